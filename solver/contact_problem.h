@@ -1,0 +1,191 @@
+// The contact problem of one time step, checked: the one door through which data enters the solver.
+//
+//   min_v  1/2 |v - v*|_A^2 + sum_i 1/2 gamma_i' R_i gamma_i,   gamma_i = P_F(-R_i^-1 (v_c,i -
+//   v_hat_i)) v_c,i = J_a v_a + J_b v_b + b_i,   v_hat_i = (0, 0, -phi0 / (dt + tau_d)),   R_i =
+//   diag(R_t, R_t, R_n)
+//
+// [Castro et al. 2021, Sections III and IV]. ContactProblemView is what a caller has: spans over
+// arrays of its own (of a protobuf message, say), nothing copied. ContactProblem is what the solver
+// works on: checked, rigid bodies turned into trees of six dofs, their contacts into Jacobians.
+// Nothing after this checks input again.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace sap {
+
+// Which inverse of A enters w = |J A^-1 J'|_F / 3.
+enum class DelassusRule : uint8_t { kFull, kDiagonal };
+
+// Arrays of one problem, in SI units; meanings, lengths and ranges as in
+// proto/sap/v1/problem.proto. Empty spans where an array is optional and absent.
+struct ContactProblemView {
+  struct Trees {                                   // T articulated trees
+    std::span<const uint32_t> dofs;                // [T], each n_t >= 1
+    std::span<const double> dynamics_matrix;       // [sum n_t^2], row-major SPD blocks A_t
+    std::span<const double> free_motion_velocity;  // v* [sum n_t]
+    std::span<const double> guess_velocity;        // [sum n_t] or empty: v*
+    std::span<const uint32_t> tree_id;             // [T] or empty
+  };
+  struct RigidBodies {             // B free bodies
+    std::span<const double> mass;  // [B] kg
+    std::span<const double>
+        inertia;  // [6 B] xx yy zz xy xz yz, world axes, about the center of mass, kg m^2
+    std::span<const double> center_of_mass;  // [3 B] m
+    std::span<const double>
+        free_motion_velocity;                // [6 B] (v of the center of mass, angular velocity)
+    std::span<const double> guess_velocity;  // [6 B] or empty
+    std::span<const uint32_t> body_id;       // [B] or empty
+  };
+  struct Law {                                // of n contacts, by Jacobian or between bodies
+    std::span<const double> signed_distance;  // phi0 [n] m
+    std::span<const double> stiffness;        // k [n] N/m, not read where regularization_n is given
+    std::span<const double> relaxation_time;  // tau_d [n] s
+    std::span<const double> friction;         // mu [n]
+    std::span<const double> regularization_t;   // R_t [n] or empty
+    std::span<const double> regularization_n;   // R_n [n] or empty
+    std::span<const double> delassus_estimate;  // w [n] or empty
+    std::span<const double>
+        surface_velocity;  // b [3 n] or empty: (t1, t2, n) for Contacts, world for BodyContacts
+  };
+  struct Contacts {                   // C contacts
+    std::span<const int32_t> tree_a;  // [C] in [0, T+B)
+    std::span<const int32_t> tree_b;  // [C] in [-1, T+B)
+    std::span<const double>
+        jacobian;  // per contact 3 x n_a, then 3 x n_b if tree_b >= 0, row-major
+    Law law;
+  };
+  struct BodyContacts {               // C' contacts
+    std::span<const int32_t> body_a;  // [C'] in [0, B)
+    std::span<const int32_t> body_b;  // [C'] in [-1, B)
+    std::span<const double> point;    // [3 C'] m
+    std::span<const double> normal;   // [3 C'] unit, from b to a
+    Law law;
+  };
+  struct Regularization {
+    double beta{1};
+    double sigma{1e-3};
+    DelassusRule rule{DelassusRule::kFull};
+  };
+
+  double time_step{0};  // dt > 0 [s]
+  Trees trees;
+  RigidBodies bodies;
+  Contacts contacts;
+  BodyContacts body_contacts;
+  Regularization regularization;
+};
+
+// Limits on the size of what is accepted.
+struct ProblemLimits {
+  int max_trees{1 << 20};     // trees and bodies
+  int max_tree_dofs{1024};    // dofs of one tree
+  int max_contacts{1 << 22};  // contacts and body contacts
+};
+
+// Why a problem was refused: a field by its wire name, the index of the offending value (-1: the
+// whole array or message), and what is wrong with it.
+struct ProblemError {
+  std::string field;   // "contacts.friction"
+  int64_t index{-1};   // 17
+  std::string reason;  // "is -0.3; it must be finite and >= 0"
+
+  // "contacts.friction[17] is -0.3; it must be finite and >= 0"
+  std::string Message() const;
+};
+
+// A checked problem. Storage only grows, so that reading a problem of the same size again allocates
+// nothing.
+class ContactProblem {
+ public:
+  // Checks everything and copies. The view need not outlive the call. An error names the first
+  // field found at fault.
+  static tl::expected<ContactProblem, ProblemError> Make(const ContactProblemView& view,
+                                                         const ProblemLimits& limits = {});
+
+  // The same into this object, reusing its storage. After an error the object holds the empty
+  // problem.
+  tl::expected<void, ProblemError> Reset(const ContactProblemView& view,
+                                         const ProblemLimits& limits = {});
+
+  double time_step() const { return time_step_; }
+  int num_trees() const { return static_cast<int>(dofs_.size()); }  // trees, then bodies
+  int num_velocities() const { return velocity_start_.empty() ? 0 : velocity_start_.back(); }
+  int num_contacts() const {
+    return static_cast<int>(tree_a_.size());
+  }  // contacts, then body contacts
+
+  // Trees.
+  std::span<const int> dofs() const { return dofs_; }                      // n_t [T]
+  std::span<const int> velocity_start() const { return velocity_start_; }  // [T+1]
+  std::span<const int64_t> matrix_start() const {
+    return matrix_start_;
+  }  // [T+1] into the two below
+  std::span<const double> dynamics_matrix() const {
+    return dynamics_matrix_;
+  }  // A_t, symmetric, row-major
+  std::span<const double> dynamics_factor() const {
+    return dynamics_factor_;
+  }  // lower L_t, A_t = L_t L_t', row-major
+  std::span<const double> v_star() const { return v_star_; }
+  std::span<const double> v_guess() const { return v_guess_; }
+  bool has_guess() const { return has_guess_; }
+  std::span<const uint32_t> tree_id() const { return tree_id_; }  // [T], or empty if any is without
+
+  // Contacts.
+  std::span<const int> tree_a() const { return tree_a_; }                      // [C]
+  std::span<const int> tree_b() const { return tree_b_; }                      // [C], -1: none
+  std::span<const int64_t> jacobian_start() const { return jacobian_start_; }  // [C+1]
+  std::span<const double> jacobian() const { return jacobian_; }  // J_a, then J_b, row-major
+  std::span<const double> phi0() const { return phi0_; }
+  std::span<const double> tau_d() const { return tau_d_; }
+  std::span<const double> mu() const { return mu_; }
+  std::span<const double> stiffness() const {
+    return stiffness_;
+  }  // k, +infinity where R_n is given
+  std::span<const double> given_R_t() const { return given_R_t_; }  // [C], 0: not given
+  std::span<const double> given_R_n() const { return given_R_n_; }  // [C], 0: not given
+  std::span<const double> given_w() const { return given_w_; }      // [C], 0: not given
+  std::span<const double> surface_velocity() const {
+    return surface_velocity_;
+  }  // [3 C], contact frame
+  const ContactProblemView::Regularization& regularization() const { return regularization_; }
+
+  // The longest time all of this may be kept for reuse is the caller's business; this empties it
+  // and frees nothing.
+  void Clear();
+
+ private:
+  friend class ContactProblemReader;
+
+  double time_step_{0};
+  std::vector<int> dofs_;
+  std::vector<int> velocity_start_;
+  std::vector<int64_t> matrix_start_;
+  std::vector<double> dynamics_matrix_;
+  std::vector<double> dynamics_factor_;
+  std::vector<double> v_star_;
+  std::vector<double> v_guess_;
+  bool has_guess_{false};
+  std::vector<uint32_t> tree_id_;
+  std::vector<int> tree_a_;
+  std::vector<int> tree_b_;
+  std::vector<int64_t> jacobian_start_;
+  std::vector<double> jacobian_;
+  std::vector<double> phi0_;
+  std::vector<double> tau_d_;
+  std::vector<double> mu_;
+  std::vector<double> stiffness_;
+  std::vector<double> given_R_t_;
+  std::vector<double> given_R_n_;
+  std::vector<double> given_w_;
+  std::vector<double> surface_velocity_;
+  ContactProblemView::Regularization regularization_;
+};
+
+}  // namespace sap

@@ -1,0 +1,51 @@
+// The answer to one contact problem: velocities, impulses, and for every island an outcome with its
+// certificate.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace sap {
+
+enum class SolveStatus : uint8_t {
+  kConverged,          // the momentum residual meets the tolerance
+  kStalledAtRoundoff,  // rounding errors allow no further progress
+  kIterationLimit,
+  kDeadline,
+  kCancelled,
+  kNumericalFailure,  // left the range of double precision, or H was not positive definite in it
+};
+
+struct IslandReport {
+  SolveStatus status{SolveStatus::kConverged};
+  int iterations{0};      // Newton iterations; 0 if the guess met the tolerance
+  int factorizations{0};  // of the Hessian
+  // |D grad l| / max(|D A v|, |D J' gamma|), D = diag(A)^-1/2 [-].
+  double momentum_residual{0};
+  // l(v) - min l <= optimality_gap_bound [J], rounding errors allowed for; |v - v_opt|_A <= sqrt(2
+  // optimality_gap_bound). Infinite if nothing could be certified.
+  double optimality_gap_bound{0};
+  double cost{0};  // l(v) [J]
+  int dofs{0};
+  int contacts{0};
+  double solve_time_s{0};
+};
+
+struct SolveTimes {
+  double islands_s{0};  // finding islands and gathering their data
+  double solve_s{0};    // solving them and scattering the answer
+};
+
+// Arrays keep the order of the problem: trees, then bodies; contacts, then body contacts.
+struct ContactSolution {
+  std::vector<double> velocity;  // v [m/s, rad/s], sum of n_t
+  std::vector<double> impulse;   // gamma in (t1, t2, n) of each contact [N s], 3 per contact
+  std::vector<double>
+      contact_velocity;  // v_c in (t1, t2, n), surface velocity included [m/s], 3 per contact
+  double cost{0};        // l(v), summed over islands [J]
+  std::vector<int32_t> island_of_tree;  // dense island number, by lowest tree; -1: no contact
+  std::vector<IslandReport> islands;
+  SolveTimes times;
+};
+
+}  // namespace sap

@@ -1,0 +1,48 @@
+#include "solver/parallel.h"
+
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/partitioner.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <atomic>
+
+namespace sap {
+
+struct TaskArena::Impl {
+  explicit Impl(int num_threads) : arena(num_threads) {}
+  oneapi::tbb::task_arena arena;
+};
+
+TaskArena::TaskArena(int num_threads)
+    : num_threads_(num_threads), impl_(std::make_unique<Impl>(num_threads)) {}
+
+TaskArena::~TaskArena() = default;
+
+void TaskArena::ParallelFor(int count, void (*body)(void* context, int index), void* context) {
+  if (num_threads_ == 1 || count <= 1) {
+    for (int i = 0; i < count; ++i) body(context, i);
+    return;
+  }
+  // One task per thread, each claiming the next index: indices start in ascending order, which a range split in halves
+  // would not give. Isolated, so that a waiting thread does not pick up a task of another loop and hold this one up.
+  const int num_tasks = count < num_threads_ ? count : num_threads_;
+  std::atomic<int> next{0};
+  const auto claim = [&](int) {
+    for (int i = next.fetch_add(1, std::memory_order_relaxed); i < count;
+         i = next.fetch_add(1, std::memory_order_relaxed)) {
+      body(context, i);
+    }
+  };
+  impl_->arena.execute([&] {
+    oneapi::tbb::this_task_arena::isolate([&] {
+      oneapi::tbb::parallel_for(0, num_tasks, claim, oneapi::tbb::simple_partitioner());
+    });
+  });
+}
+
+void TaskArena::Enqueue(void (*task)(void* context), void* context) {
+  impl_->arena.enqueue([task, context] { task(context); });
+}
+
+}  // namespace sap

@@ -1,0 +1,60 @@
+// Worker threads: the only door to oneTBB.
+//
+// A task is a function pointer and a context, so that this header shows no TBB type. Loops nest
+// (islands, then fronts inside an island) in one arena without more threads than it has slots. What
+// a task computes must not depend on which thread runs it or when: that is what keeps results the
+// same for any number of threads.
+#pragma once
+
+#include <memory>
+
+namespace sap {
+
+class TaskArena {
+ public:
+  // An arena in which at most num_threads threads work at once, the calling thread of a loop
+  // included. num_threads >= 1.
+  explicit TaskArena(int num_threads);
+  ~TaskArena();
+  TaskArena(const TaskArena&) = delete;
+  TaskArena& operator=(const TaskArena&) = delete;
+
+  int num_threads() const { return num_threads_; }
+
+  // Calls body(context, i) for every i in [0, count) and returns when all are done. Indices are
+  // claimed in ascending order, so put the largest first. With one thread, the loop runs inline.
+  // While a thread waits here it runs only tasks of this same loop.
+  void ParallelFor(int count, void (*body)(void* context, int index), void* context);
+
+  // The same for a callable.
+  template <typename Body>
+  void ParallelFor(int count, Body&& body) {
+    using BodyType = std::remove_reference_t<Body>;
+    ParallelFor(
+        count, [](void* context, int index) { (*static_cast<BodyType*>(context))(index); },
+        const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+  // Runs both, possibly at the same time, and returns when both are done.
+  template <typename First, typename Second>
+  void ParallelInvoke(First&& first, Second&& second) {
+    ParallelFor(2, [&](int index) {
+      if (index == 0) {
+        first();
+      } else {
+        second();
+      }
+    });
+  }
+
+  // Starts task(context) on a worker thread of the arena and returns at once. Never runs on the
+  // calling thread. The arena must outlive it.
+  void Enqueue(void (*task)(void* context), void* context);
+
+ private:
+  struct Impl;
+  const int num_threads_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sap

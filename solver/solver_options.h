@@ -1,0 +1,23 @@
+// What a caller may choose about a solve.
+#pragma once
+
+#include <cstdint>
+
+namespace sap {
+
+enum class NewtonMethod : uint8_t {
+  kPlain,        // Newton on the primal cost with exact line search, Algorithm 2 of the paper
+  kAccelerated,  // primal-dual sliding Hessian, Gauss-Seidel sweeps between the steps
+};
+
+struct SolverOptions {
+  // Stop when |D grad| <= eps_a + eps_r max(|D A v|, |D J' gamma|) with D = diag(A)^-1/2, for every
+  // island by itself.
+  double relative_tolerance{1e-6};         // eps_r [-]
+  double absolute_speed_tolerance{1e-14};  // eps_a = this x sqrt(trace A) [m/s]
+  int max_iterations{500};                 // Newton iterations per island
+  bool islands{true};                      // false: all trees in contact as one system
+  NewtonMethod newton{NewtonMethod::kAccelerated};
+};
+
+}  // namespace sap

@@ -1,0 +1,44 @@
+// When a solve has to end early: a deadline on the steady clock, a cancellation flag set by another
+// thread, or both.
+//
+// Polled at every Newton iteration, every sweep and every front of a factorization. The flag must
+// outlive the token.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+namespace sap {
+
+enum class StopReason : unsigned char { kNone, kDeadline, kCancelled };
+
+class StopToken {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Never stops.
+  StopToken() = default;
+
+  // Stops when *cancelled is true (null: no flag) or at the deadline, whichever is seen first.
+  StopToken(const std::atomic<bool>* cancelled, Clock::time_point deadline)
+      : cancelled_(cancelled), deadline_(deadline) {}
+
+  // A token that only has a flag never reads the clock.
+  StopReason Reason() const {
+    if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed)) {
+      return StopReason::kCancelled;
+    }
+    if (deadline_ != Clock::time_point::max() && Clock::now() >= deadline_) {
+      return StopReason::kDeadline;
+    }
+    return StopReason::kNone;
+  }
+
+  bool Requested() const { return Reason() != StopReason::kNone; }
+
+ private:
+  const std::atomic<bool>* cancelled_{nullptr};
+  Clock::time_point deadline_{Clock::time_point::max()};
+};
+
+}  // namespace sap
