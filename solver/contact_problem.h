@@ -135,9 +135,7 @@ class ContactProblem {
   std::span<const double> v_star() const { return v_star_; }
   std::span<const double> v_guess() const { return v_guess_; }
   bool has_guess() const { return has_guess_; }
-  std::span<const uint32_t> tree_id() const { return tree_id_; }  // [T], or empty if any is without
-
-  // Contacts.
+  std::span<const int64_t> tree_id() const { return tree_id_; }                // [T], -1: none
   std::span<const int> tree_a() const { return tree_a_; }                      // [C]
   std::span<const int> tree_b() const { return tree_b_; }                      // [C], -1: none
   std::span<const int64_t> jacobian_start() const { return jacobian_start_; }  // [C+1]
@@ -156,8 +154,10 @@ class ContactProblem {
   }  // [3 C], contact frame
   const ContactProblemView::Regularization& regularization() const { return regularization_; }
 
-  // The longest time all of this may be kept for reuse is the caller's business; this empties it
-  // and frees nothing.
+  // Replaces the guess, sum of n_t finite values: how a session starts from the step before.
+  void SetGuess(std::span<const double> v_guess);
+
+  // Becomes the empty problem and frees nothing.
   void Clear();
 
  private:
@@ -172,7 +172,8 @@ class ContactProblem {
   std::vector<double> v_star_;
   std::vector<double> v_guess_;
   bool has_guess_{false};
-  std::vector<uint32_t> tree_id_;
+  std::vector<int64_t> tree_id_;
+  std::vector<int64_t> sorted_ids_;  // scratch of the check for duplicates
   std::vector<int> tree_a_;
   std::vector<int> tree_b_;
   std::vector<int64_t> jacobian_start_;

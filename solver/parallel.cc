@@ -1,6 +1,6 @@
 #include "solver/parallel.h"
 
-#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/task_arena.h>
@@ -9,8 +9,22 @@
 
 namespace sap {
 
+namespace {
+
+// oneTBB makes no more workers than the machine has cores unless told so; the arenas set their own
+// sizes here. Limits of several live objects combine to the smallest, so there is one for the
+// process.
+void AllowMoreThreadsThanCores() {
+  constexpr int kMostThreads = 256;
+  static oneapi::tbb::global_control control(oneapi::tbb::global_control::max_allowed_parallelism,
+                                             kMostThreads);
+}
+
+}  // namespace
+
 struct TaskArena::Impl {
-  explicit Impl(int num_threads) : arena(num_threads) {}
+  // No slot is kept for callers: enqueued tasks may fill all of them.
+  explicit Impl(int num_threads) : arena(num_threads, 0) { AllowMoreThreadsThanCores(); }
   oneapi::tbb::task_arena arena;
 };
 
@@ -24,8 +38,9 @@ void TaskArena::ParallelFor(int count, void (*body)(void* context, int index), v
     for (int i = 0; i < count; ++i) body(context, i);
     return;
   }
-  // One task per thread, each claiming the next index: indices start in ascending order, which a range split in halves
-  // would not give. Isolated, so that a waiting thread does not pick up a task of another loop and hold this one up.
+  // One task per thread, each claiming the next index: indices start in ascending order, which a
+  // range split in halves would not give. Isolated, so that a waiting thread does not pick up a
+  // task of another loop and hold this one up.
   const int num_tasks = count < num_threads_ ? count : num_threads_;
   std::atomic<int> next{0};
   const auto claim = [&](int) {
@@ -35,9 +50,8 @@ void TaskArena::ParallelFor(int count, void (*body)(void* context, int index), v
     }
   };
   impl_->arena.execute([&] {
-    oneapi::tbb::this_task_arena::isolate([&] {
-      oneapi::tbb::parallel_for(0, num_tasks, claim, oneapi::tbb::simple_partitioner());
-    });
+    oneapi::tbb::this_task_arena::isolate(
+        [&] { oneapi::tbb::parallel_for(0, num_tasks, claim, oneapi::tbb::simple_partitioner()); });
   });
 }
 
