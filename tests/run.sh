@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything and runs the tests. Safe to repeat; stops at the first step that fails.
+#
+#   tests/run.sh [--full] [--sanitize] [--lint] [--filter REGEX]
+#
+#   --full      also the tests labelled full, which take long
+#   --sanitize  also the tests labelled asan under AddressSanitizer and UndefinedBehaviorSanitizer, and those labelled tsan
+#               under ThreadSanitizer, each in a build of its own
+#   --lint      also clang-tidy (the format is always checked)
+#   --filter    only the tests whose names match
+#
+# SAP_PROBLEMS_DIR names a directory of problems to use instead of the few in tests/data.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+step="reading the command line"
+trap 'echo "run.sh: failed while $step" >&2' ERR
+
+begin() {
+  step=$1
+  printf '== %s (%d min %02d s)\n' "$step" $((SECONDS / 60)) $((SECONDS % 60))
+}
+
+selection=(--label-exclude full)
+sanitize=false
+lint=false
+filter=()
+while (($# > 0)); do
+  case $1 in
+    --full) selection=() ;;
+    --sanitize) sanitize=true ;;
+    --lint) lint=true ;;
+    --filter)
+      (($# > 1)) || { echo "run.sh: --filter needs a regular expression" >&2; exit 2; }
+      filter=(--tests-regex "$2")
+      shift
+      ;;
+    *)
+      echo "run.sh: unknown argument '$1'; see the head of tests/run.sh" >&2
+      exit 2
+      ;;
+  esac
+  shift
+done
+
+# A compiler cache is used where there is one; nothing needs it.
+if command -v ccache > /dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+jobs=$(nproc)
+
+# build PRESET TARGET
+build() {
+  begin "building preset $1, target $2"
+  cmake --preset "$1" > "build/$1.log" 2>&1 || { cat "build/$1.log" >&2; return 1; }
+  cmake --build --preset "$1" --target "$2"
+}
+
+# run_tests PRESET ctest-argument...
+run_tests() {
+  begin "running the tests of preset $1"
+  ctest --preset "$1" --parallel "$jobs" "${selection[@]}" "${@:2}" "${filter[@]}"
+}
+
+begin "installing packages"
+deploy/install_packages.sh build tests lint
+mkdir -p build
+
+begin "checking the format"
+tests/lint.sh format
+
+build release all
+if $lint; then
+  begin "running clang-tidy"
+  tests/lint.sh tidy
+fi
+run_tests release
+
+if $sanitize; then
+  for sanitizer in asan tsan; do
+    build "$sanitizer" "${sanitizer}_tests"
+    # A filter may leave nothing here; without one, finding no test is an error.
+    run_tests "$sanitizer" --label-regex "$sanitizer" ${filter:+--no-tests=ignore}
+  done
+fi
+begin "all passed"
