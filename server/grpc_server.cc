@@ -1,0 +1,113 @@
+#include "server/grpc_server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/resource_quota.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "server/completion_tag.h"
+
+namespace sap {
+namespace {
+
+constexpr int kThreadsPerQueue = 2;  // as gRPC's guide advises
+// Calls of each method awaited on each queue, so that a burst finds some.
+constexpr int kAwaitedCalls = 16;
+// Reflection has gRPC's synchronous threads, one per open stream.
+constexpr int kMaxReflectionThreads = 4;
+
+// gRPC removes a socket file before binding, so it would silently take the address of a server that
+// still listens there.
+bool SomeoneListensOn(const std::string& path) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path.size() >= sizeof name.sun_path) return false;  // gRPC reports it
+  std::memcpy(name.sun_path, path.data(), path.size());
+  const int socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket_fd < 0) return false;
+  const bool connected =
+      connect(socket_fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+  close(socket_fd);
+  return connected;
+}
+
+std::string WithPort(const std::string& address, int port) {
+  if (address.starts_with("unix:")) return address;
+  return address.substr(0, address.rfind(':') + 1) + std::to_string(port);
+}
+
+void Serve(grpc::ServerCompletionQueue* queue) {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue->Next(&tag, &ok)) static_cast<CompletionTag*>(tag)->Complete(ok);
+}
+
+void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
+  // By default a second server on the port would start, and the kernel deal clients to either.
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
+  builder->SetMaxSendMessageSize(-1);
+  builder->SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder->SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+  builder->SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+  builder->SetResourceQuota(grpc::ResourceQuota("sap-server").SetMaxThreads(kMaxReflectionThreads));
+}
+
+}  // namespace
+
+GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine)
+    : solver_service_(engine), health_service_(config.max_concurrent_calls) {}
+
+tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const ServerConfig& config,
+                                                                         Engine* engine) {
+  if (config.listen.starts_with("unix:") && SomeoneListensOn(config.listen.substr(5))) {
+    return tl::unexpected("cannot listen on " + config.listen + ": another server does");
+  }
+  // The plugin registers itself with the builders made after this.
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine));
+  grpc::ServerBuilder builder;
+  SetOptions(config, &builder);
+  int port = 0;
+  builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(self->solver_service_.service());
+  builder.RegisterService(self->health_service_.service());
+  const int num_queues = (config.io_threads + kThreadsPerQueue - 1) / kThreadsPerQueue;
+  for (int i = 0; i < num_queues; ++i) self->queues_.push_back(builder.AddCompletionQueue());
+  self->server_ = builder.BuildAndStart();
+  if (self->server_ == nullptr || port == 0) {
+    return tl::unexpected("cannot listen on " + config.listen +
+                          ": the address is taken or not one of this machine");
+  }
+
+  self->address_ = WithPort(config.listen, port);
+  for (const auto& queue : self->queues_) {
+    self->solver_service_.Await(queue.get(), kAwaitedCalls);
+    self->health_service_.Await(queue.get(), kAwaitedCalls);
+  }
+  for (int i = 0; i < config.io_threads; ++i) {
+    self->threads_.emplace_back(Serve, self->queues_[i % num_queues].get());
+  }
+  return self;
+}
+
+GrpcServer::~GrpcServer() {
+  if (server_ != nullptr) Drain(std::chrono::nanoseconds(0));
+  // A queue must have been shut down and emptied before it goes, also where the start failed.
+  for (const auto& queue : queues_) queue->Shutdown();
+  for (std::thread& thread : threads_) thread.join();
+  if (threads_.empty()) {
+    for (const auto& queue : queues_) Serve(queue.get());
+  }
+}
+
+void GrpcServer::Drain(std::chrono::nanoseconds timeout) {
+  health_service_.Drain();
+  server_->Shutdown(std::chrono::system_clock::now() +
+                    std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
+}
+
+}  // namespace sap

@@ -1,0 +1,51 @@
+// The gRPC server: one address, completion queues with threads of their own, and the services on
+// them. Nobody else sees a completion queue.
+//
+// Not gRPC's callback API: in this version (1.51) its threads sleep up to 100 ms after a second
+// without calls, and their number cannot be set.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "server/engine.h"
+#include "server/health_service.h"
+#include "server/server_config.h"
+#include "server/solver_service.h"
+
+namespace sap {
+
+class GrpcServer {
+ public:
+  // Serves from its return on. The engine must outlive the server. Fails, with a sentence for the
+  // operator, if the address cannot be had: also if another server has it.
+  static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(const ServerConfig& config,
+                                                                      Engine* engine);
+
+  // Drains without waiting for running calls: they are cancelled.
+  ~GrpcServer();
+
+  // What clients connect to; with the port that was found where 0 was asked for.
+  const std::string& address() const { return address_; }
+
+  // Takes no more calls, finishes those that run, and cancels what is left after the timeout.
+  void Drain(std::chrono::nanoseconds timeout);
+
+ private:
+  GrpcServer(const ServerConfig& config, Engine* engine);
+
+  std::string address_;
+  SolverService solver_service_;
+  HealthService health_service_;
+  std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
+  std::unique_ptr<grpc::Server> server_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace sap

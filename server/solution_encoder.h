@@ -1,0 +1,14 @@
+// From the solver's solution to the message that answers a call.
+#pragma once
+
+#include "sap/v1/solution.pb.h"
+#include "server/problem_decoder.h"
+#include "solver/contact_solution.h"
+
+namespace sap {
+
+// Fills the fields that the mask asks for, all but the timings of phases outside the solver.
+void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
+                    v1::ContactSolution* message);
+
+}  // namespace sap

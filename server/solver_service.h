@@ -1,0 +1,35 @@
+// The calls of sap.v1.SolverService on completion queues: each is passed to the engine and its
+// outcome sent back.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "sap/v1/solver_service.grpc.pb.h"
+#include "server/engine.h"
+#include "server/unary_call.h"
+
+namespace sap {
+
+class SolverService {
+ public:
+  static constexpr const char* kName = "sap.v1.SolverService";
+
+  // The engine must outlive the server's completion queues, and so must this.
+  explicit SolverService(Engine* engine);
+
+  grpc::Service* service() { return &service_; }
+
+  // Keeps `count` calls of each method awaited on the queue.
+  void Await(grpc::ServerCompletionQueue* queue, int count);
+
+ private:
+  using Service = v1::SolverService::AsyncService;
+  using SolveMethod = UnaryMethod<Service, v1::SolveRequest, v1::SolveResponse>;
+  using InfoMethod = UnaryMethod<Service, v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
+
+  Service service_;
+  SolveMethod solve_;
+  InfoMethod info_;
+};
+
+}  // namespace sap

@@ -1,0 +1,148 @@
+// Unary calls on gRPC completion queues: accepting them, and the life of each.
+//
+//   Await -> accepted -> handler ... Finish -> finished --+
+//                     \-> done (cancelled or not) --------+-> its messages serve the next call
+//
+// Every call accepted is replaced by a new awaited one before its handler runs, so the number
+// awaited per queue never falls.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "server/completion_tag.h"
+#include "server/engine.h"
+#include "server/free_list.h"
+
+namespace sap {
+
+// The steady time at which a call's deadline passes.
+inline CallLimits::Clock::time_point SteadyDeadline(const grpc::ServerContext& context) {
+  // Beyond a year there is none; the difference of clocks must not overflow.
+  constexpr std::chrono::hours kNever{24 * 366};
+  const auto left = context.deadline() - std::chrono::system_clock::now();
+  if (context.deadline() == std::chrono::system_clock::time_point::max() || left > kNever) {
+    return CallLimits::Clock::time_point::max();
+  }
+  return CallLimits::Clock::now() + left;
+}
+
+// One method of one service. Must outlive the completion queues that it awaits calls on.
+template <typename Service, typename Request, typename Response>
+class UnaryMethod {
+ public:
+  class Call;
+  using RequestCall = void (Service::*)(grpc::ServerContext*, Request*,
+                                        grpc::ServerAsyncResponseWriter<Response>*,
+                                        grpc::CompletionQueue*, grpc::ServerCompletionQueue*,
+                                        void*);
+  // Answers the call by calling Finish, now or later, on any thread.
+  using Handler = std::function<void(Call*)>;
+
+  UnaryMethod(Service* service, RequestCall request_call, Handler handler)
+      : service_(service), request_call_(request_call), handler_(std::move(handler)) {}
+
+  // Accepts one call on the queue, and then the next ones as they come.
+  void Await(grpc::ServerCompletionQueue* queue) {
+    std::unique_ptr<Call> call = idle_.Take();
+    if (call == nullptr) call = std::make_unique<Call>(this);
+    call.release()->Await(queue);
+  }
+
+ private:
+  // Idle calls keep their messages' storage; more than a burst needs would only hold memory.
+  static constexpr size_t kMaxIdle = 32;
+
+  Service* const service_;
+  const RequestCall request_call_;
+  const Handler handler_;
+  FreeList<Call> idle_{kMaxIdle};
+};
+
+template <typename Service, typename Request, typename Response>
+class UnaryMethod<Service, Request, Response>::Call {
+ public:
+  explicit Call(UnaryMethod* method) : method_(method) {}
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  const Request& request() const { return request_; }
+  Response* response() { return &response_; }
+  CallLimits limits() const { return {arrival_, deadline_, &cancelled_}; }
+
+  // Sends the response, or the error. Once per call; nothing of it may be touched afterwards.
+  void Finish(const grpc::Status& status) {
+    if (status.ok()) {
+      writer_->Finish(response_, status, &finished_tag_);
+    } else {
+      writer_->FinishWithError(status, &finished_tag_);
+    }
+  }
+
+ private:
+  friend class UnaryMethod;
+
+  void Await(grpc::ServerCompletionQueue* queue) {
+    queue_ = queue;
+    cancelled_ = false;
+    open_tags_ = 2;
+    context_.emplace();
+    writer_.emplace(&*context_);
+    context_->AsyncNotifyWhenDone(&done_tag_);
+    (method_->service_->*method_->request_call_)(&*context_, &request_, &*writer_, queue, queue,
+                                                 &accepted_tag_);
+  }
+
+  void Accepted(bool ok) {
+    if (!ok) {  // the server shuts down, and the done tag will not come
+      delete this;
+      return;
+    }
+    method_->Await(queue_);
+    arrival_ = CallLimits::Clock::now();
+    deadline_ = SteadyDeadline(*context_);
+    method_->handler_(this);
+  }
+
+  void Done(bool) {
+    if (context_->IsCancelled()) cancelled_.store(true, std::memory_order_relaxed);
+    CloseTag();
+  }
+
+  void Finished(bool) { CloseTag(); }
+
+  // The two last tags may come on two threads, in any order.
+  void CloseTag() {
+    if (--open_tags_ > 0) return;
+    writer_.reset();
+    context_.reset();
+    if (request_.SpaceUsedLong() > kKept_bytes) request_ = Request();
+    response_.Clear();
+    method_->idle_.Give(std::unique_ptr<Call>(this));
+  }
+
+  // Messages larger than this are freed after the call.
+  static constexpr size_t kKept_bytes = 4 << 20;
+
+  UnaryMethod* const method_;
+  grpc::ServerCompletionQueue* queue_{nullptr};
+  std::optional<grpc::ServerContext> context_;
+  std::optional<grpc::ServerAsyncResponseWriter<Response>> writer_;
+  Request request_;
+  Response response_;
+  CallLimits::Clock::time_point arrival_;
+  CallLimits::Clock::time_point deadline_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<int> open_tags_{0};
+
+  MemberTag<Call> accepted_tag_{this, &Call::Accepted};
+  MemberTag<Call> done_tag_{this, &Call::Done};
+  MemberTag<Call> finished_tag_{this, &Call::Finished};
+};
+
+}  // namespace sap
