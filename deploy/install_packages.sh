@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing, and the protos that Debian does not have: the one place that names what
-# the project depends on. Asks for nothing, and does nothing where nothing is missing.
+# Installs the Debian packages that are missing, and the protos that Debian does not have: the one
+# place that names what the project depends on. Asks for nothing, and does nothing where nothing is
+# missing.
 #
 #   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint
 #
@@ -8,7 +9,8 @@
 set -euo pipefail
 
 declare -A packages=(
-  # Compilers, the solver's mathematics, the service, the command line, JSON, and pip for fetch_googleapis.sh.
+  # Compilers, the solver's mathematics, the service, the command line, JSON, and pip for
+  # fetch_googleapis.sh.
   [build]="g++ cmake ninja-build pkg-config
            libeigen3-dev libtbb-dev libmetis-dev libexpected-dev
            libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# From a fresh clone to solved contact problems: installs what is missing, builds the server and the client, and solves
-# the problems of tests/data through an embedded server. Safe to repeat; later runs only do what is left to do.
+# From a fresh clone to solved contact problems: installs what is missing, builds the server and the
+# client, and solves the problems of tests/data through an embedded server. Safe to repeat; later
+# runs only do what is left to do.
 #
 #   deploy/quickstart.sh
 set -euo pipefail

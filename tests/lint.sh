@@ -4,8 +4,8 @@
 #   tests/lint.sh [format] [tidy]      default: both
 #
 #   format  clang-format on every C++ and proto file; mend with: clang-format -i FILE
-#   tidy    clang-tidy on the library sources, needing a build of preset release; a file is checked again only when it,
-#           a header or .clang-tidy changed
+#   tidy    clang-tidy on the library sources, needing a build of preset release; a file is checked
+#           again only when it, a header or .clang-tidy changed
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -33,16 +33,18 @@ tidy_one() {
 
 check_tidy() {
   [[ -f $build/compile_commands.json ]] ||
-    { echo "lint: build first: cmake --preset release && cmake --build --preset release" >&2; return 1; }
+    { echo "lint: build first: cmake --preset release && cmake --build --preset release" >&2
+      return 1; }
   mkdir -p "$stamps"
   local key
   key=$(list '*.h' '*.proto' .clang-tidy | sort | xargs sha256sum | sha256sum)
   export build stamps
   export -f tidy_one
-  list 'solver/*.cc' 'server/*.cc' 'client/cpp/*.cc' |
+  local sources=('solver/*.cc' 'server/*.cc' 'client/cpp/*.cc')
+  list "${sources[@]}" |
     xargs --no-run-if-empty --max-procs="$(nproc)" -I FILE bash -c 'tidy_one "$@"' - FILE "$key" ||
     { echo "lint: clang-tidy found faults (see above)" >&2; return 1; }
-  echo "clang-tidy: $(list 'solver/*.cc' 'server/*.cc' 'client/cpp/*.cc' | wc -l) files are in order"
+  echo "clang-tidy: $(list "${sources[@]}" | wc -l) files are in order"
 }
 
 checks=("${@:-format}")

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything and runs the tests. Safe to repeat; stops at the first step that fails.
+# Installs what is missing, builds everything and runs the tests. Safe to repeat; stops at the first
+# step that fails.
 #
 #   tests/run.sh [--full] [--sanitize] [--lint] [--filter REGEX]
 #
 #   --full      also the tests labelled full, which take long
-#   --sanitize  also the tests labelled asan under AddressSanitizer and UndefinedBehaviorSanitizer, and those labelled tsan
-#               under ThreadSanitizer, each in a build of its own
+#   --sanitize  also the tests labelled asan under AddressSanitizer and UndefinedBehaviorSanitizer,
+#               and those labelled tsan under ThreadSanitizer, each in a build of its own
 #   --lint      also clang-tidy (the format is always checked)
 #   --filter    only the tests whose names match
 #

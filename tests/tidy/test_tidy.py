@@ -1,0 +1,174 @@
+"""The style rules see what they are for, and nothing else: each on a tree of a few lines."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import cpp_text
+import layers
+import sizes
+import tidy
+import words
+
+
+def rules(findings):
+    return [(finding.path, finding.line, finding.rule) for finding in findings]
+
+
+def solver(**files):
+    """A tree of solver files that are all built, with the text of some."""
+    tree = {f"solver/{name.replace('__', '.')}": text for name, text in files.items()}
+    tree["solver/CMakeLists.txt"] = " ".join(p.split("/")[1] for p in tree if p.endswith(".cc"))
+    return tree
+
+
+class CppTextTest(unittest.TestCase):
+    def test_comments_and_strings_are_no_code(self):
+        code = cpp_text.code_only('a("rand()"); // rand()\n/* rand()\n */ b(R"(rand())", \'"\');\n')
+        self.assertNotIn("rand", code)
+        self.assertEqual(code.count("\n"), 3)
+        self.assertIn("b(", code)
+
+    def test_digit_separators_open_no_character(self):
+        self.assertIn("rand", cpp_text.code_only("int a = 1'000; rand(); int b = 2'000;"))
+
+    def test_functions_are_found_with_their_length(self):
+        text = """namespace sap {
+class A {
+ public:
+  A() : a_{1}, b_(2) {
+    Run();
+  }
+  int Get() const { return a_; }
+  std::vector<int> values{1, 2};
+};
+template <typename T>
+auto Twice(T x) -> T {
+  const auto twice = [](T y) {
+    return 2 * y;
+  };
+  if (x) {
+    return x;
+  }
+  return twice(x);
+}
+constexpr int kTable[] = {
+    Size(1),
+};
+TEST(ATest, Runs) {
+}
+}  // namespace sap
+"""
+        found = [(line, length) for line, length, _ in cpp_text.functions(text)]
+        self.assertEqual(found, [(4, 3), (7, 1), (10, 10), (23, 2)])
+
+
+class LayersTest(unittest.TestCase):
+    def test_the_chain_is_followed(self):
+        tree = solver(islands__h='#include "solver/solve.h"\n', solve__h="",
+                      solve__cc='#include "solver/islands.h"\n#include "solver/solve.h"\n')
+        self.assertEqual(rules(layers.check(tree)), [("solver/islands.h", 1, "chain")])
+
+    def test_a_file_without_a_place_in_the_chain_is_named(self):
+        tree = solver(news__cc="\n")
+        self.assertEqual(rules(layers.check(tree)), [("solver/news.cc", 1, "chain")])
+
+    def test_the_solver_sees_no_transport(self):
+        tree = solver(solve__cc='#include <grpcpp/grpcpp.h>\n#include "sap/v1/problem.pb.h"\n'
+                      '#include "server/main.h"\n#include <spdlog/spdlog.h>\n')
+        self.assertEqual(rules(layers.check(tree)), [
+            ("solver/solve.cc", 1, "library"), ("solver/solve.cc", 2, "library"),
+            ("solver/solve.cc", 3, "direction"), ("solver/solve.cc", 4, "library")])
+
+    def test_metis_and_tbb_have_one_door_each(self):
+        tree = solver(nested_dissection__cc="#include <metis.h>\n",
+                      parallel__cc="#include <tbb/tbb.h>\n",
+                      islands__cc="#include <metis.h>\n#include <oneapi/tbb/task_arena.h>\n")
+        self.assertEqual(rules(layers.check(tree)), [
+            ("solver/islands.cc", 1, "library"), ("solver/islands.cc", 2, "library")])
+
+    def test_collision_stays_in_the_simulation(self):
+        tree = {"client/cpp/simulation/world.cc": "#include <fcl/fcl.h>\n",
+                "client/cpp/client.cc": "#include <fcl/fcl.h>\n",
+                "client/cpp/CMakeLists.txt": "client.cc simulation/world.cc"}
+        self.assertEqual(rules(layers.check(tree)), [("client/cpp/client.cc", 1, "library")])
+
+    def test_users_of_the_client_see_no_transport(self):
+        tree = {"client/cpp/client.h": '#include "client/cpp/channel.h"\n',
+                "client/cpp/channel.h": "#include <grpcpp/channel.h>\n",
+                "client/cpp/private.h": "#include <grpcpp/channel.h>\n",
+                "client/cpp/client.cc": '#include "client/cpp/client.h"\n'
+                                        '#include "client/cpp/private.h"\n',
+                "client/cpp/CMakeLists.txt": "client.cc"}
+        self.assertEqual(rules(layers.check(tree)), [("client/cpp/channel.h", 1, "client header")])
+
+    def test_what_nothing_uses_is_named(self):
+        tree = {"server/orphan.h": "", "server/orphan.cc": "", "server/main.cc": "",
+                "server/CMakeLists.txt": "add_executable(sap-server main.cc)"}
+        self.assertEqual(rules(layers.check(tree)),
+                         [("server/orphan.h", 1, "unused"), ("server/orphan.cc", 1, "unused")])
+
+
+class SizesTest(unittest.TestCase):
+    def test_what_fits_is_accepted(self):
+        body = "  f();\n" * 68
+        self.assertEqual(list(sizes.check({"a.cc": "void F() {\n" + body + "}\n"})), [])
+
+    def test_long_lines_functions_and_files_are_named(self):
+        body = "  f();\n" * 69
+        tree = {"a.cc": "\nvoid F() {\n" + body + "}\n", "b.h": "/" * 101, "c.sh": ":\n" * 601,
+                "d.py": "def f():\n" + "    f()\n" * 70}
+        self.assertEqual(rules(sizes.check(tree)), [
+            ("a.cc", 2, "function size"), ("b.h", 1, "line length"), ("c.sh", 601, "file size"),
+            ("d.py", 1, "function size")])
+
+    def test_prose_and_data_are_not_measured(self):
+        tree = {"README.md": "x" * 200, "tests/data/a.json": "1" * 200}
+        self.assertEqual(list(sizes.check(tree)), [])
+
+
+class WordsTest(unittest.TestCase):
+    def found(self, path, text):
+        return [finding.message.split("'")[1] for finding in words.check({path: text})]
+
+    def test_banned_calls_are_named(self):
+        for call in ("rand()", "std::sprintf(b, f)", "strcpy(a, b)", "atoi(s)", "throw 1;",
+                     "printf(f)", "std::cout << 1", "usleep(1)", "exit(1)", "std::thread t",
+                     "using namespace std;"):
+            with self.subTest(call=call):
+                self.assertEqual(len(self.found("solver/a.cc", call + "\n")), 1)
+
+    def test_what_only_looks_like_one_is_accepted(self):
+        text = "// rand()\nsnprintf_like(x); operand(1); a.exit(1); b->rand(2); rethrow(3);\n"
+        self.assertEqual(self.found("solver/a.cc", text), [])
+
+    def test_the_commands_may_print(self):
+        self.assertEqual(self.found("server/main.cc", "std::cout << 1; exit(1);"), [])
+        self.assertEqual(self.found("client/cpp/sap_client.cc", "std::cout << 1;"), [])
+        self.assertEqual(self.found("server/engine.cc", "std::cout << 1;"), ["std::cout"])
+
+    def test_leftovers_are_named(self):
+        for text in ("// TODO: later", "# FIXME", "#if 0", "f();  // NOLINT"):
+            with self.subTest(text=text):
+                self.assertEqual(len(self.found("server/a.cc", text)), 1)
+        self.assertEqual(len(self.found("tests/a_test.cc", "GTEST_SKIP();")), 1)
+
+    def test_flags_that_change_bits_are_named(self):
+        self.assertEqual(self.found("solver/CMakeLists.txt", "-O3 -ffast-math"), ["-ffast-math"])
+
+    def test_paths_of_one_machine_are_named(self):
+        self.assertEqual(self.found("README.md", "see /home/me"), ["/home/m"])
+        self.assertEqual(self.found("tests/run.sh", "ls ../shared"), ["../shared"])
+        self.assertEqual(self.found(".ci/run", "ls ../shared"), [])
+
+
+class TopLevelTest(unittest.TestCase):
+    def test_an_entry_outside_the_layout_is_named(self):
+        tree = {"README.md": "", "notes/a.txt": "", "notes/b.txt": "", "solver/CMakeLists.txt": ""}
+        self.assertEqual(rules(tidy.check_top_level(tree)), [("notes", 1, "layout")])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""The style of the tree, executable: prints file, line and rule of whatever breaks it.
+
+  tests/tidy/tidy.py          checks every file that git knows, or would add; exit 1 on any finding
+
+The rules are in layers.py (who includes whom), sizes.py (lines, functions, files) and words.py
+(banned calls, leftovers, paths of one machine).
+"""
+
+import pathlib
+import subprocess
+import sys
+
+import layers
+import sizes
+import words
+from finding import Finding
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+TOP_LEVEL = {
+    ".ci", ".clang-format", ".clang-tidy", ".gitignore", "CMakeLists.txt", "CMakePresets.json",
+    "LICENSE", "README.md", "client", "deploy", "proto", "server", "solver", "tests",
+}
+
+
+def check_top_level(tree):
+    for entry in sorted({path.split("/")[0] for path in tree} - TOP_LEVEL):
+        yield Finding(entry, 1, "layout", "has no place at the top level")
+
+
+def check(tree):
+    """All findings in a tree, a dict of path to text."""
+    findings = []
+    for rule in (check_top_level, layers.check, sizes.check, words.check):
+        findings.extend(rule(tree))
+    return sorted(findings)
+
+
+def read_tree():
+    listing = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True, capture_output=True).stdout.decode()
+    tree = {}
+    for path in filter(None, listing.split("\0")):
+        file = ROOT / path
+        if file.is_file():
+            tree[path] = file.read_bytes().decode("utf-8", errors="replace")
+    return tree
+
+
+def main():
+    tree = read_tree()
+    findings = check(tree)
+    for finding in findings:
+        print(finding)
+    print(f"tidy: {len(findings)} findings in {len(tree)} files")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Words that do not belong: banned calls and what to use, leftovers, paths of one machine."""
+
+import re
+
+from cpp_text import code_only
+from finding import Finding
+
+# (pattern in code, what to do instead, where it is banned, where it is allowed all the same)
+BANNED_CODE = (
+    # METIS calls rand; the file that includes it replaces it by a sequence of its own.
+    (r"(?<![\w.>])s?rand\s*\(", "use <random> with a fixed seed", ("",),
+     (r"solver/nested_dissection\.cc",)),
+    (r"\brandom_device\b", "use a fixed seed: answers and tests repeat", ("",), ()),
+    (r"\b(v?sprintf|str(n?cpy|n?cat|tok)|gets)\s*\(", "use std::string", ("",), ()),
+    (r"\bato(i|l|ll|f)\s*\(", "use std::from_chars, which reports errors", ("",), ()),
+    (r"\busing\s+namespace\s+std\b", "name what is used", ("",), ()),
+    (r"\b(usleep|nanosleep|sleep_for|sleep_until)\s*\(", "the solver never waits", ("solver/",),
+     ()),
+    (r"\bthrow\b", "errors are values", ("solver/", "server/"), ()),
+    (r"\bstd::(j?thread|async)\b", "threads are those of TaskArena", ("solver/",), ()),
+    (r"\bstd::(cout|cerr|clog)\b|(?<![\w.>])(f?printf|f?puts|putchar)\s*\(",
+     "libraries return what they have to say", ("solver/", "server/", "client/cpp/"),
+     (r"server/main\.cc", r"client/cpp/(sap_client|command|cli)[\w/]*\.(cc|h)",
+      r"client/cpp/examples/")),
+    (r"(?<![\w.>:])(std::)?(exit|abort|quick_exit|getenv|system)\s*\(", "only main decides",
+     ("solver/", "server/", "client/cpp/"), (r"server/main\.cc",)),
+    (r"\b(GTEST_SKIP|DISABLED_\w+)", "a test that does not run tests nothing", ("tests/",), ()),
+)
+
+# In any text, comments included.
+BANNED_TEXT = (
+    (r"\b(TODO|FIXME|XXX|HACK)\b", "file an issue or do it now"),
+    (r"^[ \t]*#[ \t]*if[ \t]+0\b", "git remembers old code"),
+    (r"\bNOLINT|clang-format off", "mend the code, or the configuration with a reason"),
+    (r"-ffast-math|-Ofast|-march=native|-funsafe-math", "bits have to be reproducible"),
+    (r"/(work|root|home)/\w", "no path of one machine"),
+)
+OUTSIDE_CI = (r"\.\./+shared\b", "only .ci/run knows what lies beside the repository")
+
+# These say what they ban, or show it.
+EXEMPT = ("tests/tidy/",)
+TEXT_FILES = (".h", ".cc", ".py", ".sh", ".md", ".proto", ".txt", ".cmake", ".json", ".yaml",
+              ".yml", "Dockerfile", "run", ".clang-tidy", ".clang-format", ".gitignore")
+
+
+def check(tree):
+    """All findings about words in the tree, a dict of path to text."""
+    for path, text in tree.items():
+        if path.startswith(EXEMPT) or not path.endswith(TEXT_FILES):
+            continue
+        if path.endswith((".h", ".cc")):
+            yield from _check_code(path, code_only(text))
+        for pattern, instead in BANNED_TEXT:
+            yield from _matches(path, text, pattern, instead)
+        if path != ".ci/run":
+            yield from _matches(path, text, *OUTSIDE_CI)
+
+
+def _check_code(path, code):
+    for pattern, instead, places, exceptions in BANNED_CODE:
+        if path.startswith(places) and not any(re.match(e, path) for e in exceptions):
+            yield from _matches(path, code, pattern, instead)
+
+
+def _matches(path, text, pattern, instead):
+    for match in re.finditer(pattern, text, re.MULTILINE):
+        line = text.count("\n", 0, match.start()) + 1
+        yield Finding(path, line, "word", f"'{match.group(0).strip()}': {instead}")
