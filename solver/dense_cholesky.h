@@ -1,53 +1,59 @@
-// Cholesky of small dense matrices in place, row-major: dynamics matrices of trees and Hessians of
+// L D L' of small dense matrices in place, row-major: dynamics matrices of trees and Hessians of
 // small islands.
 //
-//   A = L L',   L lower triangular;   row-major, so that the inner products run along rows
+//   A = L D L',   L unit lower triangular, D > 0 diagonal
 //
-// Deterministic and free of allocation; sizes known at compile time unroll.
+// Without square roots, so that a matrix times a power of two has the same L and D times that
+// power, bit for bit. Row-major, so that the inner products run along rows. Sizes known at compile
+// time unroll.
 #pragma once
 
 #include <cmath>
 
 namespace sap {
 
-// Factors the lower triangle of the n x n matrix in place; the upper one is neither read nor
-// written. False where a pivot is not a positive finite number; the matrix is then partly
-// overwritten.
+// Factors the lower triangle of the n x n matrix in place: L below the diagonal, D on it. The upper
+// triangle is neither read nor written. False where a pivot is not a positive finite number; the
+// matrix is then partly overwritten.
 template <typename Size>
 bool FactorDense(double* A, Size n) {
-  for (int j = 0; j < n; ++j) {
-    double* row_j = A + j * n;
-    for (int i = j; i < n; ++i) {
-      double* row_i = A + i * n;
-      double sum = row_i[j];
-      for (int k = 0; k < j; ++k) sum -= row_i[k] * row_j[k];
-      if (i == j) {
-        if (!(sum > 0.0) || !std::isfinite(sum)) return false;
-        row_j[j] = std::sqrt(sum);
-      } else {
-        row_i[j] = sum / row_j[j];
-      }
+  for (int i = 0; i < n; ++i) {
+    double* row_i = A + i * n;
+    double pivot = row_i[i];
+    for (int j = 0; j < i; ++j) {
+      const double* row_j = A + j * n;
+      double u = row_i[j];
+      for (int k = 0; k < j; ++k) u -= row_i[k] * row_j[k];
+      row_i[j] = u;  // L_ij d_j until the row is done
     }
+    for (int j = 0; j < i; ++j) {
+      const double u = row_i[j];
+      row_i[j] = u / A[j * n + j];
+      pivot -= u * row_i[j];
+    }
+    if (!(pivot > 0.0) || !std::isfinite(pivot)) return false;
+    row_i[i] = pivot;
   }
   return true;
 }
 
 // x := L^-1 x.
 template <typename Size>
-void SolveLower(const double* L, Size n, double* x) {
-  for (int i = 0; i < n; ++i) {
+void SolveUnitLower(const double* L, Size n, double* x) {
+  for (int i = 1; i < n; ++i) {
     double sum = x[i];
     for (int k = 0; k < i; ++k) sum -= L[i * n + k] * x[k];
-    x[i] = sum / L[i * n + i];
+    x[i] = sum;
   }
 }
 
-// x := L^-T x.
+// x := A^-1 x.
 template <typename Size>
-void SolveLowerTransposed(const double* L, Size n, double* x) {
+void SolveDense(const double* L, Size n, double* x) {
+  SolveUnitLower(L, n, x);
   for (int i = n - 1; i >= 0; --i) {
     x[i] /= L[i * n + i];
-    for (int k = 0; k < i; ++k) x[k] -= L[i * n + k] * x[i];
+    for (int k = i + 1; k < n; ++k) x[i] -= L[k * n + i] * x[k];
   }
 }
 

@@ -1,0 +1,43 @@
+// Four doubles at once by the compiler's vector types, which exist for every target; and the same
+// names for one double, so that a kernel is written once and its remainder runs as scalars.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+
+namespace sap {
+
+typedef double Lanes4 __attribute__((vector_size(32)));
+
+constexpr int kLanes = 4;
+
+template <typename Lanes>
+inline Lanes Load(const double* from) {
+  Lanes value;
+  std::memcpy(&value, from, sizeof(Lanes));
+  return value;
+}
+
+template <typename Lanes>
+inline void Store(double* to, const Lanes& value) {
+  std::memcpy(to, &value, sizeof(Lanes));
+}
+
+inline double Sqrt(double x) { return std::sqrt(x); }
+inline Lanes4 Sqrt(Lanes4 x) {
+  return Lanes4{std::sqrt(x[0]), std::sqrt(x[1]), std::sqrt(x[2]), std::sqrt(x[3])};
+}
+
+// The sum of the lanes in an order that does not depend on the target.
+inline double Sum(double x) { return x; }
+inline double Sum(const Lanes4& x) { return (x[0] + x[1]) + (x[2] + x[3]); }
+
+// Calls body(i, Lanes4) for i = begin, begin + 4, ... and body(i, double) for what remains.
+template <typename Body>
+inline void ForLanes(int begin, int end, Body&& body) {
+  int i = begin;
+  for (; i + kLanes <= end; i += kLanes) body(i, Lanes4{});
+  for (; i < end; ++i) body(i, double{});
+}
+
+}  // namespace sap

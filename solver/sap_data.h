@@ -1,0 +1,61 @@
+// What changes with the velocity v during a solve, over all islands, and its evaluation for one
+// island at a time.
+//
+//   v_c = J v,   gamma = P_F(-R^-1 (v_c - v_hat)),   grad l = A (v - v*) - J' gamma
+//
+// Trees and contacts are in the order of the contact graph, masses in the unit of the island (see
+// SapModel).
+#pragma once
+
+#include <vector>
+
+#include "solver/contact_graph.h"
+#include "solver/friction_contacts.h"
+#include "solver/sap_model.h"
+
+namespace sap {
+
+// Norms of one island at the current v, scaled by D = diag(A)^-1/2 as in the paper's stopping test
+// (Section IV-E).
+struct IslandNorms {
+  double gradient{0};  // |D grad l|
+  double momentum{0};  // |D A v|
+  double impulse{0};   // |D J' gamma|
+  double cost{0};      // l(v)
+  bool finite{true};
+};
+
+struct SapData {
+  std::vector<double> v;         // velocity
+  std::vector<double> v_before;  // velocity before the last step
+  std::vector<double> momentum_change;  // A (v - v*)
+  std::vector<double> gradient;         // grad l
+  std::vector<double> step;             // Newton step dv
+  std::vector<double> momentum_step;    // A dv
+  ContactVectors v_c;                   // contact velocity less that of the surface
+  ContactVectors gamma;                 // impulse
+  ContactVectors v_c_step;              // J dv
+  ContactMatrices G;                    // -d gamma / d v_c
+  DualDirections w;                     // of the accelerated method
+
+  void Resize(const ContactGraph& graph);
+};
+
+// What the evaluations work on: the constants, and the part of the arrays that belongs to one
+// island.
+struct IslandView {
+  const ContactGraph& graph;
+  const SapModel& model;
+  int island;
+
+  const IslandRange& range() const { return graph.island_ranges()[island]; }
+  const IslandConstants& constants() const { return model.constants(island); }
+};
+
+// v_c := J u for velocities u of the island.
+void ContactVelocities(const IslandView& view, const std::vector<double>& u, ContactVectors* v_c);
+
+// Everything that follows from data->v: contact velocities, impulses, gradient and norms.
+IslandNorms Evaluate(const IslandView& view, SapData* data);
+
+}  // namespace sap

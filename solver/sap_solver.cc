@@ -1,0 +1,226 @@
+#include "solver/sap_solver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "solver/certificate.h"
+#include "solver/line_search.h"
+
+namespace sap {
+
+namespace {
+
+// Slope at which a line search ends, relative to the one it starts from. The paper's method counts
+// on an exact search; the accelerated one needs no more than this for the same number of
+// iterations.
+constexpr double kPlainSearchTolerance = 1e-10;
+constexpr double kAcceleratedSearchTolerance = 0.1;
+
+// Sweeps go on down to this residual: in small islands a sweep costs as much as it saves once the
+// modes have settled.
+constexpr int kLargeIslandTrees = 300;
+constexpr double kLeastSweptResidual = 1e-2;
+constexpr double kLeastSweptResidualLarge = 1e-4;
+// Two steps in a row shorter than this, and the sweeps pause for three.
+constexpr double kShortStep = 0.1;
+
+// Steps without progress of cost and gradient that rounding errors must explain.
+constexpr int kStalledSteps = 3;
+
+// Decides after which Newton steps to sweep.
+class SweepGuard {
+ public:
+  SweepGuard(const IslandView& view, const SolverOptions& options)
+      : enabled_(options.newton == NewtonMethod::kAccelerated && view.range().num_trees() > 1),
+        least_residual_(view.range().num_trees() < kLargeIslandTrees ? kLeastSweptResidual
+                                                                     : kLeastSweptResidualLarge) {}
+
+  bool ShouldSweep(double residual, double alpha) {
+    short_steps_ = alpha < kShortStep ? short_steps_ + 1 : 0;
+    if (pause_ > 0) --pause_;
+    if (short_steps_ == 2) {
+      short_steps_ = 0;
+      pause_ = 3;
+    }
+    return enabled_ && pause_ == 0 && residual > least_residual_;
+  }
+
+ private:
+  const bool enabled_;
+  const double least_residual_;
+  int short_steps_{0};
+  int pause_{0};
+};
+
+// Notices when neither cost nor gradient come down any more.
+class StallDetector {
+ public:
+  explicit StallDetector(const IslandNorms& norms)
+      : last_cost_(norms.cost), best_gradient_(norms.gradient) {}
+
+  bool Stalled(const IslandNorms& norms) {
+    const double least_decrease = 4 * std::numeric_limits<double>::epsilon() * last_cost_;
+    const bool progress =
+        norms.cost < last_cost_ - least_decrease || norms.gradient < 0.5 * best_gradient_;
+    steps_ = progress ? 0 : steps_ + 1;
+    last_cost_ = norms.cost;
+    best_gradient_ = std::min(best_gradient_, norms.gradient);
+    return steps_ >= kStalledSteps;
+  }
+
+ private:
+  double last_cost_;
+  double best_gradient_;
+  int steps_{0};
+};
+
+// The Newton loop with what it carries from step to step.
+class IslandSolve {
+ public:
+  IslandSolve(const IslandView& view, const SolverOptions& options, const StopToken& stop,
+              const SweepOrder& sweep_order, const IslandFactorization& factorization,
+              TaskArena* arena, Hessian* hessian, SapData* data)
+      : view_(view),
+        options_(options),
+        stop_(stop),
+        sweep_order_(sweep_order),
+        factorization_(factorization),
+        arena_(arena),
+        hessian_(*hessian),
+        data_(*data),
+        accelerated_(options.newton == NewtonMethod::kAccelerated && view.range().num_trees() > 1),
+        absolute_tolerance_(options.absolute_speed_tolerance *
+                            std::sqrt(view.constants().trace_A)) {}
+
+  IslandReport Run() {
+    norms_ = Evaluate(view_, &data_);
+    if (!norms_.finite || !view_.constants().representable) {
+      return Report(SolveStatus::kNumericalFailure);
+    }
+    if (accelerated_) StartDualDirections();
+    SweepGuard guard(view_, options_);
+    StallDetector stall(norms_);
+    while (!Converged()) {
+      if (report_.iterations == options_.max_iterations) {
+        return Report(SolveStatus::kIterationLimit);
+      }
+      if (stop_.Requested()) return Report(StopStatus());
+      const StepStatus step = ComputeStep();
+      if (step == StepStatus::kStopped) return Report(StopStatus());
+      if (step == StepStatus::kNotPositiveDefinite) return Report(SolveStatus::kNumericalFailure);
+      const LineSearchResult search = SearchAlongStep(
+          view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance, &data_);
+      ++report_.iterations;
+      if (!search.descends || search.alpha == 0) return Report(SolveStatus::kStalledAtRoundoff);
+      if (!Advance(search.alpha, guard.ShouldSweep(Residual(), search.alpha))) {
+        return Report(SolveStatus::kNumericalFailure);
+      }
+      if (!Converged() && stall.Stalled(norms_)) return Report(SolveStatus::kStalledAtRoundoff);
+    }
+    return Report(SolveStatus::kConverged);
+  }
+
+ private:
+  double Residual() const {
+    if (!norms_.finite) return std::numeric_limits<double>::infinity();
+    const double scale = std::max(norms_.momentum, norms_.impulse);
+    return scale > 0 ? norms_.gradient / scale : 0.0;
+  }
+
+  bool Converged() const {
+    return norms_.gradient <= absolute_tolerance_ + options_.relative_tolerance *
+                                                        std::max(norms_.momentum, norms_.impulse);
+  }
+
+  SolveStatus StopStatus() const {
+    return stop_.Reason() == StopReason::kCancelled ? SolveStatus::kCancelled
+                                                    : SolveStatus::kDeadline;
+  }
+
+  void StartDualDirections() {
+    view_.model.contacts().StartDualDirections(view_.range().contact_begin,
+                                               view_.range().contact_end, data_.gamma, &data_.w);
+  }
+
+  StepStatus ComputeStep() {
+    const FrictionContacts& contacts = view_.model.contacts();
+    const int begin = view_.range().contact_begin;
+    const int end = view_.range().contact_end;
+    if (accelerated_) {
+      contacts.Hessians(begin, end, data_.v_c, data_.w, &data_.G);
+    } else {
+      contacts.Hessians(begin, end, data_.v_c, &data_.G);
+    }
+    hessian_.Assemble(view_, data_);
+    ++report_.factorizations;
+    if (factorization_.plan == nullptr) return SolveDenseStep(view_, hessian_, &data_);
+    return SolveSparseStep(view_, hessian_, *factorization_.plan, stop_, arena_,
+                           factorization_.cholesky, &data_);
+  }
+
+  // Takes the step, sweeps if so decided, and evaluates. Goes back to where it was, and says so, if
+  // that left the range of doubles.
+  bool Advance(double alpha, bool sweep) {
+    const IslandRange& range = view_.range();
+    if (accelerated_) {
+      view_.model.contacts().UpdateDualDirections(range.contact_begin, range.contact_end, data_.v_c,
+                                                  data_.v_c_step, &data_.w);
+    }
+    for (int i = range.velocity_begin; i < range.velocity_end; ++i) {
+      data_.v_before[i] = data_.v[i];
+      data_.v[i] += alpha * data_.step[i];
+    }
+    if (sweep) {
+      for (int i = range.contact_begin; i < range.contact_end; ++i) {
+        data_.v_c.x[i] += alpha * data_.v_c_step.x[i];
+        data_.v_c.y[i] += alpha * data_.v_c_step.y[i];
+        data_.v_c.n[i] += alpha * data_.v_c_step.n[i];
+      }
+      Sweep(view_, sweep_order_, backward_, stop_, arena_, &data_);
+      backward_ = !backward_;
+    }
+    norms_ = Evaluate(view_, &data_);
+    if (norms_.finite) return true;
+    std::copy(data_.v_before.begin() + range.velocity_begin,
+              data_.v_before.begin() + range.velocity_end, data_.v.begin() + range.velocity_begin);
+    norms_ = Evaluate(view_, &data_);
+    return false;
+  }
+
+  IslandReport Report(SolveStatus status) {
+    const double unit = view_.constants().mass_unit;
+    report_.status = status;
+    report_.momentum_residual = Residual();
+    report_.cost = norms_.cost * unit;
+    report_.optimality_gap_bound = OptimalityGapBound(view_, &data_) * unit;
+    report_.dofs = view_.range().num_velocities();
+    report_.contacts = view_.range().num_contacts();
+    return report_;
+  }
+
+  const IslandView& view_;
+  const SolverOptions& options_;
+  const StopToken& stop_;
+  const SweepOrder& sweep_order_;
+  const IslandFactorization& factorization_;
+  TaskArena* const arena_;
+  Hessian& hessian_;
+  SapData& data_;
+  const bool accelerated_;
+  const double absolute_tolerance_;
+  bool backward_{false};
+  IslandNorms norms_;
+  IslandReport report_;
+};
+
+}  // namespace
+
+IslandReport SolveIsland(const IslandView& view, const SolverOptions& options,
+                         const StopToken& stop, const SweepOrder& sweep_order,
+                         const IslandFactorization& factorization, TaskArena* arena,
+                         Hessian* hessian, SapData* data) {
+  return IslandSolve(view, options, stop, sweep_order, factorization, arena, hessian, data).Run();
+}
+
+}  // namespace sap

@@ -1,0 +1,243 @@
+#include "solver/solve.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+#include "solver/contact_graph.h"
+#include "solver/plan_cache.h"
+#include "solver/sap_solver.h"
+
+namespace sap {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Predicted work of a task, below which starting it costs more than it gains [flop].
+constexpr double kTaskFlops = 5e4;
+// Islands with factorizations above this are worth several threads [flop].
+constexpr double kParallelIslandFlops = 1e6;
+
+// Work of one Newton iteration on the contacts of an island [flop].
+constexpr double kFlopsPerContact = 1000;
+
+// What the layout of a problem depends on, to tell whether the last one still holds.
+struct Pattern {
+  std::vector<int> dofs, tree_a, tree_b;
+  bool split_islands{true};
+
+  bool Matches(const ContactProblem& problem, bool split) const {
+    return split == split_islands && std::ranges::equal(dofs, problem.dofs()) &&
+           std::ranges::equal(tree_a, problem.tree_a()) &&
+           std::ranges::equal(tree_b, problem.tree_b());
+  }
+  void Assign(const ContactProblem& problem, bool split) {
+    dofs.assign(problem.dofs().begin(), problem.dofs().end());
+    tree_a.assign(problem.tree_a().begin(), problem.tree_a().end());
+    tree_b.assign(problem.tree_b().begin(), problem.tree_b().end());
+    split_islands = split;
+  }
+};
+
+}  // namespace
+
+struct Solver::Impl {
+  explicit Impl(TaskArena* task_arena) : arena(task_arena) {}
+
+  void Solve(const ContactProblem& problem, const SolverOptions& options, const StopToken& stop,
+             ContactSolution* solution);
+  void LayOut(const ContactProblem& problem, bool split_islands);
+  void PlanIslands();
+  void ScheduleIslands();
+  void SolveOneIsland(const ContactProblem& problem, const SolverOptions& options,
+                      const StopToken& stop, int island, ContactSolution* solution);
+  void Scatter(const ContactProblem& problem, int island, ContactSolution* solution) const;
+
+  TaskArena* arena;
+  Pattern pattern;
+  ContactGraph graph;
+  SweepOrder sweep_order;
+  PlanCache plans;
+  SapModel model;
+  SapData data;
+  Hessian hessian;
+  std::vector<IslandFactorization> factorizations;                 // per island
+  std::vector<std::unique_ptr<BlockCholesky<double>>> choleskies;  // per island with a plan
+  std::vector<double> flops;                                       // per island and iteration
+  std::vector<int> schedule;                                       // islands, largest first
+  std::vector<int> task_start;                                     // into schedule
+  std::vector<int> edge_a, edge_b;                                 // scratch of PlanIslands
+};
+
+// The layout of the last problem is kept while the pattern holds: no sorting, ordering or analysis
+// is done again.
+void Solver::Impl::LayOut(const ContactProblem& problem, bool split_islands) {
+  if (!pattern.Matches(problem, split_islands)) {
+    pattern.Assign(problem, split_islands);
+    graph.Build(problem, split_islands);
+    sweep_order.Build(graph);
+    PlanIslands();
+    ScheduleIslands();
+  }
+  model.Resize(graph);
+  data.Resize(graph);
+  hessian.Resize(graph);
+}
+
+void Solver::Impl::PlanIslands() {
+  plans.BeginProblem();
+  factorizations.assign(graph.islands().count(), {});
+  flops.resize(graph.islands().count());
+  size_t planned = 0;
+  for (int island = 0; island < graph.islands().count(); ++island) {
+    const IslandRange& range = graph.island_ranges()[island];
+    const double n = range.num_velocities();
+    flops[island] = kFlopsPerContact * range.num_contacts();
+    if (range.num_velocities() <= kDenseDofs) {
+      flops[island] += n * n * n / 3;
+      continue;
+    }
+    edge_a.clear();
+    edge_b.clear();
+    for (int p = range.pair_begin; p < range.pair_end; ++p) {
+      const ContactPair& pair = graph.pairs()[p];
+      if (pair.high < 0) continue;
+      edge_a.push_back(pair.low - range.slot_begin);
+      edge_b.push_back(pair.high - range.slot_begin);
+    }
+    const EliminationPlan* plan =
+        plans.Get({graph.dofs().subspan(range.slot_begin, range.num_trees()), edge_a, edge_b});
+    if (planned == choleskies.size()) {
+      choleskies.push_back(std::make_unique<BlockCholesky<double>>());
+    }
+    factorizations[island] = {plan, choleskies[planned++].get()};
+    flops[island] += plan->factor_flops();
+  }
+}
+
+// Largest first: an island that holds most of the work and is started late leaves the other threads
+// idle. Small ones share a task.
+void Solver::Impl::ScheduleIslands() {
+  const int count = graph.islands().count();
+  schedule.resize(count);
+  for (int island = 0; island < count; ++island) schedule[island] = island;
+  std::sort(schedule.begin(), schedule.end(),
+            [&](int a, int b) { return flops[a] != flops[b] ? flops[a] > flops[b] : a < b; });
+  task_start.assign(1, 0);
+  double task_flops = 0;
+  for (int i = 0; i < count; ++i) {
+    task_flops += flops[schedule[i]];
+    if (task_flops >= kTaskFlops || i + 1 == count) {
+      task_start.push_back(i + 1);
+      task_flops = 0;
+    }
+  }
+}
+
+void Solver::Impl::Solve(const ContactProblem& problem, const SolverOptions& options,
+                         const StopToken& stop, ContactSolution* solution) {
+  const Clock::time_point start = Clock::now();
+  LayOut(problem, options.islands);
+  const std::span<const int> island_of_tree = graph.islands().island_of_tree();
+  solution->island_of_tree.assign(island_of_tree.begin(), island_of_tree.end());
+  solution->velocity.assign(problem.v_star().begin(), problem.v_star().end());
+  solution->impulse.resize(3 * static_cast<size_t>(problem.num_contacts()));
+  solution->contact_velocity.resize(solution->impulse.size());
+  solution->islands.resize(graph.islands().count());
+  solution->times.islands_s = SecondsSince(start);
+
+  const Clock::time_point solve_start = Clock::now();
+  const int tasks = static_cast<int>(task_start.size()) - 1;
+  const auto task = [&](int t) {
+    for (int i = task_start[t]; i < task_start[t + 1]; ++i) {
+      SolveOneIsland(problem, options, stop, schedule[i], solution);
+    }
+  };
+  if (arena != nullptr) {
+    arena->ParallelFor(tasks, task);
+  } else {
+    for (int t = 0; t < tasks; ++t) task(t);
+  }
+  solution->cost = 0;
+  for (const IslandReport& report : solution->islands) solution->cost += report.cost;
+  solution->times.solve_s = SecondsSince(solve_start);
+}
+
+void Solver::Impl::SolveOneIsland(const ContactProblem& problem, const SolverOptions& options,
+                                  const StopToken& stop, int island, ContactSolution* solution) {
+  const Clock::time_point start = Clock::now();
+  const IslandView view{graph, model, island};
+  const IslandRange& range = view.range();
+  model.Gather(problem, graph, island);
+  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
+    const int tree = graph.islands().tree_of_slot()[slot];
+    const auto guess =
+        problem.v_guess().subspan(problem.velocity_start()[tree], graph.dofs()[slot]);
+    std::copy(guess.begin(), guess.end(), data.v.begin() + graph.velocity_start()[slot]);
+  }
+  TaskArena* const inner_arena = flops[island] >= kParallelIslandFlops ? arena : nullptr;
+  IslandReport& report = solution->islands[island];
+  report = SolveIsland(view, options, stop, sweep_order, factorizations[island], inner_arena,
+                       &hessian, &data);
+  Scatter(problem, island, solution);
+  report.solve_time_s = SecondsSince(start);
+}
+
+void Solver::Impl::Scatter(const ContactProblem& problem, int island,
+                           ContactSolution* solution) const {
+  const IslandRange& range = graph.island_ranges()[island];
+  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
+    const int tree = graph.islands().tree_of_slot()[slot];
+    const auto v = data.v.begin() + graph.velocity_start()[slot];
+    std::copy(v, v + graph.dofs()[slot],
+              solution->velocity.begin() + problem.velocity_start()[tree]);
+  }
+  const double unit = model.constants(island).mass_unit;
+  for (int i = range.contact_begin; i < range.contact_end; ++i) {
+    const int64_t to = 3 * static_cast<int64_t>(graph.contact_order()[i]);
+    const double* b = problem.surface_velocity().data() + to;
+    solution->impulse[to] = data.gamma.x[i] * unit;
+    solution->impulse[to + 1] = data.gamma.y[i] * unit;
+    solution->impulse[to + 2] = data.gamma.n[i] * unit;
+    solution->contact_velocity[to] = data.v_c.x[i] + b[0];
+    solution->contact_velocity[to + 1] = data.v_c.y[i] + b[1];
+    solution->contact_velocity[to + 2] = data.v_c.n[i] + b[2];
+  }
+}
+
+Solver::Solver(TaskArena* arena) : impl_(std::make_unique<Impl>(arena)) {}
+Solver::~Solver() = default;
+Solver::Solver(Solver&&) noexcept = default;
+Solver& Solver::operator=(Solver&&) noexcept = default;
+
+void Solver::Solve(const ContactProblem& problem, const SolverOptions& options,
+                   const StopToken& stop, ContactSolution* solution) {
+  impl_->Solve(problem, options, stop, solution);
+}
+
+ContactSolution Solve(const ContactProblem& problem, const SolverOptions& options) {
+  ContactSolution solution;
+  Solver(nullptr).Solve(problem, options, StopToken(), &solution);
+  return solution;
+}
+
+double PredictedSolveTime(const ContactProblem& problem) {
+  // Fitted to measured solves of single piles, the dearest arrangement of so many bodies.
+  constexpr double kPerContact = 1.0e-6;
+  constexpr double kPerFill = 5e-8;
+  constexpr double kPerFlop = 1e-9;
+  const double n = problem.num_velocities();
+  double tree_flops = 0;
+  for (int dofs : problem.dofs()) {
+    tree_flops += static_cast<double>(dofs) * dofs * dofs;
+  }
+  return kPerContact * problem.num_contacts() + kPerFill * n * std::sqrt(n) + kPerFlop * tree_flops;
+}
+
+}  // namespace sap
