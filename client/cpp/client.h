@@ -1,0 +1,82 @@
+// The client: solves contact problems on a server, or within this process, with the same types, the
+// same errors and the same bits.
+//
+//   auto client = Client::Connect("127.0.0.1:50051");     // or "unix:/run/sap.sock", "embedded:"
+//   if (!client) return Report(client.error());
+//   const auto solution = client->Solve(problem);
+//   if (!solution) return Report(solution.error());
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "client/cpp/error.h"
+#include "client/cpp/problem.h"
+#include "client/cpp/solution.h"
+#include "solver/solver_options.h"
+
+namespace sap::client {
+
+struct ConnectOptions {
+  // How long to wait for a server to answer.
+  std::chrono::nanoseconds connect_timeout{std::chrono::seconds(5)};
+  // Solver threads of an embedded server; 0: one per processor.
+  int threads{0};
+};
+
+struct SolveOptions {
+  SolverOptions solver;
+  // Time for the solve; when it has run out, islands return their best iterate.
+  std::optional<std::chrono::nanoseconds> time_budget;
+  // Time after which the call is given up with kDeadlineExceeded. The server returns the best
+  // iterate a little before that, if it can.
+  std::optional<std::chrono::nanoseconds> deadline;
+  // Fields of Solution to return, by name ("velocity", "islands", ...); empty: all.
+  std::vector<std::string> response_mask;
+};
+
+// What a server says about itself.
+struct ServerInfo {
+  std::string version;
+  std::string instruction_set;
+  uint32_t processors{0};
+  uint32_t solver_threads{0};
+  uint64_t max_message_bytes{0};
+  uint32_t max_trees{0};
+  uint32_t max_tree_dofs{0};
+  uint32_t max_contacts{0};
+  uint32_t max_iterations{0};
+  uint32_t max_concurrent_calls{0};
+};
+
+class Transport;
+
+// Thread-safe: any number of calls at once.
+class Client {
+ public:
+  // Address: HOST:PORT, unix:PATH, or embedded: for a server within this process.
+  static tl::expected<Client, Error> Connect(const std::string& address,
+                                             const ConnectOptions& options = {});
+  ~Client();
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+
+  tl::expected<Solution, Error> Solve(const Problem& problem, const SolveOptions& options = {});
+
+  tl::expected<ServerInfo, Error> Info();
+
+  // Whether the server takes calls.
+  tl::expected<bool, Error> Health();
+
+ private:
+  explicit Client(std::unique_ptr<Transport> transport);
+
+  std::unique_ptr<Transport> transport_;
+};
+
+}  // namespace sap::client

@@ -1,0 +1,38 @@
+#include <cinttypes>
+#include <cstdio>
+#include <memory>
+
+#include "client/cpp/client.h"
+#include "client/cpp/commands/commands.h"
+
+namespace sap::client {
+namespace {
+
+int PrintInfo(const std::string& server) {
+  auto client = Client::Connect(server);
+  if (!client) return Report(client.error());
+  const auto info = client->Info();
+  if (!info) return Report(info.error());
+  std::printf("version               %s\n", info->version.c_str());
+  std::printf("instruction set       %s\n", info->instruction_set.c_str());
+  std::printf("processors            %u\n", info->processors);
+  std::printf("solver threads        %u\n", info->solver_threads);
+  std::printf("max message bytes     %" PRIu64 "\n", info->max_message_bytes);
+  std::printf("max trees             %u\n", info->max_trees);
+  std::printf("max tree dofs         %u\n", info->max_tree_dofs);
+  std::printf("max contacts          %u\n", info->max_contacts);
+  std::printf("max iterations        %u\n", info->max_iterations);
+  std::printf("max concurrent calls  %u\n", info->max_concurrent_calls);
+  return 0;
+}
+
+}  // namespace
+
+void AddInfoCommand(CLI::App* app, Run* run) {
+  CLI::App* command = app->add_subcommand("info", "Version, limits and hardware of a server");
+  const auto server = std::make_shared<std::string>("embedded:");
+  command->add_option("--server", *server, "HOST:PORT or unix:PATH; embedded without");
+  command->callback([=] { *run = [=] { return PrintInfo(*server); }; });
+}
+
+}  // namespace sap::client

@@ -1,0 +1,30 @@
+// The command sap-client: solves problems from files and asks servers how they are.
+#include <cstdio>
+
+#include "client/cpp/commands/commands.h"
+
+namespace sap::client {
+
+int Report(const Error& error) {
+  std::fprintf(stderr, "sap-client: %s: %s\n", Name(error.code), error.message.c_str());
+  return kFailed;
+}
+
+}  // namespace sap::client
+
+int main(int argc, char** argv) {
+  using namespace sap::client;
+  CLI::App app("Client of sap-server.", "sap-client");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", SAP_VERSION);
+  Run run;
+  AddSolveCommand(&app, &run);
+  AddInfoCommand(&app, &run);
+  AddHealthCommand(&app, &run);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  return run();
+}

@@ -1,0 +1,32 @@
+#include "client/cpp/solution.h"
+
+#include <algorithm>
+
+namespace sap::client {
+
+bool Solution::Solved() const {
+  return std::all_of(islands.begin(), islands.end(), [](const Island& island) {
+    return island.status == SolveStatus::kConverged ||
+           island.status == SolveStatus::kStalledAtRoundoff;
+  });
+}
+
+const char* Name(SolveStatus status) {
+  switch (status) {
+    case SolveStatus::kConverged:
+      return "CONVERGED";
+    case SolveStatus::kStalledAtRoundoff:
+      return "STALLED_AT_ROUNDOFF";
+    case SolveStatus::kIterationLimit:
+      return "ITERATION_LIMIT";
+    case SolveStatus::kDeadline:
+      return "DEADLINE";
+    case SolveStatus::kCancelled:
+      return "CANCELLED";
+    case SolveStatus::kNumericalFailure:
+      return "NUMERICAL_FAILURE";
+  }
+  return "UNKNOWN";
+}
+
+}  // namespace sap::client

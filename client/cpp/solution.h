@@ -1,0 +1,50 @@
+// The answer of a server to one problem.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "solver/contact_solution.h"
+
+namespace sap::client {
+
+// Wall-clock time of each phase on the server [s].
+struct PhaseTimings {
+  double decode_s{0};
+  double queue_s{0};
+  double islands_s{0};
+  double solve_s{0};
+  double encode_s{0};
+};
+
+// How the solve of one island ended.
+struct Island {
+  SolveStatus status{SolveStatus::kConverged};
+  int iterations{0};
+  int factorizations{0};
+  double momentum_residual{0};     // what the tolerance is compared with [-]
+  double optimality_gap_bound{0};  // l(v) - min l is at most this [J]
+  int dofs{0};
+  int contacts{0};
+  double solve_time_s{0};
+};
+
+// Fields that the response mask left out are empty. Shapes and units as in
+// proto/sap/v1/solution.proto.
+struct Solution {
+  std::vector<double> velocity;
+  std::vector<double> impulse;
+  std::vector<double> contact_velocity;
+  double cost{0};
+  std::vector<int32_t> island_of_tree;
+  std::vector<Island> islands;
+  PhaseTimings timings;
+
+  // Whether every island converged, or came as close as rounding errors allow.
+  bool Solved() const;
+};
+
+// "CONVERGED", ...
+const char* Name(SolveStatus status);
+
+}  // namespace sap::client

@@ -1,0 +1,21 @@
+#include "client/cpp/solution_json.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include "client/cpp/messages.h"
+
+namespace sap::client {
+
+std::string SolutionToJson(const Solution& solution) {
+  v1::ContactSolution message;
+  ToMessage(solution, &message);
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string text;
+  // Fails only on strings that are no UTF-8 and on unknown types, and there are neither.
+  (void)google::protobuf::util::MessageToJsonString(message, &text, options);
+  return text;
+}
+
+}  // namespace sap::client
