@@ -9,12 +9,12 @@
 set -euo pipefail
 
 declare -A packages=(
-  # Compilers, the solver's mathematics, the service, the command line, JSON, and pip for
-  # fetch_googleapis.sh.
+  # Compilers, the solver's mathematics, the service, the command line, JSON, collision for the
+  # simulation, and pip for fetch_googleapis.sh.
   [build]="g++ cmake ninja-build pkg-config
            libeigen3-dev libtbb-dev libmetis-dev libexpected-dev
            libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-           libcli11-dev nlohmann-json3-dev libspdlog-dev zlib1g-dev
+           libcli11-dev nlohmann-json3-dev libspdlog-dev zlib1g-dev libfcl-dev
            python3 python3-pip"
   # The test framework, and the proto parser for the small schemas of tests/proto.
   [tests]="libgtest-dev libgmock-dev libprotoc-dev python3 git"

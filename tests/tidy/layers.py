@@ -7,7 +7,7 @@ from finding import Finding
 
 # solver/ in the order of the data: a file includes its own stage and earlier ones only.
 SOLVER_CHAIN = (
-    ("lanes", "dense_cholesky", "parallel", "stop_token", "solver_options"),
+    ("lanes", "dense_cholesky", "growing_buffer", "parallel", "stop_token", "solver_options"),
     ("contact_problem", "rigid_bodies", "contact_solution"),
     ("islands",),
     ("contact_graph",),
@@ -15,7 +15,10 @@ SOLVER_CHAIN = (
     ("minimum_degree", "nested_dissection"),
     ("elimination_tree",),
     ("supernodes",),
+    ("storage_planner",),
+    ("front_layout", "front_kernels"),
     ("elimination_plan",),
+    ("dense_front", "front_assembly", "front_solve"),
     ("block_cholesky",),
     ("friction_cone", "jacobian_kernels"),
     ("friction_contacts",),
@@ -45,12 +48,13 @@ LIBRARIES = (
     (r"CLI/", "CLI11", ("server/", "client/cpp/")),
     (r"spdlog/|fmt/|prometheus/", "logging or metrics", ("server/", "client/cpp/", "tests/")),
     (r"nlohmann/|zlib\.h", "JSON or compression", ("server/", "client/cpp/", "tests/")),
+    (r"server/", "the server", ("server/", "client/cpp/embedded_transport.cc", "tests/")),
     (r"Eigen/(Sparse|OrderingMethods|IterativeLinear)|cholmod", "another sparse solver",
      ("tests/",)),
 )
 
-# A user of the client library sees no transport: neither in these headers nor in what they include.
-CLIENT_ENTRY = re.compile(r"client/cpp/(examples/.*\.cc|client\.h|problem_builder\.h)$")
+# A user of the client library sees no transport: neither here nor in what these include.
+CLIENT_ENTRY = re.compile(r"client/cpp/(examples/.*\.cc|client\.h|simulation/.*\.h)$")
 TRANSPORT = re.compile(r"grpc(pp)?/|google/protobuf|sap/v1/")
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
