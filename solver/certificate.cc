@@ -1,6 +1,5 @@
 #include "solver/certificate.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -31,7 +30,8 @@ ContactVector<double> ImpulseError(const ConeParameters<double>& p,
 }
 
 // Adds |J| |u| of one contact.
-void AddAbsoluteJv(const double* J, int n, const double* u, ContactVector<double>* sum) {
+template <typename Size>
+void AddAbsoluteJv(const double* J, Size n, const double* u, ContactVector<double>* sum) {
   for (int i = 0; i < n; ++i) {
     const double size = std::abs(u[i]);
     sum->x += std::abs(J[i]) * size;
@@ -40,33 +40,61 @@ void AddAbsoluteJv(const double* J, int n, const double* u, ContactVector<double
   }
 }
 
-// Rounding error of J' gamma as it enters the gradient of `slot`, added to error[n].
-void AddContactErrors(const IslandView& view, const SapData& data, int slot, double* error) {
+// Bounds on the rounding errors of all impulses of the island.
+void ImpulseErrors(const IslandView& view, const SapData& data, ContactVectors* errors) {
   const ContactGraph& graph = view.graph;
-  const int n = graph.dofs()[slot];
-  const int terms = 3 * (graph.side_start()[slot + 1] - graph.side_start()[slot]) + 4;
+  for (int p = view.range().pair_begin; p < view.range().pair_end; ++p) {
+    const ContactPair& pair = graph.pairs()[p];
+    const double steps = (pair.dofs_low + pair.dofs_high + 4) * kUnitRoundoff;
+    for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+      const ConeParameters<double> parameters = view.model.contacts().At(i, double{});
+      ContactVector<double> d{std::abs(parameters.v_hat_x), std::abs(parameters.v_hat_y),
+                              std::abs(parameters.v_hat_n)};
+      ForSize(pair.dofs_low, [&](auto n) {
+        AddAbsoluteJv(view.model.J(pair, i, false), n,
+                      data.v.data() + graph.velocity_start()[pair.low], &d);
+      });
+      if (pair.high >= 0) {
+        ForSize(pair.dofs_high, [&](auto n) {
+          AddAbsoluteJv(view.model.J(pair, i, true), n,
+                        data.v.data() + graph.velocity_start()[pair.high], &d);
+        });
+      }
+      errors->Set(i, ImpulseError(parameters, data.gamma.At(i, double{}),
+                                  {steps * d.x, steps * d.y, steps * d.n}));
+    }
+  }
+}
+
+// Bound on the rounding error of the gradient of one slot.
+template <typename Size>
+void GradientError(const IslandView& view, const SapData& data, const ContactVectors& errors,
+                   int slot, Size n, double* error) {
+  const ContactGraph& graph = view.graph;
+  const double* A = view.model.A(graph, slot);
+  const double* v = data.v.data() + graph.velocity_start()[slot];
+  const double* v_star = view.model.v_star().data() + graph.velocity_start()[slot];
+  for (int i = 0; i < n; ++i) error[i] = 0;
+  for (int k = 0; k < n; ++k) {
+    const double size = (n + 4) * kUnitRoundoff * (std::abs(v[k]) + std::abs(v_star[k]));
+    for (int i = 0; i < n; ++i) error[i] += std::abs(A[k * n + i]) * size;
+  }
+  int terms = 4;
+  for (int s = graph.side_start()[slot]; s < graph.side_start()[slot + 1]; ++s) {
+    const ContactPair& pair = graph.pairs()[graph.sides()[s].pair];
+    terms += 3 * (pair.contact_end - pair.contact_begin);
+  }
+  const double sum_steps = terms * kUnitRoundoff;
   for (int s = graph.side_start()[slot]; s < graph.side_start()[slot + 1]; ++s) {
     const PairSide side = graph.sides()[s];
     const ContactPair& pair = graph.pairs()[side.pair];
-    const double own = (terms + 3 * (pair.contact_end - pair.contact_begin)) * kUnitRoundoff;
-    for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-      const ConeParameters<double> p = view.model.contacts().At(i, double{});
-      ContactVector<double> d{std::abs(p.v_hat_x), std::abs(p.v_hat_y), std::abs(p.v_hat_n)};
-      AddAbsoluteJv(view.model.J(pair, i, false), pair.dofs_low,
-                    data.v.data() + graph.velocity_start()[pair.low], &d);
-      if (pair.high >= 0) {
-        AddAbsoluteJv(view.model.J(pair, i, true), pair.dofs_high,
-                      data.v.data() + graph.velocity_start()[pair.high], &d);
-      }
-      const double steps = (pair.dofs_low + pair.dofs_high + 4) * kUnitRoundoff;
-      const ContactVector<double> gamma = data.gamma.At(i, double{});
-      ContactVector<double> e = ImpulseError(p, gamma, {steps * d.x, steps * d.y, steps * d.n});
-      e.x += own * std::abs(gamma.x);
-      e.y += own * std::abs(gamma.y);
-      e.n += own * std::abs(gamma.n);
-      const double* J = view.model.J(pair, i, side.is_high);
-      for (int k = 0; k < n; ++k) {
-        error[k] += std::abs(J[k]) * e.x + std::abs(J[n + k]) * e.y + std::abs(J[2 * n + k]) * e.n;
+    for (int c = pair.contact_begin; c < pair.contact_end; ++c) {
+      const double* J = view.model.J(pair, c, side.is_high);
+      const double x = errors.x[c] + sum_steps * std::abs(data.gamma.x[c]);
+      const double y = errors.y[c] + sum_steps * std::abs(data.gamma.y[c]);
+      const double z = errors.n[c] + sum_steps * std::abs(data.gamma.n[c]);
+      for (int i = 0; i < n; ++i) {
+        error[i] += std::abs(J[i]) * x + std::abs(J[n + i]) * y + std::abs(J[2 * n + i]) * z;
       }
     }
   }
@@ -74,8 +102,10 @@ void AddContactErrors(const IslandView& view, const SapData& data, int slot, dou
 
 // sum := |L^-1| e, column by column of L^-1. Forward substitution with all signs turned alike would
 // be cheaper, but its bound grows beyond all use for the ill-conditioned matrices of long chains.
-void MultiplyAbsoluteInverse(const double* L, int n, const double* e, double* column, double* sum) {
-  std::fill(sum, sum + n, 0.0);
+template <typename Size>
+void MultiplyAbsoluteInverse(const double* L, Size n, const double* e, double* column,
+                             double* sum) {
+  for (int i = 0; i < n; ++i) sum[i] = 0;
   for (int k = 0; k < n; ++k) {
     column[k] = 1;
     sum[k] += e[k];
@@ -92,31 +122,25 @@ void MultiplyAbsoluteInverse(const double* L, int n, const double* e, double* co
 
 double OptimalityGapBound(const IslandView& view, SapData* data) {
   const ContactGraph& graph = view.graph;
-  const IslandRange& range = view.range();
+  ContactVectors& errors = data->v_c_step;
+  ImpulseErrors(view, *data, &errors);
   double gradient2 = 0, error2 = 0;
-  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
-    const int n = graph.dofs()[slot];
+  for (int slot = view.range().slot_begin; slot < view.range().slot_end; ++slot) {
     const int start = graph.velocity_start()[slot];
-    const double* A = view.model.A(graph, slot);
-    const double* L = view.model.A_factor(graph, slot);
-    double* x = data->step.data() + start;
-    double* e = data->momentum_step.data() + start;
-    for (int i = 0; i < n; ++i) {
-      x[i] = data->gradient[start + i];
-      e[i] = 0;
-      for (int k = 0; k < n; ++k) {
-        const double size = std::abs(data->v[start + k]) + std::abs(view.model.v_star()[start + k]);
-        e[i] += (n + 4) * kUnitRoundoff * std::abs(A[i * n + k]) * size;
+    ForSize(graph.dofs()[slot], [&](auto n) {
+      const double* L = view.model.A_factor(graph, slot);
+      double* error = data->step.data() + start;
+      double* column = data->momentum_step.data() + start;
+      double* sum = data->momentum_change.data() + start;
+      double* x = data->gradient.data() + start;
+      GradientError(view, *data, errors, slot, n, error);
+      MultiplyAbsoluteInverse(L, n, error, column, sum);
+      SolveUnitLower(L, n, x);
+      for (int i = 0; i < n; ++i) {
+        gradient2 += x[i] * x[i] * L[i * n + i];
+        error2 += sum[i] * sum[i] * L[i * n + i];
       }
-    }
-    AddContactErrors(view, *data, slot, e);
-    SolveUnitLower(L, n, x);
-    double* sum = data->gradient.data() + start;
-    MultiplyAbsoluteInverse(L, n, e, data->momentum_change.data() + start, sum);
-    for (int i = 0; i < n; ++i) {
-      gradient2 += x[i] * x[i] / L[i * n + i];
-      error2 += sum[i] * sum[i] / L[i * n + i];
-    }
+    });
   }
   const double norm = std::sqrt(gradient2) + std::sqrt(error2);
   const double bound = 0.5 * norm * norm;

@@ -13,8 +13,7 @@
 namespace sap {
 
 // Bound on l(v) - min l [J, in the island's unit of mass] at the v that `data` was last evaluated
-// at. Infinite where the numbers are not finite. Overwrites gradient, step
-// and the momenta.
+// at. Infinite where the numbers are not finite. Overwrites everything but v, v_c and gamma.
 double OptimalityGapBound(const IslandView& view, SapData* data);
 
 }  // namespace sap

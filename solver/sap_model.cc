@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "solver/dense_cholesky.h"
 #include "solver/jacobian_kernels.h"
 
 namespace sap {
@@ -16,32 +15,33 @@ double PowerOfTwoNextTo(double x) {
   return std::ldexp(1.0, std::clamp(std::ilogb(x), -1000, 1000));
 }
 
-// W += J A^-1 J' for one tree by its L D L', or by diag(A) alone. J is 3 x n row-major.
-void AddDelassus(const double* J, int n, const double* A, const double* A_factor, DelassusRule rule,
-                 double W[3][3]) {
-  constexpr int kOnStack = 32;
-  double on_stack[3 * kOnStack];
-  thread_local std::vector<double>
-      kept;              // for the few larger trees, so that a warm step allocates nothing
-  double* X = on_stack;  // L^-1 J' by rows of J
-  if (n > kOnStack) {
-    if (kept.size() < 3 * static_cast<size_t>(n)) kept.resize(3 * n);
-    X = kept.data();
+// The three columns of W = J A^-1 J', one lane per row of J; the fourth lane stays zero.
+struct DelassusColumns {
+  Lanes4 x{}, y{}, n{};
+};
+
+// W += J A^-1 J' for one tree by L D L' = A, with the inverse of D on the diagonal of `factor`; X
+// is scratch of n. J is 3 x n row-major.
+template <typename Size>
+void AddDelassus(const double* J, Size n, const double* factor, Lanes4* X, DelassusColumns* W) {
+  for (int i = 0; i < n; ++i) {
+    Lanes4 x{J[i], J[n + i], J[2 * n + i], 0};
+    for (int k = 0; k < i; ++k) x -= factor[i * n + k] * X[k];
+    X[i] = x;
+    const Lanes4 scaled = x * factor[i * n + i];
+    W->x += scaled * x[0];
+    W->y += scaled * x[1];
+    W->n += scaled * x[2];
   }
-  std::copy(J, J + 3 * n, X);
-  const double* pivots = A;
-  if (rule == DelassusRule::kFull) {
-    pivots = A_factor;
-    for (int row = 0; row < 3; ++row) {
-      ForSize(n, [&](auto size) { SolveUnitLower(A_factor, size, X + row * n); });
-    }
-  }
-  for (int r = 0; r < 3; ++r) {
-    for (int s = 0; s < 3; ++s) {
-      double sum = 0;
-      for (int i = 0; i < n; ++i) sum += X[r * n + i] * X[s * n + i] / pivots[i * n + i];
-      W[r][s] += sum;
-    }
+}
+
+// The same by the diagonal of A alone, which is D^-2.
+void AddDiagonalDelassus(const double* J, int n, const double* D, DelassusColumns* W) {
+  for (int i = 0; i < n; ++i) {
+    const Lanes4 x = Lanes4{J[i], J[n + i], J[2 * n + i], 0} * D[i];
+    W->x += x * x[0];
+    W->y += x * x[1];
+    W->n += x * x[2];
   }
 }
 
@@ -91,12 +91,13 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ContactGraph& gr
     const double* v_star = problem.v_star().data() + problem.velocity_start()[tree];
     for (int i = 0; i < n; ++i) {
       const double diagonal = A_[to + i * n + i];
-      A_factor_[to + i * n + i] *= per_unit;
+      const double inverse_pivot = 1.0 / (A_factor_[to + i * n + i] * per_unit);
+      A_factor_[to + i * n + i] = inverse_pivot;
       D_[v + i] = 1.0 / std::sqrt(diagonal);
       constants.trace_A += diagonal;
       v_star_[v + i] = v_star[i];
       // What has vanished beside the largest mass of the island cannot be divided by.
-      if (!std::isfinite(D_[v + i]) || !(A_factor_[to + i * n + i] > 0)) {
+      if (!std::isfinite(D_[v + i]) || !std::isfinite(inverse_pivot)) {
         constants.representable = false;
       }
     }
@@ -151,19 +152,27 @@ void SapModel::GatherContacts(const ContactProblem& problem, const ContactGraph&
 
 double SapModel::DelassusEstimate(const ContactGraph& graph, const ContactPair& pair, int contact,
                                   DelassusRule rule) const {
-  double W[3][3] = {};
-  AddDelassus(J(pair, contact, false), pair.dofs_low, A(graph, pair.low), A_factor(graph, pair.low),
-              rule, W);
-  if (pair.high >= 0) {
-    AddDelassus(J(pair, contact, true), pair.dofs_high, A(graph, pair.high),
-                A_factor(graph, pair.high), rule, W);
-  }
-  double sum = 0;
-  for (const auto& row : W) {
-    for (double entry : row) sum += entry * entry;
-  }
+  constexpr int kOnStack = 32;
+  Lanes4 on_stack[kOnStack];
+  DelassusColumns W;
+  const auto add = [&](int slot, bool high) {
+    const double* J_t = J(pair, contact, high);
+    const int dofs = graph.dofs()[slot];
+    if (rule == DelassusRule::kDiagonal) {
+      AddDiagonalDelassus(J_t, dofs, D_.data() + graph.velocity_start()[slot], &W);
+    } else if (dofs <= kOnStack) {
+      ForSize(dofs, [&](auto n) { AddDelassus(J_t, n, A_factor(graph, slot), on_stack, &W); });
+    } else {
+      thread_local std::vector<Lanes4> kept;  // grows only, so that a warm step allocates nothing
+      if (kept.size() < static_cast<size_t>(dofs)) kept.resize(dofs);
+      AddDelassus(J_t, dofs, A_factor(graph, slot), kept.data(), &W);
+    }
+  };
+  add(pair.low, false);
+  if (pair.high >= 0) add(pair.high, true);
+  const double sum = Sum(W.x * W.x + W.y * W.y + W.n * W.n);
   // A contact whose Jacobian vanishes moves nothing; any positive w does.
-  return sum > 0 ? std::sqrt(sum) / 3.0 : (sum == 0 ? 1.0 : sum);
+  return sum == 0 ? 1.0 : std::sqrt(sum) / 3.0;
 }
 
 }  // namespace sap

@@ -41,7 +41,7 @@ class SapModel {
   const double* A(const ContactGraph& graph, int slot) const {
     return A_.data() + graph.matrix_start()[slot];
   }
-  // L D L' of A.
+  // L D L' of A: L below the diagonal, the inverse of D on it.
   const double* A_factor(const ContactGraph& graph, int slot) const {
     return A_factor_.data() + graph.matrix_start()[slot];
   }
