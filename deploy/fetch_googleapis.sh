@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fetches the google.rpc protos (status, error details) into .deps/googleapis, from the pinned PyPI package
-# googleapis-common-protos: Debian packages none. Needs python3 with pip, and the network on the first run only.
+# Fetches the google.rpc protos (status, error details) into .deps/googleapis, from the pinned PyPI
+# package googleapis-common-protos: Debian packages none. Needs python3 with pip, and the network on
+# the first run only.
 set -euo pipefail
 
 version=1.66.0
@@ -18,8 +19,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 echo "Fetching googleapis-common-protos $version into ${target#"$root"/}"
 echo "googleapis-common-protos==$version --hash=sha256:$sha256" > "$work/requirements.txt"
-if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
-    --requirement "$work/requirements.txt" --dest "$work"; then
+if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+    --require-hashes --requirement "$work/requirements.txt" --dest "$work"; then
   echo "fetch_googleapis: pip could not download googleapis-common-protos $version (see above)" >&2
   exit 1
 fi
