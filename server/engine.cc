@@ -101,7 +101,7 @@ ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallLimits& l
                             v1::SolveResponse* response) {
   if (ServiceStatus admitted = Admit(); !admitted) return admitted;
   std::unique_ptr<Job> job = MakeJob(request, limits, response);
-  const ServiceStatus status = DecodeAndRun(job.get());
+  ServiceStatus status = DecodeAndRun(job.get());
   End(std::move(job), status);
   return status;
 }

@@ -24,7 +24,7 @@ namespace sap::client {
 
 struct ConnectOptions {
   // How long to wait for a server to answer.
-  std::chrono::nanoseconds connect_timeout{std::chrono::seconds(5)};
+  std::chrono::nanoseconds connect_timeout{std::chrono::seconds(2)};
   // Solver threads of an embedded server; 0: one per processor.
   int threads{0};
 };
