@@ -1,0 +1,273 @@
+#include "solver/block_cholesky.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "solver/dense_front.h"
+#include "solver/front_assembly.h"
+#include "solver/front_layout.h"
+#include "solver/front_solve.h"
+#include "solver/supernodes.h"
+
+namespace sap {
+namespace {
+
+using Front = EliminationPlan::Front;
+
+// Pieces of a large front that threads share.
+constexpr int kUpdateColumns = 64;  // of U and of the children's updates
+constexpr int kSliversBelow = 24;   // of a panel
+// Fronts with less work than this (0.1 ms or so) are not worth sharing.
+constexpr double kMinSharedFlops = 4e6;
+
+template <typename Scalar>
+FrontLayout<Scalar> LayoutOf(const Front& front) {
+  return FrontLayout<Scalar>(front.pivots, front.updates);
+}
+
+template <typename Scalar>
+int64_t FactorStart(const Front& front) {
+  return std::is_same_v<Scalar, double> ? front.factor_start_double : front.factor_start_float;
+}
+
+// The power of two that brings a number into [1/2, 1); 0 if there is none.
+double PowerOfTwoScale(double number) {
+  if (!(number >= std::numeric_limits<double>::min()) ||
+      !(number <= std::numeric_limits<double>::max())) {
+    return 0.0;
+  }
+  // Kept in the range of normal numbers, so that multiplying by it or its inverse is exact.
+  return std::ldexp(1.0, std::clamp(-std::ilogb(number) - 1, -1022, 1022));
+}
+
+double LargestDiagonalEntry(const EliminationPlan& plan, std::span<const double> diagonal) {
+  double largest = 0.0;
+  for (int i = 0; i < plan.num_blocks(); ++i) {
+    const int64_t size = plan.block_row_start()[i + 1] - plan.block_row_start()[i];
+    const double* block = diagonal.data() + plan.diagonal_start()[i];
+    for (int64_t j = 0; j < size; ++j) largest = std::max(largest, block[j * (size + 1)]);
+  }
+  return largest;
+}
+
+void ForEachPiece(TaskArena* arena, int count, auto&& body) {
+  if (arena == nullptr) {
+    for (int i = 0; i < count; ++i) body(i);
+  } else {
+    arena->ParallelFor(count, body);
+  }
+}
+
+int NumPieces(int count, int piece) { return (count + piece - 1) / piece; }
+
+}  // namespace
+
+template <typename Scalar>
+struct BlockCholesky<Scalar>::Job {
+  const EliminationPlan& plan;
+  const double* diagonal;
+  const double* off_diagonal;
+  double scale;
+  const StopToken& stop;
+  // The first outcome but kOk ends the work on all threads.
+  mutable std::atomic<FactorStatus> status{FactorStatus::kOk};
+
+  bool Failed() const { return status.load(std::memory_order_relaxed) != FactorStatus::kOk; }
+  void Fail(FactorStatus outcome) const { status.store(outcome, std::memory_order_relaxed); }
+};
+
+template <typename Scalar>
+typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
+    const EliminationPlan& plan, std::span<const double> diagonal,
+    std::span<const double> off_diagonal, const StopToken& stop, TaskArena* arena) {
+  assert(static_cast<int64_t>(diagonal.size()) == plan.diagonal_start().back());
+  assert(static_cast<int64_t>(off_diagonal.size()) == plan.off_diagonal_start().back());
+  if (plan.num_blocks() == 0) return FactorStatus::kOk;
+  scale_ = PowerOfTwoScale(LargestDiagonalEntry(plan, diagonal));
+  if (scale_ == 0.0) return FactorStatus::kNotPositiveDefinite;
+  factor_.Reserve(std::is_same_v<Scalar, double> ? plan.factor_storage_double()
+                                                 : plan.factor_storage_float());
+  updates_.Reserve(plan.update_storage());
+
+  const Job job{plan, diagonal.data(), off_diagonal.data(), scale_, stop};
+  ForEachPiece(arena, static_cast<int>(plan.tasks().size()), [&](int task) {
+    for (int f = plan.tasks()[task].front_begin; f < plan.tasks()[task].front_end; ++f) {
+      if (!FactorFront(job, f, nullptr)) return;
+    }
+  });
+  for (const int f : plan.top_fronts()) {
+    if (!FactorFront(job, f, arena)) break;
+  }
+  return job.status.load();
+}
+
+// False when the work has ended, here or on another thread.
+template <typename Scalar>
+bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena) {
+  if (job.Failed()) return false;
+  if (job.stop.Requested()) {
+    job.Fail(FactorStatus::kStopped);
+    return false;
+  }
+  const Front& front = job.plan.fronts()[f];
+  if (FrontFlops(front.pivots, front.updates) < kMinSharedFlops) arena = nullptr;
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
+
+  Assemble(job, front, arena);
+  for (int panel = 0; panel < dense.num_panels(); ++panel) {
+    if (!dense.FactorPanel(panel)) {
+      job.Fail(FactorStatus::kNotPositiveDefinite);
+      return false;
+    }
+    const int first = dense.PanelEnd(panel);
+    ForEachPiece(arena, NumPieces(layout.slivers() - first, kSliversBelow), [&](int piece) {
+      const int begin = first + piece * kSliversBelow;
+      dense.FactorBelowPanel(panel, begin, std::min(begin + kSliversBelow, layout.slivers()));
+    });
+  }
+  Scalar* update = updates_.data() + front.update_start;
+  ForEachPiece(arena, NumPieces(front.updates, kUpdateColumns), [&](int piece) {
+    const int begin = piece * kUpdateColumns;
+    const int end = std::min(begin + kUpdateColumns, front.updates);
+    dense.FormUpdate(begin, end, update);
+    ForEachChild(job.plan, front, [&](auto runs, const UpdateLayout& child, const Scalar* from) {
+      AddChildToUpdate(runs, child, from, layout, begin, end, update);
+    });
+  });
+  return true;
+}
+
+// The pivot columns of a front before they are factored.
+template <typename Scalar>
+void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, TaskArena* arena) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  Scalar* entries = factor_.data() + FactorStart<Scalar>(front);
+  std::fill(entries, entries + layout.entries(), Scalar(0));
+  AddMatrixBlocks(
+      job.plan.matrix_blocks().subspan(front.entry_begin, front.entry_end - front.entry_begin),
+      job.diagonal, job.off_diagonal, job.scale, layout, entries);
+  ForEachPiece(arena, NumPieces(front.pivots, kUpdateColumns), [&](int piece) {
+    const int begin = piece * kUpdateColumns;
+    const int end = std::min(begin + kUpdateColumns, front.pivots);
+    ForEachChild(job.plan, front, [&](auto runs, const UpdateLayout& child, const Scalar* from) {
+      AddChildToPivots(runs, child, from, layout, begin, end, entries);
+    });
+  });
+}
+
+template <typename Scalar>
+template <typename Body>
+void BlockCholesky<Scalar>::ForEachChild(const EliminationPlan& plan, const Front& front,
+                                         Body&& body) {
+  for (int c = front.child_begin; c < front.child_end; ++c) {
+    const Front& child = plan.fronts()[plan.children()[c]];
+    body(plan.runs().subspan(child.run_begin, child.run_end - child.run_begin),
+         UpdateLayout(child.updates), updates_.data() + child.update_start);
+  }
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const double> rhs,
+                                  std::span<double> x) {
+  assert(static_cast<int>(rhs.size()) == plan.num_rows());
+  assert(static_cast<int>(x.size()) == plan.num_rows());
+  if (plan.num_blocks() == 0) return;
+  // A right-hand side may be beyond the range of single precision.
+  double rhs_scale = 1.0;
+  if constexpr (std::is_same_v<Scalar, float>) {
+    double largest = 0.0;
+    for (const double value : rhs) largest = std::max(largest, std::abs(value));
+    const double scale = PowerOfTwoScale(largest);
+    if (scale != 0.0) rhs_scale = scale;
+  }
+  Scalar* y = solution_.Reserve(plan.num_rows());
+  vectors_.Reserve(plan.vector_storage());
+  front_.Reserve(FrontScratch(plan));
+  for (const int block : plan.order()) {
+    for (int i = plan.block_row_start()[block]; i < plan.block_row_start()[block + 1]; ++i) {
+      *y++ = static_cast<Scalar>(rhs_scale * rhs[i]);
+    }
+  }
+  for (const Front& front : plan.fronts()) SolveForward(plan, front);
+  for (int f = plan.num_fronts() - 1; f >= 0; --f) SolveBackward(plan, plan.fronts()[f]);
+  y = solution_.data();
+  for (const int block : plan.order()) {
+    for (int i = plan.block_row_start()[block]; i < plan.block_row_start()[block + 1]; ++i) {
+      x[i] = static_cast<double>(*y++) * scale_ / rhs_scale;
+    }
+  }
+}
+
+template <typename Scalar>
+int64_t BlockCholesky<Scalar>::FrontScratch(const EliminationPlan& plan) {
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  return static_cast<int64_t>(plan.largest_front() + 2 * kLanes) * (kLanes + 1);
+}
+
+// Each front hands what it subtracts from later rows to its parent, so that no two fronts write to
+// the same place.
+template <typename Scalar>
+void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Front& front) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  Scalar* x1 = front_.data();
+  Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
+  Scalar* y = solution_.data() + front.pivot_begin;
+  std::fill(x1, x1 + layout.slivers() * kLanes, Scalar(0));
+  std::copy(y, y + front.pivots, x1);
+  for (int c = front.child_begin; c < front.child_end; ++c) {
+    const Front& child = plan.fronts()[plan.children()[c]];
+    const Scalar* from = vectors_.data() + child.vector_start;
+    for (int r = child.run_begin; r < child.run_end; ++r) {
+      const EliminationPlan::RowRun& run = plan.runs()[r];
+      Scalar* to = run.parent_row < front.pivots ? x1 + run.parent_row
+                                                 : x2 + (run.parent_row - front.pivots);
+      for (int i = 0; i < run.length; ++i) to[i] += from[run.child_row + i];
+    }
+  }
+  ForwardSolve(layout, factor_.data() + FactorStart<Scalar>(front), x1, x2);
+  std::copy(x1, x1 + front.pivots, y);
+  std::copy(x2, x2 + front.updates, vectors_.data() + front.vector_start);
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, const Front& front) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  Scalar* x1 = front_.data();
+  Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
+  Scalar* sums = x1 + layout.slivers() * kLanes;
+  Scalar* y = solution_.data() + front.pivot_begin;
+  Scalar* below = vectors_.data() + front.vector_start;  // the parent has put the solution there
+  std::fill(x1, x1 + layout.slivers() * kLanes, Scalar(0));
+  std::copy(y, y + front.pivots, x1);
+  std::copy(below, below + front.updates, x2);
+  BackwardSolve(layout, factor_.data() + FactorStart<Scalar>(front), x1, x2, sums);
+  std::copy(x1, x1 + front.pivots, y);
+  for (int c = front.child_begin; c < front.child_end; ++c) {
+    const Front& child = plan.fronts()[plan.children()[c]];
+    Scalar* to = vectors_.data() + child.vector_start;
+    for (int r = child.run_begin; r < child.run_end; ++r) {
+      const EliminationPlan::RowRun& run = plan.runs()[r];
+      const Scalar* from = run.parent_row < front.pivots ? x1 + run.parent_row
+                                                         : x2 + (run.parent_row - front.pivots);
+      std::copy(from, from + run.length, to + run.child_row);
+    }
+  }
+}
+
+template <typename Scalar>
+size_t BlockCholesky<Scalar>::storage_bytes() const {
+  return sizeof(Scalar) *
+         (factor_.size() + updates_.size() + solution_.size() + vectors_.size() + front_.size());
+}
+
+template class BlockCholesky<double>;
+template class BlockCholesky<float>;
+
+}  // namespace sap

@@ -1,0 +1,41 @@
+// The pattern of a symmetric block matrix, and its adjacency graph.
+//
+// One node per diagonal block (a tree of an island), one edge per pair of blocks with a nonzero
+// block off the diagonal (two trees in contact). Orderings and the symbolic analysis work on this
+// graph; the values never enter.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace sap {
+
+struct BlockPattern {
+  std::span<const int> block_size;  // [N] rows of each diagonal block, >= 1
+  std::span<const int> edge_a;      // [E] each unordered pair of blocks once, in either order;
+  std::span<const int> edge_b;      // [E] edge_a[e] != edge_b[e]
+
+  int num_blocks() const { return static_cast<int>(block_size.size()); }
+  int num_edges() const { return static_cast<int>(edge_a.size()); }
+};
+
+// The neighbours of block i are neighbor[start[i] .. start[i + 1]), in ascending order.
+struct BlockGraph {
+  std::vector<int> weight;    // [N] rows of each block
+  std::vector<int> start;     // [N + 1]
+  std::vector<int> neighbor;  // [2 E]
+  std::vector<int> edge;      // [2 E] index of the edge that joins them
+
+  static BlockGraph FromPattern(const BlockPattern& pattern);
+
+  int num_blocks() const { return static_cast<int>(weight.size()); }
+  int degree(int i) const { return start[i + 1] - start[i]; }
+  std::span<const int> neighbors(int i) const {
+    return std::span<const int>(neighbor).subspan(start[i], degree(i));
+  }
+};
+
+// Whether order holds each of 0 .. n - 1 once.
+bool IsPermutation(std::span<const int> order, int n);
+
+}  // namespace sap

@@ -1,0 +1,20 @@
+// Minimum degree ordering: eliminates next the block that leaves the smallest front.
+//
+// Best for graphs of up to about 150 blocks and for those with little fill (chains, trees, small
+// heaps). Eliminated blocks are kept as cliques ("elements") and never filled in, degrees are upper
+// bounds that cost no search, and blocks with the same neighbours are eliminated together:
+// [Amestoy, Davis and Duff 1996, An approximate minimum degree ordering algorithm]. Degrees count
+// rows, not blocks. Equal degrees are taken by a rule that depends on the graph alone.
+#pragma once
+
+#include <vector>
+
+#include "solver/block_graph.h"
+
+namespace sap {
+
+// Element k of the result is the block eliminated k-th. A permutation for every graph, also for one
+// without edges or blocks.
+std::vector<int> MinimumDegreeOrder(const BlockGraph& graph);
+
+}  // namespace sap
