@@ -46,10 +46,40 @@ inline void AddJtGamma(const double* __restrict J, Size n, const ContactVector<d
   }
 }
 
+// A row of six as four lanes and two.
+struct SixLanes {
+  Lanes4 head;
+  Lanes2 tail;
+
+  explicit SixLanes(const double* row) : head(Load<Lanes4>(row)), tail(Load<Lanes2>(row + 4)) {}
+  SixLanes(const Lanes4& first, const Lanes2& last) : head(first), tail(last) {}
+  SixLanes operator*(double factor) const { return {head * factor, tail * factor}; }
+  SixLanes operator+(const SixLanes& other) const { return {head + other.head, tail + other.tail}; }
+};
+
+// H += J_a' G J_b for a six-column J_b: three rows of G J_b in registers, then one row of H per
+// column of J_a.
+template <typename Size>
+inline void AddJtGJ(const double* __restrict J_a, Size n_a, const SymmetricMatrix3<double>& G,
+                    const double* __restrict J_b, SixDofs, double* __restrict H) {
+  const SixLanes x(J_b);
+  const SixLanes y(J_b + 6);
+  const SixLanes n(J_b + 12);
+  const SixLanes g_x = x * G.xx + y * G.xy + n * G.xn;
+  const SixLanes g_y = x * G.xy + y * G.yy + n * G.yn;
+  const SixLanes g_n = x * G.xn + y * G.yn + n * G.nn;
+  for (int i = 0; i < n_a; ++i) {
+    double* row = H + 6 * i;
+    const SixLanes sum = SixLanes(row) + g_x * J_a[i] + g_y * J_a[n_a + i] + g_n * J_a[2 * n_a + i];
+    Store(row, sum.head);
+    Store(row + 4, sum.tail);
+  }
+}
+
 // H += J_a' G J_b, n_a x n_b row-major.
-template <typename SizeA, typename SizeB>
-inline void AddJtGJ(const double* __restrict J_a, SizeA n_a, const SymmetricMatrix3<double>& G,
-                    const double* __restrict J_b, SizeB n_b, double* __restrict H) {
+template <typename Size>
+inline void AddJtGJ(const double* __restrict J_a, Size n_a, const SymmetricMatrix3<double>& G,
+                    const double* __restrict J_b, int n_b, double* __restrict H) {
   for (int i = 0; i < n_a; ++i) {
     const double a_x = J_a[i];
     const double a_y = J_a[n_a + i];

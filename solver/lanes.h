@@ -8,6 +8,7 @@
 namespace sap {
 
 typedef double Lanes4 __attribute__((vector_size(32)));
+typedef double Lanes2 __attribute__((vector_size(16)));
 
 constexpr int kLanes = 4;
 
