@@ -18,6 +18,7 @@ constexpr int kFailed = 2;     // no answer
 void AddSolveCommand(CLI::App* app, Run* run);
 void AddInfoCommand(CLI::App* app, Run* run);
 void AddHealthCommand(CLI::App* app, Run* run);
+void AddSimulateCommand(CLI::App* app, Run* run);
 
 // Prints the error on standard error, with its code; returns kFailed.
 int Report(const Error& error);

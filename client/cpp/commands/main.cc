@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   AddSolveCommand(&app, &run);
   AddInfoCommand(&app, &run);
   AddHealthCommand(&app, &run);
+  AddSimulateCommand(&app, &run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -19,13 +19,32 @@ void Append(const Vector3d& vector, std::vector<double>* array) {
   array->insert(array->end(), vector.data(), vector.data() + 3);
 }
 
-void DescribeIslands(const std::vector<IslandReport>& islands, StepStatistics* statistics) {
+void AssembleBodies(const Scene& scene, double time_step, client::Problem::RigidBodies* arrays) {
+  *arrays = {};
+  for (const Body& body : scene.bodies) {
+    const Matrix3d I = WorldInertia(body);
+    const Velocity v_star = FreeMotionVelocity(body, scene.gravity, time_step);
+    arrays->mass.push_back(body.mass);
+    arrays->inertia.insert(arrays->inertia.end(),
+                           {I(0, 0), I(1, 1), I(2, 2), I(0, 1), I(0, 2), I(1, 2)});
+    Append(body.position, &arrays->center_of_mass);
+    Append(v_star.linear, &arrays->free_motion_velocity);
+    Append(v_star.angular, &arrays->free_motion_velocity);
+    Append(body.velocity, &arrays->guess_velocity);
+    Append(body.angular_velocity, &arrays->guess_velocity);
+    arrays->body_id.push_back(static_cast<uint32_t>(arrays->body_id.size()));
+  }
+}
+
+void DescribeIslands(const std::vector<client::Island>& islands, StepStatistics* statistics) {
   double weighted = 0;
   int64_t dofs = 0;
-  for (const IslandReport& island : islands) {
+  for (const client::Island& island : islands) {
     statistics->largest_island_dofs = std::max(statistics->largest_island_dofs, island.dofs);
     statistics->iterations = std::max(statistics->iterations, island.iterations);
     statistics->momentum_error = std::max(statistics->momentum_error, island.momentum_residual);
+    // Listed from best to worst.
+    statistics->worst_status = std::max(statistics->worst_status, island.status);
     weighted += static_cast<double>(island.iterations) * island.dofs;
     dofs += island.dofs;
     if (island.status != SolveStatus::kConverged &&
@@ -39,38 +58,19 @@ void DescribeIslands(const std::vector<IslandReport>& islands, StepStatistics* s
 
 }  // namespace
 
-void BodyProblem::Assemble(std::span<const Body> bodies, const Vector3d& gravity,
-                           const Material& material, double time_step, const ContactSet& contacts) {
-  for (auto* array :
-       {&mass_, &inertia_, &center_of_mass_, &free_motion_velocity_, &guess_velocity_}) {
-    array->clear();
-  }
-  body_id_.resize(bodies.size());
-  for (size_t i = 0; i < bodies.size(); ++i) {
-    const Body& body = bodies[i];
-    mass_.push_back(body.mass);
-    const Matrix3d I = WorldInertia(body);
-    inertia_.insert(inertia_.end(), {I(0, 0), I(1, 1), I(2, 2), I(0, 1), I(0, 2), I(1, 2)});
-    Append(body.position, &center_of_mass_);
-    const Velocity v_star = FreeMotionVelocity(body, gravity, time_step);
-    Append(v_star.linear, &free_motion_velocity_);
-    Append(v_star.angular, &free_motion_velocity_);
-    Append(body.velocity, &guess_velocity_);
-    Append(body.angular_velocity, &guess_velocity_);
-    body_id_[i] = static_cast<uint32_t>(i);
-  }
-  stiffness_.assign(contacts.size(), material.stiffness);
-  relaxation_time_.assign(contacts.size(), time_step);
-  friction_.assign(contacts.size(), material.friction);
-  view_.time_step = time_step;
-  view_.bodies = {mass_,           inertia_, center_of_mass_, free_motion_velocity_,
-                  guess_velocity_, body_id_};
-  view_.body_contacts = {
-      contacts.body_a,
-      contacts.body_b,
-      contacts.point,
-      contacts.normal,
-      {contacts.signed_distance, stiffness_, relaxation_time_, friction_, {}, {}, {}, {}}};
+void AssembleProblem(const Scene& scene, const ContactSet& contacts, double time_step,
+                     client::Problem* problem) {
+  problem->time_step = time_step;
+  AssembleBodies(scene, time_step, &problem->bodies);
+  client::Problem::BodyContacts& arrays = problem->body_contacts;
+  arrays.body_a = contacts.body_a;
+  arrays.body_b = contacts.body_b;
+  arrays.point = contacts.point;
+  arrays.normal = contacts.normal;
+  arrays.law.signed_distance = contacts.signed_distance;
+  arrays.law.stiffness.assign(contacts.size(), scene.material.stiffness);
+  arrays.law.relaxation_time.assign(contacts.size(), time_step);
+  arrays.law.friction.assign(contacts.size(), scene.material.friction);
 }
 
 Simulation::Simulation(Scene scene, double time_step, StepSolver solver)
@@ -80,22 +80,24 @@ Simulation::Simulation(Scene scene, double time_step, StepSolver solver)
       collision_(scene_),
       island_of_body_(scene_.bodies.size(), -1) {}
 
-tl::expected<StepStatistics, std::string> Simulation::Step() {
+tl::expected<StepStatistics, client::Error> Simulation::Step() {
   StepStatistics statistics;
   const auto start = Clock::now();
   collision_.FindContacts(scene_.bodies, &contacts_);
   statistics.collision_s = SecondsSince(start);
-  problem_.Assemble(scene_.bodies, scene_.gravity, scene_.material, time_step_, contacts_);
+  AssembleProblem(scene_, contacts_, time_step_, &problem_);
 
   const auto call = Clock::now();
-  const tl::expected<ContactSolution, std::string> answer = solver_(problem_.view());
+  const tl::expected<client::Solution, client::Error> answer = solver_(problem_);
   statistics.round_trip_s = SecondsSince(call);
   if (!answer) return tl::unexpected(answer.error());
   if (answer->velocity.size() != 6 * scene_.bodies.size() ||
       answer->island_of_tree.size() != scene_.bodies.size()) {
-    return tl::unexpected(std::string("the answer is not that of this problem: it has ") +
-                          std::to_string(answer->velocity.size()) + " velocities; " +
-                          std::to_string(6 * scene_.bodies.size()) + " are needed");
+    return tl::unexpected(client::Error{
+        client::ErrorCode::kInternal,
+        "the answer has " + std::to_string(answer->velocity.size()) +
+            " velocities; the problem has " + std::to_string(6 * scene_.bodies.size()),
+        "velocity"});
   }
 
   for (size_t i = 0; i < scene_.bodies.size(); ++i) {
@@ -106,9 +108,8 @@ tl::expected<StepStatistics, std::string> Simulation::Step() {
   island_of_body_ = answer->island_of_tree;
   DescribeIslands(answer->islands, &statistics);
   statistics.step = steps_done_++;
-  statistics.time_s = steps_done_ * time_step_;
   statistics.contacts = contacts_.size();
-  statistics.solve_s = answer->times.islands_s + answer->times.solve_s;
+  statistics.solve_s = answer->timings.islands_s + answer->timings.solve_s;
   statistics.penetration = contacts_.LargestPenetration();
   statistics.kinetic_energy = KineticEnergy(scene_.bodies);
   return statistics;
