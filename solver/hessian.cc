@@ -46,15 +46,22 @@ void Hessian::Resize(const ContactGraph& graph) {
 }
 
 void Hessian::Assemble(const IslandView& view, const SapData& data) {
+  const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
-    AssembleDiagonalBlock(view, data.G, slot, diagonal_.data() + view.graph.matrix_start()[slot]);
-  }
-  for (int p = range.pair_begin; p < range.pair_end; ++p) {
-    const ContactPair& pair = view.graph.pairs()[p];
-    if (pair.high < 0) continue;
-    AssembleOffDiagonalBlock(view, data.G, pair, off_diagonal_.data() + pair.block_start);
-  }
+  ForChunks(
+      view.arena, range.slot_begin, range.slot_end, kSlotsPerChunk, [&](int begin, int end, int) {
+        for (int slot = begin; slot < end; ++slot) {
+          AssembleDiagonalBlock(view, data.G, slot, diagonal_.data() + graph.matrix_start()[slot]);
+        }
+      });
+  ForChunks(
+      view.arena, range.pair_begin, range.pair_end, kPairsPerChunk, [&](int begin, int end, int) {
+        for (int p = begin; p < end; ++p) {
+          const ContactPair& pair = graph.pairs()[p];
+          if (pair.high < 0) continue;
+          AssembleOffDiagonalBlock(view, data.G, pair, off_diagonal_.data() + pair.block_start);
+        }
+      });
 }
 
 StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, SapData* data) {
@@ -98,12 +105,12 @@ StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, SapDat
 }
 
 StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
-                           const EliminationPlan& plan, const StopToken& stop, TaskArena* arena,
+                           const EliminationPlan& plan, const StopToken& stop,
                            BlockCholesky<double>* cholesky, SapData* data) {
   using FactorStatus = BlockCholesky<double>::FactorStatus;
   const IslandRange& range = view.range();
-  const FactorStatus status =
-      cholesky->Factor(plan, hessian.diagonal(range), hessian.off_diagonal(range), stop, arena);
+  const FactorStatus status = cholesky->Factor(plan, hessian.diagonal(range),
+                                               hessian.off_diagonal(range), stop, view.arena);
   if (status == FactorStatus::kStopped) return StepStatus::kStopped;
   if (status == FactorStatus::kNotPositiveDefinite) return StepStatus::kNotPositiveDefinite;
   const size_t n = range.num_velocities();

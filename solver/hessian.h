@@ -10,7 +10,6 @@
 
 #include "solver/block_cholesky.h"
 #include "solver/elimination_plan.h"
-#include "solver/parallel.h"
 #include "solver/sap_data.h"
 #include "solver/stop_token.h"
 
@@ -58,7 +57,7 @@ StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, SapDat
 
 // The same by the block Cholesky.
 StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
-                           const EliminationPlan& plan, const StopToken& stop, TaskArena* arena,
+                           const EliminationPlan& plan, const StopToken& stop,
                            BlockCholesky<double>* cholesky, SapData* data);
 
 }  // namespace sap

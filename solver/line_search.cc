@@ -6,24 +6,55 @@ namespace sap {
 
 namespace {
 
-// Slope and curvature of the quadratic part: first + alpha second.
+// Slope and curvature of the quadratic part: first + alpha second. Fills momentum_step.
 LineSlope MomentumAlongStep(const IslandView& view, SapData* data) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotsPerChunk,
+            [&](int begin, int end, int chunk) {
+              LineSlope sum;
+              for (int slot = begin; slot < end; ++slot) {
+                const int start = graph.velocity_start()[slot];
+                const double* step = data->step.data() + start;
+                const double* change = data->momentum_change.data() + start;
+                double* momentum = data->momentum_step.data() + start;
+                ForSize(graph.dofs()[slot], [&](auto n) {
+                  MultiplySymmetric(view.model.A(graph, slot), n, step, momentum);
+                  for (int i = 0; i < n; ++i) {
+                    sum.first += step[i] * change[i];
+                    sum.second += step[i] * momentum[i];
+                  }
+                });
+              }
+              data->slot_slopes[range.slot_begin + chunk] = sum;
+            });
   LineSlope slope;
-  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
-    const int start = graph.velocity_start()[slot];
-    const double* step = data->step.data() + start;
-    const double* change = data->momentum_change.data() + start;
-    double* momentum = data->momentum_step.data() + start;
-    ForSize(graph.dofs()[slot], [&](auto n) {
-      MultiplySymmetric(view.model.A(graph, slot), n, step, momentum);
-      for (int i = 0; i < n; ++i) {
-        slope.first += step[i] * change[i];
-        slope.second += step[i] * momentum[i];
-      }
-    });
+  ForChunks(nullptr, range.slot_begin, range.slot_end, kSlotsPerChunk, [&](int, int, int chunk) {
+    slope.first += data->slot_slopes[range.slot_begin + chunk].first;
+    slope.second += data->slot_slopes[range.slot_begin + chunk].second;
+  });
+  return slope;
+}
+
+// Slope and curvature of the contacts at alpha.
+LineSlope ContactsAlongStep(const IslandView& view, double alpha, SapData* data) {
+  const IslandRange& range = view.range();
+  const auto slope_of = [&](int begin, int end) {
+    return view.model.contacts().AlongLine(begin, end, data->v_c, data->v_c_step, alpha);
+  };
+  if (range.num_contacts() <= kContactsPerChunk) {
+    return slope_of(range.contact_begin, range.contact_end);
   }
+  ForChunks(view.arena, range.contact_begin, range.contact_end, kContactsPerChunk,
+            [&](int begin, int end, int chunk) {
+              data->contact_slopes[range.contact_begin + chunk] = slope_of(begin, end);
+            });
+  LineSlope slope;
+  ForChunks(nullptr, range.contact_begin, range.contact_end, kContactsPerChunk,
+            [&](int, int, int chunk) {
+              slope.first += data->contact_slopes[range.contact_begin + chunk].first;
+              slope.second += data->contact_slopes[range.contact_begin + chunk].second;
+            });
   return slope;
 }
 
@@ -38,15 +69,13 @@ double SlopeAtZero(const IslandView& view, const SapData& data) {
 }  // namespace
 
 LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, SapData* data) {
-  const IslandRange& range = view.range();
   const LineSlope momentum = MomentumAlongStep(view, data);
   ContactVelocities(view, data->step, &data->v_c_step);
   const double f_zero = SlopeAtZero(view, *data);
   if (!(f_zero < 0)) return {0.0, false};
 
   const double alpha = RootOfSlope(f_zero, tolerance, [&](double at) {
-    LineSlope slope = view.model.contacts().AlongLine(range.contact_begin, range.contact_end,
-                                                      data->v_c, data->v_c_step, at);
+    LineSlope slope = ContactsAlongStep(view, at, data);
     slope.first += momentum.first + at * momentum.second;
     slope.second += momentum.second;
     return slope;

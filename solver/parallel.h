@@ -36,18 +36,6 @@ class TaskArena {
         const_cast<void*>(static_cast<const void*>(&body)));
   }
 
-  // Runs both, possibly at the same time, and returns when both are done.
-  template <typename First, typename Second>
-  void ParallelInvoke(First&& first, Second&& second) {
-    ParallelFor(2, [&](int index) {
-      if (index == 0) {
-        first();
-      } else {
-        second();
-      }
-    });
-  }
-
   // Starts task(context) on a worker thread of the arena and returns at once. Never runs on the
   // calling thread. The arena must outlive it.
   void Enqueue(void (*task)(void* context), void* context);
@@ -57,5 +45,22 @@ class TaskArena {
   const int num_threads_;
   std::unique_ptr<Impl> impl_;
 };
+
+// Calls body(begin_of_chunk, end_of_chunk, chunk) for [begin, end) cut into chunks of `size`, in
+// the arena if there is one and more than one chunk. Chunks depend on the range alone, so sums over
+// chunks have the same order for any number of threads.
+template <typename Body>
+void ForChunks(TaskArena* arena, int begin, int end, int size, Body&& body) {
+  const int chunks = (end - begin + size - 1) / size;
+  const auto run = [&](int chunk) {
+    const int from = begin + chunk * size;
+    body(from, from + size < end ? from + size : end, chunk);
+  };
+  if (arena != nullptr && chunks > 1) {
+    arena->ParallelFor(chunks, run);
+  } else {
+    for (int chunk = 0; chunk < chunks; ++chunk) run(chunk);
+  }
+}
 
 }  // namespace sap

@@ -16,11 +16,19 @@ void SapData::Resize(const ContactGraph& graph) {
   for (ContactVectors* vectors : {&v_c, &gamma, &v_c_step}) vectors->resize(contacts);
   G.resize(contacts);
   w.resize(contacts);
+  slot_sums.resize(graph.num_slots());
+  slot_slopes.resize(graph.num_slots());
+  contact_costs.resize(contacts);
+  contact_slopes.resize(contacts);
 }
 
-void ContactVelocities(const IslandView& view, const std::vector<double>& u, ContactVectors* v_c) {
+namespace {
+
+// v_c := J u for the contacts of pairs [begin, end).
+void PairVelocities(const IslandView& view, int begin, int end, const std::vector<double>& u,
+                    ContactVectors* v_c) {
   const ContactGraph& graph = view.graph;
-  for (int p = view.range().pair_begin; p < view.range().pair_end; ++p) {
+  for (int p = begin; p < end; ++p) {
     const ContactPair& pair = graph.pairs()[p];
     const double* u_low = u.data() + graph.velocity_start()[pair.low];
     const double* u_high = pair.high < 0 ? nullptr : u.data() + graph.velocity_start()[pair.high];
@@ -36,6 +44,14 @@ void ContactVelocities(const IslandView& view, const std::vector<double>& u, Con
       }
     });
   }
+}
+
+}  // namespace
+
+void ContactVelocities(const IslandView& view, const std::vector<double>& u, ContactVectors* v_c) {
+  const IslandRange& range = view.range();
+  ForChunks(view.arena, range.pair_begin, range.pair_end, kPairsPerChunk,
+            [&](int begin, int end, int) { PairVelocities(view, begin, end, u, v_c); });
 }
 
 namespace {
@@ -55,45 +71,70 @@ void GeneralizedImpulse(const IslandView& view, int slot, const ContactVectors& 
   });
 }
 
+// Momentum and gradient of one slot, from impulses; adds to the sums.
+template <typename Size>
+void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, PartialSums* sums) {
+  const ContactGraph& graph = view.graph;
+  const int start = graph.velocity_start()[slot];
+  const double* v = data->v.data() + start;
+  const double* v_star = view.model.v_star().data() + start;
+  const double* D = view.model.D().data() + start;
+  const double* A = view.model.A(graph, slot);
+  double* gradient = data->gradient.data() + start;
+  double* change = data->momentum_change.data() + start;
+  double* difference = data->step.data() + start;         // both free until the next
+  double* momentum = data->momentum_step.data() + start;  // Newton step
+  GeneralizedImpulse(view, slot, data->gamma, gradient);
+  for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
+  MultiplySymmetric(A, n, v, momentum);
+  MultiplySymmetric(A, n, difference, change);
+  for (int i = 0; i < n; ++i) {
+    const double impulse = gradient[i];
+    gradient[i] = change[i] - impulse;
+    sums->gradient2 += D[i] * gradient[i] * (D[i] * gradient[i]);
+    sums->momentum2 += D[i] * momentum[i] * (D[i] * momentum[i]);
+    sums->impulse2 += D[i] * impulse * (D[i] * impulse);
+    sums->cost += 0.5 * difference[i] * change[i];
+  }
+}
+
 }  // namespace
 
 IslandNorms Evaluate(const IslandView& view, SapData* data) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  ContactVelocities(view, data->v, &data->v_c);
+  ForChunks(view.arena, range.pair_begin, range.pair_end, kPairsPerChunk,
+            [&](int begin, int end, int chunk) {
+              PairVelocities(view, begin, end, data->v, &data->v_c);
+              data->contact_costs[range.contact_begin + chunk] = view.model.contacts().Impulses(
+                  graph.pairs()[begin].contact_begin, graph.pairs()[end - 1].contact_end, data->v_c,
+                  &data->gamma);
+            });
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotsPerChunk,
+            [&](int begin, int end, int chunk) {
+              PartialSums sums;
+              for (int slot = begin; slot < end; ++slot) {
+                ForSize(graph.dofs()[slot],
+                        [&](auto n) { EvaluateSlot(view, slot, n, data, &sums); });
+              }
+              data->slot_sums[range.slot_begin + chunk] = sums;
+            });
+  PartialSums sums;
+  ForChunks(nullptr, range.pair_begin, range.pair_end, kPairsPerChunk, [&](int, int, int chunk) {
+    sums.cost += data->contact_costs[range.contact_begin + chunk];
+  });
+  ForChunks(nullptr, range.slot_begin, range.slot_end, kSlotsPerChunk, [&](int, int, int chunk) {
+    const PartialSums& part = data->slot_sums[range.slot_begin + chunk];
+    sums.gradient2 += part.gradient2;
+    sums.momentum2 += part.momentum2;
+    sums.impulse2 += part.impulse2;
+    sums.cost += part.cost;
+  });
   IslandNorms norms;
-  norms.cost = view.model.contacts().Impulses(range.contact_begin, range.contact_end, data->v_c,
-                                              &data->gamma);
-  double gradient2 = 0, momentum2 = 0, impulse2 = 0, kinetic = 0;
-  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
-    const int start = graph.velocity_start()[slot];
-    double* gradient = data->gradient.data() + start;
-    double* change = data->momentum_change.data() + start;
-    double* difference = data->step.data() + start;  // free until the next Newton step
-    const double* v = data->v.data() + start;
-    const double* v_star = view.model.v_star().data() + start;
-    const double* D = view.model.D().data() + start;
-    GeneralizedImpulse(view, slot, data->gamma, gradient);
-    ForSize(graph.dofs()[slot], [&](auto n) {
-      const double* A = view.model.A(graph, slot);
-      double* momentum = data->momentum_step.data() + start;
-      MultiplySymmetric(A, n, v, momentum);
-      for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
-      MultiplySymmetric(A, n, difference, change);
-      for (int i = 0; i < n; ++i) {
-        const double j = gradient[i];
-        gradient[i] = change[i] - j;
-        gradient2 += D[i] * gradient[i] * (D[i] * gradient[i]);
-        momentum2 += D[i] * momentum[i] * (D[i] * momentum[i]);
-        impulse2 += D[i] * j * (D[i] * j);
-        kinetic += difference[i] * change[i];
-      }
-    });
-  }
-  norms.gradient = std::sqrt(gradient2);
-  norms.momentum = std::sqrt(momentum2);
-  norms.impulse = std::sqrt(impulse2);
-  norms.cost += 0.5 * kinetic;
+  norms.gradient = std::sqrt(sums.gradient2);
+  norms.momentum = std::sqrt(sums.momentum2);
+  norms.impulse = std::sqrt(sums.impulse2);
+  norms.cost = sums.cost;
   norms.finite = std::isfinite(norms.gradient) && std::isfinite(norms.momentum) &&
                  std::isfinite(norms.impulse) && std::isfinite(norms.cost);
   return norms;

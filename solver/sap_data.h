@@ -11,6 +11,7 @@
 
 #include "solver/contact_graph.h"
 #include "solver/friction_contacts.h"
+#include "solver/parallel.h"
 #include "solver/sap_model.h"
 
 namespace sap {
@@ -25,9 +26,14 @@ struct IslandNorms {
   bool finite{true};
 };
 
+// Sums over one chunk of an island, added up in the order of chunks.
+struct PartialSums {
+  double gradient2{0}, momentum2{0}, impulse2{0}, cost{0};
+};
+
 struct SapData {
-  std::vector<double> v;         // velocity
-  std::vector<double> v_before;  // velocity before the last step
+  std::vector<double> v;                // velocity
+  std::vector<double> v_before;         // velocity before the last step
   std::vector<double> momentum_change;  // A (v - v*)
   std::vector<double> gradient;         // grad l
   std::vector<double> step;             // Newton step dv
@@ -38,15 +44,28 @@ struct SapData {
   ContactMatrices G;                    // -d gamma / d v_c
   DualDirections w;                     // of the accelerated method
 
+  // Scratch of sums by chunks: chunk c of slots at slot_sums[slot_begin + c], of contacts or pairs
+  // likewise.
+  std::vector<PartialSums> slot_sums;
+  std::vector<LineSlope> slot_slopes;
+  std::vector<double> contact_costs;
+  std::vector<LineSlope> contact_slopes;
+
   void Resize(const ContactGraph& graph);
 };
 
-// What the evaluations work on: the constants, and the part of the arrays that belongs to one
-// island.
+// Sizes of chunks: a task of some microseconds, worth the tenths of one that it costs to share out.
+constexpr int kSlotsPerChunk = 32;
+constexpr int kPairsPerChunk = 64;
+constexpr int kContactsPerChunk = 512;
+
+// What the evaluations work on: the constants, the part of the arrays that belongs to one island, and
+// the arena in which a large island is shared out (null: the calling thread does it all).
 struct IslandView {
   const ContactGraph& graph;
   const SapModel& model;
   int island;
+  TaskArena* arena;
 
   const IslandRange& range() const { return graph.island_ranges()[island]; }
   const IslandConstants& constants() const { return model.constants(island); }

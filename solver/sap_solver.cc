@@ -80,13 +80,12 @@ class IslandSolve {
  public:
   IslandSolve(const IslandView& view, const SolverOptions& options, const StopToken& stop,
               const SweepOrder& sweep_order, const IslandFactorization& factorization,
-              TaskArena* arena, Hessian* hessian, SapData* data)
+              Hessian* hessian, SapData* data)
       : view_(view),
         options_(options),
         stop_(stop),
         sweep_order_(sweep_order),
         factorization_(factorization),
-        arena_(arena),
         hessian_(*hessian),
         data_(*data),
         accelerated_(options.newton == NewtonMethod::kAccelerated && view.range().num_trees() > 1),
@@ -138,6 +137,12 @@ class IslandSolve {
                                                     : SolveStatus::kDeadline;
   }
 
+  template <typename Body>
+  void ForContacts(Body&& body) {
+    ForChunks(view_.arena, view_.range().contact_begin, view_.range().contact_end,
+              kContactsPerChunk, body);
+  }
+
   void StartDualDirections() {
     view_.model.contacts().StartDualDirections(view_.range().contact_begin,
                                                view_.range().contact_end, data_.gamma, &data_.w);
@@ -145,18 +150,18 @@ class IslandSolve {
 
   StepStatus ComputeStep() {
     const FrictionContacts& contacts = view_.model.contacts();
-    const int begin = view_.range().contact_begin;
-    const int end = view_.range().contact_end;
-    if (accelerated_) {
-      contacts.Hessians(begin, end, data_.v_c, data_.w, &data_.G);
-    } else {
-      contacts.Hessians(begin, end, data_.v_c, &data_.G);
-    }
+    ForContacts([&](int begin, int end, int) {
+      if (accelerated_) {
+        contacts.Hessians(begin, end, data_.v_c, data_.w, &data_.G);
+      } else {
+        contacts.Hessians(begin, end, data_.v_c, &data_.G);
+      }
+    });
     hessian_.Assemble(view_, data_);
     ++report_.factorizations;
     if (factorization_.plan == nullptr) return SolveDenseStep(view_, hessian_, &data_);
-    return SolveSparseStep(view_, hessian_, *factorization_.plan, stop_, arena_,
-                           factorization_.cholesky, &data_);
+    return SolveSparseStep(view_, hessian_, *factorization_.plan, stop_, factorization_.cholesky,
+                           &data_);
   }
 
   // Takes the step, sweeps if so decided, and evaluates. Goes back to where it was, and says so, if
@@ -164,8 +169,10 @@ class IslandSolve {
   bool Advance(double alpha, bool sweep) {
     const IslandRange& range = view_.range();
     if (accelerated_) {
-      view_.model.contacts().UpdateDualDirections(range.contact_begin, range.contact_end, data_.v_c,
-                                                  data_.v_c_step, &data_.w);
+      ForContacts([&](int begin, int end, int) {
+        view_.model.contacts().UpdateDualDirections(begin, end, data_.v_c, data_.v_c_step,
+                                                    &data_.w);
+      });
     }
     for (int i = range.velocity_begin; i < range.velocity_end; ++i) {
       data_.v_before[i] = data_.v[i];
@@ -177,7 +184,7 @@ class IslandSolve {
         data_.v_c.y[i] += alpha * data_.v_c_step.y[i];
         data_.v_c.n[i] += alpha * data_.v_c_step.n[i];
       }
-      Sweep(view_, sweep_order_, backward_, stop_, arena_, &data_);
+      Sweep(view_, sweep_order_, backward_, stop_, &data_);
       backward_ = !backward_;
     }
     norms_ = Evaluate(view_, &data_);
@@ -204,7 +211,6 @@ class IslandSolve {
   const StopToken& stop_;
   const SweepOrder& sweep_order_;
   const IslandFactorization& factorization_;
-  TaskArena* const arena_;
   Hessian& hessian_;
   SapData& data_;
   const bool accelerated_;
@@ -218,9 +224,9 @@ class IslandSolve {
 
 IslandReport SolveIsland(const IslandView& view, const SolverOptions& options,
                          const StopToken& stop, const SweepOrder& sweep_order,
-                         const IslandFactorization& factorization, TaskArena* arena,
-                         Hessian* hessian, SapData* data) {
-  return IslandSolve(view, options, stop, sweep_order, factorization, arena, hessian, data).Run();
+                         const IslandFactorization& factorization, Hessian* hessian,
+                         SapData* data) {
+  return IslandSolve(view, options, stop, sweep_order, factorization, hessian, data).Run();
 }
 
 }  // namespace sap

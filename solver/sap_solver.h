@@ -27,7 +27,6 @@ struct IslandFactorization {
 // only and may be null.
 IslandReport SolveIsland(const IslandView& view, const SolverOptions& options,
                          const StopToken& stop, const SweepOrder& sweep_order,
-                         const IslandFactorization& factorization, TaskArena* arena,
-                         Hessian* hessian, SapData* data);
+                         const IslandFactorization& factorization, Hessian* hessian, SapData* data);
 
 }  // namespace sap

@@ -172,7 +172,8 @@ void Solver::Impl::Solve(const ContactProblem& problem, const SolverOptions& opt
 void Solver::Impl::SolveOneIsland(const ContactProblem& problem, const SolverOptions& options,
                                   const StopToken& stop, int island, ContactSolution* solution) {
   const Clock::time_point start = Clock::now();
-  const IslandView view{graph, model, island};
+  TaskArena* const inner_arena = flops[island] >= kParallelIslandFlops ? arena : nullptr;
+  const IslandView view{graph, model, island, inner_arena};
   const IslandRange& range = view.range();
   model.Gather(problem, graph, island);
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
@@ -181,10 +182,8 @@ void Solver::Impl::SolveOneIsland(const ContactProblem& problem, const SolverOpt
         problem.v_guess().subspan(problem.velocity_start()[tree], graph.dofs()[slot]);
     std::copy(guess.begin(), guess.end(), data.v.begin() + graph.velocity_start()[slot]);
   }
-  TaskArena* const inner_arena = flops[island] >= kParallelIslandFlops ? arena : nullptr;
   IslandReport& report = solution->islands[island];
-  report = SolveIsland(view, options, stop, sweep_order, factorizations[island], inner_arena,
-                       &hessian, &data);
+  report = SolveIsland(view, options, stop, sweep_order, factorizations[island], &hessian, &data);
   Scatter(problem, island, solution);
   report.solve_time_s = SecondsSince(start);
 }

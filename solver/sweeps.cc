@@ -12,8 +12,6 @@ namespace {
 
 // The search of a tree only has to descend: the next tree undoes its precision anyway.
 constexpr double kLocalTolerance = 0.1;
-// Trees of a color that one task takes: enough work to be worth starting it.
-constexpr int kTreesPerTask = 32;
 // Local systems up to this size live on the stack.
 constexpr int kStackDofs = 32;
 
@@ -141,22 +139,15 @@ int SweepOrder::ColorIsland(const ContactGraph& graph, const IslandRange& range)
 }
 
 void Sweep(const IslandView& view, const SweepOrder& order, bool backward, const StopToken& stop,
-           TaskArena* arena, SapData* data) {
+           SapData* data) {
   const int colors = order.num_colors(view.island);
   for (int c = 0; c < colors; ++c) {
     const std::span<const int> slots = order.color(view.island, backward ? colors - 1 - c : c);
-    const int size = static_cast<int>(slots.size());
-    const int tasks = (size + kTreesPerTask - 1) / kTreesPerTask;
-    const auto task = [&](int t) {
-      if (stop.Requested()) return;
-      const int end = std::min(size, (t + 1) * kTreesPerTask);
-      for (int i = t * kTreesPerTask; i < end; ++i) StepTree(view, slots[i], data);
-    };
-    if (arena != nullptr && tasks > 1) {
-      arena->ParallelFor(tasks, task);
-    } else {
-      for (int t = 0; t < tasks; ++t) task(t);
-    }
+    ForChunks(view.arena, 0, static_cast<int>(slots.size()), kSlotsPerChunk,
+              [&](int begin, int end, int) {
+                if (stop.Requested()) return;
+                for (int i = begin; i < end; ++i) StepTree(view, slots[i], data);
+              });
   }
 }
 

@@ -43,6 +43,6 @@ class SweepOrder {
 // v_c; everything else that depends on v is stale until the next evaluation. Stops between trees on
 // request.
 void Sweep(const IslandView& view, const SweepOrder& order, bool backward, const StopToken& stop,
-           TaskArena* arena, SapData* data);
+           SapData* data);
 
 }  // namespace sap
