@@ -25,6 +25,10 @@ constexpr double kLeastSweptResidualLarge = 1e-4;
 // Two steps in a row shorter than this, and the sweeps pause for three.
 constexpr double kShortStep = 0.1;
 
+// Factorizations above this are done in single precision, as preconditioners: below, the two
+// products with H that it takes cost what is saved [flop].
+constexpr double kPreconditionedFlops = 2e6;
+
 // Steps without progress of cost and gradient that rounding errors must explain.
 constexpr int kStalledSteps = 3;
 
@@ -80,15 +84,17 @@ class IslandSolve {
  public:
   IslandSolve(const IslandView& view, const SolverOptions& options, const StopToken& stop,
               const SweepOrder& sweep_order, const IslandFactorization& factorization,
-              Hessian* hessian, SapData* data)
+              SapWorkspace* workspace)
       : view_(view),
         options_(options),
         stop_(stop),
         sweep_order_(sweep_order),
         factorization_(factorization),
-        hessian_(*hessian),
-        data_(*data),
+        workspace_(*workspace),
+        data_(workspace->data),
         accelerated_(options.newton == NewtonMethod::kAccelerated && view.range().num_trees() > 1),
+        preconditioned_(accelerated_ && factorization.plan != nullptr &&
+                        factorization.plan->factor_flops() >= kPreconditionedFlops),
         absolute_tolerance_(options.absolute_speed_tolerance *
                             std::sqrt(view.constants().trace_A)) {}
 
@@ -157,11 +163,20 @@ class IslandSolve {
         contacts.Hessians(begin, end, data_.v_c, &data_.G);
       }
     });
-    hessian_.Assemble(view_, data_);
+    const Hessian& hessian = workspace_.hessian;
+    workspace_.hessian.Assemble(view_, data_);
     ++report_.factorizations;
-    if (factorization_.plan == nullptr) return SolveDenseStep(view_, hessian_, &data_);
-    return SolveSparseStep(view_, hessian_, *factorization_.plan, stop_, factorization_.cholesky,
-                           &data_);
+    const EliminationPlan* plan = factorization_.plan;
+    if (plan == nullptr) return SolveDenseStep(view_, hessian, &data_);
+    if (preconditioned_) {
+      const StepStatus status = SolvePreconditionedStep(view_, hessian, *plan, stop_,
+                                                        &factorization_.factors->preconditioner,
+                                                        &workspace_.conjugate, &data_);
+      if (status != StepStatus::kNotPositiveDefinite) return status;
+      preconditioned_ = false;  // what single precision could not do once it will not do better
+      ++report_.factorizations;
+    }
+    return SolveSparseStep(view_, hessian, *plan, stop_, &factorization_.factors->exact, &data_);
   }
 
   // Takes the step, sweeps if so decided, and evaluates. Goes back to where it was, and says so, if
@@ -211,9 +226,10 @@ class IslandSolve {
   const StopToken& stop_;
   const SweepOrder& sweep_order_;
   const IslandFactorization& factorization_;
-  Hessian& hessian_;
+  SapWorkspace& workspace_;
   SapData& data_;
   const bool accelerated_;
+  bool preconditioned_;
   const double absolute_tolerance_;
   bool backward_{false};
   IslandNorms norms_;
@@ -224,9 +240,8 @@ class IslandSolve {
 
 IslandReport SolveIsland(const IslandView& view, const SolverOptions& options,
                          const StopToken& stop, const SweepOrder& sweep_order,
-                         const IslandFactorization& factorization, Hessian* hessian,
-                         SapData* data) {
-  return IslandSolve(view, options, stop, sweep_order, factorization, hessian, data).Run();
+                         const IslandFactorization& factorization, SapWorkspace* workspace) {
+  return IslandSolve(view, options, stop, sweep_order, factorization, workspace).Run();
 }
 
 }  // namespace sap

@@ -8,6 +8,7 @@
 // test are the same.
 #pragma once
 
+#include "solver/conjugate_gradients.h"
 #include "solver/contact_solution.h"
 #include "solver/hessian.h"
 #include "solver/sap_data.h"
@@ -16,17 +17,36 @@
 
 namespace sap {
 
+// Factors of one large island; only what is used takes storage.
+struct IslandFactors {
+  BlockCholesky<double> exact;
+  BlockCholesky<float> preconditioner;
+};
+
 // What one island's factorizations work with. The plan is null for islands that are factored dense.
 struct IslandFactorization {
   const EliminationPlan* plan{nullptr};
-  BlockCholesky<double>* cholesky{nullptr};
+  IslandFactors* factors{nullptr};
 };
 
-// Solves one island from data->v, where the best iterate is left. Never fails: the report tells
-// what was reached. Cost and gap are in the unit of the problem. The arena serves large islands
-// only and may be null.
+// What a solve writes to, over all islands. Storage only grows.
+struct SapWorkspace {
+  SapData data;
+  Hessian hessian;
+  ConjugateVectors conjugate;
+
+  void Resize(const ContactGraph& graph) {
+    data.Resize(graph);
+    hessian.Resize(graph);
+    conjugate.Resize(graph);
+  }
+};
+
+// Solves one island from workspace->data.v, where the best iterate is left. Never fails: the report
+// tells what was reached. Cost and gap are in the unit of the problem. The arena serves large
+// islands only and may be null.
 IslandReport SolveIsland(const IslandView& view, const SolverOptions& options,
                          const StopToken& stop, const SweepOrder& sweep_order,
-                         const IslandFactorization& factorization, Hessian* hessian, SapData* data);
+                         const IslandFactorization& factorization, SapWorkspace* workspace);
 
 }  // namespace sap

@@ -65,14 +65,13 @@ struct Solver::Impl {
   SweepOrder sweep_order;
   PlanCache plans;
   SapModel model;
-  SapData data;
-  Hessian hessian;
-  std::vector<IslandFactorization> factorizations;                 // per island
-  std::vector<std::unique_ptr<BlockCholesky<double>>> choleskies;  // per island with a plan
-  std::vector<double> flops;                                       // per island and iteration
-  std::vector<int> schedule;                                       // islands, largest first
-  std::vector<int> task_start;                                     // into schedule
-  std::vector<int> edge_a, edge_b;                                 // scratch of PlanIslands
+  SapWorkspace workspace;
+  std::vector<IslandFactorization> factorizations;      // per island
+  std::vector<std::unique_ptr<IslandFactors>> factors;  // per island with a plan
+  std::vector<double> flops;                            // per island and iteration
+  std::vector<int> schedule;                            // islands, largest first
+  std::vector<int> task_start;                          // into schedule
+  std::vector<int> edge_a, edge_b;                      // scratch of PlanIslands
 };
 
 // The layout of the last problem is kept while the pattern holds: no sorting, ordering or analysis
@@ -86,8 +85,7 @@ void Solver::Impl::LayOut(const ContactProblem& problem, bool split_islands) {
     ScheduleIslands();
   }
   model.Resize(graph);
-  data.Resize(graph);
-  hessian.Resize(graph);
+  workspace.Resize(graph);
 }
 
 void Solver::Impl::PlanIslands() {
@@ -113,10 +111,10 @@ void Solver::Impl::PlanIslands() {
     }
     const EliminationPlan* plan =
         plans.Get({graph.dofs().subspan(range.slot_begin, range.num_trees()), edge_a, edge_b});
-    if (planned == choleskies.size()) {
-      choleskies.push_back(std::make_unique<BlockCholesky<double>>());
+    if (planned == factors.size()) {
+      factors.push_back(std::make_unique<IslandFactors>());
     }
-    factorizations[island] = {plan, choleskies[planned++].get()};
+    factorizations[island] = {plan, factors[planned++].get()};
     flops[island] += plan->factor_flops();
   }
 }
@@ -180,16 +178,17 @@ void Solver::Impl::SolveOneIsland(const ContactProblem& problem, const SolverOpt
     const int tree = graph.islands().tree_of_slot()[slot];
     const auto guess =
         problem.v_guess().subspan(problem.velocity_start()[tree], graph.dofs()[slot]);
-    std::copy(guess.begin(), guess.end(), data.v.begin() + graph.velocity_start()[slot]);
+    std::copy(guess.begin(), guess.end(), workspace.data.v.begin() + graph.velocity_start()[slot]);
   }
   IslandReport& report = solution->islands[island];
-  report = SolveIsland(view, options, stop, sweep_order, factorizations[island], &hessian, &data);
+  report = SolveIsland(view, options, stop, sweep_order, factorizations[island], &workspace);
   Scatter(problem, island, solution);
   report.solve_time_s = SecondsSince(start);
 }
 
 void Solver::Impl::Scatter(const ContactProblem& problem, int island,
                            ContactSolution* solution) const {
+  const SapData& data = workspace.data;
   const IslandRange& range = graph.island_ranges()[island];
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int tree = graph.islands().tree_of_slot()[slot];
