@@ -36,7 +36,7 @@ constexpr int kStalledSteps = 3;
 class SweepGuard {
  public:
   SweepGuard(const IslandView& view, const SolverOptions& options)
-      : enabled_(options.newton == NewtonMethod::kAccelerated && view.range().num_trees() > 1),
+      : enabled_(options.newton == NewtonMethod::kAccelerated),
         least_residual_(view.range().num_trees() < kLargeIslandTrees ? kLeastSweptResidual
                                                                      : kLeastSweptResidualLarge) {}
 
@@ -92,7 +92,7 @@ class IslandSolve {
         factorization_(factorization),
         workspace_(*workspace),
         data_(workspace->data),
-        accelerated_(options.newton == NewtonMethod::kAccelerated && view.range().num_trees() > 1),
+        accelerated_(options.newton == NewtonMethod::kAccelerated),
         preconditioned_(accelerated_ && factorization.plan != nullptr &&
                         factorization.plan->factor_flops() >= kPreconditionedFlops),
         absolute_tolerance_(options.absolute_speed_tolerance *
@@ -200,6 +200,7 @@ class IslandSolve {
         data_.v_c.n[i] += alpha * data_.v_c_step.n[i];
       }
       Sweep(view_, sweep_order_, backward_, stop_, &data_);
+      if (range.num_trees() == 1) ++report_.factorizations;  // a sweep of one tree is one
       backward_ = !backward_;
     }
     norms_ = Evaluate(view_, &data_);
