@@ -36,12 +36,13 @@ double RootOfSlope(double f_zero, double tolerance, SlopeAt&& slope_at) {
       return alpha;
     }
     (f < 0 ? low : high) = alpha;  // a slope that is not a number counts as too far
-    if (high - low <= 4 * std::numeric_limits<double>::epsilon() * high) break;
+    const bool bracketed = std::isfinite(high);
+    if (bracketed && high - low <= 4 * std::numeric_limits<double>::epsilon() * high) break;
     double next = alpha - f / slope.second;
     const bool slow = !(size <= 0.5 * last_size);
     last_size = size;
-    if (std::isinf(high)) {
-      if (!(next > low) || slow) next = 2 * low;
+    if (!bracketed) {
+      if (!(next > low && next < kInfinity) || slow) next = 2 * low;
     } else if (!(next > low && next < high) || slow) {
       next = 0.5 * (low + high);
       last_size = kInfinity;
