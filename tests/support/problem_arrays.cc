@@ -1,0 +1,114 @@
+#include "tests/support/problem_arrays.h"
+
+#include <gtest/gtest.h>
+
+namespace sap::test {
+
+namespace {
+
+template <typename Values>
+void Append(const Values& values, std::vector<double>* to) {
+  to->insert(to->end(), values.begin(), values.end());
+}
+
+void AppendRows(const ProblemArrays::Jacobian& J, std::vector<double>* to) {
+  to->insert(to->end(), J.data(), J.data() + J.size());
+}
+
+}  // namespace
+
+void LawArrays::Add(const Material& material) {
+  signed_distance.push_back(material.signed_distance);
+  stiffness.push_back(material.stiffness);
+  relaxation_time.push_back(material.relaxation_time);
+  friction.push_back(material.friction);
+}
+
+ContactProblemView::Law LawArrays::View() const {
+  return {signed_distance,  stiffness,        relaxation_time,   friction,
+          regularization_t, regularization_n, delassus_estimate, surface_velocity};
+}
+
+ContactProblemView ProblemArrays::View() const {
+  ContactProblemView view;
+  view.time_step = time_step;
+  view.trees = {trees.dofs, trees.dynamics_matrix, trees.free_motion_velocity, trees.guess_velocity,
+                trees.tree_id};
+  view.bodies = {bodies.mass,           bodies.inertia,
+                 bodies.center_of_mass, bodies.free_motion_velocity,
+                 bodies.guess_velocity, bodies.body_id};
+  view.contacts = {contacts.tree_a, contacts.tree_b, contacts.jacobian, contacts.law.View()};
+  view.body_contacts = {body_contacts.body_a, body_contacts.body_b, body_contacts.point,
+                        body_contacts.normal, body_contacts.law.View()};
+  view.regularization = regularization;
+  return view;
+}
+
+int ProblemArrays::AddTree(const Eigen::MatrixXd& A, const Eigen::VectorXd& v_star) {
+  trees.dofs.push_back(static_cast<uint32_t>(A.rows()));
+  Append(A.reshaped(), &trees.dynamics_matrix);  // symmetric: the order of rows does not matter
+  Append(v_star, &trees.free_motion_velocity);
+  return static_cast<int>(trees.dofs.size()) - 1;
+}
+
+int ProblemArrays::AddBody(double mass, const Eigen::Vector3d& inertia,
+                           const Eigen::Vector3d& center,
+                           const Eigen::Matrix<double, 6, 1>& v_star) {
+  bodies.mass.push_back(mass);
+  Append(inertia, &bodies.inertia);
+  Append(Eigen::Vector3d::Zero().eval(), &bodies.inertia);
+  Append(center, &bodies.center_of_mass);
+  Append(v_star, &bodies.free_motion_velocity);
+  return static_cast<int>(bodies.mass.size()) - 1;
+}
+
+int ProblemArrays::AddContact(int tree_a, const Jacobian& J_a, const Material& material) {
+  contacts.tree_a.push_back(tree_a);
+  contacts.tree_b.push_back(-1);
+  AppendRows(J_a, &contacts.jacobian);
+  contacts.law.Add(material);
+  return static_cast<int>(contacts.tree_a.size()) - 1;
+}
+
+int ProblemArrays::AddContact(int tree_a, const Jacobian& J_a, int tree_b, const Jacobian& J_b,
+                              const Material& material) {
+  const int contact = AddContact(tree_a, J_a, material);
+  contacts.tree_b.back() = tree_b;
+  AppendRows(J_b, &contacts.jacobian);
+  return contact;
+}
+
+int ProblemArrays::AddBodyContact(int body_a, int body_b, const Eigen::Vector3d& point,
+                                  const Eigen::Vector3d& normal, const Material& material) {
+  body_contacts.body_a.push_back(body_a);
+  body_contacts.body_b.push_back(body_b);
+  Append(point, &body_contacts.point);
+  Append(normal, &body_contacts.normal);
+  body_contacts.law.Add(material);
+  return static_cast<int>(body_contacts.body_a.size()) - 1;
+}
+
+ContactProblem Checked(const ProblemArrays& arrays) {
+  auto problem = ContactProblem::Make(arrays.View());
+  EXPECT_TRUE(problem.has_value()) << problem.error().Message();
+  return problem ? *std::move(problem) : ContactProblem();
+}
+
+std::vector<int> VelocityStarts(const ProblemArrays& arrays) {
+  std::vector<int> starts{0};
+  for (uint32_t dofs : arrays.trees.dofs) starts.push_back(starts.back() + static_cast<int>(dofs));
+  return starts;
+}
+
+std::vector<int64_t> JacobianStarts(const ProblemArrays& arrays) {
+  const auto& [tree_a, tree_b, jacobian, law] = arrays.contacts;
+  const std::vector<uint32_t>& dofs = arrays.trees.dofs;
+  std::vector<int64_t> starts{0};
+  for (size_t i = 0; i < tree_a.size(); ++i) {
+    const int64_t columns = dofs[tree_a[i]] + (tree_b[i] < 0 ? 0 : dofs[tree_b[i]]);
+    starts.push_back(starts.back() + 3 * columns);
+  }
+  return starts;
+}
+
+}  // namespace sap::test

@@ -1,0 +1,42 @@
+// Random contact problems, the same for the same seed, for what has to hold of every problem.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include "tests/support/problem_arrays.h"
+
+namespace sap::test {
+
+using Random = std::mt19937_64;
+
+// Uniform in [low, high), by arithmetic that is the same on every platform.
+double Uniform(Random* random, double low, double high);
+int UniformInt(Random* random, int low, int high);  // in [low, high]
+Eigen::VectorXd UniformVector(Random* random, int size, double low, double high);
+// e^x with x uniform, over many orders of magnitude.
+double LogUniform(Random* random, double low, double high);
+Eigen::Vector3d RandomUnitVector(Random* random);
+// Symmetric positive definite, eigenvalues within [low, high].
+Eigen::MatrixXd RandomDynamicsMatrix(Random* random, int size, double low, double high);
+
+struct TreesInContact {
+  int trees{12};
+  int contacts{30};
+  int max_dofs{9};
+  double friction_max{1.5};
+  double world_share{0.3};  // of contacts with one tree only
+};
+
+// Trees of 1 to max_dofs dofs with random contacts by Jacobian; every tenth contact frictionless.
+ProblemArrays RandomTreesInContact(uint64_t seed, const TreesInContact& parameters = {});
+
+// Rigid bodies in random places that touch each other and the world at random points, thrown
+// together; the inertias are full matrices.
+ProblemArrays RandomBodiesInContact(uint64_t seed, int bodies, int contacts);
+
+// A row of heaps that do not touch each other: `heaps` stacks of `height` unit boxes of 1 to 2 kg,
+// each with four contact points to the one below or the ground, pushed sideways.
+ProblemArrays Heaps(uint64_t seed, int heaps, int height);
+
+}  // namespace sap::test
