@@ -58,11 +58,21 @@ LineSlope ContactsAlongStep(const IslandView& view, double alpha, SapData* data)
   return slope;
 }
 
-double SlopeAtZero(const IslandView& view, const SapData& data) {
-  double slope = 0;
+// The slope at 0, and what rounding errors may make of it.
+struct StartingSlope {
+  double f{0};
+  double roundoff{0};
+};
+
+StartingSlope SlopeAtZero(const IslandView& view, const SapData& data) {
+  StartingSlope slope;
+  double sizes = 0;
   for (int i = view.range().velocity_begin; i < view.range().velocity_end; ++i) {
-    slope += data.gradient[i] * data.step[i];
+    const double impulse = data.momentum_change[i] - data.gradient[i];
+    slope.f += data.gradient[i] * data.step[i];
+    sizes += std::abs(data.step[i]) * (std::abs(data.momentum_change[i]) + std::abs(impulse));
   }
+  slope.roundoff = RoundoffOf(sizes);
   return slope;
 }
 
@@ -71,16 +81,16 @@ double SlopeAtZero(const IslandView& view, const SapData& data) {
 LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, SapData* data) {
   const LineSlope momentum = MomentumAlongStep(view, data);
   ContactVelocities(view, data->step, &data->v_c_step);
-  const double f_zero = SlopeAtZero(view, *data);
-  if (!(f_zero < 0)) return {0.0, false};
+  const StartingSlope start = SlopeAtZero(view, *data);
+  if (!(start.f < 0)) return {0.0, false};
 
-  const double alpha = RootOfSlope(f_zero, tolerance, [&](double at) {
-    LineSlope slope = ContactsAlongStep(view, at, data);
-    slope.first += momentum.first + at * momentum.second;
+  const auto slope_at = [&](double alpha) {
+    LineSlope slope = ContactsAlongStep(view, alpha, data);
+    slope.first += momentum.first + alpha * momentum.second;
     slope.second += momentum.second;
     return slope;
-  });
-  return {alpha, true};
+  };
+  return {RootOfSlope(start.f, tolerance, slope_at, start.roundoff), true};
 }
 
 }  // namespace sap

@@ -8,6 +8,7 @@
 // evaluation costs O(contacts).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -17,10 +18,11 @@ namespace sap {
 
 // The root of an increasing slope f with f(0) = f_zero < 0; slope_at(alpha) gives f and its
 // derivative. Starts at 1, ends where |f| <= tolerance |f_zero| on the near side of the root, so
-// that the cost is known to have fallen (on the far side only if the root is met much better), and
-// after a bounded number of evaluations in any case.
+// that the cost is known to have fallen (on the far side only if the root is met much better),
+// where |f| <= roundoff, what rounding errors of f explain, and after a bounded number of
+// evaluations in any case.
 template <typename SlopeAt>
-double RootOfSlope(double f_zero, double tolerance, SlopeAt&& slope_at) {
+double RootOfSlope(double f_zero, double tolerance, SlopeAt&& slope_at, double roundoff = 0) {
   constexpr int kMaxEvaluations = 100;
   constexpr double kFarSideTolerance = 1e-10;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -32,7 +34,8 @@ double RootOfSlope(double f_zero, double tolerance, SlopeAt&& slope_at) {
     const LineSlope slope = slope_at(alpha);
     const double f = slope.first;
     const double size = std::abs(f);
-    if (size <= kFarSideTolerance * -f_zero || (f <= 0 && size <= tolerance * -f_zero)) {
+    if (size <= std::max(roundoff, kFarSideTolerance * -f_zero) ||
+        (f <= 0 && size <= tolerance * -f_zero)) {
       return alpha;
     }
     (f < 0 ? low : high) = alpha;  // a slope that is not a number counts as too far
@@ -50,6 +53,11 @@ double RootOfSlope(double f_zero, double tolerance, SlopeAt&& slope_at) {
     alpha = next;
   }
   return low;
+}
+
+// Rounding errors of a sum of terms of these sizes altogether.
+inline double RoundoffOf(double sum_of_sizes) {
+  return 16 * std::numeric_limits<double>::epsilon() * sum_of_sizes;
 }
 
 struct LineSearchResult {

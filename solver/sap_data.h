@@ -59,8 +59,8 @@ constexpr int kSlotsPerChunk = 32;
 constexpr int kPairsPerChunk = 64;
 constexpr int kContactsPerChunk = 512;
 
-// What the evaluations work on: the constants, the part of the arrays that belongs to one island, and
-// the arena in which a large island is shared out (null: the calling thread does it all).
+// What the evaluations work on: the constants, the part of the arrays that belongs to one island,
+// and the arena in which a large island is shared out (null: the calling thread does it all).
 struct IslandView {
   const ContactGraph& graph;
   const SapModel& model;

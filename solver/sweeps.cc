@@ -1,6 +1,7 @@
 #include "solver/sweeps.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "solver/dense_cholesky.h"
 #include "solver/jacobian_kernels.h"
@@ -49,12 +50,17 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
     }
   });
   AssembleDiagonalBlock(view, data->G, slot, H);
-  double f_zero = 0;
   for (int i = 0; i < n; ++i) difference[i] = step[i];  // -grad
   if (!FactorDense(H, n)) return;
   SolveDense(H, n, step);
-  for (int i = 0; i < n; ++i) f_zero -= difference[i] * step[i];
-  if (!(f_zero < 0)) return;
+  double f_zero = 0;
+  double sizes = 0;
+  for (int i = 0; i < n; ++i) {
+    f_zero -= difference[i] * step[i];
+    sizes += std::abs(step[i]) * (std::abs(change[i]) + std::abs(difference[i] + change[i]));
+  }
+  const double roundoff = RoundoffOf(sizes);
+  if (!(f_zero < -roundoff)) return;  // this tree is where it wants to be
 
   MultiplySymmetric(A, n, step, difference);
   LineSlope momentum;
@@ -69,16 +75,17 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
       data->v_c_step.Set(i, sum);
     }
   });
-  const double alpha = RootOfSlope(f_zero, kLocalTolerance, [&](double at) {
-    LineSlope slope{momentum.first + at * momentum.second, momentum.second};
+  const auto slope_at = [&](double alpha) {
+    LineSlope slope{momentum.first + alpha * momentum.second, momentum.second};
     ForPairsOf(view, slot, [&](const ContactPair& pair, bool) {
-      const LineSlope part =
-          contacts.AlongLine(pair.contact_begin, pair.contact_end, data->v_c, data->v_c_step, at);
+      const LineSlope part = contacts.AlongLine(pair.contact_begin, pair.contact_end, data->v_c,
+                                                data->v_c_step, alpha);
       slope.first += part.first;
       slope.second += part.second;
     });
     return slope;
-  });
+  };
+  const double alpha = RootOfSlope(f_zero, kLocalTolerance, slope_at, roundoff);
   for (int i = 0; i < n; ++i) v[i] += alpha * step[i];
   ForPairsOf(view, slot, [&](const ContactPair& pair, bool) {
     for (int i = pair.contact_begin; i < pair.contact_end; ++i) {

@@ -24,7 +24,7 @@ SOLVER_CHAIN = (
     ("friction_contacts",),
     ("sap_model",),
     ("sap_data",),
-    ("certificate", "hessian", "line_search", "sweeps"),
+    ("certificate", "conjugate_gradients", "hessian", "line_search", "sweeps"),
     ("sap_solver",),
     ("plan_cache",),
     ("solve",),
