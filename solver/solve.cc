@@ -31,9 +31,10 @@ constexpr double kFlopsPerContact = 1000;
 struct Pattern {
   std::vector<int> dofs, tree_a, tree_b;
   bool split_islands{true};
+  bool known{false};  // false: no problem was laid out yet, not even the empty one
 
   bool Matches(const ContactProblem& problem, bool split) const {
-    return split == split_islands && std::ranges::equal(dofs, problem.dofs()) &&
+    return known && split == split_islands && std::ranges::equal(dofs, problem.dofs()) &&
            std::ranges::equal(tree_a, problem.tree_a()) &&
            std::ranges::equal(tree_b, problem.tree_b());
   }
@@ -42,6 +43,7 @@ struct Pattern {
     tree_a.assign(problem.tree_a().begin(), problem.tree_a().end());
     tree_b.assign(problem.tree_b().begin(), problem.tree_b().end());
     split_islands = split;
+    known = true;
   }
 };
 
