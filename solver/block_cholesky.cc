@@ -135,8 +135,8 @@ bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena)
     const int begin = piece * kUpdateColumns;
     const int end = std::min(begin + kUpdateColumns, front.updates);
     dense.FormUpdate(begin, end, update);
-    ForEachChild(job.plan, front, [&](auto runs, const UpdateLayout& child, const Scalar* from) {
-      AddChildToUpdate(runs, child, from, layout, begin, end, update);
+    ForEachChild(job.plan, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
+      AddChildToUpdate(runs, from, stride, layout, begin, end, update);
     });
   });
   return true;
@@ -148,14 +148,14 @@ void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, TaskAre
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   Scalar* entries = factor_.data() + FactorStart<Scalar>(front);
   std::fill(entries, entries + layout.entries(), Scalar(0));
-  AddMatrixBlocks(
+  CopyMatrixBlocks(
       job.plan.matrix_blocks().subspan(front.entry_begin, front.entry_end - front.entry_begin),
       job.diagonal, job.off_diagonal, job.scale, layout, entries);
   ForEachPiece(arena, NumPieces(front.pivots, kUpdateColumns), [&](int piece) {
     const int begin = piece * kUpdateColumns;
     const int end = std::min(begin + kUpdateColumns, front.pivots);
-    ForEachChild(job.plan, front, [&](auto runs, const UpdateLayout& child, const Scalar* from) {
-      AddChildToPivots(runs, child, from, layout, begin, end, entries);
+    ForEachChild(job.plan, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
+      AddChildToPivots(runs, from, stride, layout, begin, end, entries);
     });
   });
 }
@@ -167,7 +167,7 @@ void BlockCholesky<Scalar>::ForEachChild(const EliminationPlan& plan, const Fron
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const Front& child = plan.fronts()[plan.children()[c]];
     body(plan.runs().subspan(child.run_begin, child.run_end - child.run_begin),
-         UpdateLayout(child.updates), updates_.data() + child.update_start);
+         UpdateStride(child.updates), updates_.data() + child.update_start);
   }
 }
 

@@ -8,19 +8,23 @@
 namespace sap {
 namespace {
 
-// Calls body with a number of 1 to 4 as a constant.
-template <typename Body>
+// Calls body with a number of 1 to kMax as a constant.
+template <int kMax, typename Body>
 inline auto WithConstant(int number, Body&& body) {
-  switch (number) {
-    case 1:
-      return body(std::integral_constant<int, 1>());
-    case 2:
-      return body(std::integral_constant<int, 2>());
-    case 3:
-      return body(std::integral_constant<int, 3>());
-    default:
-      return body(std::integral_constant<int, 4>());
+  if constexpr (kMax > 1) {
+    if (number < kMax) return WithConstant<kMax - 1>(number, body);
   }
+  return body(std::integral_constant<int, kMax>());
+}
+
+template <typename Body>
+inline auto WithSlivers(int number, Body&& body) {
+  return WithConstant<kTileSlivers>(number, body);
+}
+
+template <typename Body>
+inline auto WithColumns(int number, Body&& body) {
+  return WithConstant<kTileColumns>(number, body);
 }
 
 }  // namespace
@@ -82,14 +86,14 @@ bool DenseFront<Scalar>::FactorPanel(int panel) {
   const int columns_end = PanelColumnsEnd(panel);
   const int slivers_end = PanelEnd(panel);
   for (int column = panel * kPanelColumns; column < columns_end; column += kTileColumns) {
-    const bool positive = WithConstant(columns_end - column, [&](auto columns) {
+    const bool positive = WithColumns(columns_end - column, [&](auto columns) {
       int s = column / kLanes;
       const int first = std::min(kTileSlivers, slivers_end - s);
-      const bool ok = WithConstant(
+      const bool ok = WithSlivers(
           first, [&](auto slivers) { return FactorDiagonalTile<slivers, columns>(s, column); });
       if (!ok) return false;
       for (s += first; s < slivers_end; s += kTileSlivers) {
-        WithConstant(std::min(kTileSlivers, slivers_end - s), [&](auto slivers) {
+        WithSlivers(std::min(kTileSlivers, slivers_end - s), [&](auto slivers) {
           UpdateTile<slivers, columns>(s, column, 0, column, true);
         });
       }
@@ -113,7 +117,7 @@ void DenseFront<Scalar>::FactorSliversBelow(int panel, int s) {
       UpdateTile<kSlivers, kTileColumns>(s, column, k, k + kDepth, false);
     }
     if (column < end) {
-      WithConstant(end - column, [&](auto columns) {
+      WithColumns(end - column, [&](auto columns) {
         UpdateTile<kSlivers, columns>(s, column, k, k + kDepth, false);
       });
     }
@@ -123,16 +127,16 @@ void DenseFront<Scalar>::FactorSliversBelow(int panel, int s) {
     UpdateTile<kSlivers, kTileColumns>(s, column, k, column, true);
   }
   if (column < end) {
-    WithConstant(end - column,
-                 [&](auto columns) { UpdateTile<kSlivers, columns>(s, column, k, column, true); });
+    WithColumns(end - column,
+                [&](auto columns) { UpdateTile<kSlivers, columns>(s, column, k, column, true); });
   }
 }
 
 template <typename Scalar>
 void DenseFront<Scalar>::FactorBelowPanel(int panel, int begin, int end) {
   for (int s = begin; s < end; s += kTileSlivers) {
-    WithConstant(std::min(kTileSlivers, end - s),
-                 [&](auto slivers) { FactorSliversBelow<slivers>(panel, s); });
+    WithSlivers(std::min(kTileSlivers, end - s),
+                [&](auto slivers) { FactorSliversBelow<slivers>(panel, s); });
   }
 }
 
@@ -140,14 +144,14 @@ void DenseFront<Scalar>::FactorBelowPanel(int panel, int begin, int end) {
 template <typename Scalar>
 template <int kSlivers>
 void DenseFront<Scalar>::FormUpdateTile(int s, int column, int k_begin, int k_end,
-                                        const UpdateLayout& layout, Scalar* update) const {
+                                        Scalar* update) const {
+  const ptrdiff_t stride = UpdateStride(layout_.updates());
   Scalar* entries[kSlivers];
   const Scalar* rows[kSlivers];
   for (int i = 0; i < kSlivers; ++i) {
     rows[i] = Sliver(layout_.pivot_slivers() + s + i) + k_begin * kLanes;
-    entries[i] = update + layout.ColumnStart(column) + (s + i) * kLanes;
+    entries[i] = update + column * stride + (s + i) * kLanes;
   }
-  const ptrdiff_t stride = layout.ColumnStride(column);
   Tile<Scalar, kSlivers, kTileColumns> tile;
   if (k_begin == 0) {
     tile.Clear();
@@ -161,7 +165,6 @@ void DenseFront<Scalar>::FormUpdateTile(int s, int column, int k_begin, int k_en
 
 template <typename Scalar>
 void DenseFront<Scalar>::FormUpdate(int begin, int end, Scalar* update) const {
-  const UpdateLayout layout(layout_.updates());
   const int slivers = layout_.slivers() - layout_.pivot_slivers();
   for (int k = 0; k < layout_.pivots(); k += kDepth) {
     const int k_end = std::min(k + kDepth, layout_.pivots());
@@ -170,9 +173,8 @@ void DenseFront<Scalar>::FormUpdate(int begin, int end, Scalar* update) const {
       const int columns_end = std::min(end, s_end * kLanes);
       for (int column = begin; column < columns_end; column += kTileColumns) {
         const int first = std::max(s, column / kLanes);
-        WithConstant(s_end - first, [&](auto count) {
-          FormUpdateTile<count>(first, column, k, k_end, layout, update);
-        });
+        WithSlivers(s_end - first,
+                    [&](auto count) { FormUpdateTile<count>(first, column, k, k_end, update); });
       }
     }
   }

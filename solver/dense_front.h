@@ -31,8 +31,8 @@ class DenseFront {
   // Slivers [begin, end) below the rows of the panel, which has been factored.
   void FactorBelowPanel(int panel, int begin, int end);
 
-  // Columns [begin, end) of U = -L21 L21'. Both are multiples of UpdateLayout::kGroup, or the end
-  // is r.
+  // Columns [begin, end) of U = -L21 L21'. Both are multiples of kUpdateUnit, or the end is r.
+  static constexpr int kUpdateUnit = 8;
   void FormUpdate(int begin, int end, Scalar* update) const;
 
  private:
@@ -52,8 +52,7 @@ class DenseFront {
   template <int kSlivers>
   void FactorSliversBelow(int panel, int s);
   template <int kSlivers>
-  void FormUpdateTile(int s, int column, int k_begin, int k_end, const UpdateLayout& layout,
-                      Scalar* update) const;
+  void FormUpdateTile(int s, int column, int k_begin, int k_end, Scalar* update) const;
 
   FrontLayout<Scalar> layout_;
   Scalar* factor_;

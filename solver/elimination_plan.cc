@@ -306,7 +306,7 @@ void EliminationPlanBuilder::PlaceUpdates() {
 void EliminationPlanBuilder::PlaceUpdatesInTurn(std::span<const int> fronts) {
   StoragePlanner planner;
   const int64_t base = plan_.update_storage_;
-  const auto size = [&](int f) { return UpdateLayout(plan_.fronts_[f].updates).entries(); };
+  const auto size = [&](int f) { return UpdateEntries(plan_.fronts_[f].updates); };
   for (const int f : fronts) {
     EliminationPlan::Front& front = plan_.fronts_[f];
     front.update_start = base + planner.Allocate(size(f));

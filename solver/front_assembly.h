@@ -2,6 +2,7 @@
 // children (extend-add). Lower triangle only.
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "solver/elimination_plan.h"
@@ -9,22 +10,23 @@
 
 namespace sap {
 
-// front(row, column) += scale * H of the matrix blocks, which enter pivot columns.
+// front := scale * H where the matrix blocks have entries, all of which are in pivot columns.
 template <typename Scalar>
-void AddMatrixBlocks(std::span<const EliminationPlan::MatrixBlock> blocks, const double* diagonal,
-                     const double* off_diagonal, double scale, const FrontLayout<Scalar>& layout,
-                     Scalar* front);
+void CopyMatrixBlocks(std::span<const EliminationPlan::MatrixBlock> blocks, const double* diagonal,
+                      const double* off_diagonal, double scale, const FrontLayout<Scalar>& layout,
+                      Scalar* front);
 
-// Adds those columns of a child's update that are pivot columns [begin, end) of the front.
+// Adds those columns of a child's update that are pivot columns [begin, end) of the front. The
+// child's columns are `stride` apart.
 template <typename Scalar>
-void AddChildToPivots(std::span<const EliminationPlan::RowRun> runs, const UpdateLayout& child,
-                      const Scalar* child_update, const FrontLayout<Scalar>& layout, int begin,
-                      int end, Scalar* front);
+void AddChildToPivots(std::span<const EliminationPlan::RowRun> runs, const Scalar* child_update,
+                      ptrdiff_t stride, const FrontLayout<Scalar>& layout, int begin, int end,
+                      Scalar* front);
 
 // Adds those columns of a child's update that are columns [begin, end) of the front's own update.
 template <typename Scalar>
-void AddChildToUpdate(std::span<const EliminationPlan::RowRun> runs, const UpdateLayout& child,
-                      const Scalar* child_update, const FrontLayout<Scalar>& layout, int begin,
-                      int end, Scalar* update);
+void AddChildToUpdate(std::span<const EliminationPlan::RowRun> runs, const Scalar* child_update,
+                      ptrdiff_t stride, const FrontLayout<Scalar>& layout, int begin, int end,
+                      Scalar* update);
 
 }  // namespace sap

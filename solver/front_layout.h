@@ -13,8 +13,8 @@
 //   sliver u   |0 1 2 3 4 5 .. p-1|       update slivers start afresh, so that
 //   ...        |0 1 2 3 4 5 .. p-1|       U = -L21 L21' has aligned operands
 //
-// The update matrix U (r x r, lower triangle) is stored by columns in groups of kGroup; the columns
-// of a group start at its first row. Both layouts pad rows to whole slivers; padding is zero.
+// The update matrix U (r x r) is stored by columns, of which only the lower triangle is used. Both
+// layouts pad rows to whole slivers; padding is zero in the factor, and anything in U.
 #pragma once
 
 #include <cstddef>
@@ -70,30 +70,18 @@ class FrontLayout {
   int slivers_;
 };
 
-// The same for all scalars, a group being a whole number of slivers of each.
-class UpdateLayout {
- public:
-  static constexpr int kGroup = 8;
+// Entry (i, j) of an update matrix is at j * UpdateStride(r) + i.
+//
+// The stride is an odd number of cache lines (of half lines in single precision), so that columns
+// do not fall on each other in the cache.
+inline ptrdiff_t UpdateStride(int updates) {
+  constexpr int kUnit = 8;
+  return ((updates + kUnit - 1) / kUnit | 1) * kUnit;
+}
 
-  explicit UpdateLayout(int updates) : padded_rows_((updates + kGroup - 1) / kGroup * kGroup) {}
-
-  // Entry (i, j) is at ColumnStart(j) + i, for i from the first row of the group of j.
-  ptrdiff_t ColumnStart(int j) const {
-    const ptrdiff_t group = j / kGroup;
-    return GroupStart(group) + (j - group * kGroup) * ColumnStride(j) - group * kGroup;
-  }
-
-  // From a column to the next of the same group.
-  ptrdiff_t ColumnStride(int j) const { return padded_rows_ - j / kGroup * kGroup; }
-
-  ptrdiff_t entries() const { return GroupStart(padded_rows_ / kGroup); }
-
- private:
-  ptrdiff_t GroupStart(ptrdiff_t group) const {
-    return kGroup * group * padded_rows_ - kGroup * kGroup / 2 * group * (group - 1);
-  }
-
-  ptrdiff_t padded_rows_;
-};
+// Columns are formed four at a time.
+inline ptrdiff_t UpdateEntries(int updates) {
+  return (updates + 3) / 4 * 4 * UpdateStride(updates);
+}
 
 }  // namespace sap

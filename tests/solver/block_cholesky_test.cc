@@ -30,7 +30,10 @@ std::vector<Case> Cases() {
   };
   add("empty", Blocks(0));
   add("one row", Blocks(1, 1));
-  for (int n = 1; n <= 20; ++n) add("one block of " + std::to_string(n), Blocks(1, n));
+  for (int n = 1; n <= 20; ++n) {
+    const std::string number = std::to_string(n);
+    add("one block of " + number, Blocks(1, n));
+  }
   add("one large block", Blocks(1, 200));
   add("two blocks", Chain(2));
   add("without edges", Blocks(30));
@@ -46,11 +49,11 @@ std::vector<Case> Cases() {
   add("larger pile", Pile(200, 5.5, 2));
   add("disconnected", RandomGraph(80, 50, 3));
   for (unsigned seed = 0; seed < 10; ++seed) {
-    const std::string suffix = " " + std::to_string(seed);
-    add("tree" + suffix, RandomTree(20 + 5 * static_cast<int>(seed), seed));
-    add("mixed tree" + suffix, WithMixedSizes(RandomTree(30, seed), seed));
-    add("mixed graph" + suffix, WithMixedSizes(RandomGraph(30, 70, seed), seed, 13));
-    add("articulated" + suffix, WithMixedSizes(RandomGraph(8, 12, seed), seed, 126));
+    const std::string number = std::to_string(seed);
+    add("tree " + number, RandomTree(20 + 5 * static_cast<int>(seed), seed));
+    add("mixed tree " + number, WithMixedSizes(RandomTree(30, seed), seed));
+    add("mixed graph " + number, WithMixedSizes(RandomGraph(30, 70, seed), seed, 13));
+    add("articulated " + number, WithMixedSizes(RandomGraph(8, 12, seed), seed, 126));
   }
   return cases;
 }

@@ -1,0 +1,189 @@
+// Factorization of pile-like matrices (6 rows per body, 5.5 neighbours per body) against CHOLMOD.
+//
+//   block_cholesky_benchmark [--benchmark_filter=Factor]      for figures, alone on one core
+//
+// Arguments are the number of bodies; of threads where there are two.
+#include <benchmark/benchmark.h>
+#include <cholmod.h>
+
+#include <map>
+#include <vector>
+
+#include "solver/block_cholesky.h"
+#include "tests/solver/block_systems.h"
+
+namespace sap {
+namespace {
+
+struct System {
+  testing::PatternData data;
+  testing::BlockValues values;
+};
+
+const System& PileOf(int num_bodies) {
+  static std::map<int, System> systems;
+  System& system = systems[num_bodies];
+  if (system.data.block_size.empty()) {
+    system.data = testing::Pile(num_bodies, 5.5, 1);
+    system.values = testing::RandomValues(system.data, 2);
+  }
+  return system;
+}
+
+void Report(benchmark::State& state, const EliminationPlan& plan) {
+  state.counters["Mflop"] = plan.factor_flops() * 1e-6;
+  state.counters["MB"] = static_cast<double>(plan.factor_entries()) * 8e-6;
+  state.counters["fronts"] = plan.num_fronts();
+}
+
+void Plan(benchmark::State& state, Ordering ordering) {
+  const System& system = PileOf(static_cast<int>(state.range(0)));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(EliminationPlan::Make(system.data.pattern(), ordering));
+  }
+  Report(state, EliminationPlan::Make(system.data.pattern(), ordering));
+}
+BENCHMARK_CAPTURE(Plan, minimum_degree, Ordering::kMinimumDegree)
+    ->Arg(20)
+    ->Arg(100)
+    ->Arg(1000)
+    ->Arg(3000)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(Plan, nested_dissection, Ordering::kNestedDissection)
+    ->Arg(20)
+    ->Arg(100)
+    ->Arg(1000)
+    ->Arg(3000)
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(Plan, automatic, Ordering::kAuto)
+    ->Arg(100)
+    ->Arg(150)
+    ->Arg(200)
+    ->Arg(300)
+    ->Arg(1000)
+    ->Unit(benchmark::kMicrosecond);
+
+template <typename Scalar>
+void Factor(benchmark::State& state, Ordering ordering) {
+  const System& system = PileOf(static_cast<int>(state.range(0)));
+  const int num_threads = static_cast<int>(state.range(1));
+  const EliminationPlan plan = EliminationPlan::Make(system.data.pattern(), ordering);
+  TaskArena arena(num_threads);
+  BlockCholesky<Scalar> cholesky;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(cholesky.Factor(plan, system.values.diagonal,
+                                             system.values.off_diagonal, StopToken(),
+                                             num_threads == 1 ? nullptr : &arena));
+  }
+  Report(state, plan);
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(plan.factor_flops() * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+}
+void FactorDouble(benchmark::State& state) { Factor<double>(state, Ordering::kAuto); }
+void FactorFloat(benchmark::State& state) { Factor<float>(state, Ordering::kAuto); }
+void FactorByMinimumDegree(benchmark::State& state) {
+  Factor<double>(state, Ordering::kMinimumDegree);
+}
+BENCHMARK(FactorDouble)
+    ->ArgsProduct({{10, 20, 100, 1000, 3000}, {1, 2}})
+    ->Unit(benchmark::kMicrosecond)
+    ->UseRealTime();
+BENCHMARK(FactorFloat)
+    ->ArgsProduct({{100, 1000, 3000}, {1, 2}})
+    ->Unit(benchmark::kMicrosecond)
+    ->UseRealTime();
+BENCHMARK(FactorByMinimumDegree)
+    ->ArgsProduct({{100, 1000}, {1}})
+    ->Unit(benchmark::kMicrosecond)
+    ->UseRealTime();
+
+template <typename Scalar>
+void Solve(benchmark::State& state) {
+  const System& system = PileOf(static_cast<int>(state.range(0)));
+  const EliminationPlan plan = EliminationPlan::Make(system.data.pattern());
+  BlockCholesky<Scalar> cholesky;
+  cholesky.Factor(plan, system.values.diagonal, system.values.off_diagonal, StopToken(), nullptr);
+  const std::vector<double> rhs(plan.num_rows(), 1.0);
+  std::vector<double> x(plan.num_rows());
+  for (auto _ : state) {
+    cholesky.Solve(plan, rhs, x);
+    benchmark::ClobberMemory();
+  }
+  state.counters["GB/s"] =
+      benchmark::Counter(2.0 * sizeof(Scalar) * 1e-9 * static_cast<double>(plan.factor_entries()),
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(Solve<double>)->Arg(100)->Arg(1000)->Arg(3000)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Solve<float>)->Arg(100)->Arg(1000)->Arg(3000)->Unit(benchmark::kMicrosecond);
+
+// The same matrix for CHOLMOD, ordered by METIS, supernodal.
+class Cholmod {
+ public:
+  explicit Cholmod(const System& system) {
+    cholmod_start(&common_);
+    common_.nmethods = 1;
+    common_.method[0].ordering = CHOLMOD_METIS;
+    common_.supernodal = CHOLMOD_SUPERNODAL;
+    const testing::PatternData& data = system.data;
+    std::vector<int> start{0};
+    for (const int size : data.block_size) start.push_back(start.back() + size);
+    const size_t n = start.back();
+    const size_t max_entries = system.values.diagonal.size() + system.values.off_diagonal.size();
+    cholmod_triplet* triplet =
+        cholmod_allocate_triplet(n, n, max_entries, -1, CHOLMOD_REAL, &common_);
+    const auto add = [&](int i, int j, double value) {
+      static_cast<int*>(triplet->i)[triplet->nnz] = std::max(i, j);
+      static_cast<int*>(triplet->j)[triplet->nnz] = std::min(i, j);
+      static_cast<double*>(triplet->x)[triplet->nnz++] = value;
+    };
+    const double* next = system.values.diagonal.data();
+    for (int b = 0; b < data.num_blocks(); ++b) {
+      const int size = data.block_size[b];
+      for (int i = 0; i < size; ++i) {
+        for (int j = 0; j <= i; ++j) add(start[b] + i, start[b] + j, next[i * size + j]);
+      }
+      next += size * size;
+    }
+    next = system.values.off_diagonal.data();
+    for (size_t e = 0; e < data.edge_a.size(); ++e) {
+      for (int i = 0; i < data.block_size[data.edge_a[e]]; ++i) {
+        for (int j = 0; j < data.block_size[data.edge_b[e]]; ++j) {
+          add(start[data.edge_a[e]] + i, start[data.edge_b[e]] + j, *next++);
+        }
+      }
+    }
+    matrix_ = cholmod_triplet_to_sparse(triplet, 0, &common_);
+    cholmod_free_triplet(&triplet, &common_);
+  }
+  ~Cholmod() {
+    cholmod_free_factor(&factor_, &common_);
+    cholmod_free_sparse(&matrix_, &common_);
+    cholmod_finish(&common_);
+  }
+  void Analyze() {
+    cholmod_free_factor(&factor_, &common_);
+    factor_ = cholmod_analyze(matrix_, &common_);
+  }
+  void Factorize() { cholmod_factorize(matrix_, factor_, &common_); }
+
+ private:
+  cholmod_common common_;
+  cholmod_sparse* matrix_{nullptr};
+  cholmod_factor* factor_{nullptr};
+};
+
+void CholmodAnalyze(benchmark::State& state) {
+  Cholmod cholmod(PileOf(static_cast<int>(state.range(0))));
+  for (auto _ : state) cholmod.Analyze();
+}
+BENCHMARK(CholmodAnalyze)->Arg(100)->Arg(1000)->Arg(3000)->Unit(benchmark::kMicrosecond);
+
+void CholmodFactor(benchmark::State& state) {
+  Cholmod cholmod(PileOf(static_cast<int>(state.range(0))));
+  cholmod.Analyze();
+  for (auto _ : state) cholmod.Factorize();
+}
+BENCHMARK(CholmodFactor)->Arg(100)->Arg(1000)->Arg(3000)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace sap
