@@ -11,11 +11,8 @@
 namespace sap::simulation {
 
 using Eigen::Matrix3d;
+using Eigen::Quaterniond;
 using Eigen::Vector3d;
-
-// Without alignment, so that the layout of Body does not depend on the instruction set a file is
-// compiled for (see collision.cc).
-using Quaterniond = Eigen::Quaternion<double, Eigen::DontAlign>;
 
 enum class ShapeKind : uint8_t { kSphere, kBox };
 

@@ -1,9 +1,9 @@
-// The only file that includes FCL. It is compiled for the instruction set that the library itself
-// was built for (see CMakeLists.txt): FCL's classes hold Eigen transforms, whose alignment, and
-// with it the layout of the classes, depends on it.
+// The only file that includes FCL, in its form for Debian: compiled for the oldest processor of the
+// architecture. Classes of FCL that hold an Eigen transform are laid out otherwise with wider
+// vectors, so none of them is used but FCL's tree of bounding boxes, shapes, and collide().
 #include "client/cpp/simulation/collision.h"
 
-#include <fcl/broadphase/broadphase_dynamic_AABB_tree.h>
+#include <fcl/broadphase/detail/hierarchy_tree.h>
 #include <fcl/geometry/shape/box.h>
 #include <fcl/geometry/shape/sphere.h>
 #include <fcl/narrowphase/collision.h>
@@ -15,12 +15,51 @@
 namespace sap::simulation {
 namespace {
 
-struct BodyPair {
-  int a;
-  int b;  // > a
+using Tree = fcl::detail::HierarchyTree<fcl::AABBd>;
+using Node = fcl::detail::NodeBase<fcl::AABBd>;
 
-  friend auto operator<=>(const BodyPair&, const BodyPair&) = default;
-};
+template <typename... Types>
+constexpr bool kLayoutWithoutWideVectors = ((alignof(Types) <= alignof(double)) && ...);
+static_assert(kLayoutWithoutWideVectors<Tree, Node, fcl::AABBd, fcl::Boxd, fcl::Sphered,
+                                        fcl::CollisionRequestd, fcl::CollisionResultd>);
+
+// The tree is refitted at every call; the boxes drift apart in it, so after this many calls it is
+// built anew.
+constexpr int kCallsBetweenBuilds = 20;
+
+// Two bodies a < b as one number, so that sorting is fast.
+using BodyPair = uint64_t;
+
+BodyPair MakePair(uint64_t i, uint64_t j) { return i < j ? i << 32 | j : j << 32 | i; }
+int First(BodyPair pair) { return static_cast<int>(pair >> 32); }
+int Second(BodyPair pair) { return static_cast<int>(pair & 0xffffffff); }
+
+bool Overlap(const fcl::AABBd& a, const fcl::AABBd& b) {
+  return a.min_.x() <= b.max_.x() && b.min_.x() <= a.max_.x() && a.min_.y() <= b.max_.y() &&
+         b.min_.y() <= a.max_.y() && a.min_.z() <= b.max_.z() && b.min_.z() <= a.max_.z();
+}
+
+// Pairs of leaves of one subtree, or of two, whose boxes overlap.
+void CollectPairs(const Node* a, const Node* b, std::vector<BodyPair>* pairs) {
+  if (!Overlap(a->bv, b->bv)) return;
+  if (!a->isLeaf()) {
+    CollectPairs(a->children[0], b, pairs);
+    CollectPairs(a->children[1], b, pairs);
+  } else if (!b->isLeaf()) {
+    CollectPairs(a, b->children[0], pairs);
+    CollectPairs(a, b->children[1], pairs);
+  } else {
+    pairs->push_back(
+        MakePair(reinterpret_cast<uintptr_t>(a->data), reinterpret_cast<uintptr_t>(b->data)));
+  }
+}
+
+void CollectPairs(const Node* node, std::vector<BodyPair>* pairs) {
+  if (node->isLeaf()) return;
+  CollectPairs(node->children[0], pairs);
+  CollectPairs(node->children[1], pairs);
+  CollectPairs(node->children[0], node->children[1], pairs);
+}
 
 // Half sides of the bounding box of a body in world axes.
 Vector3d BoundingHalfExtent(const Shape& shape, const Matrix3d& rotation) {
@@ -73,17 +112,12 @@ double ContactSet::LargestPenetration() const {
 }
 
 struct CollisionDetector::Impl {
-  // What the tree holds of a body: its bounding box in world axes as a box that never turns. FCL
-  // would bound a turned shape by the cube around its bounding sphere, five times the volume.
-  struct Bound {
-    std::shared_ptr<fcl::Boxd> box;
-    std::unique_ptr<fcl::CollisionObjectd> object;
-  };
-
   std::vector<Plane> planes;
   std::vector<std::unique_ptr<fcl::CollisionGeometryd>> shapes;
-  std::vector<Bound> bounds;
-  fcl::DynamicAABBTreeCollisionManagerd tree;
+  std::vector<double> bounding_radii;
+  Tree tree;  // owns the nodes
+  std::vector<Node*> leaf_of_body;
+  int calls{0};
   // Scratch of a call.
   std::vector<Matrix3d> rotations;
   std::vector<BodyPair> pairs;
@@ -91,49 +125,30 @@ struct CollisionDetector::Impl {
 
   explicit Impl(const Scene& scene) : planes(scene.planes) {
     for (const Body& body : scene.bodies) {
-      const Vector3d side = 2 * body.shape.half_extent;
       if (body.shape.kind == ShapeKind::kSphere) {
         shapes.push_back(std::make_unique<fcl::Sphered>(body.shape.radius()));
       } else {
-        shapes.push_back(std::make_unique<fcl::Boxd>(side));
+        shapes.push_back(std::make_unique<fcl::Boxd>(Vector3d(2 * body.shape.half_extent)));
       }
-      Bound bound{std::make_shared<fcl::Boxd>(side), nullptr};
-      bound.object = std::make_unique<fcl::CollisionObjectd>(bound.box);
-      bounds.push_back(std::move(bound));
+      bounding_radii.push_back(body.shape.bounding_radius());
+      const uintptr_t index = leaf_of_body.size();
+      leaf_of_body.push_back(
+          tree.insert(fcl::AABBd(body.position), reinterpret_cast<void*>(index)));
     }
     rotations.resize(scene.bodies.size());
-    UpdateBounds(scene.bodies);
-    std::vector<fcl::CollisionObjectd*> objects;
-    for (const Bound& bound : bounds) objects.push_back(bound.object.get());
-    tree.registerObjects(objects);
-    tree.setup();
   }
 
-  void UpdateBounds(std::span<const Body> moved) {
-    for (size_t i = 0; i < moved.size(); ++i) {
-      rotations[i] = moved[i].rotation();
-      Bound& bound = bounds[i];
-      bound.box->side = 2 * BoundingHalfExtent(moved[i].shape, rotations[i]);
-      bound.box->computeLocalAABB();
-      bound.object->setTranslation(moved[i].position);
-      bound.object->computeAABB();
-      bound.object->setUserData(reinterpret_cast<void*>(i));
+  void UpdateTree() {
+    for (size_t i = 0; i < bodies.size(); ++i) {
+      rotations[i] = bodies[i].rotation();
+      const Vector3d half = BoundingHalfExtent(bodies[i].shape, rotations[i]);
+      leaf_of_body[i]->bv = fcl::AABBd(bodies[i].position - half, bodies[i].position + half);
     }
-  }
-
-  // Called by FCL for every two objects whose bounds overlap; false: go on.
-  static bool CollectPair(fcl::CollisionObjectd* first, fcl::CollisionObjectd* second,
-                          void* context) {
-    Impl& self = *static_cast<Impl*>(context);
-    const int i = static_cast<int>(reinterpret_cast<intptr_t>(first->getUserData()));
-    const int j = static_cast<int>(reinterpret_cast<intptr_t>(second->getUserData()));
-    const Body& a = self.bodies[i];
-    const Body& b = self.bodies[j];
-    const double reach = a.shape.bounding_radius() + b.shape.bounding_radius();
-    if ((a.position - b.position).squaredNorm() <= reach * reach) {
-      self.pairs.push_back({std::min(i, j), std::max(i, j)});
+    if (calls++ % kCallsBetweenBuilds == 0) {
+      tree.balanceTopdown();
+    } else {
+      tree.refit();
     }
-    return false;
   }
 
   fcl::Transform3d Pose(int i) const {
@@ -143,27 +158,29 @@ struct CollisionDetector::Impl {
     return pose;
   }
 
-  void AddPairContacts(const BodyPair& pair, ContactSet* contacts) const {
-    const Body& a = bodies[pair.a];
-    const Body& b = bodies[pair.b];
+  void AddPairContacts(int index_a, int index_b, ContactSet* contacts) const {
+    const Body& a = bodies[index_a];
+    const Body& b = bodies[index_b];
+    const double reach = bounding_radii[index_a] + bounding_radii[index_b];
+    if ((a.position - b.position).squaredNorm() > reach * reach) return;
     const fcl::CollisionRequestd request(1, true);
     fcl::CollisionResultd result;
     // FCL's normal points from its first object to its second.
-    if (fcl::collide(shapes[pair.b].get(), Pose(pair.b), shapes[pair.a].get(), Pose(pair.a),
+    if (fcl::collide(shapes[index_b].get(), Pose(index_b), shapes[index_a].get(), Pose(index_a),
                      request, result) == 0) {
       return;
     }
     const fcl::Contactd& contact = result.getContact(0);
     if (a.shape.kind == ShapeKind::kSphere || b.shape.kind == ShapeKind::kSphere) {
-      contacts->Add(pair.a, pair.b, contact.pos, contact.normal, -contact.penetration_depth);
+      contacts->Add(index_a, index_b, contact.pos, contact.normal, -contact.penetration_depth);
       return;
     }
     const BoxManifold manifold =
-        FindBoxManifold({a.position, rotations[pair.a], a.shape.half_extent},
-                        {b.position, rotations[pair.b], b.shape.half_extent}, contact.normal,
+        FindBoxManifold({a.position, rotations[index_a], a.shape.half_extent},
+                        {b.position, rotations[index_b], b.shape.half_extent}, contact.normal,
                         {contact.pos, -contact.penetration_depth});
     for (int i = 0; i < manifold.count; ++i) {
-      contacts->Add(pair.a, pair.b, manifold.points[i].position, manifold.normal,
+      contacts->Add(index_a, index_b, manifold.points[i].position, manifold.normal,
                     manifold.points[i].signed_distance);
     }
   }
@@ -177,18 +194,17 @@ CollisionDetector& CollisionDetector::operator=(CollisionDetector&&) noexcept = 
 void CollisionDetector::FindContacts(std::span<const Body> bodies, ContactSet* contacts) {
   contacts->Clear();
   impl_->bodies = bodies;
-  impl_->UpdateBounds(bodies);
-  impl_->tree.update();
+  impl_->UpdateTree();
   impl_->pairs.clear();
-  impl_->tree.collide(impl_.get(), &Impl::CollectPair);
+  if (!impl_->tree.empty()) CollectPairs(impl_->tree.getRoot(), &impl_->pairs);
   std::sort(impl_->pairs.begin(), impl_->pairs.end());
   auto pair = impl_->pairs.begin();
   for (int a = 0; a < static_cast<int>(bodies.size()); ++a) {
     for (const Plane& plane : impl_->planes) {
       AddPlaneContacts(bodies[a], impl_->rotations[a], a, plane, contacts);
     }
-    for (; pair != impl_->pairs.end() && pair->a == a; ++pair) {
-      impl_->AddPairContacts(*pair, contacts);
+    for (; pair != impl_->pairs.end() && First(*pair) == a; ++pair) {
+      impl_->AddPairContacts(a, Second(*pair), contacts);
     }
   }
 }
