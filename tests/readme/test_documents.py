@@ -45,8 +45,8 @@ class DocumentsTest(unittest.TestCase):
 
     def test_scripts_that_are_named_exist(self):
         for document in documents():
-            names = re.findall(r"(?<![\w/.])((?:deploy|tests)/[\w/]+\.(?:sh|py))", document.read_text())
-            for name in names:
+            text = document.read_text()
+            for name in re.findall(r"(?<![\w/.])((?:deploy|tests)/[\w/]+\.(?:sh|py))", text):
                 with self.subTest(document=document.name, name=name):
                     self.assertTrue((ROOT / name).exists())
 

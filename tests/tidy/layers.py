@@ -25,6 +25,7 @@ SOLVER_CHAIN = (
     ("sap_model",),
     ("sap_data",),
     ("certificate", "conjugate_gradients", "hessian", "line_search", "sweeps"),
+    ("conjugate_gradients",),
     ("sap_solver",),
     ("plan_cache",),
     ("solve",),
@@ -139,5 +140,10 @@ def _is_built(path, tree):
         relative = os.path.relpath(path, directory)
         if re.search(rf"(?<![\w/.]){re.escape(relative)}(?![\w.])", text):
             return True
+        # In a loop over nouns, as ${noun}_test.cc.
+        for before, after in re.findall(r"([\w/]*)\$\{\w+\}([\w/]*\.cc)", text):
+            noun = re.fullmatch(rf"{before}(\w+){re.escape(after)}", relative)
+            if noun and re.search(rf"\b{noun.group(1)}\b", text):
+                return True
         directory = os.path.dirname(directory)
     return False

@@ -111,6 +111,11 @@ class LayersTest(unittest.TestCase):
         self.assertEqual(rules(layers.check(tree)),
                          [("server/orphan.h", 1, "unused"), ("server/orphan.cc", 1, "unused")])
 
+    def test_a_loop_over_nouns_builds_their_files(self):
+        tree = {"tests/server/a_test.cc": "", "tests/server/b_test.cc": "",
+                "tests/server/CMakeLists.txt": "foreach(noun a)\n add(${noun}_test.cc)"}
+        self.assertEqual(rules(layers.check(tree)), [("tests/server/b_test.cc", 1, "unused")])
+
 
 class SizesTest(unittest.TestCase):
     def test_what_fits_is_accepted(self):
