@@ -19,11 +19,18 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 tl::expected<Solution, Error> Client::Solve(const Problem& problem, const SolveOptions& options) {
+  if (options.deadline && options.deadline->count() <= 0) {
+    return tl::unexpected(
+        Error{ErrorCode::kDeadlineExceeded, "the deadline of the call has passed", ""});
+  }
+  // A time so far away that the clocks cannot add it is no deadline.
+  constexpr std::chrono::hours kNever{24 * 366};
+  const auto deadline = options.deadline > kNever ? std::nullopt : options.deadline;
   v1::SolveRequest request;
   ToMessage(problem, request.mutable_problem());
   ToMessage(options, request.mutable_options());
   v1::SolveResponse response;
-  if (auto status = transport_->Solve(request, options.deadline, &response); !status) {
+  if (auto status = transport_->Solve(request, deadline, &response); !status) {
     return tl::unexpected(status.error());
   }
   return FromMessage(response.solution());

@@ -49,10 +49,8 @@ Transport::Status FromRpcStatus(const grpc::Status& status) {
       Error{FromRpcCode(status.error_code()), status.error_message(), FieldOf(status)});
 }
 
-// A time so far away that the sum would overflow is no deadline.
 void SetDeadline(Transport::Timeout timeout, grpc::ClientContext* context) {
-  constexpr std::chrono::hours kNever{24 * 366};
-  if (!timeout || *timeout > kNever) return;
+  if (!timeout) return;
   context->set_deadline(system_clock::now() +
                         std::chrono::duration_cast<system_clock::duration>(*timeout));
 }

@@ -3,10 +3,11 @@
 #include <google/protobuf/util/json_util.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "client/cpp/messages.h"
 
@@ -70,34 +71,78 @@ tl::expected<void, Error> WriteFile(const std::string& contents, const std::stri
 
 // No binary problem starts with any of these: they would be tags of fields that it does not have.
 bool LooksLikeJson(const std::string& contents) {
-  return !contents.empty() && std::strchr("{[ \r\n\xEF", contents[0]) != nullptr;
+  return !contents.empty() && std::strchr("{[ \r\n", contents[0]) != nullptr;
 }
 
-// The text of the JSON object without the extra keys, which protobuf would refuse.
-tl::expected<std::string, Error> StripExtraKeys(const std::string& text) {
-  using Json = nlohmann::json;
-  const auto keep = [](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth != 1 || event != Json::parse_event_t::key) return true;
-    const std::string& key = parsed.get_ref<const std::string&>();
-    return std::find(kExtraKeys.begin(), kExtraKeys.end(), key) == kExtraKeys.end();
-  };
-  try {
-    const Json problem = Json::parse(text, keep);
-    if (!problem.is_object()) return Fail("a problem is a JSON object");
-    return problem.dump();
-  } catch (const Json::exception& error) {
-    return Fail(error.what());
+// Where the JSON value that starts at `start` ends: at the comma or bracket after it. Only strings
+// and brackets are looked at; whether the value makes sense is for protobuf to say.
+size_t EndOfValue(const std::string& text, size_t start) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = start; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      if (--depth < 0) return i;
+    } else if (c == ',' && depth == 0) {
+      return i;
+    }
   }
+  return text.size();
+}
+
+// The text of a JSON object without the members that protobuf would refuse though they are allowed.
+// The rest is left as it is written: reading and printing numbers once more could change them.
+std::string StripExtraKeys(const std::string& text) {
+  std::string stripped = "{";
+  for (size_t start = text.find('{') + 1; start < text.size();) {
+    const size_t end = EndOfValue(text, start);
+    const size_t quote = text.find('"', start);
+    const auto is_key = [&](const std::string& key) {
+      return quote < end && text.compare(quote + 1, key.size() + 1, key + '"') == 0;
+    };
+    if (std::none_of(kExtraKeys.begin(), kExtraKeys.end(), is_key)) {
+      if (stripped.size() > 1) stripped += ',';
+      stripped.append(text, start, end - start);
+    }
+    if (end == text.size() || text[end] != ',') return stripped.append(text, end);
+    start = end + 1;
+  }
+  return stripped;
+}
+
+// Writes -0 as -0.0: protobuf prints the former, reads it as an integer, and loses the sign, which
+// decides the frame of a contact whose normal has nz = -0.
+std::string KeepNegativeZeros(const std::string& text) {
+  std::string kept;
+  kept.reserve(text.size());
+  size_t copied = 0;
+  for (size_t at = text.find("-0"); at != std::string::npos; at = text.find("-0", at + 2)) {
+    const bool starts = at == 0 || std::strchr("[,: \t\r\n", text[at - 1]) != nullptr;
+    const bool ends = at + 2 == text.size() || std::strchr(",]} \t\r\n", text[at + 2]) != nullptr;
+    if (!starts || !ends) continue;
+    kept.append(text, copied, at + 2 - copied).append(".0");
+    copied = at + 2;
+  }
+  return kept.append(text, copied);
 }
 
 }  // namespace
 
 tl::expected<Problem, Error> ProblemFromJson(const std::string& text) {
-  const auto stripped = StripExtraKeys(text);
-  if (!stripped) return tl::unexpected(stripped.error());
+  if (const size_t start = text.find_first_not_of(" \r\n\t");
+      start == std::string::npos || text[start] != '{') {
+    return Fail("a problem is a JSON object");
+  }
   v1::ContactProblem message;
-  const auto status =
-      google::protobuf::util::JsonStringToMessage(*stripped, &message, JsonParseOptions());
+  const auto status = google::protobuf::util::JsonStringToMessage(
+      KeepNegativeZeros(StripExtraKeys(text)), &message, JsonParseOptions());
   if (!status.ok()) return Fail(std::string(status.message()));
   return FromMessage(message);
 }

@@ -1,0 +1,205 @@
+// The command sap-client: what it prints, where errors go, and its exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "client/cpp/problem_file.h"
+#include "tests/e2e/server_process.h"
+#include "tests/support/problem_set.h"
+
+namespace sap::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr int kNotSolved = 1;
+constexpr int kFailed = 2;
+
+ProcessResult RunClient(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), SAP_CLIENT_BINARY);
+  return RunProcess(arguments, kPatience);
+}
+
+std::string Example() { return ProblemPath("clutter_bin_8_t2p00"); }
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+class ClientCommandTest : public testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = directory_ / name;
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  std::string Read(const std::string& name) {
+    std::ifstream file(directory_ / name);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+
+  TemporaryDirectory directory_;
+};
+
+// The file brings its own optimum, found by other means.
+TEST_F(ClientCommandTest, OneFileGivesItsSolutionAsJson) {
+  const ProcessResult result = RunClient({"solve", Example()});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  const auto solution = nlohmann::json::parse(result.out);
+  std::ifstream file(Example());
+  const auto reference = nlohmann::json::parse(file).at("reference");
+  const std::vector<double> v = solution.at("velocity");
+  const std::vector<double> v_reference = reference.at("velocity");
+  ASSERT_EQ(v.size(), v_reference.size());
+  for (size_t i = 0; i < v.size(); ++i) EXPECT_NEAR(v[i], v_reference[i], 1e-5);
+  EXPECT_EQ(solution.at("impulse").size(), reference.at("impulse").size());
+  EXPECT_EQ(solution.at("island_of_tree").size(), reference.at("island_of_tree").size());
+  for (const auto& status : solution.at("islands").at("status")) {
+    EXPECT_EQ(status, "ISLAND_STATUS_CONVERGED");
+  }
+  EXPECT_TRUE(solution.at("islands").contains("optimality_gap_bound"));
+}
+
+TEST_F(ClientCommandTest, TheOutputFileGetsTheSolutionInstead) {
+  const ProcessResult result =
+      RunClient({"solve", Example(), "--output", directory_ / "solution.json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(nlohmann::json::parse(Read("solution.json")).contains("velocity"));
+}
+
+TEST_F(ClientCommandTest, SeveralFilesGiveALineEach) {
+  const ProcessResult result =
+      RunClient({"solve", Example(), ProblemPath("nasty_no_contacts"), "--threads", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<std::string> lines = Lines(result.out);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_THAT(lines[0], StartsWith("problem"));
+  EXPECT_THAT(lines[1], StartsWith("clutter_bin_8_t2p00.json"));
+  EXPECT_THAT(lines[1], HasSubstr("CONVERGED"));
+  EXPECT_THAT(lines[2], StartsWith("nasty_no_contacts.json"));
+}
+
+TEST_F(ClientCommandTest, AServerGivesTheSameSolution) {
+  const ServerProcess server;
+  const auto solve = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"solve", Example()});
+    const ProcessResult result = RunClient(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    auto solution = nlohmann::json::parse(result.out);
+    solution.erase("timings");
+    solution.at("islands").erase("solve_time_s");
+    return solution;
+  };
+  EXPECT_EQ(solve({"--server", server.address()}), solve({}));
+}
+
+TEST_F(ClientCommandTest, OptionsReachTheSolver) {
+  const ProcessResult result =
+      RunClient({"solve", Example(), "--islands", "off", "--newton", "plain", "--tolerance", "1e-3",
+                 "--time-budget", "60", "--max-iterations", "300"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out).at("islands").at("status").size(), 1u);
+}
+
+// The answer is printed all the same: it is the best iterate.
+TEST_F(ClientCommandTest, AnIslandThatDidNotConvergeIsExitCodeOne) {
+  const ProcessResult result = RunClient({"solve", Example(), "--max-iterations", "0"});
+  EXPECT_EQ(result.exit_code, kNotSolved);
+  EXPECT_THAT(result.out, HasSubstr("ISLAND_STATUS_ITERATION_LIMIT"));
+}
+
+TEST_F(ClientCommandTest, ErrorsNameFileAndFieldOnStandardError) {
+  auto problem = client::LoadProblem(Example());
+  ASSERT_TRUE(problem.has_value());
+  problem->contacts.law.friction[3] = std::numeric_limits<double>::quiet_NaN();
+  const std::string broken = directory_ / "broken.json";
+  ASSERT_TRUE(client::SaveProblem(*problem, broken).has_value());
+  const ServerProcess server;
+  const std::vector<std::vector<std::string>> places = {{}, {"--server", server.address()}};
+  for (const auto& place : places) {
+    std::vector<std::string> arguments = {"solve", broken};
+    arguments.insert(arguments.end(), place.begin(), place.end());
+    const ProcessResult result = RunClient(arguments);
+    EXPECT_EQ(result.exit_code, kFailed);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, "sap-client: INVALID_ARGUMENT: " + broken +
+                              ": contacts.friction[3] is NaN; it must be finite and >= 0\n");
+  }
+}
+
+// One bad file keeps nobody from the others.
+TEST_F(ClientCommandTest, AfterABadFileTheOthersAreSolved) {
+  const std::string bad = Write("bad.json", R"({"time_step": 0.01, "gravity": 9.81})");
+  const ProcessResult result = RunClient({"solve", bad, Example()});
+  EXPECT_EQ(result.exit_code, kFailed);
+  EXPECT_THAT(result.err, HasSubstr("gravity"));
+  EXPECT_THAT(result.out, HasSubstr("clutter_bin_8_t2p00.json"));
+}
+
+TEST_F(ClientCommandTest, WhatCannotBeDoneIsRefused) {
+  EXPECT_EQ(RunClient({"solve", directory_ / "missing.json"}).exit_code, kFailed);
+  EXPECT_EQ(RunClient({"solve", Example(), "--output", directory_ / "no/such/file"}).exit_code,
+            kFailed);
+  EXPECT_EQ(RunClient({"solve", Example(), Example(), "--output", directory_ / "one"}).exit_code,
+            kFailed);
+  const ProcessResult tolerance = RunClient({"solve", Example(), "--tolerance", "nan"});
+  EXPECT_EQ(tolerance.exit_code, kFailed);
+  EXPECT_THAT(tolerance.err, HasSubstr("options.relative_tolerance"));
+  const ProcessResult budget = RunClient({"solve", Example(), "--time-budget", "-1"});
+  EXPECT_EQ(budget.exit_code, kFailed);
+  EXPECT_THAT(budget.err, HasSubstr("options.time_budget"));
+}
+
+TEST_F(ClientCommandTest, WrongUsageIsRefused) {
+  const std::vector<std::vector<std::string>> cases = {
+      {},
+      {"solve"},
+      {"guess"},
+      {"health"},
+      {"solve", Example(), "--islands", "maybe"},
+      {"solve", Example(), "--newton", "fast"},
+      {"solve", Example(), "--threads", "0"},
+      {"solve", Example(), "--time-budget", "nan"},
+      {"solve", Example(), "--time-budget", "soon"},
+      {"solve", Example(), "--max-iterations", "-1"},
+      {"solve", Example(), "--server", "127.0.0.1:1", "--threads", "2"}};
+  for (const auto& arguments : cases) {
+    const ProcessResult result = RunClient(arguments);
+    EXPECT_GT(result.exit_code, kNotSolved) << testing::PrintToString(arguments);
+    EXPECT_NE(result.err, "") << testing::PrintToString(arguments);
+  }
+}
+
+TEST_F(ClientCommandTest, HealthAndInfoAskTheServer) {
+  ServerProcess server({"--max-contacts", "4321"});
+  const ProcessResult health = RunClient({"health", "--server", server.address()});
+  EXPECT_EQ(health.exit_code, 0) << health.err;
+  EXPECT_EQ(health.out, "SERVING\n");
+  const ProcessResult info = RunClient({"info", "--server", server.address()});
+  EXPECT_EQ(info.exit_code, 0) << info.err;
+  EXPECT_THAT(info.out, HasSubstr("4321"));
+
+  server.Terminate();
+  EXPECT_EQ(server.Wait().exit_code, 0);
+  const ProcessResult gone = RunClient({"health", "--server", server.address()});
+  EXPECT_EQ(gone.exit_code, kFailed);
+  EXPECT_THAT(gone.err, HasSubstr("UNAVAILABLE"));
+}
+
+TEST_F(ClientCommandTest, InfoWithoutServerTellsOfTheEmbeddedOne) {
+  const ProcessResult info = RunClient({"info"});
+  EXPECT_EQ(info.exit_code, 0) << info.err;
+  EXPECT_THAT(info.out, HasSubstr("instruction set"));
+}
+
+}  // namespace
+}  // namespace sap::test

@@ -1,0 +1,55 @@
+// The real sap-server in a process of its own, on a free port of the loopback or a Unix socket.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "client/cpp/client.h"
+#include "tests/support/child_process.h"
+
+namespace sap::test {
+
+// More than anything here should take, so that a test that hangs ends.
+inline constexpr std::chrono::seconds kPatience{60};
+
+class ServerProcess {
+ public:
+  explicit ServerProcess(std::vector<std::string> flags = {}) : process_(Command(flags)) {
+    address_ = process_.WaitForLine("listening on ", kPatience);
+    EXPECT_NE(address_, "");
+  }
+
+  const std::string& address() const { return address_; }
+
+  client::Client Connect() const {
+    auto client = client::Client::Connect(address_, {.connect_timeout = kPatience});
+    EXPECT_TRUE(client.has_value()) << client.error().message;
+    return std::move(*client);
+  }
+
+  void Terminate() const { process_.Signal(SIGTERM); }
+
+  ProcessResult Wait() { return process_.Wait(kPatience); }
+
+ private:
+  static std::vector<std::string> Command(std::vector<std::string> flags) {
+    const auto set = [&flags](const std::string& flag, const std::string& value) {
+      if (std::find(flags.begin(), flags.end(), flag) != flags.end()) return;
+      flags.insert(flags.end(), {flag, value});
+    };
+    set("--listen", "127.0.0.1:0");
+    set("--threads", "2");
+    flags.insert(flags.begin(), SAP_SERVER_BINARY);
+    return flags;
+  }
+
+  ChildProcess process_;
+  std::string address_;
+};
+
+}  // namespace sap::test

@@ -1,0 +1,250 @@
+// The server as its users meet it: the binary in another process, and clients on its socket.
+#include "tests/e2e/server_process.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "client/cpp/messages.h"
+#include "client/cpp/problem_file.h"
+#include "sap/v1/solver_service.grpc.pb.h"
+#include "tests/support/problem_set.h"
+#include "tests/support/scenes.h"
+
+namespace sap::test {
+namespace {
+
+using client::Client;
+using client::ErrorCode;
+using client::Problem;
+using client::Solution;
+using client::SolveOptions;
+using testing::HasSubstr;
+
+constexpr const char* kOneCall[] = {"--max-concurrent-calls", "1"};
+
+Problem Small() { return *client::FromMessage(MixedProblem()); }
+
+// Whole minutes of work unless it is stopped.
+Problem Endless() { return SphereBlock(24); }
+
+// A server that takes one call at a time, so that a second one tells whether the first still runs.
+class BusyServer : public ServerProcess {
+ public:
+  BusyServer() : ServerProcess({kOneCall[0], kOneCall[1]}) {}
+
+  // Whether the server comes to refuse or to take a small call.
+  bool Becomes(bool busy) const {
+    Client client = Connect();
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < until) {
+      const auto solution = client.Solve(Small());
+      if (!solution.has_value() && solution.error().code != ErrorCode::kResourceExhausted) {
+        return false;
+      }
+      if (solution.has_value() != busy) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return false;
+  }
+};
+
+TEST(ServerProcessTest, ServesUntilItIsTerminatedAndExitsCleanly) {
+  ServerProcess server;
+  Client client = server.Connect();
+  EXPECT_TRUE(client.Health().value());
+  const auto solution = client.Solve(Small());
+  ASSERT_TRUE(solution.has_value()) << solution.error().message;
+  EXPECT_TRUE(solution->Solved());
+  server.Terminate();
+  const ProcessResult result = server.Wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("done"));
+  const auto after = client.Solve(Small());
+  ASSERT_FALSE(after.has_value());
+  EXPECT_EQ(after.error().code, ErrorCode::kUnavailable);
+}
+
+TEST(ServerProcessTest, BitsAreTheSameEmbeddedOverTcpAndOverAUnixSocket) {
+  const TemporaryDirectory directory;
+  const ServerProcess tcp;
+  const ServerProcess unix_socket({"--listen", "unix:" + (directory / "socket").string(),
+                                   "--threads", "3", "--inline-below-us", "0"});
+  std::vector<Client> clients;
+  clients.push_back(*Client::Connect("embedded:", {.threads = 1}));
+  clients.push_back(*Client::Connect("embedded:", {.threads = 8}));
+  clients.push_back(tcp.Connect());
+  clients.push_back(unix_socket.Connect());
+  for (const char* name : {"adroit_ball_t0p30", "clutter_bin_8_t2p00", "clutter_bin_40_t1p00",
+                           "nasty_massratio_alternating_1e6", "heaps_300x3_t1p50"}) {
+    const auto problem = client::LoadProblem(ProblemPath(name));
+    ASSERT_TRUE(problem.has_value()) << problem.error().message;
+    const auto expected = clients[0].Solve(*problem);
+    ASSERT_TRUE(expected.has_value()) << expected.error().message;
+    EXPECT_TRUE(expected->Solved()) << name;
+    for (Client& client : clients) {
+      const auto solution = client.Solve(*problem);
+      ASSERT_TRUE(solution.has_value()) << solution.error().message;
+      EXPECT_TRUE(solution->velocity == expected->velocity) << name;
+      EXPECT_TRUE(solution->impulse == expected->impulse) << name;
+      EXPECT_TRUE(solution->contact_velocity == expected->contact_velocity) << name;
+      EXPECT_EQ(solution->cost, expected->cost) << name;
+      EXPECT_TRUE(solution->island_of_tree == expected->island_of_tree) << name;
+      for (size_t i = 0; i < expected->islands.size(); ++i) {
+        EXPECT_EQ(solution->islands[i].iterations, expected->islands[i].iterations) << name;
+        EXPECT_EQ(solution->islands[i].momentum_residual, expected->islands[i].momentum_residual)
+            << name;
+      }
+    }
+  }
+}
+
+TEST(ServerProcessTest, ASecondServerOnThePortFailsLoudly) {
+  ServerProcess first;
+  const ProcessResult second =
+      RunProcess({SAP_SERVER_BINARY, "--listen", first.address()}, kPatience);
+  EXPECT_GT(second.exit_code, 0);
+  EXPECT_THAT(second.err, HasSubstr("cannot listen on " + first.address()));
+  EXPECT_EQ(second.out, "");
+  EXPECT_TRUE(first.Connect().Health().value());
+}
+
+TEST(ServerProcessTest, ASecondServerOnTheUnixSocketFailsLoudly) {
+  const TemporaryDirectory directory;
+  const std::string address = "unix:" + (directory / "socket").string();
+  ServerProcess first({"--listen", address});
+  const ProcessResult second = RunProcess({SAP_SERVER_BINARY, "--listen", address}, kPatience);
+  EXPECT_GT(second.exit_code, 0);
+  EXPECT_THAT(second.err, HasSubstr("another server"));
+  EXPECT_TRUE(first.Connect().Health().value());
+}
+
+// What a server that was killed leaves behind keeps nobody from its address.
+TEST(ServerProcessTest, ASocketFileWithoutServerIsTakenOver) {
+  const TemporaryDirectory directory;
+  const std::string address = "unix:" + (directory / "socket").string();
+  { const ServerProcess killed({"--listen", address}); }
+  EXPECT_TRUE(std::filesystem::exists(directory / "socket"));
+  const ServerProcess second({"--listen", address});
+  EXPECT_TRUE(second.Connect().Health().value());
+}
+
+TEST(ServerProcessTest, AnAddressThatIsNotOneOfThisMachineFailsLoudly) {
+  const ProcessResult result =
+      RunProcess({SAP_SERVER_BINARY, "--listen", "192.0.2.1:0"}, kPatience);
+  EXPECT_GT(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("cannot listen on 192.0.2.1:0"));
+}
+
+// The call gets as much of its answer as fits the budget, in full form.
+TEST(ServerProcessTest, ATimeBudgetReturnsTheBestIterate) {
+  const ServerProcess server;
+  Client client = server.Connect();
+  SolveOptions options;
+  options.time_budget = std::chrono::milliseconds(200);
+  const auto solution = client.Solve(Endless(), options);
+  ASSERT_TRUE(solution.has_value()) << solution.error().message;
+  ASSERT_EQ(solution->islands.size(), 1u);
+  EXPECT_EQ(solution->islands[0].status, SolveStatus::kDeadline);
+  EXPECT_GE(solution->islands[0].optimality_gap_bound, 0);
+  EXPECT_EQ(solution->velocity.size(), 6u * 24 * 24 * 24);
+  for (const double v : solution->velocity) ASSERT_TRUE(std::isfinite(v));
+}
+
+// At the deadline of a call there is either the best iterate, sent just before it, or nothing; in
+// both cases the server is free again.
+TEST(ServerProcessTest, ADeadlineStopsTheSolve) {
+  const BusyServer server;
+  Client client = server.Connect();
+  SolveOptions options;
+  options.deadline = std::chrono::milliseconds(500);
+  const auto solution = client.Solve(Endless(), options);
+  if (solution.has_value()) {
+    EXPECT_EQ(solution->islands.at(0).status, SolveStatus::kDeadline);
+  } else {
+    EXPECT_EQ(solution.error().code, ErrorCode::kDeadlineExceeded);
+  }
+  EXPECT_TRUE(server.Becomes(/*busy=*/false));
+}
+
+TEST(ServerProcessTest, ACancelledCallStopsTheSolve) {
+  const BusyServer server;
+  const auto stub = v1::SolverService::NewStub(
+      grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials()));
+  v1::SolveRequest request;
+  client::ToMessage(Endless(), request.mutable_problem());
+  grpc::ClientContext context;
+  auto call = std::async(std::launch::async, [&] {
+    v1::SolveResponse response;
+    return stub->Solve(&context, request, &response).error_code();
+  });
+  EXPECT_TRUE(server.Becomes(/*busy=*/true));
+  context.TryCancel();
+  EXPECT_EQ(call.get(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(server.Becomes(/*busy=*/false));
+}
+
+// A client that dies has cancelled its calls.
+TEST(ServerProcessTest, AClientThatIsKilledStopsTheSolve) {
+  const BusyServer server;
+  const TemporaryDirectory directory;
+  const std::string file = directory / "endless.binpb";
+  ASSERT_TRUE(client::SaveProblem(Endless(), file).has_value());
+  {
+    const ChildProcess client({SAP_CLIENT_BINARY, "solve", file, "--server", server.address()});
+    EXPECT_TRUE(server.Becomes(/*busy=*/true));
+  }
+  EXPECT_TRUE(server.Becomes(/*busy=*/false));
+}
+
+TEST(ServerProcessTest, TerminationFinishesTheCallThatRuns) {
+  BusyServer server;
+  auto call = std::async(std::launch::async, [&] {
+    Client client = server.Connect();
+    SolveOptions options;
+    options.time_budget = std::chrono::seconds(2);
+    return client.Solve(Endless(), options);
+  });
+  EXPECT_TRUE(server.Becomes(/*busy=*/true));
+  server.Terminate();
+  const auto solution = call.get();
+  ASSERT_TRUE(solution.has_value()) << solution.error().message;
+  EXPECT_EQ(solution->velocity.size(), 6u * 24 * 24 * 24);
+  EXPECT_EQ(server.Wait().exit_code, 0);
+}
+
+// With no time to drain, what runs is cancelled, and the server still exits cleanly.
+TEST(ServerProcessTest, TheDrainTimeoutCancelsWhatIsLeft) {
+  ServerProcess server({"--drain-timeout-s", "0.1", "--io-threads", "1"});
+  auto call = std::async(std::launch::async, [&] { return server.Connect().Solve(Endless()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  server.Terminate();
+  EXPECT_FALSE(call.get().has_value());
+  EXPECT_EQ(server.Wait().exit_code, 0);
+}
+
+TEST(ServerProcessTest, AMessageOverTheLimitIsRefusedAndTheServerLives) {
+  const ServerProcess server({"--max-message-bytes", "20000"});
+  Client client = server.Connect();
+  const auto refused = client.Solve(SphereBlock(8));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  const auto solution = client.Solve(Small());
+  ASSERT_TRUE(solution.has_value()) << solution.error().message;
+  EXPECT_TRUE(solution->Solved());
+}
+
+TEST(ServerProcessTest, InfoTellsTheLimitsOfTheFlags) {
+  const ServerProcess server({"--max-message-bytes", "20000", "--max-contacts", "77"});
+  const auto info = server.Connect().Info();
+  ASSERT_TRUE(info.has_value()) << info.error().message;
+  EXPECT_EQ(info->max_message_bytes, 20000u);
+  EXPECT_EQ(info->max_contacts, 77u);
+  EXPECT_EQ(info->solver_threads, 2u);
+}
+
+}  // namespace
+}  // namespace sap::test

@@ -1,0 +1,91 @@
+// `sap-client simulate` as a user runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/child_process.h"
+
+namespace sap::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+ProcessResult Simulate(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {SAP_CLIENT_BINARY, "simulate"});
+  return RunProcess(arguments);
+}
+
+TEST(SimulateCommandTest, ARunEndsWithATableAndLeavesRowsAndAPicture) {
+  const TemporaryDirectory directory;
+  const ProcessResult result =
+      Simulate({"clutter", "--bodies", "8", "--walls", "--time", "0.3", "--threads", "1", "--csv",
+                directory / "steps.csv", "--picture", directory / "end.svg"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("clutter: 8 bodies, 30 steps of 10 ms, solved by an embedded"));
+  for (const char* line :
+       {"contacts", "islands", "largest island", "iterations (largest of islands)",
+        "iterations (mean by dofs)", "solve, ms", "round trip, ms", "momentum error",
+        "largest penetration, mm", "failed steps: 0"}) {
+    EXPECT_THAT(result.out, HasSubstr(std::string("\n") + line));
+  }
+  const std::string csv = ReadFile(directory / "steps.csv");
+  EXPECT_THAT(csv, StartsWith("step,contacts,islands,largest_island_dofs,iterations,"
+                              "iterations_weighted,solve_s,round_trip_s,momentum_error,"
+                              "penetration,kinetic_energy\n0,"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 31);
+  EXPECT_THAT(ReadFile(directory / "end.svg"), StartsWith("<svg "));
+}
+
+TEST(SimulateCommandTest, AServerGivesTheSameRunAsAnEmbeddedOne) {
+  const TemporaryDirectory directory;
+  const std::string address = "unix:" + std::string(directory / "socket");
+  const ChildProcess server({SAP_SERVER_BINARY, "--listen", address, "--threads", "2"});
+  ASSERT_NE(server.WaitForLine("", std::chrono::seconds(20)), "");
+  const auto picture = [&](std::vector<std::string> where) {
+    std::vector<std::string> arguments = {"clutter", "--time",    "0.5",
+                                          "--seed",  "3",         "--picture",
+                                          directory / "end.svg"};
+    arguments.insert(arguments.end(), where.begin(), where.end());
+    const ProcessResult result = Simulate(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return ReadFile(directory / "end.svg");
+  };
+  EXPECT_EQ(picture({"--server", address}), picture({"--threads", "1"}));
+}
+
+TEST(SimulateCommandTest, StepsThatAreNotSolvedAreReportedAndCounted) {
+  // A tolerance below rounding ends in stalls, which count as solved; no tolerance at all does not.
+  const ProcessResult result = Simulate({"clutter", "--time", "0.2", "--tolerance", "0"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("failed steps: 0"));
+}
+
+TEST(SimulateCommandTest, WhatItDoesNotKnowIsRefused) {
+  EXPECT_NE(Simulate({"cluter"}).exit_code, 0);
+  EXPECT_NE(Simulate({"clutter", "--shape", "cones"}).exit_code, 0);
+  EXPECT_NE(Simulate({"clutter", "--step", "0"}).exit_code, 0);
+  EXPECT_NE(Simulate({"clutter", "--walls", "--no-walls"}).exit_code, 0);
+  const ProcessResult nobody = Simulate({"clutter", "--bodies", "0"});
+  EXPECT_EQ(nobody.exit_code, 2);
+  EXPECT_THAT(nobody.err, HasSubstr("the number of bodies is 0; it must be between 1 and"));
+}
+
+TEST(SimulateCommandTest, WithoutAServerThereItSaysSo) {
+  const TemporaryDirectory directory;
+  const ProcessResult result =
+      Simulate({"clutter", "--server", "unix:" + std::string(directory / "nobody")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("UNAVAILABLE"));
+}
+
+}  // namespace
+}  // namespace sap::test

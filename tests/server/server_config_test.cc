@@ -1,0 +1,120 @@
+#include "server/server_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/engine.h"
+
+namespace sap {
+namespace {
+
+std::optional<int> Read(std::vector<const char*> flags, ServerConfig* config) {
+  flags.insert(flags.begin(), "sap-server");
+  return ReadServerFlags(static_cast<int>(flags.size()), flags.data(), config);
+}
+
+TEST(ServerConfigTest, DefaultsServeTheLoopbackOnEveryProcessor) {
+  ServerConfig config;
+  EXPECT_EQ(Read({}, &config), std::nullopt);
+  EXPECT_EQ(config.listen, "127.0.0.1:50051");
+  EXPECT_GE(config.threads, 1);
+  EXPECT_GE(config.io_threads, 1);
+  EXPECT_EQ(config.max_message_bytes, 256 * 1024 * 1024);
+  EXPECT_EQ(config.inline_below_us, 200);
+}
+
+TEST(ServerConfigTest, EveryFlagSetsItsValue) {
+  ServerConfig config;
+  ASSERT_EQ(Read({"--listen",
+                  "unix:/tmp/s",
+                  "--threads",
+                  "3",
+                  "--io-threads",
+                  "4",
+                  "--max-message-bytes",
+                  "5000",
+                  "--max-trees",
+                  "6",
+                  "--max-tree-dofs",
+                  "7",
+                  "--max-contacts",
+                  "8",
+                  "--max-iterations",
+                  "9",
+                  "--max-concurrent-calls",
+                  "10",
+                  "--inline-below-us",
+                  "11",
+                  "--drain-timeout-s",
+                  "12.5"},
+                 &config),
+            std::nullopt);
+  EXPECT_EQ(config.listen, "unix:/tmp/s");
+  EXPECT_EQ(config.threads, 3);
+  EXPECT_EQ(config.io_threads, 4);
+  EXPECT_EQ(config.max_message_bytes, 5000);
+  EXPECT_EQ(config.problem.max_trees, 6);
+  EXPECT_EQ(config.problem.max_tree_dofs, 7);
+  EXPECT_EQ(config.problem.max_contacts, 8);
+  EXPECT_EQ(config.max_iterations, 9);
+  EXPECT_EQ(config.max_concurrent_calls, 10);
+  EXPECT_EQ(config.inline_below_us, 11);
+  EXPECT_EQ(config.drain_timeout_s, 12.5);
+}
+
+// A client can find out every limit before it meets it.
+TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
+  ServerConfig config;
+  ASSERT_EQ(
+      Read({"--threads", "2", "--max-message-bytes", "5000", "--max-trees", "6", "--max-tree-dofs",
+            "7", "--max-contacts", "8", "--max-iterations", "9", "--max-concurrent-calls", "10"},
+           &config),
+      std::nullopt);
+  const v1::GetServerInfoResponse info = Engine(config).Info();
+  EXPECT_EQ(info.limits().max_message_bytes(), 5000u);
+  EXPECT_EQ(info.limits().max_trees(), 6u);
+  EXPECT_EQ(info.limits().max_tree_dofs(), 7u);
+  EXPECT_EQ(info.limits().max_contacts(), 8u);
+  EXPECT_EQ(info.limits().max_iterations(), 9u);
+  EXPECT_EQ(info.limits().max_concurrent_calls(), 10u);
+  EXPECT_EQ(info.solver_threads(), 2u);
+  EXPECT_FALSE(info.version().empty());
+  EXPECT_FALSE(info.instruction_set().empty());
+}
+
+class RefusedFlagsTest : public testing::TestWithParam<std::vector<const char*>> {};
+
+TEST_P(RefusedFlagsTest, ExitsWithAnErrorThatNamesTheFlag) {
+  ServerConfig config;
+  testing::internal::CaptureStderr();
+  const std::optional<int> exit_code = Read(GetParam(), &config);
+  const std::string printed = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(exit_code.has_value());
+  EXPECT_NE(*exit_code, 0);
+  EXPECT_THAT(printed, testing::HasSubstr(GetParam()[0]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Flags, RefusedFlagsTest,
+                         testing::Values(std::vector<const char*>{"--threads", "0"},
+                                         std::vector<const char*>{"--threads", "many"},
+                                         std::vector<const char*>{"--io-threads", "-1"},
+                                         std::vector<const char*>{"--max-message-bytes", "0"},
+                                         std::vector<const char*>{"--max-message-bytes",
+                                                                  "2147483648"},
+                                         std::vector<const char*>{"--max-trees", "0"},
+                                         std::vector<const char*>{"--max-tree-dofs", "100000"},
+                                         std::vector<const char*>{"--max-contacts", "0"},
+                                         std::vector<const char*>{"--max-iterations", "0"},
+                                         std::vector<const char*>{"--max-concurrent-calls", "0"},
+                                         std::vector<const char*>{"--inline-below-us", "-1"},
+                                         std::vector<const char*>{"--drain-timeout-s", "-1"},
+                                         std::vector<const char*>{"--listen", "50051"},
+                                         std::vector<const char*>{"--listen", ":50051"},
+                                         std::vector<const char*>{"--listen", "localhost"},
+                                         std::vector<const char*>{"--listen", "localhost:65536"},
+                                         std::vector<const char*>{"--listen", "localhost:http"},
+                                         std::vector<const char*>{"--listen", "unix:"},
+                                         std::vector<const char*>{"--no-such-flag", "1"}));
+
+}  // namespace
+}  // namespace sap

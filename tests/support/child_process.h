@@ -1,0 +1,63 @@
+// Programs run in processes of their own, bounded in time, with what they print caught.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace sap::test {
+
+// A directory that goes with its object.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// What is left of a process that has ended.
+struct ProcessResult {
+  int exit_code{-1};  // -1: ended by a signal, or killed because it took too long
+  std::string out;
+  std::string err;
+};
+
+// Killed when its object goes, or when the test does.
+class ChildProcess {
+ public:
+  explicit ChildProcess(const std::vector<std::string>& command);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // The first line on standard output that starts with the prefix, without it; waits for it. Empty
+  // if the process ends or the time is up before it comes.
+  std::string WaitForLine(const std::string& prefix, std::chrono::seconds timeout) const;
+
+  void Signal(int signal) const;
+
+  ProcessResult Wait(std::chrono::seconds timeout);
+
+ private:
+  bool Ended();
+
+  TemporaryDirectory directory_;
+  pid_t pid_{-1};
+  int status_{0};
+  bool ended_{false};
+};
+
+// Runs a command to its end.
+ProcessResult RunProcess(const std::vector<std::string>& command,
+                         std::chrono::seconds timeout = std::chrono::seconds(60));
+
+}  // namespace sap::test

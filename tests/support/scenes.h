@@ -1,0 +1,19 @@
+// Small and large contact problems made on the spot.
+#pragma once
+
+#include "client/cpp/problem.h"
+#include "sap/v1/problem.pb.h"
+
+namespace sap::test {
+
+// Both problem forms at once: two trees of 2 and 3 dofs and two bodies; contacts tree to tree, tree
+// to world and tree to body; contacts body to body and body to world. Every required array of the
+// schema is filled, and it has one well-conditioned solution.
+v1::ContactProblem MixedProblem();
+
+// A block of count^3 spheres, each pressed against its neighbours and the lowest layer against the
+// floor: one island. Solving a block of 1000 takes long enough to be interrupted, since no warm
+// start is near its solution.
+client::Problem SphereBlock(int count);
+
+}  // namespace sap::test
