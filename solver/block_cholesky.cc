@@ -73,10 +73,14 @@ struct BlockCholesky<Scalar>::Job {
   const double* off_diagonal;
   double scale;
   const StopToken& stop;
+  bool concurrent;
   // The first outcome but kOk ends the work on all threads.
   mutable std::atomic<FactorStatus> status{FactorStatus::kOk};
 
   bool Failed() const { return status.load(std::memory_order_relaxed) != FactorStatus::kOk; }
+  int64_t UpdateStart(const Front& front) const {
+    return concurrent ? front.update_start_concurrent : front.update_start_serial;
+  }
   void Fail(FactorStatus outcome) const { status.store(outcome, std::memory_order_relaxed); }
 };
 
@@ -91,18 +95,30 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   if (scale_ == 0.0) return FactorStatus::kNotPositiveDefinite;
   factor_.Reserve(std::is_same_v<Scalar, double> ? plan.factor_storage_double()
                                                  : plan.factor_storage_float());
-  updates_.Reserve(plan.update_storage());
+  const bool concurrent =
+      arena != nullptr && arena->num_threads() > 1 && !plan.top_fronts().empty();
 
-  const Job job{plan, diagonal.data(), off_diagonal.data(), scale_, stop};
-  ForEachPiece(arena, static_cast<int>(plan.tasks().size()), [&](int task) {
-    for (int f = plan.tasks()[task].front_begin; f < plan.tasks()[task].front_end; ++f) {
-      if (!FactorFront(job, f, nullptr)) return;
-    }
+  updates_.Reserve(concurrent ? plan.update_storage_concurrent() : plan.update_storage_serial());
+
+  const Job job{plan, diagonal.data(), off_diagonal.data(), scale_, stop, concurrent};
+  if (!concurrent) {
+    FactorFronts(job, 0, plan.num_fronts());
+    return job.status.load();
+  }
+  arena->ParallelFor(static_cast<int>(plan.tasks().size()), [&](int task) {
+    FactorFronts(job, plan.tasks()[task].front_begin, plan.tasks()[task].front_end);
   });
   for (const int f : plan.top_fronts()) {
     if (!FactorFront(job, f, arena)) break;
   }
   return job.status.load();
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::FactorFronts(const Job& job, int begin, int end) {
+  for (int f = begin; f < end; ++f) {
+    if (!FactorFront(job, f, nullptr)) return;
+  }
 }
 
 // False when the work has ended, here or on another thread.
@@ -130,12 +146,12 @@ bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena)
       dense.FactorBelowPanel(panel, begin, std::min(begin + kSliversBelow, layout.slivers()));
     });
   }
-  Scalar* update = updates_.data() + front.update_start;
+  Scalar* update = updates_.data() + job.UpdateStart(front);
   ForEachPiece(arena, NumPieces(front.updates, kUpdateColumns), [&](int piece) {
     const int begin = piece * kUpdateColumns;
     const int end = std::min(begin + kUpdateColumns, front.updates);
     dense.FormUpdate(begin, end, update);
-    ForEachChild(job.plan, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
+    ForEachChild(job, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
       AddChildToUpdate(runs, from, stride, layout, begin, end, update);
     });
   });
@@ -154,7 +170,7 @@ void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, TaskAre
   ForEachPiece(arena, NumPieces(front.pivots, kUpdateColumns), [&](int piece) {
     const int begin = piece * kUpdateColumns;
     const int end = std::min(begin + kUpdateColumns, front.pivots);
-    ForEachChild(job.plan, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
+    ForEachChild(job, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
       AddChildToPivots(runs, from, stride, layout, begin, end, entries);
     });
   });
@@ -162,12 +178,11 @@ void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, TaskAre
 
 template <typename Scalar>
 template <typename Body>
-void BlockCholesky<Scalar>::ForEachChild(const EliminationPlan& plan, const Front& front,
-                                         Body&& body) {
+void BlockCholesky<Scalar>::ForEachChild(const Job& job, const Front& front, Body&& body) {
   for (int c = front.child_begin; c < front.child_end; ++c) {
-    const Front& child = plan.fronts()[plan.children()[c]];
-    body(plan.runs().subspan(child.run_begin, child.run_end - child.run_begin),
-         UpdateStride(child.updates), updates_.data() + child.update_start);
+    const Front& child = job.plan.fronts()[job.plan.children()[c]];
+    body(job.plan.runs().subspan(child.run_begin, child.run_end - child.run_begin),
+         UpdateStride(child.updates), updates_.data() + job.UpdateStart(child));
   }
 }
 

@@ -48,10 +48,11 @@ class BlockCholesky {
  private:
   using Front = EliminationPlan::Front;
   struct Job;  // one call of Factor
+  void FactorFronts(const Job& job, int begin, int end);
   bool FactorFront(const Job& job, int f, TaskArena* arena);
   void Assemble(const Job& job, const Front& front, TaskArena* arena);
   template <typename Body>
-  void ForEachChild(const EliminationPlan& plan, const Front& front, Body&& body);
+  void ForEachChild(const Job& job, const Front& front, Body&& body);
   void SolveForward(const EliminationPlan& plan, const Front& front);
   void SolveBackward(const EliminationPlan& plan, const Front& front);
   static int64_t FrontScratch(const EliminationPlan& plan);

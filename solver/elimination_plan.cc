@@ -81,7 +81,6 @@ class EliminationPlanBuilder {
   void SplitTasks();
   void PlaceFactor();
   void PlaceUpdates();
-  void PlaceUpdatesInTurn(std::span<const int> fronts);
 
   BlockPattern pattern_;
   BlockGraph graph_;
@@ -287,37 +286,39 @@ void EliminationPlanBuilder::PlaceFactor() {
   }
 }
 
-// Updates of fronts that follow each other share storage; tasks may run at the same time and have
-// their own.
+// A front's update shares storage with updates that have been added to their parents by then. Of
+// tasks that run at the same time none knows how far the others are, so each has its own.
 void EliminationPlanBuilder::PlaceUpdates() {
   std::vector<int> fronts;
+  const auto place = [&](int64_t EliminationPlan::Front::*start, int64_t* storage) {
+    StoragePlanner planner;
+    std::vector<bool> placed(plan_.fronts_.size(), false);
+    for (const int f : fronts) {
+      EliminationPlan::Front& front = plan_.fronts_[f];
+      front.*start = *storage + planner.Allocate(UpdateEntries(front.updates));
+      placed[f] = true;
+      for (int c = front.child_begin; c < front.child_end; ++c) {
+        const EliminationPlan::Front& child = plan_.fronts_[plan_.children_[c]];
+        if (!placed[plan_.children_[c]]) continue;
+        planner.Free(child.*start - *storage, UpdateEntries(child.updates));
+      }
+    }
+    *storage += planner.peak();
+  };
+  fronts.resize(plan_.fronts_.size());
+  std::iota(fronts.begin(), fronts.end(), 0);
+  place(&EliminationPlan::Front::update_start_serial, &plan_.update_storage_serial_);
   for (const EliminationPlan::Task& task : plan_.tasks_) {
     fronts.resize(task.front_end - task.front_begin);
     std::iota(fronts.begin(), fronts.end(), task.front_begin);
-    PlaceUpdatesInTurn(fronts);
+    place(&EliminationPlan::Front::update_start_concurrent, &plan_.update_storage_concurrent_);
   }
-  PlaceUpdatesInTurn(plan_.top_fronts_);
+  fronts = plan_.top_fronts_;
+  place(&EliminationPlan::Front::update_start_concurrent, &plan_.update_storage_concurrent_);
   for (EliminationPlan::Front& front : plan_.fronts_) {
     front.vector_start = plan_.vector_storage_;
     plan_.vector_storage_ += front.updates;
   }
-}
-
-void EliminationPlanBuilder::PlaceUpdatesInTurn(std::span<const int> fronts) {
-  StoragePlanner planner;
-  const int64_t base = plan_.update_storage_;
-  const auto size = [&](int f) { return UpdateEntries(plan_.fronts_[f].updates); };
-  for (const int f : fronts) {
-    EliminationPlan::Front& front = plan_.fronts_[f];
-    front.update_start = base + planner.Allocate(size(f));
-    for (int c = front.child_begin; c < front.child_end; ++c) {
-      const int child = plan_.children_[c];
-      if (std::binary_search(fronts.begin(), fronts.end(), child)) {
-        planner.Free(plan_.fronts_[child].update_start - base, size(child));
-      }
-    }
-  }
-  plan_.update_storage_ = base + planner.peak();
 }
 
 EliminationPlan EliminationPlan::Make(const BlockPattern& pattern, Ordering ordering) {

@@ -38,7 +38,10 @@ class EliminationPlan {
     int run_end;
     int64_t factor_start_double;  // its part of the factor, in entries
     int64_t factor_start_float;
-    int64_t update_start;  // its update matrix, in entries of the update storage
+    // Its update matrix, in entries of the update storage: where fronts are worked on one after
+    // another, in little memory that stays in cache, and where tasks may run at the same time.
+    int64_t update_start_serial;
+    int64_t update_start_concurrent;
     int64_t vector_start;  // its update in a solve, in entries of the vector storage
   };
 
@@ -94,7 +97,8 @@ class EliminationPlan {
   std::span<const int> block_row_start() const { return block_row_start_; }  // [N + 1] as given
   int64_t factor_storage_double() const { return factor_storage_double_; }
   int64_t factor_storage_float() const { return factor_storage_float_; }
-  int64_t update_storage() const { return update_storage_; }
+  int64_t update_storage_serial() const { return update_storage_serial_; }
+  int64_t update_storage_concurrent() const { return update_storage_concurrent_; }
   int64_t vector_storage() const { return vector_storage_; }
 
  private:
@@ -113,7 +117,8 @@ class EliminationPlan {
   std::vector<int64_t> off_diagonal_start_;
   int64_t factor_storage_double_{0};
   int64_t factor_storage_float_{0};
-  int64_t update_storage_{0};
+  int64_t update_storage_serial_{0};
+  int64_t update_storage_concurrent_{0};
   int64_t vector_storage_{0};
   int64_t factor_entries_{0};
   double factor_flops_{0.0};

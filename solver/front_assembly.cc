@@ -33,15 +33,35 @@ inline void ForEachPiece(const FrontLayout<Scalar>& layout, int row, int count, 
   }
 }
 
-// to(row, column) := scale * from, for kLength rows of one sliver.
-template <int kLength, typename Scalar>
-inline void CopyPiece(const double* from, ptrdiff_t row_stride, ptrdiff_t column_stride,
-                      double scale, int columns, Scalar* to) {
+// Row i of a block of H goes to `to` + RowStart(i). Six columns are the common case, and unrolled.
+template <typename Scalar, typename RowStart>
+inline void CopyRows(const double* from, ptrdiff_t row_stride, ptrdiff_t column_stride,
+                     double scale, int rows, int columns, Scalar* to, RowStart&& row_start) {
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  for (int j = 0; j < columns; ++j) {
-#pragma GCC unroll 8
-    for (int i = 0; i < kLength; ++i) {
-      to[j * kLanes + i] = static_cast<Scalar>(scale * from[i * row_stride + j * column_stride]);
+  for (int i = 0; i < rows; ++i) {
+    Scalar* to_row = to + row_start(i);
+    const double* from_row = from + i * row_stride;
+    if (columns == 6) {
+#pragma GCC unroll 6
+      for (int j = 0; j < 6; ++j) {
+        to_row[j * kLanes] = static_cast<Scalar>(scale * from_row[j * column_stride]);
+      }
+    } else {
+      for (int j = 0; j < columns; ++j) {
+        to_row[j * kLanes] = static_cast<Scalar>(scale * from_row[j * column_stride]);
+      }
+    }
+  }
+}
+
+template <typename Scalar>
+inline void CopyDiagonalBlock(const double* from, int size, double scale, int row,
+                              const FrontLayout<Scalar>& layout, Scalar* to) {
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  for (int i = 0; i < size; ++i) {
+    Scalar* to_row = to + layout.PivotRowStart(row + i);
+    for (int j = 0; j <= i; ++j) {
+      to_row[j * kLanes] = static_cast<Scalar>(scale * from[i * size + j]);
     }
   }
 }
@@ -68,27 +88,35 @@ void CopyMatrixBlocks(std::span<const MatrixBlock> blocks, const double* diagona
                       const double* off_diagonal, double scale, const FrontLayout<Scalar>& layout,
                       Scalar* front) {
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  for (const MatrixBlock& block : blocks) {
+  constexpr size_t kPrefetchAhead = 4;
+  const auto values = [&](const MatrixBlock& block) {
+    return (block.kind == MatrixBlock::Kind::kDiagonal ? diagonal : off_diagonal) +
+           block.value_start;
+  };
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    if (b + kPrefetchAhead < blocks.size()) {
+      const double* ahead = values(blocks[b + kPrefetchAhead]);
+      for (int line = 0; line < 5; ++line) __builtin_prefetch(ahead + 8 * line);
+    }
+    const MatrixBlock& block = blocks[b];
+    const double* from = values(block);
     Scalar* to = front + block.column * kLanes;
-    switch (block.kind) {
-      case MatrixBlock::Kind::kDiagonal:
-        for (int i = 0; i < block.rows; ++i) {
-          CopyPiece<1>(diagonal + block.value_start + i * block.columns, 0, 1, scale, i + 1,
-                       to + layout.PivotRowStart(block.row + i));
-        }
-        break;
-      case MatrixBlock::Kind::kAsStored:
-        ForEachPiece(layout, block.row, block.rows, [&](int i, auto length, ptrdiff_t start) {
-          CopyPiece<length>(off_diagonal + block.value_start + i * block.columns, block.columns, 1,
-                            scale, block.columns, to + start);
-        });
-        break;
-      case MatrixBlock::Kind::kTransposed:
-        ForEachPiece(layout, block.row, block.columns, [&](int i, auto length, ptrdiff_t start) {
-          CopyPiece<length>(off_diagonal + block.value_start + i, 1, block.columns, scale,
-                            block.rows, to + start);
-        });
-        break;
+    if (block.kind == MatrixBlock::Kind::kDiagonal) {
+      CopyDiagonalBlock(from, block.rows, scale, block.row, layout, to);
+      continue;
+    }
+    const bool transposed = block.kind == MatrixBlock::Kind::kTransposed;
+    const int rows = transposed ? block.columns : block.rows;
+    const int columns = transposed ? block.rows : block.columns;
+    const ptrdiff_t row_stride = transposed ? 1 : block.columns;
+    const ptrdiff_t column_stride = transposed ? block.columns : 1;
+    if (block.row < layout.pivots()) {
+      CopyRows(from, row_stride, column_stride, scale, rows, columns, to,
+               [&](int i) { return layout.PivotRowStart(block.row + i); });
+    } else {
+      const int row = block.row - layout.pivots();
+      CopyRows(from, row_stride, column_stride, scale, rows, columns, to,
+               [&](int i) { return layout.UpdateRowStart(row + i); });
     }
   }
 }

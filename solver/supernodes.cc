@@ -20,7 +20,7 @@ struct Candidate {
 // Cycles to assemble and factor a front.
 double FrontCost(double pivots, double updates, double num_blocks) {
   constexpr double kFlopsPerCycle = 12.0;
-  constexpr double kCyclesPerFront = 600.0;
+  constexpr double kCyclesPerFront = 1500.0;
   constexpr double kCyclesPerBlock = 250.0;       // square roots and divisions wait for each other
   constexpr double kCyclesPerUpdateEntry = 0.6;   // added to the parent
   constexpr double kCyclesPerFactorEntry = 0.25;  // cleared and filled
