@@ -1,0 +1,112 @@
+// Time of whole solves of problem files: with islands against without, and on several threads
+// against one.
+//
+//   solve_benchmark [--threads N] [--pairs N] [NAME...]     names as in tests/data or
+//   SAP_PROBLEMS_DIR
+//
+// The two sides of a ratio are run in turn within one process, and the median of the ratios is
+// given: what else the machine does then weighs on both. The solver is warm (the pattern has been
+// seen), as in a session.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "solver/solve.h"
+#include "tests/support/golden_problem.h"
+
+namespace {
+
+using sap::ContactProblem;
+using sap::ContactSolution;
+using sap::Solver;
+using sap::SolverOptions;
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// One way of solving, warm.
+class Side {
+ public:
+  Side(const ContactProblem& problem, sap::TaskArena* arena, bool islands)
+      : problem_(problem), solver_(arena) {
+    options_.islands = islands;
+    Time();
+  }
+
+  double Time() {
+    solver_.Solve(problem_, options_, sap::StopToken(), &solution_);
+    times_.push_back(solution_.times.islands_s + solution_.times.solve_s);
+    return times_.back();
+  }
+
+  double Least() const { return *std::min_element(times_.begin(), times_.end()); }
+  double MedianTime() const { return Median(times_); }
+  const ContactSolution& solution() const { return solution_; }
+
+ private:
+  const ContactProblem& problem_;
+  Solver solver_;
+  SolverOptions options_;
+  ContactSolution solution_;
+  std::vector<double> times_;
+};
+
+// Median over pairs of the time of `side` relative to `base`.
+double Ratio(Side* base, Side* side, int pairs) {
+  std::vector<double> ratios;
+  for (int i = 0; i < pairs; ++i) {
+    const double base_first = i % 2 == 0 ? base->Time() : 0;
+    const double time = side->Time();
+    ratios.push_back(time / (i % 2 == 0 ? base_first : base->Time()));
+  }
+  return Median(ratios);
+}
+
+void Run(const std::string& name, int threads, int pairs) {
+  const auto golden = sap::test::LoadGolden(name);
+  const auto problem = ContactProblem::Make(golden.arrays.View());
+  if (!problem) {
+    std::printf("%s: %s\n", name.c_str(), problem.error().Message().c_str());
+    return;
+  }
+  sap::TaskArena arena(threads);
+  Side whole(*problem, nullptr, false);
+  Side islands(*problem, nullptr, true);
+  Side parallel(*problem, &arena, true);
+  const double islands_ratio = Ratio(&whole, &islands, pairs);
+  const double threads_ratio = Ratio(&islands, &parallel, pairs);
+  int iterations = 0;
+  for (const sap::IslandReport& report : islands.solution().islands) {
+    iterations = std::max(iterations, report.iterations);
+  }
+  std::printf("%-28s %7zu %7d %4d %9.3f %9.3f %9.3f %8.3f %9.3f %8.2f\n", name.c_str(),
+              islands.solution().islands.size(), problem->num_contacts(), iterations,
+              1e3 * whole.Least(), 1e3 * islands.Least(), 1e3 * islands.MedianTime(), islands_ratio,
+              1e3 * parallel.Least(), 1 / threads_ratio);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int threads = 2;
+  int pairs = 31;
+  std::vector<std::string> names;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--threads" && i + 1 < argc) {
+      threads = std::max(1, std::atoi(argv[++i]));
+    } else if (argument == "--pairs" && i + 1 < argc) {
+      pairs = std::max(1, std::atoi(argv[++i]));
+    } else {
+      names.push_back(argument);
+    }
+  }
+  if (names.empty()) names = sap::test::GoldenNames();
+  std::printf("%-28s %7s %7s %4s %9s %9s %9s %8s %9s %8s\n", "problem", "islands", "contacts",
+              "its", "whole/ms", "min/ms", "median/ms", "on/off", "par./ms", "speed-up");
+  for (const std::string& name : names) Run(name, threads, pairs);
+}
