@@ -1,124 +1,14 @@
-// Patterns and matrices to test the factorization with.
+// Positive definite block matrices to test the factorization with.
 #pragma once
 
 #include <Eigen/Dense>
-#include <algorithm>
 #include <cmath>
 #include <random>
-#include <set>
-#include <utility>
 #include <vector>
 
-#include "solver/block_graph.h"
-#include "solver/elimination_plan.h"
+#include "tests/solver/block_patterns.h"
 
 namespace sap::testing {
-
-struct PatternData {
-  std::vector<int> block_size;
-  std::vector<int> edge_a;
-  std::vector<int> edge_b;
-
-  BlockPattern pattern() const { return {block_size, edge_a, edge_b}; }
-  int num_blocks() const { return static_cast<int>(block_size.size()); }
-  void Connect(int a, int b) {
-    edge_a.push_back(a);
-    edge_b.push_back(b);
-  }
-};
-
-inline PatternData Blocks(int count, int size = 6) {
-  return {std::vector<int>(count, size), {}, {}};
-}
-
-inline PatternData Chain(int count, int size = 6) {
-  PatternData data = Blocks(count, size);
-  for (int i = 1; i < count; ++i) data.Connect(i, i - 1);
-  return data;
-}
-
-inline PatternData Star(int leaves, int hub, int size = 6) {
-  PatternData data = Blocks(leaves + 1, size);
-  for (int i = 0; i <= leaves; ++i) {
-    if (i != hub) data.Connect(i, hub);
-  }
-  return data;
-}
-
-inline PatternData Clique(int count, int size = 6) {
-  PatternData data = Blocks(count, size);
-  for (int i = 0; i < count; ++i) {
-    for (int j = i + 1; j < count; ++j) data.Connect(i, j);
-  }
-  return data;
-}
-
-inline PatternData Grid(int columns, int rows, int size = 6) {
-  PatternData data = Blocks(columns * rows, size);
-  for (int y = 0; y < rows; ++y) {
-    for (int x = 0; x < columns; ++x) {
-      const int i = y * columns + x;
-      if (x > 0) data.Connect(i - 1, i);
-      if (y > 0) data.Connect(i, i - columns);
-    }
-  }
-  return data;
-}
-
-inline PatternData RandomTree(int count, unsigned seed, int size = 6) {
-  std::mt19937 random(seed);
-  PatternData data = Blocks(count, size);
-  for (int i = 1; i < count; ++i) data.Connect(i, static_cast<int>(random() % i));
-  return data;
-}
-
-inline PatternData RandomGraph(int count, int edges, unsigned seed, int size = 6) {
-  std::mt19937 random(seed);
-  PatternData data = Blocks(count, size);
-  std::set<std::pair<int, int>> present;
-  for (int e = 0; e < edges; ++e) {
-    const int a = static_cast<int>(random() % count);
-    const int b = static_cast<int>(random() % count);
-    if (a != b && present.insert(std::minmax(a, b)).second) data.Connect(a, b);
-  }
-  return data;
-}
-
-// As a pile of spheres: points in a cube, joined to those nearer than a distance that leaves about
-// `neighbors` per point.
-inline PatternData Pile(int count, double neighbors, unsigned seed, int size = 6) {
-  std::mt19937 random(seed);
-  const auto uniform = [&] { return static_cast<double>(random()) / 4294967296.0; };
-  std::vector<Eigen::Vector3d> points;
-  // Dart throwing keeps the points apart like spheres.
-  const double apart = 0.8 * std::cbrt(1.0 / count);
-  while (static_cast<int>(points.size()) < count) {
-    const Eigen::Vector3d point(uniform(), uniform(), uniform());
-    const bool free = std::none_of(points.begin(), points.end(), [&](const Eigen::Vector3d& other) {
-      return (point - other).squaredNorm() < apart * apart;
-    });
-    if (free) points.push_back(point);
-  }
-  std::vector<std::pair<double, std::pair<int, int>>> pairs;
-  for (int i = 0; i < count; ++i) {
-    for (int j = i + 1; j < count; ++j) {
-      const double distance = (points[i] - points[j]).squaredNorm();
-      if (distance < 16 * apart * apart) pairs.push_back({distance, {i, j}});
-    }
-  }
-  std::sort(pairs.begin(), pairs.end());
-  PatternData data = Blocks(count, size);
-  const size_t edges = std::min(pairs.size(), static_cast<size_t>(count * neighbors / 2));
-  for (size_t e = 0; e < edges; ++e) data.Connect(pairs[e].second.first, pairs[e].second.second);
-  return data;
-}
-
-// Articulated trees of many sizes instead of free bodies.
-inline PatternData WithMixedSizes(PatternData data, unsigned seed, int max_size = 40) {
-  std::mt19937 random(seed);
-  for (int& size : data.block_size) size = 1 + static_cast<int>(random() % max_size);
-  return data;
-}
 
 // Block values in the order of the pattern.
 struct BlockValues {
