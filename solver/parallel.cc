@@ -5,7 +5,7 @@
 #include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/task_arena.h>
 
-#include <atomic>
+#include "solver/task_loop.h"
 
 namespace sap {
 
@@ -42,21 +42,21 @@ void TaskArena::ParallelFor(int count, void (*body)(void* context, int index), v
   // range split in halves would not give. Isolated, so that a waiting thread does not pick up a
   // task of another loop and hold this one up.
   const int num_tasks = count < num_threads_ ? count : num_threads_;
-  std::atomic<int> next{0};
-  const auto claim = [&](int) {
-    for (int i = next.fetch_add(1, std::memory_order_relaxed); i < count;
-         i = next.fetch_add(1, std::memory_order_relaxed)) {
-      body(context, i);
-    }
-  };
+  TaskLoop loop(count, body, context);
+  const auto work = [&](int) { loop.Work(); };
   impl_->arena.execute([&] {
     oneapi::tbb::this_task_arena::isolate(
-        [&] { oneapi::tbb::parallel_for(0, num_tasks, claim, oneapi::tbb::simple_partitioner()); });
+        [&] { oneapi::tbb::parallel_for(0, num_tasks, work, oneapi::tbb::simple_partitioner()); });
   });
+  loop.Finish();
 }
 
 void TaskArena::Enqueue(void (*task)(void* context), void* context) {
-  impl_->arena.enqueue([task, context] { task(context); });
+  HandOver();
+  impl_->arena.enqueue([task, context] {
+    TakeOver();
+    task(context);
+  });
 }
 
 }  // namespace sap
