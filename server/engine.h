@@ -7,35 +7,33 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
+#include <functional>
 #include <memory>
 
 #include "sap/v1/solver_service.pb.h"
+#include "server/batch.h"
+#include "server/call_limits.h"
 #include "server/free_list.h"
+#include "server/problem_solve.h"
+#include "server/request_recorder.h"
 #include "server/server_config.h"
 #include "server/service_error.h"
+#include "server/session.h"
 #include "solver/parallel.h"
 #include "solver/solve.h"
 
 namespace sap {
-
-// What the transport knows about a call.
-struct CallLimits {
-  using Clock = StopToken::Clock;
-  Clock::time_point arrival{Clock::now()};
-  // After it nobody waits for the answer. The solver gets 95 % of the time up to it, so that the
-  // answer still has time to travel.
-  Clock::time_point deadline{Clock::time_point::max()};
-  const std::atomic<bool>* cancelled{nullptr};  // must outlive the call
-};
 
 // Thread-safe: any number of calls at once.
 class Engine {
  public:
   // Told once how a started call ended, on whichever thread ended it.
   using Done = void (*)(void* context, const ServiceStatus& status);
+  // Told of each problem of a batch as soon as it is answered, by several threads at once.
+  using BatchSink = std::function<void(int index, v1::Outcome outcome)>;
 
-  explicit Engine(const ServerConfig& config);
+  // The recorder may be null, and must outlive the engine.
+  explicit Engine(const ServerConfig& config, RequestRecorder* recorder = nullptr);
   ~Engine();
 
   // Answers on the calling thread, helped by the arena.
@@ -47,28 +45,56 @@ class Engine {
   void Start(const v1::SolveRequest& request, const CallLimits& limits, v1::SolveResponse* response,
              Done done, void* context);
 
+  // Independent problems, solved concurrently; each has an outcome of its own. Likewise on the
+  // calling thread and the arena, or on the arena alone.
+  ServiceStatus SolveBatch(const v1::SolveBatchRequest& request, const CallLimits& limits,
+                           v1::SolveBatchResponse* response);
+  void StartBatch(const v1::SolveBatchRequest& request, const CallLimits& limits,
+                  v1::SolveBatchResponse* response, Done done, void* context);
+  ServiceStatus StreamBatch(const v1::StreamBatchRequest& request, const CallLimits& limits,
+                            const BatchSink& sink);
+  void StartStreamBatch(const v1::StreamBatchRequest& request, const CallLimits& limits,
+                        BatchSink sink, Done done, void* context);
+
+  // A session, not open yet. The engine must outlive it. RESOURCE_EXHAUSTED beyond the limit.
+  tl::expected<std::unique_ptr<Session>, ServiceError> NewSession();
+
+  // Sessions that are there.
+  int num_sessions() const { return num_sessions_.load(std::memory_order_relaxed); }
+
   v1::GetServerInfoResponse Info() const;
+
+  const ServerConfig& config() const { return config_; }
 
  private:
   struct Job;
-  using SolverList = FreeList<Solver>;
+
+  ServiceStatus Admit();
+  void Leave();
 
   std::unique_ptr<Job> MakeJob(const v1::SolveRequest& request, const CallLimits& limits,
                                v1::SolveResponse* response);
-  ServiceStatus Admit();
-  ServiceStatus Decode(Job* job) const;
-  bool IsSmall(const Job& job) const;
-  ServiceStatus Run(Job* job, bool on_arena);
-  ServiceStatus DecodeAndRun(Job* job);
+  ServiceStatus Run(ProblemSolve* solve, bool on_arena, v1::ContactSolution* answer);
+  ServiceStatus DecodeAndRun(ProblemSolve* solve, v1::ContactSolution* answer);
   void Enqueue(std::unique_ptr<Job> job);
   void End(std::unique_ptr<Job> job, const ServiceStatus& status);
 
+  ServiceStatus CheckBatch(int size, const v1::SolveOptions& options) const;
+  ServiceStatus RunBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
+                         const CallLimits& limits, const BatchSink& sink);
+  void StartBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
+                  const CallLimits& limits, BatchSink sink, Done done, void* context);
+  v1::Outcome SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
+                           const CallLimits& limits);
+
   const ServerConfig config_;
+  RequestRecorder* const recorder_;
   std::atomic<int> active_calls_{0};
+  std::atomic<int> num_sessions_{0};
   TaskArena arena_;
-  SolverList inline_solvers_;
-  SolverList arena_solvers_;
+  FreeList<Solver> idle_solvers_;
   FreeList<Job> idle_jobs_;
+  FreeList<ProblemSolve> idle_solves_;
 };
 
 }  // namespace sap

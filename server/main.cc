@@ -5,9 +5,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <string>
 
 #include "server/engine.h"
 #include "server/grpc_server.h"
+#include "server/request_recorder.h"
 #include "server/server_config.h"
 
 namespace {
@@ -30,7 +33,18 @@ int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("sap-server"));
   const sigset_t signals = BlockStopSignals();
 
-  sap::Engine engine(config);
+  std::unique_ptr<sap::RequestRecorder> recorder;
+  if (!config.recording.directory.empty()) {
+    auto opened = sap::RequestRecorder::Open(
+        config.recording, [](const std::string& message) { spdlog::warn("{}", message); });
+    if (!opened) {
+      spdlog::error("{}", opened.error());
+      return EXIT_FAILURE;
+    }
+    recorder = std::move(*opened);
+    spdlog::info("recording to {}", recorder->path());
+  }
+  sap::Engine engine(config, recorder.get());
   const auto server = sap::GrpcServer::Start(config, &engine);
   if (!server) {
     spdlog::error("{}", server.error());

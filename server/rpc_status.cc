@@ -4,30 +4,12 @@
 #include "google/rpc/status.pb.h"
 
 namespace sap {
-namespace {
-
-grpc::StatusCode ToRpcCode(ServiceCode code) {
-  switch (code) {
-    case ServiceCode::kInvalidArgument:
-      return grpc::StatusCode::INVALID_ARGUMENT;
-    case ServiceCode::kResourceExhausted:
-      return grpc::StatusCode::RESOURCE_EXHAUSTED;
-    case ServiceCode::kDeadlineExceeded:
-      return grpc::StatusCode::DEADLINE_EXCEEDED;
-    case ServiceCode::kCancelled:
-      return grpc::StatusCode::CANCELLED;
-    case ServiceCode::kInternal:
-      return grpc::StatusCode::INTERNAL;
-  }
-  return grpc::StatusCode::INTERNAL;
-}
-
-}  // namespace
 
 grpc::Status ToRpcStatus(const ServiceStatus& status) {
   if (status) return grpc::Status::OK;
   const ServiceError& error = status.error();
-  const grpc::StatusCode code = ToRpcCode(error.code);
+  // The numbers of gRPC and of google.rpc.Code are the same.
+  const auto code = static_cast<grpc::StatusCode>(error.code);
   if (error.field.empty()) return {code, error.message};
 
   google::rpc::BadRequest bad_request;

@@ -1,5 +1,5 @@
 // Why a call was not answered with a solution: our own codes, the same for every transport and for
-// none. rpc_status.h turns them into what gRPC sends.
+// none, by the numbers of google.rpc.Code. rpc_status.h turns them into what gRPC sends.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 namespace sap {
 
 enum class ServiceCode : uint8_t {
-  kInvalidArgument,    // the request breaks a rule of the schema; never retry
-  kResourceExhausted,  // over a limit of the server; retry later
-  kDeadlineExceeded,   // the deadline of the call passed before there was anything to return
-  kCancelled,          // by the client
-  kInternal,           // a fault of ours
+  kCancelled = 1,          // by the client
+  kInvalidArgument = 3,    // the request breaks a rule of the schema; never retry
+  kDeadlineExceeded = 4,   // the deadline of the call passed before there was anything to return
+  kResourceExhausted = 8,  // over a limit of the server; retry later
+  kInternal = 13,          // a fault of ours
+  kUnavailable = 14,       // the server is shutting down; retry elsewhere
 };
 
 struct ServiceError {

@@ -75,4 +75,10 @@ void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
   }
 }
 
+void EncodeFailure(const ServiceError& error, v1::Failure* message) {
+  message->set_code(static_cast<int32_t>(error.code));
+  message->set_message(error.message);
+  message->set_field(error.field);
+}
+
 }  // namespace sap

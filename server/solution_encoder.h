@@ -2,7 +2,9 @@
 #pragma once
 
 #include "sap/v1/solution.pb.h"
+#include "sap/v1/solver_service.pb.h"
 #include "server/problem_decoder.h"
+#include "server/service_error.h"
 #include "solver/contact_solution.h"
 
 namespace sap {
@@ -10,5 +12,8 @@ namespace sap {
 // Fills the fields that the mask asks for, all but the timings of phases outside the solver.
 void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
                     v1::ContactSolution* message);
+
+// Why a problem of a batch or a step of a session has no solution.
+void EncodeFailure(const ServiceError& error, v1::Failure* message);
 
 }  // namespace sap

@@ -4,16 +4,32 @@
 
 namespace sap {
 
+namespace {
+
+// Starts a call of the engine whose end is that of the call on the wire.
+template <typename Call>
+auto StartWith(Engine* engine,
+               void (Engine::*start)(const typename Call::Request&, const CallLimits&,
+                                     typename Call::Response*, Engine::Done, void*)) {
+  return [engine, start](Call* call) {
+    (engine->*start)(
+        call->request(), call->limits(), call->response(),
+        [](void* context, const ServiceStatus& status) {
+          static_cast<Call*>(context)->Finish(ToRpcStatus(status));
+        },
+        call);
+  };
+}
+
+}  // namespace
+
 SolverService::SolverService(Engine* engine)
     : solve_(&service_, &Service::RequestSolve,
-             [engine](SolveMethod::Call* call) {
-               engine->Start(
-                   call->request(), call->limits(), call->response(),
-                   [](void* context, const ServiceStatus& status) {
-                     static_cast<SolveMethod::Call*>(context)->Finish(ToRpcStatus(status));
-                   },
-                   call);
-             }),
+             StartWith<SolveMethod::Call>(engine, &Engine::Start)),
+      solve_batch_(&service_, &Service::RequestSolveBatch,
+                   StartWith<BatchMethod::Call>(engine, &Engine::StartBatch)),
+      stream_batch_(&service_, engine),
+      session_(&service_, engine),
       info_(&service_, &Service::RequestGetServerInfo, [engine](InfoMethod::Call* call) {
         *call->response() = engine->Info();
         call->Finish(grpc::Status::OK);
@@ -22,6 +38,9 @@ SolverService::SolverService(Engine* engine)
 void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
   for (int i = 0; i < count; ++i) {
     solve_.Await(queue);
+    solve_batch_.Await(queue);
+    stream_batch_.Await(queue);
+    session_.Await(queue);
     info_.Await(queue);
   }
 }

@@ -6,6 +6,8 @@
 
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/engine.h"
+#include "server/session_method.h"
+#include "server/stream_batch_method.h"
 #include "server/unary_call.h"
 
 namespace sap {
@@ -22,13 +24,20 @@ class SolverService {
   // Keeps `count` calls of each method awaited on the queue.
   void Await(grpc::ServerCompletionQueue* queue, int count);
 
+  // Open sessions take no more steps, and end when those there are answered.
+  void Drain() { session_.Drain(); }
+
  private:
   using Service = v1::SolverService::AsyncService;
   using SolveMethod = UnaryMethod<Service, v1::SolveRequest, v1::SolveResponse>;
+  using BatchMethod = UnaryMethod<Service, v1::SolveBatchRequest, v1::SolveBatchResponse>;
   using InfoMethod = UnaryMethod<Service, v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
 
   Service service_;
   SolveMethod solve_;
+  BatchMethod solve_batch_;
+  StreamBatchMethod stream_batch_;
+  SessionMethod session_;
   InfoMethod info_;
 };
 

@@ -64,9 +64,12 @@ class UnaryMethod {
   FreeList<Call> idle_{kMaxIdle};
 };
 
-template <typename Service, typename Request, typename Response>
-class UnaryMethod<Service, Request, Response>::Call {
+template <typename Service, typename RequestMessage, typename ResponseMessage>
+class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
  public:
+  using Request = RequestMessage;
+  using Response = ResponseMessage;
+
   explicit Call(UnaryMethod* method) : method_(method) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;

@@ -216,6 +216,8 @@ Solver::~Solver() = default;
 Solver::Solver(Solver&&) noexcept = default;
 Solver& Solver::operator=(Solver&&) noexcept = default;
 
+void Solver::UseArena(TaskArena* arena) { impl_->arena = arena; }
+
 void Solver::Solve(const ContactProblem& problem, const SolverOptions& options,
                    const StopToken& stop, ContactSolution* solution) {
   impl_->Solve(problem, options, stop, solution);

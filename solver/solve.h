@@ -30,6 +30,9 @@ class Solver {
   Solver(Solver&&) noexcept;
   Solver& operator=(Solver&&) noexcept;
 
+  // Solves in another arena, or none, from the next call on: the answers are the same.
+  void UseArena(TaskArena* arena);
+
   // Solves the problem into *solution, reusing its storage. Always answers: every island has a
   // status, and its best iterate with a certificate. One bad island never changes another.
   void Solve(const ContactProblem& problem, const SolverOptions& options, const StopToken& stop,

@@ -1,24 +1,9 @@
+#include "client/cpp/messages.h"
 #include "client/cpp/transport.h"
 #include "server/engine.h"
 
 namespace sap::client {
 namespace {
-
-ErrorCode FromServiceCode(ServiceCode code) {
-  switch (code) {
-    case ServiceCode::kInvalidArgument:
-      return ErrorCode::kInvalidArgument;
-    case ServiceCode::kResourceExhausted:
-      return ErrorCode::kResourceExhausted;
-    case ServiceCode::kDeadlineExceeded:
-      return ErrorCode::kDeadlineExceeded;
-    case ServiceCode::kCancelled:
-      return ErrorCode::kCancelled;
-    case ServiceCode::kInternal:
-      return ErrorCode::kInternal;
-  }
-  return ErrorCode::kInternal;
-}
 
 ServerConfig MakeConfig(int threads) {
   ServerConfig config;
@@ -36,7 +21,8 @@ class EmbeddedTransport final : public Transport {
     if (deadline) limits.deadline = limits.arrival + *deadline;
     if (const ServiceStatus status = engine_.Solve(request, limits, response); !status) {
       const ServiceError& error = status.error();
-      return tl::unexpected(Error{FromServiceCode(error.code), error.message, error.field});
+      return tl::unexpected(
+          Error{FromCode(static_cast<int>(error.code)), error.message, error.field});
     }
     return {};
   }

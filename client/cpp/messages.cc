@@ -1,5 +1,7 @@
 #include "client/cpp/messages.h"
 
+#include <grpcpp/support/status_code_enum.h>
+
 #include <algorithm>
 
 namespace sap::client {
@@ -241,6 +243,25 @@ ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
           .max_contacts = message.limits().max_contacts(),
           .max_iterations = message.limits().max_iterations(),
           .max_concurrent_calls = message.limits().max_concurrent_calls()};
+}
+
+ErrorCode FromCode(int code) {
+  switch (code) {
+    case grpc::StatusCode::INVALID_ARGUMENT:
+      return ErrorCode::kInvalidArgument;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return ErrorCode::kResourceExhausted;
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return ErrorCode::kDeadlineExceeded;
+    case grpc::StatusCode::CANCELLED:
+      return ErrorCode::kCancelled;
+    case grpc::StatusCode::UNAVAILABLE:
+      return ErrorCode::kUnavailable;
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return ErrorCode::kUnimplemented;
+    default:
+      return ErrorCode::kInternal;
+  }
 }
 
 }  // namespace sap::client

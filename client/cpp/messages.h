@@ -19,4 +19,7 @@ tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message);
 tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message);
 ServerInfo FromMessage(const v1::GetServerInfoResponse& message);
 
+// From the numbers of google.rpc.Code, which are those of gRPC.
+ErrorCode FromCode(int code);
+
 }  // namespace sap::client

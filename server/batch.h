@@ -1,0 +1,56 @@
+// Independent problems solved concurrently: which is solved when, and when all are done.
+//
+// Largest first, so that none that takes long is started last. On the arena each problem is a task
+// of its own, and a batch has at most one task per thread there: the next one is enqueued when one
+// is done, behind what other calls have enqueued meanwhile, so a large batch holds nobody up for
+// longer than a problem takes.
+#pragma once
+
+#include <google/protobuf/repeated_field.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sap/v1/problem.pb.h"
+#include "solver/parallel.h"
+
+namespace sap {
+
+class Batch {
+ public:
+  using Problems = google::protobuf::RepeatedPtrField<v1::ContactProblem>;
+  // Solves problem i and deals with its outcome. Called by several threads at once.
+  using SolveProblem = std::function<void(int i)>;
+
+  // Returns when all are solved, by the calling thread and the arena.
+  static void Run(const Problems& problems, TaskArena* arena, const SolveProblem& solve);
+
+  // Returns at once; `done` is called after the last one, on a thread of the arena, or right away
+  // if there are none.
+  static void Start(const Problems& problems, TaskArena* arena, SolveProblem solve,
+                    std::function<void()> done);
+
+ private:
+  // One of the tasks that a batch has on the arena at a time.
+  struct Worker {
+    Batch* batch;
+    int index;  // into order_
+  };
+
+  Batch(const Problems& problems, TaskArena* arena, SolveProblem solve, std::function<void()> done);
+
+  void Enqueue(Worker* worker);
+  void Work(Worker* worker);
+
+  TaskArena* const arena_;
+  const SolveProblem solve_;
+  const std::function<void()> done_;
+  const std::vector<int> order_;
+  std::vector<Worker> workers_;
+  std::atomic<size_t> next_{0};
+  std::atomic<size_t> unsolved_;
+};
+
+}  // namespace sap

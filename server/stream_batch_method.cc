@@ -1,0 +1,121 @@
+#include "server/stream_batch_method.h"
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "server/completion_tag.h"
+#include "server/rpc_status.h"
+#include "server/unary_call.h"
+
+namespace sap {
+
+// One call. Outcomes come from the threads of the arena; one is written at a time, the others wait.
+class StreamBatchMethod::Call {
+ public:
+  Call(StreamBatchMethod* method, grpc::ServerCompletionQueue* queue)
+      : method_(method), queue_(queue), writer_(&context_) {
+    context_.AsyncNotifyWhenDone(&done_tag_);
+    method_->service_->RequestStreamBatch(&context_, &request_, &writer_, queue, queue,
+                                          &accepted_tag_);
+  }
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  void Accepted(bool ok) {
+    if (!ok) {  // the server shuts down, and the done tag will not come
+      delete this;
+      return;
+    }
+    method_->Await(queue_);
+    const CallLimits limits{CallLimits::Clock::now(), SteadyDeadline(context_), &cancelled_};
+    method_->engine_->StartStreamBatch(
+        request_, limits,
+        [this](int index, v1::Outcome outcome) { Answer(index, std::move(outcome)); },
+        [](void* call, const ServiceStatus& status) {
+          static_cast<Call*>(call)->End(ToRpcStatus(status));
+        },
+        this);
+  }
+
+  void Answer(int index, v1::Outcome outcome) {
+    v1::StreamBatchResponse response;
+    response.set_index(static_cast<uint32_t>(index));
+    response.mutable_outcome()->Swap(&outcome);
+    const Lock lock(mutex_);
+    responses_.push_back(std::move(response));
+    WriteNext();
+  }
+
+  void End(const grpc::Status& status) {
+    Lock lock(mutex_);
+    status_ = status;
+    GoOn(std::move(lock));
+  }
+
+  void Written(bool ok) {
+    Lock lock(mutex_);
+    writing_ = false;
+    responses_.pop_front();
+    if (!ok) cancelled_.store(true, std::memory_order_relaxed);
+    GoOn(std::move(lock));
+  }
+
+  void Done(bool) {
+    Lock lock(mutex_);
+    done_ = true;
+    if (context_.IsCancelled()) cancelled_.store(true, std::memory_order_relaxed);
+    GoOn(std::move(lock));
+  }
+
+  void Finished(bool) {
+    Lock lock(mutex_);
+    finished_ = true;
+    GoOn(std::move(lock));
+  }
+
+  // The caller must not touch the call any more.
+  void GoOn(Lock lock) {
+    WriteNext();
+    if (status_ && !writing_ && !finishing_) {
+      finishing_ = true;
+      writer_.Finish(*status_, &finished_tag_);
+    }
+    if (!finished_ || !done_) return;
+    lock.unlock();
+    delete this;
+  }
+
+  void WriteNext() {
+    if (writing_ || responses_.empty() || cancelled_.load(std::memory_order_relaxed)) return;
+    writing_ = true;
+    writer_.Write(responses_.front(), &written_tag_);
+  }
+
+  StreamBatchMethod* const method_;
+  grpc::ServerCompletionQueue* const queue_;
+  grpc::ServerContext context_;
+  v1::StreamBatchRequest request_;
+  grpc::ServerAsyncWriter<v1::StreamBatchResponse> writer_;
+  std::atomic<bool> cancelled_{false};
+
+  std::mutex mutex_;
+  std::deque<v1::StreamBatchResponse> responses_;  // the first is being written, if any is
+  std::optional<grpc::Status> status_;             // once all are answered
+  bool writing_{false};
+  bool finishing_{false};
+  bool finished_{false};
+  bool done_{false};
+
+  MemberTag<Call> accepted_tag_{this, &Call::Accepted};
+  MemberTag<Call> written_tag_{this, &Call::Written};
+  MemberTag<Call> done_tag_{this, &Call::Done};
+  MemberTag<Call> finished_tag_{this, &Call::Finished};
+};
+
+void StreamBatchMethod::Await(grpc::ServerCompletionQueue* queue) { new Call(this, queue); }
+
+}  // namespace sap
