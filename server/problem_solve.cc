@@ -126,7 +126,11 @@ v1::RecordedSolve ProblemSolve::MakeRecord(const ServiceStatus& status, double d
   if (message_ != nullptr) *record.mutable_problem() = *message_;
   *record.mutable_options() = *options_;
   record.set_duration_s(duration_s);
-  if (decoded_) SetGuess(problem_, record.mutable_problem());
+  if (decoded_) {
+    SetGuess(problem_, record.mutable_problem());
+    // The limit of this server may be lower than the default.
+    record.mutable_options()->set_max_iterations(settings_.solver.max_iterations);
+  }
   if (!status) {
     EncodeFailure(status.error(), record.mutable_outcome()->mutable_failure());
     return record;

@@ -76,9 +76,8 @@ ServiceStatus Session::Open(const v1::OpenSession& request) {
 void Session::Step(const v1::SessionStep& step, const CallLimits& limits,
                    v1::StepOutcome* outcome) {
   Begin(step, limits, outcome);
-  ServiceStatus status = CheckNumber();
-  if (status) status = DecodeAndRun();
-  End(status);
+  if (const ServiceStatus number = CheckNumber(); !number) return Refuse(number);
+  End(DecodeAndRun());
 }
 
 bool Session::StartStep(const v1::SessionStep& step, const CallLimits& limits,
@@ -86,9 +85,9 @@ bool Session::StartStep(const v1::SessionStep& step, const CallLimits& limits,
   Begin(step, limits, outcome);
   done_ = done;
   context_ = context;
-  ServiceStatus status = CheckNumber();
-  if (status && solve_.IsLongMessage(config_)) return Enqueue(), false;
-  if (status) status = Decode();
+  if (const ServiceStatus number = CheckNumber(); !number) return Refuse(number), true;
+  if (solve_.IsLongMessage(config_)) return Enqueue(), false;
+  ServiceStatus status = Decode();
   if (status && !solve_.IsSmall(config_)) return Enqueue(), false;
   if (status) status = Run(/*on_arena=*/false);
   End(status);
@@ -164,12 +163,14 @@ void Session::Enqueue() {
 }
 
 void Session::End(const ServiceStatus& status) {
-  if (!status) {
-    outcome_->set_warm_started(false);
-    EncodeFailure(status.error(), outcome_->mutable_outcome()->mutable_failure());
-  }
+  if (!status) Refuse(status);
   solve_.Record(status, recorder_);
   last_end_ = Clock::now();
+}
+
+void Session::Refuse(const ServiceStatus& status) {
+  outcome_->set_warm_started(false);
+  EncodeFailure(status.error(), outcome_->mutable_outcome()->mutable_failure());
 }
 
 }  // namespace sap

@@ -78,6 +78,7 @@ class Session {
   ServiceStatus DecodeAndRun();
   void Enqueue();
   void End(const ServiceStatus& status);
+  void Refuse(const ServiceStatus& status);
 
   const ServerConfig& config_;
   TaskArena* const arena_;
