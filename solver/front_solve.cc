@@ -1,6 +1,7 @@
 #include "solver/front_solve.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "solver/front_kernels.h"
 
@@ -9,12 +10,25 @@ namespace {
 
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-// x[s] -= sum_k a[s](k) b[k] for kSlivers slivers of `count` columns. Two sums of alternate columns
-// per sliver hide latency.
+// Slivers read together: enough sums to hide latency, and streams for the prefetcher.
+constexpr int kGroup = 4;
+
+// Calls body with a number of 1 to kMax as a constant.
+template <int kMax, typename Body>
+inline void WithConstant(int number, Body&& body) {
+  if constexpr (kMax > 1) {
+    if (number < kMax) return WithConstant<kMax - 1>(number, body);
+  }
+  body(std::integral_constant<int, kMax>());
+}
+
+// x[s] -= sum_k rows[s](k) b[k] for kSlivers slivers of `count` columns.
 template <int kSlivers, typename Scalar>
-void SubtractSlivers(const Scalar* a, ptrdiff_t stride, const Scalar* b, int count, Scalar* x) {
+inline void SubtractSlivers(const Scalar* const (&rows)[kGroup], const Scalar* b, int count,
+                            Scalar* x) {
   using Vector = SliverVector<Scalar>;
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  // Of alternate columns.
   Vector even[kSlivers];
   Vector odd[kSlivers];
 #pragma GCC unroll 4
@@ -23,13 +37,13 @@ void SubtractSlivers(const Scalar* a, ptrdiff_t stride, const Scalar* b, int cou
   for (; k + 2 <= count; k += 2) {
 #pragma GCC unroll 4
     for (int s = 0; s < kSlivers; ++s) {
-      even[s] += LoadSliver(a + s * stride + k * kLanes) * b[k];
-      odd[s] += LoadSliver(a + s * stride + (k + 1) * kLanes) * b[k + 1];
+      even[s] += LoadSliver(rows[s] + k * kLanes) * b[k];
+      odd[s] += LoadSliver(rows[s] + (k + 1) * kLanes) * b[k + 1];
     }
   }
   if (k < count) {
 #pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) even[s] += LoadSliver(a + s * stride + k * kLanes) * b[k];
+    for (int s = 0; s < kSlivers; ++s) even[s] += LoadSliver(rows[s] + k * kLanes) * b[k];
   }
 #pragma GCC unroll 4
   for (int s = 0; s < kSlivers; ++s) {
@@ -37,60 +51,93 @@ void SubtractSlivers(const Scalar* a, ptrdiff_t stride, const Scalar* b, int cou
   }
 }
 
-// sums[k] += sum_s a[s](k) * x[s], lane by lane, for kSlivers slivers of `count` columns.
+// sums[k] += sum_s rows[s](k) * x[s], lane by lane, for kSlivers slivers of `count` columns.
 template <int kSlivers, typename Scalar>
-void AddColumnSums(const Scalar* a, ptrdiff_t stride, const Scalar* x, int count, Scalar* sums) {
+inline void AddColumnSums(const Scalar* const (&rows)[kGroup], const Scalar* x, int count,
+                          Scalar* sums) {
   using Vector = SliverVector<Scalar>;
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  Vector rows[kSlivers];
+  Vector factor[kSlivers];
 #pragma GCC unroll 4
-  for (int s = 0; s < kSlivers; ++s) rows[s] = LoadSliver(x + s * kLanes);
+  for (int s = 0; s < kSlivers; ++s) factor[s] = LoadSliver(x + s * kLanes);
   for (ptrdiff_t k = 0; k < static_cast<ptrdiff_t>(count) * kLanes; k += kLanes) {
     Vector sum = LoadSliver(sums + k);
 #pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) sum += LoadSliver(a + s * stride + k) * rows[s];
+    for (int s = 0; s < kSlivers; ++s) sum += LoadSliver(rows[s] + k) * factor[s];
     StoreSliver(sums + k, sum);
   }
 }
 
+// x := L^-1 x with the diagonal tile of a sliver. Padding has zeros where pivots have inverses.
 template <typename Scalar>
-Scalar LaneSum(const Scalar* lanes) {
+inline void SolveDiagonalTile(const Scalar* lower, Scalar* x) {
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  Scalar half[kLanes / 2];
-  for (int i = 0; i < kLanes / 2; ++i) half[i] = lanes[i] + lanes[i + kLanes / 2];
-  Scalar sum = half[0];
-  for (int i = 1; i < kLanes / 2; ++i) sum += half[i];
-  return sum;
+  Scalar value[kLanes];
+#pragma GCC unroll 8
+  for (int i = 0; i < kLanes; ++i) value[i] = x[i];
+#pragma GCC unroll 8
+  for (int j = 0; j < kLanes; ++j) {
+    value[j] *= lower[j * kLanes + j];
+#pragma GCC unroll 8
+    for (int i = j + 1; i < kLanes; ++i) value[i] -= lower[j * kLanes + i] * value[j];
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kLanes; ++i) x[i] = value[i];
 }
 
-constexpr int kGroup = 4;
+// x := L^-T (x - column sums) with the diagonal tile of a sliver. The sums have lanes to add up.
+template <typename Scalar>
+inline void SolveTransposedDiagonalTile(const Scalar* lower, const Scalar* sums, Scalar* x) {
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  Scalar value[kLanes];
+#pragma GCC unroll 8
+  for (int j = 0; j < kLanes; ++j) {
+    Scalar half[kLanes / 2];
+#pragma GCC unroll 4
+    for (int i = 0; i < kLanes / 2; ++i) {
+      half[i] = sums[j * kLanes + i] + sums[j * kLanes + i + kLanes / 2];
+    }
+    Scalar sum = half[0];
+#pragma GCC unroll 4
+    for (int i = 1; i < kLanes / 2; ++i) sum += half[i];
+    value[j] = x[j] - sum;
+  }
+#pragma GCC unroll 8
+  for (int i = kLanes - 1; i >= 0; --i) {
+    value[i] *= lower[i * kLanes + i];
+#pragma GCC unroll 8
+    for (int j = 0; j < i; ++j) value[j] -= lower[j * kLanes + i] * value[i];
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kLanes; ++i) x[i] = value[i];
+}
 
 }  // namespace
 
 template <typename Scalar>
 void ForwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1, Scalar* x2) {
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  const int pivots = layout.pivots();
-  for (int s = 0; s < layout.pivot_slivers(); ++s) {
-    const Scalar* sliver = factor + layout.SliverStart(s);
-    Scalar* x = x1 + s * kLanes;
-    SubtractSlivers<1>(sliver, 0, x1, s * kLanes, x);
-    const Scalar* lower = sliver + static_cast<ptrdiff_t>(s) * kLanes * kLanes;
-    const int count = std::min(kLanes, pivots - s * kLanes);
-    for (int j = 0; j < count; ++j) {
-      x[j] *= lower[j * kLanes + j];
-      for (int i = j + 1; i < count; ++i) x[i] -= lower[j * kLanes + i] * x[j];
+  const Scalar* rows[kGroup];
+  for (int first = 0; first < layout.pivot_slivers(); first += kGroup) {
+    const int count = std::min(kGroup, layout.pivot_slivers() - first);
+    for (int s = 0; s < count; ++s) rows[s] = factor + layout.SliverStart(first + s);
+    WithConstant<kGroup>(count, [&](auto slivers) {
+      SubtractSlivers<slivers>(rows, x1, first * kLanes, x1 + first * kLanes);
+    });
+    for (int s = 0; s < count; ++s) {
+      rows[0] = factor + layout.SliverStart(first + s) + first * kLanes * kLanes;
+      Scalar* x = x1 + (first + s) * kLanes;
+      SubtractSlivers<1>(rows, x1 + first * kLanes, s * kLanes, x);
+      SolveDiagonalTile(rows[0] + s * kLanes * kLanes, x);
     }
   }
-  const ptrdiff_t stride = static_cast<ptrdiff_t>(pivots) * kLanes;
-  const int updates = layout.slivers() - layout.pivot_slivers();
-  const Scalar* L21 = factor + layout.SliverStart(layout.pivot_slivers());
-  int s = 0;
-  for (; s + kGroup <= updates; s += kGroup) {
-    SubtractSlivers<kGroup>(L21 + s * stride, stride, x1, pivots, x2 + s * kLanes);
-  }
-  for (; s < updates; ++s) {
-    SubtractSlivers<1>(L21 + s * stride, stride, x1, pivots, x2 + s * kLanes);
+  for (int first = layout.pivot_slivers(); first < layout.slivers(); first += kGroup) {
+    const int count = std::min(kGroup, layout.slivers() - first);
+    for (int s = 0; s < count; ++s) rows[s] = factor + layout.SliverStart(first + s);
+    WithConstant<kGroup>(count, [&](auto slivers) {
+      SubtractSlivers<slivers>(rows, x1, layout.pivots(),
+                               x2 + (first - layout.pivot_slivers()) * kLanes);
+    });
   }
 }
 
@@ -98,30 +145,31 @@ template <typename Scalar>
 void BackwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
                    const Scalar* x2, Scalar* sums) {
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  const int pivots = layout.pivots();
-  std::fill(sums, sums + static_cast<ptrdiff_t>(pivots) * kLanes, Scalar(0));
-  const ptrdiff_t stride = static_cast<ptrdiff_t>(pivots) * kLanes;
-  const int updates = layout.slivers() - layout.pivot_slivers();
-  const Scalar* L21 = factor + layout.SliverStart(layout.pivot_slivers());
-  int end = updates;
-  for (; end - kGroup >= 0; end -= kGroup) {
-    const int s = end - kGroup;
-    AddColumnSums<kGroup>(L21 + s * stride, stride, x2 + s * kLanes, pivots, sums);
+  std::fill(sums, sums + static_cast<ptrdiff_t>(layout.pivot_slivers()) * kLanes * kLanes,
+            Scalar(0));
+  const Scalar* rows[kGroup];
+  for (int end = layout.slivers(); end > layout.pivot_slivers(); end -= kGroup) {
+    const int first = std::max(end - kGroup, layout.pivot_slivers());
+    for (int s = 0; s < end - first; ++s) rows[s] = factor + layout.SliverStart(first + s);
+    WithConstant<kGroup>(end - first, [&](auto slivers) {
+      AddColumnSums<slivers>(rows, x2 + (first - layout.pivot_slivers()) * kLanes, layout.pivots(),
+                             sums);
+    });
   }
-  for (int s = end - 1; s >= 0; --s) {
-    AddColumnSums<1>(L21 + s * stride, stride, x2 + s * kLanes, pivots, sums);
-  }
-  for (int s = layout.pivot_slivers() - 1; s >= 0; --s) {
-    const Scalar* sliver = factor + layout.SliverStart(s);
-    const Scalar* lower = sliver + static_cast<ptrdiff_t>(s) * kLanes * kLanes;
-    Scalar* x = x1 + s * kLanes;
-    const int count = std::min(kLanes, pivots - s * kLanes);
-    for (int j = count - 1; j >= 0; --j) {
-      Scalar value = x[j] - LaneSum(sums + static_cast<ptrdiff_t>(s * kLanes + j) * kLanes);
-      for (int i = j + 1; i < count; ++i) value -= lower[j * kLanes + i] * x[i];
-      x[j] = value * lower[j * kLanes + j];
+  for (int end = layout.pivot_slivers(); end > 0; end -= kGroup) {
+    const int first = std::max(end - kGroup, 0);
+    Scalar* group_sums = sums + static_cast<ptrdiff_t>(first) * kLanes * kLanes;
+    for (int s = end - first - 1; s >= 0; --s) {
+      rows[0] = factor + layout.SliverStart(first + s) + first * kLanes * kLanes;
+      Scalar* x = x1 + (first + s) * kLanes;
+      SolveTransposedDiagonalTile(rows[0] + s * kLanes * kLanes, group_sums + s * kLanes * kLanes,
+                                  x);
+      AddColumnSums<1>(rows, x, s * kLanes, group_sums);
     }
-    AddColumnSums<1>(sliver, 0, x, s * kLanes, sums);
+    for (int s = 0; s < end - first; ++s) rows[s] = factor + layout.SliverStart(first + s);
+    WithConstant<kGroup>(end - first, [&](auto slivers) {
+      AddColumnSums<slivers>(rows, x1 + first * kLanes, first * kLanes, sums);
+    });
   }
 }
 
