@@ -134,8 +134,12 @@ bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena)
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
 
-  Assemble(job, front, arena);
+  // One thread assembles a panel right before it is factored, while it is in cache.
+  if (arena != nullptr) {
+    arena->ParallelFor(dense.num_panels(), [&](int panel) { Assemble(job, front, panel); });
+  }
   for (int panel = 0; panel < dense.num_panels(); ++panel) {
+    if (arena == nullptr) Assemble(job, front, panel);
     if (!dense.FactorPanel(panel)) {
       job.Fail(FactorStatus::kNotPositiveDefinite);
       return false;
@@ -158,21 +162,19 @@ bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena)
   return true;
 }
 
-// The pivot columns of a front before they are factored.
+// The columns of a panel before they are factored.
 template <typename Scalar>
-void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, TaskArena* arena) {
+void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, int panel) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   Scalar* entries = factor_.data() + FactorStart<Scalar>(front);
-  std::fill(entries, entries + layout.entries(), Scalar(0));
+  const int begin = panel * DenseFront<Scalar>::kPanelColumns;
+  const int end = std::min(begin + DenseFront<Scalar>::kPanelColumns, front.pivots);
+  ClearColumns(layout, begin, end, entries);
   CopyMatrixBlocks(
       job.plan.matrix_blocks().subspan(front.entry_begin, front.entry_end - front.entry_begin),
-      job.diagonal, job.off_diagonal, job.scale, layout, entries);
-  ForEachPiece(arena, NumPieces(front.pivots, kUpdateColumns), [&](int piece) {
-    const int begin = piece * kUpdateColumns;
-    const int end = std::min(begin + kUpdateColumns, front.pivots);
-    ForEachChild(job, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
-      AddChildToPivots(runs, from, stride, layout, begin, end, entries);
-    });
+      job.diagonal, job.off_diagonal, job.scale, layout, begin, end, entries);
+  ForEachChild(job, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
+    AddChildToPivots(runs, from, stride, layout, begin, end, entries);
   });
 }
 

@@ -50,7 +50,7 @@ class BlockCholesky {
   struct Job;  // one call of Factor
   void FactorFronts(const Job& job, int begin, int end);
   bool FactorFront(const Job& job, int f, TaskArena* arena);
-  void Assemble(const Job& job, const Front& front, TaskArena* arena);
+  void Assemble(const Job& job, const Front& front, int panel);
   template <typename Body>
   void ForEachChild(const Job& job, const Front& front, Body&& body);
   void SolveForward(const EliminationPlan& plan, const Front& front);

@@ -4,8 +4,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "solver/front_kernels.h"
+
 namespace sap {
 namespace {
+
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 using RowRun = EliminationPlan::RowRun;
 using MatrixBlock = EliminationPlan::MatrixBlock;
@@ -54,13 +58,15 @@ inline void CopyRows(const double* from, ptrdiff_t row_stride, ptrdiff_t column_
   }
 }
 
+// Columns first .. last - 1 of a diagonal block.
 template <typename Scalar>
-inline void CopyDiagonalBlock(const double* from, int size, double scale, int row,
-                              const FrontLayout<Scalar>& layout, Scalar* to) {
+inline void CopyDiagonalBlock(const double* from, int size, double scale, int row, int first,
+                              int last, const FrontLayout<Scalar>& layout, Scalar* to) {
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  for (int i = 0; i < size; ++i) {
+  for (int i = first; i < size; ++i) {
     Scalar* to_row = to + layout.PivotRowStart(row + i);
-    for (int j = 0; j <= i; ++j) {
+    const int end = std::min(i + 1, last);
+    for (int j = first; j < end; ++j) {
       to_row[j * kLanes] = static_cast<Scalar>(scale * from[i * size + j]);
     }
   }
@@ -81,12 +87,45 @@ inline void AddPiece(const Scalar* from, ptrdiff_t stride, int columns, Scalar* 
   }
 }
 
+// A few vectors; most runs are short.
+template <typename Scalar>
+inline void AddContiguous(const Scalar* from, int count, Scalar* to) {
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  int i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    StoreSliver(to + i, LoadSliver(to + i) + LoadSliver(from + i));
+  }
+  for (; i + 2 <= count; i += 2) {
+    const Scalar sum[2] = {to[i] + from[i], to[i + 1] + from[i + 1]};
+    to[i] = sum[0];
+    to[i + 1] = sum[1];
+  }
+  if (i < count) to[i] += from[i];
+}
+
 }  // namespace
+
+template <typename Scalar>
+void ClearColumns(const FrontLayout<Scalar>& layout, int begin, int end, Scalar* front) {
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  if (begin == 0 && end == layout.pivots()) {
+    std::fill(front, front + layout.entries(), Scalar(0));
+    return;
+  }
+  for (int s = begin / kLanes; s < layout.slivers(); ++s) {
+    Scalar* sliver = front + layout.SliverStart(s);
+    const bool pivot_rows = s < layout.pivot_slivers();
+    const int stored = pivot_rows ? (s + 1) * kLanes : layout.pivots();
+    std::fill(sliver + begin * kLanes,
+              sliver + (end == layout.pivots() ? stored : std::min(end, stored)) * kLanes,
+              Scalar(0));
+  }
+}
 
 template <typename Scalar>
 void CopyMatrixBlocks(std::span<const MatrixBlock> blocks, const double* diagonal,
                       const double* off_diagonal, double scale, const FrontLayout<Scalar>& layout,
-                      Scalar* front) {
+                      int begin, int end, Scalar* front) {
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
   constexpr size_t kPrefetchAhead = 4;
   const auto values = [&](const MatrixBlock& block) {
@@ -94,28 +133,31 @@ void CopyMatrixBlocks(std::span<const MatrixBlock> blocks, const double* diagona
            block.value_start;
   };
   for (size_t b = 0; b < blocks.size(); ++b) {
+    const MatrixBlock& block = blocks[b];
+    const bool transposed = block.kind == MatrixBlock::Kind::kTransposed;
+    const int rows = transposed ? block.columns : block.rows;
+    const int first = std::max(0, begin - block.column);
+    const int last = std::min(transposed ? block.rows : block.columns, end - block.column);
+    if (first >= last) continue;
     if (b + kPrefetchAhead < blocks.size()) {
       const double* ahead = values(blocks[b + kPrefetchAhead]);
       for (int line = 0; line < 5; ++line) __builtin_prefetch(ahead + 8 * line);
     }
-    const MatrixBlock& block = blocks[b];
-    const double* from = values(block);
     Scalar* to = front + block.column * kLanes;
     if (block.kind == MatrixBlock::Kind::kDiagonal) {
-      CopyDiagonalBlock(from, block.rows, scale, block.row, layout, to);
+      CopyDiagonalBlock(values(block), block.rows, scale, block.row, first, last, layout, to);
       continue;
     }
-    const bool transposed = block.kind == MatrixBlock::Kind::kTransposed;
-    const int rows = transposed ? block.columns : block.rows;
-    const int columns = transposed ? block.rows : block.columns;
     const ptrdiff_t row_stride = transposed ? 1 : block.columns;
     const ptrdiff_t column_stride = transposed ? block.columns : 1;
+    const double* from = values(block) + first * column_stride;
+    to += first * kLanes;
     if (block.row < layout.pivots()) {
-      CopyRows(from, row_stride, column_stride, scale, rows, columns, to,
+      CopyRows(from, row_stride, column_stride, scale, rows, last - first, to,
                [&](int i) { return layout.PivotRowStart(block.row + i); });
     } else {
       const int row = block.row - layout.pivots();
-      CopyRows(from, row_stride, column_stride, scale, rows, columns, to,
+      CopyRows(from, row_stride, column_stride, scale, rows, last - first, to,
                [&](int i) { return layout.UpdateRowStart(row + i); });
     }
   }
@@ -160,22 +202,24 @@ void AddChildToUpdate(std::span<const RowRun> runs, const Scalar* child_update, 
     for (int j = first; j < last; ++j) {
       const Scalar* from = child_update + (runs[c].child_row + j) * stride;
       Scalar* to = update + (column + j) * own_stride - pivots;
-      for (size_t r = c; r < runs.size(); ++r) {
-        const Scalar* from_run = from + runs[r].child_row;
-        Scalar* to_run = to + runs[r].parent_row;
-        for (int i = r == c ? j : 0; i < runs[r].length; ++i) to_run[i] += from_run[i];
+      // On the diagonal from the diagonal down.
+      AddContiguous(from + runs[c].child_row + j, runs[c].length - j, to + runs[c].parent_row + j);
+      for (size_t r = c + 1; r < runs.size(); ++r) {
+        __builtin_prefetch(from + runs[r].child_row + 2 * stride);
+        AddContiguous(from + runs[r].child_row, runs[r].length, to + runs[r].parent_row);
       }
     }
   }
 }
 
-#define SAP_INSTANTIATE(Scalar)                                                             \
-  template void CopyMatrixBlocks<Scalar>(std::span<const MatrixBlock>, const double*,       \
-                                         const double*, double, const FrontLayout<Scalar>&, \
-                                         Scalar*);                                          \
-  template void AddChildToPivots<Scalar>(std::span<const RowRun>, const Scalar*, ptrdiff_t, \
-                                         const FrontLayout<Scalar>&, int, int, Scalar*);    \
-  template void AddChildToUpdate<Scalar>(std::span<const RowRun>, const Scalar*, ptrdiff_t, \
+#define SAP_INSTANTIATE(Scalar)                                                                  \
+  template void ClearColumns<Scalar>(const FrontLayout<Scalar>&, int, int, Scalar*);             \
+  template void CopyMatrixBlocks<Scalar>(std::span<const MatrixBlock>, const double*,            \
+                                         const double*, double, const FrontLayout<Scalar>&, int, \
+                                         int, Scalar*);                                          \
+  template void AddChildToPivots<Scalar>(std::span<const RowRun>, const Scalar*, ptrdiff_t,      \
+                                         const FrontLayout<Scalar>&, int, int, Scalar*);         \
+  template void AddChildToUpdate<Scalar>(std::span<const RowRun>, const Scalar*, ptrdiff_t,      \
                                          const FrontLayout<Scalar>&, int, int, Scalar*);
 SAP_INSTANTIATE(double)
 SAP_INSTANTIATE(float)

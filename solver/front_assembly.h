@@ -10,11 +10,15 @@
 
 namespace sap {
 
-// front := scale * H where the matrix blocks have entries, all of which are in pivot columns.
+// Pivot columns [begin, end) of the front := 0, with their padding.
+template <typename Scalar>
+void ClearColumns(const FrontLayout<Scalar>& layout, int begin, int end, Scalar* front);
+
+// front := scale * H in pivot columns [begin, end), where the matrix blocks have entries.
 template <typename Scalar>
 void CopyMatrixBlocks(std::span<const EliminationPlan::MatrixBlock> blocks, const double* diagonal,
                       const double* off_diagonal, double scale, const FrontLayout<Scalar>& layout,
-                      Scalar* front);
+                      int begin, int end, Scalar* front);
 
 // Adds those columns of a child's update that are pivot columns [begin, end) of the front. The
 // child's columns are `stride` apart.
