@@ -18,6 +18,7 @@ constexpr int kThreadsPerQueue = 2;  // as gRPC's guide advises
 constexpr int kAwaitedCalls = 16;
 // Reflection has gRPC's synchronous threads, one per open stream.
 constexpr int kMaxReflectionThreads = 4;
+constexpr std::chrono::milliseconds kDrainPoll{1};
 
 // gRPC removes a socket file before binding, so it would silently take the address of a server that
 // still listens there.
@@ -109,8 +110,13 @@ GrpcServer::~GrpcServer() {
 void GrpcServer::Drain(std::chrono::nanoseconds timeout) {
   health_service_.Drain();
   solver_service_.Drain();
-  server_->Shutdown(std::chrono::system_clock::now() +
-                    std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
+  // gRPC's own shutdown would wait for idle clients to close their connections, which those without
+  // a thread of their own do seconds later. So the calls are waited for here.
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  while (solver_service_.num_open_calls() > 0 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kDrainPoll);
+  }
+  server_->Shutdown(std::chrono::system_clock::now());
 }
 
 }  // namespace sap

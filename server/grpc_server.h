@@ -34,7 +34,8 @@ class GrpcServer {
   // What clients connect to; with the port that was found where 0 was asked for.
   const std::string& address() const { return address_; }
 
-  // Takes no more calls, finishes those that run, and cancels what is left after the timeout.
+  // Answers new calls UNAVAILABLE and health NOT_SERVING, finishes the calls that run, cancels what
+  // is left after the timeout, and closes all connections.
   void Drain(std::chrono::nanoseconds timeout);
 
  private:

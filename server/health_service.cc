@@ -13,10 +13,6 @@ using grpc::health::v1::HealthCheckResponse;
 
 bool IsKnown(const std::string& name) { return name.empty() || name == SolverService::kName; }
 
-grpc::Status ShuttingDown() {
-  return {grpc::StatusCode::UNAVAILABLE, "the server is shutting down"};
-}
-
 }  // namespace
 
 // One Watch stream. The status changes at most once, when the server drains, so it writes at most

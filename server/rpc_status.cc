@@ -23,4 +23,9 @@ grpc::Status ToRpcStatus(const ServiceStatus& status) {
   return {code, error.message, details.SerializeAsString()};
 }
 
+grpc::Status ShuttingDown() {
+  return ToRpcStatus(tl::unexpected(
+      ServiceError{ServiceCode::kUnavailable, "the server is shutting down; retry elsewhere", ""}));
+}
+
 }  // namespace sap

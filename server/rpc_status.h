@@ -10,4 +10,7 @@ namespace sap {
 
 grpc::Status ToRpcStatus(const ServiceStatus& status);
 
+// What calls are answered that come while the server drains.
+grpc::Status ShuttingDown();
+
 }  // namespace sap

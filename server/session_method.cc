@@ -15,11 +15,6 @@ namespace {
 
 using Clock = CallLimits::Clock;
 
-grpc::Status ShuttingDown() {
-  return ToRpcStatus(tl::unexpected(ServiceError{
-      ServiceCode::kUnavailable, "the server is shutting down; open a new session elsewhere", ""}));
-}
-
 ServiceStatus RefuseMessage(const v1::SolveSessionRequest& request, bool is_first) {
   switch (request.request_case()) {
     case v1::SolveSessionRequest::kOpen:
@@ -129,8 +124,11 @@ void SessionMethod::Call::Accepted(bool ok) {
   Lock lock(mutex_);
   deadline_ = SteadyDeadline(context_);
   slots_.resize(MostInFlight());
+  const bool entered = method_->open_calls_->Enter();
   auto session = method_->engine_->NewSession();
-  if (!session) {
+  if (!entered) {
+    EndWith(ShuttingDown());
+  } else if (!session) {
     EndWith(ToRpcStatus(tl::unexpected(session.error())));
   } else {
     session_ = std::move(*session);
@@ -193,8 +191,10 @@ void SessionMethod::Call::GoOn(Lock lock) {
   FinishIfAnswered();
   if (!finished_ || !done_ || reading_ || solving_ || writing_) return;
   lock.unlock();
+  OpenCalls* const open_calls = method_->open_calls_;
   method_->Remove(this);
   delete this;
+  open_calls->Leave();
 }
 
 bool SessionMethod::Call::StartStep() {

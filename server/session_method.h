@@ -17,6 +17,7 @@
 
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/engine.h"
+#include "server/open_calls.h"
 
 namespace sap {
 
@@ -25,7 +26,8 @@ class SessionMethod {
  public:
   using Service = v1::SolverService::AsyncService;
 
-  SessionMethod(Service* service, Engine* engine) : service_(service), engine_(engine) {}
+  SessionMethod(Service* service, Engine* engine, OpenCalls* open_calls)
+      : service_(service), engine_(engine), open_calls_(open_calls) {}
 
   // Accepts one stream on the queue, and then the next ones as they come.
   void Await(grpc::ServerCompletionQueue* queue);
@@ -41,6 +43,7 @@ class SessionMethod {
 
   Service* const service_;
   Engine* const engine_;
+  OpenCalls* const open_calls_;
 
   std::mutex mutex_;
   bool draining_{false};

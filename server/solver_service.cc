@@ -25,11 +25,11 @@ auto StartWith(Engine* engine,
 
 SolverService::SolverService(Engine* engine)
     : solve_(&service_, &Service::RequestSolve,
-             StartWith<SolveMethod::Call>(engine, &Engine::Start)),
+             StartWith<SolveMethod::Call>(engine, &Engine::Start), &open_calls_),
       solve_batch_(&service_, &Service::RequestSolveBatch,
-                   StartWith<BatchMethod::Call>(engine, &Engine::StartBatch)),
-      stream_batch_(&service_, engine),
-      session_(&service_, engine),
+                   StartWith<BatchMethod::Call>(engine, &Engine::StartBatch), &open_calls_),
+      stream_batch_(&service_, engine, &open_calls_),
+      session_(&service_, engine, &open_calls_),
       info_(&service_, &Service::RequestGetServerInfo, [engine](InfoMethod::Call* call) {
         *call->response() = engine->Info();
         call->Finish(grpc::Status::OK);

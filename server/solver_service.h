@@ -6,6 +6,7 @@
 
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/engine.h"
+#include "server/open_calls.h"
 #include "server/session_method.h"
 #include "server/stream_batch_method.h"
 #include "server/unary_call.h"
@@ -24,8 +25,15 @@ class SolverService {
   // Keeps `count` calls of each method awaited on the queue.
   void Await(grpc::ServerCompletionQueue* queue, int count);
 
-  // Open sessions take no more steps, and end when those there are answered.
-  void Drain() { session_.Drain(); }
+  // New calls are refused from now on. Open sessions take no more steps, and end when those there
+  // are answered.
+  void Drain() {
+    open_calls_.Drain();
+    session_.Drain();
+  }
+
+  // Calls whose answer has not been sent yet; GetServerInfo does not count.
+  int num_open_calls() const { return open_calls_.count(); }
 
  private:
   using Service = v1::SolverService::AsyncService;
@@ -34,6 +42,7 @@ class SolverService {
   using InfoMethod = UnaryMethod<Service, v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
 
   Service service_;
+  OpenCalls open_calls_;
   SolveMethod solve_;
   BatchMethod solve_batch_;
   StreamBatchMethod stream_batch_;

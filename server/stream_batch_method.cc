@@ -31,6 +31,7 @@ class StreamBatchMethod::Call {
       return;
     }
     method_->Await(queue_);
+    if (!method_->open_calls_->Enter()) return End(ShuttingDown());
     const CallLimits limits{CallLimits::Clock::now(), SteadyDeadline(context_), &cancelled_};
     method_->engine_->StartStreamBatch(
         request_, limits,
@@ -86,7 +87,9 @@ class StreamBatchMethod::Call {
     }
     if (!finished_ || !done_) return;
     lock.unlock();
+    OpenCalls* const open_calls = method_->open_calls_;
     delete this;
+    open_calls->Leave();
   }
 
   void WriteNext() {

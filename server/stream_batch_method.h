@@ -5,6 +5,7 @@
 
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/engine.h"
+#include "server/open_calls.h"
 
 namespace sap {
 
@@ -13,7 +14,8 @@ class StreamBatchMethod {
  public:
   using Service = v1::SolverService::AsyncService;
 
-  StreamBatchMethod(Service* service, Engine* engine) : service_(service), engine_(engine) {}
+  StreamBatchMethod(Service* service, Engine* engine, OpenCalls* open_calls)
+      : service_(service), engine_(engine), open_calls_(open_calls) {}
 
   // Accepts one call on the queue, and then the next ones as they come.
   void Await(grpc::ServerCompletionQueue* queue);
@@ -23,6 +25,7 @@ class StreamBatchMethod {
 
   Service* const service_;
   Engine* const engine_;
+  OpenCalls* const open_calls_;
 };
 
 }  // namespace sap

@@ -18,6 +18,8 @@
 #include "server/completion_tag.h"
 #include "server/engine.h"
 #include "server/free_list.h"
+#include "server/open_calls.h"
+#include "server/rpc_status.h"
 
 namespace sap {
 
@@ -44,8 +46,13 @@ class UnaryMethod {
   // Answers the call by calling Finish, now or later, on any thread.
   using Handler = std::function<void(Call*)>;
 
-  UnaryMethod(Service* service, RequestCall request_call, Handler handler)
-      : service_(service), request_call_(request_call), handler_(std::move(handler)) {}
+  // With open_calls given, calls count there, and once it drains they are refused.
+  UnaryMethod(Service* service, RequestCall request_call, Handler handler,
+              OpenCalls* open_calls = nullptr)
+      : service_(service),
+        request_call_(request_call),
+        handler_(std::move(handler)),
+        open_calls_(open_calls) {}
 
   // Accepts one call on the queue, and then the next ones as they come.
   void Await(grpc::ServerCompletionQueue* queue) {
@@ -61,6 +68,7 @@ class UnaryMethod {
   Service* const service_;
   const RequestCall request_call_;
   const Handler handler_;
+  OpenCalls* const open_calls_;
   FreeList<Call> idle_{kMaxIdle};
 };
 
@@ -109,6 +117,9 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     method_->Await(queue_);
     arrival_ = CallLimits::Clock::now();
     deadline_ = SteadyDeadline(*context_);
+    if (method_->open_calls_ != nullptr && !method_->open_calls_->Enter()) {
+      return Finish(ShuttingDown());
+    }
     method_->handler_(this);
   }
 
@@ -126,7 +137,9 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     context_.reset();
     if (request_.SpaceUsedLong() > kKept_bytes) request_ = Request();
     response_.Clear();
+    OpenCalls* const open_calls = method_->open_calls_;
     method_->idle_.Give(std::unique_ptr<Call>(this));
+    if (open_calls != nullptr) open_calls->Leave();
   }
 
   // Messages larger than this are freed after the call.

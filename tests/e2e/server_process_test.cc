@@ -208,8 +208,15 @@ TEST(ServerProcessTest, TerminationFinishesTheCallThatRuns) {
     options.time_budget = std::chrono::seconds(2);
     return client.Solve(Endless(), options);
   });
+  Client other = server.Connect();
   EXPECT_TRUE(server.Becomes(/*busy=*/true));
   server.Terminate();
+  // Until it is finished, others are told to go elsewhere.
+  while (other.Health().value_or(false)) {
+  }
+  const auto refused = other.Solve(Small());
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
   const auto solution = call.get();
   ASSERT_TRUE(solution.has_value()) << solution.error().message;
   EXPECT_EQ(solution->velocity.size(), 6u * 24 * 24 * 24);
