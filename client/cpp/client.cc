@@ -4,6 +4,25 @@
 #include "client/cpp/transport.h"
 
 namespace sap::client {
+namespace {
+
+// The deadline of a call, or an error if it has passed.
+tl::expected<Transport::Timeout, Error> DeadlineOf(const SolveOptions& options) {
+  if (options.deadline && options.deadline->count() <= 0) {
+    return tl::unexpected(
+        Error{ErrorCode::kDeadlineExceeded, "the deadline of the call has passed", ""});
+  }
+  // A time so far away that the clocks cannot add it is no deadline.
+  constexpr std::chrono::hours kNever{24 * 366};
+  return options.deadline > kNever ? std::nullopt : options.deadline;
+}
+
+void ToMessages(std::span<const Problem> problems,
+                google::protobuf::RepeatedPtrField<v1::ContactProblem>* messages) {
+  for (const Problem& problem : problems) ToMessage(problem, messages->Add());
+}
+
+}  // namespace
 
 tl::expected<Client, Error> Client::Connect(const std::string& address,
                                             const ConnectOptions& options) {
@@ -19,21 +38,62 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 tl::expected<Solution, Error> Client::Solve(const Problem& problem, const SolveOptions& options) {
-  if (options.deadline && options.deadline->count() <= 0) {
-    return tl::unexpected(
-        Error{ErrorCode::kDeadlineExceeded, "the deadline of the call has passed", ""});
-  }
-  // A time so far away that the clocks cannot add it is no deadline.
-  constexpr std::chrono::hours kNever{24 * 366};
-  const auto deadline = options.deadline > kNever ? std::nullopt : options.deadline;
+  const auto deadline = DeadlineOf(options);
+  if (!deadline) return tl::unexpected(deadline.error());
   v1::SolveRequest request;
   ToMessage(problem, request.mutable_problem());
   ToMessage(options, request.mutable_options());
   v1::SolveResponse response;
-  if (auto status = transport_->Solve(request, deadline, &response); !status) {
+  if (auto status = transport_->Solve(request, *deadline, &response); !status) {
     return tl::unexpected(status.error());
   }
   return FromMessage(response.solution());
+}
+
+std::vector<tl::expected<Solution, Error>> Client::SolveBatch(std::span<const Problem> problems,
+                                                              const SolveOptions& options) {
+  std::vector<tl::expected<Solution, Error>> outcomes;
+  const auto fail = [&](const Error& error) {
+    outcomes.assign(problems.size(), tl::unexpected(error));
+    return outcomes;
+  };
+  const auto deadline = DeadlineOf(options);
+  if (!deadline) return fail(deadline.error());
+  v1::SolveBatchRequest request;
+  ToMessages(problems, request.mutable_problems());
+  ToMessage(options, request.mutable_options());
+  v1::SolveBatchResponse response;
+  if (auto status = transport_->SolveBatch(request, *deadline, &response); !status) {
+    return fail(status.error());
+  }
+  if (response.outcomes_size() != request.problems_size()) {
+    return fail({ErrorCode::kInternal, "the server's answer has not one outcome per problem", ""});
+  }
+  for (const v1::Outcome& outcome : response.outcomes()) outcomes.push_back(FromMessage(outcome));
+  return outcomes;
+}
+
+tl::expected<void, Error> Client::StreamBatch(std::span<const Problem> problems,
+                                              const SolveOptions& options, const BatchSink& sink) {
+  const auto deadline = DeadlineOf(options);
+  if (!deadline) return tl::unexpected(deadline.error());
+  v1::StreamBatchRequest request;
+  ToMessages(problems, request.mutable_problems());
+  ToMessage(options, request.mutable_options());
+  return transport_->StreamBatch(request, *deadline, [&](const v1::StreamBatchResponse& response) {
+    if (response.index() >= problems.size()) return;  // of a server that breaks the contract
+    sink(static_cast<int>(response.index()), FromMessage(response.outcome()));
+  });
+}
+
+tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options) {
+  const auto deadline = DeadlineOf(options);
+  if (!deadline) return tl::unexpected(deadline.error());
+  v1::SolveSessionRequest request;
+  ToMessage(options, request.mutable_open()->mutable_options());
+  auto stream = transport_->OpenSession(request, *deadline);
+  if (!stream) return tl::unexpected(stream.error());
+  return Session(std::move(*stream));
 }
 
 tl::expected<ServerInfo, Error> Client::Info() {

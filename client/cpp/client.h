@@ -9,16 +9,18 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "client/cpp/error.h"
 #include "client/cpp/problem.h"
+#include "client/cpp/session.h"
 #include "client/cpp/solution.h"
-#include "solver/solver_options.h"
+#include "client/cpp/solve_options.h"
 
 namespace sap::client {
 
@@ -27,17 +29,6 @@ struct ConnectOptions {
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(2)};
   // Solver threads of an embedded server; 0: one per processor.
   int threads{0};
-};
-
-struct SolveOptions {
-  SolverOptions solver;
-  // Time for the solve; when it has run out, islands return their best iterate.
-  std::optional<std::chrono::nanoseconds> time_budget;
-  // Time after which the call is given up with kDeadlineExceeded. The server returns the best
-  // iterate a little before that, if it can.
-  std::optional<std::chrono::nanoseconds> deadline;
-  // Fields of Solution to return, by name ("velocity", "islands", ...); empty: all.
-  std::vector<std::string> response_mask;
 };
 
 // What a server says about itself.
@@ -52,6 +43,9 @@ struct ServerInfo {
   uint32_t max_contacts{0};
   uint32_t max_iterations{0};
   uint32_t max_concurrent_calls{0};
+  uint32_t max_batch_problems{0};
+  uint32_t max_sessions{0};
+  uint32_t max_steps_in_flight{0};
 };
 
 class Transport;
@@ -67,6 +61,21 @@ class Client {
   Client& operator=(Client&&) noexcept;
 
   tl::expected<Solution, Error> Solve(const Problem& problem, const SolveOptions& options = {});
+
+  // Solves independent problems concurrently. One outcome per problem, in their order: a problem
+  // that breaks a rule does not fail the others. If the call as such fails, every outcome is its
+  // error.
+  std::vector<tl::expected<Solution, Error>> SolveBatch(std::span<const Problem> problems,
+                                                        const SolveOptions& options = {});
+
+  // The same, handing over each outcome with the number of its problem as soon as it is there, in
+  // any order, one at a time. Returns why the call as such failed, if it did.
+  using BatchSink = std::function<void(int index, tl::expected<Solution, Error> outcome)>;
+  tl::expected<void, Error> StreamBatch(std::span<const Problem> problems,
+                                        const SolveOptions& options, const BatchSink& sink);
+
+  // Opens a stream of problems over time; see session.h.
+  tl::expected<Session, Error> OpenSession(const SolveOptions& options = {});
 
   tl::expected<ServerInfo, Error> Info();
 

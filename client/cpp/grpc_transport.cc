@@ -1,5 +1,8 @@
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+
+#include "client/cpp/messages.h"
 #include "client/cpp/transport.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -10,25 +13,6 @@ namespace sap::client {
 namespace {
 
 using std::chrono::system_clock;
-
-ErrorCode FromRpcCode(grpc::StatusCode code) {
-  switch (code) {
-    case grpc::StatusCode::INVALID_ARGUMENT:
-      return ErrorCode::kInvalidArgument;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return ErrorCode::kResourceExhausted;
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return ErrorCode::kDeadlineExceeded;
-    case grpc::StatusCode::CANCELLED:
-      return ErrorCode::kCancelled;
-    case grpc::StatusCode::UNAVAILABLE:
-      return ErrorCode::kUnavailable;
-    case grpc::StatusCode::UNIMPLEMENTED:
-      return ErrorCode::kUnimplemented;
-    default:
-      return ErrorCode::kInternal;
-  }
-}
 
 // The field at fault, from google.rpc.BadRequest in the details of the status.
 std::string FieldOf(const grpc::Status& status) {
@@ -46,7 +30,7 @@ std::string FieldOf(const grpc::Status& status) {
 Transport::Status FromRpcStatus(const grpc::Status& status) {
   if (status.ok()) return {};
   return tl::unexpected(
-      Error{FromRpcCode(status.error_code()), status.error_message(), FieldOf(status)});
+      Error{FromCode(status.error_code()), status.error_message(), FieldOf(status)});
 }
 
 void SetDeadline(Transport::Timeout timeout, grpc::ClientContext* context) {
@@ -54,6 +38,67 @@ void SetDeadline(Transport::Timeout timeout, grpc::ClientContext* context) {
   context->set_deadline(system_clock::now() +
                         std::chrono::duration_cast<system_clock::duration>(*timeout));
 }
+
+// The context must outlive the stream, and goes with it.
+class GrpcSession final : public SessionStream {
+ public:
+  static tl::expected<std::unique_ptr<SessionStream>, Error> Open(
+      v1::SolverService::Stub* stub, const v1::SolveSessionRequest& request,
+      Transport::Timeout deadline) {
+    auto self = std::make_unique<GrpcSession>();
+    SetDeadline(deadline, &self->context_);
+    self->stream_ = stub->SolveSession(&self->context_);
+    v1::SolveSessionResponse response;
+    self->stream_->Write(request);  // if it fails, so does the read
+    if (!self->stream_->Read(&response)) return tl::unexpected(self->End());
+    // A server that says nothing takes at least one.
+    self->max_steps_in_flight_ = static_cast<int>(
+        std::clamp(response.opened().max_steps_in_flight(), uint32_t{1}, uint32_t{1} << 20));
+    return self;
+  }
+
+  ~GrpcSession() override {
+    if (finished_) return;
+    context_.TryCancel();
+    stream_->Finish();
+  }
+
+  int max_steps_in_flight() const override { return max_steps_in_flight_; }
+
+  bool Send(const v1::SolveSessionRequest& request) override { return stream_->Write(request); }
+
+  Transport::Status Receive(v1::SolveSessionResponse* response) override {
+    if (!stream_->Read(response)) return tl::unexpected(End());
+    return {};
+  }
+
+  Transport::Status Close() override {
+    stream_->WritesDone();
+    v1::SolveSessionResponse unwanted;
+    while (stream_->Read(&unwanted)) {
+    }
+    return FromRpcStatus(Finish());
+  }
+
+ private:
+  grpc::Status Finish() {
+    finished_ = true;
+    return stream_->Finish();
+  }
+
+  // Why there is no more to read.
+  Error End() {
+    const grpc::Status status = Finish();
+    if (!status.ok()) return FromRpcStatus(status).error();
+    return {ErrorCode::kUnavailable, "the server has ended the session", ""};
+  }
+
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::SolveSessionRequest, v1::SolveSessionResponse>>
+      stream_;
+  int max_steps_in_flight_{1};
+  bool finished_{false};
+};
 
 class GrpcTransport final : public Transport {
  public:
@@ -66,6 +111,28 @@ class GrpcTransport final : public Transport {
     grpc::ClientContext context;
     SetDeadline(deadline, &context);
     return FromRpcStatus(solver_->Solve(&context, request, response));
+  }
+
+  Status SolveBatch(const v1::SolveBatchRequest& request, Timeout deadline,
+                    v1::SolveBatchResponse* response) override {
+    grpc::ClientContext context;
+    SetDeadline(deadline, &context);
+    return FromRpcStatus(solver_->SolveBatch(&context, request, response));
+  }
+
+  Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
+                     const BatchSink& sink) override {
+    grpc::ClientContext context;
+    SetDeadline(deadline, &context);
+    const auto stream = solver_->StreamBatch(&context, request);
+    v1::StreamBatchResponse response;
+    while (stream->Read(&response)) sink(response);
+    return FromRpcStatus(stream->Finish());
+  }
+
+  tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
+      const v1::SolveSessionRequest& request, Timeout deadline) override {
+    return GrpcSession::Open(solver_.get(), request, deadline);
   }
 
   Status Info(v1::GetServerInfoResponse* response) override {

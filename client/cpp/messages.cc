@@ -242,7 +242,23 @@ ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
           .max_tree_dofs = message.limits().max_tree_dofs(),
           .max_contacts = message.limits().max_contacts(),
           .max_iterations = message.limits().max_iterations(),
-          .max_concurrent_calls = message.limits().max_concurrent_calls()};
+          .max_concurrent_calls = message.limits().max_concurrent_calls(),
+          .max_batch_problems = message.limits().max_batch_problems(),
+          .max_sessions = message.limits().max_sessions(),
+          .max_steps_in_flight = message.limits().max_steps_in_flight()};
+}
+
+tl::expected<Solution, Error> FromMessage(const v1::Outcome& message) {
+  switch (message.outcome_case()) {
+    case v1::Outcome::kSolution:
+      return FromMessage(message.solution());
+    case v1::Outcome::kFailure:
+      return tl::unexpected(Error{FromCode(message.failure().code()), message.failure().message(),
+                                  message.failure().field()});
+    case v1::Outcome::OUTCOME_NOT_SET:
+      break;
+  }
+  return Malformed("neither solution nor failure");
 }
 
 ErrorCode FromCode(int code) {

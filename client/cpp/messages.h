@@ -17,6 +17,7 @@ void ToMessage(const Solution& solution, v1::ContactSolution* message);
 // An unknown rule of regularization is refused, everything else is carried over unchecked.
 tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message);
 tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message);
+tl::expected<Solution, Error> FromMessage(const v1::Outcome& message);
 ServerInfo FromMessage(const v1::GetServerInfoResponse& message);
 
 // From the numbers of google.rpc.Code, which are those of gRPC.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,15 +13,37 @@
 
 namespace sap::client {
 
+// An open session.
+class SessionStream {
+ public:
+  virtual ~SessionStream() = default;
+  virtual int max_steps_in_flight() const = 0;
+  // False if the session has ended: Receive still gives the outcomes that have come, and then why.
+  virtual bool Send(const v1::SolveSessionRequest& request) = 0;
+  // Waits for the outcome of the next step. An error if the session has ended; not to be called
+  // again then.
+  virtual tl::expected<void, Error> Receive(v1::SolveSessionResponse* response) = 0;
+  virtual tl::expected<void, Error> Close() = 0;
+};
+
 // Thread-safe.
 class Transport {
  public:
   using Timeout = std::optional<std::chrono::nanoseconds>;
   using Status = tl::expected<void, Error>;
+  using BatchSink = std::function<void(const v1::StreamBatchResponse& response)>;
 
   virtual ~Transport() = default;
   virtual Status Solve(const v1::SolveRequest& request, Timeout deadline,
                        v1::SolveResponse* response) = 0;
+  virtual Status SolveBatch(const v1::SolveBatchRequest& request, Timeout deadline,
+                            v1::SolveBatchResponse* response) = 0;
+  // Calls the sink for one response at a time.
+  virtual Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
+                             const BatchSink& sink) = 0;
+  // The request opens the session.
+  virtual tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
+      const v1::SolveSessionRequest& request, Timeout deadline) = 0;
   virtual Status Info(v1::GetServerInfoResponse* response) = 0;
   virtual tl::expected<bool, Error> Health() = 0;
 };

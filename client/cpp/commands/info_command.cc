@@ -23,6 +23,9 @@ int PrintInfo(const std::string& server) {
   std::printf("max contacts          %u\n", info->max_contacts);
   std::printf("max iterations        %u\n", info->max_iterations);
   std::printf("max concurrent calls  %u\n", info->max_concurrent_calls);
+  std::printf("max batch problems    %u\n", info->max_batch_problems);
+  std::printf("max sessions          %u\n", info->max_sessions);
+  std::printf("max steps in flight   %u\n", info->max_steps_in_flight);
   return 0;
 }
 
