@@ -1,6 +1,6 @@
 // Minimum degree ordering: eliminates next the block that leaves the smallest front.
 //
-// Best for graphs of up to about 150 blocks and for those with little fill (chains, trees, small
+// Best for graphs of up to a few hundred blocks and for those with little fill (chains, trees,
 // heaps). Eliminated blocks are kept as cliques ("elements") and never filled in, degrees are upper
 // bounds that cost no search, and blocks with the same neighbours are eliminated together:
 // [Amestoy, Davis and Duff 1996, An approximate minimum degree ordering algorithm]. Degrees count

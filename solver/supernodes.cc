@@ -12,9 +12,12 @@ struct Candidate {
   int updates{0};
   int num_blocks{0};
   int parent{-1};
-  std::vector<int> merged;  // candidates merged in it, before its own blocks
-  int first_block{0};       // its own blocks are consecutive positions of the tree
+  int first_block{0};  // its own blocks are consecutive positions of the tree
   int last_block{0};
+  int first_child{-1};  // list of its children
+  int next_sibling{-1};
+  int first_merged{-1};  // list of those merged in it, eliminated before its own blocks
+  int next_merged{-1};
 };
 
 // Cycles to assemble and factor a front.
@@ -36,6 +39,7 @@ double FrontCost(const Candidate& front) {
 // Columns that follow each other in the tree and have the same rows.
 std::vector<Candidate> EqualStructure(const BlockGraph& graph, const EliminationTree& tree) {
   std::vector<Candidate> fronts;
+  fronts.reserve(tree.order.size());
   std::vector<int> front_of(tree.order.size());
   const int num_blocks = static_cast<int>(tree.order.size());
   for (int k = 0; k < num_blocks; ++k) {
@@ -61,44 +65,52 @@ std::vector<Candidate> EqualStructure(const BlockGraph& graph, const Elimination
   return fronts;
 }
 
-// Merges children into their parents, from the leaves up, the most profitable first.
-void Amalgamate(std::vector<Candidate>* fronts, std::vector<int>* merged_into) {
+// Merges children into their parents, from the leaves up, the most profitable first. Returns for
+// each front the one it was merged into, -1 where it stands.
+std::vector<int> Amalgamate(std::vector<Candidate>* fronts) {
   const int count = static_cast<int>(fronts->size());
-  std::vector<std::vector<int>> children(count);
+  std::vector<int> merged_into(count, -1);
   std::vector<std::pair<double, int>> ranked;
   for (int f = 0; f < count; ++f) {
     Candidate& front = (*fronts)[f];
-    const auto gain = [&](int child) {
-      const Candidate& c = (*fronts)[child];
-      return FrontCost(c) + FrontCost(front) -
-             FrontCost(c.pivots + front.pivots, front.updates, c.num_blocks + front.num_blocks);
+    const auto gain = [&](const Candidate& child) {
+      return FrontCost(child) + FrontCost(front) -
+             FrontCost(child.pivots + front.pivots, front.updates,
+                       child.num_blocks + front.num_blocks);
     };
     ranked.clear();
-    for (const int child : children[f]) ranked.emplace_back(-gain(child), child);
-    std::sort(ranked.begin(), ranked.end());
-    for (const auto& [rank, child] : ranked) {
-      if (gain(child) <= 0.0) continue;
-      front.pivots += (*fronts)[child].pivots;
-      front.num_blocks += (*fronts)[child].num_blocks;
-      front.merged.push_back(child);
-      (*merged_into)[child] = f;
+    for (int c = front.first_child; c >= 0; c = (*fronts)[c].next_sibling) {
+      ranked.emplace_back(-gain((*fronts)[c]), c);
     }
-    std::sort(front.merged.begin(), front.merged.end());
-    if (front.parent >= 0) children[front.parent].push_back(f);
+    std::sort(ranked.begin(), ranked.end());
+    for (const auto& [rank, c] : ranked) {
+      Candidate& child = (*fronts)[c];
+      if (gain(child) <= 0.0) continue;
+      front.pivots += child.pivots;
+      front.num_blocks += child.num_blocks;
+      child.next_merged = front.first_merged;
+      front.first_merged = c;
+      merged_into[c] = f;
+    }
+    if (front.parent < 0) continue;
+    Candidate& parent = (*fronts)[front.parent];
+    front.next_sibling = parent.first_child;
+    parent.first_child = f;
   }
+  return merged_into;
 }
 
 // The blocks of a front in the order of elimination: those of what was merged in it first.
 void AppendBlocks(const std::vector<Candidate>& fronts, int f, const EliminationTree& tree,
-                  std::vector<int>* order) {
+                  std::vector<int>* order, std::vector<int>* stack) {
   // Merging may chain as deep as the tree, hence no recursion: gathered from the last to the first.
   const size_t begin = order->size();
-  std::vector<int> stack{f};
-  while (!stack.empty()) {
-    const Candidate& front = fronts[stack.back()];
-    stack.pop_back();
+  stack->assign(1, f);
+  while (!stack->empty()) {
+    const Candidate& front = fronts[stack->back()];
+    stack->pop_back();
     for (int k = front.last_block; k >= front.first_block; --k) order->push_back(tree.order[k]);
-    stack.insert(stack.end(), front.merged.begin(), front.merged.end());
+    for (int m = front.first_merged; m >= 0; m = fronts[m].next_merged) stack->push_back(m);
   }
   std::reverse(order->begin() + begin, order->end());
 }
@@ -112,8 +124,7 @@ double FrontFlops(double pivots, double updates) {
 Supernodes Supernodes::Make(const BlockGraph& graph, const EliminationTree& tree) {
   std::vector<Candidate> fronts = EqualStructure(graph, tree);
   const int count = static_cast<int>(fronts.size());
-  std::vector<int> merged_into(count, -1);
-  Amalgamate(&fronts, &merged_into);
+  const std::vector<int> merged_into = Amalgamate(&fronts);
 
   // Parents come after children, so a front's own representative is known when its children ask.
   std::vector<int> survivors;
@@ -137,9 +148,10 @@ Supernodes Supernodes::Make(const BlockGraph& graph, const EliminationTree& tree
   Supernodes nodes;
   nodes.order.reserve(tree.order.size());
   nodes.block_start.push_back(0);
+  std::vector<int> stack;
   for (const int s : postorder) {
     const Candidate& front = fronts[survivors[s]];
-    AppendBlocks(fronts, survivors[s], tree, &nodes.order);
+    AppendBlocks(fronts, survivors[s], tree, &nodes.order, &stack);
     nodes.block_start.push_back(static_cast<int>(nodes.order.size()));
     nodes.parent.push_back(parent[s] < 0 ? -1 : rank[parent[s]]);
     nodes.pivots.push_back(front.pivots);
