@@ -118,9 +118,9 @@ class IslandSolve {
           view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance, &data_);
       ++report_.iterations;
       if (!search.descends || search.alpha == 0) return Report(SolveStatus::kStalledAtRoundoff);
-      if (!Advance(search.alpha, guard.ShouldSweep(Residual(), search.alpha))) {
-        return Report(SolveStatus::kNumericalFailure);
-      }
+      const bool sweep = guard.ShouldSweep(Residual(), search.alpha);
+      if (!Advance(search.alpha)) return Report(SolveStatus::kNumericalFailure);
+      if (sweep && !Converged() && !SweepOnce()) return Report(SolveStatus::kNumericalFailure);
       if (!Converged() && stall.Stalled(norms_)) return Report(SolveStatus::kStalledAtRoundoff);
     }
     return Report(SolveStatus::kConverged);
@@ -179,9 +179,8 @@ class IslandSolve {
     return SolveSparseStep(view_, hessian, *plan, stop_, &factorization_.factors->exact, &data_);
   }
 
-  // Takes the step, sweeps if so decided, and evaluates. Goes back to where it was, and says so, if
-  // that left the range of doubles.
-  bool Advance(double alpha, bool sweep) {
+  // Takes the Newton step and evaluates there. False if that left the range of doubles.
+  bool Advance(double alpha) {
     const IslandRange& range = view_.range();
     if (accelerated_) {
       ForContacts([&](int begin, int end, int) {
@@ -193,16 +192,23 @@ class IslandSolve {
       data_.v_before[i] = data_.v[i];
       data_.v[i] += alpha * data_.step[i];
     }
-    if (sweep) {
-      for (int i = range.contact_begin; i < range.contact_end; ++i) {
-        data_.v_c.x[i] += alpha * data_.v_c_step.x[i];
-        data_.v_c.y[i] += alpha * data_.v_c_step.y[i];
-        data_.v_c.n[i] += alpha * data_.v_c_step.n[i];
-      }
-      Sweep(view_, sweep_order_, backward_, stop_, &data_);
-      if (range.num_trees() == 1) ++report_.factorizations;  // a sweep of one tree is one
-      backward_ = !backward_;
-    }
+    return EvaluateOrGoBack();
+  }
+
+  // A sweep, in the other direction than the last one, and the evaluation where it led. Likewise.
+  bool SweepOnce() {
+    const IslandRange& range = view_.range();
+    std::copy(data_.v.begin() + range.velocity_begin, data_.v.begin() + range.velocity_end,
+              data_.v_before.begin() + range.velocity_begin);
+    Sweep(view_, sweep_order_, backward_, stop_, &data_);
+    backward_ = !backward_;
+    if (range.num_trees() == 1) ++report_.factorizations;  // a sweep of one tree is one
+    return EvaluateOrGoBack();
+  }
+
+  // Evaluates at v; at v_before again, and says so, if v is outside the range of doubles.
+  bool EvaluateOrGoBack() {
+    const IslandRange& range = view_.range();
     norms_ = Evaluate(view_, &data_);
     if (norms_.finite) return true;
     std::copy(data_.v_before.begin() + range.velocity_begin,
