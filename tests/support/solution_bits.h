@@ -1,0 +1,26 @@
+// What of an answer is a function of the problem, its guess and the options: all but times.
+#pragma once
+
+#include <string>
+
+#include "client/cpp/messages.h"
+#include "client/cpp/solution.h"
+#include "sap/v1/solution.pb.h"
+
+namespace sap::test {
+
+// Equal strings mean equal bits.
+inline std::string Bits(const v1::ContactSolution& solution) {
+  v1::ContactSolution timeless = solution;
+  timeless.clear_timings();
+  if (timeless.has_islands()) timeless.mutable_islands()->clear_solve_time_s();
+  return timeless.SerializeAsString();
+}
+
+inline std::string Bits(const client::Solution& solution) {
+  v1::ContactSolution message;
+  client::ToMessage(solution, &message);
+  return Bits(message);
+}
+
+}  // namespace sap::test
