@@ -11,7 +11,6 @@
 #include "solver/front_assembly.h"
 #include "solver/front_layout.h"
 #include "solver/front_solve.h"
-#include "solver/supernodes.h"
 
 namespace sap {
 namespace {
@@ -22,7 +21,7 @@ using Front = EliminationPlan::Front;
 constexpr int kUpdateColumns = 64;  // of U and of the children's updates
 constexpr int kSliversBelow = 24;   // of a panel
 // Fronts with less work than this (0.1 ms or so) are not worth sharing.
-constexpr double kMinSharedFlops = 4e6;
+constexpr double kMinSharedCycles = 300e3;
 
 template <typename Scalar>
 FrontLayout<Scalar> LayoutOf(const Front& front) {
@@ -95,8 +94,7 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   if (scale_ == 0.0) return FactorStatus::kNotPositiveDefinite;
   factor_.Reserve(std::is_same_v<Scalar, double> ? plan.factor_storage_double()
                                                  : plan.factor_storage_float());
-  const bool concurrent =
-      arena != nullptr && arena->num_threads() > 1 && !plan.top_fronts().empty();
+  const bool concurrent = arena != nullptr && arena->num_threads() > 1 && plan.num_waves() > 1;
 
   updates_.Reserve(concurrent ? plan.update_storage_concurrent() : plan.update_storage_serial());
 
@@ -105,13 +103,25 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
     FactorFronts(job, 0, plan.num_fronts());
     return job.status.load();
   }
-  arena->ParallelFor(static_cast<int>(plan.tasks().size()), [&](int task) {
-    FactorFronts(job, plan.tasks()[task].front_begin, plan.tasks()[task].front_end);
-  });
-  for (const int f : plan.top_fronts()) {
-    if (!FactorFront(job, f, arena)) break;
-  }
+  for (int w = 0; w < plan.num_waves(); ++w) FactorWave(job, w, arena);
   return job.status.load();
+}
+
+// Fronts that leave no balance among threads are shared by them all, one by one; the other tasks
+// run at the same time.
+template <typename Scalar>
+void BlockCholesky<Scalar>::FactorWave(const Job& job, int w, TaskArena* arena) {
+  std::span<const EliminationPlan::Task> tasks = job.plan.wave(w);
+  double remaining_cost = 0.0;
+  for (const EliminationPlan::Task& task : tasks) remaining_cost += task.cost;
+  while (w > 0 && !tasks.empty() && tasks[0].cost >= kMinSharedCycles &&
+         tasks[0].cost * arena->num_threads() > remaining_cost) {
+    if (!FactorFront(job, tasks[0].front_begin, arena)) return;
+    remaining_cost -= tasks[0].cost;
+    tasks = tasks.subspan(1);
+  }
+  arena->ParallelFor(static_cast<int>(tasks.size()),
+                     [&](int i) { FactorFronts(job, tasks[i].front_begin, tasks[i].front_end); });
 }
 
 template <typename Scalar>
@@ -130,7 +140,6 @@ bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena)
     return false;
   }
   const Front& front = job.plan.fronts()[f];
-  if (FrontFlops(front.pivots, front.updates) < kMinSharedFlops) arena = nullptr;
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
 

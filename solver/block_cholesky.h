@@ -48,6 +48,7 @@ class BlockCholesky {
  private:
   using Front = EliminationPlan::Front;
   struct Job;  // one call of Factor
+  void FactorWave(const Job& job, int w, TaskArena* arena);
   void FactorFronts(const Job& job, int begin, int end);
   bool FactorFront(const Job& job, int f, TaskArena* arena);
   void Assemble(const Job& job, const Front& front, int panel);

@@ -68,6 +68,7 @@ class EliminationPlanBuilder {
     SplitTasks();
     PlaceFactor();
     PlaceUpdates();
+    PlaceVectors();
     plan_.order_ = std::move(nodes_.order);
     return std::move(plan_);
   }
@@ -82,6 +83,10 @@ class EliminationPlanBuilder {
   void SplitTasks();
   void PlaceFactor();
   void PlaceUpdates();
+  void AllocateUpdate(int f, int64_t EliminationPlan::Front::*start, StoragePlanner* planner);
+  void FreeUpdatesOfChildren(int f, int64_t EliminationPlan::Front::*start,
+                             StoragePlanner* planner);
+  void PlaceVectors();
 
   BlockPattern pattern_;
   BlockGraph graph_;
@@ -246,41 +251,52 @@ void EliminationPlanBuilder::AddRuns(int child, int parent) {
   plan_.fronts_[child].run_end = static_cast<int>(runs.size());
 }
 
-// Subtrees small enough to balance many threads become tasks, small neighbours one task together;
-// the fronts above them are worked on one after another, by all threads.
+// Subtrees small enough to balance many threads become tasks, small neighbours one task together.
+// Fronts above them are tasks by themselves, in waves by their level.
 void EliminationPlanBuilder::SplitTasks() {
   constexpr double kTasks = 24.0;
-  constexpr double kMinTaskCycles = 200e3;  // worth waking up a thread
+  constexpr double kMinTaskCycles = 400e3;  // worth waking up a thread
   const int count = nodes_.size();
   std::vector<double> subtree_cost = nodes_.cost;
   std::vector<int> subtree_begin(count);
+  std::vector<int> level(count, 0);
+  std::vector<std::vector<EliminationPlan::Task>> waves(1);
+  const double limit = std::max(TotalCost(nodes_) / kTasks, kMinTaskCycles);
   for (int f = 0; f < count; ++f) {
     const EliminationPlan::Front& front = plan_.fronts_[f];
-    const bool leaf = front.child_begin == front.child_end;
-    subtree_begin[f] = leaf ? f : subtree_begin[plan_.children_[front.child_begin]];
-    if (front.parent >= 0) subtree_cost[front.parent] += subtree_cost[f];
-  }
-  const double limit = std::max(TotalCost(nodes_) / kTasks, kMinTaskCycles);
-  std::vector<std::pair<double, EliminationPlan::Task>> tasks;
-  for (int f = 0; f < count; ++f) {
-    if (subtree_cost[f] > limit) {
-      plan_.top_fronts_.push_back(f);
+    subtree_begin[f] = f;
+    for (int c = front.child_end - 1; c >= front.child_begin; --c) {
+      const int child = plan_.children_[c];
+      subtree_begin[f] = subtree_begin[child];
+      subtree_cost[f] += subtree_cost[child];
+      level[f] = std::max(level[f], level[child] + 1);
+    }
+    if (subtree_cost[f] <= limit) {
+      level[f] = 0;
       continue;
     }
+    level[f] = std::max(level[f], 1);
+    if (level[f] >= static_cast<int>(waves.size())) waves.resize(level[f] + 1);
+    waves[level[f]].push_back({f, f + 1, nodes_.cost[f]});
+  }
+  for (int f = 0; f < count; ++f) {
     const int parent = plan_.fronts_[f].parent;
-    if (parent >= 0 && subtree_cost[parent] <= limit) continue;
-    const int begin = subtree_begin[f];
-    if (!tasks.empty() && tasks.back().second.front_end == begin &&
-        tasks.back().first + subtree_cost[f] <= limit) {
-      tasks.back().first += subtree_cost[f];
-      tasks.back().second.front_end = f + 1;
+    if (level[f] > 0 || (parent >= 0 && level[parent] == 0)) continue;
+    std::vector<EliminationPlan::Task>& tasks = waves[0];
+    if (!tasks.empty() && tasks.back().front_end == subtree_begin[f] &&
+        tasks.back().cost + subtree_cost[f] <= limit) {
+      tasks.back().front_end = f + 1;
+      tasks.back().cost += subtree_cost[f];
     } else {
-      tasks.push_back({subtree_cost[f], {begin, f + 1}});
+      tasks.push_back({subtree_begin[f], f + 1, subtree_cost[f]});
     }
   }
-  std::stable_sort(tasks.begin(), tasks.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (const auto& [cost, task] : tasks) plan_.tasks_.push_back(task);
+  for (std::vector<EliminationPlan::Task>& tasks : waves) {
+    std::stable_sort(tasks.begin(), tasks.end(),
+                     [](const auto& a, const auto& b) { return a.cost > b.cost; });
+    plan_.tasks_.insert(plan_.tasks_.end(), tasks.begin(), tasks.end());
+    plan_.wave_start_.push_back(static_cast<int>(plan_.tasks_.size()));
+  }
 }
 
 void EliminationPlanBuilder::PlaceFactor() {
@@ -292,35 +308,55 @@ void EliminationPlanBuilder::PlaceFactor() {
   }
 }
 
-// A front's update shares storage with updates that have been added to their parents by then. Of
-// tasks that run at the same time none knows how far the others are, so each has its own.
+// A front's update shares storage with updates that have been added to their parents by then.
 void EliminationPlanBuilder::PlaceUpdates() {
-  std::vector<int> fronts;
-  const auto place = [&](int64_t EliminationPlan::Front::*start, int64_t* storage) {
-    StoragePlanner planner;
-    std::vector<bool> placed(plan_.fronts_.size(), false);
-    for (const int f : fronts) {
-      EliminationPlan::Front& front = plan_.fronts_[f];
-      front.*start = *storage + planner.Allocate(UpdateEntries(front.updates));
-      placed[f] = true;
-      for (int c = front.child_begin; c < front.child_end; ++c) {
-        const EliminationPlan::Front& child = plan_.fronts_[plan_.children_[c]];
-        if (!placed[plan_.children_[c]]) continue;
-        planner.Free(child.*start - *storage, UpdateEntries(child.updates));
-      }
-    }
-    *storage += planner.peak();
-  };
-  fronts.resize(plan_.fronts_.size());
-  std::iota(fronts.begin(), fronts.end(), 0);
-  place(&EliminationPlan::Front::update_start_serial, &plan_.update_storage_serial_);
-  for (const EliminationPlan::Task& task : plan_.tasks_) {
-    fronts.resize(task.front_end - task.front_begin);
-    std::iota(fronts.begin(), fronts.end(), task.front_begin);
-    place(&EliminationPlan::Front::update_start_concurrent, &plan_.update_storage_concurrent_);
+  StoragePlanner serial;
+  StoragePlanner concurrent;
+  for (int f = 0; f < nodes_.size(); ++f) {
+    AllocateUpdate(f, &EliminationPlan::Front::update_start_serial, &serial);
+    FreeUpdatesOfChildren(f, &EliminationPlan::Front::update_start_serial, &serial);
   }
-  fronts = plan_.top_fronts_;
-  place(&EliminationPlan::Front::update_start_concurrent, &plan_.update_storage_concurrent_);
+  // Of tasks that run at the same time none knows how far the others are: a subtree has a piece
+  // that is its own, and the updates of a wave are all there before those of the last are free.
+  int64_t EliminationPlan::Front::*start = &EliminationPlan::Front::update_start_concurrent;
+  for (const EliminationPlan::Task& task : plan_.wave(0)) {
+    StoragePlanner own;
+    const int64_t base = concurrent.peak();
+    for (int f = task.front_begin; f < task.front_end; ++f) {
+      AllocateUpdate(f, start, &own);
+      FreeUpdatesOfChildren(f, start, &own);
+    }
+    for (int f = task.front_begin; f < task.front_end; ++f) plan_.fronts_[f].*start += base;
+    concurrent.Allocate(own.peak());
+  }
+  for (int w = 1; w < plan_.num_waves(); ++w) {
+    for (const EliminationPlan::Task& task : plan_.wave(w)) {
+      AllocateUpdate(task.front_begin, start, &concurrent);
+    }
+    for (const EliminationPlan::Task& task : plan_.wave(w)) {
+      FreeUpdatesOfChildren(task.front_begin, start, &concurrent);
+    }
+  }
+  plan_.update_storage_serial_ = serial.peak();
+  plan_.update_storage_concurrent_ = concurrent.peak();
+}
+
+void EliminationPlanBuilder::AllocateUpdate(int f, int64_t EliminationPlan::Front::*start,
+                                            StoragePlanner* planner) {
+  EliminationPlan::Front& front = plan_.fronts_[f];
+  front.*start = planner->Allocate(UpdateEntries(front.updates));
+}
+
+void EliminationPlanBuilder::FreeUpdatesOfChildren(int f, int64_t EliminationPlan::Front::*start,
+                                                   StoragePlanner* planner) {
+  const EliminationPlan::Front& front = plan_.fronts_[f];
+  for (int c = front.child_begin; c < front.child_end; ++c) {
+    const EliminationPlan::Front& child = plan_.fronts_[plan_.children_[c]];
+    planner->Free(child.*start, UpdateEntries(child.updates));
+  }
+}
+
+void EliminationPlanBuilder::PlaceVectors() {
   for (EliminationPlan::Front& front : plan_.fronts_) {
     front.vector_start = plan_.vector_storage_;
     plan_.vector_storage_ += front.updates;

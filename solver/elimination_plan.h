@@ -39,7 +39,8 @@ class EliminationPlan {
     int64_t factor_start_double;  // its part of the factor, in entries
     int64_t factor_start_float;
     // Its update matrix, in entries of the update storage: where fronts are worked on one after
-    // another, in little memory that stays in cache, and where tasks may run at the same time.
+    // another, in little memory that stays in cache, and where the tasks of a wave run at the same
+    // time.
     int64_t update_start_serial;
     int64_t update_start_concurrent;
     int64_t vector_start;  // its update in a solve, in entries of the vector storage
@@ -63,10 +64,11 @@ class EliminationPlan {
     int length;
   };
 
-  // Fronts [front_begin, front_end): whole subtrees that wait for nothing else.
+  // Fronts [front_begin, front_end), one after another on one thread: whole subtrees, or one front.
   struct Task {
     int front_begin;
     int front_end;
+    double cost;  // cycles, by the model of supernodes.h
   };
 
   // Requires what BlockPattern says of the pattern.
@@ -91,9 +93,13 @@ class EliminationPlan {
   std::span<const int> children() const { return children_; }
   std::span<const MatrixBlock> matrix_blocks() const { return matrix_blocks_; }
   std::span<const RowRun> runs() const { return runs_; }
-  std::span<const Task> tasks() const { return tasks_; }           // the largest first
-  std::span<const int> top_fronts() const { return top_fronts_; }  // after the tasks, one by one
-  std::span<const int> order() const { return order_; }            // block eliminated k-th
+  // Tasks of a wave can run at the same time once the waves before are done; the largest first.
+  // Subtrees are the first wave, the fronts above them one wave per level.
+  int num_waves() const { return static_cast<int>(wave_start_.size()) - 1; }
+  std::span<const Task> wave(int w) const {
+    return std::span(tasks_).subspan(wave_start_[w], wave_start_[w + 1] - wave_start_[w]);
+  }
+  std::span<const int> order() const { return order_; }  // block eliminated k-th
   std::span<const int> block_row_start() const { return block_row_start_; }  // [N + 1] as given
   int64_t factor_storage_double() const { return factor_storage_double_; }
   int64_t factor_storage_float() const { return factor_storage_float_; }
@@ -110,7 +116,7 @@ class EliminationPlan {
   std::vector<MatrixBlock> matrix_blocks_;
   std::vector<RowRun> runs_;
   std::vector<Task> tasks_;
-  std::vector<int> top_fronts_;
+  std::vector<int> wave_start_{0};
   std::vector<int> order_;
   std::vector<int> block_row_start_;
   std::vector<int64_t> diagonal_start_;

@@ -120,7 +120,7 @@ TEST(BlockCholeskyTest, SolvesLargePileAsSparseCholeskyDoes) {
   const Eigen::VectorXd rhs = testing::RandomVector(static_cast<int>(H.rows()), 5);
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
   EXPECT_EQ(plan.ordering(), Ordering::kNestedDissection);
-  EXPECT_FALSE(plan.top_fronts().empty());
+  EXPECT_GT(plan.num_waves(), 2);
   const Solution<double> solution = FactorAndSolve<double>(plan, values, rhs);
   ASSERT_EQ(solution.status, DoubleStatus::kOk);
   const Eigen::VectorXd expected = Eigen::SimplicialLLT<Eigen::SparseMatrix<double>>(H).solve(rhs);

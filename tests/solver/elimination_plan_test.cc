@@ -159,7 +159,7 @@ TEST(EliminationPlanTest, IdenticalPatternsHaveIdenticalPlans) {
     EliminationPlan::Make(testing::Pile(200, 5.5, 2).pattern());
     const EliminationPlan b = EliminationPlan::Make(data.pattern());
     EXPECT_TRUE(std::ranges::equal(a.order(), b.order()));
-    EXPECT_TRUE(std::ranges::equal(a.top_fronts(), b.top_fronts()));
+    EXPECT_EQ(a.num_waves(), b.num_waves());
     ASSERT_EQ(a.num_fronts(), b.num_fronts());
     const auto front = [](const Front& f) {
       return std::tuple(f.pivots, f.updates, f.pivot_begin, f.parent, f.run_begin, f.run_end,
@@ -218,30 +218,64 @@ TEST(EliminationPlanTest, RunsCoverTheUpdateRowsOfEveryChild) {
   }
 }
 
-TEST(EliminationPlanTest, TasksAndTopFrontsAreAllFrontsOnce) {
+TEST(EliminationPlanTest, EveryFrontIsInOneTaskThatWaitsForItsChildren) {
   std::vector<PatternData> patterns = Patterns();
   patterns.push_back(testing::Pile(800, 5.5, 1));
   for (const PatternData& data : patterns) {
     const EliminationPlan plan = EliminationPlan::Make(data.pattern());
-    std::vector<int> task_of(plan.num_fronts(), -1);
-    int task_index = 0;
-    for (const EliminationPlan::Task& task : plan.tasks()) {
-      for (int f = task.front_begin; f < task.front_end; ++f) {
-        EXPECT_EQ(task_of[f], -1);
-        task_of[f] = task_index;
+    std::vector<const EliminationPlan::Task*> task_of(plan.num_fronts(), nullptr);
+    std::vector<int> wave_of(plan.num_fronts(), -1);
+    for (int w = 0; w < plan.num_waves(); ++w) {
+      for (const EliminationPlan::Task& task : plan.wave(w)) {
+        for (int f = task.front_begin; f < task.front_end; ++f) {
+          EXPECT_EQ(task_of[f], nullptr);
+          task_of[f] = &task;
+          wave_of[f] = w;
+        }
       }
-      ++task_index;
     }
-    for (const int f : plan.top_fronts()) {
-      EXPECT_EQ(task_of[f], -1);
-      task_of[f] = task_index;
-    }
-    // A front waits for its children only: these are in its own task, or it is a top front.
     for (int f = 0; f < plan.num_fronts(); ++f) {
-      EXPECT_NE(task_of[f], -1);
+      ASSERT_NE(task_of[f], nullptr);
       const int parent = plan.fronts()[f].parent;
       if (parent >= 0) {
-        EXPECT_TRUE(task_of[parent] == task_of[f] || task_of[parent] == task_index);
+        EXPECT_TRUE(task_of[parent] == task_of[f] || wave_of[parent] > wave_of[f]);
+      }
+    }
+  }
+}
+
+// Updates that exist at the same time do not overlap, whatever the order of tasks in a wave.
+TEST(EliminationPlanTest, UpdatesOfConcurrentTasksDoNotOverlap) {
+  const EliminationPlan plan = EliminationPlan::Make(testing::Pile(800, 5.5, 1).pattern());
+  ASSERT_GT(plan.num_waves(), 2);
+  const auto fronts = plan.fronts();
+  const auto overlap = [&](int a, int b) {
+    const auto start = [&](int f) { return fronts[f].update_start_concurrent; };
+    const auto end = [&](int f) { return start(f) + UpdateEntries(fronts[f].updates); };
+    return start(a) < end(b) && start(b) < end(a);
+  };
+  std::vector<int> wave_of(plan.num_fronts(), -1);
+  std::vector<int> task_of(plan.num_fronts(), -1);
+  int num_tasks = 0;
+  for (int w = 0; w < plan.num_waves(); ++w) {
+    for (const EliminationPlan::Task& task : plan.wave(w)) {
+      for (int f = task.front_begin; f < task.front_end; ++f) {
+        wave_of[f] = w;
+        task_of[f] = num_tasks;
+      }
+      ++num_tasks;
+    }
+  }
+  // An update lives from the wave of its front to the wave of its parent; in one task fronts run in
+  // ascending order.
+  for (int a = 0; a < plan.num_fronts(); ++a) {
+    for (int b = a + 1; b < plan.num_fronts(); ++b) {
+      if (fronts[a].parent < 0 || fronts[b].parent < 0) continue;
+      const bool together = task_of[a] == task_of[b] ? fronts[a].parent >= b
+                                                     : wave_of[a] <= wave_of[fronts[b].parent] &&
+                                                           wave_of[b] <= wave_of[fronts[a].parent];
+      if (together) {
+        EXPECT_FALSE(overlap(a, b)) << a << ' ' << b;
       }
     }
   }
