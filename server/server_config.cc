@@ -10,7 +10,7 @@
 namespace sap {
 namespace {
 
-constexpr int kMostThreads = 1024;
+constexpr int kMostThreads = 256;  // as solver/parallel.cc allows the process
 // Trees times dofs of each is an int in the solver.
 constexpr int kMostTrees = 1 << 20;
 constexpr int kMostTreeDofs = 2000;
@@ -21,7 +21,7 @@ int NumProcessors() { return std::max(1u, std::thread::hardware_concurrency()); 
 
 // HOST:PORT with a numeric port, or unix:PATH; empty if it is one.
 std::string CheckAddress(const std::string& address) {
-  const std::string expected = "'" + address + "' is no address; give HOST:PORT or unix:PATH";
+  std::string expected = "'" + address + "' is no address; give HOST:PORT or unix:PATH";
   if (address.starts_with("unix:")) return address.size() > 5 ? "" : expected;
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0) return expected;

@@ -43,14 +43,14 @@ tl::expected<std::string, Error> ReadFile(const std::string& path) {
     if (size > kLargestFile_bytes) return Fail(path + ": is larger than any problem can be");
     contents.resize(size + kChunk_bytes);
     const int count = gzread(file.get(), contents.data() + size, kChunk_bytes);
-    if (count < 0) {
-      int code = Z_OK;
-      const std::string reason = gzerror(file.get(), &code);
-      return code == Z_ERRNO ? FailWithErrno(path, "cannot read")
-                             : Fail(path + ": cannot inflate: " + reason);
-    }
-    contents.resize(size + static_cast<size_t>(count));
-    if (count == 0) return contents;
+    contents.resize(size + static_cast<size_t>(std::max(count, 0)));
+    if (count > 0) continue;
+    // An archive that was cut off reads like one that ends, but for the code.
+    int code = Z_OK;
+    const std::string reason = gzerror(file.get(), &code);
+    if (code == Z_ERRNO) return FailWithErrno(path, "cannot read");
+    if (code != Z_OK) return Fail(std::string(path).append(": cannot inflate: ").append(reason));
+    return contents;
   }
 }
 
@@ -141,9 +141,10 @@ tl::expected<Problem, Error> ProblemFromJson(const std::string& text) {
     return Fail("a problem is a JSON object");
   }
   v1::ContactProblem message;
+  const JsonParseOptions options;
   const auto status = google::protobuf::util::JsonStringToMessage(
-      KeepNegativeZeros(StripExtraKeys(text)), &message, JsonParseOptions());
-  if (!status.ok()) return Fail(std::string(status.message()));
+      KeepNegativeZeros(StripExtraKeys(text)), &message, options);
+  if (!status.ok()) return Fail(status.message().ToString());
   return FromMessage(message);
 }
 
@@ -170,7 +171,7 @@ tl::expected<void, Error> SaveProblem(const Problem& problem, const std::string&
     JsonPrintOptions options;
     options.preserve_proto_field_names = true;
     const auto status = google::protobuf::util::MessageToJsonString(message, &contents, options);
-    if (!status.ok()) return Fail(path + ": " + std::string(status.message()));
+    if (!status.ok()) return Fail(path + ": " + status.message().ToString());
   } else if (!message.SerializeToString(&contents)) {
     return Fail(path + ": is larger than a message can be");
   }

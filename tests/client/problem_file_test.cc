@@ -119,10 +119,13 @@ TEST_F(ProblemFileTest, BrokenFilesAreRefusedWithFileAndReason) {
 TEST_F(ProblemFileTest, ATruncatedArchiveIsRefused) {
   const std::string path = directory_ / "p.json.gz";
   ASSERT_TRUE(SaveProblem(Example(), path).has_value());
-  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
-  const auto problem = LoadProblem(path);
-  ASSERT_FALSE(problem.has_value());
-  EXPECT_THAT(problem.error().message, HasSubstr(path));
+  const auto size = std::filesystem::file_size(path);
+  for (const auto left : {size - 1, size / 2}) {
+    std::filesystem::resize_file(path, left);
+    const auto problem = LoadProblem(path);
+    ASSERT_FALSE(problem.has_value()) << left << " bytes left of " << size;
+    EXPECT_THAT(problem.error().message, HasSubstr(path));
+  }
 }
 
 TEST_F(ProblemFileTest, AFileThatIsNotThereOrADirectoryIsRefused) {

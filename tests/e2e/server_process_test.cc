@@ -11,6 +11,7 @@
 #include "client/cpp/messages.h"
 #include "client/cpp/problem_file.h"
 #include "sap/v1/solver_service.grpc.pb.h"
+#include "tests/support/generic_call.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"
 
@@ -242,6 +243,14 @@ TEST(ServerProcessTest, AMessageOverTheLimitIsRefusedAndTheServerLives) {
   const auto solution = client.Solve(Small());
   ASSERT_TRUE(solution.has_value()) << solution.error().message;
   EXPECT_TRUE(solution->Solved());
+}
+
+TEST(ServerProcessTest, AMethodThatIsNotThereIsUnimplemented) {
+  const ServerProcess server;
+  const auto channel = grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials());
+  EXPECT_EQ(CallByName(channel, "/sap.v1.SolverService/Guess", "").error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_TRUE(server.Connect().Health().value());
 }
 
 TEST(ServerProcessTest, InfoTellsTheLimitsOfTheFlags) {

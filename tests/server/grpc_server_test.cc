@@ -8,6 +8,7 @@
 
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "sap/v1/solver_service.grpc.pb.h"
+#include "tests/support/generic_call.h"
 #include "tests/support/scenes.h"
 
 namespace sap {
@@ -34,25 +35,6 @@ class GrpcServerTest : public testing::Test {
 
   static void Bound(grpc::ClientContext* context) {
     context->set_deadline(std::chrono::system_clock::now() + kLong);
-  }
-
-  // One unary call by name with bytes of our choice.
-  grpc::Status CallByName(const std::string& method, const std::string& bytes) {
-    grpc::GenericStub stub(channel_);
-    grpc::CompletionQueue queue;
-    grpc::ClientContext context;
-    Bound(&context);
-    const grpc::Slice slice(bytes);
-    const grpc::ByteBuffer request(&slice, 1);
-    grpc::ByteBuffer response;
-    grpc::Status status;
-    const auto call = stub.PrepareUnaryCall(&context, method, request, &queue);
-    call->StartCall();
-    call->Finish(&response, &status, nullptr);
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
-    return status;
   }
 
   ServerConfig config_;
@@ -128,19 +110,20 @@ TEST_F(GrpcServerTest, WatchingAServiceThatIsNotThereSaysSo) {
 }
 
 TEST_F(GrpcServerTest, AMethodThatIsNotThereIsUnimplemented) {
-  EXPECT_EQ(CallByName("/sap.v1.SolverService/Guess", "").error_code(),
+  EXPECT_EQ(test::CallByName(channel_, "/sap.v1.SolverService/Guess", "").error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_EQ(CallByName("/sap.v9.SolverService/Solve", "").error_code(),
+  EXPECT_EQ(test::CallByName(channel_, "/sap.v9.SolverService/Solve", "").error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
 }
 
 TEST_F(GrpcServerTest, BytesThatAreNoMessageAreRefusedAndTheServerLives) {
   for (int i = 0; i < 40; ++i) {  // more than are awaited on a queue
-    EXPECT_EQ(
-        CallByName("/sap.v1.SolverService/Solve", std::string("\x0a\xff\xff garbage")).error_code(),
-        grpc::StatusCode::INTERNAL);
+    EXPECT_EQ(test::CallByName(channel_, "/sap.v1.SolverService/Solve",
+                               std::string("\x0a\xff\xff garbage"))
+                  .error_code(),
+              grpc::StatusCode::INTERNAL);
   }
-  EXPECT_TRUE(CallByName("/sap.v1.SolverService/GetServerInfo", "").ok());
+  EXPECT_TRUE(test::CallByName(channel_, "/sap.v1.SolverService/GetServerInfo", "").ok());
 }
 
 // Reflection is what lets grpcurl and the like call a server whose schema they do not have.

@@ -147,7 +147,7 @@ void AddSolveCommand(CLI::App* app, Run* run) {
       },
       "Seconds after which the best iterate is returned");
   command->add_option("--threads", flags->connect.threads, "Solver threads when embedded")
-      ->check(CLI::Range(1, 1024))
+      ->check(CLI::Range(1, 256))
       ->excludes(server);
   command->callback([=] { *run = [=] { return SolveFiles(*flags); }; });
 }
