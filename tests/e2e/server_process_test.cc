@@ -29,7 +29,7 @@ constexpr const char* kOneCall[] = {"--max-concurrent-calls", "1"};
 
 Problem Small() { return *client::FromMessage(MixedProblem()); }
 
-// Whole minutes of work unless it is stopped.
+// About a minute of work for two cores unless it is stopped.
 Problem Endless() { return SphereBlock(24); }
 
 // A server that takes one call at a time, so that a second one tells whether the first still runs.

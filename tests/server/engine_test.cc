@@ -130,7 +130,7 @@ TEST(EngineTest, BeyondTheLimitOfConcurrentCallsItRefusesAtOnce) {
   std::atomic<bool> cancelled{false};
   CallLimits cancellable;
   cancellable.cancelled = &cancelled;
-  const v1::SolveRequest large = BlockRequest(10);
+  const v1::SolveRequest large = BlockRequest(14);
   v1::SolveResponse large_response, response;
   Outcome running;
   engine.Start(large, cancellable, &large_response, Outcome::Done, &running);
@@ -176,13 +176,13 @@ TEST(EngineTest, ATimeBudgetOfANanosecondReturnsTheGuess) {
 
 TEST(EngineTest, ATimeBudgetReturnsTheBestIterateOfALargeProblem) {
   Engine engine(Config(200));
-  v1::SolveRequest request = BlockRequest(10);
-  request.mutable_options()->mutable_time_budget()->set_nanos(50'000'000);
+  v1::SolveRequest request = BlockRequest(14);
+  request.mutable_options()->mutable_time_budget()->set_nanos(20'000'000);
   v1::SolveResponse response;
   ASSERT_TRUE(engine.Solve(request, CallLimits(), &response).has_value());
   ASSERT_EQ(response.solution().islands().status_size(), 1);
   EXPECT_EQ(response.solution().islands().status(0), v1::ISLAND_STATUS_DEADLINE);
-  EXPECT_EQ(response.solution().velocity_size(), 6 * 1000);
+  EXPECT_EQ(response.solution().velocity_size(), 6 * 14 * 14 * 14);
 }
 
 TEST(EngineTest, TimingsCoverThePhases) {
