@@ -244,7 +244,7 @@ void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Fron
   Scalar* x1 = front_.data();
   Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
   Scalar* y = solution_.data() + front.pivot_begin;
-  std::fill(x1, x1 + layout.slivers() * kLanes, Scalar(0));
+  std::fill(x1, x1 + layout.slivers() * kLanes, Scalar{0});
   std::copy(y, y + front.pivots, x1);
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const Front& child = plan.fronts()[plan.children()[c]];
@@ -270,7 +270,7 @@ void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, const Fro
   Scalar* sums = x1 + layout.slivers() * kLanes;
   Scalar* y = solution_.data() + front.pivot_begin;
   Scalar* below = vectors_.data() + front.vector_start;  // the parent has put the solution there
-  std::fill(x1, x1 + layout.slivers() * kLanes, Scalar(0));
+  std::fill(x1, x1 + layout.slivers() * kLanes, Scalar{0});
   std::copy(y, y + front.pivots, x1);
   std::copy(below, below + front.updates, x2);
   BackwardSolve(layout, factor_.data() + FactorStart<Scalar>(front), x1, x2, sums);

@@ -109,7 +109,7 @@ template <typename Scalar>
 void ClearColumns(const FrontLayout<Scalar>& layout, int begin, int end, Scalar* front) {
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
   if (begin == 0 && end == layout.pivots()) {
-    std::fill(front, front + layout.entries(), Scalar(0));
+    std::fill(front, front + layout.entries(), Scalar{0});
     return;
   }
   for (int s = begin / kLanes; s < layout.slivers(); ++s) {
@@ -118,7 +118,7 @@ void ClearColumns(const FrontLayout<Scalar>& layout, int begin, int end, Scalar*
     const int stored = pivot_rows ? (s + 1) * kLanes : layout.pivots();
     std::fill(sliver + begin * kLanes,
               sliver + (end == layout.pivots() ? stored : std::min(end, stored)) * kLanes,
-              Scalar(0));
+              Scalar{0});
   }
 }
 
@@ -212,17 +212,19 @@ void AddChildToUpdate(std::span<const RowRun> runs, const Scalar* child_update, 
   }
 }
 
-#define SAP_INSTANTIATE(Scalar)                                                                  \
-  template void ClearColumns<Scalar>(const FrontLayout<Scalar>&, int, int, Scalar*);             \
-  template void CopyMatrixBlocks<Scalar>(std::span<const MatrixBlock>, const double*,            \
-                                         const double*, double, const FrontLayout<Scalar>&, int, \
-                                         int, Scalar*);                                          \
-  template void AddChildToPivots<Scalar>(std::span<const RowRun>, const Scalar*, ptrdiff_t,      \
-                                         const FrontLayout<Scalar>&, int, int, Scalar*);         \
-  template void AddChildToUpdate<Scalar>(std::span<const RowRun>, const Scalar*, ptrdiff_t,      \
-                                         const FrontLayout<Scalar>&, int, int, Scalar*);
-SAP_INSTANTIATE(double)
-SAP_INSTANTIATE(float)
-#undef SAP_INSTANTIATE
+template void ClearColumns<double>(const FrontLayout<double>&, int, int, double*);
+template void CopyMatrixBlocks<double>(std::span<const MatrixBlock>, const double*, const double*,
+                                       double, const FrontLayout<double>&, int, int, double*);
+template void AddChildToPivots<double>(std::span<const RowRun>, const double*, ptrdiff_t,
+                                       const FrontLayout<double>&, int, int, double*);
+template void AddChildToUpdate<double>(std::span<const RowRun>, const double*, ptrdiff_t,
+                                       const FrontLayout<double>&, int, int, double*);
+template void ClearColumns<float>(const FrontLayout<float>&, int, int, float*);
+template void CopyMatrixBlocks<float>(std::span<const MatrixBlock>, const double*, const double*,
+                                      double, const FrontLayout<float>&, int, int, float*);
+template void AddChildToPivots<float>(std::span<const RowRun>, const float*, ptrdiff_t,
+                                      const FrontLayout<float>&, int, int, float*);
+template void AddChildToUpdate<float>(std::span<const RowRun>, const float*, ptrdiff_t,
+                                      const FrontLayout<float>&, int, int, float*);
 
 }  // namespace sap

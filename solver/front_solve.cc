@@ -146,7 +146,7 @@ void BackwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scal
                    const Scalar* x2, Scalar* sums) {
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
   std::fill(sums, sums + static_cast<ptrdiff_t>(layout.pivot_slivers()) * kLanes * kLanes,
-            Scalar(0));
+            Scalar{0});
   const Scalar* rows[kGroup];
   for (int end = layout.slivers(); end > layout.pivot_slivers(); end -= kGroup) {
     const int first = std::max(end - kGroup, layout.pivot_slivers());

@@ -138,6 +138,7 @@ Supernodes Supernodes::Make(const BlockGraph& graph, const EliminationTree& tree
     if (merged_into[f] >= 0) index[f] = index[merged_into[f]];
   }
   std::vector<int> parent;
+  parent.reserve(survivors.size());
   for (const int f : survivors) {
     parent.push_back(fronts[f].parent < 0 ? -1 : index[fronts[f].parent]);
   }

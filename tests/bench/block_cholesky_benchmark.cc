@@ -16,16 +16,16 @@ namespace sap {
 namespace {
 
 struct System {
-  testing::PatternData data;
-  testing::BlockValues values;
+  test::PatternData data;
+  test::BlockValues values;
 };
 
 const System& PileOf(int num_bodies) {
   static std::map<int, System> systems;
   System& system = systems[num_bodies];
   if (system.data.block_size.empty()) {
-    system.data = testing::Pile(num_bodies, 5.5, 1);
-    system.values = testing::RandomValues(system.data, 2);
+    system.data = test::Pile(num_bodies, 5.5, 1);
+    system.values = test::RandomValues(system.data, 2);
   }
   return system;
 }
@@ -124,7 +124,7 @@ class Cholmod {
     common_.nmethods = 1;
     common_.method[0].ordering = CHOLMOD_METIS;
     common_.supernodal = CHOLMOD_SUPERNODAL;
-    const testing::PatternData& data = system.data;
+    const test::PatternData& data = system.data;
     std::vector<int> start{0};
     for (const int size : data.block_size) start.push_back(start.back() + size);
     const size_t n = start.back();

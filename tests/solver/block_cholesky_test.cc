@@ -17,8 +17,8 @@
 namespace sap {
 namespace {
 
-using testing::BlockValues;
-using testing::PatternData;
+using test::BlockValues;
+using test::PatternData;
 using DoubleStatus = BlockCholesky<double>::FactorStatus;
 using FloatStatus = BlockCholesky<float>::FactorStatus;
 
@@ -28,7 +28,7 @@ struct Case {
 };
 
 std::vector<Case> Cases() {
-  using namespace testing;
+  using namespace test;
   std::vector<Case> cases;
   const auto add = [&](std::string name, PatternData data) {
     cases.push_back({std::move(name), std::move(data)});
@@ -86,10 +86,10 @@ Solution<Scalar> FactorAndSolve(const EliminationPlan& plan, const BlockValues& 
 template <typename Scalar>
 void ExpectSolves(const Case& c, Ordering ordering, double tolerance) {
   SCOPED_TRACE(c.name);
-  const BlockValues values = testing::RandomValues(c.data, 7);
-  const Eigen::MatrixXd H = testing::DenseMatrix(c.data, values);
+  const BlockValues values = test::RandomValues(c.data, 7);
+  const Eigen::MatrixXd H = test::DenseMatrix(c.data, values);
   const EliminationPlan plan = EliminationPlan::Make(c.data.pattern(), ordering);
-  const Eigen::VectorXd rhs = testing::RandomVector(static_cast<int>(H.rows()), 8);
+  const Eigen::VectorXd rhs = test::RandomVector(static_cast<int>(H.rows()), 8);
   const Solution<Scalar> solution = FactorAndSolve<Scalar>(plan, values, rhs);
   ASSERT_EQ(solution.status, BlockCholesky<Scalar>::FactorStatus::kOk);
   const Eigen::VectorXd expected = H.llt().solve(rhs);
@@ -114,10 +114,10 @@ TEST(BlockCholeskyTest, SolvesInSinglePrecision) {
 
 // Large enough for nested dissection, tasks and shared fronts.
 TEST(BlockCholeskyTest, SolvesLargePileAsSparseCholeskyDoes) {
-  const PatternData data = testing::Pile(900, 5.5, 3);
-  const BlockValues values = testing::RandomValues(data, 4);
-  const Eigen::SparseMatrix<double> H = testing::DenseMatrix(data, values).sparseView();
-  const Eigen::VectorXd rhs = testing::RandomVector(static_cast<int>(H.rows()), 5);
+  const PatternData data = test::Pile(900, 5.5, 3);
+  const BlockValues values = test::RandomValues(data, 4);
+  const Eigen::SparseMatrix<double> H = test::DenseMatrix(data, values).sparseView();
+  const Eigen::VectorXd rhs = test::RandomVector(static_cast<int>(H.rows()), 5);
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
   EXPECT_EQ(plan.ordering(), Ordering::kNestedDissection);
   EXPECT_GT(plan.num_waves(), 2);
@@ -129,11 +129,11 @@ TEST(BlockCholeskyTest, SolvesLargePileAsSparseCholeskyDoes) {
 
 TEST(BlockCholeskyTest, BitsAreTheSameForAnyNumberOfThreads) {
   for (const PatternData& data :
-       {testing::Pile(700, 5.5, 3), testing::TwoCliques(50, 30), testing::Grid(40, 40),
-        testing::WithMixedSizes(testing::Pile(250, 5.5, 4), 5, 30)}) {
-    const BlockValues values = testing::RandomValues(data, 4);
+       {test::Pile(700, 5.5, 3), test::TwoCliques(50, 30), test::Grid(40, 40),
+        test::WithMixedSizes(test::Pile(250, 5.5, 4), 5, 30)}) {
+    const BlockValues values = test::RandomValues(data, 4);
     const EliminationPlan plan = EliminationPlan::Make(data.pattern());
-    const Eigen::VectorXd rhs = testing::RandomVector(plan.num_rows(), 5);
+    const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), 5);
     const Solution<double> serial = FactorAndSolve<double>(plan, values, rhs);
     const Solution<float> serial_float = FactorAndSolve<float>(plan, values, rhs);
     ASSERT_EQ(serial.status, DoubleStatus::kOk);
@@ -150,10 +150,10 @@ TEST(BlockCholeskyTest, BitsAreTheSameForAnyNumberOfThreads) {
 
 // Several islands at once, each with threads of its own, in the one arena.
 TEST(BlockCholeskyTest, FactorizationsNestInALoopOfTheSameArena) {
-  const PatternData data = testing::Pile(400, 5.5, 6);
-  const BlockValues values = testing::RandomValues(data, 4);
+  const PatternData data = test::Pile(400, 5.5, 6);
+  const BlockValues values = test::RandomValues(data, 4);
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
-  const Eigen::VectorXd rhs = testing::RandomVector(plan.num_rows(), 5);
+  const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), 5);
   const Solution<double> serial = FactorAndSolve<double>(plan, values, rhs);
   TaskArena arena(3);
   std::vector<Solution<double>> solutions(6);
@@ -164,10 +164,10 @@ TEST(BlockCholeskyTest, FactorizationsNestInALoopOfTheSameArena) {
 
 // Odd powers too, although the square root of two is no floating-point number.
 TEST(BlockCholeskyTest, ScalingByAPowerOfTwoScalesTheSolutionBitForBit) {
-  const PatternData data = testing::Pile(60, 5.5, 3);
+  const PatternData data = test::Pile(60, 5.5, 3);
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
-  const BlockValues values = testing::RandomValues(data, 4);
-  const Eigen::VectorXd rhs = testing::RandomVector(plan.num_rows(), 5);
+  const BlockValues values = test::RandomValues(data, 4);
+  const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), 5);
   const Solution<double> expected = FactorAndSolve<double>(plan, values, rhs);
   const Solution<float> expected_float = FactorAndSolve<float>(plan, values, rhs);
   for (const int exponent : {1, -1, 20, -20, 333, -333}) {
@@ -182,10 +182,10 @@ TEST(BlockCholeskyTest, ScalingByAPowerOfTwoScalesTheSolutionBitForBit) {
 }
 
 TEST(BlockCholeskyTest, RefusesWhatIsNotPositiveDefinite) {
-  const PatternData data = testing::WithMixedSizes(testing::RandomGraph(25, 50, 1), 1, 12);
+  const PatternData data = test::WithMixedSizes(test::RandomGraph(25, 50, 1), 1, 12);
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
-  const BlockValues good = testing::RandomValues(data, 2);
-  const Eigen::VectorXd rhs = testing::RandomVector(plan.num_rows(), 3);
+  const BlockValues good = test::RandomValues(data, 2);
+  const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), 3);
   const double infinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (int block = 0; block < plan.num_blocks(); ++block) {
@@ -209,10 +209,10 @@ TEST(BlockCholeskyTest, RefusesWhatIsNotPositiveDefinite) {
 }
 
 TEST(BlockCholeskyTest, RefusesAnIndefiniteMatrixOnThreadsToo) {
-  const PatternData data = testing::Pile(700, 5.5, 3);
+  const PatternData data = test::Pile(700, 5.5, 3);
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
-  BlockValues values = testing::RandomValues(data, 2);
-  const Eigen::VectorXd rhs = testing::RandomVector(plan.num_rows(), 3);
+  BlockValues values = test::RandomValues(data, 2);
+  const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), 3);
   TaskArena arena(3);
   for (const int block : {plan.order().front(), plan.order().back()}) {
     BlockValues bad = values;
@@ -223,9 +223,9 @@ TEST(BlockCholeskyTest, RefusesAnIndefiniteMatrixOnThreadsToo) {
 }
 
 TEST(BlockCholeskyTest, StopsWhenAsked) {
-  const PatternData data = testing::Pile(300, 5.5, 3);
+  const PatternData data = test::Pile(300, 5.5, 3);
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
-  const BlockValues values = testing::RandomValues(data, 2);
+  const BlockValues values = test::RandomValues(data, 2);
   const std::atomic<bool> cancelled{true};
   const StopToken cancellation(&cancelled, StopToken::Clock::time_point::max());
   const StopToken deadline(nullptr, StopToken::Clock::now());
@@ -247,8 +247,8 @@ TEST(BlockCholeskyTest, WorkspaceOfAnotherPatternLeavesNoTrace) {
   for (const Case& c : Cases()) {
     SCOPED_TRACE(c.name);
     const EliminationPlan plan = EliminationPlan::Make(c.data.pattern());
-    const BlockValues values = testing::RandomValues(c.data, 7);
-    const Eigen::VectorXd rhs = testing::RandomVector(plan.num_rows(), 8);
+    const BlockValues values = test::RandomValues(c.data, 7);
+    const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), 8);
     const Solution<double> fresh = FactorAndSolve<double>(plan, values, rhs);
     ASSERT_EQ(reused.Factor(plan, values.diagonal, values.off_diagonal, StopToken(), nullptr),
               DoubleStatus::kOk);
@@ -261,8 +261,8 @@ TEST(BlockCholeskyTest, WorkspaceOfAnotherPatternLeavesNoTrace) {
 
 // Ten orders of magnitude between the blocks, as with a feather on an anvil.
 TEST(BlockCholeskyTest, SolvesBadlyScaledBlocks) {
-  const PatternData data = testing::Pile(80, 5.5, 9);
-  BlockValues values = testing::RandomValues(data, 2);
+  const PatternData data = test::Pile(80, 5.5, 9);
+  BlockValues values = test::RandomValues(data, 2);
   const auto scale = [](int block) { return std::pow(10.0, block % 6 - 3); };
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
   for (int i = 0; i < plan.num_blocks(); ++i) {
@@ -276,8 +276,8 @@ TEST(BlockCholeskyTest, SolvesBadlyScaledBlocks) {
       values.off_diagonal[k] *= factor;
     }
   }
-  const Eigen::MatrixXd H = testing::DenseMatrix(data, values);
-  const Eigen::VectorXd rhs = testing::RandomVector(plan.num_rows(), 3);
+  const Eigen::MatrixXd H = test::DenseMatrix(data, values);
+  const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), 3);
   const Solution<double> solution = FactorAndSolve<double>(plan, values, rhs);
   ASSERT_EQ(solution.status, DoubleStatus::kOk);
   // The scaling changes nothing but the units: block by block as accurate as without.

@@ -11,7 +11,7 @@
 
 #include "solver/block_graph.h"
 
-namespace sap::testing {
+namespace sap::test {
 
 struct PatternData {
   std::vector<int> block_size;
@@ -136,4 +136,4 @@ inline PatternData TwoCliques(int count, int shared, int size = 6) {
   return data;
 }
 
-}  // namespace sap::testing
+}  // namespace sap::test

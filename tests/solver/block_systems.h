@@ -8,7 +8,7 @@
 
 #include "tests/solver/block_patterns.h"
 
-namespace sap::testing {
+namespace sap::test {
 
 // Block values in the order of the pattern.
 struct BlockValues {
@@ -79,4 +79,4 @@ inline Eigen::VectorXd RandomVector(int size, unsigned seed) {
   return vector;
 }
 
-}  // namespace sap::testing
+}  // namespace sap::test

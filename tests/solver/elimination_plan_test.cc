@@ -18,11 +18,11 @@
 namespace sap {
 namespace {
 
-using testing::PatternData;
+using test::PatternData;
 using Front = EliminationPlan::Front;
 
 std::vector<PatternData> Patterns() {
-  using namespace testing;
+  using namespace test;
   std::vector<PatternData> patterns{Blocks(0),      Blocks(1),         Blocks(20),
                                     Chain(50),      Star(30, 0),       Star(30, 30),
                                     Clique(10),     Grid(12, 9),       Pile(150, 5.5, 1),
@@ -48,7 +48,7 @@ TEST(EliminationTreeTest, ParentsAndColumnsAreThoseOfEliminationOneByOne) {
     const BlockGraph graph = BlockGraph::FromPattern(data.pattern());
     const EliminationTree tree = EliminationTree::Make(graph, ShuffledOrder(graph.num_blocks(), 5));
     ASSERT_TRUE(IsPermutation(tree.order, graph.num_blocks()));
-    const auto rows = testing::EliminateNaively(graph, tree.order);
+    const auto rows = test::EliminateNaively(graph, tree.order);
     for (int k = 0; k < graph.num_blocks(); ++k) {
       EXPECT_EQ(tree.order[tree.position[k]], k);
       EXPECT_EQ(tree.parent[k], rows[k].empty() ? -1 : *rows[k].begin());
@@ -74,8 +74,7 @@ TEST(EliminationTreeTest, PostorderHasSubtreesContiguousAndFillUnchanged) {
       first[tree.parent[k]] = std::min(first[tree.parent[k]], first[k]);
       size[tree.parent[k]] += size[k];
     }
-    EXPECT_EQ(testing::NumBlocksOfFactor(graph, tree.order),
-              testing::NumBlocksOfFactor(graph, order));
+    EXPECT_EQ(test::NumBlocksOfFactor(graph, tree.order), test::NumBlocksOfFactor(graph, order));
   }
 }
 
@@ -85,7 +84,7 @@ TEST(SupernodesTest, FrontsHoldAllRowsOfTheirColumns) {
     const EliminationTree tree = EliminationTree::Make(graph, ShuffledOrder(graph.num_blocks(), 7));
     const Supernodes nodes = Supernodes::Make(graph, tree);
     ASSERT_TRUE(IsPermutation(nodes.order, graph.num_blocks()));
-    const auto rows = testing::EliminateNaively(graph, nodes.order);
+    const auto rows = test::EliminateNaively(graph, nodes.order);
     for (int s = 0; s < nodes.size(); ++s) {
       const int begin = nodes.block_start[s];
       const int end = nodes.block_start[s + 1];
@@ -112,23 +111,23 @@ TEST(SupernodesTest, FrontsHoldAllRowsOfTheirColumns) {
 
 TEST(EliminationPlanTest, ColumnsWithoutZerosWhereFrontsAreWorthIt) {
   // A star of large bodies: nothing to gain from merging, so no entry of L is an explicit zero.
-  const PatternData star = testing::Star(20, 0, 60);
+  const PatternData star = test::Star(20, 0, 60);
   EXPECT_EQ(EliminationPlan::Make(star.pattern()).factor_entries(),
             21 * 60 * 61 / 2 + 20 * 60 * 60);
-  const PatternData chain = testing::Chain(20, 60);
+  const PatternData chain = test::Chain(20, 60);
   EXPECT_EQ(EliminationPlan::Make(chain.pattern()).factor_entries(),
             20 * 60 * 61 / 2 + 19 * 60 * 60);
 }
 
 TEST(EliminationPlanTest, ChainOfBodiesStaysSparse) {
-  const EliminationPlan plan = EliminationPlan::Make(testing::Chain(1000).pattern());
+  const EliminationPlan plan = EliminationPlan::Make(test::Chain(1000).pattern());
   EXPECT_EQ(plan.ordering(), Ordering::kMinimumDegree);
   EXPECT_LT(plan.factor_entries(), 4 * (1000 * 21 + 999 * 36));
   EXPECT_LT(plan.largest_front(), 100);
 }
 
 TEST(EliminationPlanTest, DenseSystemIsOneFront) {
-  const EliminationPlan plan = EliminationPlan::Make(testing::Clique(20).pattern());
+  const EliminationPlan plan = EliminationPlan::Make(test::Clique(20).pattern());
   EXPECT_EQ(plan.num_fronts(), 1);
   EXPECT_EQ(plan.height(), 1);
   EXPECT_EQ(plan.largest_front(), 120);
@@ -147,7 +146,7 @@ TEST(EliminationPlanTest, EmptyPatternHasAnEmptyPlan) {
 
 TEST(EliminationPlanTest, SmallPilesAreOrderedByMinimumDegreeAndLargeOnesDissected) {
   const auto ordering = [](int count) {
-    return EliminationPlan::Make(testing::Pile(count, 5.5, 1).pattern()).ordering();
+    return EliminationPlan::Make(test::Pile(count, 5.5, 1).pattern()).ordering();
   };
   EXPECT_EQ(ordering(100), Ordering::kMinimumDegree);
   EXPECT_EQ(ordering(1000), Ordering::kNestedDissection);
@@ -156,7 +155,7 @@ TEST(EliminationPlanTest, SmallPilesAreOrderedByMinimumDegreeAndLargeOnesDissect
 TEST(EliminationPlanTest, IdenticalPatternsHaveIdenticalPlans) {
   for (const PatternData& data : Patterns()) {
     const EliminationPlan a = EliminationPlan::Make(data.pattern());
-    EliminationPlan::Make(testing::Pile(200, 5.5, 2).pattern());
+    EliminationPlan::Make(test::Pile(200, 5.5, 2).pattern());
     const EliminationPlan b = EliminationPlan::Make(data.pattern());
     EXPECT_TRUE(std::ranges::equal(a.order(), b.order()));
     EXPECT_EQ(a.num_waves(), b.num_waves());
@@ -220,7 +219,7 @@ TEST(EliminationPlanTest, RunsCoverTheUpdateRowsOfEveryChild) {
 
 TEST(EliminationPlanTest, EveryFrontIsInOneTaskThatWaitsForItsChildren) {
   std::vector<PatternData> patterns = Patterns();
-  patterns.push_back(testing::Pile(800, 5.5, 1));
+  patterns.push_back(test::Pile(800, 5.5, 1));
   for (const PatternData& data : patterns) {
     const EliminationPlan plan = EliminationPlan::Make(data.pattern());
     std::vector<const EliminationPlan::Task*> task_of(plan.num_fronts(), nullptr);
@@ -246,7 +245,7 @@ TEST(EliminationPlanTest, EveryFrontIsInOneTaskThatWaitsForItsChildren) {
 
 // Updates that exist at the same time do not overlap, whatever the order of tasks in a wave.
 TEST(EliminationPlanTest, UpdatesOfConcurrentTasksDoNotOverlap) {
-  const EliminationPlan plan = EliminationPlan::Make(testing::Pile(800, 5.5, 1).pattern());
+  const EliminationPlan plan = EliminationPlan::Make(test::Pile(800, 5.5, 1).pattern());
   ASSERT_GT(plan.num_waves(), 2);
   const auto fronts = plan.fronts();
   const auto overlap = [&](int a, int b) {

@@ -17,7 +17,7 @@
 namespace sap {
 namespace {
 
-using testing::PatternData;
+using test::PatternData;
 
 struct Case {
   std::string name;
@@ -26,7 +26,7 @@ struct Case {
 
 // Among them all the graphs that METIS is known to have crashed or hung on.
 std::vector<Case> Cases() {
-  using namespace testing;
+  using namespace test;
   std::vector<Case> cases;
   const auto add = [&](std::string name, PatternData data) {
     cases.push_back({std::move(name), std::move(data)});
@@ -78,23 +78,22 @@ TEST(OrderingsTest, NestedDissectionIsAPermutationOrNothing) {
 
 TEST(OrderingsTest, NestedDissectionIsNotAskedForGraphsWithoutEdges) {
   for (const int n : {0, 1, 2, 34, 1000}) {
-    EXPECT_FALSE(NestedDissectionOrder(BlockGraph::FromPattern(testing::Blocks(n).pattern())));
+    EXPECT_FALSE(NestedDissectionOrder(BlockGraph::FromPattern(test::Blocks(n).pattern())));
   }
 }
 
 // Trees have an order without fill, and minimum degree finds it.
 TEST(OrderingsTest, MinimumDegreeOfTreesHasNoFill) {
-  for (const PatternData& data :
-       {testing::Chain(200), testing::Star(100, 3), testing::RandomTree(150, 1),
-        testing::RandomTree(150, 2), testing::Star(1000, 500)}) {
+  for (const PatternData& data : {test::Chain(200), test::Star(100, 3), test::RandomTree(150, 1),
+                                  test::RandomTree(150, 2), test::Star(1000, 500)}) {
     const BlockGraph graph = BlockGraph::FromPattern(data.pattern());
-    EXPECT_EQ(testing::NumBlocksOfFactor(graph, MinimumDegreeOrder(graph)), data.edge_a.size());
+    EXPECT_EQ(test::NumBlocksOfFactor(graph, MinimumDegreeOrder(graph)), data.edge_a.size());
   }
 }
 
 // Of a ring the first is a block between two small ones, although all have two neighbours.
 TEST(OrderingsTest, MinimumDegreeCountsRowsNotBlocks) {
-  PatternData ring = testing::Chain(6);
+  PatternData ring = test::Chain(6);
   ring.Connect(0, 5);
   ring.block_size = {6, 50, 6, 6, 50, 6};
   const std::vector<int> order = MinimumDegreeOrder(BlockGraph::FromPattern(ring.pattern()));
@@ -102,20 +101,20 @@ TEST(OrderingsTest, MinimumDegreeCountsRowsNotBlocks) {
 }
 
 TEST(OrderingsTest, BothFillInMuchLessThanTheGivenOrder) {
-  for (const PatternData& data : {testing::Grid(20, 20), testing::Pile(400, 5.5, 1)}) {
+  for (const PatternData& data : {test::Grid(20, 20), test::Pile(400, 5.5, 1)}) {
     const BlockGraph graph = BlockGraph::FromPattern(data.pattern());
     std::vector<int> given(graph.num_blocks());
     std::iota(given.begin(), given.end(), 0);
-    const size_t without = testing::NumBlocksOfFactor(graph, given);
+    const size_t without = test::NumBlocksOfFactor(graph, given);
     const std::optional<std::vector<int>> dissected = NestedDissectionOrder(graph);
     ASSERT_TRUE(dissected);
-    EXPECT_LT(2 * testing::NumBlocksOfFactor(graph, MinimumDegreeOrder(graph)), without);
-    EXPECT_LT(2 * testing::NumBlocksOfFactor(graph, *dissected), without);
+    EXPECT_LT(2 * test::NumBlocksOfFactor(graph, MinimumDegreeOrder(graph)), without);
+    EXPECT_LT(2 * test::NumBlocksOfFactor(graph, *dissected), without);
   }
 }
 
 TEST(OrderingsTest, OrderOfEdgesDoesNotMatter) {
-  PatternData data = testing::Pile(300, 5.5, 1);
+  PatternData data = test::Pile(300, 5.5, 1);
   const BlockGraph graph = BlockGraph::FromPattern(data.pattern());
   const std::vector<int> minimum_degree = MinimumDegreeOrder(graph);
   const std::optional<std::vector<int>> dissected = NestedDissectionOrder(graph);
@@ -132,7 +131,7 @@ TEST(OrderingsTest, NestedDissectionIsTheSameOnBusyThreads) {
   std::vector<BlockGraph> graphs;
   std::vector<std::optional<std::vector<int>>> expected;
   for (unsigned seed = 0; seed < 4; ++seed) {
-    graphs.push_back(BlockGraph::FromPattern(testing::Pile(250, 5.5, seed).pattern()));
+    graphs.push_back(BlockGraph::FromPattern(test::Pile(250, 5.5, seed).pattern()));
     expected.push_back(NestedDissectionOrder(graphs.back()));
     ASSERT_TRUE(expected.back());
   }
@@ -166,7 +165,7 @@ TEST(OrderingsTest, RandomNumbersOfTheProcessAreLeftAlone) {
   const long second = random();
   std::srand(123);
   EXPECT_EQ(std::rand(), first);
-  NestedDissectionOrder(BlockGraph::FromPattern(testing::Pile(200, 5.5, 1).pattern()));
+  NestedDissectionOrder(BlockGraph::FromPattern(test::Pile(200, 5.5, 1).pattern()));
   EXPECT_EQ(std::rand(), second);
 }
 

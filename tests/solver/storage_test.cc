@@ -1,72 +1,43 @@
 // Memory of the factorization: planned offsets, and buffers that are kept.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
+#include <algorithm>
+#include <cstdint>
 #include <random>
 #include <vector>
 
 #include "solver/block_cholesky.h"
 #include "solver/storage_planner.h"
 #include "tests/solver/block_systems.h"
-
-namespace {
-std::atomic<long> num_allocations{0};
-
-void* Allocate(std::size_t size, std::size_t alignment) {
-  num_allocations.fetch_add(1, std::memory_order_relaxed);
-  void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return Allocate(size, alignof(std::max_align_t)); }
-void* operator new[](std::size_t size) { return Allocate(size, alignof(std::max_align_t)); }
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  return Allocate(size, static_cast<std::size_t>(alignment));
-}
-void* operator new[](std::size_t size, std::align_val_t alignment) {
-  return Allocate(size, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#include "tests/support/allocation_counter.h"
 
 namespace sap {
 namespace {
 
 template <typename Scalar>
-long AllocationsOfFactorAndSolve(const testing::PatternData& data, const EliminationPlan& plan,
-                                 BlockCholesky<Scalar>* cholesky, TaskArena* arena) {
-  const testing::BlockValues values = testing::RandomValues(data, 2);
+int64_t AllocationsOfFactorAndSolve(const test::PatternData& data, const EliminationPlan& plan,
+                                    BlockCholesky<Scalar>* cholesky) {
+  const test::BlockValues values = test::RandomValues(data, 2);
   std::vector<double> x(plan.num_rows(), 1.0);
-  const long before = num_allocations.load();
-  cholesky->Factor(plan, values.diagonal, values.off_diagonal, StopToken(), arena);
+  const int64_t before = test::AllocationCount();
+  cholesky->Factor(plan, values.diagonal, values.off_diagonal, StopToken(), nullptr);
   cholesky->Solve(plan, x, x);
-  return num_allocations.load() - before;
+  return test::AllocationCount() - before;
 }
 
 TEST(StorageTest, SecondFactorizationAllocatesNothing) {
-  const testing::PatternData large = testing::Pile(400, 5.5, 1);
-  const testing::PatternData small = testing::Chain(30);
+  const test::PatternData large = test::Pile(400, 5.5, 1);
+  const test::PatternData small = test::Chain(30);
   const EliminationPlan large_plan = EliminationPlan::Make(large.pattern());
   const EliminationPlan small_plan = EliminationPlan::Make(small.pattern());
-  TaskArena arena(2);
   BlockCholesky<double> cholesky;
   BlockCholesky<float> single;
-  EXPECT_GT(AllocationsOfFactorAndSolve(large, large_plan, &cholesky, nullptr), 0);
-  EXPECT_GT(AllocationsOfFactorAndSolve(large, large_plan, &single, nullptr), 0);
+  EXPECT_GT(AllocationsOfFactorAndSolve(large, large_plan, &cholesky), 0);
+  EXPECT_GT(AllocationsOfFactorAndSolve(large, large_plan, &single), 0);
   for (int repetition = 0; repetition < 3; ++repetition) {
-    EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &cholesky, nullptr), 0);
-    EXPECT_EQ(AllocationsOfFactorAndSolve(small, small_plan, &cholesky, nullptr), 0);
-    EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &single, nullptr), 0);
+    EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &cholesky), 0);
+    EXPECT_EQ(AllocationsOfFactorAndSolve(small, small_plan, &cholesky), 0);
+    EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &single), 0);
   }
 }
 

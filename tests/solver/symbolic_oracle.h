@@ -6,7 +6,7 @@
 
 #include "solver/block_graph.h"
 
-namespace sap::testing {
+namespace sap::test {
 
 // rows[k]: positions below k with a nonzero block in column k of L, by eliminating one by one.
 inline std::vector<std::set<int>> EliminateNaively(const BlockGraph& graph,
@@ -34,4 +34,4 @@ inline size_t NumBlocksOfFactor(const BlockGraph& graph, const std::vector<int>&
   return count;
 }
 
-}  // namespace sap::testing
+}  // namespace sap::test
