@@ -3,7 +3,7 @@
 # place that names what the project depends on. Asks for nothing, and does nothing where nothing is
 # missing.
 #
-#   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint
+#   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, bench
 #
 # Needs root or sudo only where a package is missing.
 set -euo pipefail
@@ -17,8 +17,10 @@ declare -A packages=(
            libcli11-dev nlohmann-json3-dev libspdlog-dev zlib1g-dev libfcl-dev
            python3 python3-pip"
   # The test framework, and the proto parser for the small schemas of tests/proto.
-  [tests]="libgtest-dev libgmock-dev libprotoc-dev python3 git"
-  [lint]="clang-format clang-tidy python3"
+  [tests]="libgtest-dev libgmock-dev libprotoc-dev git"
+  [lint]="clang-format clang-tidy git"
+  # The library that the factorization is compared with, and the timer.
+  [bench]="libsuitesparse-dev libbenchmark-dev"
 )
 
 fail() {
