@@ -9,7 +9,7 @@ namespace sap {
 void SapData::Resize(const ContactGraph& graph) {
   const size_t velocities = graph.velocity_start().back();
   for (std::vector<double>* array :
-       {&v, &v_before, &momentum_change, &gradient, &step, &momentum_step}) {
+       {&v, &v_before, &v_before_sweep, &momentum_change, &gradient, &step, &momentum_step}) {
     array->resize(velocities);
   }
   const size_t contacts = graph.num_contacts();

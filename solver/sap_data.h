@@ -34,6 +34,7 @@ struct PartialSums {
 struct SapData {
   std::vector<double> v;                // velocity
   std::vector<double> v_before;         // velocity before the last step
+  std::vector<double> v_before_sweep;   // and before the sweep after it
   std::vector<double> momentum_change;  // A (v - v*)
   std::vector<double> gradient;         // grad l
   std::vector<double> step;             // Newton step dv

@@ -120,7 +120,10 @@ class IslandSolve {
       if (!search.descends || search.alpha == 0) return Report(SolveStatus::kStalledAtRoundoff);
       const bool sweep = guard.ShouldSweep(Residual(), search.alpha);
       if (!Advance(search.alpha)) return Report(SolveStatus::kNumericalFailure);
-      if (sweep && !Converged() && !SweepOnce()) return Report(SolveStatus::kNumericalFailure);
+      if (sweep && !Converged()) {
+        if (!SweepOnce()) return ReportIterationBefore(StopStatus());
+        if (!EvaluateOrGoBack(data_.v_before_sweep)) return Report(SolveStatus::kNumericalFailure);
+      }
       if (!Converged() && stall.Stalled(norms_)) return Report(SolveStatus::kStalledAtRoundoff);
     }
     return Report(SolveStatus::kConverged);
@@ -192,29 +195,42 @@ class IslandSolve {
       data_.v_before[i] = data_.v[i];
       data_.v[i] += alpha * data_.step[i];
     }
-    return EvaluateOrGoBack();
+    return EvaluateOrGoBack(data_.v_before);
   }
 
-  // A sweep, in the other direction than the last one, and the evaluation where it led. Likewise.
+  // A sweep, in the other direction than the last one; false if it was stopped on its way.
   bool SweepOnce() {
     const IslandRange& range = view_.range();
     std::copy(data_.v.begin() + range.velocity_begin, data_.v.begin() + range.velocity_end,
-              data_.v_before.begin() + range.velocity_begin);
-    Sweep(view_, sweep_order_, backward_, stop_, &data_);
+              data_.v_before_sweep.begin() + range.velocity_begin);
+    const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_);
     backward_ = !backward_;
     if (range.num_trees() == 1) ++report_.factorizations;  // a sweep of one tree is one
-    return EvaluateOrGoBack();
+    return complete;
   }
 
-  // Evaluates at v; at v_before again, and says so, if v is outside the range of doubles.
-  bool EvaluateOrGoBack() {
-    const IslandRange& range = view_.range();
+  // Evaluates at v; goes back to where it was, and says so, if that is outside the range of
+  // doubles.
+  bool EvaluateOrGoBack(const std::vector<double>& v_before) {
     norms_ = Evaluate(view_, &data_);
     if (norms_.finite) return true;
-    std::copy(data_.v_before.begin() + range.velocity_begin,
-              data_.v_before.begin() + range.velocity_end, data_.v.begin() + range.velocity_begin);
-    norms_ = Evaluate(view_, &data_);
+    GoBack(v_before);
     return false;
+  }
+
+  void GoBack(const std::vector<double>& v_before) {
+    const IslandRange& range = view_.range();
+    std::copy(v_before.begin() + range.velocity_begin, v_before.begin() + range.velocity_end,
+              data_.v.begin() + range.velocity_begin);
+    norms_ = Evaluate(view_, &data_);
+  }
+
+  // Part of a sweep is no iterate that a number of iterations tells: the one before is returned, so
+  // that what a deadline has cut can be solved again to the same bits.
+  IslandReport ReportIterationBefore(SolveStatus status) {
+    GoBack(data_.v_before);
+    --report_.iterations;
+    return Report(status);
   }
 
   IslandReport Report(SolveStatus status) {

@@ -1,6 +1,7 @@
 #include "solver/sweeps.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "solver/dense_cholesky.h"
@@ -145,17 +146,22 @@ int SweepOrder::ColorIsland(const ContactGraph& graph, const IslandRange& range)
   return colors;
 }
 
-void Sweep(const IslandView& view, const SweepOrder& order, bool backward, const StopToken& stop,
+bool Sweep(const IslandView& view, const SweepOrder& order, bool backward, const StopToken& stop,
            SapData* data) {
+  std::atomic<bool> complete{true};
   const int colors = order.num_colors(view.island);
   for (int c = 0; c < colors; ++c) {
     const std::span<const int> slots = order.color(view.island, backward ? colors - 1 - c : c);
     ForChunks(view.arena, 0, static_cast<int>(slots.size()), kSlotsPerChunk,
               [&](int begin, int end, int) {
-                if (stop.Requested()) return;
+                if (stop.Requested()) {
+                  complete.store(false, std::memory_order_relaxed);
+                  return;
+                }
                 for (int i = begin; i < end; ++i) StepTree(view, slots[i], data);
               });
   }
+  return complete.load(std::memory_order_relaxed);
 }
 
 }  // namespace sap

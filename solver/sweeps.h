@@ -41,8 +41,8 @@ class SweepOrder {
 
 // One sweep over the island, colors ascending, or descending if `backward`. Moves data->v and keeps
 // v_c; everything else that depends on v is stale until the next evaluation. Stops between trees on
-// request.
-void Sweep(const IslandView& view, const SweepOrder& order, bool backward, const StopToken& stop,
+// request: false if it did, and then how far it got depends on the moment.
+bool Sweep(const IslandView& view, const SweepOrder& order, bool backward, const StopToken& stop,
            SapData* data);
 
 }  // namespace sap
