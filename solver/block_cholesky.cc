@@ -19,7 +19,8 @@ using Front = EliminationPlan::Front;
 
 // Pieces of a large front that threads share.
 constexpr int kUpdateColumns = 64;  // of U and of the children's updates
-constexpr int kSliversBelow = 24;   // of a panel
+constexpr int kPanelSlivers = 3;    // of the rows of a panel
+constexpr int kSliversBelow = 24;   // of the rows below
 // Fronts with less work than this (0.1 ms or so) are not worth sharing.
 constexpr double kMinSharedCycles = 300e3;
 
@@ -134,31 +135,52 @@ void BlockCholesky<Scalar>::FactorFronts(const Job& job, int begin, int end) {
 // False when the work has ended, here or on another thread.
 template <typename Scalar>
 bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena) {
-  if (job.Failed()) return false;
-  if (job.stop.Requested()) {
-    job.Fail(FactorStatus::kStopped);
-    return false;
-  }
   const Front& front = job.plan.fronts()[f];
-  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
-  DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
-
+  const int num_panels = DenseFront<Scalar>::NumPanels(front.pivots);
   // One thread assembles a panel right before it is factored, while it is in cache.
   if (arena != nullptr) {
-    arena->ParallelFor(dense.num_panels(), [&](int panel) { Assemble(job, front, panel); });
+    arena->ParallelFor(num_panels, [&](int panel) { Assemble(job, front, panel); });
   }
-  for (int panel = 0; panel < dense.num_panels(); ++panel) {
+  for (int panel = 0; panel < num_panels; ++panel) {
+    if (job.Failed()) return false;
+    if (job.stop.Requested()) {
+      job.Fail(FactorStatus::kStopped);
+      return false;
+    }
     if (arena == nullptr) Assemble(job, front, panel);
-    if (!dense.FactorPanel(panel)) {
+    if (!FactorPanel(front, panel, arena)) {
       job.Fail(FactorStatus::kNotPositiveDefinite);
       return false;
     }
-    const int first = dense.PanelEnd(panel);
-    ForEachPiece(arena, NumPieces(layout.slivers() - first, kSliversBelow), [&](int piece) {
-      const int begin = first + piece * kSliversBelow;
-      dense.FactorBelowPanel(panel, begin, std::min(begin + kSliversBelow, layout.slivers()));
+  }
+  FormUpdate(job, front, arena);
+  return true;
+}
+
+template <typename Scalar>
+bool BlockCholesky<Scalar>::FactorPanel(const Front& front, int panel, TaskArena* arena) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
+  const int panel_begin = dense.PanelBegin(panel);
+  const int panel_end = dense.PanelEnd(panel);
+  if (panel > 0) {
+    ForEachPiece(arena, NumPieces(panel_end - panel_begin, kPanelSlivers), [&](int piece) {
+      const int begin = panel_begin + piece * kPanelSlivers;
+      dense.UpdatePanel(panel, begin, std::min(begin + kPanelSlivers, panel_end));
     });
   }
+  if (!dense.FactorPanel(panel)) return false;
+  ForEachPiece(arena, NumPieces(layout.slivers() - panel_end, kSliversBelow), [&](int piece) {
+    const int begin = panel_end + piece * kSliversBelow;
+    dense.FactorBelowPanel(panel, begin, std::min(begin + kSliversBelow, layout.slivers()));
+  });
+  return true;
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::FormUpdate(const Job& job, const Front& front, TaskArena* arena) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  const DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
   Scalar* update = updates_.data() + job.UpdateStart(front);
   ForEachPiece(arena, NumPieces(front.updates, kUpdateColumns), [&](int piece) {
     const int begin = piece * kUpdateColumns;
@@ -168,7 +190,6 @@ bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena)
       AddChildToUpdate(runs, from, stride, layout, begin, end, update);
     });
   });
-  return true;
 }
 
 // The columns of a panel before they are factored.

@@ -32,7 +32,8 @@ class BlockCholesky {
 
   // diagonal: block i is row-major n_i x n_i at plan.diagonal_start()[i], of which the lower
   // triangle is read. off_diagonal: edge e is H(a, b), row-major n_a x n_b, at
-  // plan.off_diagonal_start()[e]. The stop token is polled at every front. arena may be null.
+  // plan.off_diagonal_start()[e]. The stop token is polled at every front and within large
+  // ones. arena may be null.
   // Entries that are not finite make a matrix that is not positive definite.
   FactorStatus Factor(const EliminationPlan& plan, std::span<const double> diagonal,
                       std::span<const double> off_diagonal, const StopToken& stop,
@@ -51,6 +52,8 @@ class BlockCholesky {
   void FactorWave(const Job& job, int w, TaskArena* arena);
   void FactorFronts(const Job& job, int begin, int end);
   bool FactorFront(const Job& job, int f, TaskArena* arena);
+  bool FactorPanel(const Front& front, int panel, TaskArena* arena);
+  void FormUpdate(const Job& job, const Front& front, TaskArena* arena);
   void Assemble(const Job& job, const Front& front, int panel);
   template <typename Body>
   void ForEachChild(const Job& job, const Front& front, Body&& body);

@@ -61,8 +61,8 @@ void DenseFront<Scalar>::UpdateTile(int s, int column, int k_begin, int k_end, b
 // The same for slivers of which the first holds the pivot rows of the columns: also factors these.
 template <typename Scalar>
 template <int kSlivers, int kColumns>
-bool DenseFront<Scalar>::FactorDiagonalTile(int s, int column) {
-  UpdateTile<kSlivers, kColumns>(s, column, 0, column, false);
+bool DenseFront<Scalar>::FactorDiagonalTile(int s, int column, int k_begin) {
+  UpdateTile<kSlivers, kColumns>(s, column, k_begin, column, false);
   Scalar* pivot_rows = factor_ + layout_.PivotRowStart(column) + column * kLanes;
   Scalar lower[kColumns * kLanes];
   for (int c = 0; c < kColumns; ++c) {
@@ -82,19 +82,42 @@ bool DenseFront<Scalar>::FactorDiagonalTile(int s, int column) {
 }
 
 template <typename Scalar>
+void DenseFront<Scalar>::UpdatePanel(int panel, int begin, int end) {
+  const int first_column = panel * kPanelColumns;
+  const int columns_end = PanelColumnsEnd(panel);
+  for (int s = begin; s < end; s += kTileSlivers) {
+    const int s_end = std::min(s + kTileSlivers, end);
+    for (int k = 0; k < first_column; k += kDepth) {
+      const int k_end = std::min(k + kDepth, first_column);
+      for (int column = first_column; column < std::min(columns_end, s_end * kLanes);
+           column += kTileColumns) {
+        const int first = std::max(s, column / kLanes);
+        WithColumns(columns_end - column, [&](auto columns) {
+          WithSlivers(s_end - first, [&](auto slivers) {
+            UpdateTile<slivers, columns>(first, column, k, k_end, false);
+          });
+        });
+      }
+    }
+  }
+}
+
+template <typename Scalar>
 bool DenseFront<Scalar>::FactorPanel(int panel) {
+  const int first_column = panel * kPanelColumns;
   const int columns_end = PanelColumnsEnd(panel);
   const int slivers_end = PanelEnd(panel);
-  for (int column = panel * kPanelColumns; column < columns_end; column += kTileColumns) {
+  for (int column = first_column; column < columns_end; column += kTileColumns) {
     const bool positive = WithColumns(columns_end - column, [&](auto columns) {
       int s = column / kLanes;
       const int first = std::min(kTileSlivers, slivers_end - s);
-      const bool ok = WithSlivers(
-          first, [&](auto slivers) { return FactorDiagonalTile<slivers, columns>(s, column); });
+      const bool ok = WithSlivers(first, [&](auto slivers) {
+        return FactorDiagonalTile<slivers, columns>(s, column, first_column);
+      });
       if (!ok) return false;
       for (s += first; s < slivers_end; s += kTileSlivers) {
         WithSlivers(std::min(kTileSlivers, slivers_end - s), [&](auto slivers) {
-          UpdateTile<slivers, columns>(s, column, 0, column, true);
+          UpdateTile<slivers, columns>(s, column, first_column, column, true);
         });
       }
       return true;

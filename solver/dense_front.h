@@ -22,11 +22,15 @@ class DenseFront {
   DenseFront(const FrontLayout<Scalar>& layout, Scalar* factor)
       : layout_(layout), factor_(factor) {}
 
-  int num_panels() const { return (layout_.pivots() + kPanelColumns - 1) / kPanelColumns; }
-  // First sliver below the rows of the panel.
+  static int NumPanels(int pivots) { return (pivots + kPanelColumns - 1) / kPanelColumns; }
+  // Slivers of the rows of the panel: [PanelBegin, PanelEnd).
+  int PanelBegin(int panel) const { return panel * kPanelColumns / kLanes; }
   int PanelEnd(int panel) const;
 
-  // The rows of the panel. False at a pivot that is not positive and finite.
+  // Subtracts the products of the panels before from slivers [begin, end) of the panel's rows.
+  void UpdatePanel(int panel, int begin, int end);
+  // The rows of the panel, all of which have been updated. False at a pivot that is not positive
+  // and finite.
   bool FactorPanel(int panel);
   // Slivers [begin, end) below the rows of the panel, which has been factored.
   void FactorBelowPanel(int panel, int begin, int end);
@@ -48,7 +52,7 @@ class DenseFront {
   template <int kSlivers, int kColumns>
   void UpdateTile(int s, int column, int k_begin, int k_end, bool solve);
   template <int kSlivers, int kColumns>
-  bool FactorDiagonalTile(int s, int column);
+  bool FactorDiagonalTile(int s, int column, int k_begin);
   template <int kSlivers>
   void FactorSliversBelow(int panel, int s);
   template <int kSlivers>
