@@ -365,7 +365,8 @@ class ContactProblemReader {
     const View::BodyContacts& c = view_.body_contacts;
     const Eigen::Map<const Eigen::Vector3d> point(c.point.data() + 3 * i);
     const Eigen::Map<const Eigen::Vector3d> given_normal(c.normal.data() + 3 * i);
-    const double length = given_normal.stableNorm();
+    // Eigen sums up in an order that depends on the address; this does not, and never overflows.
+    const double length = std::hypot(given_normal.x(), given_normal.y(), given_normal.z());
     if (!(std::abs(length - 1) <= 1e-6)) {
       return Refuse("body_contacts.normal", 3 * i,
                     "starts a vector of length " + ToText(length) + "; it must be 1 within 1e-6");
