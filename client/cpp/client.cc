@@ -96,6 +96,10 @@ tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options) {
   return Session(std::move(*stream));
 }
 
+tl::expected<ReplayReport, Error> Client::Replay(const std::string& recording) {
+  return ReplayRecording(recording, transport_.get());
+}
+
 tl::expected<ServerInfo, Error> Client::Info() {
   v1::GetServerInfoResponse response;
   if (auto status = transport_->Info(&response); !status) return tl::unexpected(status.error());

@@ -18,6 +18,7 @@
 
 #include "client/cpp/error.h"
 #include "client/cpp/problem.h"
+#include "client/cpp/replay.h"
 #include "client/cpp/session.h"
 #include "client/cpp/solution.h"
 #include "client/cpp/solve_options.h"
@@ -48,8 +49,6 @@ struct ServerInfo {
   uint32_t max_steps_in_flight{0};
 };
 
-class Transport;
-
 // Thread-safe: any number of calls at once.
 class Client {
  public:
@@ -76,6 +75,9 @@ class Client {
 
   // Opens a stream of problems over time; see session.h.
   tl::expected<Session, Error> OpenSession(const SolveOptions& options = {});
+
+  // Solves every problem of a recording again and compares; see replay.h.
+  tl::expected<ReplayReport, Error> Replay(const std::string& recording);
 
   tl::expected<ServerInfo, Error> Info();
 

@@ -3,11 +3,21 @@
 #include <grpcpp/support/status_code_enum.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace sap::client {
 namespace {
 
 using google::protobuf::RepeatedField;
+
+constexpr std::pair<int, ErrorCode> kCodes[] = {
+    {grpc::StatusCode::INVALID_ARGUMENT, ErrorCode::kInvalidArgument},
+    {grpc::StatusCode::RESOURCE_EXHAUSTED, ErrorCode::kResourceExhausted},
+    {grpc::StatusCode::DEADLINE_EXCEEDED, ErrorCode::kDeadlineExceeded},
+    {grpc::StatusCode::CANCELLED, ErrorCode::kCancelled},
+    {grpc::StatusCode::UNAVAILABLE, ErrorCode::kUnavailable},
+    {grpc::StatusCode::UNIMPLEMENTED, ErrorCode::kUnimplemented},
+    {grpc::StatusCode::INTERNAL, ErrorCode::kInternal}};
 
 template <typename Value>
 void Copy(const std::vector<Value>& values, RepeatedField<Value>* field) {
@@ -174,6 +184,12 @@ void ToMessage(const Solution& solution, v1::ContactSolution* message) {
   timings->set_encode_s(solution.timings.encode_s);
 }
 
+void ToMessage(const Error& error, v1::Failure* message) {
+  message->set_code(ToCode(error.code));
+  message->set_message(error.message);
+  message->set_field(error.field);
+}
+
 tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message) {
   const auto rule = message.regularization().rule();
   if (!v1::RegularizationRule_IsValid(rule)) {
@@ -262,22 +278,17 @@ tl::expected<Solution, Error> FromMessage(const v1::Outcome& message) {
 }
 
 ErrorCode FromCode(int code) {
-  switch (code) {
-    case grpc::StatusCode::INVALID_ARGUMENT:
-      return ErrorCode::kInvalidArgument;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return ErrorCode::kResourceExhausted;
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return ErrorCode::kDeadlineExceeded;
-    case grpc::StatusCode::CANCELLED:
-      return ErrorCode::kCancelled;
-    case grpc::StatusCode::UNAVAILABLE:
-      return ErrorCode::kUnavailable;
-    case grpc::StatusCode::UNIMPLEMENTED:
-      return ErrorCode::kUnimplemented;
-    default:
-      return ErrorCode::kInternal;
+  for (const auto& [number, error] : kCodes) {
+    if (number == code) return error;
   }
+  return ErrorCode::kInternal;
+}
+
+int ToCode(ErrorCode code) {
+  for (const auto& [number, error] : kCodes) {
+    if (error == code) return number;
+  }
+  return grpc::StatusCode::INTERNAL;
 }
 
 }  // namespace sap::client

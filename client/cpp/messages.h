@@ -13,6 +13,7 @@ namespace sap::client {
 void ToMessage(const Problem& problem, v1::ContactProblem* message);
 void ToMessage(const SolveOptions& options, v1::SolveOptions* message);
 void ToMessage(const Solution& solution, v1::ContactSolution* message);
+void ToMessage(const Error& error, v1::Failure* message);
 
 // An unknown rule of regularization is refused, everything else is carried over unchecked.
 tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message);
@@ -20,7 +21,8 @@ tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message);
 tl::expected<Solution, Error> FromMessage(const v1::Outcome& message);
 ServerInfo FromMessage(const v1::GetServerInfoResponse& message);
 
-// From the numbers of google.rpc.Code, which are those of gRPC.
+// The numbers of google.rpc.Code, which are those of gRPC.
 ErrorCode FromCode(int code);
+int ToCode(ErrorCode code);
 
 }  // namespace sap::client

@@ -12,13 +12,17 @@ namespace sap::client {
 using Run = std::function<int()>;
 
 // Exit codes besides 0.
-constexpr int kNotSolved = 1;  // an answer came, but not every island converged; or not serving
-constexpr int kFailed = 2;     // no answer
+// An answer came, but not every island converged; or it differs from the recorded one; or the
+// server is not serving.
+constexpr int kNotSolved = 1;
+constexpr int kFailed = 2;  // no answer
 
 void AddSolveCommand(CLI::App* app, Run* run);
 void AddInfoCommand(CLI::App* app, Run* run);
 void AddHealthCommand(CLI::App* app, Run* run);
 void AddSimulateCommand(CLI::App* app, Run* run);
+void AddRecordCommand(CLI::App* app, Run* run);
+void AddReplayCommand(CLI::App* app, Run* run);
 
 // Prints the error on standard error, with its code; returns kFailed.
 int Report(const Error& error);

@@ -1,4 +1,5 @@
-// The command sap-client: solves problems from files and asks servers how they are.
+// The command sap-client: solves problems, simulates, records and replays, and asks servers how
+// they are.
 #include <cstdio>
 
 #include "client/cpp/commands/commands.h"
@@ -22,6 +23,8 @@ int main(int argc, char** argv) {
   AddInfoCommand(&app, &run);
   AddHealthCommand(&app, &run);
   AddSimulateCommand(&app, &run);
+  AddRecordCommand(&app, &run);
+  AddReplayCommand(&app, &run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,14 +1,13 @@
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <memory>
 
 #include "client/cpp/client.h"
 #include "client/cpp/commands/commands.h"
+#include "client/cpp/commands/solve_flags.h"
 #include "client/cpp/problem_file.h"
 #include "client/cpp/solution_json.h"
 
@@ -17,12 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct SolveFlags {
+struct SolveFilesFlags : SolveFlags {
   std::vector<std::string> files;
-  std::string server{"embedded:"};
   std::string output;
-  ConnectOptions connect;
-  SolveOptions options;
 };
 
 // What the table says about one solve.
@@ -73,7 +69,7 @@ int WriteJson(const Solution& solution, const std::string& path) {
 }
 
 // Solves one file and prints its line of the table, or its solution if it is the only one.
-int SolveFile(const std::string& file, const SolveFlags& flags, Client* client) {
+int SolveFile(const std::string& file, const SolveFilesFlags& flags, Client* client) {
   const auto problem = LoadProblem(file);
   if (!problem) return Report(problem.error());
   const Clock::time_point start = Clock::now();
@@ -91,7 +87,7 @@ int SolveFile(const std::string& file, const SolveFlags& flags, Client* client) 
   return solution->Solved() ? 0 : kNotSolved;
 }
 
-int SolveFiles(const SolveFlags& flags) {
+int SolveFiles(const SolveFilesFlags& flags) {
   if (flags.files.size() > 1 && !flags.output.empty()) {
     return Report({ErrorCode::kInvalidArgument, "--output takes the solution of one file", ""});
   }
@@ -105,50 +101,16 @@ int SolveFiles(const SolveFlags& flags) {
   return exit_code;
 }
 
-// Values outside the ranges of the schema are let through: the server names what is wrong with
-// them. Only what its message cannot carry is refused here.
-std::string SetTimeBudget(const std::string& text, SolveOptions* options) {
-  constexpr double kLongest_s = 1e9;
-  double seconds = 0;
-  if (!CLI::detail::lexical_cast(text, seconds) || !(std::abs(seconds) <= kLongest_s)) {
-    return "'" + text + "' is no time in seconds up to 1e9";
-  }
-  options->time_budget = std::chrono::nanoseconds(std::llround(seconds * 1e9));
-  return "";
-}
-
 }  // namespace
 
 void AddSolveCommand(CLI::App* app, Run* run) {
   CLI::App* command = app->add_subcommand(
       "solve", "Solve contact problems from files: JSON or binary, also gzipped");
-  const auto flags = std::make_shared<SolveFlags>();
-  SolverOptions* solver = &flags->options.solver;
-  const std::map<std::string, bool> switches{{"on", true}, {"off", false}};
-  const std::map<std::string, NewtonMethod> methods{{"plain", NewtonMethod::kPlain},
-                                                    {"accelerated", NewtonMethod::kAccelerated}};
+  const auto flags = std::make_shared<SolveFilesFlags>();
   command->add_option("FILE", flags->files, "Problems; a table if there are several")->required();
-  CLI::Option* server =
-      command->add_option("--server", flags->server, "HOST:PORT or unix:PATH; embedded without");
   command->add_option("--output", flags->output, "File for the solution instead of stdout");
-  command->add_option("--tolerance", solver->relative_tolerance, "Relative tolerance, 1e-6");
-  command
-      ->add_option("--islands", solver->islands, "on: solve each island by itself; off: all as one")
-      ->transform(CLI::CheckedTransformer(switches));
-  command->add_option("--newton", solver->newton, "plain or accelerated")
-      ->transform(CLI::CheckedTransformer(methods));
-  command->add_option("--max-iterations", solver->max_iterations, "Newton iterations per island")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option_function<std::string>(
-      "--time-budget",
-      [flags](const std::string& text) {
-        const std::string error = SetTimeBudget(text, &flags->options);
-        if (!error.empty()) throw CLI::ValidationError("--time-budget", error);
-      },
-      "Seconds after which the best iterate is returned");
-  command->add_option("--threads", flags->connect.threads, "Solver threads when embedded")
-      ->check(CLI::Range(1, 256))
-      ->excludes(server);
+  AddServerFlags(command, flags.get());
+  AddSolverFlags(command, flags.get());
   command->callback([=] { *run = [=] { return SolveFiles(*flags); }; });
 }
 

@@ -1,0 +1,53 @@
+#include "client/cpp/commands/solve_flags.h"
+
+#include <chrono>
+#include <cmath>
+#include <map>
+
+namespace sap::client {
+namespace {
+
+// Only what the message cannot carry is refused here.
+std::string SetTimeBudget(const std::string& text, SolveOptions* options) {
+  constexpr double kLongest_s = 1e9;
+  double seconds = 0;
+  if (!CLI::detail::lexical_cast(text, seconds) || !(std::abs(seconds) <= kLongest_s)) {
+    return "'" + text + "' is no time in seconds up to 1e9";
+  }
+  options->time_budget = std::chrono::nanoseconds(std::llround(seconds * 1e9));
+  return "";
+}
+
+}  // namespace
+
+void AddServerFlags(CLI::App* command, SolveFlags* flags) {
+  CLI::Option* server =
+      command->add_option("--server", flags->server, "HOST:PORT or unix:PATH; embedded without");
+  command->add_option("--threads", flags->connect.threads, "Solver threads when embedded")
+      ->check(CLI::Range(1, 1024))
+      ->excludes(server);
+}
+
+void AddSolverFlags(CLI::App* command, SolveFlags* flags) {
+  SolverOptions* solver = &flags->options.solver;
+  const std::map<std::string, bool> switches{{"on", true}, {"off", false}};
+  const std::map<std::string, NewtonMethod> methods{{"plain", NewtonMethod::kPlain},
+                                                    {"accelerated", NewtonMethod::kAccelerated}};
+  command->add_option("--tolerance", solver->relative_tolerance, "Relative tolerance, 1e-6");
+  command
+      ->add_option("--islands", solver->islands, "on: solve each island by itself; off: all as one")
+      ->transform(CLI::CheckedTransformer(switches));
+  command->add_option("--newton", solver->newton, "plain or accelerated")
+      ->transform(CLI::CheckedTransformer(methods));
+  command->add_option("--max-iterations", solver->max_iterations, "Newton iterations per island")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option_function<std::string>(
+      "--time-budget",
+      [flags](const std::string& text) {
+        const std::string error = SetTimeBudget(text, &flags->options);
+        if (!error.empty()) throw CLI::ValidationError("--time-budget", error);
+      },
+      "Seconds after which the best iterate is returned");
+}
+
+}  // namespace sap::client

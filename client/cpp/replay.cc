@@ -1,0 +1,143 @@
+#include "client/cpp/replay.h"
+
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/util/delimited_message_util.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include "client/cpp/messages.h"
+#include "client/cpp/replay_comparison.h"
+#include "client/cpp/transport.h"
+#include "sap/v1/recording.pb.h"
+
+namespace sap::client {
+namespace {
+
+struct Judgement {
+  enum class Verdict : uint8_t { kIdentical, kDifferent, kNotReplayable };
+  Verdict verdict{Verdict::kIdentical};
+  std::string why;
+};
+
+Judgement NotReplayable(const std::string& why) {
+  return {Judgement::Verdict::kNotReplayable, why};
+}
+
+// Identical if there is nothing to say.
+Judgement Differs(const std::string& difference) {
+  if (difference.empty()) return {};
+  return {Judgement::Verdict::kDifferent, difference};
+}
+
+Judgement OutcomeDiffers(const std::string& now, const std::string& recorded) {
+  return Differs("the outcome is '" + now + "', recorded as '" + recorded + "'");
+}
+
+// As recorded, but without clock and with the complete answer.
+v1::SolveRequest RequestOf(const v1::RecordedSolve& record) {
+  v1::SolveRequest request;
+  if (record.has_problem()) *request.mutable_problem() = record.problem();
+  *request.mutable_options() = record.options();
+  request.mutable_options()->clear_time_budget();
+  request.mutable_options()->clear_response_mask();
+  return request;
+}
+
+tl::expected<Judgement, Error> ReplayFailure(const v1::RecordedSolve& record,
+                                             Transport* transport) {
+  const v1::Failure& failure = record.outcome().failure();
+  const ErrorCode code = FromCode(failure.code());
+  if (code != ErrorCode::kInvalidArgument) {
+    return NotReplayable(std::string("ended with ") + Name(code));
+  }
+  v1::SolveResponse response;
+  const auto solved = transport->Solve(RequestOf(record), std::nullopt, &response);
+  if (solved) return OutcomeDiffers("a solution", failure.message());
+  if (solved.error().code != code) return tl::unexpected(solved.error());
+  if (solved.error().message == failure.message() && solved.error().field == failure.field()) {
+    return Judgement();
+  }
+  return OutcomeDiffers(solved.error().message, failure.message());
+}
+
+tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record,
+                                              Transport* transport) {
+  ReplayComparison comparison(record);
+  if (!comparison.complete()) return Differs("the recorded solution is not complete");
+  v1::SolveRequest request = RequestOf(record);
+  for (const uint32_t limit : comparison.iteration_limits()) {
+    request.mutable_options()->set_max_iterations(limit);
+    v1::SolveResponse response;
+    if (const auto solved = transport->Solve(request, std::nullopt, &response); !solved) {
+      if (solved.error().code != ErrorCode::kInvalidArgument) {
+        return tl::unexpected(solved.error());
+      }
+      return OutcomeDiffers(solved.error().message, "a solution");
+    }
+    comparison.AddRun(std::move(*response.mutable_solution()));
+  }
+  return Differs(comparison.FirstDifference());
+}
+
+tl::expected<Judgement, Error> Replay(const v1::RecordedSolve& record, Transport* transport) {
+  switch (record.outcome().outcome_case()) {
+    case v1::Outcome::kSolution:
+      return ReplaySolution(record, transport);
+    case v1::Outcome::kFailure:
+      return ReplayFailure(record, transport);
+    case v1::Outcome::OUTCOME_NOT_SET:
+      break;
+  }
+  return NotReplayable("has no outcome");
+}
+
+void Count(const Judgement& judgement, ReplayReport* report) {
+  const std::string why = "record " + std::to_string(++report->records) + ": " + judgement.why;
+  switch (judgement.verdict) {
+    case Judgement::Verdict::kIdentical:
+      ++report->identical;
+      break;
+    case Judgement::Verdict::kDifferent:
+      if (report->different++ == 0) report->first_difference = why;
+      break;
+    case Judgement::Verdict::kNotReplayable:
+      if (report->not_replayable++ == 0) report->first_not_replayable = why;
+      break;
+  }
+}
+
+}  // namespace
+
+tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Transport* transport) {
+  v1::GetServerInfoResponse server;
+  if (const auto info = transport->Info(&server); !info) return tl::unexpected(info.error());
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return tl::unexpected(
+        Error{ErrorCode::kInvalidArgument, path + ": cannot open: " + std::strerror(errno), ""});
+  }
+  google::protobuf::io::IstreamInputStream stream(&file);
+  ReplayReport report;
+  while (true) {
+    v1::RecordedSolve record;
+    bool ended = false;
+    if (!google::protobuf::util::ParseDelimitedFromZeroCopyStream(&record, &stream, &ended)) {
+      report.truncated = !ended;
+      break;
+    }
+    const auto judgement = Replay(record, transport);
+    if (!judgement) return tl::unexpected(judgement.error());
+    Count(*judgement, &report);
+    report.same_build = report.same_build && record.version() == server.version() &&
+                        record.instruction_set() == server.instruction_set();
+  }
+  if (report.records > 0) return report;
+  return tl::unexpected(Error{ErrorCode::kInvalidArgument, path + ": is no recording", ""});
+}
+
+}  // namespace sap::client
