@@ -80,7 +80,8 @@ GoldenProblem FromJson(const Json& json) {
 
 std::vector<std::string> GoldenNames(const std::string& prefix) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(Directory())) {
+  std::error_code error;  // a directory that is not there holds no problems
+  for (const auto& entry : std::filesystem::directory_iterator(Directory(), error)) {
     const std::string file = entry.path().filename();
     const size_t end = file.find(".json");
     if (end == std::string::npos || !file.starts_with(prefix)) continue;
