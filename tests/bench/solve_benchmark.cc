@@ -8,8 +8,8 @@
 // given: what else the machine does then weighs on both. The solver is warm (the pattern has been
 // seen), as in a session.
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -89,6 +89,12 @@ void Run(const std::string& name, int threads, int pairs) {
               1e3 * parallel.Least(), 1 / threads_ratio);
 }
 
+int AtLeastOne(const std::string& text) {
+  int number = 1;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return std::max(1, number);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -98,9 +104,9 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--threads" && i + 1 < argc) {
-      threads = std::max(1, std::atoi(argv[++i]));
+      threads = AtLeastOne(argv[++i]);
     } else if (argument == "--pairs" && i + 1 < argc) {
-      pairs = std::max(1, std::atoi(argv[++i]));
+      pairs = AtLeastOne(argv[++i]);
     } else {
       names.push_back(argument);
     }
