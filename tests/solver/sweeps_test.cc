@@ -61,7 +61,7 @@ TEST_P(SweepsTest, NeverRaiseTheCost) {
   }
 }
 
-// One tree alone is a problem of its own: sweeping solves it.
+// Slower by far than with Newton steps between, but nothing else is needed for convergence.
 TEST_P(SweepsTest, AloneLeadToTheOptimum) {
   Prepared p(Problem());
   for (int island = 0; island < p.graph.islands().count(); ++island) {

@@ -1,0 +1,134 @@
+// What a step of a pattern seen before costs: no memory, no ordering; and how a solve is stopped.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+
+#include "solver/plan_cache.h"
+#include "solver/solve.h"
+#include "tests/support/allocation_counter.h"
+#include "tests/support/golden_problem.h"
+#include "tests/support/random_problem.h"
+
+namespace sap {
+namespace {
+
+using test::AllocationCount;
+using test::Checked;
+using test::ProblemArrays;
+
+class WarmSolveTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(WarmSolveTest, AStepOfAPatternSeenBeforeAllocatesNothing) {
+  ProblemArrays arrays = test::LoadGolden(GetParam()).arrays;
+  ContactProblem problem = Checked(arrays);
+  for (NewtonMethod newton : {NewtonMethod::kPlain, NewtonMethod::kAccelerated}) {
+    const SolverOptions options{.newton = newton};
+    Solver solver(nullptr);
+    ContactSolution solution;
+    solver.Solve(problem, options, StopToken(), &solution);
+    for (int step = 0; step < 3; ++step) {
+      for (double& v : arrays.trees.free_motion_velocity) v *= 0.99;
+      const ContactProblemView view = arrays.View();
+      const int64_t before = AllocationCount();
+      ASSERT_TRUE(problem.Reset(view));
+      solver.Solve(problem, options, StopToken(), &solution);
+      EXPECT_EQ(AllocationCount() - before, 0) << step;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, WarmSolveTest,
+                         testing::Values("clutter_bin_40_t1p00", "dog_boxes_t1p40",
+                                         "drake_bin_arm_12_t0p16"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(PlanCacheTest, APatternSeenBeforeIsNotPlannedAgain) {
+  const std::vector<int> sizes(12, 6);
+  std::vector<int> a, b;
+  for (int i = 0; i + 1 < 12; ++i) {
+    a.push_back(i);
+    b.push_back(i + 1);
+  }
+  PlanCache cache;
+  cache.BeginProblem();
+  const EliminationPlan* plan = cache.Get({sizes, a, b});
+  cache.BeginProblem();
+  EXPECT_EQ(cache.Get({sizes, a, b}), plan);
+  EXPECT_EQ(cache.plans_made(), 1);
+  b.back() = 0;
+  cache.Get({sizes, a, b});
+  EXPECT_EQ(cache.plans_made(), 2);
+}
+
+TEST(PlanCacheTest, ForgetsTheOldestPlanButNoneOfTheCurrentProblem) {
+  PlanCache cache;
+  std::vector<const EliminationPlan*> plans;
+  cache.BeginProblem();
+  const std::vector<int> none;
+  for (int n = 1; n <= 200; ++n) plans.push_back(cache.Get({std::vector<int>(n, 3), none, none}));
+  for (int n = 1; n <= 200; ++n) {
+    EXPECT_EQ(cache.Get({std::vector<int>(n, 3), none, none}), plans[n - 1]);
+    EXPECT_EQ(plans[n - 1]->num_blocks(), n);
+  }
+}
+
+TEST(StoppedSolveTest, CancelledBeforeTheStartReturnsTheGuessWithItsCertificate) {
+  const ProblemArrays arrays = test::RandomBodiesInContact(2, 10, 40);
+  const ContactProblem problem = Checked(arrays);
+  const std::atomic<bool> cancelled{true};
+  Solver solver(nullptr);
+  ContactSolution solution;
+  solver.Solve(problem, {}, StopToken(&cancelled, StopToken::Clock::time_point::max()), &solution);
+  for (int i = 0; i < problem.num_velocities(); ++i) {
+    EXPECT_EQ(solution.velocity[i], problem.v_guess()[i]);
+  }
+  for (const IslandReport& report : solution.islands) {
+    EXPECT_EQ(report.status, SolveStatus::kCancelled);
+    EXPECT_EQ(report.iterations, 0);
+    EXPECT_GT(report.optimality_gap_bound, 0);
+    EXPECT_TRUE(std::isfinite(report.optimality_gap_bound));
+  }
+}
+
+TEST(StoppedSolveTest, DeadlineInThePastIsReportedAsSuch) {
+  const ContactProblem problem = Checked(test::RandomBodiesInContact(2, 10, 40));
+  Solver solver(nullptr);
+  ContactSolution solution;
+  const auto past = StopToken::Clock::now() - std::chrono::seconds(1);
+  solver.Solve(problem, {}, StopToken(nullptr, past), &solution);
+  for (const IslandReport& report : solution.islands) {
+    EXPECT_EQ(report.status, SolveStatus::kDeadline);
+  }
+}
+
+TEST(StoppedSolveTest, IterationLimitReturnsThatManyStepsAndSaysSo) {
+  const ContactProblem problem = Checked(test::RandomBodiesInContact(4, 10, 40));
+  double last_cost = 0;
+  for (int limit : {0, 1, 2}) {
+    SolverOptions options;
+    options.relative_tolerance = 1e-14;
+    options.max_iterations = limit;
+    const ContactSolution solution = Solve(problem, options);
+    for (const IslandReport& report : solution.islands) {
+      EXPECT_EQ(report.status, SolveStatus::kIterationLimit);
+      EXPECT_EQ(report.iterations, limit);
+    }
+    if (limit > 0) {
+      EXPECT_LT(solution.cost, last_cost);
+    }
+    last_cost = solution.cost;
+  }
+}
+
+TEST(StoppedSolveTest, MatrixJustRepresentableIsAnsweredOrReported) {
+  ProblemArrays arrays = test::Heaps(1, 2, 2);
+  for (double mass : {1e-300, 1e300}) {
+    arrays.bodies.mass[0] = mass;
+    const ContactSolution solution = Solve(Checked(arrays));
+    for (double v : solution.velocity) EXPECT_TRUE(std::isfinite(v)) << mass;
+  }
+}
+
+}  // namespace
+}  // namespace sap
