@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From a fresh clone to solved contact problems: installs what is missing, builds the server and the
-# client, and solves the problems of tests/data through an embedded server. Safe to repeat; later
-# runs only do what is left to do.
+# From a fresh clone to moving clutter: installs what is missing, builds the server and the client,
+# solves the problems of tests/data through an embedded server, and simulates forty objects in a bin
+# with a picture. Safe to repeat; later runs only do what is left to do.
 #
 #   deploy/quickstart.sh
 set -euo pipefail
@@ -43,6 +43,11 @@ logged cmake --build --preset release --target sap-server sap-client
 
 begin "solving the problems of tests/data with sap-client and its embedded server"
 build/release/bin/sap-client solve tests/data/*.json*
+
+begin "dropping forty objects in a bin, every step solved by an embedded server"
+build/release/bin/sap-client simulate clutter --bodies 40 --walls --time 2 \
+  --picture build/clutter.svg
+echo "The picture, one color per island: $PWD/build/clutter.svg"
 
 begin "done"
 echo "Next: build/release/bin/sap-client solve FILE, or build/release/bin/sap-server --help"
