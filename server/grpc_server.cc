@@ -62,7 +62,8 @@ void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
 }  // namespace
 
 GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine)
-    : solver_service_(engine), health_service_(config.max_concurrent_calls) {}
+    : solver_service_(engine, &open_calls_),
+      health_service_(config.max_concurrent_calls, &open_calls_) {}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const ServerConfig& config,
                                                                          Engine* engine) {
@@ -99,6 +100,7 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const S
 
 GrpcServer::~GrpcServer() {
   if (server_ != nullptr) Drain(std::chrono::nanoseconds(0));
+  while (open_calls_.on_queue() > 0) std::this_thread::sleep_for(kDrainPoll);
   // A queue must have been shut down and emptied before it goes, also where the start failed.
   for (const auto& queue : queues_) queue->Shutdown();
   for (std::thread& thread : threads_) thread.join();
@@ -109,11 +111,12 @@ GrpcServer::~GrpcServer() {
 
 void GrpcServer::Drain(std::chrono::nanoseconds timeout) {
   health_service_.Drain();
+  open_calls_.Drain();
   solver_service_.Drain();
   // gRPC's own shutdown would wait for idle clients to close their connections, which those without
   // a thread of their own do seconds later. So the calls are waited for here.
   const auto until = std::chrono::steady_clock::now() + timeout;
-  while (solver_service_.num_open_calls() > 0 && std::chrono::steady_clock::now() < until) {
+  while (open_calls_.count() > 0 && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(kDrainPoll);
   }
   server_->Shutdown(std::chrono::system_clock::now());

@@ -16,6 +16,7 @@
 
 #include "server/engine.h"
 #include "server/health_service.h"
+#include "server/open_calls.h"
 #include "server/server_config.h"
 #include "server/solver_service.h"
 
@@ -28,7 +29,7 @@ class GrpcServer {
   static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(const ServerConfig& config,
                                                                       Engine* engine);
 
-  // Drains without waiting for running calls: they are cancelled.
+  // Cancels the calls that run, and waits until they have noticed.
   ~GrpcServer();
 
   // What clients connect to; with the port that was found where 0 was asked for.
@@ -42,6 +43,7 @@ class GrpcServer {
   GrpcServer(const ServerConfig& config, Engine* engine);
 
   std::string address_;
+  OpenCalls open_calls_;
   SolverService solver_service_;
   HealthService health_service_;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;

@@ -21,6 +21,7 @@ class HealthService::Watcher {
  public:
   Watcher(HealthService* owner, grpc::ServerCompletionQueue* queue)
       : owner_(owner), queue_(queue), writer_(&context_) {
+    owner_->open_calls_->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
     owner_->service_.RequestWatch(&context_, &request_, &writer_, queue, queue, &accepted_tag_);
   }
@@ -32,10 +33,7 @@ class HealthService::Watcher {
 
  private:
   void Accepted(bool ok) {
-    if (!ok) {
-      delete this;
-      return;
-    }
+    if (!ok) return Delete();
     new Watcher(owner_, queue_);
     const std::lock_guard lock(owner_->mutex_);
     if (owner_->draining_) return WriteLast();
@@ -88,7 +86,13 @@ class HealthService::Watcher {
   }
 
   void CloseTag() {
-    if (--open_tags_ == 0) delete this;
+    if (--open_tags_ == 0) Delete();
+  }
+
+  void Delete() {
+    OpenCalls* const open_calls = owner_->open_calls_;
+    delete this;
+    open_calls->EndOnQueue();
   }
 
   HealthService* const owner_;
@@ -108,9 +112,12 @@ class HealthService::Watcher {
   MemberTag<Watcher> finished_tag_{this, &Watcher::Finished};
 };
 
-HealthService::HealthService(int max_watchers)
+HealthService::HealthService(int max_watchers, OpenCalls* open_calls)
     : max_watchers_(max_watchers),
-      check_(&service_, &Service::RequestCheck, [this](CheckMethod::Call* call) { Check(call); }) {}
+      open_calls_(open_calls),
+      check_(
+          &service_, &Service::RequestCheck, [this](CheckMethod::Call* call) { Check(call); },
+          open_calls, CheckMethod::WhileDraining::kAnswered) {}
 
 HealthService::~HealthService() = default;
 

@@ -20,7 +20,7 @@ namespace sap {
 class HealthService {
  public:
   // At most max_watchers Watch streams are open at once; beyond it RESOURCE_EXHAUSTED.
-  explicit HealthService(int max_watchers);
+  HealthService(int max_watchers, OpenCalls* open_calls);
   ~HealthService();
 
   grpc::Service* service() { return &service_; }
@@ -41,6 +41,7 @@ class HealthService {
   void Check(CheckMethod::Call* call);
 
   const size_t max_watchers_;
+  OpenCalls* const open_calls_;
   Service service_;
   CheckMethod check_;
 

@@ -22,9 +22,16 @@ class OpenCalls {
 
   int count() const { return count_; }
 
+  // A call may begin operations on its completion queue from the time it is awaited there until it
+  // is over. The queue must not be shut down before.
+  void BeginOnQueue() { ++on_queue_; }
+  void EndOnQueue() { --on_queue_; }
+  int on_queue() const { return on_queue_; }
+
  private:
   // Sequentially consistent: a call either sees that the server drains or is seen in the count.
   std::atomic<int> count_{0};
+  std::atomic<int> on_queue_{0};
   std::atomic<bool> draining_{false};
 };
 

@@ -38,6 +38,7 @@ class SessionMethod::Call {
  public:
   Call(SessionMethod* method, grpc::ServerCompletionQueue* queue)
       : method_(method), queue_(queue), stream_(&context_) {
+    method_->open_calls_->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
     method_->service_->RequestSolveSession(&context_, &stream_, queue, queue, &accepted_tag_);
   }
@@ -72,6 +73,7 @@ class SessionMethod::Call {
   void ReadNext();
   void WriteNext();
   void FinishIfAnswered();
+  void Delete();
 
   // No more steps are taken in; the stream ends with the status when those there are answered.
   void EndWith(const grpc::Status& status) {
@@ -116,10 +118,7 @@ class SessionMethod::Call {
 };
 
 void SessionMethod::Call::Accepted(bool ok) {
-  if (!ok) {  // the server shuts down, and the done tag will not come
-    delete this;
-    return;
-  }
+  if (!ok) return Delete();  // the server shuts down, and the done tag will not come
   method_->Await(queue_);
   Lock lock(mutex_);
   deadline_ = SteadyDeadline(context_);
@@ -191,10 +190,15 @@ void SessionMethod::Call::GoOn(Lock lock) {
   FinishIfAnswered();
   if (!finished_ || !done_ || reading_ || solving_ || writing_) return;
   lock.unlock();
-  OpenCalls* const open_calls = method_->open_calls_;
   method_->Remove(this);
+  method_->open_calls_->Leave();
+  Delete();
+}
+
+void SessionMethod::Call::Delete() {
+  OpenCalls* const open_calls = method_->open_calls_;
   delete this;
-  open_calls->Leave();
+  open_calls->EndOnQueue();
 }
 
 bool SessionMethod::Call::StartStep() {

@@ -23,17 +23,20 @@ auto StartWith(Engine* engine,
 
 }  // namespace
 
-SolverService::SolverService(Engine* engine)
+SolverService::SolverService(Engine* engine, OpenCalls* open_calls)
     : solve_(&service_, &Service::RequestSolve,
-             StartWith<SolveMethod::Call>(engine, &Engine::Start), &open_calls_),
+             StartWith<SolveMethod::Call>(engine, &Engine::Start), open_calls),
       solve_batch_(&service_, &Service::RequestSolveBatch,
-                   StartWith<BatchMethod::Call>(engine, &Engine::StartBatch), &open_calls_),
-      stream_batch_(&service_, engine, &open_calls_),
-      session_(&service_, engine, &open_calls_),
-      info_(&service_, &Service::RequestGetServerInfo, [engine](InfoMethod::Call* call) {
-        *call->response() = engine->Info();
-        call->Finish(grpc::Status::OK);
-      }) {}
+                   StartWith<BatchMethod::Call>(engine, &Engine::StartBatch), open_calls),
+      stream_batch_(&service_, engine, open_calls),
+      session_(&service_, engine, open_calls),
+      info_(
+          &service_, &Service::RequestGetServerInfo,
+          [engine](InfoMethod::Call* call) {
+            *call->response() = engine->Info();
+            call->Finish(grpc::Status::OK);
+          },
+          open_calls, InfoMethod::WhileDraining::kAnswered) {}
 
 void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
   for (int i = 0; i < count; ++i) {

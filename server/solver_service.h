@@ -17,23 +17,16 @@ class SolverService {
  public:
   static constexpr const char* kName = "sap.v1.SolverService";
 
-  // The engine must outlive the server's completion queues, and so must this.
-  explicit SolverService(Engine* engine);
+  // Engine and counts must outlive the server's completion queues, and so must this.
+  SolverService(Engine* engine, OpenCalls* open_calls);
 
   grpc::Service* service() { return &service_; }
 
   // Keeps `count` calls of each method awaited on the queue.
   void Await(grpc::ServerCompletionQueue* queue, int count);
 
-  // New calls are refused from now on. Open sessions take no more steps, and end when those there
-  // are answered.
-  void Drain() {
-    open_calls_.Drain();
-    session_.Drain();
-  }
-
-  // Calls whose answer has not been sent yet; GetServerInfo does not count.
-  int num_open_calls() const { return open_calls_.count(); }
+  // Open sessions take no more steps, and end when those there are answered.
+  void Drain() { session_.Drain(); }
 
  private:
   using Service = v1::SolverService::AsyncService;
@@ -42,7 +35,6 @@ class SolverService {
   using InfoMethod = UnaryMethod<Service, v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
 
   Service service_;
-  OpenCalls open_calls_;
   SolveMethod solve_;
   BatchMethod solve_batch_;
   StreamBatchMethod stream_batch_;

@@ -17,6 +17,7 @@ class StreamBatchMethod::Call {
  public:
   Call(StreamBatchMethod* method, grpc::ServerCompletionQueue* queue)
       : method_(method), queue_(queue), writer_(&context_) {
+    method_->open_calls_->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
     method_->service_->RequestStreamBatch(&context_, &request_, &writer_, queue, queue,
                                           &accepted_tag_);
@@ -26,10 +27,7 @@ class StreamBatchMethod::Call {
   using Lock = std::unique_lock<std::mutex>;
 
   void Accepted(bool ok) {
-    if (!ok) {  // the server shuts down, and the done tag will not come
-      delete this;
-      return;
-    }
+    if (!ok) return Delete();  // the server shuts down, and the done tag will not come
     method_->Await(queue_);
     if (!method_->open_calls_->Enter()) return End(ShuttingDown());
     const CallLimits limits{CallLimits::Clock::now(), SteadyDeadline(context_), &cancelled_};
@@ -87,9 +85,14 @@ class StreamBatchMethod::Call {
     }
     if (!finished_ || !done_) return;
     lock.unlock();
+    method_->open_calls_->Leave();
+    Delete();
+  }
+
+  void Delete() {
     OpenCalls* const open_calls = method_->open_calls_;
     delete this;
-    open_calls->Leave();
+    open_calls->EndOnQueue();
   }
 
   void WriteNext() {

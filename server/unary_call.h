@@ -46,13 +46,16 @@ class UnaryMethod {
   // Answers the call by calling Finish, now or later, on any thread.
   using Handler = std::function<void(Call*)>;
 
-  // With open_calls given, calls count there, and once it drains they are refused.
-  UnaryMethod(Service* service, RequestCall request_call, Handler handler,
-              OpenCalls* open_calls = nullptr)
+  // Whether a draining server still answers such calls. They do no work, and nobody waits for them.
+  enum class WhileDraining : uint8_t { kRefused, kAnswered };
+
+  UnaryMethod(Service* service, RequestCall request_call, Handler handler, OpenCalls* open_calls,
+              WhileDraining while_draining = WhileDraining::kRefused)
       : service_(service),
         request_call_(request_call),
         handler_(std::move(handler)),
-        open_calls_(open_calls) {}
+        open_calls_(open_calls),
+        while_draining_(while_draining) {}
 
   // Accepts one call on the queue, and then the next ones as they come.
   void Await(grpc::ServerCompletionQueue* queue) {
@@ -69,6 +72,7 @@ class UnaryMethod {
   const RequestCall request_call_;
   const Handler handler_;
   OpenCalls* const open_calls_;
+  const WhileDraining while_draining_;
   FreeList<Call> idle_{kMaxIdle};
 };
 
@@ -99,6 +103,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   friend class UnaryMethod;
 
   void Await(grpc::ServerCompletionQueue* queue) {
+    method_->open_calls_->BeginOnQueue();
     queue_ = queue;
     cancelled_ = false;
     open_tags_ = 2;
@@ -111,15 +116,15 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
 
   void Accepted(bool ok) {
     if (!ok) {  // the server shuts down, and the done tag will not come
+      OpenCalls* const open_calls = method_->open_calls_;
       delete this;
+      open_calls->EndOnQueue();
       return;
     }
     method_->Await(queue_);
     arrival_ = CallLimits::Clock::now();
     deadline_ = SteadyDeadline(*context_);
-    if (method_->open_calls_ != nullptr && !method_->open_calls_->Enter()) {
-      return Finish(ShuttingDown());
-    }
+    if (Counts() && !method_->open_calls_->Enter()) return Finish(ShuttingDown());
     method_->handler_(this);
   }
 
@@ -138,9 +143,13 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     if (request_.SpaceUsedLong() > kKept_bytes) request_ = Request();
     response_.Clear();
     OpenCalls* const open_calls = method_->open_calls_;
+    const bool counts = Counts();
     method_->idle_.Give(std::unique_ptr<Call>(this));
-    if (open_calls != nullptr) open_calls->Leave();
+    if (counts) open_calls->Leave();
+    open_calls->EndOnQueue();
   }
+
+  bool Counts() const { return method_->while_draining_ == WhileDraining::kRefused; }
 
   // Messages larger than this are freed after the call.
   static constexpr size_t kKept_bytes = 4 << 20;
