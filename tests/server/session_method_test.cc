@@ -163,7 +163,7 @@ TEST_F(SessionMethodTest, StepsAreAnsweredOneByOne) {
 TEST_F(SessionMethodTest, StepsSentAheadAreAnsweredInOrderWithTheSameBits) {
   constexpr int kSteps = 60;
   const auto problem = [](int i) { return i % 5 == 3 ? Block(4) : Small(i); };
-  std::vector<std::string> one_by_one;
+  std::vector<test::AnswerBits> one_by_one;
   Stream waiting(stub_.get());
   ASSERT_TRUE(waiting.Open());
   for (int i = 0; i < kSteps; ++i) {

@@ -330,14 +330,14 @@ TEST(SessionStartTest, InlineAndOnTheArenaGiveTheSameBits) {
     std::condition_variable ready;
     bool answered{false};
   };
-  std::vector<std::string> bits;
+  std::vector<std::vector<test::AnswerBits>> bits;
   for (const double inline_below_us : {1e6, 0.0}) {
     ServerConfig config = Config();
     config.inline_below_us = inline_below_us;
     Engine engine(config);
     const std::unique_ptr<Session> session = std::move(*engine.NewSession());
     ASSERT_TRUE(session->Open({}).has_value());
-    std::string steps;
+    std::vector<test::AnswerBits> steps;
     for (int i = 0; i < 3; ++i) {
       v1::SessionStep step;
       step.set_step_id(i);
@@ -357,7 +357,7 @@ TEST(SessionStartTest, InlineAndOnTheArenaGiveTheSameBits) {
       EXPECT_EQ(at_once, inline_below_us > 0);
       std::unique_lock lock(answer.mutex);
       answer.ready.wait(lock, [&] { return at_once || answer.answered; });
-      steps += Bits(outcome.outcome().solution());
+      steps.push_back(Bits(outcome.outcome().solution()));
     }
     bits.push_back(steps);
   }

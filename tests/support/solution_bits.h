@@ -1,6 +1,8 @@
 // What of an answer is a function of the problem, its guess and the options: all but times.
 #pragma once
 
+#include <functional>
+#include <ostream>
 #include <string>
 
 #include "client/cpp/messages.h"
@@ -9,15 +11,24 @@
 
 namespace sap::test {
 
-// Equal strings mean equal bits.
-inline std::string Bits(const v1::ContactSolution& solution) {
+// Equal exactly if all bits are. Prints as a few digits, not as pages of bytes.
+struct AnswerBits {
+  std::string bytes;
+
+  bool operator==(const AnswerBits&) const = default;
+  friend void PrintTo(const AnswerBits& bits, std::ostream* out) {
+    *out << bits.bytes.size() << " bytes, hash " << std::hash<std::string>()(bits.bytes);
+  }
+};
+
+inline AnswerBits Bits(const v1::ContactSolution& solution) {
   v1::ContactSolution timeless = solution;
   timeless.clear_timings();
   if (timeless.has_islands()) timeless.mutable_islands()->clear_solve_time_s();
-  return timeless.SerializeAsString();
+  return {timeless.SerializeAsString()};
 }
 
-inline std::string Bits(const client::Solution& solution) {
+inline AnswerBits Bits(const client::Solution& solution) {
   v1::ContactSolution message;
   client::ToMessage(solution, &message);
   return Bits(message);
