@@ -66,12 +66,18 @@ TEST_P(SweepsTest, AloneLeadToTheOptimum) {
   Prepared p(Problem());
   for (int island = 0; island < p.graph.islands().count(); ++island) {
     const IslandView view{p.graph, p.model, island, nullptr};
-    Evaluate(view, &p.data);
-    for (int sweep = 0; sweep < 8000; ++sweep) {
-      Sweep(view, p.order, sweep % 2 == 1, StopToken(), &p.data);
+    const auto is_optimal = [&] {
+      const IslandNorms norms = Evaluate(view, &p.data);
+      return norms.gradient <= 1e-3 * std::max(norms.momentum, norms.impulse);
+    };
+    constexpr int kRounds = 800;
+    int round = 0;
+    for (; round < kRounds && !is_optimal(); ++round) {
+      for (int sweep = 0; sweep < 10; ++sweep) {
+        Sweep(view, p.order, sweep % 2 == 1, StopToken(), &p.data);
+      }
     }
-    const IslandNorms norms = Evaluate(view, &p.data);
-    EXPECT_LE(norms.gradient, 1e-3 * std::max(norms.momentum, norms.impulse));
+    EXPECT_LT(round, kRounds);
   }
 }
 

@@ -38,6 +38,31 @@ TEST_P(WarmSolveTest, AStepOfAPatternSeenBeforeAllocatesNothing) {
   }
 }
 
+// A pile that comes to rest alternates between a few patterns.
+TEST_P(WarmSolveTest, PatternsThatTakeTurnsAllocateNothingOnceSeen) {
+  const ProblemArrays first = test::LoadGolden(GetParam()).arrays;
+  ProblemArrays second = first;
+  for (int32_t& tree_b : second.contacts.tree_b) tree_b = -1;
+  second.contacts.jacobian.clear();
+  for (const int32_t tree : second.contacts.tree_a) {
+    second.contacts.jacobian.resize(second.contacts.jacobian.size() + 3 * first.trees.dofs[tree],
+                                    0.5);
+  }
+  const ContactProblemView views[] = {first.View(), second.View()};
+  Solver solver(nullptr);
+  ContactProblem problem;
+  ContactSolution solution;
+  int64_t before = 0;
+  for (int turn = 0; turn < 4; ++turn) {
+    if (turn == 2) before = AllocationCount();
+    for (const ContactProblemView& view : views) {
+      ASSERT_TRUE(problem.Reset(view));
+      solver.Solve(problem, {}, StopToken(), &solution);
+    }
+  }
+  EXPECT_EQ(AllocationCount() - before, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Golden, WarmSolveTest,
                          testing::Values("clutter_bin_40_t1p00", "dog_boxes_t1p40",
                                          "drake_bin_arm_12_t0p16"),
