@@ -110,7 +110,7 @@ StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessia
     last_rz = rz;
     for (int i = begin; i < end; ++i) p[i] = z[i] + beta * p[i];
     ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotsPerChunk,
-              [&](int from, int to, int) {
+              [&, &p = p, &Hp = Hp](int from, int to, int) {
                 for (int slot = from; slot < to; ++slot) MultiplySlot(view, hessian, slot, p, &Hp);
               });
     const double curvature = Dot(view, p, Hp, &sums);
