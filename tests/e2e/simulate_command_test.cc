@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/e2e/server_process.h"
 #include "tests/support/child_process.h"
 
 namespace sap::test {
@@ -30,7 +31,8 @@ TEST(SimulateCommandTest, ARunEndsWithATableAndLeavesRowsAndAPicture) {
       Simulate({"clutter", "--bodies", "8", "--walls", "--time", "0.3", "--threads", "1", "--csv",
                 directory / "steps.csv", "--picture", directory / "end.svg"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, StartsWith("clutter: 8 bodies, 30 steps of 10 ms, solved by an embedded"));
+  EXPECT_THAT(result.out,
+              StartsWith("clutter: 8 bodies, 30 steps of 10 ms, solved by an embedded"));
   for (const char* line :
        {"contacts", "islands", "largest island", "iterations (largest of islands)",
         "iterations (mean by dofs)", "solve, ms", "round trip, ms", "momentum error",
@@ -47,26 +49,35 @@ TEST(SimulateCommandTest, ARunEndsWithATableAndLeavesRowsAndAPicture) {
 
 TEST(SimulateCommandTest, AServerGivesTheSameRunAsAnEmbeddedOne) {
   const TemporaryDirectory directory;
-  const std::string address = "unix:" + std::string(directory / "socket");
-  const ChildProcess server({SAP_SERVER_BINARY, "--listen", address, "--threads", "2"});
-  ASSERT_NE(server.WaitForLine("", std::chrono::seconds(20)), "");
+  const ServerProcess server;
   const auto picture = [&](std::vector<std::string> where) {
-    std::vector<std::string> arguments = {"clutter", "--time",    "0.5",
-                                          "--seed",  "3",         "--picture",
-                                          directory / "end.svg"};
+    std::vector<std::string> arguments = {
+        "clutter", "--time", "0.5", "--seed", "3", "--picture", directory / "end.svg"};
     arguments.insert(arguments.end(), where.begin(), where.end());
     const ProcessResult result = Simulate(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return ReadFile(directory / "end.svg");
   };
-  EXPECT_EQ(picture({"--server", address}), picture({"--threads", "1"}));
+  EXPECT_EQ(picture({"--server", server.address()}), picture({"--threads", "1"}));
 }
 
 TEST(SimulateCommandTest, StepsThatAreNotSolvedAreReportedAndCounted) {
-  // A tolerance below rounding ends in stalls, which count as solved; no tolerance at all does not.
-  const ProcessResult result = Simulate({"clutter", "--time", "0.2", "--tolerance", "0"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("failed steps: 0"));
+  const ProcessResult result =
+      Simulate({"stacks", "--bodies", "1", "--time", "0.03", "--max-iterations", "0"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("step 0: 1 of 1 islands not solved, ITERATION_LIMIT\n"));
+  EXPECT_THAT(result.out, HasSubstr("failed steps: 3\n"));
+}
+
+TEST(SimulateCommandTest, ARecordedRunIsReplayedToTheSameBits) {
+  const TemporaryDirectory directory;
+  const std::string recording = directory / "run.rec";
+  const ProcessResult recorded =
+      Simulate({"clutter", "--time", "0.5", "--threads", "1", "--record", recording});
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
+  const ProcessResult replayed =
+      RunProcess({SAP_CLIENT_BINARY, "replay", recording, "--threads", "2"});
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.out << replayed.err;
 }
 
 TEST(SimulateCommandTest, WhatItDoesNotKnowIsRefused) {

@@ -1,14 +1,19 @@
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "client/cpp/client.h"
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/commands/progress.h"
+#include "client/cpp/commands/solve_flags.h"
+#include "client/cpp/recording.h"
 #include "client/cpp/simulation/picture.h"
 #include "client/cpp/simulation/run_report.h"
 #include "client/cpp/simulation/simulation.h"
@@ -27,10 +32,9 @@ struct SimulateFlags {
   SceneOptions scene_options;
   double time_s{2};
   double step_s{0.01};
-  std::string server{"embedded:"};
-  ConnectOptions connect;
-  SolveOptions solve;
+  SolveFlags solve;
   std::string csv;
+  std::string record;
   std::string picture;
 };
 
@@ -80,21 +84,69 @@ bool RunSteps(const SimulateFlags& flags, Simulation* simulation,
 
 void PrintSummary(const SimulateFlags& flags, const Simulation& simulation,
                   const std::vector<StepStatistics>& steps, int failed) {
-  std::printf("%s: %zu bodies, %d steps of %g ms, solved by %s\n", flags.scene.c_str(),
-              simulation.scene().bodies.size(), simulation.steps_done(), 1e3 * flags.step_s,
-              flags.server == "embedded:" ? "an embedded server" : flags.server.c_str());
+  std::printf(
+      "%s: %zu bodies, %d steps of %g ms, solved by %s\n", flags.scene.c_str(),
+      simulation.scene().bodies.size(), simulation.steps_done(), 1e3 * flags.step_s,
+      flags.solve.server == "embedded:" ? "an embedded server" : flags.solve.server.c_str());
   std::printf("%s", simulation::SummaryTable(steps).c_str());
   std::printf("failed steps: %d\n", failed);
 }
 
+// Steps through a session; every step also into the recording, if there is one.
+class SessionSolver {
+ public:
+  static tl::expected<SessionSolver, Error> Open(const SimulateFlags& flags) {
+    auto client = Client::Connect(flags.solve.server, flags.solve.connect);
+    if (!client) return tl::unexpected(client.error());
+    SolveOptions options = flags.solve.options;
+    // A recording holds all of an answer.
+    if (flags.record.empty()) {
+      options.response_mask = {"velocity", "island_of_tree", "islands", "timings"};
+    }
+    auto session = client->OpenSession(options);
+    if (!session) return tl::unexpected(session.error());
+    SessionSolver solver(std::move(*session), options);
+    if (flags.record.empty()) return solver;
+    const auto info = client->Info();
+    if (!info) return tl::unexpected(info.error());
+    auto recording = RecordingWriter::Create(flags.record, *info);
+    if (!recording) return tl::unexpected(recording.error());
+    solver.recording_ = std::move(*recording);
+    return solver;
+  }
+
+  tl::expected<Solution, Error> Step(const Problem& problem) {
+    const auto start = std::chrono::steady_clock::now();
+    auto solution = session_.Step(problem);
+    const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - start;
+    if (!recording_) return solution;
+    const auto kept = recording_->Append(problem, options_, solution, duration.count());
+    if (!kept) return tl::unexpected(kept.error());
+    return solution;
+  }
+
+  // Says whether the recording, if there is one, has reached its file.
+  tl::expected<void, Error> Close() {
+    if (recording_) return recording_->Close();
+    return {};
+  }
+
+ private:
+  SessionSolver(Session session, SolveOptions options)
+      : session_(std::move(session)), options_(std::move(options)) {}
+
+  Session session_;
+  SolveOptions options_;
+  std::optional<RecordingWriter> recording_;
+};
+
 int Simulate(const SimulateFlags& flags) {
   const auto scene = simulation::MakeScene(flags.scene, flags.scene_options);
   if (!scene) return Report({ErrorCode::kInvalidArgument, scene.error(), ""});
-  auto client = Client::Connect(flags.server, flags.connect);
-  if (!client) return Report(client.error());
-  Simulation simulation(*scene, flags.step_s, [&](const Problem& problem) {
-    return client->Solve(problem, flags.solve);
-  });
+  auto solver = SessionSolver::Open(flags);
+  if (!solver) return Report(solver.error());
+  Simulation simulation(*scene, flags.step_s,
+                        [&](const Problem& problem) { return solver->Step(problem); });
 
   std::vector<StepStatistics> steps;
   const bool finished = RunSteps(flags, &simulation, &steps);
@@ -102,6 +154,7 @@ int Simulate(const SimulateFlags& flags) {
   for (const StepStatistics& step : steps) failed += step.failed_islands > 0;
   PrintSummary(flags, simulation, steps, failed);
   int exit_code = !finished ? kFailed : failed > 0 ? kNotSolved : 0;
+  if (const auto closed = solver->Close(); !closed) exit_code = Report(closed.error());
   exit_code = std::max(exit_code, WriteFile(flags.csv, simulation::StepsAsCsv(steps)));
   if (!flags.picture.empty() && !steps.empty()) {
     const std::string picture =
@@ -137,27 +190,18 @@ void AddSceneOptions(CLI::App* command, const std::shared_ptr<SimulateFlags>& fl
 
 void AddSimulateCommand(CLI::App* app, Run* run) {
   CLI::App* command =
-      app->add_subcommand("simulate", "Simulate rigid bodies, every step solved by a server");
+      app->add_subcommand("simulate", "Simulate rigid bodies in a session with a server");
   const auto flags = std::make_shared<SimulateFlags>();
-  flags->solve.response_mask = {"velocity", "island_of_tree", "islands", "timings"};
-  SolverOptions* solver = &flags->solve.solver;
-  const std::map<std::string, NewtonMethod> methods{{"plain", NewtonMethod::kPlain},
-                                                    {"accelerated", NewtonMethod::kAccelerated}};
   AddSceneOptions(command, flags);
   command->add_option("--time", flags->time_s, "Seconds to simulate, 2")
       ->check(CLI::Range(0.0, 1e6));
   command->add_option("--step", flags->step_s, "Time step in seconds, 0.01")
       ->check(CLI::Range(1e-6, 1.0));
-  CLI::Option* server =
-      command->add_option("--server", flags->server, "HOST:PORT or unix:PATH; embedded without");
-  command->add_option("--tolerance", solver->relative_tolerance, "Relative tolerance, 1e-6");
-  command->add_option("--newton", solver->newton, "plain or accelerated")
-      ->transform(CLI::CheckedTransformer(methods));
-  command->add_option("--threads", flags->connect.threads, "Solver threads when embedded")
-      ->check(CLI::Range(1, 1024))
-      ->excludes(server);
+  AddServerFlags(command, &flags->solve);
+  AddSolverFlags(command, &flags->solve);
   command->add_option("--csv", flags->csv, "File for one row per step");
   command->add_option("--picture", flags->picture, "File for an SVG of the end");
+  command->add_option("--record", flags->record, "File for every step, to be replayed");
   command->callback([=] { *run = [=] { return Simulate(*flags); }; });
 }
 
