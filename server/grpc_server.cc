@@ -1,5 +1,6 @@
 #include "server/grpc_server.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/resource_quota.h>
 #include <sys/socket.h>
@@ -46,6 +47,16 @@ void Serve(grpc::ServerCompletionQueue* queue) {
   while (queue->Next(&tag, &ok)) static_cast<CompletionTag*>(tag)->Complete(ok);
 }
 
+// When the last object of gRPC goes, the library shuts down, and a poller that helped a large write
+// can hold that up for 10 s. So it stays until the process ends.
+void KeepLibrary() {
+  static const bool kept = [] {
+    grpc_init();
+    return true;
+  }();
+  (void)kept;
+}
+
 void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
   // By default a second server on the port would start, and the kernel deal clients to either.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -70,6 +81,7 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const S
   if (config.listen.starts_with("unix:") && SomeoneListensOn(config.listen.substr(5))) {
     return tl::unexpected("cannot listen on " + config.listen + ": another server does");
   }
+  KeepLibrary();
   // The plugin registers itself with the builders made after this.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine));
