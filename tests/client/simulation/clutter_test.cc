@@ -8,42 +8,10 @@
 #include "client/cpp/client.h"
 #include "client/cpp/simulation/dynamics.h"
 #include "client/cpp/simulation/simulation.h"
+#include "tests/client/simulation/scene_run.h"
 
 namespace sap::simulation {
 namespace {
-
-constexpr double kStep = 0.01;
-
-struct SceneRun {
-  std::vector<Body> start;
-  std::vector<Body> end;
-  std::vector<StepStatistics> steps;
-};
-
-// Simulates without a failed step.
-SceneRun Simulate(std::string_view name, const SceneOptions& scene_options, double time,
-                  const SolverOptions& solver_options) {
-  auto client = client::Client::Connect("embedded:", {.threads = 2});
-  EXPECT_TRUE(client.has_value());
-  client::SolveOptions options;
-  options.solver = solver_options;
-  Simulation simulation(
-      *MakeScene(name, scene_options), kStep,
-      [&](const client::Problem& problem) { return client->Solve(problem, options); });
-  SceneRun run;
-  run.start = simulation.scene().bodies;
-  for (int i = 0; i < std::lround(time / kStep); ++i) {
-    const auto step = simulation.Step();
-    if (!step) {
-      ADD_FAILURE() << "step " << i << ": " << step.error().message;
-      break;
-    }
-    EXPECT_EQ(step->failed_islands, 0) << "step " << i;
-    run.steps.push_back(*step);
-  }
-  run.end = simulation.scene().bodies;
-  return run;
-}
 
 // As the paper: plain Newton to 1e-5.
 SolverOptions PaperOptions() {
@@ -110,7 +78,7 @@ TEST(ClutterTest, EnergyOfAPileAtRestNeverGrows) {
   auto client = client::Client::Connect("embedded:", {.threads = 1});
   ASSERT_TRUE(client.has_value());
   Simulation simulation(
-      *MakeScene("clutter", {.bodies = 40, .walls = true, .shapes = ShapeMix::kBoxes}), kStep,
+      *MakeScene("clutter", {.bodies = 40, .walls = true, .shapes = ShapeMix::kBoxes}), kTimeStep,
       [&](const client::Problem& problem) { return client->Solve(problem); });
   const auto energy = [&] {
     double sum = 0;
