@@ -1,0 +1,56 @@
+// The same client over every transport: for tests that run as "embedded:", "tcp:" and "unix:".
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "client/cpp/client.h"
+#include "server/grpc_server.h"
+#include "tests/support/child_process.h"
+
+namespace sap::test {
+
+// A server on an address of that kind, with an engine and a recorder (may be null) of its own; for
+// "embedded:" none.
+class Server {
+ public:
+  Server(const std::string& transport, ServerConfig config, RequestRecorder* recorder = nullptr) {
+    if (transport == "embedded:") {
+      address_ = transport;
+      return;
+    }
+    config.listen =
+        transport == "unix:" ? "unix:" + (directory_ / "socket").string() : "127.0.0.1:0";
+    engine_ = std::make_unique<Engine>(config, recorder);
+    auto server = GrpcServer::Start(config, engine_.get());
+    EXPECT_TRUE(server.has_value()) << server.error();
+    server_ = std::move(*server);
+    address_ = server_->address();
+  }
+
+  // Threads count only for an embedded one.
+  client::Client Connect(int threads = 2) const {
+    auto client = client::Client::Connect(address_, {.threads = threads});
+    EXPECT_TRUE(client.has_value()) << client.error().message;
+    return std::move(*client);
+  }
+
+  Engine* engine() { return engine_.get(); }
+  GrpcServer* grpc() { return server_.get(); }
+
+ private:
+  TemporaryDirectory directory_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<GrpcServer> server_;
+  std::string address_;
+};
+
+// "embedded" of "embedded:".
+inline std::string TransportName(const testing::TestParamInfo<const char*>& test) {
+  return {test.param, std::strlen(test.param) - 1};
+}
+
+}  // namespace sap::test
