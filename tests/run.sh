@@ -2,11 +2,12 @@
 # Installs what is missing, builds everything and runs the tests. Safe to repeat; stops at the first
 # step that fails.
 #
-#   tests/run.sh [--full] [--sanitize] [--lint] [--filter REGEX]
+#   tests/run.sh [--full] [--sanitize | --asan | --tsan] [--lint] [--filter REGEX]
 #
 #   --full      also the tests labelled full, which take long
-#   --sanitize  also the tests labelled asan under AddressSanitizer and UndefinedBehaviorSanitizer,
-#               and those labelled tsan under ThreadSanitizer, each in a build of its own
+#   --asan      also the tests labelled asan under AddressSanitizer and UndefinedBehaviorSanitizer
+#   --tsan      also the tests labelled tsan under ThreadSanitizer
+#   --sanitize  both; each has a build of its own
 #   --lint      also clang-tidy (the format is always checked)
 #   --filter    only the tests whose names match
 #
@@ -23,13 +24,15 @@ begin() {
 }
 
 selection=(--label-exclude full)
-sanitize=false
+sanitizers=()
 lint=false
 filter=()
 while (($# > 0)); do
   case $1 in
     --full) selection=() ;;
-    --sanitize) sanitize=true ;;
+    --sanitize) sanitizers=(asan tsan) ;;
+    --asan) sanitizers+=(asan) ;;
+    --tsan) sanitizers+=(tsan) ;;
     --lint) lint=true ;;
     --filter)
       (($# > 1)) || { echo "run.sh: --filter needs a regular expression" >&2; exit 2; }
@@ -77,11 +80,9 @@ if $lint; then
 fi
 run_tests release
 
-if $sanitize; then
-  for sanitizer in asan tsan; do
-    build "$sanitizer" "${sanitizer}_tests"
-    # A filter may leave nothing here; without one, finding no test is an error.
-    run_tests "$sanitizer" --label-regex "$sanitizer" ${filter:+--no-tests=ignore}
-  done
-fi
+for sanitizer in "${sanitizers[@]}"; do
+  build "$sanitizer" "${sanitizer}_tests"
+  # A filter may leave nothing here; without one, finding no test is an error.
+  run_tests "$sanitizer" --label-regex "$sanitizer" ${filter:+--no-tests=ignore}
+done
 begin "all passed"
