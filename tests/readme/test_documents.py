@@ -1,7 +1,7 @@
-"""What the documents say holds: the example is the one that is compiled, prints what is shown, and
+"""What the documents say holds: the examples are those that are compiled, print what is shown, and
 every link leads somewhere.
 
-  test_documents.py EXAMPLE    the binary of client/cpp/examples/first_solve.cc
+  test_documents.py BINARY...    of client/cpp/examples, in the order of README.md
 """
 
 import pathlib
@@ -11,8 +11,8 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EXAMPLE_SOURCE = ROOT / "client/cpp/examples/first_solve.cc"
-example_binary = None
+EXAMPLES = ROOT / "client/cpp/examples"
+example_binaries = []
 
 
 def documents():
@@ -28,13 +28,16 @@ def blocks(language):
 
 
 class DocumentsTest(unittest.TestCase):
-    def test_the_example_is_the_one_that_is_compiled(self):
-        self.assertEqual(blocks("cpp"), [EXAMPLE_SOURCE.read_text()])
+    def test_the_examples_are_those_that_are_compiled(self):
+        sources = [EXAMPLES / (pathlib.Path(binary).name + ".cc") for binary in example_binaries]
+        self.assertEqual(blocks("cpp"), [source.read_text() for source in sources])
 
-    def test_the_example_prints_what_is_shown(self):
-        done = subprocess.run([example_binary], capture_output=True, text=True, timeout=60)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn(done.stdout, blocks("text"))
+    def test_the_examples_print_what_is_shown(self):
+        for binary in example_binaries:
+            with self.subTest(example=pathlib.Path(binary).name):
+                done = subprocess.run([binary], capture_output=True, text=True, timeout=60)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertIn(done.stdout, blocks("text"))
 
     def test_links_lead_somewhere(self):
         for document in documents():
@@ -52,5 +55,5 @@ class DocumentsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    example_binary = sys.argv.pop(1)
-    unittest.main()
+    example_binaries = sys.argv[1:]
+    unittest.main(argv=sys.argv[:1])
