@@ -46,7 +46,21 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
                   "--inline-below-us",
                   "11",
                   "--drain-timeout-s",
-                  "12.5"},
+                  "12.5",
+                  "--max-batch-problems",
+                  "13",
+                  "--max-sessions",
+                  "14",
+                  "--max-steps-in-flight",
+                  "15",
+                  "--record",
+                  "/tmp/r",
+                  "--record-rule",
+                  "slower",
+                  "--record-slower-than",
+                  "0.5",
+                  "--record-max-bytes",
+                  "16"},
                  &config),
             std::nullopt);
   EXPECT_EQ(config.listen, "unix:/tmp/s");
@@ -60,16 +74,40 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
   EXPECT_EQ(config.max_concurrent_calls, 10);
   EXPECT_EQ(config.inline_below_us, 11);
   EXPECT_EQ(config.drain_timeout_s, 12.5);
+  EXPECT_EQ(config.max_batch_problems, 13);
+  EXPECT_EQ(config.max_sessions, 14);
+  EXPECT_EQ(config.max_steps_in_flight, 15);
+  EXPECT_EQ(config.recording.directory, "/tmp/r");
+  EXPECT_EQ(config.recording.rule, RecordingConfig::Rule::kSlower);
+  EXPECT_EQ(config.recording.slower_than_s, 0.5);
+  EXPECT_EQ(config.recording.max_bytes, 16);
 }
 
 // A client can find out every limit before it meets it.
 TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
   ServerConfig config;
-  ASSERT_EQ(
-      Read({"--threads", "2", "--max-message-bytes", "5000", "--max-trees", "6", "--max-tree-dofs",
-            "7", "--max-contacts", "8", "--max-iterations", "9", "--max-concurrent-calls", "10"},
-           &config),
-      std::nullopt);
+  ASSERT_EQ(Read({"--threads",
+                  "2",
+                  "--max-message-bytes",
+                  "5000",
+                  "--max-trees",
+                  "6",
+                  "--max-tree-dofs",
+                  "7",
+                  "--max-contacts",
+                  "8",
+                  "--max-iterations",
+                  "9",
+                  "--max-concurrent-calls",
+                  "10",
+                  "--max-batch-problems",
+                  "11",
+                  "--max-sessions",
+                  "12",
+                  "--max-steps-in-flight",
+                  "13"},
+                 &config),
+            std::nullopt);
   const v1::GetServerInfoResponse info = Engine(config).Info();
   EXPECT_EQ(info.limits().max_message_bytes(), 5000u);
   EXPECT_EQ(info.limits().max_trees(), 6u);
@@ -77,6 +115,9 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
   EXPECT_EQ(info.limits().max_contacts(), 8u);
   EXPECT_EQ(info.limits().max_iterations(), 9u);
   EXPECT_EQ(info.limits().max_concurrent_calls(), 10u);
+  EXPECT_EQ(info.limits().max_batch_problems(), 11u);
+  EXPECT_EQ(info.limits().max_sessions(), 12u);
+  EXPECT_EQ(info.limits().max_steps_in_flight(), 13u);
   EXPECT_EQ(info.solver_threads(), 2u);
   EXPECT_FALSE(info.version().empty());
   EXPECT_FALSE(info.instruction_set().empty());
@@ -107,6 +148,12 @@ INSTANTIATE_TEST_SUITE_P(Flags, RefusedFlagsTest,
                                          std::vector<const char*>{"--max-iterations", "0"},
                                          std::vector<const char*>{"--max-concurrent-calls", "0"},
                                          std::vector<const char*>{"--inline-below-us", "-1"},
+                                         std::vector<const char*>{"--max-batch-problems", "0"},
+                                         std::vector<const char*>{"--max-sessions", "0"},
+                                         std::vector<const char*>{"--max-steps-in-flight", "0"},
+                                         std::vector<const char*>{"--record-rule", "some"},
+                                         std::vector<const char*>{"--record-rule", "failed"},
+                                         std::vector<const char*>{"--record-max-bytes", "0"},
                                          std::vector<const char*>{"--drain-timeout-s", "-1"},
                                          std::vector<const char*>{"--listen", "50051"},
                                          std::vector<const char*>{"--listen", ":50051"},
