@@ -8,8 +8,10 @@ namespace {
 using Fields = v1::ContactSolution;
 
 template <typename Value>
-void Copy(const std::vector<Value>& values, google::protobuf::RepeatedField<Value>* field) {
-  field->Assign(values.begin(), values.end());
+void EncodeArray(bool wanted, const std::vector<Value>& values,
+                 google::protobuf::RepeatedField<Value>* field) {
+  field->Clear();
+  if (wanted) field->Add(values.begin(), values.end());
 }
 
 v1::IslandStatus EncodeStatus(SolveStatus status) {
@@ -31,6 +33,7 @@ v1::IslandStatus EncodeStatus(SolveStatus status) {
 }
 
 void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* message) {
+  message->Clear();
   const int count = static_cast<int>(islands.size());
   message->mutable_status()->Reserve(count);
   message->mutable_iterations()->Reserve(count);
@@ -56,22 +59,24 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
 
 void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
                     v1::ContactSolution* message) {
-  message->Clear();
-  if (mask[Fields::kVelocityFieldNumber]) Copy(solution.velocity, message->mutable_velocity());
-  if (mask[Fields::kImpulseFieldNumber]) Copy(solution.impulse, message->mutable_impulse());
-  if (mask[Fields::kContactVelocityFieldNumber]) {
-    Copy(solution.contact_velocity, message->mutable_contact_velocity());
-  }
-  if (mask[Fields::kCostFieldNumber]) message->set_cost(solution.cost);
-  if (mask[Fields::kIslandOfTreeFieldNumber]) {
-    Copy(solution.island_of_tree, message->mutable_island_of_tree());
-  }
+  // Not cleared as a whole: that would free the storage of the parts.
+  EncodeArray(mask[Fields::kVelocityFieldNumber], solution.velocity, message->mutable_velocity());
+  EncodeArray(mask[Fields::kImpulseFieldNumber], solution.impulse, message->mutable_impulse());
+  EncodeArray(mask[Fields::kContactVelocityFieldNumber], solution.contact_velocity,
+              message->mutable_contact_velocity());
+  message->set_cost(mask[Fields::kCostFieldNumber] ? solution.cost : 0);
+  EncodeArray(mask[Fields::kIslandOfTreeFieldNumber], solution.island_of_tree,
+              message->mutable_island_of_tree());
   if (mask[Fields::kIslandsFieldNumber]) {
     EncodeIslands(solution.islands, message->mutable_islands());
+  } else {
+    message->clear_islands();
   }
   if (mask[Fields::kTimingsFieldNumber]) {
     message->mutable_timings()->set_islands_s(solution.times.islands_s);
     message->mutable_timings()->set_solve_s(solution.times.solve_s);
+  } else {
+    message->clear_timings();
   }
 }
 
