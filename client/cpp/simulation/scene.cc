@@ -56,6 +56,13 @@ void AddGroundAndWalls(const std::optional<Bin>& bin, Scene* scene) {
   scene->planes.push_back({-Vector3d::UnitY(), -bin->half_width});
 }
 
+// The middle of a cell of a square grid around the origin.
+Vector3d GridPlace(int cell, int side, double spacing) {
+  const int row = cell / side;
+  const int column = cell % side;
+  return {(column + 0.5 - 0.5 * side) * spacing, (row + 0.5 - 0.5 * side) * spacing, 0};
+}
+
 Scene Clutter(int bodies, bool walls, ShapeMix mix, Random* random) {
   constexpr double kColumn = 0.2;  // distance of a column from the middle planes
   constexpr double kSpread = 0.02;
@@ -63,11 +70,12 @@ Scene Clutter(int bodies, bool walls, ShapeMix mix, Random* random) {
   Scene scene;
   AddGroundAndWalls(walls ? std::optional<Bin>(Bin{}) : std::nullopt, &scene);
   for (int i = 0; i < bodies; ++i) {
+    const int layer = i / 4;
     Body body = NextBody(mix, random);
     body.orientation = SmallTurn(random);
     body.position = {(i % 2 == 0 ? kColumn : -kColumn) + random->Uniform(-kSpread, kSpread),
                      ((i / 2) % 2 == 0 ? kColumn : -kColumn) + random->Uniform(-kSpread, kSpread),
-                     0.1 + kLayer * (i / 4)};
+                     0.1 + kLayer * layer};
     scene.bodies.push_back(body);
   }
   return scene;
@@ -77,18 +85,19 @@ Scene Stacks(int bodies, bool walls, ShapeMix mix, Random* random) {
   constexpr int kHeight = 10;
   constexpr double kSpacing = 2;
   constexpr double kSpread = 0.001;
+  // A nanometer deep, so that rounding opens no gaps through which a stack would fall together.
+  constexpr double kStorey = 2 * kHalfSide - 1e-9;
   const int stacks = (bodies + kHeight - 1) / kHeight;
   const int side = static_cast<int>(std::ceil(std::sqrt(stacks)));
   const double half_width = 0.5 * kSpacing * side;
   Scene scene;
   AddGroundAndWalls(walls ? std::optional<Bin>(Bin{half_width, 1.2}) : std::nullopt, &scene);
   for (int i = 0; i < bodies; ++i) {
-    const int stack = i / kHeight;
     Body body = NextBody(mix, random);
-    body.position = {
-        (stack % side + 0.5) * kSpacing - half_width + random->Uniform(-kSpread, kSpread),
-        (stack / side + 0.5) * kSpacing - half_width + random->Uniform(-kSpread, kSpread),
-        kHalfSide * (2 * (i % kHeight) + 1)};
+    body.position = GridPlace(i / kHeight, side, kSpacing);
+    body.position.x() += random->Uniform(-kSpread, kSpread);
+    body.position.y() += random->Uniform(-kSpread, kSpread);
+    body.position.z() = kStorey * (i % kHeight + 1) - kHalfSide;
     scene.bodies.push_back(body);
   }
   return scene;
@@ -107,12 +116,10 @@ Scene Heaps(int bodies, bool walls, ShapeMix mix, Random* random) {
   Scene scene;
   AddGroundAndWalls(walls ? std::optional<Bin>(Bin{half_width, 0.3}) : std::nullopt, &scene);
   for (int i = 0; i < bodies; ++i) {
-    const int heap = i / kHeap;
     Body body = NextBody(mix, random);
     body.orientation = SmallTurn(random);
-    body.position = places[i % kHeap] + Vector3d((heap % side + 0.5) * kSpacing - half_width +
-                                                     random->Uniform(-kSpread, kSpread),
-                                                 (heap / side + 0.5) * kSpacing - half_width, 0);
+    body.position = GridPlace(i / kHeap, side, kSpacing) + places[i % kHeap];
+    body.position.x() += random->Uniform(-kSpread, kSpread);
     scene.bodies.push_back(body);
   }
   return scene;
@@ -129,12 +136,13 @@ Scene Pile(int bodies, bool walls, ShapeMix mix, Random* random) {
   AddGroundAndWalls(walls ? std::optional<Bin>(Bin{half_width, 1.8 * half_width}) : std::nullopt,
                     &scene);
   for (int i = 0; i < bodies; ++i) {
+    const int layer = i / (side * side);
     Body body = NextBody(mix, random);
     body.orientation = SmallTurn(random);
-    body.position = {
-        (i % side + 0.5) * kCell - half_width + random->Uniform(-kSpread, kSpread),
-        (i / side % side + 0.5) * kCell - half_width + random->Uniform(-kSpread, kSpread),
-        0.06 + kLayer * (i / (side * side))};
+    body.position = GridPlace(i % (side * side), side, kCell);
+    body.position.x() += random->Uniform(-kSpread, kSpread);
+    body.position.y() += random->Uniform(-kSpread, kSpread);
+    body.position.z() = 0.06 + kLayer * layer;
     scene.bodies.push_back(body);
   }
   return scene;

@@ -2,7 +2,7 @@
 //
 //   clutter  the paper's: four columns of spheres (radius 5 cm) and boxes (sides 10 cm) above a
 //            container of 80 cm, or above open ground [Castro et al. 2021, Section VI.C]
-//   stacks   upright stacks of ten boxes, 2 m apart: as many islands
+//   stacks   upright stacks of ten boxes that touch, 2 m apart: as many islands
 //   heaps    heaps of three bodies, 1 m apart: many small islands
 //   pile     one pile in a bin that grows with the number of bodies
 #pragma once
