@@ -83,6 +83,18 @@ TEST_P(InvarianceTest, BitsDoNotDependOnThreads) {
   }
 }
 
+// One island that is shared out among the threads, and hundreds that are handed out.
+TEST(InvarianceOfLargeProblemsTest, BitsDoNotDependOnThreads) {
+  for (const char* name : {"pile_1000_t12p00", "heaps_300x3_t1p50"}) {
+    const ContactProblem problem = Checked(test::LoadGolden(name).arrays);
+    const ContactSolution alone = SolveWith(problem, nullptr);
+    for (int threads : {2, 3, 8}) {
+      TaskArena arena(threads);
+      ExpectSameBits(SolveWith(problem, &arena), alone);
+    }
+  }
+}
+
 TEST_P(InvarianceTest, BitsDoNotDependOnWhatWasSolvedBefore) {
   const ContactProblem problem = Checked(test::LoadGolden(GetParam()).arrays);
   const ContactProblem other = Checked(test::RandomBodiesInContact(3, 60, 150));
