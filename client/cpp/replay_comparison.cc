@@ -47,7 +47,7 @@ std::string CompareRange(const char* name, const RepeatedField<Value>& now,
 template <typename... Comparisons>
 std::string First(const Comparisons&... comparisons) {
   std::string difference;
-  ((difference = comparisons(), difference.empty()) && ...);
+  static_cast<void>(((difference = comparisons(), difference.empty()) && ...));
   return difference;
 }
 
