@@ -1,0 +1,294 @@
+"""The client for asyncio: the same calls under the same names, to be awaited.
+
+async with sap_islands.aio.connect("embedded:") as client:
+solution = await client.solve(problem)
+async with client.session() as session:
+solution = await session.step(problem)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from sap_islands import messages
+from sap_islands.channel import Endpoint, Tls, make_endpoint
+from sap_islands.client import ServerInfo, parse_info, start_if_embedded
+from sap_islands.embedded import EmbeddedServer
+from sap_islands.errors import Internal, SapError, Unavailable, error_of_call
+from sap_islands.messages import StepOutcome
+from sap_islands.options import Options
+from sap_islands.problem import Problem
+from sap_islands.session import RECONNECT_PAUSE_S
+from sap_islands.session_state import SessionState
+from sap_islands.solution import Solution
+
+
+def connect(
+    address: str,
+    *,
+    tls: Tls | bool = False,
+    token: str | None = None,
+    retry: bool = True,
+    server_arguments: Sequence[str] = (),
+) -> Client:
+    """As `sap_islands.connect`. An embedded server is started here and now, which takes 0.1 s."""
+    server, target = start_if_embedded(address, server_arguments)
+    return Client(make_endpoint(target, tls, token, retry), server)
+
+
+class Client:
+    """Calls of a server; made by `connect`. Belongs to the event loop that it is first used in."""
+
+    def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None = None) -> None:
+        self._server = server
+        self._endpoint = endpoint
+        self._channel: Any
+        if endpoint.credentials is None:
+            self._channel = grpc.aio.insecure_channel(endpoint.target, endpoint.options)
+        else:
+            self._channel = grpc.aio.secure_channel(
+                endpoint.target, endpoint.credentials, endpoint.options
+            )
+        unary = self._channel.unary_unary
+        self._solve = unary(messages.SERVICE + "Solve")
+        self._solve_batch = unary(messages.SERVICE + "SolveBatch")
+        self._info = unary(messages.SERVICE + "GetServerInfo")
+        self._stream_batch = self._channel.unary_stream(messages.SERVICE + "StreamBatch")
+        self._solve_session = self._channel.stream_stream(messages.SERVICE + "SolveSession")
+
+    @property
+    def address(self) -> str:
+        """Where the server is, also that of an embedded one."""
+        return self._endpoint.target
+
+    async def solve(
+        self, problem: Problem, options: Options | None = None, *, timeout: float | None = None
+    ) -> Solution:
+        """Solves one problem."""
+        request = messages.solve_request(problem, options)
+        return messages.solution_of_response(await self._call(self._solve, request, timeout))
+
+    async def solve_batch(
+        self,
+        problems: Sequence[Problem],
+        options: Options | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> list[Solution | SapError]:
+        """Solves independent problems concurrently; each has an outcome of its own, in order."""
+        request = messages.batch_request(problems, options)
+        return messages.outcomes_of_response(await self._call(self._solve_batch, request, timeout))
+
+    async def stream_batch(
+        self,
+        problems: Sequence[Problem],
+        options: Options | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> AsyncIterator[tuple[int, Solution | SapError]]:
+        """As `solve_batch`, each problem's number and outcome as soon as it is there."""
+        request = messages.batch_request(problems, options)
+        call = self._stream_batch(request, timeout=timeout, metadata=self._endpoint.metadata)
+        try:
+            async for response in call:
+                yield messages.indexed_outcome(response)
+        except grpc.aio.AioRpcError as error:
+            raise error_of_call(error) from None
+        finally:
+            call.cancel()
+
+    def session(
+        self,
+        options: Options | None = None,
+        *,
+        timeout: float | None = None,
+        reconnect_within: float = 5.0,
+    ) -> Session:
+        """A session, as that of `sap_islands.Client`; open with `async with` or `await`."""
+
+        def open_stream(left: float | None) -> Any:
+            return self._solve_session(timeout=left, metadata=self._endpoint.metadata)
+
+        return Session(open_stream, options, timeout, reconnect_within)
+
+    async def info(self, *, timeout: float | None = None) -> ServerInfo:
+        """Version, limits and hardware of the server."""
+        return parse_info(await self._call(self._info, b"", timeout))
+
+    async def close(self) -> None:
+        """Closes the connection, and stops the server if it is embedded."""
+        await self._channel.close()
+        if self._server is not None:
+            await asyncio.to_thread(self._server.stop)
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _call(self, method: Any, request: bytes, timeout: float | None) -> bytes:
+        try:
+            response: bytes = await method(
+                request, timeout=timeout, metadata=self._endpoint.metadata
+            )
+        except grpc.aio.AioRpcError as error:
+            raise error_of_call(error) from None
+        return response
+
+
+class Session:
+    """As `sap_islands.Session`, to be awaited; for one task at a time."""
+
+    def __init__(
+        self,
+        open_stream: Callable[[float | None], Any],
+        options: Options | None,
+        timeout: float | None,
+        reconnect_within: float,
+    ) -> None:
+        self._open_stream = open_stream
+        self._options = options
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._reconnect_within = reconnect_within
+        self._state = SessionState()
+        self._kept: deque[StepOutcome] = deque()
+        self._end: SapError | None = None
+        self._stream: Any = None
+        self._max_in_flight = 1
+
+    async def step(self, problem: Problem, options: Options | None = None) -> Solution:
+        """Sends a step and waits for its solution; no other step may be in flight."""
+        if self.in_flight:
+            raise RuntimeError("steps are in flight; receive their outcomes first")
+        await self.send(problem, options)
+        outcome = (await self.receive()).outcome
+        if isinstance(outcome, SapError):
+            raise outcome
+        return outcome
+
+    async def send(self, problem: Problem, options: Options | None = None) -> int:
+        """Sends a step without waiting for its answer, and returns its number: 1, 2, ..."""
+        await self._check_open()
+        while self._state.unanswered >= self._max_in_flight:
+            self._kept.append(await self._receive())
+        step_id = self._state.add(problem, options)
+        await self._flush_or_recover()
+        return step_id
+
+    async def receive(self) -> StepOutcome:
+        """Waits for the outcome of the oldest step in flight; outcomes come in order."""
+        if self._kept:
+            return self._kept.popleft()
+        await self._check_open()
+        return await self._receive()
+
+    @property
+    def in_flight(self) -> int:
+        """Steps sent and not received."""
+        return self._state.unanswered + len(self._kept)
+
+    @property
+    def open(self) -> bool:
+        """Whether steps are taken: False once the session has ended."""
+        return self._end is None
+
+    async def close(self) -> None:
+        """Ends the session; outcomes that were not received are lost."""
+        if self._end is not None or self._stream is None:
+            return
+        self._end = Unavailable("the session is closed")
+        self._kept.clear()
+        if self._state.unanswered:
+            self._stream.cancel()
+            return
+        try:
+            await self._stream.done_writing()
+            await self._stream.read()
+        except grpc.aio.AioRpcError as error:
+            raise error_of_call(error) from None
+
+    def __await__(self) -> Any:
+        return self.__aenter__().__await__()
+
+    async def __aenter__(self) -> Session:
+        await self._check_open()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            await self.close()
+        elif self._end is None and self._stream is not None:
+            self._end = Unavailable("the session is closed")
+            self._stream.cancel()
+
+    async def _check_open(self) -> None:
+        if self._end is not None:
+            raise self._end
+        if self._stream is None:
+            await self._connect(self._reconnect_within)
+
+    async def _flush_or_recover(self) -> None:
+        try:
+            for request in self._state.take_sendable():
+                await self._stream.write(request)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            # Why is said to whoever reads; that is also where the session goes on.
+            return
+
+    async def _receive(self) -> StepOutcome:
+        if not self._state.unanswered:
+            raise RuntimeError("no step is in flight")
+        while True:
+            try:
+                response = await self._stream.read()
+            except grpc.aio.AioRpcError as error:
+                await self._recover(error_of_call(error))
+                continue
+            if response is grpc.aio.EOF:
+                await self._recover(Unavailable("the server has ended the session"))
+                continue
+            outcome = messages.step_outcome(response)
+            self._state.answer(outcome)
+            await self._flush_or_recover()
+            return outcome
+
+    async def _recover(self, error: SapError) -> None:
+        """Goes on with a new stream, or ends the session."""
+        if not isinstance(error, Unavailable) or self._reconnect_within <= 0:
+            self._end = error
+            raise error
+        await self._connect(self._reconnect_within)
+        self._state.start_again()
+        await self._flush_or_recover()
+
+    async def _connect(self, within: float) -> None:
+        """Opens a stream; tries again while there is no server, for `within` seconds."""
+        give_up = time.monotonic() + within
+        while True:
+            left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+            stream = self._open_stream(left)
+            error: SapError
+            try:
+                await stream.write(messages.open_request(self._options))
+                response = await stream.read()
+                if response is not grpc.aio.EOF:
+                    self._max_in_flight = messages.max_steps_in_flight(response)
+                    self._stream = stream
+                    return
+                error = Internal("the server has ended the session before it opened")
+            except grpc.aio.AioRpcError as failure:
+                error = error_of_call(failure)
+            except asyncio.InvalidStateError:
+                error = Unavailable("the server has ended the session before it opened")
+            if not isinstance(error, Unavailable) or time.monotonic() > give_up:
+                self._end = error
+                raise error
+            await asyncio.sleep(RECONNECT_PAUSE_S)

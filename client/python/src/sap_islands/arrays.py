@@ -1,0 +1,86 @@
+"""Dataclass fields that hold the packed arrays of a message.
+
+Whatever NumPy takes for an array may be assigned; what is kept is an ndarray, C-contiguous, of the
+type of the wire. An array that is that already is kept as it is, without a copy: changing it in
+place changes the message.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeAlias, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sap_islands.errors import InvalidArgument
+
+Float64: TypeAlias = np.float64
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int32]
+UIntArray: TypeAlias = NDArray[np.uint32]
+
+ScalarT = TypeVar("ScalarT", np.float64, np.int32, np.uint32)
+
+
+class ArrayField(Generic[ScalarT]):
+    """An array of a message, `columns` numbers for each tree, body or contact; empty by default.
+
+    A single number counts for every entry of its group, and so does a single row of `columns`
+    numbers: `contacts.friction = 0.5`.
+    """
+
+    def __init__(self, scalar: type[ScalarT], columns: int = 1) -> None:
+        self.dtype: np.dtype[Any] = np.dtype(scalar).newbyteorder("<")
+        self.columns = columns
+        self.name = ""
+        self.path = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self.path = f"{getattr(owner, 'FIELD', owner.__name__)}.{name}"
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Any: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> NDArray[ScalarT]: ...
+    def __get__(self, instance: object | None, owner: type) -> Any:
+        """The array; on the class the default that a dataclass takes, which is empty."""
+        return () if instance is None else instance.__dict__[self.name]
+
+    def __set__(self, instance: object, value: ArrayLike) -> None:
+        """Keeps the value as an array of the type of the wire."""
+        instance.__dict__[self.name] = self._convert(value)
+
+    def _convert(self, value: ArrayLike) -> NDArray[ScalarT]:
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise InvalidArgument(f"{self.path} is no array: {error}", self.path) from error
+        if array.dtype != self.dtype:
+            array = self._cast(array)
+        # ascontiguousarray would make a vector of a single number.
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+    def _cast(self, array: NDArray[Any]) -> NDArray[ScalarT]:
+        if array.size == 0:
+            return np.empty(0, self.dtype)
+        kinds = "fiub" if self.dtype.kind == "f" else "iub"
+        if array.dtype.kind not in kinds:
+            wanted = "numbers" if self.dtype.kind == "f" else "integers"
+            message = f"{self.path} has type {array.dtype}; {wanted} are needed"
+            raise InvalidArgument(message, self.path)
+        if self.dtype.kind != "f":
+            limits = np.iinfo(self.dtype)
+            outside = np.flatnonzero((array < limits.min) | (array > limits.max))
+            if outside.size:
+                field = f"{self.path}[{outside[0]}]"
+                found = array.flat[outside[0]]
+                message = f"{field} is {found}; it must be in [{limits.min}, {limits.max}]"
+                raise InvalidArgument(message, field)
+        return array.astype(self.dtype)
+
+
+def expand(array: NDArray[Any], count: int, columns: int) -> NDArray[Any]:
+    """A single number or row as the `count` x `columns` numbers that it stands for."""
+    shape = (count, columns) if columns > 1 else (count,)
+    return np.ascontiguousarray(np.broadcast_to(array, shape))

@@ -1,0 +1,134 @@
+"""From an address to a channel of gRPC: TCP or Unix socket, TLS, bearer token, retries."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import grpc
+
+from sap_islands.errors import InvalidArgument
+
+Metadata: TypeAlias = tuple[tuple[str, str], ...]
+
+# All calls are idempotent: what the server has not answered may be asked again.
+_RETRIES = {
+    "methodConfig": [
+        {
+            "name": [
+                {"service": "sap.v1.SolverService", "method": method}
+                for method in ("Solve", "SolveBatch", "GetServerInfo")
+            ],
+            "retryPolicy": {
+                "maxAttempts": 5,
+                "initialBackoff": "0.1s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 3,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
+_LARGEST_MESSAGE = -1  # any: the server has the limit, and says which
+
+_OPTIONS: tuple[tuple[str, Any], ...] = (
+    ("grpc.max_send_message_length", _LARGEST_MESSAGE),
+    ("grpc.max_receive_message_length", _LARGEST_MESSAGE),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.keepalive_time_ms", 600_000),
+)
+# What a call may be repeated with; above this size it is sent once.
+_RETRY_BUFFER_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Tls:
+    """How to speak TLS with a server. Certificates and keys in PEM, as bytes or as paths of files.
+
+    Attributes:
+        root_certificates: Whom to trust; None: the authorities that gRPC comes with.
+        certificate_chain: The client's own certificate, where the server asks for one.
+        private_key: The key of that certificate.
+        server_name: The name that the server's certificate has to have; None: that of the address.
+    """
+
+    root_certificates: bytes | str | Path | None = None
+    certificate_chain: bytes | str | Path | None = None
+    private_key: bytes | str | Path | None = None
+    server_name: str | None = None
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a server is and how to speak with it, all that a channel is made from."""
+
+    target: str
+    options: tuple[tuple[str, Any], ...]
+    credentials: grpc.ChannelCredentials | None
+    metadata: Metadata
+
+
+def make_endpoint(
+    address: str, tls: Tls | bool = False, token: str | None = None, retry: bool = True
+) -> Endpoint:
+    """Checks the address ("HOST:PORT" or "unix:PATH") and what is to be sent there."""
+    options = list(_OPTIONS)
+    if retry:
+        options.append(("grpc.service_config", json.dumps(_RETRIES)))
+        options.append(("grpc.per_rpc_retry_buffer_size", _RETRY_BUFFER_BYTES))
+    else:
+        options.append(("grpc.enable_retries", 0))
+    credentials = None
+    if tls:
+        tls = Tls() if tls is True else tls
+        credentials = grpc.ssl_channel_credentials(
+            _read(tls.root_certificates), _read(tls.private_key), _read(tls.certificate_chain)
+        )
+        if tls.server_name is not None:
+            options.append(("grpc.ssl_target_name_override", tls.server_name))
+    metadata: Metadata = ()
+    if token is not None:
+        if not tls and not _stays_on_this_machine(address):
+            message = f"a token would go to {address} in clear text; connect with tls"
+            raise InvalidArgument(message, "token")
+        metadata = (("authorization", f"Bearer {token}"),)
+    return Endpoint(_target(address), tuple(options), credentials, metadata)
+
+
+def _target(address: str) -> str:
+    if address.startswith("unix:"):
+        if address == "unix:":
+            raise InvalidArgument(f"{address!r} names no socket", "address")
+        return address
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        message = f"{address!r} is no address; it must be HOST:PORT, unix:PATH or embedded:"
+        raise InvalidArgument(message, "address")
+    return address
+
+
+def _stays_on_this_machine(address: str) -> bool:
+    if address.startswith("unix:"):
+        return True
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _read(source: bytes | str | Path | None) -> bytes | None:
+    if source is None or isinstance(source, bytes):
+        return source
+    try:
+        return Path(os.path.expanduser(source)).read_bytes()
+    except OSError as error:
+        raise InvalidArgument(f"{source}: {error.strerror}", "tls") from error

@@ -1,0 +1,202 @@
+"""A server, wherever it is: `connect`, solve, batches, sessions.
+
+The three kinds of address take the same types and give the same results, to the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from sap_islands import messages
+from sap_islands.channel import Endpoint, Tls, make_endpoint
+from sap_islands.embedded import EmbeddedServer
+from sap_islands.errors import InvalidArgument, SapError, error_of_call
+from sap_islands.options import Options
+from sap_islands.problem import Problem
+from sap_islands.session import Session
+from sap_islands.solution import Solution
+from sap_islands.v1 import solver_service_pb2 as service
+
+EMBEDDED = "embedded:"
+
+
+@dataclass(frozen=True)
+class ServerInfo:
+    """Version, limits and hardware of a server; limits as in sap.v1.ServerLimits.
+
+    Attributes:
+        version: As in "0.1.0".
+        instruction_set: As in "x86-64-v3". Servers of equal version and instruction set give equal
+            bits.
+        processors: Logical processors of the machine.
+        solver_threads: Threads that solve islands.
+        limits: What the server accepts, by name, as in "max_contacts".
+    """
+
+    version: str
+    instruction_set: str
+    processors: int
+    solver_threads: int
+    limits: dict[str, int]
+
+
+def parse_info(data: bytes) -> ServerInfo:
+    """The information of a serialized sap.v1.GetServerInfoResponse."""
+    message = service.GetServerInfoResponse.FromString(data)
+    names = service.ServerLimits.DESCRIPTOR.fields_by_name
+    return ServerInfo(
+        version=message.version,
+        instruction_set=message.instruction_set,
+        processors=message.processors,
+        solver_threads=message.solver_threads,
+        limits={name: int(getattr(message.limits, name)) for name in names},
+    )
+
+
+def start_if_embedded(
+    address: str, server_arguments: Sequence[str]
+) -> tuple[EmbeddedServer | None, str]:
+    """A server for the address "embedded:", and the address to connect to."""
+    if address == EMBEDDED:
+        server = EmbeddedServer(server_arguments)
+        return server, server.address
+    if server_arguments:
+        message = f"server_arguments are for {EMBEDDED!r}, not for {address!r}"
+        raise InvalidArgument(message, "server_arguments")
+    return None, address
+
+
+def connect(
+    address: str,
+    *,
+    tls: Tls | bool = False,
+    token: str | None = None,
+    retry: bool = True,
+    server_arguments: Sequence[str] = (),
+) -> Client:
+    """A client of the server at an address. Nothing is sent yet.
+
+    Args:
+        address: "HOST:PORT", "unix:PATH", or "embedded:" for a server of the client's own.
+        tls: True, or certificates: the connection is encrypted.
+        token: Sent with every call as a bearer token. Only with TLS, or within this machine.
+        retry: Whether calls are repeated when the server is not there; all of them are safe to be.
+        server_arguments: More of the command line of an embedded server.
+    """
+    server, target = start_if_embedded(address, server_arguments)
+    return Client(make_endpoint(target, tls, token, retry), server)
+
+
+class Client:
+    """Calls of a server; made by `connect`. For any number of threads at once.
+
+    Timeouts are in seconds; None: as long as it takes. The server returns the best iterate a
+    little before the timeout, if it can.
+    """
+
+    def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None = None) -> None:
+        self._server = server
+        self._endpoint = endpoint
+        self._channel: Any
+        if endpoint.credentials is None:
+            self._channel = grpc.insecure_channel(endpoint.target, endpoint.options)
+        else:
+            self._channel = grpc.secure_channel(
+                endpoint.target, endpoint.credentials, endpoint.options
+            )
+        unary = self._channel.unary_unary
+        # Without serializers gRPC passes bytes through as they are.
+        self._solve = unary(messages.SERVICE + "Solve")
+        self._solve_batch = unary(messages.SERVICE + "SolveBatch")
+        self._info = unary(messages.SERVICE + "GetServerInfo")
+        self._stream_batch = self._channel.unary_stream(messages.SERVICE + "StreamBatch")
+        self._solve_session = self._channel.stream_stream(messages.SERVICE + "SolveSession")
+
+    @property
+    def address(self) -> str:
+        """Where the server is, also that of an embedded one."""
+        return self._endpoint.target
+
+    def solve(
+        self, problem: Problem, options: Options | None = None, *, timeout: float | None = None
+    ) -> Solution:
+        """Solves one problem."""
+        request = messages.solve_request(problem, options)
+        return messages.solution_of_response(self._call(self._solve, request, timeout))
+
+    def solve_batch(
+        self,
+        problems: Sequence[Problem],
+        options: Options | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> list[Solution | SapError]:
+        """Solves independent problems concurrently; each has an outcome of its own, in order."""
+        request = messages.batch_request(problems, options)
+        return messages.outcomes_of_response(self._call(self._solve_batch, request, timeout))
+
+    def stream_batch(
+        self,
+        problems: Sequence[Problem],
+        options: Options | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Iterator[tuple[int, Solution | SapError]]:
+        """As `solve_batch`, each problem's number and outcome as soon as it is there."""
+        request = messages.batch_request(problems, options)
+        call = self._stream_batch(request, timeout=timeout, metadata=self._endpoint.metadata)
+        try:
+            for response in call:
+                yield messages.indexed_outcome(response)
+        except grpc.RpcError as error:
+            raise error_of_call(error) from None
+        finally:
+            call.cancel()
+
+    def session(
+        self,
+        options: Options | None = None,
+        *,
+        timeout: float | None = None,
+        reconnect_within: float = 5.0,
+    ) -> Session:
+        """Opens a session: problems over time, each started from the one before.
+
+        Args:
+            options: For steps that bring none of their own.
+            timeout: Of the whole session [s]. For each step there is `Options.time_budget`.
+            reconnect_within: How long to look for the server when the connection is lost [s]; 0:
+                the session then ends.
+        """
+
+        def open_stream(requests: Iterator[bytes], left: float | None) -> Any:
+            return self._solve_session(requests, timeout=left, metadata=self._endpoint.metadata)
+
+        return Session(open_stream, options, timeout, reconnect_within)
+
+    def info(self, *, timeout: float | None = None) -> ServerInfo:
+        """Version, limits and hardware of the server."""
+        return parse_info(self._call(self._info, b"", timeout))
+
+    def close(self) -> None:
+        """Closes the connection, and stops the server if it is embedded."""
+        self._channel.close()
+        if self._server is not None:
+            self._server.stop()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _call(self, method: Any, request: bytes, timeout: float | None) -> bytes:
+        try:
+            response: bytes = method(request, timeout=timeout, metadata=self._endpoint.metadata)
+        except grpc.RpcError as error:
+            raise error_of_call(error) from None
+        return response

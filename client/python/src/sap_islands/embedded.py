@@ -1,0 +1,153 @@
+"""A server of one's own: sap-server as a child process on a private Unix socket.
+
+The socket lies in a directory that only this user may enter. The server ends with `stop`, with the
+last reference to it, with the interpreter, and also if this process is killed: a shell waits at
+the other end of a pipe, sees it close, stops the server and removes the directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import IO
+
+import grpc
+
+from sap_islands.errors import Unavailable
+
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 10.0
+
+_LONGEST_SOCKET_PATH = 100  # of a Unix socket; the kernel's limit is 107
+_DRAINING = ("--drain-timeout-s", "1")
+_SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse(status=SERVING)
+_GUARD = 'read -r _ && exit; kill -TERM "$1" 2> /dev/null; rm -rf -- "$2"'
+
+
+def find_server() -> str:
+    """Path of sap-server.
+
+    $SAP_SERVER, the release build of the clone that this package was installed from, or PATH.
+    """
+    chosen = os.environ.get("SAP_SERVER")
+    if chosen:
+        if not os.access(chosen, os.X_OK):
+            raise Unavailable(f"$SAP_SERVER is {chosen}, which is no program")
+        return chosen
+    origin = resources.files("sap_islands").joinpath("_origin.txt")
+    if origin.is_file():
+        built = Path(origin.read_text().strip()) / "build" / "release" / "bin" / "sap-server"
+        if os.access(built, os.X_OK):
+            return str(built)
+    installed = shutil.which("sap-server")
+    if installed is None:
+        raise Unavailable(
+            "there is no sap-server: build it (deploy/quickstart.sh), or name it by $SAP_SERVER"
+        )
+    return installed
+
+
+class EmbeddedServer:
+    """A running sap-server that belongs to this object."""
+
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        """Starts the server and waits until it serves.
+
+        Args:
+            arguments: More of its command line, as ("--threads", "4").
+        """
+        self._directory = _private_directory()
+        self.address = f"unix:{self._directory}/sap.sock"
+        log = open(f"{self._directory}/log", "w+b")  # noqa: SIM115  # closed by _stop
+        try:
+            process = subprocess.Popen(
+                [find_server(), "--listen", self.address, *_DRAINING, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for the program that runs it
+            )
+        except BaseException as error:
+            log.close()
+            shutil.rmtree(self._directory, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise Unavailable(f"sap-server does not start: {error}") from error
+            raise
+        guard = subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD, "sap-guard", str(process.pid), self._directory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.pid = process.pid
+        self._finalizer = weakref.finalize(self, _stop, process, guard, log, self._directory)
+        try:
+            _wait_until_serving(self.address, process, log)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Ends the server in good order. May be called again."""
+        self._finalizer()
+
+    def __enter__(self) -> EmbeddedServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _private_directory() -> str:
+    directory = tempfile.mkdtemp(prefix="sap-islands-")
+    if len(directory) > _LONGEST_SOCKET_PATH - len("/sap.sock"):
+        os.rmdir(directory)
+        directory = tempfile.mkdtemp(prefix="sap-islands-", dir="/tmp")
+    return directory
+
+
+def _wait_until_serving(address: str, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    socket = address.removeprefix("unix:")
+    while not os.path.exists(socket) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    if process.poll() is None:
+        with grpc.insecure_channel(address) as channel:
+            check: Callable[..., bytes] = channel.unary_unary("/grpc.health.v1.Health/Check")
+            with contextlib.suppress(grpc.RpcError):
+                timeout = max(0.1, deadline - time.monotonic())
+                if check(b"", timeout=timeout, wait_for_ready=True) == _SERVING:
+                    return
+    log.seek(0)
+    said = log.read().decode(errors="replace").strip()
+    raise Unavailable(f"sap-server does not serve: {said or 'it says nothing'}")
+
+
+def _stop(
+    process: subprocess.Popen[bytes],
+    guard: subprocess.Popen[bytes],
+    log: IO[bytes],
+    directory: str,
+) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    # A line tells the guard that there is nothing left to do.
+    with contextlib.suppress(OSError):
+        guard.communicate(b"\n", timeout=STOP_TIMEOUT_S)
+    log.close()
+    shutil.rmtree(directory, ignore_errors=True)

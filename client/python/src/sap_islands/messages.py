@@ -1,0 +1,168 @@
+"""Requests to bytes and responses from bytes: what the synchronous and the asyncio client share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from sap_islands import wire
+from sap_islands.errors import Internal, SapError, error_of_failure
+from sap_islands.options import Options, serialize
+from sap_islands.problem import Problem
+from sap_islands.solution import Solution
+from sap_islands.v1 import solver_service_pb2 as service
+
+SERVICE = "/" + service.DESCRIPTOR.services_by_name["SolverService"].full_name + "/"
+
+
+def _tag(message: Any, field: str) -> bytes:
+    return wire.length_tag(message.DESCRIPTOR, field)
+
+
+def _number(message: Any, field: str) -> int:
+    return int(message.DESCRIPTOR.fields_by_name[field].number)
+
+
+_REQUEST_PROBLEM = _tag(service.SolveRequest, "problem")
+_REQUEST_OPTIONS = _tag(service.SolveRequest, "options")
+_BATCH_PROBLEMS = _tag(service.SolveBatchRequest, "problems")
+_BATCH_OPTIONS = _tag(service.SolveBatchRequest, "options")
+_SESSION_STEP = _tag(service.SolveSessionRequest, "step")
+_STEP_ID = wire.varint(_number(service.SessionStep, "step_id") << 3 | wire.VARINT)
+_STEP_PROBLEM = _tag(service.SessionStep, "problem")
+_STEP_OPTIONS = _tag(service.SessionStep, "options")
+
+_RESPONSE_SOLUTION = _number(service.SolveResponse, "solution")
+_BATCH_OUTCOMES = _number(service.SolveBatchResponse, "outcomes")
+_INDEXED_INDEX = _number(service.StreamBatchResponse, "index")
+_INDEXED_OUTCOME = _number(service.StreamBatchResponse, "outcome")
+_OUTCOME_SOLUTION = _number(service.Outcome, "solution")
+_OUTCOME_FAILURE = _number(service.Outcome, "failure")
+_SESSION_OUTCOME = _number(service.SolveSessionResponse, "step")
+_OUTCOME_STEP_ID = _number(service.StepOutcome, "step_id")
+_OUTCOME_OUTCOME = _number(service.StepOutcome, "outcome")
+_OUTCOME_WARM = _number(service.StepOutcome, "warm_started")
+
+# StreamBatch takes the same message as SolveBatch.
+assert _tag(service.StreamBatchRequest, "problems") == _BATCH_PROBLEMS
+assert _tag(service.StreamBatchRequest, "options") == _BATCH_OPTIONS
+
+
+class StepOutcome(NamedTuple):
+    """What came of a step of a session.
+
+    Attributes:
+        step_id: The number that `send` has given it.
+        outcome: The solution, or why there is none.
+        warm_started: Whether trees or bodies started from velocities of the last solved step.
+    """
+
+    step_id: int
+    outcome: Solution | SapError
+    warm_started: bool
+
+
+def _options_parts(tag: bytes, options: Options | None) -> tuple[wire.Parts, int]:
+    serialized = serialize(options) if options is not None else b""
+    return wire.wrap(tag, [serialized], len(serialized)) if serialized else ([], 0)
+
+
+def solve_request(problem: Problem, options: Options | None) -> bytes:
+    """A serialized sap.v1.SolveRequest."""
+    parts, _ = wire.wrap(_REQUEST_PROBLEM, *problem.encode())
+    return b"".join(parts + _options_parts(_REQUEST_OPTIONS, options)[0])
+
+
+def batch_request(problems: Iterable[Problem], options: Options | None) -> bytes:
+    """A serialized sap.v1.SolveBatchRequest or sap.v1.StreamBatchRequest."""
+    parts: wire.Parts = []
+    for problem in problems:
+        parts += wire.wrap(_BATCH_PROBLEMS, *problem.encode())[0]
+    return b"".join(parts + _options_parts(_BATCH_OPTIONS, options)[0])
+
+
+def open_request(options: Options | None) -> bytes:
+    """A serialized sap.v1.SolveSessionRequest that opens the session."""
+    request = service.SolveSessionRequest()
+    request.open.SetInParent()
+    if options is not None:
+        request.open.options.ParseFromString(serialize(options))
+    return request.SerializeToString()
+
+
+def step_request(step_id: int, problem: Problem, options: Options | None) -> bytes:
+    """A serialized sap.v1.SolveSessionRequest with a step."""
+    number = _STEP_ID + wire.varint(step_id)
+    problem_parts, problem_size = wire.wrap(_STEP_PROBLEM, *problem.encode())
+    options_parts, options_size = _options_parts(_STEP_OPTIONS, options)
+    size = len(number) + problem_size + options_size
+    parts, _ = wire.wrap(_SESSION_STEP, [number, *problem_parts, *options_parts], size)
+    return b"".join(parts)
+
+
+def solution_of_response(data: bytes) -> Solution:
+    """The solution of a serialized sap.v1.SolveResponse."""
+    for number, _, start, end in wire.scan(data, 0, len(data)):
+        if number == _RESPONSE_SOLUTION:
+            return Solution.from_bytes(data, start, end)
+    raise Internal("the server's response has no solution")
+
+
+def outcomes_of_response(data: bytes) -> list[Solution | SapError]:
+    """The outcomes of a serialized sap.v1.SolveBatchResponse, in the order of the problems."""
+    return [
+        _outcome(data, start, end)
+        for number, _, start, end in wire.scan(data, 0, len(data))
+        if number == _BATCH_OUTCOMES
+    ]
+
+
+def indexed_outcome(data: bytes) -> tuple[int, Solution | SapError]:
+    """Problem number and outcome of a serialized sap.v1.StreamBatchResponse."""
+    index = 0
+    outcome: Solution | SapError = Internal("the server's response has no outcome")
+    for number, _, start, end in wire.scan(data, 0, len(data)):
+        if number == _INDEXED_INDEX:
+            index = start
+        elif number == _INDEXED_OUTCOME:
+            outcome = _outcome(data, start, end)
+    return index, outcome
+
+
+def max_steps_in_flight(data: bytes) -> int:
+    """What a serialized sap.v1.SolveSessionResponse says that opens the session."""
+    response = service.SolveSessionResponse.FromString(data)
+    if not response.HasField("opened"):
+        raise Internal("the server's first response does not open the session")
+    return max(1, response.opened.max_steps_in_flight)
+
+
+def step_outcome(data: bytes) -> StepOutcome:
+    """The outcome of a serialized sap.v1.SolveSessionResponse."""
+    for number, _, start, end in wire.scan(data, 0, len(data)):
+        if number == _SESSION_OUTCOME:
+            return _step_outcome(data, start, end)
+    raise Internal("the server's response has no outcome of a step")
+
+
+def _step_outcome(data: bytes, start: int, end: int) -> StepOutcome:
+    step_id = warm_started = 0
+    outcome: Solution | SapError = Internal("the server's response has no outcome")
+    for number, _, first, last in wire.scan(data, start, end):
+        if number == _OUTCOME_STEP_ID:
+            step_id = first
+        elif number == _OUTCOME_OUTCOME:
+            outcome = _outcome(data, first, last)
+        elif number == _OUTCOME_WARM:
+            warm_started = first
+    return StepOutcome(step_id, outcome, bool(warm_started))
+
+
+def _outcome(data: bytes, start: int, end: int) -> Solution | SapError:
+    for number, _, first, last in wire.scan(data, start, end):
+        if number == _OUTCOME_SOLUTION:
+            return Solution.from_bytes(data, first, last)
+        if number == _OUTCOME_FAILURE:
+            failure = service.Failure.FromString(data[first:last])
+            return error_of_failure(failure.code, failure.message, failure.field)
+    return Internal("the server's response has an empty outcome")

@@ -1,0 +1,210 @@
+"""A session: problems over time, solved one after the other.
+
+One server keeps what it has allocated and analyzed, and starts each step from the velocities of
+the last solved one by `tree_id` and `body_id`, unless the step brings a guess.
+
+    with client.session() as session:
+        while ...:
+            solution = session.step(problem)            # send and wait
+
+Or ahead of the answers, which come in the order of the steps:
+
+    session.send(first)
+    session.send(second)
+    outcome = session.receive()                         # of the first
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import grpc
+
+from sap_islands.errors import Internal, SapError, Unavailable, error_of_call
+from sap_islands.messages import StepOutcome, max_steps_in_flight, open_request, step_outcome
+from sap_islands.options import Options
+from sap_islands.problem import Problem
+from sap_islands.session_state import SessionState
+from sap_islands.solution import Solution
+
+RECONNECT_PAUSE_S = 0.1
+
+
+class _Stream(Protocol):
+    """A call of SolveSession."""
+
+    def __next__(self) -> bytes: ...
+    def cancel(self) -> bool: ...
+
+
+OpenStream = Callable[[Iterator[bytes], float | None], _Stream]
+
+
+class Session:
+    """A stream of steps to one server. Not for several threads at once.
+
+    A step that fails, as by a bad field, is answered as such and ends nothing; the next one starts
+    from the last solved one. If the connection is lost or the server restarts, the session goes on
+    with a new stream for as long as `reconnect_within` allows: steps that were not answered are
+    sent again, to the same results. After that, and when the timeout of the session has passed,
+    every call raises why.
+    """
+
+    def __init__(
+        self,
+        open_stream: OpenStream,
+        options: Options | None,
+        timeout: float | None,
+        reconnect_within: float,
+    ) -> None:
+        self._open_stream = open_stream
+        self._options = options
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._reconnect_within = reconnect_within
+        self._state = SessionState()
+        self._kept: deque[StepOutcome] = deque()
+        self._end: SapError | None = None
+        self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._max_in_flight = 1
+        self._connect(reconnect_within)
+
+    def step(self, problem: Problem, options: Options | None = None) -> Solution:
+        """Sends a step and waits for its solution; no other step may be in flight.
+
+        Args:
+            problem: The problem of this step.
+            options: For this step; None: those that the session was opened with.
+
+        Raises:
+            SapError: Why there is no solution; the session goes on unless it says otherwise.
+        """
+        if self.in_flight:
+            raise RuntimeError("steps are in flight; receive their outcomes first")
+        self.send(problem, options)
+        outcome = self.receive().outcome
+        if isinstance(outcome, SapError):
+            raise outcome
+        return outcome
+
+    def send(self, problem: Problem, options: Options | None = None) -> int:
+        """Sends a step without waiting for its answer, and returns its number: 1, 2, ...
+
+        If the server has as many steps in flight as it takes in, the oldest outcome is waited for
+        and kept for `receive`. The problem may be changed as soon as this returns.
+        """
+        self._check_open()
+        while self._state.unanswered >= self._max_in_flight:
+            self._kept.append(self._receive())
+        step_id = self._state.add(problem, options)
+        self._flush()
+        return step_id
+
+    def receive(self) -> StepOutcome:
+        """Waits for the outcome of the oldest step in flight; outcomes come in order."""
+        if self._kept:
+            return self._kept.popleft()
+        self._check_open()
+        return self._receive()
+
+    @property
+    def in_flight(self) -> int:
+        """Steps sent and not received."""
+        return self._state.unanswered + len(self._kept)
+
+    @property
+    def open(self) -> bool:
+        """Whether steps are taken: False once the session has ended."""
+        return self._end is None
+
+    def close(self) -> None:
+        """Ends the session; outcomes that were not received are lost."""
+        if self._end is not None:
+            return
+        self._end = Unavailable("the session is closed")
+        self._kept.clear()
+        self._requests.put(None)
+        if self._state.unanswered:
+            self._stream.cancel()
+            return
+        # The end of the stream: nothing but its status comes any more.
+        try:
+            next(self._stream, None)
+        except grpc.RpcError as error:
+            raise error_of_call(error) from None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        elif self._end is None:
+            self._abandon(Unavailable("the session is closed"))
+
+    def __del__(self) -> None:
+        if getattr(self, "_end", 0) is None and hasattr(self, "_stream"):
+            self._abandon(Unavailable("the session is closed"))
+
+    def _abandon(self, reason: SapError) -> None:
+        self._end = reason
+        self._requests.put(None)
+        self._stream.cancel()
+
+    def _check_open(self) -> None:
+        if self._end is not None:
+            raise self._end
+
+    def _flush(self) -> None:
+        for request in self._state.take_sendable():
+            self._requests.put(request)
+
+    def _receive(self) -> StepOutcome:
+        if not self._state.unanswered:
+            raise RuntimeError("no step is in flight")
+        while True:
+            try:
+                outcome = step_outcome(next(self._stream))
+            except grpc.RpcError as error:
+                self._recover(error_of_call(error))
+            except StopIteration:
+                self._recover(Unavailable("the server has ended the session"))
+            else:
+                self._state.answer(outcome)
+                self._flush()
+                return outcome
+
+    def _recover(self, error: SapError) -> None:
+        """Goes on with a new stream, or ends the session."""
+        self._requests.put(None)
+        if not isinstance(error, Unavailable) or self._reconnect_within <= 0:
+            self._end = error
+            raise error
+        self._connect(self._reconnect_within)
+        self._state.start_again()
+        self._flush()
+
+    def _connect(self, within: float) -> None:
+        """Opens a stream; tries again while there is no server, for `within` seconds."""
+        give_up = time.monotonic() + within
+        while True:
+            self._requests = queue.SimpleQueue()
+            self._requests.put(open_request(self._options))
+            left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+            self._stream = self._open_stream(iter(self._requests.get, None), left)
+            try:
+                self._max_in_flight = max_steps_in_flight(next(self._stream))
+            except StopIteration:
+                error: SapError = Internal("the server has ended the session before it opened")
+            except grpc.RpcError as failure:
+                error = error_of_call(failure)
+            else:
+                return
+            self._requests.put(None)
+            if not isinstance(error, Unavailable) or time.monotonic() > give_up:
+                self._end = error
+                raise error from None
+            time.sleep(RECONNECT_PAUSE_S)

@@ -1,0 +1,186 @@
+"""Messages of large arrays to and from bytes, without a Python object for each number.
+
+protobuf hands out a `repeated double` number by number, which takes longer than solving a small
+problem. The encoding itself is simple: a packed array is a tag, a length and the little-endian
+numbers. So arrays are joined into a message by one copy, and come out of it as views. Which tag
+belongs to which field is read from the compiled schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from google.protobuf.descriptor import FieldDescriptor
+from numpy.typing import NDArray
+
+from sap_islands.arrays import expand
+
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+
+_PACKED_TYPES = {
+    FieldDescriptor.TYPE_DOUBLE: "<f8",
+    FieldDescriptor.TYPE_FIXED32: "<u4",
+    FieldDescriptor.TYPE_SFIXED32: "<i4",
+}
+_SMALL_VARINTS = [bytes([value]) for value in range(128)]
+
+Parts = list[Any]  # of a message: what bytes.join takes
+Descriptor: TypeAlias = Any  # of a message: that of protobuf, in Python or in C
+
+
+def varint(value: int) -> bytes:
+    """A number >= 0 in base 128, as the wire has it."""
+    if value < 128:
+        return _SMALL_VARINTS[value]
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """The number that starts at `position`, and where the next thing starts."""
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, position
+        shift += 7
+
+
+def length_tag(descriptor: Descriptor, name: str) -> bytes:
+    """Tag of a field that has a length: a message, a string or a packed array."""
+    return varint(descriptor.fields_by_name[name].number << 3 | LENGTH)
+
+
+def wrap(tag: bytes, parts: Parts, size: int) -> tuple[Parts, int]:
+    """A message as a field of another: its parts behind tag and length, and their new size."""
+    header = tag + varint(size)
+    return [header, *parts], size + len(header)
+
+
+class PackedArray(NamedTuple):
+    """How an array is written: its name in Python is that of the schema."""
+
+    name: str
+    tag: bytes
+    columns: int
+
+
+def packed_arrays(descriptor: Descriptor, columns: Mapping[str, int]) -> list[PackedArray]:
+    """All arrays of a message, with the numbers that each has for one entry of its group."""
+    return [
+        PackedArray(field.name, length_tag(descriptor, field.name), columns[field.name])
+        for field in descriptor.fields
+    ]
+
+
+def encode_arrays(group: Any, arrays: list[PackedArray]) -> tuple[Parts, int]:
+    """Parts and size of a message that has nothing but arrays; `group` knows its `count`."""
+    parts: Parts = []
+    size = 0
+    values = group.__dict__
+    for name, tag, columns in arrays:
+        array = values[name]
+        if array.ndim == 0 or (columns > 1 and array.size == columns):
+            array = expand(array, group.count, columns)
+        length = array.nbytes
+        if length:
+            header = tag + varint(length)
+            parts += (header, array)
+            size += len(header) + length
+    return parts, size
+
+
+def scan(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Fields of the message in data[start:end]: number, wire type, and where its content is.
+
+    For a varint the third is its value; otherwise third and fourth are begin and end.
+    """
+    position = start
+    while position < end:
+        tag, position = read_varint(data, position)
+        wire_type = tag & 7
+        if wire_type == LENGTH:
+            length, position = read_varint(data, position)
+            yield tag >> 3, wire_type, position, position + length
+            position += length
+        elif wire_type == VARINT:
+            value, position = read_varint(data, position)
+            yield tag >> 3, wire_type, value, position
+        elif wire_type in (FIXED64, FIXED32):
+            width = 8 if wire_type == FIXED64 else 4
+            yield tag >> 3, wire_type, position, position + width
+            position += width
+        else:
+            raise ValueError(f"a message has a field of unknown wire type {wire_type}")
+    if position != end:
+        raise ValueError("a message ends within a field")
+
+
+def array_view(data: bytes, dtype: np.dtype[Any], start: int, end: int) -> NDArray[Any]:
+    """Numbers of a packed array: a view where they happen to be aligned, otherwise a copy."""
+    array: NDArray[Any] = np.frombuffer(data, dtype, (end - start) // dtype.itemsize, start)
+    if not array.flags.aligned:
+        array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
+class ArrayDecoder:
+    """Decodes messages that have nothing but numbers, arrays of numbers and enumerations."""
+
+    def __init__(self, descriptor: Descriptor) -> None:
+        self._fields: dict[int, tuple[str, np.dtype[Any] | None]] = {}
+        self._empty: dict[str, NDArray[Any]] = {}
+        for field in descriptor.fields:
+            if field.type in _PACKED_TYPES:
+                dtype: np.dtype[Any] | None = np.dtype(_PACKED_TYPES[field.type])
+            elif field.type == FieldDescriptor.TYPE_ENUM:
+                dtype = None
+            else:
+                continue
+            self._fields[field.number] = (field.name, dtype)
+            if field.is_repeated:
+                self._empty[field.name] = np.empty(0, dtype or np.dtype("i4"))
+                self._empty[field.name].flags.writeable = False
+
+    def decode(self, data: bytes, start: int, end: int) -> dict[str, Any]:
+        """Values by name; arrays that are not there are empty, single numbers are left out."""
+        values: dict[str, Any] = dict(self._empty)
+        for number, wire_type, first, last in scan(data, start, end):
+            if number not in self._fields:
+                continue
+            name, dtype = self._fields[number]
+            value: Any
+            if dtype is None:
+                value = _enumerations(data, first, last) if wire_type == LENGTH else [first]
+            else:
+                value = array_view(data, dtype, first, last)
+            if name not in self._empty:
+                values[name] = value[-1]
+            elif len(values[name]):
+                # Writers may send an array piece by piece.
+                values[name] = np.concatenate((values[name], value))
+            else:
+                values[name] = np.asarray(value, values[name].dtype)
+        return values
+
+
+def _enumerations(data: bytes, start: int, end: int) -> NDArray[np.int32]:
+    """Packed varints; those below 128 are a byte each."""
+    codes = np.frombuffer(data, np.uint8, end - start, start)
+    if codes.size and codes.max() > 127:
+        values = []
+        position = start
+        while position < end:
+            value, position = read_varint(data, position)
+            values.append(value)
+        return np.array(values, np.int64).astype(np.int32)
+    return codes.astype(np.int32)

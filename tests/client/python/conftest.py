@@ -1,0 +1,57 @@
+"""What the tests share: servers, clients and problems."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sap_islands as sap
+from sap_islands.embedded import find_server
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="also the tests that take long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("full")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+def problem_files() -> list[Path]:
+    """The problems with certified solutions."""
+    directory = Path(os.environ.get("SAP_PROBLEMS_DIR", ROOT / "tests" / "data"))
+    return sorted(path for path in directory.iterdir() if ".json" in path.name)
+
+
+@pytest.fixture(scope="session")
+def client() -> Iterator[sap.Client]:
+    """A client with a server of its own."""
+    with sap.connect("embedded:") as embedded:
+        yield embedded
+
+
+@pytest.fixture(scope="session")
+def tcp_address() -> Iterator[str]:
+    """Address of a server on a port of this machine."""
+    server = subprocess.Popen(
+        [find_server(), "--listen", "127.0.0.1:0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert server.stdout is not None
+    listening = server.stdout.readline()
+    assert listening.startswith("listening on "), listening
+    yield listening.split()[-1]
+    server.terminate()
+    server.wait(20)
+    server.stdout.close()

@@ -1,0 +1,1 @@
+"""Problems and judgements that the tests of the Python client share."""

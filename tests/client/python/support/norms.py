@@ -1,0 +1,51 @@
+"""The norm of the dynamics matrix, in which solutions are compared with certified ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import sap_islands as sap
+from sap_islands.arrays import FloatArray
+
+
+def dynamics_blocks(problem: sap.Problem) -> list[FloatArray]:
+    """A_t of each tree, then of each body."""
+    blocks = list(problem.trees.blocks())
+    bodies = problem.bodies
+    for mass, inertia in zip(bodies.mass, bodies.inertia.reshape(-1, 6), strict=True):
+        xx, yy, zz, xy, xz, yz = inertia
+        block = mass * np.eye(6)
+        block[3:, 3:] = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+        blocks.append(block)
+    return blocks
+
+
+def a_norm(blocks: list[FloatArray], v: FloatArray) -> float:
+    """|v|_A."""
+    total = 0.0
+    start = 0
+    for block in blocks:
+        piece = v[start : start + len(block)]
+        total += float(piece @ block @ piece)
+        start += len(block)
+    return math.sqrt(max(total, 0.0))
+
+
+def relative_error(problem: sap.Problem, v: FloatArray, exact: FloatArray) -> float:
+    """|v - exact|_A relative to the largest of the norms of exact, v* and their difference.
+
+    Not below that of 1e-9 m/s, so that an answer of 0 does not divide round-off by round-off.
+    """
+    blocks = dynamics_blocks(problem)
+    v_star = np.concatenate(
+        (problem.trees.free_motion_velocity.ravel(), problem.bodies.free_motion_velocity.ravel())
+    )
+    trace = sum(float(np.trace(block)) for block in blocks)
+    scale = max(
+        a_norm(blocks, exact),
+        a_norm(blocks, v_star),
+        a_norm(blocks, exact - v_star),
+        1e-9 * math.sqrt(trace),
+    )
+    return a_norm(blocks, v - exact) / scale if scale > 0 else 0.0

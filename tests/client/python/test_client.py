@@ -1,0 +1,166 @@
+"""Calls of a server: the same everywhere, errors that name the field, batches, deadlines."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sap_islands as sap
+from sap_islands.embedded import find_server
+from support.scenes import balls_on_floor, same_bits
+
+
+def test_pushed_ball_sticks_and_rolls_as_a_solid_ball_does(client: sap.Client) -> None:
+    solution = client.solve(balls_on_floor([0.0, 0.1]))
+    assert solution.solved
+    v = solution.velocity.reshape(-1, 6)
+    assert v[1, 0] == pytest.approx(0.1 * 5 / 7, rel=1e-2)
+    assert v[1, 0] == pytest.approx(0.1 * v[1, 4], rel=1e-2)
+    assert solution.impulse.shape == (2, 3)
+    assert solution.impulse[0, 2] == pytest.approx(9.81 * 0.01, rel=0.06)
+    assert solution.island_of_tree.tolist() == [0, 1]
+    assert len(solution.islands) == 2
+    assert solution.islands[0].status is sap.IslandStatus.CONVERGED
+    assert solution.islands[0].contacts == 1
+    assert solution.timings.solve_s > 0
+
+
+def test_answers_have_the_same_bits_over_every_transport(
+    client: sap.Client, tcp_address: str
+) -> None:
+    problem = balls_on_floor([0.0, 0.4, 3.0])
+    with sap.connect(tcp_address) as remote:
+        assert same_bits(client.solve(problem), remote.solve(problem))
+
+
+def test_error_names_field_and_index(client: sap.Client) -> None:
+    problem = balls_on_floor([0.0] * 5)
+    problem.body_contacts.friction = [0.5, 0.5, 0.5, -0.3, 0.5]
+    with pytest.raises(sap.InvalidArgument, match="must be finite and >= 0") as caught:
+        client.solve(problem)
+    assert caught.value.field == "body_contacts.friction[3]"
+    assert caught.value.index == 3
+    assert isinstance(caught.value, ValueError)
+
+
+def test_wrong_length_names_the_array(client: sap.Client) -> None:
+    problem = balls_on_floor([0.0] * 5)
+    problem.body_contacts.stiffness = [1e5] * 4
+    with pytest.raises(sap.InvalidArgument) as caught:
+        client.solve(problem)
+    assert caught.value.field == "body_contacts.stiffness"
+    assert caught.value.index is None
+
+
+def test_what_is_no_number_is_refused_on_assignment() -> None:
+    contacts = sap.Contacts()
+    with pytest.raises(sap.InvalidArgument, match=r"contacts\.friction has type"):
+        contacts.friction = ["rough"]
+    with pytest.raises(sap.InvalidArgument, match="integers are needed"):
+        contacts.tree_a = [0.5]
+    with pytest.raises(sap.InvalidArgument) as caught:
+        contacts.tree_b = [0, 2**40]
+    assert caught.value.field == "contacts.tree_b[1]"
+
+
+def test_batch_has_an_outcome_for_each_problem(client: sap.Client) -> None:
+    problems = [balls_on_floor([0.1 * i]) for i in range(5)]
+    problems[2].time_step = -1.0
+    outcomes = client.solve_batch(problems)
+    assert len(outcomes) == 5
+    for i, outcome in enumerate(outcomes):
+        if i == 2:
+            assert isinstance(outcome, sap.InvalidArgument)
+            assert outcome.field == "time_step"
+        else:
+            assert isinstance(outcome, sap.Solution)
+            assert same_bits(outcome, client.solve(problems[i]))
+    streamed = dict(client.stream_batch(problems))
+    assert sorted(streamed) == list(range(5))
+    last = streamed[4]
+    assert isinstance(last, sap.Solution)
+    assert isinstance(outcomes[4], sap.Solution)
+    assert same_bits(last, outcomes[4])
+
+
+def test_options_reach_the_solver(client: sap.Client) -> None:
+    problem = balls_on_floor([0.0, 0.4])
+    options = sap.Options(max_iterations=0, response_mask=("velocity", "islands"))
+    solution = client.solve(problem, options)
+    assert not solution.solved
+    assert np.array_equal(solution.velocity, problem.bodies.free_motion_velocity.ravel())
+    assert solution.impulse.shape == (0, 3)
+    assert set(solution.islands.status) == {sap.IslandStatus.ITERATION_LIMIT}
+    with pytest.raises(sap.InvalidArgument) as caught:
+        client.solve(problem, sap.Options(relative_tolerance=2.0))
+    assert caught.value.field == "options.relative_tolerance"
+
+
+def test_timeout_of_a_call_ends_it(client: sap.Client) -> None:
+    with pytest.raises(sap.DeadlineExceeded) as caught:
+        client.solve(balls_on_floor([0.0] * 20_000), timeout=1e-4)
+    assert isinstance(caught.value, TimeoutError)
+
+
+def test_call_waits_for_a_server_that_restarts(tmp_path: Path) -> None:
+    address = f"unix:{tmp_path}/s"
+    servers: list[subprocess.Popen[bytes]] = []
+
+    def start_late() -> None:
+        time.sleep(0.3)
+        command = [find_server(), "--listen", address]
+        servers.append(
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        )
+
+    with sap.connect(address, retry=False) as impatient, pytest.raises(sap.Unavailable) as caught:
+        impatient.solve(balls_on_floor([0.0]))
+    assert isinstance(caught.value, ConnectionError)
+    starter = threading.Thread(target=start_late)
+    starter.start()
+    try:
+        with sap.connect(address) as client:
+            assert client.solve(balls_on_floor([0.0])).solved
+    finally:
+        starter.join()
+        servers[0].terminate()
+        servers[0].wait(20)
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "localhost:0", "host:99999", "unix:"])
+def test_bad_address_is_refused(address: str) -> None:
+    with pytest.raises(sap.InvalidArgument) as caught:
+        sap.connect(address)
+    assert caught.value.field == "address"
+
+
+def test_everything_that_holds_data_can_be_pickled(client: sap.Client) -> None:
+    problem = balls_on_floor([0.0, 0.2])
+    copy = pickle.loads(pickle.dumps(problem))
+    assert copy.to_bytes() == problem.to_bytes()
+    solution = client.solve(problem)
+    assert same_bits(pickle.loads(pickle.dumps(solution)), solution)
+    options = sap.Options(time_budget=0.5, response_mask=("velocity",))
+    assert pickle.loads(pickle.dumps(options)) == options
+    error = pickle.loads(pickle.dumps(sap.InvalidArgument("wrong", "contacts.friction[2]")))
+    assert (error.message, error.field, error.index) == ("wrong", "contacts.friction[2]", 2)
+
+
+def test_info_says_what_the_server_is(client: sap.Client) -> None:
+    info = client.info()
+    assert info.version.count(".") == 2
+    assert info.solver_threads >= 1
+    assert info.limits["max_steps_in_flight"] >= 1
+
+
+def test_package_is_typed() -> None:
+    assert (Path(sap.__file__).parent / "py.typed").is_file()
+    assert sys.modules["sap_islands"].__all__ == sorted(
+        sap.__all__, key=lambda name: (not name.isupper(), name[0].islower(), name)
+    )

@@ -1,0 +1,29 @@
+"""Certified problems, solved through a server, against their references."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sap_islands as sap
+from conftest import problem_files
+from support.norms import relative_error
+
+
+@pytest.mark.parametrize("path", problem_files(), ids=lambda path: path.name.split(".")[0])
+def test_solution_agrees_with_the_certified_one(client: sap.Client, path: Path) -> None:
+    contents = path.read_bytes()
+    text = gzip.decompress(contents) if path.suffix == ".gz" else contents
+    reference = json.loads(text)["reference"]
+    problem = sap.load_problem(path)
+    solution = client.solve(problem, sap.Options(relative_tolerance=1e-8))
+    assert solution.solved
+    exact = np.array(reference["velocity"])
+    assert relative_error(problem, solution.velocity, exact) <= 1e-5
+    impulse = solution.impulse
+    slip = np.hypot(impulse[:, 0], impulse[:, 1])
+    friction = np.concatenate((problem.contacts.friction, problem.body_contacts.friction))
+    assert np.all(slip <= friction * impulse[:, 2] + 1e-12 * abs(impulse).max(initial=0))

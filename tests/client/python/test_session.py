@@ -1,0 +1,148 @@
+"""Sessions: warm starts, steps in flight, failed steps, broken connections."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sap_islands as sap
+from sap_islands.embedded import find_server
+from support.scenes import balls_on_floor, pushed_steps, same_bits
+
+
+def start_server(address: str) -> subprocess.Popen[bytes]:
+    server = subprocess.Popen(
+        [find_server(), "--listen", address], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert server.stdout is not None
+    assert server.stdout.readline().startswith(b"listening on")
+    return server
+
+
+def kill(server: subprocess.Popen[bytes]) -> None:
+    server.kill()
+    server.wait(20)
+    assert server.stdout is not None
+    server.stdout.close()
+
+
+def test_step_starts_from_the_one_before(client: sap.Client) -> None:
+    problem = balls_on_floor([0.0, 0.4])
+    with client.session() as session:
+        first = session.step(problem)
+        session.send(problem)
+        outcome = session.receive()
+        assert outcome.warm_started
+        assert isinstance(outcome.outcome, sap.Solution)
+        assert outcome.outcome.islands.iterations.sum() <= first.islands.iterations.sum()
+        problem.bodies.guess_velocity = first.velocity
+        assert same_bits(outcome.outcome, client.solve(problem))
+
+
+def test_steps_in_flight_are_answered_in_their_order(client: sap.Client) -> None:
+    problems = pushed_steps(30)
+    with client.session() as session:
+        one_by_one = [session.step(problem) for problem in problems]
+    with client.session() as session:
+        ids = [session.send(problem) for problem in problems]
+        assert session.in_flight == 30
+        outcomes = [session.receive() for _ in problems]
+        assert session.in_flight == 0
+    assert ids == [outcome.step_id for outcome in outcomes] == list(range(1, 31))
+    for outcome, expected in zip(outcomes, one_by_one, strict=True):
+        assert isinstance(outcome.outcome, sap.Solution)
+        assert same_bits(outcome.outcome, expected)
+
+
+def test_failed_step_ends_nothing(client: sap.Client) -> None:
+    good, bad = balls_on_floor([0.3]), balls_on_floor([0.3])
+    bad.bodies.mass = [-1.0]
+    with client.session() as session:
+        session.step(good)
+        with pytest.raises(sap.InvalidArgument) as caught:
+            session.step(bad)
+        assert caught.value.field == "bodies.mass[0]"
+        assert session.open
+        session.send(good)
+        assert session.receive().warm_started
+
+
+def test_step_is_refused_while_others_are_in_flight(client: sap.Client) -> None:
+    with client.session() as session:
+        session.send(balls_on_floor([0.0]))
+        with pytest.raises(RuntimeError, match="in flight"):
+            session.step(balls_on_floor([0.0]))
+        session.receive()
+        with pytest.raises(RuntimeError, match="no step is in flight"):
+            session.receive()
+
+
+def test_closed_session_says_so(client: sap.Client) -> None:
+    session = client.session()
+    session.step(balls_on_floor([0.0]))
+    session.close()
+    session.close()
+    assert not session.open
+    with pytest.raises(sap.Unavailable, match="closed"):
+        session.step(balls_on_floor([0.0]))
+
+
+def test_timeout_is_that_of_the_session(client: sap.Client) -> None:
+    session = client.session(timeout=0.2)
+    with pytest.raises(sap.DeadlineExceeded):
+        while True:
+            session.step(balls_on_floor([0.0]))
+    assert not session.open
+
+
+@pytest.mark.parametrize("in_flight", [0, 1, 5])
+def test_session_goes_on_to_the_same_bits_where_a_server_died(
+    tmp_path: Path, client: sap.Client, in_flight: int
+) -> None:
+    problems = pushed_steps(14)
+    problems[7].bodies.mass = [-1.0]  # fails: the one after it starts from the one before it
+    problems[8].bodies.free_motion_velocity = np.zeros((3, 6))
+    with client.session() as session:
+        for problem in problems:
+            session.send(problem)
+        expected = [session.receive() for _ in problems]
+
+    address = f"unix:{tmp_path}/s"
+    server = start_server(address)
+    with sap.connect(address) as restarted, restarted.session() as session:
+        for problem in problems[:7]:
+            session.send(problem)
+        outcomes = [session.receive() for _ in range(7)]
+        # A stopped process answers nothing: these steps are lost with it.
+        server.send_signal(19)
+        for problem in problems[7 : 7 + in_flight]:
+            session.send(problem)
+        kill(server)
+        server = start_server(address)
+        for problem in problems[7 + in_flight :]:
+            session.send(problem)
+        outcomes += [session.receive() for _ in range(7)]
+        assert session.in_flight == 0
+    kill(server)
+    for i, (outcome, wanted) in enumerate(zip(outcomes, expected, strict=True)):
+        assert outcome.step_id == wanted.step_id
+        if i == 7:
+            assert isinstance(outcome.outcome, sap.InvalidArgument)
+            continue
+        assert isinstance(outcome.outcome, sap.Solution)
+        assert isinstance(wanted.outcome, sap.Solution)
+        assert same_bits(outcome.outcome, wanted.outcome)
+
+
+def test_session_ends_where_it_may_not_reconnect(tmp_path: Path) -> None:
+    address = f"unix:{tmp_path}/s"
+    server = start_server(address)
+    with sap.connect(address) as client:
+        session = client.session(reconnect_within=0)
+        session.step(balls_on_floor([0.0]))
+        kill(server)
+        with pytest.raises(sap.Unavailable):
+            session.step(balls_on_floor([0.0]))
+        assert not session.open
