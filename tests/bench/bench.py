@@ -1,0 +1,396 @@
+"""Runs the solver and its peers on the same work, in turn, and prints what each took.
+
+    bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
+
+Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
+clarabel, cholmod, golden, scaling, or a single line of a table such as drake/bin/160 (a prefix).
+Tables go to standard output, to DIR/<name>.csv, and all together to DIR/tables.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Steps of a sequence, by what the bodies do then.
+PHASES = {"falling": (10, 40), "transient": (40, 140), "rest": (200, 300)}
+
+
+@dataclass
+class Table:
+    name: str
+    title: str
+    header: str  # names of the columns, between semicolons
+    rows: list[list] = field(default_factory=list)
+
+    @property
+    def columns(self) -> list[str]:
+        return self.header.split(";")
+
+    def add(self, *row) -> None:
+        self.rows.append(list(row))
+        print("  " + "  ".join(f"{name} {value}" for name, value in zip(self.columns, row)))
+        sys.stdout.flush()
+
+    def markdown(self) -> str:
+        lines = [f"### {self.title}", "", "| " + " | ".join(self.columns) + " |"]
+        lines.append("|" + "---|" * len(self.columns))
+        lines += ["| " + " | ".join(str(value) for value in row) + " |" for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+    def write_csv(self, directory: Path) -> None:
+        with open(directory / f"{self.name}.csv", "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.columns)
+            writer.writerows(self.rows)
+
+
+@dataclass
+class Bench:
+    build: Path
+    threads: int
+    full: bool
+    wanted: list[str]
+
+    def wants(self, line: str) -> bool:
+        return not self.wanted or any(
+            line.startswith(prefix) or prefix.startswith(line) for prefix in self.wanted
+        )
+
+    def solver(self, accelerated: bool = True, tolerance: float = 1e-6):
+        from sap_library import Solver
+
+        library = self.build / "tests" / "bench" / "libsap_bench_solver.so"
+        return Solver(library, accelerated=accelerated, tolerance=tolerance)
+
+    def program(self, name: str, *arguments: str) -> str:
+        command = [str(self.build / "bin" / name), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def ms(seconds: list[float]) -> tuple[str, str]:
+    """Least and median."""
+    return f"{1e3 * min(seconds):.3f}", f"{1e3 * statistics.median(seconds):.3f}"
+
+
+def ratio(peer: list[float], ours: list[float]) -> str:
+    return f"{statistics.median(p / o for p, o in zip(peer, ours)):.1f}"
+
+
+def pin_to_one_core() -> None:
+    """The last core that this process may use, for all threads that it starts."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def drake(bench: Bench) -> Iterator[Table]:
+    """Drake steps its own plant; each contact problem of it is solved here too."""
+    import drake_peer
+
+    pin_to_one_core()
+    timer = drake_peer.Timer(bench.build / "tests" / "bench" / "libdrake_timer.so")
+    table = Table(
+        "drake",
+        f"Drake {drake_peer.version()}: its own contact problems, time inside SapSolver",
+        "scene;bodies;phase;contacts;islands;Drake min ms;Drake median ms;ours min ms;"
+        "ours median ms;ratio;Drake iterations;ours;ours plain;Drake factor ms;"
+        "largest difference m/s",
+    )
+    scenes = [("bin", n) for n in (40, 80, 160, 320)] + [("open", n) for n in (40, 80, 160, 320)]
+    scenes += [("stacks", 90)] + ([("stacks", 320)] if bench.full else [])
+    for kind, bodies in scenes:
+        if not bench.wants(f"drake/{kind}/{bodies}"):
+            continue
+        phases = PHASES if kind != "stacks" else {"standing": (20, 120)}
+        solver, plain = bench.solver(), bench.solver(accelerated=False)
+        scene = drake_peer.Scene(kind, bodies, timer)
+        steps = []
+        for step in scene.steps(max(end for _, end in phases.values())):
+            ours = solver.solve(step.problem)
+            difference = float(np.abs(ours.velocity - step.velocity).max())
+            plain_iterations = plain.solve(step.problem).iterations
+            steps.append((step, ours, difference, plain_iterations))
+            step.contacts = step.problem.num_contacts
+            step.problem = None
+        for phase, (begin, end) in phases.items():
+            part = [s for s in steps[begin:end] if s[0].iterations > 0 and s[1].first_s > 0]
+            if not part:
+                continue
+            peer, ours = [s[0].solve_s for s in part], [s[1].first_s for s in part]
+            table.add(
+                kind,
+                bodies,
+                phase,
+                round(statistics.mean(s[0].contacts for s in part)),
+                round(statistics.mean(s[1].islands for s in part), 1),
+                *ms(peer),
+                *ms(ours),
+                ratio(peer, ours),
+                round(statistics.mean(s[0].iterations for s in part), 1),
+                round(statistics.mean(s[1].iterations for s in part), 1),
+                round(statistics.mean(s[3] for s in part), 1),
+                f"{1e3 * statistics.median(s[0].factor_s for s in part):.3f}",
+                f"{max(s[2] for s in part):.0e}",
+            )
+    yield table
+
+
+def mujoco(bench: Bench) -> Iterator[Table]:
+    """MuJoCo steps its own model; the same convex problem is solved here too."""
+    import mujoco_peer
+
+    pin_to_one_core()
+    table = Table(
+        "mujoco",
+        f"MuJoCo {mujoco_peer.version()}: its own constraint problems, time of mj_fwdConstraint",
+        "scene;bodies;regularization;contacts;islands;MuJoCo min ms;MuJoCo median ms;ours min ms;"
+        "ours median ms;ratio;MuJoCo iterations;ours;largest difference m/s",
+    )
+    scenes = [("bin", n, 100, 100) for n in (40, 80, 160)] + [("bin", 320, 100, 30)]
+    scenes += [("piles", 999, 150, 100)]
+    if bench.full:
+        scenes += [("bin", 1000, 100, 4)]
+    for kind, bodies, settle, count in scenes:
+        for regularization in mujoco_peer.REGULARIZATION:
+            like_sap_too_slow = regularization != "default" and bodies > 320
+            if like_sap_too_slow or not bench.wants(f"mujoco/{kind}/{bodies}"):
+                continue
+            scene = mujoco_peer.Scene(kind, bodies, regularization)
+            scene.settle(settle)
+            solver, steps = bench.solver(), []
+            for step in scene.steps(count):
+                ours = solver.solve(step.problem)
+                difference = float(np.abs(ours.velocity - step.velocity).max())
+                steps.append((step, ours, difference, step.problem.num_contacts))
+                step.problem = None
+            peer, ours = [s[0].solve_s for s in steps], [s[1].first_s for s in steps]
+            table.add(
+                kind,
+                bodies,
+                regularization,
+                round(statistics.mean(s[3] for s in steps)),
+                round(statistics.mean(s[1].islands for s in steps), 1),
+                *ms(peer),
+                *ms(ours),
+                ratio(peer, ours),
+                round(statistics.mean(s[0].iterations for s in steps), 1),
+                round(statistics.mean(s[1].iterations for s in steps), 1),
+                f"{max(s[2] for s in steps):.0e}",
+            )
+    yield table
+
+
+def problem_files() -> dict[str, Path]:
+    directory = Path(os.environ.get("SAP_PROBLEMS_DIR", ROOT / "tests" / "data"))
+    return {path.name.split(".json")[0]: path for path in sorted(directory.glob("*.json*"))}
+
+
+def clarabel(bench: Bench) -> Iterator[Table]:
+    """An interior point method at the accuracy of the project's default tolerance."""
+    import clarabel_peer
+    import contact_arrays
+
+    pin_to_one_core()
+    table = Table(
+        "clarabel",
+        f"Clarabel {clarabel_peer.version()}: the same cone program, at an accuracy not better",
+        "problem;contacts;Clarabel ms;ours ms;ratio;Clarabel iterations;ours;Clarabel tolerance;"
+        "Clarabel error;our error",
+    )
+    names = ["clutter_piles_40_0_t3p00", "clutter_bin_40_t5p00", "clutter_bin_160_t5p00"]
+    names += ["pile_500_t12p00"] + (["pile_1000_t12p00"] if bench.full else [])
+    files = problem_files()
+    for name in names:
+        if name not in files or not bench.wants(f"clarabel/{name}"):
+            continue
+        problem = contact_arrays.load(files[name])
+        best = bench.solver(tolerance=1e-14).solve(problem).velocity
+
+        solver = bench.solver()
+        ours_error = contact_arrays.relative_error(problem, solver.solve(problem).velocity, best)
+        # The loosest tolerance at which Clarabel is as exact, or the tightest that it offers.
+        for tolerance in (1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12):
+            answer = clarabel_peer.solve(problem, tolerance)
+            if contact_arrays.relative_error(problem, answer.velocity, best) <= ours_error:
+                break
+        peer, ours = [], []
+        for _ in range(7):
+            peer.append(clarabel_peer.solve(problem, tolerance).solve_s)
+            solved = solver.solve(problem)
+            ours.append(solved.first_s)
+        table.add(
+            name,
+            problem.num_contacts,
+            ms(peer)[1],
+            ms(ours)[1],
+            ratio(peer, ours),
+            answer.iterations,
+            solved.iterations,
+            f"{tolerance:.0e}",
+            f"{contact_arrays.relative_error(problem, answer.velocity, best):.0e}",
+            f"{ours_error:.0e}",
+        )
+    yield table
+
+
+def cholmod(bench: Bench) -> Iterator[Table]:
+    """Google Benchmark runs both on one matrix in random order."""
+    if not bench.wants("cholmod"):
+        return
+    pin_to_one_core()
+    output = bench.program(
+        "block_cholesky_benchmark",
+        "--benchmark_filter=(FactorDouble|FactorFloat|Cholmod|^Plan|^Solve).*",
+        "--benchmark_enable_random_interleaving=true",
+        "--benchmark_repetitions=5",
+        "--benchmark_min_time=0.1",
+        "--benchmark_format=json",
+    )
+    timed: dict[str, list[dict]] = {}
+    for run in json.loads(output)["benchmarks"]:
+        if run["run_type"] == "iteration":
+            timed.setdefault(run["run_name"], []).append(run)
+    table = Table(
+        "cholmod",
+        "CHOLMOD: factorization of one matrix of a pile, 6 rows per body",
+        "benchmark;min us;median us;GFLOP/s;Mflop;factor MB;ratio of CHOLMOD's median to this",
+    )
+
+    def median(runs: list[dict]) -> float:
+        return statistics.median(run["real_time"] for run in runs)
+
+    for name, runs in timed.items():
+        bodies = name.split("/")[1]
+        peer = timed.get(f"CholmodFactor/{bodies}")
+        comparable = name.startswith("Factor") and peer is not None and "/2/" not in name
+        first = runs[0]
+        table.add(
+            name,
+            f"{min(run['real_time'] for run in runs):.1f}",
+            f"{median(runs):.1f}",
+            f"{max(run.get('GFLOP/s', 0) for run in runs):.1f}",
+            f"{first.get('Mflop', 0):.1f}",
+            f"{first.get('MB', 0):.2f}",
+            f"{median(peer) / median(runs):.1f}" if comparable else "",
+        )
+    yield table
+
+
+def golden(bench: Bench) -> Iterator[Table]:
+    """Single steps from problem files: islands on and off, one thread and several."""
+    files = problem_files()
+    names = [
+        name
+        for name in (
+            "clutter_bin_160_t5p00",
+            "heaps_300x3_t0p35",
+            "heaps_300x3_t1p50",
+            "nasty_tower_50",
+            "pile_500_t12p00",
+            "pile_1000_t12p00",
+            "pile_1000_t4p00",
+            "pile_2000_t5p00",
+            "stacks_9x10_t0p10",
+            "stacks_9x10_t2p00",
+        )
+        if name in files and bench.wants(f"golden/{name}")
+    ]
+    if not names:
+        return
+    output = bench.program(
+        "solve_benchmark", "--threads", str(bench.threads), "--pairs", "31", *names
+    )
+    lines = [line.split() for line in output.splitlines()]
+    table = Table(
+        "golden", f"Problem files, warm; {bench.threads} threads against 1", ";".join(lines[0])
+    )
+    for line in lines[1:]:
+        table.add(*line)
+    yield table
+
+
+def scaling(bench: Bench) -> Iterator[Table]:
+    """The project's own scenes as warm sequences."""
+    scenes = [("clutter", n, 1, 60, 160) for n in (40, 80, 160, 320)]
+    scenes += [("clutter", n, 0, 60, 160) for n in (40, 160)]
+    scenes += [("stacks", 90, 0, 20, 120), ("stacks", 990, 0, 20, 60), ("heaps", 900, 0, 30, 130)]
+    scenes += [("pile", 100, 1, 60, 160), ("pile", 1000, 1, 60, 160)]
+    if bench.full:
+        scenes += [("pile", 3000, 1, 60, 160), ("pile", 10000, 1, 60, 80)]
+    table = Table(
+        "scaling",
+        f"Own scenes, warm sequences, {bench.threads} threads against 1",
+        "scene;bodies;walls;steps;contacts;islands;largest dofs;iterations;largest;plain;"
+        "factorizations;min ms;median ms;predicted ms;threads;median ms;speed-up;plain / this;"
+        "allocations;failed",
+    )
+    for scene, bodies, walls, begin, end in scenes:
+        if not bench.wants(f"scaling/{scene}/{bodies}"):
+            continue
+        plain = ["--plain"] if bodies <= 1000 else []
+        output = bench.program(
+            "sequence_benchmark",
+            "--threads",
+            str(bench.threads),
+            *plain,
+            "--csv",
+            scene,
+            str(bodies),
+            str(walls),
+            str(begin),
+            str(end),
+        )
+        table.add(*next(csv.reader(io.StringIO(output))))
+    yield table
+
+
+GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
+    "golden": golden,
+    "scaling": scaling,
+    "cholmod": cholmod,
+    "clarabel": clarabel,
+    "mujoco": mujoco,
+    "drake": drake,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    arguments = parser.parse_args()
+    for case in arguments.cases:
+        if case.split("/")[0] not in GROUPS:
+            parser.error(f"unknown case '{case}'; groups are: {', '.join(GROUPS)}")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    bench = Bench(arguments.build, arguments.threads, arguments.full, arguments.cases)
+    tables = []
+    for name, group in GROUPS.items():
+        if not bench.wants(name):
+            continue
+        print(f"== {name}: {group.__doc__}", flush=True)
+        for table in group(bench):
+            table.write_csv(arguments.out)
+            tables.append(table)
+    text = "\n".join(table.markdown() for table in tables)
+    (arguments.out / "tables.md").write_text(text)
+    print("\n" + text)
+
+
+if __name__ == "__main__":
+    main()

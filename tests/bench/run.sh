@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Times the solver beside its peers on the same work: Drake, MuJoCo, Clarabel and CHOLMOD.
+#
+#   tests/bench/run.sh [--full] [--threads N] [CASE...]
+#
+# Installs the peers in an environment of its own (build/bench/venv), builds the benchmarks
+# (build/bench), and prints the tables; they are also in build/bench/results. CASE as at the head of
+# bench.py: drake, mujoco/bin/160, scaling, ... Run it on a machine that does nothing else.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+deploy/install_packages.sh build tests bench
+mkdir -p build/bench
+
+if ! cmp --silent tests/bench/requirements.txt build/bench/venv/requirements.txt; then
+  echo "== installing the peers into build/bench/venv"
+  rm -rf build/bench/venv
+  python3 -m venv build/bench/venv
+  build/bench/venv/bin/pip install --quiet --disable-pip-version-check \
+    --requirement tests/bench/requirements.txt
+  cp tests/bench/requirements.txt build/bench/venv/requirements.txt
+fi
+
+echo "== building the benchmarks in build/bench"
+if command -v ccache > /dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+cmake -S . -B build/bench -G Ninja -DCMAKE_BUILD_TYPE=Release -DSAP_BUILD_BENCHMARKS=ON \
+  > build/bench/configure.log
+cmake --build build/bench --target sap_bench_solver drake_timer sequence_benchmark \
+  solve_benchmark block_cholesky_benchmark
+
+grep --max-count=1 'model name' /proc/cpuinfo || true
+echo "cores: $(nproc); load before: $(cut -d' ' -f1-3 /proc/loadavg); $(date -u +%F)"
+exec build/bench/venv/bin/python tests/bench/bench.py --build build/bench \
+  --out build/bench/results "$@"

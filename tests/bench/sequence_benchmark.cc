@@ -1,0 +1,255 @@
+// Warm sequences of the project's own scenes: every step of a simulation is solved with one thread
+// and with several, in turn within one process, and by plain Newton if asked.
+//
+//   sequence_benchmark [--threads N] [--plain] [--csv] SCENE BODIES WALLS FROM TO
+//                      WALLS 0 or 1; the steps FROM <= step < TO of 10 ms are measured
+//
+// The simulation is driven by the first solver, so that each guess is a true solution of the step
+// before. A step's time is all of Solver::Solve, ordering and analysis of new patterns included.
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "client/cpp/simulation/simulation.h"
+#include "solver/solve.h"
+#include "tests/support/allocation_counter.h"
+
+namespace {
+
+using sap::ContactProblem;
+using sap::ContactProblemView;
+using sap::ContactSolution;
+using sap::client::Problem;
+
+struct Request {
+  int threads{2};
+  bool plain{false};
+  bool csv{false};
+  std::string scene;
+  int bodies{0};
+  bool walls{false};
+  int from{0};
+  int to{0};
+};
+
+// What one way of solving took, step by step.
+struct Series {
+  std::vector<double> seconds;
+  std::vector<double> iterations;  // largest of a step's islands
+  std::vector<double> factorizations;
+  std::vector<double> allocations;
+};
+
+double Mean(const std::vector<double>& values) {
+  return values.empty() ? 0
+                        : std::accumulate(values.begin(), values.end(), 0.0) /
+                              static_cast<double>(values.size());
+}
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+double Largest(const std::vector<double>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+double Least(const std::vector<double>& values) {
+  return values.empty() ? 0 : *std::min_element(values.begin(), values.end());
+}
+
+ContactProblemView View(const Problem& problem) {
+  ContactProblemView view;
+  view.time_step = problem.time_step;
+  const Problem::RigidBodies& bodies = problem.bodies;
+  view.bodies = {bodies.mass,           bodies.inertia,
+                 bodies.center_of_mass, bodies.free_motion_velocity,
+                 bodies.guess_velocity, bodies.body_id};
+  const Problem::BodyContacts& contacts = problem.body_contacts;
+  view.body_contacts.body_a = contacts.body_a;
+  view.body_contacts.body_b = contacts.body_b;
+  view.body_contacts.point = contacts.point;
+  view.body_contacts.normal = contacts.normal;
+  view.body_contacts.law.signed_distance = contacts.law.signed_distance;
+  view.body_contacts.law.stiffness = contacts.law.stiffness;
+  view.body_contacts.law.relaxation_time = contacts.law.relaxation_time;
+  view.body_contacts.law.friction = contacts.law.friction;
+  return view;
+}
+
+// One way of solving a sequence.
+class Side {
+ public:
+  Side(sap::TaskArena* arena, sap::NewtonMethod newton) : solver_(arena) {
+    options_.newton = newton;
+  }
+
+  void Solve(const ContactProblem& problem, bool measured) {
+    const int64_t allocations = sap::test::AllocationCount();
+    solver_.Solve(problem, options_, sap::StopToken(), &solution_);
+    if (!measured) return;
+    series_.allocations.push_back(static_cast<double>(sap::test::AllocationCount() - allocations));
+    series_.seconds.push_back(solution_.times.islands_s + solution_.times.solve_s);
+    int iterations = 0;
+    int factorizations = 0;
+    for (const sap::IslandReport& report : solution_.islands) {
+      iterations = std::max(iterations, report.iterations);
+      factorizations += report.factorizations;
+      failed_ += report.status != sap::SolveStatus::kConverged &&
+                 report.status != sap::SolveStatus::kStalledAtRoundoff;
+    }
+    series_.iterations.push_back(iterations);
+    series_.factorizations.push_back(factorizations);
+  }
+
+  const ContactSolution& solution() const { return solution_; }
+  const Series& series() const { return series_; }
+  int failed() const { return failed_; }
+
+ private:
+  sap::Solver solver_;
+  sap::SolverOptions options_;
+  ContactSolution solution_;
+  Series series_;
+  int failed_{0};
+};
+
+// Of the scene, over the measured steps.
+struct SceneSeries {
+  std::vector<double> contacts, islands, largest_island_dofs, predicted_s;
+
+  void Add(const ContactProblem& problem, const ContactSolution& solution) {
+    contacts.push_back(problem.num_contacts());
+    islands.push_back(static_cast<double>(solution.islands.size()));
+    int largest = 0;
+    for (const auto& report : solution.islands) largest = std::max(largest, report.dofs);
+    largest_island_dofs.push_back(largest);
+    predicted_s.push_back(sap::PredictedSolveTime(problem));
+  }
+};
+
+double MedianRatio(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) ratios.push_back(a[i] / b[i]);
+  return Median(ratios);
+}
+
+void Print(const Request& request, const SceneSeries& scene, const Side& one, const Side& several,
+           const Side& plain) {
+  const Series& series = one.series();
+  const std::string steps = std::to_string(request.from) + "-" + std::to_string(request.to);
+  if (request.csv) {
+    std::printf(
+        "%s,%d,%d,%s,%.0f,%.1f,%.0f,%.2f,%.0f,%.2f,%.1f,%.4f,%.4f,%.4f,%d,%.4f,%.3f,%.3f,"
+        "%.1f,%d\n",
+        request.scene.c_str(), request.bodies, request.walls ? 1 : 0, steps.c_str(),
+        Mean(scene.contacts), Mean(scene.islands), Mean(scene.largest_island_dofs),
+        Mean(series.iterations), Largest(series.iterations), Mean(plain.series().iterations),
+        Mean(series.factorizations), 1e3 * Least(series.seconds), 1e3 * Median(series.seconds),
+        1e3 * Mean(scene.predicted_s), request.threads, 1e3 * Median(several.series().seconds),
+        MedianRatio(series.seconds, several.series().seconds),
+        MedianRatio(plain.series().seconds, series.seconds), Median(series.allocations),
+        one.failed() + several.failed() + plain.failed());
+    return;
+  }
+  std::printf("%s, %d bodies%s, steps %s: %.0f contacts, %.1f islands, largest %.0f dofs\n",
+              request.scene.c_str(), request.bodies, request.walls ? " in a bin" : "",
+              steps.c_str(), Mean(scene.contacts), Mean(scene.islands),
+              Mean(scene.largest_island_dofs));
+  std::printf(
+      "  iterations %.2f mean, %.0f largest; factorizations %.1f; allocations %.0f median; "
+      "failed %d\n",
+      Mean(series.iterations), Largest(series.iterations), Mean(series.factorizations),
+      Median(series.allocations), one.failed());
+  std::printf("  1 thread: %.3f ms least, %.3f median, %.3f mean, %.3f predicted\n",
+              1e3 * Least(series.seconds), 1e3 * Median(series.seconds), 1e3 * Mean(series.seconds),
+              1e3 * Mean(scene.predicted_s));
+  std::printf("  %d threads: %.3f ms least, %.3f median; speed-up %.2f\n", request.threads,
+              1e3 * Least(several.series().seconds), 1e3 * Median(several.series().seconds),
+              MedianRatio(series.seconds, several.series().seconds));
+  if (request.plain) {
+    std::printf("  plain Newton: %.3f ms median, iterations %.2f mean, %.0f largest, failed %d\n",
+                1e3 * Median(plain.series().seconds), Mean(plain.series().iterations),
+                Largest(plain.series().iterations), plain.failed());
+  }
+}
+
+int Run(const Request& request) {
+  auto scene =
+      sap::simulation::MakeScene(request.scene, {.bodies = request.bodies, .walls = request.walls});
+  if (!scene) {
+    std::fprintf(stderr, "sequence_benchmark: %s\n", scene.error().c_str());
+    return 1;
+  }
+  sap::TaskArena arena(request.threads);
+  Side one(nullptr, sap::NewtonMethod::kAccelerated);
+  Side several(&arena, sap::NewtonMethod::kAccelerated);
+  Side plain(nullptr, sap::NewtonMethod::kPlain);
+  ContactProblem problem;
+  SceneSeries scene_series;
+  int step = 0;
+  const auto solve =
+      [&](const Problem& arrays) -> tl::expected<sap::client::Solution, sap::client::Error> {
+    if (const auto checked = problem.Reset(View(arrays)); !checked) {
+      return tl::unexpected(sap::client::Error{sap::client::ErrorCode::kInvalidArgument,
+                                               checked.error().Message(), ""});
+    }
+    const bool measured = step >= request.from;
+    if (measured && step % 2 == 1) several.Solve(problem, true);
+    one.Solve(problem, measured);
+    if (measured && step % 2 == 0) several.Solve(problem, true);
+    if (measured && request.plain) plain.Solve(problem, true);
+    if (measured) scene_series.Add(problem, one.solution());
+    sap::client::Solution answer;
+    answer.velocity = one.solution().velocity;
+    answer.island_of_tree = one.solution().island_of_tree;
+    return answer;
+  };
+  sap::simulation::Simulation simulation(*std::move(scene), 0.01, solve);
+  for (; step < request.to; ++step) {
+    if (const auto done = simulation.Step(); !done) {
+      std::fprintf(stderr, "sequence_benchmark: %s\n", done.error().message.c_str());
+      return 1;
+    }
+  }
+  Print(request, scene_series, one, several, plain);
+  return 0;
+}
+
+int Number(const char* text) {
+  int number = 0;
+  std::from_chars(text, text + std::strlen(text), number);
+  return number;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Request request;
+  std::vector<const char*> places;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--threads" && i + 1 < argc) {
+      request.threads = std::max(1, Number(argv[++i]));
+    } else if (argument == "--plain") {
+      request.plain = true;
+    } else if (argument == "--csv") {
+      request.csv = true;
+    } else {
+      places.push_back(argv[i]);
+    }
+  }
+  if (places.size() != 5) {
+    std::fprintf(stderr, "usage: see the head of sequence_benchmark.cc\n");
+    return 2;
+  }
+  request.scene = places[0];
+  request.bodies = Number(places[1]);
+  request.walls = Number(places[2]) != 0;
+  request.from = Number(places[3]);
+  request.to = Number(places[4]);
+  return Run(request);
+}
