@@ -16,8 +16,9 @@ declare -A packages=(
            libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
            libcli11-dev nlohmann-json3-dev libspdlog-dev zlib1g-dev libfcl-dev
            python3 python3-pip"
-  # The test framework, and the proto parser for the small schemas of tests/proto.
-  [tests]="libgtest-dev libgmock-dev libprotoc-dev git"
+  # The test framework, the proto parser for the small schemas of tests/proto, and environments for
+  # the tests of the Python client.
+  [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv"
   [lint]="clang-format clang-tidy git"
   # The library that the factorization is compared with, and the timer.
   [bench]="libsuitesparse-dev libbenchmark-dev"

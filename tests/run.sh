@@ -9,7 +9,7 @@
 #   --tsan      also the tests labelled tsan under ThreadSanitizer
 #   --sanitize  both; each has a build of its own
 #   --lint      also clang-tidy (the format is always checked)
-#   --filter    only the tests whose names match
+#   --filter    only the C++ tests whose names match
 #
 # SAP_PROBLEMS_DIR names a directory of problems to use instead of the few in tests/data.
 set -euo pipefail
@@ -24,12 +24,16 @@ begin() {
 }
 
 selection=(--label-exclude full)
+full=()
 sanitizers=()
 lint=false
 filter=()
 while (($# > 0)); do
   case $1 in
-    --full) selection=() ;;
+    --full)
+      selection=()
+      full=(--full)
+      ;;
     --sanitize) sanitizers=(asan tsan) ;;
     --asan) sanitizers+=(asan) ;;
     --tsan) sanitizers+=(tsan) ;;
@@ -79,6 +83,10 @@ if $lint; then
   tests/lint.sh tidy
 fi
 run_tests release
+if ((${#filter[@]} == 0)); then
+  begin "testing the Python client"
+  tests/python.sh "${full[@]}"
+fi
 
 for sanitizer in "${sanitizers[@]}"; do
   build "$sanitizer" "${sanitizer}_tests"

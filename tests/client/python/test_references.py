@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sap_islands as sap
+
 from conftest import problem_files
 from support.norms import relative_error
 

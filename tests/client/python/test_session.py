@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sap_islands as sap
 from sap_islands.embedded import find_server
+
 from support.scenes import balls_on_floor, pushed_steps, same_bits
 
 

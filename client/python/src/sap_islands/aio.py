@@ -250,7 +250,7 @@ class Session:
             try:
                 response = await self._stream.read()
             except grpc.aio.AioRpcError as error:
-                await self._recover(error_of_call(error))
+                await self._recover(_error_of_stream(error))
                 continue
             if response is grpc.aio.EOF:
                 await self._recover(Unavailable("the server has ended the session"))
@@ -285,10 +285,21 @@ class Session:
                     return
                 error = Internal("the server has ended the session before it opened")
             except grpc.aio.AioRpcError as failure:
-                error = error_of_call(failure)
+                error = _error_of_stream(failure)
             except asyncio.InvalidStateError:
                 error = Unavailable("the server has ended the session before it opened")
             if not isinstance(error, Unavailable) or time.monotonic() > give_up:
                 self._end = error
                 raise error
             await asyncio.sleep(RECONNECT_PAUSE_S)
+
+
+def _error_of_stream(error: grpc.aio.AioRpcError) -> SapError:
+    """Why a stream has ended.
+
+    Writing to a broken stream, gRPC for asyncio forgets the status that it has ended with, and
+    says only this.
+    """
+    if error.code() is grpc.StatusCode.INTERNAL and error.details() == "Internal error from Core":
+        return Unavailable("the connection is lost")
+    return error_of_call(error)

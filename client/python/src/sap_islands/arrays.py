@@ -19,6 +19,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int32]
 UIntArray: TypeAlias = NDArray[np.uint32]
 
+FILLED = "_filled"  # in the __dict__ of what has more than empty defaults
+
 ScalarT = TypeVar("ScalarT", np.float64, np.int32, np.uint32)
 
 
@@ -32,6 +34,7 @@ class ArrayField(Generic[ScalarT]):
     def __init__(self, scalar: type[ScalarT], columns: int = 1) -> None:
         self.dtype: np.dtype[Any] = np.dtype(scalar).newbyteorder("<")
         self.columns = columns
+        self._empty: NDArray[Any] = np.empty(0, self.dtype)
         self.name = ""
         self.path = ""
 
@@ -49,7 +52,12 @@ class ArrayField(Generic[ScalarT]):
 
     def __set__(self, instance: object, value: ArrayLike) -> None:
         """Keeps the value as an array of the type of the wire."""
-        instance.__dict__[self.name] = self._convert(value)
+        values = instance.__dict__
+        if isinstance(value, tuple) and not value:
+            values[self.name] = self._empty
+            return
+        values[self.name] = self._convert(value)
+        values[FILLED] = True
 
     def _convert(self, value: ArrayLike) -> NDArray[ScalarT]:
         try:
@@ -82,5 +90,6 @@ class ArrayField(Generic[ScalarT]):
 
 def expand(array: NDArray[Any], count: int, columns: int) -> NDArray[Any]:
     """A single number or row as the `count` x `columns` numbers that it stands for."""
-    shape = (count, columns) if columns > 1 else (count,)
-    return np.ascontiguousarray(np.broadcast_to(array, shape))
+    expanded = np.empty((count, columns) if columns > 1 else count, array.dtype)
+    expanded[...] = array
+    return expanded

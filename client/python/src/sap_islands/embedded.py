@@ -65,23 +65,22 @@ class EmbeddedServer:
         Args:
             arguments: More of its command line, as ("--threads", "4").
         """
+        program = find_server()
         self._directory = _private_directory()
         self.address = f"unix:{self._directory}/sap.sock"
         log = open(f"{self._directory}/log", "w+b")  # noqa: SIM115  # closed by _stop
         try:
             process = subprocess.Popen(
-                [find_server(), "--listen", self.address, *_DRAINING, *arguments],
+                [program, "--listen", self.address, *_DRAINING, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for the program that runs it
             )
-        except BaseException as error:
+        except OSError as error:
             log.close()
             shutil.rmtree(self._directory, ignore_errors=True)
-            if isinstance(error, OSError):
-                raise Unavailable(f"sap-server does not start: {error}") from error
-            raise
+            raise Unavailable(f"sap-server does not start: {error}") from error
         guard = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "sap-guard", str(process.pid), self._directory],
             stdin=subprocess.PIPE,

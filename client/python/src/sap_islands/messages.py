@@ -104,7 +104,7 @@ def solution_of_response(data: bytes) -> Solution:
     """The solution of a serialized sap.v1.SolveResponse."""
     for number, _, start, end in wire.scan(data, 0, len(data)):
         if number == _RESPONSE_SOLUTION:
-            return Solution.from_bytes(data, start, end)
+            return Solution(data, start, end)
     raise Internal("the server's response has no solution")
 
 
@@ -161,7 +161,7 @@ def _step_outcome(data: bytes, start: int, end: int) -> StepOutcome:
 def _outcome(data: bytes, start: int, end: int) -> Solution | SapError:
     for number, _, first, last in wire.scan(data, start, end):
         if number == _OUTCOME_SOLUTION:
-            return Solution.from_bytes(data, first, last)
+            return Solution(data, first, last)
         if number == _OUTCOME_FAILURE:
             failure = service.Failure.FromString(data[first:last])
             return error_of_failure(failure.code, failure.message, failure.field)

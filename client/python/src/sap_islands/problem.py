@@ -1,7 +1,8 @@
 """The frictional-contact problem of one time step, in SI units.
 
     min_v  1/2 |v - v*|_A^2 + sum_i 1/2 γ_i' R_i γ_i
-    γ_i = P_F(y_i) in the R_i norm,   y_i = -R_i^-1 (v_c,i - v̂_i),   v_c,i = J_a v_a + J_b v_b + b_i
+    γ_i = P_F(y_i) in the R_i norm,   y_i = -R_i^-1 (v_c,i - v̂_i)
+    v_c,i = J_a v_a + J_b v_b + b_i
 
 [Castro, Permenter, Han 2021, "An Unconstrained Convex Formulation of Compliant Contact"]. These are
 the messages of proto/sap/v1/problem.proto with NumPy arrays for their arrays. Nothing is checked
@@ -11,6 +12,7 @@ here beyond what a type can hold: the server does that, and names what is wrong.
 from __future__ import annotations
 
 import enum
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -33,12 +35,14 @@ class _Group:
 
     FIELD: ClassVar[str]
     _DESCRIPTOR: ClassVar[wire.Descriptor]
-    _arrays: ClassVar[list[wire.PackedArray]]
+    _arrays: ClassVar[wire.PackedArrays]
+    _columns: ClassVar[dict[str, int]]
     _decoder: ClassVar[wire.ArrayDecoder]
 
     def __init_subclass__(cls) -> None:
         columns = {name: f.columns for name, f in vars(cls).items() if isinstance(f, ArrayField)}
-        cls._arrays = wire.packed_arrays(cls._DESCRIPTOR, columns)
+        cls._columns = columns
+        cls._arrays = wire.PackedArrays(cls._DESCRIPTOR, columns)
         cls._decoder = wire.ArrayDecoder(cls._DESCRIPTOR)
 
     @property
@@ -50,15 +54,15 @@ class _Group:
         return self.count
 
     def __repr__(self) -> str:
-        arrays = ", ".join(f"{a.name}[{len(self.__dict__[a.name].ravel())}]" for a in self._arrays)
+        arrays = ", ".join(f"{name}[{self.__dict__[name].size}]" for name in self._columns)
         return f"{type(self).__name__}({arrays})"
 
     @classmethod
     def _decode(cls, data: bytes, start: int, end: int) -> dict[str, Any]:
         values = cls._decoder.decode(data, start, end)
-        for array in cls._arrays:
-            if array.columns > 1 and len(values[array.name]) % array.columns == 0:
-                values[array.name] = values[array.name].reshape(-1, array.columns)
+        for name, columns in cls._columns.items():
+            if columns > 1 and len(values[name]) % columns == 0:
+                values[name] = values[name].reshape(-1, columns)
         return values
 
 
@@ -314,16 +318,11 @@ class Problem:
 
     def encode(self) -> tuple[wire.Parts, int]:
         """Parts and size of the serialized message; the arrays are among them, uncopied."""
-        time_step = np.array([self.time_step], "<f8")
-        parts: wire.Parts = [_TIME_STEP_TAG, time_step]
-        size = len(_TIME_STEP_TAG) + time_step.nbytes
+        parts: wire.Parts = [_TIME_STEP_TAG, struct.pack("<d", self.time_step)]
+        size = len(_TIME_STEP_TAG) + 8
+        values = self.__dict__
         for name, kind, tag in _GROUPS:
-            group_parts, group_size = wire.encode_arrays(self.__dict__[name], kind._arrays)
-            if group_size:
-                header = tag + wire.varint(group_size)
-                parts.append(header)
-                parts += group_parts
-                size += len(header) + group_size
+            size += kind._arrays.append(values[name], tag, parts)
         regularization = self.regularization._serialize()
         if regularization:
             header = _REGULARIZATION_TAG + wire.varint(len(regularization))

@@ -71,7 +71,7 @@ def read_recording(path: PathLike) -> Iterator[Recorded]:
 def _from_message(record: recording_pb2.RecordedSolve) -> Recorded:
     outcome: Solution | SapError
     if record.outcome.HasField("solution"):
-        outcome = Solution.from_bytes(record.outcome.solution.SerializeToString())
+        outcome = Solution(record.outcome.solution.SerializeToString())
     else:
         failure = record.outcome.failure
         outcome = error_of_failure(failure.code, failure.message, failure.field)

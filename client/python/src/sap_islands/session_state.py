@@ -55,9 +55,8 @@ class SessionState:
                 return []
             self._on_stream = 1
             return [_with_guess(self._unanswered[0], *self._last_solved)]
-        steps = [self._unanswered[i] for i in range(self._on_stream, len(self._unanswered))]
-        self._on_stream = len(self._unanswered)
-        return [step.request for step in steps]
+        first, self._on_stream = self._on_stream, len(self._unanswered)
+        return [self._unanswered[i].request for i in range(first, self._on_stream)]
 
     def answer(self, outcome: StepOutcome) -> None:
         """Takes note of the outcome of the oldest step."""

@@ -96,41 +96,62 @@ class Timings:
     encode_s: float = 0.0
 
 
-_SOLUTION = wire.ArrayDecoder(solution_pb2.ContactSolution.DESCRIPTOR)
+_FIELDS = solution_pb2.ContactSolution.DESCRIPTOR.fields_by_name
 _ISLANDS = wire.ArrayDecoder(solution_pb2.IslandReports.DESCRIPTOR)
 _TIMINGS = wire.ArrayDecoder(solution_pb2.PhaseTimings.DESCRIPTOR)
-_ISLANDS_NUMBER = solution_pb2.ContactSolution.DESCRIPTOR.fields_by_name["islands"].number
-_TIMINGS_NUMBER = solution_pb2.ContactSolution.DESCRIPTOR.fields_by_name["timings"].number
 
 
-@dataclass(frozen=True, eq=False)
 class Solution:
     """Velocities, impulses and islands; what the response mask left out is empty.
 
-    Attributes:
-        velocity: [nv] v at the end of the step, trees first, then six for each body [m/s, rad/s].
-        impulse: [C + C', 3] γ of each contact in its frame (t1, t2, n) [N s].
-        contact_velocity: [C + C', 3] v_c of each contact in its frame [m/s].
-        cost: l(v) [J].
-        island_of_tree: [T + B] number of the island of each tree, then body; -1: touches nothing.
+    Arrays come into being when they are looked at. Solutions can be pickled.
     """
 
-    velocity: FloatArray
-    impulse: FloatArray
-    contact_velocity: FloatArray
-    cost: float
-    island_of_tree: IntArray
-    _message: tuple[bytes, int, int]  # where the serialized solution is within a response
+    def __init__(self, data: bytes, start: int = 0, end: int | None = None) -> None:
+        """The solution of the serialized sap.v1.ContactSolution in data[start:end]."""
+        self._data = data
+        self._start = start
+        self._end = len(data) if end is None else end
+        # The server writes each field once.
+        self._places = {
+            field[0]: (field[2], field[3]) for field in wire.scan(data, start, self._end)
+        }
+
+    @functools.cached_property
+    def velocity(self) -> FloatArray:
+        """[nv] v at the end of the step, trees first, then six for each body [m/s, rad/s]."""
+        return self._array("velocity", np.float64)
+
+    @functools.cached_property
+    def impulse(self) -> FloatArray:
+        """[C + C', 3] γ of each contact in its frame (t1, t2, n) [N s]."""
+        return self._array("impulse", np.float64).reshape(-1, 3)
+
+    @functools.cached_property
+    def contact_velocity(self) -> FloatArray:
+        """[C + C', 3] v_c of each contact in its frame [m/s]."""
+        return self._array("contact_velocity", np.float64).reshape(-1, 3)
+
+    @functools.cached_property
+    def cost(self) -> float:
+        """l(v) [J]."""
+        value = self._array("cost", np.float64)
+        return float(value[0]) if value.size else 0.0
+
+    @functools.cached_property
+    def island_of_tree(self) -> IntArray:
+        """[T + B] number of the island of each tree, then body; -1: touches nothing."""
+        return self._array("island_of_tree", np.int32)
 
     @functools.cached_property
     def islands(self) -> Islands:
         """How the solve of each island ended."""
-        return Islands(**_values_of(self._message, _ISLANDS_NUMBER, _ISLANDS))
+        return Islands(**self._values("islands", _ISLANDS))
 
     @functools.cached_property
     def timings(self) -> Timings:
         """Where the time went on the server."""
-        values = _values_of(self._message, _TIMINGS_NUMBER, _TIMINGS)
+        values = self._values("timings", _TIMINGS)
         return Timings(**{name: float(value) for name, value in values.items()})
 
     @property
@@ -150,34 +171,15 @@ class Solution:
         )
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        return Solution.from_bytes, (self.to_bytes(),)
+        return Solution, (self.to_bytes(),)
 
     def to_bytes(self) -> bytes:
         """The serialized sap.v1.ContactSolution."""
-        data, start, end = self._message
-        return data[start:end]
+        return self._data[self._start : self._end]
 
-    @classmethod
-    def from_bytes(cls, data: bytes, start: int = 0, end: int | None = None) -> Solution:
-        """The solution of the sap.v1.ContactSolution in data[start:end]."""
-        end = len(data) if end is None else end
-        values = _SOLUTION.decode(data, start, end)
-        return cls(
-            velocity=values["velocity"],
-            impulse=values["impulse"].reshape(-1, 3),
-            contact_velocity=values["contact_velocity"].reshape(-1, 3),
-            cost=float(values.get("cost", 0.0)),
-            island_of_tree=values["island_of_tree"],
-            _message=(data, start, end),
-        )
+    def _array(self, name: str, scalar: type[Any]) -> NDArray[Any]:
+        start, end = self._places.get(_FIELDS[name].number, (0, 0))
+        return wire.array_view(self._data, np.dtype(scalar).newbyteorder("<"), start, end)
 
-
-def _values_of(
-    message: tuple[bytes, int, int], number: int, decoder: wire.ArrayDecoder
-) -> dict[str, Any]:
-    """The values of a message within the solution."""
-    data, start, end = message
-    for found, wire_type, first, last in wire.scan(data, start, end):
-        if found == number and wire_type == wire.LENGTH:
-            return decoder.decode(data, first, last)
-    return decoder.decode(data, 0, 0)
+    def _values(self, name: str, decoder: wire.ArrayDecoder) -> dict[str, Any]:
+        return decoder.decode(self._data, *self._places.get(_FIELDS[name].number, (0, 0)))

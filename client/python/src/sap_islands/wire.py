@@ -8,14 +8,15 @@ belongs to which field is read from the compiled schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 from numpy.typing import NDArray
 
-from sap_islands.arrays import expand
+from sap_islands.arrays import FILLED, expand
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
@@ -24,6 +25,7 @@ _PACKED_TYPES = {
     FieldDescriptor.TYPE_FIXED32: "<u4",
     FieldDescriptor.TYPE_SFIXED32: "<i4",
 }
+_MOST_REMEMBERED = 4096  # sets of shapes
 _SMALL_VARINTS = [bytes([value]) for value in range(128)]
 
 Parts = list[Any]  # of a message: what bytes.join takes
@@ -65,63 +67,107 @@ def wrap(tag: bytes, parts: Parts, size: int) -> tuple[Parts, int]:
     return [header, *parts], size + len(header)
 
 
-class PackedArray(NamedTuple):
-    """How an array is written: its name in Python is that of the schema."""
+class PackedArrays:
+    """Writes messages that have nothing but arrays, with their names of the schema."""
 
-    name: str
-    tag: bytes
-    columns: int
+    def __init__(self, descriptor: Descriptor, columns: Mapping[str, int]) -> None:
+        """Takes the numbers that each array has for one entry of its group."""
+        self.names = [field.name for field in descriptor.fields]
+        self._columns = [columns[name] for name in self.names]
+        self._tags = [length_tag(descriptor, name) for name in self.names]
+        self._arrays_of = operator.itemgetter(*self.names)
+        # Steps of a simulation have the same shapes again and again.
+        self._headers: dict[tuple[tuple[int, ...], ...], _Headers] = {}
+
+    def append(self, group: Any, tag: bytes, parts: Parts) -> int:
+        """Appends the message as a field of another, and returns how long it is.
+
+        Args:
+            group: Whose arrays they are; it knows their `count`.
+            tag: Of the field.
+            parts: What is appended to. Empty messages are left out.
+        """
+        values = group.__dict__
+        if FILLED not in values:
+            return 0
+        arrays: tuple[NDArray[Any], ...] = self._arrays_of(values)
+        shapes = tuple([array.shape for array in arrays])
+        headers = self._headers.get(shapes)
+        if headers is None:
+            headers = self._make_headers(tag, arrays, group.count)
+            if len(self._headers) >= _MOST_REMEMBERED:
+                self._headers.clear()
+            self._headers[shapes] = headers
+        if headers.expanded:
+            expanded = list(arrays)
+            for index in headers.expanded:
+                expanded[index] = expand(arrays[index], group.count, self._columns[index])
+            arrays = tuple(expanded)
+        for header, index in headers.present:
+            parts.append(header)
+            parts.append(arrays[index])
+        return headers.size
+
+    def _make_headers(self, tag: bytes, arrays: tuple[NDArray[Any], ...], count: int) -> _Headers:
+        present: list[tuple[bytes, int]] = []
+        expanded: list[int] = []
+        size = 0
+        for index, (array, columns) in enumerate(zip(arrays, self._columns, strict=True)):
+            length = array.nbytes
+            if array.ndim == 0 or (columns > 1 and array.size == columns):
+                expanded.append(index)
+                length = count * columns * array.itemsize
+            if length:
+                header = self._tags[index] + varint(length)
+                present.append((header, index))
+                size += len(header) + length
+        if present:
+            header = tag + varint(size)
+            present[0] = (header + present[0][0], present[0][1])
+            size += len(header)
+        return _Headers(present, expanded, size)
 
 
-def packed_arrays(descriptor: Descriptor, columns: Mapping[str, int]) -> list[PackedArray]:
-    """All arrays of a message, with the numbers that each has for one entry of its group."""
-    return [
-        PackedArray(field.name, length_tag(descriptor, field.name), columns[field.name])
-        for field in descriptor.fields
-    ]
+class _Headers(NamedTuple):
+    """What goes before each array that is not empty, and which stand for more than they are."""
+
+    present: list[tuple[bytes, int]]
+    expanded: list[int]
+    size: int
 
 
-def encode_arrays(group: Any, arrays: list[PackedArray]) -> tuple[Parts, int]:
-    """Parts and size of a message that has nothing but arrays; `group` knows its `count`."""
-    parts: Parts = []
-    size = 0
-    values = group.__dict__
-    for name, tag, columns in arrays:
-        array = values[name]
-        if array.ndim == 0 or (columns > 1 and array.size == columns):
-            array = expand(array, group.count, columns)
-        length = array.nbytes
-        if length:
-            header = tag + varint(length)
-            parts += (header, array)
-            size += len(header) + length
-    return parts, size
-
-
-def scan(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+def scan(data: bytes, start: int, end: int) -> list[tuple[int, int, int, int]]:
     """Fields of the message in data[start:end]: number, wire type, and where its content is.
 
     For a varint the third is its value; otherwise third and fourth are begin and end.
     """
+    fields = []
     position = start
     while position < end:
-        tag, position = read_varint(data, position)
+        tag = data[position]
+        position += 1
+        if tag > 127:
+            tag, position = read_varint(data, position - 1)
         wire_type = tag & 7
         if wire_type == LENGTH:
-            length, position = read_varint(data, position)
-            yield tag >> 3, wire_type, position, position + length
+            length = data[position]
+            position += 1
+            if length > 127:
+                length, position = read_varint(data, position - 1)
+            fields.append((tag >> 3, wire_type, position, position + length))
             position += length
         elif wire_type == VARINT:
             value, position = read_varint(data, position)
-            yield tag >> 3, wire_type, value, position
+            fields.append((tag >> 3, wire_type, value, position))
         elif wire_type in (FIXED64, FIXED32):
             width = 8 if wire_type == FIXED64 else 4
-            yield tag >> 3, wire_type, position, position + width
+            fields.append((tag >> 3, wire_type, position, position + width))
             position += width
         else:
             raise ValueError(f"a message has a field of unknown wire type {wire_type}")
     if position != end:
         raise ValueError("a message ends within a field")
+    return fields
 
 
 def array_view(data: bytes, dtype: np.dtype[Any], start: int, end: int) -> NDArray[Any]:

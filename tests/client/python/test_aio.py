@@ -1,0 +1,106 @@
+"""The client for asyncio gives what the synchronous one gives."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+import sap_islands as sap
+import sap_islands.aio
+
+from support.scenes import balls_on_floor, pushed_steps, same_bits
+from test_session import kill, start_server
+
+
+def test_calls_give_the_same_bits_as_the_synchronous_ones(client: sap.Client) -> None:
+    problems = pushed_steps(6)
+    with client.session() as session:
+        stepped = [session.step(problem) for problem in problems]
+
+    async def run() -> None:
+        async with sap_islands.aio.connect(client.address) as twin:
+            assert same_bits(await twin.solve(problems[0]), client.solve(problems[0]))
+            assert (await twin.info()) == client.info()
+            for mine, other in zip(
+                await twin.solve_batch(problems), client.solve_batch(problems), strict=True
+            ):
+                assert isinstance(mine, sap.Solution)
+                assert isinstance(other, sap.Solution)
+                assert same_bits(mine, other)
+            async for index, outcome in twin.stream_batch(problems):
+                assert isinstance(outcome, sap.Solution)
+                assert same_bits(outcome, client.solve(problems[index]))
+            async with twin.session() as session:
+                for problem, expected in zip(problems, stepped, strict=True):
+                    assert same_bits(await session.step(problem), expected)
+
+    asyncio.run(run())
+
+
+def test_calls_run_at_the_same_time(client: sap.Client) -> None:
+    problems = pushed_steps(20)
+
+    async def run() -> list[sap.Solution]:
+        async with sap_islands.aio.connect(client.address) as twin:
+            return await asyncio.gather(*(twin.solve(problem) for problem in problems))
+
+    for problem, solution in zip(problems, asyncio.run(run()), strict=True):
+        assert same_bits(solution, client.solve(problem))
+
+
+def test_errors_are_the_same(client: sap.Client) -> None:
+    bad = balls_on_floor([0.0])
+    bad.body_contacts.friction = [-1.0]
+
+    async def run() -> None:
+        async with sap_islands.aio.connect(client.address) as twin:
+            with pytest.raises(sap.InvalidArgument) as caught:
+                await twin.solve(bad)
+            assert caught.value.field == "body_contacts.friction[0]"
+            with pytest.raises(sap.DeadlineExceeded):
+                await twin.solve(balls_on_floor([0.0] * 20_000), timeout=1e-4)
+            session = await twin.session()
+            with pytest.raises(sap.InvalidArgument) as caught:
+                await session.step(bad)
+            assert caught.value.field == "body_contacts.friction[0]"
+            await session.step(balls_on_floor([0.0]))
+            await session.close()
+            with pytest.raises(sap.Unavailable, match="closed"):
+                await session.step(balls_on_floor([0.0]))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("in_flight", [0, 3])
+def test_session_goes_on_where_a_server_died(
+    tmp_path: Path, client: sap.Client, in_flight: int
+) -> None:
+    problems = pushed_steps(10)
+    with client.session() as reference:
+        expected = [reference.step(problem) for problem in problems]
+
+    async def run(server: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        async with (
+            sap_islands.aio.connect(f"unix:{tmp_path}/s") as restarted,
+            restarted.session() as session,
+        ):
+            outcomes = []
+            for problem in problems[:5]:
+                await session.send(problem)
+                outcomes.append(await session.receive())
+            server.send_signal(19)
+            for problem in problems[5 : 5 + in_flight]:
+                await session.send(problem)
+            kill(server)
+            server = start_server(f"unix:{tmp_path}/s")
+            for problem in problems[5 + in_flight :]:
+                await session.send(problem)
+            outcomes += [await session.receive() for _ in range(session.in_flight)]
+        for outcome, wanted in zip(outcomes, expected, strict=True):
+            assert isinstance(outcome.outcome, sap.Solution)
+            assert same_bits(outcome.outcome, wanted)
+        return server
+
+    kill(asyncio.run(run(start_server(f"unix:{tmp_path}/s"))))

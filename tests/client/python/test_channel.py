@@ -1,0 +1,140 @@
+"""TLS and tokens, spoken with a proxy that has both, in front of a server that has neither."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import sap_islands as sap
+import sap_islands.aio
+import trustme
+
+from support.scenes import balls_on_floor, same_bits
+
+TOKEN = "open sesame"
+
+
+class _Proxy(grpc.GenericRpcHandler):
+    """Hands calls with the right token over, as they are."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def service(self, details: grpc.HandlerCallDetails) -> Any:
+        allowed = ("authorization", f"Bearer {TOKEN}") in (details.invocation_metadata or ())
+        if details.method.endswith("SolveSession"):
+            forward = self._target.stream_stream(details.method)
+
+            def stream(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+                if not allowed:
+                    context.abort(grpc.StatusCode.UNAUTHENTICATED, "who are you?")
+                yield from forward(requests)
+
+            return grpc.stream_stream_rpc_method_handler(stream)
+        call = self._target.unary_unary(details.method)
+
+        def unary(request: bytes, context: grpc.ServicerContext) -> bytes:
+            if not allowed:
+                context.abort(grpc.StatusCode.UNAUTHENTICATED, "who are you?")
+            return bytes(call(request))
+
+        return grpc.unary_unary_rpc_method_handler(unary)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def secure_address(client: sap.Client, authority: trustme.CA) -> Iterator[str]:
+    certificate = authority.issue_cert("localhost", "sap.example")
+    key = certificate.private_key_pem.bytes()
+    chain = b"".join(blob.bytes() for blob in certificate.cert_chain_pems)
+    server: Any = grpc.server(futures.ThreadPoolExecutor(4))
+    with grpc.insecure_channel(client.address) as target:
+        server.add_generic_rpc_handlers((_Proxy(target),))
+        port = server.add_secure_port(
+            "localhost:0",
+            grpc.ssl_server_credentials(
+                [(key, chain)], authority.cert_pem.bytes(), require_client_auth=True
+            ),
+        )
+        server.start()
+        yield f"localhost:{port}"
+        server.stop(None).wait(10)
+
+
+@pytest.fixture(scope="module")
+def tls(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> sap.Tls:
+    """The client's side: certificates as bytes and as files."""
+    certificate = authority.issue_cert("client.example")
+    key_file = tmp_path_factory.mktemp("keys") / "client.key"
+    certificate.private_key_pem.write_to_path(str(key_file))
+    return sap.Tls(
+        root_certificates=authority.cert_pem.bytes(),
+        certificate_chain=certificate.cert_chain_pems[0].bytes(),
+        private_key=key_file,
+    )
+
+
+def test_calls_over_tls_with_a_token_give_the_same_bits(
+    client: sap.Client, secure_address: str, tls: sap.Tls
+) -> None:
+    problem = balls_on_floor([0.0, 0.3])
+    expected = client.solve(problem)
+    with sap.connect(secure_address, tls=tls, token=TOKEN) as secure:
+        assert same_bits(secure.solve(problem), expected)
+        with secure.session() as session:
+            assert same_bits(session.step(problem), expected)
+
+    async def run() -> None:
+        async with sap_islands.aio.connect(secure_address, tls=tls, token=TOKEN) as twin:
+            assert same_bits(await twin.solve(problem), expected)
+
+    asyncio.run(run())
+
+
+def test_server_name_may_differ_from_the_address(
+    secure_address: str, tls: sap.Tls, client: sap.Client
+) -> None:
+    named = sap.Tls(
+        tls.root_certificates, tls.certificate_chain, tls.private_key, server_name="sap.example"
+    )
+    with sap.connect(secure_address, tls=named, token=TOKEN) as secure:
+        assert secure.info() == client.info()
+
+
+def test_call_without_the_token_is_refused(secure_address: str, tls: sap.Tls) -> None:
+    with sap.connect(secure_address, tls=tls) as secure:
+        with pytest.raises(sap.Unauthenticated, match="who are you"):
+            secure.info()
+        with pytest.raises(sap.Unauthenticated):
+            secure.session()
+
+
+def test_server_that_is_not_trusted_gets_nothing(secure_address: str) -> None:
+    stranger = sap.Tls(root_certificates=trustme.CA().cert_pem.bytes())
+    with (
+        sap.connect(secure_address, tls=stranger, retry=False) as secure,
+        pytest.raises(sap.Unavailable),
+    ):
+        secure.info()
+
+
+def test_token_is_not_sent_in_clear_text_to_others() -> None:
+    with pytest.raises(sap.InvalidArgument, match="clear text"):
+        sap.connect("solver.example:443", token=TOKEN)
+    for local in ("127.0.0.1:1", "[::1]:1", "localhost:1", "unix:/run/sap.sock"):
+        sap.connect(local, token=TOKEN).close()
+
+
+def test_missing_certificate_is_named(tmp_path: Path) -> None:
+    missing = sap.Tls(root_certificates=tmp_path / "nowhere.pem")
+    with pytest.raises(sap.InvalidArgument, match=r"nowhere\.pem: No such file"):
+        sap.connect("localhost:1", tls=missing)

@@ -1,0 +1,106 @@
+"""Problems and recordings in files, read and written as the C++ client does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sap_islands as sap
+from sap_islands.files import problem_from_json, problem_to_json
+
+from support.scenes import balls_on_floor, pushed_steps, same_bits
+
+
+@pytest.mark.parametrize("name", ["p.json", "p.json.gz", "p.binpb", "p.binpb.gz"])
+def test_problem_is_read_as_it_was_written(tmp_path: Path, name: str) -> None:
+    problem = balls_on_floor([0.1, -0.0])
+    problem.bodies.center_of_mass = [[1 / 3, 1e-300, -0.0], [5e-324, 0.1, 2**53]]
+    problem.regularization = sap.Regularization(sigma=1e-4, rule=sap.RegularizationRule.DIAGONAL)
+    path = tmp_path / name
+    sap.save_problem(problem, path)
+    assert (path.read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")
+    again = sap.load_problem(path)
+    assert again.to_bytes() == problem.to_bytes()
+    assert again.regularization == problem.regularization
+
+
+def test_negative_zero_keeps_its_sign() -> None:
+    problem = problem_from_json('{"bodies": {"mass": [-0, 0, -0.0]}}')
+    assert np.signbit(problem.bodies.mass).tolist() == [True, False, True]
+
+
+def test_extra_keys_are_passed_over_and_others_refused() -> None:
+    values = json.loads(problem_to_json(balls_on_floor([0.0])))
+    for key in ("name", "source", "reference", "drake_velocity"):
+        values[key] = {"anything": [1]}
+    assert problem_from_json(json.dumps(values)).bodies.count == 1
+    values["frictoin"] = 1
+    with pytest.raises(sap.InvalidArgument, match="frictoin"):
+        problem_from_json(json.dumps(values))
+
+
+@pytest.mark.parametrize(
+    ("contents", "reason"),
+    [
+        (b"", "is empty"),
+        (b"[]", "JSON object"),
+        (b'{"time_step": 1, "time_step": 2}', "'time_step' comes twice"),
+        (b'{"time_step": }', "is no JSON"),
+        (b'{"time_step": "fast"}', "time_step"),
+        (b"\xff\xff\xff", "neither JSON nor"),
+        (gzip.compress(b"{}" * 100)[:-9], "cannot be read"),
+    ],
+)
+def test_broken_file_is_refused_by_name(tmp_path: Path, contents: bytes, reason: str) -> None:
+    path = tmp_path / "broken"
+    path.write_bytes(contents)
+    with pytest.raises(sap.InvalidArgument, match=reason) as caught:
+        sap.load_problem(path)
+    assert str(path) in str(caught.value)
+    with pytest.raises(sap.InvalidArgument, match="No such file"):
+        sap.load_problem(tmp_path / "nowhere")
+
+
+def test_recording_of_the_server_is_read(tmp_path: Path) -> None:
+    problems = pushed_steps(4)
+    with (
+        sap.connect("embedded:", server_arguments=("--record", str(tmp_path))) as client,
+        client.session() as session,
+    ):
+        solutions = [session.step(problem) for problem in problems]
+    (path,) = tmp_path.iterdir()
+    records = list(sap.read_recording(path))
+    assert len(records) == 4
+    for record, problem, solution in zip(records, problems, solutions, strict=True):
+        assert isinstance(record.outcome, sap.Solution)
+        assert same_bits(record.outcome, solution)
+        assert np.array_equal(record.problem.body_contacts.point, problem.body_contacts.point)
+        assert record.duration_s > 0
+    assert records[2].problem.bodies.guess_velocity.ravel().tolist() == (
+        solutions[1].velocity.tolist()
+    )
+
+
+def test_recording_is_read_as_it_was_written(tmp_path: Path, client: sap.Client) -> None:
+    good, bad = balls_on_floor([0.2]), balls_on_floor([0.2])
+    bad.time_step = -1.0
+    path = tmp_path / "recording"
+    options = sap.Options(max_iterations=20)
+    with sap.RecordingWriter(path, client.info()) as writer:
+        writer.write(good, client.solve(good, options), options, duration_s=0.25)
+        with pytest.raises(sap.InvalidArgument) as caught:
+            client.solve(bad)
+        writer.write(bad, caught.value)
+    first, second = sap.read_recording(path)
+    assert isinstance(first.outcome, sap.Solution)
+    assert same_bits(first.outcome, client.solve(good, options))
+    assert (first.options, first.duration_s) == (options, 0.25)
+    assert first.version == client.info().version
+    assert isinstance(second.outcome, sap.InvalidArgument)
+    assert second.outcome.field == "time_step"
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(sap.InvalidArgument, match="record 1 is cut off"):
+        list(sap.read_recording(path))

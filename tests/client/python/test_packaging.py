@@ -1,0 +1,76 @@
+"""Wheel and source distribution build, and hold what they should."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+
+PACKAGE = ROOT / "client" / "python"
+
+
+def build(directory: Path, kind: str, output: Path) -> Path:
+    """Builds in `directory` with the backend of this environment."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "-d", str(output)]
+    subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=120)
+    (artifact,) = output.iterdir()
+    return artifact
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(PACKAGE, "wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(PACKAGE, "sdist", tmp_path_factory.mktemp("sdist"))
+
+
+def test_wheel_works_by_itself(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+        names = archive.namelist()
+    assert "sap_islands/py.typed" in names
+    assert "sap_islands/v1/problem_pb2.pyi" in names
+    assert (tmp_path / "sap_islands" / "_origin.txt").read_text().strip() == str(ROOT)
+    program = (
+        "import sap_islands as sap; print(sap.__file__)\n"
+        "with sap.connect('embedded:') as client: client.solve(sap.Problem(0.01))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.stdout.startswith(str(tmp_path))
+
+
+def test_source_distribution_brings_the_schema_and_builds_the_same_wheel(
+    wheel: Path, sdist: Path, tmp_path: Path
+) -> None:
+    unpacked = tmp_path / "source"
+    unpacked.mkdir()
+    subprocess.run(["tar", "-xf", str(sdist), "-C", str(unpacked)], check=True, timeout=60)
+    (source,) = unpacked.iterdir()
+    assert (source / "proto" / "sap" / "v1" / "problem.proto").is_file()
+    assert not (source / "src" / "sap_islands" / "v1").exists()
+    again = build(source, "wheel", tmp_path / "wheel")
+    with zipfile.ZipFile(wheel) as first, zipfile.ZipFile(again) as second:
+        # Only a clone knows where a server may have been built.
+        expected = {name for name in first.namelist() if not name.endswith("_origin.txt")}
+        assert expected == set(second.namelist())
+        for name in expected:
+            if not name.endswith("RECORD"):
+                assert first.read(name) == second.read(name), name

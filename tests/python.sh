@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Tests the Python client: makes an environment under build/python with pinned packages, installs
+# the package into it, and runs ruff, mypy and pytest. Needs sap-server in build/release/bin, or
+# $SAP_SERVER. Safe to repeat; the environment is made anew only when the pins change.
+#
+#   tests/python.sh [--full] [PYTEST-ARGUMENT...]
+#
+#   --full    also the tests marked full, which take long and install more packages
+#
+# PYTHON names the interpreter to use (3.10 or later); SAP_PROBLEMS_DIR is as for tests/run.sh.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+package=client/python
+environment=$PWD/build/python
+requirements=("$package/requirements-test.txt")
+full=()
+if [[ ${1:-} == --full ]]; then
+  requirements+=("$package/requirements-full.txt")
+  full=(--full)
+  shift
+fi
+
+fail() {
+  echo "python.sh: $*" >&2
+  exit 1
+}
+
+server=${SAP_SERVER:-$PWD/build/release/bin/sap-server}
+[[ -x $server ]] || fail "there is no $server; build it: cmake --preset release &&" \
+  "cmake --build --preset release --target sap-server"
+export SAP_SERVER=$server
+
+python=${PYTHON:-python3}
+key=$("$python" -VV | cat - "${requirements[@]}" | sha256sum | cut -c1-24)
+if [[ $(cat "$environment/key" 2> /dev/null || true) != "$key" ]]; then
+  echo "Making $environment"
+  rm -rf "$environment"
+  "$python" -m venv "$environment" ||
+    fail "cannot make an environment; is python3-venv installed (deploy/install_packages.sh tests)?"
+  "$environment/bin/pip" install --quiet --disable-pip-version-check \
+    "${requirements[@]/#/--requirement=}" || fail "pip could not install what is pinned"
+  echo "$key" > "$environment/key"
+fi
+"$environment/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+  --editable "$package" || fail "pip could not install $package"
+
+run() {
+  "$environment/bin/python" -m "$@"
+}
+
+run ruff check --quiet "$package" tests/client/python ||
+  fail "ruff found faults (see above)"
+run ruff format --quiet --check "$package" tests/client/python ||
+  fail "ruff would write some files differently; mend with: ruff format"
+run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" tests/client/python \
+  --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
+run pytest --quiet -o cache_dir="$environment/pytest" "${full[@]}" tests/client/python "$@"
