@@ -102,6 +102,19 @@ class PointContacts:
     frame: np.ndarray  # [C, 3, 3] rows t1, t2, n, the normal from b to a
 
 
+def _body_jacobian(
+    bodies: Bodies, contacts: PointContacts, body: np.ndarray, sign: float
+) -> np.ndarray:
+    """[C, 3, 6]; the velocity of the point is v + w x r = v - skew(r) w."""
+    arm = contacts.point - bodies.position[body]
+    return sign * np.concatenate([contacts.frame, -contacts.frame @ skew(arm)], axis=2)
+
+
+def _second_jacobians(bodies: Bodies, contacts: PointContacts) -> list[np.ndarray | None]:
+    blocks = _body_jacobian(bodies, contacts, np.maximum(contacts.body_b, 0), -1.0)
+    return [J if body >= 0 else None for J, body in zip(blocks, contacts.body_b)]
+
+
 def from_bodies(
     bodies: Bodies,
     contacts: PointContacts,
@@ -111,24 +124,16 @@ def from_bodies(
     **law,
 ) -> ContactArrays:
     """The problem of free bodies; `law` are the arrays of the contacts from phi0 on."""
-    a, b = contacts.body_a, contacts.body_b
-
-    def jacobian(body: np.ndarray, sign: float) -> np.ndarray:
-        # Velocity of the point: v + w x r = v - skew(r) w.
-        arm = contacts.point - bodies.position[body]
-        return sign * np.concatenate([contacts.frame, -contacts.frame @ skew(arm)], axis=2)
-
-    J_b = jacobian(np.maximum(b, 0), -1.0)
     return ContactArrays(
         time_step=time_step,
         dofs=np.full(len(bodies.mass), 6, np.uint32),
         A=bodies.dynamics(),
         v_star=v_star,
         guess=guess,
-        tree_a=a.astype(np.int32),
-        tree_b=b.astype(np.int32),
-        J_a=list(jacobian(a, 1.0)),
-        J_b=[J if other >= 0 else None for J, other in zip(J_b, b)],
+        tree_a=contacts.body_a.astype(np.int32),
+        tree_b=contacts.body_b.astype(np.int32),
+        J_a=list(_body_jacobian(bodies, contacts, contacts.body_a, 1.0)),
+        J_b=_second_jacobians(bodies, contacts),
         **law,
     )
 
@@ -137,76 +142,83 @@ def _array(message: dict, name: str, dtype=float) -> np.ndarray:
     return np.array(message.get(name, []), dtype)
 
 
+def _dynamics(trees: dict, bodies: Bodies) -> list[np.ndarray]:
+    flat, blocks, start = _array(trees, "dynamics_matrix"), [], 0
+    for n in _array(trees, "dofs", int):
+        blocks.append(flat[start : start + n * n].reshape(n, n))
+        start += n * n
+    return blocks + bodies.dynamics()
+
+
+def _given_jacobians(contacts: dict, dofs: np.ndarray) -> tuple[list, list]:
+    """Blocks of both sides of the contacts that come with a Jacobian."""
+    flat, J_a, J_b, start = _array(contacts, "jacobian"), [], [], 0
+    pairs = zip(_array(contacts, "tree_a", int), _array(contacts, "tree_b", int))
+    for pair in pairs:
+        for tree, blocks in zip(pair, (J_a, J_b)):
+            n = dofs[tree] if tree >= 0 else 0
+            blocks.append(flat[start : start + 3 * n].reshape(3, n) if n else None)
+            start += 3 * n
+    return J_a, J_b
+
+
 def load(path: Path) -> ContactArrays:
     """A problem in the JSON form of tests/data, trees and bodies both."""
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt") as file:
         data = json.load(file)
     trees, bodies = data.get("trees", {}), data.get("bodies", {})
-    dofs = _array(trees, "dofs", int)
-    flat, A, start = _array(trees, "dynamics_matrix"), [], 0
-    for n in dofs:
-        A.append(flat[start : start + n * n].reshape(n, n))
-        start += n * n
-    mass = _array(bodies, "mass")
-    xx = _array(bodies, "inertia").reshape(-1, 6)
-    inertia = xx[:, [0, 3, 4, 3, 1, 5, 4, 5, 2]].reshape(-1, 3, 3)
-    position = _array(bodies, "center_of_mass").reshape(-1, 3)
-    free = Bodies(mass, inertia, position, np.zeros((len(mass), 6)))
-    A += free.dynamics()
-    all_dofs = np.concatenate([dofs, np.full(len(mass), 6)])
-    v_star = np.concatenate(
-        [_array(trees, "free_motion_velocity"), _array(bodies, "free_motion_velocity")]
-    )
-    parts = [
-        _array(part, "guess_velocity") if part.get("guess_velocity") else star
-        for part, star in (
-            (trees, _array(trees, "free_motion_velocity")),
-            (bodies, _array(bodies, "free_motion_velocity")),
-        )
-    ]
-
     contacts, between = data.get("contacts", {}), data.get("body_contacts", {})
-    tree_a, tree_b = _array(contacts, "tree_a", int), _array(contacts, "tree_b", int)
-    flat, J_a, J_b, start = _array(contacts, "jacobian"), [], [], 0
-    for a, b in zip(tree_a, tree_b):
-        for tree, blocks in ((a, J_a), (b, J_b)):
-            n = all_dofs[tree] if tree >= 0 else 0
-            blocks.append(flat[start : start + 3 * n].reshape(3, n) if n else None)
-            start += 3 * n
-    body_a, body_b = _array(between, "body_a", int), _array(between, "body_b", int)
-    frame = frames(_array(between, "normal").reshape(-1, 3))
-    point = _array(between, "point").reshape(-1, 3)
-    for i, (a, b) in enumerate(zip(body_a, body_b)):
-        for body, sign, blocks in ((a, 1, J_a), (b, -1, J_b)):
-            arm = skew((point[i] - position[body])[None])[0]
-            J = sign * np.hstack([frame[i], -frame[i] @ arm])
-            blocks.append(J if body >= 0 else None)
+    mass = _array(bodies, "mass")
+    inertia = _array(bodies, "inertia").reshape(-1, 6)[:, [0, 3, 4, 3, 1, 5, 4, 5, 2]]
+    free = Bodies(
+        mass,
+        inertia.reshape(-1, 3, 3),
+        _array(bodies, "center_of_mass").reshape(-1, 3),
+        np.zeros((len(mass), 6)),
+    )
+    num_trees = len(_array(trees, "dofs"))
+    dofs = np.concatenate([_array(trees, "dofs", int), np.full(len(mass), 6)])
+
+    def velocity(name: str) -> np.ndarray:
+        return np.concatenate(
+            [
+                _array(part, name if part.get(name) else "free_motion_velocity")
+                for part in (trees, bodies)
+            ]
+        )
 
     def law(name: str) -> np.ndarray:
         return np.concatenate([_array(contacts, name), _array(between, name)])
 
-    given = {name: law(f"regularization_{name[-1]}") for name in ("R_t", "R_n")}
+    points = PointContacts(
+        _array(between, "body_a", int),
+        _array(between, "body_b", int),
+        _array(between, "point").reshape(-1, 3),
+        frames(_array(between, "normal").reshape(-1, 3)),
+    )
+    J_a, J_b = _given_jacobians(contacts, dofs)
+    J_a += list(_body_jacobian(free, points, points.body_a, 1.0))
+    J_b += _second_jacobians(free, points)
+    body_b = np.where(points.body_b < 0, -1, points.body_b + num_trees)
     regularization = data.get("regularization", {})
-    tree_of_body = len(dofs)
+    R_t, R_n = law("regularization_t"), law("regularization_n")
     return ContactArrays(
         time_step=data["time_step"],
-        dofs=all_dofs.astype(np.uint32),
-        A=A,
-        v_star=v_star,
-        guess=np.concatenate(parts),
-        tree_a=np.concatenate([tree_a, body_a + tree_of_body]).astype(np.int32),
-        tree_b=np.concatenate([tree_b, np.where(body_b < 0, -1, body_b + tree_of_body)]).astype(
-            np.int32
-        ),
+        dofs=dofs.astype(np.uint32),
+        A=_dynamics(trees, free),
+        v_star=velocity("free_motion_velocity"),
+        guess=velocity("guess_velocity"),
+        tree_a=np.r_[_array(contacts, "tree_a"), points.body_a + num_trees].astype(np.int32),
+        tree_b=np.r_[_array(contacts, "tree_b"), body_b].astype(np.int32),
         J_a=J_a,
         J_b=J_b,
         phi0=law("signed_distance"),
         stiffness=law("stiffness"),
         tau_d=law("relaxation_time"),
         mu=law("friction"),
-        R_t=given["R_t"] if len(given["R_t"]) else None,
-        R_n=given["R_n"] if len(given["R_n"]) else None,
+        R_t=R_t if len(R_t) else None,
+        R_n=R_n if len(R_n) else None,
         beta=regularization.get("beta", 1.0),
         sigma=regularization.get("sigma", 1e-3),
         diagonal_rule=regularization.get("rule", "").endswith("DIAGONAL"),

@@ -1,4 +1,4 @@
-"""Drake's plant stepping scenes of free bodies, with its contact problem and solve time each step."""
+"""Drake's plant stepping scenes of free bodies, with its contact problem and solve time."""
 
 from __future__ import annotations
 

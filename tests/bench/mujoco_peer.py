@@ -121,7 +121,7 @@ class Scene:
         model.opt.solver, model.opt.iterations = solver, iterations
 
     def _world(self, velocity: np.ndarray) -> np.ndarray:
-        """[6 B] with the angular parts in body axes, as MuJoCo has them, to [B, 6] in the world's."""
+        """[6 B] with angular parts in body axes, as MuJoCo has them, to [B, 6] in the world's."""
         turned = velocity.reshape(-1, 6).copy()
         frame = self._data.xmat[1:].reshape(-1, 3, 3)
         turned[:, 3:] = np.einsum("bij,bj->bi", frame, turned[:, 3:])
