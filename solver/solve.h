@@ -46,7 +46,8 @@ class Solver {
 // One-off convenience: solves on the calling thread with fresh workspaces.
 ContactSolution Solve(const ContactProblem& problem, const SolverOptions& options = {});
 
-// Predicted time of a solve on one core [s], from counts alone: for scheduling and admission.
+// Predicted time of a warm solve on one core [s], from the sizes of the islands: for scheduling and
+// admission. Costs a search for the islands; allocates nothing for a size seen before.
 double PredictedSolveTime(const ContactProblem& problem);
 
 }  // namespace sap
