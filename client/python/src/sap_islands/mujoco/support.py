@@ -1,0 +1,116 @@
+"""What of a MuJoCo model the service has no constraint for: refused by name, or ignored by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from sap_islands.errors import InvalidArgument
+
+_LISTED = 3  # names in a message
+
+
+def check_supported(model: mujoco.MjModel, ignore: Collection[str]) -> None:
+    """Refuses a model with what is not supported and not ignored.
+
+    Raises:
+        InvalidArgument: Names what it is and where, or the entry of `ignore` that is no such name.
+    """
+    for name in ignore:
+        if name not in UNSUPPORTED and name != JOINT_LIMITS:
+            known = ", ".join(repr(known) for known in (*UNSUPPORTED, JOINT_LIMITS))
+            raise InvalidArgument(f"{name!r} is nothing to ignore; known are {known}", "ignore")
+    for name, find in UNSUPPORTED.items():
+        found = [] if name in ignore else find(model)
+        if found:
+            listed = ", ".join(found[:_LISTED]) + (", ..." if len(found) > _LISTED else "")
+            message = (
+                f"the model has {name} ({listed}), which the service has no constraint for; "
+                f"to leave them out, pass ignore=({name!r},)"
+            )
+            raise InvalidArgument(message, "model")
+
+
+def _is_disabled(model: mujoco.MjModel, flag: mujoco.mjtDisableBit) -> bool:
+    return bool(model.opt.disableflags & int(flag))
+
+
+def _named(model: mujoco.MjModel, kind: mujoco.mjtObj, which: NDArray[np.bool_]) -> list[str]:
+    """Names of the objects where `which` is true."""
+    label = kind.name.removeprefix("mjOBJ_").lower()
+    return [
+        f"{label} {mujoco.mj_id2name(model, kind, int(i)) or int(i)!r}"
+        for i in np.flatnonzero(which)
+    ]
+
+
+def _equalities(model: mujoco.MjModel) -> list[str]:
+    if _is_disabled(model, mujoco.mjtDisableBit.mjDSBL_EQUALITY):
+        return []
+    return _named(model, mujoco.mjtObj.mjOBJ_EQUALITY, model.eq_active0.astype(bool))
+
+
+def _tendon_limits(model: mujoco.MjModel) -> list[str]:
+    if _is_disabled(model, mujoco.mjtDisableBit.mjDSBL_LIMIT):
+        return []
+    return _named(model, mujoco.mjtObj.mjOBJ_TENDON, model.tendon_limited.astype(bool))
+
+
+def _friction_loss(model: mujoco.MjModel) -> list[str]:
+    if _is_disabled(model, mujoco.mjtDisableBit.mjDSBL_FRICTIONLOSS):
+        return []
+    joints = np.zeros(model.njnt, bool)
+    joints[model.dof_jntid[model.dof_frictionloss > 0]] = True
+    tendons = model.tendon_frictionloss > 0
+    return _named(model, mujoco.mjtObj.mjOBJ_JOINT, joints) + _named(
+        model, mujoco.mjtObj.mjOBJ_TENDON, tendons
+    )
+
+
+def _geoms_with(model: mujoco.MjModel, condim: tuple[int, ...]) -> list[str]:
+    collides = (model.geom_contype | model.geom_conaffinity).astype(bool)
+    geoms = collides & np.isin(model.geom_condim, condim)
+    pairs = np.isin(model.pair_dim, condim)
+    return _named(model, mujoco.mjtObj.mjOBJ_GEOM, geoms) + _named(
+        model, mujoco.mjtObj.mjOBJ_PAIR, pairs
+    )
+
+
+def _torsional_friction(model: mujoco.MjModel) -> list[str]:
+    return _geoms_with(model, (4, 6))
+
+
+def _rolling_friction(model: mujoco.MjModel) -> list[str]:
+    return _geoms_with(model, (6,))
+
+
+def _anisotropic_friction(model: mujoco.MjModel) -> list[str]:
+    differs = model.pair_friction[:, 0] != model.pair_friction[:, 1]
+    return _named(model, mujoco.mjtObj.mjOBJ_PAIR, differs & (model.pair_dim >= 3))
+
+
+def _adhesion_actuators(model: mujoco.MjModel) -> list[str]:
+    adhesion = model.actuator_trntype == int(mujoco.mjtTrn.mjTRN_BODY)
+    return _named(model, mujoco.mjtObj.mjOBJ_ACTUATOR, adhesion)
+
+
+def _flexes(model: mujoco.MjModel) -> list[str]:
+    return _named(model, mujoco.mjtObj.mjOBJ_FLEX, np.ones(model.nflex, bool))
+
+
+JOINT_LIMITS = "joint limits"  # supported, but may be left out
+
+# Name, and what finds it in a model.
+UNSUPPORTED: dict[str, Callable[[mujoco.MjModel], list[str]]] = {
+    "equality constraints": _equalities,
+    "tendon limits": _tendon_limits,
+    "friction loss": _friction_loss,
+    "torsional friction": _torsional_friction,
+    "rolling friction": _rolling_friction,
+    "anisotropic friction": _anisotropic_friction,
+    "adhesion actuators": _adhesion_actuators,
+    "flexes": _flexes,
+}

@@ -1,0 +1,346 @@
+"""The MuJoCo adapter: the same mechanics as MuJoCo, with the contacts of the service."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+import sap_islands as sap
+import sap_islands.mujoco as adapter
+from sap_islands.arrays import FloatArray
+
+GRAVITY = 9.81
+STIFF = adapter.Material(stiffness=1e7, relaxation_time=0.01)
+
+
+def load(body: str, *, timestep: float = 0.005, more: str = "") -> tuple[object, object]:
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><option timestep="{timestep}"/><worldbody>{body}</worldbody>{more}</mujoco>'
+    )
+    return model, mujoco.MjData(model)
+
+
+def full_mass_matrix(model: mujoco.MjModel, data: mujoco.MjData) -> FloatArray:
+    columns = []
+    for i in range(model.nv):
+        column = np.zeros(model.nv)
+        mujoco.mj_mulM(model, data, column, np.eye(model.nv)[i])
+        columns.append(column)
+    return np.array(columns)
+
+
+TWO_ARMS = """
+<geom type="plane" size="5 5 .1"/>
+<body name="left" pos="0 0 .5">
+  <joint type="hinge" axis="0 1 0"/><geom type="capsule" size=".06" fromto="0 0 0 .5 0 0"/>
+  <body pos=".5 0 0"><joint type="ball"/><geom type="capsule" size=".06" fromto="0 0 0 .4 0 0"/>
+  </body>
+</body>
+<body name="right" pos="1.25 0 .5">
+  <joint type="slide" axis="0 0 1"/><joint type="hinge" axis="0 0 1"/>
+  <geom type="capsule" size=".06" fromto="0 0 0 -.5 .05 .02"/>
+</body>
+<body name="loose" pos=".3 .05 .6"><freejoint/><geom type="box" size=".1 .1 .05"/></body>
+<body name="floating" pos="3 0 .03"><freejoint/><geom type="sphere" size=".05"/></body>
+"""
+
+
+def random_state(model: mujoco.MjModel, data: mujoco.MjData, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mujoco.mj_resetData(model, data)
+    mujoco.mj_integratePos(model, data.qpos, rng.normal(scale=0.05, size=model.nv), 1.0)
+    data.qvel[:] = rng.normal(size=model.nv)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_contact_velocities_are_those_of_the_points_that_touch(seed: int) -> None:
+    model, data = load(TWO_ARMS, more='<default><geom margin=".05"/></default>')
+    random_state(model, data, seed)
+    built = adapter.build_problem(model, data)
+    contacts = built.problem.contacts
+    dofs = built.problem.trees.dofs.astype(int)
+    first = np.concatenate(([0], np.cumsum(dofs)))
+    place = 0
+    pairs = set()
+    for i in range(contacts.count):
+        velocity = np.zeros(3)
+        for tree in (contacts.tree_a[i], contacts.tree_b[i]):
+            if tree < 0:
+                continue
+            block = contacts.jacobian[place : place + 3 * dofs[tree]].reshape(3, -1)
+            place += block.size
+            velocity += block @ data.qvel[first[tree] : first[tree + 1]]
+        contact = data.contact[built.contact[i]]
+        pairs.add(tuple(contact.geom))
+        points = []
+        for geom in contact.geom:
+            jacobian = np.zeros((3, model.nv))
+            body = model.geom_bodyid[geom]
+            mujoco.mj_jac(model, data, jacobian, None, contact.pos, body)
+            points.append(jacobian @ data.qvel)
+        relative = contact.frame.reshape(3, 3) @ (points[1] - points[0])
+        assert velocity == pytest.approx(relative[[1, 2, 0]], abs=1e-12)
+        assert contacts.signed_distance[i] == contact.dist - contact.includemargin
+    assert place == contacts.jacobian.size
+    assert len(pairs) >= 3
+
+
+def test_dynamics_matrix_has_damping_springs_and_servos() -> None:
+    model, data = load(
+        """
+        <body><joint name="a" type="hinge" axis="0 1 0" damping=".3" stiffness="2"/>
+          <geom type="capsule" size=".05" fromto="0 0 0 .5 0 0" contype="0" conaffinity="0"/>
+          <body pos=".5 0 0"><joint name="b" type="hinge" axis="0 1 0" damping=".1"/>
+            <geom type="capsule" size=".05" fromto="0 0 0 .4 0 0" contype="0" conaffinity="0"/>
+          </body>
+        </body>""",
+        more="""<actuator>
+            <position joint="b" kp="50" kv="4" gear="2"/><velocity joint="a" kv="3"/>
+            <motor joint="a"/>
+        </actuator>""",
+    )
+    data.qpos[:] = [0.3, -0.8]
+    data.qvel[:] = [1.0, 2.0]
+    data.ctrl[:] = [0.5, -1.0, 0.7]
+    built = adapter.build_problem(model, data)
+    dt = model.opt.timestep
+    damping = np.diag([0.3 + 3, 0.1 + 4 * 2**2])
+    springs = np.diag([2.0, 50 * 2**2])
+    mass = full_mass_matrix(model, data)
+    expected = mass + dt * damping + dt**2 * springs
+    (block,) = built.problem.trees.blocks()
+    assert block == pytest.approx(expected, rel=1e-12)
+
+    # v* satisfies the balance of momentum with the forces at the end of the step.
+    q, v, v_star = data.qpos, data.qvel, built.dynamics.v_star
+    end = q + dt * v_star
+    bias = data.qfrc_bias
+    force = np.array(
+        [
+            -0.3 * v_star[0] - 2 * end[0] + 3 * (-1.0 - v_star[0]) + 0.7,
+            -0.1 * v_star[1] + 2 * (50 * (0.5 - 2 * end[1]) - 4 * 2 * v_star[1]),
+        ]
+    )
+    assert mass @ (v_star - v) == pytest.approx(dt * (force - bias), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_contact_a_step_is_that_of_mujoco(client: sap.Client, seed: int) -> None:
+    model, data = load(
+        TWO_ARMS.replace('axis="0 1 0"', 'axis="0 1 0" damping=".5"'),
+    )
+    model.geom_contype[:] = model.geom_conaffinity[:] = 0
+    random_state(model, data, seed)
+    data.qfrc_applied[:] = np.random.default_rng(seed).normal(size=model.nv)
+    other = mujoco.MjData(model)
+    other.qpos[:], other.qvel[:] = data.qpos, data.qvel
+    other.qfrc_applied[:] = data.qfrc_applied
+    for _ in range(3):
+        adapter.step(model, data, client)
+        mujoco.mj_step(model, other)
+    assert data.qvel == pytest.approx(other.qvel, rel=1e-9, abs=1e-12)
+    assert data.qpos == pytest.approx(other.qpos, rel=1e-9, abs=1e-12)
+    assert data.time == other.time
+
+
+def settle(
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    client: sap.Client,
+    time: float,
+    material: adapter.Material = STIFF,
+) -> None:
+    with client.session() as session:
+        while data.time < time - 1e-9:
+            _, solution = adapter.step(model, data, session, material=material)
+            assert solution.solved
+
+
+def tilt(angle: float) -> str:
+    return f'<option gravity="{GRAVITY * np.sin(angle)} 0 {-GRAVITY * np.cos(angle)}"/>'
+
+
+def test_box_on_a_slope_is_held_within_the_slip_that_sigma_allows(client: sap.Client) -> None:
+    angle, sigma, mu = 0.3, 1e-3, 0.8
+    model, data = load(
+        '<geom type="plane" size="5 5 .1"/>'
+        f'<body pos="0 0 .0999"><freejoint/>'
+        f'<geom type="box" size=".1 .1 .1" friction="{mu} 0 0"/></body>',
+        more=tilt(angle),
+    )
+    model.opt.timestep = 0.005
+    settle(model, data, client, 0.5)
+    start = data.qpos[0]
+    slips = []
+    with client.session() as session:
+        for _ in range(200):
+            adapter.step(model, data, session, material=STIFF)
+            slips.append(np.linalg.norm(data.qvel[:2]))
+    # A body creeps with R_t times its friction impulse; μ g is the most that friction can hold.
+    assert max(slips) <= sigma * mu * model.opt.timestep * GRAVITY
+    assert data.qpos[0] - start <= 200 * model.opt.timestep * max(slips)
+    assert data.qpos[2] == pytest.approx(0.1, abs=1e-4)
+
+
+def test_box_on_a_steeper_slope_slides_as_coulomb_says(client: sap.Client) -> None:
+    angle, mu = 0.5, 0.2
+    model, data = load(
+        '<geom type="plane" size="50 50 .1"/>'
+        f'<body pos="0 0 .1"><freejoint/>'
+        f'<geom type="box" size=".1 .1 .1" friction="{mu} 0 0"/></body>',
+        more=tilt(angle),
+    )
+    model.opt.timestep = 0.005
+    model.geom_friction[:, 0] = mu
+    adapter.find_contacts_within(model, 0.02)
+    settle(model, data, client, 0.2)
+    before, time = data.qvel[0], data.time
+    settle(model, data, client, 1.0)
+    acceleration = (data.qvel[0] - before) / (data.time - time)
+    expected = GRAVITY * (np.sin(angle) - mu * np.cos(angle))
+    assert acceleration == pytest.approx(expected, rel=1e-3)
+
+
+def test_momentum_balance_and_forces_are_left_in_the_data(client: sap.Client) -> None:
+    model, data = load(TWO_ARMS)
+    random_state(model, data, 1)
+    before = data.qvel.copy()
+    built, solution = adapter.step(model, data, client)
+    dt = model.opt.timestep
+    assert data.qvel == pytest.approx(solution.velocity)
+    assert data.qacc * dt == pytest.approx(data.qvel - before)
+    dofs = built.problem.trees.dofs.astype(int)
+    first = np.concatenate(([0], np.cumsum(dofs)))
+    contacts = built.problem.contacts
+    impulse = np.zeros(model.nv)
+    place = 0
+    for i in range(contacts.count):
+        for tree in (contacts.tree_a[i], contacts.tree_b[i]):
+            if tree >= 0:
+                block = contacts.jacobian[place : place + 3 * dofs[tree]].reshape(3, -1)
+                place += block.size
+                impulse[first[tree] : first[tree + 1]] += block.T @ solution.impulse[i]
+    scale = np.abs(impulse).max()
+    assert scale > 0
+    assert data.qfrc_constraint * dt == pytest.approx(impulse, abs=1e-5 * scale)
+
+
+def test_body_rests_as_deep_as_in_mujoco(client: sap.Client) -> None:
+    for solref in ("0.02 1", "0.05 0.7", "-2000 -80"):
+        model, data = load(
+            f'<geom type="plane" size="5 5 .1" solref="{solref}"/>'
+            f'<body pos="0 0 .1"><freejoint/><geom size=".1" mass="2" solref="{solref}"/></body>',
+            timestep=0.002,
+        )
+        other = mujoco.MjData(model)
+        with client.session() as session:
+            for _ in range(1500):
+                adapter.step(model, data, session)
+                mujoco.mj_step(model, other)
+        assert abs(data.qvel[2]) < 1e-6
+        assert other.qpos[2] < 0.1 - 1e-5
+        assert 0.1 - data.qpos[2] == pytest.approx(0.1 - other.qpos[2], rel=0.02)
+
+
+def test_joint_limits_hold(client: sap.Client) -> None:
+    model, data = load(
+        """
+        <body pos="0 0 1"><joint type="hinge" axis="0 1 0" range="-40 40"/>
+          <geom type="capsule" size=".03" fromto="0 0 0 .5 0 0"/></body>
+        <body pos="0 1 1"><joint type="ball" range="0 30"/>
+          <geom type="capsule" size=".03" fromto="0 0 0 .5 0 0"/></body>
+        <body pos="0 2 1"><joint type="slide" axis="0 0 1" range="-.2 1"/>
+          <geom type="sphere" size=".1"/></body>""",
+    )
+    settle(model, data, client, 2.0)
+    assert np.rad2deg(data.qpos[0]) == pytest.approx(40, abs=2)
+    assert np.rad2deg(2 * np.arccos(abs(data.qpos[1]))) == pytest.approx(30, abs=2)
+    assert data.qpos[5] == pytest.approx(-0.2, abs=0.01)
+    assert abs(data.qvel).max() < 1e-3
+    fallen = mujoco.MjData(model)
+    for _ in range(200):
+        adapter.step(model, fallen, client, ignore=("joint limits",))
+    assert fallen.qpos[5] < -1
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "more", "where"),
+    [
+        (
+            "equality constraints",
+            '<body name="b"><freejoint/><geom size=".1"/></body>',
+            '<equality><weld name="glue" body1="b"/></equality>',
+            "equality 'glue'",
+        ),
+        (
+            "friction loss",
+            '<body><joint name="j" frictionloss=".1"/><geom size=".1"/></body>',
+            "",
+            "joint 'j'",
+        ),
+        (
+            "torsional friction",
+            '<body><freejoint/><geom name="g" size=".1" condim="4"/></body>',
+            "",
+            "geom 'g'",
+        ),
+        (
+            "tendon limits",
+            '<body><joint name="j"/><geom size=".1"/></body>',
+            '<tendon><fixed name="t" limited="true" range="0 1"><joint joint="j" coef="1"/></fixed>'
+            "</tendon>",
+            "tendon 't'",
+        ),
+        (
+            "adhesion actuators",
+            '<body name="b"><freejoint/><geom size=".1"/></body>',
+            '<actuator><adhesion name="a" body="b" ctrlrange="0 1"/></actuator>',
+            "actuator 'a'",
+        ),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(
+    client: sap.Client, name: str, body: str, more: str, where: str
+) -> None:
+    model, data = load(body, more=more)
+    with pytest.raises(sap.InvalidArgument, match=rf"the model has {name} \({where}\)"):
+        adapter.build_problem(model, data)
+    _, solution = adapter.step(model, data, client, ignore=(name,))
+    assert solution.solved
+    with pytest.raises(sap.InvalidArgument, match="nothing to ignore"):
+        adapter.build_problem(model, data, ignore=("gravity",))
+
+
+def test_rolling_friction_is_refused_with_torsional_ignored() -> None:
+    model, data = load('<body><freejoint/><geom size=".1" condim="6"/></body>')
+    with pytest.raises(sap.InvalidArgument, match="rolling friction"):
+        adapter.build_problem(model, data, ignore=("torsional friction",))
+
+
+def test_conveyor_carries_a_box(client: sap.Client) -> None:
+    belt = '<geom type="box" size="5 5 .1" pos="0 0 -.1" surfacevel=".5 0 0 0 0 0"/>'
+    model, data = load(
+        belt + '<body pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
+    )
+    other = mujoco.MjData(model)
+    settle(model, data, client, 1.0)
+    while other.time < 1.0:
+        mujoco.mj_step(model, other)
+    assert other.qvel[0] == pytest.approx(0.5, abs=0.02)
+    assert data.qvel[0] == pytest.approx(0.5, abs=1e-3)
+
+
+def test_activations_and_sensors_go_on_as_in_mujoco(client: sap.Client) -> None:
+    model, data = load(
+        '<body name="b"><joint name="j" damping="1"/><geom size=".1" pos=".2 0 0"/></body>',
+        more="""<actuator><general joint="j" dyntype="filter" dynprm=".05" gainprm="3"/></actuator>
+            <sensor><jointvel joint="j"/></sensor>""",
+    )
+    other = mujoco.MjData(model)
+    data.ctrl[:] = other.ctrl[:] = 0.4
+    for _ in range(20):
+        adapter.step(model, data, client)
+        mujoco.mj_step(model, other)
+    assert data.act == pytest.approx(other.act, rel=1e-12)
+    assert data.sensordata == pytest.approx(other.sensordata, rel=1e-9)
+    assert data.qpos == pytest.approx(other.qpos, rel=1e-9)
