@@ -131,7 +131,7 @@ class ContactProblem {
   }  // A_t, symmetric, row-major
   std::span<const double> dynamics_factor() const {
     return dynamics_factor_;
-  }  // lower L_t, A_t = L_t L_t', row-major
+  }  // A_t = L_t D_t L_t', row-major: L_t, and the inverse of D_t on the diagonal
   std::span<const double> v_star() const { return v_star_; }
   std::span<const double> v_guess() const { return v_guess_; }
   bool has_guess() const { return has_guess_; }

@@ -4,17 +4,18 @@
 //   A = L D L',   L unit lower triangular, D > 0 diagonal
 //
 // Without square roots, so that a matrix times a power of two has the same L and D times that
-// power, bit for bit. Row-major, so that the inner products run along rows. Sizes known at compile
-// time unroll.
+// power, bit for bit. Stored are L below the diagonal and the inverse of D on it: n divisions are
+// all there is, and solving has none. Row-major, so that the inner products run along rows. Sizes
+// known at compile time unroll.
 #pragma once
 
 #include <cmath>
 
 namespace sap {
 
-// Factors the lower triangle of the n x n matrix in place: L below the diagonal, D on it. The upper
-// triangle is neither read nor written. False where a pivot is not a positive finite number; the
-// matrix is then partly overwritten.
+// Factors the lower triangle of the n x n matrix in place. The upper triangle is neither read nor
+// written. False where a pivot is not a positive finite number; the matrix is then partly
+// overwritten.
 template <typename Size>
 bool FactorDense(double* A, Size n) {
   for (int i = 0; i < n; ++i) {
@@ -28,11 +29,11 @@ bool FactorDense(double* A, Size n) {
     }
     for (int j = 0; j < i; ++j) {
       const double u = row_i[j];
-      row_i[j] = u / A[j * n + j];
+      row_i[j] = u * A[j * n + j];
       pivot -= u * row_i[j];
     }
     if (!(pivot > 0.0) || !std::isfinite(pivot)) return false;
-    row_i[i] = pivot;
+    row_i[i] = 1.0 / pivot;
   }
   return true;
 }
@@ -52,7 +53,7 @@ template <typename Size>
 void SolveDense(const double* L, Size n, double* x) {
   SolveUnitLower(L, n, x);
   for (int i = n - 1; i >= 0; --i) {
-    x[i] /= L[i * n + i];
+    x[i] *= L[i * n + i];
     for (int k = i + 1; k < n; ++k) x[i] -= L[k * n + i] * x[k];
   }
 }

@@ -45,6 +45,21 @@ void AddDiagonalDelassus(const double* J, int n, const double* D, DelassusColumn
   }
 }
 
+// A, its factor and D = diag(A)^-1/2 of one tree with the mass unit at 1. False if something is out
+// of the range of doubles then.
+template <typename Size>
+bool ScaleTree(const double* A, const double* factor, Size n, double mass_unit, double* scaled_A,
+               double* scaled_factor, double* D) {
+  const double per_unit = 1.0 / mass_unit;  // a power of two
+  for (int i = 0; i < n * n; ++i) scaled_A[i] = A[i] * per_unit;
+  for (int i = 0; i < n * n; ++i) scaled_factor[i] = factor[i];
+  for (int i = 0; i < n; ++i) scaled_factor[i * n + i] *= mass_unit;
+  for (int i = 0; i < n; ++i) D[i] = 1.0 / std::sqrt(scaled_A[i * n + i]);
+  double sum = 0;  // infinite or not a number if any of them is
+  for (int i = 0; i < n; ++i) sum += std::abs(D[i]) + std::abs(scaled_factor[i * n + i]);
+  return std::isfinite(sum);
+}
+
 }  // namespace
 
 void SapModel::Resize(const ContactGraph& graph) {
@@ -76,7 +91,6 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ContactGraph& gr
   IslandConstants& constants = constants_[island];
   constants = {};
   constants.mass_unit = PowerOfTwoNextTo(largest);
-  const double per_unit = 1.0 / constants.mass_unit;
 
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int tree = tree_of_slot[slot];
@@ -85,21 +99,16 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ContactGraph& gr
     const int64_t to = graph.matrix_start()[slot];
     const double* A = problem.dynamics_matrix().data() + from;
     const double* factor = problem.dynamics_factor().data() + from;
-    for (int i = 0; i < n * n; ++i) A_[to + i] = A[i] * per_unit;
-    for (int i = 0; i < n * n; ++i) A_factor_[to + i] = factor[i];
     const int v = graph.velocity_start()[slot];
     const double* v_star = problem.v_star().data() + problem.velocity_start()[tree];
+    // What has vanished beside the largest mass of the island cannot be divided by.
+    ForSize(n, [&](auto size) {
+      constants.representable &=
+          ScaleTree(A, factor, size, constants.mass_unit, &A_[to], &A_factor_[to], &D_[v]);
+    });
     for (int i = 0; i < n; ++i) {
-      const double diagonal = A_[to + i * n + i];
-      const double inverse_pivot = 1.0 / (A_factor_[to + i * n + i] * per_unit);
-      A_factor_[to + i * n + i] = inverse_pivot;
-      D_[v + i] = 1.0 / std::sqrt(diagonal);
-      constants.trace_A += diagonal;
+      constants.trace_A += A_[to + i * n + i];
       v_star_[v + i] = v_star[i];
-      // What has vanished beside the largest mass of the island cannot be divided by.
-      if (!std::isfinite(D_[v + i]) || !std::isfinite(inverse_pivot)) {
-        constants.representable = false;
-      }
     }
   }
 }
