@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mujoco
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ GRAVITY = 9.81
 STIFF = adapter.Material(stiffness=1e7, relaxation_time=0.01)
 
 
-def load(body: str, *, timestep: float = 0.005, more: str = "") -> tuple[object, object]:
+def load(body: str, *, timestep: float = 0.005, more: str = "") -> tuple[Any, Any]:
     model = mujoco.MjModel.from_xml_string(
         f'<mujoco><option timestep="{timestep}"/><worldbody>{body}</worldbody>{more}</mujoco>'
     )

@@ -11,9 +11,9 @@ One step is semi-implicit Euler, whatever the model's integrator: velocities fro
 the contact problem, then positions with these velocities. Damping of joints, their springs and the
 gains of servos count implicitly, as part of A.
 
-Contacts are found when geoms touch; `find_contacts_within` finds them a little
-before, so that what slides fast stays in touch. Joint limits become contacts without friction. What the service has no constraint for is refused by
-name (`UNSUPPORTED`), unless the caller lists it in `ignore`.
+Contacts are found when geoms touch; `find_contacts_within` finds them a little before, so that what
+slides fast stays in touch. Joint limits become contacts without friction. What the service has no
+constraint for is refused by name (`UNSUPPORTED`), unless the caller lists it in `ignore`.
 """
 
 from sap_islands.mujoco.material import Material

@@ -13,7 +13,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from sap_islands.arrays import FloatArray, IntArray
+from sap_islands.arrays import FloatArray
+from sap_islands.jacobian import ContactJacobian
 from sap_islands.mujoco.dynamics import IndexArray, Layout
 from sap_islands.mujoco.material import Material, stiffness_and_relaxation
 from sap_islands.problem import WORLD, Contacts
@@ -39,7 +40,10 @@ def find_contacts(
     # MuJoCo's frames have the normal first, from the first geom to the second.
     frame = contact.frame[which].reshape(-1, 3, 3)[:, [1, 2, 0]]
     position = contact.pos[which]
-    jacobian, tree_a, tree_b = _jacobians(data, model, layout, bodies, trees, frame, position)
+    jacobian = ContactJacobian(layout.dofs, trees)
+    for side, n, rows in jacobian.sides():
+        velocity = _point_jacobian(data, model, layout, bodies[rows, side], n, position[rows])
+        jacobian.add(side, rows, (2 * side - 1) * np.matmul(frame[rows], velocity))
 
     distance = contact.dist[which] - contact.includemargin[which]
     weight = model.body_invweight0[bodies[:, 0], 0] + model.body_invweight0[bodies[:, 1], 0]
@@ -48,9 +52,9 @@ def find_contacts(
     )
     friction = np.where(contact.dim[which] >= 3, contact.friction[which, 0], 0.0)
     contacts = Contacts(
-        tree_a=tree_a,
-        tree_b=tree_b,
-        jacobian=jacobian,
+        tree_a=jacobian.tree_a,
+        tree_b=jacobian.tree_b,
+        jacobian=jacobian.values,
         signed_distance=distance,
         stiffness=_chosen(material.stiffness, stiffness),
         relaxation_time=_chosen(material.relaxation_time, relaxation),
@@ -66,54 +70,20 @@ def _chosen(given: float | None, derived: FloatArray) -> FloatArray:
     return derived if given is None else np.full(len(derived), given)
 
 
-def _jacobians(
-    data: mujoco.MjData,
-    model: mujoco.MjModel,
-    layout: Layout,
-    bodies: IndexArray,
-    trees: IndexArray,
-    frame: FloatArray,
-    position: FloatArray,
-) -> tuple[FloatArray, IntArray, IntArray]:
-    """Jacobians one after the other as the wire has them, and the trees of each contact."""
-    # The first tree of a contact has to be one; both sides within one tree are one block.
-    first = np.where(trees[:, 0] >= 0, trees[:, 0], trees[:, 1])
-    second = np.where((trees[:, 0] >= 0) & (trees[:, 1] != first), trees[:, 1], WORLD)
-    size_a = layout.dofs[first].astype(np.int64)
-    size_b = np.where(second >= 0, layout.dofs[second], 0).astype(np.int64)
-    start = np.concatenate(([0], np.cumsum(3 * (size_a + size_b))))
-    jacobian = np.zeros(start[-1])
-    for side, sign in ((0, -1.0), (1, 1.0)):
-        tree = trees[:, side]
-        place = np.where(tree == first, start[:-1], start[:-1] + 3 * size_a)
-        for n in np.unique(layout.dofs[tree[tree >= 0]]).astype(int):
-            rows = np.flatnonzero((tree >= 0) & (layout.dofs[np.maximum(tree, 0)] == n))
-            block = _point_jacobian(
-                data, model, layout, bodies[rows, side], tree[rows], n, position[rows]
-            )
-            into = place[rows][:, None] + np.arange(3 * n)
-            # Both sides may be in the same block, but within one side all places differ.
-            jacobian[into] += sign * np.einsum("gij,gnj->gin", frame[rows], block).reshape(
-                -1, 3 * n
-            )
-    return jacobian, first.astype(np.int32), second.astype(np.int32)
-
-
 def _point_jacobian(
     data: mujoco.MjData,
     model: mujoco.MjModel,
     layout: Layout,
     body: IndexArray,
-    tree: IndexArray,
     n: int,
     position: FloatArray,
 ) -> FloatArray:
-    """Velocities of points of bodies for each dof of their trees, in world axes [g, n, 3]."""
-    dofs = layout.first_dof[tree][:, None] + np.arange(n)
+    """Velocities of points of bodies for the n dofs of their trees, in world axes [g, 3, n]."""
+    dofs = layout.first_dof[layout.tree_of_body[body]][:, None] + np.arange(n)
     axes = data.cdof[dofs] * layout.moves[body[:, None], dofs][..., None]
     arm = position - data.subtree_com[model.body_rootid[body]]
     velocity: FloatArray = axes[..., 3:] + np.cross(axes[..., :3], arm[:, None, :])
-    return velocity
+    return velocity.transpose(0, 2, 1)
 
 
 def find_limits(
