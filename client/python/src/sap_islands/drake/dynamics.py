@@ -50,8 +50,8 @@ def evaluate(plant: MultibodyPlant, context: Context, layout: Layout) -> Dynamic
     for joint, span in layout.damped:
         damping[span] = plant.get_joint(joint).GetDampingVector(context)
     v_0 = plant.GetVelocities(context)
-    force = _applied_forces(plant, context) - damping * v_0
-    force, v_0 = force[layout.velocities], v_0[layout.velocities]
+    force = _applied_forces(plant, context)[layout.velocities]
+    v_0 = v_0[layout.velocities]
 
     mass = plant.CalcMassMatrix(context)
     mass[np.diag_indices_from(mass)] += dt * damping
@@ -81,15 +81,16 @@ def _solve(matrices: list[FloatArray], b: FloatArray, layout: Layout) -> FloatAr
 
 
 def _applied_forces(plant: MultibodyPlant, context: Context) -> FloatArray:
-    """Gravity, springs, inputs and bias as generalized forces [nv], in Drake's order."""
+    """Gravity, springs, damping, inputs and bias as generalized forces [nv], in Drake's order."""
     forces = MultibodyForces(plant)
     plant.CalcForceElementsContribution(context, forces)
     spatial = plant.get_applied_spatial_force_input_port()
     if spatial.HasValue(context):
         for applied in spatial.Eval(context):
-            plant.get_body(applied.body_index).AddInForce(
-                context, applied.p_BoBq_B, applied.F_Bq_W, plant.world_frame(), forces
-            )
+            body = plant.get_body(applied.body_index)
+            rotation = plant.EvalBodyPoseInWorld(context, body).rotation()
+            arm = rotation @ applied.p_BoBq_B
+            body.AddInForce(context, arm, applied.F_Bq_W, plant.world_frame(), forces)
     generalized: FloatArray = -plant.CalcInverseDynamics(
         context, np.zeros(plant.num_velocities()), forces
     )
