@@ -67,10 +67,10 @@ double DistanceToSegment(const Vector3d& point, const Vector3d& from, const Vect
   return (point - from - place * along).norm();
 }
 
-Polygon BelowReferencePlane(const Polygon& polygon) {
+Polygon CornersBelow(const Polygon& polygon, double limit) {
   Polygon below;
   for (int i = 0; i < polygon.count; ++i) {
-    if (polygon.corners[i].z() <= 0) below.Add(polygon.corners[i]);
+    if (polygon.corners[i].z() <= limit) below.Add(polygon.corners[i]);
   }
   return below;
 }
@@ -99,7 +99,7 @@ void LeaveOutFlatCorners(double limit, Polygon* polygon) {
 // Clips the face of `incident` that looks at the face of `reference` by the sides of that face.
 // flip: +1 if the outward normal of the face is the contact normal, -1 if it is its opposite.
 BoxManifold ClipFaces(const OrientedBox& reference, const Face& face, const OrientedBox& incident,
-                      double flip) {
+                      double flip, double reach) {
   const int x_axis = (face.axis + 1) % 3;
   const int y_axis = (face.axis + 2) % 3;
   Matrix3d frame;
@@ -127,7 +127,7 @@ BoxManifold ClipFaces(const OrientedBox& reference, const Face& face, const Orie
   polygon = Clip(polygon, 0, -1, x_limit);
   polygon = Clip(polygon, 1, 1, y_limit);
   polygon = Clip(polygon, 1, -1, y_limit);
-  polygon = BelowReferencePlane(polygon);
+  polygon = CornersBelow(polygon, reach);
   LeaveOutFlatCorners(kFlat * 2 * std::min(x_limit, y_limit), &polygon);
 
   BoxManifold manifold;
@@ -161,15 +161,16 @@ Edge SupportingEdge(const OrientedBox& box, const Vector3d& direction) {
 }
 
 // Adds the contact where edges p and q pass at the given places along them.
-void AddEdgePoint(const Edge& p, double place_p, const Edge& q, double place_q,
+void AddEdgePoint(const Edge& p, double place_p, const Edge& q, double place_q, double reach,
                   BoxManifold* manifold) {
   const Vector3d on_a = p.middle + place_p * p.half;
   const Vector3d on_b = q.middle + place_q * q.half;
-  manifold->Add(0.5 * (on_a + on_b), std::min(0.0, manifold->normal.dot(on_a - on_b)));
+  manifold->Add(0.5 * (on_a + on_b), std::min(reach, manifold->normal.dot(on_a - on_b)));
 }
 
 // One point where two edges cross, two at the ends of what they share if they are parallel.
-BoxManifold CrossEdges(const OrientedBox& a, const OrientedBox& b, const Vector3d& direction) {
+BoxManifold CrossEdges(const OrientedBox& a, const OrientedBox& b, const Vector3d& direction,
+                       double reach) {
   BoxManifold manifold;
   manifold.normal = direction;
   const Edge p = SupportingEdge(a, -direction);
@@ -183,16 +184,16 @@ BoxManifold CrossEdges(const OrientedBox& a, const OrientedBox& b, const Vector3
   if (determinant > kParallel * pp * qq) {
     const double s = (qq * p.half.dot(between) - pq * q.half.dot(between)) / determinant;
     const double t = (pq * p.half.dot(between) - pp * q.half.dot(between)) / determinant;
-    AddEdgePoint(p, std::clamp(s, -1.0, 1.0), q, std::clamp(t, -1.0, 1.0), &manifold);
+    AddEdgePoint(p, std::clamp(s, -1.0, 1.0), q, std::clamp(t, -1.0, 1.0), reach, &manifold);
     return manifold;
   }
   const double middle = p.half.dot(between) / pp;
-  const double reach = std::abs(pq) / pp;
-  const double start = std::max(-1.0, middle - reach);
-  const double end = std::min(1.0, middle + reach);
+  const double overhang = std::abs(pq) / pp;
+  const double start = std::max(-1.0, middle - overhang);
+  const double end = std::min(1.0, middle + overhang);
   for (const double s : {start, end}) {
     const double t = (s * pq - q.half.dot(between)) / qq;
-    AddEdgePoint(p, std::clamp(s, -1.0, 1.0), q, std::clamp(t, -1.0, 1.0), &manifold);
+    AddEdgePoint(p, std::clamp(s, -1.0, 1.0), q, std::clamp(t, -1.0, 1.0), reach, &manifold);
   }
   return manifold;
 }
@@ -200,21 +201,24 @@ BoxManifold CrossEdges(const OrientedBox& a, const OrientedBox& b, const Vector3
 }  // namespace
 
 BoxManifold FindBoxManifold(const OrientedBox& a, const OrientedBox& b, const Vector3d& direction,
-                            const ManifoldPoint& deepest) {
+                            const std::optional<ManifoldPoint>& deepest, double reach) {
   const Face face_a = MostAlignedFace(a, -direction);
   const Face face_b = MostAlignedFace(b, direction);
   BoxManifold manifold;
   if (std::max(face_a.cosine, face_b.cosine) < kFaceCosine) {
-    manifold = CrossEdges(a, b, direction);
+    manifold = CrossEdges(a, b, direction, reach);
   } else if (face_a.cosine + kTie >= face_b.cosine) {
-    manifold = ClipFaces(a, face_a, b, -1);
+    manifold = ClipFaces(a, face_a, b, -1, reach);
   } else {
-    manifold = ClipFaces(b, face_b, a, 1);
+    manifold = ClipFaces(b, face_b, a, 1, reach);
   }
-  if (manifold.count == 0) {
+  const auto touches = [](const ManifoldPoint& point) { return point.signed_distance <= 0; };
+  if (deepest &&
+      std::none_of(manifold.points.begin(), manifold.points.begin() + manifold.count, touches)) {
     // The boxes overlap beside the face that was clipped, by an edge that passes its rim.
     manifold.normal = direction;
-    manifold.Add(deepest.position, deepest.signed_distance);
+    manifold.points[0] = *deepest;
+    manifold.count = 1;
   }
   return manifold;
 }

@@ -9,8 +9,11 @@
 #include <fcl/narrowphase/collision.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "client/cpp/simulation/box_manifold.h"
+#include "client/cpp/simulation/box_separation.h"
 
 namespace sap::simulation {
 namespace {
@@ -20,12 +23,17 @@ using Node = fcl::detail::NodeBase<fcl::AABBd>;
 
 template <typename... Types>
 constexpr bool kLayoutWithoutWideVectors = ((alignof(Types) <= alignof(double)) && ...);
-static_assert(kLayoutWithoutWideVectors<Tree, Node, fcl::AABBd, fcl::Boxd, fcl::Sphered,
-                                        fcl::CollisionRequestd, fcl::CollisionResultd>);
+static_assert(
+    kLayoutWithoutWideVectors<Tree, Node, fcl::AABBd, fcl::Boxd, fcl::Sphered,
+                              fcl::CollisionRequestd, fcl::CollisionResultd, fcl::Contactd>);
 
 // The tree is refitted at every call; the boxes drift apart in it, so after this many calls it is
 // built anew.
 constexpr int kCallsBetweenBuilds = 20;
+
+// Bodies that overlap by no more than this part of the smaller one lie on one another, and what the
+// one slides onto is not a wall to it.
+constexpr double kShallow = 0.01;
 
 // Two bodies a < b as one number, so that sorting is fast.
 using BodyPair = uint64_t;
@@ -68,11 +76,11 @@ Vector3d BoundingHalfExtent(const Shape& shape, const Matrix3d& rotation) {
 }
 
 void AddPlaneContacts(const Body& body, const Matrix3d& rotation, int index, const Plane& plane,
-                      ContactSet* contacts) {
+                      double reach, ContactSet* contacts) {
   const double height = plane.normal.dot(body.position) - plane.offset;
-  if (height > body.shape.bounding_radius()) return;
+  if (height > body.shape.bounding_radius() + reach) return;
   const auto add = [&](const Vector3d& lowest, double phi0) {
-    contacts->Add(index, -1, lowest - 0.5 * phi0 * plane.normal, plane.normal, phi0);
+    contacts->Add(index, -1, lowest - 0.5 * std::min(0.0, phi0) * plane.normal, plane.normal, phi0);
   };
   if (body.shape.kind == ShapeKind::kSphere) {
     add(body.position - body.shape.radius() * plane.normal, height - body.shape.radius());
@@ -82,7 +90,7 @@ void AddPlaneContacts(const Body& body, const Matrix3d& rotation, int index, con
     const Vector3d sign((corner & 1) ? 1 : -1, (corner & 2) ? 1 : -1, (corner & 4) ? 1 : -1);
     const Vector3d arm = rotation * sign.cwiseProduct(body.shape.half_extent);
     const double phi0 = height + plane.normal.dot(arm);
-    if (phi0 <= 0) add(body.position + arm, phi0);
+    if (phi0 <= reach) add(body.position + arm, phi0);
   }
 }
 
@@ -122,6 +130,7 @@ struct CollisionDetector::Impl {
   std::vector<Matrix3d> rotations;
   std::vector<BodyPair> pairs;
   std::span<const Body> bodies;
+  std::span<const Motion> motions;
 
   explicit Impl(const Scene& scene) : planes(scene.planes) {
     for (const Body& body : scene.bodies) {
@@ -138,10 +147,18 @@ struct CollisionDetector::Impl {
     rotations.resize(scene.bodies.size());
   }
 
+  double Reach(int i) const { return motions.empty() ? 0 : motions[i].reach; }
+
+  Vector3d WayOfFirst(int index_a, int index_b) const {  // relative to the second
+    if (motions.empty()) return Vector3d::Zero();
+    return motions[index_a].way - motions[index_b].way;
+  }
+
   void UpdateTree() {
     for (size_t i = 0; i < bodies.size(); ++i) {
       rotations[i] = bodies[i].rotation();
-      const Vector3d half = BoundingHalfExtent(bodies[i].shape, rotations[i]);
+      const Vector3d half = BoundingHalfExtent(bodies[i].shape, rotations[i]) +
+                            Vector3d::Constant(Reach(static_cast<int>(i)));
       leaf_of_body[i]->bv = fcl::AABBd(bodies[i].position - half, bodies[i].position + half);
     }
     if (calls++ % kCallsBetweenBuilds == 0) {
@@ -158,30 +175,148 @@ struct CollisionDetector::Impl {
     return pose;
   }
 
+  OrientedBox Box(int i) const {
+    return {bodies[i].position, rotations[i], bodies[i].shape.half_extent};
+  }
+
+  double HalfWidth(int i, const Vector3d& direction) const {
+    const Shape& shape = bodies[i].shape;
+    if (shape.kind == ShapeKind::kSphere) return shape.radius();
+    return (rotations[i].transpose() * direction).cwiseAbs().dot(shape.half_extent);
+  }
+
+  double Shallow(int index_a, int index_b) const {
+    return kShallow * std::min(bodies[index_a].shape.half_extent.minCoeff(),
+                               bodies[index_b].shape.half_extent.minCoeff());
+  }
+
+  static std::optional<fcl::Contactd> Collide(const fcl::CollisionGeometryd& from,
+                                              const fcl::Transform3d& from_pose,
+                                              const fcl::CollisionGeometryd& to,
+                                              const fcl::Transform3d& to_pose) {
+    const fcl::CollisionRequestd request(1, true);
+    fcl::CollisionResultd result;
+    if (fcl::collide(&from, from_pose, &to, to_pose, request, result) == 0) return std::nullopt;
+    return result.getContact(0);
+  }
+
+  // Of a sphere, moved by way, with another body within reach. Points from the other to the sphere.
+  std::optional<fcl::Contactd> CollideSphere(int sphere, const Vector3d& way, int other,
+                                             double reach) const {
+    const fcl::Sphered inflated(bodies[sphere].shape.radius() + reach);
+    fcl::Transform3d pose = Pose(sphere);
+    pose.translation() += way;
+    return Collide(*shapes[other], Pose(other), inflated, pose);
+  }
+
+  // Along which a sphere is kept from another body that it does not touch yet: where two spheres
+  // meet, or are nearest on the way; the normal with a box is that at the end, for the reason that
+  // box_separation.h gives, or the present one.
+  Vector3d NormalOfSphereApart(int sphere, int other, const Vector3d& present, double reach) const {
+    const Vector3d way = WayOfFirst(sphere, other);
+    const Vector3d between = bodies[sphere].position - bodies[other].position;
+    if (bodies[other].shape.kind == ShapeKind::kSphere) {
+      const double way2 = way.squaredNorm();
+      const double nearing = -between.dot(way);
+      if (nearing <= 0) return present;
+      const double sum = bodies[sphere].shape.radius() + bodies[other].shape.radius();
+      const double root2 = nearing * nearing - way2 * (between.squaredNorm() - sum * sum);
+      const double time = (nearing - std::sqrt(std::max(0.0, root2))) / way2;
+      return (between + std::min(time, 1.0) * way).normalized();
+    }
+    // The present normal does where the motion stays on its side.
+    if (DistanceAlong(sphere, other, present) + present.dot(way) >= 0) return present;
+    const auto later = CollideSphere(sphere, way, other, reach);
+    if (later && DistanceAlong(sphere, other, later->normal) >= -Shallow(sphere, other)) {
+      return later->normal;
+    }
+    return present;
+  }
+
+  double DistanceAlong(int index_a, int index_b, const Vector3d& normal) const {
+    return normal.dot(bodies[index_a].position - bodies[index_b].position) -
+           HalfWidth(index_a, normal) - HalfWidth(index_b, normal);
+  }
+
+  void AddSphereContact(int sphere, int other, double reach, ContactSet* contacts) const {
+    const auto contact = CollideSphere(sphere, Vector3d::Zero(), other, reach);
+    if (!contact) return;
+    Vector3d normal = contact->normal;
+    double phi0 = reach - contact->penetration_depth;
+    if (phi0 > 0) {
+      normal = NormalOfSphereApart(sphere, other, normal, reach);
+      phi0 = std::max(0.0, DistanceAlong(sphere, other, normal));
+    }
+    const Vector3d middle =
+        bodies[sphere].position - (bodies[sphere].shape.radius() + 0.5 * phi0) * normal;
+    if (sphere < other) {
+      AddContact(sphere, other, middle, normal, phi0, contacts);
+    } else {
+      AddContact(other, sphere, middle, -normal, phi0, contacts);
+    }
+  }
+
+  // A gap may be wide for the smaller body, so that the contact lies on its surface: elsewhere the
+  // arm of the contact, and with it its softness, would grow with the gap.
+  void AddContact(int index_a, int index_b, const Vector3d& middle, const Vector3d& normal,
+                  double phi0, ContactSet* contacts) const {
+    const double size_a = bounding_radii[index_a];
+    const double size_b = bounding_radii[index_b];
+    const double side = size_a < size_b ? 0.5 : size_a > size_b ? -0.5 : 0;
+    contacts->Add(index_a, index_b, middle + side * std::max(0.0, phi0) * normal, normal, phi0);
+  }
+
+  // As they will be met: the points are those of a moved on, brought back.
+  void AddContactsOfBoxesApart(int index_a, int index_b, const Vector3d& direction, double reach,
+                               ContactSet* contacts) const {
+    const Vector3d way = WayOfFirst(index_a, index_b);
+    OrientedBox a = Box(index_a);
+    a.center += way;
+    const BoxManifold manifold =
+        FindBoxManifold(a, Box(index_b), direction, std::nullopt, reach + way.norm());
+    for (int i = 0; i < manifold.count; ++i) {
+      const double phi0 =
+          std::max(0.0, manifold.points[i].signed_distance - manifold.normal.dot(way));
+      if (phi0 > reach) continue;
+      const Vector3d middle = manifold.points[i].position - 0.5 * way;
+      AddContact(index_a, index_b, middle, manifold.normal, phi0, contacts);
+    }
+  }
+
+  void AddBoxContacts(int index_a, int index_b, double reach, ContactSet* contacts) const {
+    const OrientedBox a = Box(index_a);
+    const OrientedBox b = Box(index_b);
+    if (reach > 0) {
+      const BoxSeparation separation =
+          FindBoxSeparation(a, b, WayOfFirst(index_a, index_b), Shallow(index_a, index_b));
+      if (separation.distance > reach) return;
+      if (separation.distance > 0) {
+        AddContactsOfBoxesApart(index_a, index_b, separation.normal, reach, contacts);
+        return;
+      }
+    }
+    const auto contact = Collide(*shapes[index_b], Pose(index_b), *shapes[index_a], Pose(index_a));
+    if (!contact) return;
+    const BoxManifold manifold = FindBoxManifold(
+        a, b, contact->normal, ManifoldPoint{contact->pos, -contact->penetration_depth}, reach);
+    for (int i = 0; i < manifold.count; ++i) {
+      AddContact(index_a, index_b, manifold.points[i].position, manifold.normal,
+                 manifold.points[i].signed_distance, contacts);
+    }
+  }
+
   void AddPairContacts(int index_a, int index_b, ContactSet* contacts) const {
     const Body& a = bodies[index_a];
     const Body& b = bodies[index_b];
-    const double reach = bounding_radii[index_a] + bounding_radii[index_b];
-    if ((a.position - b.position).squaredNorm() > reach * reach) return;
-    const fcl::CollisionRequestd request(1, true);
-    fcl::CollisionResultd result;
-    // FCL's normal points from its first object to its second.
-    if (fcl::collide(shapes[index_b].get(), Pose(index_b), shapes[index_a].get(), Pose(index_a),
-                     request, result) == 0) {
-      return;
-    }
-    const fcl::Contactd& contact = result.getContact(0);
-    if (a.shape.kind == ShapeKind::kSphere || b.shape.kind == ShapeKind::kSphere) {
-      contacts->Add(index_a, index_b, contact.pos, contact.normal, -contact.penetration_depth);
-      return;
-    }
-    const BoxManifold manifold =
-        FindBoxManifold({a.position, rotations[index_a], a.shape.half_extent},
-                        {b.position, rotations[index_b], b.shape.half_extent}, contact.normal,
-                        {contact.pos, -contact.penetration_depth});
-    for (int i = 0; i < manifold.count; ++i) {
-      contacts->Add(index_a, index_b, manifold.points[i].position, manifold.normal,
-                    manifold.points[i].signed_distance);
+    const double reach = Reach(index_a) + Reach(index_b);
+    const double farthest = bounding_radii[index_a] + bounding_radii[index_b] + reach;
+    if ((a.position - b.position).squaredNorm() > farthest * farthest) return;
+    if (a.shape.kind == ShapeKind::kSphere) {
+      AddSphereContact(index_a, index_b, reach, contacts);
+    } else if (b.shape.kind == ShapeKind::kSphere) {
+      AddSphereContact(index_b, index_a, reach, contacts);
+    } else {
+      AddBoxContacts(index_a, index_b, reach, contacts);
     }
   }
 };
@@ -191,9 +326,11 @@ CollisionDetector::~CollisionDetector() = default;
 CollisionDetector::CollisionDetector(CollisionDetector&&) noexcept = default;
 CollisionDetector& CollisionDetector::operator=(CollisionDetector&&) noexcept = default;
 
-void CollisionDetector::FindContacts(std::span<const Body> bodies, ContactSet* contacts) {
+void CollisionDetector::FindContacts(std::span<const Body> bodies, std::span<const Motion> motions,
+                                     ContactSet* contacts) {
   contacts->Clear();
   impl_->bodies = bodies;
+  impl_->motions = motions;
   impl_->UpdateTree();
   impl_->pairs.clear();
   if (!impl_->tree.empty()) CollectPairs(impl_->tree.getRoot(), &impl_->pairs);
@@ -201,7 +338,7 @@ void CollisionDetector::FindContacts(std::span<const Body> bodies, ContactSet* c
   auto pair = impl_->pairs.begin();
   for (int a = 0; a < static_cast<int>(bodies.size()); ++a) {
     for (const Plane& plane : impl_->planes) {
-      AddPlaneContacts(bodies[a], impl_->rotations[a], a, plane, contacts);
+      AddPlaneContacts(bodies[a], impl_->rotations[a], a, plane, impl_->Reach(a), contacts);
     }
     for (; pair != impl_->pairs.end() && First(*pair) == a; ++pair) {
       impl_->AddPairContacts(a, Second(*pair), contacts);

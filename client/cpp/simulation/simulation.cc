@@ -36,6 +36,25 @@ void AssembleBodies(const Scene& scene, double time_step, client::Problem::Rigid
   }
 }
 
+// Free velocity of body i at a point.
+Vector3d FreeVelocity(const Scene& scene, const client::Problem::RigidBodies& arrays, int i,
+                      const Vector3d& point) {
+  const double* v = arrays.free_motion_velocity.data() + 6 * i;
+  return Vector3d(v[0], v[1], v[2]) +
+         Vector3d(v[3], v[4], v[5]).cross(point - scene.bodies[i].position);
+}
+
+double FreeNormalVelocity(const Scene& scene, const client::Problem::RigidBodies& arrays,
+                          const ContactSet& contacts, int contact) {
+  const Vector3d point(contacts.point.data() + 3 * contact);
+  const Vector3d normal(contacts.normal.data() + 3 * contact);
+  Vector3d velocity = FreeVelocity(scene, arrays, contacts.body_a[contact], point);
+  if (contacts.body_b[contact] >= 0) {
+    velocity -= FreeVelocity(scene, arrays, contacts.body_b[contact], point);
+  }
+  return normal.dot(velocity);
+}
+
 void DescribeIslands(const std::vector<client::Island>& islands, StepStatistics* statistics) {
   double weighted = 0;
   int64_t dofs = 0;
@@ -58,6 +77,14 @@ void DescribeIslands(const std::vector<client::Island>& islands, StepStatistics*
 
 }  // namespace
 
+Motion MotionOfStep(const Body& body, const Vector3d& gravity, double time_step) {
+  const double turning = body.shape.kind == ShapeKind::kSphere
+                             ? 0
+                             : body.angular_velocity.norm() * body.shape.bounding_radius();
+  return {time_step * body.velocity,
+          time_step * (body.velocity.norm() + turning + time_step * gravity.norm())};
+}
+
 void AssembleProblem(const Scene& scene, const ContactSet& contacts, double time_step,
                      client::Problem* problem) {
   problem->time_step = time_step;
@@ -71,6 +98,14 @@ void AssembleProblem(const Scene& scene, const ContactSet& contacts, double time
   arrays.law.stiffness.assign(contacts.size(), scene.material.stiffness);
   arrays.law.relaxation_time.assign(contacts.size(), time_step);
   arrays.law.friction.assign(contacts.size(), scene.material.friction);
+  for (int i = 0; i < contacts.size(); ++i) {
+    const double phi0 = contacts.signed_distance[i];
+    if (phi0 < 0) continue;
+    if (phi0 > 0) arrays.law.relaxation_time[i] = 0;
+    if (phi0 + time_step * FreeNormalVelocity(scene, problem->bodies, contacts, i) > 0) {
+      arrays.law.friction[i] = 0;
+    }
+  }
 }
 
 Simulation::Simulation(Scene scene, double time_step, StepSolver solver)
@@ -83,7 +118,11 @@ Simulation::Simulation(Scene scene, double time_step, StepSolver solver)
 tl::expected<StepStatistics, client::Error> Simulation::Step() {
   StepStatistics statistics;
   const auto start = Clock::now();
-  collision_.FindContacts(scene_.bodies, &contacts_);
+  motions_.clear();
+  for (const Body& body : scene_.bodies) {
+    motions_.push_back(MotionOfStep(body, scene_.gravity, time_step_));
+  }
+  collision_.FindContacts(scene_.bodies, motions_, &contacts_);
   statistics.collision_s = SecondsSince(start);
   AssembleProblem(scene_, contacts_, time_step_, &problem_);
 

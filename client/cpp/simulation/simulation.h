@@ -43,7 +43,14 @@ struct StepStatistics {
   SolveStatus worst_status{SolveStatus::kConverged};
 };
 
-// The problem of one step into *problem, reusing its storage. tau_d is the time step.
+// What a body does in a step unless others push it: its way, and how far any of its points may
+// come. Gravity acts for the step, and a sphere comes no nearer by turning.
+Motion MotionOfStep(const Body& body, const Vector3d& gravity, double time_step);
+
+// The problem of one step into *problem, reusing its storage. tau_d is the time step, and 0 where
+// nothing touches yet: a gap may close within the step, so that v_hat_n = -phi0 / dt. A gap that
+// the free motion leaves open has no friction: regularized friction acts up to mu dt |v_t| away,
+// and would hold what only passes.
 void AssembleProblem(const Scene& scene, const ContactSet& contacts, double time_step,
                      client::Problem* problem);
 
@@ -67,6 +74,7 @@ class Simulation {
   double time_step_;
   StepSolver solver_;
   CollisionDetector collision_;
+  std::vector<Motion> motions_;
   ContactSet contacts_;
   client::Problem problem_;
   std::vector<int32_t> island_of_body_;

@@ -91,6 +91,114 @@ TEST(ImpactTest, AFrictionlessObliqueImpactLeavesWhatIsAcrossTheNormal) {
   EXPECT_LT(bodies[0].velocity.x(), bodies[1].velocity.x() + 0.1);
 }
 
+// One body on its way to the ground, without gravity.
+Scene OneBody(const Shape& shape, double gap, const Vector3d& velocity) {
+  Scene scene;
+  scene.gravity.setZero();
+  scene.planes = {{Vector3d::UnitZ(), 0}};
+  scene.bodies = {MakeBody(shape, 1000)};
+  scene.bodies[0].position = {0, 0, shape.half_extent.z() + gap};
+  scene.bodies[0].velocity = velocity;
+  return scene;
+}
+
+TEST(GapTest, ABodyThatArrivesWithinTheStepComesToTheSurfaceAndNoFurther) {
+  const double gap = 4e-3;
+  const double speed = 1;
+  Simulation simulation(OneBody(Shape::Sphere(0.05), gap, {0, 0, -speed}), kStep,
+                        EmbeddedSolver(1e-12));
+  const auto step = simulation.Step();
+  ASSERT_TRUE(step.has_value());
+  EXPECT_EQ(step->contacts, 1);
+  EXPECT_EQ(step->penetration, 0);
+  // v_n + R_n gamma = -gap / dt with v_n = -speed + W gamma, near-rigid: R_n = w / (4 pi^2).
+  const double W = 1 / simulation.scene().bodies[0].mass;
+  const double R_n = DelassusEstimate(W) / (4 * EIGEN_PI * EIGEN_PI);
+  const double gamma = (speed - gap / kStep) / (W + R_n);
+  const Body& body = simulation.scene().bodies[0];
+  EXPECT_NEAR(body.velocity.z(), -speed + W * gamma, 1e-9);
+  EXPECT_NEAR(body.position.z() - 0.05, gap + kStep * (-speed + W * gamma), 1e-11);
+}
+
+TEST(GapTest, ABodyThatStaysShortOfTheSurfaceIsNotTouched) {
+  for (const Shape& shape : {Shape::Sphere(0.05), Shape::Box({0.05, 0.04, 0.03})}) {
+    const Vector3d velocity(0.5, -0.3, -0.39);
+    Simulation simulation(OneBody(shape, 4e-3, velocity), kStep, EmbeddedSolver(1e-12));
+    const auto step = simulation.Step();
+    ASSERT_TRUE(step.has_value());
+    EXPECT_GT(step->contacts, 0);
+    EXPECT_TRUE(simulation.scene().bodies[0].velocity.isApprox(velocity, 1e-12));
+    EXPECT_LT(simulation.scene().bodies[0].angular_velocity.norm(), 1e-12);
+  }
+}
+
+TEST(GapTest, AFastSphereDoesNotPassThroughAThinBox) {
+  // In one step it would come from 6 cm before the plate to 14 cm behind it.
+  for (const Vector3d& velocity : {Vector3d(0, 0, -20), Vector3d(4, 0, -20)}) {
+    Scene scene;
+    scene.gravity.setZero();
+    scene.bodies = {MakeBody(Shape::Sphere(0.01), 1000),
+                    MakeBody(Shape::Box({0.3, 0.3, 0.002}), 8000)};
+    scene.bodies[0].position = {0, 0, 0.072};
+    scene.bodies[0].velocity = velocity;
+    Simulation simulation(scene, kStep, EmbeddedSolver(1e-10));
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_TRUE(simulation.Step().has_value());
+      const auto& bodies = simulation.scene().bodies;
+      EXPECT_GT((bodies[1].orientation.conjugate() * (bodies[0].position - bodies[1].position)).z(),
+                0.002)
+          << i;
+    }
+  }
+}
+
+TEST(GapTest, ABodyThatFliesPastAnotherIsNotPushed) {
+  // Past a corner of a box and past a sphere, at a millimeter.
+  for (const Shape& other : {Shape::Box({0.05, 0.05, 0.05}), Shape::Sphere(0.05)}) {
+    for (const Shape& shape : {Shape::Box({0.05, 0.05, 0.05}), Shape::Sphere(0.05)}) {
+      Scene scene;
+      scene.gravity.setZero();
+      scene.bodies = {MakeBody(shape, 1000), MakeBody(other, 1000)};
+      scene.bodies[0].position = {-0.3, 0, 0.101};
+      scene.bodies[0].velocity = {2, 0, 0};
+      Simulation simulation(scene, kStep, EmbeddedSolver(1e-12));
+      int contacts = 0;
+      for (int i = 0; i < 30; ++i) {
+        const auto step = simulation.Step();
+        ASSERT_TRUE(step.has_value());
+        contacts += step->contacts;
+      }
+      EXPECT_GT(contacts, 0);
+      EXPECT_TRUE(simulation.scene().bodies[0].velocity.isApprox(Vector3d(2, 0, 0), 1e-9));
+      EXPECT_LT(simulation.scene().bodies[1].velocity.norm(), 1e-9);
+    }
+  }
+}
+
+TEST(GapTest, ABoxSlidesOverTheSeamBetweenTwoOthersAsOverOneGround) {
+  const Shape cube = Shape::Box({0.05, 0.05, 0.05});
+  Scene scene;
+  scene.planes = {{Vector3d::UnitZ(), 0}};
+  scene.material.friction = 0;
+  // Two large tables side by side, and a cube that passes from the one to the other.
+  const Shape table = Shape::Box({0.2, 0.2, 0.05});
+  scene.bodies = {MakeBody(cube, 1000), MakeBody(table, 1000), MakeBody(table, 1000)};
+  scene.bodies[0].position = {-0.15, 0, 0.15};
+  scene.bodies[1].position = {-0.2, 0, 0.05};
+  scene.bodies[2].position = {0.2, 0, 0.05};
+  Simulation simulation(scene, kStep, EmbeddedSolver(1e-12));
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(simulation.Step().has_value());
+  Scene moving = simulation.scene();
+  moving.bodies[0].velocity.x() = 0.7;
+  Simulation slide(moving, kStep, EmbeddedSolver(1e-12));
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE(slide.Step().has_value());
+    EXPECT_NEAR(slide.scene().bodies[0].velocity.x(), 0.7, 1e-4) << i;
+    EXPECT_NEAR(slide.scene().bodies[0].velocity.z(), 0, 5e-3) << i;
+  }
+  EXPECT_GT(slide.scene().bodies[0].position.x(), 0.1);
+}
+
 struct Momentum {
   Vector3d linear{0, 0, 0};
   Vector3d angular{0, 0, 0};

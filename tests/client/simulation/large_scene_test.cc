@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "client/cpp/simulation/run_report.h"
+#include "tests/client/simulation/late_arrival.h"
 #include "tests/client/simulation/scene_run.h"
 
 namespace sap::simulation {
@@ -29,6 +30,15 @@ INSTANTIATE_TEST_SUITE_P(Scenes, LargeSceneTest,
                          [](const auto& info) {
                            return std::string(info.param.name) + std::to_string(info.param.bodies);
                          });
+
+// Of sixty piles a few still collapse after five seconds, at a meter per second.
+TEST(ManySeedsTest, NothingArrivesDeepWithAnyOfThirtySeeds) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    for (const bool walls : {true, false}) {
+      EXPECT_LT(FindLateArrival(seed, walls).deepest, 5e-4) << seed << " " << walls;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace sap::simulation

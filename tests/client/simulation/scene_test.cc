@@ -74,7 +74,7 @@ TEST(SceneTest, CollisionFindsNothingButTouchingAtTheStart) {
   for (const std::string& name : SceneNames()) {
     const Scene scene = Make(name);
     ContactSet contacts;
-    CollisionDetector(scene).FindContacts(scene.bodies, &contacts);
+    CollisionDetector(scene).FindContacts(scene.bodies, {}, &contacts);
     EXPECT_LT(contacts.LargestPenetration(), 1.1e-9) << name;
     // Stacks touch everywhere, in every corner.
     EXPECT_EQ(contacts.size(), name == "stacks" ? 9 * 10 * 4 : 0);

@@ -44,7 +44,7 @@ client::Solution FreeFall(const client::Problem& problem) {
 TEST(AssembleProblemTest, TheProblemHasTheBodiesAndTheirContactsInTheFormOfTheWire) {
   const Scene scene = ThreeBodies();
   ContactSet contacts;
-  CollisionDetector(scene).FindContacts(scene.bodies, &contacts);
+  CollisionDetector(scene).FindContacts(scene.bodies, {}, &contacts);
   ASSERT_EQ(contacts.size(), 5);  // four corners on the ground, one ball on the box
   client::Problem problem;
   AssembleProblem(scene, contacts, kStep, &problem);
@@ -72,6 +72,38 @@ TEST(AssembleProblemTest, TheProblemHasTheBodiesAndTheirContactsInTheFormOfTheWi
   EXPECT_EQ(problem.body_contacts.law.signed_distance.size(), 5u);
   // The ball is above the box, so the normal, from b to a, points down.
   EXPECT_NEAR(problem.body_contacts.normal[14], -1, 1e-12);
+}
+
+TEST(AssembleProblemTest, AGapThatIsStillOpenHasNoRelaxationTime) {
+  Scene scene = ThreeBodies();
+  ContactSet contacts;
+  contacts.Add(0, -1, Vector3d::Zero(), Vector3d::UnitZ(), 1e-3);
+  contacts.Add(1, -1, Vector3d::Zero(), Vector3d::UnitZ(), 0);
+  contacts.Add(1, 2, Vector3d::Zero(), Vector3d::UnitZ(), -1e-3);
+  client::Problem problem;
+  AssembleProblem(scene, contacts, kStep, &problem);
+  EXPECT_EQ(problem.body_contacts.law.relaxation_time, (std::vector<double>{0, kStep, kStep}));
+}
+
+// Over many motions no point of the body comes further than the reach.
+TEST(MotionOfStepTest, NoPointOfAFreeBodyComesFurtherThanTheReach) {
+  Body body = At(Shape::Box({0.05, 0.04, 0.03}), {1, 2, 3});
+  const Vector3d gravity(0, 0, -9.81);
+  for (int trial = 0; trial < 100; ++trial) {
+    body.velocity = trial * 0.01 * Vector3d::Random();
+    body.angular_velocity = (100 - trial) * 0.1 * Vector3d::Random();
+    const Motion motion = MotionOfStep(body, gravity, kStep);
+    EXPECT_EQ(motion.way, Vector3d(kStep * body.velocity));
+    Body later = body;
+    Advance(FreeMotionVelocity(body, gravity, kStep), kStep, &later);
+    for (int corner = 0; corner < 8; ++corner) {
+      const Vector3d sign((corner & 1) ? 1 : -1, (corner & 2) ? 1 : -1, (corner & 4) ? 1 : -1);
+      const Vector3d arm = sign.cwiseProduct(body.shape.half_extent);
+      const Vector3d way =
+          later.position + later.orientation * arm - body.position - body.orientation * arm;
+      EXPECT_LE(way.norm(), 1.01 * motion.reach) << trial;
+    }
+  }
 }
 
 TEST(SimulationTest, ThePosesFollowTheVelocitiesOfTheAnswer) {
