@@ -1,0 +1,39 @@
+"""The command line: python -m sap_islands solve|simulate|view|bench."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from sap_islands.commands import bench, simulate, solve, view
+from sap_islands.errors import SapError
+
+_COMMANDS = {"solve": solve, "simulate": simulate, "view": view, "bench": bench}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit code.
+
+    Args:
+        arguments: The command line; None: that of this process.
+    """
+    parser = argparse.ArgumentParser(
+        prog="sap-islands", description="Frictional contact, solved by sap-server."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, module in _COMMANDS.items():
+        summary = (module.__doc__ or "").strip()
+        command = commands.add_parser(name, help=summary, description=summary)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    chosen = parser.parse_args(arguments)
+    try:
+        return int(chosen.run(chosen))
+    except SapError as error:
+        print(f"sap-islands: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Simulates a scene through the service; prints a summary, keeps the run, plots it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from sap_islands.commands.common import add_server_arguments, connect_to, need
+from sap_islands.run import Run
+
+
+def add_scene_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which scene, and what of it to leave out."""
+    parser.add_argument("scene", help="clutter, bin, stacks, heaps, or an MJCF or URDF file")
+    parser.add_argument("--bodies", type=int, metavar="N", help="how many (the scene's own number)")
+    parser.add_argument(
+        "--ignore", action="append", default=[], metavar="NAME", help="unsupported to be left out"
+    )
+    parser.add_argument("--stiffness", type=float, metavar="K", help="of all contacts [N/m]")
+    parser.add_argument("--relaxation-time", type=float, metavar="TAU", help="of all contacts [s]")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describes the command line."""
+    add_scene_arguments(parser)
+    parser.add_argument("--time", type=float, default=3.0, metavar="S", help="to simulate (3)")
+    parser.add_argument("--output", metavar="FILE", help="keep the run, for view")
+    parser.add_argument("--plot", metavar="FILE", help="plot the run, as .png, .svg or .pdf")
+    add_server_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Returns 0 only if every island of every step was solved."""
+    need("mujoco", "mujoco")
+    if arguments.plot:
+        need("matplotlib", "plot")
+    from sap_islands.mujoco import Material
+    from sap_islands.scenes import load_scene
+    from sap_islands.simulation import Simulation
+
+    model = load_scene(arguments.scene, arguments.bodies)
+    material = Material(stiffness=arguments.stiffness, relaxation_time=arguments.relaxation_time)
+    with connect_to(arguments) as client, client.session() as session:
+        simulation = Simulation(model, session, material=material, ignore=arguments.ignore)
+        kept = simulation.start_run()
+        started = time.perf_counter()
+        for _ in tqdm(range(round(arguments.time / model.opt.timestep)), disable=None, leave=False):
+            kept.frames.append(simulation.step())
+        elapsed = time.perf_counter() - started
+    print(summary(kept, elapsed))
+    if arguments.output:
+        kept.save(arguments.output)
+    if arguments.plot:
+        plot(kept, Path(arguments.plot))
+    return 1 if any(frame.unsolved for frame in kept.frames) else 0
+
+
+def summary(run: Run, elapsed_s: float) -> str:
+    """What a run was like."""
+    frames = run.frames
+    if not frames:
+        return "no step"
+    iterations = [int(frame.iterations.max(initial=0)) for frame in frames]
+    unsolved = sum(frame.unsolved for frame in frames)
+    return (
+        f"{len(frames)} steps in {elapsed_s:.2f} s, {1e3 * elapsed_s / len(frames):.2f} ms each; "
+        f"{np.mean([len(f.contact_point) for f in frames]):.0f} contacts and "
+        f"{np.mean([len(f.iterations) for f in frames]):.0f} islands on average, "
+        f"at most {max(iterations)} iterations; {unsolved} islands not solved"
+    )
+
+
+def plot(run: Run, path: Path) -> None:
+    """Contacts, islands, iterations, certificates and solve times over time."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    from matplotlib import pyplot
+
+    frames = run.frames
+    time_s = [frame.time for frame in frames]
+    figure, axes = pyplot.subplots(4, 1, sharex=True, figsize=(8, 9), layout="constrained")
+    axes[0].plot(time_s, [len(f.contact_point) for f in frames], label="contacts")
+    axes[0].plot(time_s, [len(f.iterations) for f in frames], label="islands")
+    axes[0].legend()
+    axes[1].plot(time_s, [f.iterations.max(initial=0) for f in frames])
+    axes[1].set_ylabel("most iterations")
+    axes[2].semilogy(time_s, [max(f.gap_bound.max(initial=0), 1e-30) for f in frames])
+    axes[2].set_ylabel("largest gap bound [J]")
+    axes[3].semilogy(time_s, [max(1e3 * f.solve_time_s.sum(), 1e-6) for f in frames])
+    axes[3].set_ylabel("solve time [ms]")
+    axes[3].set_xlabel("time [s]")
+    figure.savefig(path)
+    pyplot.close(figure)

@@ -1,0 +1,66 @@
+"""Shows a scene that is being simulated, or a run that has been kept, in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import webbrowser
+from pathlib import Path
+
+from sap_islands.commands.common import add_server_arguments, connect_to, need
+from sap_islands.commands.simulate import add_scene_arguments
+from sap_islands.run import Run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describes the command line."""
+    add_scene_arguments(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address of the page (%(default)s)")
+    parser.add_argument("--port", type=int, default=8080, help="port of the page (%(default)s)")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    parser.add_argument("--time", type=float, metavar="S", help="end after this (when interrupted)")
+    add_server_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Returns 0 when it is interrupted, or its time is over."""
+    need("viser", "view")
+    try:
+        if Path(arguments.scene).suffix == ".npz":
+            return _show_kept(arguments)
+        return _show_simulation(arguments)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _show_kept(arguments: argparse.Namespace) -> int:
+    from sap_islands.viewer import Viewer
+
+    viewer = Viewer(Run.load(arguments.scene), host=arguments.host, port=arguments.port)
+    _tell(viewer.url, arguments)
+    viewer.play(duration_s=arguments.time)
+    viewer.close()
+    return 0
+
+
+def _show_simulation(arguments: argparse.Namespace) -> int:
+    need("mujoco", "mujoco")
+    from sap_islands.mujoco import Material
+    from sap_islands.scenes import load_scene
+    from sap_islands.simulation import Simulation
+    from sap_islands.viewer import Viewer
+
+    model = load_scene(arguments.scene, arguments.bodies)
+    material = Material(stiffness=arguments.stiffness, relaxation_time=arguments.relaxation_time)
+    with connect_to(arguments) as client, client.session() as session:
+        simulation = Simulation(model, session, material=material, ignore=arguments.ignore)
+        viewer = Viewer(simulation.start_run(), host=arguments.host, port=arguments.port)
+        _tell(viewer.url, arguments)
+        viewer.play(simulation.step, duration_s=arguments.time)
+        viewer.close()
+    return 0
+
+
+def _tell(url: str, arguments: argparse.Namespace) -> None:
+    print(f"Look at {url} (Ctrl-C ends it)", flush=True)
+    if arguments.open:
+        webbrowser.open(url)

@@ -1,0 +1,141 @@
+"""What a simulation has been through: shapes, and for every step poses, contacts and islands.
+
+Kept in memory, and in a file (.npz) to be looked at again.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sap_islands.errors import InvalidArgument
+from sap_islands.files import PathLike
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One geometry.
+
+    Attributes:
+        kind: "box", "sphere", "ellipsoid", "capsule", "cylinder", "plane" or "mesh".
+        size: [3] half lengths, or radius and half length, as MuJoCo has them [m].
+        color: [4] red, green, blue, opacity, 0 to 1.
+        vertices: [V, 3] of a mesh [m].
+        faces: [F, 3] of a mesh.
+    """
+
+    kind: str
+    size: Floats
+    color: Floats
+    vertices: Floats = field(default_factory=lambda: np.empty((0, 3), np.float32))
+    faces: Ints = field(default_factory=lambda: np.empty((0, 3), np.int32))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One step.
+
+    Attributes:
+        time: At its beginning [s].
+        position: [G, 3] of each shape [m].
+        rotation: [G, 4] unit quaternion (w, x, y, z) of each shape.
+        island: [G] island of each shape, -1: touches nothing, or does not move.
+        contact_point: [C, 3] [m].
+        contact_force: [C, 3] on the second body [N].
+        iterations: [I] Newton iterations of each island.
+        gap_bound: [I] certificate: how far from the optimum its cost can be [J].
+        solve_time_s: [I] time that its solve took [s].
+        dofs: [I] degrees of freedom.
+        contacts: [I] contacts.
+        unsolved: Number of islands that have not been solved.
+    """
+
+    time: float
+    position: Floats
+    rotation: Floats
+    island: Ints
+    contact_point: Floats
+    contact_force: Floats
+    iterations: Ints
+    gap_bound: Floats
+    solve_time_s: Floats
+    dofs: Ints
+    contacts: Ints
+    unsolved: int = 0
+
+
+_SCALARS = ("time", "unsolved")
+_ARRAYS = tuple(f.name for f in fields(Frame) if f.name not in _SCALARS)
+
+
+@dataclass
+class Run:
+    """Shapes, and the frames so far."""
+
+    shapes: list[Shape]
+    frames: list[Frame] = field(default_factory=list)
+
+    def save(self, path: PathLike) -> None:
+        """Writes the run to a file."""
+        arrays: dict[str, NDArray[Any]] = {
+            "time": np.array([frame.time for frame in self.frames]),
+            "unsolved": np.array([frame.unsolved for frame in self.frames]),
+            "kind": np.array([shape.kind for shape in self.shapes]),
+            "size": np.array([shape.size for shape in self.shapes], np.float32),
+            "color": np.array([shape.color for shape in self.shapes], np.float32),
+        }
+        for name in ("vertices", "faces"):
+            _pack(arrays, name, [getattr(shape, name) for shape in self.shapes])
+        for name in _ARRAYS:
+            _pack(arrays, name, [getattr(frame, name) for frame in self.frames])
+        with open(path, "wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # as documented
+
+    @classmethod
+    def load(cls, path: PathLike) -> Run:
+        """Reads what `save` has written."""
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                shapes = [
+                    Shape(str(kind), size, color, vertices, faces)
+                    for kind, size, color, vertices, faces in zip(
+                        arrays["kind"],
+                        arrays["size"],
+                        arrays["color"],
+                        _unpack(arrays, "vertices"),
+                        _unpack(arrays, "faces"),
+                        strict=True,
+                    )
+                ]
+                pieces = {name: _unpack(arrays, name) for name in _ARRAYS}
+                frames = [
+                    Frame(
+                        time=float(time),
+                        unsolved=int(unsolved),
+                        **{name: pieces[name][i] for name in _ARRAYS},
+                    )
+                    for i, (time, unsolved) in enumerate(
+                        zip(arrays["time"], arrays["unsolved"], strict=True)
+                    )
+                ]
+        except (OSError, KeyError, ValueError) as error:
+            raise InvalidArgument(f"{os.fspath(path)}: is no saved run: {error}") from None
+        return cls(shapes, frames)
+
+
+def _pack(into: dict[str, NDArray[Any]], name: str, pieces: list[NDArray[Any]]) -> None:
+    """Arrays of different lengths as one, with the lengths."""
+    into[name] = np.concatenate(pieces) if pieces else np.empty(0)
+    into[f"{name}_lengths"] = np.array([len(piece) for piece in pieces], np.int64)
+
+
+def _unpack(arrays: np.lib.npyio.NpzFile, name: str) -> list[NDArray[Any]]:
+    lengths = arrays[f"{name}_lengths"]
+    return np.split(arrays[name], np.cumsum(lengths)[:-1]) if len(lengths) else []

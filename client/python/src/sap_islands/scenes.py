@@ -1,0 +1,139 @@
+"""Scenes to simulate and look at, as MuJoCo models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+from sap_islands.errors import InvalidArgument
+
+_EDGE, _RADIUS = 0.1, 0.05  # of boxes and spheres [m]
+_DENSITY = 1000.0
+_FIND_WITHIN = 0.005  # contacts are found this much before geoms touch [m]
+
+
+def load_scene(name: str, bodies: int | None = None) -> mujoco.MjModel:
+    """The model of a scene by its name, or of an MJCF or URDF file.
+
+    Args:
+        name: One of `SCENES`, or a path.
+        bodies: How many bodies; None: the scene's own number.
+    """
+    if name in SCENES:
+        model = mujoco.MjModel.from_xml_string(SCENES[name](bodies))
+    elif Path(name).suffix in (".xml", ".mjcf", ".urdf"):
+        if bodies is not None:
+            raise InvalidArgument("a file has the bodies that it has", "bodies")
+        try:
+            model = mujoco.MjModel.from_xml_path(name)
+        except (ValueError, OSError) as error:
+            raise InvalidArgument(f"{name}: {error}") from None
+    else:
+        known = ", ".join(SCENES)
+        raise InvalidArgument(f"there is no scene {name!r}; known are {known}, or a file", "scene")
+    return model
+
+
+def _clutter(bodies: int | None) -> str:
+    """Four columns of boxes and spheres that fall into a bin of 80 cm."""
+    count = 40 if bodies is None else bodies
+    rng = np.random.default_rng(1)
+    falling = []
+    for i in range(count):
+        column = i % 4
+        x, y = (column % 2 - 0.5) * 0.3, (column // 2 - 0.5) * 0.3
+        x, y = x + rng.uniform(-0.03, 0.03), y + rng.uniform(-0.03, 0.03)
+        falling.append(_body(i, (x, y, 0.1 + 0.15 * (i // 4)), rng.uniform(-30, 30, 3)))
+    return _model(_bin(0.4) + "".join(falling))
+
+
+def _bin_of_many(bodies: int | None) -> str:
+    """Boxes and spheres in a grid above a bin that is as wide as they need."""
+    count = 1000 if bodies is None else bodies
+    side = max(2, math.ceil((count / 4) ** 0.5))
+    pitch = 0.16
+    rng = np.random.default_rng(1)
+    falling = []
+    for i in range(count):
+        layer, place = divmod(i, side * side)
+        x, y = (np.array(divmod(place, side)) - (side - 1) / 2) * pitch
+        falling.append(_body(i, (x, y, 0.1 + 0.16 * layer), rng.uniform(-30, 30, 3)))
+    return _model(_bin(side * pitch / 2 + 0.02) + "".join(falling))
+
+
+def _stacks(bodies: int | None) -> str:
+    """Stacks of ten boxes."""
+    count = 90 if bodies is None else bodies
+    columns = math.ceil(count / 10)
+    wide = math.ceil(columns**0.5)
+    standing = []
+    for i in range(count):
+        column, level = divmod(i, 10)
+        x, y = 0.3 * (column % wide), 0.3 * (column // wide)
+        place = (x, y, _EDGE * (level + 0.5))
+        standing.append(_body(2 * i + 1, place, np.zeros(3)))
+    return _model(_FLOOR + "".join(standing))
+
+
+def _heaps(bodies: int | None) -> str:
+    """Heaps of three, far from each other."""
+    count = 90 if bodies is None else bodies
+    heaps = math.ceil(count / 3)
+    wide = math.ceil(heaps**0.5)
+    rng = np.random.default_rng(1)
+    falling = []
+    for i in range(count):
+        heap, level = divmod(i, 3)
+        x, y = 0.5 * (heap % wide), 0.5 * (heap // wide)
+        place = (x + rng.uniform(-0.03, 0.03), y, 0.07 + 0.13 * level)
+        falling.append(_body(i, place, rng.uniform(-30, 30, 3)))
+    return _model(_FLOOR + "".join(falling))
+
+
+SCENES: dict[str, Callable[[int | None], str]] = {
+    "clutter": _clutter,
+    "bin": _bin_of_many,
+    "stacks": _stacks,
+    "heaps": _heaps,
+}
+
+_FLOOR = '<geom type="plane" size="20 20 .1" rgba=".8 .8 .8 1"/>'
+
+
+def _body(number: int, place: tuple[float, float, float], turned: np.ndarray) -> str:
+    shape = (
+        f'type="box" size="{_EDGE / 2} {_EDGE / 2} {_EDGE / 2}"'
+        if number % 2
+        else f'type="sphere" size="{_RADIUS}"'
+    )
+    x, y, z = place
+    return (
+        f'<body pos="{x} {y} {z}" euler="{turned[0]} {turned[1]} {turned[2]}"><freejoint/>'
+        f"<geom {shape}/></body>"
+    )
+
+
+def _bin(half: float, height: float = 0.4) -> str:
+    walls = []
+    for axis in (0, 1):
+        for sign in (-1, 1):
+            place, size = [0.0, 0.0, height], [half, half, height]
+            place[axis], size[axis] = sign * (half + 0.02), 0.02
+            walls.append(
+                f'<geom type="box" pos="{place[0]} {place[1]} {place[2]}" '
+                f'size="{size[0]} {size[1]} {size[2]}" rgba=".7 .8 .9 .2"/>'
+            )
+    return _FLOOR + "".join(walls)
+
+
+def _model(world: str) -> str:
+    return f"""<mujoco>
+      <option timestep="0.01"/>
+      <size memory="500M"/>
+      <default><geom density="{_DENSITY}" friction="0.5" gap="{_FIND_WITHIN}"/></default>
+      <worldbody>{world}</worldbody>
+    </mujoco>"""

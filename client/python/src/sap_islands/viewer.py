@@ -1,0 +1,286 @@
+"""A page in the browser: bodies colored by island, contact forces, what each island took.
+
+The page is made by viser (pip install 'sap-islands[view]'). It shows a run that is going on, or one
+that has been saved; pause it and go back to any step.
+"""
+
+from __future__ import annotations
+
+import colorsys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import trimesh
+import viser
+from viser import uplot
+
+from sap_islands.run import Floats, Frame, Ints, Run, Shape
+
+_STATIC_COLOR = (190, 190, 195)
+_FREE_COLOR = (150, 150, 160)
+_ARROW_COLOR = (30, 30, 30)
+_LISTED_ISLANDS = 8
+_PLOTTED_STEPS = 500
+_FRAMES_PER_S = 30.0
+
+
+def island_color(island: int) -> tuple[int, int, int]:
+    """The color of an island: neighbors in number are far apart in hue."""
+    if island < 0:
+        return _FREE_COLOR
+    red, green, blue = colorsys.hsv_to_rgb(island * 0.618034 % 1.0, 0.65, 0.9)
+    return round(255 * red), round(255 * green), round(255 * blue)
+
+
+class Viewer:
+    """A page that shows a run.
+
+    Attributes:
+        url: Where the page is.
+    """
+
+    def __init__(
+        self, run: Run, *, host: str = "127.0.0.1", port: int = 8080, title: str = "sap-islands"
+    ) -> None:
+        """Starts to serve the page.
+
+        Args:
+            run: What to show; frames may be added to it later, see `play`.
+            host: Address to serve on.
+            port: Port to serve on, or the next one that is free.
+            title: Of the page.
+        """
+        self._run = run
+        self._server: Any = viser.ViserServer(host, port, label=title, verbose=False)
+        self.url = f"http://{host}:{self._server.get_port()}"
+        self._server.scene.set_up_direction("+z")
+        self._server.initial_camera.position = (1.2, -1.2, 1.0)
+        self._server.initial_camera.look_at = (0.0, 0.0, 0.2)
+        self._groups = [_Group(self._server, i, g) for i, g in enumerate(_groups(run.shapes))]
+        self._lock = threading.Lock()
+        self._playing = True
+        self._shown = -1
+        self._make_panel()
+
+    @property
+    def playing(self) -> bool:
+        """Whether the newest step is shown, or the next one of a saved run."""
+        return self._playing
+
+    def close(self) -> None:
+        """Stops serving the page."""
+        self._server.stop()
+
+    def play(
+        self, next_frame: Callable[[], Frame] | None = None, duration_s: float | None = None
+    ) -> None:
+        """Shows frames at the speed at which they happened, until the page's time is over.
+
+        Args:
+            next_frame: Simulates one step; None: the frames of the run are shown, over and over.
+            duration_s: How long [s]; None: until interrupted.
+        """
+        stop = None if duration_s is None else time.monotonic() + duration_s
+        next_show = 0.0
+        while stop is None or time.monotonic() < stop:
+            started = time.monotonic()
+            if not self._playing:
+                time.sleep(1 / _FRAMES_PER_S)
+                continue
+            if next_frame is not None:
+                self._run.frames.append(next_frame())
+                index = len(self._run.frames) - 1
+            else:
+                index = (self._shown + 1) % len(self._run.frames)
+                self._shown = index
+            frame = self._run.frames[index]
+            if started >= next_show:
+                next_show = started + 1 / _FRAMES_PER_S
+                self.show(index)
+            before = self._run.frames[index - 1].time if index else frame.time
+            time.sleep(max(0.0, frame.time - before - (time.monotonic() - started)))
+
+    def show(self, index: int) -> None:
+        """Shows a step of the run."""
+        frame = self._run.frames[index]
+        with self._lock, self._server.atomic():
+            self._shown = index
+            for group in self._groups:
+                group.show(frame)
+            self._show_forces(frame)
+            self._status.content = _status(frame)
+            self._table.content = _table(frame)
+            self._plot.data = _series(self._run.frames[: index + 1])
+            if self._playing:
+                self._slider.max = max(1, len(self._run.frames) - 1)
+                self._slider.value = index
+        self._server.flush()
+
+    def _make_panel(self) -> None:
+        gui = self._server.gui
+        self._status = gui.add_markdown("Waiting for the first step.")
+        self._button = gui.add_button("Pause")
+        self._slider = gui.add_slider("Step", min=0, max=1, step=1, initial_value=0)
+        self._arrows = gui.add_checkbox("Contact forces", initial_value=True)
+        self._table = gui.add_markdown("")
+        self._plot = gui.add_uplot(
+            data=_series([]),
+            series=(
+                uplot.Series(label="time [s]"),
+                uplot.Series(label="contacts", stroke="#3366cc", width=1.5),
+                uplot.Series(label="islands", stroke="#dc3912", width=1.5),
+                uplot.Series(label="most iterations", stroke="#109618", width=1.5),
+            ),
+            scales={"x": uplot.Scale(time=False, auto=True), "y": uplot.Scale(auto=True)},
+            aspect=1.6,
+        )
+
+        self._button.on_click(lambda _: self._toggle())
+        self._slider.on_update(self._scrub)
+
+    def _toggle(self) -> None:
+        self._playing = not self._playing
+        self._button.label = "Pause" if self._playing else "Play"
+
+    def _scrub(self, event: Any) -> None:
+        # Moved by hand: what is shown stays there until it is played again.
+        if event.client is not None and self._run.frames:
+            self._playing = False
+            self._button.label = "Play"
+            self.show(min(int(self._slider.value), len(self._run.frames) - 1))
+
+    def _show_forces(self, frame: Frame) -> None:
+        strength = np.linalg.norm(frame.contact_force, axis=1)
+        keep = strength > 0.01 * strength.max(initial=0.0)
+        if not self._arrows.value or not keep.any():
+            keep = np.zeros(len(strength), bool)
+        point, force, strength = (
+            frame.contact_point[keep],
+            frame.contact_force[keep],
+            strength[keep],
+        )
+        # Lengths go with the root, so that small and large forces can be seen together.
+        length = 0.02 * np.sqrt(strength)[:, None]
+        tip = point + force / np.maximum(strength, 1e-9)[:, None] * length
+        ends = np.stack((point, tip), axis=1) if len(point) else np.zeros((1, 2, 3))
+        self._server.scene.add_arrows(
+            "/forces",
+            ends.astype(np.float32),
+            _ARROW_COLOR,
+            shaft_radius=0.003,
+            head_radius=0.008,
+            head_length=0.02,
+            visible=bool(len(point)),
+        )
+
+
+class _Group:
+    """Shapes that share a mesh, drawn as one object."""
+
+    def __init__(self, server: Any, number: int, group: tuple[Floats, Ints, Floats, Ints]) -> None:
+        vertices, faces, scales, self._which = group
+        self._is_static = True
+        count = len(self._which)
+        self._handle = server.scene.add_batched_meshes_simple(
+            f"/shapes/{number}",
+            vertices,
+            faces,
+            batched_wxyzs=np.tile(np.array([1.0, 0, 0, 0], np.float32), (count, 1)),
+            batched_positions=np.zeros((count, 3), np.float32),
+            batched_scales=scales,
+            batched_colors=np.tile(np.array(_STATIC_COLOR, np.uint8), (count, 1)),
+            flat_shading=True,
+            lod="off",
+        )
+
+    def show(self, frame: Frame) -> None:
+        self._handle.batched_positions = frame.position[self._which]
+        self._handle.batched_wxyzs = frame.rotation[self._which]
+        colors = [island_color(island) for island in frame.island[self._which].tolist()]
+        self._handle.batched_colors = np.array(colors, np.uint8)
+
+
+def _groups(shapes: list[Shape]) -> list[tuple[Floats, Ints, Floats, Ints]]:
+    """Meshes with the scales and numbers of the shapes that have them; opaque shapes only."""
+    groups: dict[object, tuple[Floats, Ints, list[Floats], list[int]]] = {}
+    for number, shape in enumerate(shapes):
+        if shape.color[3] < 0.5:
+            continue
+        scale = np.ones(3, np.float32)
+        key: object
+        if shape.kind in ("box", "ellipsoid"):
+            key, scale = shape.kind, shape.size
+        elif shape.kind == "sphere":
+            key, scale = "ellipsoid", np.full(3, shape.size[0], np.float32)
+        elif shape.kind == "mesh":
+            key = (shape.vertices.tobytes(), shape.faces.tobytes())
+        else:
+            key = (shape.kind, tuple(shape.size.tolist()))
+        if key not in groups:
+            groups[key] = (*_mesh(shape), [], [])
+        groups[key][2].append(scale)
+        groups[key][3].append(number)
+    return [
+        (vertices, faces, np.array(scales, np.float32), np.array(which, np.int32))
+        for vertices, faces, scales, which in groups.values()
+    ]
+
+
+def _mesh(shape: Shape) -> tuple[Floats, Ints]:
+    """Triangles of a shape; boxes and ellipsoids of size 1, to be scaled."""
+    if shape.kind == "mesh":
+        return shape.vertices, shape.faces
+    if shape.kind == "box":
+        mesh = trimesh.creation.box((2, 2, 2))
+    elif shape.kind in ("sphere", "ellipsoid"):
+        mesh = trimesh.creation.icosphere(subdivisions=2)
+    elif shape.kind == "capsule":
+        mesh = trimesh.creation.capsule(
+            height=2 * shape.size[1], radius=shape.size[0], count=(12, 12)
+        )
+    elif shape.kind == "cylinder":
+        mesh = trimesh.creation.cylinder(height=2 * shape.size[1], radius=shape.size[0])
+    else:
+        half = [length if length > 0 else 20.0 for length in shape.size[:2].tolist()]
+        mesh = trimesh.creation.box((2 * half[0], 2 * half[1], 0.002))
+        mesh.apply_translation((0, 0, -0.001))
+    return np.asarray(mesh.vertices, np.float32), np.asarray(mesh.faces, np.int32)
+
+
+def _status(frame: Frame) -> str:
+    lines = [
+        f"**{frame.time:.2f} s**: {len(frame.iterations)} islands, "
+        f"{len(frame.contact_point)} contacts",
+        f"slowest island {1e3 * frame.solve_time_s.max(initial=0):.2f} ms, "
+        f"at most {frame.iterations.max(initial=0)} iterations",
+    ]
+    if frame.unsolved:
+        lines.append(f"**{frame.unsolved} islands not solved**")
+    return "\n\n".join(lines)
+
+
+def _table(frame: Frame) -> str:
+    """The largest islands: size, iterations, certificate, time."""
+    lines = ["| island | dofs | contacts | iterations | gap [J] | time [ms] |", "|-|-|-|-|-|-|"]
+    for island in np.argsort(-frame.contacts, kind="stable")[:_LISTED_ISLANDS].tolist():
+        lines.append(
+            f"| {island} | {frame.dofs[island]} | {frame.contacts[island]} "
+            f"| {frame.iterations[island]} | {frame.gap_bound[island]:.1e} "
+            f"| {1e3 * frame.solve_time_s[island]:.3f} |"
+        )
+    return "\n".join(lines)
+
+
+def _series(frames: list[Frame]) -> tuple[Floats, ...]:
+    stride = max(1, len(frames) // _PLOTTED_STEPS)
+    frames = frames[::stride]
+    columns = (
+        [frame.time for frame in frames],
+        [len(frame.contact_point) for frame in frames],
+        [len(frame.iterations) for frame in frames],
+        [int(frame.iterations.max(initial=0)) for frame in frames],
+    )
+    return tuple(np.array(column, np.float64) for column in columns)
