@@ -199,7 +199,8 @@ void AddSimulateCommand(CLI::App* app, Run* run) {
       ->check(CLI::Range(1e-6, 1.0));
   AddServerFlags(command, &flags->solve);
   AddSolverFlags(command, &flags->solve);
-  command->add_option("--csv", flags->csv, "File for one row per step");
+  command->add_option("--csv", flags->csv,
+                      "File for one row per step; contacts count gaps that may close in the step");
   command->add_option("--picture", flags->picture, "File for an SVG of the end");
   command->add_option("--record", flags->record, "File for every step, to be replayed");
   command->callback([=] { *run = [=] { return Simulate(*flags); }; });
