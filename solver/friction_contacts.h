@@ -85,6 +85,13 @@ class FrictionContacts {
   double R_t(int contact) const { return R_t_[contact]; }
   double R_n(int contact) const { return R_n_[contact]; }
 
+  // Whether an impulse lies on the surface of its cone: the contact slides.
+  bool Slides(int contact, const ContactVector<double>& gamma) const {
+    constexpr double kRounding = 1e-9;
+    const double limit = mu_[contact] * gamma.n;
+    return limit > 0 && gamma.x * gamma.x + gamma.y * gamma.y >= limit * limit * (1 - kRounding);
+  }
+
   // Impulses gamma at contact velocities v_c, for contacts in [begin, end); their cost [J].
   double Impulses(int begin, int end, const ContactVectors& v_c, ContactVectors* gamma) const;
 

@@ -27,6 +27,17 @@ void ForPairsOf(const IslandView& view, int slot, Body&& body) {
   }
 }
 
+// By the impulses of the last evaluation, or of the steps of neighbors since.
+bool HasSlidingContact(const IslandView& view, int slot, const SapData& data) {
+  bool sliding = false;
+  ForPairsOf(view, slot, [&](const ContactPair& pair, bool) {
+    for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+      sliding |= view.model.contacts().Slides(i, data.gamma.At(i, double{}));
+    }
+  });
+  return sliding;
+}
+
 // Scratch of one local step: H (n x n), then gradient, difference and step (n each).
 template <typename Size>
 void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData* data) {
@@ -98,6 +109,7 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
 }
 
 void StepTree(const IslandView& view, int slot, SapData* data) {
+  if (view.range().num_trees() > 1 && !HasSlidingContact(view, slot, *data)) return;
   const int dofs = view.graph.dofs()[slot];
   if (dofs <= kStackDofs) {
     double scratch[kStackDofs * (kStackDofs + 3)];

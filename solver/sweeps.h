@@ -1,12 +1,15 @@
-// Gauss-Seidel sweeps between Newton steps: every tree in turn takes an exact local Newton step.
+// Gauss-Seidel sweeps between Newton steps: every tree with a sliding contact takes in turn an
+// exact local Newton step.
 //
 //   H_tt = A_t + J_t' G J_t,   dv_t = -H_tt^-1 (grad l)_t,   v_t += alpha dv_t with a search along
 //   dv_t
 //
 // all other trees held. The cost never rises. What keeps a Newton step short is a handful of
-// contacts near a kink; a sweep settles those locally, so that the next step is long. Trees are
-// taken color by color: no two trees of a color touch, so a color can be swept in parallel, and the
-// order, a function of the graph alone, is the same for any number of threads.
+// contacts near a kink; a sweep settles those locally, so that the next step is long. Trees whose
+// contacts all stick are where the Newton step wanted them; stepping them too saves no iteration
+// (but the only tree of an island is always stepped).
+// Trees are taken color by color: no two trees of a color touch, so a color can be swept in
+// parallel, and the order, a function of the graph alone, is the same for any number of threads.
 #pragma once
 
 #include <span>
