@@ -7,6 +7,8 @@ that has been saved; pause it and go back to any step.
 from __future__ import annotations
 
 import colorsys
+import contextlib
+import io
 import threading
 import time
 from collections.abc import Callable
@@ -54,7 +56,8 @@ class Viewer:
             title: Of the page.
         """
         self._run = run
-        self._server: Any = viser.ViserServer(host, port, label=title, verbose=False)
+        with contextlib.redirect_stdout(io.StringIO()):  # the caller says where the page is
+            self._server: Any = viser.ViserServer(host, port, label=title, verbose=False)
         self.url = f"http://{host}:{self._server.get_port()}"
         self._server.scene.set_up_direction("+z")
         self._server.initial_camera.position = (1.2, -1.2, 1.0)
@@ -72,7 +75,8 @@ class Viewer:
 
     def close(self) -> None:
         """Stops serving the page."""
-        self._server.stop()
+        with contextlib.redirect_stdout(io.StringIO()):
+            self._server.stop()
 
     def play(
         self, next_frame: Callable[[], Frame] | None = None, duration_s: float | None = None

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     with connect_to(arguments) as client:
         for path in tqdm(arguments.files, disable=None, leave=False):
             call, solve = measure(client, load_problem(path), options, arguments.repeat)
-            medians[Path(path).name] = np.median(call)
+            medians[Path(path).name] = float(np.median(call))
             tqdm.write(
                 f"{1e3 * np.median(call):11.3f} {1e3 * np.percentile(call, 90):9.3f} "
                 f"{1e3 * np.median(solve):10.3f}  {path}"

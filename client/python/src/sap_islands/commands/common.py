@@ -20,7 +20,7 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
         "--server",
         default=EMBEDDED,
         metavar="ADDR",
-        help="HOST:PORT or unix:PATH; default: own one",
+        help="HOST:PORT or unix:PATH (a server of its own)",
     )
     group.add_argument("--tls", action="store_true", help="speak TLS")
     group.add_argument("--ca", metavar="PEM", help="whom to trust; implies --tls")
