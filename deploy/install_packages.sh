@@ -13,12 +13,12 @@ declare -A packages=(
   # simulation, and pip for fetch_googleapis.sh.
   [build]="g++ cmake ninja-build pkg-config
            libeigen3-dev libtbb-dev libmetis-dev libexpected-dev
-           libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+           libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libssl-dev
            libcli11-dev nlohmann-json3-dev libspdlog-dev zlib1g-dev libfcl-dev
            python3 python3-pip"
   # The test framework, the proto parser for the small schemas of tests/proto, and environments for
   # the tests of the Python client.
-  [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv"
+  [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl"
   [lint]="clang-format clang-tidy git"
   # The library that the factorization is compared with, and the timer.
   [bench]="libsuitesparse-dev libbenchmark-dev"

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "server/problem_decoder.h"
+
 namespace sap {
 namespace {
 
@@ -21,42 +23,49 @@ std::vector<int> LargestFirst(const Batch::Problems& problems) {
 
 void Batch::Run(const Problems& problems, TaskArena* arena, const SolveProblem& solve) {
   const std::vector<int> order = LargestFirst(problems);
-  arena->ParallelFor(static_cast<int>(order.size()), [&](int i) { solve(order[i]); });
+  arena->ParallelFor(static_cast<int>(order.size()),
+                     [&](int i) { solve(order[i], Turn::kOnArena); });
 }
 
-void Batch::Start(const Problems& problems, TaskArena* arena, SolveProblem solve,
+void Batch::Start(const Problems& problems, const Place& place, SolveProblem solve,
                   std::function<void()> done) {
   if (problems.empty()) return done();
   // Goes with the last of its workers.
-  auto* batch = new Batch(problems, arena, std::move(solve), std::move(done));
+  auto* batch = new Batch(problems, place, std::move(solve), std::move(done));
   // Enqueuing the last of them may be the last thing that the batch lives to see.
   const size_t count = batch->workers_.size();
   for (size_t i = 0; i < count; ++i) batch->Enqueue(&batch->workers_[i]);
 }
 
-Batch::Batch(const Problems& problems, TaskArena* arena, SolveProblem solve,
+Batch::Batch(const Problems& problems, const Place& place, SolveProblem solve,
              std::function<void()> done)
-    : arena_(arena),
+    : problems_(problems),
+      place_(place),
       solve_(std::move(solve)),
       done_(std::move(done)),
       order_(LargestFirst(problems)),
-      workers_(std::min<size_t>(order_.size(), arena->num_threads())),
+      workers_(std::min<size_t>(order_.size(), place.num_threads)),
       next_(workers_.size()),
       unsolved_(order_.size()) {
-  for (size_t i = 0; i < workers_.size(); ++i) workers_[i] = {this, static_cast<int>(i)};
+  for (size_t i = 0; i < workers_.size(); ++i) workers_[i] = {this, static_cast<int>(i), {}};
 }
 
 void Batch::Enqueue(Worker* worker) {
-  arena_->Enqueue(
-      [](void* context) {
-        auto* worker = static_cast<Worker*>(context);
-        worker->batch->Work(worker);
-      },
-      worker);
+  QueuedTask& task = worker->task;
+  task.run = [](void* context, Turn turn) {
+    auto* worker = static_cast<Worker*>(context);
+    worker->batch->Work(worker, turn);
+  };
+  task.context = worker;
+  task.account = place_.account;
+  task.priority = place_.priority;
+  task.work_s = PredictedWork(problems_[order_[worker->index]]);
+  task.let_in = true;
+  (void)place_.queue->Push(&task);  // never refused: the batch was let in as a whole
 }
 
-void Batch::Work(Worker* worker) {
-  solve_(order_[worker->index]);
+void Batch::Work(Worker* worker, Turn turn) {
+  solve_(order_[worker->index], turn);
   const size_t next = next_.fetch_add(1);
   if (next < order_.size()) {
     worker->index = static_cast<int>(next);

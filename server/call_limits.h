@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 
+#include "server/client_account.h"
 #include "server/service_error.h"
 #include "solver/stop_token.h"
 
@@ -18,6 +19,8 @@ struct CallLimits {
   // answer still has time to travel.
   Clock::time_point deadline{Clock::time_point::max()};
   const std::atomic<bool>* cancelled{nullptr};  // must outlive the call
+  // Of whoever calls, and must outlive the call; null: of this process itself.
+  ClientAccount* account{nullptr};
 };
 
 // Stops the solver when the call is cancelled, at its time budget, or at 95 % of its deadline.

@@ -17,8 +17,20 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-tl::unexpected<ServiceError> Exhausted(const std::string& what) {
-  return tl::unexpected(ServiceError{ServiceCode::kResourceExhausted, what + "; retry later", ""});
+// Sessions last, so that asking more often is of no use.
+constexpr double kRetrySession_s = 1;
+
+Demand DemandOf(const v1::SolveRequest& request) {
+  return {static_cast<int64_t>(request.ByteSizeLong()), PredictedWork(request.problem())};
+}
+
+Demand DemandOf(const Batch::Problems& problems) {
+  Demand demand;
+  for (const v1::ContactProblem& problem : problems) {
+    demand.bytes += static_cast<int64_t>(problem.ByteSizeLong());
+    demand.work_s += PredictedWork(problem);
+  }
+  return demand;
 }
 
 const v1::ContactProblem* ProblemOf(const v1::SolveRequest& request) {
@@ -34,13 +46,17 @@ struct Engine::Job {
   v1::SolveResponse* response{nullptr};
   Done done{nullptr};
   void* context{nullptr};
-  Clock::time_point queued;  // when it began to wait for a thread of the arena
+  Entry entry{};
+  QueuedTask task;
 };
 
 Engine::Engine(const ServerConfig& config, RequestRecorder* recorder)
     : config_(config),
       recorder_(recorder),
+      admission_(config.admission, config.threads),
+      this_process_(admission_.AccountOf("this process")),
       arena_(config.threads),
+      queue_(&arena_, config.queue_timeout_s),
       idle_solvers_(config.threads + config.io_threads),
       idle_jobs_(config.threads + config.io_threads),
       idle_solves_(config.threads) {}
@@ -49,24 +65,26 @@ Engine::~Engine() = default;
 
 ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallLimits& limits,
                             v1::SolveResponse* response) {
-  if (ServiceStatus admitted = Admit(); !admitted) return admitted;
-  std::unique_ptr<Job> job = MakeJob(request, limits, response);
-  ServiceStatus status = DecodeAndRun(&job->solve, response->mutable_solution());
+  const auto entry = Enter(limits, DemandOf(request));
+  if (!entry) return tl::unexpected(entry.error());
+  std::unique_ptr<Job> job = MakeJob(request, limits, *entry, response);
+  ServiceStatus status = DecodeAndRun(&job->solve, &arena_, response->mutable_solution());
   End(std::move(job), status);
   return status;
 }
 
 void Engine::Start(const v1::SolveRequest& request, const CallLimits& limits,
                    v1::SolveResponse* response, Done done, void* context) {
-  if (ServiceStatus admitted = Admit(); !admitted) return done(context, admitted);
-  std::unique_ptr<Job> job = MakeJob(request, limits, response);
+  const auto entry = Enter(limits, DemandOf(request));
+  if (!entry) return done(context, tl::unexpected(entry.error()));
+  std::unique_ptr<Job> job = MakeJob(request, limits, *entry, response);
   job->done = done;
   job->context = context;
   ProblemSolve& solve = job->solve;
   if (solve.IsLongMessage(config_)) return Enqueue(std::move(job));
   if (ServiceStatus decoded = solve.Decode(config_); !decoded) return End(std::move(job), decoded);
   if (!solve.IsSmall(config_)) return Enqueue(std::move(job));
-  const ServiceStatus status = Run(&solve, /*on_arena=*/false, response->mutable_solution());
+  const ServiceStatus status = Run(&solve, /*arena=*/nullptr, response->mutable_solution());
   End(std::move(job), status);
 }
 
@@ -100,11 +118,17 @@ void Engine::StartStreamBatch(const v1::StreamBatchRequest& request, const CallL
 
 tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession() {
   if (num_sessions_.fetch_add(1, std::memory_order_relaxed) < config_.max_sessions) {
-    return std::make_unique<Session>(config_, &arena_, recorder_, &num_sessions_);
+    return std::make_unique<Session>(SessionResources{
+        config_, &arena_, &queue_, &admission_, this_process_.get(), recorder_, &num_sessions_});
   }
   num_sessions_.fetch_sub(1, std::memory_order_relaxed);
-  return Exhausted("the server already has its limit of " + std::to_string(config_.max_sessions) +
-                   " sessions");
+  ServiceError error{ServiceCode::kResourceExhausted,
+                     "the server already has its limit of " + std::to_string(config_.max_sessions) +
+                         " sessions; retry later",
+                     ""};
+  error.reason = "SERVER_SESSIONS";
+  error.retry_after_s = kRetrySession_s;
+  return tl::unexpected(error);
 }
 
 v1::GetServerInfoResponse Engine::Info() const {
@@ -116,10 +140,14 @@ v1::GetServerInfoResponse Engine::Info() const {
   limits->set_max_tree_dofs(config_.problem.max_tree_dofs);
   limits->set_max_contacts(config_.problem.max_contacts);
   limits->set_max_iterations(config_.max_iterations);
-  limits->set_max_concurrent_calls(config_.max_concurrent_calls);
+  limits->set_max_concurrent_calls(config_.admission.all.max_calls);
   limits->set_max_batch_problems(config_.max_batch_problems);
   limits->set_max_sessions(config_.max_sessions);
   limits->set_max_steps_in_flight(config_.max_steps_in_flight);
+  limits->set_max_client_calls(config_.admission.client.max_calls);
+  limits->set_max_held_bytes(config_.admission.all.max_bytes);
+  limits->set_max_client_bytes(config_.admission.client.max_bytes);
+  limits->set_queue_timeout_s(config_.queue_timeout_s);
   info.set_processors(std::thread::hardware_concurrency());
   info.set_solver_threads(config_.threads);
   info.set_instruction_set(InstructionSet());
@@ -127,19 +155,17 @@ v1::GetServerInfoResponse Engine::Info() const {
 }
 
 // On success the call counts until Leave.
-ServiceStatus Engine::Admit() {
-  if (active_calls_.fetch_add(1, std::memory_order_relaxed) < config_.max_concurrent_calls) {
-    return {};
+tl::expected<Engine::Entry, ServiceError> Engine::Enter(const CallLimits& limits,
+                                                        const Demand& demand) {
+  ClientAccount* account = limits.account != nullptr ? limits.account : this_process_.get();
+  if (ServiceStatus entered = admission_.Enter(account, demand); !entered) {
+    return tl::unexpected(entered.error());
   }
-  Leave();
-  return Exhausted("the server is already serving its limit of " +
-                   std::to_string(config_.max_concurrent_calls) + " concurrent calls");
+  return Entry{account, demand};
 }
 
-void Engine::Leave() { active_calls_.fetch_sub(1, std::memory_order_relaxed); }
-
 std::unique_ptr<Engine::Job> Engine::MakeJob(const v1::SolveRequest& request,
-                                             const CallLimits& limits,
+                                             const CallLimits& limits, const Entry& entry,
                                              v1::SolveResponse* response) {
   std::unique_ptr<Job> job = idle_jobs_.Take();
   if (job == nullptr) job = std::make_unique<Job>();
@@ -148,22 +174,24 @@ std::unique_ptr<Engine::Job> Engine::MakeJob(const v1::SolveRequest& request,
   job->response = response;
   job->done = nullptr;
   job->context = nullptr;
+  job->entry = entry;
   return job;
 }
 
-ServiceStatus Engine::DecodeAndRun(ProblemSolve* solve, v1::ContactSolution* answer) {
+ServiceStatus Engine::DecodeAndRun(ProblemSolve* solve, TaskArena* arena,
+                                   v1::ContactSolution* answer) {
   if (ServiceStatus wanted = CheckWanted(solve->limits()); !wanted) return wanted;
   if (!solve->decoded()) {
     if (ServiceStatus decoded = solve->Decode(config_); !decoded) return decoded;
   }
-  return Run(solve, /*on_arena=*/!solve->IsSmall(config_), answer);
+  return Run(solve, solve->IsSmall(config_) ? nullptr : arena, answer);
 }
 
-ServiceStatus Engine::Run(ProblemSolve* solve, bool on_arena, v1::ContactSolution* answer) {
+ServiceStatus Engine::Run(ProblemSolve* solve, TaskArena* arena, v1::ContactSolution* answer) {
   return Guard([&] {
     std::unique_ptr<Solver> solver = idle_solvers_.Take();
     if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
-    solver->UseArena(on_arena ? &arena_ : nullptr);
+    solver->UseArena(arena);
     ServiceStatus status = solve->Solve(solver.get(), answer);
     idle_solvers_.Give(std::move(solver));
     return status;
@@ -171,17 +199,27 @@ ServiceStatus Engine::Run(ProblemSolve* solve, bool on_arena, v1::ContactSolutio
 }
 
 void Engine::Enqueue(std::unique_ptr<Job> job) {
-  job->queued = Clock::now();
-  arena_.Enqueue(
-      [](void* context) {
-        std::unique_ptr<Job> job(static_cast<Job*>(context));
-        job->solve.AddQueueTime(SecondsSince(job->queued));
-        Engine* engine = job->engine;
-        const ServiceStatus status =
-            engine->DecodeAndRun(&job->solve, job->response->mutable_solution());
-        engine->End(std::move(job), status);
-      },
-      job.release());
+  QueuedTask& task = job->task;
+  task.run = [](void* context, Turn turn) {
+    std::unique_ptr<Job> job(static_cast<Job*>(context));
+    job->solve.AddQueueTime(SecondsSince(job->task.queued));
+    Engine* engine = job->engine;
+    ServiceStatus status = tl::unexpected(engine->queue_.Expired());
+    if (turn != Turn::kExpired) {
+      status = engine->DecodeAndRun(&job->solve, engine->ArenaOf(turn),
+                                    job->response->mutable_solution());
+    }
+    engine->End(std::move(job), status);
+  };
+  task.context = job.get();
+  task.account = job->entry.account;
+  task.priority = PriorityOf(job->solve.options());
+  task.work_s = job->entry.demand.work_s;
+  // Once it is pushed, another thread may have it.
+  Job* const pushed_job = job.release();
+  if (const ServiceStatus pushed = queue_.Push(&pushed_job->task); !pushed) {
+    End(std::unique_ptr<Job>(pushed_job), pushed);
+  }
 }
 
 // The job is given back first: `done` may be the last thing that keeps the engine alive.
@@ -190,8 +228,8 @@ void Engine::End(std::unique_ptr<Job> job, const ServiceStatus& status) {
   if (!status) job->response->clear_solution();
   const Done done = job->done;
   void* const context = job->context;
+  Leave(job->entry);
   idle_jobs_.Give(std::move(job));
-  Leave();
   if (done != nullptr) done(context, status);
 }
 
@@ -208,43 +246,49 @@ ServiceStatus Engine::CheckBatch(int size, const v1::SolveOptions& options) cons
 
 ServiceStatus Engine::RunBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
                                const CallLimits& limits, const BatchSink& sink) {
-  if (ServiceStatus admitted = Admit(); !admitted) return admitted;
+  const auto entry = Enter(limits, DemandOf(problems));
+  if (!entry) return tl::unexpected(entry.error());
   ServiceStatus status = CheckBatch(problems.size(), options);
   if (status) {
-    Batch::Run(problems, &arena_,
-               [&](int i) { sink(i, SolveInBatch(problems[i], options, limits)); });
+    Batch::Run(problems, &arena_, [&](int i, Turn turn) {
+      sink(i, SolveInBatch(problems[i], options, limits, turn));
+    });
     status = CheckWanted(limits);
   }
-  Leave();
+  Leave(*entry);
   return status;
 }
 
 void Engine::StartBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
                         const CallLimits& limits, BatchSink sink, Done done, void* context) {
-  if (ServiceStatus admitted = Admit(); !admitted) return done(context, admitted);
-  if (const ServiceStatus checked = CheckBatch(problems.size(), options); !checked) {
-    Leave();
-    return done(context, checked);
+  const auto entry = Enter(limits, DemandOf(problems));
+  if (!entry) return done(context, tl::unexpected(entry.error()));
+  const Batch::Place place{&queue_, config_.threads, entry->account, PriorityOf(options)};
+  ServiceStatus status = CheckBatch(problems.size(), options);
+  if (status) status = queue_.CheckWait(*place.account, place.priority);
+  if (!status) {
+    Leave(*entry);
+    return done(context, status);
   }
   Batch::Start(
-      problems, &arena_,
-      [this, &problems, &options, limits, sink = std::move(sink)](int i) {
-        sink(i, SolveInBatch(problems[i], options, limits));
+      problems, place,
+      [this, &problems, &options, limits, sink = std::move(sink)](int i, Turn turn) {
+        sink(i, SolveInBatch(problems[i], options, limits, turn));
       },
-      [this, limits, done, context] {
-        Leave();
+      [this, limits, entry = *entry, done, context] {
+        Leave(entry);
         done(context, CheckWanted(limits));
       });
 }
 
 v1::Outcome Engine::SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
-                                 const CallLimits& limits) {
+                                 const CallLimits& limits, Turn turn) {
   std::unique_ptr<ProblemSolve> solve = idle_solves_.Take();
   if (solve == nullptr) solve = std::make_unique<ProblemSolve>();
   solve->Begin(&problem, options, limits);
   solve->AddQueueTime(SecondsSince(limits.arrival));
   v1::Outcome outcome;
-  const ServiceStatus status = DecodeAndRun(solve.get(), outcome.mutable_solution());
+  const ServiceStatus status = DecodeAndRun(solve.get(), ArenaOf(turn), outcome.mutable_solution());
   if (!status) EncodeFailure(status.error(), outcome.mutable_failure());
   solve->Record(status, recorder_);
   idle_solves_.Give(std::move(solve));

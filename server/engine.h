@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "sap/v1/solver_service.pb.h"
+#include "server/admission.h"
 #include "server/batch.h"
 #include "server/call_limits.h"
 #include "server/free_list.h"
@@ -19,6 +20,7 @@
 #include "server/server_config.h"
 #include "server/service_error.h"
 #include "server/session.h"
+#include "server/work_queue.h"
 #include "solver/parallel.h"
 #include "solver/solve.h"
 
@@ -46,7 +48,7 @@ class Engine {
              Done done, void* context);
 
   // Independent problems, solved concurrently; each has an outcome of its own. Likewise on the
-  // calling thread and the arena, or on the arena alone.
+  // calling thread and the arena, or in turn with other calls.
   ServiceStatus SolveBatch(const v1::SolveBatchRequest& request, const CallLimits& limits,
                            v1::SolveBatchResponse* response);
   void StartBatch(const v1::SolveBatchRequest& request, const CallLimits& limits,
@@ -64,18 +66,27 @@ class Engine {
 
   v1::GetServerInfoResponse Info() const;
 
+  Admission& admission() { return admission_; }
+
   const ServerConfig& config() const { return config_; }
 
  private:
   struct Job;
 
-  ServiceStatus Admit();
-  void Leave();
+  // What a call has been let in with, until it leaves.
+  struct Entry {
+    ClientAccount* account;
+    Demand demand;
+  };
+
+  tl::expected<Entry, ServiceError> Enter(const CallLimits& limits, const Demand& demand);
+  void Leave(const Entry& entry) { admission_.Leave(entry.account, entry.demand); }
 
   std::unique_ptr<Job> MakeJob(const v1::SolveRequest& request, const CallLimits& limits,
-                               v1::SolveResponse* response);
-  ServiceStatus Run(ProblemSolve* solve, bool on_arena, v1::ContactSolution* answer);
-  ServiceStatus DecodeAndRun(ProblemSolve* solve, v1::ContactSolution* answer);
+                               const Entry& entry, v1::SolveResponse* response);
+  ServiceStatus Run(ProblemSolve* solve, TaskArena* arena, v1::ContactSolution* answer);
+  ServiceStatus DecodeAndRun(ProblemSolve* solve, TaskArena* arena, v1::ContactSolution* answer);
+  TaskArena* ArenaOf(Turn turn) { return turn == Turn::kOnArena ? &arena_ : nullptr; }
   void Enqueue(std::unique_ptr<Job> job);
   void End(std::unique_ptr<Job> job, const ServiceStatus& status);
 
@@ -85,13 +96,15 @@ class Engine {
   void StartBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
                   const CallLimits& limits, BatchSink sink, Done done, void* context);
   v1::Outcome SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
-                           const CallLimits& limits);
+                           const CallLimits& limits, Turn turn);
 
   const ServerConfig config_;
   RequestRecorder* const recorder_;
-  std::atomic<int> active_calls_{0};
   std::atomic<int> num_sessions_{0};
+  Admission admission_;
+  const std::shared_ptr<ClientAccount> this_process_;
   TaskArena arena_;
+  WorkQueue queue_;
   FreeList<Solver> idle_solvers_;
   FreeList<Job> idle_jobs_;
   FreeList<ProblemSolve> idle_solves_;

@@ -7,9 +7,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "server/completion_tag.h"
+#include "server/credentials.h"
+#include "server/listen_address.h"
 
 namespace sap {
 namespace {
@@ -20,6 +23,10 @@ constexpr int kAwaitedCalls = 16;
 // Reflection has gRPC's synchronous threads, one per open stream.
 constexpr int kMaxReflectionThreads = 4;
 constexpr std::chrono::milliseconds kDrainPoll{1};
+// Clients that ask for signs of life more often than this are cut off.
+constexpr int kShortestClientKeepalive_ms = 5000;
+
+int Milliseconds(double seconds) { return static_cast<int>(std::min(seconds * 1e3, 2e9)); }
 
 // gRPC removes a socket file before binding, so it would silently take the address of a server that
 // still listens there.
@@ -37,7 +44,7 @@ bool SomeoneListensOn(const std::string& path) {
 }
 
 std::string WithPort(const std::string& address, int port) {
-  if (address.starts_with("unix:")) return address;
+  if (IsUnixSocket(address)) return address;
   return address.substr(0, address.rfind(':') + 1) + std::to_string(port);
 }
 
@@ -62,33 +69,51 @@ void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
   builder->SetMaxSendMessageSize(-1);
+  const ConnectionConfig& connection = config.connection;
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, connection.max_streams);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, connection.max_header_bytes);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                              Milliseconds(connection.handshake_timeout_s));
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(connection.idle_s));
   // A client whose machine has vanished is noticed, and its sessions end.
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(connection.keepalive_s));
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                              Milliseconds(connection.keepalive_timeout_s));
+  // Also one that has no call, and clients may do the same.
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                              kShortestClientKeepalive_ms);
   builder->SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder->SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder->SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
-  builder->SetResourceQuota(grpc::ResourceQuota("sap-server").SetMaxThreads(kMaxReflectionThreads));
+  builder->SetResourceQuota(grpc::ResourceQuota("sap-server")
+                                .SetMaxThreads(kMaxReflectionThreads)
+                                .Resize(static_cast<size_t>(connection.max_memory_bytes)));
 }
 
 }  // namespace
 
-GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine)
-    : solver_service_(engine, &open_calls_),
-      health_service_(config.max_concurrent_calls, &open_calls_) {}
+GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens)
+    : callers_(&engine->admission(), tokens),
+      solver_service_(engine, &open_calls_, &callers_),
+      health_service_(config.admission.all.max_calls, &open_calls_) {}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const ServerConfig& config,
-                                                                         Engine* engine) {
-  if (config.listen.starts_with("unix:") && SomeoneListensOn(config.listen.substr(5))) {
+                                                                         Engine* engine,
+                                                                         BearerTokens* tokens) {
+  if (IsUnixSocket(config.listen) && SomeoneListensOn(config.listen.substr(5))) {
     return tl::unexpected("cannot listen on " + config.listen + ": another server does");
   }
   KeepLibrary();
   // The plugin registers itself with the builders made after this.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine));
+  const auto credentials = MakeServerCredentials(config.security.tls);
+  if (!credentials) return tl::unexpected(credentials.error());
+  std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine, tokens));
   grpc::ServerBuilder builder;
   SetOptions(config, &builder);
   int port = 0;
-  builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(config.listen, *credentials, &port);
   builder.RegisterService(self->solver_service_.service());
   builder.RegisterService(self->health_service_.service());
   const int num_queues = (config.io_threads + kThreadsPerQueue - 1) / kThreadsPerQueue;

@@ -14,6 +14,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "server/callers.h"
 #include "server/engine.h"
 #include "server/health_service.h"
 #include "server/open_calls.h"
@@ -26,8 +27,10 @@ class GrpcServer {
  public:
   // Serves from its return on. The engine must outlive the server. Fails, with a sentence for the
   // operator, if the address cannot be had: also if another server has it.
-  static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(const ServerConfig& config,
-                                                                      Engine* engine);
+  // Where tokens (may be null) are given, every call needs one of them, but for health checks and
+  // reflection. They must outlive the server, too.
+  static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(
+      const ServerConfig& config, Engine* engine, BearerTokens* tokens = nullptr);
 
   // Cancels the calls that run, and waits until they have noticed.
   ~GrpcServer();
@@ -40,10 +43,11 @@ class GrpcServer {
   void Drain(std::chrono::nanoseconds timeout);
 
  private:
-  GrpcServer(const ServerConfig& config, Engine* engine);
+  GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens);
 
   std::string address_;
   OpenCalls open_calls_;
+  Callers callers_;
   SolverService solver_service_;
   HealthService health_service_;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;

@@ -117,7 +117,7 @@ HealthService::HealthService(int max_watchers, OpenCalls* open_calls)
       open_calls_(open_calls),
       check_(
           &service_, &Service::RequestCheck, [this](CheckMethod::Call* call) { Check(call); },
-          open_calls, CheckMethod::WhileDraining::kAnswered) {}
+          open_calls, /*callers=*/nullptr, CheckMethod::WhileDraining::kAnswered) {}
 
 HealthService::~HealthService() = default;
 

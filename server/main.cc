@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "server/bearer_tokens.h"
 #include "server/engine.h"
 #include "server/grpc_server.h"
 #include "server/request_recorder.h"
@@ -25,6 +26,8 @@ sigset_t BlockStopSignals() {
   return signals;
 }
 
+void Warn(const std::string& message) { spdlog::warn("{}", message); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -35,8 +38,7 @@ int main(int argc, char** argv) {
 
   std::unique_ptr<sap::RequestRecorder> recorder;
   if (!config.recording.directory.empty()) {
-    auto opened = sap::RequestRecorder::Open(
-        config.recording, [](const std::string& message) { spdlog::warn("{}", message); });
+    auto opened = sap::RequestRecorder::Open(config.recording, Warn);
     if (!opened) {
       spdlog::error("{}", opened.error());
       return EXIT_FAILURE;
@@ -44,8 +46,17 @@ int main(int argc, char** argv) {
     recorder = std::move(*opened);
     spdlog::info("recording to {}", recorder->path());
   }
+  std::unique_ptr<sap::BearerTokens> tokens;
+  if (!config.security.token_file.empty()) {
+    auto opened = sap::BearerTokens::Open(config.security.token_file, Warn);
+    if (!opened) {
+      spdlog::error("{}", opened.error());
+      return EXIT_FAILURE;
+    }
+    tokens = std::move(*opened);
+  }
   sap::Engine engine(config, recorder.get());
-  const auto server = sap::GrpcServer::Start(config, &engine);
+  const auto server = sap::GrpcServer::Start(config, &engine, tokens.get());
   if (!server) {
     spdlog::error("{}", server.error());
     return EXIT_FAILURE;

@@ -185,10 +185,24 @@ tl::expected<SolveSettings, ServiceError> DecodeOptions(const v1::SolveOptions& 
   const auto newton = DecodeNewton(message.newton());
   if (!newton) return tl::unexpected(newton.error());
   settings.solver.newton = *newton;
+  if (!v1::Priority_IsValid(message.priority())) {
+    return RefuseField("options.priority",
+                       "is " + std::to_string(message.priority()) + ", which is no priority");
+  }
   const auto mask = DecodeMask(message.response_mask());
   if (!mask) return tl::unexpected(mask.error());
   settings.response_mask = *mask;
   return settings;
+}
+
+double PredictedWork(const v1::ContactProblem& message) {
+  // As PredictedSolveTime of the solver, which needs the checked problem.
+  constexpr double kPerContact_s = 1e-6;
+  constexpr double kPerFill_s = 5e-8;
+  const int contacts = message.contacts().tree_a_size() + message.body_contacts().body_a_size();
+  const double n =
+      message.trees().free_motion_velocity_size() + message.bodies().free_motion_velocity_size();
+  return kPerContact_s * contacts + kPerFill_s * n * std::sqrt(n);
 }
 
 }  // namespace sap

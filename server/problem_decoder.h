@@ -12,6 +12,7 @@
 
 #include "sap/v1/problem.pb.h"
 #include "sap/v1/solver_service.pb.h"
+#include "server/client_account.h"
 #include "server/service_error.h"
 #include "solver/contact_problem.h"
 #include "solver/solver_options.h"
@@ -35,5 +36,12 @@ tl::expected<ContactProblemView, ServiceError> DecodeProblem(const v1::ContactPr
 // Settings from the options of a call; absent fields take their defaults.
 tl::expected<SolveSettings, ServiceError> DecodeOptions(const v1::SolveOptions& message,
                                                         int max_iterations);
+
+inline Priority PriorityOf(const v1::SolveOptions& options) {
+  return options.priority() == v1::PRIORITY_HIGH ? Priority::kHigh : Priority::kNormal;
+}
+
+// Predicted time of a solve on one core [s], from the counts in a message that nobody has checked.
+double PredictedWork(const v1::ContactProblem& message);
 
 }  // namespace sap

@@ -55,6 +55,7 @@ class ProblemSolve {
   ContactProblem& problem() { return problem_; }
   const ContactSolution& solution() const { return solution_; }
   const CallLimits& limits() const { return limits_; }
+  const v1::SolveOptions& options() const { return *options_; }
 
   // Time that the problem has waited for a thread.
   void AddQueueTime(double seconds) { queue_s_ += seconds; }

@@ -1,5 +1,6 @@
-// The one map from our errors to what gRPC sends: a code, a sentence, and for a bad request the
-// field at fault as google.rpc.BadRequest in the binary details.
+// The one map from our errors to what gRPC sends: a code, a sentence, and in the binary
+// details for a bad request the field at fault (google.rpc.BadRequest), for a limit its name
+// (ErrorInfo) and the time after which to try again (RetryInfo).
 #pragma once
 
 #include <grpcpp/support/status.h>

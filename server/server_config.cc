@@ -7,6 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "server/listen_address.h"
+
 namespace sap {
 namespace {
 
@@ -18,18 +20,6 @@ constexpr int kMostTreeDofs = 2000;
 constexpr int64_t kLargestMessage_bytes = std::numeric_limits<int32_t>::max();
 
 int NumProcessors() { return std::max(1u, std::thread::hardware_concurrency()); }
-
-// HOST:PORT with a numeric port, or unix:PATH; empty if it is one.
-std::string CheckAddress(const std::string& address) {
-  std::string expected = "'" + address + "' is no address; give HOST:PORT or unix:PATH";
-  if (address.starts_with("unix:")) return address.size() > 5 ? "" : expected;
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0) return expected;
-  const std::string port = address.substr(colon + 1);
-  const bool numeric = !port.empty() && port.size() <= 5 &&
-                       port.find_first_not_of("0123456789") == std::string::npos;
-  return numeric && std::stoi(port) <= 65535 ? "" : expected;
-}
 
 void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
   using Rule = RecordingConfig::Rule;
@@ -48,6 +38,63 @@ void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
   app->add_option("--record-max-bytes", recording->max_bytes, "Size at which the recording ends")
       ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()))
       ->needs(directory);
+}
+
+void AddSecurityFlags(CLI::App* app, SecurityConfig* security) {
+  CLI::Option* certificate = app->add_option("--tls-cert", security->tls.certificate,
+                                             "Certificate (PEM); read again when it changes");
+  CLI::Option* key =
+      app->add_option("--tls-key", security->tls.key, "Its private key (PEM)")->needs(certificate);
+  certificate->needs(key);
+  app->add_option("--tls-client-ca", security->tls.client_ca,
+                  "Authority (PEM) whose certificate every client needs")
+      ->needs(certificate);
+  app->add_option("--token-file", security->token_file,
+                  "File with a client's name and bearer token on each line; every call needs one");
+  app->add_flag("--insecure-listen", security->insecure_listen,
+                "Listen beyond this machine even without TLS, or without tokens or client CA");
+}
+
+void AddConnectionFlags(CLI::App* app, ConnectionConfig* connection) {
+  app->add_option("--max-streams-per-connection", connection->max_streams,
+                  "Most calls at once on a connection; more wait at the client")
+      ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--max-header-bytes", connection->max_header_bytes, "Largest headers of a call")
+      ->check(CLI::Range(1024, 1 << 20));
+  app->add_option("--handshake-timeout-s", connection->handshake_timeout_s,
+                  "Time for a new connection to be made")
+      ->check(CLI::Range(0.1, 600.0));
+  app->add_option("--keepalive-s", connection->keepalive_s,
+                  "Silence of a peer before it is asked for a sign of life")
+      ->check(CLI::Range(1.0, 86'400.0));
+  app->add_option("--keepalive-timeout-s", connection->keepalive_timeout_s,
+                  "Time for that sign, then the connection is dropped")
+      ->check(CLI::Range(0.1, 86'400.0));
+  app->add_option("--connection-idle-s", connection->idle_s,
+                  "Time without a call after which a connection is closed")
+      ->check(CLI::Range(1.0, 1e6));
+  app->add_option("--max-connection-memory-bytes", connection->max_memory_bytes,
+                  "Most memory in the buffers of all connections")
+      ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40));
+}
+
+void AddAdmissionFlags(CLI::App* app, ServerConfig* config) {
+  const auto add = [app](AdmissionLimits* limits, const std::string& who, const std::string& what) {
+    app->add_option("--max-" + who + "-calls", limits->max_calls,
+                    "Most calls served at once " + what + "; beyond it RESOURCE_EXHAUSTED")
+        ->check(CLI::Range(1, 1'000'000));
+    app->add_option("--max-" + who + "-bytes", limits->max_bytes,
+                    "Most bytes of requests held at once " + what)
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+    app->add_option("--max-" + who + "-work-s", limits->max_work_s,
+                    "Most predicted seconds of work held at once " + what)
+        ->check(CLI::Range(0.0, 1e9));
+  };
+  add(&config->admission.all, "concurrent", "for all clients");
+  add(&config->admission.client, "client", "for one client");
+  app->add_option("--queue-timeout-s", config->queue_timeout_s,
+                  "Longest time that a problem waits for a thread")
+      ->check(CLI::Range(0.0, 86'400.0));
 }
 
 void AddFlags(CLI::App* app, ServerConfig* config) {
@@ -71,9 +118,6 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--max-iterations", config->max_iterations,
                   "Largest iteration limit a client may ask for")
       ->check(CLI::Range(1, 1'000'000));
-  app->add_option("--max-concurrent-calls", config->max_concurrent_calls,
-                  "Most calls served at once; beyond it RESOURCE_EXHAUSTED")
-      ->check(CLI::Range(1, 1'000'000));
   app->add_option("--max-batch-problems", config->max_batch_problems, "Most problems in a batch")
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--max-sessions", config->max_sessions,
@@ -88,8 +132,24 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--drain-timeout-s", config->drain_timeout_s,
                   "Time for running calls to finish after SIGTERM or SIGINT")
       ->check(CLI::Range(0.0, 86'400.0));
+  AddSecurityFlags(app, &config->security);
+  AddConnectionFlags(app, &config->connection);
+  AddAdmissionFlags(app, config);
   AddRecordingFlags(app, &config->recording);
   app->set_version_flag("--version", SAP_VERSION);
+}
+
+// Why the server must not listen there like that; empty if it may.
+std::string CheckExposure(const std::string& address, const SecurityConfig& security) {
+  if (security.insecure_listen || IsLocal(address)) return "";
+  const std::string beyond = address + " can be reached from beyond this machine: ";
+  if (security.tls.certificate.empty()) {
+    return beyond + "give --tls-cert and --tls-key, or --insecure-listen";
+  }
+  if (security.tls.client_ca.empty() && security.token_file.empty()) {
+    return beyond + "give --token-file or --tls-client-ca, or --insecure-listen";
+  }
+  return "";
 }
 
 }  // namespace
@@ -105,6 +165,9 @@ std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConf
   AddFlags(&app, config);
   try {
     app.parse(argc, argv);
+    if (const std::string error = CheckExposure(config->listen, config->security); !error.empty()) {
+      return app.exit(CLI::ValidationError("--listen", error));
+    }
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "server/admission.h"
 #include "solver/contact_problem.h"
 
 namespace sap {
@@ -23,16 +24,45 @@ struct RecordingConfig {
   int64_t max_bytes{int64_t{1} << 30};
 };
 
+// Files in PEM. Without a certificate nothing is encrypted.
+struct TlsConfig {
+  std::string certificate;
+  std::string key;
+  std::string client_ca;  // by which clients' certificates are checked; empty: none are asked for
+};
+
+struct SecurityConfig {
+  TlsConfig tls;
+  std::string token_file;  // clients and their bearer tokens; empty: no token is needed
+  // Whether to listen beyond this machine although nobody has to prove who they are, or what they
+  // send can be read on the way.
+  bool insecure_listen{false};
+};
+
+// What one connection may take, and how long it may keep still.
+struct ConnectionConfig {
+  int max_streams{1024};  // calls on one connection
+  int max_header_bytes{8192};
+  double handshake_timeout_s{10};
+  double keepalive_s{60};  // without a sign of life, until the peer is asked for one
+  double keepalive_timeout_s{20};
+  double idle_s{3600};                         // without a call, until the connection is closed
+  int64_t max_memory_bytes{int64_t{2} << 30};  // in transport buffers of all connections
+};
+
 struct ServerConfig {
   // HOST:PORT (port 0: any free one) or unix:PATH. Loopback unless chosen otherwise.
   std::string listen{"127.0.0.1:50051"};
+  SecurityConfig security;
+  ConnectionConfig connection;
   int threads{DefaultThreads()};       // that solve large problems
   int io_threads{DefaultIoThreads()};  // that receive calls, and solve small problems
 
   int64_t max_message_bytes{int64_t{256} << 20};
   ProblemLimits problem;
-  int max_iterations{10'000};      // that a client may ask for
-  int max_concurrent_calls{1024};  // being received, queued or solved; sessions count apart
+  int max_iterations{10'000};  // that a client may ask for
+  AdmissionConfig admission;   // calls being received, queued or solved; sessions count apart
+  double queue_timeout_s{5};   // longest wait for a thread
   int max_batch_problems{4096};
   int max_sessions{1024};      // open at once
   int max_steps_in_flight{8};  // of a session, taken in and not yet answered

@@ -9,18 +9,24 @@
 namespace sap {
 
 enum class ServiceCode : uint8_t {
-  kCancelled = 1,          // by the client
-  kInvalidArgument = 3,    // the request breaks a rule of the schema; never retry
-  kDeadlineExceeded = 4,   // the deadline of the call passed before there was anything to return
-  kResourceExhausted = 8,  // over a limit of the server; retry later
-  kInternal = 13,          // a fault of ours
-  kUnavailable = 14,       // the server is shutting down; retry elsewhere
+  kCancelled = 1,           // by the client
+  kInvalidArgument = 3,     // the request breaks a rule of the schema; never retry
+  kDeadlineExceeded = 4,    // the deadline of the call passed before there was anything to return
+  kPermissionDenied = 7,    // this client may not do that
+  kResourceExhausted = 8,   // over a limit of the server; retry later
+  kFailedPrecondition = 9,  // the session to resume is not there
+  kAborted = 10,            // a session that was idle for too long
+  kInternal = 13,           // a fault of ours
+  kUnavailable = 14,        // the server is shutting down; retry elsewhere
+  kUnauthenticated = 16,    // nobody that this server knows
 };
 
 struct ServiceError {
   ServiceCode code{ServiceCode::kInternal};
-  std::string message;  // "contacts.friction[17] is -0.3; it must be finite and >= 0"
-  std::string field;    // "contacts.friction[17]"; empty where no field is at fault
+  std::string message;      // "contacts.friction[17] is -0.3; it must be finite and >= 0"
+  std::string field;        // "contacts.friction[17]"; empty where no field is at fault
+  std::string reason{};     // which limit, for programs: "CLIENT_CALLS"; empty where it is none
+  double retry_after_s{0};  // not before; 0: nothing is known
 };
 
 using ServiceStatus = tl::expected<void, ServiceError>;

@@ -60,14 +60,10 @@ bool NamedVelocities::SetGuess(const v1::ContactProblem& message, ContactProblem
   return any;
 }
 
-Session::Session(const ServerConfig& config, TaskArena* arena, RequestRecorder* recorder,
-                 std::atomic<int>* gauge)
-    : config_(config), arena_(arena), recorder_(recorder), gauge_(gauge) {}
-
-Session::~Session() { gauge_->fetch_sub(1, std::memory_order_relaxed); }
+Session::~Session() { shared_.gauge->fetch_sub(1, std::memory_order_relaxed); }
 
 ServiceStatus Session::Open(const v1::OpenSession& request) {
-  const auto settings = DecodeOptions(request.options(), config_.max_iterations);
+  const auto settings = DecodeOptions(request.options(), shared_.config.max_iterations);
   if (!settings) return tl::unexpected(settings.error());
   options_ = request.options();
   return {};
@@ -77,7 +73,7 @@ void Session::Step(const v1::SessionStep& step, const CallLimits& limits,
                    v1::StepOutcome* outcome) {
   Begin(step, limits, outcome);
   if (const ServiceStatus number = CheckNumber(); !number) return Refuse(number);
-  End(DecodeAndRun());
+  End(DecodeAndRun(shared_.arena));
 }
 
 bool Session::StartStep(const v1::SessionStep& step, const CallLimits& limits,
@@ -86,10 +82,10 @@ bool Session::StartStep(const v1::SessionStep& step, const CallLimits& limits,
   done_ = done;
   context_ = context;
   if (const ServiceStatus number = CheckNumber(); !number) return Refuse(number), true;
-  if (solve_.IsLongMessage(config_)) return Enqueue(), false;
+  if (solve_.IsLongMessage(shared_.config)) return !Enqueue();
   ServiceStatus status = Decode();
-  if (status && !solve_.IsSmall(config_)) return Enqueue(), false;
-  if (status) status = Run(/*on_arena=*/false);
+  if (status && !solve_.IsSmall(shared_.config)) return !Enqueue();
+  if (status) status = Run(/*arena=*/nullptr);
   End(status);
   return true;
 }
@@ -101,6 +97,7 @@ void Session::Begin(const v1::SessionStep& step, const CallLimits& limits,
   outcome_ = outcome;
   CallLimits from_its_turn = limits;
   from_its_turn.arrival = std::max(limits.arrival, last_end_);
+  if (limits.account == nullptr) from_its_turn.account = shared_.this_process;
   solve_.Begin(ProblemOf(step), step.has_options() ? step.options() : options_, from_its_turn);
   outcome->set_step_id(step.step_id());
   outcome->set_warm_started(false);
@@ -118,28 +115,28 @@ ServiceStatus Session::CheckNumber() {
 }
 
 ServiceStatus Session::Decode() {
-  if (ServiceStatus decoded = solve_.Decode(config_); !decoded) return decoded;
+  if (ServiceStatus decoded = solve_.Decode(shared_.config); !decoded) return decoded;
   return Guard([&]() -> ServiceStatus {
     outcome_->set_warm_started(last_velocities_.SetGuess(step_->problem(), &solve_.problem()));
     return {};
   });
 }
 
-ServiceStatus Session::DecodeAndRun() {
+ServiceStatus Session::DecodeAndRun(TaskArena* arena) {
   if (ServiceStatus wanted = CheckWanted(solve_.limits()); !wanted) return wanted;
   if (!solve_.decoded()) {
     if (ServiceStatus decoded = Decode(); !decoded) return decoded;
   }
-  return Run(/*on_arena=*/!solve_.IsSmall(config_));
+  return Run(solve_.IsSmall(shared_.config) ? nullptr : arena);
 }
 
-ServiceStatus Session::Run(bool on_arena) {
+ServiceStatus Session::Run(TaskArena* arena) {
   // After an exception its workspaces are in no known state; it is given back only if there is
   // none.
   std::unique_ptr<Solver> solver = std::move(solver_);
   return Guard([&] {
     if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
-    solver->UseArena(on_arena ? arena_ : nullptr);
+    solver->UseArena(arena);
     v1::ContactSolution* answer = outcome_->mutable_outcome()->mutable_solution();
     ServiceStatus status = solve_.Solve(solver.get(), answer);
     if (status) last_velocities_.Remember(solve_.problem(), solve_.solution());
@@ -148,23 +145,42 @@ ServiceStatus Session::Run(bool on_arena) {
   });
 }
 
-void Session::Enqueue() {
-  queued_ = Clock::now();
-  arena_->Enqueue(
-      [](void* context) {
-        auto* session = static_cast<Session*>(context);
-        session->solve_.AddQueueTime(SecondsSince(session->queued_));
-        const Done done = session->done_;
-        void* const done_context = session->context_;
-        session->End(session->DecodeAndRun());
-        done(done_context);
-      },
-      this);
+// False: it was refused, and is answered so.
+bool Session::Enqueue() {
+  const CallLimits& limits = solve_.limits();
+  demand_ = {static_cast<int64_t>(step_->ByteSizeLong()), PredictedWork(step_->problem())};
+  if (const ServiceStatus entered = shared_.admission->Enter(limits.account, demand_); !entered) {
+    return End(entered), false;
+  }
+  task_.run = [](void* session, Turn turn) { static_cast<Session*>(session)->RunQueued(turn); };
+  task_.context = this;
+  task_.account = limits.account;
+  task_.priority = PriorityOf(solve_.options());
+  task_.work_s = demand_.work_s;
+  if (const ServiceStatus pushed = shared_.queue->Push(&task_); !pushed) {
+    shared_.admission->Leave(limits.account, demand_);
+    return End(pushed), false;
+  }
+  return true;
+}
+
+void Session::RunQueued(Turn turn) {
+  solve_.AddQueueTime(SecondsSince(task_.queued));
+  if (turn == Turn::kExpired) {
+    End(tl::unexpected(shared_.queue->Expired()));
+  } else {
+    End(DecodeAndRun(turn == Turn::kOnArena ? shared_.arena : nullptr));
+  }
+  shared_.admission->Leave(solve_.limits().account, demand_);
+  // The session may be gone once `done` has been called.
+  const Done done = done_;
+  void* const context = context_;
+  done(context);
 }
 
 void Session::End(const ServiceStatus& status) {
   if (!status) Refuse(status);
-  solve_.Record(status, recorder_);
+  solve_.Record(status, shared_.recorder);
   last_end_ = Clock::now();
 }
 

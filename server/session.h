@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "sap/v1/solver_service.pb.h"
+#include "server/admission.h"
 #include "server/problem_solve.h"
+#include "server/work_queue.h"
 #include "solver/parallel.h"
 #include "solver/solve.h"
 
@@ -45,16 +47,24 @@ class NamedVelocities {
   std::vector<double> guess_;  // scratch of SetGuess
 };
 
+// What sessions share; it outlives them.
+struct SessionResources {
+  const ServerConfig& config;
+  TaskArena* arena;
+  WorkQueue* queue;
+  Admission* admission;
+  ClientAccount* this_process;  // of steps whose limits name none
+  RequestRecorder* recorder;    // may be null
+  std::atomic<int>* gauge;      // counts the sessions that are there, and has counted a new one
+};
+
 // One step at a time.
 class Session {
  public:
-  // Told that a started step is answered, on a thread of the arena.
+  // Told that a started step is answered, on a thread of the queue.
   using Done = void (*)(void* context);
 
-  // Config, arena, recorder (may be null) and the gauge, which counts the sessions that are there
-  // and has counted this one, must outlive the session.
-  Session(const ServerConfig& config, TaskArena* arena, RequestRecorder* recorder,
-          std::atomic<int>* gauge);
+  explicit Session(const SessionResources& resources) : shared_(resources) {}
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -74,16 +84,14 @@ class Session {
   void Begin(const v1::SessionStep& step, const CallLimits& limits, v1::StepOutcome* outcome);
   ServiceStatus CheckNumber();
   ServiceStatus Decode();
-  ServiceStatus Run(bool on_arena);
-  ServiceStatus DecodeAndRun();
-  void Enqueue();
+  ServiceStatus Run(TaskArena* arena);
+  ServiceStatus DecodeAndRun(TaskArena* arena);
+  bool Enqueue();
+  void RunQueued(Turn turn);
   void End(const ServiceStatus& status);
   void Refuse(const ServiceStatus& status);
 
-  const ServerConfig& config_;
-  TaskArena* const arena_;
-  RequestRecorder* const recorder_;
-  std::atomic<int>* const gauge_;
+  const SessionResources shared_;
 
   v1::SolveOptions options_;  // of steps that bring none
   ProblemSolve solve_;
@@ -97,7 +105,8 @@ class Session {
   v1::StepOutcome* outcome_{nullptr};
   Done done_{nullptr};
   void* context_{nullptr};
-  CallLimits::Clock::time_point queued_;
+  QueuedTask task_;
+  Demand demand_;
 };
 
 }  // namespace sap

@@ -92,6 +92,7 @@ class SessionMethod::Call {
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<v1::SolveSessionResponse, v1::SolveSessionRequest> stream_;
+  std::shared_ptr<ClientAccount> account_;
   std::unique_ptr<Session> session_;
   Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
@@ -124,9 +125,13 @@ void SessionMethod::Call::Accepted(bool ok) {
   deadline_ = SteadyDeadline(context_);
   slots_.resize(MostInFlight());
   const bool entered = method_->open_calls_->Enter();
+  auto account = method_->callers_->Identify(context_);
+  if (account) account_ = std::move(*account);
   auto session = method_->engine_->NewSession();
   if (!entered) {
     EndWith(ShuttingDown());
+  } else if (account_ == nullptr) {
+    EndWith(ToRpcStatus(tl::unexpected(account.error())));
   } else if (!session) {
     EndWith(ToRpcStatus(tl::unexpected(session.error())));
   } else {
@@ -204,8 +209,8 @@ void SessionMethod::Call::Delete() {
 bool SessionMethod::Call::StartStep() {
   Slot& slot = SlotOf(answered_);
   return session_->StartStep(
-      slot.request.step(), {slot.arrival, deadline_, &cancelled_}, slot.response.mutable_step(),
-      [](void* call) { static_cast<Call*>(call)->Solved(); }, this);
+      slot.request.step(), {slot.arrival, deadline_, &cancelled_, account_.get()},
+      slot.response.mutable_step(), [](void* call) { static_cast<Call*>(call)->Solved(); }, this);
 }
 
 void SessionMethod::Call::Solved() {

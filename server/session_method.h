@@ -16,6 +16,7 @@
 #include <set>
 
 #include "sap/v1/solver_service.grpc.pb.h"
+#include "server/callers.h"
 #include "server/engine.h"
 #include "server/open_calls.h"
 
@@ -26,8 +27,8 @@ class SessionMethod {
  public:
   using Service = v1::SolverService::AsyncService;
 
-  SessionMethod(Service* service, Engine* engine, OpenCalls* open_calls)
-      : service_(service), engine_(engine), open_calls_(open_calls) {}
+  SessionMethod(Service* service, Engine* engine, OpenCalls* open_calls, const Callers* callers)
+      : service_(service), engine_(engine), open_calls_(open_calls), callers_(callers) {}
 
   // Accepts one stream on the queue, and then the next ones as they come.
   void Await(grpc::ServerCompletionQueue* queue);
@@ -44,6 +45,7 @@ class SessionMethod {
   Service* const service_;
   Engine* const engine_;
   OpenCalls* const open_calls_;
+  const Callers* const callers_;
 
   std::mutex mutex_;
   bool draining_{false};

@@ -1,6 +1,8 @@
 // From the solver's solution to the message that answers a call.
 #pragma once
 
+#include <google/protobuf/duration.pb.h>
+
 #include "sap/v1/solution.pb.h"
 #include "sap/v1/solver_service.pb.h"
 #include "server/problem_decoder.h"
@@ -15,5 +17,7 @@ void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
 
 // Why a problem of a batch or a step of a session has no solution.
 void EncodeFailure(const ServiceError& error, v1::Failure* message);
+
+void SetDuration(double seconds, google::protobuf::Duration* message);
 
 }  // namespace sap

@@ -23,20 +23,20 @@ auto StartWith(Engine* engine,
 
 }  // namespace
 
-SolverService::SolverService(Engine* engine, OpenCalls* open_calls)
+SolverService::SolverService(Engine* engine, OpenCalls* open_calls, const Callers* callers)
     : solve_(&service_, &Service::RequestSolve,
-             StartWith<SolveMethod::Call>(engine, &Engine::Start), open_calls),
+             StartWith<SolveMethod::Call>(engine, &Engine::Start), open_calls, callers),
       solve_batch_(&service_, &Service::RequestSolveBatch,
-                   StartWith<BatchMethod::Call>(engine, &Engine::StartBatch), open_calls),
-      stream_batch_(&service_, engine, open_calls),
-      session_(&service_, engine, open_calls),
+                   StartWith<BatchMethod::Call>(engine, &Engine::StartBatch), open_calls, callers),
+      stream_batch_(&service_, engine, open_calls, callers),
+      session_(&service_, engine, open_calls, callers),
       info_(
           &service_, &Service::RequestGetServerInfo,
           [engine](InfoMethod::Call* call) {
             *call->response() = engine->Info();
             call->Finish(grpc::Status::OK);
           },
-          open_calls, InfoMethod::WhileDraining::kAnswered) {}
+          open_calls, callers, InfoMethod::WhileDraining::kAnswered) {}
 
 void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
   for (int i = 0; i < count; ++i) {

@@ -17,8 +17,8 @@ class SolverService {
  public:
   static constexpr const char* kName = "sap.v1.SolverService";
 
-  // Engine and counts must outlive the server's completion queues, and so must this.
-  SolverService(Engine* engine, OpenCalls* open_calls);
+  // Engine, counts and callers must outlive the server's completion queues, and so must this.
+  SolverService(Engine* engine, OpenCalls* open_calls, const Callers* callers);
 
   grpc::Service* service() { return &service_; }
 

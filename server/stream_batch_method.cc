@@ -30,7 +30,11 @@ class StreamBatchMethod::Call {
     if (!ok) return Delete();  // the server shuts down, and the done tag will not come
     method_->Await(queue_);
     if (!method_->open_calls_->Enter()) return End(ShuttingDown());
-    const CallLimits limits{CallLimits::Clock::now(), SteadyDeadline(context_), &cancelled_};
+    auto account = method_->callers_->Identify(context_);
+    if (!account) return End(ToRpcStatus(tl::unexpected(account.error())));
+    account_ = std::move(*account);
+    const CallLimits limits{CallLimits::Clock::now(), SteadyDeadline(context_), &cancelled_,
+                            account_.get()};
     method_->engine_->StartStreamBatch(
         request_, limits,
         [this](int index, v1::Outcome outcome) { Answer(index, std::move(outcome)); },
@@ -106,6 +110,7 @@ class StreamBatchMethod::Call {
   grpc::ServerContext context_;
   v1::StreamBatchRequest request_;
   grpc::ServerAsyncWriter<v1::StreamBatchResponse> writer_;
+  std::shared_ptr<ClientAccount> account_;
   std::atomic<bool> cancelled_{false};
 
   std::mutex mutex_;

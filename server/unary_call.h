@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 
+#include "server/callers.h"
 #include "server/completion_tag.h"
 #include "server/engine.h"
 #include "server/free_list.h"
@@ -49,12 +50,14 @@ class UnaryMethod {
   // Whether a draining server still answers such calls. They do no work, and nobody waits for them.
   enum class WhileDraining : uint8_t { kRefused, kAnswered };
 
+  // Without callers (null), everyone may call.
   UnaryMethod(Service* service, RequestCall request_call, Handler handler, OpenCalls* open_calls,
-              WhileDraining while_draining = WhileDraining::kRefused)
+              const Callers* callers, WhileDraining while_draining = WhileDraining::kRefused)
       : service_(service),
         request_call_(request_call),
         handler_(std::move(handler)),
         open_calls_(open_calls),
+        callers_(callers),
         while_draining_(while_draining) {}
 
   // Accepts one call on the queue, and then the next ones as they come.
@@ -72,6 +75,7 @@ class UnaryMethod {
   const RequestCall request_call_;
   const Handler handler_;
   OpenCalls* const open_calls_;
+  const Callers* const callers_;
   const WhileDraining while_draining_;
   FreeList<Call> idle_{kMaxIdle};
 };
@@ -88,7 +92,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
 
   const Request& request() const { return request_; }
   Response* response() { return &response_; }
-  CallLimits limits() const { return {arrival_, deadline_, &cancelled_}; }
+  CallLimits limits() const { return {arrival_, deadline_, &cancelled_, account_.get()}; }
 
   // Sends the response, or the error. Once per call; nothing of it may be touched afterwards.
   void Finish(const grpc::Status& status) {
@@ -125,6 +129,11 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     arrival_ = CallLimits::Clock::now();
     deadline_ = SteadyDeadline(*context_);
     if (Counts() && !method_->open_calls_->Enter()) return Finish(ShuttingDown());
+    if (method_->callers_ != nullptr) {
+      auto account = method_->callers_->Identify(*context_);
+      if (!account) return Finish(ToRpcStatus(tl::unexpected(account.error())));
+      account_ = std::move(*account);
+    }
     method_->handler_(this);
   }
 
@@ -140,6 +149,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     if (--open_tags_ > 0) return;
     writer_.reset();
     context_.reset();
+    account_.reset();
     if (request_.SpaceUsedLong() > kKept_bytes) request_ = Request();
     response_.Clear();
     OpenCalls* const open_calls = method_->open_calls_;
@@ -158,6 +168,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   grpc::ServerCompletionQueue* queue_{nullptr};
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncResponseWriter<Response>> writer_;
+  std::shared_ptr<ClientAccount> account_;
   Request request_;
   Response response_;
   CallLimits::Clock::time_point arrival_;

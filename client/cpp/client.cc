@@ -27,7 +27,7 @@ void ToMessages(std::span<const Problem> problems,
 tl::expected<Client, Error> Client::Connect(const std::string& address,
                                             const ConnectOptions& options) {
   if (address == "embedded:") return Client(Embed(options.threads));
-  auto transport = ConnectByGrpc(address, options.connect_timeout);
+  auto transport = ConnectByGrpc(address, options.connect_timeout, options.credentials);
   if (!transport) return tl::unexpected(transport.error());
   return Client(std::move(*transport));
 }

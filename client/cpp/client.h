@@ -16,6 +16,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "client/cpp/credentials.h"
 #include "client/cpp/error.h"
 #include "client/cpp/problem.h"
 #include "client/cpp/replay.h"
@@ -30,6 +31,8 @@ struct ConnectOptions {
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(2)};
   // Solver threads of an embedded server; 0: one per processor.
   int threads{0};
+  // Towards a server on the network; not for an embedded one.
+  Credentials credentials{};
 };
 
 // What a server says about itself.

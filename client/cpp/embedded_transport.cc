@@ -19,7 +19,10 @@ ServerConfig MakeConfig(int threads) {
 Transport::Status FromServiceStatus(const ServiceStatus& status) {
   if (status) return {};
   const ServiceError& error = status.error();
-  return tl::unexpected(Error{FromCode(static_cast<int>(error.code)), error.message, error.field});
+  return tl::unexpected(Error{FromCode(static_cast<int>(error.code)), error.message, error.field,
+                              error.reason,
+                              std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                  std::chrono::duration<double>(error.retry_after_s))});
 }
 
 CallLimits LimitsUntil(Transport::Timeout deadline) {

@@ -8,6 +8,14 @@ const char* Name(ErrorCode code) {
       return "INVALID_ARGUMENT";
     case ErrorCode::kResourceExhausted:
       return "RESOURCE_EXHAUSTED";
+    case ErrorCode::kUnauthenticated:
+      return "UNAUTHENTICATED";
+    case ErrorCode::kPermissionDenied:
+      return "PERMISSION_DENIED";
+    case ErrorCode::kFailedPrecondition:
+      return "FAILED_PRECONDITION";
+    case ErrorCode::kAborted:
+      return "ABORTED";
     case ErrorCode::kDeadlineExceeded:
       return "DEADLINE_EXCEEDED";
     case ErrorCode::kCancelled:

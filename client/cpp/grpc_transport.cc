@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/cpp/channel.h"
 #include "client/cpp/messages.h"
 #include "client/cpp/transport.h"
 #include "google/rpc/error_details.pb.h"
@@ -14,39 +15,55 @@ namespace {
 
 using std::chrono::system_clock;
 
-// The field at fault, from google.rpc.BadRequest in the details of the status.
-std::string FieldOf(const grpc::Status& status) {
+// With what the details of the status say.
+Error ToError(const grpc::Status& status) {
+  Error error{FromCode(status.error_code()), status.error_message(), ""};
   google::rpc::Status details;
-  if (!details.ParseFromString(status.error_details())) return "";
+  if (!details.ParseFromString(status.error_details())) return error;
   for (const auto& detail : details.details()) {
     google::rpc::BadRequest bad_request;
+    google::rpc::ErrorInfo info;
+    google::rpc::RetryInfo retry;
     if (detail.UnpackTo(&bad_request) && bad_request.field_violations_size() > 0) {
-      return bad_request.field_violations(0).field();
+      error.field = bad_request.field_violations(0).field();
+    } else if (detail.UnpackTo(&info)) {
+      error.reason = info.reason();
+    } else if (detail.UnpackTo(&retry)) {
+      error.retry_after = FromMessage(retry.retry_delay());
     }
   }
-  return "";
+  return error;
 }
 
 Transport::Status FromRpcStatus(const grpc::Status& status) {
   if (status.ok()) return {};
-  return tl::unexpected(
-      Error{FromCode(status.error_code()), status.error_message(), FieldOf(status)});
+  return tl::unexpected(ToError(status));
 }
 
-void SetDeadline(Transport::Timeout timeout, grpc::ClientContext* context) {
-  if (!timeout) return;
-  context->set_deadline(system_clock::now() +
-                        std::chrono::duration_cast<system_clock::duration>(*timeout));
-}
+// What every call begins with.
+class CallStart {
+ public:
+  explicit CallStart(std::string authorization) : authorization_(std::move(authorization)) {}
+
+  void Prepare(Transport::Timeout timeout, grpc::ClientContext* context) const {
+    if (!authorization_.empty()) context->AddMetadata("authorization", authorization_);
+    if (!timeout) return;
+    context->set_deadline(system_clock::now() +
+                          std::chrono::duration_cast<system_clock::duration>(*timeout));
+  }
+
+ private:
+  const std::string authorization_;
+};
 
 // The context must outlive the stream, and goes with it.
 class GrpcSession final : public SessionStream {
  public:
   static tl::expected<std::unique_ptr<SessionStream>, Error> Open(
-      v1::SolverService::Stub* stub, const v1::SolveSessionRequest& request,
+      v1::SolverService::Stub* stub, const CallStart& start, const v1::SolveSessionRequest& request,
       Transport::Timeout deadline) {
     auto self = std::make_unique<GrpcSession>();
-    SetDeadline(deadline, &self->context_);
+    start.Prepare(deadline, &self->context_);
     self->stream_ = stub->SolveSession(&self->context_);
     v1::SolveSessionResponse response;
     self->stream_->Write(request);  // if it fails, so does the read
@@ -102,28 +119,29 @@ class GrpcSession final : public SessionStream {
 
 class GrpcTransport final : public Transport {
  public:
-  explicit GrpcTransport(const std::shared_ptr<grpc::Channel>& channel)
-      : solver_(v1::SolverService::NewStub(channel)),
-        health_(grpc::health::v1::Health::NewStub(channel)) {}
+  explicit GrpcTransport(Channel channel)
+      : start_(std::move(channel.authorization)),
+        solver_(v1::SolverService::NewStub(channel.channel)),
+        health_(grpc::health::v1::Health::NewStub(channel.channel)) {}
 
   Status Solve(const v1::SolveRequest& request, Timeout deadline,
                v1::SolveResponse* response) override {
     grpc::ClientContext context;
-    SetDeadline(deadline, &context);
+    start_.Prepare(deadline, &context);
     return FromRpcStatus(solver_->Solve(&context, request, response));
   }
 
   Status SolveBatch(const v1::SolveBatchRequest& request, Timeout deadline,
                     v1::SolveBatchResponse* response) override {
     grpc::ClientContext context;
-    SetDeadline(deadline, &context);
+    start_.Prepare(deadline, &context);
     return FromRpcStatus(solver_->SolveBatch(&context, request, response));
   }
 
   Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
                      const BatchSink& sink) override {
     grpc::ClientContext context;
-    SetDeadline(deadline, &context);
+    start_.Prepare(deadline, &context);
     const auto stream = solver_->StreamBatch(&context, request);
     v1::StreamBatchResponse response;
     while (stream->Read(&response)) sink(response);
@@ -132,12 +150,12 @@ class GrpcTransport final : public Transport {
 
   tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
       const v1::SolveSessionRequest& request, Timeout deadline) override {
-    return GrpcSession::Open(solver_.get(), request, deadline);
+    return GrpcSession::Open(solver_.get(), start_, request, deadline);
   }
 
   Status Info(v1::GetServerInfoResponse* response) override {
     grpc::ClientContext context;
-    SetDeadline(kQuickCall, &context);
+    start_.Prepare(kQuickCall, &context);
     return FromRpcStatus(solver_->GetServerInfo(&context, {}, response));
   }
 
@@ -146,7 +164,7 @@ class GrpcTransport final : public Transport {
     request.set_service(v1::SolverService::service_full_name());
     grpc::health::v1::HealthCheckResponse response;
     grpc::ClientContext context;
-    SetDeadline(kQuickCall, &context);
+    start_.Prepare(kQuickCall, &context);
     const grpc::Status status = health_->Check(&context, request, &response);
     if (!status.ok()) return tl::unexpected(FromRpcStatus(status).error());
     return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;
@@ -156,6 +174,7 @@ class GrpcTransport final : public Transport {
   // Calls that do no work have to be answered within this.
   static constexpr std::chrono::seconds kQuickCall{5};
 
+  const CallStart start_;
   std::unique_ptr<v1::SolverService::Stub> solver_;
   std::unique_ptr<grpc::health::v1::Health::Stub> health_;
 };
@@ -163,20 +182,16 @@ class GrpcTransport final : public Transport {
 }  // namespace
 
 tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(
-    const std::string& address, std::chrono::nanoseconds connect_timeout) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetMaxSendMessageSize(-1);
-  // A server that is just starting is found soon, not after gRPC's first back-off of a second.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  const std::shared_ptr<grpc::Channel> channel =
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    const std::string& address, std::chrono::nanoseconds connect_timeout,
+    const Credentials& credentials) {
+  auto channel = MakeChannel(address, credentials);
+  if (!channel) return tl::unexpected(channel.error());
   const auto until =
       system_clock::now() + std::chrono::duration_cast<system_clock::duration>(connect_timeout);
-  if (!channel->WaitForConnected(until)) {
+  if (!channel->channel->WaitForConnected(until)) {
     return tl::unexpected(Error{ErrorCode::kUnavailable, "no server answers at " + address, ""});
   }
-  return std::make_unique<GrpcTransport>(channel);
+  return std::make_unique<GrpcTransport>(std::move(*channel));
 }
 
 }  // namespace sap::client

@@ -13,6 +13,10 @@ using google::protobuf::RepeatedField;
 constexpr std::pair<int, ErrorCode> kCodes[] = {
     {grpc::StatusCode::INVALID_ARGUMENT, ErrorCode::kInvalidArgument},
     {grpc::StatusCode::RESOURCE_EXHAUSTED, ErrorCode::kResourceExhausted},
+    {grpc::StatusCode::UNAUTHENTICATED, ErrorCode::kUnauthenticated},
+    {grpc::StatusCode::PERMISSION_DENIED, ErrorCode::kPermissionDenied},
+    {grpc::StatusCode::FAILED_PRECONDITION, ErrorCode::kFailedPrecondition},
+    {grpc::StatusCode::ABORTED, ErrorCode::kAborted},
     {grpc::StatusCode::DEADLINE_EXCEEDED, ErrorCode::kDeadlineExceeded},
     {grpc::StatusCode::CANCELLED, ErrorCode::kCancelled},
     {grpc::StatusCode::UNAVAILABLE, ErrorCode::kUnavailable},
@@ -154,6 +158,7 @@ void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
     message->mutable_time_budget()->set_seconds(seconds.count());
     message->mutable_time_budget()->set_nanos((*options.time_budget - seconds).count());
   }
+  if (options.priority == Priority::kHigh) message->set_priority(v1::PRIORITY_HIGH);
   for (const std::string& path : options.response_mask) {
     message->mutable_response_mask()->add_paths(path);
   }
@@ -264,13 +269,18 @@ ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
           .max_steps_in_flight = message.limits().max_steps_in_flight()};
 }
 
+std::chrono::nanoseconds FromMessage(const google::protobuf::Duration& message) {
+  return std::chrono::seconds(message.seconds()) + std::chrono::nanoseconds(message.nanos());
+}
+
 tl::expected<Solution, Error> FromMessage(const v1::Outcome& message) {
   switch (message.outcome_case()) {
     case v1::Outcome::kSolution:
       return FromMessage(message.solution());
     case v1::Outcome::kFailure:
       return tl::unexpected(Error{FromCode(message.failure().code()), message.failure().message(),
-                                  message.failure().field()});
+                                  message.failure().field(), message.failure().reason(),
+                                  FromMessage(message.failure().retry_delay())});
     case v1::Outcome::OUTCOME_NOT_SET:
       break;
   }

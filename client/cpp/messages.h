@@ -21,6 +21,8 @@ tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message);
 tl::expected<Solution, Error> FromMessage(const v1::Outcome& message);
 ServerInfo FromMessage(const v1::GetServerInfoResponse& message);
 
+std::chrono::nanoseconds FromMessage(const google::protobuf::Duration& message);
+
 // The numbers of google.rpc.Code, which are those of gRPC.
 ErrorCode FromCode(int code);
 int ToCode(ErrorCode code);

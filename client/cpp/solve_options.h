@@ -10,6 +10,9 @@
 
 namespace sap::client {
 
+// Who goes first at a server whose threads are all busy.
+enum class Priority : uint8_t { kNormal, kHigh };
+
 struct SolveOptions {
   SolverOptions solver;
   // Time for the solve; when it has run out, islands return their best iterate. Of a session: for
@@ -20,6 +23,7 @@ struct SolveOptions {
   std::optional<std::chrono::nanoseconds> deadline;
   // Fields of Solution to return, by name ("velocity", "islands", ...); empty: all.
   std::vector<std::string> response_mask;
+  Priority priority{Priority::kNormal};
 };
 
 }  // namespace sap::client

@@ -125,7 +125,7 @@ TEST(EngineTest, ManyCallsAtOnceAreAllAnsweredAlike) {
 
 TEST(EngineTest, BeyondTheLimitOfConcurrentCallsItRefusesAtOnce) {
   ServerConfig config = Config(0);
-  config.max_concurrent_calls = 1;
+  config.admission.all.max_calls = 1;
   Engine engine(config);
   std::atomic<bool> cancelled{false};
   CallLimits cancellable;

@@ -71,7 +71,7 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
   EXPECT_EQ(config.problem.max_tree_dofs, 7);
   EXPECT_EQ(config.problem.max_contacts, 8);
   EXPECT_EQ(config.max_iterations, 9);
-  EXPECT_EQ(config.max_concurrent_calls, 10);
+  EXPECT_EQ(config.admission.all.max_calls, 10);
   EXPECT_EQ(config.inline_below_us, 11);
   EXPECT_EQ(config.drain_timeout_s, 12.5);
   EXPECT_EQ(config.max_batch_problems, 13);
@@ -81,6 +81,83 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
   EXPECT_EQ(config.recording.rule, RecordingConfig::Rule::kSlower);
   EXPECT_EQ(config.recording.slower_than_s, 0.5);
   EXPECT_EQ(config.recording.max_bytes, 16);
+}
+
+TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {
+  ServerConfig config;
+  ASSERT_EQ(Read({"--tls-cert",
+                  "c",
+                  "--tls-key",
+                  "k",
+                  "--tls-client-ca",
+                  "a",
+                  "--token-file",
+                  "t",
+                  "--max-streams-per-connection",
+                  "1",
+                  "--max-header-bytes",
+                  "2000",
+                  "--handshake-timeout-s",
+                  "3",
+                  "--keepalive-s",
+                  "4",
+                  "--keepalive-timeout-s",
+                  "5",
+                  "--connection-idle-s",
+                  "6",
+                  "--max-connection-memory-bytes",
+                  "7000000",
+                  "--max-concurrent-bytes",
+                  "8",
+                  "--max-concurrent-work-s",
+                  "9",
+                  "--max-client-calls",
+                  "10",
+                  "--max-client-bytes",
+                  "11",
+                  "--max-client-work-s",
+                  "12",
+                  "--queue-timeout-s",
+                  "13"},
+                 &config),
+            std::nullopt);
+  EXPECT_EQ(config.security.tls.certificate, "c");
+  EXPECT_EQ(config.security.tls.key, "k");
+  EXPECT_EQ(config.security.tls.client_ca, "a");
+  EXPECT_EQ(config.security.token_file, "t");
+  EXPECT_EQ(config.connection.max_streams, 1);
+  EXPECT_EQ(config.connection.max_header_bytes, 2000);
+  EXPECT_EQ(config.connection.handshake_timeout_s, 3);
+  EXPECT_EQ(config.connection.keepalive_s, 4);
+  EXPECT_EQ(config.connection.keepalive_timeout_s, 5);
+  EXPECT_EQ(config.connection.idle_s, 6);
+  EXPECT_EQ(config.connection.max_memory_bytes, 7'000'000);
+  EXPECT_EQ(config.admission.all.max_bytes, 8);
+  EXPECT_EQ(config.admission.all.max_work_s, 9);
+  EXPECT_EQ(config.admission.client.max_calls, 10);
+  EXPECT_EQ(config.admission.client.max_bytes, 11);
+  EXPECT_EQ(config.admission.client.max_work_s, 12);
+  EXPECT_EQ(config.queue_timeout_s, 13);
+}
+
+// Whoever can be reached from elsewhere encrypts, and knows its clients, or says that it does not.
+TEST(ServerConfigTest, ListensBeyondThisMachineOnlyWithCredentialsOrWhenToldSo) {
+  const auto accepts = [](const char* address, std::vector<const char*> flags) {
+    flags.insert(flags.end(), {"--listen", address});
+    ServerConfig config;
+    return !Read(flags, &config).has_value();
+  };
+  for (const char* address : {"0.0.0.0:1", "[::]:1", "192.0.2.1:1", "robot.example:1"}) {
+    EXPECT_FALSE(accepts(address, {}));
+    EXPECT_FALSE(accepts(address, {"--token-file", "t"}));
+    EXPECT_FALSE(accepts(address, {"--tls-cert", "c", "--tls-key", "k"}));
+    EXPECT_TRUE(accepts(address, {"--tls-cert", "c", "--tls-key", "k", "--token-file", "t"}));
+    EXPECT_TRUE(accepts(address, {"--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "a"}));
+    EXPECT_TRUE(accepts(address, {"--insecure-listen"}));
+  }
+  for (const char* address : {"127.0.0.1:1", "localhost:1", "[::1]:1", "unix:/tmp/s"}) {
+    EXPECT_TRUE(accepts(address, {}));
+  }
 }
 
 // A client can find out every limit before it meets it.
@@ -105,7 +182,15 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
                   "--max-sessions",
                   "12",
                   "--max-steps-in-flight",
-                  "13"},
+                  "13",
+                  "--max-client-calls",
+                  "14",
+                  "--max-concurrent-bytes",
+                  "15",
+                  "--max-client-bytes",
+                  "16",
+                  "--queue-timeout-s",
+                  "17"},
                  &config),
             std::nullopt);
   const v1::GetServerInfoResponse info = Engine(config).Info();
@@ -118,6 +203,10 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
   EXPECT_EQ(info.limits().max_batch_problems(), 11u);
   EXPECT_EQ(info.limits().max_sessions(), 12u);
   EXPECT_EQ(info.limits().max_steps_in_flight(), 13u);
+  EXPECT_EQ(info.limits().max_client_calls(), 14u);
+  EXPECT_EQ(info.limits().max_held_bytes(), 15u);
+  EXPECT_EQ(info.limits().max_client_bytes(), 16u);
+  EXPECT_EQ(info.limits().queue_timeout_s(), 17);
   EXPECT_EQ(info.solver_threads(), 2u);
   EXPECT_FALSE(info.version().empty());
   EXPECT_FALSE(info.instruction_set().empty());

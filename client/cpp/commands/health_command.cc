@@ -3,12 +3,13 @@
 
 #include "client/cpp/client.h"
 #include "client/cpp/commands/commands.h"
+#include "client/cpp/commands/solve_flags.h"
 
 namespace sap::client {
 namespace {
 
-int PrintHealth(const std::string& server) {
-  auto client = Client::Connect(server);
+int PrintHealth(const SolveFlags& flags) {
+  auto client = Client::Connect(flags.server, flags.connect);
   if (!client) return Report(client.error());
   const auto serving = client->Health();
   if (!serving) return Report(serving.error());
@@ -20,9 +21,10 @@ int PrintHealth(const std::string& server) {
 
 void AddHealthCommand(CLI::App* app, Run* run) {
   CLI::App* command = app->add_subcommand("health", "Whether a server takes calls: then exit 0");
-  const auto server = std::make_shared<std::string>();
-  command->add_option("--server", *server, "HOST:PORT or unix:PATH")->required();
-  command->callback([=] { *run = [=] { return PrintHealth(*server); }; });
+  const auto flags = std::make_shared<SolveFlags>();
+  command->add_option("--server", flags->server, "HOST:PORT or unix:PATH")->required();
+  AddCredentialFlags(command, &flags->connect.credentials);
+  command->callback([=] { *run = [=] { return PrintHealth(*flags); }; });
 }
 
 }  // namespace sap::client

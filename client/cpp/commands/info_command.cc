@@ -4,12 +4,13 @@
 
 #include "client/cpp/client.h"
 #include "client/cpp/commands/commands.h"
+#include "client/cpp/commands/solve_flags.h"
 
 namespace sap::client {
 namespace {
 
-int PrintInfo(const std::string& server) {
-  auto client = Client::Connect(server);
+int PrintInfo(const SolveFlags& flags) {
+  auto client = Client::Connect(flags.server, flags.connect);
   if (!client) return Report(client.error());
   const auto info = client->Info();
   if (!info) return Report(info.error());
@@ -33,9 +34,10 @@ int PrintInfo(const std::string& server) {
 
 void AddInfoCommand(CLI::App* app, Run* run) {
   CLI::App* command = app->add_subcommand("info", "Version, limits and hardware of a server");
-  const auto server = std::make_shared<std::string>("embedded:");
-  command->add_option("--server", *server, "HOST:PORT or unix:PATH; embedded without");
-  command->callback([=] { *run = [=] { return PrintInfo(*server); }; });
+  const auto flags = std::make_shared<SolveFlags>();
+  command->add_option("--server", flags->server, "HOST:PORT or unix:PATH; embedded without");
+  AddCredentialFlags(command, &flags->connect.credentials);
+  command->callback([=] { *run = [=] { return PrintInfo(*flags); }; });
 }
 
 }  // namespace sap::client

@@ -20,12 +20,28 @@ std::string SetTimeBudget(const std::string& text, SolveOptions* options) {
 
 }  // namespace
 
+void AddCredentialFlags(CLI::App* command, Credentials* credentials) {
+  command->add_flag("--tls", credentials->tls, "Encrypt, and check the server's certificate");
+  command->add_option("--tls-ca", credentials->server_ca,
+                      "Authority (PEM) of the server's certificate instead of the system's");
+  CLI::Option* certificate = command->add_option("--tls-cert", credentials->certificate,
+                                                 "Certificate (PEM) to show to the server");
+  CLI::Option* key = command->add_option("--tls-key", credentials->key, "Its private key (PEM)");
+  certificate->needs(key);
+  key->needs(certificate);
+  command->add_option("--tls-server-name", credentials->server_name,
+                      "Name that the server's certificate has, if it is not the host");
+  command->add_option("--token-file", credentials->token_file,
+                      "File with the bearer token to send with every call");
+}
+
 void AddServerFlags(CLI::App* command, SolveFlags* flags) {
   CLI::Option* server =
       command->add_option("--server", flags->server, "HOST:PORT or unix:PATH; embedded without");
   command->add_option("--threads", flags->connect.threads, "Solver threads when embedded")
       ->check(CLI::Range(1, 1024))
       ->excludes(server);
+  AddCredentialFlags(command, &flags->connect.credentials);
 }
 
 void AddSolverFlags(CLI::App* command, SolveFlags* flags) {
@@ -39,6 +55,10 @@ void AddSolverFlags(CLI::App* command, SolveFlags* flags) {
       ->transform(CLI::CheckedTransformer(switches));
   command->add_option("--newton", solver->newton, "plain or accelerated")
       ->transform(CLI::CheckedTransformer(methods));
+  const std::map<std::string, Priority> priorities{{"normal", Priority::kNormal},
+                                                   {"high", Priority::kHigh}};
+  command->add_option("--priority", flags->options.priority, "normal or high, at a busy server")
+      ->transform(CLI::CheckedTransformer(priorities));
   command->add_option("--max-iterations", solver->max_iterations, "Newton iterations per island")
       ->check(CLI::NonNegativeNumber);
   command->add_option_function<std::string>(

@@ -14,10 +14,15 @@ struct SolveFlags {
   SolveOptions options;
 };
 
-// --server, or --threads of an embedded server.
+// --tls, --tls-ca, --tls-cert, --tls-key, --tls-server-name, --token-file: what is shown to a
+// server.
+void AddCredentialFlags(CLI::App* command, Credentials* credentials);
+
+// --server with these, or --threads of an embedded server.
 void AddServerFlags(CLI::App* command, SolveFlags* flags);
 
-// --tolerance, --islands, --newton, --max-iterations, --time-budget. Values outside the ranges of
+// --tolerance, --islands, --newton, --max-iterations, --time-budget,
+// --priority. Values outside the ranges of
 // the schema are let through: the server names what is wrong with them.
 void AddSolverFlags(CLI::App* command, SolveFlags* flags);
 

@@ -1,0 +1,28 @@
+#include "server/listen_address.h"
+
+#include <arpa/inet.h>
+
+namespace sap {
+
+std::string CheckAddress(const std::string& address) {
+  std::string expected = "'" + address + "' is no address; give HOST:PORT or unix:PATH";
+  if (IsUnixSocket(address)) return address.size() > 5 ? "" : expected;
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0) return expected;
+  const std::string port = address.substr(colon + 1);
+  const bool numeric = !port.empty() && port.size() <= 5 &&
+                       port.find_first_not_of("0123456789") == std::string::npos;
+  return numeric && std::stoi(port) <= 65535 ? "" : expected;
+}
+
+// A name other than localhost may lead anywhere.
+bool IsLocal(const std::string& address) {
+  if (IsUnixSocket(address)) return true;
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host == "localhost" || host == "::1") return true;
+  in_addr parsed{};
+  return inet_pton(AF_INET, host.c_str(), &parsed) == 1 && host.starts_with("127.");
+}
+
+}  // namespace sap

@@ -1,0 +1,16 @@
+// Addresses to listen on, in words: HOST:PORT or unix:PATH.
+#pragma once
+
+#include <string>
+
+namespace sap {
+
+// What is wrong with an address, for the operator; empty if nothing is.
+std::string CheckAddress(const std::string& address);
+
+// Whether only processes of this machine can connect to it: a Unix socket or the loopback.
+bool IsLocal(const std::string& address);
+
+inline bool IsUnixSocket(const std::string& address) { return address.starts_with("unix:"); }
+
+}  // namespace sap

@@ -1,0 +1,32 @@
+// Certificate authorities and certificates made on the spot by the openssl command.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace sap::test {
+
+// Files in PEM.
+struct CertificateFiles {
+  std::string certificate;
+  std::string key;
+};
+
+class CertificateAuthority {
+ public:
+  // Keeps its files in the directory, under its name.
+  CertificateAuthority(const std::filesystem::path& directory, const std::string& name);
+
+  // The certificate by which others are checked.
+  const std::string& certificate() const { return files_.certificate; }
+
+  // A certificate for a name, which is also good for localhost and 127.0.0.1; expired if `days` is
+  // not positive. The name is that of its files, too.
+  CertificateFiles Issue(const std::string& name, int days = 30) const;
+
+ private:
+  std::filesystem::path directory_;
+  CertificateFiles files_;
+};
+
+}  // namespace sap::test
