@@ -3,7 +3,7 @@
     bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
-clarabel, cholmod, golden, scaling, or a single line of a table such as drake/bin/160 (a prefix).
+clarabel, cholmod, golden, scaling, threads, or a single line of a table such as drake/bin/160 (a prefix).
 Tables go to standard output, to DIR/<name>.csv, and all together to DIR/tables.md.
 """
 
@@ -321,6 +321,12 @@ def golden(bench: Bench) -> Iterator[Table]:
     yield table
 
 
+def sequence(bench: Bench, *arguments: object) -> list[str]:
+    """The row that sequence_benchmark prints for a scene, bodies, walls, first and last step."""
+    output = bench.program("sequence_benchmark", "--csv", *map(str, arguments))
+    return next(csv.reader(io.StringIO(output)))
+
+
 def scaling(bench: Bench) -> Iterator[Table]:
     """The project's own scenes as warm sequences."""
     scenes = [("clutter", n, 1, 60, 160) for n in (40, 80, 160, 320)]
@@ -333,32 +339,45 @@ def scaling(bench: Bench) -> Iterator[Table]:
         "scaling",
         f"Own scenes, warm sequences, {bench.threads} threads against 1",
         "scene;bodies;walls;steps;contacts;islands;largest dofs;iterations;largest;plain;"
-        "factorizations;min ms;median ms;predicted ms;threads;median ms;speed-up;plain / this;"
+        "factorizations;min ms;median ms;predicted ms;threads;its median ms;speed-up;plain / this;"
         "allocations;failed",
     )
     for scene, bodies, walls, begin, end in scenes:
         if not bench.wants(f"scaling/{scene}/{bodies}"):
             continue
         plain = ["--plain"] if bodies <= 1000 else []
-        output = bench.program(
-            "sequence_benchmark",
-            "--threads",
-            str(bench.threads),
-            *plain,
-            "--csv",
-            scene,
-            str(bodies),
-            str(walls),
-            str(begin),
-            str(end),
+        table.add(
+            *sequence(
+                bench, scene, bodies, walls, begin, end, "--threads", str(bench.threads), *plain
+            )
         )
-        table.add(*next(csv.reader(io.StringIO(output))))
+    yield table
+
+
+def threads(bench: Bench) -> Iterator[Table]:
+    """One scene of many islands and one of a single pile, on more and more threads."""
+    table = Table(
+        "threads",
+        "Own scenes, warm sequences: threads against 1",
+        "scene;bodies;threads;1 thread ms;ms;speed-up",
+    )
+    counts = [2**k for k in range(1, 8) if 2**k < bench.threads] + [bench.threads]
+    scenes = [("heaps", 900, 0, 30, 130), ("pile", 1000, 1, 60, 160)]
+    if bench.full:
+        scenes += [("pile", 3000, 1, 60, 100)]
+    for scene, bodies, walls, begin, end in scenes:
+        if not bench.wants(f"threads/{scene}/{bodies}"):
+            continue
+        for count in counts:
+            row = sequence(bench, scene, bodies, walls, begin, end, "--threads", str(count))
+            table.add(scene, bodies, count, row[12], row[15], row[16])
     yield table
 
 
 GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "golden": golden,
     "scaling": scaling,
+    "threads": threads,
     "cholmod": cholmod,
     "clarabel": clarabel,
     "mujoco": mujoco,

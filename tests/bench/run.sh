@@ -32,5 +32,6 @@ cmake --build build/bench --target sap_bench_solver drake_timer sequence_benchma
 
 grep --max-count=1 'model name' /proc/cpuinfo || true
 echo "cores: $(nproc); load before: $(cut -d' ' -f1-3 /proc/loadavg); $(date -u +%F)"
-exec build/bench/venv/bin/python tests/bench/bench.py --build build/bench \
+build/bench/venv/bin/python tests/bench/bench.py --build build/bench \
   --out build/bench/results "$@"
+build/bench/venv/bin/python tests/bench/plots.py build/bench/results build/bench/results

@@ -1,0 +1,92 @@
+"""Draws the two plots of the README from the tables of bench.py.
+
+plots.py RESULTS_DIR OUT_DIR
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+
+# Categorical colors that stay apart in print and for color-blind readers.
+OURS, DRAKE, MUJOCO, CLARABEL = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
+
+
+def rows(directory: Path, name: str) -> list[dict[str, str]]:
+    path = directory / f"{name}.csv"
+    if not path.exists():
+        return []
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def time_against_bodies(results: Path, out: Path) -> None:
+    figure, axes = plt.subplots(figsize=(6.4, 4.2))
+
+    def line(points: list[tuple[float, float]], color: str, style: str, label: str) -> None:
+        if points:
+            axes.loglog(*zip(*sorted(points)), style, color=color, label=label)
+
+    drake = [r for r in rows(results, "drake") if r["scene"] == "bin" and r["phase"] == "rest"]
+    mujoco = [
+        r
+        for r in rows(results, "mujoco")
+        if r["scene"] == "bin" and r["regularization"] == "default"
+    ]
+    for name, color, table in (("Drake", DRAKE, drake), ("MuJoCo", MUJOCO, mujoco)):
+        bodies = [float(row["bodies"]) for row in table]
+        line(
+            [(b, float(r[f"{name} median ms"])) for b, r in zip(bodies, table)],
+            color,
+            "o-",
+            name,
+        )
+        line(
+            [(b, float(r["ours median ms"])) for b, r in zip(bodies, table)],
+            color,
+            "s--",
+            f"sap-islands on {name}'s problems",
+        )
+    own = [r for r in rows(results, "scaling") if r["scene"] == "pile"]
+    line([(float(r["bodies"]), float(r["median ms"])) for r in own], OURS, "^-", "own pile")
+    axes.set_xlabel("bodies in one bin")
+    axes.set_ylabel("one step on one core, median [ms]")
+    axes.grid(True, which="major", alpha=0.3)
+    axes.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(out / "time_against_bodies.svg")
+
+
+def speed_up_against_threads(results: Path, out: Path) -> None:
+    figure, axes = plt.subplots(figsize=(6.4, 3.6))
+    table = rows(results, "threads")
+    scenes = sorted({(row["scene"], row["bodies"]) for row in table})
+    most = 1
+    for scene, bodies in scenes:
+        points = [(1, 1.0)] + [
+            (int(row["threads"]), float(row["speed-up"]))
+            for row in table
+            if (row["scene"], row["bodies"]) == (scene, bodies)
+        ]
+        most = max(most, *(threads for threads, _ in points))
+        axes.plot(*zip(*points), "o-", label=f"{scene}, {bodies} bodies")
+    axes.plot([1, most], [1, most], ":", color="gray", label="ideal")
+    axes.set_xticks(range(1, most + 1))
+    axes.set_xlabel("threads")
+    axes.set_ylabel("speed-up, median of paired steps")
+    axes.grid(True, alpha=0.3)
+    axes.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(out / "speed_up_against_threads.svg")
+
+
+if __name__ == "__main__":
+    results_directory, out_directory = Path(sys.argv[1]), Path(sys.argv[2])
+    time_against_bodies(results_directory, out_directory)
+    speed_up_against_threads(results_directory, out_directory)
