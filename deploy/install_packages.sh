@@ -3,7 +3,7 @@
 # place that names what the project depends on. Asks for nothing, and does nothing where nothing is
 # missing.
 #
-#   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, bench
+#   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, browser, bench
 #
 # Needs root or sudo only where a package is missing.
 set -euo pipefail
@@ -20,6 +20,8 @@ declare -A packages=(
   # the tests of the Python client.
   [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl"
   [lint]="clang-format clang-tidy git"
+  # For the full tests of the viewer.
+  [browser]="chromium"
   # The library that the factorization is compared with, and the timer.
   [bench]="libsuitesparse-dev libbenchmark-dev"
 )

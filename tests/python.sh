@@ -13,10 +13,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 package=client/python
 environment=$PWD/build/python
-requirements=("$package/requirements-test.txt")
+requirements=$package/requirements-test.txt
 full=()
 if [[ ${1:-} == --full ]]; then
-  requirements+=("$package/requirements-full.txt")
   full=(--full)
   shift
 fi
@@ -32,15 +31,21 @@ server=${SAP_SERVER:-$PWD/build/release/bin/sap-server}
 export SAP_SERVER=$server
 
 python=${PYTHON:-python3}
-key=$("$python" -VV | cat - "${requirements[@]}" | sha256sum | cut -c1-24)
+key=$("$python" -VV | cat - "$requirements" | sha256sum | cut -c1-24)
 if [[ $(cat "$environment/key" 2> /dev/null || true) != "$key" ]]; then
   echo "Making $environment"
   rm -rf "$environment"
   "$python" -m venv "$environment" ||
     fail "cannot make an environment; is python3-venv installed (deploy/install_packages.sh tests)?"
   "$environment/bin/pip" install --quiet --disable-pip-version-check \
-    "${requirements[@]/#/--requirement=}" || fail "pip could not install what is pinned"
+    --requirement "$requirements" || fail "pip could not install what $requirements pins"
   echo "$key" > "$environment/key"
+fi
+if ((${#full[@]} > 0)); then
+  deploy/install_packages.sh browser
+  "$environment/bin/pip" install --quiet --disable-pip-version-check --no-deps \
+    --requirement "$package/requirements-full.txt" ||
+    fail "pip could not install what $package/requirements-full.txt pins"
 fi
 "$environment/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
   --editable "$package" || fail "pip could not install $package"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
+
 import sap_islands as sap
 import sap_islands.mujoco
 

@@ -5,10 +5,11 @@ import time
 
 import mujoco
 import numpy as np
+from tqdm import tqdm
+
 import sap_islands as sap
 import sap_islands.mujoco
 from sap_islands.scenes import load_scene
-from tqdm import tqdm
 
 
 def main() -> None:

@@ -73,7 +73,7 @@ def _stacks(bodies: int | None) -> str:
     standing = []
     for i in range(count):
         column, level = divmod(i, 10)
-        x, y = 0.3 * (column % wide), 0.3 * (column // wide)
+        x, y = _centered(column, wide, 0.3)
         place = (x, y, _EDGE * (level + 0.5))
         standing.append(_body(2 * i + 1, place, np.zeros(3)))
     return _model(_FLOOR + "".join(standing))
@@ -88,10 +88,16 @@ def _heaps(bodies: int | None) -> str:
     falling = []
     for i in range(count):
         heap, level = divmod(i, 3)
-        x, y = 0.5 * (heap % wide), 0.5 * (heap // wide)
+        x, y = _centered(heap, wide, 0.4)
         place = (x + rng.uniform(-0.03, 0.03), y, 0.07 + 0.13 * level)
         falling.append(_body(i, place, rng.uniform(-30, 30, 3)))
     return _model(_FLOOR + "".join(falling))
+
+
+def _centered(number: int, wide: int, pitch: float) -> tuple[float, float]:
+    """Place in a square grid about the origin."""
+    row, column = divmod(number, wide)
+    return pitch * (column - (wide - 1) / 2), pitch * (row - (wide - 1) / 2)
 
 
 SCENES: dict[str, Callable[[int | None], str]] = {

@@ -21,19 +21,19 @@ from viser import uplot
 
 from sap_islands.run import Floats, Frame, Ints, Run, Shape
 
-_STATIC_COLOR = (190, 190, 195)
-_FREE_COLOR = (150, 150, 160)
+_FREE_COLOR = (170, 170, 175)
 _ARROW_COLOR = (30, 30, 30)
 _LISTED_ISLANDS = 8
 _PLOTTED_STEPS = 500
 _FRAMES_PER_S = 30.0
+_MOST_FRAMES = 20_000  # kept of a simulation that goes on and on
 
 
 def island_color(island: int) -> tuple[int, int, int]:
     """The color of an island: neighbors in number are far apart in hue."""
     if island < 0:
         return _FREE_COLOR
-    red, green, blue = colorsys.hsv_to_rgb(island * 0.618034 % 1.0, 0.65, 0.9)
+    red, green, blue = colorsys.hsv_to_rgb(island * 0.618034 % 1.0, 0.9, 0.75)
     return round(255 * red), round(255 * green), round(255 * blue)
 
 
@@ -60,8 +60,8 @@ class Viewer:
             self._server: Any = viser.ViserServer(host, port, label=title, verbose=False)
         self.url = f"http://{host}:{self._server.get_port()}"
         self._server.scene.set_up_direction("+z")
-        self._server.initial_camera.position = (1.2, -1.2, 1.0)
-        self._server.initial_camera.look_at = (0.0, 0.0, 0.2)
+        self._server.initial_camera.position = (0.8, -1.0, 0.9)
+        self._server.initial_camera.look_at = (0.0, 0.0, 0.1)
         self._groups = [_Group(self._server, i, g) for i, g in enumerate(_groups(run.shapes))]
         self._lock = threading.Lock()
         self._playing = True
@@ -96,6 +96,7 @@ class Viewer:
                 continue
             if next_frame is not None:
                 self._run.frames.append(next_frame())
+                del self._run.frames[:-_MOST_FRAMES]
                 index = len(self._run.frames) - 1
             else:
                 index = (self._shown + 1) % len(self._run.frames)
@@ -186,7 +187,6 @@ class _Group:
 
     def __init__(self, server: Any, number: int, group: tuple[Floats, Ints, Floats, Ints]) -> None:
         vertices, faces, scales, self._which = group
-        self._is_static = True
         count = len(self._which)
         self._handle = server.scene.add_batched_meshes_simple(
             f"/shapes/{number}",
@@ -195,7 +195,7 @@ class _Group:
             batched_wxyzs=np.tile(np.array([1.0, 0, 0, 0], np.float32), (count, 1)),
             batched_positions=np.zeros((count, 3), np.float32),
             batched_scales=scales,
-            batched_colors=np.tile(np.array(_STATIC_COLOR, np.uint8), (count, 1)),
+            batched_colors=np.tile(np.array(_FREE_COLOR, np.uint8), (count, 1)),
             flat_shading=True,
             lod="off",
         )
@@ -272,7 +272,7 @@ def _table(frame: Frame) -> str:
     for island in np.argsort(-frame.contacts, kind="stable")[:_LISTED_ISLANDS].tolist():
         lines.append(
             f"| {island} | {frame.dofs[island]} | {frame.contacts[island]} "
-            f"| {frame.iterations[island]} | {frame.gap_bound[island]:.1e} "
+            f"| {frame.iterations[island]} | {frame.gap_bound[island]:.0e} "
             f"| {1e3 * frame.solve_time_s[island]:.3f} |"
         )
     return "\n".join(lines)

@@ -1,0 +1,148 @@
+"""Scenes, simulations, and runs that are kept and shown."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sap_islands as sap
+from sap_islands.__main__ import main
+from sap_islands.run import Frame, Run
+from sap_islands.scenes import SCENES, load_scene
+from sap_islands.simulation import Simulation
+from sap_islands.viewer import Viewer, island_color
+
+from support.scenes import balls_on_floor
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_scene_comes_to_rest_on_the_floor(client: sap.Client, name: str) -> None:
+    model = load_scene(name, 12)
+    with client.session() as session:
+        simulation = Simulation(model, session)
+        run = simulation.start_run()
+        for _ in range(200):
+            run.frames.append(simulation.step())
+    height = simulation.data.qpos.reshape(-1, 7)[:, 2]
+    assert height.min() > 0.04
+    assert np.median(np.abs(simulation.data.qvel)) < 0.05
+    assert sum(frame.unsolved for frame in run.frames) == 0
+    # The floor carries the weight of all.
+    last = run.frames[-1]
+    on_floor = last.contact_point[:, 2] < 0.01
+    weight = 9.81 * model.body_mass.sum()
+    assert last.contact_force[on_floor, 2].sum() == pytest.approx(weight, rel=0.2)
+
+
+def make_run(client: sap.Client) -> Run:
+    simulation = Simulation(load_scene("stacks", 4), client)
+    run = simulation.start_run()
+    run.frames += [simulation.step() for _ in range(5)]
+    return run
+
+
+def test_run_is_read_as_it_was_written(client: sap.Client, tmp_path: Path) -> None:
+    run = make_run(client)
+    run.save(tmp_path / "run.npz")
+    again = Run.load(tmp_path / "run.npz")
+    assert [shape.kind for shape in again.shapes] == [shape.kind for shape in run.shapes]
+    for frame, wanted in zip(again.frames, run.frames, strict=True):
+        for name in Frame.__dataclass_fields__:
+            assert np.array_equal(getattr(frame, name), getattr(wanted, name)), name
+    (tmp_path / "broken.npz").write_bytes(b"no archive")
+    with pytest.raises(sap.InvalidArgument, match="is no saved run"):
+        Run.load(tmp_path / "broken.npz")
+
+
+def test_islands_of_a_run_are_what_touches(client: sap.Client) -> None:
+    frame = make_run(client).frames[-1]
+    assert len(frame.iterations) == 1  # one stack
+    assert frame.island[1:].tolist() == [0, 0, 0, 0]
+    assert frame.island[0] == -1  # the floor
+    assert frame.contacts.sum() == len(frame.contact_point)
+    assert len({island_color(island) for island in range(20)}) == 20
+
+
+def test_viewer_shows_a_run(client: sap.Client) -> None:
+    viewer = Viewer(make_run(client), port=0)
+    try:
+        viewer.show(3)
+        assert re.search(r"1 islands, 16 contacts", viewer._status.content)
+        viewer._toggle()
+        assert not viewer.playing
+        assert viewer._button.label == "Play"
+        viewer._toggle()
+        viewer.play(duration_s=0.2)
+        assert viewer._slider.max == 4
+    finally:
+        viewer.close()
+
+
+def test_solve_prints_one_problem_as_json(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
+) -> None:
+    sap.save_problem(balls_on_floor([0.0, 0.3]), tmp_path / "p.json")
+    assert main(["solve", str(tmp_path / "p.json"), "--server", client.address]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    expected = client.solve(balls_on_floor([0.0, 0.3]))
+    assert printed["velocity"] == expected.velocity.tolist()
+    assert printed["islands"][1]["status"] == "CONVERGED"
+
+
+def test_solve_prints_several_problems_as_a_table(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
+) -> None:
+    files = []
+    for i in range(3):
+        files.append(str(tmp_path / f"p{i}.binpb.gz"))
+        sap.save_problem(balls_on_floor([0.1 * i] * (i + 1)), files[-1])
+    arguments = ["--server", client.address, "--tolerance", "1e-9", "--newton", "plain"]
+    assert main(["solve", *files, *arguments]) == 0
+    assert capsys.readouterr().out.count("CONVERGED") == 3
+    assert main(["solve", *files, *arguments, "--max-iterations", "0"]) == 1
+
+
+def test_faults_are_said_in_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
+) -> None:
+    assert main(["solve", str(tmp_path / "nowhere.json"), "--server", client.address]) == 1
+    assert "nowhere.json: cannot be read" in capsys.readouterr().err
+    assert main(["simulate", "nosuch", "--server", client.address]) == 1
+    assert "there is no scene 'nosuch'" in capsys.readouterr().err
+
+
+def test_simulation_is_kept_plotted_and_shown_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
+) -> None:
+    run, picture = tmp_path / "run.npz", tmp_path / "run.png"
+    server = ["--server", client.address]
+    command = ["simulate", "heaps", "--bodies", "6", "--time", "0.2", *server]
+    assert main([*command, "--output", str(run), "--plot", str(picture)]) == 0
+    assert "20 steps" in capsys.readouterr().out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert main(["view", str(run), "--time", "0.3", "--port", "8200"]) == 0
+    assert main(["view", "heaps", "--bodies", "3", "--time", "0.3", "--port", "8300", *server]) == 0
+    assert capsys.readouterr().out.count("Look at http://127.0.0.1:") == 2
+
+
+def test_bench_measures(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
+) -> None:
+    problem, picture = tmp_path / "p.json", tmp_path / "bench.svg"
+    sap.save_problem(balls_on_floor([0.0]), problem)
+    arguments = ["--repeat", "3", "--plot", str(picture), "--server", client.address]
+    assert main(["bench", str(problem), *arguments]) == 0
+    assert "p.json" in capsys.readouterr().out
+    assert picture.read_text().lstrip().startswith("<?xml")
+
+
+def test_package_is_a_command() -> None:
+    for arguments in ([], ["solve"], ["simulate"], ["view"], ["bench"]):
+        command = [sys.executable, "-m", "sap_islands", *arguments, "--help"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert result.stdout.startswith("usage: sap-islands")
