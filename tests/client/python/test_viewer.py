@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import ROOT
+
 pytestmark = pytest.mark.full
 
 CHROMIUM = "/usr/bin/chromium"
@@ -39,14 +41,14 @@ def test_page_shows_islands_and_pauses(tmp_path: Path) -> None:
             match = ISLANDS.search(shown)
             assert match is not None
             # Each row of the table is an island, and no more than eight are listed.
-            rows = page.locator("table tbody tr")
+            rows = page.locator("table", has_text="gap [J]").locator("tbody tr")
             expect(rows).to_have_count(min(int(match.group(1)), 8))
             page.wait_for_timeout(1000)
             assert status.inner_text() == shown
             page.screenshot(path=tmp_path / "page.png")
             page.get_by_role("button", name="Play").click()
             page.get_by_role("button", name="Pause").wait_for()
-            expect(status).not_to_have_text(shown)
+            expect(status).not_to_have_text(shown, timeout=PATIENCE_MS)
             browser.close()
     finally:
         viewer.terminate()
@@ -54,3 +56,11 @@ def test_page_shows_islands_and_pauses(tmp_path: Path) -> None:
         assert viewer.stdout is not None
         viewer.stdout.close()
     assert (tmp_path / "page.png").stat().st_size > 10_000
+
+
+def test_one_command_leads_from_a_clone_to_the_page() -> None:
+    command = [str(ROOT / "client" / "python" / "view.sh"), "clutter", "--bodies", "8"]
+    command += ["--time", "1", "--port", "8500"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "Look at http://127.0.0.1:" in result.stdout

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# From a fresh clone to moving clutter in the browser: installs what is missing, builds the server,
+# makes an environment with the Python client under build/view, and shows a scene. Safe to repeat.
+#
+#   client/python/view.sh [SCENE] [ARGUMENT...]      as for: python -m sap_islands view --help
+#
+# PYTHON names the interpreter to use (3.10 or later); $SAP_SERVER a server that has been built.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cd "$root"
+environment=$root/build/view
+mkdir -p build
+
+if [[ -z ${SAP_SERVER:-} && ! -x build/release/bin/sap-server ]]; then
+  deploy/install_packages.sh build tests
+  cmake --preset release > build/view.log 2>&1 || { cat build/view.log >&2; exit 1; }
+  cmake --build --preset release --target sap-server
+fi
+if [[ ! -x $environment/bin/sap-islands ]]; then
+  "${PYTHON:-python3}" -m venv "$environment" || {
+    echo "view.sh: cannot make an environment; is python3-venv installed?" >&2
+    exit 1
+  }
+  "$environment/bin/pip" install --quiet --disable-pip-version-check \
+    "$root/client/python[mujoco,view]"
+fi
+if (($# == 0)); then
+  set -- clutter
+fi
+exec "$environment/bin/sap-islands" view "$@"
