@@ -1,0 +1,246 @@
+"""What a case found: claims of the paper beside our figures, tables and plots.
+
+Written in Markdown and HTML. Nothing is left out: what could not be reproduced says so and why.
+"""
+
+from __future__ import annotations
+
+import enum
+import html
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import matplotlib as mpl
+
+mpl.use("agg")
+from matplotlib import pyplot  # after the choice of how to draw
+
+Axes: TypeAlias = Any  # matplotlib's own annotations are not strict
+
+
+class Status(enum.Enum):
+    """What became of a claim of the paper."""
+
+    REPRODUCED = "reproduced"
+    DIFFERS = "differs"
+    NOT_REPRODUCED = "not reproduced"
+    QUOTED = "paper, not re-measured"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One figure or statement of the paper, and ours.
+
+    Attributes:
+        what: What is compared.
+        paper: The paper's figure, with its unit.
+        ours: Ours, with its unit.
+        status: What became of it.
+        remark: A sentence on any difference.
+    """
+
+    what: str
+    paper: str
+    ours: str
+    status: Status
+    remark: str = ""
+
+
+def check(what: str, paper: str, ours: str, holds: bool, remark: str = "") -> Claim:
+    """A claim that either holds or does not."""
+    status = Status.REPRODUCED if holds else Status.NOT_REPRODUCED
+    return Claim(what, paper, ours, status, remark)
+
+
+def quote(what: str, paper: str, ours: str = "—", remark: str = "") -> Claim:
+    """A figure of the paper that is only quoted."""
+    return Claim(what, paper, ours, Status.QUOTED, remark)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of figures.
+
+    Attributes:
+        caption: What it shows.
+        head: Names of the columns.
+        rows: As many texts as columns each.
+    """
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot that lies beside the report as a file."""
+
+    file: str
+    caption: str
+
+
+@dataclass
+class Case:
+    """A test case of the paper and what came of it.
+
+    Attributes:
+        name: As on the command line.
+        title: As in the paper.
+        place: Where in the paper.
+        setup: What was run, in sentences.
+        out: Where its plots go; None: it draws none.
+    """
+
+    name: str
+    title: str
+    place: str
+    setup: str
+    out: Path | None = None
+    claims: list[Claim] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    plots: list[Plot] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def unmet(self) -> list[Claim]:
+        """The claims that could not be reproduced."""
+        return [claim for claim in self.claims if claim.status is Status.NOT_REPRODUCED]
+
+    @contextmanager
+    def plot(self, stem: str, caption: str, panels: int = 1) -> Iterator[list[Axes]]:
+        """Axes to draw on, side by side; the plot is a file of the report afterwards."""
+        figure, axes = pyplot.subplots(
+            1, panels, figsize=(5.2 * panels, 3.4), layout="constrained", squeeze=False
+        )
+        try:
+            yield list(axes[0])
+            if self.out is not None:
+                file = f"{self.name}-{stem}.png"
+                figure.savefig(self.out / file, dpi=90)
+                self.plots.append(Plot(file, caption))
+        finally:
+            pyplot.close(figure)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where, when and how the report came about.
+
+    Attributes:
+        date: Day, as in 2026-11-21.
+        machine: Processor, its cores, memory.
+        server: Version and instruction set of the server.
+        command: The command line.
+        minutes: How long it took [min].
+    """
+
+    date: str
+    machine: str
+    server: str
+    command: str
+    minutes: float
+
+
+def write(cases: Sequence[Case], run: Run, out: Path) -> None:
+    """Writes REPORT.md and report.html into `out`, where the plots are already."""
+    lines = list(_markdown(cases, run))
+    (out / "REPORT.md").write_text("\n".join(lines) + "\n")
+    (out / "report.html").write_text(_html(cases, run))
+
+
+_CLAIM_HEAD = ("", "paper", "ours", "", "remark")
+_TITLE = "The paper's test cases, reproduced"
+
+
+def _facts(run: Run) -> list[str]:
+    return [
+        f"Date: {run.date}",
+        f"Machine: {run.machine}",
+        f"Server: {run.server}",
+        f"Command: `{run.command}` ({run.minutes:.0f} min)",
+        "The paper's machine: Intel Xeon E5-2650 v4 at 2.2 GHz, one thread",
+    ]
+
+
+def _summary(cases: Sequence[Case]) -> Table:
+    rows = []
+    for case in cases:
+        counts = [sum(c.status is status for c in case.claims) for status in Status]
+        rows.append([case.title, case.place, *map(str, counts), f"{case.seconds:.0f} s"])
+    head = ("case", "in the paper", *(status.value for status in Status), "took")
+    return Table("Claims by what became of them", head, rows)
+
+
+def _claim_table(case: Case) -> Table:
+    rows = [(c.what, c.paper, c.ours, c.status.value, c.remark) for c in case.claims]
+    return Table("Figures of the paper and ours", _CLAIM_HEAD, rows)
+
+
+def _markdown(cases: Sequence[Case], run: Run) -> Iterator[str]:
+    yield f"# {_TITLE}"
+    yield ""
+    yield from (f"- {fact}" for fact in _facts(run))
+    yield ""
+    yield from _markdown_table(_summary(cases))
+    for case in cases:
+        yield f"## {case.title} ({case.place})"
+        yield ""
+        yield case.setup
+        yield ""
+        for table in (_claim_table(case), *case.tables):
+            yield from _markdown_table(table)
+        for plot in case.plots:
+            yield f"![{plot.caption}]({plot.file})"
+            yield ""
+            yield f"*{plot.caption}*"
+            yield ""
+
+
+def _markdown_table(table: Table) -> Iterator[str]:
+    yield f"{table.caption}:"
+    yield ""
+    for row in (table.head, ["---"] * len(table.head), *table.rows):
+        yield "| " + " | ".join(text.replace("|", "\\|") for text in row) + " |"
+    yield ""
+
+
+_STYLE = """body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}
+table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;padding:.25em .6em;
+text-align:left;vertical-align:top}caption{text-align:left;font-weight:bold}
+img{max-width:100%}figure{margin:1em 0}"""
+
+
+def _html(cases: Sequence[Case], run: Run) -> str:
+    parts = [
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{_TITLE}</title>",
+        f"<style>{_STYLE}</style><h1>{_TITLE}</h1><ul>",
+        *(f"<li>{_html_text(fact)}</li>" for fact in _facts(run)),
+        f"</ul>{_html_table(_summary(cases))}",
+    ]
+    for case in cases:
+        parts.append(f"<h2>{_html_text(case.title)} ({_html_text(case.place)})</h2>")
+        parts.append(f"<p>{_html_text(case.setup)}</p>")
+        parts += [_html_table(table) for table in (_claim_table(case), *case.tables)]
+        for plot in case.plots:
+            caption = _html_text(plot.caption)
+            parts.append(f"<figure><img src={plot.file} alt='{caption}'>")
+            parts.append(f"<figcaption>{caption}</figcaption></figure>")
+    return "\n".join(parts) + "</html>\n"
+
+
+def _html_table(table: Table) -> str:
+    head = "".join(f"<th>{_html_text(text)}</th>" for text in table.head)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{_html_text(text)}</td>" for text in row) + "</tr>"
+        for row in table.rows
+    )
+    caption = _html_text(table.caption)
+    return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
+
+
+def _html_text(text: str) -> str:
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))
