@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sap_islands.errors import SapError
-from sap_islands.paper import spring_cylinder
+from sap_islands.paper import contact_model, spring_cylinder
 from sap_islands.paper.report import Case, Run, write
 from sap_islands.paper.setting import Setting, open_setting
 
 # In the paper's order; its Section V comes first, and what it asks for last.
 CASES: dict[str, Callable[[Setting], Case]] = {
+    "contact-model": contact_model.run,
     "spring-cylinder": spring_cylinder.run,
 }
 

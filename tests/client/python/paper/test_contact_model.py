@@ -1,0 +1,51 @@
+"""Section V: what the parameters of contact mean, and the matrices that the cases compute with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sap_islands as sap
+from sap_islands.paper import contact_model, interior_point
+from sap_islands.paper.convex_problem import ConvexProblem, project
+from sap_islands.paper.setting import Setting
+
+from conftest import problem_files
+
+PROBLEM = next(path for path in problem_files() if "clutter_bin_8" in path.name)
+
+
+@pytest.fixture(scope="module")
+def problem() -> sap.Problem:
+    return sap.load_problem(PROBLEM)
+
+
+def test_claims_of_the_paper_hold(setting: Setting) -> None:
+    assert contact_model.run(setting).unmet() == []
+
+
+def test_gradient_of_the_cost_matches_central_differences(problem: sap.Problem) -> None:
+    matrices = ConvexProblem.of(problem)
+    rng = np.random.default_rng(1)
+    v = matrices.v_star + 1e-2 * rng.normal(size=len(matrices.v_star))
+    along = rng.normal(size=len(v))
+    gamma = project(matrices.y(v), matrices.friction, matrices.R)
+    gradient = matrices.A @ (v - matrices.v_star) - matrices.J.T @ gamma.ravel()
+    h = 1e-6
+    slope = (matrices.cost(v + h * along) - matrices.cost(v - h * along)) / (2 * h)
+    assert slope == pytest.approx(gradient @ along, rel=1e-5)
+
+
+def test_matrices_agree_with_the_service(client: sap.Client, problem: sap.Problem) -> None:
+    matrices = ConvexProblem.of(problem)
+    solution = client.solve(problem, sap.Options(relative_tolerance=1e-10))
+    assert matrices.cost(solution.velocity) == pytest.approx(solution.cost, rel=1e-10)
+    assert matrices.momentum_error(solution.velocity) <= 1e-9
+    assert matrices.slackness(solution) <= 1e-12
+
+
+def test_interior_point_finds_the_same_velocities(client: sap.Client, problem: sap.Problem) -> None:
+    matrices = ConvexProblem.of(problem)
+    solution = client.solve(problem, sap.Options(relative_tolerance=1e-10))
+    answer = interior_point.solve(matrices, 1e-10)
+    apart = answer.velocity - solution.velocity
+    assert np.sqrt(apart @ matrices.A @ apart) <= 1e-4 * np.sqrt(2 * solution.cost)
