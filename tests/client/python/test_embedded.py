@@ -61,7 +61,8 @@ def test_server_ends_with_the_program_that_started_it(how: signal.Signals) -> No
         "import sap_islands, time\n"
         "server = sap_islands.EmbeddedServer()\n"
         "print(server.pid, server.address, flush=True)\n"
-        "time.sleep(60)\n"
+        # A signal may be taken by a thread of gRPC, and a long sleep would not see it.
+        "for _ in range(600): time.sleep(0.1)\n"
     )
     parent = subprocess.Popen(
         [sys.executable, "-c", program],

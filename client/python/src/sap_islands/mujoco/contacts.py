@@ -60,7 +60,7 @@ def find_contacts(
         relaxation_time=_chosen(material.relaxation_time, relaxation),
         friction=_chosen(material.friction, friction),
     )
-    if len(which) and getattr(model, "flg_surfacevel", False):
+    if len(which) and hasattr(contact, "surfacevel") and model.flg_surfacevel:
         moving = contact.surfacevel[which]
         contacts.surface_velocity = np.column_stack((moving[:, :2], np.zeros(len(which))))
     return contacts, which

@@ -101,6 +101,14 @@ def _flexes(model: mujoco.MjModel) -> list[str]:
     return _named(model, mujoco.mjtObj.mjOBJ_FLEX, np.ones(model.nflex, bool))
 
 
+def _surface_velocities(model: mujoco.MjModel) -> list[str]:
+    # Some versions have them in the model, but do not show them in the contacts.
+    if not getattr(model, "flg_surfacevel", False) or hasattr(mujoco.MjContact, "surfacevel"):
+        return []
+    moving = np.any(model.geom_surfacevel.reshape(model.ngeom, -1) != 0, axis=1)
+    return _named(model, mujoco.mjtObj.mjOBJ_GEOM, moving)
+
+
 JOINT_LIMITS = "joint limits"  # supported, but may be left out
 
 # Name, and what finds it in a model.
@@ -113,4 +121,5 @@ UNSUPPORTED: dict[str, Callable[[mujoco.MjModel], list[str]]] = {
     "anisotropic friction": _anisotropic_friction,
     "adhesion actuators": _adhesion_actuators,
     "flexes": _flexes,
+    "surface velocities": _surface_velocities,
 }
