@@ -1,0 +1,285 @@
+"""Section VI-C2: what the slip parameter σ does to slip, conditioning and iterations.
+
+Clutter of 40 bodies, with walls and without, simulated to rest by MuJoCo's collision and the
+service's contacts, for σ from 1e-7 to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from sap_islands.client import Client
+from sap_islands.mujoco import Material, step
+from sap_islands.options import NewtonMethod, Options
+from sap_islands.paper.convex_problem import ConvexProblem
+from sap_islands.paper.report import Axes, Case, Claim, Status, Table, check
+from sap_islands.paper.setting import Setting
+
+TIME_STEP, GRAVITY, FRICTION = 0.01, 9.81, 1.0  # s, m/s², -
+STIFFNESS = 1e12  # N/m
+TOLERANCE = 1e-5
+_FIND_WITHIN = 0.005  # contacts are found this much before geoms touch [m]
+_ROUNDING = 1e-9
+_AFTER = 100  # steps from rest
+_TOUCHING = 1e-12  # N s; contacts that carry more than this count
+
+PAPER = Options(relative_tolerance=TOLERANCE, islands=False, newton=NewtonMethod.PLAIN)
+SERVICE = Options(relative_tolerance=TOLERANCE)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One simulation to rest.
+
+    Attributes:
+        slip: Mean |v_t| of the contacts in stiction at the end [m/s].
+        contacts: How many contacts there are then.
+        sliding: How many of them slide, as those of what has not come to rest.
+        condition: Condition number of the Hessian at the end [-].
+        iterations: Mean Newton iterations per step, of the largest of islands [-].
+        speed: Largest speed of a body at the end [m/s].
+    """
+
+    slip: float
+    contacts: int
+    sliding: int
+    condition: float
+    iterations: float
+    speed: float
+
+
+def clutter(bodies: int, walls: bool) -> mujoco.MjModel:
+    """Four columns of boxes and spheres above a floor, in a bin of 80 cm or on open ground."""
+    rng = np.random.default_rng(1)
+    parts = ['<geom type="plane" size="20 20 .1"/>']
+    for axis in (0, 1) if walls else ():
+        for sign in (-1, 1):
+            place, size = [0.0, 0.0, 0.8], [0.4, 0.4, 0.8]
+            place[axis], size[axis] = sign * 0.45, 0.05
+            parts.append(f'<geom type="box" pos="{_text(place)}" size="{_text(size)}"/>')
+    for i in range(bodies):
+        at = [0.2 if i % 2 else -0.2, 0.2 if i // 2 % 2 else -0.2, 0.1 + 0.12 * (i // 4)]
+        at[0] += rng.uniform(-0.02, 0.02)
+        at[1] += rng.uniform(-0.02, 0.02)
+        turned = rng.uniform(-5, 5), rng.uniform(-5, 5), rng.uniform(0, 360)
+        shape = 'type="box" size=".05 .05 .05"' if rng.uniform() < 0.5 else 'size=".05"'
+        parts.append(
+            f'<body pos="{_text(at)}" euler="{_text(turned)}"><freejoint/><geom {shape}/></body>'
+        )
+    model = mujoco.MjModel.from_xml_string(
+        f"""<mujoco><option timestep="{TIME_STEP}"/><size memory="100M"/>
+        <default><geom density="1000" friction="1" gap="{_FIND_WITHIN}"/></default>
+        <worldbody>{"".join(parts)}</worldbody></mujoco>"""
+    )
+    model.opt.gravity[2] = -GRAVITY
+    return model
+
+
+def _text(values: Sequence[float]) -> str:
+    return " ".join(map(str, values))
+
+
+def simulate(
+    client: Client,
+    model: mujoco.MjModel,
+    sigma: float,
+    steps: int,
+    options: Options,
+    data: mujoco.MjData | None = None,
+) -> Outcome:
+    """Simulates from a state, which is changed, or from the model's first."""
+    data = mujoco.MjData(model) if data is None else data
+    material = Material(
+        stiffness=STIFFNESS, relaxation_time=TIME_STEP, friction=FRICTION, sigma=sigma
+    )
+    iterations = 0
+    with client.session(options) as session:
+        for _ in range(steps):
+            built, solution = step(model, data, session, material=material)
+            iterations += int(solution.islands.iterations.max(initial=0))
+    touching = solution.impulse[:, 2] > _TOUCHING
+    pull = np.hypot(*solution.impulse[:, :2].T)
+    sticking = touching & (pull < (1 - _ROUNDING) * FRICTION * solution.impulse[:, 2])
+    slips = np.hypot(*solution.contact_velocity[sticking, :2].T)
+    matrices = ConvexProblem.of(built.problem)
+    return Outcome(
+        slip=float(np.mean(slips)) if len(slips) else 0.0,
+        contacts=int(np.sum(touching)),
+        sliding=int(np.sum(touching & ~sticking)),
+        condition=float(np.linalg.cond(matrices.hessian(solution.velocity))),
+        iterations=iterations / steps,
+        speed=float(np.max(np.abs(data.qvel.reshape(-1, 6)[:, :3]))),
+    )
+
+
+def run(setting: Setting) -> Case:
+    """The whole case: 40 bodies for 10 s at eight σ; in the quick form 20 for 3 s at three."""
+    bodies, duration = (40, 10.0) if setting.full else (20, 3.0)
+    exponents = range(-7, 1) if setting.full else range(-6, 0, 2)
+    sigmas = [10.0**exponent for exponent in exponents]
+    case = Case(
+        "slip-parameter",
+        "Slip parameter",
+        "Section VI-C2",
+        f"{bodies} bodies fall and come to rest for {duration:g} s at dt 10 ms and a tolerance of "
+        f"1e-5, for {len(sigmas)} values of σ. Collision is MuJoCo's, contacts are the service's; "
+        "iterations are those of the paper's algorithm: plain Newton on the whole scene. Slip is "
+        "the mean over contacts in stiction.",
+        setting.out,
+    )
+    steps, client = round(duration / TIME_STEP), setting.client
+    found: dict[bool, list[Outcome]] = {}
+    for walls in (True, False):
+        model = clutter(bodies, walls)
+        found[walls] = [simulate(client, model, s, steps, PAPER) for s in sigmas]
+    model = clutter(bodies, walls=True)
+    accelerated = [simulate(client, model, s, steps, SERVICE).iterations for s in sigmas]
+    _settled_claim(case, sigmas, settled(client, model, sigmas, steps))
+    _claims(case, sigmas, found)
+    _tables(case, sigmas, found, accelerated)
+    _plots(case, sigmas, found, accelerated)
+    return case
+
+
+def settled(
+    client: Client, model: mujoco.MjModel, sigmas: Sequence[float], steps: int
+) -> list[Outcome]:
+    """Outcomes of every σ after one second from the same state, which came to rest at σ = 1e-3."""
+    rest = mujoco.MjData(model)
+    simulate(client, model, 1e-3, steps, SERVICE, rest)
+    outcomes = []
+    for sigma in sigmas:
+        data = mujoco.MjData(model)
+        mujoco.mj_copyData(data, model, rest)
+        outcomes.append(simulate(client, model, sigma, _AFTER, PAPER, data))
+    return outcomes
+
+
+def _settled_claim(case: Case, sigmas: Sequence[float], outcomes: Sequence[Outcome]) -> None:
+    small = [i for i, sigma in enumerate(sigmas) if sigma <= 1e-2]
+    slope = _slope(np.log([sigmas[i] for i in small]), [outcomes[i].slip for i in small])
+    largest = max(outcomes[i].slip / bound(sigmas[i]) for i in small)
+    case.claims.append(
+        check(
+            "slip is proportional to σ, with walls, from one and the same state at rest",
+            "slope 1, below σ μ dt g",
+            f"slope {slope:.2f}, at most {largest:.2f} of σ μ dt g",
+            abs(slope - 1) <= 0.15 and largest < 1,
+        )
+    )
+
+
+def _claims(case: Case, sigmas: Sequence[float], found: dict[bool, list[Outcome]]) -> None:
+    walls = found[True]
+    small = [i for i, sigma in enumerate(sigmas) if sigma <= 1e-2]
+    logs = np.log([sigmas[i] for i in small])
+    slope = _slope(logs, [walls[i].slip for i in small])
+    condition = _slope(logs, [walls[i].condition for i in small])
+    shares = [walls[i].slip / bound(sigmas[i]) for i in small]
+    open_ground = [found[False][i].slip / max(walls[i].slip, 1e-300) for i in small]
+    means = [outcome.iterations for outcome in walls]
+    line = np.polyfit(np.log(sigmas), means, 1)
+    correlation = float(np.corrcoef(np.log(sigmas), means)[0, 1])
+    case.claims += [
+        Claim(
+            "the same, each σ simulated from the start",
+            "slope of the estimate, 1",
+            f"slope {slope:.2f} up to σ = 1e-2",
+            Status.REPRODUCED if abs(slope - 1) <= 0.15 else Status.DIFFERS,
+            "every σ ends in a heap of its own, with its own mean",
+        ),
+        check(
+            "mean slip stays below σ μ dt g",
+            "below",
+            f"{min(shares):.2f} to {max(shares):.2f} of it",
+            max(shares) < 1,
+        ),
+        check(
+            "without walls slip is smaller than with walls",
+            "significantly smaller",
+            f"{np.median(open_ground):.1e} of it, median over σ",
+            float(np.median(open_ground)) < 0.5,
+            f"from {min(open_ground):.0e} to {max(open_ground):.0e}: each σ ends in a heap of its "
+            "own",
+        ),
+        check(
+            "condition number of the Hessian, slope of logarithms against σ",
+            "-1",
+            f"{condition:.2f}",
+            abs(condition + 1) <= 0.15,
+        ),
+        Claim(
+            "mean Newton iterations against σ",
+            "roughly proportional to ln σ",
+            f"{means[0]:.1f} at σ = {sigmas[0]:.0e} to {means[-1]:.1f} at {sigmas[-1]:.0e}, "
+            f"{line[0]:.2f} per ln σ",
+            Status.REPRODUCED if correlation <= -0.9 else Status.DIFFERS,
+            f"correlation with ln σ {correlation:.2f}",
+        ),
+    ]
+
+
+def bound(sigma: float) -> float:
+    """The paper's estimate of the slip, σ μ dt g [m/s]."""
+    return sigma * FRICTION * TIME_STEP * GRAVITY
+
+
+def _slope(logs: np.ndarray, values: Sequence[float]) -> float:
+    return float(np.polyfit(logs, np.log(np.maximum(values, 1e-300)), 1)[0])
+
+
+def _tables(
+    case: Case,
+    sigmas: Sequence[float],
+    found: dict[bool, list[Outcome]],
+    accelerated: Sequence[float],
+) -> None:
+    for walls, outcomes in found.items():
+        rows = []
+        for i, (sigma, outcome) in enumerate(zip(sigmas, outcomes, strict=True)):
+            row = [
+                f"{sigma:.0e}",
+                f"{outcome.slip:.1e}",
+                f"{bound(sigma):.1e}",
+                f"{outcome.condition:.1e}",
+                f"{outcome.iterations:.2f}",
+                f"{accelerated[i]:.2f}" if walls else "",
+                f"{outcome.contacts}, {outcome.sliding}",
+                f"{outcome.speed:.0e}",
+            ]
+            rows.append(row if walls else [*row[:5], *row[6:]])
+        head = ["σ", "slip [m/s]", "σ μ dt g [m/s]", "condition", "iterations, plain"]
+        head += ["iterations, accelerated with islands"] if walls else []
+        head += ["contacts, of them sliding", "largest speed at the end [m/s]"]
+        case.tables.append(Table("With walls" if walls else "Without walls", head, rows))
+
+
+def _plots(
+    case: Case,
+    sigmas: Sequence[float],
+    found: dict[bool, list[Outcome]],
+    accelerated: Sequence[float],
+) -> None:
+    def draw(ax: Axes, value: Callable[[Outcome], float], label: str) -> None:
+        for walls, marker in ((True, "o-"), (False, "s-")):
+            name = "with walls" if walls else "without walls"
+            ax.plot(sigmas, [value(outcome) for outcome in found[walls]], marker, label=name)
+        ax.set(xscale="log", xlabel="σ", ylabel=label)
+
+    caption = "Slip at rest, iterations per step and condition number against σ"
+    with case.plot("sigma", caption, 3) as axes:
+        draw(axes[0], lambda outcome: outcome.slip, "mean slip at the end [m/s]")
+        axes[0].plot(sigmas, [bound(sigma) for sigma in sigmas], "k--", lw=0.8, label="σ μ dt g")
+        axes[0].set(yscale="log")
+        draw(axes[1], lambda outcome: outcome.iterations, "mean iterations per step")
+        axes[1].plot(sigmas, accelerated, "^:", label="accelerated, islands, with walls")
+        draw(axes[2], lambda outcome: outcome.condition, "condition number at the end")
+        reference = [found[True][0].condition * sigmas[0] / sigma for sigma in sigmas]
+        axes[2].plot(sigmas, reference, "k--", lw=0.8, label="1 / σ")
+        axes[2].set(yscale="log")
+        for ax in axes:
+            ax.legend(fontsize=8)
