@@ -18,7 +18,7 @@ from pydrake.systems.framework import Context
 from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.drake.dynamics import Dynamics
 from sap_islands.drake.layout import Layout, Material
-from sap_islands.jacobian import ContactJacobian
+from sap_islands.jacobian import ContactJacobian, cross
 from sap_islands.problem import WORLD, Contacts
 
 # What Drake's discrete solver takes, so that its answers can be compared.
@@ -81,8 +81,7 @@ def find_contacts(
                 spatial[body] = _spatial_jacobian(plant, context, layout, body)
             blocks[i], origin[i] = spatial[body]
         # v + ω × r
-        arm = (position[rows] - origin)[:, :, None]
-        velocity = blocks[:, 3:] + np.cross(blocks[:, :3], arm, axis=1)
+        velocity = blocks[:, 3:] + cross(blocks[:, :3], position[rows] - origin)
         jacobian.add(side, rows, (2 * side - 1) * np.matmul(frame[rows], velocity))
     return (
         Contacts(

@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 
 from sap_islands.arrays import FloatArray
-from sap_islands.jacobian import ContactJacobian
+from sap_islands.jacobian import ContactJacobian, cross
 from sap_islands.mujoco.dynamics import IndexArray, Layout
 from sap_islands.mujoco.material import Material, stiffness_and_relaxation
 from sap_islands.problem import WORLD, Contacts
@@ -80,10 +80,10 @@ def _point_jacobian(
 ) -> FloatArray:
     """Velocities of points of bodies for the n dofs of their trees, in world axes [g, 3, n]."""
     dofs = layout.first_dof[layout.tree_of_body[body]][:, None] + np.arange(n)
-    axes = data.cdof[dofs] * layout.moves[body[:, None], dofs][..., None]
+    axes = (data.cdof[dofs] * layout.moves[body[:, None], dofs][..., None]).transpose(0, 2, 1)
     arm = position - data.subtree_com[model.body_rootid[body]]
-    velocity: FloatArray = axes[..., 3:] + np.cross(axes[..., :3], arm[:, None, :])
-    return velocity.transpose(0, 2, 1)
+    velocity: FloatArray = axes[:, 3:] + cross(axes[:, :3], arm)
+    return velocity
 
 
 def find_limits(
