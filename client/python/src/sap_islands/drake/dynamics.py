@@ -31,13 +31,13 @@ class Dynamics:
     """A and v* of one step, velocities in the order of the problem.
 
     Attributes:
-        matrices: A' of each tree [n_t, n_t].
+        blocks: [sum n_t²] A' of each tree, row-major, one after the other.
         v_star: [nv] v*'.
         v_star_without_servos: [nv] v*, by which Drake looks for limits.
         diagonal: [nv] that of A without controllers, by which Drake scales constraints.
     """
 
-    matrices: list[FloatArray]
+    blocks: FloatArray
     v_star: FloatArray
     v_star_without_servos: FloatArray
     diagonal: FloatArray
@@ -54,29 +54,41 @@ def evaluate(plant: MultibodyPlant, context: Context, layout: Layout) -> Dynamic
     v_0 = v_0[layout.velocities]
 
     mass = plant.CalcMassMatrix(context)
-    mass[np.diag_indices_from(mass)] += dt * damping
+    diagonal = mass.diagonal()[layout.velocities] + dt * damping[layout.velocities]
     matrices = []
-    for start, end in zip(layout.first, layout.first[1:], strict=False):
-        velocities = layout.velocities[start:end]
-        matrices.append(mass[np.ix_(velocities, velocities)])
+    for group in layout.groups:
+        in_drake = layout.velocities[group.velocities]
+        blocks = mass[in_drake[:, :, None], in_drake[:, None, :]]
+        _add_to_diagonals(blocks, dt * damping[in_drake])
+        matrices.append(blocks)
     v_star = v_0 + _solve(matrices, dt * force, layout)
 
-    diagonal = np.concatenate([m.diagonal() for m in matrices]) if matrices else np.empty(0)
+    v_star_without_servos = v_star
     gains, push = _servos(plant, context, layout, diagonal)
-    if not gains.any():
-        return Dynamics(matrices, v_star, v_star, diagonal)
-    stiffened = []
-    impulse = dt * push
-    for matrix, start, end in zip(matrices, layout.first, layout.first[1:], strict=False):
-        impulse[start:end] += matrix @ v_star[start:end]
-        stiffened.append(matrix + np.diag(dt * gains[start:end]))
-    return Dynamics(stiffened, _solve(stiffened, impulse, layout), v_star, diagonal)
+    if gains.any():
+        impulse = dt * push
+        for group, blocks in zip(layout.groups, matrices, strict=True):
+            v = v_star[group.velocities][..., None]
+            impulse[group.velocities] += np.matmul(blocks, v)[..., 0]
+            _add_to_diagonals(blocks, dt * gains[group.velocities])
+        v_star = _solve(matrices, impulse, layout)
+    flat = np.empty(sum(blocks.size for blocks in matrices))
+    for group, blocks in zip(layout.groups, matrices, strict=True):
+        flat[group.block] = blocks.reshape(group.block.shape)
+    return Dynamics(flat, v_star, v_star_without_servos, diagonal)
+
+
+def _add_to_diagonals(blocks: FloatArray, values: FloatArray) -> None:
+    """Adds values [g, n] to the diagonals of blocks [g, n, n]."""
+    every = np.arange(blocks.shape[1])
+    blocks[:, every, every] += values
 
 
 def _solve(matrices: list[FloatArray], b: FloatArray, layout: Layout) -> FloatArray:
     solution = np.empty_like(b)
-    for matrix, start, end in zip(matrices, layout.first, layout.first[1:], strict=False):
-        solution[start:end] = np.linalg.solve(matrix, b[start:end])
+    for group, blocks in zip(layout.groups, matrices, strict=True):
+        x = np.linalg.solve(blocks, b[group.velocities][..., None])
+        solution[group.velocities] = x[..., 0]
     return solution
 
 

@@ -37,6 +37,21 @@ class Material:
 
 
 @dataclass(frozen=True)
+class EqualTrees:
+    """Trees of n degrees of freedom.
+
+    Attributes:
+        n: Their size.
+        velocities: [g, n] numbers in the problem's v.
+        block: [g, n²] where their matrices are, one after the other in the order of trees.
+    """
+
+    n: int
+    velocities: IndexArray
+    block: IndexArray
+
+
+@dataclass(frozen=True)
 class Layout:
     """What of a plant does not change.
 
@@ -44,6 +59,7 @@ class Layout:
         dofs: [T] degrees of freedom of each tree.
         velocities: [nv] number in Drake's v of each velocity of the problem, tree by tree.
         first: [T + 1] where the velocities of each tree start in the problem.
+        groups: Trees of equal size together.
         tree_of_body: [bodies], -1: fixed to the world.
         is_free: [bodies] whether it is a tree by itself, with velocities (ω, v of its origin) in
             world axes.
@@ -56,6 +72,7 @@ class Layout:
     dofs: UIntArray
     velocities: IndexArray
     first: IndexArray
+    groups: list[EqualTrees]
     tree_of_body: IndexArray
     is_free: NDArray[np.bool_]
     damped: list[tuple[JointIndex, slice]]
@@ -97,10 +114,12 @@ def _make_layout(plant: MultibodyPlant) -> Layout:
     number = {body: tree for tree, body in enumerate(members)}
     dofs = np.array([len(v) for v in members.values()], np.uint32)
     tree_of_body = np.array([number.get(root[b], -1) for b in range(plant.num_bodies())], np.int64)
+    first = np.concatenate(([0], np.cumsum(dofs))).astype(np.int64)
     return Layout(
         dofs=dofs,
         velocities=np.array([v for span in members.values() for v in span], np.int64),
-        first=np.concatenate(([0], np.cumsum(dofs))).astype(np.int64),
+        first=first,
+        groups=_equal_trees(dofs, first),
         tree_of_body=tree_of_body,
         is_free=_free_bodies(plant, tree_of_body),
         damped=[
@@ -111,6 +130,18 @@ def _make_layout(plant: MultibodyPlant) -> Layout:
         limited=[joint.index() for joint in joints if _is_limited(joint)],
         default_stiffness=_default_stiffness(plant),
     )
+
+
+def _equal_trees(dofs: UIntArray, first: IndexArray) -> list[EqualTrees]:
+    square = dofs.astype(np.int64) ** 2
+    start = np.cumsum(square) - square
+    groups = []
+    for n in np.unique(dofs).tolist():
+        trees = np.flatnonzero(dofs == n)
+        span = np.arange(n * n)
+        velocities = first[trees][:, None] + span[:n]
+        groups.append(EqualTrees(n, velocities, start[trees][:, None] + span))
+    return groups
 
 
 def _is_limited(joint: Joint) -> bool:

@@ -15,7 +15,7 @@ from sap_islands.drake import contacts as contacts_of
 from sap_islands.drake import dynamics as dynamics_of
 from sap_islands.drake.layout import layout_of
 from sap_islands.drake.support import JOINT_LIMITS, check_supported
-from sap_islands.problem import Contacts, Problem, Regularization, Trees, concatenate
+from sap_islands.problem import Contacts, Problem, Regularization, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
 
@@ -61,7 +61,7 @@ def build_problem(
         time_step=plant.time_step(),
         trees=Trees(
             dofs=layout.dofs,
-            dynamics_matrix=concatenate(dynamics.matrices),
+            dynamics_matrix=dynamics.blocks,
             free_motion_velocity=dynamics.v_star,
             tree_id=np.arange(len(layout.dofs)),
         ),
