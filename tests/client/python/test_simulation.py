@@ -138,6 +138,8 @@ def test_bench_measures(
     arguments = ["--repeat", "3", "--plot", str(picture), "--server", client.address]
     assert main(["bench", str(problem), *arguments]) == 0
     assert "p.json" in capsys.readouterr().out
+    assert main(["bench", str(problem), "--overhead", *arguments]) == 0
+    assert re.search(r"call \d\.\d+, step \d\.\d+ of bare gRPC", capsys.readouterr().out)
     assert picture.read_text().lstrip().startswith("<?xml")
 
 

@@ -86,10 +86,3 @@ class ArrayField(Generic[ScalarT]):
                 message = f"{field} is {found}; it must be in [{limits.min}, {limits.max}]"
                 raise InvalidArgument(message, field)
         return array.astype(self.dtype)
-
-
-def expand(array: NDArray[Any], count: int, columns: int) -> NDArray[Any]:
-    """A single number or row as the `count` x `columns` numbers that it stands for."""
-    expanded = np.empty((count, columns) if columns > 1 else count, array.dtype)
-    expanded[...] = array
-    return expanded

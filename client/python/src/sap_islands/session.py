@@ -174,7 +174,8 @@ class Session:
                 self._recover(Unavailable("the server has ended the session"))
             else:
                 self._state.answer(outcome)
-                self._flush()
+                if self._state.has_unsent:
+                    self._flush()
                 return outcome
 
     def _recover(self, error: SapError) -> None:

@@ -41,6 +41,11 @@ class SessionState:
         """Number of steps without an answer."""
         return len(self._unanswered)
 
+    @property
+    def has_unsent(self) -> bool:
+        """Whether there are steps that are not on the stream."""
+        return self._on_stream < len(self._unanswered)
+
     def add(self, problem: Problem, options: Options | None) -> int:
         """Numbers a step and puts it behind the others."""
         request = step_request(self._last_id + 1, problem, options)

@@ -16,7 +16,7 @@ import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 from numpy.typing import NDArray
 
-from sap_islands.arrays import FILLED, expand
+from sap_islands.arrays import FILLED
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
@@ -98,41 +98,38 @@ class PackedArrays:
             if len(self._headers) >= _MOST_REMEMBERED:
                 self._headers.clear()
             self._headers[shapes] = headers
-        if headers.expanded:
-            expanded = list(arrays)
-            for index in headers.expanded:
-                expanded[index] = expand(arrays[index], group.count, self._columns[index])
-            arrays = tuple(expanded)
-        for header, index in headers.present:
+        for header, index, repeat in headers.present:
             parts.append(header)
-            parts.append(arrays[index])
+            parts.append(arrays[index].tobytes() * repeat if repeat else arrays[index])
         return headers.size
 
     def _make_headers(self, tag: bytes, arrays: tuple[NDArray[Any], ...], count: int) -> _Headers:
-        present: list[tuple[bytes, int]] = []
-        expanded: list[int] = []
+        present: list[tuple[bytes, int, int]] = []
         size = 0
         for index, (array, columns) in enumerate(zip(arrays, self._columns, strict=True)):
             length = array.nbytes
+            repeat = 0
             if array.ndim == 0 or (columns > 1 and array.size == columns):
-                expanded.append(index)
                 length = count * columns * array.itemsize
+                repeat = length // array.nbytes
             if length:
                 header = self._tags[index] + varint(length)
-                present.append((header, index))
+                present.append((header, index, repeat))
                 size += len(header) + length
         if present:
             header = tag + varint(size)
-            present[0] = (header + present[0][0], present[0][1])
+            present[0] = (header + present[0][0], *present[0][1:])
             size += len(header)
-        return _Headers(present, expanded, size)
+        return _Headers(present, size)
 
 
 class _Headers(NamedTuple):
-    """What goes before each array that is not empty, and which stand for more than they are."""
+    """What goes before each array that is not empty, its number, and how often it is repeated.
 
-    present: list[tuple[bytes, int]]
-    expanded: list[int]
+    0: it is no single number or row that counts for all.
+    """
+
+    present: list[tuple[bytes, int, int]]
     size: int
 
 

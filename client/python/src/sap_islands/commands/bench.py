@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import queue
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
+from sap_islands import messages
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.commands.common import (
@@ -27,13 +30,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describes the command line."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="JSON or binary, also gzipped")
     parser.add_argument("--repeat", type=int, default=50, metavar="N", help="solves (%(default)s)")
+    parser.add_argument(
+        "--overhead", action="store_true", help="compare with bare calls of gRPC, same bytes"
+    )
     parser.add_argument("--plot", metavar="FILE", help="plot the times, as .png, .svg or .pdf")
     add_solver_arguments(parser)
     add_server_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the median and the 90th percentile of the call, and what the server took of it."""
+    """Prints the median and the 90th percentile of the call, and what the server took of it.
+
+    With --overhead also how much longer calls and steps take than bare calls and streams of gRPC.
+    """
     if arguments.plot:
         need("matplotlib", "plot")
     options = options_of(arguments)
@@ -43,6 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
         for path in tqdm(arguments.files, disable=None, leave=False):
             call, solve = measure(client, load_problem(path), options, arguments.repeat)
             medians[Path(path).name] = float(np.median(call))
+            if arguments.overhead:
+                ratio = overhead(client, load_problem(path), options, arguments.repeat)
+                tqdm.write(f"call {ratio[0]:.3f}, step {ratio[1]:.3f} of bare gRPC: {path}")
             tqdm.write(
                 f"{1e3 * np.median(call):11.3f} {1e3 * np.percentile(call, 90):9.3f} "
                 f"{1e3 * np.median(solve):10.3f}  {path}"
@@ -64,6 +76,43 @@ def measure(
         call[i] = time.perf_counter() - started
         solve[i] = solution.timings.solve_s
     return call, solve
+
+
+def overhead(
+    client: Client, problem: Problem, options: Options, repeat: int
+) -> tuple[float, float]:
+    """Medians of the ratios of a call and of a step to bare ones with the same bytes, in turns."""
+    request = messages.solve_request(problem, options)
+    call = _ratio(lambda: client.solve(problem, options), lambda: client._solve(request), repeat)
+
+    requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    requests.put(messages.open_request(options))
+    stream = client._solve_session(iter(requests.get, None))
+    next(stream)
+    ready = (messages.step_request(i + 1, problem, None) for i in range(2 * repeat))
+    prepared = iter(list(ready))
+
+    def bare_step() -> None:
+        requests.put(next(prepared))
+        next(stream)
+
+    with client.session(options) as session:
+        step = _ratio(lambda: session.step(problem), bare_step, repeat)
+    requests.put(None)
+    next(stream, None)
+    return call, step
+
+
+def _ratio(mine: Callable[[], object], bare: Callable[[], object], repeat: int) -> float:
+    ratios = []
+    for i in range(repeat):
+        taken = [0.0, 0.0]
+        for which in (0, 1) if i % 2 else (1, 0):
+            started = time.perf_counter()
+            (mine, bare)[which]()
+            taken[which] = time.perf_counter() - started
+        ratios.append(taken[0] / taken[1])
+    return float(np.median(ratios))
 
 
 def _plot(medians: dict[str, float], path: str) -> None:
