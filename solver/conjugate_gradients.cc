@@ -11,6 +11,9 @@ namespace {
 // Size of the residual that is left, relative to the gradient, both scaled by D. A Newton step is
 // good to far less.
 constexpr double kStepTolerance = 1e-4;
+
+constexpr Chunks kDotChunks{kSlotsPerChunk, 60};
+constexpr Chunks kProductChunks{kSlotsPerChunk, 3000};
 constexpr int kMaxIterations = 8;
 
 // sum_i a_i b_i over the island, by chunks.
@@ -18,14 +21,14 @@ double Dot(const IslandView& view, const std::vector<double>& a, const std::vect
            std::vector<double>* slot_sums) {
   const IslandRange& range = view.range();
   const std::span<const int> start = view.graph.velocity_start();
-  ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotsPerChunk,
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kDotChunks,
             [&](int begin, int end, int chunk) {
               double sum = 0;
               for (int i = start[begin]; i < start[end]; ++i) sum += a[i] * b[i];
               (*slot_sums)[range.slot_begin + chunk] = sum;
             });
   double sum = 0;
-  ForChunks(nullptr, range.slot_begin, range.slot_end, kSlotsPerChunk,
+  ForChunks(nullptr, range.slot_begin, range.slot_end, kDotChunks,
             [&](int, int, int chunk) { sum += (*slot_sums)[range.slot_begin + chunk]; });
   return sum;
 }
@@ -109,7 +112,7 @@ StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessia
     const double beta = iteration == 0 ? 0.0 : rz / last_rz;
     last_rz = rz;
     for (int i = begin; i < end; ++i) p[i] = z[i] + beta * p[i];
-    ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotsPerChunk,
+    ForChunks(view.arena, range.slot_begin, range.slot_end, kProductChunks,
               [&, &p = p, &Hp = Hp](int from, int to, int) {
                 for (int slot = from; slot < to; ++slot) MultiplySlot(view, hessian, slot, p, &Hp);
               });

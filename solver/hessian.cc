@@ -48,20 +48,22 @@ void Hessian::Resize(const ContactGraph& graph) {
 void Hessian::Assemble(const IslandView& view, const SapData& data) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  ForChunks(
-      view.arena, range.slot_begin, range.slot_end, kSlotsPerChunk, [&](int begin, int end, int) {
-        for (int slot = begin; slot < end; ++slot) {
-          AssembleDiagonalBlock(view, data.G, slot, diagonal_.data() + graph.matrix_start()[slot]);
-        }
-      });
-  ForChunks(
-      view.arena, range.pair_begin, range.pair_end, kPairsPerChunk, [&](int begin, int end, int) {
-        for (int p = begin; p < end; ++p) {
-          const ContactPair& pair = graph.pairs()[p];
-          if (pair.high < 0) continue;
-          AssembleOffDiagonalBlock(view, data.G, pair, off_diagonal_.data() + pair.block_start);
-        }
-      });
+  ForChunks(view.arena, range.slot_begin, range.slot_end, Chunks{kSlotsPerChunk, 12000},
+            [&](int begin, int end, int) {
+              for (int slot = begin; slot < end; ++slot) {
+                AssembleDiagonalBlock(view, data.G, slot,
+                                      diagonal_.data() + graph.matrix_start()[slot]);
+              }
+            });
+  ForChunks(view.arena, range.pair_begin, range.pair_end, Chunks{kPairsPerChunk, 6000},
+            [&](int begin, int end, int) {
+              for (int p = begin; p < end; ++p) {
+                const ContactPair& pair = graph.pairs()[p];
+                if (pair.high < 0) continue;
+                AssembleOffDiagonalBlock(view, data.G, pair,
+                                         off_diagonal_.data() + pair.block_start);
+              }
+            });
 }
 
 StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, SapData* data) {

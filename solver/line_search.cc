@@ -6,11 +6,13 @@ namespace sap {
 
 namespace {
 
+constexpr Chunks kMomentumChunks{kSlotsPerChunk, 600};
+
 // Slope and curvature of the quadratic part: first + alpha second. Fills momentum_step.
 LineSlope MomentumAlongStep(const IslandView& view, SapData* data) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotsPerChunk,
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kMomentumChunks,
             [&](int begin, int end, int chunk) {
               LineSlope sum;
               for (int slot = begin; slot < end; ++slot) {
@@ -29,7 +31,7 @@ LineSlope MomentumAlongStep(const IslandView& view, SapData* data) {
               data->slot_slopes[range.slot_begin + chunk] = sum;
             });
   LineSlope slope;
-  ForChunks(nullptr, range.slot_begin, range.slot_end, kSlotsPerChunk, [&](int, int, int chunk) {
+  ForChunks(nullptr, range.slot_begin, range.slot_end, kMomentumChunks, [&](int, int, int chunk) {
     slope.first += data->slot_slopes[range.slot_begin + chunk].first;
     slope.second += data->slot_slopes[range.slot_begin + chunk].second;
   });
@@ -45,16 +47,15 @@ LineSlope ContactsAlongStep(const IslandView& view, double alpha, SapData* data)
   if (range.num_contacts() <= kContactsPerChunk) {
     return slope_of(range.contact_begin, range.contact_end);
   }
-  ForChunks(view.arena, range.contact_begin, range.contact_end, kContactsPerChunk,
+  ForChunks(view.arena, range.contact_begin, range.contact_end, kConeChunks,
             [&](int begin, int end, int chunk) {
               data->contact_slopes[range.contact_begin + chunk] = slope_of(begin, end);
             });
   LineSlope slope;
-  ForChunks(nullptr, range.contact_begin, range.contact_end, kContactsPerChunk,
-            [&](int, int, int chunk) {
-              slope.first += data->contact_slopes[range.contact_begin + chunk].first;
-              slope.second += data->contact_slopes[range.contact_begin + chunk].second;
-            });
+  ForChunks(nullptr, range.contact_begin, range.contact_end, kConeChunks, [&](int, int, int chunk) {
+    slope.first += data->contact_slopes[range.contact_begin + chunk].first;
+    slope.second += data->contact_slopes[range.contact_begin + chunk].second;
+  });
   return slope;
 }
 

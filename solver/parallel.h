@@ -6,6 +6,7 @@
 // same for any number of threads.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <type_traits>
 
@@ -46,17 +47,25 @@ class TaskArena {
   std::unique_ptr<Impl> impl_;
 };
 
-// Calls body(begin_of_chunk, end_of_chunk, chunk) for [begin, end) cut into chunks of `size`, in
-// the arena if there is one and more than one chunk. Chunks depend on the range alone, so sums over
-// chunks have the same order for any number of threads.
+// How a loop is cut: elements of a chunk, and about how long one takes.
+struct Chunks {
+  int size;
+  int nanoseconds;
+};
+
+// Calls body(begin_of_chunk, end_of_chunk, chunk) for [begin, end) cut into chunks, in the arena if
+// there is one and the loop is worth waking other threads for. Chunks depend on the range alone, so
+// sums over chunks have the same order for any number of threads.
 template <typename Body>
-void ForChunks(TaskArena* arena, int begin, int end, int size, Body&& body) {
-  const int chunks = (end - begin + size - 1) / size;
+void ForChunks(TaskArena* arena, int begin, int end, const Chunks& cut, Body&& body) {
+  constexpr int64_t kLeastSharedNanoseconds = 30'000;
+  const int chunks = (end - begin + cut.size - 1) / cut.size;
   const auto run = [&](int chunk) {
-    const int from = begin + chunk * size;
-    body(from, from + size < end ? from + size : end, chunk);
+    const int from = begin + chunk * cut.size;
+    body(from, from + cut.size < end ? from + cut.size : end, chunk);
   };
-  if (arena != nullptr && chunks > 1) {
+  if (arena != nullptr && chunks > 1 &&
+      chunks * static_cast<int64_t>(cut.nanoseconds) >= kLeastSharedNanoseconds) {
     arena->ParallelFor(chunks, run);
   } else {
     for (int chunk = 0; chunk < chunks; ++chunk) run(chunk);

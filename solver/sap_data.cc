@@ -24,6 +24,9 @@ void SapData::Resize(const ContactGraph& graph) {
 
 namespace {
 
+constexpr Chunks kPairChunks{kPairsPerChunk, 2500};
+constexpr Chunks kSlotChunks{kSlotsPerChunk, 2500};
+
 // v_c := J u for the contacts of pairs [begin, end).
 void PairVelocities(const IslandView& view, int begin, int end, const std::vector<double>& u,
                     ContactVectors* v_c) {
@@ -50,7 +53,7 @@ void PairVelocities(const IslandView& view, int begin, int end, const std::vecto
 
 void ContactVelocities(const IslandView& view, const std::vector<double>& u, ContactVectors* v_c) {
   const IslandRange& range = view.range();
-  ForChunks(view.arena, range.pair_begin, range.pair_end, kPairsPerChunk,
+  ForChunks(view.arena, range.pair_begin, range.pair_end, kPairChunks,
             [&](int begin, int end, int) { PairVelocities(view, begin, end, u, v_c); });
 }
 
@@ -103,14 +106,14 @@ void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, Parti
 IslandNorms Evaluate(const IslandView& view, SapData* data) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  ForChunks(view.arena, range.pair_begin, range.pair_end, kPairsPerChunk,
+  ForChunks(view.arena, range.pair_begin, range.pair_end, kPairChunks,
             [&](int begin, int end, int chunk) {
               PairVelocities(view, begin, end, data->v, &data->v_c);
               data->contact_costs[range.contact_begin + chunk] = view.model.contacts().Impulses(
                   graph.pairs()[begin].contact_begin, graph.pairs()[end - 1].contact_end, data->v_c,
                   &data->gamma);
             });
-  ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotsPerChunk,
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotChunks,
             [&](int begin, int end, int chunk) {
               PartialSums sums;
               for (int slot = begin; slot < end; ++slot) {
@@ -120,10 +123,10 @@ IslandNorms Evaluate(const IslandView& view, SapData* data) {
               data->slot_sums[range.slot_begin + chunk] = sums;
             });
   PartialSums sums;
-  ForChunks(nullptr, range.pair_begin, range.pair_end, kPairsPerChunk, [&](int, int, int chunk) {
+  ForChunks(nullptr, range.pair_begin, range.pair_end, kPairChunks, [&](int, int, int chunk) {
     sums.cost += data->contact_costs[range.contact_begin + chunk];
   });
-  ForChunks(nullptr, range.slot_begin, range.slot_end, kSlotsPerChunk, [&](int, int, int chunk) {
+  ForChunks(nullptr, range.slot_begin, range.slot_end, kSlotChunks, [&](int, int, int chunk) {
     const PartialSums& part = data->slot_sums[range.slot_begin + chunk];
     sums.gradient2 += part.gradient2;
     sums.momentum2 += part.momentum2;

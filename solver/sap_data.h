@@ -55,10 +55,12 @@ struct SapData {
   void Resize(const ContactGraph& graph);
 };
 
-// Sizes of chunks: a task of some microseconds, worth the tenths of one that it costs to share out.
+// Sizes of chunks, on which the order of sums depends.
 constexpr int kSlotsPerChunk = 32;
 constexpr int kPairsPerChunk = 64;
 constexpr int kContactsPerChunk = 512;
+// The cone of so many contacts.
+constexpr Chunks kConeChunks{kContactsPerChunk, 2500};
 
 // What the evaluations work on: the constants, the part of the arrays that belongs to one island,
 // and the arena in which a large island is shared out (null: the calling thread does it all).

@@ -148,8 +148,8 @@ class IslandSolve {
 
   template <typename Body>
   void ForContacts(Body&& body) {
-    ForChunks(view_.arena, view_.range().contact_begin, view_.range().contact_end,
-              kContactsPerChunk, body);
+    ForChunks(view_.arena, view_.range().contact_begin, view_.range().contact_end, kConeChunks,
+              body);
   }
 
   void StartDualDirections() {

@@ -164,7 +164,7 @@ bool Sweep(const IslandView& view, const SweepOrder& order, bool backward, const
   const int colors = order.num_colors(view.island);
   for (int c = 0; c < colors; ++c) {
     const std::span<const int> slots = order.color(view.island, backward ? colors - 1 - c : c);
-    ForChunks(view.arena, 0, static_cast<int>(slots.size()), kSlotsPerChunk,
+    ForChunks(view.arena, 0, static_cast<int>(slots.size()), Chunks{kSlotsPerChunk, 15000},
               [&](int begin, int end, int) {
                 if (stop.Requested()) {
                   complete.store(false, std::memory_order_relaxed);

@@ -138,12 +138,14 @@ TEST(ForChunksTest, ChunksTileTheRangeTheSameWayForAnyArena) {
   for (const int size : {1, 3, 7, 100}) {
     for (const int count : {0, 1, 6, 7, 8, 50}) {
       for (TaskArena* in : {static_cast<TaskArena*>(nullptr), &arena}) {
-        std::vector<std::atomic<int>> chunk_of(count);
-        for (auto& chunk : chunk_of) chunk = -1;
-        ForChunks(in, 10, 10 + count, size, [&](int begin, int end, int chunk) {
-          for (int i = begin; i < end; ++i) chunk_of[i - 10] = chunk;
-        });
-        for (int i = 0; i < count; ++i) EXPECT_EQ(chunk_of[i], i / size);
+        for (const int nanoseconds : {1, 1'000'000}) {
+          std::vector<std::atomic<int>> chunk_of(count);
+          for (auto& chunk : chunk_of) chunk = -1;
+          ForChunks(in, 10, 10 + count, {size, nanoseconds}, [&](int begin, int end, int chunk) {
+            for (int i = begin; i < end; ++i) chunk_of[i - 10] = chunk;
+          });
+          for (int i = 0; i < count; ++i) EXPECT_EQ(chunk_of[i], i / size);
+        }
       }
     }
   }
