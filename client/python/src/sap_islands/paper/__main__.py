@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sap_islands.errors import SapError
-from sap_islands.paper import contact_model, slip_parameter, spring_cylinder
+from sap_islands.paper import clutter, contact_model, slip_parameter, spring_cylinder
 from sap_islands.paper.report import Case, Run, write
 from sap_islands.paper.setting import Setting, open_setting
 
@@ -20,6 +20,7 @@ from sap_islands.paper.setting import Setting, open_setting
 CASES: dict[str, Callable[[Setting], Case]] = {
     "contact-model": contact_model.run,
     "spring-cylinder": spring_cylinder.run,
+    "clutter": clutter.run,
     "slip-parameter": slip_parameter.run,
 }
 

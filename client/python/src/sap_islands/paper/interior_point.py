@@ -27,7 +27,7 @@ class Answer:
 
     Attributes:
         velocity: [nv] v [m/s, rad/s].
-        solve_s: Time of its solve, as it measures it, without set-up [s].
+        solve_s: Time that it took, as it reports it [s].
         iterations: Of the interior point method.
         momentum_error: e_m with its own impulses [-].
         slackness: e_μ [-].
