@@ -9,10 +9,14 @@ import threading
 import time
 from pathlib import Path
 
+import grpc
 import numpy as np
 import pytest
 import sap_islands as sap
+from google.protobuf import duration_pb2
+from google.rpc import error_details_pb2, status_pb2
 from sap_islands.embedded import find_server
+from sap_islands.errors import error_of_call, error_of_failure, failure_of_error
 
 from support.scenes import balls_on_floor, same_bits
 
@@ -151,6 +155,33 @@ def test_everything_that_holds_data_can_be_pickled(client: sap.Client) -> None:
     assert pickle.loads(pickle.dumps(options)) == options
     error = pickle.loads(pickle.dumps(sap.InvalidArgument("wrong", "contacts.friction[2]")))
     assert (error.message, error.field, error.index) == ("wrong", "contacts.friction[2]", 2)
+
+
+def test_errors_say_when_to_try_again() -> None:
+    status = status_pb2.Status(code=8, message="too much at once")
+    for detail in (
+        error_details_pb2.ErrorInfo(reason="QUEUE_FULL", domain="sap.v1"),
+        error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(nanos=250_000_000)),
+    ):
+        status.details.add().Pack(detail)
+
+    class Call:
+        def code(self) -> grpc.StatusCode:
+            return grpc.StatusCode.RESOURCE_EXHAUSTED
+
+        def details(self) -> str:
+            return "too much at once"
+
+        def trailing_metadata(self) -> list[tuple[str, bytes]]:
+            return [("grpc-status-details-bin", status.SerializeToString())]
+
+    error = error_of_call(Call())
+    assert isinstance(error, sap.ResourceExhausted)
+    assert (error.reason, error.retry_after_s, error.field) == ("QUEUE_FULL", 0.25, "")
+    again = error_of_failure(failure_of_error(error))
+    assert (type(again), again.args) == (type(error), error.args)
+    pickled = pickle.loads(pickle.dumps(error))
+    assert pickled.args == error.args
 
 
 def test_info_says_what_the_server_is(client: sap.Client) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
+from sap_islands.v1 import solver_service_pb2
+
 _DETAILS_KEY = "grpc-status-details-bin"
 _INDEX = re.compile(r"\[(\d+)\]$")
 
@@ -23,15 +25,21 @@ class SapError(Exception):
         message: What is wrong, as in "contacts.friction[17] is -0.3; it must be finite and >= 0".
         field: The field at fault, as in "contacts.friction[17]"; empty where it is no field's.
         index: Where in the array, as 17; None where the field is no array.
+        reason: Which limit it is over, as in "QUEUE_TIME", for programs; empty where it is none.
+        retry_after_s: When to try again at the earliest [s]; None if the server does not say.
         code: Status code of gRPC.
     """
 
     code = grpc.StatusCode.UNKNOWN
 
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(message, field)
+    def __init__(
+        self, message: str, field: str = "", reason: str = "", retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message, field, reason, retry_after_s)
         self.message = message
         self.field = field
+        self.reason = reason
+        self.retry_after_s = retry_after_s
         match = _INDEX.search(field)
         self.index = int(match.group(1)) if match else None
 
@@ -118,22 +126,42 @@ def error_of_call(call: Any) -> SapError:
     """
     kind = _KINDS.get(call.code(), SapError)
     message = call.details() or call.code().name
-    field = ""
     for key, value in call.trailing_metadata() or ():
         if key == _DETAILS_KEY and isinstance(value, bytes):
-            field = _field_of(value)
-    return kind(message, field)
+            return kind(message, *_details_of(value))
+    return kind(message)
 
 
-def error_of_failure(code: int, message: str, field: str) -> SapError:
+def error_of_failure(failure: solver_service_pb2.Failure) -> SapError:
     """The exception for one problem of a batch, or one step of a session, that failed."""
-    return _KINDS.get(_CODES.get(code, grpc.StatusCode.UNKNOWN), SapError)(message, field)
+    kind = _KINDS.get(_CODES.get(failure.code, grpc.StatusCode.UNKNOWN), SapError)
+    retry_after_s = None
+    if failure.HasField("retry_delay"):
+        retry_after_s = failure.retry_delay.ToNanoseconds() / 1e9
+    return kind(failure.message, failure.field, failure.reason, retry_after_s)
 
 
-def _field_of(serialized_status: bytes) -> str:
-    status = status_pb2.Status.FromString(serialized_status)
-    for detail in status.details:
+def failure_of_error(error: SapError) -> solver_service_pb2.Failure:
+    """The message that an exception came from."""
+    failure = solver_service_pb2.Failure(
+        code=error.code.value[0], message=error.message, field=error.field, reason=error.reason
+    )
+    if error.retry_after_s is not None:
+        failure.retry_delay.FromNanoseconds(round(1e9 * error.retry_after_s))
+    return failure
+
+
+def _details_of(serialized_status: bytes) -> tuple[str, str, float | None]:
+    """Field, reason, and seconds after which to try again."""
+    field, reason, retry_after_s = "", "", None
+    for detail in status_pb2.Status.FromString(serialized_status).details:
         bad_request = error_details_pb2.BadRequest()
+        info = error_details_pb2.ErrorInfo()
+        retry = error_details_pb2.RetryInfo()
         if detail.Unpack(bad_request) and bad_request.field_violations:
-            return str(bad_request.field_violations[0].field)
-    return ""
+            field = str(bad_request.field_violations[0].field)
+        elif detail.Unpack(info):
+            reason = str(info.reason)
+        elif detail.Unpack(retry):
+            retry_after_s = retry.retry_delay.ToNanoseconds() / 1e9
+    return field, reason, retry_after_s

@@ -163,6 +163,5 @@ def _outcome(data: bytes, start: int, end: int) -> Solution | SapError:
         if number == _OUTCOME_SOLUTION:
             return Solution(data, first, last)
         if number == _OUTCOME_FAILURE:
-            failure = service.Failure.FromString(data[first:last])
-            return error_of_failure(failure.code, failure.message, failure.field)
+            return error_of_failure(service.Failure.FromString(data[first:last]))
     return Internal("the server's response has an empty outcome")

@@ -16,7 +16,7 @@ from google.protobuf import message as protobuf_message
 
 from sap_islands import wire
 from sap_islands.client import ServerInfo
-from sap_islands.errors import InvalidArgument, SapError, error_of_failure
+from sap_islands.errors import InvalidArgument, SapError, error_of_failure, failure_of_error
 from sap_islands.files import PathLike
 from sap_islands.options import Options, from_message, to_message
 from sap_islands.problem import Problem
@@ -73,8 +73,7 @@ def _from_message(record: recording_pb2.RecordedSolve) -> Recorded:
     if record.outcome.HasField("solution"):
         outcome = Solution(record.outcome.solution.SerializeToString())
     else:
-        failure = record.outcome.failure
-        outcome = error_of_failure(failure.code, failure.message, failure.field)
+        outcome = error_of_failure(record.outcome.failure)
     return Recorded(
         problem=Problem.from_bytes(record.problem.SerializeToString()),
         options=from_message(record.options),
@@ -126,9 +125,7 @@ class RecordingWriter:
         if isinstance(outcome, Solution):
             record.outcome.solution.ParseFromString(outcome.to_bytes())
         else:
-            record.outcome.failure.code = outcome.code.value[0]
-            record.outcome.failure.message = outcome.message
-            record.outcome.failure.field = outcome.field
+            record.outcome.failure.CopyFrom(failure_of_error(outcome))
         serialized = record.SerializeToString()
         self._file.write(wire.varint(len(serialized)) + serialized)
 
