@@ -272,7 +272,8 @@ def cholmod(bench: Bench) -> Iterator[Table]:
         return [run["cpu_time"] for run in runs]
 
     for name, runs in sorted(timed.items()):
-        operation, bodies = name.split("/")[:2]
+        bodies = next(part for part in name.split("/") if part.isdigit())
+        operation = name.split(f"/{bodies}")[0]
         peer = timed.get(f"CholmodFactor/{bodies}", [])
         flops = runs[0].get("Mflop", 0)
         median = statistics.median(cpu(runs))
