@@ -14,16 +14,18 @@ declare -A packages=(
   [build]="g++ cmake ninja-build pkg-config
            libeigen3-dev libtbb-dev libmetis-dev libexpected-dev
            libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libssl-dev
-           libcli11-dev nlohmann-json3-dev libspdlog-dev zlib1g-dev libfcl-dev
+           libcli11-dev nlohmann-json3-dev libspdlog-dev
+           prometheus-cpp-dev zlib1g-dev libfcl-dev
            python3 python3-pip"
   # The test framework, the proto parser for the small schemas of tests/proto, and environments for
   # the tests of the Python client.
-  [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl"
+  [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime haproxy"
   [lint]="clang-format clang-tidy git"
   # For the full tests of the viewer.
   [browser]="chromium"
-  # The library that the factorization is compared with, and the timer.
-  [bench]="libsuitesparse-dev libbenchmark-dev"
+  # The library that the factorization is compared with, the BLAS that it is at its best with on one
+  # core, and the timer.
+  [bench]="libsuitesparse-dev libopenblas0-serial libbenchmark-dev"
 )
 
 fail() {

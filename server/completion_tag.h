@@ -2,6 +2,8 @@
 // operation it stands for has completed.
 #pragma once
 
+#include <grpcpp/completion_queue.h>
+
 namespace sap {
 
 class CompletionTag {
@@ -25,5 +27,12 @@ class MemberTag final : public CompletionTag {
   Owner* const owner_;
   const Step step_;
 };
+
+// Takes the steps of a queue until it has been shut down and emptied.
+inline void ServeQueue(grpc::CompletionQueue* queue) {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue->Next(&tag, &ok)) static_cast<CompletionTag*>(tag)->Complete(ok);
+}
 
 }  // namespace sap

@@ -50,9 +50,9 @@ struct Engine::Job {
   QueuedTask task;
 };
 
-Engine::Engine(const ServerConfig& config, RequestRecorder* recorder)
+Engine::Engine(const ServerConfig& config, RequestRecorder* recorder, Metrics* metrics)
     : config_(config),
-      recorder_(recorder),
+      observers_{recorder, metrics},
       admission_(config.admission, config.threads),
       this_process_(admission_.AccountOf("this process")),
       arena_(config.threads),
@@ -117,17 +117,18 @@ void Engine::StartStreamBatch(const v1::StreamBatchRequest& request, const CallL
 }
 
 tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession() {
-  if (num_sessions_.fetch_add(1, std::memory_order_relaxed) < config_.max_sessions) {
+  if (num_sessions_.fetch_add(1, std::memory_order_relaxed) < config_.session.max_sessions) {
     return std::make_unique<Session>(SessionResources{
-        config_, &arena_, &queue_, &admission_, this_process_.get(), recorder_, &num_sessions_});
+        config_, &arena_, &queue_, &admission_, this_process_.get(), observers_, &num_sessions_});
   }
   num_sessions_.fetch_sub(1, std::memory_order_relaxed);
   ServiceError error{ServiceCode::kResourceExhausted,
-                     "the server already has its limit of " + std::to_string(config_.max_sessions) +
-                         " sessions; retry later",
+                     "the server already has its limit of " +
+                         std::to_string(config_.session.max_sessions) + " sessions; retry later",
                      ""};
   error.reason = "SERVER_SESSIONS";
   error.retry_after_s = kRetrySession_s;
+  observers_.CountRefusal(error);
   return tl::unexpected(error);
 }
 
@@ -142,12 +143,13 @@ v1::GetServerInfoResponse Engine::Info() const {
   limits->set_max_iterations(config_.max_iterations);
   limits->set_max_concurrent_calls(config_.admission.all.max_calls);
   limits->set_max_batch_problems(config_.max_batch_problems);
-  limits->set_max_sessions(config_.max_sessions);
-  limits->set_max_steps_in_flight(config_.max_steps_in_flight);
+  limits->set_max_sessions(config_.session.max_sessions);
+  limits->set_max_steps_in_flight(config_.session.max_steps_in_flight);
   limits->set_max_client_calls(config_.admission.client.max_calls);
   limits->set_max_held_bytes(config_.admission.all.max_bytes);
   limits->set_max_client_bytes(config_.admission.client.max_bytes);
   limits->set_queue_timeout_s(config_.queue_timeout_s);
+  limits->set_session_idle_s(config_.session.idle_s);
   info.set_processors(std::thread::hardware_concurrency());
   info.set_solver_threads(config_.threads);
   info.set_instruction_set(InstructionSet());
@@ -159,6 +161,7 @@ tl::expected<Engine::Entry, ServiceError> Engine::Enter(const CallLimits& limits
                                                         const Demand& demand) {
   ClientAccount* account = limits.account != nullptr ? limits.account : this_process_.get();
   if (ServiceStatus entered = admission_.Enter(account, demand); !entered) {
+    observers_.CountRefusal(entered.error());
     return tl::unexpected(entered.error());
   }
   return Entry{account, demand};
@@ -224,7 +227,7 @@ void Engine::Enqueue(std::unique_ptr<Job> job) {
 
 // The job is given back first: `done` may be the last thing that keeps the engine alive.
 void Engine::End(std::unique_ptr<Job> job, const ServiceStatus& status) {
-  job->solve.Record(status, recorder_);
+  job->solve.Report(status, observers_);
   if (!status) job->response->clear_solution();
   const Done done = job->done;
   void* const context = job->context;
@@ -267,6 +270,7 @@ void Engine::StartBatch(const Batch::Problems& problems, const v1::SolveOptions&
   ServiceStatus status = CheckBatch(problems.size(), options);
   if (status) status = queue_.CheckWait(*place.account, place.priority);
   if (!status) {
+    observers_.CountRefusal(status.error());
     Leave(*entry);
     return done(context, status);
   }
@@ -290,7 +294,7 @@ v1::Outcome Engine::SolveInBatch(const v1::ContactProblem& problem, const v1::So
   v1::Outcome outcome;
   const ServiceStatus status = DecodeAndRun(solve.get(), ArenaOf(turn), outcome.mutable_solution());
   if (!status) EncodeFailure(status.error(), outcome.mutable_failure());
-  solve->Record(status, recorder_);
+  solve->Report(status, observers_);
   idle_solves_.Give(std::move(solve));
   return outcome;
 }

@@ -15,6 +15,7 @@
 #include "server/batch.h"
 #include "server/call_limits.h"
 #include "server/free_list.h"
+#include "server/metrics.h"
 #include "server/problem_solve.h"
 #include "server/request_recorder.h"
 #include "server/server_config.h"
@@ -34,8 +35,9 @@ class Engine {
   // Told of each problem of a batch as soon as it is answered, by several threads at once.
   using BatchSink = std::function<void(int index, v1::Outcome outcome)>;
 
-  // The recorder may be null, and must outlive the engine.
-  explicit Engine(const ServerConfig& config, RequestRecorder* recorder = nullptr);
+  // Recorder and metrics may be null, and must outlive the engine.
+  explicit Engine(const ServerConfig& config, RequestRecorder* recorder = nullptr,
+                  Metrics* metrics = nullptr);
   ~Engine();
 
   // Answers on the calling thread, helped by the arena.
@@ -67,6 +69,7 @@ class Engine {
   v1::GetServerInfoResponse Info() const;
 
   Admission& admission() { return admission_; }
+  const WorkQueue& queue() const { return queue_; }
 
   const ServerConfig& config() const { return config_; }
 
@@ -99,7 +102,7 @@ class Engine {
                            const CallLimits& limits, Turn turn);
 
   const ServerConfig config_;
-  RequestRecorder* const recorder_;
+  const Observers observers_;
   std::atomic<int> num_sessions_{0};
   Admission admission_;
   const std::shared_ptr<ClientAccount> this_process_;

@@ -23,6 +23,8 @@ constexpr int kAwaitedCalls = 16;
 // Reflection has gRPC's synchronous threads, one per open stream.
 constexpr int kMaxReflectionThreads = 4;
 constexpr std::chrono::milliseconds kDrainPoll{1};
+// How exactly the time limits of sessions are kept.
+constexpr std::chrono::milliseconds kSweepEvery{500};
 // Clients that ask for signs of life more often than this are cut off.
 constexpr int kShortestClientKeepalive_ms = 5000;
 
@@ -41,17 +43,6 @@ bool SomeoneListensOn(const std::string& path) {
       connect(socket_fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
   close(socket_fd);
   return connected;
-}
-
-std::string WithPort(const std::string& address, int port) {
-  if (IsUnixSocket(address)) return address;
-  return address.substr(0, address.rfind(':') + 1) + std::to_string(port);
-}
-
-void Serve(grpc::ServerCompletionQueue* queue) {
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue->Next(&tag, &ok)) static_cast<CompletionTag*>(tag)->Complete(ok);
 }
 
 // When the last object of gRPC goes, the library shuts down, and a poller that helped a large write
@@ -93,14 +84,17 @@ void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
 
 }  // namespace
 
-GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens)
+GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens,
+                       const CallWatch& watch)
     : callers_(&engine->admission(), tokens),
-      solver_service_(engine, &open_calls_, &callers_),
+      watch_(watch),
+      solver_service_({engine, &open_calls_, &callers_, &watch_}),
       health_service_(config.admission.all.max_calls, &open_calls_) {}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const ServerConfig& config,
                                                                          Engine* engine,
-                                                                         BearerTokens* tokens) {
+                                                                         BearerTokens* tokens,
+                                                                         const CallWatch& watch) {
   if (IsUnixSocket(config.listen) && SomeoneListensOn(config.listen.substr(5))) {
     return tl::unexpected("cannot listen on " + config.listen + ": another server does");
   }
@@ -109,7 +103,7 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const S
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   const auto credentials = MakeServerCredentials(config.security.tls);
   if (!credentials) return tl::unexpected(credentials.error());
-  std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine, tokens));
+  std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine, tokens, watch));
   grpc::ServerBuilder builder;
   SetOptions(config, &builder);
   int port = 0;
@@ -130,20 +124,39 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const S
     self->health_service_.Await(queue.get(), kAwaitedCalls);
   }
   for (int i = 0; i < config.io_threads; ++i) {
-    self->threads_.emplace_back(Serve, self->queues_[i % num_queues].get());
+    self->threads_.emplace_back(ServeQueue, self->queues_[i % num_queues].get());
   }
+  self->sweeper_ = std::thread([server = self.get()] { server->SweepNowAndThen(); });
   return self;
 }
 
 GrpcServer::~GrpcServer() {
+  {
+    const std::lock_guard lock(sweep_mutex_);
+    sweep_ends_ = true;
+  }
+  sweep_wake_.notify_all();
+  if (sweeper_.joinable()) sweeper_.join();
   if (server_ != nullptr) Drain(std::chrono::nanoseconds(0));
   while (open_calls_.on_queue() > 0) std::this_thread::sleep_for(kDrainPoll);
   // A queue must have been shut down and emptied before it goes, also where the start failed.
   for (const auto& queue : queues_) queue->Shutdown();
   for (std::thread& thread : threads_) thread.join();
   if (threads_.empty()) {
-    for (const auto& queue : queues_) Serve(queue.get());
+    for (const auto& queue : queues_) ServeQueue(queue.get());
   }
+}
+
+void GrpcServer::SweepNowAndThen() {
+  std::unique_lock lock(sweep_mutex_);
+  while (!sweep_wake_.wait_for(lock, kSweepEvery, [this] { return sweep_ends_; })) {
+    solver_service_.Sweep();
+  }
+}
+
+void GrpcServer::AnnounceDrain() {
+  health_service_.Drain();
+  solver_service_.AnnounceDrain();
 }
 
 void GrpcServer::Drain(std::chrono::nanoseconds timeout) {

@@ -8,12 +8,15 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "server/call_watch.h"
 #include "server/callers.h"
 #include "server/engine.h"
 #include "server/health_service.h"
@@ -30,7 +33,8 @@ class GrpcServer {
   // Where tokens (may be null) are given, every call needs one of them, but for health checks and
   // reflection. They must outlive the server, too.
   static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(
-      const ServerConfig& config, Engine* engine, BearerTokens* tokens = nullptr);
+      const ServerConfig& config, Engine* engine, BearerTokens* tokens = nullptr,
+      const CallWatch& watch = CallWatch(nullptr, nullptr));
 
   // Cancels the calls that run, and waits until they have noticed.
   ~GrpcServer();
@@ -38,21 +42,34 @@ class GrpcServer {
   // What clients connect to; with the port that was found where 0 was asked for.
   const std::string& address() const { return address_; }
 
+  // Answers health NOT_SERVING and tells open sessions, but still takes calls, so that clients have
+  // time to turn elsewhere.
+  void AnnounceDrain();
+
   // Answers new calls UNAVAILABLE and health NOT_SERVING, finishes the calls that run, cancels what
   // is left after the timeout, and closes all connections.
   void Drain(std::chrono::nanoseconds timeout);
 
  private:
-  GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens);
+  GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens,
+             const CallWatch& watch);
+
+  void SweepNowAndThen();
 
   std::string address_;
   OpenCalls open_calls_;
   Callers callers_;
+  const CallWatch watch_;
   SolverService solver_service_;
   HealthService health_service_;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::thread> threads_;
+
+  std::mutex sweep_mutex_;
+  std::condition_variable sweep_wake_;
+  bool sweep_ends_{false};
+  std::thread sweeper_;
 };
 
 }  // namespace sap

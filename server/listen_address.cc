@@ -15,6 +15,11 @@ std::string CheckAddress(const std::string& address) {
   return numeric && std::stoi(port) <= 65535 ? "" : expected;
 }
 
+std::string WithPort(const std::string& address, int port) {
+  if (IsUnixSocket(address)) return address;
+  return address.substr(0, address.rfind(':') + 1) + std::to_string(port);
+}
+
 // A name other than localhost may lead anywhere.
 bool IsLocal(const std::string& address) {
   if (IsUnixSocket(address)) return true;

@@ -106,6 +106,16 @@ void ProblemSolve::AddTimings(v1::PhaseTimings* timings) const {
   timings->set_encode_s(encode_s_);
 }
 
+void ProblemSolve::Report(const ServiceStatus& status, const Observers& observers) const {
+  if (observers.metrics != nullptr) {
+    if (!status) observers.CountRefusal(status.error());
+    const double solve_s = solution_.times.islands_s + solution_.times.solve_s;
+    observers.metrics->ProblemEnded({queue_s_, decode_s_, solve_s, encode_s_},
+                                    status ? &solution_ : nullptr);
+  }
+  Record(status, observers.recorder);
+}
+
 void ProblemSolve::Record(const ServiceStatus& status, RequestRecorder* recorder) const {
   if (recorder == nullptr) return;
   const double duration_s = SecondsSince(limits_.arrival);

@@ -13,6 +13,7 @@
 #include "sap/v1/solution.pb.h"
 #include "sap/v1/solver_service.pb.h"
 #include "server/call_limits.h"
+#include "server/metrics.h"
 #include "server/problem_decoder.h"
 #include "server/request_recorder.h"
 #include "server/server_config.h"
@@ -33,6 +34,17 @@ ServiceStatus Guard(const Step& step) {
     return tl::unexpected(ServiceError{ServiceCode::kInternal, error.what(), ""});
   }
 }
+
+// Who is told what became of problems; each may be null.
+struct Observers {
+  RequestRecorder* recorder{nullptr};
+  Metrics* metrics{nullptr};
+
+  // If the error is that of a limit.
+  void CountRefusal(const ServiceError& error) const {
+    if (metrics != nullptr && !error.reason.empty()) metrics->Refused(error.reason);
+  }
+};
 
 // Reused: a problem of the size of one before allocates nothing.
 class ProblemSolve {
@@ -64,11 +76,12 @@ class ProblemSolve {
   // error if nobody waits for it any more.
   ServiceStatus Solve(Solver* solver, v1::ContactSolution* answer);
 
-  // Hands the problem and what came of it to the recorder (may be null) if its rule wants them.
-  void Record(const ServiceStatus& status, RequestRecorder* recorder) const;
+  // Tells what came of the problem; the recorder only if its rule wants it.
+  void Report(const ServiceStatus& status, const Observers& observers) const;
 
  private:
   ServiceStatus DecodeAll(const ServerConfig& config);
+  void Record(const ServiceStatus& status, RequestRecorder* recorder) const;
   void AddTimings(v1::PhaseTimings* timings) const;
   v1::RecordedSolve MakeRecord(const ServiceStatus& status, double duration_s) const;
 

@@ -16,20 +16,42 @@ namespace {
 // Most that waits for the disk; a single record may be larger.
 constexpr size_t kMostQueued_bytes = size_t{64} << 20;
 
-// "solves-20260131T235959Z-4711.saprec": sorts by time, and no other process has it.
+// "solves-20260131T235959Z-4711-1.saprec": sorts by time, and no other recording has it.
 std::string FileName() {
+  static std::atomic<int> number{0};
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
   gmtime_r(&now, &utc);
   std::array<char, 32> time;
   std::strftime(time.data(), time.size(), "%Y%m%dT%H%M%SZ", &utc);
-  return std::string("solves-") + time.data() + "-" + std::to_string(getpid()) + ".saprec";
+  return std::string("solves-") + time.data() + "-" + std::to_string(getpid()) + "-" +
+         std::to_string(++number) + ".saprec";
 }
 
 }  // namespace
 
+RequestRecorder::RequestRecorder(Log log) : log_(std::move(log)) {
+  thread_ = std::thread([this] { Work(); });
+}
+
 tl::expected<std::unique_ptr<RequestRecorder>, std::string> RequestRecorder::Open(
     const RecordingConfig& config, Log log) {
+  auto recorder = std::make_unique<RequestRecorder>(std::move(log));
+  if (const auto begun = recorder->Begin(config); !begun) return tl::unexpected(begun.error());
+  return recorder;
+}
+
+RequestRecorder::~RequestRecorder() {
+  End();
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  work_.notify_one();
+  thread_.join();
+}
+
+tl::expected<std::string, std::string> RequestRecorder::Begin(const RecordingConfig& config) {
   std::error_code error;
   std::filesystem::create_directories(config.directory, error);
   if (error) {
@@ -39,34 +61,43 @@ tl::expected<std::unique_ptr<RequestRecorder>, std::string> RequestRecorder::Ope
   errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file) return tl::unexpected("cannot record to " + path + ": " + std::strerror(errno));
-  return std::unique_ptr<RequestRecorder>(
-      new RequestRecorder(config, std::move(path), std::move(file), std::move(log)));
+  End();
+  const std::lock_guard lock(mutex_);
+  current_ = std::make_shared<Recording>(Recording{config, path, std::move(file)});
+  rule_.store(config.rule, std::memory_order_relaxed);
+  slower_than_s_.store(config.slower_than_s, std::memory_order_relaxed);
+  active_.store(true, std::memory_order_relaxed);
+  return path;
 }
 
-RequestRecorder::RequestRecorder(const RecordingConfig& config, std::string path,
-                                 std::ofstream file, Log log)
-    : config_(config), path_(std::move(path)), log_(std::move(log)), file_(std::move(file)) {
-  thread_ = std::thread([this] { WriteQueued(); });
-}
-
-RequestRecorder::~RequestRecorder() {
+std::string RequestRecorder::End() {
+  std::string path;
   {
     const std::lock_guard lock(mutex_);
-    closing_ = true;
+    if (current_ == nullptr) return path;
+    path = current_->path;
+    active_.store(false, std::memory_order_relaxed);
+    queue_.push_back({std::move(current_), std::nullopt});
+    current_ = nullptr;
   }
   work_.notify_one();
-  thread_.join();
+  return path;
+}
+
+std::string RequestRecorder::path() const {
+  const std::lock_guard lock(mutex_);
+  return current_ == nullptr ? "" : current_->path;
 }
 
 bool RequestRecorder::Wants(bool failed, double duration_s) const {
-  if (stopped_.load(std::memory_order_relaxed)) return false;
-  switch (config_.rule) {
+  if (!active_.load(std::memory_order_relaxed)) return false;
+  switch (rule_.load(std::memory_order_relaxed)) {
     case RecordingConfig::Rule::kAll:
       return true;
     case RecordingConfig::Rule::kFailed:
       return failed;
     case RecordingConfig::Rule::kSlower:
-      return duration_s > config_.slower_than_s;
+      return duration_s > slower_than_s_.load(std::memory_order_relaxed);
   }
   return false;
 }
@@ -75,57 +106,73 @@ void RequestRecorder::Add(v1::RecordedSolve record) {
   const size_t bytes = record.ByteSizeLong();
   {
     const std::lock_guard lock(mutex_);
+    if (current_ == nullptr) return;
     if (!queue_.empty() && queued_bytes_ + bytes > kMostQueued_bytes) return Drop();
-    queue_.push_back(std::move(record));
+    queue_.push_back({current_, std::move(record)});
     queued_bytes_ += bytes;
   }
   work_.notify_one();
 }
 
-void RequestRecorder::WriteQueued() {
-  while (true) {
-    v1::RecordedSolve record;
-    {
-      std::unique_lock lock(mutex_);
-      work_.wait(lock, [this] { return closing_ || !queue_.empty(); });
-      if (queue_.empty()) break;
-      record = std::move(queue_.front());
-      queue_.pop_front();
-      queued_bytes_ -= record.ByteSizeLong();
+void RequestRecorder::Work() {
+  while (const auto task = NextTask()) {
+    if (task->record) {
+      Write(task->recording.get(), *task->record);
+    } else {
+      Finish(task->recording.get());
     }
-    Write(record);
-    if (Idle()) file_.flush();  // so that a killed server leaves what it recorded
   }
-  file_.flush();
-  log_("recorded " + std::to_string(recorded_) + " solves to " + path_ + ", dropped " +
-       std::to_string(dropped()));
 }
 
-bool RequestRecorder::Idle() {
-  const std::lock_guard lock(mutex_);
-  return queue_.empty();
+// Nothing once the recorder closes.
+std::optional<RequestRecorder::Task> RequestRecorder::NextTask() {
+  std::unique_lock lock(mutex_);
+  if (queue_.empty() && current_ != nullptr) {
+    // So that a killed server leaves what it recorded; nobody waits for the disk.
+    const std::shared_ptr<Recording> recording = current_;
+    lock.unlock();
+    recording->file.flush();
+    lock.lock();
+  }
+  work_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+  if (queue_.empty()) return std::nullopt;
+  Task task = std::move(queue_.front());
+  queue_.pop_front();
+  if (task.record) queued_bytes_ -= task.record->ByteSizeLong();
+  return task;
 }
 
-void RequestRecorder::Write(const v1::RecordedSolve& record) {
-  if (stopped_.load(std::memory_order_relaxed)) return Drop();
+void RequestRecorder::Write(Recording* recording, const v1::RecordedSolve& record) {
+  if (recording->stopped) return Drop();
   constexpr int64_t kMostPrefix_bytes = 5;  // a length below 2 GiB as a varint
   const auto bytes = static_cast<int64_t>(record.ByteSizeLong()) + kMostPrefix_bytes;
-  if (written_bytes_ + bytes > config_.max_bytes) {
+  if (recording->written_bytes + bytes > recording->config.max_bytes) {
     Drop();
-    return Stop("its limit of " + std::to_string(config_.max_bytes) + " bytes is reached");
+    return Stop(recording, "its limit of " + std::to_string(recording->config.max_bytes) +
+                               " bytes is reached");
   }
   errno = 0;
-  if (!google::protobuf::util::SerializeDelimitedToOstream(record, &file_)) {
+  if (!google::protobuf::util::SerializeDelimitedToOstream(record, &recording->file)) {
     Drop();
-    return Stop("it cannot be written: " + std::string(std::strerror(errno)));
+    return Stop(recording, "it cannot be written: " + std::string(std::strerror(errno)));
   }
-  written_bytes_ += bytes;
-  ++recorded_;
+  recording->written_bytes += bytes;
+  ++recording->recorded;
 }
 
-void RequestRecorder::Stop(const std::string& why) {
-  stopped_.store(true, std::memory_order_relaxed);
-  log_("recording to " + path_ + " ends here: " + why);
+void RequestRecorder::Stop(Recording* recording, const std::string& why) {
+  recording->stopped = true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (current_.get() == recording) active_.store(false, std::memory_order_relaxed);
+  }
+  log_("recording to " + recording->path + " ends here: " + why);
+}
+
+void RequestRecorder::Finish(Recording* recording) {
+  recording->file.flush();
+  log_("recorded " + std::to_string(recording->recorded) + " solves to " + recording->path +
+       ", dropped " + std::to_string(dropped()));
 }
 
 }  // namespace sap

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tl/expected.hpp>
@@ -23,23 +24,33 @@
 
 namespace sap {
 
-// Thread-safe.
+// Thread-safe. One recording at a time.
 class RequestRecorder {
  public:
   // Told, once each, what an operator should know. Called by the recorder's thread.
   using Log = std::function<void(const std::string& message)>;
 
-  // Opens a new file in the directory, made if it is not there; fails with a sentence for the
-  // operator.
+  // Records nothing until a recording is begun.
+  explicit RequestRecorder(Log log);
+
+  // With a recording begun.
   static tl::expected<std::unique_ptr<RequestRecorder>, std::string> Open(
       const RecordingConfig& config, Log log);
 
   // Writes what waits, and logs how much was recorded.
   ~RequestRecorder();
 
-  const std::string& path() const { return path_; }
+  // Ends the recording under way, if any, and begins one in a new file in the directory, made if it
+  // is not there. Its path; or a sentence for the operator, and all stays as it was.
+  tl::expected<std::string, std::string> Begin(const RecordingConfig& config);
 
-  // Whether the rule asks for such a solve. Never, once the recording has ended.
+  // Ends the recording under way: its path; empty if there is none.
+  std::string End();
+
+  // Of the recording under way; empty if there is none.
+  std::string path() const;
+
+  // Whether its rule asks for such a solve. Never, without a recording or once it has stopped.
   bool Wants(bool failed, double duration_s) const;
 
   void Add(v1::RecordedSolve record);
@@ -50,25 +61,38 @@ class RequestRecorder {
   int64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  RequestRecorder(const RecordingConfig& config, std::string path, std::ofstream file, Log log);
+  // A file being written. Only the thread touches what is not const.
+  struct Recording {
+    const RecordingConfig config;
+    const std::string path;
+    std::ofstream file;
+    int64_t recorded{0};
+    int64_t written_bytes{0};
+    bool stopped{false};
+  };
+  // What the thread does next: write a record, or end its recording.
+  struct Task {
+    std::shared_ptr<Recording> recording;
+    std::optional<v1::RecordedSolve> record;
+  };
 
-  void WriteQueued();
-  bool Idle();
-  void Write(const v1::RecordedSolve& record);
-  void Stop(const std::string& why);
+  void Work();
+  std::optional<Task> NextTask();
+  void Write(Recording* recording, const v1::RecordedSolve& record);
+  void Stop(Recording* recording, const std::string& why);
+  void Finish(Recording* recording);
 
-  const RecordingConfig config_;
-  const std::string path_;
   const Log log_;
-  std::ofstream file_;
-  int64_t recorded_{0};
-  int64_t written_bytes_{0};
   std::atomic<int64_t> dropped_{0};
-  std::atomic<bool> stopped_{false};
+  // Copies of what the recording under way asks for, so that solves need no lock to tell.
+  std::atomic<bool> active_{false};
+  std::atomic<RecordingConfig::Rule> rule_{};
+  std::atomic<double> slower_than_s_{0};
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable work_;
-  std::deque<v1::RecordedSolve> queue_;
+  std::shared_ptr<Recording> current_;
+  std::deque<Task> queue_;
   size_t queued_bytes_{0};
   bool closing_{false};
   std::thread thread_;

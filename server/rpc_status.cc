@@ -43,8 +43,9 @@ grpc::Status ToRpcStatus(const ServiceStatus& status) {
 }
 
 grpc::Status ShuttingDown() {
-  return ToRpcStatus(tl::unexpected(
-      ServiceError{ServiceCode::kUnavailable, "the server is shutting down; retry elsewhere", ""}));
+  ServiceError error{ServiceCode::kUnavailable, "the server is shutting down; retry elsewhere", ""};
+  error.reason = "SHUTTING_DOWN";
+  return ToRpcStatus(tl::unexpected(error));
 }
 
 }  // namespace sap

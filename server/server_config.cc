@@ -97,6 +97,47 @@ void AddAdmissionFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(0.0, 86'400.0));
 }
 
+void AddSessionFlags(CLI::App* app, SessionConfig* session) {
+  app->add_option("--max-sessions", session->max_sessions,
+                  "Most sessions open at once; beyond it RESOURCE_EXHAUSTED")
+      ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--max-steps-in-flight", session->max_steps_in_flight,
+                  "Most steps of a session taken in and not yet answered")
+      ->check(CLI::Range(1, 1024));
+  app->add_option("--session-idle-s", session->idle_s,
+                  "Time without a step after which a session ends with ABORTED")
+      ->check(CLI::Range(0.1, 1e9));
+  app->add_option("--write-timeout-s", session->write_timeout_s,
+                  "Time for a client to take an answer; then its session is cut off")
+      ->check(CLI::Range(0.1, 86'400.0));
+  app->add_option("--session-resume-s", session->resume_s,
+                  "Time for which a session whose connection was lost can be resumed")
+      ->check(CLI::Range(0.0, 86'400.0));
+}
+
+void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
+  const std::map<std::string, LogLevel> levels{{"debug", LogLevel::kDebug},
+                                               {"info", LogLevel::kInfo},
+                                               {"warning", LogLevel::kWarning},
+                                               {"error", LogLevel::kError}};
+  const CLI::Validator address(CheckAddress, "ADDR");
+  app->add_option("--log-level", config->log.level, "debug, info, warning or error")
+      ->transform(CLI::CheckedTransformer(levels));
+  app->add_option("--log-file", config->log.file, "File for log lines instead of standard error");
+  app->add_option("--slow-call-s", config->log.slow_call_s, "Duration from which calls are logged")
+      ->check(CLI::Range(0.0, 86'400.0));
+  OperationsConfig* operations = &config->operations;
+  app->add_option("--metrics-listen", operations->metrics_listen,
+                  "HOST:PORT of the metrics for Prometheus")
+      ->check(address);
+  CLI::Option* admin = app->add_option("--admin-listen", operations->admin_listen,
+                                       "HOST:PORT or unix:PATH of the calls for operators")
+                           ->check(address);
+  app->add_option("--admin-token-file", operations->admin_token_file,
+                  "File with an operator's name and bearer token on each line")
+      ->needs(admin);
+}
+
 void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--listen", config->listen,
                   "Address to serve: HOST:PORT (port 0: any free one) or unix:PATH")
@@ -120,18 +161,18 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--max-batch-problems", config->max_batch_problems, "Most problems in a batch")
       ->check(CLI::Range(1, 1'000'000));
-  app->add_option("--max-sessions", config->max_sessions,
-                  "Most sessions open at once; beyond it RESOURCE_EXHAUSTED")
-      ->check(CLI::Range(1, 1'000'000));
-  app->add_option("--max-steps-in-flight", config->max_steps_in_flight,
-                  "Most steps of a session taken in and not yet answered")
-      ->check(CLI::Range(1, 1024));
   app->add_option("--inline-below-us", config->inline_below_us,
                   "Solve problems predicted to take less on the thread that received them")
       ->check(CLI::Range(0.0, 1e6));
-  app->add_option("--drain-timeout-s", config->drain_timeout_s,
-                  "Time for running calls to finish after SIGTERM or SIGINT")
+  app->add_option("--drain-announce-s", config->drain_announce_s,
+                  "Time after SIGTERM or SIGINT in which calls are still taken, while health says "
+                  "NOT_SERVING and sessions are told")
       ->check(CLI::Range(0.0, 86'400.0));
+  app->add_option("--drain-timeout-s", config->drain_timeout_s,
+                  "Time for running calls to finish after that")
+      ->check(CLI::Range(0.0, 86'400.0));
+  AddSessionFlags(app, &config->session);
+  AddOperationsFlags(app, config);
   AddSecurityFlags(app, &config->security);
   AddConnectionFlags(app, &config->connection);
   AddAdmissionFlags(app, config);
@@ -140,16 +181,28 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
 }
 
 // Why the server must not listen there like that; empty if it may.
-std::string CheckExposure(const std::string& address, const SecurityConfig& security) {
+std::string CheckExposure(const std::string& address, const SecurityConfig& security,
+                          const std::string& token_file, const std::string& token_flag) {
   if (security.insecure_listen || IsLocal(address)) return "";
   const std::string beyond = address + " can be reached from beyond this machine: ";
   if (security.tls.certificate.empty()) {
     return beyond + "give --tls-cert and --tls-key, or --insecure-listen";
   }
-  if (security.tls.client_ca.empty() && security.token_file.empty()) {
-    return beyond + "give --token-file or --tls-client-ca, or --insecure-listen";
+  if (security.tls.client_ca.empty() && token_file.empty()) {
+    return beyond + "give " + token_flag + " or --tls-client-ca, or --insecure-listen";
   }
   return "";
+}
+
+std::string CheckExposure(const ServerConfig& config) {
+  std::string error =
+      CheckExposure(config.listen, config.security, config.security.token_file, "--token-file");
+  const OperationsConfig& operations = config.operations;
+  if (error.empty() && !operations.admin_listen.empty()) {
+    error = CheckExposure(operations.admin_listen, config.security, operations.admin_token_file,
+                          "--admin-token-file");
+  }
+  return error;
 }
 
 }  // namespace
@@ -165,8 +218,8 @@ std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConf
   AddFlags(&app, config);
   try {
     app.parse(argc, argv);
-    if (const std::string error = CheckExposure(config->listen, config->security); !error.empty()) {
-      return app.exit(CLI::ValidationError("--listen", error));
+    if (const std::string error = CheckExposure(*config); !error.empty()) {
+      return app.exit(CLI::ValidationError("listening", error));
     }
   } catch (const CLI::ParseError& error) {
     return app.exit(error);

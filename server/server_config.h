@@ -50,6 +50,35 @@ struct ConnectionConfig {
   int64_t max_memory_bytes{int64_t{2} << 30};  // in transport buffers of all connections
 };
 
+// Of what an operator reads.
+enum class LogLevel : uint8_t {
+  kDebug,    // every call
+  kInfo,     // slow and failed calls, and what the server does
+  kWarning,  // failed calls
+  kError,    // what an operator must mend
+};
+
+struct LogConfig {
+  LogLevel level{LogLevel::kInfo};
+  double slow_call_s{1};  // calls of at least this duration are slow
+  std::string file;       // empty: standard error
+};
+
+// Addresses for operators; empty: not served.
+struct OperationsConfig {
+  std::string metrics_listen;    // HOST:PORT
+  std::string admin_listen;      // HOST:PORT or unix:PATH
+  std::string admin_token_file;  // operators and their bearer tokens
+};
+
+struct SessionConfig {
+  int max_sessions{1024};      // open at once
+  int max_steps_in_flight{8};  // of a session, taken in and not yet answered
+  double idle_s{600};          // without a step, until a session is ended
+  double write_timeout_s{30};  // for a client to take an answer, until it is cut off
+  double resume_s{30};         // for which a lost session is kept
+};
+
 struct ServerConfig {
   // HOST:PORT (port 0: any free one) or unix:PATH. Loopback unless chosen otherwise.
   std::string listen{"127.0.0.1:50051"};
@@ -64,13 +93,15 @@ struct ServerConfig {
   AdmissionConfig admission;   // calls being received, queued or solved; sessions count apart
   double queue_timeout_s{5};   // longest wait for a thread
   int max_batch_problems{4096};
-  int max_sessions{1024};      // open at once
-  int max_steps_in_flight{8};  // of a session, taken in and not yet answered
+  SessionConfig session;
 
   // Problems predicted to take less are solved by the thread that received them: waking another one
   // would cost as much, and more could hold up the calls behind them.
   double inline_below_us{200};
-  double drain_timeout_s{30};  // for running calls after SIGTERM, then they are cancelled
+  double drain_announce_s{0};  // after SIGTERM, in which calls are still taken
+  double drain_timeout_s{30};  // for running calls after that, then they are cancelled
+  LogConfig log;
+  OperationsConfig operations;
 
   RecordingConfig recording;
 

@@ -21,6 +21,11 @@ enum class ServiceCode : uint8_t {
   kUnauthenticated = 16,    // nobody that this server knows
 };
 
+// Whether nobody waits for the answer any more.
+inline bool IsGivenUp(ServiceCode code) {
+  return code == ServiceCode::kCancelled || code == ServiceCode::kDeadlineExceeded;
+}
+
 struct ServiceError {
   ServiceCode code{ServiceCode::kInternal};
   std::string message;      // "contacts.friction[17] is -0.3; it must be finite and >= 0"

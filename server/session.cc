@@ -110,6 +110,7 @@ ServiceStatus Session::CheckNumber() {
                                       std::to_string(*last_step_id_) +
                                       ", the one of the step before");
   }
+  previous_step_id_ = last_step_id_;
   last_step_id_ = step_id;
   return {};
 }
@@ -180,7 +181,10 @@ void Session::RunQueued(Turn turn) {
 
 void Session::End(const ServiceStatus& status) {
   if (!status) Refuse(status);
-  solve_.Record(status, shared_.recorder);
+  solve_.Report(status, shared_.observers);
+  if (shared_.observers.metrics != nullptr) shared_.observers.metrics->session_steps.Add();
+  // A step that was given up has no outcome, and may come again.
+  if (!status && IsGivenUp(status.error().code)) last_step_id_ = previous_step_id_;
   last_end_ = Clock::now();
 }
 

@@ -54,8 +54,8 @@ struct SessionResources {
   WorkQueue* queue;
   Admission* admission;
   ClientAccount* this_process;  // of steps whose limits name none
-  RequestRecorder* recorder;    // may be null
-  std::atomic<int>* gauge;      // counts the sessions that are there, and has counted a new one
+  Observers observers;
+  std::atomic<int>* gauge;  // counts the sessions that are there, and has counted a new one
 };
 
 // One step at a time.
@@ -80,6 +80,9 @@ class Session {
   bool StartStep(const v1::SessionStep& step, const CallLimits& limits, v1::StepOutcome* outcome,
                  Done done, void* context);
 
+  // Of the last step that has, or will have, an outcome.
+  std::optional<uint64_t> last_step_id() const { return last_step_id_; }
+
  private:
   void Begin(const v1::SessionStep& step, const CallLimits& limits, v1::StepOutcome* outcome);
   ServiceStatus CheckNumber();
@@ -98,6 +101,7 @@ class Session {
   std::unique_ptr<Solver> solver_;
   NamedVelocities last_velocities_;
   std::optional<uint64_t> last_step_id_;
+  std::optional<uint64_t> previous_step_id_;
   CallLimits::Clock::time_point last_end_;
 
   // The step being solved.

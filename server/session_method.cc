@@ -1,5 +1,6 @@
 #include "server/session_method.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -14,6 +15,10 @@ namespace sap {
 namespace {
 
 using Clock = CallLimits::Clock;
+
+// Requests larger than this give their storage back once they are answered.
+constexpr size_t kKept_bytes = 4 << 20;
+constexpr size_t kShort_bytes = 64 << 10;
 
 ServiceStatus RefuseMessage(const v1::SolveSessionRequest& request, bool is_first) {
   switch (request.request_case()) {
@@ -34,11 +39,11 @@ ServiceStatus RefuseMessage(const v1::SolveSessionRequest& request, bool is_firs
 // One stream. Everything but what the running step uses is guarded by the mutex; each completed
 // operation ends by looking at what can be done next. At most one read, one write and one step are
 // under way at a time.
-class SessionMethod::Call {
+class SessionMethod::Call final : public SessionClaimant, public SessionHolder {
  public:
   Call(SessionMethod* method, grpc::ServerCompletionQueue* queue)
       : method_(method), queue_(queue), stream_(&context_) {
-    method_->open_calls_->BeginOnQueue();
+    method_->context_.open_calls->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
     method_->service_->RequestSolveSession(&context_, &stream_, queue, queue, &accepted_tag_);
   }
@@ -49,6 +54,13 @@ class SessionMethod::Call {
     EndWith(ShuttingDown());
     FinishIfAnswered();
   }
+
+  // Called every now and then, while the call is registered.
+  void Sweep(Clock::time_point now);
+
+  void Resume(std::unique_ptr<LostSession> lost) override;
+  // Of the stream that another one takes the session from. Its end completes the operations.
+  void GiveUp() override { context_.TryCancel(); }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -68,6 +80,11 @@ class SessionMethod::Call {
   void Finished(bool ok);
 
   void TakeIn();
+  void OpenOrClaim(const v1::OpenSession& open);
+  void SetOpened(v1::SessionOpened* opened);
+  bool AnswerAgain(const v1::SessionStep& step, v1::StepOutcome* outcome);
+  void CountAnswered();
+  std::unique_ptr<LostSession> TakeLost();
   void GoOn(Lock lock);
   bool StartStep();
   void ReadNext();
@@ -84,9 +101,14 @@ class SessionMethod::Call {
     EndWith(grpc::Status::CANCELLED);
   }
   bool MaySolve() const { return !solving_ && answered_ < taken_in_ && !Cancelled(); }
+  // Whether to read the next step before this one is solved. Reading makes gRPC acknowledge what
+  // has come with a packet of its own, which costs more than a short step gains from it.
+  bool ReadsAhead() { return SlotOf(answered_).request.ByteSizeLong() > kShort_bytes; }
   bool Cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   Slot& SlotOf(uint64_t step) { return slots_[step % slots_.size()]; }
-  int MostInFlight() const { return method_->engine_->config().max_steps_in_flight; }
+  int MostInFlight() const {
+    return method_->context_.engine->config().session.max_steps_in_flight;
+  }
 
   SessionMethod* const method_;
   grpc::ServerCompletionQueue* const queue_;
@@ -94,6 +116,10 @@ class SessionMethod::Call {
   grpc::ServerAsyncReaderWriter<v1::SolveSessionResponse, v1::SolveSessionRequest> stream_;
   std::shared_ptr<ClientAccount> account_;
   std::unique_ptr<Session> session_;
+  std::string token_;                     // of a session that can be resumed
+  bool claiming_{false};                  // waits for the session of the token
+  std::vector<v1::StepOutcome> earlier_;  // of a resumed session, until its client goes on
+  Clock::time_point arrival_;
   Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
 
@@ -110,6 +136,7 @@ class SessionMethod::Call {
   bool finishing_{false};
   bool finished_{false};
   bool done_{false};
+  Clock::time_point last_activity_;
 
   MemberTag<Call> accepted_tag_{this, &Call::Accepted};
   MemberTag<Call> read_tag_{this, &Call::Read};
@@ -121,21 +148,19 @@ class SessionMethod::Call {
 void SessionMethod::Call::Accepted(bool ok) {
   if (!ok) return Delete();  // the server shuts down, and the done tag will not come
   method_->Await(queue_);
+  method_->context_.watch->Started(Method::kSolveSession);
   Lock lock(mutex_);
+  arrival_ = last_activity_ = Clock::now();
   deadline_ = SteadyDeadline(context_);
   slots_.resize(MostInFlight());
-  const bool entered = method_->open_calls_->Enter();
-  auto account = method_->callers_->Identify(context_);
+  const bool entered = method_->context_.open_calls->Enter();
+  auto account = method_->context_.callers->Identify(context_);
   if (account) account_ = std::move(*account);
-  auto session = method_->engine_->NewSession();
   if (!entered) {
     EndWith(ShuttingDown());
   } else if (account_ == nullptr) {
     EndWith(ToRpcStatus(tl::unexpected(account.error())));
-  } else if (!session) {
-    EndWith(ToRpcStatus(tl::unexpected(session.error())));
   } else {
-    session_ = std::move(*session);
     lock.unlock();
     const bool added = method_->Add(this);
     lock.lock();
@@ -147,29 +172,133 @@ void SessionMethod::Call::Accepted(bool ok) {
 void SessionMethod::Call::Read(bool ok) {
   Lock lock(mutex_);
   reading_ = false;
+  last_activity_ = Clock::now();
   if (!ok) {
     EndWith(taken_in_ > 0 ? grpc::Status::OK
                           : ToRpcStatus(RefuseField("open", "is missing; nothing was sent")));
   } else if (!last_status_) {
     TakeIn();
   }
-  GoOn(std::move(lock));
+  if (!claiming_) return GoOn(std::move(lock));
+  // Until the session comes or not, nothing else happens here: it counts as a step being solved.
+  claiming_ = false;
+  solving_ = true;
+  lock.unlock();
+  method_->lost_.Claim(token_, account_->name(), this);
 }
 
 void SessionMethod::Call::TakeIn() {
   Slot& slot = SlotOf(taken_in_);
-  slot.arrival = Clock::now();
+  slot.arrival = last_activity_;
   if (const ServiceStatus refused = RefuseMessage(slot.request, taken_in_ == 0); !refused) {
     return EndWith(ToRpcStatus(refused));
   }
-  if (taken_in_ == 0) {
-    if (const ServiceStatus opened = session_->Open(slot.request.open()); !opened) {
-      return EndWith(ToRpcStatus(opened));
-    }
-    slot.response.mutable_opened()->set_max_steps_in_flight(MostInFlight());
-    answered_ = 1;
+  if (taken_in_ == 0) OpenOrClaim(slot.request.open());
+  if (!last_status_) ++taken_in_;
+}
+
+void SessionMethod::Call::OpenOrClaim(const v1::OpenSession& open) {
+  if (!open.resume_token().empty()) {
+    token_ = open.resume_token();
+    claiming_ = true;
+    return;
   }
-  ++taken_in_;
+  auto session = method_->NewSession();
+  if (!session) return EndWith(ToRpcStatus(tl::unexpected(session.error())));
+  if (const ServiceStatus opened = (*session)->Open(open); !opened) {
+    return EndWith(ToRpcStatus(opened));
+  }
+  session_ = std::move(*session);
+  if (open.resumable() && method_->lost_.keeps()) {
+    token_ = LostSessions::NewToken();
+    method_->lost_.Hold(token_, this);
+  }
+  SetOpened(SlotOf(0).response.mutable_opened());
+  answered_ = 1;
+}
+
+void SessionMethod::Call::SetOpened(v1::SessionOpened* opened) {
+  opened->set_max_steps_in_flight(MostInFlight());
+  opened->set_resume_token(token_);
+  if (!token_.empty()) {
+    opened->set_resume_within_s(method_->context_.engine->config().session.resume_s);
+  }
+}
+
+void SessionMethod::Call::Resume(std::unique_ptr<LostSession> lost) {
+  Lock lock(mutex_);
+  solving_ = false;
+  if (lost == nullptr) {
+    token_.clear();
+    EndWith(ToRpcStatus(tl::unexpected(ServiceError{
+        ServiceCode::kFailedPrecondition,
+        "there is no such session to resume; open a new one and send the steps again", ""})));
+    // The message that asked for it has no answer.
+    taken_in_ = 0;
+    return GoOn(std::move(lock));
+  }
+  session_ = std::move(lost->session);
+  earlier_ = std::move(lost->outcomes);
+  method_->lost_.Hold(token_, this);
+  method_->context_.watch->SessionResumed();
+  v1::SessionOpened* opened = SlotOf(0).response.mutable_opened();
+  SetOpened(opened);
+  if (const auto last = session_->last_step_id()) opened->set_last_step_id(*last);
+  answered_ = 1;
+  GoOn(std::move(lock));
+}
+
+// A step that the session has answered before its connection was lost has the same outcome again.
+bool SessionMethod::Call::AnswerAgain(const v1::SessionStep& step, v1::StepOutcome* outcome) {
+  for (const v1::StepOutcome& earlier : earlier_) {
+    if (earlier.step_id() != step.step_id()) continue;
+    *outcome = earlier;
+    return true;
+  }
+  return false;
+}
+
+// What is to be kept of a session whose client was lost; null if nothing is.
+std::unique_ptr<LostSession> SessionMethod::Call::TakeLost() {
+  if (token_.empty() || session_ == nullptr || !Cancelled()) return nullptr;
+  auto lost = std::make_unique<LostSession>();
+  // The slots hold the last ones answered, and there are enough for all that the client may lack.
+  const uint64_t first = answered_ > slots_.size() ? answered_ - slots_.size() : 1;
+  for (const v1::StepOutcome& outcome : earlier_) lost->outcomes.push_back(outcome);
+  for (uint64_t i = std::max<uint64_t>(first, 1); i < answered_; ++i) {
+    v1::StepOutcome* outcome = SlotOf(i).response.mutable_step();
+    // A step that was given up has none.
+    if (IsGivenUp(static_cast<ServiceCode>(outcome->outcome().failure().code()))) continue;
+    lost->outcomes.push_back(std::move(*outcome));
+  }
+  lost->session = std::move(session_);
+  lost->client = account_->name();
+  return lost;
+}
+
+void SessionMethod::Call::CountAnswered() {
+  const Slot& slot = SlotOf(answered_);
+  const v1::Failure& failure = slot.response.step().outcome().failure();
+  const std::chrono::duration<double> took = Clock::now() - slot.arrival;
+  method_->context_.watch->StepEnded(failure.code(), failure.message(), took.count(), context_,
+                                     account_.get(), slot.request, slot.response.step().step_id());
+  ++answered_;
+}
+
+void SessionMethod::Call::Sweep(Clock::time_point now) {
+  const SessionConfig& config = method_->context_.engine->config().session;
+  Lock lock(mutex_);
+  const std::chrono::duration<double> still = now - last_activity_;
+  if (writing_ && still.count() > config.write_timeout_s) {
+    // The write completes, and the stream ends, as if the client were gone.
+    context_.TryCancel();
+  } else if (!last_status_ && !solving_ && taken_in_ == sent_ && still.count() > config.idle_s) {
+    method_->context_.watch->SessionExpired();
+    EndWith(ToRpcStatus(tl::unexpected(ServiceError{
+        ServiceCode::kAborted,
+        "the session was idle for longer than the server allows; open a new one", ""})));
+    FinishIfAnswered();
+  }
 }
 
 // Does what can be done next, and drops the call when nothing is left: the caller must not touch it
@@ -177,9 +306,10 @@ void SessionMethod::Call::TakeIn() {
 void SessionMethod::Call::GoOn(Lock lock) {
   // A thread solves steps of one stream for as long as a single one may take it. Then the other
   // streams have their turn, until the write under way completes.
-  const std::chrono::duration<double, std::micro> turn(method_->engine_->config().inline_below_us);
+  const std::chrono::duration<double, std::micro> turn(
+      method_->context_.engine->config().inline_below_us);
   const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(turn);
-  ReadNext();
+  if (!MaySolve() || ReadsAhead()) ReadNext();
   WriteNext();
   while (MaySolve() && (!writing_ || Clock::now() < until)) {
     solving_ = true;
@@ -188,26 +318,40 @@ void SessionMethod::Call::GoOn(Lock lock) {
     if (!StartStep()) return;
     lock.lock();
     solving_ = false;
-    ++answered_;
-    ReadNext();
+    CountAnswered();
     WriteNext();
+    ReadNext();
   }
   FinishIfAnswered();
   if (!finished_ || !done_ || reading_ || solving_ || writing_) return;
+  const grpc::Status& status = Cancelled() ? grpc::Status::CANCELLED : *last_status_;
+  const std::chrono::duration<double> took = Clock::now() - arrival_;
+  method_->context_.watch->Ended(Method::kSolveSession, status, took.count(), context_,
+                                 account_.get(), v1::SolveSessionRequest());
+  std::unique_ptr<LostSession> lost = TakeLost();
   lock.unlock();
   method_->Remove(this);
-  method_->open_calls_->Leave();
+  if (lost != nullptr) {
+    method_->lost_.Keep(token_, std::move(lost));
+  } else if (!token_.empty()) {
+    method_->lost_.Forget(token_);
+  }
+  method_->context_.open_calls->Leave();
   Delete();
 }
 
 void SessionMethod::Call::Delete() {
-  OpenCalls* const open_calls = method_->open_calls_;
+  OpenCalls* const open_calls = method_->context_.open_calls;
   delete this;
   open_calls->EndOnQueue();
 }
 
 bool SessionMethod::Call::StartStep() {
   Slot& slot = SlotOf(answered_);
+  if (!earlier_.empty()) {
+    if (AnswerAgain(slot.request.step(), slot.response.mutable_step())) return true;
+    earlier_.clear();
+  }
   return session_->StartStep(
       slot.request.step(), {slot.arrival, deadline_, &cancelled_, account_.get()},
       slot.response.mutable_step(), [](void* call) { static_cast<Call*>(call)->Solved(); }, this);
@@ -216,7 +360,7 @@ bool SessionMethod::Call::StartStep() {
 void SessionMethod::Call::Solved() {
   Lock lock(mutex_);
   solving_ = false;
-  ++answered_;
+  CountAnswered();
   GoOn(std::move(lock));
 }
 
@@ -229,13 +373,22 @@ void SessionMethod::Call::ReadNext() {
 void SessionMethod::Call::WriteNext() {
   if (writing_ || sent_ == answered_ || Cancelled()) return;
   writing_ = true;
-  stream_.Write(SlotOf(sent_).response, &written_tag_);
+  v1::SolveSessionResponse& response = SlotOf(sent_).response;
+  response.set_credits(method_->context_.engine->queue().crowded() ? 1 : MostInFlight());
+  response.set_draining(method_->announced_.load(std::memory_order_relaxed));
+  stream_.Write(response, &written_tag_);
 }
 
 void SessionMethod::Call::Written(bool ok) {
   Lock lock(mutex_);
   writing_ = false;
-  SlotOf(sent_).request.Clear();
+  last_activity_ = Clock::now();
+  v1::SolveSessionRequest& request = SlotOf(sent_).request;
+  if (request.ByteSizeLong() > kKept_bytes) {
+    request = {};
+  } else {
+    request.Clear();
+  }
   if (ok) {
     ++sent_;
   } else {
@@ -272,6 +425,21 @@ void SessionMethod::Drain() {
   const std::lock_guard lock(mutex_);
   draining_ = true;
   for (Call* call : calls_) call->Drain();
+  lost_.DropAll();
+}
+
+void SessionMethod::Sweep() {
+  lost_.Sweep();
+  const Clock::time_point now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  for (Call* call : calls_) call->Sweep(now);
+}
+
+// A lost session makes room for a new one.
+tl::expected<std::unique_ptr<Session>, ServiceError> SessionMethod::NewSession() {
+  auto session = context_.engine->NewSession();
+  if (!session && lost_.DropOldest()) session = context_.engine->NewSession();
+  return session;
 }
 
 bool SessionMethod::Add(Call* call) {

@@ -6,19 +6,20 @@
 //       write -> write ...
 //
 // A stream ends when the client has closed its side and has all answers; with INVALID_ARGUMENT at a
-// message that has no place; when the client is gone or cancels; or, after the steps taken in so
-// far are answered, when the server drains.
+// message that has no place; when the client is gone or cancels, and then its session is kept for a
+// while if it was opened so; with ABORTED when it was idle, or its answers were not taken, for too
+// long; or, after the steps taken in so far are answered, when the server drains.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <mutex>
 #include <set>
 
 #include "sap/v1/solver_service.grpc.pb.h"
-#include "server/callers.h"
-#include "server/engine.h"
-#include "server/open_calls.h"
+#include "server/lost_sessions.h"
+#include "server/service_context.h"
 
 namespace sap {
 
@@ -27,11 +28,18 @@ class SessionMethod {
  public:
   using Service = v1::SolverService::AsyncService;
 
-  SessionMethod(Service* service, Engine* engine, OpenCalls* open_calls, const Callers* callers)
-      : service_(service), engine_(engine), open_calls_(open_calls), callers_(callers) {}
+  SessionMethod(Service* service, const ServiceContext& context)
+      : service_(service), context_(context), lost_(context.engine->config().session.resume_s) {}
 
   // Accepts one stream on the queue, and then the next ones as they come.
   void Await(grpc::ServerCompletionQueue* queue);
+
+  // From now on every answer says that the server will go.
+  void AnnounceDrain() { announced_.store(true, std::memory_order_relaxed); }
+
+  // Ends sessions that were idle for too long, cuts off clients that take no answers, and drops
+  // lost sessions that nobody has resumed.
+  void Sweep();
 
   // Takes no more steps: every stream ends with UNAVAILABLE once its steps are answered.
   void Drain();
@@ -41,11 +49,12 @@ class SessionMethod {
 
   bool Add(Call* call);  // false: draining
   void Remove(Call* call);
+  tl::expected<std::unique_ptr<Session>, ServiceError> NewSession();
 
   Service* const service_;
-  Engine* const engine_;
-  OpenCalls* const open_calls_;
-  const Callers* const callers_;
+  const ServiceContext context_;
+  LostSessions lost_;
+  std::atomic<bool> announced_{false};
 
   std::mutex mutex_;
   bool draining_{false};

@@ -23,20 +23,24 @@ auto StartWith(Engine* engine,
 
 }  // namespace
 
-SolverService::SolverService(Engine* engine, OpenCalls* open_calls, const Callers* callers)
+SolverService::SolverService(const ServiceContext& context)
     : solve_(&service_, &Service::RequestSolve,
-             StartWith<SolveMethod::Call>(engine, &Engine::Start), open_calls, callers),
+             StartWith<SolveMethod::Call>(context.engine, &Engine::Start), context.open_calls,
+             context.callers, SolveMethod::WhileDraining::kRefused,
+             {context.watch, Method::kSolve}),
       solve_batch_(&service_, &Service::RequestSolveBatch,
-                   StartWith<BatchMethod::Call>(engine, &Engine::StartBatch), open_calls, callers),
-      stream_batch_(&service_, engine, open_calls, callers),
-      session_(&service_, engine, open_calls, callers),
-      info_(
-          &service_, &Service::RequestGetServerInfo,
-          [engine](InfoMethod::Call* call) {
-            *call->response() = engine->Info();
-            call->Finish(grpc::Status::OK);
-          },
-          open_calls, callers, InfoMethod::WhileDraining::kAnswered) {}
+                   StartWith<BatchMethod::Call>(context.engine, &Engine::StartBatch),
+                   context.open_calls, context.callers, BatchMethod::WhileDraining::kRefused,
+                   {context.watch, Method::kSolveBatch}),
+      stream_batch_(&service_, context),
+      session_(&service_, context),
+      info_(&service_, &Service::RequestGetServerInfo,
+            [engine = context.engine](InfoMethod::Call* call) {
+              *call->response() = engine->Info();
+              call->Finish(grpc::Status::OK);
+            },
+            context.open_calls, context.callers, InfoMethod::WhileDraining::kAnswered,
+            {context.watch, Method::kGetServerInfo}) {}
 
 void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
   for (int i = 0; i < count; ++i) {

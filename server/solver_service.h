@@ -5,8 +5,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "sap/v1/solver_service.grpc.pb.h"
-#include "server/engine.h"
-#include "server/open_calls.h"
+#include "server/service_context.h"
 #include "server/session_method.h"
 #include "server/stream_batch_method.h"
 #include "server/unary_call.h"
@@ -17,8 +16,8 @@ class SolverService {
  public:
   static constexpr const char* kName = "sap.v1.SolverService";
 
-  // Engine, counts and callers must outlive the server's completion queues, and so must this.
-  SolverService(Engine* engine, OpenCalls* open_calls, const Callers* callers);
+  // What the context names must outlive the server's completion queues, and so must this.
+  explicit SolverService(const ServiceContext& context);
 
   grpc::Service* service() { return &service_; }
 
@@ -27,6 +26,12 @@ class SolverService {
 
   // Open sessions take no more steps, and end when those there are answered.
   void Drain() { session_.Drain(); }
+
+  // Sessions are told that the server will go, and go on.
+  void AnnounceDrain() { session_.AnnounceDrain(); }
+
+  // Ends what has been idle for too long; to be called every now and then.
+  void Sweep() { session_.Sweep(); }
 
  private:
   using Service = v1::SolverService::AsyncService;

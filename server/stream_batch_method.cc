@@ -17,7 +17,7 @@ class StreamBatchMethod::Call {
  public:
   Call(StreamBatchMethod* method, grpc::ServerCompletionQueue* queue)
       : method_(method), queue_(queue), writer_(&context_) {
-    method_->open_calls_->BeginOnQueue();
+    method_->context_.open_calls->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
     method_->service_->RequestStreamBatch(&context_, &request_, &writer_, queue, queue,
                                           &accepted_tag_);
@@ -29,13 +29,14 @@ class StreamBatchMethod::Call {
   void Accepted(bool ok) {
     if (!ok) return Delete();  // the server shuts down, and the done tag will not come
     method_->Await(queue_);
-    if (!method_->open_calls_->Enter()) return End(ShuttingDown());
-    auto account = method_->callers_->Identify(context_);
+    arrival_ = CallLimits::Clock::now();
+    method_->context_.watch->Started(Method::kStreamBatch);
+    if (!method_->context_.open_calls->Enter()) return End(ShuttingDown());
+    auto account = method_->context_.callers->Identify(context_);
     if (!account) return End(ToRpcStatus(tl::unexpected(account.error())));
     account_ = std::move(*account);
-    const CallLimits limits{CallLimits::Clock::now(), SteadyDeadline(context_), &cancelled_,
-                            account_.get()};
-    method_->engine_->StartStreamBatch(
+    const CallLimits limits{arrival_, SteadyDeadline(context_), &cancelled_, account_.get()};
+    method_->context_.engine->StartStreamBatch(
         request_, limits,
         [this](int index, v1::Outcome outcome) { Answer(index, std::move(outcome)); },
         [](void* call, const ServiceStatus& status) {
@@ -85,16 +86,19 @@ class StreamBatchMethod::Call {
     WriteNext();
     if (status_ && !writing_ && !finishing_) {
       finishing_ = true;
+      const std::chrono::duration<double> took = CallLimits::Clock::now() - arrival_;
+      method_->context_.watch->Ended(Method::kStreamBatch, *status_, took.count(), context_,
+                                     account_.get(), request_);
       writer_.Finish(*status_, &finished_tag_);
     }
     if (!finished_ || !done_) return;
     lock.unlock();
-    method_->open_calls_->Leave();
+    method_->context_.open_calls->Leave();
     Delete();
   }
 
   void Delete() {
-    OpenCalls* const open_calls = method_->open_calls_;
+    OpenCalls* const open_calls = method_->context_.open_calls;
     delete this;
     open_calls->EndOnQueue();
   }
@@ -111,6 +115,7 @@ class StreamBatchMethod::Call {
   v1::StreamBatchRequest request_;
   grpc::ServerAsyncWriter<v1::StreamBatchResponse> writer_;
   std::shared_ptr<ClientAccount> account_;
+  CallLimits::Clock::time_point arrival_;
   std::atomic<bool> cancelled_{false};
 
   std::mutex mutex_;

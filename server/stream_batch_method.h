@@ -4,9 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "sap/v1/solver_service.grpc.pb.h"
-#include "server/callers.h"
-#include "server/engine.h"
-#include "server/open_calls.h"
+#include "server/service_context.h"
 
 namespace sap {
 
@@ -15,8 +13,8 @@ class StreamBatchMethod {
  public:
   using Service = v1::SolverService::AsyncService;
 
-  StreamBatchMethod(Service* service, Engine* engine, OpenCalls* open_calls, const Callers* callers)
-      : service_(service), engine_(engine), open_calls_(open_calls), callers_(callers) {}
+  StreamBatchMethod(Service* service, const ServiceContext& context)
+      : service_(service), context_(context) {}
 
   // Accepts one call on the queue, and then the next ones as they come.
   void Await(grpc::ServerCompletionQueue* queue);
@@ -25,9 +23,7 @@ class StreamBatchMethod {
   class Call;
 
   Service* const service_;
-  Engine* const engine_;
-  OpenCalls* const open_calls_;
-  const Callers* const callers_;
+  const ServiceContext context_;
 };
 
 }  // namespace sap

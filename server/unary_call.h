@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 
+#include "server/call_watch.h"
 #include "server/callers.h"
 #include "server/completion_tag.h"
 #include "server/engine.h"
@@ -50,15 +51,23 @@ class UnaryMethod {
   // Whether a draining server still answers such calls. They do no work, and nobody waits for them.
   enum class WhileDraining : uint8_t { kRefused, kAnswered };
 
+  // How its calls end is told to the watch, under the name of the method.
+  struct Watched {
+    const CallWatch* watch{nullptr};
+    Method method{};
+  };
+
   // Without callers (null), everyone may call.
   UnaryMethod(Service* service, RequestCall request_call, Handler handler, OpenCalls* open_calls,
-              const Callers* callers, WhileDraining while_draining = WhileDraining::kRefused)
+              const Callers* callers, WhileDraining while_draining = WhileDraining::kRefused,
+              Watched watched = {})
       : service_(service),
         request_call_(request_call),
         handler_(std::move(handler)),
         open_calls_(open_calls),
         callers_(callers),
-        while_draining_(while_draining) {}
+        while_draining_(while_draining),
+        watched_(watched) {}
 
   // Accepts one call on the queue, and then the next ones as they come.
   void Await(grpc::ServerCompletionQueue* queue) {
@@ -77,6 +86,7 @@ class UnaryMethod {
   OpenCalls* const open_calls_;
   const Callers* const callers_;
   const WhileDraining while_draining_;
+  const Watched watched_;
   FreeList<Call> idle_{kMaxIdle};
 };
 
@@ -96,6 +106,11 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
 
   // Sends the response, or the error. Once per call; nothing of it may be touched afterwards.
   void Finish(const grpc::Status& status) {
+    if (const Watched& watched = method_->watched_; watched.watch != nullptr) {
+      const std::chrono::duration<double> took = CallLimits::Clock::now() - arrival_;
+      watched.watch->Ended(watched.method, status, took.count(), *context_, account_.get(),
+                           request_);
+    }
     if (status.ok()) {
       writer_->Finish(response_, status, &finished_tag_);
     } else {
@@ -128,6 +143,9 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     method_->Await(queue_);
     arrival_ = CallLimits::Clock::now();
     deadline_ = SteadyDeadline(*context_);
+    if (method_->watched_.watch != nullptr) {
+      method_->watched_.watch->Started(method_->watched_.method);
+    }
     if (Counts() && !method_->open_calls_->Enter()) return Finish(ShuttingDown());
     if (method_->callers_ != nullptr) {
       auto account = method_->callers_->Identify(*context_);

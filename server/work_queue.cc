@@ -114,6 +114,7 @@ void WorkQueue::Append(QueuedTask* task) {
   flow.work_s += task->work_s;
   round.work_s += task->work_s;
   ++round.tasks;
+  waiting_.fetch_add(1, std::memory_order_relaxed);
 }
 
 QueuedTask* WorkQueue::PopNext() {
@@ -198,6 +199,7 @@ void WorkQueue::RunAlone() {
 void WorkQueue::Run(QueuedTask* task, Turn turn, std::unique_lock<std::mutex>* lock) {
   const bool high = task->priority == Priority::kHigh;
   const double work_s = task->work_s;
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
   if (high) ++high_running_;
   lock->unlock();
   const Clock::time_point start = Clock::now();

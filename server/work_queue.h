@@ -14,6 +14,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -65,9 +66,14 @@ class WorkQueue {
   ServiceError Expired() const;
 
   int queued() const;
+  // Whether several tasks wait for each thread. Takes no lock.
+  bool crowded() const {
+    return waiting_.load(std::memory_order_relaxed) >= kCrowd * arena_->num_threads();
+  }
   int running() const;
 
  private:
+  static constexpr int kCrowd = 4;
   using Clock = QueuedTask::Clock;
   using Flow = ClientAccount::Flow;
 
@@ -94,6 +100,8 @@ class WorkQueue {
 
   TaskArena* const arena_;
   const double timeout_s_;
+
+  std::atomic<int> waiting_{0};  // tasks that are queued
 
   mutable std::mutex mutex_;
   std::array<Round, kNumPriorities> rounds_;

@@ -26,13 +26,14 @@ void ToMessages(std::span<const Problem> problems,
 
 tl::expected<Client, Error> Client::Connect(const std::string& address,
                                             const ConnectOptions& options) {
-  if (address == "embedded:") return Client(Embed(options.threads));
+  if (address == "embedded:") return Client(Embed(options.threads), false);
   auto transport = ConnectByGrpc(address, options.connect_timeout, options.credentials);
   if (!transport) return tl::unexpected(transport.error());
-  return Client(std::move(*transport));
+  return Client(std::move(*transport), options.resume_sessions);
 }
 
-Client::Client(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+Client::Client(std::unique_ptr<Transport> transport, bool resume_sessions)
+    : transport_(std::move(transport)), resume_sessions_(resume_sessions) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
@@ -91,6 +92,7 @@ tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options) {
   if (!deadline) return tl::unexpected(deadline.error());
   v1::SolveSessionRequest request;
   ToMessage(options, request.mutable_open()->mutable_options());
+  request.mutable_open()->set_resumable(resume_sessions_);
   auto stream = transport_->OpenSession(request, *deadline);
   if (!stream) return tl::unexpected(stream.error());
   return Session(std::move(*stream));

@@ -33,6 +33,8 @@ struct ConnectOptions {
   int threads{0};
   // Towards a server on the network; not for an embedded one.
   Credentials credentials{};
+  // Whether a session whose connection is lost is resumed on a new one.
+  bool resume_sessions{true};
 };
 
 // What a server says about itself.
@@ -88,9 +90,10 @@ class Client {
   tl::expected<bool, Error> Health();
 
  private:
-  explicit Client(std::unique_ptr<Transport> transport);
+  Client(std::unique_ptr<Transport> transport, bool resume_sessions);
 
   std::unique_ptr<Transport> transport_;
+  bool resume_sessions_;
 };
 
 }  // namespace sap::client

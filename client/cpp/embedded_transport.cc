@@ -38,7 +38,9 @@ class EmbeddedSession final : public SessionStream {
                   CallLimits::Clock::time_point deadline)
       : engine_(std::move(engine)), session_(std::move(session)), deadline_(deadline) {}
 
-  int max_steps_in_flight() const override { return engine_->config().max_steps_in_flight; }
+  int max_steps_in_flight() const override { return engine_->config().session.max_steps_in_flight; }
+
+  bool draining() const override { return false; }
 
   bool Send(const v1::SolveSessionRequest& request) override {
     CallLimits limits;

@@ -32,6 +32,8 @@ int Session::in_flight() const {
   return state_->at_server + static_cast<int>(state_->received.size());
 }
 
+bool Session::draining() const { return state_->stream->draining(); }
+
 bool Session::open() const { return !state_->ended; }
 
 tl::expected<Solution, Error> Session::Step(const Problem& problem,

@@ -14,7 +14,8 @@
 //
 // An error about a step, such as a bad field, is an answer like any other: the session goes on and
 // the next step starts from the last solved one. When the session itself has ended (the server
-// drains, the connection is lost, the deadline has passed), every call returns why.
+// drains, the deadline has passed), every call returns why. A connection that is lost does not end
+// it: the session is resumed on a new one, and every step still has exactly one outcome, in order.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +65,10 @@ class Session {
 
   // Steps sent and not received.
   int in_flight() const;
+
+  // Whether the server has said that it will go: close the session and open one elsewhere, before
+  // it ends.
+  bool draining() const;
 
   // Whether steps are taken: false once the session has ended.
   bool open() const;

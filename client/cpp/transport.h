@@ -18,7 +18,10 @@ namespace sap::client {
 class SessionStream {
  public:
   virtual ~SessionStream() = default;
+  // That the server takes in now.
   virtual int max_steps_in_flight() const = 0;
+  // Whether the server has said that it will go.
+  virtual bool draining() const = 0;
   // False if the session has ended: Receive still gives the outcomes that have come, and then why.
   virtual bool Send(const v1::SolveSessionRequest& request) = 0;
   // Waits for the outcome of the next step. An error if the session has ended; not to be called

@@ -19,7 +19,10 @@ inline constexpr std::chrono::seconds kPatience{60};
 
 class ServerProcess {
  public:
-  explicit ServerProcess(std::vector<std::string> flags = {}) : process_(Command(flags)) {
+  // The prefix is a command that runs the server, as in {"/usr/bin/env", "NAME=VALUE"}.
+  explicit ServerProcess(std::vector<std::string> flags = {},
+                         const std::vector<std::string>& prefix = {})
+      : process_(Command(flags, prefix)) {
     address_ = process_.WaitForLine("listening on ", kPatience);
     EXPECT_NE(address_, "");
   }
@@ -33,11 +36,13 @@ class ServerProcess {
   }
 
   void Terminate() const { process_.Signal(SIGTERM); }
+  void Signal(int signal) const { process_.Signal(signal); }
 
   ProcessResult Wait() { return process_.Wait(kPatience); }
 
  private:
-  static std::vector<std::string> Command(std::vector<std::string> flags) {
+  static std::vector<std::string> Command(std::vector<std::string> flags,
+                                          const std::vector<std::string>& prefix) {
     const auto set = [&flags](const std::string& flag, const std::string& value) {
       if (std::find(flags.begin(), flags.end(), flag) != flags.end()) return;
       flags.insert(flags.end(), {flag, value});
@@ -45,6 +50,7 @@ class ServerProcess {
     set("--listen", "127.0.0.1:0");
     set("--threads", "2");
     flags.insert(flags.begin(), SAP_SERVER_BINARY);
+    flags.insert(flags.begin(), prefix.begin(), prefix.end());
     return flags;
   }
 

@@ -75,8 +75,8 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
   EXPECT_EQ(config.inline_below_us, 11);
   EXPECT_EQ(config.drain_timeout_s, 12.5);
   EXPECT_EQ(config.max_batch_problems, 13);
-  EXPECT_EQ(config.max_sessions, 14);
-  EXPECT_EQ(config.max_steps_in_flight, 15);
+  EXPECT_EQ(config.session.max_sessions, 14);
+  EXPECT_EQ(config.session.max_steps_in_flight, 15);
   EXPECT_EQ(config.recording.directory, "/tmp/r");
   EXPECT_EQ(config.recording.rule, RecordingConfig::Rule::kSlower);
   EXPECT_EQ(config.recording.slower_than_s, 0.5);

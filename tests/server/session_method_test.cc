@@ -27,8 +27,8 @@ ServerConfig Config() {
   config.listen = "127.0.0.1:0";
   config.threads = 2;
   config.io_threads = 2;
-  config.max_sessions = 3;
-  config.max_steps_in_flight = 4;
+  config.session.max_sessions = 3;
+  config.session.max_steps_in_flight = 4;
   return config;
 }
 

@@ -307,7 +307,7 @@ TEST_F(SessionTest, AnIslandThatLeftTheRangeOfDoublesLeavesNoVelocities) {
 
 TEST_F(SessionTest, TheGaugeCountsSessionsAndTheLimitHolds) {
   ServerConfig config = Config();
-  config.max_sessions = 2;
+  config.session.max_sessions = 2;
   Engine engine(config);
   EXPECT_EQ(engine.num_sessions(), 0);
   auto first = engine.NewSession();

@@ -23,6 +23,8 @@ void AddHealthCommand(CLI::App* app, Run* run);
 void AddSimulateCommand(CLI::App* app, Run* run);
 void AddRecordCommand(CLI::App* app, Run* run);
 void AddReplayCommand(CLI::App* app, Run* run);
+void AddBenchCommand(CLI::App* app, Run* run);
+void AddEchoCommand(CLI::App* app, Run* run);
 
 // Prints the error on standard error, with its code; returns kFailed.
 int Report(const Error& error);

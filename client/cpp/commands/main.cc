@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
   AddSimulateCommand(&app, &run);
   AddRecordCommand(&app, &run);
   AddReplayCommand(&app, &run);
+  AddBenchCommand(&app, &run);
+  AddEchoCommand(&app, &run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,189 @@
+#include "client/cpp/bench/load.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "client/cpp/messages.h"
+
+namespace sap::client {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+double SecondsBetween(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+// One connection, and what is sent over it. Messages are made once and reused.
+class Worker {
+ public:
+  Worker(const Load& load, std::unique_ptr<Transport> transport)
+      : load_(load), transport_(std::move(transport)) {
+    for (const v1::ContactProblem& problem : load.problems) {
+      *unary_.emplace_back().mutable_problem() = problem;
+      *unary_.back().mutable_options() = load.options;
+      *steps_.emplace_back().mutable_step()->mutable_problem() = problem;
+    }
+    for (int i = 0; load.mode == LoadMode::kBatch && i < load.batch_size; ++i) {
+      *batch_.add_problems() = load.problems[i % load.problems.size()];
+      *batch_.mutable_options() = load.options;
+    }
+  }
+
+  Transport::Status Call() {
+    switch (load_.mode) {
+      case LoadMode::kUnary:
+        return Solve();
+      case LoadMode::kSession:
+        return Step();
+      case LoadMode::kBatch:
+        return transport_->SolveBatch(batch_, std::nullopt, &batch_response_);
+    }
+    return {};
+  }
+
+  void Count(Clock::time_point due, const Transport::Status& status, LoadResult* result) const {
+    const double took_s = SecondsBetween(due, Clock::now());
+    if (status) {
+      result->answered.Add(took_s);
+      if (timings_ == nullptr) return;
+      result->queue_s += timings_->queue_s();
+      result->decode_s += timings_->decode_s();
+      result->solve_s += timings_->solve_s() + timings_->islands_s();
+      result->encode_s += timings_->encode_s();
+    } else {
+      if (status.error().code == ErrorCode::kResourceExhausted) result->refused.Add(took_s);
+      ++result->failed[Name(status.error().code)];
+    }
+  }
+
+ private:
+  Transport::Status Solve() {
+    const v1::SolveRequest& request = unary_[next_++ % unary_.size()];
+    const auto status = transport_->Solve(request, std::nullopt, &response_);
+    timings_ = status ? &response_.solution().timings() : nullptr;
+    return status;
+  }
+
+  Transport::Status Step() {
+    if (session_ == nullptr) {
+      v1::SolveSessionRequest open;
+      *open.mutable_open()->mutable_options() = load_.options;
+      auto opened = transport_->OpenSession(open, std::nullopt);
+      if (!opened) return tl::unexpected(opened.error());
+      session_ = std::move(*opened);
+    }
+    v1::SolveSessionRequest& request = steps_[next_++ % steps_.size()];
+    request.mutable_step()->set_step_id(next_);
+    session_->Send(request);
+    timings_ = nullptr;
+    if (auto received = session_->Receive(&step_response_); !received) {
+      session_ = nullptr;
+      return received;
+    }
+    const v1::Outcome& outcome = step_response_.step().outcome();
+    if (outcome.has_solution()) {
+      timings_ = &outcome.solution().timings();
+      return {};
+    }
+    const auto failure = FromMessage(outcome);
+    return tl::unexpected(failure.error());
+  }
+
+  const Load& load_;
+  const std::unique_ptr<Transport> transport_;
+  std::vector<v1::SolveRequest> unary_;
+  std::vector<v1::SolveSessionRequest> steps_;
+  v1::SolveBatchRequest batch_;
+  v1::SolveResponse response_;
+  v1::SolveBatchResponse batch_response_;
+  v1::SolveSessionResponse step_response_;
+  std::unique_ptr<SessionStream> session_;
+  const v1::PhaseTimings* timings_{nullptr};
+  uint64_t next_{0};
+};
+
+// What the workers share: when the measurement begins and ends, and which call is next.
+struct Schedule {
+  Clock::time_point start;
+  Clock::time_point measured;
+  Clock::time_point end;
+  std::atomic<uint64_t> next{0};
+};
+
+void RunClosed(const Load& load, const Schedule& schedule, Worker* worker, LoadResult* result) {
+  while (Clock::now() < schedule.end) {
+    const Clock::time_point due = Clock::now();
+    const auto status = worker->Call();
+    if (due >= schedule.measured) worker->Count(due, status, result);
+    if (!status && load.obey_retry_delay) std::this_thread::sleep_for(status.error().retry_after);
+  }
+}
+
+void RunAtRate(const Load& load, Schedule* schedule, Worker* worker, LoadResult* result) {
+  while (true) {
+    const double at_s = static_cast<double>(schedule->next.fetch_add(1)) / load.rate;
+    const Clock::time_point due = schedule->start + Seconds(at_s);
+    if (due >= schedule->end) return;
+    std::this_thread::sleep_until(due);
+    const auto status = worker->Call();
+    if (due >= schedule->measured) worker->Count(due, status, result);
+  }
+}
+
+LoadResult Add(const std::vector<LoadResult>& parts) {
+  LoadResult sum;
+  for (const LoadResult& part : parts) {
+    sum.answered.Add(part.answered);
+    sum.refused.Add(part.refused);
+    for (const auto& [code, count] : part.failed) sum.failed[code] += count;
+    sum.queue_s += part.queue_s;
+    sum.decode_s += part.decode_s;
+    sum.solve_s += part.solve_s;
+    sum.encode_s += part.encode_s;
+  }
+  const double count = std::max<double>(1, static_cast<double>(sum.answered.count()));
+  for (double* phase : {&sum.queue_s, &sum.decode_s, &sum.solve_s, &sum.encode_s}) *phase /= count;
+  return sum;
+}
+
+}  // namespace
+
+tl::expected<LoadResult, Error> RunLoad(const Load& load, const Connector& connect) {
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (int i = 0; i < load.workers; ++i) {
+    auto transport = connect();
+    if (!transport) return tl::unexpected(transport.error());
+    workers.push_back(std::make_unique<Worker>(load, std::move(*transport)));
+  }
+  Schedule schedule;
+  schedule.start = Clock::now();
+  schedule.measured = schedule.start + Seconds(load.warmup_s);
+  schedule.end = schedule.measured + Seconds(load.duration_s);
+  std::vector<LoadResult> results(workers.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < workers.size(); ++i) {
+    threads.emplace_back([&, i] {
+      if (load.rate > 0) {
+        RunAtRate(load, &schedule, workers[i].get(), &results[i]);
+      } else {
+        RunClosed(load, schedule, workers[i].get(), &results[i]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  LoadResult result = Add(results);
+  result.elapsed_s = SecondsBetween(schedule.measured, std::max(schedule.end, Clock::now()));
+  return result;
+}
+
+}  // namespace sap::client

@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "client/cpp/bench/echo_server.h"
+#include "client/cpp/bench/load.h"
+#include "client/cpp/commands/commands.h"
+#include "client/cpp/commands/solve_flags.h"
+#include "client/cpp/messages.h"
+#include "client/cpp/problem_file.h"
+
+namespace sap::client {
+namespace {
+
+struct BenchFlags : SolveFlags {
+  std::vector<std::string> files;
+  LoadMode mode{LoadMode::kSession};
+  Load load;
+  std::string echo;  // address; empty: no comparison
+  int pairs{30};
+  std::string csv;
+};
+
+constexpr double kShares[] = {0.5, 0.9, 0.99, 0.999, 1};
+
+const char* Name(LoadMode mode) {
+  constexpr const char* kNames[] = {"unary", "session", "batch"};
+  return kNames[static_cast<int>(mode)];
+}
+
+Connector ConnectorTo(const std::string& address, const BenchFlags& flags) {
+  return [address, connect = flags.connect] {
+    if (address == "embedded:") {
+      return tl::expected<std::unique_ptr<Transport>, Error>(Embed(connect.threads));
+    }
+    return ConnectByGrpc(address, connect.connect_timeout, connect.credentials);
+  };
+}
+
+void PrintHead() {
+  std::printf("%-10s %10s %10s %10s %10s %10s %10s %10s\n", "", "calls", "per s", "p50/us",
+              "p90/us", "p99/us", "p99.9/us", "max/us");
+}
+
+void PrintLine(const char* name, const Latencies& latencies, double elapsed_s) {
+  std::printf("%-10s %10zu %10.1f", name, latencies.count(),
+              static_cast<double>(latencies.count()) / elapsed_s);
+  for (const double share : kShares) std::printf(" %10.1f", latencies.Percentile(share) * 1e6);
+  std::printf("\n");
+}
+
+int WriteCsv(const BenchFlags& flags, const LoadResult& result) {
+  if (flags.csv.empty()) return 0;
+  const bool is_new = !std::filesystem::exists(flags.csv);
+  std::ofstream file(flags.csv, std::ios::app);
+  if (is_new) {
+    file << "mode,workers,rate_per_s,elapsed_s,answered,refused,failed,p50_s,p90_s,p99_s,p999_s,"
+            "max_s,refused_p50_s,refused_p99_s,queue_s,decode_s,solve_s,encode_s\n";
+  }
+  uint64_t failed = 0;
+  for (const auto& [code, count] : result.failed) failed += count;
+  file << Name(flags.mode) << ',' << flags.load.workers << ',' << flags.load.rate << ','
+       << result.elapsed_s << ',' << result.answered.count() << ',' << result.refused.count() << ','
+       << failed;
+  for (const double share : kShares) file << ',' << result.answered.Percentile(share);
+  file << ',' << result.refused.Percentile(0.5) << ',' << result.refused.Percentile(0.99) << ','
+       << result.queue_s << ',' << result.decode_s << ',' << result.solve_s << ','
+       << result.encode_s << '\n';
+  file.close();
+  if (file) return 0;
+  return Report({ErrorCode::kInvalidArgument, flags.csv + ": cannot write", ""});
+}
+
+int RunOnce(const BenchFlags& flags) {
+  const auto result = RunLoad(flags.load, ConnectorTo(flags.server, flags));
+  if (!result) return Report(result.error());
+  PrintHead();
+  PrintLine("answered", result->answered, result->elapsed_s);
+  if (result->refused.count() > 0) PrintLine("refused", result->refused, result->elapsed_s);
+  for (const auto& [code, count] : result->failed) {
+    std::printf("%s: %llu\n", code.c_str(), static_cast<unsigned long long>(count));
+  }
+  std::printf(
+      "server's phases, mean: queue %.1f us, decode %.1f us, solve %.1f us, encode %.1f us\n",
+      result->queue_s * 1e6, result->decode_s * 1e6, result->solve_s * 1e6, result->encode_s * 1e6);
+  if (const int error = WriteCsv(flags, *result); error != 0) return error;
+  return result->answered.count() > 0 ? 0 : kNotSolved;
+}
+
+double Median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// Server, bare echo and this process in turn, so that what else the machine does meets all alike.
+int Compare(const BenchFlags& flags) {
+  Load load = flags.load;
+  load.duration_s = flags.load.duration_s / (3.0 * flags.pairs);
+  load.warmup_s = load.duration_s / 4;
+  const std::string addresses[] = {flags.server, flags.echo, "embedded:"};
+  std::vector<double> p50, p99, rate;
+  Latencies all[3];
+  double elapsed_s[3] = {};
+  for (int pair = 0; pair < flags.pairs; ++pair) {
+    LoadResult results[3];
+    for (int i = 0; i < 3; ++i) {
+      auto result = RunLoad(load, ConnectorTo(addresses[i], flags));
+      if (!result) return Report(result.error());
+      if (result->answered.count() == 0) {
+        return Report({ErrorCode::kInternal, "no call was answered by " + addresses[i], ""});
+      }
+      all[i].Add(result->answered);
+      elapsed_s[i] += result->elapsed_s;
+      results[i] = std::move(*result);
+    }
+    const auto ratio = [&](double share) {
+      return results[0].answered.Percentile(share) /
+             (results[1].answered.Percentile(share) + results[2].answered.Percentile(share));
+    };
+    p50.push_back(ratio(0.5));
+    p99.push_back(ratio(0.99));
+    const auto calls_per_s = [&](int i) {
+      return static_cast<double>(results[i].answered.count()) / results[i].elapsed_s;
+    };
+    rate.push_back(calls_per_s(0) / calls_per_s(2));
+  }
+  PrintHead();
+  const char* kNames[] = {"server", "echo", "embedded"};
+  for (int i = 0; i < 3; ++i) PrintLine(kNames[i], all[i], elapsed_s[i]);
+  std::printf("server / (echo + embedded), median of %d: p50 %.3f, p99 %.3f\n", flags.pairs,
+              Median(p50), Median(p99));
+  std::printf("throughput of server / embedded, median of %d: %.3f\n", flags.pairs, Median(rate));
+  return 0;
+}
+
+int Bench(BenchFlags flags) {
+  for (const std::string& file : flags.files) {
+    const auto problem = LoadProblem(file);
+    if (!problem) return Report(problem.error());
+    ToMessage(*problem, &flags.load.problems.emplace_back());
+    // In a session, the last step is the guess.
+    if (flags.mode != LoadMode::kSession) continue;
+    flags.load.problems.back().mutable_trees()->clear_guess_velocity();
+    flags.load.problems.back().mutable_bodies()->clear_guess_velocity();
+  }
+  ToMessage(flags.options, &flags.load.options);
+  flags.load.mode = flags.mode;
+  return flags.echo.empty() ? RunOnce(flags) : Compare(flags);
+}
+
+int Echo(const std::string& address, int threads) {
+  const std::string error = ServeEcho(address, threads, [](const std::string& listening) {
+    std::printf("listening on %s\n", listening.c_str());
+    std::fflush(stdout);
+  });
+  return Report({ErrorCode::kUnavailable, error, ""});
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App* app, Run* run) {
+  CLI::App* command =
+      app->add_subcommand("bench", "Put a load on a server, and tell what it made of it");
+  const auto flags = std::make_shared<BenchFlags>();
+  const std::map<std::string, LoadMode> modes{
+      {"unary", LoadMode::kUnary}, {"session", LoadMode::kSession}, {"batch", LoadMode::kBatch}};
+  command->add_option("FILE", flags->files, "Problems as for solve, sent in turn")->required();
+  command->add_option("--mode", flags->mode, "unary, session or batch")
+      ->transform(CLI::CheckedTransformer(modes));
+  command->add_option("--workers", flags->load.workers, "Connections, each with one call at a time")
+      ->check(CLI::Range(1, 10'000));
+  command
+      ->add_option("--rate", flags->load.rate,
+                   "Calls per second of all workers; without, each sends when it is answered")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--duration", flags->load.duration_s, "Seconds of measurement")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--warmup", flags->load.warmup_s, "Seconds before")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--batch-size", flags->load.batch_size, "Problems of a batch")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_flag("!--retry-at-once", flags->load.obey_retry_delay,
+                    "Send again at once what was refused, however long the server says to wait");
+  CLI::Option* echo = command->add_option(
+      "--compare-echo", flags->echo, "Address of sap-client echo: compare with it and in-process");
+  command->add_option("--pairs", flags->pairs, "Rounds of the comparison")
+      ->check(CLI::Range(1, 100'000))
+      ->needs(echo);
+  command->add_option("--csv", flags->csv, "File to add a line with all figures to");
+  AddServerFlags(command, flags.get());
+  AddSolverFlags(command, flags.get());
+  command->callback([=] { *run = [=] { return Bench(*flags); }; });
+}
+
+void AddEchoCommand(CLI::App* app, Run* run) {
+  CLI::App* command = app->add_subcommand(
+      "echo", "A bare gRPC server that repeats answers, to compare a server with");
+  const auto address = std::make_shared<std::string>("127.0.0.1:0");
+  const auto threads = std::make_shared<int>(1);
+  command->add_option("--listen", *address, "HOST:PORT or unix:PATH");
+  command->add_option("--threads", *threads, "Threads that answer")->check(CLI::Range(1, 256));
+  command->callback([=] { *run = [=] { return Echo(*address, *threads); }; });
+}
+
+}  // namespace sap::client

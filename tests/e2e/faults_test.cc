@@ -1,0 +1,182 @@
+// What may happen to a server, and that it does no lasting harm: after each fault the server that
+// is there answers as before.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "client/cpp/messages.h"
+#include "tests/e2e/server_process.h"
+#include "tests/support/raw_socket.h"
+#include "tests/support/scenes.h"
+
+namespace sap::test {
+namespace {
+
+using client::Client;
+using client::ErrorCode;
+
+// What every connection of HTTP/2 begins with, and settings of which nothing is asked.
+const std::string kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
+
+client::Problem Small() { return *client::FromMessage(MixedProblem()); }
+
+bool Answers(const ServerProcess& server) {
+  auto client = Client::Connect(server.address(), {.connect_timeout = kPatience});
+  return client.has_value() && client->Solve(Small()).has_value();
+}
+
+// A session is lost with its server, and its client is told; the next server on the address takes
+// it from there.
+TEST(FaultsTest, AKilledServerIsReplacedAndNobodyIsLeftHanging) {
+  const TemporaryDirectory directory;
+  const std::string address = "unix:" + (directory / "socket").string();
+  auto first = std::make_unique<ServerProcess>(std::vector<std::string>{"--listen", address});
+  auto client = Client::Connect(address, {.connect_timeout = kPatience});
+  ASSERT_TRUE(client.has_value());
+  auto session = client->OpenSession();
+  ASSERT_TRUE(session.has_value());
+  ASSERT_TRUE(session->Step(Small()).has_value());
+  first->Signal(SIGKILL);
+  first->Wait();
+  ServerProcess second({"--listen", address});
+  const auto lost = session->Step(Small());
+  ASSERT_FALSE(lost.has_value());
+  EXPECT_EQ(lost.error().code, ErrorCode::kUnavailable);
+  EXPECT_FALSE(session->open());
+  // The channel connects again by itself.
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  bool answered = false;
+  while (!answered && std::chrono::steady_clock::now() < until) {
+    auto next = client->OpenSession();
+    answered = next.has_value() && next->Step(Small()).has_value();
+  }
+  EXPECT_TRUE(answered);
+}
+
+TEST(FaultsTest, AFullDiskForLogsAndRecordingsCostsNoCall) {
+  const ServerProcess server({"--log-file", "/dev/full", "--log-level", "debug"});
+  Client client = server.Connect();
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(client.Solve(Small()).has_value());
+}
+
+// More connections than there are descriptors: those that are there go on. gRPC 1.51 takes no new
+// ones after that, which later versions do; so the server asks for as many descriptors as it may
+// have, and the proxy keeps floods away from it (proxy_test.cc).
+TEST(FaultsTest, ExhaustedDescriptorsLeaveTheConnectionsThatAreThere) {
+  const ServerProcess server({}, {"/usr/bin/prlimit", "--nofile=64"});
+  Client before = server.Connect();
+  ASSERT_TRUE(before.Solve(Small()).has_value());
+  {
+    std::vector<std::unique_ptr<RawSocket>> flood;
+    for (int i = 0; i < 200; ++i) {
+      flood.push_back(std::make_unique<RawSocket>(server.address()));
+      if (flood.back()->connected()) flood.back()->Send(kPreface);
+    }
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(before.Solve(Small()).has_value());
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(before.Solve(Small()).has_value());
+}
+
+// Connections that never say what they want are closed, and those that say it byte by byte hold up
+// nobody.
+TEST(FaultsTest, SlowAndSilentPeersAreDroppedAndHoldUpNobody) {
+  const ServerProcess server({"--handshake-timeout-s", "0.5", "--connection-idle-s", "1"});
+  const RawSocket silent(server.address());
+  const RawSocket slow(server.address());
+  ASSERT_TRUE(silent.connected() && slow.connected());
+  std::atomic<bool> slow_closed{false};
+  std::thread writer([&] {
+    for (const char byte : kPreface) {
+      if (!slow.Send(std::string(1, byte))) slow_closed = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  });
+  Client client = server.Connect();
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(client.Solve(Small()).has_value());
+  EXPECT_TRUE(silent.ClosedWithin(20'000));
+  writer.join();
+  EXPECT_TRUE(slow_closed || slow.ClosedWithin(20'000));
+  EXPECT_TRUE(Answers(server));
+}
+
+// Bytes that are no HTTP/2, or bad HTTP/2: of that kind are inputs that later versions of gRPC were
+// mended for.
+TEST(FaultsTest, HostileBytesDoNoLastingHarm) {
+  const ServerProcess server;
+  const auto frame = [](int length, int type, int flags, int stream, const std::string& payload) {
+    std::string bytes;
+    for (const int shift : {16, 8, 0}) bytes += static_cast<char>(length >> shift);
+    bytes += static_cast<char>(type);
+    bytes += static_cast<char>(flags);
+    for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(stream >> shift);
+    return bytes + payload;
+  };
+  constexpr int kHeaders = 1, kSettings = 4, kPing = 6, kContinuation = 9, kReset = 3;
+  std::string resets = kPreface;
+  for (int stream = 1; stream < 20'000; stream += 2) {
+    resets += frame(0, kHeaders, 4, stream, "") + frame(4, kReset, 0, stream, std::string(4, '\0'));
+  }
+  std::string continuations = kPreface + frame(1, kHeaders, 0, 1, "\x82");
+  for (int i = 0; i < 2000; ++i) {
+    continuations += frame(1000, kContinuation, 0, 1, std::string(1000, '\x82'));
+  }
+  // A table of headers that grows and shrinks with every block.
+  std::string tables = kPreface;
+  for (int stream = 1; stream < 4000; stream += 2) {
+    tables += frame(4, kHeaders, 5, stream, std::string("\x3f\xe1\x1f\x20", 4));
+  }
+  std::string pings = kPreface;
+  for (int i = 0; i < 20'000; ++i) pings += frame(8, kPing, 0, 0, std::string(8, 'p'));
+  // A header of binary kind with text that is not base64.
+  const std::string binary =
+      kPreface + frame(15, kHeaders, 5, 1, std::string("\x40\x05x-bin\x07!!!!!!!", 15));
+  const std::vector<std::string> inputs{
+      std::string(100'000, 'x'),
+      std::string(100'000, '\0'),
+      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+      kPreface + frame(0xffffff, 0, 0, 1, std::string(1000, 'x')),
+      kPreface + frame(6, kSettings, 0, 0, std::string("\0\1\xff\xff\xff\xff", 6)),
+      resets,
+      continuations,
+      tables,
+      pings,
+      binary};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const RawSocket socket(server.address());
+    ASSERT_TRUE(socket.connected()) << i;
+    socket.Send(inputs[i]);
+    socket.ReadAll(100);
+    EXPECT_TRUE(Answers(server)) << "after input " << i;
+  }
+}
+
+// The time of day steps by an hour and back: deadlines and sessions go by a clock that does not.
+TEST(FaultsTest, AClockThatStepsCostsNothing) {
+  const TemporaryDirectory directory;
+  const auto set = [&](const char* offset) {
+    std::ofstream(directory / "next") << offset << "\n";
+    std::filesystem::rename(directory / "next", directory / "time");
+  };
+  set("+0");
+  ServerProcess server(
+      {}, {"/usr/bin/env", "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+           "FAKETIME_TIMESTAMP_FILE=" + (directory / "time").string(), "FAKETIME_NO_CACHE=1",
+           "FAKETIME_DONT_FAKE_MONOTONIC=1"});
+  Client client = server.Connect();
+  auto session = client.OpenSession();
+  ASSERT_TRUE(session.has_value());
+  for (const char* offset : {"+0", "+1h", "-1h", "+0"}) {
+    set(offset);
+    for (int i = 0; i < 20; ++i) {
+      const auto solution = session->Step(Small());
+      ASSERT_TRUE(solution.has_value()) << offset << ": " << solution.error().message;
+    }
+    EXPECT_TRUE(client.Solve(Small()).has_value()) << offset;
+  }
+}
+
+}  // namespace
+}  // namespace sap::test

@@ -1,0 +1,99 @@
+// Nothing is lost, doubled, reordered or wrong: many clients step sessions at a real server while
+// connections are cut, the network stands still, and the server itself is stopped and continued.
+#include "tests/e2e/ledger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "tests/e2e/server_process.h"
+#include "tests/support/faulty_link.h"
+
+namespace sap::test {
+namespace {
+
+constexpr int kClients = 4;
+constexpr int kSteps = SAP_LEDGER_STEPS / kClients;
+
+// Until told to end: one fault after the other, at times that repeat.
+class Faults {
+ public:
+  Faults(FaultyLink* link, const ServerProcess* server) : link_(link), server_(server) {
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~Faults() {
+    ending_ = true;
+    thread_.join();
+  }
+
+  int count() const { return count_; }
+
+ private:
+  void Run() {
+    std::mt19937 random(1);
+    while (!ending_) {
+      Pause(10 + random() % 60);
+      switch (random() % 4) {
+        case 0:
+        case 1:
+          link_->Cut();
+          break;
+        case 2:
+          link_->Stall(true);
+          Pause(5 + random() % 40);
+          link_->Stall(false);
+          break;
+        default:
+          server_->Signal(SIGSTOP);
+          Pause(5 + random() % 40);
+          server_->Signal(SIGCONT);
+      }
+      ++count_;
+    }
+  }
+
+  static void Pause(unsigned ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+  FaultyLink* const link_;
+  const ServerProcess* const server_;
+  std::atomic<bool> ending_{false};
+  std::atomic<int> count_{0};
+  std::thread thread_;
+};
+
+TEST(LedgerTest, EveryStepHasOneOutcomeInOrderWithTheSameBitsUnderFaults) {
+  const ServerProcess server;
+  FaultyLink link(server.address());
+  std::vector<Ledger> ledgers(kClients);
+  int faults = 0;
+  {
+    const Faults chaos(&link, &server);
+    std::vector<std::thread> clients;
+    for (int i = 0; i < kClients; ++i) {
+      clients.emplace_back([&, i] {
+        auto client = client::Client::Connect(link.address(), {.connect_timeout = kPatience});
+        if (!client) return;
+        ledgers[i] = DriveSession(&*client, i, kSteps, [](int) {});
+      });
+    }
+    for (std::thread& client : clients) client.join();
+    faults = chaos.count();
+  }
+  for (const Ledger& ledger : ledgers) {
+    EXPECT_EQ(ledger.answered, kSteps);
+    EXPECT_THAT(ledger.violations, testing::IsEmpty());
+  }
+  // The proof is worth something only if something happened.
+  EXPECT_GT(faults, 3);
+  EXPECT_GT(link.connections(), kClients);
+  RecordProperty("faults", faults);
+  RecordProperty("connections", link.connections());
+}
+
+}  // namespace
+}  // namespace sap::test

@@ -1,0 +1,111 @@
+// Debian's HAProxy in front of the server, with the configuration that ships: TLS outside, a Unix
+// socket inside, and calls, sessions and refusals as without it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "client/cpp/messages.h"
+#include "tests/e2e/ledger.h"
+#include "tests/e2e/server_process.h"
+#include "tests/support/certificates.h"
+#include "tests/support/child_process.h"
+#include "tests/support/raw_socket.h"
+#include "tests/support/scenes.h"
+
+namespace sap::test {
+namespace {
+
+using client::Client;
+using client::ErrorCode;
+
+// With fewer descriptors than the floods below would take from the server without the proxy.
+class ProxyTest : public testing::Test {
+ protected:
+  ProxyTest()
+      : authority_(directory_ / "", "authority"),
+        server_({"--listen", "unix:" + (directory_ / "socket").string(), "--token-file", Tokens()},
+                {"/usr/bin/prlimit", "--nofile=64"}) {
+    const CertificateFiles files = authority_.Issue("proxy");
+    std::ofstream pem(directory_ / "proxy.pem");
+    pem << std::ifstream(files.certificate).rdbuf() << std::ifstream(files.key).rdbuf();
+    pem.close();
+    // A port that was free a moment ago.
+    proxy_address_ = "127.0.0.1:" + std::to_string(20'000 + getpid() % 20'000);
+    proxy_ = std::make_unique<ChildProcess>(
+        std::vector<std::string>{"/usr/bin/env", "SAP_BIND=" + proxy_address_,
+                                 "SAP_CERT=" + (directory_ / "proxy.pem").string(),
+                                 "SAP_SERVER=unix@" + (directory_ / "socket").string(),
+                                 "/usr/sbin/haproxy", "-db", "-f", SAP_PROXY_CONFIGURATION});
+  }
+
+  std::string Tokens() const {
+    std::ofstream(directory_ / "tokens") << "alice a-token-0123456789\n";
+    std::ofstream(directory_ / "token") << "a-token-0123456789\n";
+    return (directory_ / "tokens").string();
+  }
+
+  client::ConnectOptions Options() const {
+    client::ConnectOptions options;
+    options.connect_timeout = kPatience;
+    options.credentials.server_ca = authority_.certificate();
+    options.credentials.token_file = (directory_ / "token").string();
+    return options;
+  }
+
+  TemporaryDirectory directory_;
+  CertificateAuthority authority_;
+  ServerProcess server_;
+  std::string proxy_address_;
+  std::unique_ptr<ChildProcess> proxy_;
+};
+
+TEST_F(ProxyTest, CallsAndSessionsGoThroughWithTheSameBits) {
+  auto client = Client::Connect(proxy_address_, Options());
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  EXPECT_TRUE(client->Health().value_or(false));
+  EXPECT_TRUE(client->Info().has_value());
+  const client::Problem problem = *client::FromMessage(MixedProblem());
+  EXPECT_TRUE(client->Solve(problem).has_value());
+  EXPECT_TRUE(client->SolveBatch({&problem, 1})[0].has_value());
+  const Ledger ledger = DriveSession(&*client, 1, 200, [](int) {});
+  EXPECT_EQ(ledger.answered, 200);
+  EXPECT_THAT(ledger.violations, testing::IsEmpty());
+
+  client::Problem bad = problem;
+  bad.time_step = -1;
+  const auto refused = client->Solve(bad);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().field, "time_step");
+  client::ConnectOptions stranger = Options();
+  stranger.credentials.token_file.clear();
+  const auto unknown = Client::Connect(proxy_address_, stranger)->Solve(problem);
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_EQ(unknown.error().code, ErrorCode::kUnauthenticated);
+}
+
+// What does not speak TLS, or not HTTP/2, gets nowhere, and the next client is served.
+TEST_F(ProxyTest, HostilePeersEndAtTheProxy) {
+  auto client = Client::Connect(proxy_address_, Options());
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  for (const std::string& bytes : {std::string(100'000, 'x'), std::string("GET / HTTP/1.1\r\n\r\n"),
+                                   std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}) {
+    const RawSocket socket(proxy_address_);
+    ASSERT_TRUE(socket.connected());
+    socket.Send(bytes);
+    socket.ReadAll(200);
+    EXPECT_TRUE(client->Health().value_or(false));
+  }
+  std::vector<std::unique_ptr<RawSocket>> flood;
+  for (int i = 0; i < 150; ++i) flood.push_back(std::make_unique<RawSocket>(proxy_address_));
+  EXPECT_TRUE(client->Health().value_or(false));
+  flood.clear();
+  auto next = Client::Connect(proxy_address_, Options());
+  ASSERT_TRUE(next.has_value()) << next.error().message;
+  EXPECT_TRUE(next->Solve(*client::FromMessage(MixedProblem())).has_value());
+}
+
+}  // namespace
+}  // namespace sap::test
