@@ -12,7 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sap_islands.errors import SapError
-from sap_islands.paper import clutter, contact_model, slip_parameter, spring_cylinder
+from sap_islands.paper import (
+    clutter,
+    contact_model,
+    scalability,
+    slip_control,
+    slip_parameter,
+    spring_cylinder,
+)
 from sap_islands.paper.report import Case, Run, write
 from sap_islands.paper.setting import Setting, open_setting
 
@@ -22,6 +29,8 @@ CASES: dict[str, Callable[[Setting], Case]] = {
     "spring-cylinder": spring_cylinder.run,
     "clutter": clutter.run,
     "slip-parameter": slip_parameter.run,
+    "slip-control": slip_control.run,
+    "scalability": scalability.run,
 }
 
 

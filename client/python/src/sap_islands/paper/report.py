@@ -29,6 +29,7 @@ class Status(enum.Enum):
     DIFFERS = "differs"
     NOT_REPRODUCED = "not reproduced"
     QUOTED = "paper, not re-measured"
+    ADDED = "not in the paper"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,10 @@
+"""Section VI-D: a spatula that pitches within the grip."""
+
+from __future__ import annotations
+
+from sap_islands.paper import slip_control
+from sap_islands.paper.setting import Setting
+
+
+def test_claims_of_the_paper_hold(setting: Setting) -> None:
+    assert slip_control.run(setting).unmet() == []
