@@ -15,6 +15,7 @@ from sap_islands.errors import SapError
 from sap_islands.paper import (
     clutter,
     contact_model,
+    dual_arm,
     scalability,
     slip_control,
     slip_parameter,
@@ -30,6 +31,7 @@ CASES: dict[str, Callable[[Setting], Case]] = {
     "clutter": clutter.run,
     "slip-parameter": slip_parameter.run,
     "slip-control": slip_control.run,
+    "dual-arm": dual_arm.run,
     "scalability": scalability.run,
 }
 

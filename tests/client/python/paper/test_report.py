@@ -1,0 +1,57 @@
+"""The report and the command that writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sap_islands.paper.__main__ import CASES, main
+from sap_islands.paper.report import Case, Claim, Run, Status, Table, check, write
+
+RUN = Run("2026-01-02", "a machine", "a server", "a command", 3.0)
+
+
+def test_failed_claim_is_shown_with_its_reason(tmp_path: Path) -> None:
+    case = Case("toy", "A toy", "Section 0", "Set up by hand.", tmp_path)
+    case.claims.append(check("speed | of light", "c", "0.9 c", holds=False, remark="it was dark"))
+    write([case], RUN, tmp_path)
+    assert len(case.unmet()) == 1
+    text = (tmp_path / "REPORT.md").read_text()
+    row = next(line for line in text.splitlines() if "it was dark" in line)
+    assert row == "| speed \\| of light | c | 0.9 c | not reproduced | it was dark |"
+    for fact in ("2026-01-02", "a machine", "a server", "a command"):
+        assert fact in text
+
+
+def test_html_shows_what_markdown_shows_and_escapes_it(tmp_path: Path) -> None:
+    case = Case("toy", "A toy", "Section 0", "Set up with `code`.", tmp_path)
+    case.claims.append(Claim("a < b", "1", "2", Status.QUOTED))
+    case.tables.append(Table("Numbers", ("x", "y"), [("3", "4")]))
+    with case.plot("line", "A line") as (axes,):
+        axes.plot([0, 1])
+    write([case], RUN, tmp_path)
+    text = (tmp_path / "report.html").read_text()
+    assert "a &lt; b" in text
+    assert "<code>code</code>" in text
+    assert "paper, not re-measured" in text
+    assert "<img src=toy-line.png" in text
+    assert (tmp_path / "toy-line.png").stat().st_size > 0
+    assert case.unmet() == []
+
+
+def test_unknown_case_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["clatter"])
+    message = capsys.readouterr().err
+    assert "'clatter'" in message
+    assert all(name in message for name in CASES)
+
+
+def test_command_writes_the_report_of_the_chosen_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["scalability", "--out", str(tmp_path)]) == 0
+    assert "Scalability" in capsys.readouterr().out
+    text = (tmp_path / "REPORT.md").read_text()
+    assert "Command: `python -m sap_islands.paper scalability`" in text
+    assert "Spring-cylinder" not in text
