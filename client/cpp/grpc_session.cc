@@ -13,6 +13,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBetweenAttempts{50};
+// A network that is gone for longer is the user's to deal with.
+constexpr std::chrono::seconds kLongestAttempt{5};
 
 class GrpcSession final : public SessionStream {
  public:
@@ -96,7 +98,8 @@ class GrpcSession final : public SessionStream {
     v1::SolveSessionRequest request;
     request.mutable_open()->set_resume_token(resume_token_);
     request.mutable_open()->set_resumable(true);
-    const Clock::time_point until = Clock::now() + resume_within_;
+    const Clock::time_point until =
+        Clock::now() + std::min<Clock::duration>(resume_within_, kLongestAttempt);
     v1::SolveSessionResponse response;
     while (Clock::now() < until && (!deadline_ || Clock::now() < *deadline_)) {
       const auto opened = Begin(request, TimeLeft(), &response);

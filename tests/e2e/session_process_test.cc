@@ -52,6 +52,7 @@ bool Becomes(const Engine& engine, int sessions) {
 TEST(SessionProcessTest, AClientThatIsKilledLeavesNoSession) {
   ServerConfig config;
   config.threads = 2;
+  config.session.resume_s = 0.3;
   Server server("tcp:", config);
   for (const char* bodies : {"4", "400"}) {
     {

@@ -140,6 +140,29 @@ TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {
   EXPECT_EQ(config.queue_timeout_s, 13);
 }
 
+TEST(ServerConfigTest, FlagsOfSessionsAndOperationsSetTheirValues) {
+  ServerConfig config;
+  ASSERT_EQ(Read({"--session-idle-s",   "1",       "--write-timeout-s",  "2",
+                  "--session-resume-s", "3",       "--drain-announce-s", "4",
+                  "--log-level",        "warning", "--log-file",         "f",
+                  "--slow-call-s",      "5",       "--metrics-listen",   "127.0.0.1:6",
+                  "--admin-listen",     "unix:/a", "--admin-token-file", "t"},
+                 &config),
+            std::nullopt);
+  EXPECT_EQ(config.session.idle_s, 1);
+  EXPECT_EQ(config.session.write_timeout_s, 2);
+  EXPECT_EQ(config.session.resume_s, 3);
+  EXPECT_EQ(config.drain_announce_s, 4);
+  EXPECT_EQ(config.log.level, LogLevel::kWarning);
+  EXPECT_EQ(config.log.file, "f");
+  EXPECT_EQ(config.log.slow_call_s, 5);
+  EXPECT_EQ(config.operations.metrics_listen, "127.0.0.1:6");
+  EXPECT_EQ(config.operations.admin_listen, "unix:/a");
+  EXPECT_EQ(config.operations.admin_token_file, "t");
+  ServerConfig open;
+  EXPECT_NE(Read({"--admin-listen", "0.0.0.0:1"}, &open), std::nullopt);
+}
+
 // Whoever can be reached from elsewhere encrypts, and knows its clients, or says that it does not.
 TEST(ServerConfigTest, ListensBeyondThisMachineOnlyWithCredentialsOrWhenToldSo) {
   const auto accepts = [](const char* address, std::vector<const char*> flags) {

@@ -1,0 +1,74 @@
+// sap-client bench: what it counts and prints. Not how fast anything is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/e2e/server_process.h"
+#include "tests/support/problem_set.h"
+
+namespace sap::test {
+namespace {
+
+using testing::HasSubstr;
+
+ProcessResult Bench(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(),
+                   {SAP_CLIENT_BINARY, "bench", ProblemPath("clutter_bin_8_t2p00")});
+  return RunProcess(arguments, kPatience);
+}
+
+TEST(BenchCommandTest, CountsWhatIsAnsweredInEveryMode) {
+  const ServerProcess server;
+  for (const char* mode : {"unary", "session", "batch"}) {
+    const ProcessResult result = Bench({"--server", server.address(), "--mode", mode, "--duration",
+                                        "0.2", "--workers", "2", "--batch-size", "3"});
+    EXPECT_EQ(result.exit_code, 0) << mode << result.err;
+    EXPECT_THAT(result.out, HasSubstr("answered"));
+    EXPECT_THAT(result.out, testing::Not(HasSubstr("INTERNAL")));
+  }
+}
+
+// At a rate, as many calls are due as the rate says, whoever answers them when.
+TEST(BenchCommandTest, AtARateItSendsWhatIsDueAndWritesEveryFigure) {
+  const TemporaryDirectory directory;
+  const std::string csv = (directory / "csv").string();
+  for (int i = 0; i < 2; ++i) {
+    const ProcessResult result = Bench(
+        {"--mode", "unary", "--rate", "50", "--duration", "1", "--workers", "4", "--csv", csv});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  std::ifstream file(csv);
+  std::vector<std::vector<std::string>> rows;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream cells(line);
+    std::vector<std::string>& row = rows.emplace_back();
+    for (std::string cell; std::getline(cells, cell, ',');) row.push_back(cell);
+  }
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].size(), rows[0].size());
+  EXPECT_EQ(rows[0][4], "answered");
+  EXPECT_EQ(rows[1][4], "50");
+  EXPECT_EQ(rows[2][4], "50");
+}
+
+TEST(BenchCommandTest, ComparesWithABareServerInTheSameRun) {
+  const ServerProcess server;
+  const ChildProcess echo({SAP_CLIENT_BINARY, "echo"});
+  const std::string address = echo.WaitForLine("listening on ", kPatience);
+  ASSERT_NE(address, "");
+  for (const char* mode : {"unary", "session"}) {
+    const ProcessResult result = Bench({"--server", server.address(), "--compare-echo", address,
+                                        "--pairs", "2", "--mode", mode, "--duration", "1"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("median of 2: p50 "));
+  }
+}
+
+TEST(BenchCommandTest, WithoutAServerItSaysSo) {
+  EXPECT_EQ(Bench({"--server", "127.0.0.1:1", "--duration", "0.1"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace sap::test

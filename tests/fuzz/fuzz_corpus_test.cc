@@ -1,0 +1,103 @@
+// The doors hold against what was found before, and against bytes made from good requests by a
+// fixed sequence of mutations.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <vector>
+
+#include "sap/v1/solver_service.pb.h"
+#include "tests/fuzz/fuzz_targets.h"
+#include "tests/support/scenes.h"
+
+namespace sap::test {
+namespace {
+
+using Input = std::vector<uint8_t>;
+
+Input ToInput(const std::string& text) { return {text.begin(), text.end()}; }
+
+std::string WithLength(const std::string& message) {
+  return std::string{static_cast<char>(message.size() % 256),
+                     static_cast<char>(message.size() / 256)} +
+         message;
+}
+
+// What each target takes when nobody means harm.
+std::vector<Input> GoodInputs(const std::string& target) {
+  v1::SolveRequest request;
+  *request.mutable_problem() = MixedProblem();
+  if (target == "solve") return {ToInput(request.SerializeAsString())};
+  if (target == "session") {
+    v1::SolveSessionRequest open, step;
+    open.mutable_open();
+    *step.mutable_step()->mutable_problem() = request.problem();
+    step.mutable_step()->set_step_id(1);
+    return {ToInput(WithLength(open.SerializeAsString()) + WithLength(step.SerializeAsString()) +
+                    WithLength(step.SerializeAsString()))};
+  }
+  if (target == "json") {
+    std::ifstream file(SAP_TEST_DATA_DIR "/nasty_no_contacts.json");
+    return {ToInput({std::istreambuf_iterator<char>(file), {}})};
+  }
+  if (target == "flags") {
+    return {ToInput("--listen\n127.0.0.1:1\n--threads\n3\n--record-rule\nall\n--tls-cert\nc")};
+  }
+  return {ToInput("Bearer 0123456789abcdefalice 0123456789abcdef\nbob 0123456789abcdefg\n")};
+}
+
+Input Mutate(Input input, std::mt19937* random) {
+  const auto draw = [&](size_t below) { return (*random)() % std::max<size_t>(below, 1); };
+  for (size_t i = draw(4) + 1; i > 0 && !input.empty(); --i) {
+    const size_t at = draw(input.size());
+    switch (draw(6)) {
+      case 0:
+        input[at] ^= static_cast<uint8_t>(1U << draw(8));
+        break;
+      case 1:
+        input[at] = static_cast<uint8_t>(draw(256));
+        break;
+      case 2:
+        input.erase(input.begin() + static_cast<int64_t>(at));
+        break;
+      case 3:
+        input.insert(input.begin() + static_cast<int64_t>(at), static_cast<uint8_t>(draw(256)));
+        break;
+      case 4:
+        input.resize(at);
+        break;
+      default: {
+        const Input copy(input.begin(), input.begin() + static_cast<int64_t>(at));
+        input.insert(input.end(), copy.begin(), copy.end());
+      }
+    }
+  }
+  return input;
+}
+
+class FuzzCorpusTest : public testing::TestWithParam<FuzzTarget> {};
+
+TEST_P(FuzzCorpusTest, WhatWasFoundBeforeDoesNoHarm) {
+  const std::filesystem::path corpus = std::filesystem::path(SAP_FUZZ_CORPORA) / GetParam().name;
+  if (!std::filesystem::exists(corpus)) return;
+  for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    GetParam().run(ToInput({std::istreambuf_iterator<char>(file), {}}));
+  }
+}
+
+TEST_P(FuzzCorpusTest, MutatedRequestsDoNoHarm) {
+  std::mt19937 random(7);
+  for (const Input& good : GoodInputs(GetParam().name)) {
+    GetParam().run(good);
+    for (int i = 0; i < 3000; ++i) GetParam().run(Mutate(good, &random));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, FuzzCorpusTest, testing::ValuesIn(kFuzzTargets),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace sap::test

@@ -1,0 +1,119 @@
+#include "tests/fuzz/fuzz_targets.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "client/cpp/messages.h"
+#include "client/cpp/problem_file.h"
+#include "server/bearer_tokens.h"
+#include "server/engine.h"
+#include "server/server_config.h"
+
+namespace sap::test {
+namespace {
+
+// Small enough that no input takes long.
+ServerConfig SmallConfig() {
+  ServerConfig config;
+  config.threads = 1;
+  config.max_iterations = 3;
+  config.problem.max_trees = 50;
+  config.problem.max_tree_dofs = 30;
+  config.problem.max_contacts = 200;
+  return config;
+}
+
+Engine& SmallEngine() {
+  static auto* engine = new Engine(SmallConfig());
+  return *engine;
+}
+
+void Require(bool holds) {
+  if (!holds) std::abort();
+}
+
+// An answer has the shape of its problem; a refusal says why.
+void CheckAnswer(const ServiceStatus& status, const v1::ContactProblem& problem,
+                 const v1::SolveOptions& options, const v1::ContactSolution& solution) {
+  if (!status) return Require(!status.error().message.empty());
+  if (options.response_mask().paths_size() > 0) return;
+  Require(solution.velocity_size() == problem.trees().free_motion_velocity_size() +
+                                          problem.bodies().free_motion_velocity_size());
+  Require(solution.island_of_tree_size() ==
+          problem.trees().dofs_size() + problem.bodies().mass_size());
+}
+
+std::string Text(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+void FuzzSolve(Bytes bytes) {
+  v1::SolveRequest request;
+  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  v1::SolveResponse response;
+  const ServiceStatus status = SmallEngine().Solve(request, CallLimits(), &response);
+  CheckAnswer(status, request.problem(), request.options(), response.solution());
+}
+
+void FuzzSession(Bytes bytes) {
+  auto session = SmallEngine().NewSession();
+  Require(session.has_value());
+  bool open = false;
+  while (bytes.size() >= 2) {
+    const size_t length =
+        std::min<size_t>(bytes[0] + 256 * static_cast<size_t>(bytes[1]), bytes.size() - 2);
+    v1::SolveSessionRequest request;
+    const bool parsed = request.ParseFromArray(bytes.data() + 2, static_cast<int>(length));
+    bytes = bytes.subspan(2 + length);
+    if (!parsed) continue;
+    if (!open) open = (*session)->Open(request.open()).has_value();
+    if (!open) return;
+    v1::StepOutcome outcome;
+    (*session)->Step(request.step(), CallLimits(), &outcome);
+    Require(outcome.step_id() == request.step().step_id());
+    Require(outcome.outcome().has_solution() != outcome.outcome().has_failure());
+  }
+}
+
+void FuzzJson(Bytes bytes) {
+  const auto problem = client::ProblemFromJson(Text(bytes));
+  if (!problem) return Require(!problem.error().message.empty());
+  v1::ContactProblem message;
+  client::ToMessage(*problem, &message);
+}
+
+void FuzzFlags(Bytes bytes) {
+  std::istringstream text(Text(bytes));
+  std::vector<std::string> lines{"sap-server"};
+  for (std::string line; lines.size() < 20 && std::getline(text, line);) {
+    // Their texts would fill the screen.
+    if (line.starts_with("--help") || line.starts_with("-h") || line == "--version") continue;
+    if (line.find('\0') == std::string::npos) lines.push_back(line);
+  }
+  std::vector<const char*> arguments;
+  for (const std::string& line : lines) arguments.push_back(line.c_str());
+  ServerConfig config;
+  if (ReadServerFlags(static_cast<int>(arguments.size()), arguments.data(), &config)) return;
+  Require(config.threads >= 1 && config.io_threads >= 1);
+}
+
+void FuzzTokens(Bytes bytes) {
+  static const std::string path =
+      (std::filesystem::temp_directory_path() / ("sap-fuzz-" + std::to_string(getpid()))).string();
+  const size_t half = bytes.size() / 2;
+  std::ofstream(path, std::ios::binary) << Text(bytes.subspan(half));
+  const auto tokens = BearerTokens::Open(path, [](const std::string&) {});
+  std::filesystem::remove(path);
+  if (!tokens) return Require(!tokens.error().empty());
+  if (const auto name = (*tokens)->NameOf(Text(bytes.first(half)))) Require(!name->empty());
+}
+
+}  // namespace sap::test
