@@ -65,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_cases(names: Sequence[str], full: bool, out: Path) -> list[Case]:
     """Runs cases in their order; the report is written anew after each."""
-    started = time.monotonic()
+    started, load = time.monotonic(), os.getloadavg()[0]
+    place = f"{machine()}; other work kept {load:.1f} of them busy at the start"
     command = " ".join(["python -m sap_islands.paper", *names, *(["--full"] if full else [])])
     if list(names) == list(CASES):
         command = f"python -m sap_islands.paper{' --full' if full else ''}"
@@ -81,7 +82,7 @@ def run_cases(names: Sequence[str], full: bool, out: Path) -> list[Case]:
             _print(case)
             minutes = (time.monotonic() - started) / 60
             date = datetime.date.today().isoformat()
-            write(cases, Run(date, machine(), server, command, minutes), out)
+            write(cases, Run(date, place, server, command, minutes), out)
     return cases
 
 

@@ -97,7 +97,9 @@ def _claims(
                 "suggested, single thread only",
                 f"{speedup['heaps']:.2f}x for heaps, {speedup['pile']:.2f}x for one pile",
                 Status.ADDED,
-                "heaps are islands of their own; within a pile the factorization is shared out",
+                "heaps are islands of their own; within a pile the factorization is shared out. It "
+                "says little where other work kept the machine busy, as the head of this report "
+                "tells",
             )
         )
 
@@ -144,7 +146,7 @@ def _plots(
         for scene, _, name in _KINDS:
             for n, style in zip(threads, ("o-", "s--", "^:", "v-.", *[":"] * 4), strict=False):
                 times = [1e3 * _late(found[scene, b, n].solve_s) for b in counts]
-                axes[0].loglog(counts, times, style, label=f"{name}, {n} threads")
+                axes[0].loglog(counts, times, style, label=f"{name}, threads: {n}")
             iterations = [_late(found[scene, b, 1].iterations) for b in counts]
             axes[1].semilogx(counts, iterations, "o-", label=name)
         times = [1e3 * _late(whole[b].solve_s) for b in counts]
