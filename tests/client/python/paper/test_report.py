@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sap_islands.paper.__main__ import CASES, main
 from sap_islands.paper.report import Case, Claim, Run, Status, Table, check, write
+from sap_islands.paper.runner import CASES, main
 
 RUN = Run("2026-01-02", "a machine", "a server", "a command", 3.0)
 

@@ -1,106 +1,26 @@
-"""Runs test cases of the paper and writes the report: python -m sap_islands.paper --help."""
+"""The command line: python -m sap_islands.paper --help."""
 
 from __future__ import annotations
 
-import argparse
-import datetime
-import os
-import platform
 import sys
-import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
 
+from sap_islands.commands.common import need
 from sap_islands.errors import SapError
-from sap_islands.paper import (
-    clutter,
-    contact_model,
-    dual_arm,
-    scalability,
-    slip_control,
-    slip_parameter,
-    spring_cylinder,
-)
-from sap_islands.paper.report import Case, Run, write
-from sap_islands.paper.setting import Setting, open_setting
 
-# In the paper's order; its Section V comes first, and what it asks for last.
-CASES: dict[str, Callable[[Setting], Case]] = {
-    "contact-model": contact_model.run,
-    "spring-cylinder": spring_cylinder.run,
-    "clutter": clutter.run,
-    "slip-parameter": slip_parameter.run,
-    "slip-control": slip_control.run,
-    "dual-arm": dual_arm.run,
-    "scalability": scalability.run,
-}
+_NEEDED = ("matplotlib", "scipy", "clarabel", "mujoco", "pydrake")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the cases and returns the exit code: 1 if a claim could not be reproduced.
-
-    Args:
-        arguments: The command line; None: that of this process.
-    """
-    parser = argparse.ArgumentParser(prog="python -m sap_islands.paper", description=__doc__)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; or all")
-    parser.add_argument("--full", action="store_true", help="all of it, not the quick forms")
-    parser.add_argument(
-        "--out", type=Path, default=Path("paper-report"), metavar="DIR", help="%(default)s"
-    )
-    chosen = parser.parse_args(arguments)
-    for name in chosen.cases:
-        if name not in CASES:
-            parser.error(f"there is no case {name!r}; the cases are {', '.join(CASES)}")
-    names = [name for name in CASES if name in chosen.cases or not chosen.cases]
-    chosen.out.mkdir(parents=True, exist_ok=True)
+def main() -> int:
+    """Runs the command line of this process, if all that it needs is installed."""
     try:
-        cases = run_cases(names, chosen.full, chosen.out)
+        for module in _NEEDED:
+            need(module, "paper")
     except SapError as error:
         print(f"paper: {error}", file=sys.stderr)
         return 1
-    print(f"{chosen.out / 'REPORT.md'}, {chosen.out / 'report.html'}")
-    return 1 if any(case.unmet() for case in cases) else 0
+    from sap_islands.paper import runner
 
-
-def run_cases(names: Sequence[str], full: bool, out: Path) -> list[Case]:
-    """Runs cases in their order; the report is written anew after each."""
-    started, load = time.monotonic(), os.getloadavg()[0]
-    place = f"{machine()}; other work kept {load:.1f} of them busy at the start"
-    command = " ".join(["python -m sap_islands.paper", *names, *(["--full"] if full else [])])
-    if list(names) == list(CASES):
-        command = f"python -m sap_islands.paper{' --full' if full else ''}"
-    cases = []
-    with open_setting(full, out) as setting:
-        info = setting.client.info()
-        server = f"{info.version}, {info.instruction_set}, one solver thread unless said otherwise"
-        for name in names:
-            began = time.monotonic()
-            case = CASES[name](setting)
-            case.seconds = time.monotonic() - began
-            cases.append(case)
-            _print(case)
-            minutes = (time.monotonic() - started) / 60
-            date = datetime.date.today().isoformat()
-            write(cases, Run(date, place, server, command, minutes), out)
-    return cases
-
-
-def machine() -> str:
-    """Processor, its cores, and memory of this machine."""
-    name = platform.processor() or platform.machine()
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        name = models[0].split(":")[1].strip() if models else name
-    return f"{name}, {os.cpu_count()} logical processors, {memory:.0f} GiB"
-
-
-def _print(case: Case) -> None:
-    print(f"{case.title} ({case.place}), {case.seconds:.0f} s")
-    for claim in case.claims:
-        print(f"  {claim.status.value:>23}  {claim.what}: {claim.paper} | {claim.ours}")
+    return runner.main()
 
 
 if __name__ == "__main__":
