@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=${1:-build/release}/bin
 seconds=${2:-10}
-problem=${3:-tests/data/heaps_300x3_t1p50.json.gz}
+problem=${3:-tests/data/pile_1000_t12p00.json.gz}
 work=$(mktemp -d)
 cores=$(nproc)
 pids=()
@@ -23,7 +23,7 @@ taskset --cpu-list 0 "$bin/sap-server" --listen "unix:$work/socket" --threads 1 
   --inline-below-us 0 --queue-timeout-s 0.2 --log-level error > "$work/out" &
 server=$!
 pids+=("$server")
-until grep -q listening "$work/out"; do sleep 0.05; done
+until grep -qs listening "$work/out"; do sleep 0.05; done
 
 # load NAME FLAG...: runs the generator, and adds a line to the table.
 load() {

@@ -141,8 +141,7 @@ int Bench(BenchFlags flags) {
     const auto problem = LoadProblem(file);
     if (!problem) return Report(problem.error());
     ToMessage(*problem, &flags.load.problems.emplace_back());
-    // In a session, the last step is the guess.
-    if (flags.mode != LoadMode::kSession) continue;
+    // In a session the last step is the guess; elsewhere it would leave little to solve.
     flags.load.problems.back().mutable_trees()->clear_guess_velocity();
     flags.load.problems.back().mutable_bodies()->clear_guess_velocity();
   }
