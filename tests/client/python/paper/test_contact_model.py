@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sap_islands as sap
-from sap_islands.paper import contact_model, interior_point
+from sap_islands.paper import contact_model, gurobi, interior_point
 from sap_islands.paper.convex_problem import ConvexProblem, project
 from sap_islands.paper.setting import Setting
 
@@ -49,3 +49,16 @@ def test_interior_point_finds_the_same_velocities(client: sap.Client, problem: s
     answer = interior_point.solve(matrices, 1e-10)
     apart = answer.velocity - solution.velocity
     assert np.sqrt(apart @ matrices.A @ apart) <= 1e-4 * np.sqrt(2 * solution.cost)
+
+
+def test_gurobi_finds_the_same_velocities_of_what_its_licence_takes(
+    client: sap.Client,
+) -> None:
+    small = next(path for path in problem_files() if "clutter_bin_4_" in path.name)
+    matrices = ConvexProblem.of(sap.load_problem(small))
+    assert gurobi.fits(matrices)
+    solution = client.solve(sap.load_problem(small), sap.Options(relative_tolerance=1e-10))
+    apart = gurobi.solve(matrices).velocity - solution.velocity
+    assert np.sqrt(apart @ matrices.A @ apart) <= 1e-3 * np.sqrt(2 * solution.cost)
+    large = next(path for path in problem_files() if "clutter_bin_40" in path.name)
+    assert not gurobi.fits(ConvexProblem.of(sap.load_problem(large)))

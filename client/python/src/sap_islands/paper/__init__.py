@@ -3,5 +3,6 @@
     python -m sap_islands.paper [CASE...] [--full] [--out DIR]
 
 [Castro, Permenter, Han 2021, "An Unconstrained Convex Formulation of Compliant Contact"], whose
-equations, symbols and order are kept. Needs matplotlib, scipy, clarabel, mujoco and drake.
+equations, symbols and order are kept. Needs matplotlib, scipy, clarabel, gurobipy, mujoco and
+drake.
 """

@@ -7,7 +7,7 @@ import sys
 from sap_islands.commands.common import need
 from sap_islands.errors import SapError
 
-_NEEDED = ("matplotlib", "scipy", "clarabel", "mujoco", "pydrake")
+_NEEDED = ("matplotlib", "scipy", "clarabel", "gurobipy", "mujoco", "pydrake")
 
 
 def main() -> int:

@@ -1,0 +1,65 @@
+"""The same problem for Gurobi, within what its free licence takes: 200 variables.
+
+    min over v, γ, u:  1/2 |v - v*|_A^2 + 1/2 |γ|_R^2   with   u = S (J v - v̂ + R γ),  |u_t| <= u_n
+
+S multiplies tangential rows by μ, which makes F* a plain cone [Castro et al. 2021, equation (10)].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import gurobipy
+import numpy as np
+from scipy import sparse
+
+from sap_islands.arrays import FloatArray
+from sap_islands.paper.convex_problem import ConvexProblem
+
+TOLERANCE = 1e-8  # of BarQCPConvTol, as the paper has it
+_MOST_VARIABLES = 200
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What Gurobi found.
+
+    Attributes:
+        velocity: [nv] v [m/s, rad/s].
+        solve_s: Its own `Runtime`, which is without set-up, as in the paper [s].
+        iterations: Of its barrier method.
+    """
+
+    velocity: FloatArray
+    solve_s: float
+    iterations: int
+
+
+def fits(problem: ConvexProblem) -> bool:
+    """Whether the free licence takes a problem."""
+    return len(problem.v_star) + 6 * len(problem.friction) <= _MOST_VARIABLES
+
+
+def solve(problem: ConvexProblem) -> Answer:
+    """Solves on one thread."""
+    A, R, count = problem.A, problem.R.ravel(), len(problem.friction)
+    mu, unbounded = problem.friction, -gurobipy.GRB.INFINITY
+    scale = np.column_stack((mu, mu, np.ones(count))).ravel()
+    with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.Model(env=env) as model:
+        model.Params.Threads = 1
+        model.Params.BarQCPConvTol = TOLERANCE
+        v = model.addMVar(A.shape[0], lb=unbounded)
+        gamma = model.addMVar(3 * count, lb=unbounded)
+        lowest = np.tile([-np.inf, -np.inf, 0.0], (count, 1))
+        u = model.addMVar((count, 3), lb=lowest)
+        rows = sparse.diags(scale) @ problem.J
+        model.addConstr(
+            u.reshape(-1) == rows @ v + (scale * R) * gamma - scale * problem.v_hat.ravel()
+        )
+        for i in range(count):
+            model.addConstr(u[i, 0] * u[i, 0] + u[i, 1] * u[i, 1] <= u[i, 2] * u[i, 2])
+        model.setObjective(
+            0.5 * (v @ A @ v) - (A @ problem.v_star) @ v + 0.5 * (gamma @ sparse.diags(R) @ gamma)
+        )
+        model.optimize()
+        return Answer(np.array(v.X), float(model.Runtime), int(model.BarIterCount))
