@@ -9,7 +9,9 @@
 // known at compile time unroll.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace sap {
 
@@ -33,7 +35,8 @@ bool FactorDense(double* A, Size n) {
       pivot -= u * row_i[j];
     }
     if (!(pivot > 0.0) || !std::isfinite(pivot)) return false;
-    row_i[i] = 1.0 / pivot;
+    // Finite even where 1 / pivot is not, so that entries that are zero stay zero.
+    row_i[i] = std::min(1.0 / pivot, std::numeric_limits<double>::max());
   }
   return true;
 }
