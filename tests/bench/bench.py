@@ -3,8 +3,8 @@
     bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
-clarabel, cholmod, golden, scaling, threads, or a single line of a table such as drake/bin/160 (a prefix).
-Tables go to standard output, to DIR/<name>.csv, and all together to DIR/tables.md.
+clarabel, cholmod, golden, scaling, threads, or a single line of a table such as drake/bin/160 (a
+prefix). Tables go to standard output, to DIR/<name>.csv, and all together to DIR/tables.md.
 """
 
 from __future__ import annotations
