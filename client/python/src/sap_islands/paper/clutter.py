@@ -11,7 +11,7 @@ from sap_islands.client import Client
 from sap_islands.options import NewtonMethod, Options
 from sap_islands.paper import gurobi, interior_point, rigid_simulation
 from sap_islands.paper.convex_problem import ConvexProblem
-from sap_islands.paper.report import Case, Claim, Status, Table, check, quote
+from sap_islands.paper.report import Case, Claim, Status, Table, check, measured, quote
 from sap_islands.paper.rigid_simulation import (
     PLAIN_ISLANDS,
     PLAIN_WHOLE,
@@ -337,7 +337,7 @@ def _size_claims(case: Case, found: dict[bool, list[Compared]]) -> None:
             Status.REPRODUCED if more > len(with_walls) / 2 else Status.DIFFERS,
             "contacts that carry an impulse at the end",
         ),
-        check(
+        measured(
             "up to 40 bodies SAP outperforms interior point, with walls",
             "up to 25x over Gurobi",
             f"up to {peak[True]:.0f}x over Clarabel",
@@ -346,7 +346,7 @@ def _size_claims(case: Case, found: dict[bool, list[Compared]]) -> None:
             "1e-8: with 1e-6 it takes about a fifth fewer iterations, and gives "
             "velocities that are up to 1 cm/s apart",
         ),
-        check(
+        measured(
             "up to 40 bodies SAP outperforms interior point, without walls",
             "up to 50x over Gurobi",
             f"up to {peak[False]:.0f}x over Clarabel",
@@ -362,7 +362,7 @@ def _size_claims(case: Case, found: dict[bool, list[Compared]]) -> None:
             "another interior point method, and another linear algebra here; Gurobi itself cannot "
             "be measured at this size: its free licence ends at 200 variables",
         ),
-        check(
+        measured(
             f"{far.bodies} bodies without walls",
             "about 10x over Gurobi",
             f"{far.clarabel_s / far.paper_s:.0f}x over Clarabel; the service's method "
@@ -391,14 +391,14 @@ def _size_claims(case: Case, found: dict[bool, list[Compared]]) -> None:
 
 def _gurobi_claim(rows: list[Compared], walls: str, stated: str) -> Claim:
     """SAP against Gurobi itself, as far as its licence goes."""
-    measured = [(row, row.gurobi_s) for row in rows if row.gurobi_s is not None]
-    ratios = [f"{by[0] / row.paper_s:.0f}x at {row.bodies} bodies" for row, by in measured]
-    details = [f"{by[1]:.1f} iterations, e_m {by[2]:.0e}" for _, by in measured]
-    return check(
+    solved = [(row, row.gurobi_s) for row in rows if row.gurobi_s is not None]
+    ratios = [f"{by[0] / row.paper_s:.0f}x at {row.bodies} bodies" for row, by in solved]
+    details = [f"{by[1]:.1f} iterations, e_m {by[2]:.0e}" for _, by in solved]
+    return measured(
         f"SAP against Gurobi itself, {walls} walls",
         f"up to {stated}, at up to 40 bodies",
         ", ".join(ratios),
-        all(by[0] > 5 * row.paper_s for row, by in measured) and bool(measured),
+        all(by[0] > 5 * row.paper_s for row, by in solved) and bool(solved),
         f"plain Newton on the whole scene. Gurobi: {'; '.join(details)}. Its free licence takes no "
         "larger problems",
     )

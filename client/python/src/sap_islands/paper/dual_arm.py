@@ -20,7 +20,7 @@ from sap_islands.options import NewtonMethod, Options
 from sap_islands.paper import dual_arm_model as scene
 from sap_islands.paper import interior_point
 from sap_islands.paper.convex_problem import ConvexProblem
-from sap_islands.paper.report import Case, Claim, Status, Table, check, quote
+from sap_islands.paper.report import Case, Claim, Status, Table, check, measured, quote
 from sap_islands.paper.setting import Setting
 from sap_islands.problem import Problem
 
@@ -261,7 +261,7 @@ def _solver_claims(case: Case, plain: History, service: History) -> None:
             f"{mean:.2f} against {iterations:.2f}",
             mean < iterations,
         ),
-        check(
+        measured(
             "SAP against interior point",
             "7.4x faster than Gurobi",
             f"{clarabel / times[0]:.0f}x faster than Clarabel",

@@ -57,6 +57,11 @@ def check(what: str, paper: str, ours: str, holds: bool, remark: str = "") -> Cl
     return Claim(what, paper, ours, status, remark)
 
 
+def measured(what: str, paper: str, ours: str, holds: bool, remark: str = "") -> Claim:
+    """A claim about a figure that may well differ, as times do from machine to machine."""
+    return Claim(what, paper, ours, Status.REPRODUCED if holds else Status.DIFFERS, remark)
+
+
 def quote(what: str, paper: str, ours: str = "—", remark: str = "") -> Claim:
     """A figure of the paper that is only quoted."""
     return Claim(what, paper, ours, Status.QUOTED, remark)
