@@ -305,8 +305,9 @@ def _tolerances(case: Case, runs: dict[float, History]) -> None:
             "up to about 10 %",
             f"ε_r up to {loosest:g} succeeds"
             + (f", {', '.join(f'{t:g}' for t in failed)} fails" if failed else ""),
-            Status.REPRODUCED if loosest >= 0.01 else Status.DIFFERS,
-            "no larger ε_r than 0.5 was tried",
+            Status.REPRODUCED if 0.01 <= loosest <= 0.2 else Status.DIFFERS,
+            "this task forgives more: its keyframes go by the clock, not by what is felt. No "
+            "larger ε_r than 0.5 was tried",
         ),
     ]
     rows = []

@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_cases(names: Sequence[str], full: bool, out: Path) -> list[Case]:
     """Runs cases in their order; the report is written anew after each."""
     started, load = time.monotonic(), os.getloadavg()[0]
-    place = f"{machine()}; other work kept {load:.1f} of them busy at the start"
+    place = f"{machine()}; load average {load:.1f} before the run, of other work"
     command = " ".join(["python -m sap_islands.paper", *names, *(["--full"] if full else [])])
     if list(names) == list(CASES):
         command = f"python -m sap_islands.paper{' --full' if full else ''}"
