@@ -28,7 +28,7 @@ class GrpcSession final : public SessionStream {
 
   Transport::Status Open(const v1::SolveSessionRequest& request) {
     v1::SolveSessionResponse response;
-    if (const auto opened = Begin(request, TimeLeft(), &response); !opened) return opened;
+    if (auto opened = Begin(request, TimeLeft(), &response); !opened) return opened;
     // A server that says nothing takes at least one.
     most_in_flight_ = static_cast<int>(
         std::clamp(response.opened().max_steps_in_flight(), uint32_t{1}, uint32_t{1} << 20));

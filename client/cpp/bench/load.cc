@@ -69,7 +69,7 @@ class Worker {
  private:
   Transport::Status Solve() {
     const v1::SolveRequest& request = unary_[next_++ % unary_.size()];
-    const auto status = transport_->Solve(request, std::nullopt, &response_);
+    auto status = transport_->Solve(request, std::nullopt, &response_);
     timings_ = status ? &response_.solution().timings() : nullptr;
     return status;
   }
