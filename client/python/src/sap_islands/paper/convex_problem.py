@@ -104,7 +104,7 @@ class ConvexProblem:
         """e_μ = mean |g_i · γ_i| / l of the paper, g_i = v_c - v̂ + R γ of the answer [-]."""
         gamma = solution.impulse
         g = solution.contact_velocity - self.v_hat + self.R * gamma
-        if not len(g):
+        if solution.cost == 0.0:  # nothing moves otherwise than it would without contact
             return 0.0
         return float(np.mean(np.abs(np.sum(g * gamma, axis=1))) / solution.cost)
 
