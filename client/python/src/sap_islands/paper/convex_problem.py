@@ -119,7 +119,7 @@ def project(y: FloatArray, friction: FloatArray, R: FloatArray) -> FloatArray:
     """γ = P_F(y) in the norm of R, each [C, 3] [N s]: equation (17) of the paper."""
     y_r = np.hypot(y[:, 0], y[:, 1])
     y_n, ratio = y[:, 2], R[:, 0] / R[:, 2]
-    stick = y_r <= friction * y_n
+    stick = (y_n > 0) & (y_r <= friction * y_n)
     open_ = y_n <= -friction * ratio * y_r
     gamma_n = (y_n + friction * ratio * y_r) / (1 + friction**2 * ratio)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -135,7 +135,7 @@ def impulse_derivatives(y: FloatArray, friction: FloatArray, R: FloatArray) -> l
     derivatives: list[FloatArray] = []
     for y_i, mu, R_i in zip(y, friction, R, strict=True):
         y_r, y_n, ratio = float(np.hypot(y_i[0], y_i[1])), y_i[2], R_i[0] / R_i[2]
-        if y_r <= mu * y_n:
+        if y_n > 0 and y_r <= mu * y_n:
             derivatives.append(np.diag(1 / R_i))
             continue
         if y_n <= -mu * ratio * y_r:
