@@ -12,7 +12,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kQueuedLines = 8192;
-constexpr std::chrono::seconds kFlushEvery{1};
 constexpr int kOk = 0;
 constexpr int kCancelled = 1;
 // What clients send is not repeated at length.

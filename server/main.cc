@@ -98,22 +98,20 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
   const sap::OperationsConfig& operations = config.operations;
   const sap::TlsConfig& tls = config.security.tls;
   if (!operations.metrics_listen.empty()) {
-    const std::string error =
-        Set(sap::MetricsEndpoint::Start(operations.metrics_listen, &server->metrics,
-                                        server->engine.get(), tls.certificate),
-            &server->endpoint);
+    std::string error = Set(sap::MetricsEndpoint::Start(operations.metrics_listen, &server->metrics,
+                                                        server->engine.get(), tls.certificate),
+                            &server->endpoint);
     if (!error.empty()) return error;
     server->log->Message(LogLevel::kInfo, "metrics on " + server->endpoint->address());
   }
   if (!operations.admin_listen.empty()) {
-    const std::string error =
-        Set(sap::AdminServer::Start(operations.admin_listen, tls,
-                                    {.drain = [] { kill(getpid(), SIGTERM); },
-                                     .log = server->log.get(),
-                                     .recorder = server->recorder.get(),
-                                     .recording = config.recording,
-                                     .tokens = server->operator_tokens.get()}),
-            &server->admin);
+    std::string error = Set(sap::AdminServer::Start(operations.admin_listen, tls,
+                                                    {.drain = [] { kill(getpid(), SIGTERM); },
+                                                     .log = server->log.get(),
+                                                     .recorder = server->recorder.get(),
+                                                     .recording = config.recording,
+                                                     .tokens = server->operator_tokens.get()}),
+                            &server->admin);
     if (!error.empty()) return error;
     server->log->Message(LogLevel::kInfo, "admin calls on " + server->admin->address());
   }
