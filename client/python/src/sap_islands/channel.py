@@ -73,6 +73,12 @@ class Endpoint:
     credentials: grpc.ChannelCredentials | None
     metadata: Metadata
 
+    def open(self, library: Any) -> Any:
+        """A channel of `grpc`, or of `grpc.aio`."""
+        if self.credentials is None:
+            return library.insecure_channel(self.target, self.options)
+        return library.secure_channel(self.target, self.credentials, self.options)
+
 
 def make_endpoint(
     address: str, tls: Tls | bool = False, token: str | None = None, retry: bool = True

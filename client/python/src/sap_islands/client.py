@@ -101,20 +101,8 @@ class Client:
     def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None = None) -> None:
         self._server = server
         self._endpoint = endpoint
-        self._channel: Any
-        if endpoint.credentials is None:
-            self._channel = grpc.insecure_channel(endpoint.target, endpoint.options)
-        else:
-            self._channel = grpc.secure_channel(
-                endpoint.target, endpoint.credentials, endpoint.options
-            )
-        unary = self._channel.unary_unary
-        # Without serializers gRPC passes bytes through as they are.
-        self._solve = unary(messages.SERVICE + "Solve")
-        self._solve_batch = unary(messages.SERVICE + "SolveBatch")
-        self._info = unary(messages.SERVICE + "GetServerInfo")
-        self._stream_batch = self._channel.unary_stream(messages.SERVICE + "StreamBatch")
-        self._solve_session = self._channel.stream_stream(messages.SERVICE + "SolveSession")
+        self._channel = endpoint.open(grpc)
+        self._stub = messages.Stub(self._channel)
 
     @property
     def address(self) -> str:
@@ -126,7 +114,7 @@ class Client:
     ) -> Solution:
         """Solves one problem."""
         request = messages.solve_request(problem, options)
-        return messages.solution_of_response(self._call(self._solve, request, timeout))
+        return messages.solution_of_response(self._call(self._stub.solve, request, timeout))
 
     def solve_batch(
         self,
@@ -137,7 +125,7 @@ class Client:
     ) -> list[Solution | SapError]:
         """Solves independent problems concurrently; each has an outcome of its own, in order."""
         request = messages.batch_request(problems, options)
-        return messages.outcomes_of_response(self._call(self._solve_batch, request, timeout))
+        return messages.outcomes_of_response(self._call(self._stub.solve_batch, request, timeout))
 
     def stream_batch(
         self,
@@ -148,7 +136,7 @@ class Client:
     ) -> Iterator[tuple[int, Solution | SapError]]:
         """As `solve_batch`, each problem's number and outcome as soon as it is there."""
         request = messages.batch_request(problems, options)
-        call = self._stream_batch(request, timeout=timeout, metadata=self._endpoint.metadata)
+        call = self._stub.stream_batch(request, timeout=timeout, metadata=self._endpoint.metadata)
         try:
             for response in call:
                 yield messages.indexed_outcome(response)
@@ -174,13 +162,15 @@ class Client:
         """
 
         def open_stream(requests: Iterator[bytes], left: float | None) -> Any:
-            return self._solve_session(requests, timeout=left, metadata=self._endpoint.metadata)
+            return self._stub.solve_session(
+                requests, timeout=left, metadata=self._endpoint.metadata
+            )
 
         return Session(open_stream, options, timeout, reconnect_within)
 
     def info(self, *, timeout: float | None = None) -> ServerInfo:
         """Version, limits and hardware of the server."""
-        return parse_info(self._call(self._info, b"", timeout))
+        return parse_info(self._call(self._stub.info, b"", timeout))
 
     def close(self) -> None:
         """Closes the connection, and stops the server if it is embedded."""

@@ -15,6 +15,20 @@ from sap_islands.v1 import solver_service_pb2 as service
 SERVICE = "/" + service.DESCRIPTOR.services_by_name["SolverService"].full_name + "/"
 
 
+class Stub:
+    """The calls of the service on a channel of `grpc` or `grpc.aio`.
+
+    Without serializers gRPC passes bytes through as they are.
+    """
+
+    def __init__(self, channel: Any) -> None:
+        self.solve = channel.unary_unary(SERVICE + "Solve")
+        self.solve_batch = channel.unary_unary(SERVICE + "SolveBatch")
+        self.info = channel.unary_unary(SERVICE + "GetServerInfo")
+        self.stream_batch = channel.unary_stream(SERVICE + "StreamBatch")
+        self.solve_session = channel.stream_stream(SERVICE + "SolveSession")
+
+
 def _tag(message: Any, field: str) -> bytes:
     return wire.length_tag(message.DESCRIPTOR, field)
 

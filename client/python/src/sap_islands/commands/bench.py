@@ -83,11 +83,13 @@ def overhead(
 ) -> tuple[float, float]:
     """Medians of the ratios of a call and of a step to bare ones with the same bytes, in turns."""
     request = messages.solve_request(problem, options)
-    call = _ratio(lambda: client.solve(problem, options), lambda: client._solve(request), repeat)
+    call = _ratio(
+        lambda: client.solve(problem, options), lambda: client._stub.solve(request), repeat
+    )
 
     requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     requests.put(messages.open_request(options))
-    stream = client._solve_session(iter(requests.get, None))
+    stream = client._stub.solve_session(iter(requests.get, None))
     next(stream)
     ready = (messages.step_request(i + 1, problem, None) for i in range(2 * repeat))
     prepared = iter(list(ready))
