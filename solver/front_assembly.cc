@@ -9,8 +9,6 @@
 namespace sap {
 namespace {
 
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 using RowRun = EliminationPlan::RowRun;
 using MatrixBlock = EliminationPlan::MatrixBlock;
 

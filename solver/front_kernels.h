@@ -19,10 +19,6 @@
 
 namespace sap {
 
-// Vectors of 32 bytes are only passed between functions that are inlined.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 typedef double DoubleLanes __attribute__((vector_size(32)));
 typedef float FloatLanes __attribute__((vector_size(32)));
 
@@ -148,7 +144,5 @@ inline bool FactorLower(Scalar* lower) {
   }
   return true;
 }
-
-#pragma GCC diagnostic pop
 
 }  // namespace sap

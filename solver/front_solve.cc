@@ -8,8 +8,6 @@
 namespace sap {
 namespace {
 
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 // Slivers read together: enough sums to hide latency, and streams for the prefetcher.
 constexpr int kGroup = 4;
 
