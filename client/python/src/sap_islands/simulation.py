@@ -9,7 +9,7 @@ import numpy as np
 
 from sap_islands.client import Client
 from sap_islands.mujoco import Material, step
-from sap_islands.mujoco.dynamics import layout_of
+from sap_islands.mujoco.layout import layout_of
 from sap_islands.mujoco.stepping import BuiltProblem
 from sap_islands.run import Floats, Frame, Ints, Run, Shape
 from sap_islands.session import Session

@@ -18,13 +18,14 @@ from pydrake.systems.framework import Context
 from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.drake.dynamics import Dynamics
 from sap_islands.drake.layout import Layout, Material
-from sap_islands.jacobian import ContactJacobian, cross
+from sap_islands.jacobian import ContactJacobian, at_origin, contact_wrenches
 from sap_islands.problem import WORLD, Contacts
 
 # What Drake's discrete solver takes, so that its answers can be compared.
 SIGMA = 1e-3
 _LIMIT_STIFFNESS, _LIMIT_BETA, _LIMIT_REACH = 1e12, 0.1, 2.0
 _LEAST_AREA, _LEAST_GRADIENT = 1e-14, 1e-14
+_FREE = np.eye(6)  # a body whose velocities are (ω, v of its origin)
 
 
 @dataclass
@@ -71,18 +72,13 @@ def find_contacts(
     bodies, trees = bodies[keep], trees[keep]
     position = np.array(points.position).reshape(-1, 3)[keep]
     frame = _frames(np.array(points.normal).reshape(-1, 3)[keep])
-    jacobian = ContactJacobian(layout.dofs, trees)
-    spatial: dict[int, tuple[FloatArray, FloatArray]] = {}
-    for side, n, rows in jacobian.sides():
-        blocks = np.empty((len(rows), 6, n))
-        origin = np.empty((len(rows), 3))
-        for i, body in enumerate(bodies[rows, side].tolist()):
-            if body not in spatial:
-                spatial[body] = _spatial_jacobian(plant, context, layout, body)
-            blocks[i], origin[i] = spatial[body]
-        # v + ω × r
-        velocity = blocks[:, 3:] + cross(blocks[:, :3], position[rows] - origin)
-        jacobian.add(side, rows, (2 * side - 1) * np.matmul(frame[rows], velocity))
+    wrenches = contact_wrenches(position, frame)
+    jacobian = ContactJacobian(layout.sizes, trees)
+    for n, sides in jacobian.groups(layout.distinct_sizes):
+        moving, which = np.unique(bodies.ravel()[sides], return_inverse=True)
+        motion = _motion_axes(plant, context, layout, moving.tolist(), n)
+        of_bodies = motion.take(which, axis=0).transpose(0, 2, 1)
+        jacobian.add(sides, np.matmul(wrenches.take(sides, axis=0), of_bodies))
     return (
         Contacts(
             tree_a=jacobian.tree_a,
@@ -182,20 +178,26 @@ def _frames(normal: FloatArray) -> FloatArray:
     return np.stack((t1, np.cross(normal, t1), normal), axis=1)
 
 
-def _spatial_jacobian(
-    plant: MultibodyPlant, context: Context, layout: Layout, body: int
-) -> tuple[FloatArray, FloatArray]:
-    """(ω, v) of the origin of a body for the velocities of its tree [6, n_t], and that origin."""
-    rigid_body = plant.get_body(BodyIndex(body))
-    origin = plant.EvalBodyPoseInWorld(context, rigid_body).translation()
-    if layout.is_free[body]:
-        return np.eye(6), origin
+def _motion_axes(
+    plant: MultibodyPlant, context: Context, layout: Layout, bodies: list[int], n: int
+) -> FloatArray:
+    """(ω, v at the origin of the world) of bodies for the velocities of their trees [g, n, 6]."""
+    axes = np.empty((len(bodies), n, 6))
+    origin = np.empty((len(bodies), n, 3))
     world = plant.world_frame()
-    jacobian = plant.CalcJacobianSpatialVelocity(
-        context, JacobianWrtVariable.kV, rigid_body.body_frame(), np.zeros(3), world, world
-    )
-    tree = layout.tree_of_body[body]
-    return jacobian[:, layout.velocities[layout.first[tree] : layout.first[tree + 1]]], origin
+    for i, index in enumerate(bodies):
+        body = plant.get_body(BodyIndex(index))
+        origin[i] = plant.EvalBodyPoseInWorld(context, body).translation()
+        if layout.is_free[index]:
+            axes[i] = _FREE
+            continue
+        jacobian = plant.CalcJacobianSpatialVelocity(
+            context, JacobianWrtVariable.kV, body.body_frame(), np.zeros(3), world, world
+        )
+        tree = layout.tree_of_body[index]
+        axes[i] = jacobian.T[layout.velocities[layout.first[tree] : layout.first[tree + 1]]]
+    omega, velocity = axes[..., :3].reshape(-1, 3), axes[..., 3:].reshape(-1, 3)
+    return at_origin(omega, velocity, origin.reshape(-1, 3)).reshape(-1, n, 6)
 
 
 def find_limits(

@@ -11,7 +11,7 @@ from pydrake.geometry import GeometryId, SceneGraphInspector
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, Joint, JointIndex
 
-from sap_islands.arrays import UIntArray
+from sap_islands.arrays import IntArray, UIntArray
 
 IndexArray = NDArray[np.int64]
 
@@ -57,6 +57,8 @@ class Layout:
 
     Attributes:
         dofs: [T] degrees of freedom of each tree.
+        sizes: [T + 1] the same, and 0 for what is fixed to the world.
+        distinct_sizes: What these are, but 0.
         velocities: [nv] number in Drake's v of each velocity of the problem, tree by tree.
         first: [T + 1] where the velocities of each tree start in the problem.
         groups: Trees of equal size together.
@@ -70,10 +72,12 @@ class Layout:
     """
 
     dofs: UIntArray
+    sizes: IndexArray
+    distinct_sizes: list[int]
     velocities: IndexArray
     first: IndexArray
     groups: list[EqualTrees]
-    tree_of_body: IndexArray
+    tree_of_body: IntArray
     is_free: NDArray[np.bool_]
     damped: list[tuple[JointIndex, slice]]
     limited: list[JointIndex]
@@ -113,10 +117,12 @@ def _make_layout(plant: MultibodyPlant) -> Layout:
             members.setdefault(root[int(joint.child_body().index())], []).extend(span)
     number = {body: tree for tree, body in enumerate(members)}
     dofs = np.array([len(v) for v in members.values()], np.uint32)
-    tree_of_body = np.array([number.get(root[b], -1) for b in range(plant.num_bodies())], np.int64)
+    tree_of_body = np.array([number.get(root[b], -1) for b in range(plant.num_bodies())], np.int32)
     first = np.concatenate(([0], np.cumsum(dofs))).astype(np.int64)
     return Layout(
         dofs=dofs,
+        sizes=np.append(dofs, 0).astype(np.int64),
+        distinct_sizes=np.unique(dofs).tolist(),
         velocities=np.array([v for span in members.values() for v in span], np.int64),
         first=first,
         groups=_equal_trees(dofs, first),
@@ -169,7 +175,7 @@ def _roots(plant: MultibodyPlant) -> list[int]:
     return [root_of(body) for body in range(plant.num_bodies())]
 
 
-def _free_bodies(plant: MultibodyPlant, tree_of_body: IndexArray) -> NDArray[np.bool_]:
+def _free_bodies(plant: MultibodyPlant, tree_of_body: IntArray) -> NDArray[np.bool_]:
     is_free = np.zeros(plant.num_bodies(), bool)
     size = np.bincount(tree_of_body[tree_of_body >= 0])
     for index in plant.GetJointIndices():

@@ -10,178 +10,169 @@ its tree. A joint limit is a contact without friction whose only row is that of 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import mujoco
 import numpy as np
 
-from sap_islands.arrays import FloatArray
-from sap_islands.jacobian import ContactJacobian, cross
-from sap_islands.mujoco.dynamics import IndexArray, Layout
-from sap_islands.mujoco.material import Material, stiffness_and_relaxation
+from sap_islands.arrays import FloatArray, IntArray
+from sap_islands.jacobian import ContactJacobian, IndexArray, at_origin, contact_wrenches
+from sap_islands.mujoco.layout import Layout
+from sap_islands.mujoco.limits import Limits
+from sap_islands.mujoco.material import Material, constants, stiffness_and_relaxation
 from sap_islands.problem import WORLD, Contacts
 
 _IN_GAP = 1  # of MuJoCo's reasons to leave a contact out; for the service it may close in this step
-_LIMIT_REACH = 2.0  # steps within which a limit may be reached
+_TANGENTS_FIRST = np.array([3, 4, 5, 6, 7, 8, 0, 1, 2])
+_NO_MOTION = np.zeros((1, 6))
+_WITH_FRICTION = 3  # rows of a contact that has friction
 
 
-def find_contacts(
+class _Touching(NamedTuple):
+    """C contacts that the service is to solve.
+
+    Attributes:
+        which: [C] of `data.contact`.
+        tree_a, tree_b: [C].
+        jacobian: Blocks of all.
+        distance: [C] φ0 [m].
+        constants: [9, C] of the material, or [9, 1].
+        weight: [C] Â [1/kg].
+        friction: [C] μ [-].
+        surface_velocity: [C, 3], or empty [m/s].
+    """
+
+    which: IndexArray
+    tree_a: IntArray
+    tree_b: IntArray
+    jacobian: FloatArray
+    distance: FloatArray
+    constants: FloatArray
+    weight: FloatArray
+    friction: FloatArray
+    surface_velocity: FloatArray
+
+
+_NONE, _NO_TREE = np.empty(0), np.empty(0, np.int32)
+_NOTHING = _Touching(
+    np.empty(0, np.int64),
+    _NO_TREE,
+    _NO_TREE,
+    _NONE,
+    _NONE,
+    constants(1.0, 0, np.empty((0, 2)), np.empty((0, 5))),
+    _NONE,
+    _NONE,
+    _NONE,
+)
+
+
+def make_contacts(
     model: mujoco.MjModel,
     data: mujoco.MjData,
     layout: Layout,
     material: Material,
+    limits: Limits | None,
 ) -> tuple[Contacts, IndexArray]:
-    """Contacts of the state, and which of `data.contact` each of them is [C]."""
-    contact = data.contact
-    bodies = model.geom_bodyid[np.maximum(contact.geom.reshape(-1, 2), 0)]
-    trees = layout.tree_of_body[bodies]
-    included = (contact.exclude <= _IN_GAP) & np.any(trees >= 0, axis=1)
-    which = np.flatnonzero(included & np.all(contact.geom.reshape(-1, 2) >= 0, axis=1))
-    bodies, trees = bodies[which], trees[which]
-
-    # MuJoCo's frames have the normal first, from the first geom to the second.
-    frame = contact.frame[which].reshape(-1, 3, 3)[:, [1, 2, 0]]
-    position = contact.pos[which]
-    jacobian = ContactJacobian(layout.dofs, trees)
-    for side, n, rows in jacobian.sides():
-        velocity = _point_jacobian(data, model, layout, bodies[rows, side], n, position[rows])
-        jacobian.add(side, rows, (2 * side - 1) * np.matmul(frame[rows], velocity))
-
-    distance = contact.dist[which] - contact.includemargin[which]
-    weight = model.body_invweight0[bodies[:, 0], 0] + model.body_invweight0[bodies[:, 1], 0]
-    stiffness, relaxation = stiffness_and_relaxation(
-        model, contact.solref[which], contact.solimp[which], distance, weight
-    )
-    friction = np.where(contact.dim[which] >= 3, contact.friction[which, 0], 0.0)
+    """Contacts of the state, and which of `data.contact` each of the first is [C]; then limits."""
+    touching = _find_touching(model, data, layout) if data.ncon else _NOTHING
+    count = len(touching.which)
+    if not count and limits is None:
+        return Contacts(), touching.which
+    tree_a, tree_b, jacobian, distance, parameters, weight, friction = touching[1:8]
+    if limits is not None:
+        zeros = np.zeros(len(limits.tree))
+        tree_a = np.concatenate((tree_a, limits.tree))
+        tree_b = np.concatenate((tree_b, np.full(len(zeros), WORLD, np.int32)))
+        jacobian = np.concatenate((jacobian, limits.jacobian))
+        distance = np.concatenate((distance, limits.distance))
+        parameters = np.broadcast_to(parameters, (len(parameters), count))
+        parameters = np.concatenate((parameters, limits.constants), axis=1)
+        weight = np.concatenate((weight, limits.weight))
+        friction = np.concatenate((friction, zeros))
+    stiffness, relaxation = stiffness_and_relaxation(parameters, distance, weight)
+    for given, derived in (
+        (material.stiffness, stiffness),
+        (material.relaxation_time, relaxation),
+        (material.friction, friction),
+    ):
+        if given is not None:
+            derived[:count] = given
     contacts = Contacts(
-        tree_a=jacobian.tree_a,
-        tree_b=jacobian.tree_b,
-        jacobian=jacobian.values,
-        signed_distance=distance,
-        stiffness=_chosen(material.stiffness, stiffness),
-        relaxation_time=_chosen(material.relaxation_time, relaxation),
-        friction=_chosen(material.friction, friction),
-    )
-    if len(which) and hasattr(contact, "surfacevel") and model.flg_surfacevel:
-        moving = contact.surfacevel[which]
-        contacts.surface_velocity = np.column_stack((moving[:, :2], np.zeros(len(which))))
-    return contacts, which
-
-
-def _chosen(given: float | None, derived: FloatArray) -> FloatArray:
-    return derived if given is None else np.full(len(derived), given)
-
-
-def _point_jacobian(
-    data: mujoco.MjData,
-    model: mujoco.MjModel,
-    layout: Layout,
-    body: IndexArray,
-    n: int,
-    position: FloatArray,
-) -> FloatArray:
-    """Velocities of points of bodies for the n dofs of their trees, in world axes [g, 3, n]."""
-    dofs = layout.first_dof[layout.tree_of_body[body]][:, None] + np.arange(n)
-    axes = (data.cdof[dofs] * layout.moves[body[:, None], dofs][..., None]).transpose(0, 2, 1)
-    arm = position - data.subtree_com[model.body_rootid[body]]
-    velocity: FloatArray = axes[:, 3:] + cross(axes[:, :3], arm)
-    return velocity
-
-
-def find_limits(
-    model: mujoco.MjModel, data: mujoco.MjData, layout: Layout, v_star: FloatArray
-) -> Contacts:
-    """Joint limits that may be reached within two steps, as contacts without friction."""
-    limited = model.jnt_limited.astype(bool)
-    if model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_LIMIT) or not limited.any():
-        return Contacts()
-    simple = layout.simple_joints[limited[layout.simple_joints]]
-    ball = layout.ball_joints[limited[layout.ball_joints]]
-    q = data.qpos[model.jnt_qposadr[simple]]
-    dof = model.jnt_dofadr[simple].astype(np.int64)
-    ball_dofs = model.jnt_dofadr[ball][:, None].astype(np.int64) + np.arange(3)
-    ball_axis, ball_angle = _ball_rotation(model, data, ball)
-
-    # One entry for each end of a range, one for each ball; rows of up to three dofs.
-    joint = np.concatenate((simple, simple, ball))
-    distance = np.concatenate(
-        (
-            q - model.jnt_range[simple, 0],
-            model.jnt_range[simple, 1] - q,
-            model.jnt_range[ball].max(axis=1, initial=-np.inf) - ball_angle,
-        )
-    )
-    dofs = np.concatenate((np.column_stack((dof,) * 3),) * 2 + (ball_dofs,))
-    ones = np.column_stack((np.ones(len(simple)), np.zeros((len(simple), 2))))
-    direction = np.concatenate((ones, -ones, -ball_axis))
-
-    speed = np.abs(np.stack((data.qvel, v_star)))[:, dofs].max(axis=(0, 2), initial=0.0)
-    reach = np.maximum(model.jnt_margin[joint], _LIMIT_REACH * model.opt.timestep * speed)
-    near = np.flatnonzero(distance <= reach)
-    if not near.size:
-        return Contacts()
-    return _limit_contacts(model, layout, joint[near], distance[near], dofs[near], direction[near])
-
-
-def _ball_rotation(
-    model: mujoco.MjModel, data: mujoco.MjData, joints: IndexArray
-) -> tuple[FloatArray, FloatArray]:
-    """Axes [n, 3] and angles [n] of the rotations of ball joints, angles from 0 to π."""
-    quaternion = data.qpos[model.jnt_qposadr[joints][:, None] + np.arange(4)]
-    quaternion = np.where(quaternion[:, :1] < 0, -quaternion, quaternion)
-    sine = np.linalg.norm(quaternion[:, 1:], axis=1)
-    angle = 2 * np.arctan2(sine, quaternion[:, 0])
-    return quaternion[:, 1:] / np.maximum(sine, 1e-15)[:, None], angle
-
-
-def _limit_contacts(
-    model: mujoco.MjModel,
-    layout: Layout,
-    joint: IndexArray,
-    distance: FloatArray,
-    dofs: IndexArray,
-    direction: FloatArray,
-) -> Contacts:
-    tree = layout.tree_of_dof[dofs[:, 0]]
-    size = layout.dofs[tree].astype(np.int64)
-    start = np.concatenate(([0], np.cumsum(3 * size)))
-    jacobian = np.zeros(start[-1])
-    normal_row = start[:-1] + 2 * size
-    place = normal_row[:, None] + dofs - layout.first_dof[tree][:, None]
-    # The dof of a hinge or slide comes three times, with the directions (±1, 0, 0).
-    np.add.at(jacobian, place.ravel(), direction.ravel())
-    weight = model.dof_invweight0[dofs[:, 0]]
-    stiffness, relaxation = stiffness_and_relaxation(
-        model, model.jnt_solref[joint], model.jnt_solimp[joint], distance, weight
-    )
-    return Contacts(
-        tree_a=tree,
-        tree_b=np.full(len(joint), WORLD),
+        tree_a=tree_a,
+        tree_b=tree_b,
         jacobian=jacobian,
         signed_distance=distance,
         stiffness=stiffness,
         relaxation_time=relaxation,
-        friction=np.zeros(len(joint)),
+        friction=friction,
+    )
+    if len(touching.surface_velocity):
+        moving = np.zeros((len(distance), 3))
+        moving[:count] = touching.surface_velocity
+        contacts.surface_velocity = moving
+    return contacts, touching.which
+
+
+def _find_touching(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -> _Touching:
+    contact = data.contact
+    geom = contact.geom
+    bodies = model.geom_bodyid.take(np.maximum(geom, 0) if model.nflex else geom)
+    trees = layout.tree_of_body.take(bodies)
+    # Both are -1 where neither moves.
+    included = (contact.exclude <= _IN_GAP) & ((trees[:, 0] & trees[:, 1]) >= 0)
+    if model.nflex:
+        included &= geom.min(axis=1) >= 0
+    which = included.nonzero()[0]
+    if not len(which):
+        return _NOTHING
+    # Nothing needs to be picked where all are there, which is the rule.
+    kept = slice(None) if len(which) == len(trees) else which
+    bodies, trees = bodies[kept], trees[kept]
+
+    # MuJoCo's frames have the normal first, from the first geom to the second.
+    frame = contact.frame.take(_TANGENTS_FIRST, axis=1)[kept].reshape(-1, 3, 3)
+    wrenches = contact_wrenches(contact.pos[kept], frame)
+    motion = _motion_axes(data, layout)
+    jacobian = ContactJacobian(layout.sizes, trees)
+    body_of_side = bodies.ravel()
+    for n, sides in jacobian.groups(layout.moving_dofs):
+        dofs = layout.moving_dofs[n].take(body_of_side.take(sides), axis=0)
+        of_contacts = wrenches if len(sides) == len(wrenches) else wrenches.take(sides, axis=0)
+        of_bodies = motion.take(dofs, axis=0).transpose(0, 2, 1)
+        jacobian.add(sides, np.matmul(of_contacts, of_bodies))
+
+    weights = model.body_invweight0[:, 0].take(bodies)
+    moving = np.empty(0)
+    if getattr(model, "flg_surfacevel", False) and hasattr(contact, "surfacevel"):
+        moving = contact.surfacevel[kept]
+        moving = np.column_stack((moving[:, :2], np.zeros(len(which))))
+    return _Touching(
+        which,
+        jacobian.tree_a,
+        jacobian.tree_b,
+        jacobian.values,
+        contact.dist[kept] - contact.includemargin[kept],
+        _constants(model, layout, contact.solref[kept], contact.solimp[kept]),
+        weights[:, 0] + weights[:, 1],
+        contact.friction[kept, 0] * (contact.dim[kept] >= _WITH_FRICTION),
+        moving,
     )
 
 
-def join(first: Contacts, second: Contacts) -> Contacts:
-    """Contacts of both, in this order."""
-    if not second.count:
-        return first
-    moving = first.surface_velocity
-    if moving.size:
-        moving = np.concatenate((moving, np.zeros((second.count, 3))))
-    return Contacts(
-        **{
-            name: np.concatenate((getattr(first, name), getattr(second, name)))
-            for name in (
-                "tree_a",
-                "tree_b",
-                "jacobian",
-                "signed_distance",
-                "stiffness",
-                "relaxation_time",
-                "friction",
-            )
-        },
-        surface_velocity=moving,
-    )
+def _motion_axes(data: mujoco.MjData, layout: Layout) -> FloatArray:
+    """Motion axes of all dofs at the origin of the world, and of one that does not move."""
+    axes, center = data.cdof, data.subtree_com.take(layout.root_of_dof, axis=0)
+    return np.concatenate((at_origin(axes[:, :3], axes[:, 3:], center), _NO_MOTION))
+
+
+def _constants(
+    model: mujoco.MjModel, layout: Layout, solref: FloatArray, solimp: FloatArray
+) -> FloatArray:
+    """Of the material of each contact, or [9, 1] of all where they are equal."""
+    rule = (model.opt.timestep, model.opt.disableflags)
+    first, first_solimp, count = solref[:1].tobytes(), solimp[:1].tobytes(), len(solref)
+    if first * count != solref.tobytes() or first_solimp * count != solimp.tobytes():
+        return constants(*rule, solref, solimp)
+    key = (first, first_solimp, *rule)
+    return layout.remember("material", key, lambda: constants(*rule, solref[:1], solimp[:1]))

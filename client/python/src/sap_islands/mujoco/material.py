@@ -44,51 +44,49 @@ class Material:
     sigma: float | None = None
 
 
-def impedance(solimp: FloatArray, violation: FloatArray) -> FloatArray:
-    """D of each constraint, between 0 and 1.
+def constants(
+    time_step: float, disabled: int, solref: FloatArray, solimp: FloatArray
+) -> FloatArray:
+    """What of the rule does not depend on the penetration, [9, n]; for `stiffness_and_relaxation`.
 
     Args:
-        solimp: [n, 5] d_0, d_max, width [m], midpoint, power.
-        violation: [n] r, of any sign [m].
+        time_step: δt [s].
+        disabled: `disableflags` of the model.
+        solref: [n, 2] of each constraint.
+        solimp: [n, 5] of each constraint: d_0, d_max, width [m], midpoint, power.
     """
-    limits = np.clip(solimp[:, :2], _LEAST_IMPEDANCE, _MOST_IMPEDANCE)
-    lowest, highest = limits[:, 0], limits[:, 1]
+    lowest, d_max, middle = np.clip(solimp[:, [0, 1, 3]], _LEAST_IMPEDANCE, _MOST_IMPEDANCE).T
     width = np.maximum(solimp[:, 2], _LEAST_WEIGHT)
-    middle = np.clip(solimp[:, 3], _LEAST_IMPEDANCE, _MOST_IMPEDANCE)
     power = np.maximum(solimp[:, 4], 1.0)
-    x = np.minimum(np.abs(violation) / width, 1.0)
-    below = x**power / middle ** (power - 1)
-    above = 1 - (1 - x) ** power / (1 - middle) ** (power - 1)
-    y = np.where(x <= middle, below, above)
-    return lowest + np.where(power == 1, x, y) * (highest - lowest)
+    # With a power of one the impedance is a straight line, wherever the midpoint is.
+    middle = np.where(power == 1, 1.0, middle)
+    by_time = solref[:, 0] > 0
+    time_constant = np.where(by_time, solref[:, 0], 1.0)
+    if not disabled & int(mujoco.mjtDisableBit.mjDSBL_REFSAFE):
+        time_constant = np.maximum(time_constant, 2 * time_step)
+    damping_ratio = np.where(by_time, solref[:, 1], 1.0)
+    k_by_time = 1 / (d_max * time_constant * damping_ratio) ** 2
+    k = np.where(by_time, k_by_time, -solref[:, 0] / d_max**2)
+    b = np.where(by_time, 2 / (d_max * time_constant), -solref[:, 1] / d_max)
+    below = middle ** (1 - power)
+    above = np.where(middle < 1, (1 - np.minimum(middle, _MOST_IMPEDANCE)) ** (1 - power), 0.0)
+    return np.stack((lowest, d_max - lowest, 1 / width, middle, power, below, above, k, b))
 
 
 def stiffness_and_relaxation(
-    model: mujoco.MjModel,
-    solref: FloatArray,
-    solimp: FloatArray,
-    violation: FloatArray,
-    inverse_weight: FloatArray,
+    constants: FloatArray, violation: FloatArray, inverse_weight: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """K [N/m] and τ_d [s] of constraints, by the rule above.
 
     Args:
-        model: For its time step.
-        solref: [n, 2] of each constraint.
-        solimp: [n, 5] of each constraint.
+        constants: [9, n] of each constraint.
         violation: [n] penetration, of any sign [m].
         inverse_weight: [n] Â [1/kg].
     """
-    d = impedance(solimp, violation)
-    d_max = np.clip(solimp[:, 1], _LEAST_IMPEDANCE, _MOST_IMPEDANCE)
-    by_time = solref[:, 0] > 0
-    time_constant = np.where(by_time, solref[:, 0], 1.0)
-    if not model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_REFSAFE):
-        time_constant = np.maximum(time_constant, 2 * model.opt.timestep)
-    damping_ratio = np.where(by_time, solref[:, 1], 1.0)
-    k_by_time = d / (d_max * time_constant * damping_ratio) ** 2
-    k = np.where(by_time, k_by_time, -solref[:, 0] * d / d_max**2)
-    b = np.where(by_time, 2 / (d_max * time_constant), -solref[:, 1] / d_max)
-    k = np.maximum(k, _LEAST_WEIGHT)
+    lowest, span, per_width, middle, power, below, above, k, b = constants
+    x = np.minimum(np.abs(violation) * per_width, 1.0)
+    y = np.where(x <= middle, below * x**power, 1 - above * (1 - x) ** power)
+    d = lowest + span * y
+    k = np.maximum(k * d, _LEAST_WEIGHT)
     stiffness = k * d / ((1 - d) * np.maximum(inverse_weight, _LEAST_WEIGHT))
     return stiffness, b / k

@@ -7,12 +7,14 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import mujoco
-import numpy as np
 
 from sap_islands.client import Client
+from sap_islands.jacobian import IndexArray
 from sap_islands.mujoco import contacts as contacts_of
 from sap_islands.mujoco import dynamics as dynamics_of
-from sap_islands.mujoco.dynamics import Dynamics, IndexArray
+from sap_islands.mujoco.dynamics import Dynamics
+from sap_islands.mujoco.layout import layout_of
+from sap_islands.mujoco.limits import find_limits
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.support import JOINT_LIMITS, check_supported
 from sap_islands.problem import Problem, Regularization, Trees
@@ -58,24 +60,24 @@ def build_problem(
     Raises:
         InvalidArgument: The model has what the service has no constraint for.
     """
-    layout = dynamics_of.layout_of(model)
+    layout = layout_of(model)
     asked = (frozenset(ignore), model.opt.disableflags)
     if asked not in layout.checked:
         check_supported(model, ignore)
         layout.checked.add(asked)
     _forward(model, data)
     dynamics = dynamics_of.evaluate(model, data, layout)
-    contacts, which = contacts_of.find_contacts(model, data, layout, material)
-    if JOINT_LIMITS not in ignore:
-        limits = contacts_of.find_limits(model, data, layout, dynamics.v_star)
-        contacts = contacts_of.join(contacts, limits)
+    limits = None
+    if model.njnt and JOINT_LIMITS not in ignore:
+        limits = find_limits(model, data, layout, dynamics.v_star)
+    contacts, which = contacts_of.make_contacts(model, data, layout, material, limits)
     problem = Problem(
         time_step=model.opt.timestep,
         trees=Trees(
             dofs=layout.dofs,
             dynamics_matrix=dynamics.blocks,
             free_motion_velocity=dynamics.v_star,
-            tree_id=np.arange(model.ntree),
+            tree_id=layout.names,
         ),
         contacts=contacts,
         regularization=Regularization(beta=material.beta, sigma=material.sigma),
@@ -112,7 +114,7 @@ def step(
     else:
         solution = solver.solve(built.problem)
     velocity = solution.velocity
-    layout = dynamics_of.layout_of(model)
+    layout = layout_of(model)
     dt = model.opt.timestep
     data.qacc[:] = (velocity - data.qvel) / dt
     impulse = dynamics_of.generalized_impulse(built.dynamics, velocity, layout)
