@@ -16,7 +16,8 @@ Arrays are made component by component, so that the loops within NumPy are the l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,57 +37,74 @@ def contact_wrenches(position: FloatArray, frame: FloatArray) -> FloatArray:
         position: [C, 3] of the contact points.
         frame: [C, 3, 3] rows t1, t2, n.
     """
-    count = len(position)
-    axes = _ring(frame.transpose(2, 1, 0))
-    points = _ring(position.T)[:, None]
-    moment = points[1:4] * axes[2:5]
-    moment -= points[2:5] * axes[1:4]
-    wrench = np.empty((count, 1, 3, 6))
+    ring = np.empty((5, 4, len(position)))
+    ring[:3, :3] = frame.transpose(2, 1, 0)
+    ring[:3, 3] = position.T
+    moment = _cross(ring, slice(3, 4), slice(0, 3))
+    wrench = np.empty((len(position), 1, 3, 6))
     wrench[:, 0, :, :3] = moment.transpose(2, 1, 0)
-    wrench[:, 0, :, 3:] = axes[:3].transpose(2, 1, 0)
+    wrench[:, 0, :, 3:] = ring[:3, :3].transpose(2, 1, 0)
     of_sides: FloatArray = wrench * _SIGNS
     return of_sides.reshape(-1, 3, 6)
 
 
 def at_origin(omega: FloatArray, velocity: FloatArray, point: FloatArray) -> FloatArray:
-    """(ω, u) with u at the origin of the world [n, 6].
+    """(ω, u) with u at the origin of the world, and a last row of zeros [n + 1, 6].
 
     Args:
         omega: [n, 3] angular velocities.
         velocity: [n, 3] velocities at the points.
         point: [n, 3] where these are.
     """
-    turning, points = _ring(omega.T), _ring(point.T)
-    motion = np.empty((len(omega), 6))
-    motion[:, :3] = omega
-    shift = points[1:4] * turning[2:5]
-    shift -= points[2:5] * turning[1:4]
-    np.add(velocity, shift.T, out=motion[:, 3:])
+    ring = np.empty((5, 2, len(omega)))
+    ring[:3, 0] = omega.T
+    ring[:3, 1] = point.T
+    motion = np.zeros((len(omega) + 1, 6))
+    motion[:-1, :3] = omega
+    np.add(velocity, _cross(ring, slice(1, 2), slice(0, 1))[:, 0].T, out=motion[:-1, 3:])
     return motion
 
 
-def _ring(components: FloatArray) -> FloatArray:
-    """x, y, z and x, y again, with which a cross product takes nothing but slices."""
-    ring = np.empty((5, *components.shape[1:]))
-    ring[:3] = components
+def _cross(ring: FloatArray, first: slice, second: slice) -> FloatArray:
+    """Cross products of vectors whose components x, y, z are in ring[:3].
+
+    What is behind becomes x and y again, so that nothing but slices are taken.
+    """
     ring[3:] = ring[:2]
-    return ring
+    product: FloatArray = ring[1:4, first] * ring[2:5, second]
+    product -= ring[2:5, first] * ring[1:4, second]
+    return product
 
 
-class ContactJacobian:
-    """Blocks of C contacts.
+class SideGroup(NamedTuple):
+    """Sides in trees of n degrees of freedom.
+
+    Attributes:
+        n: The size of these trees.
+        sides: [g] which.
+        every: Whether these are all sides there are.
+    """
+
+    n: int
+    sides: IndexArray
+    every: bool
+
+
+class JacobianPlan:
+    """Which block each side of C contacts belongs to, and where that is.
 
     Attributes:
         tree_a: [C] first tree of each contact.
         tree_b: [C] second tree, or `WORLD`.
-        values: The blocks, row-major, one after the other.
+        groups: The sides that are not fixed, by the size of their trees.
     """
 
-    def __init__(self, sizes: IndexArray, trees: IntArray) -> None:
-        """Finds out which block each side belongs to.
+    def __init__(self, sizes: IndexArray, distinct: Iterable[int], trees: IntArray) -> None:
+        """Finds the places.
 
         Args:
             sizes: [T + 1] degrees of freedom of each tree, and 0 for what is fixed.
+            distinct: What these are, but 0.
             trees: [C, 2] trees of bodies A and B, at least one; -1: fixed to the world.
         """
         a, b = trees[:, 0], trees[:, 1]
@@ -94,50 +112,52 @@ class ContactJacobian:
         self.tree_a: IntArray = np.where(a_is_fixed, b, a)
         self.tree_b: IntArray = np.where(a_is_fixed | in_one, WORLD, b)
         self._tree = trees.ravel()
-        self._size = sizes.take(self._tree)
         self._folded: IndexArray = in_one.nonzero()[0]  # contacts with both sides in one block
-        self.values: FloatArray = np.empty(0)
-
-    def groups(self, sizes: Iterable[int]) -> Iterator[tuple[int, IndexArray]]:
-        """Sizes n_t of trees, and the sides in trees of that size [g], if there are any."""
-        for n in sizes:
-            sides = (self._size == n).nonzero()[0]
+        size = sizes.take(self._tree)
+        self.groups = []
+        for n in distinct:
+            sides = (size == n).nonzero()[0]
             if len(sides):
-                yield n, sides
+                self.groups.append(SideGroup(n, sides, len(sides) == len(size)))
+        self._own = size  # 0 where the block is that of the other side
+        self._start: IndexArray = np.empty(0, np.int64)
+        if len(self._folded) or len(self.groups) > 1:
+            self._find_starts()
 
-    def add(self, sides: IndexArray, blocks: FloatArray) -> None:
-        """Adds the blocks [g, 3, n] of the sides of a group."""
-        if not len(self._folded) and len(sides) == np.count_nonzero(self._size):
-            self.values = blocks.reshape(-1)  # there is only this group
-            return
-        start, _ = self._blocks()
-        if not self.values.size:
-            self.values = np.zeros(start[-1])
-        width = blocks.shape[1] * blocks.shape[2]
-        places = start[sides][:, None] + np.arange(width)
-        blocks = blocks.reshape(-1, width)
-        if not len(self._folded):
-            self.values[places] = blocks
-            return
-        # Both sides may be in the same block, but among those of either body all places differ.
-        for body in (0, 1):
-            of_body = sides % 2 == body
-            self.values[places[of_body]] += blocks[of_body]
+    def assemble(self, blocks: Sequence[FloatArray]) -> FloatArray:
+        """Values of the Jacobian, as the wire has them, from the blocks [g, 3, n] of each group."""
+        if not len(self._start):  # there is one group, and each side has a block of its own
+            return blocks[0].reshape(-1) if blocks else np.empty(0)
+        values = np.zeros(self._start[-1])
+        for group, of_group in zip(self.groups, blocks, strict=True):
+            width = 3 * group.n
+            places = self._start[group.sides][:, None] + np.arange(width)
+            rows = of_group.reshape(-1, width)
+            if not len(self._folded):
+                values[places] = rows
+                continue
+            # Both sides may be in the same block, but among those of either body all places differ.
+            for body in (0, 1):
+                of_body = group.sides % 2 == body
+                values[places[of_body]] += rows[of_body]
+        return values
 
-    def delassus(self, inverse_diagonal: FloatArray, first: IndexArray) -> FloatArray:
+    def delassus(
+        self, values: FloatArray, inverse_diagonal: FloatArray, first: IndexArray
+    ) -> FloatArray:
         """W = |J diag(A)^-1 J'| / 3 of each contact [C].
 
         Args:
+            values: Of the Jacobian.
             inverse_diagonal: [nv] of A.
             first: [T] where the velocities of each tree start.
         """
-        start, size = self._blocks()
-        total = np.zeros((len(size), 3, 3))
-        for n in np.unique(size[size > 0]).tolist():
-            sides = (size == n).nonzero()[0]
-            blocks = self.values
-            if blocks.size != 3 * n * len(sides):
-                blocks = blocks[start[sides][:, None] + np.arange(3 * n)]
+        total = np.zeros((len(self._own), 3, 3))
+        for n, sides, _ in self.groups:
+            blocks = values
+            if len(self._start):
+                sides = sides[self._own[sides] > 0]
+                blocks = values[self._start[sides][:, None] + np.arange(3 * n)]
             blocks = blocks.reshape(-1, 3, n)
             weights = inverse_diagonal[first[self._tree[sides]][:, None] + np.arange(n)]
             total[sides] = np.matmul(blocks * weights[:, None], blocks.transpose(0, 2, 1))
@@ -145,13 +165,10 @@ class ContactJacobian:
         norm: FloatArray = np.sqrt(np.square(of_contact).sum(axis=(1, 2)))
         return norm / 3
 
-    def _blocks(self) -> tuple[IndexArray, IndexArray]:
-        """Where the block of each side starts [2 C + 1], and the size of its own [2 C]."""
-        size = self._size
-        if len(self._folded):
-            size = size.copy()
-            size[2 * self._folded + 1] = 0
-        start = np.zeros(len(size) + 1, np.int64)
-        np.cumsum(3 * size, out=start[1:])
-        start[2 * self._folded + 1] = start[2 * self._folded]
-        return start, size
+    def _find_starts(self) -> None:
+        """Where the block of each side starts, and where the last one ends [2 C + 1]."""
+        self._own = self._own.copy()
+        self._own[2 * self._folded + 1] = 0
+        self._start = np.zeros(len(self._own) + 1, np.int64)
+        np.cumsum(3 * self._own, out=self._start[1:])
+        self._start[2 * self._folded + 1] = self._start[2 * self._folded]

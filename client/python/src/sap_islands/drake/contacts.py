@@ -7,58 +7,44 @@ contact of stiffness k = a g at the distance φ0 = -p / g [Masterjohn et al. 202
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from pydrake.geometry import ContactSurface, PenetrationAsPointPair, QueryObject
+from pydrake.geometry import ContactSurface, PenetrationAsPointPair
 from pydrake.multibody.plant import ContactModel, MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
 from pydrake.systems.framework import Context
 
 from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.drake.dynamics import Dynamics
-from sap_islands.drake.layout import Layout, Material
-from sap_islands.jacobian import ContactJacobian, at_origin, contact_wrenches
+from sap_islands.drake.layout import BODY, FRICTION, RELAXATION_TIME, STIFFNESS, Layout
+from sap_islands.jacobian import IndexArray, JacobianPlan, at_origin, contact_wrenches
 from sap_islands.problem import WORLD, Contacts
 
 # What Drake's discrete solver takes, so that its answers can be compared.
 SIGMA = 1e-3
 _LIMIT_STIFFNESS, _LIMIT_BETA, _LIMIT_REACH = 1e12, 0.1, 2.0
 _LEAST_AREA, _LEAST_GRADIENT = 1e-14, 1e-14
+_MOST_ALONG = 0.6  # of a normal along x, for it to give the tangents
 _FREE = np.eye(6)  # a body whose velocities are (ω, v of its origin)
 
 
-@dataclass
-class _Points:
-    """Contact points, one list entry each."""
+class _Points(NamedTuple):
+    """C contact points, of pairs of geometries numbered as in the layout.
 
-    body_a: list[int]
-    body_b: list[int]
-    position: list[FloatArray]  # in world axes [m]
-    normal: list[FloatArray]  # from A to B
-    distance: list[float]
-    stiffness: list[float]
-    relaxation_time: list[float]
-    friction: list[float]
+    Attributes:
+        geometries: [C, 2] A and B.
+        position: [C, 3] in world axes [m].
+        normal: [C, 3] from A to B.
+        distance: [C] φ0 [m].
+        stiffness: [C] k [N/m].
+    """
 
-    def add(
-        self,
-        a: Material,
-        b: Material,
-        position: FloatArray,
-        normal: FloatArray,
-        distance: float,
-        stiffness: float,
-    ) -> None:
-        total = a.friction + b.friction
-        self.body_a.append(a.body)
-        self.body_b.append(b.body)
-        self.position.append(position)
-        self.normal.append(normal)
-        self.distance.append(distance)
-        self.stiffness.append(stiffness)
-        self.relaxation_time.append(a.relaxation_time + b.relaxation_time)
-        self.friction.append(2 * a.friction * b.friction / total if total else 0.0)
+    geometries: IndexArray
+    position: FloatArray
+    normal: FloatArray
+    distance: FloatArray
+    stiffness: FloatArray
 
 
 def find_contacts(
@@ -66,116 +52,145 @@ def find_contacts(
 ) -> tuple[Contacts, IntArray]:
     """Contacts of the state, and the two bodies of each [C, 2]."""
     points = _find_points(plant, context, layout)
-    bodies = np.column_stack((points.body_a, points.body_b)).astype(np.int64).reshape(-1, 2)
+    material = layout.materials[points.geometries]
+    bodies = material[..., BODY].astype(np.int64)
     trees = layout.tree_of_body[bodies]
-    keep = np.flatnonzero((trees >= 0).any(axis=1))
-    bodies, trees = bodies[keep], trees[keep]
-    position = np.array(points.position).reshape(-1, 3)[keep]
-    frame = _frames(np.array(points.normal).reshape(-1, 3)[keep])
-    wrenches = contact_wrenches(position, frame)
-    jacobian = ContactJacobian(layout.sizes, trees)
-    for n, sides in jacobian.groups(layout.distinct_sizes):
+    keep = ((trees[:, 0] & trees[:, 1]) >= 0).nonzero()[0]  # both are -1 where neither moves
+    if len(keep) < len(trees):
+        points = _Points(*(array[keep] for array in points))
+        material, bodies, trees = material[keep], bodies[keep], trees[keep]
+    friction = material[..., FRICTION]
+    total = friction.sum(axis=1)
+    wrenches = contact_wrenches(points.position, _frames(points.normal))
+    plan = JacobianPlan(layout.sizes, layout.distinct_sizes, trees)
+    blocks = []
+    for n, sides, _ in plan.groups:
         moving, which = np.unique(bodies.ravel()[sides], return_inverse=True)
         motion = _motion_axes(plant, context, layout, moving.tolist(), n)
         of_bodies = motion.take(which, axis=0).transpose(0, 2, 1)
-        jacobian.add(sides, np.matmul(wrenches.take(sides, axis=0), of_bodies))
+        blocks.append(np.matmul(wrenches.take(sides, axis=0), of_bodies))
+    jacobian = plan.assemble(blocks)
     return (
         Contacts(
-            tree_a=jacobian.tree_a,
-            tree_b=jacobian.tree_b,
-            jacobian=jacobian.values,
-            signed_distance=np.array(points.distance)[keep],
-            stiffness=np.array(points.stiffness)[keep],
-            relaxation_time=np.array(points.relaxation_time)[keep],
-            friction=np.array(points.friction)[keep],
-            delassus_estimate=jacobian.delassus(1 / dynamics.diagonal, layout.first),
+            tree_a=plan.tree_a,
+            tree_b=plan.tree_b,
+            jacobian=jacobian,
+            signed_distance=points.distance,
+            stiffness=points.stiffness,
+            relaxation_time=material[..., RELAXATION_TIME].sum(axis=1),
+            friction=2 * friction.prod(axis=1) / np.where(total > 0, total, 1.0),
+            delassus_estimate=plan.delassus(jacobian, 1 / dynamics.diagonal, layout.first),
         ),
         bodies.astype(np.int32),
     )
 
 
 def _find_points(plant: MultibodyPlant, context: Context, layout: Layout) -> _Points:
-    points = _Points([], [], [], [], [], [], [], [])
-    if plant.num_collision_geometries() == 0:
-        return points
-    query = plant.get_geometry_query_input_port().Eval(context)
-    model = plant.get_contact_model()
-    representation = plant.get_contact_surface_representation()
     pairs: list[PenetrationAsPointPair] = []
     surfaces: list[ContactSurface] = []
-    if model == ContactModel.kPoint:
-        pairs = query.ComputePointPairPenetration()
-    elif model == ContactModel.kHydroelastic:
-        surfaces = query.ComputeContactSurfaces(representation)
-    else:
-        surfaces, pairs = query.ComputeContactSurfacesWithFallback(representation)
-    _add_pairs(points, plant, query, layout, pairs)
-    _add_surfaces(points, plant, query, layout, surfaces)
-    return points
-
-
-def _add_pairs(
-    points: _Points,
-    plant: MultibodyPlant,
-    query: QueryObject,
-    layout: Layout,
-    pairs: list[PenetrationAsPointPair],
-) -> None:
-    inspector = query.inspector()
-    for pair in pairs:
-        a = layout.material(plant, inspector, pair.id_A)
-        b = layout.material(plant, inspector, pair.id_B)
-        if np.isinf(a.stiffness):
-            k, weight = b.stiffness, 1.0
-        elif np.isinf(b.stiffness):
-            k, weight = a.stiffness, 0.0
+    if plant.num_collision_geometries():
+        query = plant.get_geometry_query_input_port().Eval(context)
+        model = plant.get_contact_model()
+        representation = plant.get_contact_surface_representation()
+        if model == ContactModel.kPoint:
+            pairs = query.ComputePointPairPenetration()
+        elif model == ContactModel.kHydroelastic:
+            surfaces = query.ComputeContactSurfaces(representation)
         else:
-            weight = a.stiffness / (a.stiffness + b.stiffness)
-            k = weight * b.stiffness
-        # The stiffer one gives way less, so the point is nearer to its surface.
-        position = weight * pair.p_WCa + (1 - weight) * pair.p_WCb
-        points.add(a, b, position, -pair.nhat_BA_W, -pair.depth, k)
+            surfaces, pairs = query.ComputeContactSurfacesWithFallback(representation)
+        layout.read_materials(
+            plant,
+            query.inspector(),
+            [
+                *(geometry for pair in pairs for geometry in (pair.id_A, pair.id_B)),
+                *(
+                    geometry
+                    for surface in surfaces
+                    for geometry in (surface.id_M(), surface.id_N())
+                ),
+            ],
+        )
+    found = [_points_of_pairs(layout, pairs)] if pairs else []
+    found += [_points_of_surface(layout, surface) for surface in surfaces]
+    if not found:
+        return _Points(
+            np.empty((0, 2), np.int64), np.empty((0, 3)), np.empty((0, 3)), np.empty(0), np.empty(0)
+        )
+    return found[0] if len(found) == 1 else _Points(*map(np.concatenate, zip(*found, strict=True)))
 
 
-def _add_surfaces(
-    points: _Points,
-    plant: MultibodyPlant,
-    query: QueryObject,
-    layout: Layout,
-    surfaces: list[ContactSurface],
-) -> None:
-    inspector = query.inspector()
-    for surface in surfaces:
-        m = layout.material(plant, inspector, surface.id_M())
-        n = layout.material(plant, inspector, surface.id_N())
-        is_triangle = surface.is_triangle()
-        pressure_field = surface.tri_e_MN() if is_triangle else surface.poly_e_MN()
-        for face in range(surface.num_faces()):
-            area = surface.area(face)
-            normal = surface.face_normal(face)  # out of N, into M
-            gradients = []
-            if surface.HasGradE_M():
-                gradients.append(surface.EvaluateGradE_M_W(face) @ normal)
-            if surface.HasGradE_N():
-                gradients.append(-surface.EvaluateGradE_N_W(face) @ normal)
-            if area <= _LEAST_AREA or min(gradients) < _LEAST_GRADIENT:
-                continue
-            compliance = sum(1 / gradient for gradient in gradients)
-            position = surface.centroid(face)
-            pressure = (
-                pressure_field.Evaluate(face, np.full(3, 1 / 3))
-                if is_triangle
-                else pressure_field.EvaluateCartesian(face, position)
-            )
-            points.add(m, n, position, -normal, -pressure * compliance, area / compliance)
+def _points_of_pairs(layout: Layout, pairs: list[PenetrationAsPointPair]) -> _Points:
+    geometries = np.array(
+        [(layout.number_of[pair.id_A], layout.number_of[pair.id_B]) for pair in pairs]
+    )
+    a, b = layout.materials[geometries][..., STIFFNESS].T
+    # The stiffer one gives way less, so the point is nearer to its surface.
+    both = np.isfinite(a) & np.isfinite(b)
+    weight = np.where(both, a / np.where(both, a + b, 1.0), np.isinf(a))
+    at_a = np.array([pair.p_WCa for pair in pairs])
+    at_b = np.array([pair.p_WCb for pair in pairs])
+    return _Points(
+        geometries,
+        at_b + weight[:, None] * (at_a - at_b),
+        -np.array([pair.nhat_BA_W for pair in pairs]),
+        -np.array([pair.depth for pair in pairs]),
+        np.where(both, weight * b, np.minimum(a, b)),
+    )
+
+
+def _points_of_surface(layout: Layout, surface: ContactSurface) -> _Points:
+    faces = range(surface.num_faces())
+    area = np.array([surface.area(face) for face in faces])
+    normal = np.array([surface.face_normal(face) for face in faces])  # out of N, into M
+    position = np.array([surface.centroid(face) for face in faces])
+    compliance = np.zeros(len(area))
+    usable = area > _LEAST_AREA
+    for has, gradient_of, sign in (
+        (surface.HasGradE_M(), surface.EvaluateGradE_M_W, 1.0),
+        (surface.HasGradE_N(), surface.EvaluateGradE_N_W, -1.0),
+    ):
+        if has:
+            gradient = np.array([gradient_of(face) for face in faces])
+            across = sign * np.einsum("ij,ij->i", gradient, normal)
+            usable &= across >= _LEAST_GRADIENT
+            compliance += 1 / np.maximum(across, _LEAST_GRADIENT)
+    if surface.is_triangle():
+        field, center = surface.tri_e_MN(), np.full(3, 1 / 3)
+        pressure = np.array([field.Evaluate(face, center) for face in faces])
+    else:
+        field = surface.poly_e_MN()
+        pressure = np.array([field.EvaluateCartesian(face, position[face]) for face in faces])
+    which = usable.nonzero()[0]
+    pair = (layout.number_of[surface.id_M()], layout.number_of[surface.id_N()])
+    return _Points(
+        np.full((len(which), 2), pair),
+        position[which],
+        -normal[which],
+        (-pressure * compliance)[which],
+        (area / compliance)[which],
+    )
 
 
 def _frames(normal: FloatArray) -> FloatArray:
-    """Rows t1, t2, n of each contact [C, 3, 3]; any tangents will do."""
-    axis = np.eye(3)[np.argmin(np.abs(normal), axis=1)] if len(normal) else np.empty((0, 3))
-    t1 = np.cross(normal, axis)
-    t1 /= np.linalg.norm(t1, axis=1, keepdims=True)
-    return np.stack((t1, np.cross(normal, t1), normal), axis=1)
+    """Rows t1, t2, n of each contact [C, 3, 3]; any tangents will do.
+
+    The tangents for a normal with |n_x| <= 0.6 come from the axis x, otherwise from y.
+    """
+    x, y, z = normal.T
+    frame = np.empty((len(normal), 3, 3))
+    along_x = np.abs(x) <= _MOST_ALONG
+    t1 = frame[:, 0]
+    # n × e_x or n × e_y
+    t1[:, 0] = np.where(along_x, 0.0, -z)
+    t1[:, 1] = np.where(along_x, z, 0.0)
+    t1[:, 2] = np.where(along_x, -y, x)
+    t1 /= np.sqrt(np.square(t1).sum(axis=1, keepdims=True))
+    t1_x, t1_y, t1_z = t1.T
+    frame[:, 1, 0] = y * t1_z - z * t1_y
+    frame[:, 1, 1] = z * t1_x - x * t1_z
+    frame[:, 1, 2] = x * t1_y - y * t1_x
+    frame[:, 2] = normal
+    return frame
 
 
 def _motion_axes(
@@ -184,20 +199,23 @@ def _motion_axes(
     """(ω, v at the origin of the world) of bodies for the velocities of their trees [g, n, 6]."""
     axes = np.empty((len(bodies), n, 6))
     origin = np.empty((len(bodies), n, 3))
+    place = layout.position_of_free[bodies]
+    free = (place >= 0).nonzero()[0]
+    if len(free):
+        axes[free] = _FREE
+        position = plant.GetPositions(context)
+        origin[free] = position[place[free][:, None] + np.arange(3)][:, None]
     world = plant.world_frame()
-    for i, index in enumerate(bodies):
-        body = plant.get_body(BodyIndex(index))
+    for i in (place < 0).nonzero()[0].tolist():
+        body = plant.get_body(BodyIndex(bodies[i]))
         origin[i] = plant.EvalBodyPoseInWorld(context, body).translation()
-        if layout.is_free[index]:
-            axes[i] = _FREE
-            continue
         jacobian = plant.CalcJacobianSpatialVelocity(
             context, JacobianWrtVariable.kV, body.body_frame(), np.zeros(3), world, world
         )
-        tree = layout.tree_of_body[index]
+        tree = layout.tree_of_body[bodies[i]]
         axes[i] = jacobian.T[layout.velocities[layout.first[tree] : layout.first[tree + 1]]]
     omega, velocity = axes[..., :3].reshape(-1, 3), axes[..., 3:].reshape(-1, 3)
-    return at_origin(omega, velocity, origin.reshape(-1, 3)).reshape(-1, n, 6)
+    return at_origin(omega, velocity, origin.reshape(-1, 3))[:-1].reshape(-1, n, 6)
 
 
 def find_limits(

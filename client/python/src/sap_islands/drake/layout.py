@@ -11,7 +11,7 @@ from pydrake.geometry import GeometryId, SceneGraphInspector
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, Joint, JointIndex
 
-from sap_islands.arrays import IntArray, UIntArray
+from sap_islands.arrays import FloatArray, IntArray, UIntArray
 
 IndexArray = NDArray[np.int64]
 
@@ -19,21 +19,9 @@ _DEFAULT_RELAXATION_TIME_S = 0.1  # of a geometry that has none, as in Drake
 _FREE_JOINTS = ("quaternion_floating", "rpy_floating")
 
 
-@dataclass(frozen=True)
-class Material:
-    """What a geometry is made of.
-
-    Attributes:
-        body: Number of its body.
-        stiffness: k of point contact, infinite if rigid [N/m].
-        relaxation_time: τ_d [s].
-        friction: Dynamic coefficient μ [-].
-    """
-
-    body: int
-    stiffness: float
-    relaxation_time: float
-    friction: float
+# Columns of what a geometry is made of: the number of its body; k of point contact, infinite if
+# rigid [N/m]; τ_d [s]; the dynamic coefficient μ [-].
+BODY, STIFFNESS, RELAXATION_TIME, FRICTION = range(4)
 
 
 @dataclass(frozen=True)
@@ -51,7 +39,7 @@ class EqualTrees:
     block: IndexArray
 
 
-@dataclass(frozen=True)
+@dataclass
 class Layout:
     """What of a plant does not change.
 
@@ -63,12 +51,13 @@ class Layout:
         first: [T + 1] where the velocities of each tree start in the problem.
         groups: Trees of equal size together.
         tree_of_body: [bodies], -1: fixed to the world.
-        is_free: [bodies] whether it is a tree by itself, with velocities (ω, v of its origin) in
-            world axes.
+        position_of_free: [bodies] of a body that is a tree by itself, with velocities (ω, v of its
+            origin) in world axes: where its origin is in Drake's q; otherwise -1.
         damped: joints that may be damped, with the places of their velocities in Drake's v.
         limited: joints with a limit.
         default_stiffness: k of a geometry that has none [N/m].
-        materials: Of geometries, as far as they have been asked for.
+        number_of: Geometries that have been asked for, by their identifiers.
+        materials: [n, 4] of these.
     """
 
     dofs: UIntArray
@@ -78,21 +67,26 @@ class Layout:
     first: IndexArray
     groups: list[EqualTrees]
     tree_of_body: IntArray
-    is_free: NDArray[np.bool_]
+    position_of_free: IndexArray
     damped: list[tuple[JointIndex, slice]]
     limited: list[JointIndex]
     default_stiffness: float
-    materials: dict[GeometryId, Material] = field(default_factory=dict)
+    number_of: dict[GeometryId, int] = field(default_factory=dict)
+    materials: FloatArray = field(default_factory=lambda: np.empty((0, 4)))
 
-    def material(
-        self, plant: MultibodyPlant, inspector: SceneGraphInspector, geometry: GeometryId
-    ) -> Material:
-        """The material of a geometry, which is looked up once."""
-        found = self.materials.get(geometry)
-        if found is None:
-            found = _read_material(plant, inspector, geometry, self.default_stiffness)
-            self.materials[geometry] = found
-        return found
+    def read_materials(
+        self, plant: MultibodyPlant, inspector: SceneGraphInspector, geometries: list[GeometryId]
+    ) -> None:
+        """Sees to it that these geometries have a number and a material; each is looked up once."""
+        new = [geometry for geometry in geometries if geometry not in self.number_of]
+        if not new:
+            return
+        rows = []
+        for geometry in new:
+            if geometry not in self.number_of:
+                self.number_of[geometry] = len(self.number_of)
+                rows.append(_read_material(plant, inspector, geometry, self.default_stiffness))
+        self.materials = np.concatenate((self.materials, rows))
 
 
 _layouts: weakref.WeakKeyDictionary[MultibodyPlant, Layout] = weakref.WeakKeyDictionary()
@@ -127,7 +121,7 @@ def _make_layout(plant: MultibodyPlant) -> Layout:
         first=first,
         groups=_equal_trees(dofs, first),
         tree_of_body=tree_of_body,
-        is_free=_free_bodies(plant, tree_of_body),
+        position_of_free=_positions_of_free(plant, tree_of_body),
         damped=[
             (j.index(), slice(j.velocity_start(), j.velocity_start() + j.num_velocities()))
             for j in joints
@@ -175,8 +169,8 @@ def _roots(plant: MultibodyPlant) -> list[int]:
     return [root_of(body) for body in range(plant.num_bodies())]
 
 
-def _free_bodies(plant: MultibodyPlant, tree_of_body: IntArray) -> NDArray[np.bool_]:
-    is_free = np.zeros(plant.num_bodies(), bool)
+def _positions_of_free(plant: MultibodyPlant, tree_of_body: IntArray) -> IndexArray:
+    place = np.full(plant.num_bodies(), -1)
     size = np.bincount(tree_of_body[tree_of_body >= 0])
     for index in plant.GetJointIndices():
         joint = plant.get_joint(index)
@@ -185,8 +179,10 @@ def _free_bodies(plant: MultibodyPlant, tree_of_body: IntArray) -> NDArray[np.bo
             continue
         frames = (joint.frame_on_parent().index(), joint.frame_on_child().index())
         ordinary = (plant.world_frame().index(), body.body_frame().index())
-        is_free[int(body.index())] = frames == ordinary
-    return is_free
+        if frames == ordinary:
+            # Rotation comes first, as a quaternion or three angles.
+            place[int(body.index())] = joint.position_start() + joint.num_positions() - 3
+    return place
 
 
 def _default_stiffness(plant: MultibodyPlant) -> float:
@@ -203,17 +199,14 @@ def _read_material(
     inspector: SceneGraphInspector,
     geometry: GeometryId,
     default_stiffness: float,
-) -> Material:
+) -> tuple[int, float, float, float]:
     properties = inspector.GetProximityProperties(geometry)
     friction = properties.GetProperty("material", "coulomb_friction")
     body = plant.GetBodyFromFrameId(inspector.GetFrameId(geometry))
-    return Material(
-        body=int(body.index()),
-        stiffness=properties.GetPropertyOrDefault(
-            "material", "point_contact_stiffness", default_stiffness
-        ),
-        relaxation_time=properties.GetPropertyOrDefault(
-            "material", "relaxation_time", _DEFAULT_RELAXATION_TIME_S
-        ),
-        friction=friction.dynamic_friction(),
+    stiffness = properties.GetPropertyOrDefault(
+        "material", "point_contact_stiffness", default_stiffness
     )
+    relaxation_time = properties.GetPropertyOrDefault(
+        "material", "relaxation_time", _DEFAULT_RELAXATION_TIME_S
+    )
+    return (int(body.index()), stiffness, relaxation_time, friction.dynamic_friction())

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
-from sap_islands.arrays import FloatArray, IntArray
-from sap_islands.jacobian import ContactJacobian, IndexArray, at_origin, contact_wrenches
+from sap_islands.arrays import FloatArray
+from sap_islands.jacobian import IndexArray, JacobianPlan, at_origin, contact_wrenches
 from sap_islands.mujoco.layout import Layout
 from sap_islands.mujoco.limits import Limits
 from sap_islands.mujoco.material import Material, constants, stiffness_and_relaxation
@@ -24,47 +25,29 @@ from sap_islands.problem import WORLD, Contacts
 
 _IN_GAP = 1  # of MuJoCo's reasons to leave a contact out; for the service it may close in this step
 _TANGENTS_FIRST = np.array([3, 4, 5, 6, 7, 8, 0, 1, 2])
-_NO_MOTION = np.zeros((1, 6))
 _WITH_FRICTION = 3  # rows of a contact that has friction
 
 
 class _Touching(NamedTuple):
-    """C contacts that the service is to solve.
+    """C contacts that the service is to solve: what follows from which geoms touch.
 
     Attributes:
         which: [C] of `data.contact`.
-        tree_a, tree_b: [C].
-        jacobian: Blocks of all.
-        distance: [C] φ0 [m].
-        constants: [9, C] of the material, or [9, 1].
+        kept: What picks them there: everything, or `which`.
+        plan: Places in the Jacobian.
+        dofs: For each group of it, the dofs that move the bodies [g, n].
+        constants: [9, C] of the material.
         weight: [C] Â [1/kg].
-        friction: [C] μ [-].
-        surface_velocity: [C, 3], or empty [m/s].
+        has_friction: [C].
     """
 
     which: IndexArray
-    tree_a: IntArray
-    tree_b: IntArray
-    jacobian: FloatArray
-    distance: FloatArray
+    kept: slice | IndexArray
+    plan: JacobianPlan
+    dofs: list[IndexArray]
     constants: FloatArray
     weight: FloatArray
-    friction: FloatArray
-    surface_velocity: FloatArray
-
-
-_NONE, _NO_TREE = np.empty(0), np.empty(0, np.int32)
-_NOTHING = _Touching(
-    np.empty(0, np.int64),
-    _NO_TREE,
-    _NO_TREE,
-    _NONE,
-    _NONE,
-    constants(1.0, 0, np.empty((0, 2)), np.empty((0, 5))),
-    _NONE,
-    _NONE,
-    _NONE,
-)
+    has_friction: NDArray[np.bool_]
 
 
 def make_contacts(
@@ -75,21 +58,29 @@ def make_contacts(
     limits: Limits | None,
 ) -> tuple[Contacts, IndexArray]:
     """Contacts of the state, and which of `data.contact` each of the first is [C]; then limits."""
-    touching = _find_touching(model, data, layout) if data.ncon else _NOTHING
+    touching = _touching(model, data, layout)
     count = len(touching.which)
     if not count and limits is None:
         return Contacts(), touching.which
-    tree_a, tree_b, jacobian, distance, parameters, weight, friction = touching[1:8]
+    contact, kept, plan = data.contact, touching.kept, touching.plan
+    tree_a, tree_b, parameters, weight = (
+        plan.tree_a,
+        plan.tree_b,
+        touching.constants,
+        touching.weight,
+    )
+    jacobian = _jacobian(data, layout, touching)
+    distance = contact.dist[kept] - contact.includemargin[kept]
+    friction = contact.friction[kept, 0] * touching.has_friction
     if limits is not None:
-        zeros = np.zeros(len(limits.tree))
+        more = len(limits.tree)
         tree_a = np.concatenate((tree_a, limits.tree))
-        tree_b = np.concatenate((tree_b, np.full(len(zeros), WORLD, np.int32)))
+        tree_b = np.concatenate((tree_b, np.full(more, WORLD, np.int32)))
         jacobian = np.concatenate((jacobian, limits.jacobian))
         distance = np.concatenate((distance, limits.distance))
-        parameters = np.broadcast_to(parameters, (len(parameters), count))
         parameters = np.concatenate((parameters, limits.constants), axis=1)
         weight = np.concatenate((weight, limits.weight))
-        friction = np.concatenate((friction, zeros))
+        friction = np.concatenate((friction, np.zeros(more)))
     stiffness, relaxation = stiffness_and_relaxation(parameters, distance, weight)
     for given, derived in (
         (material.stiffness, stiffness),
@@ -107,16 +98,32 @@ def make_contacts(
         relaxation_time=relaxation,
         friction=friction,
     )
-    if len(touching.surface_velocity):
+    if count and getattr(model, "flg_surfacevel", False) and hasattr(contact, "surfacevel"):
         moving = np.zeros((len(distance), 3))
-        moving[:count] = touching.surface_velocity
+        moving[:count, :2] = contact.surfacevel[kept, :2]
         contacts.surface_velocity = moving
     return contacts, touching.which
 
 
+def _touching(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -> _Touching:
+    """Which contacts there are; found out anew when others touch than in the last step."""
+    contact = data.contact
+    key = (
+        contact.geom.tobytes(),
+        contact.exclude.tobytes(),
+        contact.dim.tobytes(),
+        contact.solref.tobytes(),
+        contact.solimp.tobytes(),
+        model.body_invweight0.tobytes(),
+        model.opt.timestep,
+        model.opt.disableflags,
+    )
+    return layout.remember("touching", key, lambda: _find_touching(model, data, layout))
+
+
 def _find_touching(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -> _Touching:
     contact = data.contact
-    geom = contact.geom
+    geom = contact.geom.reshape(-1, 2)
     bodies = model.geom_bodyid.take(np.maximum(geom, 0) if model.nflex else geom)
     trees = layout.tree_of_body.take(bodies)
     # Both are -1 where neither moves.
@@ -124,55 +131,49 @@ def _find_touching(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -
     if model.nflex:
         included &= geom.min(axis=1) >= 0
     which = included.nonzero()[0]
-    if not len(which):
-        return _NOTHING
     # Nothing needs to be picked where all are there, which is the rule.
-    kept = slice(None) if len(which) == len(trees) else which
-    bodies, trees = bodies[kept], trees[kept]
-
-    # MuJoCo's frames have the normal first, from the first geom to the second.
-    frame = contact.frame.take(_TANGENTS_FIRST, axis=1)[kept].reshape(-1, 3, 3)
-    wrenches = contact_wrenches(contact.pos[kept], frame)
-    motion = _motion_axes(data, layout)
-    jacobian = ContactJacobian(layout.sizes, trees)
+    kept: slice | IndexArray = slice(None) if len(which) == len(trees) else which
+    bodies = bodies[kept]
+    plan = JacobianPlan(layout.sizes, layout.moving_dofs, trees[kept])
     body_of_side = bodies.ravel()
-    for n, sides in jacobian.groups(layout.moving_dofs):
-        dofs = layout.moving_dofs[n].take(body_of_side.take(sides), axis=0)
-        of_contacts = wrenches if len(sides) == len(wrenches) else wrenches.take(sides, axis=0)
-        of_bodies = motion.take(dofs, axis=0).transpose(0, 2, 1)
-        jacobian.add(sides, np.matmul(of_contacts, of_bodies))
-
     weights = model.body_invweight0[:, 0].take(bodies)
-    moving = np.empty(0)
-    if getattr(model, "flg_surfacevel", False) and hasattr(contact, "surfacevel"):
-        moving = contact.surfacevel[kept]
-        moving = np.column_stack((moving[:, :2], np.zeros(len(which))))
     return _Touching(
         which,
-        jacobian.tree_a,
-        jacobian.tree_b,
-        jacobian.values,
-        contact.dist[kept] - contact.includemargin[kept],
+        kept,
+        plan,
+        [
+            layout.moving_dofs[n].take(body_of_side.take(sides), axis=0)
+            for n, sides, _ in plan.groups
+        ],
         _constants(model, layout, contact.solref[kept], contact.solimp[kept]),
         weights[:, 0] + weights[:, 1],
-        contact.friction[kept, 0] * (contact.dim[kept] >= _WITH_FRICTION),
-        moving,
+        contact.dim[kept] >= _WITH_FRICTION,
     )
 
 
-def _motion_axes(data: mujoco.MjData, layout: Layout) -> FloatArray:
-    """Motion axes of all dofs at the origin of the world, and of one that does not move."""
+def _jacobian(data: mujoco.MjData, layout: Layout, touching: _Touching) -> FloatArray:
+    contact = data.contact
+    # MuJoCo's frames have the normal first, from the first geom to the second.
+    frame = contact.frame.reshape(-1, 9).take(_TANGENTS_FIRST, axis=1)[touching.kept]
+    wrenches = contact_wrenches(contact.pos[touching.kept], frame.reshape(-1, 3, 3))
     axes, center = data.cdof, data.subtree_com.take(layout.root_of_dof, axis=0)
-    return np.concatenate((at_origin(axes[:, :3], axes[:, 3:], center), _NO_MOTION))
+    motion = at_origin(axes[:, :3], axes[:, 3:], center)
+    blocks = []
+    for (_, sides, every), dofs in zip(touching.plan.groups, touching.dofs, strict=True):
+        of_contacts = wrenches if every else wrenches.take(sides, axis=0)
+        of_bodies = motion.take(dofs, axis=0).transpose(0, 2, 1)
+        blocks.append(np.matmul(of_contacts, of_bodies))
+    return touching.plan.assemble(blocks)
 
 
 def _constants(
     model: mujoco.MjModel, layout: Layout, solref: FloatArray, solimp: FloatArray
 ) -> FloatArray:
-    """Of the material of each contact, or [9, 1] of all where they are equal."""
+    """Of the material of each contact; made once for all where all are equal."""
     rule = (model.opt.timestep, model.opt.disableflags)
     first, first_solimp, count = solref[:1].tobytes(), solimp[:1].tobytes(), len(solref)
-    if first * count != solref.tobytes() or first_solimp * count != solimp.tobytes():
+    if not count or first * count != solref.tobytes() or first_solimp * count != solimp.tobytes():
         return constants(*rule, solref, solimp)
     key = (first, first_solimp, *rule)
-    return layout.remember("material", key, lambda: constants(*rule, solref[:1], solimp[:1]))
+    one = layout.remember("material", key, lambda: constants(*rule, solref[:1], solimp[:1]))
+    return one.repeat(count, axis=1)
