@@ -7,10 +7,11 @@ contact of stiffness k = a g at the distance φ0 = -p / g [Masterjohn et al. 202
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from pydrake.geometry import ContactSurface, PenetrationAsPointPair
+from pydrake.geometry import ContactSurface, GeometryId, PenetrationAsPointPair
 from pydrake.multibody.plant import ContactModel, MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
 from pydrake.systems.framework import Context
@@ -27,6 +28,9 @@ _LIMIT_STIFFNESS, _LIMIT_BETA, _LIMIT_REACH = 1e12, 0.1, 2.0
 _LEAST_AREA, _LEAST_GRADIENT = 1e-14, 1e-14
 _MOST_ALONG = 0.6  # of a normal along x, for it to give the tangents
 _FREE = np.eye(6)  # a body whose velocities are (ω, v of its origin)
+
+
+_Number = Callable[[list[GeometryId]], IndexArray]  # of geometries in the layout
 
 
 class _Points(NamedTuple):
@@ -46,6 +50,16 @@ class _Points(NamedTuple):
     distance: FloatArray
     stiffness: FloatArray
 
+    def pick(self, which: IndexArray) -> _Points:
+        """Some of them."""
+        return _Points(
+            self.geometries[which],
+            self.position[which],
+            self.normal[which],
+            self.distance[which],
+            self.stiffness[which],
+        )
+
 
 def find_contacts(
     plant: MultibodyPlant, context: Context, layout: Layout, dynamics: Dynamics
@@ -57,7 +71,7 @@ def find_contacts(
     trees = layout.tree_of_body[bodies]
     keep = ((trees[:, 0] & trees[:, 1]) >= 0).nonzero()[0]  # both are -1 where neither moves
     if len(keep) < len(trees):
-        points = _Points(*(array[keep] for array in points))
+        points = points.pick(keep)
         material, bodies, trees = material[keep], bodies[keep], trees[keep]
     friction = material[..., FRICTION]
     total = friction.sum(axis=1)
@@ -86,6 +100,7 @@ def find_contacts(
 
 
 def _find_points(plant: MultibodyPlant, context: Context, layout: Layout) -> _Points:
+    found: list[_Points] = []
     pairs: list[PenetrationAsPointPair] = []
     surfaces: list[ContactSurface] = []
     if plant.num_collision_geometries():
@@ -98,20 +113,14 @@ def _find_points(plant: MultibodyPlant, context: Context, layout: Layout) -> _Po
             surfaces = query.ComputeContactSurfaces(representation)
         else:
             surfaces, pairs = query.ComputeContactSurfacesWithFallback(representation)
-        layout.read_materials(
-            plant,
-            query.inspector(),
-            [
-                *(geometry for pair in pairs for geometry in (pair.id_A, pair.id_B)),
-                *(
-                    geometry
-                    for surface in surfaces
-                    for geometry in (surface.id_M(), surface.id_N())
-                ),
-            ],
-        )
-    found = [_points_of_pairs(layout, pairs)] if pairs else []
-    found += [_points_of_surface(layout, surface) for surface in surfaces]
+        inspector = query.inspector()
+
+        def number(geometries: list[GeometryId]) -> IndexArray:
+            return layout.number_geometries(plant, inspector, geometries)
+
+        if pairs:
+            found.append(_points_of_pairs(layout, number, pairs))
+        found += [_points_of_surface(number, surface) for surface in surfaces]
     if not found:
         return _Points(
             np.empty((0, 2), np.int64), np.empty((0, 3)), np.empty((0, 3)), np.empty(0), np.empty(0)
@@ -119,26 +128,28 @@ def _find_points(plant: MultibodyPlant, context: Context, layout: Layout) -> _Po
     return found[0] if len(found) == 1 else _Points(*map(np.concatenate, zip(*found, strict=True)))
 
 
-def _points_of_pairs(layout: Layout, pairs: list[PenetrationAsPointPair]) -> _Points:
-    geometries = np.array(
-        [(layout.number_of[pair.id_A], layout.number_of[pair.id_B]) for pair in pairs]
-    )
+def _points_of_pairs(
+    layout: Layout, number: _Number, pairs: list[PenetrationAsPointPair]
+) -> _Points:
+    geometries = number([pair.id_A for pair in pairs] + [pair.id_B for pair in pairs])
+    geometries = geometries.reshape(2, -1).T
     a, b = layout.materials[geometries][..., STIFFNESS].T
     # The stiffer one gives way less, so the point is nearer to its surface.
     both = np.isfinite(a) & np.isfinite(b)
     weight = np.where(both, a / np.where(both, a + b, 1.0), np.isinf(a))
-    at_a = np.array([pair.p_WCa for pair in pairs])
-    at_b = np.array([pair.p_WCb for pair in pairs])
+    depth = np.array([pair.depth for pair in pairs])
+    normal = np.array([pair.nhat_BA_W for pair in pairs])
+    at_b = np.array([pair.p_WCb for pair in pairs])  # that of A is as deep in B
     return _Points(
         geometries,
-        at_b + weight[:, None] * (at_a - at_b),
-        -np.array([pair.nhat_BA_W for pair in pairs]),
-        -np.array([pair.depth for pair in pairs]),
+        at_b - (weight * depth)[:, None] * normal,
+        -normal,
+        -depth,
         np.where(both, weight * b, np.minimum(a, b)),
     )
 
 
-def _points_of_surface(layout: Layout, surface: ContactSurface) -> _Points:
+def _points_of_surface(number: _Number, surface: ContactSurface) -> _Points:
     faces = range(surface.num_faces())
     area = np.array([surface.area(face) for face in faces])
     normal = np.array([surface.face_normal(face) for face in faces])  # out of N, into M
@@ -161,7 +172,7 @@ def _points_of_surface(layout: Layout, surface: ContactSurface) -> _Points:
         field = surface.poly_e_MN()
         pressure = np.array([field.EvaluateCartesian(face, position[face]) for face in faces])
     which = usable.nonzero()[0]
-    pair = (layout.number_of[surface.id_M()], layout.number_of[surface.id_N()])
+    pair = number([surface.id_M(), surface.id_N()])
     return _Points(
         np.full((len(which), 2), pair),
         position[which],

@@ -74,19 +74,20 @@ class Layout:
     number_of: dict[GeometryId, int] = field(default_factory=dict)
     materials: FloatArray = field(default_factory=lambda: np.empty((0, 4)))
 
-    def read_materials(
+    def number_geometries(
         self, plant: MultibodyPlant, inspector: SceneGraphInspector, geometries: list[GeometryId]
-    ) -> None:
-        """Sees to it that these geometries have a number and a material; each is looked up once."""
-        new = [geometry for geometry in geometries if geometry not in self.number_of]
-        if not new:
-            return
-        rows = []
-        for geometry in new:
-            if geometry not in self.number_of:
-                self.number_of[geometry] = len(self.number_of)
-                rows.append(_read_material(plant, inspector, geometry, self.default_stiffness))
-        self.materials = np.concatenate((self.materials, rows))
+    ) -> IndexArray:
+        """Numbers of geometries, rows of `materials`; each geometry is looked up once."""
+        numbers = list(map(self.number_of.get, geometries))
+        if None in numbers:
+            rows = []
+            for geometry in geometries:
+                if geometry not in self.number_of:
+                    self.number_of[geometry] = len(self.number_of)
+                    rows.append(_read_material(plant, inspector, geometry, self.default_stiffness))
+            self.materials = np.concatenate((self.materials, rows))
+            numbers = list(map(self.number_of.get, geometries))
+        return np.array(numbers, np.int64)
 
 
 _layouts: weakref.WeakKeyDictionary[MultibodyPlant, Layout] = weakref.WeakKeyDictionary()
