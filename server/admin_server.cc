@@ -12,6 +12,11 @@
 namespace sap {
 namespace {
 
+// Methods, in the order of the schema.
+constexpr int kDrain = 0;
+constexpr int kSetLogLevel = 1;
+constexpr int kSetRecording = 2;
+
 std::optional<LogLevel> ToLogLevel(v1::LogLevel level) {
   switch (level) {
     case v1::LOG_LEVEL_DEBUG:
@@ -34,14 +39,14 @@ AdminServer::AdminServer(Subjects subjects)
       admission_(AdmissionConfig(), 1),
       callers_(&admission_, subjects_.tokens),
       drain_(
-          &service_, &Service::RequestDrain, [this](DrainMethod::Call* call) { Drain(call); },
-          &open_calls_, &callers_),
+          &service_, kDrain, [this](DrainMethod::Call* call) { Drain(call); }, &open_calls_,
+          &callers_),
       log_level_(
-          &service_, &Service::RequestSetLogLevel,
-          [this](LogMethod::Call* call) { SetLogLevel(call); }, &open_calls_, &callers_),
+          &service_, kSetLogLevel, [this](LogMethod::Call* call) { SetLogLevel(call); },
+          &open_calls_, &callers_),
       recording_(
-          &service_, &Service::RequestSetRecording,
-          [this](RecordingMethod::Call* call) { SetRecording(call); }, &open_calls_, &callers_) {}
+          &service_, kSetRecording, [this](RecordingMethod::Call* call) { SetRecording(call); },
+          &open_calls_, &callers_) {}
 
 tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
     const std::string& address, const TlsConfig& tls, Subjects subjects) {

@@ -41,7 +41,7 @@ class AdminServer {
   const std::string& address() const { return address_; }
 
  private:
-  using Service = v1::AdminService::AsyncService;
+  using Service = v1::AdminService::Service;
   using DrainMethod = UnaryMethod<Service, v1::DrainRequest, v1::DrainResponse>;
   using LogMethod = UnaryMethod<Service, v1::SetLogLevelRequest, v1::SetLogLevelResponse>;
   using RecordingMethod = UnaryMethod<Service, v1::SetRecordingRequest, v1::SetRecordingResponse>;
@@ -57,7 +57,7 @@ class AdminServer {
   OpenCalls open_calls_;
   Admission admission_;  // of accounts only: its calls do no work
   Callers callers_;
-  Service service_;
+  LateReadService<Service> service_{3};
   DrainMethod drain_;
   LogMethod log_level_;
   RecordingMethod recording_;

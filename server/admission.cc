@@ -26,21 +26,35 @@ std::shared_ptr<ClientAccount> Admission::AccountOf(std::string_view name) {
   return account;
 }
 
+ServiceStatus Admission::CheckCalls(const ClientAccount* account) const {
+  const std::lock_guard lock(mutex_);
+  return CheckCallsLocked(*account);
+}
+
+ServiceStatus Admission::CheckCallsLocked(const ClientAccount& account) const {
+  const auto refuse = [&](const char* reason, const std::string& what) {
+    return tl::unexpected(Refusal(reason, what, work_s_));
+  };
+  if (calls_ >= config_.all.max_calls) {
+    return refuse("SERVER_CALLS", "the server is already serving its limit of " +
+                                      std::to_string(config_.all.max_calls) + " concurrent calls");
+  }
+  if (account.calls_ >= config_.client.max_calls) {
+    return refuse("CLIENT_CALLS", "this client already has its limit of " +
+                                      std::to_string(config_.client.max_calls) +
+                                      " concurrent calls");
+  }
+  return {};
+}
+
 ServiceStatus Admission::Enter(ClientAccount* account, const Demand& demand) {
   const std::lock_guard lock(mutex_);
+  if (ServiceStatus checked = CheckCallsLocked(*account); !checked) return checked;
   const AdmissionLimits& all = config_.all;
   const AdmissionLimits& client = config_.client;
   const auto refuse = [&](const char* reason, const std::string& what) {
     return tl::unexpected(Refusal(reason, what, work_s_));
   };
-  if (calls_ >= all.max_calls) {
-    return refuse("SERVER_CALLS", "the server is already serving its limit of " +
-                                      std::to_string(all.max_calls) + " concurrent calls");
-  }
-  if (account->calls_ >= client.max_calls) {
-    return refuse("CLIENT_CALLS", "this client already has its limit of " +
-                                      std::to_string(client.max_calls) + " concurrent calls");
-  }
   if (calls_ > 0 && bytes_ + demand.bytes > all.max_bytes) {
     return refuse("SERVER_BYTES", "the server already holds requests up to its limit of " +
                                       std::to_string(all.max_bytes) + " bytes");

@@ -49,10 +49,14 @@ class Admission {
   ServiceStatus Enter(ClientAccount* account, const Demand& demand);
   void Leave(ClientAccount* account, const Demand& demand);
 
+  // Whether another call of the client would be over a bound on their number.
+  ServiceStatus CheckCalls(const ClientAccount* account) const;
+
   int calls() const;
   int64_t bytes() const;
 
  private:
+  ServiceStatus CheckCallsLocked(const ClientAccount& account) const;
   ServiceError Refusal(const char* reason, const std::string& what, double work_s) const;
 
   const AdmissionConfig config_;

@@ -32,8 +32,11 @@ class ClientAccount {
     QueuedTask* first{nullptr};
     QueuedTask* last{nullptr};
     Flow* next{nullptr};
-    double credit_s{0};  // work that it may still start in this round
-    double work_s{0};    // of its queued tasks
+    double credit_s{0};    // work that it may still start in this round
+    double work_s{0};      // of its queued tasks
+    double mean_s{0};      // of a task, lately
+    int expected{0};       // its calls whose messages are being read
+    double expected_s{0};  // and their work
   };
 
   const std::string name_;

@@ -56,12 +56,20 @@ Engine::Engine(const ServerConfig& config, RequestRecorder* recorder, Metrics* m
       admission_(config.admission, config.threads),
       this_process_(admission_.AccountOf("this process")),
       arena_(config.threads),
-      queue_(&arena_, config.queue_timeout_s),
+      queue_(&arena_, config.queue_timeout_s, config.solver_nice),
       idle_solvers_(config.threads + config.io_threads),
       idle_jobs_(config.threads + config.io_threads),
       idle_solves_(config.threads) {}
 
 Engine::~Engine() = default;
+
+tl::expected<Engine::Expected, ServiceError> Engine::Expect(ClientAccount* account,
+                                                            Priority priority) {
+  tl::expected<Expected, ServiceError> expected =
+      admission_.CheckCalls(account).and_then([&] { return queue_.Expect(account, priority); });
+  if (!expected) observers_.CountRefusal(expected.error());
+  return expected;
+}
 
 ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallLimits& limits,
                             v1::SolveResponse* response) {

@@ -40,6 +40,14 @@ class Engine {
                   Metrics* metrics = nullptr);
   ~Engine();
 
+  // Before the message of a call is read: an error if there is no room for it. Otherwise it is
+  // reckoned with until Arrived.
+  using Expected = WorkQueue::Expected;
+  tl::expected<Expected, ServiceError> Expect(ClientAccount* account, Priority priority);
+  void Arrived(ClientAccount* account, const Expected& expected) {
+    queue_.Arrived(account, expected);
+  }
+
   // Answers on the calling thread, helped by the arena.
   ServiceStatus Solve(const v1::SolveRequest& request, const CallLimits& limits,
                       v1::SolveResponse* response);

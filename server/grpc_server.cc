@@ -60,6 +60,9 @@ void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
   builder->SetMaxSendMessageSize(-1);
+  // No client sends more of a message than this before it is read: with a window that grows with
+  // the connection, what is refused would have come in full.
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   const ConnectionConfig& connection = config.connection;
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, connection.max_streams);
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, connection.max_header_bytes);

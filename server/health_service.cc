@@ -11,6 +11,10 @@ namespace {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
+// Methods, in the order of the schema.
+constexpr int kCheck = 0;
+constexpr int kWatch = 1;
+
 bool IsKnown(const std::string& name) { return name.empty() || name == SolverService::kName; }
 
 }  // namespace
@@ -20,10 +24,10 @@ bool IsKnown(const std::string& name) { return name.empty() || name == SolverSer
 class HealthService::Watcher {
  public:
   Watcher(HealthService* owner, grpc::ServerCompletionQueue* queue)
-      : owner_(owner), queue_(queue), writer_(&context_) {
+      : owner_(owner), queue_(queue), stream_(&context_) {
     owner_->open_calls_->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
-    owner_->service_.RequestWatch(&context_, &request_, &writer_, queue, queue, &accepted_tag_);
+    owner_->service_.Request(kWatch, &context_, &stream_, queue, &accepted_tag_);
   }
 
   // Called once, under the owner's lock.
@@ -35,11 +39,23 @@ class HealthService::Watcher {
   void Accepted(bool ok) {
     if (!ok) return Delete();
     new Watcher(owner_, queue_);
-    const std::lock_guard lock(owner_->mutex_);
+    stream_.Read(&request_, &read_tag_);
+  }
+
+  void Read(bool ok) {
+    {
+      const std::lock_guard lock(owner_->mutex_);
+      Begin(ok);
+    }
+    CloseTag();
+  }
+
+  void Begin(bool ok) {
+    if (!ok || gone_) return Finish();
     if (owner_->draining_) return WriteLast();
     if (owner_->watchers_.size() >= owner_->max_watchers_) {
       finishing_ = true;
-      writer_.Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many Watch streams"},
+      stream_.Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many Watch streams"},
                      &finished_tag_);
       return;
     }
@@ -47,7 +63,7 @@ class HealthService::Watcher {
     writing_ = true;
     response_.set_status(IsKnown(request_.service()) ? HealthCheckResponse::SERVING
                                                      : HealthCheckResponse::SERVICE_UNKNOWN);
-    writer_.Write(response_, &written_tag_);
+    stream_.Write(response_, &written_tag_);
   }
 
   void Written(bool) {
@@ -76,13 +92,13 @@ class HealthService::Watcher {
   void WriteLast() {
     finishing_ = true;
     if (IsKnown(request_.service())) response_.set_status(HealthCheckResponse::NOT_SERVING);
-    writer_.WriteAndFinish(response_, {}, ShuttingDown(), &finished_tag_);
+    stream_.WriteAndFinish(response_, {}, ShuttingDown(), &finished_tag_);
   }
 
   void Finish() {
     if (finishing_) return;
     finishing_ = true;
-    writer_.Finish(grpc::Status::CANCELLED, &finished_tag_);
+    stream_.Finish(grpc::Status::CANCELLED, &finished_tag_);
   }
 
   void CloseTag() {
@@ -100,13 +116,14 @@ class HealthService::Watcher {
   grpc::ServerContext context_;
   HealthCheckRequest request_;
   HealthCheckResponse response_;
-  grpc::ServerAsyncWriter<HealthCheckResponse> writer_;
+  grpc::ServerAsyncReaderWriter<HealthCheckResponse, HealthCheckRequest> stream_;
   bool writing_{false};
   bool finishing_{false};
   bool gone_{false};
-  std::atomic<int> open_tags_{2};  // done and finished
+  std::atomic<int> open_tags_{3};  // read, done and finished
 
   MemberTag<Watcher> accepted_tag_{this, &Watcher::Accepted};
+  MemberTag<Watcher> read_tag_{this, &Watcher::Read};
   MemberTag<Watcher> written_tag_{this, &Watcher::Written};
   MemberTag<Watcher> done_tag_{this, &Watcher::Done};
   MemberTag<Watcher> finished_tag_{this, &Watcher::Finished};
@@ -116,8 +133,8 @@ HealthService::HealthService(int max_watchers, OpenCalls* open_calls)
     : max_watchers_(max_watchers),
       open_calls_(open_calls),
       check_(
-          &service_, &Service::RequestCheck, [this](CheckMethod::Call* call) { Check(call); },
-          open_calls, /*callers=*/nullptr, CheckMethod::WhileDraining::kAnswered) {}
+          &service_, kCheck, [this](CheckMethod::Call* call) { Check(call); }, open_calls,
+          /*callers=*/nullptr, CheckMethod::WhileDraining::kAnswered) {}
 
 HealthService::~HealthService() = default;
 

@@ -33,7 +33,7 @@ class HealthService {
 
  private:
   class Watcher;
-  using Service = grpc::health::v1::Health::AsyncService;
+  using Service = grpc::health::v1::Health::Service;
   using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
   using CheckMethod = UnaryMethod<Service, grpc::health::v1::HealthCheckRequest,
                                   grpc::health::v1::HealthCheckResponse>;
@@ -42,7 +42,7 @@ class HealthService {
 
   const size_t max_watchers_;
   OpenCalls* const open_calls_;
-  Service service_;
+  LateReadService<Service> service_{2};
   CheckMethod check_;
 
   std::mutex mutex_;

@@ -8,6 +8,7 @@ namespace {
 constexpr std::array<double, 19> kTimeBounds_s{10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3,
                                                2e-3,  5e-3,  10e-3, 20e-3,  50e-3,  0.1,    0.2,
                                                0.5,   1,     2,     5,      10};
+constexpr int kResourceExhausted = 8;
 constexpr std::array<double, 12> kCountBounds{0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10'000};
 
 }  // namespace
@@ -71,7 +72,7 @@ const char* NameOfCode(int code) {
   return kNames[code >= 0 && code < kNumCodes ? code : 2];
 }
 
-Metrics::Metrics() : islands(kCountBounds), iterations(kCountBounds) {
+Metrics::Metrics() : refusal_times(kTimeBounds_s), islands(kCountBounds), iterations(kCountBounds) {
   static_assert(kTimeBounds_s.size() <= Histogram::kMaxBounds);
   static_assert(kCountBounds.size() <= Histogram::kMaxBounds);
   for (int i = 0; i < kNumMethods; ++i) durations.emplace_back(kTimeBounds_s);
@@ -82,6 +83,7 @@ void Metrics::CallEnded(Method method, int code, double duration_s) {
   const int known = code >= 0 && code < kNumCodes ? code : 2;
   handled[static_cast<int>(method)][known].Add();
   durations[static_cast<int>(method)].Add(duration_s);
+  if (code == kResourceExhausted) refusal_times.Add(duration_s);
 }
 
 void Metrics::ProblemEnded(const std::array<double, kNumPhases>& phases_s,

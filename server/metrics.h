@@ -101,6 +101,7 @@ class Metrics {
   std::array<std::array<Counter, kNumCodes>, kNumMethods> handled;
   std::deque<Histogram> durations;  // of calls, by method
   std::deque<Histogram> phases;     // of problems
+  Histogram refusal_times;          // of calls refused by a limit
   Histogram islands;                // of a problem
   Histogram iterations;             // of a problem, the most of an island
   std::array<Counter, kNumSolveStatuses> island_outcomes;

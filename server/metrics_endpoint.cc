@@ -86,6 +86,10 @@ void AddCalls(const Metrics& metrics, Families* families) {
   for (const auto& [limit, count] : metrics.refusals()) {
     families->Add({{"limit", limit}}, static_cast<double>(count));
   }
+  families
+      ->Begin("sap_refusal_seconds", "From the arrival of a call to its refusal by a limit.",
+              MetricType::Histogram)
+      .Add({}, metrics.refusal_times);
 }
 
 void AddProblems(const Metrics& metrics, Families* families) {

@@ -144,6 +144,10 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Validator(CheckAddress, "ADDR"));
   app->add_option("--threads", config->threads, "Threads that solve large problems")
       ->check(CLI::Range(1, kMostThreads));
+  app->add_option("--solver-nice", config->solver_nice,
+                  "How far these stand back, as nice(1), for threads that receive calls and for "
+                  "high priority; 10 where nothing else needs the processors")
+      ->check(CLI::Range(0, 19));
   app->add_option("--io-threads", config->io_threads,
                   "Threads that receive calls and solve small problems")
       ->check(CLI::Range(1, kMostThreads));

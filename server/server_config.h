@@ -85,6 +85,7 @@ struct ServerConfig {
   SecurityConfig security;
   ConnectionConfig connection;
   int threads{DefaultThreads()};       // that solve large problems
+  int solver_nice{0};                  // of those threads, as nice(1) means it
   int io_threads{DefaultIoThreads()};  // that receive calls, and solve small problems
 
   int64_t max_message_bytes{int64_t{256} << 20};

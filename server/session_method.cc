@@ -45,7 +45,8 @@ class SessionMethod::Call final : public SessionClaimant, public SessionHolder {
       : method_(method), queue_(queue), stream_(&context_) {
     method_->context_.open_calls->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
-    method_->service_->RequestSolveSession(&context_, &stream_, queue, queue, &accepted_tag_);
+    method_->service_->Request(static_cast<int>(Method::kSolveSession), &context_, &stream_, queue,
+                               &accepted_tag_);
   }
 
   // Called once, while the call is registered.

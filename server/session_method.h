@@ -18,6 +18,7 @@
 #include <set>
 
 #include "sap/v1/solver_service.grpc.pb.h"
+#include "server/late_read_service.h"
 #include "server/lost_sessions.h"
 #include "server/service_context.h"
 
@@ -26,7 +27,7 @@ namespace sap {
 // Must outlive the completion queues that it awaits calls on, and the engine must outlive it.
 class SessionMethod {
  public:
-  using Service = v1::SolverService::AsyncService;
+  using Service = LateReadService<v1::SolverService::Service>;
 
   SessionMethod(Service* service, const ServiceContext& context)
       : service_(service), context_(context), lost_(context.engine->config().session.resume_s) {}

@@ -24,17 +24,18 @@ auto StartWith(Engine* engine,
 }  // namespace
 
 SolverService::SolverService(const ServiceContext& context)
-    : solve_(&service_, &Service::RequestSolve,
+    : pace_(context.engine->config().threads),
+      solve_(&service_, static_cast<int>(Method::kSolve),
              StartWith<SolveMethod::Call>(context.engine, &Engine::Start), context.open_calls,
-             context.callers, SolveMethod::WhileDraining::kRefused,
-             {context.watch, Method::kSolve}),
-      solve_batch_(&service_, &Service::RequestSolveBatch,
+             context.callers, SolveMethod::WhileDraining::kRefused, {context.watch, Method::kSolve},
+             {context.engine, &pace_}),
+      solve_batch_(&service_, static_cast<int>(Method::kSolveBatch),
                    StartWith<BatchMethod::Call>(context.engine, &Engine::StartBatch),
                    context.open_calls, context.callers, BatchMethod::WhileDraining::kRefused,
-                   {context.watch, Method::kSolveBatch}),
+                   {context.watch, Method::kSolveBatch}, {context.engine, &pace_}),
       stream_batch_(&service_, context),
       session_(&service_, context),
-      info_(&service_, &Service::RequestGetServerInfo,
+      info_(&service_, static_cast<int>(Method::kGetServerInfo),
             [engine = context.engine](InfoMethod::Call* call) {
               *call->response() = engine->Info();
               call->Finish(grpc::Status::OK);

@@ -31,15 +31,19 @@ class SolverService {
   void AnnounceDrain() { session_.AnnounceDrain(); }
 
   // Ends what has been idle for too long; to be called every now and then.
-  void Sweep() { session_.Sweep(); }
+  void Sweep() {
+    session_.Sweep();
+    stream_batch_.Sweep();
+  }
 
  private:
-  using Service = v1::SolverService::AsyncService;
+  using Service = v1::SolverService::Service;
   using SolveMethod = UnaryMethod<Service, v1::SolveRequest, v1::SolveResponse>;
   using BatchMethod = UnaryMethod<Service, v1::SolveBatchRequest, v1::SolveBatchResponse>;
   using InfoMethod = UnaryMethod<Service, v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
 
-  Service service_;
+  LateReadService<Service> service_{kNumMethods};
+  RefusalPace pace_;
   SolveMethod solve_;
   BatchMethod solve_batch_;
   StreamBatchMethod stream_batch_;

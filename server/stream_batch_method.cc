@@ -11,16 +11,30 @@
 #include "server/unary_call.h"
 
 namespace sap {
+namespace {
+
+using Clock = CallLimits::Clock;
+
+}  // namespace
 
 // One call. Outcomes come from the threads of the arena; one is written at a time, the others wait.
 class StreamBatchMethod::Call {
  public:
   Call(StreamBatchMethod* method, grpc::ServerCompletionQueue* queue)
-      : method_(method), queue_(queue), writer_(&context_) {
+      : method_(method), queue_(queue), stream_(&context_) {
     method_->context_.open_calls->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
-    method_->service_->RequestStreamBatch(&context_, &request_, &writer_, queue, queue,
-                                          &accepted_tag_);
+    method_->service_->Request(static_cast<int>(Method::kStreamBatch), &context_, &stream_, queue,
+                               &accepted_tag_);
+  }
+
+  // Called every now and then, while the call is registered.
+  void Sweep(Clock::time_point now) {
+    const double timeout_s = method_->context_.engine->config().session.write_timeout_s;
+    const Lock lock(mutex_);
+    const std::chrono::duration<double> still = now - last_write_;
+    // The write completes, and the call ends, as if the client were gone.
+    if (writing_ && still.count() > timeout_s) context_.TryCancel();
   }
 
  private:
@@ -29,12 +43,25 @@ class StreamBatchMethod::Call {
   void Accepted(bool ok) {
     if (!ok) return Delete();  // the server shuts down, and the done tag will not come
     method_->Await(queue_);
-    arrival_ = CallLimits::Clock::now();
+    arrival_ = Clock::now();
     method_->context_.watch->Started(Method::kStreamBatch);
-    if (!method_->context_.open_calls->Enter()) return End(ShuttingDown());
     auto account = method_->context_.callers->Identify(context_);
     if (!account) return End(ToRpcStatus(tl::unexpected(account.error())));
     account_ = std::move(*account);
+    const auto expected =
+        method_->context_.engine->Expect(account_.get(), PriorityInHeaders(context_));
+    if (!expected) return End(ToRpcStatus(tl::unexpected(expected.error())));
+    expected_ = *expected;
+    stream_.Read(&request_, &read_tag_);
+  }
+
+  void Read(bool ok) {
+    method_->context_.engine->Arrived(account_.get(), expected_);
+    arrival_ = Clock::now();
+    entered_ = true;
+    if (!method_->context_.open_calls->Enter()) return End(ShuttingDown());
+    if (!ok) return End({grpc::StatusCode::INVALID_ARGUMENT, "the message cannot be read"});
+    method_->Add(this);
     const CallLimits limits{arrival_, SteadyDeadline(context_), &cancelled_, account_.get()};
     method_->context_.engine->StartStreamBatch(
         request_, limits,
@@ -86,14 +113,15 @@ class StreamBatchMethod::Call {
     WriteNext();
     if (status_ && !writing_ && !finishing_) {
       finishing_ = true;
-      const std::chrono::duration<double> took = CallLimits::Clock::now() - arrival_;
+      const std::chrono::duration<double> took = Clock::now() - arrival_;
       method_->context_.watch->Ended(Method::kStreamBatch, *status_, took.count(), context_,
                                      account_.get(), request_);
-      writer_.Finish(*status_, &finished_tag_);
+      stream_.Finish(*status_, &finished_tag_);
     }
     if (!finished_ || !done_) return;
     lock.unlock();
-    method_->context_.open_calls->Leave();
+    method_->Remove(this);
+    if (entered_) method_->context_.open_calls->Leave();
     Delete();
   }
 
@@ -106,32 +134,53 @@ class StreamBatchMethod::Call {
   void WriteNext() {
     if (writing_ || responses_.empty() || cancelled_.load(std::memory_order_relaxed)) return;
     writing_ = true;
-    writer_.Write(responses_.front(), &written_tag_);
+    last_write_ = Clock::now();
+    stream_.Write(responses_.front(), &written_tag_);
   }
 
   StreamBatchMethod* const method_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext context_;
   v1::StreamBatchRequest request_;
-  grpc::ServerAsyncWriter<v1::StreamBatchResponse> writer_;
+  grpc::ServerAsyncReaderWriter<v1::StreamBatchResponse, v1::StreamBatchRequest> stream_;
   std::shared_ptr<ClientAccount> account_;
-  CallLimits::Clock::time_point arrival_;
+  Engine::Expected expected_;
+  Clock::time_point arrival_;
   std::atomic<bool> cancelled_{false};
 
   std::mutex mutex_;
   std::deque<v1::StreamBatchResponse> responses_;  // the first is being written, if any is
   std::optional<grpc::Status> status_;             // once all are answered
   bool writing_{false};
+  Clock::time_point last_write_;
   bool finishing_{false};
   bool finished_{false};
   bool done_{false};
+  bool entered_{false};  // counted among the open calls
 
   MemberTag<Call> accepted_tag_{this, &Call::Accepted};
+  MemberTag<Call> read_tag_{this, &Call::Read};
   MemberTag<Call> written_tag_{this, &Call::Written};
   MemberTag<Call> done_tag_{this, &Call::Done};
   MemberTag<Call> finished_tag_{this, &Call::Finished};
 };
 
 void StreamBatchMethod::Await(grpc::ServerCompletionQueue* queue) { new Call(this, queue); }
+
+void StreamBatchMethod::Sweep() {
+  const Clock::time_point now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  for (Call* call : calls_) call->Sweep(now);
+}
+
+void StreamBatchMethod::Add(Call* call) {
+  const std::lock_guard lock(mutex_);
+  calls_.insert(call);
+}
+
+void StreamBatchMethod::Remove(Call* call) {
+  const std::lock_guard lock(mutex_);
+  calls_.erase(call);
+}
 
 }  // namespace sap

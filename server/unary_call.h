@@ -1,9 +1,11 @@
 // Unary calls on gRPC completion queues: accepting them, and the life of each.
 //
-//   Await -> accepted -> handler ... Finish -> finished --+
-//                     \-> done (cancelled or not) --------+-> its messages serve the next call
+//   Await -> accepted -> read -> handler ... Finish -> finished --+
+//                    \-> refused, at once or when it is time ----/|
+//                     \-> done (cancelled or not) ---------------+-> its messages serve the next
+//                     call
 //
-// Every call accepted is replaced by a new awaited one before its handler runs, so the number
+// Every call accepted is replaced by a new awaited one before its message is read, so the number
 // awaited per queue never falls.
 #pragma once
 
@@ -20,7 +22,9 @@
 #include "server/completion_tag.h"
 #include "server/engine.h"
 #include "server/free_list.h"
+#include "server/late_read_service.h"
 #include "server/open_calls.h"
+#include "server/refusal_pace.h"
 #include "server/rpc_status.h"
 
 namespace sap {
@@ -36,15 +40,19 @@ inline CallLimits::Clock::time_point SteadyDeadline(const grpc::ServerContext& c
   return CallLimits::Clock::now() + left;
 }
 
+// What a client says of its priority before its message is read: one that is high in the message
+// too passes where normal ones are refused.
+inline Priority PriorityInHeaders(const grpc::ServerContext& context) {
+  const auto header = context.client_metadata().find("sap-priority");
+  const bool high = header != context.client_metadata().end() && header->second == "high";
+  return high ? Priority::kHigh : Priority::kNormal;
+}
+
 // One method of one service. Must outlive the completion queues that it awaits calls on.
 template <typename Service, typename Request, typename Response>
 class UnaryMethod {
  public:
   class Call;
-  using RequestCall = void (Service::*)(grpc::ServerContext*, Request*,
-                                        grpc::ServerAsyncResponseWriter<Response>*,
-                                        grpc::CompletionQueue*, grpc::ServerCompletionQueue*,
-                                        void*);
   // Answers the call by calling Finish, now or later, on any thread.
   using Handler = std::function<void(Call*)>;
 
@@ -57,17 +65,24 @@ class UnaryMethod {
     Method method{};
   };
 
-  // Without callers (null), everyone may call.
-  UnaryMethod(Service* service, RequestCall request_call, Handler handler, OpenCalls* open_calls,
+  // Who refuses calls before their messages are read, and how often; both null: nobody.
+  struct Door {
+    Engine* engine{nullptr};
+    RefusalPace* pace{nullptr};
+  };
+
+  // `index` is that of the method in the service. Without callers (null), everyone may call.
+  UnaryMethod(LateReadService<Service>* service, int index, Handler handler, OpenCalls* open_calls,
               const Callers* callers, WhileDraining while_draining = WhileDraining::kRefused,
-              Watched watched = {})
+              Watched watched = {}, Door door = {})
       : service_(service),
-        request_call_(request_call),
+        index_(index),
         handler_(std::move(handler)),
         open_calls_(open_calls),
         callers_(callers),
         while_draining_(while_draining),
-        watched_(watched) {}
+        watched_(watched),
+        door_(door) {}
 
   // Accepts one call on the queue, and then the next ones as they come.
   void Await(grpc::ServerCompletionQueue* queue) {
@@ -80,13 +95,14 @@ class UnaryMethod {
   // Idle calls keep their messages' storage; more than a burst needs would only hold memory.
   static constexpr size_t kMaxIdle = 32;
 
-  Service* const service_;
-  const RequestCall request_call_;
+  LateReadService<Service>* const service_;
+  const int index_;
   const Handler handler_;
   OpenCalls* const open_calls_;
   const Callers* const callers_;
   const WhileDraining while_draining_;
   const Watched watched_;
+  const Door door_;
   FreeList<Call> idle_{kMaxIdle};
 };
 
@@ -112,9 +128,9 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
                            request_);
     }
     if (status.ok()) {
-      writer_->Finish(response_, status, &finished_tag_);
+      stream_->WriteAndFinish(response_, {}, status, &finished_tag_);
     } else {
-      writer_->FinishWithError(status, &finished_tag_);
+      stream_->Finish(status, &finished_tag_);
     }
   }
 
@@ -125,12 +141,12 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     method_->open_calls_->BeginOnQueue();
     queue_ = queue;
     cancelled_ = false;
+    entered_ = false;
     open_tags_ = 2;
     context_.emplace();
-    writer_.emplace(&*context_);
+    stream_.emplace(&*context_);
     context_->AsyncNotifyWhenDone(&done_tag_);
-    (method_->service_->*method_->request_call_)(&*context_, &request_, &*writer_, queue, queue,
-                                                 &accepted_tag_);
+    method_->service_->Request(method_->index_, &*context_, &*stream_, queue, &accepted_tag_);
   }
 
   void Accepted(bool ok) {
@@ -146,14 +162,38 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     if (method_->watched_.watch != nullptr) {
       method_->watched_.watch->Started(method_->watched_.method);
     }
-    if (Counts() && !method_->open_calls_->Enter()) return Finish(ShuttingDown());
     if (method_->callers_ != nullptr) {
       auto account = method_->callers_->Identify(*context_);
       if (!account) return Finish(ToRpcStatus(tl::unexpected(account.error())));
       account_ = std::move(*account);
     }
+    if (Engine* const engine = method_->door_.engine; engine != nullptr) {
+      auto expected = engine->Expect(account_.get(), PriorityInHeaders(*context_));
+      if (!expected) return Refuse(ToRpcStatus(tl::unexpected(expected.error())));
+      expected_ = *expected;
+    }
+    stream_->Read(&request_, &read_tag_);
+  }
+
+  void Read(bool ok) {
+    if (Engine* const engine = method_->door_.engine; engine != nullptr) {
+      engine->Arrived(account_.get(), expected_);
+    }
+    // Also where it was over the limit: then the transport has ended the call already.
+    arrival_ = CallLimits::Clock::now();
+    entered_ = method_->while_draining_ == WhileDraining::kRefused;
+    if (entered_ && !method_->open_calls_->Enter()) return Finish(ShuttingDown());
+    if (!ok) return Finish({grpc::StatusCode::INVALID_ARGUMENT, "the message cannot be read"});
     method_->handler_(this);
   }
+
+  // At once, unless too many are refused already.
+  void Refuse(const grpc::Status& status) {
+    refusal_ = status;
+    if (method_->door_.pace->NowOrLater(&refuse_tag_)) RefuseNow(true);
+  }
+
+  void RefuseNow(bool) { Finish(refusal_); }
 
   void Done(bool) {
     if (context_->IsCancelled()) cancelled_.store(true, std::memory_order_relaxed);
@@ -165,36 +205,43 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   // The two last tags may come on two threads, in any order.
   void CloseTag() {
     if (--open_tags_ > 0) return;
-    writer_.reset();
+    stream_.reset();
     context_.reset();
     account_.reset();
-    if (request_.SpaceUsedLong() > kKept_bytes) request_ = Request();
+    if (request_.ByteSizeLong() > kKept_bytes) {
+      request_ = Request();
+    } else {
+      request_.Clear();
+    }
     response_.Clear();
     OpenCalls* const open_calls = method_->open_calls_;
-    const bool counts = Counts();
+    const bool entered = entered_;
     method_->idle_.Give(std::unique_ptr<Call>(this));
-    if (counts) open_calls->Leave();
+    if (entered) open_calls->Leave();
     open_calls->EndOnQueue();
   }
 
-  bool Counts() const { return method_->while_draining_ == WhileDraining::kRefused; }
-
-  // Messages larger than this are freed after the call.
+  // Requests larger than this are freed after the call.
   static constexpr size_t kKept_bytes = 4 << 20;
 
   UnaryMethod* const method_;
   grpc::ServerCompletionQueue* queue_{nullptr};
   std::optional<grpc::ServerContext> context_;
-  std::optional<grpc::ServerAsyncResponseWriter<Response>> writer_;
+  std::optional<grpc::ServerAsyncReaderWriter<Response, Request>> stream_;
   std::shared_ptr<ClientAccount> account_;
   Request request_;
   Response response_;
   CallLimits::Clock::time_point arrival_;
   CallLimits::Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
+  bool entered_{false};  // counted among the open calls
   std::atomic<int> open_tags_{0};
+  Engine::Expected expected_;
+  grpc::Status refusal_;
 
   MemberTag<Call> accepted_tag_{this, &Call::Accepted};
+  MemberTag<Call> read_tag_{this, &Call::Read};
+  MemberTag<Call> refuse_tag_{this, &Call::RefuseNow};
   MemberTag<Call> done_tag_{this, &Call::Done};
   MemberTag<Call> finished_tag_{this, &Call::Finished};
 };

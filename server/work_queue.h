@@ -50,8 +50,10 @@ struct QueuedTask {
 // Thread-safe. Pushing and running allocate nothing but what the arena does.
 class WorkQueue {
  public:
-  // The arena must outlive the queue.
-  WorkQueue(TaskArena* arena, double timeout_s) : arena_(arena), timeout_s_(timeout_s) {}
+  // The arena must outlive the queue. Its threads that take tasks stand back by `nice`, so that the
+  // one kept for high priority goes first where there are fewer processors than threads at work.
+  WorkQueue(TaskArena* arena, double timeout_s, int nice = 0)
+      : arena_(arena), timeout_s_(timeout_s), nice_(nice) {}
   // Nothing may be queued. Waits for threads that are just leaving.
   ~WorkQueue();
 
@@ -61,6 +63,15 @@ class WorkQueue {
 
   // RESOURCE_EXHAUSTED if a task of the client would wait for too long.
   ServiceStatus CheckWait(const ClientAccount& account, Priority priority) const;
+
+  // Work of a call whose message has not been read yet: as much as its client's tasks had lately.
+  struct Expected {
+    Priority priority{Priority::kNormal};
+    double work_s{0};
+  };
+  // RESOURCE_EXHAUSTED as above; else it is taken into account until the message has arrived.
+  tl::expected<Expected, ServiceError> Expect(ClientAccount* account, Priority priority);
+  void Arrived(ClientAccount* account, const Expected& expected);
 
   // The refusal of an expired task.
   ServiceError Expired() const;
@@ -83,6 +94,8 @@ class WorkQueue {
     int flows{0};
     int tasks{0};
     double work_s{0};
+    int expected{0};       // calls whose messages are being read
+    double expected_s{0};  // and their work
   };
 
   ServiceStatus CheckWaitLocked(const ClientAccount& account, Priority priority) const;
@@ -100,6 +113,7 @@ class WorkQueue {
 
   TaskArena* const arena_;
   const double timeout_s_;
+  const int nice_;
 
   std::atomic<int> waiting_{0};  // tasks that are queued
 
@@ -107,6 +121,7 @@ class WorkQueue {
   std::array<Round, kNumPriorities> rounds_;
   int workers_{0};       // threads of the arena that take tasks
   int high_running_{0};  // tasks of high priority among those that run
+  double running_s_{0};  // work of the tasks that run on the arena
   double scale_{1};      // measured over predicted time, of the tasks run lately
 
   std::condition_variable left_;  // told by the last worker

@@ -13,6 +13,11 @@ namespace {
 
 using std::chrono::system_clock;
 
+// A server that is full refuses calls before it has read their messages.
+void SetPriority(const v1::SolveOptions& options, grpc::ClientContext* context) {
+  if (options.priority() == v1::PRIORITY_HIGH) context->AddMetadata("sap-priority", "high");
+}
+
 class GrpcTransport final : public Transport {
  public:
   explicit GrpcTransport(Channel channel)
@@ -24,6 +29,7 @@ class GrpcTransport final : public Transport {
                v1::SolveResponse* response) override {
     grpc::ClientContext context;
     start_.Prepare(deadline, &context);
+    SetPriority(request.options(), &context);
     return FromRpcStatus(solver_->Solve(&context, request, response));
   }
 
@@ -31,6 +37,7 @@ class GrpcTransport final : public Transport {
                     v1::SolveBatchResponse* response) override {
     grpc::ClientContext context;
     start_.Prepare(deadline, &context);
+    SetPriority(request.options(), &context);
     return FromRpcStatus(solver_->SolveBatch(&context, request, response));
   }
 
@@ -38,6 +45,7 @@ class GrpcTransport final : public Transport {
                      const BatchSink& sink) override {
     grpc::ClientContext context;
     start_.Prepare(deadline, &context);
+    SetPriority(request.options(), &context);
     const auto stream = solver_->StreamBatch(&context, request);
     v1::StreamBatchResponse response;
     while (stream->Read(&response)) sink(response);

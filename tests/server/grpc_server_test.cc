@@ -121,7 +121,7 @@ TEST_F(GrpcServerTest, BytesThatAreNoMessageAreRefusedAndTheServerLives) {
     EXPECT_EQ(test::CallByName(channel_, "/sap.v1.SolverService/Solve",
                                std::string("\x0a\xff\xff garbage"))
                   .error_code(),
-              grpc::StatusCode::INTERNAL);
+              grpc::StatusCode::INVALID_ARGUMENT);
   }
   EXPECT_TRUE(test::CallByName(channel_, "/sap.v1.SolverService/GetServerInfo", "").ok());
 }

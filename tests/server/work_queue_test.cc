@@ -163,6 +163,37 @@ TEST_F(WorkQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
   while (ran < accepted) std::this_thread::yield();
 }
 
+// A call whose message is being read counts as what its client's tasks had lately, until the
+// message has arrived.
+TEST_F(WorkQueueTest, CallsAreReckonedWithBeforeTheirMessagesAreThere) {
+  WorkQueue queue(&arena_, 1);
+  Close(&a_);
+  std::atomic<int> ran{0};
+  QueuedTask task;
+  task.run = [](void* ran, Turn) { ++*static_cast<std::atomic<int>*>(ran); };
+  task.context = &ran;
+  task.account = &b_;
+  task.work_s = 10;
+  ASSERT_TRUE(queue.Push(&task).has_value());
+  Open();
+  while (ran < 1) std::this_thread::yield();
+  while (queue.running() > 0) std::this_thread::yield();
+
+  std::vector<WorkQueue::Expected> expected;
+  for (auto next = queue.Expect(&b_, Priority::kNormal); next;
+       next = queue.Expect(&b_, Priority::kNormal)) {
+    expected.push_back(*next);
+    ASSERT_LT(expected.size(), 100u);
+  }
+  EXPECT_GT(expected.size(), 1u);
+  // Neither another client nor high priority waits for it.
+  EXPECT_TRUE(queue.CheckWait(c_, Priority::kNormal).has_value());
+  EXPECT_TRUE(queue.CheckWait(b_, Priority::kHigh).has_value());
+  EXPECT_FALSE(queue.CheckWait(b_, Priority::kNormal).has_value());
+  for (const WorkQueue::Expected& call : expected) queue.Arrived(&b_, call);
+  EXPECT_TRUE(queue.CheckWait(b_, Priority::kNormal).has_value());
+}
+
 // The prediction said 0; the gate held it for longer than the limit of 0.
 TEST_F(WorkQueueTest, ATaskThatHasWaitedTooLongIsToldSo) {
   WorkQueue queue(&arena_, 0);

@@ -120,6 +120,7 @@ struct Schedule {
   std::atomic<uint64_t> next{0};
 };
 
+// Counted are the calls that begin within the measurement, whenever they end.
 void RunClosed(const Load& load, const Schedule& schedule, Worker* worker, LoadResult* result) {
   while (Clock::now() < schedule.end) {
     const Clock::time_point due = Clock::now();
@@ -135,8 +136,13 @@ void RunAtRate(const Load& load, Schedule* schedule, Worker* worker, LoadResult*
     const Clock::time_point due = schedule->start + Seconds(at_s);
     if (due >= schedule->end) return;
     std::this_thread::sleep_until(due);
+    const Clock::time_point begin = Clock::now();
+    if (begin >= schedule->end) {
+      ++result->unsent;
+      continue;
+    }
     const auto status = worker->Call();
-    if (due >= schedule->measured) worker->Count(due, status, result);
+    if (begin >= schedule->measured) worker->Count(due, status, result);
   }
 }
 
@@ -145,6 +151,7 @@ LoadResult Add(const std::vector<LoadResult>& parts) {
   for (const LoadResult& part : parts) {
     sum.answered.Add(part.answered);
     sum.refused.Add(part.refused);
+    sum.unsent += part.unsent;
     for (const auto& [code, count] : part.failed) sum.failed[code] += count;
     sum.queue_s += part.queue_s;
     sum.decode_s += part.decode_s;
@@ -182,7 +189,7 @@ tl::expected<LoadResult, Error> RunLoad(const Load& load, const Connector& conne
   }
   for (std::thread& thread : threads) thread.join();
   LoadResult result = Add(results);
-  result.elapsed_s = SecondsBetween(schedule.measured, std::max(schedule.end, Clock::now()));
+  result.elapsed_s = load.duration_s;
   return result;
 }
 

@@ -37,6 +37,7 @@ struct LoadResult {
   Latencies answered;
   Latencies refused;                       // with RESOURCE_EXHAUSTED
   std::map<std::string, uint64_t> failed;  // by code, refused ones included
+  uint64_t unsent{0};                      // due while all workers waited for answers
   double elapsed_s{0};
   // Mean phases of the server, of answered problems [s].
   double queue_s{0};

@@ -83,6 +83,10 @@ int RunOnce(const BenchFlags& flags) {
   for (const auto& [code, count] : result->failed) {
     std::printf("%s: %llu\n", code.c_str(), static_cast<unsigned long long>(count));
   }
+  if (result->unsent > 0) {
+    std::printf("not sent, since all workers waited for answers: %llu\n",
+                static_cast<unsigned long long>(result->unsent));
+  }
   std::printf(
       "server's phases, mean: queue %.1f us, decode %.1f us, solve %.1f us, encode %.1f us\n",
       result->queue_s * 1e6, result->decode_s * 1e6, result->solve_s * 1e6, result->encode_s * 1e6);
