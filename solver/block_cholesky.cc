@@ -18,11 +18,13 @@ namespace {
 using Front = EliminationPlan::Front;
 
 // Pieces of a large front that threads share.
-constexpr int kUpdateColumns = 64;  // of U and of the children's updates
+constexpr int kUpdateColumns = 32;  // of U and of the children's updates
 constexpr int kPanelSlivers = 3;    // of the rows of a panel
-constexpr int kSliversBelow = 24;   // of the rows below
-// Fronts with less work than this (0.1 ms or so) are not worth sharing.
-constexpr double kMinSharedCycles = 300e3;
+constexpr int kSliversBelow = 6;    // of the rows below
+// Fronts with less work than this (20 us or so) are not worth sharing.
+constexpr double kMinSharedCycles = 60e3;
+// Factors with fewer entries (50 us or so of a solve) are not worth sharing.
+constexpr int64_t kLeastSharedEntries = 100'000;
 
 template <typename Scalar>
 FrontLayout<Scalar> LayoutOf(const Front& front) {
@@ -220,7 +222,7 @@ void BlockCholesky<Scalar>::ForEachChild(const Job& job, const Front& front, Bod
 
 template <typename Scalar>
 void BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const double> rhs,
-                                  std::span<double> x) {
+                                  std::span<double> x, TaskArena* arena) {
   assert(static_cast<int>(rhs.size()) == plan.num_rows());
   assert(static_cast<int>(x.size()) == plan.num_rows());
   if (plan.num_blocks() == 0) return;
@@ -234,14 +236,28 @@ void BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
   }
   Scalar* y = solution_.Reserve(plan.num_rows());
   vectors_.Reserve(plan.vector_storage());
-  front_.Reserve(FrontScratch(plan));
   for (const int block : plan.order()) {
     for (int i = plan.block_row_start()[block]; i < plan.block_row_start()[block + 1]; ++i) {
       *y++ = static_cast<Scalar>(rhs_scale * rhs[i]);
     }
   }
-  for (const Front& front : plan.fronts()) SolveForward(plan, front);
-  for (int f = plan.num_fronts() - 1; f >= 0; --f) SolveBackward(plan, plan.fronts()[f]);
+  if (arena == nullptr || plan.factor_entries() < kLeastSharedEntries) {
+    SolveForward(plan, 0, plan.num_fronts());
+    SolveBackward(plan, 0, plan.num_fronts());
+  } else {
+    for (int w = 0; w < plan.num_waves(); ++w) {
+      const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
+      arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
+        SolveForward(plan, tasks[i].front_begin, tasks[i].front_end);
+      });
+    }
+    for (int w = plan.num_waves() - 1; w >= 0; --w) {
+      const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
+      arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
+        SolveBackward(plan, tasks[i].front_begin, tasks[i].front_end);
+      });
+    }
+  }
   y = solution_.data();
   for (const int block : plan.order()) {
     for (int i = plan.block_row_start()[block]; i < plan.block_row_start()[block + 1]; ++i) {
@@ -251,18 +267,31 @@ void BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
 }
 
 template <typename Scalar>
-int64_t BlockCholesky<Scalar>::FrontScratch(const EliminationPlan& plan) {
+Scalar* BlockCholesky<Scalar>::FrontScratch(const EliminationPlan& plan) {
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  return static_cast<int64_t>(plan.largest_front() + 2 * kLanes) * (kLanes + 1);
+  thread_local GrowingBuffer<Scalar> scratch;
+  return scratch.Reserve(static_cast<int64_t>(plan.largest_front() + 2 * kLanes) * (kLanes + 1));
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, int begin, int end) {
+  Scalar* scratch = FrontScratch(plan);
+  for (int f = begin; f < end; ++f) SolveForward(plan, plan.fronts()[f], scratch);
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, int begin, int end) {
+  Scalar* scratch = FrontScratch(plan);
+  for (int f = end - 1; f >= begin; --f) SolveBackward(plan, plan.fronts()[f], scratch);
 }
 
 // Each front hands what it subtracts from later rows to its parent, so that no two fronts write to
 // the same place.
 template <typename Scalar>
-void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Front& front) {
+void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Front& front,
+                                         Scalar* x1) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  Scalar* x1 = front_.data();
   Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
   Scalar* y = solution_.data() + front.pivot_begin;
   std::fill(x1, x1 + layout.slivers() * kLanes, Scalar{0});
@@ -283,10 +312,10 @@ void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Fron
 }
 
 template <typename Scalar>
-void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, const Front& front) {
+void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, const Front& front,
+                                          Scalar* x1) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  Scalar* x1 = front_.data();
   Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
   Scalar* sums = x1 + layout.slivers() * kLanes;
   Scalar* y = solution_.data() + front.pivot_begin;
@@ -310,8 +339,7 @@ void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, const Fro
 
 template <typename Scalar>
 size_t BlockCholesky<Scalar>::storage_bytes() const {
-  return sizeof(Scalar) *
-         (factor_.size() + updates_.size() + solution_.size() + vectors_.size() + front_.size());
+  return sizeof(Scalar) * (factor_.size() + updates_.size() + solution_.size() + vectors_.size());
 }
 
 template class BlockCholesky<double>;

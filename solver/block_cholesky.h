@@ -40,8 +40,9 @@ class BlockCholesky {
                       TaskArena* arena);
 
   // x = H^-1 rhs, both by blocks in the order they were given in; they may be the same. Requires
-  // that Factor has returned kOk for the same plan.
-  void Solve(const EliminationPlan& plan, std::span<const double> rhs, std::span<double> x);
+  // that Factor has returned kOk for the same plan. arena may be null.
+  void Solve(const EliminationPlan& plan, std::span<const double> rhs, std::span<double> x,
+             TaskArena* arena = nullptr);
 
   // Bytes held.
   size_t storage_bytes() const;
@@ -57,15 +58,17 @@ class BlockCholesky {
   void Assemble(const Job& job, const Front& front, int panel);
   template <typename Body>
   void ForEachChild(const Job& job, const Front& front, Body&& body);
-  void SolveForward(const EliminationPlan& plan, const Front& front);
-  void SolveBackward(const EliminationPlan& plan, const Front& front);
-  static int64_t FrontScratch(const EliminationPlan& plan);
+  void SolveForward(const EliminationPlan& plan, int begin, int end);
+  void SolveForward(const EliminationPlan& plan, const Front& front, Scalar* x1);
+  void SolveBackward(const EliminationPlan& plan, int begin, int end);
+  void SolveBackward(const EliminationPlan& plan, const Front& front, Scalar* x1);
+  // Of one front on this thread: pivots, updates, sums.
+  static Scalar* FrontScratch(const EliminationPlan& plan);
 
   GrowingBuffer<Scalar> factor_;
   GrowingBuffer<Scalar> updates_;
   GrowingBuffer<Scalar> solution_;  // in order of elimination
   GrowingBuffer<Scalar> vectors_;   // of each front's update rows
-  GrowingBuffer<Scalar> front_;     // of one front: pivots, updates, sums
   double scale_{1.0};               // H times this was factored
 };
 

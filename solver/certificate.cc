@@ -40,10 +40,11 @@ void AddAbsoluteJv(const double* J, Size n, const double* u, ContactVector<doubl
   }
 }
 
-// Bounds on the rounding errors of all impulses of the island.
-void ImpulseErrors(const IslandView& view, const SapData& data, ContactVectors* errors) {
+// Bounds on the rounding errors of the impulses of pairs [begin, end).
+void ImpulseErrors(const IslandView& view, const SapData& data, int begin, int end,
+                   ContactVectors* errors) {
   const ContactGraph& graph = view.graph;
-  for (int p = view.range().pair_begin; p < view.range().pair_end; ++p) {
+  for (int p = begin; p < end; ++p) {
     const ContactPair& pair = graph.pairs()[p];
     const double steps = (pair.dofs_low + pair.dofs_high + 4) * kUnitRoundoff;
     for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
@@ -118,31 +119,50 @@ void MultiplyAbsoluteInverse(const double* L, Size n, const double* e, double* c
   }
 }
 
+// Adds |A^-1/2 grad l|^2 of one slot, and the same of what rounding may have made of the gradient.
+template <typename Size>
+void BoundSlot(const IslandView& view, const ContactVectors& errors, int slot, Size n,
+               SapData* data, PartialNorms* sums) {
+  const int start = view.graph.velocity_start()[slot];
+  const double* L = view.model.A_factor(view.graph, slot);
+  double* error = data->step.data() + start;
+  double* column = data->momentum_step.data() + start;
+  double* sum = data->momentum_change.data() + start;
+  double* x = data->gradient.data() + start;
+  GradientError(view, *data, errors, slot, n, error);
+  MultiplyAbsoluteInverse(L, n, error, column, sum);
+  SolveUnitLower(L, n, x);
+  for (int i = 0; i < n; ++i) {
+    sums->gradient2 += x[i] * x[i] * L[i * n + i];
+    sums->error2 += sum[i] * sum[i] * L[i * n + i];
+  }
+}
+
 }  // namespace
 
 double OptimalityGapBound(const IslandView& view, SapData* data) {
+  constexpr Chunks kPairChunks{kPairsPerChunk, 6000};
+  constexpr Chunks kSlotChunks{kSlotsPerChunk, 8000};
   const ContactGraph& graph = view.graph;
+  const IslandRange& range = view.range();
   ContactVectors& errors = data->v_c_step;
-  ImpulseErrors(view, *data, &errors);
-  double gradient2 = 0, error2 = 0;
-  for (int slot = view.range().slot_begin; slot < view.range().slot_end; ++slot) {
-    const int start = graph.velocity_start()[slot];
-    ForSize(graph.dofs()[slot], [&](auto n) {
-      const double* L = view.model.A_factor(graph, slot);
-      double* error = data->step.data() + start;
-      double* column = data->momentum_step.data() + start;
-      double* sum = data->momentum_change.data() + start;
-      double* x = data->gradient.data() + start;
-      GradientError(view, *data, errors, slot, n, error);
-      MultiplyAbsoluteInverse(L, n, error, column, sum);
-      SolveUnitLower(L, n, x);
-      for (int i = 0; i < n; ++i) {
-        gradient2 += x[i] * x[i] * L[i * n + i];
-        error2 += sum[i] * sum[i] * L[i * n + i];
-      }
-    });
-  }
-  const double norm = std::sqrt(gradient2) + std::sqrt(error2);
+  ForChunks(view.arena, range.pair_begin, range.pair_end, kPairChunks,
+            [&](int begin, int end, int) { ImpulseErrors(view, *data, begin, end, &errors); });
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotChunks,
+            [&](int begin, int end, int chunk) {
+              PartialNorms sums;
+              for (int slot = begin; slot < end; ++slot) {
+                ForSize(graph.dofs()[slot],
+                        [&](auto n) { BoundSlot(view, errors, slot, n, data, &sums); });
+              }
+              data->slot_norms[range.slot_begin + chunk] = sums;
+            });
+  PartialNorms sums;
+  ForChunks(nullptr, range.slot_begin, range.slot_end, kSlotChunks, [&](int, int, int chunk) {
+    sums.gradient2 += data->slot_norms[range.slot_begin + chunk].gradient2;
+    sums.error2 += data->slot_norms[range.slot_begin + chunk].error2;
+  });
+  const double norm = std::sqrt(sums.gradient2) + std::sqrt(sums.error2);
   const double bound = 0.5 * norm * norm;
   return std::isfinite(bound) ? bound : std::numeric_limits<double>::infinity();
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr double kStepTolerance = 1e-4;
 
 constexpr Chunks kDotChunks{kSlotsPerChunk, 60};
-constexpr Chunks kProductChunks{kSlotsPerChunk, 3000};
+constexpr Chunks kProductChunks{16, 1500};
 constexpr int kMaxIterations = 8;
 
 // sum_i a_i b_i over the island, by chunks.
@@ -107,7 +107,7 @@ StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessia
   const double goal = kStepTolerance * kStepTolerance * ScaledNorm2(view, r);
   double last_rz = 1;
   for (int iteration = 0; iteration < kMaxIterations; ++iteration) {
-    cholesky->Solve(plan, {r.data() + begin, n}, {z.data() + begin, n});
+    cholesky->Solve(plan, {r.data() + begin, n}, {z.data() + begin, n}, view.arena);
     const double rz = Dot(view, r, z, &sums);
     const double beta = iteration == 0 ? 0.0 : rz / last_rz;
     last_rz = rz;

@@ -255,7 +255,7 @@ void EliminationPlanBuilder::AddRuns(int child, int parent) {
 // Fronts above them are tasks by themselves, in waves by their level.
 void EliminationPlanBuilder::SplitTasks() {
   constexpr double kTasks = 24.0;
-  constexpr double kMinTaskCycles = 400e3;  // worth waking up a thread
+  constexpr double kMinTaskCycles = 100e3;  // worth handing over
   const int count = nodes_.size();
   std::vector<double> subtree_cost = nodes_.cost;
   std::vector<int> subtree_begin(count);

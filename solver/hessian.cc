@@ -48,22 +48,20 @@ void Hessian::Resize(const ContactGraph& graph) {
 void Hessian::Assemble(const IslandView& view, const SapData& data) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  ForChunks(view.arena, range.slot_begin, range.slot_end, Chunks{kSlotsPerChunk, 12000},
-            [&](int begin, int end, int) {
-              for (int slot = begin; slot < end; ++slot) {
-                AssembleDiagonalBlock(view, data.G, slot,
-                                      diagonal_.data() + graph.matrix_start()[slot]);
-              }
-            });
-  ForChunks(view.arena, range.pair_begin, range.pair_end, Chunks{kPairsPerChunk, 6000},
-            [&](int begin, int end, int) {
-              for (int p = begin; p < end; ++p) {
-                const ContactPair& pair = graph.pairs()[p];
-                if (pair.high < 0) continue;
-                AssembleOffDiagonalBlock(view, data.G, pair,
-                                         off_diagonal_.data() + pair.block_start);
-              }
-            });
+  ForChunks(
+      view.arena, range.slot_begin, range.slot_end, Chunks{16, 6000}, [&](int begin, int end, int) {
+        for (int slot = begin; slot < end; ++slot) {
+          AssembleDiagonalBlock(view, data.G, slot, diagonal_.data() + graph.matrix_start()[slot]);
+        }
+      });
+  ForChunks(
+      view.arena, range.pair_begin, range.pair_end, Chunks{32, 3000}, [&](int begin, int end, int) {
+        for (int p = begin; p < end; ++p) {
+          const ContactPair& pair = graph.pairs()[p];
+          if (pair.high < 0) continue;
+          AssembleOffDiagonalBlock(view, data.G, pair, off_diagonal_.data() + pair.block_start);
+        }
+      });
 }
 
 StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, SapData* data) {
@@ -119,7 +117,7 @@ StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
   double* step = data->step.data() + range.velocity_begin;
   const double* gradient = data->gradient.data() + range.velocity_begin;
   for (size_t i = 0; i < n; ++i) step[i] = -gradient[i];
-  cholesky->Solve(plan, {step, n}, {step, n});
+  cholesky->Solve(plan, {step, n}, {step, n}, view.arena);
   return StepStatus::kOk;
 }
 

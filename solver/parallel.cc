@@ -1,11 +1,12 @@
 #include "solver/parallel.h"
 
 #include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/parallel_for.h>
-#include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/task_arena.h>
 
-#include "solver/task_loop.h"
+#include <algorithm>
+#include <atomic>
+
+#include "solver/loop_board.h"
 
 namespace sap {
 
@@ -20,7 +21,21 @@ void AllowMoreThreadsThanCores() {
                                              kMostThreads);
 }
 
+// Of a thread of the arena its slot, of any other num_threads.
+int ThreadNumber(int num_threads) {
+  const int slot = oneapi::tbb::this_task_arena::current_thread_index();
+  return slot >= 0 && slot < num_threads ? slot : num_threads;
+}
+
 }  // namespace
+
+// Shared with the tasks that wait in the arena: they may start when their loop is long done.
+struct TaskArena::State {
+  explicit State(int num_threads) : board(num_threads) {}
+
+  LoopBoard board;
+  std::atomic<int> helpers{0};  // invited or present
+};
 
 struct TaskArena::Impl {
   // No slot is kept for callers: enqueued tasks may fill all of them.
@@ -29,32 +44,45 @@ struct TaskArena::Impl {
 };
 
 TaskArena::TaskArena(int num_threads)
-    : num_threads_(num_threads), impl_(std::make_unique<Impl>(num_threads)) {}
+    : num_threads_(num_threads),
+      state_(std::make_shared<State>(num_threads)),
+      impl_(std::make_unique<Impl>(num_threads)) {}
 
 TaskArena::~TaskArena() = default;
 
-void TaskArena::ParallelFor(int count, void (*body)(void* context, int index), void* context) {
-  if (num_threads_ == 1 || count <= 1) {
+bool TaskArena::has_helpers() const { return state_->helpers.load(std::memory_order_relaxed) > 0; }
+
+void TaskArena::RunLoop(int count, bool ascending, void (*body)(void* context, int index),
+                        void* context) {
+  LoopBoard::Loop* loop = nullptr;
+  if (num_threads_ > 1 && count > 1) {
+    const auto claim = ascending ? LoopBoard::Claim::kAscending : LoopBoard::Claim::kByNeighbors;
+    loop = state_->board.Open(count, claim, ThreadNumber(num_threads_), body, context);
+  }
+  if (loop == nullptr) {
     for (int i = 0; i < count; ++i) body(context, i);
     return;
   }
-  // One task per thread, each claiming the next index: indices start in ascending order, which a
-  // range split in halves would not give. Isolated, so that a waiting thread does not pick up a
-  // task of another loop and hold this one up.
-  const int num_tasks = count < num_threads_ ? count : num_threads_;
-  TaskLoop loop(count, body, context);
-  const auto work = [&](int) { loop.Work(); };
-  impl_->arena.execute([&] {
-    oneapi::tbb::this_task_arena::isolate(
-        [&] { oneapi::tbb::parallel_for(0, num_tasks, work, oneapi::tbb::simple_partitioner()); });
-  });
-  loop.Finish();
+  InviteHelpers(std::min(count, num_threads_) - 1);
+  state_->board.Finish(loop);
+}
+
+void TaskArena::InviteHelpers(int wanted) {
+  int helpers = state_->helpers.load(std::memory_order_relaxed);
+  while (helpers < wanted) {
+    if (!state_->helpers.compare_exchange_weak(helpers, helpers + 1)) continue;
+    ++helpers;
+    impl_->arena.enqueue([state = state_, num_threads = num_threads_] {
+      state->board.Help(ThreadNumber(num_threads));
+      state->helpers.fetch_sub(1);
+    });
+  }
 }
 
 void TaskArena::Enqueue(void (*task)(void* context), void* context) {
-  HandOver();
-  impl_->arena.enqueue([task, context] {
-    TakeOver();
+  state_->board.TaskWaits();
+  impl_->arena.enqueue([state = state_, task, context] {
+    state->board.TaskStarts();
     task(context);
   });
 }

@@ -4,6 +4,10 @@
 // (islands, then fronts inside an island) in one arena without more threads than it has slots. What
 // a task computes must not depend on which thread runs it or when: that is what keeps results the
 // same for any number of threads.
+//
+// oneTBB lends the threads; the indices of loops are handed out by a LoopBoard. Its own
+// parallel_for sends workers to sleep after every loop (version 2021.8 does), and a Newton
+// iteration on one large island has a hundred loops, some shorter than it takes to wake a thread.
 #pragma once
 
 #include <cstdint>
@@ -23,27 +27,45 @@ class TaskArena {
 
   int num_threads() const { return num_threads_; }
 
-  // Calls body(context, i) for every i in [0, count) and returns when all are done. Indices are
-  // claimed in ascending order, so put the largest first. With one thread, the loop runs inline.
-  // While a thread waits here it runs only tasks of this same loop.
-  void ParallelFor(int count, void (*body)(void* context, int index), void* context);
-
-  // The same for a callable.
+  // Calls body(i) for every i in [0, count) and returns when all are done. Indices are claimed in
+  // ascending order, the first by the caller, so put the largest first. With one thread, the loop
+  // runs inline. While a thread waits here it runs nothing else.
   template <typename Body>
   void ParallelFor(int count, Body&& body) {
-    using BodyType = std::remove_reference_t<Body>;
-    ParallelFor(
-        count, [](void* context, int index) { (*static_cast<BodyType*>(context))(index); },
-        const_cast<void*>(static_cast<const void*>(&body)));
+    RunLoop(count, /*ascending=*/true, &Call<std::remove_reference_t<Body>>, Context(body));
   }
+
+  // The same for pieces of an array, alike in size: each thread starts at a range of its own, most
+  // of which it has in its cache from the last loop.
+  template <typename Body>
+  void ParallelForPieces(int count, Body&& body) {
+    RunLoop(count, /*ascending=*/false, &Call<std::remove_reference_t<Body>>, Context(body));
+  }
+
+  // True if threads are awake for loops, or on their way, so that even short ones gain by them.
+  bool has_helpers() const;
 
   // Starts task(context) on a worker thread of the arena and returns at once. Never runs on the
   // calling thread. The arena must outlive it.
   void Enqueue(void (*task)(void* context), void* context);
 
  private:
+  struct State;
   struct Impl;
+
+  template <typename Body>
+  static void Call(void* context, int index) {
+    (*static_cast<Body*>(context))(index);
+  }
+  template <typename Body>
+  static void* Context(Body& body) {
+    return const_cast<void*>(static_cast<const void*>(&body));
+  }
+  void RunLoop(int count, bool ascending, void (*body)(void* context, int index), void* context);
+  void InviteHelpers(int wanted);
+
   const int num_threads_;
+  const std::shared_ptr<State> state_;
   std::unique_ptr<Impl> impl_;
 };
 
@@ -54,19 +76,21 @@ struct Chunks {
 };
 
 // Calls body(begin_of_chunk, end_of_chunk, chunk) for [begin, end) cut into chunks, in the arena if
-// there is one and the loop is worth waking other threads for. Chunks depend on the range alone, so
-// sums over chunks have the same order for any number of threads.
+// there is one and the loop is worth sharing, or even waking other threads for. Chunks depend on
+// the range alone, so sums over chunks have the same order for any number of threads.
 template <typename Body>
 void ForChunks(TaskArena* arena, int begin, int end, const Chunks& cut, Body&& body) {
-  constexpr int64_t kLeastSharedNanoseconds = 30'000;
+  constexpr int64_t kWorthWaking = 30'000;  // nanoseconds
+  constexpr int64_t kWorthSharing = 5'000;
   const int chunks = (end - begin + cut.size - 1) / cut.size;
   const auto run = [&](int chunk) {
     const int from = begin + chunk * cut.size;
     body(from, from + cut.size < end ? from + cut.size : end, chunk);
   };
-  if (arena != nullptr && chunks > 1 &&
-      chunks * static_cast<int64_t>(cut.nanoseconds) >= kLeastSharedNanoseconds) {
-    arena->ParallelFor(chunks, run);
+  const int64_t nanoseconds = chunks * static_cast<int64_t>(cut.nanoseconds);
+  if (arena != nullptr && chunks > 1 && nanoseconds >= kWorthSharing &&
+      (nanoseconds >= kWorthWaking || arena->has_helpers())) {
+    arena->ParallelForPieces(chunks, run);
   } else {
     for (int chunk = 0; chunk < chunks; ++chunk) run(chunk);
   }

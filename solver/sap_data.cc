@@ -17,6 +17,7 @@ void SapData::Resize(const ContactGraph& graph) {
   G.resize(contacts);
   w.resize(contacts);
   slot_sums.resize(graph.num_slots());
+  slot_norms.resize(graph.num_slots());
   slot_slopes.resize(graph.num_slots());
   contact_costs.resize(contacts);
   contact_slopes.resize(contacts);

@@ -31,6 +31,11 @@ struct PartialSums {
   double gradient2{0}, momentum2{0}, impulse2{0}, cost{0};
 };
 
+// The same for the certificate: of A^-1/2 grad l and its rounding error.
+struct PartialNorms {
+  double gradient2{0}, error2{0};
+};
+
 struct SapData {
   std::vector<double> v;                // velocity
   std::vector<double> v_before;         // velocity before the last step
@@ -48,6 +53,7 @@ struct SapData {
   // Scratch of sums by chunks: chunk c of slots at slot_sums[slot_begin + c], of contacts or pairs
   // likewise.
   std::vector<PartialSums> slot_sums;
+  std::vector<PartialNorms> slot_norms;
   std::vector<LineSlope> slot_slopes;
   std::vector<double> contact_costs;
   std::vector<LineSlope> contact_slopes;

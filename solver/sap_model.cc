@@ -1,6 +1,7 @@
 #include "solver/sap_model.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numbers>
 
@@ -74,9 +75,18 @@ void SapModel::Resize(const ContactGraph& graph) {
   contacts_.Resize(graph.num_contacts());
 }
 
-void SapModel::Gather(const ContactProblem& problem, const ContactGraph& graph, int island) {
+void SapModel::Gather(const ContactProblem& problem, const ContactGraph& graph, int island,
+                      TaskArena* arena) {
+  constexpr Chunks kPairChunks{64, 10000};
   GatherTrees(problem, graph, island);
-  GatherContacts(problem, graph, island);
+  const IslandRange& range = graph.island_ranges()[island];
+  std::atomic<bool> representable{true};
+  ForChunks(arena, range.pair_begin, range.pair_end, kPairChunks, [&](int begin, int end, int) {
+    if (!GatherContacts(problem, graph, island, begin, end)) {
+      representable.store(false, std::memory_order_relaxed);
+    }
+  });
+  constants_[island].representable &= representable.load(std::memory_order_relaxed);
 }
 
 void SapModel::GatherTrees(const ContactProblem& problem, const ContactGraph& graph, int island) {
@@ -113,15 +123,15 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ContactGraph& gr
   }
 }
 
-void SapModel::GatherContacts(const ContactProblem& problem, const ContactGraph& graph,
-                              int island) {
-  const IslandRange& range = graph.island_ranges()[island];
+bool SapModel::GatherContacts(const ContactProblem& problem, const ContactGraph& graph, int island,
+                              int pair_begin, int pair_end) {
   const double dt = problem.time_step();
   const ContactProblemView::Regularization& regularization = problem.regularization();
   const double near_rigid =
       regularization.beta * regularization.beta / (4.0 * std::numbers::pi * std::numbers::pi);
-  IslandConstants& constants = constants_[island];
-  for (int p = range.pair_begin; p < range.pair_end; ++p) {
+  const double mass_unit = constants_[island].mass_unit;
+  bool representable = true;
+  for (int p = pair_begin; p < pair_end; ++p) {
     const ContactPair& pair = graph.pairs()[p];
     const int size_low = 3 * pair.dofs_low;
     const int size_high = 3 * pair.dofs_high;
@@ -136,27 +146,28 @@ void SapModel::GatherContacts(const ContactProblem& problem, const ContactGraph&
         std::copy(second, second + (swapped ? size_low : size_high), to + (swapped ? 0 : size_low));
       }
 
-      double w = problem.given_w()[contact] * constants.mass_unit;
-      double R_t = problem.given_R_t()[contact] * constants.mass_unit;
-      double R_n = problem.given_R_n()[contact] * constants.mass_unit;
+      double w = problem.given_w()[contact] * mass_unit;
+      double R_t = problem.given_R_t()[contact] * mass_unit;
+      double R_n = problem.given_R_n()[contact] * mass_unit;
       if (w == 0 && (R_t == 0 || R_n == 0)) {
         w = DelassusEstimate(graph, pair, i, regularization.rule);
       }
       const double time = dt + problem.tau_d()[contact];
       if (R_t == 0) R_t = regularization.sigma * w;
       if (R_n == 0) {
-        const double compliance = constants.mass_unit / (dt * problem.stiffness()[contact] * time);
+        const double compliance = mass_unit / (dt * problem.stiffness()[contact] * time);
         R_n = std::max(near_rigid * w, compliance);
       }
       const double* b = problem.surface_velocity().data() + 3 * contact;
       const ContactVector<double> v_hat{-b[0], -b[1], -problem.phi0()[contact] / time - b[2]};
       if (!(R_t > 0 && R_n > 0 && std::isfinite(1 / R_t) && std::isfinite(1 / R_n) &&
             std::isfinite(R_t) && std::isfinite(R_n) && std::isfinite(v_hat.n))) {
-        constants.representable = false;
+        representable = false;
       }
       contacts_.Set(i, R_t, R_n, problem.mu()[contact], v_hat);
     }
   }
+  return representable;
 }
 
 double SapModel::DelassusEstimate(const ContactGraph& graph, const ContactPair& pair, int contact,

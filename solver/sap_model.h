@@ -16,6 +16,7 @@
 #include "solver/contact_graph.h"
 #include "solver/contact_problem.h"
 #include "solver/friction_contacts.h"
+#include "solver/parallel.h"
 
 namespace sap {
 
@@ -32,8 +33,9 @@ class SapModel {
   // Makes room for every island of the graph, which must outlive the model's use.
   void Resize(const ContactGraph& graph);
 
-  // Fills the ranges of one island.
-  void Gather(const ContactProblem& problem, const ContactGraph& graph, int island);
+  // Fills the ranges of one island, a large one with the threads of the arena (may be null).
+  void Gather(const ContactProblem& problem, const ContactGraph& graph, int island,
+              TaskArena* arena);
 
   const IslandConstants& constants(int island) const { return constants_[island]; }
   const FrictionContacts& contacts() const { return contacts_; }
@@ -61,7 +63,10 @@ class SapModel {
                                      (pair.dofs_low + pair.dofs_high);
   }
   void GatherTrees(const ContactProblem& problem, const ContactGraph& graph, int island);
-  void GatherContacts(const ContactProblem& problem, const ContactGraph& graph, int island);
+  // Of pairs [pair_begin, pair_end) of the island; false if a regularization or bias left the range
+  // of doubles.
+  bool GatherContacts(const ContactProblem& problem, const ContactGraph& graph, int island,
+                      int pair_begin, int pair_end);
   double DelassusEstimate(const ContactGraph& graph, const ContactPair& pair, int contact,
                           DelassusRule rule) const;
 

@@ -175,7 +175,7 @@ void Solver::Impl::SolveOneIsland(const ContactProblem& problem, const SolverOpt
   TaskArena* const inner_arena = flops[island] >= kParallelIslandFlops ? arena : nullptr;
   const IslandView view{graph, model, island, inner_arena};
   const IslandRange& range = view.range();
-  model.Gather(problem, graph, island);
+  model.Gather(problem, graph, island, inner_arena);
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int tree = graph.islands().tree_of_slot()[slot];
     const auto guess =

@@ -14,6 +14,8 @@ namespace {
 
 // The search of a tree only has to descend: the next tree undoes its precision anyway.
 constexpr double kLocalTolerance = 0.1;
+// Colors have few slots, in the largest piles a hundred or so.
+constexpr Chunks kSweepChunks{8, 4000};
 // Local systems up to this size live on the stack.
 constexpr int kStackDofs = 32;
 
@@ -164,7 +166,7 @@ bool Sweep(const IslandView& view, const SweepOrder& order, bool backward, const
   const int colors = order.num_colors(view.island);
   for (int c = 0; c < colors; ++c) {
     const std::span<const int> slots = order.color(view.island, backward ? colors - 1 - c : c);
-    ForChunks(view.arena, 0, static_cast<int>(slots.size()), Chunks{kSlotsPerChunk, 15000},
+    ForChunks(view.arena, 0, static_cast<int>(slots.size()), kSweepChunks,
               [&](int begin, int end, int) {
                 if (stop.Requested()) {
                   complete.store(false, std::memory_order_relaxed);

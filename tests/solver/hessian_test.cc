@@ -21,7 +21,7 @@ struct Assembled {
     data.Resize(graph);
     hessian.Resize(graph);
     conjugate.Resize(graph);
-    model.Gather(problem, graph, 0);
+    model.Gather(problem, graph, 0, nullptr);
     view.emplace(IslandView{graph, model, 0, arena});
     for (int slot = 0; slot < graph.num_slots(); ++slot) {
       const auto guess = problem.v_guess().subspan(Start(slot), graph.dofs()[slot]);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -72,9 +73,74 @@ TEST(TaskArenaTest, EveryIndexIsTakenOnce) {
     for (const int count : {0, 1, 2, 7, 1000}) {
       std::vector<std::atomic<int>> taken(count);
       arena.ParallelFor(count, [&](int i) { ++taken[i]; });
-      for (int i = 0; i < count; ++i) EXPECT_EQ(taken[i], 1) << i;
+      arena.ParallelForPieces(count, [&](int i) { taken[i] += 10; });
+      for (int i = 0; i < count; ++i) EXPECT_EQ(taken[i], 11) << i;
     }
   }
+}
+
+// Loops of a microsecond one after another, so that helpers come to each in all stages of its life.
+TEST(TaskArenaTest, WhatALoopWroteIsSeenByTheNext) {
+  for (const int threads : {2, 3, 8}) {
+    TaskArena arena(threads);
+    std::vector<int> value(37, 0);
+    const auto size = static_cast<int>(value.size());
+    for (int round = 0; round < 5000; ++round) {
+      arena.ParallelForPieces(size, [&](int i) { value[i] += i; });
+      arena.ParallelFor(size, [&](int i) { value[size - 1 - i] -= size - 1 - i - 1; });
+    }
+    EXPECT_EQ(value, std::vector<int>(size, 5000));
+  }
+}
+
+TEST(TaskArenaTest, AThreadStartsWithItsOwnPiecesInEveryLoop) {
+  TaskArena arena(2);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int round = 0; round < 20; ++round) {
+    Barrier barrier(2);
+    std::atomic<int> first_of_helper{-1};
+    arena.ParallelForPieces(8, [&](int i) {
+      int none = -1;
+      const bool helps = std::this_thread::get_id() != caller;
+      if (helps ? first_of_helper.compare_exchange_strong(none, i) : i == 0) {
+        EXPECT_TRUE(barrier.ArriveAndWait());
+      }
+    });
+    EXPECT_EQ(first_of_helper, 4);
+  }
+}
+
+TEST(TaskArenaTest, MoreOpenLoopsThanFitRunOnTheirCallers) {
+  TaskArena arena(2);
+  std::atomic<int> sum{0};
+  const auto nest = [&](auto&& self, int depth) -> void {
+    if (depth == 0) {
+      ++sum;
+    } else {
+      arena.ParallelFor(2, [&](int) { self(self, depth - 1); });
+    }
+  };
+  nest(nest, 12);
+  EXPECT_EQ(sum, 1 << 12);
+}
+
+// Whoever lingers for loops goes when a task waits for its thread.
+TEST(TaskArenaTest, AHelperLeavesForATaskThatWaits) {
+  TaskArena arena(2);
+  static std::atomic<bool> ran{false};  // a task may look at them after the test
+  static std::atomic<bool> stop{false};
+  arena.Enqueue(
+      [](void* context) {
+        auto* flag = static_cast<std::atomic<bool>*>(context);
+        while (!*flag) std::this_thread::yield();
+      },
+      &stop);
+  arena.ParallelFor(2, [](int) {});
+  arena.Enqueue([](void* context) { *static_cast<std::atomic<bool>*>(context) = true; }, &ran);
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  while (!ran && std::chrono::steady_clock::now() < give_up) arena.ParallelFor(2, [](int) {});
+  EXPECT_TRUE(ran);
+  stop = true;
 }
 
 TEST(TaskArenaTest, IndicesStartInAscendingOrder) {
