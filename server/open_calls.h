@@ -20,6 +20,9 @@ class OpenCalls {
   // After this, a count of zero means that no call that was let in is left.
   void Drain() { draining_ = true; }
 
+  // Tells sooner than Enter, for calls that have yet to arrive in full.
+  bool draining() const { return draining_; }
+
   int count() const { return count_; }
 
   // A call may begin operations on its completion queue from the time it is awaited there until it

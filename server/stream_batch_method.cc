@@ -45,6 +45,7 @@ class StreamBatchMethod::Call {
     method_->Await(queue_);
     arrival_ = Clock::now();
     method_->context_.watch->Started(Method::kStreamBatch);
+    if (method_->context_.open_calls->draining()) return End(ShuttingDown());
     auto account = method_->context_.callers->Identify(context_);
     if (!account) return End(ToRpcStatus(tl::unexpected(account.error())));
     account_ = std::move(*account);

@@ -162,6 +162,9 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     if (method_->watched_.watch != nullptr) {
       method_->watched_.watch->Started(method_->watched_.method);
     }
+    if (method_->while_draining_ == WhileDraining::kRefused && method_->open_calls_->draining()) {
+      return Finish(ShuttingDown());
+    }
     if (method_->callers_ != nullptr) {
       auto account = method_->callers_->Identify(*context_);
       if (!account) return Finish(ToRpcStatus(tl::unexpected(account.error())));
