@@ -11,7 +11,8 @@ Problems are NumPy arrays (`Problem`), answers too (`Solution`); errors name the
 """
 
 from sap_islands.channel import Tls
-from sap_islands.client import Client, ServerInfo, connect
+from sap_islands.client import Client, connect
+from sap_islands.client_base import ServerInfo
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import (
     Cancelled,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -18,15 +17,14 @@ import grpc
 import grpc.aio
 
 from sap_islands import messages
-from sap_islands.channel import Endpoint, Tls, make_endpoint
-from sap_islands.client import ServerInfo, parse_info, start_if_embedded
+from sap_islands.channel import Endpoint, Tls
+from sap_islands.client_base import ClientBase, ServerInfo, find_server_for, parse_info
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import Internal, SapError, Unavailable, error_of_call
 from sap_islands.messages import StepOutcome
 from sap_islands.options import Options
 from sap_islands.problem import Problem
-from sap_islands.session import RECONNECT_PAUSE_S
-from sap_islands.session_state import SessionState
+from sap_islands.session_base import RECONNECT_PAUSE_S, SessionBase, solution_of
 from sap_islands.solution import Solution
 
 
@@ -39,23 +37,14 @@ def connect(
     server_arguments: Sequence[str] = (),
 ) -> Client:
     """As `sap_islands.connect`. An embedded server is started here and now, which takes 0.1 s."""
-    server, target = start_if_embedded(address, server_arguments)
-    return Client(make_endpoint(target, tls, token, retry), server)
+    return Client(*find_server_for(address, tls, token, retry, server_arguments))
 
 
-class Client:
+class Client(ClientBase):
     """Calls of a server; made by `connect`. Belongs to the event loop that it is first used in."""
 
     def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None = None) -> None:
-        self._server = server
-        self._endpoint = endpoint
-        self._channel = endpoint.open(grpc.aio)
-        self._stub = messages.Stub(self._channel)
-
-    @property
-    def address(self) -> str:
-        """Where the server is, also that of an embedded one."""
-        return self._endpoint.target
+        super().__init__(endpoint, server, grpc.aio)
 
     async def solve(
         self, problem: Problem, options: Options | None = None, *, timeout: float | None = None
@@ -135,7 +124,7 @@ class Client:
         return response
 
 
-class Session:
+class Session(SessionBase):
     """As `sap_islands.Session`, to be awaited; for one task at a time."""
 
     def __init__(
@@ -145,29 +134,19 @@ class Session:
         timeout: float | None,
         reconnect_within: float,
     ) -> None:
+        super().__init__(options, timeout, reconnect_within)
         self._open_stream = open_stream
-        self._options = options
-        self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._reconnect_within = reconnect_within
-        self._state = SessionState()
-        self._kept: deque[StepOutcome] = deque()
-        self._end: SapError | None = None
         self._stream: Any = None
-        self._max_in_flight = 1
 
     async def step(self, problem: Problem, options: Options | None = None) -> Solution:
         """Sends a step and waits for its solution; no other step may be in flight."""
-        if self.in_flight:
-            raise RuntimeError("steps are in flight; receive their outcomes first")
+        self._check_idle()
         await self.send(problem, options)
-        outcome = (await self.receive()).outcome
-        if isinstance(outcome, SapError):
-            raise outcome
-        return outcome
+        return solution_of(await self.receive())
 
     async def send(self, problem: Problem, options: Options | None = None) -> int:
         """Sends a step without waiting for its answer, and returns its number: 1, 2, ..."""
-        await self._check_open()
+        await self._ensure_open()
         while self._state.unanswered >= self._max_in_flight:
             self._kept.append(await self._receive())
         step_id = self._state.add(problem, options)
@@ -178,25 +157,14 @@ class Session:
         """Waits for the outcome of the oldest step in flight; outcomes come in order."""
         if self._kept:
             return self._kept.popleft()
-        await self._check_open()
+        await self._ensure_open()
         return await self._receive()
-
-    @property
-    def in_flight(self) -> int:
-        """Steps sent and not received."""
-        return self._state.unanswered + len(self._kept)
-
-    @property
-    def open(self) -> bool:
-        """Whether steps are taken: False once the session has ended."""
-        return self._end is None
 
     async def close(self) -> None:
         """Ends the session; outcomes that were not received are lost."""
         if self._end is not None or self._stream is None:
             return
-        self._end = Unavailable("the session is closed")
-        self._kept.clear()
+        self._mark_closed()
         if self._state.unanswered:
             self._stream.cancel()
             return
@@ -210,19 +178,18 @@ class Session:
         return self.__aenter__().__await__()
 
     async def __aenter__(self) -> Session:
-        await self._check_open()
+        await self._ensure_open()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             await self.close()
         elif self._end is None and self._stream is not None:
-            self._end = Unavailable("the session is closed")
+            self._mark_closed()
             self._stream.cancel()
 
-    async def _check_open(self) -> None:
-        if self._end is not None:
-            raise self._end
+    async def _ensure_open(self) -> None:
+        self._check_open()
         if self._stream is None:
             await self._connect(self._reconnect_within)
 
@@ -235,8 +202,7 @@ class Session:
             return
 
     async def _receive(self) -> StepOutcome:
-        if not self._state.unanswered:
-            raise RuntimeError("no step is in flight")
+        self._check_waiting()
         while True:
             try:
                 response = await self._stream.read()
@@ -253,9 +219,7 @@ class Session:
 
     async def _recover(self, error: SapError) -> None:
         """Goes on with a new stream, or ends the session."""
-        if not isinstance(error, Unavailable) or self._reconnect_within <= 0:
-            self._end = error
-            raise error
+        self._give_up_unless(self._reconnect_within > 0, error)
         await self._connect(self._reconnect_within)
         self._state.start_again()
         await self._flush_or_recover()
@@ -264,8 +228,7 @@ class Session:
         """Opens a stream; tries again while there is no server, for `within` seconds."""
         give_up = time.monotonic() + within
         while True:
-            left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-            stream = self._open_stream(left)
+            stream = self._open_stream(self._time_left())
             error: SapError
             try:
                 await stream.write(messages.open_request(self._options))
@@ -279,9 +242,7 @@ class Session:
                 error = _error_of_stream(failure)
             except asyncio.InvalidStateError:
                 error = Unavailable("the server has ended the session before it opened")
-            if not isinstance(error, Unavailable) or time.monotonic() > give_up:
-                self._end = error
-                raise error
+            self._give_up_unless(time.monotonic() <= give_up, error)
             await asyncio.sleep(RECONNECT_PAUSE_S)
 
 

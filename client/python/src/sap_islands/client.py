@@ -6,68 +6,19 @@ The three kinds of address take the same types and give the same results, to the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import grpc
 
 from sap_islands import messages
-from sap_islands.channel import Endpoint, Tls, make_endpoint
+from sap_islands.channel import Endpoint, Tls
+from sap_islands.client_base import ClientBase, ServerInfo, find_server_for, parse_info
 from sap_islands.embedded import EmbeddedServer
-from sap_islands.errors import InvalidArgument, SapError, error_of_call
+from sap_islands.errors import SapError, error_of_call
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.session import Session
 from sap_islands.solution import Solution
-from sap_islands.v1 import solver_service_pb2 as service
-
-EMBEDDED = "embedded:"
-
-
-@dataclass(frozen=True)
-class ServerInfo:
-    """Version, limits and hardware of a server; limits as in sap.v1.ServerLimits.
-
-    Attributes:
-        version: As in "0.1.0".
-        instruction_set: As in "x86-64-v3". Servers of equal version and instruction set give equal
-            bits.
-        processors: Logical processors of the machine.
-        solver_threads: Threads that solve islands.
-        limits: What the server accepts, by name, as in "max_contacts".
-    """
-
-    version: str
-    instruction_set: str
-    processors: int
-    solver_threads: int
-    limits: dict[str, int]
-
-
-def parse_info(data: bytes) -> ServerInfo:
-    """The information of a serialized sap.v1.GetServerInfoResponse."""
-    message = service.GetServerInfoResponse.FromString(data)
-    names = service.ServerLimits.DESCRIPTOR.fields_by_name
-    return ServerInfo(
-        version=message.version,
-        instruction_set=message.instruction_set,
-        processors=message.processors,
-        solver_threads=message.solver_threads,
-        limits={name: int(getattr(message.limits, name)) for name in names},
-    )
-
-
-def start_if_embedded(
-    address: str, server_arguments: Sequence[str]
-) -> tuple[EmbeddedServer | None, str]:
-    """A server for the address "embedded:", and the address to connect to."""
-    if address == EMBEDDED:
-        server = EmbeddedServer(server_arguments)
-        return server, server.address
-    if server_arguments:
-        message = f"server_arguments are for {EMBEDDED!r}, not for {address!r}"
-        raise InvalidArgument(message, "server_arguments")
-    return None, address
 
 
 def connect(
@@ -87,11 +38,10 @@ def connect(
         retry: Whether calls are repeated when the server is not there; all of them are safe to be.
         server_arguments: More of the command line of an embedded server.
     """
-    server, target = start_if_embedded(address, server_arguments)
-    return Client(make_endpoint(target, tls, token, retry), server)
+    return Client(*find_server_for(address, tls, token, retry, server_arguments))
 
 
-class Client:
+class Client(ClientBase):
     """Calls of a server; made by `connect`. For any number of threads at once.
 
     Timeouts are in seconds; None: as long as it takes. The server returns the best iterate a
@@ -99,15 +49,7 @@ class Client:
     """
 
     def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None = None) -> None:
-        self._server = server
-        self._endpoint = endpoint
-        self._channel = endpoint.open(grpc)
-        self._stub = messages.Stub(self._channel)
-
-    @property
-    def address(self) -> str:
-        """Where the server is, also that of an embedded one."""
-        return self._endpoint.target
+        super().__init__(endpoint, server, grpc)
 
     def solve(
         self, problem: Problem, options: Options | None = None, *, timeout: float | None = None

@@ -12,6 +12,7 @@ here beyond what a type can hold: the server does that, and names what is wrong.
 from __future__ import annotations
 
 import enum
+import functools
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -255,13 +256,6 @@ class Regularization:
     sigma: float | None = None
     rule: RegularizationRule = RegularizationRule.UNSPECIFIED
 
-    def _serialize(self) -> bytes:
-        if self.beta is None and self.sigma is None and not self.rule:
-            return b""
-        message = problem_pb2.Regularization(beta=self.beta, sigma=self.sigma)
-        message.rule = int(self.rule)  # type: ignore[assignment]  # an enumeration is an int there
-        return message.SerializeToString()
-
     @classmethod
     def _parse(cls, data: bytes) -> Regularization:
         message = problem_pb2.Regularization.FromString(data)
@@ -270,6 +264,19 @@ class Regularization:
             message.sigma if message.HasField("sigma") else None,
             RegularizationRule(message.rule),
         )
+
+
+@functools.lru_cache(maxsize=256)  # the same in every step of a simulation
+def _regularization_field(
+    beta: float | None, sigma: float | None, rule: RegularizationRule
+) -> bytes:
+    """The field of a problem that has these, empty if they are what the server takes anyway."""
+    if beta is None and sigma is None and not rule:
+        return b""
+    message = problem_pb2.Regularization(beta=beta, sigma=sigma)
+    message.rule = int(rule)  # type: ignore[assignment]  # an enumeration is an int there
+    serialized = message.SerializeToString()
+    return _REGULARIZATION_TAG + wire.varint(len(serialized)) + serialized
 
 
 _FIELDS = problem_pb2.ContactProblem.DESCRIPTOR.fields_by_name
@@ -323,12 +330,10 @@ class Problem:
         values = self.__dict__
         for name, kind, tag in _GROUPS:
             size += kind._arrays.append(values[name], tag, parts)
-        regularization = self.regularization._serialize()
-        if regularization:
-            header = _REGULARIZATION_TAG + wire.varint(len(regularization))
-            parts += (header, regularization)
-            size += len(header) + len(regularization)
-        return parts, size
+        given = self.regularization
+        regularization = _regularization_field(given.beta, given.sigma, given.rule)
+        parts.append(regularization)
+        return parts, size + len(regularization)
 
     def to_bytes(self) -> bytes:
         """The serialized sap.v1.ContactProblem."""

@@ -15,7 +15,7 @@ from typing import IO
 from google.protobuf import message as protobuf_message
 
 from sap_islands import wire
-from sap_islands.client import ServerInfo
+from sap_islands.client_base import ServerInfo
 from sap_islands.errors import InvalidArgument, SapError, error_of_failure, failure_of_error
 from sap_islands.files import PathLike
 from sap_islands.options import Options, from_message, to_message

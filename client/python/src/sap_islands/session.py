@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import queue
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
@@ -28,10 +27,8 @@ from sap_islands.errors import Internal, SapError, Unavailable, error_of_call
 from sap_islands.messages import StepOutcome, max_steps_in_flight, open_request, step_outcome
 from sap_islands.options import Options
 from sap_islands.problem import Problem
-from sap_islands.session_state import SessionState
+from sap_islands.session_base import RECONNECT_PAUSE_S, SessionBase, solution_of
 from sap_islands.solution import Solution
-
-RECONNECT_PAUSE_S = 0.1
 
 
 class _Stream(Protocol):
@@ -44,7 +41,7 @@ class _Stream(Protocol):
 OpenStream = Callable[[Iterator[bytes], float | None], _Stream]
 
 
-class Session:
+class Session(SessionBase):
     """A stream of steps to one server. Not for several threads at once.
 
     A step that fails, as by a bad field, is answered as such and ends nothing; the next one starts
@@ -61,15 +58,9 @@ class Session:
         timeout: float | None,
         reconnect_within: float,
     ) -> None:
+        super().__init__(options, timeout, reconnect_within)
         self._open_stream = open_stream
-        self._options = options
-        self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._reconnect_within = reconnect_within
-        self._state = SessionState()
-        self._kept: deque[StepOutcome] = deque()
-        self._end: SapError | None = None
         self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._max_in_flight = 1
         self._connect(reconnect_within)
 
     def step(self, problem: Problem, options: Options | None = None) -> Solution:
@@ -82,13 +73,9 @@ class Session:
         Raises:
             SapError: Why there is no solution; the session goes on unless it says otherwise.
         """
-        if self.in_flight:
-            raise RuntimeError("steps are in flight; receive their outcomes first")
+        self._check_idle()
         self.send(problem, options)
-        outcome = self.receive().outcome
-        if isinstance(outcome, SapError):
-            raise outcome
-        return outcome
+        return solution_of(self.receive())
 
     def send(self, problem: Problem, options: Options | None = None) -> int:
         """Sends a step without waiting for its answer, and returns its number: 1, 2, ...
@@ -110,22 +97,11 @@ class Session:
         self._check_open()
         return self._receive()
 
-    @property
-    def in_flight(self) -> int:
-        """Steps sent and not received."""
-        return self._state.unanswered + len(self._kept)
-
-    @property
-    def open(self) -> bool:
-        """Whether steps are taken: False once the session has ended."""
-        return self._end is None
-
     def close(self) -> None:
         """Ends the session; outcomes that were not received are lost."""
         if self._end is not None:
             return
-        self._end = Unavailable("the session is closed")
-        self._kept.clear()
+        self._mark_closed()
         self._requests.put(None)
         if self._state.unanswered:
             self._stream.cancel()
@@ -143,28 +119,23 @@ class Session:
         if kind is None:
             self.close()
         elif self._end is None:
-            self._abandon(Unavailable("the session is closed"))
+            self._abandon()
 
     def __del__(self) -> None:
         if getattr(self, "_end", 0) is None and hasattr(self, "_stream"):
-            self._abandon(Unavailable("the session is closed"))
+            self._abandon()
 
-    def _abandon(self, reason: SapError) -> None:
-        self._end = reason
+    def _abandon(self) -> None:
+        self._mark_closed()
         self._requests.put(None)
         self._stream.cancel()
-
-    def _check_open(self) -> None:
-        if self._end is not None:
-            raise self._end
 
     def _flush(self) -> None:
         for request in self._state.take_sendable():
             self._requests.put(request)
 
     def _receive(self) -> StepOutcome:
-        if not self._state.unanswered:
-            raise RuntimeError("no step is in flight")
+        self._check_waiting()
         while True:
             try:
                 outcome = step_outcome(next(self._stream))
@@ -181,9 +152,7 @@ class Session:
     def _recover(self, error: SapError) -> None:
         """Goes on with a new stream, or ends the session."""
         self._requests.put(None)
-        if not isinstance(error, Unavailable) or self._reconnect_within <= 0:
-            self._end = error
-            raise error
+        self._give_up_unless(self._reconnect_within > 0, error)
         self._connect(self._reconnect_within)
         self._state.start_again()
         self._flush()
@@ -194,8 +163,7 @@ class Session:
         while True:
             self._requests = queue.SimpleQueue()
             self._requests.put(open_request(self._options))
-            left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-            self._stream = self._open_stream(iter(self._requests.get, None), left)
+            self._stream = self._open_stream(iter(self._requests.get, None), self._time_left())
             try:
                 self._max_in_flight = max_steps_in_flight(next(self._stream))
             except StopIteration:
@@ -205,7 +173,5 @@ class Session:
             else:
                 return
             self._requests.put(None)
-            if not isinstance(error, Unavailable) or time.monotonic() > give_up:
-                self._end = error
-                raise error from None
+            self._give_up_unless(time.monotonic() <= give_up, error)
             time.sleep(RECONNECT_PAUSE_S)

@@ -6,7 +6,8 @@ import argparse
 import os
 
 from sap_islands.channel import Tls
-from sap_islands.client import EMBEDDED, Client, connect
+from sap_islands.client import Client, connect
+from sap_islands.client_base import EMBEDDED
 from sap_islands.errors import InvalidArgument
 from sap_islands.options import NewtonMethod, Options
 

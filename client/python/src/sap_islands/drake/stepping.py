@@ -14,10 +14,11 @@ from sap_islands.client import Client
 from sap_islands.drake import contacts as contacts_of
 from sap_islands.drake import dynamics as dynamics_of
 from sap_islands.drake.layout import layout_of
-from sap_islands.drake.support import JOINT_LIMITS, check_supported
+from sap_islands.drake.support import check_supported
 from sap_islands.problem import Contacts, Problem, Regularization, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
+from sap_islands.support import JOINT_LIMITS
 
 
 class BuiltProblem(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection
 
 import numpy as np
@@ -9,8 +10,7 @@ from pydrake.multibody.plant import DiscreteContactApproximation, MultibodyPlant
 from pydrake.systems.framework import Context
 
 from sap_islands.errors import InvalidArgument
-
-_LISTED = 3  # names in a message
+from sap_islands.support import refuse_unsupported
 
 
 def check_supported(plant: MultibodyPlant, context: Context, ignore: Collection[str]) -> None:
@@ -21,19 +21,10 @@ def check_supported(plant: MultibodyPlant, context: Context, ignore: Collection[
     """
     if plant.time_step() <= 0:
         raise InvalidArgument("the plant is continuous; it needs a time step", "plant")
-    for name in ignore:
-        if name not in UNSUPPORTED and name != JOINT_LIMITS:
-            known = ", ".join(repr(known) for known in (*UNSUPPORTED, JOINT_LIMITS))
-            raise InvalidArgument(f"{name!r} is nothing to ignore; known are {known}", "ignore")
-    for name, find in UNSUPPORTED.items():
-        found = [] if name in ignore else find(plant, context)
-        if found:
-            listed = ", ".join(found[:_LISTED]) + (", ..." if len(found) > _LISTED else "")
-            message = (
-                f"the plant has {name} ({listed}), which the service has no constraint for; "
-                f"to leave them out, pass ignore=({name!r},)"
-            )
-            raise InvalidArgument(message, "plant")
+    unsupported = {
+        name: functools.partial(find, plant, context) for name, find in UNSUPPORTED.items()
+    }
+    refuse_unsupported("plant", unsupported, ignore)
 
 
 def _constraints(plant: MultibodyPlant, _: Context) -> list[str]:
@@ -67,8 +58,6 @@ def _deformable_bodies(plant: MultibodyPlant, _: Context) -> list[str]:
     count = plant.deformable_model().num_bodies()
     return [f"{count} of them"] if count else []
 
-
-JOINT_LIMITS = "joint limits"  # supported, but may be left out
 
 # Name, and what finds it in a model.
 UNSUPPORTED: dict[str, Callable[[MultibodyPlant, Context], list[str]]] = {

@@ -16,10 +16,11 @@ from sap_islands.mujoco.dynamics import Dynamics
 from sap_islands.mujoco.layout import layout_of
 from sap_islands.mujoco.limits import find_limits
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.support import JOINT_LIMITS, check_supported
+from sap_islands.mujoco.support import check_supported
 from sap_islands.problem import Problem, Regularization, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
+from sap_islands.support import JOINT_LIMITS
 
 _DEFAULT_MATERIAL = Material()
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sap_islands.errors import InvalidArgument
-
-_LISTED = 3  # names in a message
+from sap_islands.support import refuse_unsupported
 
 
 def check_supported(model: mujoco.MjModel, ignore: Collection[str]) -> None:
@@ -19,19 +18,8 @@ def check_supported(model: mujoco.MjModel, ignore: Collection[str]) -> None:
     Raises:
         InvalidArgument: Names what it is and where, or the entry of `ignore` that is no such name.
     """
-    for name in ignore:
-        if name not in UNSUPPORTED and name != JOINT_LIMITS:
-            known = ", ".join(repr(known) for known in (*UNSUPPORTED, JOINT_LIMITS))
-            raise InvalidArgument(f"{name!r} is nothing to ignore; known are {known}", "ignore")
-    for name, find in UNSUPPORTED.items():
-        found = [] if name in ignore else find(model)
-        if found:
-            listed = ", ".join(found[:_LISTED]) + (", ..." if len(found) > _LISTED else "")
-            message = (
-                f"the model has {name} ({listed}), which the service has no constraint for; "
-                f"to leave them out, pass ignore=({name!r},)"
-            )
-            raise InvalidArgument(message, "model")
+    unsupported = {name: functools.partial(find, model) for name, find in UNSUPPORTED.items()}
+    refuse_unsupported("model", unsupported, ignore)
 
 
 def _is_disabled(model: mujoco.MjModel, flag: mujoco.mjtDisableBit) -> bool:
@@ -108,8 +96,6 @@ def _surface_velocities(model: mujoco.MjModel) -> list[str]:
     moving = np.any(model.geom_surfacevel.reshape(model.ngeom, -1) != 0, axis=1)
     return _named(model, mujoco.mjtObj.mjOBJ_GEOM, moving)
 
-
-JOINT_LIMITS = "joint limits"  # supported, but may be left out
 
 # Name, and what finds it in a model.
 UNSUPPORTED: dict[str, Callable[[mujoco.MjModel], list[str]]] = {

@@ -7,7 +7,7 @@ hold it. Collision is MuJoCo's, by points everywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import mujoco
@@ -22,7 +22,7 @@ from sap_islands.paper import interior_point
 from sap_islands.paper.convex_problem import ConvexProblem
 from sap_islands.paper.report import Case, Claim, Status, Table, check, measured, quote
 from sap_islands.paper.setting import Setting
-from sap_islands.problem import Problem
+from sap_islands.paper.solved_steps import SolvedSteps
 
 TOLERANCE = 1e-3
 _EVERY = 60  # steps between problems that are kept
@@ -99,24 +99,14 @@ def trajectory(model: mujoco.MjModel) -> FloatArray:
 
 
 @dataclass
-class History:
-    """What happened, one entry per step.
+class History(SolvedSteps):
+    """What happened.
 
     Attributes:
-        contacts: Number of contacts.
-        iterations: Of Newton, of the island that took most.
-        momentum: What the tolerance is compared with, largest of islands [-].
-        solve_s: Time of the solve on the server [s].
-        problems: Every so many steps' problem.
         poured: Marbles in the bowl at the end.
         closed: Whether the lid is on the jar and the jar stands at the end.
     """
 
-    contacts: list[int] = field(default_factory=list)
-    iterations: list[int] = field(default_factory=list)
-    momentum: list[float] = field(default_factory=list)
-    solve_s: list[float] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
     poured: int = 0
     closed: bool = False
 
@@ -128,16 +118,10 @@ def simulate(
     data, history = mujoco.MjData(model), History()
     data.qpos[_actuated(model)] = controls[0]
     with client.session(options) as session:
-        for i, control in enumerate(controls):
+        for control in controls:
             data.ctrl[:] = control
             built, solution = step(model, data, session, material=Material())
-            history.contacts.append(built.problem.contacts.count)
-            history.iterations.append(int(solution.islands.iterations.max(initial=0)))
-            history.momentum.append(float(solution.islands.momentum_residual.max(initial=0)))
-            timings = solution.timings
-            history.solve_s.append(timings.islands_s + timings.solve_s)
-            if i % _EVERY == 0:
-                history.problems.append(built.problem)
+            history.add(built.problem, solution, _EVERY)
     history.poured = sum(_in_bowl(data, i) for i in range(scene.MARBLES))
     jar, lid = data.body("jar"), data.body("lid")
     above = lid.xpos - jar.xpos

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,22 @@ from sap_islands.paper.setting import Setting
 
 _KINDS = (("pile", True, "one pile"), ("heaps", False, "heaps of three"))
 _WINDOW = 0.5  # of the steps, the later part: bodies are in contact then
+
+
+class _Runs(NamedTuple):
+    """What was simulated.
+
+    Attributes:
+        counts: Numbers of bodies.
+        threads: Numbers of threads.
+        found: By scene, bodies and threads.
+        whole: By bodies, one pile without islands, by plain Newton.
+    """
+
+    counts: list[int]
+    threads: list[int]
+    found: dict[tuple[str, int, int], Simulated]
+    whole: dict[int, Simulated]
 
 
 def run(setting: Setting) -> Case:
@@ -44,9 +60,10 @@ def run(setting: Setting) -> Case:
         bodies: rigid_simulation.simulate("pile", bodies, True, duration, PLAIN_WHOLE)
         for bodies in counts
     }
-    _claims(case, counts, threads, found, whole)
-    _table(case, counts, threads, found, whole)
-    _plots(case, counts, threads, found, whole)
+    runs = _Runs(counts, threads, found, whole)
+    _claims(case, runs)
+    _table(case, runs)
+    _plots(case, runs)
     return case
 
 
@@ -55,13 +72,8 @@ def _late(values: np.ndarray) -> float:
     return float(np.mean(values[-round(_WINDOW * len(values)) :]))
 
 
-def _claims(
-    case: Case,
-    counts: Sequence[int],
-    threads: Sequence[int],
-    found: dict[tuple[str, int, int], Simulated],
-    whole: dict[int, Simulated],
-) -> None:
+def _claims(case: Case, runs: _Runs) -> None:
+    counts, threads, found, whole = runs
     largest = counts[-1]
     pile = [_late(found["pile", n, 1].solve_s) for n in counts]
     iterations = [_late(found["pile", n, 1].iterations) for n in counts]
@@ -104,13 +116,8 @@ def _claims(
         )
 
 
-def _table(
-    case: Case,
-    counts: Sequence[int],
-    threads: Sequence[int],
-    found: dict[tuple[str, int, int], Simulated],
-    whole: dict[int, Simulated],
-) -> None:
+def _table(case: Case, runs: _Runs) -> None:
+    counts, threads, found, whole = runs
     rows = []
     for scene, _, name in _KINDS:
         for bodies in counts:
@@ -135,13 +142,8 @@ def _table(
     case.tables.append(Table("Mean per step", head, rows))
 
 
-def _plots(
-    case: Case,
-    counts: Sequence[int],
-    threads: Sequence[int],
-    found: dict[tuple[str, int, int], Simulated],
-    whole: dict[int, Simulated],
-) -> None:
+def _plots(case: Case, runs: _Runs) -> None:
+    counts, threads, found, whole = runs
     with case.plot("bodies", "Time and iterations per step against bodies", 2) as axes:
         for scene, _, name in _KINDS:
             for n, style in zip(threads, ("o-", "s--", "^:", "v-.", *[":"] * 4), strict=False):

@@ -37,7 +37,7 @@ from sap_islands.paper import interior_point
 from sap_islands.paper.convex_problem import ConvexProblem
 from sap_islands.paper.report import Case, Claim, Status, Table, check, measured, quote
 from sap_islands.paper.setting import Setting
-from sap_islands.problem import Problem
+from sap_islands.paper.solved_steps import SolvedSteps
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
@@ -119,26 +119,16 @@ def grip_force(time: float) -> float:
 
 
 @dataclass
-class History:
+class History(SolvedSteps):
     """What happened, one entry per step.
 
     Attributes:
         time: At the beginning of the step [s].
         pitch: Of the spatula [degrees].
-        contacts: Number of contacts.
-        iterations: Of Newton.
-        momentum: What the tolerance is compared with [-].
-        solve_s: Time of the solve on the server [s].
-        problems: Every `_EVERY`th problem.
     """
 
     time: list[float] = field(default_factory=list)
     pitch: list[float] = field(default_factory=list)
-    contacts: list[int] = field(default_factory=list)
-    iterations: list[int] = field(default_factory=list)
-    momentum: list[float] = field(default_factory=list)
-    solve_s: list[float] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
 
 
 _EVERY = 40
@@ -156,13 +146,7 @@ def simulate(client: Client, start: float, end: float, options: Options) -> Hist
             history.time.append(time)
             history.pitch.append(scene.pitch())
             built, solution = step(scene.plant, scene.context, session)
-            history.contacts.append(built.problem.contacts.count)
-            history.iterations.append(int(solution.islands.iterations.max(initial=0)))
-            history.momentum.append(float(solution.islands.momentum_residual.max(initial=0)))
-            timings = solution.timings
-            history.solve_s.append(timings.islands_s + timings.solve_s)
-            if i % _EVERY == 0:
-                history.problems.append(built.problem)
+            history.add(built.problem, solution, _EVERY)
     return history
 
 

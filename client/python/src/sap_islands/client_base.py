@@ -1,0 +1,77 @@
+"""What a client is but for waiting: shared by the synchronous one and that of asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sap_islands import messages
+from sap_islands.channel import Endpoint, Tls, make_endpoint
+from sap_islands.embedded import EmbeddedServer
+from sap_islands.errors import InvalidArgument
+from sap_islands.v1 import solver_service_pb2 as service
+
+EMBEDDED = "embedded:"
+
+
+@dataclass(frozen=True)
+class ServerInfo:
+    """Version, limits and hardware of a server; limits as in sap.v1.ServerLimits.
+
+    Attributes:
+        version: As in "0.1.0".
+        instruction_set: As in "x86-64-v3". Servers of equal version and instruction set give equal
+            bits.
+        processors: Logical processors of the machine.
+        solver_threads: Threads that solve islands.
+        limits: What the server accepts, by name, as in "max_contacts".
+    """
+
+    version: str
+    instruction_set: str
+    processors: int
+    solver_threads: int
+    limits: dict[str, int]
+
+
+def parse_info(data: bytes) -> ServerInfo:
+    """The information of a serialized sap.v1.GetServerInfoResponse."""
+    message = service.GetServerInfoResponse.FromString(data)
+    names = service.ServerLimits.DESCRIPTOR.fields_by_name
+    return ServerInfo(
+        version=message.version,
+        instruction_set=message.instruction_set,
+        processors=message.processors,
+        solver_threads=message.solver_threads,
+        limits={name: int(getattr(message.limits, name)) for name in names},
+    )
+
+
+def find_server_for(
+    address: str, tls: Tls | bool, token: str | None, retry: bool, server_arguments: Sequence[str]
+) -> tuple[Endpoint, EmbeddedServer | None]:
+    """Where to connect to for an address, and the server that is started for "embedded:"."""
+    if address == EMBEDDED:
+        server = EmbeddedServer(server_arguments)
+        return make_endpoint(server.address, tls, token, retry), server
+    if server_arguments:
+        message = f"server_arguments are for {EMBEDDED!r}, not for {address!r}"
+        raise InvalidArgument(message, "server_arguments")
+    return make_endpoint(address, tls, token, retry), None
+
+
+class ClientBase:
+    """A channel to a server, and the server if it is the client's own."""
+
+    def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None, library: Any) -> None:
+        """Opens a channel of `grpc`, or of `grpc.aio`."""
+        self._server = server
+        self._endpoint = endpoint
+        self._channel = endpoint.open(library)
+        self._stub = messages.Stub(self._channel)
+
+    @property
+    def address(self) -> str:
+        """Where the server is, also that of an embedded one."""
+        return self._endpoint.target

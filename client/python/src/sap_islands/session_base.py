@@ -1,0 +1,71 @@
+"""What a session is but for waiting: shared by the synchronous one and that of asyncio."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+from sap_islands.errors import SapError, Unavailable
+from sap_islands.messages import StepOutcome
+from sap_islands.options import Options
+from sap_islands.session_state import SessionState
+from sap_islands.solution import Solution
+
+RECONNECT_PAUSE_S = 0.1
+
+
+class SessionBase:
+    """Steps under way, outcomes not yet asked for, and whether and why the session has ended."""
+
+    def __init__(
+        self, options: Options | None, timeout: float | None, reconnect_within: float
+    ) -> None:
+        self._options = options
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._reconnect_within = reconnect_within
+        self._state = SessionState()
+        self._kept: deque[StepOutcome] = deque()
+        self._end: SapError | None = None
+        self._max_in_flight = 1
+
+    @property
+    def in_flight(self) -> int:
+        """Steps sent and not received."""
+        return self._state.unanswered + len(self._kept)
+
+    @property
+    def open(self) -> bool:
+        """Whether steps are taken: False once the session has ended."""
+        return self._end is None
+
+    def _time_left(self) -> float | None:
+        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+
+    def _check_idle(self) -> None:
+        if self.in_flight:
+            raise RuntimeError("steps are in flight; receive their outcomes first")
+
+    def _check_waiting(self) -> None:
+        if not self._state.unanswered:
+            raise RuntimeError("no step is in flight")
+
+    def _check_open(self) -> None:
+        if self._end is not None:
+            raise self._end
+
+    def _mark_closed(self) -> None:
+        self._end = Unavailable("the session is closed")
+        self._kept.clear()
+
+    def _give_up_unless(self, worth_another_try: bool, error: SapError) -> None:
+        """Ends the session with an error, unless the server may be there again in a while."""
+        if not worth_another_try or not isinstance(error, Unavailable):
+            self._end = error
+            raise error from None
+
+
+def solution_of(step: StepOutcome) -> Solution:
+    """The solution of a step, or its error raised."""
+    if isinstance(step.outcome, SapError):
+        raise step.outcome
+    return step.outcome
