@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests the Python client: makes an environment under build/python with pinned packages, installs
-# the package into it, and runs ruff, mypy and pytest. Needs sap-server in build/release/bin, or
-# $SAP_SERVER. Safe to repeat; the environment is made anew only when the pins change.
+# the package into it, and runs ruff, mypy and pytest. Needs sap-server and sap-client in
+# build/release/bin, or beside each other where $SAP_SERVER is. Safe to repeat; the environment is
+# made anew only when the pins change.
 #
 #   tests/python.sh [--full] [PYTEST-ARGUMENT...]
 #
@@ -26,8 +27,10 @@ fail() {
 }
 
 server=${SAP_SERVER:-$PWD/build/release/bin/sap-server}
-[[ -x $server ]] || fail "there is no $server; build it: cmake --preset release &&" \
-  "cmake --build --preset release --target sap-server"
+for program in "$server" "$(dirname "$server")/sap-client"; do
+  [[ -x $program ]] || fail "there is no $program; build it: cmake --preset release &&" \
+    "cmake --build --preset release --target sap-server sap-client"
+done
 export SAP_SERVER=$server
 
 python=${PYTHON:-python3}

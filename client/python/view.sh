@@ -17,13 +17,17 @@ if [[ -z ${SAP_SERVER:-} && ! -x build/release/bin/sap-server ]]; then
   cmake --preset release > build/view.log 2>&1 || { cat build/view.log >&2; exit 1; }
   cmake --build --preset release --target sap-server
 fi
-if [[ ! -x $environment/bin/sap-islands ]]; then
+# After a pull the client is installed anew.
+key=$(find client/python/src/sap_islands client/python/pyproject.toml proto/sap -type f \
+  -not -path '*/v1/*.py*' -not -name '*.pyc' | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-24)
+if [[ $(cat "$environment/key" 2> /dev/null || true) != "$key" ]]; then
   "${PYTHON:-python3}" -m venv "$environment" || {
     echo "view.sh: cannot make an environment; is python3-venv installed?" >&2
     exit 1
   }
   "$environment/bin/pip" install --quiet --disable-pip-version-check \
     "$root/client/python[mujoco,view]"
+  echo "$key" > "$environment/key"
 fi
 if (($# == 0)); then
   set -- clutter

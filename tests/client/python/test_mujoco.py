@@ -299,6 +299,19 @@ def test_joint_limits_hold(client: sap.Client) -> None:
             '<actuator><adhesion name="a" body="b" ctrlrange="0 1"/></actuator>',
             "actuator 'a'",
         ),
+        (
+            "anisotropic friction",
+            '<geom name="g" size=".1"/><body><freejoint/><geom name="h" size=".1"/></body>',
+            '<contact><pair name="p" geom1="g" geom2="h" friction="1 2 0 0 0"/></contact>',
+            "pair 'p'",
+        ),
+        (
+            "flexes",
+            '<body><freejoint/><geom size=".1" pos="0 0 3"/></body>'
+            '<flexcomp name="cloth" type="grid" count="2 2 1" spacing=".1 .1 .1" dim="2"/>',
+            "",
+            "flex 'cloth'",
+        ),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name(
@@ -311,6 +324,21 @@ def test_what_is_not_supported_is_refused_by_name(
     assert solution.solved
     with pytest.raises(sap.InvalidArgument, match="nothing to ignore"):
         adapter.build_problem(model, data, ignore=("gravity",))
+
+
+def test_what_is_switched_on_between_steps_is_refused_then() -> None:
+    model, data = load(
+        '<body name="b"><joint name="j"/><geom size=".1"/></body>',
+        more='<equality><weld name="glue" body1="b" active="false"/></equality>',
+    )
+    adapter.build_problem(model, data)
+    data.eq_active[0] = 1
+    with pytest.raises(sap.InvalidArgument, match="equality 'glue'"):
+        adapter.build_problem(model, data)
+    data.eq_active[0] = 0
+    model.dof_frictionloss[0] = 0.1
+    with pytest.raises(sap.InvalidArgument, match=r"friction loss \(joint 'j'\)"):
+        adapter.build_problem(model, data)
 
 
 def test_rolling_friction_is_refused_with_torsional_ignored() -> None:
@@ -351,3 +379,87 @@ def test_activations_and_sensors_go_on_as_in_mujoco(client: sap.Client) -> None:
     assert data.act == pytest.approx(other.act, rel=1e-12)
     assert data.sensordata == pytest.approx(other.sensordata, rel=1e-9)
     assert data.qpos == pytest.approx(other.qpos, rel=1e-9)
+
+
+def test_stiffness_and_relaxation_are_those_of_mujocos_constraints() -> None:
+    materials = (
+        'solref="0.02 1" solimp="0.9 0.95 0.001 0.5 2"',
+        'solref="0.05 0.7" solimp="0.5 0.99 0.01 0.3 3"',
+        'solref="-2000 -80" solimp="0.8 0.9 0.02 0.5 1"',
+    )
+    balls = "".join(
+        f'<body pos="{i} 0 .095"><freejoint/><geom size=".1" mass="{1 + i}" priority="1" {rule}/>'
+        "</body>"
+        for i, rule in enumerate(materials)
+    )
+    arm = (
+        '<body pos="0 3 1"><joint type="hinge" axis="0 1 0" range="-40 -5" solreflimit="0.03 0.5" '
+        'solimplimit="0 0.9 0.2 0.6 4"/><geom type="capsule" size=".03" fromto="0 0 0 .5 0 0"/>'
+        "</body>"
+    )
+    model, data = load('<geom type="plane" size="9 9 .1"/>' + balls + arm, timestep=0.002)
+    model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    mujoco.mj_forward(model, data)
+    contacts = adapter.build_problem(model, data).problem.contacts
+    assert contacts.count == 4
+    mujoco.mj_forward(model, data)
+    rows = [*(int(contact.efc_address) for contact in data.contact)]
+    rows.append(list(data.efc_type).index(mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT))
+    k, b, d, _ = data.efc_KBIP[rows].T
+    assert contacts.stiffness == pytest.approx(k * d / data.efc_R[rows], rel=1e-9)
+    assert contacts.relaxation_time == pytest.approx(b / (k * d), rel=1e-9)
+
+
+def test_joint_rests_on_its_limit_where_mujoco_has_it(client: sap.Client) -> None:
+    model, data = load(
+        """<body pos="0 0 1"><joint type="hinge" axis="0 1 0" range="-40 40"/>
+             <geom type="capsule" size=".03" fromto="0 0 0 .5 0 0"/></body>
+           <body pos="0 2 1"><joint type="slide" axis="0 0 1" range="-.2 1"/>
+             <geom type="sphere" size=".1"/></body>""",
+        timestep=0.002,
+    )
+    other = mujoco.MjData(model)
+    with client.session() as session:
+        for _ in range(1500):
+            adapter.step(model, data, session)
+            mujoco.mj_step(model, other)
+    assert np.abs(data.qvel).max() < 1e-4
+    beyond = np.array([data.qpos[0] - np.deg2rad(40), -0.2 - data.qpos[1]])
+    expected = np.array([other.qpos[0] - np.deg2rad(40), -0.2 - other.qpos[1]])
+    assert expected.min() > 1e-5
+    assert beyond == pytest.approx(expected, rel=0.02)
+
+
+def test_servos_that_are_switched_off_have_no_gains() -> None:
+    model, data = load(
+        '<body><joint name="a" type="hinge" axis="0 1 0"/><geom size=".1" pos=".3 0 0"/></body>',
+        more='<actuator><position joint="a" kp="50" kv="4" group="2"/></actuator>',
+    )
+    dt = model.opt.timestep
+    built = adapter.build_problem(model, data)
+    mass = float(full_mass_matrix(model, data)[0, 0])
+    (block,) = built.problem.trees.blocks()
+    assert block[0, 0] == pytest.approx(mass + dt * 4 + dt**2 * 50)
+    model.opt.disableactuator = 1 << 2
+    (block,) = adapter.build_problem(model, data).problem.trees.blocks()
+    assert block[0, 0] == pytest.approx(mass)
+    model.opt.disableactuator = 0
+    model.actuator_biasprm[0, 1:3] = -30, -1
+    (block,) = adapter.build_problem(model, data).problem.trees.blocks()
+    assert block[0, 0] == pytest.approx(mass + dt * 1 + dt**2 * 30)
+
+
+def test_changed_materials_and_ranges_count_in_the_next_step() -> None:
+    model, data = load(
+        '<geom type="plane" size="5 5 .1"/>'
+        '<body pos="0 0 .099"><freejoint/><geom size=".1" mass="2"/></body>'
+        '<body pos="0 3 1"><joint type="hinge" axis="0 1 0" range="-40 40"/>'
+        '<geom type="capsule" size=".03" fromto="0 0 0 .5 0 0"/></body>'
+    )
+    before = adapter.build_problem(model, data).problem.contacts
+    assert before.count == 1
+    model.geom_solref[:, 0] = 0.1
+    model.jnt_range[1] = 0.0, 0.5
+    after = adapter.build_problem(model, data).problem.contacts
+    assert after.count == 2
+    assert after.relaxation_time[0] == pytest.approx(5 * before.relaxation_time[0])

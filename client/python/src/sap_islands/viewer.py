@@ -1,6 +1,6 @@
 """A page in the browser: bodies colored by island, contact forces, what each island took.
 
-The page is made by viser (pip install 'sap-islands[view]'). It shows a run that is going on, or one
+The page is made by viser (the extra "view"). It shows a run that is going on, or one
 that has been saved; pause it and go back to any step.
 """
 

@@ -63,5 +63,8 @@ def need(module: str, extra: str) -> None:
     try:
         __import__(module)
     except ImportError as error:
-        message = f"this needs {error.name}: pip install 'sap-islands[{extra}]'"
+        message = (
+            f"this needs {error.name}, which comes with the extra {extra!r}: "
+            f"pip install './client/python[{extra}]' in the clone"
+        )
         raise InvalidArgument(message) from None

@@ -14,6 +14,13 @@ friction. What the service has no constraint for is refused by name (`UNSUPPORTE
 caller lists it in `ignore`.
 """
 
+import importlib.util
+
+if importlib.util.find_spec("pydrake") is None:
+    raise ModuleNotFoundError(
+        "sap_islands.drake needs Drake: pip install 'drake>=1.51'", name="pydrake"
+    )
+
 from sap_islands.drake.stepping import BuiltProblem, build_problem, step
 from sap_islands.drake.support import UNSUPPORTED
 

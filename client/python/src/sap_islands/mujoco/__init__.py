@@ -16,6 +16,13 @@ slides fast stays in touch. Joint limits become contacts without friction. What 
 constraint for is refused by name (`UNSUPPORTED`), unless the caller lists it in `ignore`.
 """
 
+import importlib.util
+
+if importlib.util.find_spec("mujoco") is None:
+    raise ModuleNotFoundError(
+        "sap_islands.mujoco needs MuJoCo: pip install 'mujoco>=3.5'", name="mujoco"
+    )
+
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import BuiltProblem, build_problem, find_contacts_within, step
 from sap_islands.mujoco.support import UNSUPPORTED

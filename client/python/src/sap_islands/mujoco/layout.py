@@ -49,7 +49,6 @@ class Layout:
         simple_joints: hinges and slides.
         ball_joints: balls.
         groups: trees of equal size together.
-        checked: what of the model has been found to be supported.
     """
 
     dofs: UIntArray
@@ -66,7 +65,6 @@ class Layout:
     simple_joints: IndexArray
     ball_joints: IndexArray
     groups: list[EqualTrees]
-    checked: set[object] = field(default_factory=set)
     _remembered: dict[str, tuple[object, Any]] = field(default_factory=dict)
 
     def index(self, row: IndexArray, column: IndexArray) -> IndexArray:

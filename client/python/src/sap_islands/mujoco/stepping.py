@@ -62,10 +62,15 @@ def build_problem(
         InvalidArgument: The model has what the service has no constraint for.
     """
     layout = layout_of(model)
-    asked = (frozenset(ignore), model.opt.disableflags)
-    if asked not in layout.checked:
-        check_supported(model, ignore)
-        layout.checked.add(asked)
+    # What may be switched on between steps is looked at again then.
+    asked = (
+        frozenset(ignore),
+        model.opt.disableflags,
+        data.eq_active.tobytes(),
+        model.dof_frictionloss.tobytes(),
+        model.geom_condim.tobytes(),
+    )
+    layout.remember("supported", asked, lambda: check_supported(model, data, ignore))
     _forward(model, data)
     dynamics = dynamics_of.evaluate(model, data, layout)
     limits = None

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from sap_islands.support import refuse_unsupported
 
 
-def check_supported(model: mujoco.MjModel, ignore: Collection[str]) -> None:
+def check_supported(model: mujoco.MjModel, data: mujoco.MjData, ignore: Collection[str]) -> None:
     """Refuses a model with what is not supported and not ignored.
 
     Raises:
         InvalidArgument: Names what it is and where, or the entry of `ignore` that is no such name.
     """
-    unsupported = {name: functools.partial(find, model) for name, find in UNSUPPORTED.items()}
+    unsupported = {name: functools.partial(find, model, data) for name, find in UNSUPPORTED.items()}
     refuse_unsupported("model", unsupported, ignore)
 
 
@@ -35,19 +35,19 @@ def _named(model: mujoco.MjModel, kind: mujoco.mjtObj, which: NDArray[np.bool_])
     ]
 
 
-def _equalities(model: mujoco.MjModel) -> list[str]:
+def _equalities(model: mujoco.MjModel, data: mujoco.MjData) -> list[str]:
     if _is_disabled(model, mujoco.mjtDisableBit.mjDSBL_EQUALITY):
         return []
-    return _named(model, mujoco.mjtObj.mjOBJ_EQUALITY, model.eq_active0.astype(bool))
+    return _named(model, mujoco.mjtObj.mjOBJ_EQUALITY, data.eq_active.astype(bool))
 
 
-def _tendon_limits(model: mujoco.MjModel) -> list[str]:
+def _tendon_limits(model: mujoco.MjModel, _: mujoco.MjData) -> list[str]:
     if _is_disabled(model, mujoco.mjtDisableBit.mjDSBL_LIMIT):
         return []
     return _named(model, mujoco.mjtObj.mjOBJ_TENDON, model.tendon_limited.astype(bool))
 
 
-def _friction_loss(model: mujoco.MjModel) -> list[str]:
+def _friction_loss(model: mujoco.MjModel, _: mujoco.MjData) -> list[str]:
     if _is_disabled(model, mujoco.mjtDisableBit.mjDSBL_FRICTIONLOSS):
         return []
     joints = np.zeros(model.njnt, bool)
@@ -67,29 +67,29 @@ def _geoms_with(model: mujoco.MjModel, condim: tuple[int, ...]) -> list[str]:
     )
 
 
-def _torsional_friction(model: mujoco.MjModel) -> list[str]:
+def _torsional_friction(model: mujoco.MjModel, _: mujoco.MjData) -> list[str]:
     return _geoms_with(model, (4, 6))
 
 
-def _rolling_friction(model: mujoco.MjModel) -> list[str]:
+def _rolling_friction(model: mujoco.MjModel, _: mujoco.MjData) -> list[str]:
     return _geoms_with(model, (6,))
 
 
-def _anisotropic_friction(model: mujoco.MjModel) -> list[str]:
+def _anisotropic_friction(model: mujoco.MjModel, _: mujoco.MjData) -> list[str]:
     differs = model.pair_friction[:, 0] != model.pair_friction[:, 1]
     return _named(model, mujoco.mjtObj.mjOBJ_PAIR, differs & (model.pair_dim >= 3))
 
 
-def _adhesion_actuators(model: mujoco.MjModel) -> list[str]:
+def _adhesion_actuators(model: mujoco.MjModel, _: mujoco.MjData) -> list[str]:
     adhesion = model.actuator_trntype == int(mujoco.mjtTrn.mjTRN_BODY)
     return _named(model, mujoco.mjtObj.mjOBJ_ACTUATOR, adhesion)
 
 
-def _flexes(model: mujoco.MjModel) -> list[str]:
+def _flexes(model: mujoco.MjModel, _: mujoco.MjData) -> list[str]:
     return _named(model, mujoco.mjtObj.mjOBJ_FLEX, np.ones(model.nflex, bool))
 
 
-def _surface_velocities(model: mujoco.MjModel) -> list[str]:
+def _surface_velocities(model: mujoco.MjModel, _: mujoco.MjData) -> list[str]:
     # Some versions have them in the model, but do not show them in the contacts.
     if not getattr(model, "flg_surfacevel", False) or hasattr(mujoco.MjContact, "surfacevel"):
         return []
@@ -98,7 +98,7 @@ def _surface_velocities(model: mujoco.MjModel) -> list[str]:
 
 
 # Name, and what finds it in a model.
-UNSUPPORTED: dict[str, Callable[[mujoco.MjModel], list[str]]] = {
+UNSUPPORTED: dict[str, Callable[[mujoco.MjModel, mujoco.MjData], list[str]]] = {
     "equality constraints": _equalities,
     "tendon limits": _tendon_limits,
     "friction loss": _friction_loss,
