@@ -35,6 +35,13 @@ void SpinUntil(Done&& done) {
   }
 }
 
+// What happened before HandOver is seen after a TakeOver that the scheduler orders behind it. The
+// scheduler sees to that; it stands here once more, where ThreadSanitizer can see it.
+std::atomic<unsigned> handed_over{0};
+
+void HandOver() { handed_over.fetch_add(1, std::memory_order_release); }
+void TakeOver() { handed_over.load(std::memory_order_acquire); }
+
 constexpr uint64_t kHelpers = (uint64_t{1} << 16) - 1;
 constexpr uint64_t kOpen = uint64_t{1} << 16;
 constexpr uint64_t kGeneration = uint64_t{1} << 17;
@@ -70,7 +77,10 @@ LoopBoard::LoopBoard(int threads)
   for (int i = 0; i < size_; ++i) loops_[i].ranges = std::make_unique<Range[]>(threads);
 }
 
-LoopBoard::~LoopBoard() = default;
+LoopBoard::~LoopBoard() {
+  closing_.store(true, std::memory_order_relaxed);
+  SpinUntil([&] { return helpers_.load(std::memory_order_acquire) == 0; });
+}
 
 LoopBoard::Loop* LoopBoard::Open(int count, Claim claim, int thread, Body body, void* context) {
   for (int i = 0; i < size_; ++i) {
@@ -134,7 +144,32 @@ bool LoopBoard::HelpOnce(int thread) {
   return false;
 }
 
+bool LoopBoard::InviteHelper(int wanted) {
+  int helpers = helpers_.load(std::memory_order_relaxed);
+  while (helpers < wanted) {
+    if (helpers_.compare_exchange_weak(helpers, helpers + 1, std::memory_order_relaxed))
+      return true;
+  }
+  return false;
+}
+
+void LoopBoard::TaskWaits() {
+  waiting_tasks_.fetch_add(1, std::memory_order_relaxed);
+  HandOver();
+}
+
+void LoopBoard::TaskStarts() {
+  TakeOver();
+  waiting_tasks_.fetch_sub(1, std::memory_order_relaxed);
+}
+
 void LoopBoard::Help(int thread) {
+  TakeOver();
+  HelpWhileThereIsWork(thread);
+  helpers_.fetch_sub(1, std::memory_order_release);
+}
+
+void LoopBoard::HelpWhileThereIsWork(int thread) {
   Clock::time_point idle_since = Clock::now();
   int polls = 0;
   while (true) {
@@ -145,6 +180,7 @@ void LoopBoard::Help(int thread) {
     Pause();
     if (polls++ % kPollsPerLook != 0) continue;
     if (waiting_tasks_.load(std::memory_order_relaxed) > 0) return;
+    if (closing_.load(std::memory_order_relaxed)) return;
     const Clock::time_point now = Clock::now();
     if (polls == 1) idle_since = now;
     if (now - idle_since > kLinger) return;

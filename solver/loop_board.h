@@ -30,6 +30,7 @@ class LoopBoard {
   // Threads that help are numbered 0 .. threads - 1, those that open loops like them or, if they
   // never help, `threads`. threads >= 1.
   explicit LoopBoard(int threads);
+  // Waits until all helpers have left.
   ~LoopBoard();
   LoopBoard(const LoopBoard&) = delete;
   LoopBoard& operator=(const LoopBoard&) = delete;
@@ -41,18 +42,21 @@ class LoopBoard {
   // Works on the loop until all indices are done, by whomever.
   void Finish(Loop* loop);
 
-  // Helps with open loops. Returns once there was none for a while, or at the next gap when tasks
-  // wait for a thread.
+  // True if a thread should be sent to Help, so that there are `wanted`. Ask until it is false.
+  bool InviteHelper(int wanted);
+  bool has_helpers() const { return helpers_.load(std::memory_order_relaxed) > 0; }
+
+  // Of a thread that was invited: helps with open loops. Returns once there was none for a while,
+  // or at the next gap when tasks wait for a thread.
   void Help(int thread);
 
-  // A task waits for a thread, and has got one. What happened before the first call is seen after
-  // the second: the scheduler that runs the task orders it so, and here it stands once more, where
-  // ThreadSanitizer can see it.
-  void TaskWaits() { waiting_tasks_.fetch_add(1, std::memory_order_release); }
-  void TaskStarts() { waiting_tasks_.fetch_sub(1, std::memory_order_acq_rel); }
+  // A task waits for a thread, and has got one.
+  void TaskWaits();
+  void TaskStarts();
 
  private:
   bool HelpOnce(int thread);
+  void HelpWhileThereIsWork(int thread);
   void Work(Loop* loop, int first);
 
   const int threads_;
@@ -60,6 +64,8 @@ class LoopBoard {
   const std::unique_ptr<Loop[]> loops_;
   alignas(64) std::atomic<uint64_t> open_{0};  // bit i: loop i may have indices left
   alignas(64) std::atomic<int> waiting_tasks_{0};
+  std::atomic<int> helpers_{0};  // invited or present
+  std::atomic<bool> closing_{false};
 };
 
 }  // namespace sap

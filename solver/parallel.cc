@@ -4,7 +4,6 @@
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "solver/loop_board.h"
 
@@ -29,60 +28,45 @@ int ThreadNumber(int num_threads) {
 
 }  // namespace
 
-// Shared with the tasks that wait in the arena: they may start when their loop is long done.
-struct TaskArena::State {
-  explicit State(int num_threads) : board(num_threads) {}
-
-  LoopBoard board;
-  std::atomic<int> helpers{0};  // invited or present
-};
-
 struct TaskArena::Impl {
   // No slot is kept for callers: enqueued tasks may fill all of them.
-  explicit Impl(int num_threads) : arena(num_threads, 0) { AllowMoreThreadsThanCores(); }
+  explicit Impl(int num_threads) : arena(num_threads, 0), board(num_threads) {
+    AllowMoreThreadsThanCores();
+  }
   oneapi::tbb::task_arena arena;
+  LoopBoard board;
 };
 
 TaskArena::TaskArena(int num_threads)
-    : num_threads_(num_threads),
-      state_(std::make_shared<State>(num_threads)),
-      impl_(std::make_unique<Impl>(num_threads)) {}
+    : num_threads_(num_threads), impl_(std::make_unique<Impl>(num_threads)) {}
 
 TaskArena::~TaskArena() = default;
 
-bool TaskArena::has_helpers() const { return state_->helpers.load(std::memory_order_relaxed) > 0; }
+bool TaskArena::has_helpers() const { return impl_->board.has_helpers(); }
 
 void TaskArena::RunLoop(int count, bool ascending, void (*body)(void* context, int index),
                         void* context) {
   LoopBoard::Loop* loop = nullptr;
   if (num_threads_ > 1 && count > 1) {
     const auto claim = ascending ? LoopBoard::Claim::kAscending : LoopBoard::Claim::kByNeighbors;
-    loop = state_->board.Open(count, claim, ThreadNumber(num_threads_), body, context);
+    loop = impl_->board.Open(count, claim, ThreadNumber(num_threads_), body, context);
   }
   if (loop == nullptr) {
     for (int i = 0; i < count; ++i) body(context, i);
     return;
   }
-  InviteHelpers(std::min(count, num_threads_) - 1);
-  state_->board.Finish(loop);
-}
-
-void TaskArena::InviteHelpers(int wanted) {
-  int helpers = state_->helpers.load(std::memory_order_relaxed);
-  while (helpers < wanted) {
-    if (!state_->helpers.compare_exchange_weak(helpers, helpers + 1)) continue;
-    ++helpers;
-    impl_->arena.enqueue([state = state_, num_threads = num_threads_] {
-      state->board.Help(ThreadNumber(num_threads));
-      state->helpers.fetch_sub(1);
+  while (impl_->board.InviteHelper(std::min(count, num_threads_) - 1)) {
+    impl_->arena.enqueue([board = &impl_->board, num_threads = num_threads_] {
+      board->Help(ThreadNumber(num_threads));
     });
   }
+  impl_->board.Finish(loop);
 }
 
 void TaskArena::Enqueue(void (*task)(void* context), void* context) {
-  state_->board.TaskWaits();
-  impl_->arena.enqueue([state = state_, task, context] {
-    state->board.TaskStarts();
+  impl_->board.TaskWaits();
+  impl_->arena.enqueue([board = &impl_->board, task, context] {
+    board->TaskStarts();
     task(context);
   });
 }

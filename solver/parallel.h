@@ -50,7 +50,6 @@ class TaskArena {
   void Enqueue(void (*task)(void* context), void* context);
 
  private:
-  struct State;
   struct Impl;
 
   template <typename Body>
@@ -62,10 +61,8 @@ class TaskArena {
     return const_cast<void*>(static_cast<const void*>(&body));
   }
   void RunLoop(int count, bool ascending, void (*body)(void* context, int index), void* context);
-  void InviteHelpers(int wanted);
 
   const int num_threads_;
-  const std::shared_ptr<State> state_;
   std::unique_ptr<Impl> impl_;
 };
 

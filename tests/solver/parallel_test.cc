@@ -126,21 +126,28 @@ TEST(TaskArenaTest, MoreOpenLoopsThanFitRunOnTheirCallers) {
 
 // Whoever lingers for loops goes when a task waits for its thread.
 TEST(TaskArenaTest, AHelperLeavesForATaskThatWaits) {
+  struct Shared {
+    std::atomic<bool> stop{false};
+    std::atomic<bool> stopped{false};
+    std::atomic<bool> ran{false};
+  } shared;
   TaskArena arena(2);
-  static std::atomic<bool> ran{false};  // a task may look at them after the test
-  static std::atomic<bool> stop{false};
   arena.Enqueue(
       [](void* context) {
-        auto* flag = static_cast<std::atomic<bool>*>(context);
-        while (!*flag) std::this_thread::yield();
+        auto* seen = static_cast<Shared*>(context);
+        while (!seen->stop) std::this_thread::yield();
+        seen->stopped = true;
       },
-      &stop);
+      &shared);
   arena.ParallelFor(2, [](int) {});
-  arena.Enqueue([](void* context) { *static_cast<std::atomic<bool>*>(context) = true; }, &ran);
+  arena.Enqueue([](void* context) { static_cast<Shared*>(context)->ran = true; }, &shared);
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
-  while (!ran && std::chrono::steady_clock::now() < give_up) arena.ParallelFor(2, [](int) {});
-  EXPECT_TRUE(ran);
-  stop = true;
+  while (!shared.ran && std::chrono::steady_clock::now() < give_up) {
+    arena.ParallelFor(2, [](int) {});
+  }
+  EXPECT_TRUE(shared.ran);
+  shared.stop = true;
+  while (!shared.stopped) std::this_thread::yield();
 }
 
 TEST(TaskArenaTest, IndicesStartInAscendingOrder) {
