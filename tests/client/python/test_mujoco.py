@@ -10,6 +10,7 @@ import pytest
 import sap_islands as sap
 import sap_islands.mujoco as adapter
 from sap_islands.arrays import FloatArray
+from sap_islands.scenes import load_scene
 
 GRAVITY = 9.81
 STIFF = adapter.Material(stiffness=1e7, relaxation_time=0.01)
@@ -463,3 +464,16 @@ def test_changed_materials_and_ranges_count_in_the_next_step() -> None:
     after = adapter.build_problem(model, data).problem.contacts
     assert after.count == 2
     assert after.relaxation_time[0] == pytest.approx(5 * before.relaxation_time[0])
+
+
+def test_penetration_of_a_pile_at_rest_does_not_grow(client: sap.Client) -> None:
+    model = load_scene("clutter", 20)
+    data = mujoco.MjData(model)
+    deepest = np.zeros(6)  # in each second
+    with client.session() as session:
+        while data.time < len(deepest) - 0.5 * model.opt.timestep:
+            second = int(data.time + 0.5 * model.opt.timestep)
+            adapter.step(model, data, session)
+            deepest[second] = max(deepest[second], -float(data.contact.dist.min(initial=0.0)))
+    assert np.all(deepest[4:] <= 1.01 * deepest[3])
+    assert deepest[-1] < 1e-3  # a hundredth of a body's width

@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 
 from sap_islands.errors import InvalidArgument
+from sap_islands.mujoco import find_contacts_within
 
 _EDGE, _RADIUS = 0.1, 0.05  # of boxes and spheres [m]
 _DENSITY = 1000.0
@@ -25,6 +26,7 @@ def load_scene(name: str, bodies: int | None = None) -> mujoco.MjModel:
     """
     if name in SCENES:
         model = mujoco.MjModel.from_xml_string(SCENES[name](bodies))
+        find_contacts_within(model, _FIND_WITHIN)
     elif Path(name).suffix in (".xml", ".mjcf", ".urdf"):
         if bodies is not None:
             raise InvalidArgument("a file has the bodies that it has", "bodies")
@@ -140,6 +142,6 @@ def _model(world: str) -> str:
     return f"""<mujoco>
       <option timestep="0.01"/>
       <size memory="500M"/>
-      <default><geom density="{_DENSITY}" friction="0.5" gap="{_FIND_WITHIN}"/></default>
+      <default><geom density="{_DENSITY}" friction="0.5"/></default>
       <worldbody>{world}</worldbody>
     </mujoco>"""
