@@ -250,9 +250,10 @@ def cholmod(bench: Bench) -> Iterator[Table]:
     if not bench.wants("cholmod"):
         return
     pin_to_one_core()
+    size = "[0-9]+" if bench.full else "[0-9]{1,4}"
     output = bench.program(
         "block_cholesky_benchmark",
-        "--benchmark_filter=^(Factor(Double|Float)/[0-9]+/1/|Cholmod|Plan|Solve)",
+        f"--benchmark_filter=^(Factor(Double|Float)/{size}/1/|(Cholmod|Plan|Solve).*/{size}$)",
         "--benchmark_enable_random_interleaving=true",
         "--benchmark_repetitions=5",
         "--benchmark_min_time=0.1",
@@ -333,17 +334,19 @@ def sequence(bench: Bench, *arguments: object) -> list[str]:
 def scaling(bench: Bench) -> Iterator[Table]:
     """The project's own scenes as warm sequences."""
     scenes = [("clutter", n, 1, 60, 160) for n in (40, 80, 160, 320)]
+    scenes += [("clutter", 160, 1, 20, 60), ("clutter", 160, 1, 300, 400)]  # falling, at rest
     scenes += [("clutter", n, 0, 60, 160) for n in (40, 160)]
     scenes += [("stacks", 90, 0, 20, 120), ("stacks", 990, 0, 20, 60), ("heaps", 900, 0, 30, 130)]
     scenes += [("pile", 100, 1, 60, 160), ("pile", 1000, 1, 60, 160)]
     if bench.full:
-        scenes += [("pile", 3000, 1, 60, 160), ("pile", 10000, 1, 60, 80)]
+        scenes += [("clutter", n, walls, 60, 100) for n in (1000, 3000) for walls in (0, 1)]
+        scenes += [("pile", 3000, 1, 60, 100), ("pile", 10000, 1, 60, 70)]
     table = Table(
         "scaling",
         f"Own scenes, warm sequences, {bench.threads} threads against 1",
         "scene;bodies;walls;steps;contacts;islands;largest dofs;iterations;largest;plain;"
         "factorizations;min ms;median ms;predicted ms;threads;its median ms;speed-up;plain / this;"
-        "allocations;failed",
+        "allocations;failed;layout ms;GFLOP;GFLOP/s;factor MB",
     )
     for scene, bodies, walls, begin, end in scenes:
         if not bench.wants(f"scaling/{scene}/{bodies}"):

@@ -48,12 +48,14 @@ BENCHMARK_CAPTURE(Plan, minimum_degree, Ordering::kMinimumDegree)
     ->Arg(100)
     ->Arg(1000)
     ->Arg(3000)
+    ->Arg(10000)
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Plan, nested_dissection, Ordering::kNestedDissection)
     ->Arg(20)
     ->Arg(100)
     ->Arg(1000)
     ->Arg(3000)
+    ->Arg(10000)
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Plan, automatic, Ordering::kAuto)
     ->Arg(100)
@@ -85,11 +87,11 @@ void FactorByMinimumDegree(benchmark::State& state) {
   Factor<double>(state, Ordering::kMinimumDegree);
 }
 BENCHMARK(FactorDouble)
-    ->ArgsProduct({{10, 20, 100, 1000, 3000}, {1, 2}})
+    ->ArgsProduct({{10, 20, 100, 1000, 3000, 10000}, {1, 2}})
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 BENCHMARK(FactorFloat)
-    ->ArgsProduct({{100, 1000, 3000}, {1, 2}})
+    ->ArgsProduct({{100, 1000, 3000, 10000}, {1, 2}})
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 BENCHMARK(FactorByMinimumDegree)
@@ -113,8 +115,8 @@ void Solve(benchmark::State& state) {
       benchmark::Counter(2.0 * sizeof(Scalar) * 1e-9 * static_cast<double>(plan.factor_entries()),
                          benchmark::Counter::kIsIterationInvariantRate);
 }
-BENCHMARK(Solve<double>)->Arg(100)->Arg(1000)->Arg(3000)->Unit(benchmark::kMicrosecond);
-BENCHMARK(Solve<float>)->Arg(100)->Arg(1000)->Arg(3000)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Solve<double>)->Arg(100)->Arg(1000)->Arg(3000)->Arg(10000)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Solve<float>)->Arg(100)->Arg(1000)->Arg(3000)->Arg(10000)->Unit(benchmark::kMicrosecond);
 
 // The same matrix for CHOLMOD, ordered by METIS, supernodal.
 class Cholmod {
@@ -176,14 +178,19 @@ void CholmodAnalyze(benchmark::State& state) {
   Cholmod cholmod(PileOf(static_cast<int>(state.range(0))));
   for (auto _ : state) cholmod.Analyze();
 }
-BENCHMARK(CholmodAnalyze)->Arg(100)->Arg(1000)->Arg(3000)->Unit(benchmark::kMicrosecond);
+BENCHMARK(CholmodAnalyze)
+    ->Arg(100)
+    ->Arg(1000)
+    ->Arg(3000)
+    ->Arg(10000)
+    ->Unit(benchmark::kMicrosecond);
 
 void CholmodFactor(benchmark::State& state) {
   Cholmod cholmod(PileOf(static_cast<int>(state.range(0))));
   cholmod.Analyze();
   for (auto _ : state) cholmod.Factorize();
 }
-BENCHMARK(CholmodFactor)->Arg(100)->Arg(1000)->Arg(3000)->Unit(benchmark::kMicrosecond);
+BENCHMARK(CholmodFactor)->Arg(100)->Arg(1000)->Arg(3000)->Arg(10000)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace sap

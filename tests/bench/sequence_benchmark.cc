@@ -5,7 +5,9 @@
 //                      WALLS 0 or 1; the steps FROM <= step < TO of 10 ms are measured
 //
 // The simulation is driven by the first solver, so that each guess is a true solution of the step
-// before. A step's time is all of Solver::Solve, ordering and analysis of new patterns included.
+// before. A step's time is all of Solver::Solve, ordering and analysis of new patterns included;
+// these are also given by themselves ("layout"). GFLOP are those of the factorizations of the
+// largest island, divided by the time of the whole step.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -15,6 +17,8 @@
 #include <vector>
 
 #include "client/cpp/simulation/simulation.h"
+#include "solver/contact_graph.h"
+#include "solver/elimination_plan.h"
 #include "solver/solve.h"
 #include "tests/support/allocation_counter.h"
 
@@ -39,8 +43,10 @@ struct Request {
 // What one way of solving took, step by step.
 struct Series {
   std::vector<double> seconds;
+  std::vector<double> layout_seconds;
   std::vector<double> iterations;  // largest of a step's islands
   std::vector<double> factorizations;
+  std::vector<double> factorizations_of_largest;
   std::vector<double> allocations;
 };
 
@@ -93,9 +99,16 @@ class Side {
     if (!measured) return;
     series_.allocations.push_back(static_cast<double>(sap::test::AllocationCount() - allocations));
     series_.seconds.push_back(solution_.times.islands_s + solution_.times.solve_s);
+    series_.layout_seconds.push_back(solution_.times.islands_s);
     int iterations = 0;
     int factorizations = 0;
+    int largest = 0;
+    int factorizations_of_largest = 0;
     for (const sap::IslandReport& report : solution_.islands) {
+      if (report.dofs > largest) {
+        largest = report.dofs;
+        factorizations_of_largest = report.factorizations;
+      }
       iterations = std::max(iterations, report.iterations);
       factorizations += report.factorizations;
       failed_ += report.status != sap::SolveStatus::kConverged &&
@@ -103,6 +116,7 @@ class Side {
     }
     series_.iterations.push_back(iterations);
     series_.factorizations.push_back(factorizations);
+    series_.factorizations_of_largest.push_back(factorizations_of_largest);
   }
 
   const ContactSolution& solution() const { return solution_; }
@@ -117,9 +131,31 @@ class Side {
   int failed_{0};
 };
 
+// How the largest island of a problem is factored.
+sap::EliminationPlan PlanOfLargestIsland(const ContactProblem& problem) {
+  sap::ContactGraph graph;
+  graph.Build(problem, true);
+  const std::span<const sap::IslandRange> ranges = graph.island_ranges();
+  const sap::IslandRange& range = *std::max_element(
+      ranges.begin(), ranges.end(),
+      [](const auto& a, const auto& b) { return a.num_velocities() < b.num_velocities(); });
+  std::vector<int> edge_a, edge_b;
+  for (int p = range.pair_begin; p < range.pair_end; ++p) {
+    const sap::ContactPair& pair = graph.pairs()[p];
+    if (pair.high < 0) continue;
+    edge_a.push_back(pair.low - range.slot_begin);
+    edge_b.push_back(pair.high - range.slot_begin);
+  }
+  return sap::EliminationPlan::Make(
+      {graph.dofs().subspan(range.slot_begin, range.num_trees()), edge_a, edge_b});
+}
+
 // Of the scene, over the measured steps.
 struct SceneSeries {
   std::vector<double> contacts, islands, largest_island_dofs, predicted_s;
+  // Of the largest island of the last step.
+  double factor_gflop{0};
+  double factor_megabytes{0};
 
   void Add(const ContactProblem& problem, const ContactSolution& solution) {
     contacts.push_back(problem.num_contacts());
@@ -128,6 +164,10 @@ struct SceneSeries {
     for (const auto& report : solution.islands) largest = std::max(largest, report.dofs);
     largest_island_dofs.push_back(largest);
     predicted_s.push_back(sap::PredictedSolveTime(problem));
+  }
+  void AddPlan(const sap::EliminationPlan& plan) {
+    factor_gflop = 1e-9 * plan.factor_flops();
+    factor_megabytes = 8e-6 * static_cast<double>(plan.factor_entries());
   }
 };
 
@@ -140,11 +180,12 @@ double MedianRatio(const std::vector<double>& a, const std::vector<double>& b) {
 void Print(const Request& request, const SceneSeries& scene, const Side& one, const Side& several,
            const Side& plain) {
   const Series& series = one.series();
+  const double gflop = scene.factor_gflop * Mean(series.factorizations_of_largest);
   const std::string steps = std::to_string(request.from) + "-" + std::to_string(request.to);
   if (request.csv) {
     std::printf(
         "%s,%d,%d,%s,%.0f,%.1f,%.0f,%.2f,%.0f,%.2f,%.1f,%.4f,%.4f,%.4f,%d,%.4f,%.3f,%.3f,"
-        "%.1f,%d\n",
+        "%.1f,%d,%.4f,%.4f,%.2f,%.2f\n",
         request.scene.c_str(), request.bodies, request.walls ? 1 : 0, steps.c_str(),
         Mean(scene.contacts), Mean(scene.islands), Mean(scene.largest_island_dofs),
         Mean(series.iterations), Largest(series.iterations), Mean(plain.series().iterations),
@@ -152,7 +193,8 @@ void Print(const Request& request, const SceneSeries& scene, const Side& one, co
         1e3 * Mean(scene.predicted_s), request.threads, 1e3 * Median(several.series().seconds),
         MedianRatio(series.seconds, several.series().seconds),
         MedianRatio(plain.series().seconds, series.seconds), Median(series.allocations),
-        one.failed() + several.failed() + plain.failed());
+        one.failed() + several.failed() + plain.failed(), 1e3 * Median(series.layout_seconds),
+        gflop, gflop / Median(series.seconds), scene.factor_megabytes);
     return;
   }
   std::printf("%s, %d bodies%s, steps %s: %.0f contacts, %.1f islands, largest %.0f dofs\n",
@@ -164,6 +206,9 @@ void Print(const Request& request, const SceneSeries& scene, const Side& one, co
       "failed %d\n",
       Mean(series.iterations), Largest(series.iterations), Mean(series.factorizations),
       Median(series.allocations), one.failed());
+  std::printf("  layout %.3f ms; %.4f GFLOP, %.2f GFLOP/s; factor %.2f MB in double precision\n",
+              1e3 * Median(series.layout_seconds), gflop, gflop / Median(series.seconds),
+              scene.factor_megabytes);
   std::printf("  1 thread: %.3f ms least, %.3f median, %.3f mean, %.3f predicted\n",
               1e3 * Least(series.seconds), 1e3 * Median(series.seconds), 1e3 * Mean(series.seconds),
               1e3 * Mean(scene.predicted_s));
@@ -203,6 +248,7 @@ int Run(const Request& request) {
     if (measured && step % 2 == 0) several.Solve(problem, true);
     if (measured && request.plain) plain.Solve(problem, true);
     if (measured) scene_series.Add(problem, one.solution());
+    if (step + 1 == request.to) scene_series.AddPlan(PlanOfLargestIsland(problem));
     sap::client::Solution answer;
     answer.velocity = one.solution().velocity;
     answer.island_of_tree = one.solution().island_of_tree;
