@@ -1,21 +1,11 @@
 #include "solver/dense_front.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "solver/front_kernels.h"
 
 namespace sap {
 namespace {
-
-// Calls body with a number of 1 to kMax as a constant.
-template <int kMax, typename Body>
-inline auto WithConstant(int number, Body&& body) {
-  if constexpr (kMax > 1) {
-    if (number < kMax) return WithConstant<kMax - 1>(number, body);
-  }
-  return body(std::integral_constant<int, kMax>());
-}
 
 template <typename Body>
 inline auto WithSlivers(int number, Body&& body) {

@@ -16,8 +16,18 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace sap {
+
+// Calls body with a number of 1 to kMax as a constant.
+template <int kMax, typename Body>
+inline auto WithConstant(int number, Body&& body) {
+  if constexpr (kMax > 1) {
+    if (number < kMax) return WithConstant<kMax - 1>(number, body);
+  }
+  return body(std::integral_constant<int, kMax>());
+}
 
 typedef double DoubleLanes __attribute__((vector_size(32)));
 typedef float FloatLanes __attribute__((vector_size(32)));

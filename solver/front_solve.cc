@@ -1,7 +1,6 @@
 #include "solver/front_solve.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "solver/front_kernels.h"
 
@@ -10,15 +9,6 @@ namespace {
 
 // Slivers read together: enough sums to hide latency, and streams for the prefetcher.
 constexpr int kGroup = 4;
-
-// Calls body with a number of 1 to kMax as a constant.
-template <int kMax, typename Body>
-inline void WithConstant(int number, Body&& body) {
-  if constexpr (kMax > 1) {
-    if (number < kMax) return WithConstant<kMax - 1>(number, body);
-  }
-  body(std::integral_constant<int, kMax>());
-}
 
 // x[s] -= sum_k rows[s](k) b[k] for kSlivers slivers of `count` columns.
 template <int kSlivers, typename Scalar>
