@@ -3,7 +3,8 @@
 # place that names what the project depends on. Asks for nothing, and does nothing where nothing is
 # missing.
 #
-#   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, browser, bench
+#   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, fuzz, browser,
+#                                             bench
 #
 # Needs root or sudo only where a package is missing.
 set -euo pipefail
@@ -21,6 +22,7 @@ declare -A packages=(
   # the tests of the Python client.
   [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime haproxy"
   [lint]="clang-format clang-tidy git"
+  [fuzz]="clang-14 libclang-rt-14-dev"
   # For the full tests of the viewer.
   [browser]="chromium"
   # The library that the factorization is compared with, the BLAS that it is at its best with on one

@@ -1,5 +1,6 @@
 // The command sap-server: serves until SIGTERM or SIGINT, finishes what is running, and exits 0.
 #include <absl/synchronization/mutex.h>
+#include <google/protobuf/stubs/logging.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -140,6 +141,8 @@ int main(int argc, char** argv) {
   if (const auto exit_code = sap::ReadServerFlags(argc, argv, &config)) return *exit_code;
   // Debian's Abseil looks for cycles whenever gRPC takes a lock, which costs more than the lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // Bytes that are no message would have it write to standard error, as often as they come.
+  google::protobuf::SetLogHandler(nullptr);
   const sigset_t signals = BlockStopSignals();
   AskForAllDescriptors();
   Server server;

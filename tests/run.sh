@@ -4,7 +4,7 @@
 #
 #   tests/run.sh [--full] [--sanitize | --asan | --tsan] [--lint] [--filter REGEX]
 #
-#   --full      also the tests labelled full, which take long
+#   --full      also the tests labelled full, which take long, and the fuzzers for a minute each
 #   --asan      also the tests labelled asan under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan      also the tests labelled tsan under ThreadSanitizer
 #   --sanitize  both; each has a build of its own
@@ -86,6 +86,12 @@ run_tests release
 if ((${#filter[@]} == 0)); then
   begin "testing the Python client"
   tests/python.sh "${full[@]}"
+fi
+
+if ((${#full[@]} > 0 && ${#filter[@]} == 0)); then
+  begin "fuzzing"
+  deploy/install_packages.sh fuzz
+  tests/fuzz/run.sh 60
 fi
 
 for sanitizer in "${sanitizers[@]}"; do

@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "client/cpp/messages.h"
+#include "sap/v1/solver_service.pb.h"
 #include "tests/e2e/server_process.h"
+#include "tests/support/generic_call.h"
 #include "tests/support/raw_socket.h"
 #include "tests/support/scenes.h"
 
@@ -176,6 +178,24 @@ TEST(FaultsTest, AClockThatStepsCostsNothing) {
     }
     EXPECT_TRUE(client.Solve(Small()).has_value()) << offset;
   }
+}
+
+// Bytes that are no message are refused, and nothing of them, or about them, gets past the log.
+TEST(FaultsTest, BytesThatAreNoMessageLeaveNoLines) {
+  ServerProcess server({"--log-level", "error"});
+  const auto channel = grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials());
+  v1::SolveRequest request;
+  request.mutable_options()->mutable_response_mask()->add_paths("vel");
+  std::string bytes = request.SerializeAsString();
+  bytes.back() = '\xff';  // no UTF-8
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(CallByName(channel, "/sap.v1.SolverService/Solve", bytes).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  server.Terminate();
+  const ProcessResult result = server.Wait();
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
 }
 
 }  // namespace

@@ -15,6 +15,8 @@
 namespace sap::client {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 grpc::ByteBuffer ToBytes(const google::protobuf::Message& message) {
   const grpc::Slice slice(message.SerializeAsString());
   return {&slice, 1};
@@ -30,7 +32,12 @@ bool Parse(const grpc::ByteBuffer& bytes, Message* message) {
 // The answers, by method and size of the request.
 class Answers {
  public:
+  explicit Answers(std::chrono::nanoseconds busy) : busy_(busy) {}
+
   grpc::ByteBuffer To(const std::string& method, const grpc::ByteBuffer& request) {
+    const auto until = Clock::now() + busy_;
+    while (Clock::now() < until) {
+    }
     const std::lock_guard lock(mutex_);
     const auto key = std::make_pair(method, request.Length());
     auto found = answers_.find(key);
@@ -65,6 +72,7 @@ class Answers {
     return ToBytes(answer);
   }
 
+  const std::chrono::nanoseconds busy_;
   std::mutex mutex_;
   std::unique_ptr<Transport> engine_ = Embed(1);
   std::map<std::pair<std::string, size_t>, grpc::ByteBuffer> answers_;
@@ -125,7 +133,7 @@ class EchoCall {
 
 }  // namespace
 
-std::string ServeEcho(const std::string& address, int threads,
+std::string ServeEcho(const std::string& address, int threads, std::chrono::nanoseconds busy,
                       const std::function<void(const std::string& address)>& listening) {
   grpc::AsyncGenericService service;
   grpc::ServerBuilder builder;
@@ -137,7 +145,7 @@ std::string ServeEcho(const std::string& address, int threads,
   const auto queue = builder.AddCompletionQueue();
   const auto server = builder.BuildAndStart();
   if (server == nullptr || port == 0) return "cannot listen on " + address;
-  Answers answers;
+  Answers answers(busy);
   for (int i = 0; i < 16; ++i) new EchoCall(&service, queue.get(), &answers);
   const std::string host = address.substr(0, address.rfind(':') + 1);
   listening(address.starts_with("unix:") ? address : host + std::to_string(port));

@@ -154,8 +154,10 @@ int Bench(BenchFlags flags) {
   return flags.echo.empty() ? RunOnce(flags) : Compare(flags);
 }
 
-int Echo(const std::string& address, int threads) {
-  const std::string error = ServeEcho(address, threads, [](const std::string& listening) {
+int Echo(const std::string& address, int threads, double busy_us) {
+  const auto busy = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double, std::micro>(busy_us));
+  const std::string error = ServeEcho(address, threads, busy, [](const std::string& listening) {
     std::printf("listening on %s\n", listening.c_str());
     std::fflush(stdout);
   });
@@ -205,7 +207,12 @@ void AddEchoCommand(CLI::App* app, Run* run) {
   const auto threads = std::make_shared<int>(1);
   command->add_option("--listen", *address, "HOST:PORT or unix:PATH");
   command->add_option("--threads", *threads, "Threads that answer")->check(CLI::Range(1, 256));
-  command->callback([=] { *run = [=] { return Echo(*address, *threads); }; });
+  const auto busy_us = std::make_shared<double>(0);
+  command
+      ->add_option("--busy-us", *busy_us,
+                   "Time for which a thread is busy before each answer, as if it solved")
+      ->check(CLI::Range(0.0, 1e7));
+  command->callback([=] { *run = [=] { return Echo(*address, *threads, *busy_us); }; });
 }
 
 }  // namespace sap::client

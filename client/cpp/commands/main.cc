@@ -1,5 +1,7 @@
 // The command sap-client: solves problems, simulates, records and replays, and asks servers how
 // they are.
+#include <absl/synchronization/mutex.h>
+
 #include <cstdio>
 
 #include "client/cpp/commands/commands.h"
@@ -15,6 +17,8 @@ int Report(const Error& error) {
 
 int main(int argc, char** argv) {
   using namespace sap::client;
+  // Debian's Abseil looks for cycles whenever gRPC takes a lock, which costs more than the lock.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   CLI::App app("Client of sap-server.", "sap-client");
   app.require_subcommand(1);
   app.set_version_flag("--version", SAP_VERSION);
