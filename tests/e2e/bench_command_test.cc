@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -64,6 +65,33 @@ TEST(BenchCommandTest, ComparesWithABareServerInTheSameRun) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("median of 2: p50 "));
   }
+}
+
+// As many problems a second as then, and twice as many at twice the speed.
+TEST(BenchCommandTest, SendsWhatWasRecordedWhenItCameThen) {
+  const TemporaryDirectory directory;
+  {
+    ServerProcess server({"--record", (directory / "").string()});
+    const ProcessResult result =
+        Bench({"--server", server.address(), "--mode", "unary", "--rate", "20", "--duration", "1"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    server.Terminate();
+    EXPECT_EQ(server.Wait().exit_code, 0);
+  }
+  const std::string recording =
+      std::filesystem::directory_iterator(directory / "")->path().string();
+  const auto answered = [&](const std::string& speed) {
+    const ProcessResult result =
+        RunProcess({SAP_CLIENT_BINARY, "bench", "--mode", "unary", "--server",
+                    "embedded:", "--recording", recording, "--speed", speed, "--duration", "2"},
+                   kPatience);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const size_t at = result.out.find("answered");
+    return at == std::string::npos ? 0 : std::stoi(result.out.substr(at + 8));
+  };
+  EXPECT_NEAR(answered("1"), 40, 4);
+  EXPECT_NEAR(answered("2"), 80, 8);
+  EXPECT_GT(answered("0"), 200);
 }
 
 TEST(BenchCommandTest, WithoutAServerItSaysSo) {

@@ -39,6 +39,9 @@ class Worker {
     }
   }
 
+  // The problem that the next call brings.
+  void GoTo(uint64_t number) { next_ = number; }
+
   Transport::Status Call() {
     switch (load_.mode) {
       case LoadMode::kUnary:
@@ -83,7 +86,7 @@ class Worker {
       session_ = std::move(*opened);
     }
     v1::SolveSessionRequest& request = steps_[next_++ % steps_.size()];
-    request.mutable_step()->set_step_id(next_);
+    request.mutable_step()->set_step_id(next_);  // larger than the last: numbers only grow
     session_->Send(request);
     timings_ = nullptr;
     if (auto received = session_->Receive(&step_response_); !received) {
@@ -130,10 +133,19 @@ void RunClosed(const Load& load, const Schedule& schedule, Worker* worker, LoadR
   }
 }
 
+// When call number n is due, after the start.
+double DueAt(const Load& load, uint64_t n) {
+  const size_t count = load.due_s.size();
+  if (count == 0) return static_cast<double>(n) / load.rate;
+  // Between the last problem and the first one again, as much as between others.
+  const double round_s = load.due_s.back() * (1 + 1 / std::max<double>(1, count - 1));
+  return static_cast<double>(n / count) * std::max(round_s, 1e-6) + load.due_s[n % count];
+}
+
 void RunAtRate(const Load& load, Schedule* schedule, Worker* worker, LoadResult* result) {
   while (true) {
-    const double at_s = static_cast<double>(schedule->next.fetch_add(1)) / load.rate;
-    const Clock::time_point due = schedule->start + Seconds(at_s);
+    const uint64_t number = schedule->next.fetch_add(1);
+    const Clock::time_point due = schedule->start + Seconds(DueAt(load, number));
     if (due >= schedule->end) return;
     std::this_thread::sleep_until(due);
     const Clock::time_point begin = Clock::now();
@@ -141,6 +153,7 @@ void RunAtRate(const Load& load, Schedule* schedule, Worker* worker, LoadResult*
       ++result->unsent;
       continue;
     }
+    if (!load.due_s.empty()) worker->GoTo(number);
     const auto status = worker->Call();
     if (begin >= schedule->measured) worker->Count(due, status, result);
   }
@@ -180,7 +193,7 @@ tl::expected<LoadResult, Error> RunLoad(const Load& load, const Connector& conne
   std::vector<std::thread> threads;
   for (size_t i = 0; i < workers.size(); ++i) {
     threads.emplace_back([&, i] {
-      if (load.rate > 0) {
+      if (load.rate > 0 || !load.due_s.empty()) {
         RunAtRate(load, &schedule, workers[i].get(), &results[i]);
       } else {
         RunClosed(load, schedule, workers[i].get(), &results[i]);

@@ -27,6 +27,8 @@ struct Load {
   int batch_size{64};
   int workers{1};  // each with a connection, and a session, of its own
   double rate{0};  // calls per second of all workers; 0: closed loop
+  // When each problem is due [s], ascending from 0, again and again; empty: not said.
+  std::vector<double> due_s;
   double warmup_s{0};
   double duration_s{10};
   bool obey_retry_delay{true};  // wait as long as a refusal says, in a closed loop

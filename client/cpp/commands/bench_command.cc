@@ -7,6 +7,7 @@
 
 #include "client/cpp/bench/echo_server.h"
 #include "client/cpp/bench/load.h"
+#include "client/cpp/bench/recorded_load.h"
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/commands/solve_flags.h"
 #include "client/cpp/messages.h"
@@ -17,6 +18,8 @@ namespace {
 
 struct BenchFlags : SolveFlags {
   std::vector<std::string> files;
+  std::vector<std::string> recordings;
+  double speed{1};
   LoadMode mode{LoadMode::kSession};
   Load load;
   std::string echo;  // address; empty: no comparison
@@ -149,6 +152,14 @@ int Bench(BenchFlags flags) {
     flags.load.problems.back().mutable_trees()->clear_guess_velocity();
     flags.load.problems.back().mutable_bodies()->clear_guess_velocity();
   }
+  for (const std::string& file : flags.recordings) {
+    if (const auto added = AddRecording(file, flags.speed, &flags.load); !added) {
+      return Report(added.error());
+    }
+  }
+  if (flags.load.problems.empty()) {
+    return Report({ErrorCode::kInvalidArgument, "give problems, or --recording", ""});
+  }
   ToMessage(flags.options, &flags.load.options);
   flags.load.mode = flags.mode;
   return flags.echo.empty() ? RunOnce(flags) : Compare(flags);
@@ -172,7 +183,19 @@ void AddBenchCommand(CLI::App* app, Run* run) {
   const auto flags = std::make_shared<BenchFlags>();
   const std::map<std::string, LoadMode> modes{
       {"unary", LoadMode::kUnary}, {"session", LoadMode::kSession}, {"batch", LoadMode::kBatch}};
-  command->add_option("FILE", flags->files, "Problems as for solve, sent in turn")->required();
+  CLI::Option* files =
+      command->add_option("FILE", flags->files, "Problems as for solve, sent in turn");
+  CLI::Option* recording =
+      command
+          ->add_option("--recording", flags->recordings,
+                       "Recording whose problems are sent instead, when they came then")
+          ->expected(1)
+          ->excludes(files);
+  command
+      ->add_option("--speed", flags->speed,
+                   "How many times as fast as recorded; 0: each when the last is answered")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(recording);
   command->add_option("--mode", flags->mode, "unary, session or batch")
       ->transform(CLI::CheckedTransformer(modes));
   command->add_option("--workers", flags->load.workers, "Connections, each with one call at a time")
