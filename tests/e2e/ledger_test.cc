@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -20,10 +21,16 @@ namespace {
 constexpr int kClients = 4;
 constexpr int kSteps = SAP_LEDGER_STEPS / kClients;
 
-// Until told to end: one fault after the other, at times that repeat.
+// Answers that each client has had.
+using Progress = std::array<std::atomic<int>, kClients>;
+
+// Until told to end: one fault after the other, at times that repeat, but not before every client
+// got on after the last one: on a machine that is busy with other things a client that is cut off
+// again and again would give up, as it is meant to.
 class Faults {
  public:
-  Faults(FaultyLink* link, const ServerProcess* server) : link_(link), server_(server) {
+  Faults(FaultyLink* link, const ServerProcess* server, const Progress* progress)
+      : link_(link), server_(server), progress_(progress) {
     thread_ = std::thread([this] { Run(); });
   }
   ~Faults() {
@@ -54,6 +61,14 @@ class Faults {
           server_->Signal(SIGCONT);
       }
       ++count_;
+      WaitForProgress();
+    }
+  }
+
+  void WaitForProgress() const {
+    for (const std::atomic<int>& client : *progress_) {
+      const int before = client;
+      while (!ending_ && client == before && client < kSteps) Pause(1);
     }
   }
 
@@ -61,6 +76,7 @@ class Faults {
 
   FaultyLink* const link_;
   const ServerProcess* const server_;
+  const Progress* const progress_;
   std::atomic<bool> ending_{false};
   std::atomic<int> count_{0};
   std::thread thread_;
@@ -72,13 +88,15 @@ TEST(LedgerTest, EveryStepHasOneOutcomeInOrderWithTheSameBitsUnderFaults) {
   std::vector<Ledger> ledgers(kClients);
   int faults = 0;
   {
-    const Faults chaos(&link, &server);
+    Progress progress{};
+    const Faults chaos(&link, &server, &progress);
     std::vector<std::thread> clients;
     for (int i = 0; i < kClients; ++i) {
       clients.emplace_back([&, i] {
         auto client = client::Client::Connect(link.address(), {.connect_timeout = kPatience});
         if (!client) return;
-        ledgers[i] = DriveSession(&*client, i, kSteps, [](int) {});
+        ledgers[i] = DriveSession(&*client, i, kSteps,
+                                  [&progress, i](int answered) { progress[i] = answered; });
       });
     }
     for (std::thread& client : clients) client.join();
