@@ -35,6 +35,7 @@ class ServerProcess {
     return std::move(*client);
   }
 
+  pid_t pid() const { return process_.pid(); }
   void Terminate() const { process_.Signal(SIGTERM); }
   void Signal(int signal) const { process_.Signal(signal); }
 

@@ -45,6 +45,8 @@ class ChildProcess {
 
   void Signal(int signal) const;
 
+  pid_t pid() const { return pid_; }
+
   ProcessResult Wait(std::chrono::seconds timeout);
 
  private:
