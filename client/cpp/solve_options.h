@@ -10,7 +10,8 @@
 
 namespace sap::client {
 
-// Who goes first at a server whose threads are all busy.
+// Who goes first at a server whose threads are all busy. Embedded, nobody waits: the calling thread
+// solves.
 enum class Priority : uint8_t { kNormal, kHigh };
 
 struct SolveOptions {
