@@ -50,7 +50,7 @@ overhead() {
 
 batch() {
   bench "$small" tests/data/clutter_bin_40_t1p00.json.gz --mode batch --batch-size 64 \
-    --server "unix:$work/server" --compare-echo "unix:$work/echo" --pairs 30 --duration 60
+    --server "unix:$work/server" --compare-echo "unix:$work/echo" --pairs 30 --duration 45
 }
 
 gaps() {
