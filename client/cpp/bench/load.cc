@@ -139,7 +139,8 @@ double DueAt(const Load& load, uint64_t n) {
   if (count == 0) return static_cast<double>(n) / load.rate;
   // Between the last problem and the first one again, as much as between others.
   const double round_s = load.due_s.back() * (1 + 1 / std::max<double>(1, count - 1));
-  return static_cast<double>(n / count) * std::max(round_s, 1e-6) + load.due_s[n % count];
+  const uint64_t rounds = n / count;
+  return static_cast<double>(rounds) * std::max(round_s, 1e-6) + load.due_s[n % count];
 }
 
 void RunAtRate(const Load& load, Schedule* schedule, Worker* worker, LoadResult* result) {
