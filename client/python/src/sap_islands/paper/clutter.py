@@ -223,11 +223,13 @@ class Compared:
 def compare(client: Client, bodies: int, walls: bool, duration: float, samples: int) -> Compared:
     """Simulates with the service's method, and solves a sample of its problems by all of them."""
     run = rigid_simulation.simulate("clutter", bodies, walls, duration, record=True)
-    touching = [i for i, problem in enumerate(run.problems) if problem.num_contacts]
-    chosen = np.unique(np.linspace(0, len(touching) - 1, samples).astype(int))
+    # Contacts are given before bodies touch. Steps on which none pushes have nothing to compare:
+    # the cost that slackness is divided by is zero there.
+    pushing = [i for i, solution in enumerate(run.solutions) if np.any(solution.impulse[:, 2] > 0)]
+    chosen = np.unique(np.linspace(0, len(pushing) - 1, samples).astype(int))
     times, momentum, slackness, iterations, by_gurobi = [], [], [], [], []
     for i in chosen:
-        problem = run.problems[touching[i]]
+        problem = run.problems[pushing[i]]
         matrices = ConvexProblem.of(problem)
         answers = [interior_point.solve(matrices) for _ in range(_REPEAT)]
         answer = min(answers, key=lambda one: one.solve_s)
