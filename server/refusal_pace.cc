@@ -1,65 +1,29 @@
 #include "server/refusal_pace.h"
 
 #include <algorithm>
-#include <vector>
+#include <cstdint>
+#include <ratio>
 
 namespace sap {
 namespace {
 
 // A refusal costs a core that also solves 0.1 to 0.2 ms, so this is less than a tenth of it.
-constexpr double kRefusalsPerSecond = 300;  // for each solver thread
-constexpr double kMostAtOnce = 100;
-constexpr std::chrono::milliseconds kReleaseEvery{20};
+constexpr int kRefusalsPerSecond = 300;  // for each solver thread
+// As many may be sent at once after a quiet time.
+constexpr int kMostAtOnce = 100;
+// Those that wait are sent together, at the end of each of these.
+using Tick = std::chrono::duration<int64_t, std::ratio<20, 1000>>;
 
 }  // namespace
 
-RefusalPace::~RefusalPace() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
+RefusalPace::RefusalPace(int solver_threads)
+    : interval_(Clock::duration(std::chrono::seconds(1)) / (kRefusalsPerSecond * solver_threads)) {}
 
-bool RefusalPace::NowOrLater(CompletionTag* tag) {
+RefusalPace::Clock::duration RefusalPace::Wait(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (held_.empty()) {
-    Refill(Clock::now());
-    if (left_ >= 1) {
-      --left_;
-      return true;
-    }
-  }
-  held_.push_back(tag);
-  if (!thread_.joinable()) thread_ = std::thread([this] { ReleaseNowAndThen(); });
-  if (held_.size() == 1) wake_.notify_one();
-  return false;
-}
-
-void RefusalPace::ReleaseNowAndThen() {
-  std::vector<CompletionTag*> due;
-  std::unique_lock lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [this] { return ends_ || !held_.empty(); });
-    if (held_.empty()) return;
-    wake_.wait_for(lock, kReleaseEvery, [this] { return ends_; });
-    Refill(Clock::now());
-    for (; left_ >= 1 && !held_.empty(); --left_) {
-      due.push_back(held_.front());
-      held_.pop_front();
-    }
-    lock.unlock();
-    for (CompletionTag* tag : due) tag->Complete(true);
-    due.clear();
-    lock.lock();
-  }
-}
-
-void RefusalPace::Refill(Clock::time_point now) {
-  const std::chrono::duration<double> since = now - refilled_;
-  left_ = std::min(kMostAtOnce, left_ + threads_ * kRefusalsPerSecond * since.count());
-  refilled_ = now;
+  last_due_ = std::max(last_due_, now - kMostAtOnce * interval_) + interval_;
+  if (last_due_ <= now) return Clock::duration::zero();
+  return std::chrono::ceil<Tick>(last_due_.time_since_epoch()) - now.time_since_epoch();
 }
 
 }  // namespace sap

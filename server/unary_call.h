@@ -9,6 +9,7 @@
 // awaited per queue never falls.
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
@@ -193,7 +194,9 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   // At once, unless too many are refused already.
   void Refuse(const grpc::Status& status) {
     refusal_ = status;
-    if (method_->door_.pace->NowOrLater(&refuse_tag_)) RefuseNow(true);
+    const auto wait = method_->door_.pace->Wait(CallLimits::Clock::now());
+    if (wait == wait.zero()) return RefuseNow(true);
+    refuse_alarm_.Set(queue_, std::chrono::system_clock::now() + wait, &refuse_tag_);
   }
 
   void RefuseNow(bool) { Finish(refusal_); }
@@ -241,6 +244,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   std::atomic<int> open_tags_{0};
   Engine::Expected expected_;
   grpc::Status refusal_;
+  grpc::Alarm refuse_alarm_;
 
   MemberTag<Call> accepted_tag_{this, &Call::Accepted};
   MemberTag<Call> read_tag_{this, &Call::Read};

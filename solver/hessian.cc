@@ -9,6 +9,9 @@ namespace sap {
 
 namespace {
 
+constexpr Chunks kSlotChunks{16, 6000};
+constexpr Chunks kPairChunks{32, 3000};
+
 void AssembleOffDiagonalBlock(const IslandView& view, const ContactMatrices& G,
                               const ContactPair& pair, double* H) {
   ForSize(pair.dofs_low, [&](auto n_low) {
@@ -49,13 +52,13 @@ void Hessian::Assemble(const IslandView& view, const SapData& data) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
   ForChunks(
-      view.arena, range.slot_begin, range.slot_end, Chunks{16, 6000}, [&](int begin, int end, int) {
+      view.arena, range.slot_begin, range.slot_end, kSlotChunks, [&](int begin, int end, int) {
         for (int slot = begin; slot < end; ++slot) {
           AssembleDiagonalBlock(view, data.G, slot, diagonal_.data() + graph.matrix_start()[slot]);
         }
       });
   ForChunks(
-      view.arena, range.pair_begin, range.pair_end, Chunks{32, 3000}, [&](int begin, int end, int) {
+      view.arena, range.pair_begin, range.pair_end, kPairChunks, [&](int begin, int end, int) {
         for (int p = begin; p < end; ++p) {
           const ContactPair& pair = graph.pairs()[p];
           if (pair.high < 0) continue;

@@ -46,10 +46,6 @@ constexpr uint64_t kHelpers = (uint64_t{1} << 16) - 1;
 constexpr uint64_t kOpen = uint64_t{1} << 16;
 constexpr uint64_t kGeneration = uint64_t{1} << 17;
 
-}  // namespace
-
-namespace {
-
 // Indices that are claimed in ascending order.
 struct alignas(64) Range {
   std::atomic<int> next{0};
@@ -147,8 +143,10 @@ bool LoopBoard::HelpOnce(int thread) {
 bool LoopBoard::InviteHelper(int wanted) {
   int helpers = helpers_.load(std::memory_order_relaxed);
   while (helpers < wanted) {
-    if (helpers_.compare_exchange_weak(helpers, helpers + 1, std::memory_order_relaxed))
+    if (helpers_.compare_exchange_weak(helpers, helpers + 1, std::memory_order_relaxed)) {
+      HandOver();
       return true;
+    }
   }
   return false;
 }

@@ -18,7 +18,7 @@
 namespace sap::test {
 namespace {
 
-constexpr int kRounds = SAP_SOAK_ROUNDS;
+constexpr int kRounds = SAP_PROOF_COUNT;
 // Each thread that serves has storage of its own in malloc, which fills up over the first thousand
 // visits or so, by some 13 MB in all and ever more slowly.
 constexpr int kWarmUpRounds = std::max(240, kRounds / 4);

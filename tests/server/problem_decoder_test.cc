@@ -175,6 +175,8 @@ TEST(OptionsDecoderTest, RefusesWhatIsOutOfRangeByName) {
       {"options.time_budget", [](auto* o) { o->mutable_time_budget()->set_seconds(-1); }},
       {"options.newton", [](auto* o) { o->set_newton(static_cast<v1::NewtonMethod>(-3)); }},
       {"options.newton", [](auto* o) { o->set_newton(static_cast<v1::NewtonMethod>(9)); }},
+      {"options.priority", [](auto* o) { o->set_priority(static_cast<v1::Priority>(-1)); }},
+      {"options.priority", [](auto* o) { o->set_priority(static_cast<v1::Priority>(99)); }},
       {"options.response_mask.paths[0]",
        [](auto* o) { o->mutable_response_mask()->add_paths(""); }},
       {"options.response_mask.paths[1]",

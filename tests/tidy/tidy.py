@@ -19,8 +19,8 @@ from finding import Finding
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 TOP_LEVEL = {
-    ".ci", ".clang-format", ".clang-tidy", ".gitignore", "CMakeLists.txt", "CMakePresets.json",
-    "LICENSE", "README.md", "client", "deploy", "proto", "server", "solver", "tests",
+    ".ci", ".clang-format", ".clang-tidy", ".dockerignore", ".gitignore", "CMakeLists.txt",
+    "CMakePresets.json", "LICENSE", "README.md", "client", "deploy", "proto", "server", "solver", "tests",
 }
 
 
