@@ -4,7 +4,8 @@
 #
 #   tests/run.sh [--full] [--sanitize | --asan | --tsan] [--lint] [--filter REGEX]
 #
-#   --full      also the tests labelled full, which take long, and the fuzzers for a minute each
+#   --full      also the tests labelled full, which take long, the fuzzers for a minute each, and
+#               whether every branch of the doors is tested
 #   --asan      also the tests labelled asan under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan      also the tests labelled tsan under ThreadSanitizer
 #   --sanitize  both; each has a build of its own
@@ -92,6 +93,8 @@ if ((${#full[@]} > 0 && ${#filter[@]} == 0)); then
   begin "fuzzing"
   deploy/install_packages.sh fuzz
   tests/fuzz/run.sh 60
+  begin "counting the branches of the doors"
+  tests/coverage.sh
 fi
 
 for sanitizer in "${sanitizers[@]}"; do

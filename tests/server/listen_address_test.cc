@@ -17,5 +17,21 @@ TEST(ListenAddressTest, OnlyTheLoopbackAndUnixSocketsAreLocal) {
   }
 }
 
+// A bracket that is not closed makes no address of the loopback.
+TEST(ListenAddressTest, AHalfOpenBracketIsNotLocal) { EXPECT_FALSE(IsLocal("[::1:50051")); }
+
+TEST(ListenAddressTest, AddressesWithoutAPortAreRefused) {
+  for (const char* address : {"", "host", ":1", "host:", "host:65536", "host:100000", "host:-1",
+                              "host:1x", "[::1]", "unix:"}) {
+    EXPECT_NE(CheckAddress(address), "") << address;
+  }
+}
+
+TEST(ListenAddressTest, ThePortThatWasTakenReplacesTheOneAskedFor) {
+  EXPECT_EQ(WithPort("127.0.0.1:0", 1234), "127.0.0.1:1234");
+  EXPECT_EQ(WithPort("[::1]:0", 1234), "[::1]:1234");
+  EXPECT_EQ(WithPort("unix:/tmp/s:0", 1234), "unix:/tmp/s:0");
+}
+
 }  // namespace
 }  // namespace sap

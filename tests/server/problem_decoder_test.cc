@@ -91,6 +91,16 @@ TEST(ProblemDecoderTest, ScalarsAreThoseOfTheMessageOrTheDefaults) {
   EXPECT_EQ(view->regularization.rule, DelassusRule::kDiagonal);
 }
 
+// Who names a default gets what he names, whatever becomes the default.
+TEST(ProblemDecoderTest, NamedDefaultsAreTaken) {
+  v1::ContactProblem message;
+  message.mutable_regularization()->set_rule(v1::REGULARIZATION_RULE_FULL);
+  EXPECT_EQ(DecodeProblem(message)->regularization.rule, DelassusRule::kFull);
+  v1::SolveOptions options;
+  options.set_newton(v1::NEWTON_METHOD_ACCELERATED);
+  EXPECT_EQ(DecodeOptions(options, kMaxIterations)->solver.newton, NewtonMethod::kAccelerated);
+}
+
 TEST(ProblemDecoderTest, RefusesARuleThatItDoesNotKnow) {
   v1::ContactProblem message;
   message.mutable_regularization()->set_rule(static_cast<v1::RegularizationRule>(17));

@@ -95,6 +95,20 @@ TEST(ContactProblemTest, CountsAreWithinTheLimits) {
   EXPECT_EQ(Complaint(GoodProblem(), {.max_trees = 4, .max_contacts = 5}), "");
 }
 
+// The array to look at is the one that there is.
+TEST(ContactProblemTest, CountsWithoutBodiesAreThoseOfTreesAndTheirContacts) {
+  ProblemArrays arrays;
+  for (int i = 0; i < 2; ++i) {
+    arrays.AddTree(Eigen::MatrixXd::Identity(2, 2), Eigen::VectorXd::Zero(2));
+    arrays.AddContact(i, ProblemArrays::Jacobian::Ones(3, 2), {});
+  }
+  EXPECT_EQ(Complaint(arrays, {.max_trees = 1}),
+            "trees.dofs makes 2 trees and bodies; the limit is 1");
+  EXPECT_EQ(Complaint(arrays, {.max_contacts = 1}),
+            "contacts.tree_a makes 2 contacts; the limit is 1");
+  EXPECT_EQ(Complaint(arrays), "");
+}
+
 TEST(ContactProblemTest, DynamicsMatrixIsSymmetric) {
   // Entry (1, 0) of the second tree: 4 values of the first, then one row of three.
   const auto with = [](double error) {
@@ -286,7 +300,8 @@ TEST_P(NumberFieldTest, ValuesThatAreNotFiniteAreRefused) {
   for (const auto& [value, text] :
        {std::pair(kNaN, "NaN"), std::pair(kInfinity, "inf"), std::pair(-kInfinity, "-inf")}) {
     EXPECT_EQ(
-        ComplaintAfter([&](ProblemArrays* a) { field.array(a)->back() = value; }),
+        ComplaintAfter(
+            [&, spoiled = value](ProblemArrays* a) { field.array(a)->back() = spoiled; }),
         std::string(field.name) + "[" +
             std::to_string(
                 field.array(std::make_unique<ProblemArrays>(GoodProblem()).get())->size() - 1) +
