@@ -1,5 +1,5 @@
-// The doors hold against what was found before, and against bytes made from good requests by a
-// fixed sequence of mutations.
+// The doors hold against what fuzzers came upon before, and against bytes made from good requests
+// by a fixed sequence of mutations.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -79,9 +79,9 @@ Input Mutate(Input input, std::mt19937* random) {
 
 class FuzzCorpusTest : public testing::TestWithParam<FuzzTarget> {};
 
-TEST_P(FuzzCorpusTest, WhatWasFoundBeforeDoesNoHarm) {
+TEST_P(FuzzCorpusTest, WhatFuzzersCameUponDoesNoHarm) {
   const std::filesystem::path corpus = std::filesystem::path(SAP_FUZZ_CORPORA) / GetParam().name;
-  if (!std::filesystem::exists(corpus)) return;
+  ASSERT_FALSE(std::filesystem::is_empty(corpus));
   for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
     std::ifstream file(entry.path(), std::ios::binary);
     GetParam().run(ToInput({std::istreambuf_iterator<char>(file), {}}));

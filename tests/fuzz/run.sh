@@ -4,6 +4,8 @@
 # clang and its runtime (deploy/install_packages.sh fuzz).
 #
 #   tests/fuzz/run.sh [SECONDS_EACH [TARGET...]]      default: 600, all
+#   tests/fuzz/run.sh keep [TARGET...]                adds to tests/fuzz/corpora the fewest of the
+#                                                     inputs come upon that take new branches
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -23,6 +25,14 @@ for target in "${targets[@]}"; do
   mkdir -p "$build/corpora/$name" "$build/findings"
   corpora=("$build/corpora/$name")
   [[ ! -d tests/fuzz/corpora/$name ]] || corpora+=("tests/fuzz/corpora/$name")
+  if [[ $seconds == keep ]]; then
+    mkdir -p "tests/fuzz/corpora/$name"
+    "$build/bin/fuzz_$target" -set_cover_merge=1 -use_counters=0 -max_len=4096 \
+      "tests/fuzz/corpora/$name" "$build/corpora/$name" > "$build/$name.log" 2>&1 ||
+      { tail -40 "$build/$name.log" >&2; exit 1; }
+    echo "$name: $(find "tests/fuzz/corpora/$name" -type f | wc -l) inputs kept"
+    continue
+  fi
   echo "== $name for $seconds s"
   "$build/bin/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
     -artifact_prefix="$build/findings/$name-" -print_final_stats=1 \
