@@ -34,7 +34,7 @@ class ArrayField(Generic[ScalarT]):
     def __init__(self, scalar: type[ScalarT], columns: int = 1) -> None:
         self.dtype: np.dtype[Any] = np.dtype(scalar).newbyteorder("<")
         self.columns = columns
-        self._empty: NDArray[Any] = np.empty(0, self.dtype)
+        self.empty: NDArray[Any] = np.empty(0, self.dtype)
         self.name = ""
         self.path = ""
 
@@ -54,7 +54,7 @@ class ArrayField(Generic[ScalarT]):
         """Keeps the value as an array of the type of the wire."""
         values = instance.__dict__
         if isinstance(value, tuple) and not value:
-            values[self.name] = self._empty
+            values[self.name] = self.empty
             return
         values[self.name] = self._convert(value)
         values[FILLED] = True

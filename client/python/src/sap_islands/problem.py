@@ -16,16 +16,18 @@ import functools
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sap_islands import wire
-from sap_islands.arrays import ArrayField, Float64, FloatArray
+from sap_islands.arrays import FILLED, ArrayField, Float64, FloatArray
 from sap_islands.v1 import problem_pb2
 
 WORLD = -1  # instead of the number of a second tree or body
+
+GroupT = TypeVar("GroupT", bound="_Group")
 
 
 class _Group:
@@ -38,13 +40,29 @@ class _Group:
     _DESCRIPTOR: ClassVar[wire.Descriptor]
     _arrays: ClassVar[wire.PackedArrays]
     _columns: ClassVar[dict[str, int]]
+    _none: ClassVar[dict[str, NDArray[Any]]]
     _decoder: ClassVar[wire.ArrayDecoder]
 
     def __init_subclass__(cls) -> None:
         columns = {name: f.columns for name, f in vars(cls).items() if isinstance(f, ArrayField)}
         cls._columns = columns
+        cls._none = {f.name: f.empty for f in vars(cls).values() if isinstance(f, ArrayField)}
         cls._arrays = wire.PackedArrays(cls._DESCRIPTOR, columns)
         cls._decoder = wire.ArrayDecoder(cls._DESCRIPTOR)
+
+    @classmethod
+    def of_wire(cls: type[GroupT], **arrays: NDArray[Any]) -> GroupT:
+        """From arrays that are as the wire has them: of its types, contiguous, not empty."""
+        group = cls.__new__(cls)
+        group.__dict__ = {**cls._none, **arrays, FILLED: True}
+        return group
+
+    @classmethod
+    def none(cls: type[GroupT]) -> GroupT:
+        """Without entries."""
+        group = cls.__new__(cls)
+        group.__dict__ = cls._none.copy()
+        return group
 
     @property
     def count(self) -> int:
@@ -307,10 +325,10 @@ class Problem:
     """
 
     time_step: float
-    trees: Trees = field(default_factory=Trees)
-    bodies: RigidBodies = field(default_factory=RigidBodies)
-    contacts: Contacts = field(default_factory=Contacts)
-    body_contacts: BodyContacts = field(default_factory=BodyContacts)
+    trees: Trees = field(default_factory=Trees.none)
+    bodies: RigidBodies = field(default_factory=RigidBodies.none)
+    contacts: Contacts = field(default_factory=Contacts.none)
+    body_contacts: BodyContacts = field(default_factory=BodyContacts.none)
     regularization: Regularization = field(default_factory=Regularization)
 
     @property

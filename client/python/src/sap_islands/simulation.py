@@ -9,7 +9,6 @@ import numpy as np
 
 from sap_islands.client import Client
 from sap_islands.mujoco import Material, step
-from sap_islands.mujoco.layout import layout_of
 from sap_islands.mujoco.stepping import BuiltProblem
 from sap_islands.run import Floats, Frame, Ints, Run, Shape
 from sap_islands.session import Session
@@ -48,7 +47,6 @@ class Simulation:
         self._solver = solver
         self._material = material or Material()
         self._ignore = ignore
-        self._layout = layout_of(model)
         self._visible = [
             geom
             for geom in range(model.ngeom)
@@ -97,7 +95,7 @@ class Simulation:
         return contact.pos[which].astype(np.float32), force.astype(np.float32)
 
     def _island_of_geoms(self, solution: Solution) -> Ints:
-        trees = self._layout.tree_of_body[self.model.geom_bodyid[self._visible]]
+        trees = self.model.body_treeid[self.model.geom_bodyid[self._visible]]
         if not len(solution.island_of_tree):
             return np.full(len(trees), -1, np.int32)
         return np.where(trees >= 0, solution.island_of_tree[trees], -1).astype(np.int32)

@@ -1,179 +1,182 @@
-"""Contacts and joint limits of a MuJoCo state, as contacts of a problem.
+"""Contacts of a MuJoCo state, as contacts of a problem.
 
 The velocity of b relative to a at a contact point p, in the contact's frame, is
 
     v_c = F (J_b(p) - J_a(p)) v,   columns of J: c_lin + c_ang × (p - c_0)
 
 with c the motion axes that MuJoCo has for every degree of freedom, about the center of mass c_0 of
-its tree. A joint limit is a contact without friction whose only row is that of the joint.
+its tree. Sides in one tree are added to one block, and what is fixed to the world has none.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import mujoco
-import numpy as np
-from numpy.typing import NDArray
-
-from sap_islands.arrays import FloatArray
-from sap_islands.jacobian import IndexArray, JacobianPlan, at_origin, contact_wrenches
-from sap_islands.mujoco.layout import Layout
-from sap_islands.mujoco.limits import Limits
-from sap_islands.mujoco.material import Material, constants, stiffness_and_relaxation
-from sap_islands.problem import WORLD, Contacts
+from sap_islands.arrays import FloatArray, IntArray
+from sap_islands.compiled import (
+    IndexArray,
+    compiled,
+    indices,
+    integers,
+    integers_at,
+    reals,
+    reals_at,
+)
+from sap_islands.mujoco.layout import CONTACT, LAYOUT, MODEL, STATE
+from sap_islands.mujoco.material import stiffness_and_relaxation
+from sap_islands.problem import WORLD
 
 _IN_GAP = 1  # of MuJoCo's reasons to leave a contact out; for the service it may close in this step
-_TANGENTS_FIRST = np.array([3, 4, 5, 6, 7, 8, 0, 1, 2])
 _WITH_FRICTION = 3  # rows of a contact that has friction
 
 
-class _Touching(NamedTuple):
-    """C contacts that the service is to solve: what follows from which geoms touch.
+@compiled
+def find_contacts(
+    model: IndexArray, layout: IndexArray, first: int, count: int, which: IndexArray
+) -> tuple[int, int]:
+    """How many contacts the service is to solve, and how many values their Jacobian has.
 
-    Attributes:
-        which: [C] of `data.contact`.
-        kept: What picks them there: everything, or `which`.
-        plan: Places in the Jacobian.
-        dofs: For each group of it, the dofs that move the bodies [g, n].
-        constants: [9, C] of the material.
-        weight: [C] Â [1/kg].
-        has_friction: [C].
+    Args:
+        model: `ModelArrays`.
+        layout: `LayoutArrays`.
+        first: Address of the first of `data.contact`.
+        count: How many there are.
+        which: Where those for the service are written.
     """
+    kept = values = 0
+    sizes = indices(layout, LAYOUT.sizes)
+    stride = indices(layout, LAYOUT.contact)[CONTACT.stride]
+    for i in range(count):
+        body_a, body_b = _bodies(model, layout, first + i * stride)
+        tree_a, tree_b = _trees(layout, body_a, body_b)
+        if tree_a < 0:  # nothing that moves
+            continue
+        which[kept] = i
+        kept += 1
+        values += 3 * sizes[tree_a]
+        if tree_b >= 0:
+            values += 3 * sizes[tree_b]
+    return kept, values
 
-    which: IndexArray
-    kept: slice | IndexArray
-    plan: JacobianPlan
-    dofs: list[IndexArray]
-    constants: FloatArray
-    weight: FloatArray
-    has_friction: NDArray[np.bool_]
+
+@compiled
+def _bodies(model: IndexArray, layout: IndexArray, contact: int) -> tuple[int, int]:
+    """The bodies that touch; 0, the world, where the service leaves the contact out."""
+    fields = indices(layout, LAYOUT.contact)
+    geoms = integers_at(contact + fields[CONTACT.geom], 2)
+    if integers_at(contact + fields[CONTACT.exclude], 1)[0] > _IN_GAP:
+        return 0, 0
+    if geoms[0] < 0 or geoms[1] < 0:  # a flex
+        return 0, 0
+    body = integers(model, MODEL.geom_bodyid)
+    return body[geoms[0]], body[geoms[1]]
 
 
-def make_contacts(
-    model: mujoco.MjModel,
-    data: mujoco.MjData,
-    layout: Layout,
-    material: Material,
-    limits: Limits | None,
-) -> tuple[Contacts, IndexArray]:
-    """Contacts of the state, and which of `data.contact` each of the first is [C]; then limits."""
-    touching = _touching(model, data, layout)
-    count = len(touching.which)
-    if not count and limits is None:
-        return Contacts(), touching.which
-    contact, kept, plan = data.contact, touching.kept, touching.plan
-    tree_a, tree_b, parameters, weight = (
-        plan.tree_a,
-        plan.tree_b,
-        touching.constants,
-        touching.weight,
+@compiled
+def _trees(layout: IndexArray, body_a: int, body_b: int) -> tuple[int, int]:
+    """The trees of a contact's blocks: the first is one that moves, the second another, if any."""
+    trees = indices(layout, LAYOUT.tree_of_body)
+    tree_a, tree_b = trees[body_a], trees[body_b]
+    if tree_a < 0:
+        return tree_b, WORLD
+    return tree_a, WORLD if tree_a == tree_b else tree_b
+
+
+@compiled
+def add_contacts(
+    model: IndexArray,
+    state: IndexArray,
+    layout: IndexArray,
+    dt: float,
+    disabled: int,
+    first: int,
+    which: IndexArray,
+    trees: IntArray,
+    jacobian: FloatArray,
+    parameters: FloatArray,
+) -> int:
+    """Writes the contacts for the service, and returns how long their Jacobian is.
+
+    Args:
+        model: `ModelArrays`.
+        state: `StateArrays`.
+        layout: `LayoutArrays`.
+        dt: δt [s].
+        disabled: `disableflags` of the model.
+        first: Address of the first of `data.contact`.
+        which: [C] of `data.contact`.
+        trees: [2, C] or more columns.
+        jacobian: For the blocks, one after the other.
+        parameters: [4, C] or more columns: signed distance, stiffness, relaxation time, friction.
+    """
+    fields, sizes = indices(layout, LAYOUT.contact), indices(layout, LAYOUT.sizes)
+    weights = reals(model, MODEL.body_invweight0)
+    place = 0
+    for i in range(len(which)):
+        contact = first + which[i] * fields[CONTACT.stride]
+        body_a, body_b = _bodies(model, layout, contact)
+        tree_a, tree_b = _trees(layout, body_a, body_b)
+        trees[0, i], trees[1, i] = tree_a, tree_b
+        second = place + 3 * sizes[tree_a]
+        end = second
+        if tree_b >= 0:
+            end += 3 * sizes[tree_b]
+        jacobian[place:end] = 0.0
+        _add_side(model, state, layout, contact, body_a, -1.0, place, jacobian)
+        at_b = second if second < end else place
+        _add_side(model, state, layout, contact, body_b, 1.0, at_b, jacobian)
+        place = end
+        distance = (
+            reals_at(contact + fields[CONTACT.dist], 1)[0]
+            - reals_at(contact + fields[CONTACT.includemargin], 1)[0]
+        )
+        stiffness, relaxation_time = stiffness_and_relaxation(
+            reals_at(contact + fields[CONTACT.solref], 2),
+            reals_at(contact + fields[CONTACT.solimp], 5),
+            dt,
+            disabled,
+            distance,
+            weights[2 * body_a] + weights[2 * body_b],
+        )
+        has_friction = integers_at(contact + fields[CONTACT.dim], 1)[0] >= _WITH_FRICTION
+        friction = reals_at(contact + fields[CONTACT.friction], 1)[0] if has_friction else 0.0
+        parameters[0, i], parameters[1, i] = distance, stiffness
+        parameters[2, i], parameters[3, i] = relaxation_time, friction
+    return place
+
+
+@compiled
+def _add_side(
+    model: IndexArray,
+    state: IndexArray,
+    layout: IndexArray,
+    contact: int,
+    body: int,
+    sign: float,
+    place: int,
+    jacobian: FloatArray,
+) -> None:
+    """Adds the Jacobian of the point of a body, rows t1, t2, n, to the block at `place`."""
+    dof = indices(layout, LAYOUT.last_dof)[body]
+    if dof < 0:
+        return
+    fields = indices(layout, LAYOUT.contact)
+    position = reals_at(contact + fields[CONTACT.pos], 3)
+    frame = reals_at(contact + fields[CONTACT.frame], 9)  # the normal first, from a to b
+    axes, parents = reals(state, STATE.cdof), integers(model, MODEL.dof_parentid)
+    tree = indices(layout, LAYOUT.tree_of_dof)[dof]
+    n, first = indices(layout, LAYOUT.sizes)[tree], indices(layout, LAYOUT.first_dof)[tree]
+    center, about = reals(state, STATE.subtree_com), 3 * indices(layout, LAYOUT.root)[tree]
+    x, y, z = (
+        position[0] - center[about],
+        position[1] - center[about + 1],
+        position[2] - center[about + 2],
     )
-    jacobian = _jacobian(data, layout, touching)
-    distance = contact.dist[kept] - contact.includemargin[kept]
-    friction = contact.friction[kept, 0] * touching.has_friction
-    if limits is not None:
-        more = len(limits.tree)
-        tree_a = np.concatenate((tree_a, limits.tree))
-        tree_b = np.concatenate((tree_b, np.full(more, WORLD, np.int32)))
-        jacobian = np.concatenate((jacobian, limits.jacobian))
-        distance = np.concatenate((distance, limits.distance))
-        parameters = np.concatenate((parameters, limits.constants), axis=1)
-        weight = np.concatenate((weight, limits.weight))
-        friction = np.concatenate((friction, np.zeros(more)))
-    stiffness, relaxation = stiffness_and_relaxation(parameters, distance, weight)
-    for given, derived in (
-        (material.stiffness, stiffness),
-        (material.relaxation_time, relaxation),
-        (material.friction, friction),
-    ):
-        if given is not None:
-            derived[:count] = given
-    contacts = Contacts(
-        tree_a=tree_a,
-        tree_b=tree_b,
-        jacobian=jacobian,
-        signed_distance=distance,
-        stiffness=stiffness,
-        relaxation_time=relaxation,
-        friction=friction,
-    )
-    if count and getattr(model, "flg_surfacevel", False) and hasattr(contact, "surfacevel"):
-        moving = np.zeros((len(distance), 3))
-        moving[:count, :2] = contact.surfacevel[kept, :2]
-        contacts.surface_velocity = moving
-    return contacts, touching.which
-
-
-def _touching(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -> _Touching:
-    """Which contacts there are; found out anew when others touch than in the last step."""
-    contact = data.contact
-    key = (
-        contact.geom.tobytes(),
-        contact.exclude.tobytes(),
-        contact.dim.tobytes(),
-        contact.solref.tobytes(),
-        contact.solimp.tobytes(),
-        model.body_invweight0.tobytes(),
-        model.opt.timestep,
-        model.opt.disableflags,
-    )
-    return layout.remember("touching", key, lambda: _find_touching(model, data, layout))
-
-
-def _find_touching(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -> _Touching:
-    contact = data.contact
-    geom = contact.geom.reshape(-1, 2)
-    bodies = model.geom_bodyid.take(np.maximum(geom, 0) if model.nflex else geom)
-    trees = layout.tree_of_body.take(bodies)
-    # Both are -1 where neither moves.
-    included = (contact.exclude <= _IN_GAP) & ((trees[:, 0] & trees[:, 1]) >= 0)
-    if model.nflex:
-        included &= geom.min(axis=1) >= 0
-    which = included.nonzero()[0]
-    # Nothing needs to be picked where all are there, which is the rule.
-    kept: slice | IndexArray = slice(None) if len(which) == len(trees) else which
-    bodies = bodies[kept]
-    plan = JacobianPlan(layout.sizes, layout.moving_dofs, trees[kept])
-    body_of_side = bodies.ravel()
-    weights = model.body_invweight0[:, 0].take(bodies)
-    return _Touching(
-        which,
-        kept,
-        plan,
-        [
-            layout.moving_dofs[n].take(body_of_side.take(sides), axis=0)
-            for n, sides, _ in plan.groups
-        ],
-        _constants(model, layout, contact.solref[kept], contact.solimp[kept]),
-        weights[:, 0] + weights[:, 1],
-        contact.dim[kept] >= _WITH_FRICTION,
-    )
-
-
-def _jacobian(data: mujoco.MjData, layout: Layout, touching: _Touching) -> FloatArray:
-    contact = data.contact
-    # MuJoCo's frames have the normal first, from the first geom to the second.
-    frame = contact.frame.reshape(-1, 9).take(_TANGENTS_FIRST, axis=1)[touching.kept]
-    wrenches = contact_wrenches(contact.pos[touching.kept], frame.reshape(-1, 3, 3))
-    axes, center = data.cdof, data.subtree_com.take(layout.root_of_dof, axis=0)
-    motion = at_origin(axes[:, :3], axes[:, 3:], center)
-    blocks = []
-    for (_, sides, every), dofs in zip(touching.plan.groups, touching.dofs, strict=True):
-        of_contacts = wrenches if every else wrenches.take(sides, axis=0)
-        of_bodies = motion.take(dofs, axis=0).transpose(0, 2, 1)
-        blocks.append(np.matmul(of_contacts, of_bodies))
-    return touching.plan.assemble(blocks)
-
-
-def _constants(
-    model: mujoco.MjModel, layout: Layout, solref: FloatArray, solimp: FloatArray
-) -> FloatArray:
-    """Of the material of each contact; made once for all where all are equal."""
-    rule = (model.opt.timestep, model.opt.disableflags)
-    first, first_solimp, count = solref[:1].tobytes(), solimp[:1].tobytes(), len(solref)
-    if not count or first * count != solref.tobytes() or first_solimp * count != solimp.tobytes():
-        return constants(*rule, solref, solimp)
-    key = (first, first_solimp, *rule)
-    one = layout.remember("material", key, lambda: constants(*rule, solref[:1], solimp[:1]))
-    return one.repeat(count, axis=1)
+    while dof >= 0:
+        turn, move = 6 * dof, 6 * dof + 3
+        v_x = sign * (axes[move] + axes[turn + 1] * z - axes[turn + 2] * y)
+        v_y = sign * (axes[move + 1] + axes[turn + 2] * x - axes[turn] * z)
+        v_z = sign * (axes[move + 2] + axes[turn] * y - axes[turn + 1] * x)
+        column = place + dof - first
+        jacobian[column] += frame[3] * v_x + frame[4] * v_y + frame[5] * v_z
+        jacobian[column + n] += frame[6] * v_x + frame[7] * v_y + frame[8] * v_z
+        jacobian[column + 2 * n] += frame[0] * v_x + frame[1] * v_y + frame[2] * v_z
+        dof = parents[dof]

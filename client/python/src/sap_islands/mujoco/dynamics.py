@@ -12,24 +12,32 @@ says, v* = v_0 + δt M^-1 τ_0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from sap_islands.arrays import FloatArray
-from sap_islands.mujoco.layout import EqualTrees, Layout
-from sap_islands.mujoco.servos import Servos, servos_of
+from sap_islands.compiled import (
+    FlagArray,
+    IndexArray,
+    compiled,
+    indices,
+    integers,
+    reals,
+    solve_in_place,
+)
+from sap_islands.mujoco.layout import LAYOUT, MODEL, STATE
+from sap_islands.mujoco.servos import add_servos
 
 # Versions before 3.4 have one flag for both.
 _FLAGS = mujoco.mjtDisableBit
 _NO_SPRINGS = int(getattr(_FLAGS, "mjDSBL_SPRING", None) or _FLAGS.mjDSBL_PASSIVE)
 _NO_DAMPERS = int(getattr(_FLAGS, "mjDSBL_DAMPER", None) or _FLAGS.mjDSBL_PASSIVE)
+_HINGE, _SLIDE = int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)
 
 
-@dataclass(frozen=True)
-class Dynamics:
+class Dynamics(NamedTuple):
     """A and v* of one step.
 
     Attributes:
@@ -41,80 +49,116 @@ class Dynamics:
     v_star: FloatArray
 
 
-@dataclass(frozen=True)
-class _Implicit:
-    """What counts at the end of the step.
-
-    Attributes:
-        stiffness: [nv] that of joints.
-        diagonal: [nv] δt D + δt² K of joints.
-        servos: Actuators with gains, None: there are none.
-        groups: The trees that have any of these, of equal size together.
-    """
-
-    stiffness: FloatArray
-    diagonal: FloatArray
-    servos: Servos | None
-    groups: list[EqualTrees]
-
-
-def evaluate(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -> Dynamics:
-    """A and v* at the state of `data`, whose smooth forces have been computed."""
-    dt = model.opt.timestep
-    blocks = np.zeros(layout.block_start[-1])
-    mass = data.M
-    blocks[layout.entries[: len(mass)]] = mass
-    blocks[layout.entries[len(mass) :]] = mass
-    v_0 = data.qvel
-    v_star = v_0 + dt * data.qacc_smooth
-    implicit = _implicit_forces(model, data, layout, dt)
-    if implicit.groups:
-        blocks[layout.diagonal] += implicit.diagonal
-        pull = implicit.stiffness * v_0
-        if implicit.servos is not None:
-            implicit.servos.add(model, data, dt, blocks, pull)
-        impulse = dt * (data.qfrc_smooth - dt * pull)
-        for group in implicit.groups:
-            matrices = blocks[group.block].reshape(-1, group.n, group.n)
-            change = np.linalg.solve(matrices, impulse[group.dofs][..., None])
-            v_star[group.dofs] = v_0[group.dofs] + change[..., 0]
-    return Dynamics(blocks, v_star)
+@compiled
+def evaluate(
+    model: IndexArray,
+    state: IndexArray,
+    layout: IndexArray,
+    dt: float,
+    disabled: int,
+    disabled_groups: int,
+    blocks: FloatArray,
+    v_star: FloatArray,
+) -> None:
+    """A and v* of a state whose smooth forces have been computed, into `blocks` and `v_star`."""
+    _fill_blocks(state, layout, blocks)
+    velocity, acceleration = reals(state, STATE.qvel), reals(state, STATE.qacc_smooth)
+    for i in range(len(v_star)):
+        v_star[i] = velocity[i] + dt * acceleration[i]
+    pull = np.zeros(len(v_star))
+    is_implicit = np.zeros(len(indices(layout, LAYOUT.sizes)), np.uint8)
+    _add_dampers_and_springs(model, state, layout, dt, disabled, blocks, pull, is_implicit)
+    add_servos(model, state, layout, dt, disabled, disabled_groups, blocks, pull, is_implicit)
+    for tree in range(len(is_implicit)):
+        if is_implicit[tree]:
+            _move_freely(state, layout, tree, dt, blocks, pull, v_star)
 
 
-def generalized_impulse(dynamics: Dynamics, velocity: FloatArray, layout: Layout) -> FloatArray:
+@compiled
+def _fill_blocks(state: IndexArray, layout: IndexArray, blocks: FloatArray) -> None:
+    mass = reals(state, STATE.M)
+    entries = indices(layout, LAYOUT.entries)
+    blocks[:] = 0.0
+    for i in range(len(mass)):
+        blocks[entries[i]] = mass[i]
+        blocks[entries[len(mass) + i]] = mass[i]
+
+
+@compiled
+def _add_dampers_and_springs(
+    model: IndexArray,
+    state: IndexArray,
+    layout: IndexArray,
+    dt: float,
+    disabled: int,
+    blocks: FloatArray,
+    pull: FloatArray,
+    is_implicit: FlagArray,
+) -> None:
+    """Adds δt D + δt² K of joints to the blocks of A, and K v_0 to `pull`; marks the trees."""
+    tree_of_dof = indices(layout, LAYOUT.tree_of_dof)
+    if not disabled & _NO_DAMPERS:
+        damping = reals(model, MODEL.dof_damping)
+        for dof in range(len(damping)):
+            if damping[dof] != 0.0:
+                is_implicit[tree_of_dof[dof]] = 1
+                blocks[_diagonal(layout, dof)] += dt * damping[dof]
+    if disabled & _NO_SPRINGS:
+        return
+    stiffness, kinds = reals(model, MODEL.jnt_stiffness), integers(model, MODEL.jnt_type)
+    velocity = reals(state, STATE.qvel)
+    for joint in range(len(stiffness)):
+        if stiffness[joint] != 0.0 and (kinds[joint] == _HINGE or kinds[joint] == _SLIDE):
+            dof = integers(model, MODEL.jnt_dofadr)[joint]
+            is_implicit[tree_of_dof[dof]] = 1
+            blocks[_diagonal(layout, dof)] += dt * dt * stiffness[joint]
+            pull[dof] += stiffness[joint] * velocity[dof]
+
+
+@compiled
+def _diagonal(layout: IndexArray, dof: int) -> int:
+    """Where the diagonal is in the blocks."""
+    tree = indices(layout, LAYOUT.tree_of_dof)[dof]
+    row = dof - indices(layout, LAYOUT.first_dof)[tree]
+    place: int = indices(layout, LAYOUT.block_start)[tree]
+    return place + row * (indices(layout, LAYOUT.sizes)[tree] + 1)
+
+
+@compiled
+def _move_freely(
+    state: IndexArray,
+    layout: IndexArray,
+    tree: int,
+    dt: float,
+    blocks: FloatArray,
+    pull: FloatArray,
+    v_star: FloatArray,
+) -> None:
+    """v* of a tree with implicit forces."""
+    n, first = indices(layout, LAYOUT.sizes)[tree], indices(layout, LAYOUT.first_dof)[tree]
+    start = indices(layout, LAYOUT.block_start)[tree]
+    force, velocity = reals(state, STATE.qfrc_smooth), reals(state, STATE.qvel)
+    change = np.empty(n)
+    for i in range(n):
+        change[i] = dt * (force[first + i] - dt * pull[first + i])
+    solve_in_place(blocks[start : start + n * n].copy().reshape((n, n)), change)
+    for i in range(n):
+        v_star[first + i] = velocity[first + i] + change[i]
+
+
+@compiled
+def generalized_impulse(
+    layout: IndexArray, blocks: FloatArray, v_star: FloatArray, velocity: FloatArray
+) -> FloatArray:
     """J' γ = A (v - v*) [nv]."""
-    change = velocity - dynamics.v_star
-    impulse = np.empty_like(change)
-    for group in layout.groups:
-        matrices = dynamics.blocks[group.block].reshape(-1, group.n, group.n)
-        impulse[group.dofs] = np.matmul(matrices, change[group.dofs][..., None])[..., 0]
+    impulse = np.empty(len(v_star))
+    sizes, starts = indices(layout, LAYOUT.sizes), indices(layout, LAYOUT.block_start)
+    for tree in range(len(sizes)):
+        n, first = sizes[tree], indices(layout, LAYOUT.first_dof)[tree]
+        for i in range(n):
+            total = 0.0
+            for j in range(n):
+                change = velocity[first + j] - v_star[first + j]
+                total += blocks[starts[tree] + i * n + j] * change
+            impulse[first + i] = total
     return impulse
-
-
-def _implicit_forces(
-    model: mujoco.MjModel, data: mujoco.MjData, layout: Layout, dt: float
-) -> _Implicit:
-    servos = servos_of(model, data, layout)
-    flags = model.opt.disableflags
-    key = (dt, flags, servos, model.dof_damping.tobytes(), model.jnt_stiffness.tobytes())
-    return layout.remember(
-        "implicit forces", key, lambda: _make_implicit(model, layout, servos, dt)
-    )
-
-
-def _make_implicit(
-    model: mujoco.MjModel, layout: Layout, servos: Servos | None, dt: float
-) -> _Implicit:
-    damping = np.zeros(model.nv)
-    stiffness = np.zeros(model.nv)
-    if not model.opt.disableflags & _NO_DAMPERS:
-        damping += model.dof_damping.ravel()
-    if not model.opt.disableflags & _NO_SPRINGS:
-        dofs = model.jnt_dofadr[layout.simple_joints]
-        stiffness[dofs] = model.jnt_stiffness.ravel()[layout.simple_joints]
-    has_any: NDArray[np.bool_] = (damping != 0) | (stiffness != 0)
-    if servos is not None:
-        has_any[servos.left_dof] = True
-    trees = np.unique(layout.tree_of_dof[has_any])
-    groups = layout.group_trees(trees)
-    return _Implicit(stiffness, dt * damping + dt**2 * stiffness, servos, groups)

@@ -1,90 +1,173 @@
-"""What of a MuJoCo model does not change: its trees, and where their matrices are.
+"""What of a MuJoCo model does not change: its trees, and where its arrays are.
 
-Found out once for a model. What follows from numbers that a caller may change between steps
-(damping, gains, ranges of joints) is remembered together with these numbers, and made anew when
-they differ.
+Found out once for a model. Numbers that a caller may change between steps (damping, gains, ranges
+of joints) are read by every step where MuJoCo has them.
 """
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
 
-from sap_islands.arrays import IntArray, UIntArray
-from sap_islands.jacobian import IndexArray
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class EqualTrees:
-    """Trees of n degrees of freedom: their dofs [g, n], and where their blocks are [g, n²]."""
-
-    n: int
-    dofs: IndexArray
-    block: IndexArray
+from sap_islands.arrays import UIntArray
+from sap_islands.compiled import Flag, Index, IndexArray, Integer, Real, make_table
+from sap_islands.mujoco.support import watched_arrays
 
 
-@dataclass(frozen=True)
-class Layout:
+class ModelArrays(NamedTuple):
+    """Arrays of MjModel that compiled functions read."""
+
+    dof_damping: Real
+    jnt_stiffness: Real
+    jnt_range: Real
+    jnt_margin: Real
+    jnt_solref: Real
+    jnt_solimp: Real
+    dof_invweight0: Real
+    body_invweight0: Real
+    actuator_gainprm: Real
+    actuator_biasprm: Real
+    actuator_forcerange: Real
+    actuator_ctrlrange: Real
+    dof_parentid: Integer
+    geom_bodyid: Integer
+    jnt_type: Integer
+    jnt_dofadr: Integer
+    jnt_qposadr: Integer
+    actuator_gaintype: Integer
+    actuator_biastype: Integer
+    actuator_group: Integer
+    actuator_actadr: Integer
+    actuator_actnum: Integer
+    jnt_limited: Flag
+    actuator_forcelimited: Flag
+    actuator_ctrllimited: Flag
+
+
+class StateArrays(NamedTuple):
+    """Arrays of MjData that compiled functions read."""
+
+    qpos: Real
+    qvel: Real
+    qacc_smooth: Real
+    qfrc_smooth: Real
+    M: Real
+    cdof: Real
+    subtree_com: Real
+    act: Real
+    ctrl: Real
+    actuator_force: Real
+    actuator_moment: Real
+    moment_rowadr: Integer
+    moment_rownnz: Integer
+    moment_colind: Integer
+    eq_active: Flag
+
+
+class LayoutArrays(NamedTuple):
     """Where things are; fixed for a model.
 
     Attributes:
-        dofs: [T] degrees of freedom of each tree.
-        sizes: [T + 1] the same, and 0 for what is fixed to the world.
-        names: [T] of the trees, which stay the same from step to step.
+        sizes: [T] degrees of freedom of each tree.
         first_dof: [T] number of its first one.
-        tree_of_dof: [nv].
-        root_of_dof: [nv] first body of its tree.
-        tree_of_body: [nbody], -1: fixed to the world.
+        root: [T] its first body.
         block_start: [T + 1] where A_t starts in the array of all blocks.
+        tree_of_dof: [nv].
+        tree_of_body: [nbody], -1: fixed to the world.
+        last_dof: [nbody] the last of those that move the body, which the others lead to; -1: none.
         entries: [2 nnz] where MuJoCo's sparse M goes in the blocks, below and above the diagonal.
-        diagonal: [nv] where the diagonal is in the blocks.
-        moving_dofs: For each size n, the dofs that move a body [nbody, n]; nv: one that does not.
-        simple_joints: hinges and slides.
-        ball_joints: balls.
-        groups: trees of equal size together.
+        output: [nu] row of each actuator's force and moment.
+        control: [nu] its first control.
+        contact: Where the fields of a contact are; see `ContactFields`.
+    """
+
+    sizes: Index
+    first_dof: Index
+    root: Index
+    block_start: Index
+    tree_of_dof: Index
+    tree_of_body: Index
+    last_dof: Index
+    entries: Index
+    output: Index
+    control: Index
+    contact: Index
+
+
+class ContactFields(NamedTuple):
+    """Fields of a contact; bytes from its first one to each of them.
+
+    Attributes:
+        stride: Bytes from one contact to the next.
+    """
+
+    dist: int
+    pos: int
+    frame: int
+    includemargin: int
+    friction: int
+    solref: int
+    solimp: int
+    dim: int
+    geom: int
+    exclude: int
+    stride: int
+
+
+MODEL = ModelArrays(*range(len(ModelArrays._fields)))
+STATE = StateArrays(*range(len(StateArrays._fields)))
+LAYOUT = LayoutArrays(*range(len(LayoutArrays._fields)))
+CONTACT = ContactFields(*range(len(ContactFields._fields)))
+
+PARAMETERS = 10  # of an actuator's gain or bias
+
+
+@dataclass
+class Layout:
+    """A model's trees and tables.
+
+    Attributes:
+        dofs: [T] degrees of freedom of each tree.
+        names: [T] of the trees, which stay the same from step to step.
+        velocities: nv.
+        block_values: Numbers in the blocks of A.
+        joint_ends: Two for each joint.
+        has_surface_velocities: Whether MuJoCo tells those of contacts, if the model has any.
+        arrays: What `table` has.
+        table: Of `LayoutArrays`.
+        model_table: Of `ModelArrays`.
+        watched: Address and bytes of what `check_supported` looks at [n, 2].
+        seen: What was there when it last did so, and the equalities of the state.
+        asked: What it was asked then.
+        forward: What computes positions, velocities and smooth forces, one after the other, before
+            and after the callback for controls.
     """
 
     dofs: UIntArray
-    sizes: IndexArray
     names: UIntArray
-    first_dof: IndexArray
-    tree_of_dof: IndexArray
-    root_of_dof: IndexArray
-    tree_of_body: IntArray
-    block_start: IndexArray
-    entries: IndexArray
-    diagonal: IndexArray
-    moving_dofs: dict[int, IndexArray]
-    simple_joints: IndexArray
-    ball_joints: IndexArray
-    groups: list[EqualTrees]
-    _remembered: dict[str, tuple[object, Any]] = field(default_factory=dict)
+    velocities: int
+    block_values: int
+    joint_ends: int
+    has_surface_velocities: bool
+    arrays: dict[str, IndexArray]
+    table: IndexArray
+    model_table: IndexArray
+    watched: IndexArray
+    seen: np.ndarray[Any, np.dtype[np.uint8]]
+    forward: tuple[list[_Stage], list[_Stage]]
+    asked: object = field(default=None)
 
-    def index(self, row: IndexArray, column: IndexArray) -> IndexArray:
-        """Where the entries of pairs of dofs of the same tree are in the array of blocks."""
-        return _index(row, column, self.tree_of_dof, self.first_dof, self.block_start, self.sizes)
 
-    def group_trees(self, trees: IndexArray) -> list[EqualTrees]:
-        """Some of the trees, those of equal size together."""
-        return _group_trees(trees, self.sizes, self.first_dof, self.block_start)
-
-    def remember(self, name: str, key: object, make: Callable[[], T]) -> T:
-        """What `make` has made of the numbers in `key`, which are compared with the last ones."""
-        found = self._remembered.get(name)
-        if found is None or found[0] != key:
-            found = self._remembered[name] = (key, make())
-        made: T = found[1]
-        return made
-
+_Stage = Callable[[mujoco.MjModel, mujoco.MjData], None]
 
 _layouts: weakref.WeakKeyDictionary[mujoco.MjModel, Layout] = weakref.WeakKeyDictionary()
+_states: weakref.WeakKeyDictionary[mujoco.MjData, IndexArray] = weakref.WeakKeyDictionary()
 
 
 def layout_of(model: mujoco.MjModel) -> Layout:
@@ -95,78 +178,106 @@ def layout_of(model: mujoco.MjModel) -> Layout:
     return layout
 
 
+def state_table(data: mujoco.MjData) -> IndexArray:
+    """The table of `StateArrays`, which is made once."""
+    table = _states.get(data)
+    if table is None:
+        arrays = {name: getattr(data, name) for name in StateArrays._fields}
+        table = _states[data] = make_table(StateArrays, arrays)
+    return table
+
+
 def _make_layout(model: mujoco.MjModel) -> Layout:
     dofs = model.tree_dofnum.astype(np.int64)
-    sizes = np.append(dofs, 0)
     first_dof = model.tree_dofadr.astype(np.int64)
-    tree_of_dof = model.dof_treeid.astype(np.int64)
     block_start = np.concatenate(([0], np.cumsum(dofs**2)))
+    tree_of_dof = model.dof_treeid.astype(np.int64)
     row = np.repeat(np.arange(model.nv), model.M_rownnz)
     column = model.M_colind.astype(np.int64)
-    where = (tree_of_dof, first_dof, block_start, sizes)
-    every = np.arange(model.nv)
-    simple = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+    tree = tree_of_dof[row]
+    start, first, n = block_start[tree], first_dof[tree], dofs[tree]
+    every = np.arange(model.nu)
+    arrays: dict[str, IndexArray] = {
+        "sizes": dofs,
+        "first_dof": first_dof,
+        "root": model.body_rootid[model.dof_bodyid[first_dof]].astype(np.int64),
+        "block_start": block_start,
+        "tree_of_dof": tree_of_dof,
+        "tree_of_body": model.body_treeid.astype(np.int64),
+        "last_dof": _last_dofs(model),
+        "entries": np.concatenate(
+            (start + (row - first) * n + column - first, start + (column - first) * n + row - first)
+        ),
+        # Versions before 4 have one force and one control for each actuator.
+        "output": np.asarray(getattr(model, "actuator_outadr", every), np.int64),
+        "control": np.asarray(getattr(model, "actuator_ctrladr", every), np.int64),
+        "contact": np.array(_contact_fields(), np.int64),
+    }
+    watched = watched_arrays(model)
     return Layout(
         dofs=dofs.astype(np.uint32),
-        sizes=sizes,
         names=np.arange(len(dofs), dtype=np.uint32),
-        first_dof=first_dof,
-        tree_of_dof=tree_of_dof,
-        root_of_dof=model.body_rootid[model.dof_bodyid].astype(np.int64),
-        tree_of_body=model.body_treeid.astype(np.int32),
-        block_start=block_start,
-        entries=np.concatenate((_index(row, column, *where), _index(column, row, *where))),
-        diagonal=_index(every, every, *where),
-        moving_dofs=_moving_dofs(model, sizes, first_dof),
-        simple_joints=np.flatnonzero(np.isin(model.jnt_type, simple)),
-        ball_joints=np.flatnonzero(model.jnt_type == int(mujoco.mjtJoint.mjJNT_BALL)),
-        groups=_group_trees(np.arange(len(dofs)), sizes, first_dof, block_start),
+        velocities=model.nv,
+        block_values=int(block_start[-1]),
+        joint_ends=2 * model.njnt,
+        has_surface_velocities=hasattr(mujoco.MjContact, "surfacevel"),
+        arrays=arrays,
+        table=make_table(LayoutArrays, arrays),
+        model_table=make_table(
+            ModelArrays, {name: getattr(model, name) for name in ModelArrays._fields}
+        ),
+        watched=np.array([(array.ctypes.data, array.nbytes) for array in watched], np.int64),
+        seen=np.zeros(sum(array.nbytes for array in watched) + model.neq, np.uint8),
+        forward=_forward_stages(model),
     )
 
 
-def _index(
-    row: IndexArray,
-    column: IndexArray,
-    tree_of_dof: IndexArray,
-    first_dof: IndexArray,
-    block_start: IndexArray,
-    sizes: IndexArray,
-) -> IndexArray:
-    tree = tree_of_dof[row]
-    first = first_dof[tree]
-    place: IndexArray = block_start[tree] + column - first
-    return place + (row - first) * sizes[tree]
-
-
-def _group_trees(
-    trees: IndexArray, sizes: IndexArray, first_dof: IndexArray, block_start: IndexArray
-) -> list[EqualTrees]:
-    groups = []
-    for n in np.unique(sizes[trees]).tolist():
-        equal = trees[sizes[trees] == n]
-        span = np.arange(n * n)
-        groups.append(
-            EqualTrees(n, first_dof[equal][:, None] + span[:n], block_start[equal][:, None] + span)
-        )
-    return groups
-
-
-def _moving_dofs(
-    model: mujoco.MjModel, sizes: IndexArray, first_dof: IndexArray
-) -> dict[int, IndexArray]:
-    tree_of_body = model.body_treeid
-    moving: dict[int, IndexArray] = {
-        n: np.full((model.nbody, n), model.nv) for n in np.unique(sizes).tolist() if n
-    }
+def _last_dofs(model: mujoco.MjModel) -> IndexArray:
+    last: IndexArray = np.full(model.nbody, -1)
     for body in range(1, model.nbody):  # parents come first
-        tree = tree_of_body[body]
-        if tree < 0:
-            continue
-        dofs = moving[int(sizes[tree])][body]
-        parent = model.body_parentid[body]
-        if tree_of_body[parent] == tree:
-            dofs[:] = moving[int(sizes[tree])][parent]
-        first = model.body_dofadr[body]
-        own = np.arange(first, first + model.body_dofnum[body])
-        dofs[own - first_dof[tree]] = own
-    return moving
+        count = model.body_dofnum[body]
+        own = model.body_dofadr[body] + count - 1
+        last[body] = own if count else last[model.body_parentid[body]]
+    return last
+
+
+def _forward_stages(model: mujoco.MjModel) -> tuple[list[_Stage], list[_Stage]]:
+    """What mj_forward computes before its constraints, but for what the model has nothing of."""
+    stages = [
+        (True, mujoco.mj_kinematics),
+        (True, mujoco.mj_comPos),
+        (model.ncam or model.nlight, mujoco.mj_camlight),
+        (model.ntendon, mujoco.mj_tendon),
+        (True, mujoco.mj_makeM),
+        (True, mujoco.mj_factorM),
+        (True, mujoco.mj_collision),
+        (model.nu, mujoco.mj_transmission),
+        (model.nsensor, mujoco.mj_sensorPos),
+        (True, mujoco.mj_fwdVelocity),
+        (model.nsensor, mujoco.mj_sensorVel),
+    ]
+    forces = [(True, mujoco.mj_fwdActuation), (True, mujoco.mj_fwdAcceleration)]
+    before, after = ([stage for needed, stage in part if needed] for part in (stages, forces))
+    return before, after
+
+
+@functools.cache
+def _contact_fields() -> ContactFields:
+    """Read off two contacts."""
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><worldbody><geom size=".1"/><body><freejoint/><geom size=".1"/></body>
+        <body pos=".1 0 0"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
+    )
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    contact = data.contact
+    first = contact.dist.ctypes.data
+    places = []
+    for name in ContactFields._fields[:-1]:
+        array = getattr(contact, name)
+        wanted = np.int32 if name in ("dim", "geom", "exclude") else np.float64
+        place = array.ctypes.data - first
+        if array.dtype != wanted or place < 0 or array.strides[0] != contact.dist.strides[0]:
+            raise TypeError(f"contact.{name} is not where it was in other versions of MuJoCo")
+        places.append(place)
+    return ContactFields(*places, *contact.dist.strides)

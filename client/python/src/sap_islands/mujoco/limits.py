@@ -7,145 +7,131 @@ friction: one row, ±1 for the dof of the joint, or minus the axis of rotation o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 
 import mujoco
-import numpy as np
 
 from sap_islands.arrays import FloatArray, IntArray
-from sap_islands.jacobian import IndexArray
-from sap_islands.mujoco.layout import Layout
-from sap_islands.mujoco.material import constants
+from sap_islands.compiled import IndexArray, compiled, flags, indices, integers, reals
+from sap_islands.mujoco.layout import LAYOUT, MODEL, STATE
+from sap_islands.mujoco.material import stiffness_and_relaxation
+from sap_islands.problem import WORLD
 
 _REACH = 2.0  # steps within which a limit may be reached
+_NO_LIMITS = int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
+_FREE, _BALL = int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_BALL)
+_LEAST_SINE = 1e-15
 
 
-@dataclass(frozen=True)
-class Limits:
-    """L limits that are near.
-
-    Attributes:
-        tree: [L].
-        jacobian: Blocks [3, n_t] of all, with the last row alone.
-        distance: [L] [m or rad].
-        constants: [9, L] of the material.
-        weight: [L] Â.
-    """
-
-    tree: IntArray
-    jacobian: FloatArray
-    distance: FloatArray
-    constants: FloatArray
-    weight: FloatArray
-
-
-@dataclass(frozen=True)
-class _Ends:
-    """E ends of the ranges of joints: two of each hinge and slide, one of each ball, last.
-
-    Attributes:
-        position: [E] where q is; of a ball where its quaternion starts.
-        end: [E] of the range.
-        sign: [E] 1: distances grow with q.
-        dofs: [E, 3] what moves; of hinges and slides three times the same.
-        place: [E, 3] where these are in the Jacobian's row.
-        balls: how many of them are of balls.
-    """
-
-    position: IndexArray
-    end: FloatArray
-    sign: FloatArray
-    dofs: IndexArray
-    place: IndexArray
-    tree: IntArray
-    margin: FloatArray
-    constants: FloatArray
-    balls: int
-
-
+@compiled
 def find_limits(
-    model: mujoco.MjModel, data: mujoco.MjData, layout: Layout, v_star: FloatArray
-) -> Limits | None:
-    """The limits that are near; None: there are none."""
-    ends = _ends_of(model, layout)
-    if ends is None:
-        return None
-    distance = (data.qpos.take(ends.position) - ends.end) * ends.sign
-    speed = np.maximum(np.abs(data.qvel), np.abs(v_star))
-    if ends.balls:
-        axis, angle = _ball_rotations(data, ends)
-        distance[-ends.balls :] = ends.end[-ends.balls :] - angle
-        reached = speed[ends.dofs].max(axis=1)
-    else:
-        reached = speed.take(ends.dofs[:, 0])
-    reach = np.maximum(ends.margin, _REACH * model.opt.timestep * reached)
-    near = (distance <= reach).nonzero()[0]
-    if not len(near):
-        return None
-    tree = ends.tree[near]
-    size = 3 * layout.sizes[tree]
-    stop = size.cumsum()
-    jacobian = np.zeros(stop[-1])
-    start = stop - size
-    jacobian[start + ends.place[near, 0]] = ends.sign[near]
-    if ends.balls:
-        ball = near >= len(ends.sign) - ends.balls
-        place = start[ball][:, None] + ends.place[near[ball]]
-        jacobian[place] = -axis[near[ball] - len(ends.sign)]
-    weight = model.dof_invweight0[ends.dofs[near, 0]]
-    return Limits(tree, jacobian, distance[near], ends.constants[:, near], weight)
+    model: IndexArray,
+    state: IndexArray,
+    layout: IndexArray,
+    dt: float,
+    disabled: int,
+    v_star: FloatArray,
+    near: IntArray,
+) -> tuple[int, int]:
+    """How many limits are near, and how many values their Jacobian has.
+
+    Args:
+        model: `ModelArrays`.
+        state: `StateArrays`.
+        layout: `LayoutArrays`.
+        dt: δt [s].
+        disabled: `disableflags` of the model.
+        v_star: [nv].
+        near: Where they are written [2 njnt]: twice the joint, and 1 more for its upper end.
+    """
+    count = values = 0
+    if disabled & _NO_LIMITS:
+        return count, values
+    kinds, limited = integers(model, MODEL.jnt_type), flags(model, MODEL.jnt_limited)
+    for joint in range(len(kinds)):
+        if not limited[joint] or kinds[joint] == _FREE:
+            continue
+        dof = integers(model, MODEL.jnt_dofadr)[joint]
+        is_ball = kinds[joint] == _BALL
+        speed = _speed(state, v_star, dof, 3 if is_ball else 1)
+        reach = max(reals(model, MODEL.jnt_margin)[joint], _REACH * dt * speed)
+        for upper in range(1 if is_ball else 2):
+            if _distance(model, state, joint, upper) <= reach:
+                near[count] = 2 * joint + upper
+                count += 1
+                tree = indices(layout, LAYOUT.tree_of_dof)[dof]
+                values += 3 * indices(layout, LAYOUT.sizes)[tree]
+    return count, values
 
 
-def _ends_of(model: mujoco.MjModel, layout: Layout) -> _Ends | None:
-    if model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_LIMIT):
-        return None
-    key = (
-        model.jnt_limited.tobytes(),
-        model.jnt_range.tobytes(),
-        model.jnt_margin.tobytes(),
-        model.jnt_solref.tobytes(),
-        model.jnt_solimp.tobytes(),
-        model.opt.timestep,
-        model.opt.disableflags,
-    )
-    return layout.remember("limits", key, lambda: _find_ends(model, layout))
+@compiled
+def _speed(state: IndexArray, v_star: FloatArray, dof: int, count: int) -> float:
+    velocity = reals(state, STATE.qvel)
+    speed = 0.0
+    for i in range(dof, dof + count):
+        speed = max(speed, abs(velocity[i]), abs(v_star[i]))
+    return speed
 
 
-def _find_ends(model: mujoco.MjModel, layout: Layout) -> _Ends | None:
-    limited = model.jnt_limited.astype(bool)
-    simple = layout.simple_joints[limited[layout.simple_joints]]
-    ball = layout.ball_joints[limited[layout.ball_joints]]
-    joint = np.concatenate((simple, simple, ball))
-    if not len(joint):
-        return None
-    dofs = model.jnt_dofadr[joint].astype(np.int64)[:, None] + np.zeros(3, np.int64)
-    dofs[len(joint) - len(ball) :] += np.arange(3)
-    tree = layout.tree_of_dof[dofs[:, 0]]
-    low, high = model.jnt_range[joint].T
-    is_low = np.arange(len(joint)) < len(simple)
-    is_ball = np.arange(len(joint)) >= 2 * len(simple)
-    return _Ends(
-        position=model.jnt_qposadr[joint].astype(np.int64),
-        end=np.where(is_low, low, np.where(is_ball, np.maximum(low, high), high)),
-        sign=np.where(is_low, 1.0, -1.0),
-        dofs=dofs,
-        place=(2 * layout.sizes[tree] - layout.first_dof[tree])[:, None] + dofs,
-        tree=tree.astype(np.int32),
-        margin=model.jnt_margin[joint],
-        constants=constants(
-            model.opt.timestep,
-            model.opt.disableflags,
-            model.jnt_solref[joint],
-            model.jnt_solimp[joint],
-        ),
-        balls=len(ball),
-    )
+@compiled
+def _distance(model: IndexArray, state: IndexArray, joint: int, upper: int) -> float:
+    """To an end of the range of a joint [m or rad]."""
+    ends = reals(model, MODEL.jnt_range)
+    place = integers(model, MODEL.jnt_qposadr)[joint]
+    if integers(model, MODEL.jnt_type)[joint] == _BALL:
+        angle, _, _, _ = _ball_rotation(state, place)
+        return max(ends[2 * joint], ends[2 * joint + 1]) - angle
+    distance = reals(state, STATE.qpos)[place] - ends[2 * joint + upper]
+    return -distance if upper else distance
 
 
-def _ball_rotations(data: mujoco.MjData, ends: _Ends) -> tuple[FloatArray, FloatArray]:
-    """Axes [n, 3] and angles [n] of the rotations of ball joints, angles from 0 to π."""
-    quaternion = data.qpos[ends.position[-ends.balls :][:, None] + np.arange(4)]
-    quaternion = np.where(quaternion[:, :1] < 0, -quaternion, quaternion)
-    sine = np.linalg.norm(quaternion[:, 1:], axis=1)
-    angle = 2 * np.arctan2(sine, quaternion[:, 0])
-    return quaternion[:, 1:] / np.maximum(sine, 1e-15)[:, None], angle
+@compiled
+def _ball_rotation(state: IndexArray, place: int) -> tuple[float, float, float, float]:
+    """Angle of the rotation of a ball joint, from 0 to π, and its axis."""
+    position = reals(state, STATE.qpos)
+    w, x, y, z = position[place], position[place + 1], position[place + 2], position[place + 3]
+    sine = math.sqrt(x * x + y * y + z * z)
+    scale = (-1.0 if w < 0.0 else 1.0) / max(sine, _LEAST_SINE)
+    return 2.0 * math.atan2(sine, abs(w)), scale * x, scale * y, scale * z
+
+
+@compiled
+def add_limits(
+    model: IndexArray,
+    state: IndexArray,
+    layout: IndexArray,
+    dt: float,
+    disabled: int,
+    near: IntArray,
+    trees: IntArray,
+    jacobian: FloatArray,
+    parameters: FloatArray,
+) -> None:
+    """Writes the limits that are near [L] as contacts; for the rest see `add_contacts`."""
+    solref, solimp = reals(model, MODEL.jnt_solref), reals(model, MODEL.jnt_solimp)
+    place = 0
+    for i in range(len(near)):
+        joint, upper = near[i] // 2, near[i] % 2
+        dof = integers(model, MODEL.jnt_dofadr)[joint]
+        tree = indices(layout, LAYOUT.tree_of_dof)[dof]
+        n = indices(layout, LAYOUT.sizes)[tree]
+        trees[0, i], trees[1, i] = tree, WORLD
+        jacobian[place : place + 3 * n] = 0.0
+        normal = place + 2 * n + dof - indices(layout, LAYOUT.first_dof)[tree]
+        if integers(model, MODEL.jnt_type)[joint] == _BALL:
+            _, x, y, z = _ball_rotation(state, integers(model, MODEL.jnt_qposadr)[joint])
+            jacobian[normal], jacobian[normal + 1], jacobian[normal + 2] = -x, -y, -z
+        else:
+            jacobian[normal] = -1.0 if upper else 1.0
+        place += 3 * n
+        distance = _distance(model, state, joint, upper)
+        stiffness, relaxation_time = stiffness_and_relaxation(
+            solref[2 * joint : 2 * joint + 2],
+            solimp[5 * joint : 5 * joint + 5],
+            dt,
+            disabled,
+            distance,
+            reals(model, MODEL.dof_invweight0)[dof],
+        )
+        parameters[0, i], parameters[1, i] = distance, stiffness
+        parameters[2, i], parameters[3, i] = relaxation_time, 0.0

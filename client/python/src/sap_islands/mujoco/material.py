@@ -17,12 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import mujoco
-import numpy as np
 
 from sap_islands.arrays import FloatArray
+from sap_islands.compiled import compiled
 
 _LEAST_IMPEDANCE, _MOST_IMPEDANCE = 1e-4, 0.9999
-_LEAST_WEIGHT = 1e-15  # of the inverse weight of what cannot move
+_LEAST = 1e-15  # of what is divided by
+_ANY_TIME_CONSTANT = int(mujoco.mjtDisableBit.mjDSBL_REFSAFE)
 
 
 @dataclass(frozen=True)
@@ -44,49 +45,61 @@ class Material:
     sigma: float | None = None
 
 
-def constants(
-    time_step: float, disabled: int, solref: FloatArray, solimp: FloatArray
-) -> FloatArray:
-    """What of the rule does not depend on the penetration, [9, n]; for `stiffness_and_relaxation`.
-
-    Args:
-        time_step: δt [s].
-        disabled: `disableflags` of the model.
-        solref: [n, 2] of each constraint.
-        solimp: [n, 5] of each constraint: d_0, d_max, width [m], midpoint, power.
-    """
-    lowest, d_max, middle = np.clip(solimp[:, [0, 1, 3]], _LEAST_IMPEDANCE, _MOST_IMPEDANCE).T
-    width = np.maximum(solimp[:, 2], _LEAST_WEIGHT)
-    power = np.maximum(solimp[:, 4], 1.0)
-    # With a power of one the impedance is a straight line, wherever the midpoint is.
-    middle = np.where(power == 1, 1.0, middle)
-    by_time = solref[:, 0] > 0
-    time_constant = np.where(by_time, solref[:, 0], 1.0)
-    if not disabled & int(mujoco.mjtDisableBit.mjDSBL_REFSAFE):
-        time_constant = np.maximum(time_constant, 2 * time_step)
-    damping_ratio = np.where(by_time, solref[:, 1], 1.0)
-    k_by_time = 1 / (d_max * time_constant * damping_ratio) ** 2
-    k = np.where(by_time, k_by_time, -solref[:, 0] / d_max**2)
-    b = np.where(by_time, 2 / (d_max * time_constant), -solref[:, 1] / d_max)
-    below = middle ** (1 - power)
-    above = np.where(middle < 1, (1 - np.minimum(middle, _MOST_IMPEDANCE)) ** (1 - power), 0.0)
-    return np.stack((lowest, d_max - lowest, 1 / width, middle, power, below, above, k, b))
-
-
+@compiled
 def stiffness_and_relaxation(
-    constants: FloatArray, violation: FloatArray, inverse_weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """K [N/m] and τ_d [s] of constraints, by the rule above.
+    solref: FloatArray,
+    solimp: FloatArray,
+    dt: float,
+    disabled: int,
+    violation: float,
+    inverse_weight: float,
+) -> tuple[float, float]:
+    """K [N/m] and τ_d [s] of a constraint, by the rule above.
 
     Args:
-        constants: [9, n] of each constraint.
-        violation: [n] penetration, of any sign [m].
-        inverse_weight: [n] Â [1/kg].
+        solref: [2] of the constraint.
+        solimp: [5] of the constraint: d_0, d_max, width [m], midpoint, power.
+        dt: δt [s].
+        disabled: `disableflags` of the model.
+        violation: Penetration, of any sign [m].
+        inverse_weight: Â [1/kg].
     """
-    lowest, span, per_width, middle, power, below, above, k, b = constants
-    x = np.minimum(np.abs(violation) * per_width, 1.0)
-    y = np.where(x <= middle, below * x**power, 1 - above * (1 - x) ** power)
-    d = lowest + span * y
-    k = np.maximum(k * d, _LEAST_WEIGHT)
-    stiffness = k * d / ((1 - d) * np.maximum(inverse_weight, _LEAST_WEIGHT))
-    return stiffness, b / k
+    d = _impedance(solimp, violation)
+    d_max = _within_limits(solimp[1])
+    if solref[0] > 0.0:
+        time_constant = solref[0]
+        if not disabled & _ANY_TIME_CONSTANT:
+            time_constant = max(time_constant, 2.0 * dt)
+        k = 1.0 / (d_max * time_constant * solref[1]) ** 2
+        b = 2.0 / (d_max * time_constant)
+    else:
+        k = -solref[0] / d_max**2
+        b = -solref[1] / d_max
+    k = max(k * d, _LEAST)
+    return k * d / ((1.0 - d) * max(inverse_weight, _LEAST)), b / k
+
+
+@compiled
+def _impedance(solimp: FloatArray, violation: float) -> float:
+    """d: rises from d_0 to d_max within the width, with an S of two powers about the midpoint."""
+    lowest, middle = _within_limits(solimp[0]), _within_limits(solimp[3])
+    power = max(solimp[4], 1.0)
+    x = min(abs(violation) / max(solimp[2], _LEAST), 1.0)
+    if power == 1.0:  # a straight line, wherever the midpoint is
+        y = x
+    elif x <= middle:
+        y = middle * _raised(x / middle, power)
+    else:
+        y = 1.0 - (1.0 - middle) * _raised((1.0 - x) / (1.0 - middle), power)
+    return lowest + (_within_limits(solimp[1]) - lowest) * y
+
+
+@compiled
+def _raised(base: float, power: float) -> float:
+    """As MuJoCo has 2 for a power unless told otherwise, that one is fast."""
+    return base * base if power == 2.0 else base**power
+
+
+@compiled
+def _within_limits(impedance: float) -> float:
+    return min(max(impedance, _LEAST_IMPEDANCE), _MOST_IMPEDANCE)

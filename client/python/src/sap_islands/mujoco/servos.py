@@ -10,200 +10,138 @@ two trees counts with its force at the beginning of the step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import mujoco
-import numpy as np
-from numpy.typing import NDArray
 
 from sap_islands.arrays import FloatArray
-from sap_islands.jacobian import IndexArray
-from sap_islands.mujoco.layout import Layout
+from sap_islands.compiled import FlagArray, IndexArray, compiled, flags, indices, integers, reals
+from sap_islands.mujoco.layout import LAYOUT, MODEL, PARAMETERS, STATE
 
 _AFFINE_GAIN = int(mujoco.mjtGain.mjGAIN_AFFINE)
 _FIXED_GAIN = int(mujoco.mjtGain.mjGAIN_FIXED)
 _AFFINE_BIAS = int(mujoco.mjtBias.mjBIAS_AFFINE)
+_NO_CLAMPING = int(mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL)
 _MOST_GROUPS = 31  # of actuators that can be disabled together
 
 
-@dataclass(frozen=True, eq=False)
-class Servos:
-    """S actuators with gains, and P pairs of dofs that each of them moves.
-
-    Attributes:
-        bias: [S, 2] -∂f/∂(l, l̇) whatever the control.
-        gain: [S, 2] the same for a control of one, where `control` says where that is.
-        controls: Where the controls of actuators with gain come from, None: there are none.
-        limited: Those with a limit of the force.
-        output: [S] row of force and moment arms.
-        force_range: [S, 2].
-        servo: [P] which one.
-        left, right: [P] where the moment arms are in `actuator_moment`.
-        left_dof, right_dof: [P] the dofs.
-        place: [P] where the pair is in the array of blocks.
-    """
-
-    bias: FloatArray
-    gain: FloatArray
-    controls: _Controls | None
-    limited: IndexArray
-    output: IndexArray
-    force_range: FloatArray
-    servo: IndexArray
-    left: IndexArray
-    right: IndexArray
-    left_dof: IndexArray
-    right_dof: IndexArray
-    place: IndexArray
-
-    def add(
-        self,
-        model: mujoco.MjModel,
-        data: mujoco.MjData,
-        dt: float,
-        blocks: FloatArray,
-        pull: FloatArray,
-    ) -> None:
-        """Adds δt D + δt² K to the blocks of A, and K v_0 to `pull` [nv]."""
-        slope = self.bias
-        if self.controls is not None:
-            slope = slope + self.controls.read(model, data)[:, None] * self.gain
-        slope = np.maximum(slope, 0.0)
-        if len(self.limited):
-            force = data.actuator_force[self.output[self.limited]]
-            low, high = self.force_range[self.limited].T
-            slope[self.limited[(force <= low) | (force >= high)]] = 0.0
-        moment = data.actuator_moment
-        square = moment[self.left] * moment[self.right]
-        stiffness = slope[:, 0][self.servo] * square
-        damping = slope[:, 1][self.servo] * square
-        np.add.at(blocks, self.place, dt * damping + dt**2 * stiffness)
-        np.add.at(pull, self.left_dof, stiffness * data.qvel[self.right_dof])
+@compiled
+def add_servos(
+    model: IndexArray,
+    state: IndexArray,
+    layout: IndexArray,
+    dt: float,
+    disabled: int,
+    disabled_groups: int,
+    blocks: FloatArray,
+    pull: FloatArray,
+    is_implicit: FlagArray,
+) -> None:
+    """Adds δt D + δt² K to the blocks of A, and K v_0 to `pull` [nv]; marks the trees."""
+    for actuator in range(len(integers(model, MODEL.actuator_group))):
+        k_p, k_v = _slopes(model, state, layout, disabled, disabled_groups, actuator)
+        if k_p > 0.0 or k_v > 0.0:
+            output = indices(layout, LAYOUT.output)[actuator]
+            tree = _tree_of(state, layout, output)
+            if tree >= 0:
+                is_implicit[tree] = 1
+                _add(state, layout, output, tree, dt * (k_v + dt * k_p), k_p, blocks, pull)
 
 
-@dataclass(frozen=True)
-class _Controls:
-    """Where the controls of S actuators are: the last activation, or the control itself.
-
-    Attributes:
-        by_activation: Actuators that have one, and `activation` where it is.
-        by_control: The others, and `control` where it is.
-        low, high: limits of these.
-    """
-
-    count: int
-    by_activation: IndexArray
-    activation: IndexArray
-    by_control: IndexArray
-    control: IndexArray
-    low: FloatArray
-    high: FloatArray
-
-    def read(self, model: mujoco.MjModel, data: mujoco.MjData) -> FloatArray:
-        value = np.empty(self.count)
-        value[self.by_activation] = data.act[self.activation]
-        control = data.ctrl[self.control]
-        if not model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL):
-            control = np.clip(control, self.low, self.high)
-        value[self.by_control] = control
-        return value
-
-
-def servos_of(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -> Servos | None:
-    """The servos of a model, found out anew when its gains or transmissions change."""
-    if not model.nu or model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_ACTUATION):
-        return None
-    key = (
-        model.opt.disableactuator,
-        model.actuator_gaintype.tobytes(),
-        model.actuator_gainprm.tobytes(),
-        model.actuator_biastype.tobytes(),
-        model.actuator_biasprm.tobytes(),
-        model.actuator_forcelimited.tobytes(),
-        model.actuator_forcerange.tobytes(),
-        model.actuator_ctrllimited.tobytes(),
-        model.actuator_ctrlrange.tobytes(),
-        data.moment_rownnz.tobytes(),
-        data.moment_rowadr.tobytes(),
-        data.moment_colind.tobytes(),
-    )
-    return layout.remember("servos", key, lambda: _find_servos(model, data, layout))
+@compiled
+def _slopes(
+    model: IndexArray,
+    state: IndexArray,
+    layout: IndexArray,
+    disabled: int,
+    disabled_groups: int,
+    actuator: int,
+) -> tuple[float, float]:
+    """k_p and k_v as far as they are positive."""
+    gain_type = integers(model, MODEL.actuator_gaintype)[actuator]
+    has_gain = gain_type == _AFFINE_GAIN
+    has_bias = integers(model, MODEL.actuator_biastype)[actuator] == _AFFINE_BIAS
+    k_p = k_v = 0.0
+    if not (has_gain or (has_bias and gain_type == _FIXED_GAIN)):
+        return k_p, k_v
+    group = integers(model, MODEL.actuator_group)[actuator]
+    if 0 <= group < _MOST_GROUPS and disabled_groups >> group & 1:
+        return k_p, k_v
+    if _is_at_limit(model, state, layout, actuator):
+        return k_p, k_v
+    length = PARAMETERS * actuator + 1  # where the slope with it is; that with velocity is next
+    if has_bias:
+        bias = reals(model, MODEL.actuator_biasprm)
+        k_p, k_v = -bias[length], -bias[length + 1]
+    if has_gain:
+        gain = reals(model, MODEL.actuator_gainprm)
+        control = _control(model, state, layout, disabled, actuator)
+        k_p -= gain[length] * control
+        k_v -= gain[length + 1] * control
+    return max(k_p, 0.0), max(k_v, 0.0)
 
 
-def _find_servos(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -> Servos | None:
-    has_gain = model.actuator_gaintype == _AFFINE_GAIN
-    has_bias = model.actuator_biastype == _AFFINE_BIAS
-    bias = np.where(has_bias[:, None], -model.actuator_biasprm[:, 1:3], 0.0)
-    gain = np.where(has_gain[:, None], -model.actuator_gainprm[:, 1:3], 0.0)
-    affine = has_gain | (has_bias & (model.actuator_gaintype == _FIXED_GAIN))
-    which = np.flatnonzero(affine & ((bias > 0) | (gain != 0)).any(axis=1) & ~_disabled(model))
-    output = _outputs(model)[which]
-    rows = [_row(data, int(row)) for row in output]
-    trees = [np.unique(layout.tree_of_dof[dofs]) for _, dofs in rows]
-    # One that moves nothing, or two trees, is left out.
-    kept = [i for i in range(len(which)) if len(trees[i]) == 1]
-    if not kept:
-        return None
-    which, output = which[kept], output[kept]
-    rows = [rows[i] for i in kept]
-    count = np.array([len(dofs) for _, dofs in rows])
-    left_dof = np.concatenate([np.repeat(dofs, len(dofs)) for _, dofs in rows])
-    right_dof = np.concatenate([np.tile(dofs, len(dofs)) for _, dofs in rows])
-    every = np.arange(len(which))
-    return Servos(
-        bias=bias[which],
-        gain=gain[which],
-        controls=_find_controls(model, which) if gain[which].any() else None,
-        limited=np.flatnonzero(model.actuator_forcelimited.ravel()[output]),
-        output=output,
-        force_range=model.actuator_forcerange.reshape(-1, 2)[output],
-        servo=np.repeat(every, count**2),
-        left=np.concatenate([np.repeat(place, len(place)) for place, _ in rows]),
-        right=np.concatenate([np.tile(place, len(place)) for place, _ in rows]),
-        left_dof=left_dof,
-        right_dof=right_dof,
-        place=layout.index(left_dof, right_dof),
-    )
+@compiled
+def _is_at_limit(model: IndexArray, state: IndexArray, layout: IndexArray, actuator: int) -> bool:
+    output = indices(layout, LAYOUT.output)[actuator]
+    if not flags(model, MODEL.actuator_forcelimited)[output]:
+        return False
+    force = reals(state, STATE.actuator_force)[output]
+    force_range = reals(model, MODEL.actuator_forcerange)
+    return force <= force_range[2 * output] or force >= force_range[2 * output + 1]
 
 
-def _row(data: mujoco.MjData, row: int) -> tuple[IndexArray, IndexArray]:
-    """Where the moment arms of one actuator are, and their dofs."""
-    start, count = int(data.moment_rowadr[row]), int(data.moment_rownnz[row])
-    place = np.arange(start, start + count)
-    return place, data.moment_colind[place].astype(np.int64)
+@compiled
+def _control(
+    model: IndexArray, state: IndexArray, layout: IndexArray, disabled: int, actuator: int
+) -> float:
+    """The last activation of an actuator that has one, otherwise the control itself."""
+    activations = integers(model, MODEL.actuator_actnum)[actuator]
+    if activations > 0:
+        first = integers(model, MODEL.actuator_actadr)[actuator]
+        return reals(state, STATE.act)[first + activations - 1]
+    place = indices(layout, LAYOUT.control)[actuator]
+    control = reals(state, STATE.ctrl)[place]
+    if flags(model, MODEL.actuator_ctrllimited)[place] and not disabled & _NO_CLAMPING:
+        control_range = reals(model, MODEL.actuator_ctrlrange)
+        control = min(max(control, control_range[2 * place]), control_range[2 * place + 1])
+    return control
 
 
-def _find_controls(model: mujoco.MjModel, which: IndexArray) -> _Controls:
-    has_activation = model.actuator_actnum[which] > 0
-    by_activation = np.flatnonzero(has_activation)
-    by_control = np.flatnonzero(~has_activation)
-    active = which[by_activation]
-    control = getattr(model, "actuator_ctrladr", np.arange(model.nu))[which[by_control]]
-    limited = model.actuator_ctrllimited.ravel()[control].astype(bool)
-    low, high = model.actuator_ctrlrange.reshape(-1, 2)[control].T
-    return _Controls(
-        count=len(which),
-        by_activation=by_activation,
-        activation=(model.actuator_actadr + model.actuator_actnum - 1)[active].astype(np.int64),
-        by_control=by_control,
-        control=control.astype(np.int64),
-        low=np.where(limited, low, -np.inf),
-        high=np.where(limited, high, np.inf),
-    )
+@compiled
+def _tree_of(state: IndexArray, layout: IndexArray, output: int) -> int:
+    """The tree that an actuator moves; -1: none, or more than one."""
+    start = integers(state, STATE.moment_rowadr)[output]
+    dofs = integers(state, STATE.moment_colind)
+    trees = indices(layout, LAYOUT.tree_of_dof)
+    tree = -1
+    for k in range(start, start + integers(state, STATE.moment_rownnz)[output]):
+        if k > start and trees[dofs[k]] != tree:
+            return -1
+        tree = trees[dofs[k]]
+    return tree
 
 
-def _outputs(model: mujoco.MjModel) -> IndexArray:
-    """Row of each actuator's force and moment; versions before 4 have one each."""
-    if hasattr(model, "actuator_outadr"):
-        adr: IndexArray = model.actuator_outadr.astype(np.int64)
-        return adr
-    return np.arange(model.nu)
-
-
-def _disabled(model: mujoco.MjModel) -> NDArray[np.bool_]:
-    """Actuators of groups that are switched off."""
-    group = model.actuator_group
-    in_range = (group >= 0) & (group < _MOST_GROUPS)
-    bits = np.where(in_range, 1 << np.where(in_range, group, 0), 0)
-    disabled: NDArray[np.bool_] = (bits & model.opt.disableactuator) != 0
-    return disabled
+@compiled
+def _add(
+    state: IndexArray,
+    layout: IndexArray,
+    output: int,
+    tree: int,
+    gain: float,
+    k_p: float,
+    blocks: FloatArray,
+    pull: FloatArray,
+) -> None:
+    start = integers(state, STATE.moment_rowadr)[output]
+    stop = start + integers(state, STATE.moment_rownnz)[output]
+    dofs = integers(state, STATE.moment_colind)
+    moment = reals(state, STATE.actuator_moment)
+    velocity = reals(state, STATE.qvel)
+    first = indices(layout, LAYOUT.first_dof)[tree]
+    n = indices(layout, LAYOUT.sizes)[tree]
+    block_start = indices(layout, LAYOUT.block_start)[tree]
+    for left in range(start, stop):
+        row = block_start + (dofs[left] - first) * n - first
+        for right in range(start, stop):
+            square = moment[left] * moment[right]
+            blocks[row + dofs[right]] += gain * square
+            pull[dofs[left]] += k_p * square * velocity[dofs[right]]

@@ -7,17 +7,17 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import mujoco
+import numpy as np
 
+from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.client import Client
-from sap_islands.jacobian import IndexArray
-from sap_islands.mujoco import contacts as contacts_of
-from sap_islands.mujoco import dynamics as dynamics_of
-from sap_islands.mujoco.dynamics import Dynamics
-from sap_islands.mujoco.layout import layout_of
-from sap_islands.mujoco.limits import find_limits
+from sap_islands.compiled import IndexArray
+from sap_islands.mujoco.assembly import has_changed, survey, write
+from sap_islands.mujoco.dynamics import Dynamics, generalized_impulse
+from sap_islands.mujoco.layout import Layout, layout_of, state_table
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.support import check_supported
-from sap_islands.problem import Problem, Regularization, Trees
+from sap_islands.problem import Contacts, Problem, Regularization, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
 from sap_islands.support import JOINT_LIMITS
@@ -61,34 +61,80 @@ def build_problem(
     Raises:
         InvalidArgument: The model has what the service has no constraint for.
     """
-    layout = layout_of(model)
-    # What may be switched on between steps is looked at again then.
-    asked = (
-        frozenset(ignore),
-        model.opt.disableflags,
-        data.eq_active.tobytes(),
-        model.dof_frictionloss.tobytes(),
-        model.geom_condim.tobytes(),
+    layout, state = layout_of(model), state_table(data)
+    tables = (layout.model_table, state, layout.table)
+    options = model.opt
+    dt, disabled = options.timestep, options.disableflags
+    asked = (frozenset(ignore), disabled)
+    if has_changed(layout.watched, state, layout.seen) or asked != layout.asked:
+        layout.asked = None
+        check_supported(model, data, ignore)
+        layout.asked = asked
+    _forward(model, data, layout)
+    distances = data.contact.dist
+    blocks, v_star = np.empty(layout.block_values), np.empty(layout.velocities)
+    which, near = np.empty(len(distances), np.int64), np.empty(layout.joint_ends, np.int32)
+    count, limits, values = survey(
+        *tables,
+        dt,
+        disabled,
+        options.disableactuator,
+        JOINT_LIMITS not in ignore,
+        distances,
+        which,
+        near,
+        blocks,
+        v_star,
     )
-    layout.remember("supported", asked, lambda: check_supported(model, data, ignore))
-    _forward(model, data)
-    dynamics = dynamics_of.evaluate(model, data, layout)
-    limits = None
-    if model.njnt and JOINT_LIMITS not in ignore:
-        limits = find_limits(model, data, layout, dynamics.v_star)
-    contacts, which = contacts_of.make_contacts(model, data, layout, material, limits)
+    which = which[:count]
+    trees, parameters = np.empty((2, count + limits), np.int32), np.empty((4, count + limits))
+    jacobian = np.empty(values)
+    write(*tables, dt, disabled, distances, which, near[:limits], trees, jacobian, parameters)
     problem = Problem(
-        time_step=model.opt.timestep,
-        trees=Trees(
+        time_step=dt,
+        trees=Trees.of_wire(
             dofs=layout.dofs,
-            dynamics_matrix=dynamics.blocks,
-            free_motion_velocity=dynamics.v_star,
+            dynamics_matrix=blocks,
+            free_motion_velocity=v_star,
             tree_id=layout.names,
         ),
-        contacts=contacts,
-        regularization=Regularization(beta=material.beta, sigma=material.sigma),
+        contacts=_make_contacts(trees, jacobian, parameters, count, material),
+        regularization=Regularization(material.beta, material.sigma),
     )
-    return BuiltProblem(problem, which, dynamics)
+    if layout.has_surface_velocities and model.flg_surfacevel:
+        moving = np.zeros((count + limits, 3))
+        moving[:count, :2] = data.contact.surfacevel[which, :2]
+        problem.contacts.surface_velocity = moving
+    return BuiltProblem(problem, which, Dynamics(blocks, v_star))
+
+
+def _make_contacts(
+    trees: IntArray,
+    jacobian: FloatArray,
+    parameters: FloatArray,
+    count: int,
+    material: Material,
+) -> Contacts:
+    """Contacts of which the first are of the given material; those after are limits."""
+    signed_distance, stiffness, relaxation_time, friction = parameters
+    if material is not _DEFAULT_MATERIAL:
+        for given, derived in (
+            (material.stiffness, stiffness),
+            (material.relaxation_time, relaxation_time),
+            (material.friction, friction),
+        ):
+            if given is not None:
+                derived[:count] = given
+    tree_a, tree_b = trees
+    return Contacts.of_wire(
+        tree_a=tree_a,
+        tree_b=tree_b,
+        jacobian=jacobian,
+        signed_distance=signed_distance,
+        stiffness=stiffness,
+        relaxation_time=relaxation_time,
+        friction=friction,
+    )
 
 
 def step(
@@ -123,7 +169,7 @@ def step(
     layout = layout_of(model)
     dt = model.opt.timestep
     data.qacc[:] = (velocity - data.qvel) / dt
-    impulse = dynamics_of.generalized_impulse(built.dynamics, velocity, layout)
+    impulse = generalized_impulse(layout.table, *built.dynamics, velocity)
     data.qfrc_constraint[:] = impulse / dt
     if model.nsensor:
         mujoco.mj_sensorAcc(model, data)
@@ -162,24 +208,16 @@ def _gap_is_within_margin() -> bool:
     return bool(data.contact.includemargin[0] < data.contact.dist[0])
 
 
-def _forward(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+def _forward(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -> None:
     """What mj_forward computes before its constraints."""
-    mujoco.mj_kinematics(model, data)
-    mujoco.mj_comPos(model, data)
-    mujoco.mj_camlight(model, data)
-    mujoco.mj_tendon(model, data)
-    mujoco.mj_makeM(model, data)
-    mujoco.mj_factorM(model, data)
-    mujoco.mj_collision(model, data)
-    mujoco.mj_transmission(model, data)
-    mujoco.mj_sensorPos(model, data)
-    mujoco.mj_fwdVelocity(model, data)
-    mujoco.mj_sensorVel(model, data)
+    before, after = layout.forward
+    for stage in before:
+        stage(model, data)
     control = mujoco.get_mjcb_control()
     if control is not None:
         control(model, data)
-    mujoco.mj_fwdActuation(model, data)
-    mujoco.mj_fwdAcceleration(model, data)
+    for stage in after:
+        stage(model, data)
 
 
 def _advance(model: mujoco.MjModel, data: mujoco.MjData) -> None:

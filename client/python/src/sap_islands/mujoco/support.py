@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection
+from typing import Any
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from sap_islands.support import refuse_unsupported
+
+_WATCHED = (
+    "dof_frictionloss",
+    "tendon_frictionloss",
+    "tendon_limited",
+    "geom_condim",
+    "geom_contype",
+    "geom_conaffinity",
+    "pair_dim",
+    "pair_friction",
+    "actuator_trntype",
+)
 
 
 def check_supported(model: mujoco.MjModel, data: mujoco.MjData, ignore: Collection[str]) -> None:
@@ -20,6 +33,14 @@ def check_supported(model: mujoco.MjModel, data: mujoco.MjData, ignore: Collecti
     """
     unsupported = {name: functools.partial(find, model, data) for name, find in UNSUPPORTED.items()}
     refuse_unsupported("model", unsupported, ignore)
+
+
+def watched_arrays(model: mujoco.MjModel) -> list[NDArray[Any]]:
+    """What of a model may be changed between steps to something that is not supported."""
+    names = [*_WATCHED]
+    if hasattr(model, "geom_surfacevel"):
+        names.append("geom_surfacevel")
+    return [getattr(model, name) for name in names]
 
 
 def _is_disabled(model: mujoco.MjModel, flag: mujoco.mjtDisableBit) -> bool:
