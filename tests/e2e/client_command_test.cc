@@ -165,6 +165,8 @@ TEST_F(ClientCommandTest, WrongUsageIsRefused) {
       {"solve"},
       {"guess"},
       {"health"},
+      {"admin", "--server", "127.0.0.1:1"},
+      {"admin", "drain"},
       {"solve", Example(), "--islands", "maybe"},
       {"solve", Example(), "--newton", "fast"},
       {"solve", Example(), "--threads", "0"},
@@ -193,6 +195,35 @@ TEST_F(ClientCommandTest, HealthAndInfoAskTheServer) {
   const ProcessResult gone = RunClient({"health", "--server", server.address()});
   EXPECT_EQ(gone.exit_code, kFailed);
   EXPECT_THAT(gone.err, HasSubstr("UNAVAILABLE"));
+}
+
+TEST_F(ClientCommandTest, AdminHasTheServerRecordLogAndGo) {
+  const std::string address = "unix:" + (directory_ / "admin").string();
+  ServerProcess server({"--admin-listen", address, "--admin-token-file",
+                        Write("operators", "olga an-operators-token-0123\n")});
+  const std::string token = Write("token", "an-operators-token-0123\n");
+  const auto admin = [&](std::vector<std::string> what) {
+    what.insert(what.begin(), {"admin", "--server", address, "--token-file", token});
+    return RunClient(what);
+  };
+  const ProcessResult stranger = RunClient({"admin", "--server", address, "drain"});
+  EXPECT_EQ(stranger.exit_code, kFailed);
+  EXPECT_THAT(stranger.err, HasSubstr("UNAUTHENTICATED"));
+  EXPECT_EQ(admin({"log-level", "error"}).exit_code, 0);
+  EXPECT_GT(admin({"log-level", "loud"}).exit_code, kNotSolved);
+
+  const ProcessResult begun = admin({"record", directory_ / "recordings"});
+  ASSERT_EQ(begun.exit_code, 0) << begun.err;
+  EXPECT_EQ(RunClient({"solve", Example(), "--server", server.address()}).exit_code, 0);
+  const ProcessResult ended = admin({"record"});
+  EXPECT_EQ(ended.out, begun.out);
+  EXPECT_EQ(RunClient({"replay", Lines(ended.out).at(0)}).exit_code, 0);
+  const ProcessResult refused = admin({"record", "/dev/null/nowhere"});
+  EXPECT_EQ(refused.exit_code, kFailed);
+  EXPECT_THAT(refused.err, HasSubstr("FAILED_PRECONDITION"));
+
+  EXPECT_EQ(admin({"drain"}).exit_code, 0);
+  EXPECT_EQ(server.Wait().exit_code, 0);
 }
 
 TEST_F(ClientCommandTest, InfoWithoutServerTellsOfTheEmbeddedOne) {

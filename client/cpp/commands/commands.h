@@ -25,6 +25,7 @@ void AddRecordCommand(CLI::App* app, Run* run);
 void AddReplayCommand(CLI::App* app, Run* run);
 void AddBenchCommand(CLI::App* app, Run* run);
 void AddEchoCommand(CLI::App* app, Run* run);
+void AddAdminCommand(CLI::App* app, Run* run);
 
 // Prints the error on standard error, with its code; returns kFailed.
 int Report(const Error& error);

@@ -1,5 +1,5 @@
-// The command sap-client: solves problems, simulates, records and replays, and asks servers how
-// they are.
+// The command sap-client: solves problems, simulates, records and replays, asks servers how they
+// are, and tells them what to do.
 #include <absl/synchronization/mutex.h>
 
 #include <cstdio>
@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   AddReplayCommand(&app, &run);
   AddBenchCommand(&app, &run);
   AddEchoCommand(&app, &run);
+  AddAdminCommand(&app, &run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

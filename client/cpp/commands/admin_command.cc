@@ -1,0 +1,91 @@
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "client/cpp/channel.h"
+#include "client/cpp/commands/commands.h"
+#include "client/cpp/commands/solve_flags.h"
+#include "client/cpp/grpc_call.h"
+#include "sap/v1/admin_service.grpc.pb.h"
+
+namespace sap::client {
+namespace {
+
+constexpr std::chrono::seconds kPatience{10};
+
+struct AdminFlags {
+  std::string server;
+  Credentials credentials;
+  v1::LogLevel level{v1::LOG_LEVEL_UNSPECIFIED};
+  std::string directory;
+};
+
+// Makes one call with what every call begins with.
+template <typename Request, typename Response, typename Method>
+tl::expected<Response, Error> Call(const AdminFlags& flags, Method method, const Request& request) {
+  const auto channel = MakeChannel(flags.server, flags.credentials);
+  if (!channel) return tl::unexpected(channel.error());
+  const auto stub = v1::AdminService::NewStub(channel->channel);
+  grpc::ClientContext context;
+  CallStart(channel->authorization).Prepare(kPatience, &context);
+  Response response;
+  const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+  if (!status.ok()) return tl::unexpected(ToError(status));
+  return response;
+}
+
+int Drain(const AdminFlags& flags) {
+  const auto done = Call<v1::DrainRequest, v1::DrainResponse>(flags, &v1::AdminService::Stub::Drain,
+                                                              v1::DrainRequest());
+  return done ? 0 : Report(done.error());
+}
+
+int SetLogLevel(const AdminFlags& flags) {
+  v1::SetLogLevelRequest request;
+  request.set_level(flags.level);
+  const auto done = Call<v1::SetLogLevelRequest, v1::SetLogLevelResponse>(
+      flags, &v1::AdminService::Stub::SetLogLevel, request);
+  return done ? 0 : Report(done.error());
+}
+
+int SetRecording(const AdminFlags& flags) {
+  v1::SetRecordingRequest request;
+  request.set_directory(flags.directory);
+  const auto done = Call<v1::SetRecordingRequest, v1::SetRecordingResponse>(
+      flags, &v1::AdminService::Stub::SetRecording, request);
+  if (!done) return Report(done.error());
+  std::puts(done->path().c_str());
+  return 0;
+}
+
+}  // namespace
+
+void AddAdminCommand(CLI::App* app, Run* run) {
+  CLI::App* command =
+      app->add_subcommand("admin", "Drain a server, set what it logs, or have it record");
+  command->require_subcommand(1);
+  const auto flags = std::make_shared<AdminFlags>();
+  command->add_option("--server", flags->server, "What the server was given as --admin-listen")
+      ->required();
+  AddCredentialFlags(command, &flags->credentials);
+  command
+      ->add_subcommand("drain", "Finish the calls that run and go, as at SIGTERM; answers at once")
+      ->callback([=] { *run = [=] { return Drain(*flags); }; });
+  const std::map<std::string, v1::LogLevel> levels{{"debug", v1::LOG_LEVEL_DEBUG},
+                                                   {"info", v1::LOG_LEVEL_INFO},
+                                                   {"warning", v1::LOG_LEVEL_WARNING},
+                                                   {"error", v1::LOG_LEVEL_ERROR}};
+  CLI::App* log_level = command->add_subcommand("log-level", "Set what is logged from now on");
+  log_level->add_option("LEVEL", flags->level, "debug, info, warning or error")
+      ->required()
+      ->transform(CLI::CheckedTransformer(levels));
+  log_level->callback([=] { *run = [=] { return SetLogLevel(*flags); }; });
+  CLI::App* record = command->add_subcommand(
+      "record", "Begin a recording, or end the one under way; prints its file");
+  record->add_option("DIRECTORY", flags->directory, "On the server's machine; without one: end");
+  record->callback([=] { *run = [=] { return SetRecording(*flags); }; });
+}
+
+}  // namespace sap::client
