@@ -1,291 +1,381 @@
 """Contacts and joint limits of a Drake state, as contacts of a problem.
 
-The normal points from geometry A to geometry B, and v_c = J_B v - J_A v at the contact point. A
-polygon of a hydroelastic surface with area a, pressure p and pressure gradient g across it is a
-contact of stiffness k = a g at the distance φ0 = -p / g [Masterjohn et al. 2022].
+The normal points from geometry A to geometry B, and v_c = J_B v - J_A v at the contact point, where
+
+    J v = V + ω × (p - p_o),   V the velocity of the body's origin p_o
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import NamedTuple
 
 import numpy as np
-from pydrake.geometry import ContactSurface, GeometryId, PenetrationAsPointPair
-from pydrake.multibody.plant import ContactModel, MultibodyPlant
+from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
 from pydrake.systems.framework import Context
 
 from sap_islands.arrays import FloatArray, IntArray
+from sap_islands.compiled import IndexArray, compiled
 from sap_islands.drake.dynamics import Dynamics
-from sap_islands.drake.layout import BODY, FRICTION, RELAXATION_TIME, STIFFNESS, Layout
-from sap_islands.jacobian import IndexArray, JacobianPlan, at_origin, contact_wrenches
+from sap_islands.drake.layout import Layout
+from sap_islands.drake.points import POINT, Points
 from sap_islands.problem import WORLD, Contacts
 
 # What Drake's discrete solver takes, so that its answers can be compared.
 SIGMA = 1e-3
 _LIMIT_STIFFNESS, _LIMIT_BETA, _LIMIT_REACH = 1e12, 0.1, 2.0
-_LEAST_AREA, _LEAST_GRADIENT = 1e-14, 1e-14
 _MOST_ALONG = 0.6  # of a normal along x, for it to give the tangents
-_FREE = np.eye(6)  # a body whose velocities are (ω, v of its origin)
+_ORIGIN = np.zeros(3)
+_PARAMETERS = 7  # of a contact; see `_write`
 
 
-_Number = Callable[[list[GeometryId]], IndexArray]  # of geometries in the layout
-
-
-class _Points(NamedTuple):
-    """C contact points, of pairs of geometries numbered as in the layout.
+class _Limits(NamedTuple):
+    """L joint limits that are near.
 
     Attributes:
-        geometries: [C, 2] A and B.
-        position: [C, 3] in world axes [m].
-        normal: [C, 3] from A to B.
-        distance: [C] φ0 [m].
-        stiffness: [C] k [N/m].
+        dofs: [L] numbers of their velocities in the problem.
+        signs: [L] 1: distances grow with q.
+        distances: [L] [m or rad].
     """
 
-    geometries: IndexArray
-    position: FloatArray
-    normal: FloatArray
-    distance: FloatArray
-    stiffness: FloatArray
-
-    def pick(self, which: IndexArray) -> _Points:
-        """Some of them."""
-        return _Points(
-            self.geometries[which],
-            self.position[which],
-            self.normal[which],
-            self.distance[which],
-            self.stiffness[which],
-        )
+    dofs: IndexArray
+    signs: FloatArray
+    distances: FloatArray
 
 
-def find_contacts(
-    plant: MultibodyPlant, context: Context, layout: Layout, dynamics: Dynamics
-) -> tuple[Contacts, IntArray]:
-    """Contacts of the state, and the two bodies of each [C, 2]."""
-    points = _find_points(plant, context, layout)
-    material = layout.materials[points.geometries]
-    bodies = material[..., BODY].astype(np.int64)
-    trees = layout.tree_of_body[bodies]
-    keep = ((trees[:, 0] & trees[:, 1]) >= 0).nonzero()[0]  # both are -1 where neither moves
-    if len(keep) < len(trees):
-        points = points.pick(keep)
-        material, bodies, trees = material[keep], bodies[keep], trees[keep]
-    friction = material[..., FRICTION]
-    total = friction.sum(axis=1)
-    wrenches = contact_wrenches(points.position, _frames(points.normal))
-    plan = JacobianPlan(layout.sizes, layout.distinct_sizes, trees)
-    blocks = []
-    for n, sides, _ in plan.groups:
-        moving, which = np.unique(bodies.ravel()[sides], return_inverse=True)
-        motion = _motion_axes(plant, context, layout, moving.tolist(), n)
-        of_bodies = motion.take(which, axis=0).transpose(0, 2, 1)
-        blocks.append(np.matmul(wrenches.take(sides, axis=0), of_bodies))
-    jacobian = plan.assemble(blocks)
-    return (
-        Contacts(
-            tree_a=plan.tree_a,
-            tree_b=plan.tree_b,
-            jacobian=jacobian,
-            signed_distance=points.distance,
-            stiffness=points.stiffness,
-            relaxation_time=material[..., RELAXATION_TIME].sum(axis=1),
-            friction=2 * friction.prod(axis=1) / np.where(total > 0, total, 1.0),
-            delassus_estimate=plan.delassus(jacobian, 1 / dynamics.diagonal, layout.first),
-        ),
-        bodies.astype(np.int32),
+def make_contacts(
+    plant: MultibodyPlant,
+    context: Context,
+    layout: Layout,
+    dynamics: Dynamics,
+    points: Points,
+    position: FloatArray,
+    with_limits: bool,
+) -> Contacts:
+    """Contacts at points, and then joint limits that may be reached within two steps."""
+    dt = plant.time_step()
+    limits = _find_limits(plant, context, layout, dynamics, position, with_limits)
+    where = (layout.first, layout.tree_of_body)
+    values, others = _survey(*where, layout.position_of_free, points.bodies, limits.dofs)
+    jacobians = _jacobians(plant, context, others)
+    count = len(points.bodies) + len(limits.dofs)
+    trees, jacobian = np.empty((2, count), np.int32), np.empty(values)
+    parameters = np.empty((_PARAMETERS, count))
+    beta = plant.get_sap_near_rigid_threshold()
+    _write(
+        *where,
+        layout.position_of_free,
+        layout.velocities,
+        dt,
+        beta,
+        dynamics.diagonal,
+        position,
+        others,
+        jacobians,
+        points.rows,
+        points.bodies,
+        limits.dofs,
+        limits.signs,
+        limits.distances,
+        trees,
+        jacobian,
+        parameters,
+    )
+    distance, stiffness, relaxation_time, friction, weight, r_t, r_n = parameters
+    contacts = Contacts.of_wire(
+        tree_a=trees[0],
+        tree_b=trees[1],
+        jacobian=jacobian,
+        signed_distance=distance,
+        stiffness=stiffness,
+        relaxation_time=relaxation_time,
+        friction=friction,
+        delassus_estimate=weight,
+    )
+    if len(limits.dofs):
+        # They bring their own regularization, so that of the others has to be given too.
+        contacts.regularization_t, contacts.regularization_n = r_t, r_n
+    return contacts
+
+
+def _jacobians(plant: MultibodyPlant, context: Context, bodies: IndexArray) -> FloatArray:
+    """Of bodies that are no free ones: their origins, and (ω, V) for all of Drake's v.
+
+    [bodies, 3 + 6 nv], the latter row-major.
+    """
+    rows = np.empty((len(bodies), 3 + 6 * plant.num_velocities()))
+    world = plant.world_frame()
+    for row, index in zip(rows, bodies.tolist(), strict=True):
+        body = plant.get_body(BodyIndex(index))
+        row[:3] = plant.EvalBodyPoseInWorld(context, body).translation()
+        row[3:] = plant.CalcJacobianSpatialVelocity(
+            context, JacobianWrtVariable.kV, body.body_frame(), _ORIGIN, world, world
+        ).ravel()
+    return rows
+
+
+def _find_limits(
+    plant: MultibodyPlant,
+    context: Context,
+    layout: Layout,
+    dynamics: Dynamics,
+    position: FloatArray,
+    with_limits: bool,
+) -> _Limits:
+    most = 2 * len(layout.limited) if with_limits else 0
+    limits = _Limits(np.empty(most, np.int64), np.empty(most), np.empty(most))
+    if not most:
+        return limits
+    count = _add_limits(
+        layout.limited,
+        layout.places,
+        plant.time_step(),
+        position,
+        plant.GetVelocities(context),
+        dynamics.v_star_without_servos,
+        plant.GetPositionLowerLimits(),
+        plant.GetPositionUpperLimits(),
+        *limits,
+    )
+    return _Limits(limits.dofs[:count], limits.signs[:count], limits.distances[:count])
+
+
+@compiled
+def _add_limits(
+    limited: IndexArray,
+    places: IndexArray,
+    dt: float,
+    position: FloatArray,
+    velocity: FloatArray,
+    v_star: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    dofs: IndexArray,
+    signs: FloatArray,
+    distances: FloatArray,
+) -> int:
+    """Writes the limits that are near, and returns how many there are."""
+    count = 0
+    for i in range(len(limited)):
+        q, v = limited[i]
+        dof = places[v]
+        reach = _LIMIT_REACH * dt * max(abs(velocity[v]), abs(v_star[dof]))
+        for sign, end in ((1.0, lower[q]), (-1.0, upper[q])):
+            distance = sign * (position[q] - end)
+            if distance <= reach:
+                dofs[count], signs[count], distances[count] = dof, sign, distance
+                count += 1
+    return count
+
+
+@compiled
+def _survey(
+    first: IndexArray,
+    tree_of_body: IntArray,
+    position_of_free: IndexArray,
+    bodies: IntArray,
+    limits: IndexArray,
+) -> tuple[int, IndexArray]:
+    """How many values the Jacobian has, and which bodies that move are no free ones."""
+    values = 0
+    is_other = np.zeros(len(tree_of_body), np.uint8)
+    for i in range(len(bodies)):
+        tree_a, tree_b = _trees(tree_of_body, bodies[i])
+        values += 3 * (first[tree_a + 1] - first[tree_a])
+        if tree_b >= 0:
+            values += 3 * (first[tree_b + 1] - first[tree_b])
+        for body in bodies[i]:
+            if tree_of_body[body] >= 0 and position_of_free[body] < 0:
+                is_other[body] = 1
+    for dof in limits:
+        tree = _tree_of_dof(first, dof)
+        values += 3 * (first[tree + 1] - first[tree])
+    return values, is_other.nonzero()[0]
+
+
+@compiled
+def _trees(tree_of_body: IntArray, bodies: IntArray) -> tuple[int, int]:
+    """The trees of a contact's blocks: the first is one that moves, the second another, if any."""
+    tree_a, tree_b = tree_of_body[bodies[0]], tree_of_body[bodies[1]]
+    if tree_a < 0:
+        return tree_b, WORLD
+    return tree_a, WORLD if tree_a == tree_b else tree_b
+
+
+@compiled
+def _tree_of_dof(first: IndexArray, dof: int) -> int:
+    return int(np.searchsorted(first, dof, side="right")) - 1
+
+
+@compiled
+def _write(
+    first: IndexArray,
+    tree_of_body: IntArray,
+    position_of_free: IndexArray,
+    velocities: IndexArray,
+    dt: float,
+    beta: float,
+    diagonal: FloatArray,
+    position: FloatArray,
+    others: IndexArray,
+    jacobians: FloatArray,
+    points: FloatArray,
+    bodies: IntArray,
+    limits: IndexArray,
+    signs: FloatArray,
+    distances: FloatArray,
+    trees: IntArray,
+    jacobian: FloatArray,
+    parameters: FloatArray,
+) -> None:
+    """Writes contacts, then limits.
+
+    Parameters are signed distance, stiffness, relaxation time, friction, w, R_t and R_n.
+    """
+    jacobian[:] = 0.0
+    place = 0
+    delassus = np.empty((3, 3))
+    for i in range(len(points)):
+        tree_a, tree_b = _trees(tree_of_body, bodies[i])
+        trees[0, i], trees[1, i] = tree_a, tree_b
+        begin, second = place, place + 3 * (first[tree_a + 1] - first[tree_a])
+        place = second
+        if tree_b >= 0:
+            place += 3 * (first[tree_b + 1] - first[tree_b])
+        frame = _frame(points[i, 3:6])
+        for side in range(2):
+            body = bodies[i, side]
+            tree = tree_of_body[body]
+            if tree < 0:
+                continue
+            block = jacobian[begin:second] if tree == tree_a else jacobian[second:place]
+            sign, at = 2.0 * side - 1.0, position_of_free[body]
+            if at >= 0:
+                _add_free(frame, points[i, :3] - position[at : at + 3], sign, block)
+            else:
+                row = jacobians[np.searchsorted(others, body)]
+                dofs = velocities[first[tree] : first[tree + 1]]
+                _add_other(frame, points[i, :3] - row[:3], sign, row[3:], dofs, block)
+        delassus[:] = 0.0
+        _add_delassus(jacobian[begin:second], diagonal[first[tree_a] :], delassus)
+        if tree_b >= 0:
+            _add_delassus(jacobian[second:place], diagonal[first[tree_b] :], delassus)
+        weight = math.sqrt(np.square(delassus).sum()) / 3.0
+        _set_parameters(points[i], dt, beta, weight, parameters[:, i])
+    count = len(points)
+    _write_limits(
+        first,
+        dt,
+        diagonal,
+        limits,
+        signs,
+        distances,
+        trees[:, count:],
+        jacobian[place:],
+        parameters[:, count:],
     )
 
 
-def _find_points(plant: MultibodyPlant, context: Context, layout: Layout) -> _Points:
-    found: list[_Points] = []
-    pairs: list[PenetrationAsPointPair] = []
-    surfaces: list[ContactSurface] = []
-    if plant.num_collision_geometries():
-        query = plant.get_geometry_query_input_port().Eval(context)
-        model = plant.get_contact_model()
-        representation = plant.get_contact_surface_representation()
-        if model == ContactModel.kPoint:
-            pairs = query.ComputePointPairPenetration()
-        elif model == ContactModel.kHydroelastic:
-            surfaces = query.ComputeContactSurfaces(representation)
-        else:
-            surfaces, pairs = query.ComputeContactSurfacesWithFallback(representation)
-        inspector = query.inspector()
-
-        def number(geometries: list[GeometryId]) -> IndexArray:
-            return layout.number_geometries(plant, inspector, geometries)
-
-        if pairs:
-            found.append(_points_of_pairs(layout, number, pairs))
-        if surfaces:
-            found.append(_points_of_surfaces(number, surfaces))
-    if not found:
-        return _Points(
-            np.empty((0, 2), np.int64), np.empty((0, 3)), np.empty((0, 3)), np.empty(0), np.empty(0)
-        )
-    return found[0] if len(found) == 1 else _Points(*map(np.concatenate, zip(*found, strict=True)))
+@compiled
+def _set_parameters(
+    point: FloatArray, dt: float, beta: float, weight: float, parameters: FloatArray
+) -> None:
+    k, tau = point[POINT.stiffness], point[POINT.relaxation_time]
+    parameters[0], parameters[1], parameters[2] = point[POINT.signed_distance], k, tau
+    parameters[3], parameters[4], parameters[5] = point[POINT.friction], weight, SIGMA * weight
+    near_rigid = beta**2 / (4.0 * math.pi**2) * weight
+    parameters[6] = max(near_rigid, 1.0 / (dt * k * (dt + tau)))
 
 
-def _points_of_pairs(
-    layout: Layout, number: _Number, pairs: list[PenetrationAsPointPair]
-) -> _Points:
-    geometries = number([pair.id_A for pair in pairs] + [pair.id_B for pair in pairs])
-    geometries = geometries.reshape(2, -1).T
-    a, b = layout.materials[geometries][..., STIFFNESS].T
-    # The stiffer one gives way less, so the point is nearer to its surface.
-    both = np.isfinite(a) & np.isfinite(b)
-    weight = np.where(both, a / np.where(both, a + b, 1.0), np.isinf(a))
-    depth = np.array([pair.depth for pair in pairs])
-    normal = _rows([pair.nhat_BA_W for pair in pairs])
-    at_b = _rows([pair.p_WCb for pair in pairs])  # that of A is as deep in B
-    return _Points(
-        geometries,
-        at_b - (weight * depth)[:, None] * normal,
-        -normal,
-        -depth,
-        np.where(both, weight * b, np.minimum(a, b)),
-    )
+@compiled
+def _write_limits(
+    first: IndexArray,
+    dt: float,
+    diagonal: FloatArray,
+    limits: IndexArray,
+    signs: FloatArray,
+    distances: FloatArray,
+    trees: IntArray,
+    jacobian: FloatArray,
+    parameters: FloatArray,
+) -> None:
+    place = 0
+    for i in range(len(limits)):
+        tree = _tree_of_dof(first, limits[i])
+        n = first[tree + 1] - first[tree]
+        trees[0, i], trees[1, i] = tree, WORLD
+        jacobian[place + 2 * n + limits[i] - first[tree]] = signs[i]
+        place += 3 * n
+        weight = 1.0 / diagonal[limits[i]]
+        near_rigid = _LIMIT_BETA**2 / (4.0 * math.pi**2) * weight
+        parameters[0, i], parameters[1, i], parameters[2, i] = distances[i], _LIMIT_STIFFNESS, dt
+        parameters[3, i], parameters[4, i], parameters[5, i] = 0.0, weight, SIGMA * weight
+        parameters[6, i] = max(near_rigid, 1.0 / (dt * _LIMIT_STIFFNESS * 2.0 * dt))
 
 
-def _points_of_surfaces(number: _Number, surfaces: list[ContactSurface]) -> _Points:
-    counts = [surface.num_faces() for surface in surfaces]
-    faces = [(surface, face) for surface in surfaces for face in range(surface.num_faces())]
-    area = np.array([surface.area(face) for surface, face in faces])
-    normal = _rows([surface.face_normal(face) for surface, face in faces])  # out of N, into M
-    position = _rows([surface.centroid(face) for surface, face in faces])
-    compliance = np.zeros(len(area))
-    usable = area > _LEAST_AREA
-    for sign, has_gradient, gradient_of in (
-        (1.0, ContactSurface.HasGradE_M, ContactSurface.EvaluateGradE_M_W),
-        (-1.0, ContactSurface.HasGradE_N, ContactSurface.EvaluateGradE_N_W),
-    ):
-        has = np.repeat([has_gradient(surface) for surface in surfaces], counts).nonzero()[0]
-        if not len(has):
-            continue
-        gradient = _rows([gradient_of(*faces[i]) for i in has.tolist()])
-        across = sign * (gradient * normal[has]).sum(axis=1)
-        usable[has] &= across >= _LEAST_GRADIENT
-        compliance[has] += 1 / np.maximum(across, _LEAST_GRADIENT)
-    pairs = [surface.id_M() for surface in surfaces] + [surface.id_N() for surface in surfaces]
-    which = usable.nonzero()[0]
-    return _Points(
-        np.repeat(number(pairs).reshape(2, -1).T, counts, axis=0)[which],
-        position[which],
-        -normal[which],
-        -(_pressures(surfaces, position) * compliance)[which],
-        area[which] / compliance[which],
-    )
-
-
-def _pressures(surfaces: list[ContactSurface], position: FloatArray) -> FloatArray:
-    """Pressure at the centroid of each face, of all surfaces one after the other [Pa]."""
-    pressure: list[float] = []
-    center = np.full(3, 1 / 3)
-    for surface in surfaces:
-        if surface.is_triangle():
-            triangles = surface.tri_e_MN()
-            pressure += [triangles.Evaluate(face, center) for face in range(surface.num_faces())]
-        else:
-            polygons, first = surface.poly_e_MN(), len(pressure)
-            pressure += [
-                polygons.EvaluateCartesian(face, position[first + face])
-                for face in range(surface.num_faces())
-            ]
-    return np.array(pressure)
-
-
-def _rows(vectors: list[FloatArray]) -> FloatArray:
-    """Vectors [3] as an array [n, 3]; faster than NumPy's own way."""
-    return np.concatenate(vectors).reshape(-1, 3)
-
-
-def _frames(normal: FloatArray) -> FloatArray:
-    """Rows t1, t2, n of each contact [C, 3, 3]; any tangents will do.
+@compiled
+def _frame(normal: FloatArray) -> FloatArray:
+    """Rows t1, t2, n; any tangents will do.
 
     The tangents for a normal with |n_x| <= 0.6 come from the axis x, otherwise from y.
     """
-    x, y, z = normal.T
-    frame = np.empty((len(normal), 3, 3))
-    along_x = np.abs(x) <= _MOST_ALONG
-    t1 = frame[:, 0]
+    x, y, z = normal[0], normal[1], normal[2]
+    frame = np.zeros((3, 3))
     # n × e_x or n × e_y
-    t1[:, 0] = np.where(along_x, 0.0, -z)
-    t1[:, 1] = np.where(along_x, z, 0.0)
-    t1[:, 2] = np.where(along_x, -y, x)
-    t1 /= np.sqrt(np.square(t1).sum(axis=1, keepdims=True))
-    t1_x, t1_y, t1_z = t1.T
-    frame[:, 1, 0] = y * t1_z - z * t1_y
-    frame[:, 1, 1] = z * t1_x - x * t1_z
-    frame[:, 1, 2] = x * t1_y - y * t1_x
-    frame[:, 2] = normal
+    if abs(x) <= _MOST_ALONG:
+        frame[0, 1], frame[0, 2] = z, -y
+    else:
+        frame[0, 0], frame[0, 2] = -z, x
+    frame[0] /= math.sqrt(np.square(frame[0]).sum())
+    a, b, c = frame[0, 0], frame[0, 1], frame[0, 2]
+    frame[1, 0], frame[1, 1], frame[1, 2] = y * c - z * b, z * a - x * c, x * b - y * a
+    frame[2] = normal
     return frame
 
 
-def _motion_axes(
-    plant: MultibodyPlant, context: Context, layout: Layout, bodies: list[int], n: int
-) -> FloatArray:
-    """(ω, v at the origin of the world) of bodies for the velocities of their trees [g, n, 6]."""
-    axes = np.empty((len(bodies), n, 6))
-    origin = np.empty((len(bodies), n, 3))
-    place = layout.position_of_free[bodies]
-    free = (place >= 0).nonzero()[0]
-    if len(free):
-        axes[free] = _FREE
-        position = plant.GetPositions(context)
-        origin[free] = position[place[free][:, None] + np.arange(3)][:, None]
-    world = plant.world_frame()
-    for i in (place < 0).nonzero()[0].tolist():
-        body = plant.get_body(BodyIndex(bodies[i]))
-        origin[i] = plant.EvalBodyPoseInWorld(context, body).translation()
-        jacobian = plant.CalcJacobianSpatialVelocity(
-            context, JacobianWrtVariable.kV, body.body_frame(), np.zeros(3), world, world
-        )
-        tree = layout.tree_of_body[bodies[i]]
-        axes[i] = jacobian.T[layout.velocities[layout.first[tree] : layout.first[tree + 1]]]
-    omega, velocity = axes[..., :3].reshape(-1, 3), axes[..., 3:].reshape(-1, 3)
-    return at_origin(omega, velocity, origin.reshape(-1, 3))[:-1].reshape(-1, n, 6)
+@compiled
+def _add_free(frame: FloatArray, arm: FloatArray, sign: float, block: FloatArray) -> None:
+    """Adds the block of a body with velocities (ω, V) in world axes: f · (V + ω × r)."""
+    for k in range(3):
+        f_x, f_y, f_z = sign * frame[k, 0], sign * frame[k, 1], sign * frame[k, 2]
+        row = block[6 * k : 6 * k + 6]
+        row[0] += arm[1] * f_z - arm[2] * f_y
+        row[1] += arm[2] * f_x - arm[0] * f_z
+        row[2] += arm[0] * f_y - arm[1] * f_x
+        row[3] += f_x
+        row[4] += f_y
+        row[5] += f_z
 
 
-def find_limits(
-    plant: MultibodyPlant, context: Context, layout: Layout, dynamics: Dynamics
-) -> Contacts:
-    """Joint limits that may be reached within two steps, as contacts without friction."""
-    dt = plant.time_step()
-    place = np.argsort(layout.velocities)
-    tree_of = np.repeat(np.arange(len(layout.dofs)), layout.dofs)
-    tree, jacobian, distance, weight = [], [], [], []
-    for index in layout.limited:
-        joint = plant.get_joint(index)
-        i = place[joint.velocity_start()]
-        q, v = joint.GetOnePosition(context), joint.GetOneVelocity(context)
-        reach = _LIMIT_REACH * dt * max(abs(v), abs(dynamics.v_star_without_servos[i]))
-        for sign, end in (
-            (1.0, joint.position_lower_limits()[0]),
-            (-1.0, joint.position_upper_limits()[0]),
-        ):
-            if not sign * (q - end) <= reach:
-                continue
-            t = tree_of[i]
-            block = np.zeros((3, layout.dofs[t]))
-            block[2, i - layout.first[t]] = sign
-            tree.append(t)
-            jacobian.append(block.ravel())
-            distance.append(sign * (q - end))
-            weight.append(1 / dynamics.diagonal[i])
-    count = len(tree)
-    near_rigid = _LIMIT_BETA**2 / (4 * np.pi**2) * np.array(weight)
-    return Contacts(
-        tree_a=np.array(tree, np.int32),
-        tree_b=np.full(count, WORLD),
-        jacobian=np.concatenate(jacobian) if jacobian else (),
-        signed_distance=distance,
-        stiffness=np.full(count, _LIMIT_STIFFNESS),
-        relaxation_time=np.full(count, dt),
-        friction=np.zeros(count),
-        regularization_t=SIGMA * np.array(weight),
-        regularization_n=np.maximum(near_rigid, 1 / (dt * _LIMIT_STIFFNESS * 2 * dt)),
-        delassus_estimate=weight,
-    )
+@compiled
+def _add_other(
+    frame: FloatArray,
+    arm: FloatArray,
+    sign: float,
+    axes: FloatArray,
+    dofs: IndexArray,
+    block: FloatArray,
+) -> None:
+    """As `_add_free` with axes (ω, V) [6 nv] for every one of Drake's v."""
+    n, nv = len(dofs), len(axes) // 6
+    for j in range(n):
+        v = dofs[j]
+        turn_x, turn_y, turn_z = axes[v], axes[nv + v], axes[2 * nv + v]
+        v_x = axes[3 * nv + v] + turn_y * arm[2] - turn_z * arm[1]
+        v_y = axes[4 * nv + v] + turn_z * arm[0] - turn_x * arm[2]
+        v_z = axes[5 * nv + v] + turn_x * arm[1] - turn_y * arm[0]
+        for k in range(3):
+            along = frame[k, 0] * v_x + frame[k, 1] * v_y + frame[k, 2] * v_z
+            block[k * n + j] += sign * along
+
+
+@compiled
+def _add_delassus(block: FloatArray, diagonal: FloatArray, delassus: FloatArray) -> None:
+    """Adds J diag(A)^-1 J' of one tree [3, 3]."""
+    n = len(block) // 3
+    for j in range(n):
+        for k in range(3):
+            weighted = block[k * n + j] / diagonal[j]
+            for m in range(3):
+                delassus[k, m] += weighted * block[m * n + j]

@@ -13,21 +13,21 @@ constraints without effort limit, are quadratic and go into A and v* as well:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import MultibodyForces, PdControllerGains
+from pydrake.multibody.tree import MultibodyForces
 from pydrake.systems.framework import Context
 
 from sap_islands.arrays import FloatArray
+from sap_islands.compiled import IndexArray, compiled, solve_in_place
 from sap_islands.drake.layout import Layout
 
 _PD_BETA = 0.1  # near-rigid parameter that Drake clamps gains by
 
 
-@dataclass(frozen=True)
-class Dynamics:
+class Dynamics(NamedTuple):
     """A and v* of one step, velocities in the order of the problem.
 
     Attributes:
@@ -43,56 +43,109 @@ class Dynamics:
     diagonal: FloatArray
 
 
-def evaluate(plant: MultibodyPlant, context: Context, layout: Layout) -> Dynamics:
-    """A and v* at the state of the plant's context."""
-    dt = plant.time_step()
-    damping = np.zeros(plant.num_velocities())
-    for joint, span in layout.damped:
-        damping[span] = plant.get_joint(joint).GetDampingVector(context)
-    v_0 = plant.GetVelocities(context)
-    force = _applied_forces(plant, context)[layout.velocities]
-    v_0 = v_0[layout.velocities]
-
-    mass = plant.CalcMassMatrix(context)
-    diagonal = mass.diagonal()[layout.velocities] + dt * damping[layout.velocities]
-    matrices = []
-    for group in layout.groups:
-        in_drake = layout.velocities[group.velocities]
-        blocks = mass[in_drake[:, :, None], in_drake[:, None, :]]
-        _add_to_diagonals(blocks, dt * damping[in_drake])
-        matrices.append(blocks)
-    v_star = v_0 + _solve(matrices, dt * force, layout)
-
-    v_star_without_servos = v_star
-    gains, push = _servos(plant, context, layout, diagonal)
-    if gains.any():
-        impulse = dt * push
-        for group, blocks in zip(layout.groups, matrices, strict=True):
-            v = v_star[group.velocities][..., None]
-            impulse[group.velocities] += np.matmul(blocks, v)[..., 0]
-            _add_to_diagonals(blocks, dt * gains[group.velocities])
-        v_star = _solve(matrices, impulse, layout)
-    flat = np.empty(sum(blocks.size for blocks in matrices))
-    for group, blocks in zip(layout.groups, matrices, strict=True):
-        flat[group.block] = blocks.reshape(group.block.shape)
-    return Dynamics(flat, v_star, v_star_without_servos, diagonal)
+def evaluate(
+    plant: MultibodyPlant, context: Context, layout: Layout, position: FloatArray
+) -> Dynamics:
+    """A and v* at the state of the plant's context, whose q is given as well."""
+    nv = len(layout.velocities)
+    damping = np.zeros(nv)
+    for index, span in layout.joints:
+        damping[span] = plant.get_joint(index).GetDampingVector(context)
+    actuation = _actuation(plant, context, layout)
+    dofs = layout.dofs.astype(np.int64)
+    dynamics = Dynamics(np.empty(dofs @ dofs), np.empty(nv), np.empty(nv), np.empty(nv))
+    _assemble(
+        layout.velocities,
+        layout.first,
+        plant.time_step(),
+        plant.CalcMassMatrix(context).ravel(order="K"),  # symmetric, so that any order will do
+        damping,
+        plant.GetVelocities(context),
+        _applied_forces(plant, context, layout, actuation),
+        _servos(plant, context, layout, position, actuation),
+        *dynamics,
+    )
+    return dynamics
 
 
-def _add_to_diagonals(blocks: FloatArray, values: FloatArray) -> None:
-    """Adds values [g, n] to the diagonals of blocks [g, n, n]."""
-    every = np.arange(blocks.shape[1])
-    blocks[:, every, every] += values
+@compiled
+def _assemble(
+    velocities: IndexArray,
+    first: IndexArray,
+    dt: float,
+    mass: FloatArray,
+    damping: FloatArray,
+    v_0: FloatArray,
+    force: FloatArray,
+    servos: FloatArray,
+    blocks: FloatArray,
+    v_star: FloatArray,
+    v_star_without_servos: FloatArray,
+    diagonal: FloatArray,
+) -> None:
+    """Writes `Dynamics`; what comes before is in Drake's order, but for the first two."""
+    nv = len(velocities)
+    gains, push = np.zeros(nv), np.zeros(nv)
+    for i in range(nv):
+        v = velocities[i]
+        diagonal[i] = mass[nv * v + v] + dt * damping[v]
+        _add_servos(servos, v, dt, 1.0 / diagonal[i], i, gains, push)
+    start = 0
+    for tree in range(len(first) - 1):
+        begin, end = first[tree], first[tree + 1]
+        n = end - begin
+        block = blocks[start : start + n * n].reshape((n, n))
+        start += n * n
+        change = np.empty(n)
+        for i in range(n):
+            v = velocities[begin + i]
+            for j in range(n):
+                block[i, j] = mass[nv * v + velocities[begin + j]]
+            block[i, i] = diagonal[begin + i]
+            change[i] = dt * force[v]
+        solve_in_place(block.copy(), change)
+        for i in range(n):
+            v_star[begin + i] = v_0[velocities[begin + i]] + change[i]
+            v_star_without_servos[begin + i] = v_star[begin + i]
+        if gains[begin:end].any() or push[begin:end].any():
+            for i in range(n):
+                change[i] = dt * push[begin + i]
+                for j in range(n):
+                    change[i] += block[i, j] * v_star[begin + j]
+            for i in range(n):
+                block[i, i] += dt * gains[begin + i]
+            solve_in_place(block.copy(), change)
+            v_star[begin:end] = change
 
 
-def _solve(matrices: list[FloatArray], b: FloatArray, layout: Layout) -> FloatArray:
-    solution = np.empty_like(b)
-    for group, blocks in zip(layout.groups, matrices, strict=True):
-        x = np.linalg.solve(blocks, b[group.velocities][..., None])
-        solution[group.velocities] = x[..., 0]
-    return solution
+@compiled
+def _add_servos(
+    servos: FloatArray,
+    velocity: int,
+    dt: float,
+    w: float,
+    place: int,
+    gains: FloatArray,
+    push: FloatArray,
+) -> None:
+    """Adds δt K_p + K_d and u_0 + K_p (q_d - q_0) + K_d v_d of the servos of one of Drake's v.
+
+    Gains are clamped to what the time step can resolve, in the ratio of those that are wanted.
+    """
+    for row in range(len(servos)):
+        if servos[row, 0] != velocity:
+            continue
+        k_p, k_d = servos[row, 1], servos[row, 2]
+        regularization = 1.0 / (dt * (dt * k_p + k_d))
+        near_rigid = _PD_BETA**2 / (4.0 * math.pi**2) * w
+        scale = min(1.0, regularization / near_rigid)
+        gains[place] += scale * (dt * k_p + k_d)
+        push[place] += servos[row, 3] + scale * (k_p * servos[row, 4] + k_d * servos[row, 5])
 
 
-def _applied_forces(plant: MultibodyPlant, context: Context) -> FloatArray:
+def _applied_forces(
+    plant: MultibodyPlant, context: Context, layout: Layout, actuation: FloatArray
+) -> FloatArray:
     """Gravity, springs, damping, inputs and bias as generalized forces [nv], in Drake's order."""
     forces = MultibodyForces(plant)
     plant.CalcForceElementsContribution(context, forces)
@@ -104,81 +157,61 @@ def _applied_forces(plant: MultibodyPlant, context: Context) -> FloatArray:
             arm = rotation @ applied.p_BoBq_B
             body.AddInForce(context, arm, applied.F_Bq_W, plant.world_frame(), forces)
     generalized: FloatArray = -plant.CalcInverseDynamics(
-        context, np.zeros(plant.num_velocities()), forces
+        context, np.zeros(len(layout.velocities)), forces
     )
     applied_generalized = plant.get_applied_generalized_force_input_port()
     if applied_generalized.HasValue(context):
         generalized += applied_generalized.Eval(context)
-    actuation = _actuation(plant, context)
-    for index in plant.GetJointActuatorIndices():
-        actuator = plant.get_joint_actuator(index)
-        if not actuator.has_controller():
-            u = actuation[actuator.input_start()]
-            generalized[actuator.joint().velocity_start()] += u
+    for actuator in layout.actuators:
+        if not actuator.has_controller:
+            generalized[actuator.velocity] += actuation[actuator.input]
     return generalized
 
 
-def _actuation(plant: MultibodyPlant, context: Context) -> FloatArray:
+def _actuation(plant: MultibodyPlant, context: Context, layout: Layout) -> FloatArray:
     """Inputs of all actuators; 0 where nothing is connected."""
-    actuation = np.zeros(plant.num_actuators())
-    if not plant.num_actuators():
+    actuation = np.zeros(len(layout.actuators))
+    if not layout.actuators:
         return actuation
     port = plant.get_actuation_input_port()
     if port.HasValue(context):
         actuation += port.Eval(context)
         return actuation
     # Models may have inputs of their own.
-    inputs: dict[int, list[float]] = {}
-    for index in plant.GetJointActuatorIndices():
-        actuator = plant.get_joint_actuator(index)
-        instance = int(actuator.model_instance())
+    inputs: dict[int, FloatArray] = {}
+    for actuator in layout.actuators:
+        instance = int(actuator.instance)
         if instance not in inputs:
-            port = plant.get_actuation_input_port(actuator.model_instance())
-            inputs[instance] = list(port.Eval(context)) if port.HasValue(context) else []
-        if inputs[instance]:
-            actuation[actuator.input_start()] = inputs[instance].pop(0)
+            port = plant.get_actuation_input_port(actuator.instance)
+            inputs[instance] = port.Eval(context) if port.HasValue(context) else np.empty(0)
+        if len(inputs[instance]):
+            actuation[actuator.input] = inputs[instance][actuator.turn]
     return actuation
 
 
 def _servos(
-    plant: MultibodyPlant, context: Context, layout: Layout, diagonal: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """δt K_p + K_d and u_0 + K_p (q_d - q_0) + K_d v_d of each velocity [nv]."""
-    dt = plant.time_step()
-    gains, push = np.zeros(len(layout.velocities)), np.zeros(len(layout.velocities))
-    place = np.argsort(layout.velocities)
-    actuation = None
+    plant: MultibodyPlant,
+    context: Context,
+    layout: Layout,
+    position: FloatArray,
+    actuation: FloatArray,
+) -> FloatArray:
+    """Number in Drake's v, K_p, K_d, u_0, q_d - q_0 and v_d of each PD controller [S, 6]."""
+    servos = []
     desired: dict[int, FloatArray] = {}
-    counted: dict[int, int] = {}
-    for index in plant.GetJointActuatorIndices():
-        actuator = plant.get_joint_actuator(index)
-        instance = int(actuator.model_instance())
-        turn = counted.get(instance, 0)  # which actuator of its model it is
-        counted[instance] = turn + 1
-        if not actuator.has_controller():
+    for actuator in layout.actuators:
+        if not actuator.has_controller:
             continue
+        instance = int(actuator.instance)
         if instance not in desired:
-            port = plant.get_desired_state_input_port(actuator.model_instance())
+            port = plant.get_desired_state_input_port(actuator.instance)
             desired[instance] = port.Eval(context) if port.HasValue(context) else np.empty(0)
-        if not desired[instance].size:
+        wanted = desired[instance]
+        if not len(wanted):
             continue  # Drake does not control what it has no wish for
-        if actuation is None:
-            actuation = _actuation(plant, context)
-        joint = actuator.joint()
-        i = place[joint.velocity_start()]
-        half = len(desired[instance]) // 2
-        wanted_q, wanted_v = desired[instance][turn], desired[instance][half + turn]
-        k_p, k_d = _clamped(actuator.get_controller_gains(), dt, 1 / diagonal[i])
-        gains[i] += dt * k_p + k_d
-        push[i] += actuation[actuator.input_start()]
-        push[i] += k_p * (wanted_q - joint.GetOnePosition(context)) + k_d * wanted_v
-    return gains, push
-
-
-def _clamped(gains: PdControllerGains, dt: float, w: float) -> tuple[float, float]:
-    """Gains that the time step can resolve, in the ratio of those that are wanted."""
-    k_p, k_d = float(gains.p), float(gains.d)
-    regularization = 1 / (dt * (dt * k_p + k_d))
-    near_rigid = _PD_BETA**2 / (4 * math.pi**2) * w
-    scale = min(1.0, regularization / near_rigid)
-    return scale * k_p, scale * k_d
+        gains = plant.get_joint_actuator(actuator.index).get_controller_gains()
+        error = wanted[actuator.turn] - position[actuator.position]
+        wanted_v = wanted[len(wanted) // 2 + actuator.turn]
+        u_0 = actuation[actuator.input]
+        servos.append((actuator.velocity, gains.p, gains.d, u_0, error, wanted_v))
+    return np.array(servos, np.float64).reshape(-1, 6)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydrake.geometry import GeometryId, SceneGraphInspector
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, Joint, JointIndex
+from pydrake.multibody.tree import (
+    BodyIndex,
+    Joint,
+    JointActuatorIndex,
+    JointIndex,
+    ModelInstanceIndex,
+)
 
 from sap_islands.arrays import FloatArray, IntArray, UIntArray
-
-IndexArray = NDArray[np.int64]
+from sap_islands.compiled import IndexArray
 
 _DEFAULT_RELAXATION_TIME_S = 0.1  # of a geometry that has none, as in Drake
 _FREE_JOINTS = ("quaternion_floating", "rpy_floating")
@@ -24,19 +30,26 @@ _FREE_JOINTS = ("quaternion_floating", "rpy_floating")
 BODY, STIFFNESS, RELAXATION_TIME, FRICTION = range(4)
 
 
-@dataclass(frozen=True)
-class EqualTrees:
-    """Trees of n degrees of freedom.
+class Actuator(NamedTuple):
+    """An actuator of a joint.
 
     Attributes:
-        n: Their size.
-        velocities: [g, n] numbers in the problem's v.
-        block: [g, n²] where their matrices are, one after the other in the order of trees.
+        index: Of the actuator.
+        instance: The model that it belongs to.
+        turn: Which one of its model it is.
+        input: Where its input is in that of all models.
+        velocity: Number of its joint in Drake's v.
+        position: Number of its joint in Drake's q.
+        has_controller: Whether it may have PD gains.
     """
 
-    n: int
-    velocities: IndexArray
-    block: IndexArray
+    index: JointActuatorIndex
+    instance: ModelInstanceIndex
+    turn: int
+    input: int
+    velocity: int
+    position: int
+    has_controller: bool
 
 
 @dataclass
@@ -45,48 +58,53 @@ class Layout:
 
     Attributes:
         dofs: [T] degrees of freedom of each tree.
-        sizes: [T + 1] the same, and 0 for what is fixed to the world.
-        distinct_sizes: What these are, but 0.
+        names: [T] of the trees.
         velocities: [nv] number in Drake's v of each velocity of the problem, tree by tree.
+        velocity_numbers: The same, as it is handed out.
+        places: [nv] number in the problem of each of Drake's v.
         first: [T + 1] where the velocities of each tree start in the problem.
-        groups: Trees of equal size together.
         tree_of_body: [bodies], -1: fixed to the world.
         position_of_free: [bodies] of a body that is a tree by itself, with velocities (ω, v of its
             origin) in world axes: where its origin is in Drake's q; otherwise -1.
-        damped: joints that may be damped, with the places of their velocities in Drake's v.
-        limited: joints with a limit.
+        joints: those that move, with the places of their velocities in Drake's v.
+        actuators: all.
+        limited: [L, 2] joints that may have limits: numbers in Drake's q and v.
         default_stiffness: k of a geometry that has none [N/m].
         number_of: Geometries that have been asked for, by their identifiers.
         materials: [n, 4] of these.
+        asked: What `check_supported` was asked to ignore when it last found nothing.
     """
 
     dofs: UIntArray
-    sizes: IndexArray
-    distinct_sizes: list[int]
+    names: UIntArray
     velocities: IndexArray
+    velocity_numbers: IntArray
+    places: IndexArray
     first: IndexArray
-    groups: list[EqualTrees]
     tree_of_body: IntArray
     position_of_free: IndexArray
-    damped: list[tuple[JointIndex, slice]]
-    limited: list[JointIndex]
+    joints: list[tuple[JointIndex, slice]]
+    actuators: list[Actuator]
+    limited: IndexArray
     default_stiffness: float
-    number_of: dict[GeometryId, int] = field(default_factory=dict)
+    number_of: dict[int, int] = field(default_factory=dict)
     materials: FloatArray = field(default_factory=lambda: np.empty((0, 4)))
+    asked: frozenset[str] | None = None
 
     def number_geometries(
         self, plant: MultibodyPlant, inspector: SceneGraphInspector, geometries: list[GeometryId]
     ) -> IndexArray:
         """Numbers of geometries, rows of `materials`; each geometry is looked up once."""
-        numbers = list(map(self.number_of.get, geometries))
+        values = [geometry.get_value() for geometry in geometries]
+        numbers = list(map(self.number_of.get, values))
         if None in numbers:
             rows = []
-            for geometry in geometries:
-                if geometry not in self.number_of:
-                    self.number_of[geometry] = len(self.number_of)
+            for geometry, value in zip(geometries, values, strict=True):
+                if value not in self.number_of:
+                    self.number_of[value] = len(self.number_of)
                     rows.append(_read_material(plant, inspector, geometry, self.default_stiffness))
             self.materials = np.concatenate((self.materials, rows))
-            numbers = list(map(self.number_of.get, geometries))
+            numbers = list(map(self.number_of.get, values))
         return np.array(numbers, np.int64)
 
 
@@ -114,42 +132,51 @@ def _make_layout(plant: MultibodyPlant) -> Layout:
     dofs = np.array([len(v) for v in members.values()], np.uint32)
     tree_of_body = np.array([number.get(root[b], -1) for b in range(plant.num_bodies())], np.int32)
     first = np.concatenate(([0], np.cumsum(dofs))).astype(np.int64)
+    velocities = np.array([v for span in members.values() for v in span], np.int64)
+    limited = [(j.position_start(), j.velocity_start()) for j in joints if _has_range(j)]
     return Layout(
         dofs=dofs,
-        sizes=np.append(dofs, 0).astype(np.int64),
-        distinct_sizes=np.unique(dofs).tolist(),
-        velocities=np.array([v for span in members.values() for v in span], np.int64),
+        names=np.arange(len(dofs), dtype=np.uint32),
+        velocities=velocities,
+        velocity_numbers=velocities.astype(np.int32),
+        places=np.argsort(velocities),
         first=first,
-        groups=_equal_trees(dofs, first),
         tree_of_body=tree_of_body,
         position_of_free=_positions_of_free(plant, tree_of_body),
-        damped=[
+        joints=[
             (j.index(), slice(j.velocity_start(), j.velocity_start() + j.num_velocities()))
             for j in joints
             if j.num_velocities()
         ],
-        limited=[joint.index() for joint in joints if _is_limited(joint)],
+        actuators=_actuators(plant),
+        limited=np.array(limited, np.int64).reshape(-1, 2),
         default_stiffness=_default_stiffness(plant),
     )
 
 
-def _equal_trees(dofs: UIntArray, first: IndexArray) -> list[EqualTrees]:
-    square = dofs.astype(np.int64) ** 2
-    start = np.cumsum(square) - square
-    groups = []
-    for n in np.unique(dofs).tolist():
-        trees = np.flatnonzero(dofs == n)
-        span = np.arange(n * n)
-        velocities = first[trees][:, None] + span[:n]
-        groups.append(EqualTrees(n, velocities, start[trees][:, None] + span))
-    return groups
+def _actuators(plant: MultibodyPlant) -> list[Actuator]:
+    actuators = []
+    turns: Counter[int] = Counter()
+    for index in plant.GetJointActuatorIndices():
+        actuator = plant.get_joint_actuator(index)
+        instance, joint = actuator.model_instance(), actuator.joint()
+        actuators.append(
+            Actuator(
+                index,
+                instance,
+                turns[int(instance)],
+                actuator.input_start(),
+                joint.velocity_start(),
+                joint.position_start(),
+                actuator.has_controller(),
+            )
+        )
+        turns[int(instance)] += 1
+    return actuators
 
 
-def _is_limited(joint: Joint) -> bool:
-    if not joint.num_velocities() == joint.num_positions() == 1:
-        return False
-    ends = (joint.position_lower_limits()[0], joint.position_upper_limits()[0])
-    return bool(np.isfinite(ends).any())
+def _has_range(joint: Joint) -> bool:
+    return bool(joint.num_velocities() == joint.num_positions() == 1)
 
 
 def _roots(plant: MultibodyPlant) -> list[int]:

@@ -9,13 +9,14 @@ import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
-from sap_islands.arrays import FloatArray, IntArray
+from sap_islands.arrays import IntArray
 from sap_islands.client import Client
-from sap_islands.drake import contacts as contacts_of
 from sap_islands.drake import dynamics as dynamics_of
+from sap_islands.drake.contacts import SIGMA, make_contacts
 from sap_islands.drake.layout import layout_of
+from sap_islands.drake.points import find_points
 from sap_islands.drake.support import check_supported
-from sap_islands.problem import Contacts, Problem, Regularization, Trees
+from sap_islands.problem import Problem, Regularization, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
 from sap_islands.support import JOINT_LIMITS
@@ -49,27 +50,25 @@ def build_problem(
     Raises:
         InvalidArgument: The plant has what the service has no constraint for.
     """
-    check_supported(plant, context, ignore)
     layout = layout_of(plant)
-    dynamics = dynamics_of.evaluate(plant, context, layout)
-    contacts, bodies = contacts_of.find_contacts(plant, context, layout, dynamics)
-    beta = plant.get_sap_near_rigid_threshold()
-    if JOINT_LIMITS not in ignore and layout.limited:
-        limits = contacts_of.find_limits(plant, context, layout, dynamics)
-        if limits.count:
-            contacts = _join(contacts, limits, plant.time_step(), beta)
+    check_supported(plant, context, layout, ignore)
+    position = plant.GetPositions(context)
+    dynamics = dynamics_of.evaluate(plant, context, layout, position)
+    points = find_points(plant, context, layout)
+    with_limits = JOINT_LIMITS not in ignore
+    contacts = make_contacts(plant, context, layout, dynamics, points, position, with_limits)
     problem = Problem(
         time_step=plant.time_step(),
-        trees=Trees(
+        trees=Trees.of_wire(
             dofs=layout.dofs,
             dynamics_matrix=dynamics.blocks,
             free_motion_velocity=dynamics.v_star,
-            tree_id=np.arange(len(layout.dofs)),
+            tree_id=layout.names,
         ),
         contacts=contacts,
-        regularization=Regularization(beta=beta, sigma=contacts_of.SIGMA),
+        regularization=Regularization(plant.get_sap_near_rigid_threshold(), SIGMA),
     )
-    return BuiltProblem(problem, bodies, layout.velocities.astype(np.int32))
+    return BuiltProblem(problem, points.bodies, layout.velocity_numbers)
 
 
 def step(
@@ -106,17 +105,3 @@ def step(
     plant.SetPositionsAndVelocities(context, np.concatenate((position, velocity)))
     root_context.SetTime(root_context.get_time() + plant.time_step())
     return built, solution
-
-
-def _join(contacts: Contacts, limits: Contacts, dt: float, beta: float) -> Contacts:
-    """Both; limits bring their own regularization, so that of the others has to be given too."""
-    weight: FloatArray = contacts.delassus_estimate
-    tau = contacts.relaxation_time
-    contacts.regularization_t = contacts_of.SIGMA * weight
-    contacts.regularization_n = np.maximum(
-        beta**2 / (4 * np.pi**2) * weight, 1 / (dt * contacts.stiffness * (dt + tau))
-    )
-    names = [name for name in vars(limits) if not name.startswith("_")]
-    return Contacts(
-        **{name: np.concatenate((getattr(contacts, name), getattr(limits, name))) for name in names}
-    )

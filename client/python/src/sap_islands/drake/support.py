@@ -4,43 +4,54 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection
+from typing import Any
 
 import numpy as np
 from pydrake.multibody.plant import DiscreteContactApproximation, MultibodyPlant
+from pydrake.multibody.tree import Joint
 from pydrake.systems.framework import Context
 
+from sap_islands.drake.layout import Layout
 from sap_islands.errors import InvalidArgument
 from sap_islands.support import refuse_unsupported
 
 
-def check_supported(plant: MultibodyPlant, context: Context, ignore: Collection[str]) -> None:
+def check_supported(
+    plant: MultibodyPlant, context: Context, layout: Layout, ignore: Collection[str]
+) -> None:
     """Refuses a model with what is not supported and not ignored.
+
+    What a finalized plant cannot change is looked at once.
 
     Raises:
         InvalidArgument: Names what it is and where, or the entry of `ignore` that is no such name.
     """
+    asked = frozenset(ignore)
+    if asked == layout.asked and not _locked(plant, context, layout):
+        return
     if plant.time_step() <= 0:
         raise InvalidArgument("the plant is continuous; it needs a time step", "plant")
     unsupported = {
-        name: functools.partial(find, plant, context) for name, find in UNSUPPORTED.items()
+        name: functools.partial(find, plant, context, layout) for name, find in UNSUPPORTED.items()
     }
     refuse_unsupported("plant", unsupported, ignore)
+    layout.asked = asked
 
 
-def _constraints(plant: MultibodyPlant, _: Context) -> list[str]:
+def _locked(plant: MultibodyPlant, context: Context, layout: Layout) -> list[Joint]:
+    joints = [plant.get_joint(index) for index, _ in layout.joints]
+    return [joint for joint in joints if joint.is_locked(context)]
+
+
+def _constraints(plant: MultibodyPlant, *_: Any) -> list[str]:
     return [f"{plant.num_constraints()} of them"] if plant.num_constraints() else []
 
 
-def _locked_joints(plant: MultibodyPlant, context: Context) -> list[str]:
-    joints = [plant.get_joint(index) for index in plant.GetJointIndices()]
-    return [
-        f"joint {joint.name()!r}"
-        for joint in joints
-        if joint.num_velocities() > 0 and joint.is_locked(context)
-    ]
+def _locked_joints(plant: MultibodyPlant, context: Context, layout: Layout) -> list[str]:
+    return [f"joint {joint.name()!r}" for joint in _locked(plant, context, layout)]
 
 
-def _effort_limits(plant: MultibodyPlant, _: Context) -> list[str]:
+def _effort_limits(plant: MultibodyPlant, *_: Any) -> list[str]:
     actuators = [plant.get_joint_actuator(index) for index in plant.GetJointActuatorIndices()]
     return [
         f"actuator {actuator.name()!r}"
@@ -49,18 +60,18 @@ def _effort_limits(plant: MultibodyPlant, _: Context) -> list[str]:
     ]
 
 
-def _other_approximations(plant: MultibodyPlant, _: Context) -> list[str]:
+def _other_approximations(plant: MultibodyPlant, *_: Any) -> list[str]:
     approximation = plant.get_discrete_contact_approximation()
     return [] if approximation == DiscreteContactApproximation.kSap else [approximation.name]
 
 
-def _deformable_bodies(plant: MultibodyPlant, _: Context) -> list[str]:
+def _deformable_bodies(plant: MultibodyPlant, *_: Any) -> list[str]:
     count = plant.deformable_model().num_bodies()
     return [f"{count} of them"] if count else []
 
 
 # Name, and what finds it in a model.
-UNSUPPORTED: dict[str, Callable[[MultibodyPlant, Context], list[str]]] = {
+UNSUPPORTED: dict[str, Callable[[MultibodyPlant, Context, Layout], list[str]]] = {
     "constraints": _constraints,
     "locked joints": _locked_joints,
     "effort limits of PD controllers": _effort_limits,

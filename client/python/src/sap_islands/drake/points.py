@@ -1,0 +1,236 @@
+"""Contact points of a Drake state: what its geometry engine has found, as rows of numbers.
+
+The normal points from geometry A to geometry B. A polygon of a hydroelastic surface with area a,
+pressure p and pressure gradient g across it is a contact of stiffness k = a g at the distance
+φ0 = -p / g [Masterjohn et al. 2022].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydrake.geometry import ContactSurface, GeometryId, PenetrationAsPointPair
+from pydrake.multibody.plant import ContactModel, MultibodyPlant
+from pydrake.systems.framework import Context
+
+from sap_islands.arrays import FloatArray, IntArray
+from sap_islands.compiled import FlagArray, IndexArray, compiled
+from sap_islands.drake.layout import BODY, FRICTION, RELAXATION_TIME, STIFFNESS, Layout
+
+_LEAST_AREA, _LEAST_GRADIENT = 1e-14, 1e-14
+_CENTER = np.full(3, 1 / 3)  # of a triangle
+_Number = Callable[[list[GeometryId]], IndexArray]  # of geometries in the layout
+
+
+class PointColumns(NamedTuple):
+    """Columns of a contact point: position and normal, in world axes, have three each."""
+
+    position: int = 0
+    normal: int = 3
+    signed_distance: int = 6
+    stiffness: int = 7
+    relaxation_time: int = 8
+    friction: int = 9
+    width: int = 10
+
+
+POINT = PointColumns()
+
+
+class Points(NamedTuple):
+    """C contact points.
+
+    Attributes:
+        rows: [C, 10] as `PointColumns` says.
+        bodies: [C, 2] numbers of bodies A and B.
+    """
+
+    rows: FloatArray
+    bodies: IntArray
+
+
+def find_points(plant: MultibodyPlant, context: Context, layout: Layout) -> Points:
+    """The points where something moves."""
+    pairs: list[PenetrationAsPointPair] = []
+    surfaces: list[ContactSurface] = []
+    if not plant.num_collision_geometries():
+        return Points(np.empty((0, POINT.width)), np.empty((0, 2), np.int32))
+    query = plant.get_geometry_query_input_port().Eval(context)
+    model = plant.get_contact_model()
+    representation = plant.get_contact_surface_representation()
+    if model == ContactModel.kPoint:
+        pairs = query.ComputePointPairPenetration()
+    elif model == ContactModel.kHydroelastic:
+        surfaces = query.ComputeContactSurfaces(representation)
+    else:
+        surfaces, pairs = query.ComputeContactSurfacesWithFallback(representation)
+    inspector = query.inspector()
+
+    def number(geometries: list[GeometryId]) -> IndexArray:
+        return layout.number_geometries(plant, inspector, geometries)
+
+    faces = [surface.num_faces() for surface in surfaces]
+    most = len(pairs) + sum(faces)
+    points = Points(np.empty((most, POINT.width)), np.empty((most, 2), np.int32))
+    count = 0
+    if pairs:
+        read = _read_pairs(number, pairs)
+        count = _add_pairs(layout.materials, layout.tree_of_body, *points, *read)
+    if surfaces:
+        read = _read_surfaces(number, surfaces, faces)
+        count = _add_faces(count, layout.materials, layout.tree_of_body, *points, *read)
+    return Points(points.rows[:count], points.bodies[:count])
+
+
+def _read_pairs(number: _Number, pairs: list[PenetrationAsPointPair]) -> tuple[Any, ...]:
+    """Numbers of geometries, depths, normals, and the points of body B."""
+    return (
+        number([pair.id_A for pair in pairs] + [pair.id_B for pair in pairs]),
+        np.array([pair.depth for pair in pairs]),
+        np.concatenate([pair.nhat_BA_W for pair in pairs]),
+        np.concatenate([pair.p_WCb for pair in pairs]),  # that of A is as deep in B
+    )
+
+
+def _read_surfaces(
+    number: _Number, surfaces: list[ContactSurface], faces: list[int]
+) -> tuple[Any, ...]:
+    """Numbers of geometries, faces of each surface, and of each face what is told about it."""
+    area: list[float] = []
+    pressure: list[float] = []
+    normal: list[FloatArray] = []  # out of N, into M
+    position: list[FloatArray] = []
+    gradient_m: list[FloatArray] = [_CENTER]  # so that there is one to concatenate
+    gradient_n: list[FloatArray] = [_CENTER]
+    has_gradient = np.empty((len(surfaces), 2), np.uint8)
+    for i, surface in enumerate(surfaces):
+        every = range(faces[i])
+        centers = list(map(surface.centroid, every))
+        area.extend(map(surface.area, every))
+        normal.extend(map(surface.face_normal, every))
+        position.extend(centers)
+        if surface.is_triangle():
+            evaluate = surface.tri_e_MN().Evaluate
+            pressure.extend([evaluate(face, _CENTER) for face in every])
+        else:
+            pressure.extend(map(surface.poly_e_MN().EvaluateCartesian, every, centers))
+        has_gradient[i] = surface.HasGradE_M(), surface.HasGradE_N()
+        if has_gradient[i, 0]:
+            gradient_m.extend(map(surface.EvaluateGradE_M_W, every))
+        if has_gradient[i, 1]:
+            gradient_n.extend(map(surface.EvaluateGradE_N_W, every))
+    identifiers = [surface.id_M() for surface in surfaces] + [
+        surface.id_N() for surface in surfaces
+    ]
+    return (
+        number(identifiers),
+        np.array(faces),
+        has_gradient,
+        np.array(area),
+        np.array(pressure),
+        np.concatenate(normal),
+        np.concatenate(position),
+        np.concatenate(gradient_m),
+        np.concatenate(gradient_n),
+    )
+
+
+@compiled
+def _add_pairs(
+    materials: FloatArray,
+    tree_of_body: IntArray,
+    rows: FloatArray,
+    bodies: IntArray,
+    geometries: IndexArray,
+    depth: FloatArray,
+    normal: FloatArray,
+    at_b: FloatArray,
+) -> int:
+    """Writes the points of pairs, and returns how many there are."""
+    count, pairs = 0, len(depth)
+    for i in range(pairs):
+        a, b = geometries[i], geometries[pairs + i]
+        k_a, k_b = materials[a, STIFFNESS], materials[b, STIFFNESS]
+        # The stiffer one gives way less, so the point is nearer to its surface.
+        if math.isinf(k_a) or math.isinf(k_b):
+            weight, stiffness = 1.0 if math.isinf(k_a) else 0.0, min(k_a, k_b)
+        else:
+            weight = k_a / (k_a + k_b) if k_a + k_b > 0.0 else 0.0
+            stiffness = weight * k_b
+        row = rows[count]
+        for k in range(3):
+            row[k] = at_b[3 * i + k] - weight * depth[i] * normal[3 * i + k]
+            row[3 + k] = -normal[3 * i + k]
+        row[POINT.signed_distance], row[POINT.stiffness] = -depth[i], stiffness
+        count += _accept(materials, tree_of_body, a, b, row, bodies[count])
+    return count
+
+
+@compiled
+def _add_faces(
+    count: int,
+    materials: FloatArray,
+    tree_of_body: IntArray,
+    rows: FloatArray,
+    bodies: IntArray,
+    geometries: IndexArray,
+    faces: IndexArray,
+    has_gradient: FlagArray,
+    area: FloatArray,
+    pressure: FloatArray,
+    normal: FloatArray,
+    position: FloatArray,
+    gradient_m: FloatArray,
+    gradient_n: FloatArray,
+) -> int:
+    """Writes the points of faces behind those that are there, and returns how many are then."""
+    face, at_m, at_n = 0, 3, 3
+    for surface in range(len(faces)):
+        a, b = geometries[surface], geometries[len(faces) + surface]
+        for _ in range(faces[surface]):
+            n = normal[3 * face : 3 * face + 3]
+            usable, compliance = area[face] > _LEAST_AREA, 0.0
+            if has_gradient[surface, 0]:
+                across = _dot(gradient_m[at_m : at_m + 3], n)
+                usable &= across >= _LEAST_GRADIENT
+                compliance += 1.0 / max(across, _LEAST_GRADIENT)
+                at_m += 3
+            if has_gradient[surface, 1]:
+                across = -_dot(gradient_n[at_n : at_n + 3], n)
+                usable &= across >= _LEAST_GRADIENT
+                compliance += 1.0 / max(across, _LEAST_GRADIENT)
+                at_n += 3
+            if usable:
+                row = rows[count]
+                row[:3], row[3:6] = position[3 * face : 3 * face + 3], -n
+                row[POINT.signed_distance] = -pressure[face] * compliance
+                row[POINT.stiffness] = area[face] / compliance
+                count += _accept(materials, tree_of_body, a, b, row, bodies[count])
+            face += 1
+    return count
+
+
+@compiled
+def _dot(a: FloatArray, b: FloatArray) -> float:
+    return float(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
+
+
+@compiled
+def _accept(
+    materials: FloatArray,
+    tree_of_body: IntArray,
+    a: int,
+    b: int,
+    row: FloatArray,
+    bodies: IntArray,
+) -> int:
+    """Adds to a point what follows from its geometries; returns 0 where neither moves, else 1."""
+    bodies[0], bodies[1] = int(materials[a, BODY]), int(materials[b, BODY])
+    friction_a, friction_b = materials[a, FRICTION], materials[b, FRICTION]
+    total = friction_a + friction_b
+    row[POINT.friction] = 2.0 * friction_a * friction_b / total if total > 0.0 else 0.0
+    row[POINT.relaxation_time] = materials[a, RELAXATION_TIME] + materials[b, RELAXATION_TIME]
+    return 1 if tree_of_body[bodies[0]] >= 0 or tree_of_body[bodies[1]] >= 0 else 0
