@@ -90,38 +90,44 @@ def _read_pairs(number: _Number, pairs: list[PenetrationAsPointPair]) -> tuple[A
     return (
         number([pair.id_A for pair in pairs] + [pair.id_B for pair in pairs]),
         np.array([pair.depth for pair in pairs]),
-        np.concatenate([pair.nhat_BA_W for pair in pairs]),
-        np.concatenate([pair.p_WCb for pair in pairs]),  # that of A is as deep in B
+        _join([pair.nhat_BA_W for pair in pairs]),
+        _join([pair.p_WCb for pair in pairs]),  # that of A is as deep in B
     )
 
 
 def _read_surfaces(
     number: _Number, surfaces: list[ContactSurface], faces: list[int]
 ) -> tuple[Any, ...]:
-    """Numbers of geometries, faces of each surface, and of each face what is told about it."""
+    """Numbers of geometries, faces of each surface, and of each face what is told about it.
+
+    Normals point out of N, into M; where both have a gradient they follow from these.
+    """
     area: list[float] = []
     pressure: list[float] = []
-    normal: list[FloatArray] = []  # out of N, into M
+    normal: list[FloatArray] = []
     position: list[FloatArray] = []
-    gradient_m: list[FloatArray] = [_CENTER]  # so that there is one to concatenate
-    gradient_n: list[FloatArray] = [_CENTER]
+    gradient_m: list[FloatArray] = []
+    gradient_n: list[FloatArray] = []
     has_gradient = np.empty((len(surfaces), 2), np.uint8)
     for i, surface in enumerate(surfaces):
         every = range(faces[i])
-        centers = list(map(surface.centroid, every))
-        area.extend(map(surface.area, every))
-        normal.extend(map(surface.face_normal, every))
+        is_triangle = surface.is_triangle()
+        mesh = surface.tri_mesh_W() if is_triangle else surface.poly_mesh_W()
+        centers = list(map(mesh.element_centroid, every))
+        area.extend(map(mesh.area, every))
         position.extend(centers)
-        if surface.is_triangle():
+        if is_triangle:
             evaluate = surface.tri_e_MN().Evaluate
             pressure.extend([evaluate(face, _CENTER) for face in every])
         else:
             pressure.extend(map(surface.poly_e_MN().EvaluateCartesian, every, centers))
-        has_gradient[i] = surface.HasGradE_M(), surface.HasGradE_N()
-        if has_gradient[i, 0]:
+        has_m, has_n = has_gradient[i] = surface.HasGradE_M(), surface.HasGradE_N()
+        if has_m:
             gradient_m.extend(map(surface.EvaluateGradE_M_W, every))
-        if has_gradient[i, 1]:
+        if has_n:
             gradient_n.extend(map(surface.EvaluateGradE_N_W, every))
+        if not (has_m and has_n):
+            normal.extend(map(mesh.face_normal, every))
     identifiers = [surface.id_M() for surface in surfaces] + [
         surface.id_N() for surface in surfaces
     ]
@@ -131,11 +137,16 @@ def _read_surfaces(
         has_gradient,
         np.array(area),
         np.array(pressure),
-        np.concatenate(normal),
-        np.concatenate(position),
-        np.concatenate(gradient_m),
-        np.concatenate(gradient_n),
+        _join(position),
+        _join(normal),
+        _join(gradient_m),
+        _join(gradient_n),
     )
+
+
+def _join(vectors: list[FloatArray]) -> FloatArray:
+    """Vectors one after the other; in less than half of the time that NumPy takes."""
+    return np.frombuffer(bytearray().join(vectors))
 
 
 @compiled
@@ -181,25 +192,32 @@ def _add_faces(
     has_gradient: FlagArray,
     area: FloatArray,
     pressure: FloatArray,
-    normal: FloatArray,
     position: FloatArray,
+    normal: FloatArray,
     gradient_m: FloatArray,
     gradient_n: FloatArray,
 ) -> int:
     """Writes the points of faces behind those that are there, and returns how many are then."""
-    face, at_m, at_n = 0, 3, 3
+    face, at, at_m, at_n = 0, 0, 0, 0
     for surface in range(len(faces)):
         a, b = geometries[surface], geometries[len(faces) + surface]
+        has_m, has_n = has_gradient[surface]
         for _ in range(faces[surface]):
-            n = normal[3 * face : 3 * face + 3]
+            g_m, g_n = gradient_m[at_m : at_m + 3], gradient_n[at_n : at_n + 3]
+            if has_m and has_n:  # pressures are equal on the face
+                n = g_m - g_n
+                n /= max(math.sqrt(_dot(n, n)), _LEAST_GRADIENT)
+            else:
+                n = normal[at : at + 3]
+                at += 3
             usable, compliance = area[face] > _LEAST_AREA, 0.0
-            if has_gradient[surface, 0]:
-                across = _dot(gradient_m[at_m : at_m + 3], n)
+            if has_m:
+                across = _dot(g_m, n)
                 usable &= across >= _LEAST_GRADIENT
                 compliance += 1.0 / max(across, _LEAST_GRADIENT)
                 at_m += 3
-            if has_gradient[surface, 1]:
-                across = -_dot(gradient_n[at_n : at_n + 3], n)
+            if has_n:
+                across = -_dot(g_n, n)
                 usable &= across >= _LEAST_GRADIENT
                 compliance += 1.0 / max(across, _LEAST_GRADIENT)
                 at_n += 3
