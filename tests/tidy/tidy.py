@@ -20,7 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 TOP_LEVEL = {
     ".ci", ".clang-format", ".clang-tidy", ".dockerignore", ".gitignore", "CMakeLists.txt",
-    "CMakePresets.json", "LICENSE", "README.md", "client", "deploy", "proto", "server", "solver", "tests",
+    "CMakePresets.json", "LICENSE", "README.md", "client", "deploy", "proto", "server", "solver",
+    "tests",
 }
 
 
