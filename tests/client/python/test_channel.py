@@ -138,3 +138,75 @@ def test_missing_certificate_is_named(tmp_path: Path) -> None:
     missing = sap.Tls(root_certificates=tmp_path / "nowhere.pem")
     with pytest.raises(sap.InvalidArgument, match=r"nowhere\.pem: No such file"):
         sap.connect("localhost:1", tls=missing)
+
+
+class _Listener(grpc.GenericRpcHandler):
+    """Notes what priority each call has in its headers, and refuses it."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, object]] = []
+
+    def service(self, details: grpc.HandlerCallDetails) -> Any:
+        priority = dict(details.invocation_metadata or ()).get("sap-priority")
+        self.heard.append((details.method.rpartition("/")[2], priority))
+
+        def refuse(request: bytes, context: grpc.ServicerContext) -> Any:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "heard")
+
+        if details.method.endswith("StreamBatch"):
+            return grpc.unary_stream_rpc_method_handler(refuse)
+        return grpc.unary_unary_rpc_method_handler(refuse)
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[_Listener, str]]:
+    handler = _Listener()
+    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[handler])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield handler, f"127.0.0.1:{port}"
+    server.stop(0).wait()
+
+
+CALLS = ("Solve", "SolveBatch", "StreamBatch")
+
+
+@pytest.mark.parametrize(
+    ("priority", "expected"),
+    [
+        (sap.Priority.HIGH, "high"),
+        (sap.Priority.NORMAL, None),
+        (sap.Priority.UNSPECIFIED, None),
+    ],
+)
+def test_high_priority_is_told_before_the_message(
+    listener: tuple[_Listener, str], priority: sap.Priority, expected: str | None
+) -> None:
+    handler, address = listener
+    problem, options = balls_on_floor([0.1]), sap.Options(priority=priority)
+    with sap.connect(address) as client:
+        for call in (
+            lambda: client.solve(problem, options),
+            lambda: client.solve_batch([problem], options),
+            lambda: list(client.stream_batch([problem], options)),
+        ):
+            with pytest.raises(sap.InvalidArgument, match="heard"):
+                call()
+    assert handler.heard == [(name, expected) for name in CALLS]
+
+
+def test_high_priority_is_told_by_asyncio_too(listener: tuple[_Listener, str]) -> None:
+    handler, address = listener
+    problem, options = balls_on_floor([0.1]), sap.Options(priority=sap.Priority.HIGH)
+
+    async def call_all() -> None:
+        async with sap.aio.connect(address) as client:
+            with pytest.raises(sap.InvalidArgument, match="heard"):
+                await client.solve(problem, options)
+            with pytest.raises(sap.InvalidArgument, match="heard"):
+                await client.solve_batch([problem], options)
+            with pytest.raises(sap.InvalidArgument, match="heard"):
+                _ = [outcome async for outcome in client.stream_batch([problem], options)]
+
+    asyncio.run(call_all())
+    assert handler.heard == [(name, "high") for name in CALLS]

@@ -103,6 +103,7 @@ def test_requests_are_what_protobuf_reads() -> None:
         islands=False,
         newton=sap.NewtonMethod.PLAIN,
         response_mask=("velocity", "cost"),
+        priority=sap.Priority.HIGH,
     )
     assert from_message(to_message(options)) == options
     assert from_message(to_message(sap.Options())) == sap.Options()

@@ -28,7 +28,7 @@ from sap_islands.errors import (
 )
 from sap_islands.files import load_problem, save_problem
 from sap_islands.messages import StepOutcome
-from sap_islands.options import NewtonMethod, Options
+from sap_islands.options import NewtonMethod, Options, Priority
 from sap_islands.problem import (
     WORLD,
     BodyContacts,
@@ -60,6 +60,7 @@ __all__ = [
     "NewtonMethod",
     "Options",
     "PermissionDenied",
+    "Priority",
     "Problem",
     "Recorded",
     "RecordingWriter",

@@ -51,7 +51,9 @@ class Client(ClientBase):
     ) -> Solution:
         """Solves one problem."""
         request = messages.solve_request(problem, options)
-        return messages.solution_of_response(await self._call(self._stub.solve, request, timeout))
+        return messages.solution_of_response(
+            await self._call(self._stub.solve, request, timeout, options)
+        )
 
     async def solve_batch(
         self,
@@ -63,7 +65,7 @@ class Client(ClientBase):
         """Solves independent problems concurrently; each has an outcome of its own, in order."""
         request = messages.batch_request(problems, options)
         return messages.outcomes_of_response(
-            await self._call(self._stub.solve_batch, request, timeout)
+            await self._call(self._stub.solve_batch, request, timeout, options)
         )
 
     async def stream_batch(
@@ -75,7 +77,7 @@ class Client(ClientBase):
     ) -> AsyncIterator[tuple[int, Solution | SapError]]:
         """As `solve_batch`, each problem's number and outcome as soon as it is there."""
         request = messages.batch_request(problems, options)
-        call = self._stub.stream_batch(request, timeout=timeout, metadata=self._endpoint.metadata)
+        call = self._stub.stream_batch(request, timeout=timeout, metadata=self._metadata(options))
         try:
             async for response in call:
                 yield messages.indexed_outcome(response)
@@ -114,10 +116,12 @@ class Client(ClientBase):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _call(self, method: Any, request: bytes, timeout: float | None) -> bytes:
+    async def _call(
+        self, method: Any, request: bytes, timeout: float | None, options: Options | None = None
+    ) -> bytes:
         try:
             response: bytes = await method(
-                request, timeout=timeout, metadata=self._endpoint.metadata
+                request, timeout=timeout, metadata=self._metadata(options)
             )
         except grpc.aio.AioRpcError as error:
             raise error_of_call(error) from None

@@ -56,7 +56,9 @@ class Client(ClientBase):
     ) -> Solution:
         """Solves one problem."""
         request = messages.solve_request(problem, options)
-        return messages.solution_of_response(self._call(self._stub.solve, request, timeout))
+        return messages.solution_of_response(
+            self._call(self._stub.solve, request, timeout, options)
+        )
 
     def solve_batch(
         self,
@@ -67,7 +69,9 @@ class Client(ClientBase):
     ) -> list[Solution | SapError]:
         """Solves independent problems concurrently; each has an outcome of its own, in order."""
         request = messages.batch_request(problems, options)
-        return messages.outcomes_of_response(self._call(self._stub.solve_batch, request, timeout))
+        return messages.outcomes_of_response(
+            self._call(self._stub.solve_batch, request, timeout, options)
+        )
 
     def stream_batch(
         self,
@@ -78,7 +82,7 @@ class Client(ClientBase):
     ) -> Iterator[tuple[int, Solution | SapError]]:
         """As `solve_batch`, each problem's number and outcome as soon as it is there."""
         request = messages.batch_request(problems, options)
-        call = self._stub.stream_batch(request, timeout=timeout, metadata=self._endpoint.metadata)
+        call = self._stub.stream_batch(request, timeout=timeout, metadata=self._metadata(options))
         try:
             for response in call:
                 yield messages.indexed_outcome(response)
@@ -126,9 +130,11 @@ class Client(ClientBase):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _call(self, method: Any, request: bytes, timeout: float | None) -> bytes:
+    def _call(
+        self, method: Any, request: bytes, timeout: float | None, options: Options | None = None
+    ) -> bytes:
         try:
-            response: bytes = method(request, timeout=timeout, metadata=self._endpoint.metadata)
+            response: bytes = method(request, timeout=timeout, metadata=self._metadata(options))
         except grpc.RpcError as error:
             raise error_of_call(error) from None
         return response

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sap_islands import messages
-from sap_islands.channel import Endpoint, Tls, make_endpoint
+from sap_islands.channel import Endpoint, Metadata, Tls, make_endpoint
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import InvalidArgument
+from sap_islands.options import Options, Priority
 from sap_islands.v1 import solver_service_pb2 as service
 
 EMBEDDED = "embedded:"
+_HIGH_PRIORITY = ("sap-priority", "high")
 
 
 @dataclass(frozen=True)
@@ -75,3 +77,10 @@ class ClientBase:
     def address(self) -> str:
         """Where the server is, also that of an embedded one."""
         return self._endpoint.target
+
+    def _metadata(self, options: Options | None) -> Metadata:
+        """What a call brings along; a server that is full refuses before it reads the message."""
+        metadata = self._endpoint.metadata
+        if options is not None and options.priority is Priority.HIGH:
+            return (*metadata, _HIGH_PRIORITY)
+        return metadata

@@ -20,6 +20,14 @@ class NewtonMethod(enum.IntEnum):
     ACCELERATED = solver_service_pb2.NEWTON_METHOD_ACCELERATED
 
 
+class Priority(enum.IntEnum):
+    """Who goes first when problems wait for a thread; unspecified: normal."""
+
+    UNSPECIFIED = solver_service_pb2.PRIORITY_UNSPECIFIED
+    NORMAL = solver_service_pb2.PRIORITY_NORMAL
+    HIGH = solver_service_pb2.PRIORITY_HIGH
+
+
 @dataclass(frozen=True)
 class Options:
     """What None leaves to the server is said in parentheses.
@@ -36,6 +44,7 @@ class Options:
         islands: Whether to solve islands by themselves (True).
         newton: Which Newton method (accelerated).
         response_mask: Names of the fields of the solution to return; empty: all.
+        priority: Who goes first: high is for control loops and users that wait.
     """
 
     relative_tolerance: float | None = None
@@ -45,6 +54,7 @@ class Options:
     islands: bool | None = None
     newton: NewtonMethod = NewtonMethod.UNSPECIFIED
     response_mask: tuple[str, ...] = ()
+    priority: Priority = Priority.UNSPECIFIED
 
     def __post_init__(self) -> None:
         # Lists are welcome; a tuple keeps the options hashable.
@@ -61,6 +71,7 @@ def to_message(options: Options) -> solver_service_pb2.SolveOptions:
     if options.islands is not None:
         message.islands = options.islands
     message.newton = int(options.newton)  # type: ignore[assignment]  # an enumeration is an int
+    message.priority = int(options.priority)  # type: ignore[assignment]  # as above
     if options.time_budget is not None:
         message.time_budget.FromNanoseconds(round(options.time_budget * _NANOSECONDS))
     message.response_mask.paths.extend(options.response_mask)
@@ -79,6 +90,7 @@ def from_message(message: solver_service_pb2.SolveOptions) -> Options:
         islands=_present(message, "islands"),
         newton=NewtonMethod(message.newton),
         response_mask=tuple(message.response_mask.paths),
+        priority=Priority(message.priority),
     )
 
 
