@@ -159,6 +159,18 @@ def settle(
             assert solution.solved
 
 
+def step_both(
+    model: mujoco.MjModel, data: mujoco.MjData, client: sap.Client, steps: int
+) -> mujoco.MjData:
+    """Takes steps by the service, and as many of MuJoCo from its initial state."""
+    other = mujoco.MjData(model)
+    with client.session() as session:
+        for _ in range(steps):
+            adapter.step(model, data, session)
+            mujoco.mj_step(model, other)
+    return other
+
+
 def tilt(angle: float) -> str:
     return f'<option gravity="{GRAVITY * np.sin(angle)} 0 {-GRAVITY * np.cos(angle)}"/>'
 
@@ -235,11 +247,7 @@ def test_body_rests_as_deep_as_in_mujoco(client: sap.Client) -> None:
             f'<body pos="0 0 .1"><freejoint/><geom size=".1" mass="2" solref="{solref}"/></body>',
             timestep=0.002,
         )
-        other = mujoco.MjData(model)
-        with client.session() as session:
-            for _ in range(1500):
-                adapter.step(model, data, session)
-                mujoco.mj_step(model, other)
+        other = step_both(model, data, client, 1500)
         assert abs(data.qvel[2]) < 1e-6
         assert other.qpos[2] < 0.1 - 1e-5
         assert 0.1 - data.qpos[2] == pytest.approx(0.1 - other.qpos[2], rel=0.02)
@@ -419,11 +427,7 @@ def test_joint_rests_on_its_limit_where_mujoco_has_it(client: sap.Client) -> Non
              <geom type="sphere" size=".1"/></body>""",
         timestep=0.002,
     )
-    other = mujoco.MjData(model)
-    with client.session() as session:
-        for _ in range(1500):
-            adapter.step(model, data, session)
-            mujoco.mj_step(model, other)
+    other = step_both(model, data, client, 1500)
     assert np.abs(data.qvel).max() < 1e-4
     beyond = np.array([data.qpos[0] - np.deg2rad(40), -0.2 - data.qpos[1]])
     expected = np.array([other.qpos[0] - np.deg2rad(40), -0.2 - other.qpos[1]])
