@@ -348,6 +348,28 @@ def test_what_is_switched_on_between_steps_is_refused_then() -> None:
     model.dof_frictionloss[0] = 0.1
     with pytest.raises(sap.InvalidArgument, match=r"friction loss \(joint 'j'\)"):
         adapter.build_problem(model, data)
+    with pytest.raises(sap.InvalidArgument, match="friction loss"):  # and again
+        adapter.build_problem(model, data)
+    model.dof_frictionloss[0] = 0
+    model.geom_condim[0] = 4
+    with pytest.raises(sap.InvalidArgument, match="torsional friction"):
+        adapter.build_problem(model, data)
+    model.geom_condim[0] = 3
+    adapter.build_problem(model, data)
+
+
+def test_problem_of_a_state_stays_when_another_is_built() -> None:
+    model = load_scene("clutter", 20)
+    data, other = mujoco.MjData(model), mujoco.MjData(model)
+    while data.time < 0.5:
+        mujoco.mj_step(model, data)
+    kept = adapter.build_problem(model, data).problem
+    before = kept.to_bytes()
+    adapter.build_problem(model, other)
+    mujoco.mj_step(model, data)
+    changed = adapter.build_problem(model, data).problem
+    assert kept.to_bytes() == before
+    assert changed.to_bytes() != before
 
 
 def test_rolling_friction_is_refused_with_torsional_ignored() -> None:

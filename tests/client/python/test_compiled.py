@@ -1,0 +1,65 @@
+"""What the compiled functions of the adapters share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from sap_islands.arrays import FloatArray
+from sap_islands.compiled import Integer, Real, integers, make_table, reals, solve_in_place
+
+
+class Arrays(NamedTuple):
+    speed: Real
+    number: Integer
+
+
+ROW = Arrays(*range(2))
+
+
+def branched(n: int, seed: int) -> FloatArray:
+    """A matrix that is 0 where neither of two joints of a tree carries the other."""
+    rng = np.random.default_rng(seed)
+    parent = [int(rng.integers(-1, i)) for i in range(n)]
+    rows = np.eye(n)
+    for i in range(n):
+        j = parent[i]
+        while j >= 0:
+            rows[i, j] = rng.normal()
+            j = parent[j]
+    return np.asarray(rows.T @ rows)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_solution_of_a_tree_is_that_of_lapack_and_fills_in_nothing(seed: int) -> None:
+    matrix = branched(12, seed)
+    b = np.random.default_rng(seed).normal(size=12)
+    factors, x = matrix.copy(), b.copy()
+    solve_in_place(factors, x)
+    assert matrix @ x == pytest.approx(b, abs=1e-9 * np.linalg.cond(matrix))
+    lower = np.tril_indices(12)
+    assert np.all(factors[lower][matrix[lower] == 0] == 0)
+
+
+def test_solution_of_a_full_matrix_is_that_of_lapack() -> None:
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(7, 7))
+    matrix, b = root @ root.T + np.eye(7), rng.normal(size=7)
+    x = b.copy()
+    solve_in_place(matrix.copy(), x)
+    assert x == pytest.approx(np.linalg.solve(matrix, b), rel=1e-10)
+
+
+def test_table_shows_the_values_of_the_moment() -> None:
+    speed, number = np.arange(4.0), np.array([[7, 8], [9, 10]], np.int32)
+    table = make_table(Arrays, {"speed": speed, "number": number})
+    speed[2] = 5.5
+    assert reals(table, ROW.speed).tolist() == [0, 1, 5.5, 3]
+    assert integers(table, ROW.number).tolist() == [7, 8, 9, 10]
+
+
+@pytest.mark.parametrize("speed", [np.arange(4), np.arange(8.0)[::2], np.zeros(4, np.float32)])
+def test_array_of_another_kind_is_refused(speed: FloatArray) -> None:
+    with pytest.raises(TypeError, match="speed is an array of"):
+        make_table(Arrays, {"speed": speed, "number": np.zeros(1, np.int32)})
