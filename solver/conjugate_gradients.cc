@@ -108,6 +108,7 @@ StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessia
   double last_rz = 1;
   for (int iteration = 0; iteration < kMaxIterations; ++iteration) {
     cholesky->Solve(plan, {r.data() + begin, n}, {z.data() + begin, n}, view.arena);
+    if (stop.Requested()) return StepStatus::kStopped;
     const double rz = Dot(view, r, z, &sums);
     const double beta = iteration == 0 ? 0.0 : rz / last_rz;
     last_rz = rz;

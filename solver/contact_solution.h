@@ -12,7 +12,7 @@ enum class SolveStatus : uint8_t {
   kStalledAtRoundoff,  // rounding errors allow no further progress
   kIterationLimit,
   kDeadline,
-  kCancelled,
+  kCancelled,         // nobody wants the answer: the guess, no impulses, nothing certified
   kNumericalFailure,  // left the range of double precision, or H was not positive definite in it
 };
 

@@ -48,17 +48,19 @@ void Hessian::Resize(const ContactGraph& graph) {
   off_diagonal_.resize(graph.block_size());
 }
 
-void Hessian::Assemble(const IslandView& view, const SapData& data) {
+void Hessian::Assemble(const IslandView& view, const SapData& data, const StopToken& stop) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
   ForChunks(
       view.arena, range.slot_begin, range.slot_end, kSlotChunks, [&](int begin, int end, int) {
+        if (stop.Requested()) return;
         for (int slot = begin; slot < end; ++slot) {
           AssembleDiagonalBlock(view, data.G, slot, diagonal_.data() + graph.matrix_start()[slot]);
         }
       });
   ForChunks(
       view.arena, range.pair_begin, range.pair_end, kPairChunks, [&](int begin, int end, int) {
+        if (stop.Requested()) return;
         for (int p = begin; p < end; ++p) {
           const ContactPair& pair = graph.pairs()[p];
           if (pair.high < 0) continue;
@@ -116,6 +118,7 @@ StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
                                                hessian.off_diagonal(range), stop, view.arena);
   if (status == FactorStatus::kStopped) return StepStatus::kStopped;
   if (status == FactorStatus::kNotPositiveDefinite) return StepStatus::kNotPositiveDefinite;
+  if (stop.Requested()) return StepStatus::kStopped;
   const size_t n = range.num_velocities();
   double* step = data->step.data() + range.velocity_begin;
   const double* gradient = data->gradient.data() + range.velocity_begin;

@@ -25,7 +25,7 @@ class Hessian {
   void Resize(const ContactGraph& graph);
 
   // Fills the blocks of one island from data.G.
-  void Assemble(const IslandView& view, const SapData& data);
+  void Assemble(const IslandView& view, const SapData& data, const StopToken& stop);
 
   std::span<const double> diagonal(const IslandRange& range) const {
     return {diagonal_.data() + range.matrix_begin,

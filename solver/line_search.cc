@@ -79,13 +79,15 @@ StartingSlope SlopeAtZero(const IslandView& view, const SapData& data) {
 
 }  // namespace
 
-LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, SapData* data) {
+LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const StopToken& stop,
+                                 SapData* data) {
   const LineSlope momentum = MomentumAlongStep(view, data);
   ContactVelocities(view, data->step, &data->v_c_step);
   const StartingSlope start = SlopeAtZero(view, *data);
   if (!(start.f < 0)) return {0.0, false};
 
   const auto slope_at = [&](double alpha) {
+    if (stop.Requested()) return LineSlope();  // as at the root: the search ends
     LineSlope slope = ContactsAlongStep(view, alpha, data);
     slope.first += momentum.first + alpha * momentum.second;
     slope.second += momentum.second;

@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "solver/sap_data.h"
+#include "solver/stop_token.h"
 
 namespace sap {
 
@@ -66,7 +67,8 @@ struct LineSearchResult {
 };
 
 // Searches along data->step from data->v. Needs data->momentum_change and v_c at v; fills
-// momentum_step and v_c_step.
-LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, SapData* data);
+// momentum_step and v_c_step. After a stop was requested the result means nothing.
+LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const StopToken& stop,
+                                 SapData* data);
 
 }  // namespace sap

@@ -76,12 +76,13 @@ void SapModel::Resize(const ContactGraph& graph) {
 }
 
 void SapModel::Gather(const ContactProblem& problem, const ContactGraph& graph, int island,
-                      TaskArena* arena) {
+                      const StopToken& stop, TaskArena* arena) {
   constexpr Chunks kPairChunks{64, 10000};
   GatherTrees(problem, graph, island);
   const IslandRange& range = graph.island_ranges()[island];
   std::atomic<bool> representable{true};
   ForChunks(arena, range.pair_begin, range.pair_end, kPairChunks, [&](int begin, int end, int) {
+    if (stop.Cancelled()) return;
     if (!GatherContacts(problem, graph, island, begin, end)) {
       representable.store(false, std::memory_order_relaxed);
     }

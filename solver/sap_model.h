@@ -17,6 +17,7 @@
 #include "solver/contact_problem.h"
 #include "solver/friction_contacts.h"
 #include "solver/parallel.h"
+#include "solver/stop_token.h"
 
 namespace sap {
 
@@ -33,9 +34,10 @@ class SapModel {
   // Makes room for every island of the graph, which must outlive the model's use.
   void Resize(const ContactGraph& graph);
 
-  // Fills the ranges of one island, a large one with the threads of the arena (may be null).
+  // Fills the ranges of one island, a large one with the threads of the arena (may be null). What
+  // is cancelled meanwhile is left half filled.
   void Gather(const ContactProblem& problem, const ContactGraph& graph, int island,
-              TaskArena* arena);
+              const StopToken& stop, TaskArena* arena);
 
   const IslandConstants& constants(int island) const { return constants_[island]; }
   const FrictionContacts& contacts() const { return contacts_; }

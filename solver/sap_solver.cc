@@ -115,7 +115,8 @@ class IslandSolve {
       if (step == StepStatus::kStopped) return Report(StopStatus());
       if (step == StepStatus::kNotPositiveDefinite) return Report(SolveStatus::kNumericalFailure);
       const LineSearchResult search = SearchAlongStep(
-          view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance, &data_);
+          view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance, stop_, &data_);
+      if (stop_.Requested()) return Report(StopStatus());
       ++report_.iterations;
       if (!search.descends || search.alpha == 0) return Report(SolveStatus::kStalledAtRoundoff);
       const bool sweep = guard.ShouldSweep(Residual(), search.alpha);
@@ -167,7 +168,8 @@ class IslandSolve {
       }
     });
     const Hessian& hessian = workspace_.hessian;
-    workspace_.hessian.Assemble(view_, data_);
+    workspace_.hessian.Assemble(view_, data_, stop_);
+    if (stop_.Requested()) return StepStatus::kStopped;
     ++report_.factorizations;
     const EliminationPlan* plan = factorization_.plan;
     if (plan == nullptr) return SolveDenseStep(view_, hessian, &data_);
@@ -228,19 +230,18 @@ class IslandSolve {
   // Part of a sweep is no iterate that a number of iterations tells: the one before is returned, so
   // that what a deadline has cut can be solved again to the same bits.
   IslandReport ReportIterationBefore(SolveStatus status) {
-    GoBack(data_.v_before);
     --report_.iterations;
+    if (status != SolveStatus::kCancelled) GoBack(data_.v_before);
     return Report(status);
   }
 
   IslandReport Report(SolveStatus status) {
     const double unit = view_.constants().mass_unit;
     report_.status = status;
+    if (status == SolveStatus::kCancelled) return report_;
     report_.momentum_residual = Residual();
     report_.cost = norms_.cost * unit;
     report_.optimality_gap_bound = OptimalityGapBound(view_, &data_) * unit;
-    report_.dofs = view_.range().num_velocities();
-    report_.contacts = view_.range().num_contacts();
     return report_;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "solver/contact_graph.h"
@@ -26,6 +27,12 @@ constexpr double kParallelIslandFlops = 1e6;
 
 // Work of one Newton iteration on the contacts of an island [flop].
 constexpr double kFlopsPerContact = 1000;
+
+// Time from the start of an island to its first norms, and from its last iterate to its report, by
+// contact: what a deadline has to leave for the islands still to come. Measured on one core; with
+// more threads than cores, or a slower core, the deadline is missed by the difference.
+constexpr std::chrono::nanoseconds kBeginContact{220};
+constexpr std::chrono::nanoseconds kEndContact{150};
 
 // What the layout of a problem depends on, to tell whether the last one still holds.
 struct Pattern {
@@ -54,11 +61,14 @@ struct Solver::Impl {
 
   void Solve(const ContactProblem& problem, const SolverOptions& options, const StopToken& stop,
              ContactSolution* solution);
-  void LayOut(const ContactProblem& problem, bool split_islands);
-  void PlanIslands();
+  void LayOut(const ContactProblem& problem, bool split_islands, const StopToken& stop);
+  void PlanIslands(const StopToken& stop);
   void ScheduleIslands();
   void SolveOneIsland(const ContactProblem& problem, const SolverOptions& options,
-                      const StopToken& stop, int island, ContactSolution* solution);
+                      const StopToken& stop, int position, ContactSolution* solution);
+  bool IterateOneIsland(const ContactProblem& problem, const SolverOptions& options,
+                        const StopToken& stop, int position, IslandReport* report);
+  void ScatterGuess(const ContactProblem& problem, int island, ContactSolution* solution) const;
   void Scatter(const ContactProblem& problem, int island, ContactSolution* solution) const;
 
   TaskArena* arena;
@@ -73,24 +83,28 @@ struct Solver::Impl {
   std::vector<double> flops;                            // per island and iteration
   std::vector<int> schedule;                            // islands, largest first
   std::vector<int> task_start;                          // into schedule
+  std::vector<int64_t> contacts_after;                  // of those later in the schedule
   std::vector<int> edge_a, edge_b;                      // scratch of PlanIslands
 };
 
 // The layout of the last problem is kept while the pattern holds: no sorting, ordering or analysis
 // is done again.
-void Solver::Impl::LayOut(const ContactProblem& problem, bool split_islands) {
+void Solver::Impl::LayOut(const ContactProblem& problem, bool split_islands,
+                          const StopToken& stop) {
   if (!pattern.Matches(problem, split_islands)) {
     pattern.Assign(problem, split_islands);
     graph.Build(problem, split_islands);
     sweep_order.Build(graph);
-    PlanIslands();
+    PlanIslands(stop);
     ScheduleIslands();
   }
   model.Resize(graph);
   workspace.Resize(graph);
 }
 
-void Solver::Impl::PlanIslands() {
+// Stopped, it leaves the islands that follow without a plan: they will not be iterated on, and the
+// pattern is laid out anew next time.
+void Solver::Impl::PlanIslands(const StopToken& stop) {
   plans.BeginProblem();
   factorizations.assign(graph.islands().count(), {});
   flops.resize(graph.islands().count());
@@ -101,6 +115,10 @@ void Solver::Impl::PlanIslands() {
     flops[island] = kFlopsPerContact * range.num_contacts();
     if (range.num_velocities() <= kDenseDofs) {
       flops[island] += n * n * n / 3;
+      continue;
+    }
+    if (stop.Requested()) {
+      pattern.known = false;
       continue;
     }
     edge_a.clear();
@@ -138,12 +156,18 @@ void Solver::Impl::ScheduleIslands() {
       task_flops = 0;
     }
   }
+  contacts_after.resize(count);
+  int64_t contacts = 0;
+  for (int i = count - 1; i >= 0; --i) {
+    contacts_after[i] = contacts;
+    contacts += graph.island_ranges()[schedule[i]].num_contacts();
+  }
 }
 
 void Solver::Impl::Solve(const ContactProblem& problem, const SolverOptions& options,
                          const StopToken& stop, ContactSolution* solution) {
   const Clock::time_point start = Clock::now();
-  LayOut(problem, options.islands);
+  LayOut(problem, options.islands, stop);
   const std::span<const int> island_of_tree = graph.islands().island_of_tree();
   solution->island_of_tree.assign(island_of_tree.begin(), island_of_tree.end());
   solution->velocity.assign(problem.v_star().begin(), problem.v_star().end());
@@ -156,7 +180,7 @@ void Solver::Impl::Solve(const ContactProblem& problem, const SolverOptions& opt
   const int tasks = static_cast<int>(task_start.size()) - 1;
   const auto task = [&](int t) {
     for (int i = task_start[t]; i < task_start[t + 1]; ++i) {
-      SolveOneIsland(problem, options, stop, schedule[i], solution);
+      SolveOneIsland(problem, options, stop, i, solution);
     }
   };
   if (arena != nullptr) {
@@ -170,22 +194,64 @@ void Solver::Impl::Solve(const ContactProblem& problem, const SolverOptions& opt
 }
 
 void Solver::Impl::SolveOneIsland(const ContactProblem& problem, const SolverOptions& options,
-                                  const StopToken& stop, int island, ContactSolution* solution) {
+                                  const StopToken& stop, int position, ContactSolution* solution) {
   const Clock::time_point start = Clock::now();
+  const int island = schedule[position];
+  IslandReport& report = solution->islands[island];
+  if (IterateOneIsland(problem, options, stop, position, &report)) {
+    Scatter(problem, island, solution);
+  } else {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    report = {.status = SolveStatus::kCancelled,
+              .iterations = report.iterations,
+              .factorizations = report.factorizations,
+              .momentum_residual = kInfinity,
+              .optimality_gap_bound = kInfinity};
+    ScatterGuess(problem, island, solution);
+  }
+  report.dofs = graph.island_ranges()[island].num_velocities();
+  report.contacts = graph.island_ranges()[island].num_contacts();
+  report.solve_time_s = SecondsSince(start);
+}
+
+// False if it was cancelled.
+bool Solver::Impl::IterateOneIsland(const ContactProblem& problem, const SolverOptions& options,
+                                    const StopToken& stop, int position, IslandReport* report) {
+  *report = {};
+  const int island = schedule[position];
   TaskArena* const inner_arena = flops[island] >= kParallelIslandFlops ? arena : nullptr;
   const IslandView view{graph, model, island, inner_arena};
   const IslandRange& range = view.range();
-  model.Gather(problem, graph, island, inner_arena);
+  model.Gather(problem, graph, island, stop, inner_arena);
+  if (stop.Cancelled()) return false;
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int tree = graph.islands().tree_of_slot()[slot];
     const auto guess =
         problem.v_guess().subspan(problem.velocity_start()[tree], graph.dofs()[slot]);
     std::copy(guess.begin(), guess.end(), workspace.data.v.begin() + graph.velocity_start()[slot]);
   }
-  IslandReport& report = solution->islands[island];
-  report = SolveIsland(view, options, stop, sweep_order, factorizations[island], &workspace);
-  Scatter(problem, island, solution);
-  report.solve_time_s = SecondsSince(start);
+  const int threads = arena != nullptr ? arena->num_threads() : 1;
+  const auto what_comes_after = range.num_contacts() * kEndContact +
+                                contacts_after[position] / threads * (kBeginContact + kEndContact);
+  *report = SolveIsland(view, options, stop.Before(what_comes_after), sweep_order,
+                        factorizations[island], &workspace);
+  return report->status != SolveStatus::kCancelled;
+}
+
+void Solver::Impl::ScatterGuess(const ContactProblem& problem, int island,
+                                ContactSolution* solution) const {
+  const IslandRange& range = graph.island_ranges()[island];
+  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
+    const int tree = graph.islands().tree_of_slot()[slot];
+    const int64_t start = problem.velocity_start()[tree];
+    const auto guess = problem.v_guess().subspan(start, graph.dofs()[slot]);
+    std::copy(guess.begin(), guess.end(), solution->velocity.begin() + start);
+  }
+  for (int i = range.contact_begin; i < range.contact_end; ++i) {
+    const int64_t to = 3 * static_cast<int64_t>(graph.contact_order()[i]);
+    std::fill_n(solution->impulse.begin() + to, 3, 0.0);
+    std::fill_n(solution->contact_velocity.begin() + to, 3, 0.0);
+  }
 }
 
 void Solver::Impl::Scatter(const ContactProblem& problem, int island,

@@ -34,7 +34,9 @@ class Solver {
   void UseArena(TaskArena* arena);
 
   // Solves the problem into *solution, reusing its storage. Always answers: every island has a
-  // status, and its best iterate with a certificate. One bad island never changes another.
+  // status, and its best iterate with a certificate, or the guess with none where it was cancelled.
+  // One bad island never changes another. Ends at the deadline of the token, which is met by ending
+  // iterations sooner than that by what the answer takes.
   void Solve(const ContactProblem& problem, const SolverOptions& options, const StopToken& stop,
              ContactSolution* solution);
 

@@ -1,8 +1,8 @@
 // When a solve has to end early: a deadline on the steady clock, a cancellation flag set by another
 // thread, or both.
 //
-// Polled at every Newton iteration, every sweep and every front of a factorization. The flag must
-// outlive the token.
+// Polled between the phases of a Newton iteration and, where these take long, within them. Once a
+// stop is requested it stays so. The flag must outlive the token.
 #pragma once
 
 #include <atomic>
@@ -35,6 +35,13 @@ class StopToken {
   }
 
   bool Requested() const { return Reason() != StopReason::kNone; }
+  bool Cancelled() const { return Reason() == StopReason::kCancelled; }
+
+  // The same with an earlier deadline: what comes after it takes that long.
+  StopToken Before(Clock::duration what_comes_after) const {
+    if (deadline_ == Clock::time_point::max()) return *this;
+    return {cancelled_, deadline_ - what_comes_after};
+  }
 
  private:
   const std::atomic<bool>* cancelled_{nullptr};

@@ -21,7 +21,7 @@ struct Assembled {
     data.Resize(graph);
     hessian.Resize(graph);
     conjugate.Resize(graph);
-    model.Gather(problem, graph, 0, nullptr);
+    model.Gather(problem, graph, 0, StopToken(), nullptr);
     view.emplace(IslandView{graph, model, 0, arena});
     for (int slot = 0; slot < graph.num_slots(); ++slot) {
       const auto guess = problem.v_guess().subspan(Start(slot), graph.dofs()[slot]);
@@ -29,7 +29,7 @@ struct Assembled {
     }
     Evaluate(*view, &data);
     model.contacts().Hessians(0, graph.num_contacts(), data.v_c, &data.G);
-    hessian.Assemble(*view, data);
+    hessian.Assemble(*view, data, StopToken());
     std::vector<int> edge_a, edge_b;
     for (const ContactPair& pair : graph.pairs()) {
       if (pair.high < 0) continue;

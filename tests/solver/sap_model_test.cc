@@ -16,7 +16,7 @@ struct Gathered {
     graph.Build(problem, true);
     model.Resize(graph);
     for (int island = 0; island < graph.islands().count(); ++island) {
-      model.Gather(problem, graph, island, nullptr);
+      model.Gather(problem, graph, island, StopToken(), nullptr);
       const IslandRange& range = graph.island_ranges()[island];
       const double unit = model.constants(island).mass_unit;
       for (int i = range.contact_begin; i < range.contact_end; ++i) {

@@ -18,7 +18,7 @@ struct Prepared {
     model.Resize(graph);
     data.Resize(graph);
     for (int island = 0; island < graph.islands().count(); ++island) {
-      model.Gather(problem, graph, island, nullptr);
+      model.Gather(problem, graph, island, StopToken(), nullptr);
     }
     for (int slot = 0; slot < graph.num_slots(); ++slot) {
       const int tree = graph.islands().tree_of_slot()[slot];
