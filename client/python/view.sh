@@ -19,7 +19,8 @@ if [[ -z ${SAP_SERVER:-} && ! -x build/release/bin/sap-server ]]; then
 fi
 # After a pull the client is installed anew.
 key=$(find client/python/src/sap_islands client/python/pyproject.toml proto/sap -type f \
-  -not -path '*/v1/*.py*' -not -path '*/__pycache__/*' | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-24)
+  -not -path '*/v1/*.py*' -not -path '*/__pycache__/*' | LC_ALL=C sort | xargs cat | sha256sum |
+  cut -c1-24)
 if [[ $(cat "$environment/key" 2> /dev/null || true) != "$key" ]]; then
   "${PYTHON:-python3}" -m venv "$environment" || {
     echo "view.sh: cannot make an environment; is python3-venv installed?" >&2
