@@ -35,8 +35,8 @@ class SessionBase:
 
     @property
     def open(self) -> bool:
-        """Whether steps are taken: False once the session has ended."""
-        return self._end is None
+        """Whether steps are taken: False once the session has ended or its time is over."""
+        return self._end is None and self._time_left() != 0
 
     def _time_left(self) -> float | None:
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
