@@ -31,8 +31,8 @@ constexpr double kFlopsPerContact = 1000;
 // Time from the start of an island to its first norms, and from its last iterate to its report, by
 // contact: what a deadline has to leave for the islands still to come. Measured on one core; with
 // more threads than cores, or a slower core, the deadline is missed by the difference.
-constexpr std::chrono::nanoseconds kBeginContact{220};
-constexpr std::chrono::nanoseconds kEndContact{150};
+constexpr std::chrono::nanoseconds kBeginContact{300};
+constexpr std::chrono::nanoseconds kEndContact{200};
 
 // What the layout of a problem depends on, to tell whether the last one still holds.
 struct Pattern {
@@ -218,6 +218,7 @@ void Solver::Impl::SolveOneIsland(const ContactProblem& problem, const SolverOpt
 bool Solver::Impl::IterateOneIsland(const ContactProblem& problem, const SolverOptions& options,
                                     const StopToken& stop, int position, IslandReport* report) {
   *report = {};
+  if (stop.Cancelled()) return false;
   const int island = schedule[position];
   TaskArena* const inner_arena = flops[island] >= kParallelIslandFlops ? arena : nullptr;
   const IslandView view{graph, model, island, inner_arena};
