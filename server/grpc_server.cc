@@ -10,15 +10,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "server/completion_tag.h"
 #include "server/credentials.h"
 #include "server/listen_address.h"
 
 namespace sap {
 namespace {
 
-constexpr int kThreadsPerQueue = 2;  // as gRPC's guide advises
-// Calls of each method awaited on each queue, so that a burst finds some.
+// Calls of each method awaited, so that a burst finds some.
 constexpr int kAwaitedCalls = 16;
 // Reflection has gRPC's synchronous threads, one per open stream.
 constexpr int kMaxReflectionThreads = 4;
@@ -113,8 +111,7 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const S
   builder.AddListeningPort(config.listen, *credentials, &port);
   builder.RegisterService(self->solver_service_.service());
   builder.RegisterService(self->health_service_.service());
-  const int num_queues = (config.io_threads + kThreadsPerQueue - 1) / kThreadsPerQueue;
-  for (int i = 0; i < num_queues; ++i) self->queues_.push_back(builder.AddCompletionQueue());
+  self->queue_ = builder.AddCompletionQueue();
   self->server_ = builder.BuildAndStart();
   if (self->server_ == nullptr || port == 0) {
     return tl::unexpected("cannot listen on " + config.listen +
@@ -122,13 +119,9 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const S
   }
 
   self->address_ = WithPort(config.listen, port);
-  for (const auto& queue : self->queues_) {
-    self->solver_service_.Await(queue.get(), kAwaitedCalls);
-    self->health_service_.Await(queue.get(), kAwaitedCalls);
-  }
-  for (int i = 0; i < config.io_threads; ++i) {
-    self->threads_.emplace_back(ServeQueue, self->queues_[i % num_queues].get());
-  }
+  self->solver_service_.Await(self->queue_.get(), kAwaitedCalls);
+  self->health_service_.Await(self->queue_.get(), kAwaitedCalls);
+  self->threads_ = std::make_unique<QueueThreads>(self->queue_.get(), config.io_threads);
   self->sweeper_ = std::thread([server = self.get()] { server->SweepNowAndThen(); });
   return self;
 }
@@ -143,11 +136,8 @@ GrpcServer::~GrpcServer() {
   if (server_ != nullptr) Drain(std::chrono::nanoseconds(0));
   while (open_calls_.on_queue() > 0) std::this_thread::sleep_for(kDrainPoll);
   // A queue must have been shut down and emptied before it goes, also where the start failed.
-  for (const auto& queue : queues_) queue->Shutdown();
-  for (std::thread& thread : threads_) thread.join();
-  if (threads_.empty()) {
-    for (const auto& queue : queues_) ServeQueue(queue.get());
-  }
+  if (threads_ == nullptr) threads_ = std::make_unique<QueueThreads>(queue_.get(), 1);
+  threads_.reset();
 }
 
 void GrpcServer::SweepNowAndThen() {

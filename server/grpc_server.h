@@ -1,5 +1,5 @@
-// The gRPC server: one address, completion queues with threads of their own, and the services on
-// them. Nobody else sees a completion queue.
+// The gRPC server: one address, a completion queue with threads of its own, and the services on it.
+// Nobody else sees the queue.
 //
 // Not gRPC's callback API: in this version (1.51) its threads sleep up to 100 ms after a second
 // without calls, and their number cannot be set.
@@ -14,13 +14,13 @@
 #include <string>
 #include <thread>
 #include <tl/expected.hpp>
-#include <vector>
 
 #include "server/call_watch.h"
 #include "server/callers.h"
 #include "server/engine.h"
 #include "server/health_service.h"
 #include "server/open_calls.h"
+#include "server/queue_threads.h"
 #include "server/server_config.h"
 #include "server/solver_service.h"
 
@@ -62,9 +62,9 @@ class GrpcServer {
   const CallWatch watch_;
   SolverService solver_service_;
   HealthService health_service_;
-  std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
-  std::vector<std::thread> threads_;
+  std::unique_ptr<QueueThreads> threads_;
 
   std::mutex sweep_mutex_;
   std::condition_variable sweep_wake_;

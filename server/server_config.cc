@@ -149,7 +149,7 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
                   "high priority; 10 where nothing else needs the processors")
       ->check(CLI::Range(0, 19));
   app->add_option("--io-threads", config->io_threads,
-                  "Threads that receive calls and solve small problems")
+                  "Most threads to receive calls and solve small problems; one if it keeps up")
       ->check(CLI::Range(1, kMostThreads));
   app->add_option("--max-message-bytes", config->max_message_bytes, "Largest request")
       ->check(CLI::Range(int64_t{1}, kLargestMessage_bytes));

@@ -202,7 +202,10 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   void RefuseNow(bool) { Finish(refusal_); }
 
   void Done(bool) {
-    if (context_->IsCancelled()) cancelled_.store(true, std::memory_order_relaxed);
+    if (context_->IsCancelled()) {
+      cancelled_.store(true, std::memory_order_relaxed);
+      refuse_alarm_.Cancel();  // nobody waits for the refusal
+    }
     CloseTag();
   }
 

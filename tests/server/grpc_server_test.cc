@@ -25,7 +25,7 @@ class GrpcServerTest : public testing::Test {
   GrpcServerTest() {
     config_.listen = "127.0.0.1:0";
     config_.threads = 2;
-    config_.io_threads = 3;  // two queues, of two threads and one
+    config_.io_threads = 3;
     engine_ = std::make_unique<Engine>(config_);
     auto server = GrpcServer::Start(config_, engine_.get());
     EXPECT_TRUE(server.has_value()) << server.error();
