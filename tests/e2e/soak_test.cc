@@ -20,8 +20,9 @@ namespace {
 
 constexpr int kRounds = SAP_PROOF_COUNT;
 // Each thread that serves has storage of its own in malloc, which fills up over the first thousand
-// visits or so, by some 13 MB in all and ever more slowly.
-constexpr int kWarmUpRounds = std::max(240, kRounds / 4);
+// visits or so, by some 13 MB in all and ever more slowly; a thread that only helps at times takes
+// twice as many.
+constexpr int kWarmUpRounds = std::max(480, kRounds / 4);
 constexpr int kClients = 4;
 constexpr double kGrowth_MB = 8;
 
