@@ -8,10 +8,9 @@
 // before. A step's time is all of Solver::Solve, ordering and analysis of new patterns included;
 // these are also given by themselves ("layout"). GFLOP are those of the factorizations of the
 // largest island, divided by the time of the whole step.
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -265,37 +264,19 @@ int Run(const Request& request) {
   return 0;
 }
 
-int Number(const char* text) {
-  int number = 0;
-  std::from_chars(text, text + std::strlen(text), number);
-  return number;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   Request request;
-  std::vector<const char*> places;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--threads" && i + 1 < argc) {
-      request.threads = std::max(1, Number(argv[++i]));
-    } else if (argument == "--plain") {
-      request.plain = true;
-    } else if (argument == "--csv") {
-      request.csv = true;
-    } else {
-      places.push_back(argv[i]);
-    }
-  }
-  if (places.size() != 5) {
-    std::fprintf(stderr, "usage: see the head of sequence_benchmark.cc\n");
-    return 2;
-  }
-  request.scene = places[0];
-  request.bodies = Number(places[1]);
-  request.walls = Number(places[2]) != 0;
-  request.from = Number(places[3]);
-  request.to = Number(places[4]);
+  CLI::App app("Times the steps of a simulation.", "sequence_benchmark");
+  app.add_option("SCENE", request.scene)->required();
+  app.add_option("BODIES", request.bodies)->required();
+  app.add_option("WALLS", request.walls)->required();
+  app.add_option("FROM", request.from)->required();
+  app.add_option("TO", request.to)->required();
+  app.add_option("--threads", request.threads)->check(CLI::PositiveNumber);
+  app.add_flag("--plain", request.plain);
+  app.add_flag("--csv", request.csv);
+  CLI11_PARSE(app, argc, argv);
   return Run(request);
 }

@@ -7,8 +7,8 @@
 // The two sides of a ratio are run in turn within one process, and the median of the ratios is
 // given: what else the machine does then weighs on both. The solver is warm (the pattern has been
 // seen), as in a session.
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -89,28 +89,17 @@ void Run(const std::string& name, int threads, int pairs) {
               1e3 * parallel.Least(), 1 / threads_ratio);
 }
 
-int AtLeastOne(const std::string& text) {
-  int number = 1;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return std::max(1, number);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   int threads = 2;
   int pairs = 31;
   std::vector<std::string> names;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--threads" && i + 1 < argc) {
-      threads = AtLeastOne(argv[++i]);
-    } else if (argument == "--pairs" && i + 1 < argc) {
-      pairs = AtLeastOne(argv[++i]);
-    } else {
-      names.push_back(argument);
-    }
-  }
+  CLI::App app("Times whole solves of problem files.", "solve_benchmark");
+  app.add_option("--threads", threads)->check(CLI::PositiveNumber);
+  app.add_option("--pairs", pairs)->check(CLI::PositiveNumber);
+  app.add_option("NAME", names);
+  CLI11_PARSE(app, argc, argv);
   if (names.empty()) names = sap::test::GoldenNames();
   std::printf("%-28s %7s %7s %4s %9s %9s %9s %8s %9s %8s\n", "problem", "islands", "contacts",
               "its", "whole/ms", "min/ms", "median/ms", "on/off", "par./ms", "speed-up");

@@ -7,9 +7,9 @@
 // takes whose deadline has passed when it starts, to `whole`, what it takes in full; a cancellation
 // from the whole. `first` is a pattern that the solver has not seen, which has to be laid out;
 // `again` is one that it has, as in a session. Solves that end by themselves are not counted.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <limits>
@@ -138,28 +138,16 @@ class StoppedSolves {
   std::mt19937 random_{1};
 };
 
-int AtLeastOne(const std::string& text) {
-  int number = 1;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return std::max(1, number);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   Setting setting;
-  std::vector<std::string> names;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--threads" && i + 1 < argc) {
-      setting.threads = AtLeastOne(argv[++i]);
-    } else if (argument == "--stops" && i + 1 < argc) {
-      setting.stops = AtLeastOne(argv[++i]);
-    } else {
-      names.push_back(argument);
-    }
-  }
-  if (names.empty()) names = {"clutter_bin_40_t1p00", "heaps_300x3_t1p50", "pile_1000_t12p00"};
+  std::vector<std::string> names{"clutter_bin_40_t1p00", "heaps_300x3_t1p50", "pile_1000_t12p00"};
+  CLI::App app("Tells how late stopped solves return.", "stop_benchmark");
+  app.add_option("--threads", setting.threads)->check(CLI::PositiveNumber);
+  app.add_option("--stops", setting.stops)->check(CLI::PositiveNumber);
+  app.add_option("NAME", names);
+  CLI11_PARSE(app, argc, argv);
   std::printf("%-24s %-6s %-8s %8s %8s %6s %9s %9s %9s\n", "problem", "seen", "stop", "least/ms",
               "whole/ms", "stops", "late50/us", "late99/us", "latest/us");
   for (const std::string& name : names) {

@@ -47,7 +47,7 @@ LIBRARIES = (
     (r"(oneapi/)?tbb/|oneapi/tbb\.h", "oneTBB", ("solver/parallel.cc",)),
     (r"fcl/", "FCL", ("client/cpp/simulation/", "tests/client/")),
     (r"grpc(pp)?/|google/|sap/v1/", "gRPC or protobuf", ("server/", "client/cpp/", "tests/")),
-    (r"CLI/", "CLI11", ("server/", "client/cpp/")),
+    (r"CLI/", "CLI11", ("server/", "client/cpp/", "tests/bench/")),
     (r"spdlog/|fmt/|prometheus/", "logging or metrics", ("server/", "client/cpp/", "tests/")),
     (r"nlohmann/|zlib\.h", "JSON or compression", ("server/", "client/cpp/", "tests/")),
     (r"server/", "the server", ("server/", "client/cpp/embedded_transport.cc", "tests/")),

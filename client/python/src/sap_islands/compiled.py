@@ -34,6 +34,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from sap_islands.arrays import FloatArray, IntArray
+from sap_islands.problem import WORLD
 
 IndexArray: TypeAlias = NDArray[np.int64]
 FlagArray: TypeAlias = NDArray[np.uint8]
@@ -90,7 +91,7 @@ def make_table(rows: type, arrays: Mapping[str, NDArray[Any]]) -> IndexArray:
     return table
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic  # type: ignore[untyped-decorator]  # Numba has no type for it
 def _pointer(_: Any, address: Any) -> Any:
     """An address as something that numba.carray takes."""
     pointer = numba.types.voidptr
@@ -104,7 +105,7 @@ def _pointer(_: Any, address: Any) -> Any:
 @compiled
 def address_of(array: FloatArray) -> int:
     """Where the first number is."""
-    address: int = np.int64(array.ctypes.data)  # type: ignore[assignment]
+    address: int = np.int64(array.ctypes.data)  # type: ignore[assignment]  # an int when compiled
     return address
 
 
@@ -152,6 +153,14 @@ def bytes_at(address: int, count: int) -> FlagArray:
     """Bytes in the memory of a simulator."""
     array: FlagArray = numba.carray(_pointer(address), (count,), np.uint8)
     return array
+
+
+@compiled
+def block_trees(tree_a: int, tree_b: int) -> tuple[int, int]:
+    """The trees of a contact's blocks: the first is one that moves, the second another, if any."""
+    if tree_a < 0:
+        return tree_b, WORLD
+    return tree_a, WORLD if tree_a == tree_b else tree_b
 
 
 @compiled

@@ -16,7 +16,7 @@ from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
 from pydrake.systems.framework import Context
 
 from sap_islands.arrays import FloatArray, IntArray
-from sap_islands.compiled import IndexArray, compiled
+from sap_islands.compiled import IndexArray, block_trees, compiled
 from sap_islands.drake.dynamics import Dynamics
 from sap_islands.drake.layout import Layout
 from sap_islands.drake.points import POINT, Points
@@ -181,7 +181,7 @@ def _survey(
     values = 0
     is_other = np.zeros(len(tree_of_body), np.uint8)
     for i in range(len(bodies)):
-        tree_a, tree_b = _trees(tree_of_body, bodies[i])
+        tree_a, tree_b = block_trees(tree_of_body[bodies[i, 0]], tree_of_body[bodies[i, 1]])
         values += 3 * (first[tree_a + 1] - first[tree_a])
         if tree_b >= 0:
             values += 3 * (first[tree_b + 1] - first[tree_b])
@@ -192,15 +192,6 @@ def _survey(
         tree = _tree_of_dof(first, dof)
         values += 3 * (first[tree + 1] - first[tree])
     return values, is_other.nonzero()[0]
-
-
-@compiled
-def _trees(tree_of_body: IntArray, bodies: IntArray) -> tuple[int, int]:
-    """The trees of a contact's blocks: the first is one that moves, the second another, if any."""
-    tree_a, tree_b = tree_of_body[bodies[0]], tree_of_body[bodies[1]]
-    if tree_a < 0:
-        return tree_b, WORLD
-    return tree_a, WORLD if tree_a == tree_b else tree_b
 
 
 @compiled
@@ -237,7 +228,7 @@ def _write(
     place = 0
     delassus = np.empty((3, 3))
     for i in range(len(points)):
-        tree_a, tree_b = _trees(tree_of_body, bodies[i])
+        tree_a, tree_b = block_trees(tree_of_body[bodies[i, 0]], tree_of_body[bodies[i, 1]])
         trees[0, i], trees[1, i] = tree_a, tree_b
         begin, second = place, place + 3 * (first[tree_a + 1] - first[tree_a])
         place = second

@@ -13,6 +13,7 @@ from __future__ import annotations
 from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.compiled import (
     IndexArray,
+    block_trees,
     compiled,
     indices,
     integers,
@@ -22,7 +23,6 @@ from sap_islands.compiled import (
 )
 from sap_islands.mujoco.layout import CONTACT, LAYOUT, MODEL, STATE
 from sap_islands.mujoco.material import stiffness_and_relaxation
-from sap_islands.problem import WORLD
 
 _IN_GAP = 1  # of MuJoCo's reasons to leave a contact out; for the service it may close in this step
 _WITH_FRICTION = 3  # rows of a contact that has friction
@@ -72,12 +72,8 @@ def _bodies(model: IndexArray, layout: IndexArray, contact: int) -> tuple[int, i
 
 @compiled
 def _trees(layout: IndexArray, body_a: int, body_b: int) -> tuple[int, int]:
-    """The trees of a contact's blocks: the first is one that moves, the second another, if any."""
     trees = indices(layout, LAYOUT.tree_of_body)
-    tree_a, tree_b = trees[body_a], trees[body_b]
-    if tree_a < 0:
-        return tree_b, WORLD
-    return tree_a, WORLD if tree_a == tree_b else tree_b
+    return block_trees(trees[body_a], trees[body_b])
 
 
 @compiled
