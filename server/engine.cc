@@ -1,5 +1,6 @@
 #include "server/engine.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -57,6 +58,7 @@ Engine::Engine(const ServerConfig& config, RequestRecorder* recorder, Metrics* m
       this_process_(admission_.AccountOf("this process")),
       arena_(config.threads),
       queue_(&arena_, config.queue_timeout_s, config.solver_nice),
+      wakeful_threads_(std::min(config.wakeful_threads, config.threads)),
       idle_solvers_(config.threads + config.io_threads),
       idle_jobs_(config.threads + config.io_threads),
       idle_solves_(config.threads) {}
@@ -126,8 +128,9 @@ void Engine::StartStreamBatch(const v1::StreamBatchRequest& request, const CallL
 
 tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession() {
   if (num_sessions_.fetch_add(1, std::memory_order_relaxed) < config_.session.max_sessions) {
-    return std::make_unique<Session>(SessionResources{
-        config_, &arena_, &queue_, &admission_, this_process_.get(), observers_, &num_sessions_});
+    return std::make_unique<Session>(SessionResources{config_, &arena_, &queue_, &wakeful_threads_,
+                                                      &admission_, this_process_.get(), observers_,
+                                                      &num_sessions_});
   }
   num_sessions_.fetch_sub(1, std::memory_order_relaxed);
   ServiceError error{ServiceCode::kResourceExhausted,

@@ -21,6 +21,7 @@
 #include "server/server_config.h"
 #include "server/service_error.h"
 #include "server/session.h"
+#include "server/wakeful_threads.h"
 #include "server/work_queue.h"
 #include "solver/parallel.h"
 #include "solver/solve.h"
@@ -116,6 +117,7 @@ class Engine {
   const std::shared_ptr<ClientAccount> this_process_;
   TaskArena arena_;
   WorkQueue queue_;
+  WakefulThreads wakeful_threads_;
   FreeList<Solver> idle_solvers_;
   FreeList<Job> idle_jobs_;
   FreeList<ProblemSolve> idle_solves_;

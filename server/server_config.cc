@@ -151,6 +151,10 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--io-threads", config->io_threads,
                   "Most threads to receive calls and solve small problems; one if it keeps up")
       ->check(CLI::Range(1, kMostThreads));
+  app->add_option("--wakeful-threads", config->wakeful_threads,
+                  "Most processors to keep awake while sessions that asked for low latency are "
+                  "stepped, at idle priority; 0 where processor time or power is short")
+      ->check(CLI::Range(0, kMostThreads));
   app->add_option("--max-message-bytes", config->max_message_bytes, "Largest request")
       ->check(CLI::Range(int64_t{1}, kLargestMessage_bytes));
   app->add_option("--max-trees", config->problem.max_trees, "Most trees and bodies in a problem")

@@ -87,6 +87,8 @@ struct ServerConfig {
   int threads{DefaultThreads()};       // that solve large problems
   int solver_nice{0};                  // of those threads, as nice(1) means it
   int io_threads{DefaultIoThreads()};  // that receive calls, and solve small problems
+  // Processors kept awake for sessions of low latency; not more than there are `threads`.
+  int wakeful_threads{DefaultThreads()};
 
   int64_t max_message_bytes{int64_t{256} << 20};
   ProblemLimits problem;

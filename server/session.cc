@@ -66,6 +66,8 @@ ServiceStatus Session::Open(const v1::OpenSession& request) {
   const auto settings = DecodeOptions(request.options(), shared_.config.max_iterations);
   if (!settings) return tl::unexpected(settings.error());
   options_ = request.options();
+  low_latency_ = request.low_latency() && shared_.wakeful_threads->any();
+  if (low_latency_) shared_.wakeful_threads->StayAwake();
   return {};
 }
 
@@ -186,6 +188,7 @@ void Session::End(const ServiceStatus& status) {
   // A step that was given up has no outcome, and may come again.
   if (!status && IsGivenUp(status.error().code)) last_step_id_ = previous_step_id_;
   last_end_ = Clock::now();
+  if (low_latency_) shared_.wakeful_threads->StayAwake();
 }
 
 void Session::Refuse(const ServiceStatus& status) {

@@ -18,6 +18,7 @@
 #include "sap/v1/solver_service.pb.h"
 #include "server/admission.h"
 #include "server/problem_solve.h"
+#include "server/wakeful_threads.h"
 #include "server/work_queue.h"
 #include "solver/parallel.h"
 #include "solver/solve.h"
@@ -52,6 +53,7 @@ struct SessionResources {
   const ServerConfig& config;
   TaskArena* arena;
   WorkQueue* queue;
+  WakefulThreads* wakeful_threads;
   Admission* admission;
   ClientAccount* this_process;  // of steps whose limits name none
   Observers observers;
@@ -83,6 +85,9 @@ class Session {
   // Of the last step that has, or will have, an outcome.
   std::optional<uint64_t> last_step_id() const { return last_step_id_; }
 
+  // Whether processors are kept awake for its steps.
+  bool low_latency() const { return low_latency_; }
+
  private:
   void Begin(const v1::SessionStep& step, const CallLimits& limits, v1::StepOutcome* outcome);
   ServiceStatus CheckNumber();
@@ -97,6 +102,7 @@ class Session {
   const SessionResources shared_;
 
   v1::SolveOptions options_;  // of steps that bring none
+  bool low_latency_{false};
   ProblemSolve solve_;
   std::unique_ptr<Solver> solver_;
   NamedVelocities last_velocities_;

@@ -220,6 +220,7 @@ void SessionMethod::Call::OpenOrClaim(const v1::OpenSession& open) {
 
 void SessionMethod::Call::SetOpened(v1::SessionOpened* opened) {
   opened->set_max_steps_in_flight(MostInFlight());
+  opened->set_low_latency(session_->low_latency());
   opened->set_resume_token(token_);
   if (!token_.empty()) {
     opened->set_resume_within_s(method_->context_.engine->config().session.resume_s);

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "solver/pause.h"
+
 namespace sap {
 namespace {
 
@@ -19,12 +21,6 @@ constexpr int kPollsBeforeYield = 1024;
 // Open loops of one thread: of islands, fronts, and pieces of a front.
 constexpr int kNestedLoops = 4;
 constexpr int kMostLoops = 64;
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 // Polls until done() holds.
 template <typename Done>

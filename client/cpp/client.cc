@@ -87,12 +87,14 @@ tl::expected<void, Error> Client::StreamBatch(std::span<const Problem> problems,
   });
 }
 
-tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options) {
+tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options,
+                                                 const SessionOptions& session) {
   const auto deadline = DeadlineOf(options);
   if (!deadline) return tl::unexpected(deadline.error());
   v1::SolveSessionRequest request;
   ToMessage(options, request.mutable_open()->mutable_options());
   request.mutable_open()->set_resumable(resume_sessions_);
+  request.mutable_open()->set_low_latency(session.low_latency);
   auto stream = transport_->OpenSession(request, *deadline);
   if (!stream) return tl::unexpected(stream.error());
   return Session(std::move(*stream));

@@ -79,7 +79,8 @@ class Client {
                                         const SolveOptions& options, const BatchSink& sink);
 
   // Opens a stream of problems over time; see session.h.
-  tl::expected<Session, Error> OpenSession(const SolveOptions& options = {});
+  tl::expected<Session, Error> OpenSession(const SolveOptions& options = {},
+                                           const SessionOptions& session = {});
 
   // Solves every problem of a recording again and compares; see replay.h.
   tl::expected<ReplayReport, Error> Replay(const std::string& recording);

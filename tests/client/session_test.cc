@@ -69,6 +69,18 @@ TEST_P(ClientSessionTest, AStepIsTheUnaryCallWithTheVelocitiesOfTheStepBefore) {
   EXPECT_TRUE(session.Close().has_value());
 }
 
+TEST_P(ClientSessionTest, OneOfLowLatencyGivesTheSameBits) {
+  Session plain = Open();
+  auto quick = client_.OpenSession({}, {.low_latency = true});
+  ASSERT_TRUE(quick.has_value()) << quick.error().message;
+  for (int i = 0; i < 5; ++i) {
+    const auto expected = plain.Step(Mixed(i));
+    const auto step = quick->Step(Mixed(i));
+    ASSERT_TRUE(expected.has_value() && step.has_value());
+    EXPECT_EQ(Bits(*step), Bits(*expected)) << i;
+  }
+}
+
 TEST_P(ClientSessionTest, StepsSentAheadAreReceivedInOrder) {
   Session waiting = Open();
   Session ahead = Open();

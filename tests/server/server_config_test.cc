@@ -31,6 +31,8 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
                   "3",
                   "--io-threads",
                   "4",
+                  "--wakeful-threads",
+                  "0",
                   "--max-message-bytes",
                   "5000",
                   "--max-trees",
@@ -66,6 +68,7 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
   EXPECT_EQ(config.listen, "unix:/tmp/s");
   EXPECT_EQ(config.threads, 3);
   EXPECT_EQ(config.io_threads, 4);
+  EXPECT_EQ(config.wakeful_threads, 0);
   EXPECT_EQ(config.max_message_bytes, 5000);
   EXPECT_EQ(config.problem.max_trees, 6);
   EXPECT_EQ(config.problem.max_tree_dofs, 7);

@@ -31,7 +31,8 @@ v1::ContactProblem Problem(int step) {
 // A client of the wire.
 class Stream {
  public:
-  explicit Stream(v1::SolverService::Stub* stub) {
+  explicit Stream(v1::SolverService::Stub* stub, bool low_latency = false)
+      : low_latency_(low_latency) {
     context_.set_deadline(std::chrono::system_clock::now() + kLong);
     stream_ = stub->SolveSession(&context_);
   }
@@ -43,6 +44,7 @@ class Stream {
     v1::SolveSessionRequest request;
     request.mutable_open()->set_resume_token(resume_token);
     request.mutable_open()->set_resumable(resumable);
+    request.mutable_open()->set_low_latency(low_latency_);
     stream_->Write(request);
     if (!stream_->Read(&response)) return false;
     token = response.opened().resume_token();
@@ -87,6 +89,7 @@ class Stream {
   std::string token;
 
  private:
+  const bool low_latency_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::SolveSessionRequest, v1::SolveSessionResponse>>
       stream_;
@@ -170,6 +173,20 @@ TEST_F(SessionResumeTest, ASessionIsTakenFromAStreamThatStillSeemsAlive) {
   EXPECT_EQ(second.Step(3), expected[3]);
   EXPECT_EQ(second.Close(), grpc::StatusCode::OK);
   WaitForSessions(0);
+}
+
+// The client that resumes need not ask again.
+TEST_F(SessionResumeTest, LowLatencyIsKept) {
+  Start();
+  for (const bool low_latency : {true, false}) {
+    Stream first(stub_.get(), low_latency);
+    ASSERT_TRUE(first.Open());
+    EXPECT_EQ(first.response.opened().low_latency(), low_latency);
+    Stream second(stub_.get());
+    ASSERT_TRUE(second.Open(first.token));
+    EXPECT_EQ(second.response.opened().low_latency(), low_latency);
+    EXPECT_EQ(second.Close(), grpc::StatusCode::OK);
+  }
 }
 
 TEST_F(SessionResumeTest, ATokenThatNobodyHasIsRefused) {

@@ -250,6 +250,30 @@ TEST_F(SessionTest, OptionsOfAStepReplaceThoseOfTheSession) {
   EXPECT_EQ(status(Do(problem)), v1::ISLAND_STATUS_ITERATION_LIMIT);
 }
 
+TEST_F(SessionTest, OneOfLowLatencyGivesTheSameBits) {
+  std::vector<test::AnswerBits> bits;
+  for (const bool low_latency : {false, true}) {
+    session_ = std::move(*engine_.NewSession());
+    v1::OpenSession open;
+    open.set_low_latency(low_latency);
+    ASSERT_TRUE(session_->Open(open).has_value());
+    EXPECT_EQ(session_->low_latency(), low_latency);
+    for (int i = 0; i < 3; ++i) bits.push_back(Bits(Do(Mixed()).outcome().solution()));
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bits[i], bits[i + 3]) << i;
+}
+
+TEST_F(SessionTest, LowLatencyIsForTheOperatorToForbid) {
+  ServerConfig config = Config();
+  config.wakeful_threads = 0;
+  Engine engine(config);
+  const auto session = engine.NewSession();
+  v1::OpenSession open;
+  open.set_low_latency(true);
+  ASSERT_TRUE((*session)->Open(open).has_value());
+  EXPECT_FALSE((*session)->low_latency());
+}
+
 TEST_F(SessionTest, BadOptionsOfTheSessionAreRefusedAtTheDoor) {
   session_ = std::move(*engine_.NewSession());
   v1::OpenSession open;

@@ -81,6 +81,7 @@ class Worker {
     if (session_ == nullptr) {
       v1::SolveSessionRequest open;
       *open.mutable_open()->mutable_options() = load_.options;
+      open.mutable_open()->set_low_latency(load_.low_latency);
       auto opened = transport_->OpenSession(open, std::nullopt);
       if (!opened) return tl::unexpected(opened.error());
       session_ = std::move(*opened);

@@ -24,6 +24,7 @@ struct Load {
   LoadMode mode{LoadMode::kSession};
   std::vector<v1::ContactProblem> problems;  // in turn
   v1::SolveOptions options;
+  bool low_latency{false};  // of sessions
   int batch_size{64};
   int workers{1};  // each with a connection, and a session, of its own
   double rate{0};  // calls per second of all workers; 0: closed loop

@@ -32,7 +32,7 @@ def test_calls_give_the_same_bits_as_the_synchronous_ones(client: sap.Client) ->
             async for index, outcome in twin.stream_batch(problems):
                 assert isinstance(outcome, sap.Solution)
                 assert same_bits(outcome, client.solve(problems[index]))
-            async with twin.session() as session:
+            async with twin.session(low_latency=True) as session:
                 for problem, expected in zip(problems, stepped, strict=True):
                     assert same_bits(await session.step(problem), expected)
 

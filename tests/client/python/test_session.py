@@ -57,6 +57,12 @@ def test_steps_in_flight_are_answered_in_their_order(client: sap.Client) -> None
         assert same_bits(outcome.outcome, expected)
 
 
+def test_session_of_low_latency_gives_the_same_bits(client: sap.Client) -> None:
+    with client.session() as plain, client.session(low_latency=True) as quick:
+        for problem in pushed_steps(5):
+            assert same_bits(quick.step(problem), plain.step(problem))
+
+
 def test_failed_step_ends_nothing(client: sap.Client) -> None:
     good, bad = balls_on_floor([0.3]), balls_on_floor([0.3])
     bad.bodies.mass = [-1.0]

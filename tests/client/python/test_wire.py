@@ -120,8 +120,12 @@ def test_requests_are_what_protobuf_reads() -> None:
     )
     assert len(batch.problems) == 2
     assert not batch.HasField("options")
-    opening = solver_service_pb2.SolveSessionRequest.FromString(messages.open_request(options))
-    assert opening.open.options == to_message(options)
+    for low_latency in (False, True):
+        opening = solver_service_pb2.SolveSessionRequest.FromString(
+            messages.open_request(options, low_latency)
+        )
+        assert opening.open.options == to_message(options)
+        assert opening.open.low_latency == low_latency
 
 
 def test_solution_is_what_protobuf_reads(client: sap.Client) -> None:

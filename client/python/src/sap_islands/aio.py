@@ -92,13 +92,14 @@ class Client(ClientBase):
         *,
         timeout: float | None = None,
         reconnect_within: float = 5.0,
+        low_latency: bool = False,
     ) -> Session:
         """A session, as that of `sap_islands.Client`; open with `async with` or `await`."""
 
         def open_stream(left: float | None) -> Any:
             return self._stub.solve_session(timeout=left, metadata=self._endpoint.metadata)
 
-        return Session(open_stream, options, timeout, reconnect_within)
+        return Session(open_stream, options, timeout, reconnect_within, low_latency)
 
     async def info(self, *, timeout: float | None = None) -> ServerInfo:
         """Version, limits and hardware of the server."""
@@ -137,8 +138,9 @@ class Session(SessionBase):
         options: Options | None,
         timeout: float | None,
         reconnect_within: float,
+        low_latency: bool,
     ) -> None:
-        super().__init__(options, timeout, reconnect_within)
+        super().__init__(options, timeout, reconnect_within, low_latency)
         self._open_stream = open_stream
         self._stream: Any = None
 
@@ -235,7 +237,7 @@ class Session(SessionBase):
             stream = self._open_stream(self._time_left())
             error: SapError
             try:
-                await stream.write(messages.open_request(self._options))
+                await stream.write(self._opening)
                 response = await stream.read()
                 if response is not grpc.aio.EOF:
                     self._max_in_flight = messages.max_steps_in_flight(response)

@@ -97,6 +97,7 @@ class Client(ClientBase):
         *,
         timeout: float | None = None,
         reconnect_within: float = 5.0,
+        low_latency: bool = False,
     ) -> Session:
         """Opens a session: problems over time, each started from the one before.
 
@@ -105,6 +106,9 @@ class Client(ClientBase):
             timeout: Of the whole session [s]. For each step there is `Options.time_budget`.
             reconnect_within: How long to look for the server when the connection is lost [s]; 0:
                 the session then ends.
+            low_latency: Whether the server should be awake for each next step: for 50 ms after an
+                answer it keeps processors from falling asleep, by threads at idle priority.
+                Answers come sooner, above all the latest ones. Its operator may forbid it.
         """
 
         def open_stream(requests: Iterator[bytes], left: float | None) -> Any:
@@ -112,7 +116,7 @@ class Client(ClientBase):
                 requests, timeout=left, metadata=self._endpoint.metadata
             )
 
-        return Session(open_stream, options, timeout, reconnect_within)
+        return Session(open_stream, options, timeout, reconnect_within, low_latency)
 
     def info(self, *, timeout: float | None = None) -> ServerInfo:
         """Version, limits and hardware of the server."""

@@ -95,9 +95,10 @@ def batch_request(problems: Iterable[Problem], options: Options | None) -> bytes
     return b"".join(parts + _options_parts(_BATCH_OPTIONS, options)[0])
 
 
-def open_request(options: Options | None) -> bytes:
+def open_request(options: Options | None, low_latency: bool) -> bytes:
     """A serialized sap.v1.SolveSessionRequest that opens the session."""
     request = service.SolveSessionRequest()
+    request.open.low_latency = low_latency
     request.open.SetInParent()
     if options is not None:
         request.open.options.ParseFromString(serialize(options))

@@ -24,7 +24,7 @@ from typing import Protocol
 import grpc
 
 from sap_islands.errors import Internal, SapError, Unavailable, error_of_call
-from sap_islands.messages import StepOutcome, max_steps_in_flight, open_request, step_outcome
+from sap_islands.messages import StepOutcome, max_steps_in_flight, step_outcome
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.session_base import RECONNECT_PAUSE_S, SessionBase, solution_of
@@ -57,8 +57,9 @@ class Session(SessionBase):
         options: Options | None,
         timeout: float | None,
         reconnect_within: float,
+        low_latency: bool,
     ) -> None:
-        super().__init__(options, timeout, reconnect_within)
+        super().__init__(options, timeout, reconnect_within, low_latency)
         self._open_stream = open_stream
         self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._connect(reconnect_within)
@@ -162,7 +163,7 @@ class Session(SessionBase):
         give_up = time.monotonic() + within
         while True:
             self._requests = queue.SimpleQueue()
-            self._requests.put(open_request(self._options))
+            self._requests.put(self._opening)
             self._stream = self._open_stream(iter(self._requests.get, None), self._time_left())
             try:
                 self._max_in_flight = max_steps_in_flight(next(self._stream))

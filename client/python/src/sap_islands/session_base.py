@@ -6,7 +6,7 @@ import time
 from collections import deque
 
 from sap_islands.errors import SapError, Unavailable
-from sap_islands.messages import StepOutcome
+from sap_islands.messages import StepOutcome, open_request
 from sap_islands.options import Options
 from sap_islands.session_state import SessionState
 from sap_islands.solution import Solution
@@ -18,9 +18,13 @@ class SessionBase:
     """Steps under way, outcomes not yet asked for, and whether and why the session has ended."""
 
     def __init__(
-        self, options: Options | None, timeout: float | None, reconnect_within: float
+        self,
+        options: Options | None,
+        timeout: float | None,
+        reconnect_within: float,
+        low_latency: bool,
     ) -> None:
-        self._options = options
+        self._opening = open_request(options, low_latency)
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._reconnect_within = reconnect_within
         self._state = SessionState()

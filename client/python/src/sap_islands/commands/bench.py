@@ -88,7 +88,7 @@ def overhead(
     )
 
     requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    requests.put(messages.open_request(options))
+    requests.put(messages.open_request(options, low_latency=False))
     stream = client._stub.solve_session(iter(requests.get, None))
     next(stream)
     ready = (messages.step_request(i + 1, problem, None) for i in range(2 * repeat))
