@@ -26,14 +26,16 @@ void ToMessages(std::span<const Problem> problems,
 
 tl::expected<Client, Error> Client::Connect(const std::string& address,
                                             const ConnectOptions& options) {
-  if (address == "embedded:") return Client(Embed(options.threads), false);
-  auto transport = ConnectByGrpc(address, options.connect_timeout, options.credentials);
+  if (address == "embedded:") return Client(Embed(options.threads), options);
+  auto transport = ConnectByGrpc(address, options);
   if (!transport) return tl::unexpected(transport.error());
-  return Client(std::move(*transport), options.resume_sessions);
+  return Client(std::move(*transport), options);
 }
 
-Client::Client(std::unique_ptr<Transport> transport, bool resume_sessions)
-    : transport_(std::move(transport)), resume_sessions_(resume_sessions) {}
+Client::Client(std::unique_ptr<Transport> transport, const ConnectOptions& options)
+    : transport_(std::move(transport)),
+      resume_sessions_(options.resume_sessions),
+      low_latency_(options.low_latency) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
@@ -87,14 +89,13 @@ tl::expected<void, Error> Client::StreamBatch(std::span<const Problem> problems,
   });
 }
 
-tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options,
-                                                 const SessionOptions& session) {
+tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options) {
   const auto deadline = DeadlineOf(options);
   if (!deadline) return tl::unexpected(deadline.error());
   v1::SolveSessionRequest request;
   ToMessage(options, request.mutable_open()->mutable_options());
   request.mutable_open()->set_resumable(resume_sessions_);
-  request.mutable_open()->set_low_latency(session.low_latency);
+  request.mutable_open()->set_low_latency(low_latency_);
   auto stream = transport_->OpenSession(request, *deadline);
   if (!stream) return tl::unexpected(stream.error());
   return Session(std::move(*stream));

@@ -7,7 +7,6 @@
 //   if (!solution) return Report(solution.error());
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,7 +15,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "client/cpp/credentials.h"
+#include "client/cpp/connect_options.h"
 #include "client/cpp/error.h"
 #include "client/cpp/problem.h"
 #include "client/cpp/replay.h"
@@ -25,17 +24,6 @@
 #include "client/cpp/solve_options.h"
 
 namespace sap::client {
-
-struct ConnectOptions {
-  // How long to wait for a server to answer.
-  std::chrono::nanoseconds connect_timeout{std::chrono::seconds(2)};
-  // Solver threads of an embedded server; 0: one per processor.
-  int threads{0};
-  // Towards a server on the network; not for an embedded one.
-  Credentials credentials{};
-  // Whether a session whose connection is lost is resumed on a new one.
-  bool resume_sessions{true};
-};
 
 // What a server says about itself.
 struct ServerInfo {
@@ -79,8 +67,7 @@ class Client {
                                         const SolveOptions& options, const BatchSink& sink);
 
   // Opens a stream of problems over time; see session.h.
-  tl::expected<Session, Error> OpenSession(const SolveOptions& options = {},
-                                           const SessionOptions& session = {});
+  tl::expected<Session, Error> OpenSession(const SolveOptions& options = {});
 
   // Solves every problem of a recording again and compares; see replay.h.
   tl::expected<ReplayReport, Error> Replay(const std::string& recording);
@@ -91,10 +78,11 @@ class Client {
   tl::expected<bool, Error> Health();
 
  private:
-  Client(std::unique_ptr<Transport> transport, bool resume_sessions);
+  Client(std::unique_ptr<Transport> transport, const ConnectOptions& options);
 
   std::unique_ptr<Transport> transport_;
   bool resume_sessions_;
+  bool low_latency_;
 };
 
 }  // namespace sap::client

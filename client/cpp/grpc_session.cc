@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "client/cpp/call_queue.h"
+
 namespace sap::client {
 namespace {
 
@@ -16,11 +18,54 @@ constexpr std::chrono::milliseconds kBetweenAttempts{50};
 // A network that is gone for longer is the user's to deal with.
 constexpr std::chrono::seconds kLongestAttempt{5};
 
+// One stream of it; each call returns when it is done.
+class Stream {
+ public:
+  Stream(v1::SolverService::Stub* stub, const CallStart& start, Transport::Timeout timeout,
+         bool polls)
+      : queue_(polls) {
+    start.Prepare(timeout, &context_);
+    stream_ = stub->AsyncSolveSession(&context_, queue_.get(), queue_.tag());
+    queue_.Await();
+  }
+
+  // False if the stream has ended.
+  bool Write(const v1::SolveSessionRequest& request) {
+    stream_->Write(request, queue_.tag());
+    return queue_.Await();
+  }
+  bool Read(v1::SolveSessionResponse* response) {
+    stream_->Read(response, queue_.tag());
+    return queue_.Await();
+  }
+
+  void WritesDone() {
+    stream_->WritesDone(queue_.tag());
+    queue_.Await();
+  }
+
+  // Once, when there is nothing more to read.
+  grpc::Status Finish() {
+    grpc::Status status;
+    stream_->Finish(&status, queue_.tag());
+    queue_.Await();
+    return status;
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  CallQueue queue_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::SolveSessionRequest, v1::SolveSessionResponse>>
+      stream_;
+};
+
 class GrpcSession final : public SessionStream {
  public:
   GrpcSession(std::shared_ptr<v1::SolverService::Stub> stub, const CallStart& start,
-              Transport::Timeout deadline)
-      : stub_(std::move(stub)), start_(start) {
+              Transport::Timeout deadline, bool low_latency)
+      : stub_(std::move(stub)), start_(start), low_latency_(low_latency) {
     if (deadline) deadline_ = Clock::now() + *deadline;
   }
 
@@ -80,9 +125,7 @@ class GrpcSession final : public SessionStream {
   // Begins a stream with that message, and reads the answer to it.
   Transport::Status Begin(const v1::SolveSessionRequest& request, Transport::Timeout timeout,
                           v1::SolveSessionResponse* response) {
-    context_ = std::make_unique<grpc::ClientContext>();
-    start_.Prepare(timeout, context_.get());
-    stream_ = stub_->SolveSession(context_.get());
+    stream_ = std::make_unique<Stream>(stub_.get(), start_, timeout, low_latency_);
     finished_ = false;
     stream_->Write(request);  // if it fails, so does the read
     if (!stream_->Read(response)) return tl::unexpected(End());
@@ -117,7 +160,7 @@ class GrpcSession final : public SessionStream {
 
   void Abandon() {
     if (finished_) return;
-    context_->TryCancel();
+    stream_->Cancel();
     Finish();
   }
 
@@ -137,10 +180,8 @@ class GrpcSession final : public SessionStream {
   const std::shared_ptr<v1::SolverService::Stub> stub_;
   const CallStart start_;
   std::optional<Clock::time_point> deadline_;
-  // The context must outlive the stream.
-  std::unique_ptr<grpc::ClientContext> context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::SolveSessionRequest, v1::SolveSessionResponse>>
-      stream_;
+  const bool low_latency_;
+  std::unique_ptr<Stream> stream_;
   bool finished_{true};
   int most_in_flight_{1};
   int credits_{1};
@@ -155,7 +196,8 @@ class GrpcSession final : public SessionStream {
 tl::expected<std::unique_ptr<SessionStream>, Error> OpenGrpcSession(
     std::shared_ptr<v1::SolverService::Stub> stub, const CallStart& start,
     const v1::SolveSessionRequest& request, Transport::Timeout deadline) {
-  auto session = std::make_unique<GrpcSession>(std::move(stub), start, deadline);
+  auto session =
+      std::make_unique<GrpcSession>(std::move(stub), start, deadline, request.open().low_latency());
   if (const auto opened = session->Open(request); !opened) return tl::unexpected(opened.error());
   return session;
 }

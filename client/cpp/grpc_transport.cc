@@ -1,5 +1,6 @@
 #include <grpcpp/grpcpp.h>
 
+#include "client/cpp/call_queue.h"
 #include "client/cpp/channel.h"
 #include "client/cpp/grpc_call.h"
 #include "client/cpp/grpc_session.h"
@@ -20,8 +21,9 @@ void SetPriority(const v1::SolveOptions& options, grpc::ClientContext* context) 
 
 class GrpcTransport final : public Transport {
  public:
-  explicit GrpcTransport(Channel channel)
+  GrpcTransport(Channel channel, bool low_latency)
       : start_(std::move(channel.authorization)),
+        low_latency_(low_latency),
         solver_(v1::SolverService::NewStub(channel.channel)),
         health_(grpc::health::v1::Health::NewStub(channel.channel)) {}
 
@@ -30,7 +32,8 @@ class GrpcTransport final : public Transport {
     grpc::ClientContext context;
     start_.Prepare(deadline, &context);
     SetPriority(request.options(), &context);
-    return FromRpcStatus(solver_->Solve(&context, request, response));
+    CallQueue queue(low_latency_);
+    return Finish(solver_->AsyncSolve(&context, request, queue.get()), &queue, response);
   }
 
   Status SolveBatch(const v1::SolveBatchRequest& request, Timeout deadline,
@@ -38,7 +41,8 @@ class GrpcTransport final : public Transport {
     grpc::ClientContext context;
     start_.Prepare(deadline, &context);
     SetPriority(request.options(), &context);
-    return FromRpcStatus(solver_->SolveBatch(&context, request, response));
+    CallQueue queue(low_latency_);
+    return Finish(solver_->AsyncSolveBatch(&context, request, queue.get()), &queue, response);
   }
 
   Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
@@ -78,24 +82,32 @@ class GrpcTransport final : public Transport {
   // Calls that do no work have to be answered within this.
   static constexpr std::chrono::seconds kQuickCall{5};
 
+  template <typename Call, typename Response>
+  static Status Finish(const Call& call, CallQueue* queue, Response* response) {
+    grpc::Status status;
+    call->Finish(response, &status, queue->tag());
+    queue->Await();
+    return FromRpcStatus(status);
+  }
+
   const CallStart start_;
+  const bool low_latency_;
   const std::shared_ptr<v1::SolverService::Stub> solver_;
   std::unique_ptr<grpc::health::v1::Health::Stub> health_;
 };
 
 }  // namespace
 
-tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(
-    const std::string& address, std::chrono::nanoseconds connect_timeout,
-    const Credentials& credentials) {
-  auto channel = MakeChannel(address, credentials);
+tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(const std::string& address,
+                                                              const ConnectOptions& options) {
+  auto channel = MakeChannel(address, options.credentials);
   if (!channel) return tl::unexpected(channel.error());
-  const auto until =
-      system_clock::now() + std::chrono::duration_cast<system_clock::duration>(connect_timeout);
+  const auto until = system_clock::now() +
+                     std::chrono::duration_cast<system_clock::duration>(options.connect_timeout);
   if (!channel->channel->WaitForConnected(until)) {
     return tl::unexpected(Error{ErrorCode::kUnavailable, "no server answers at " + address, ""});
   }
-  return std::make_unique<GrpcTransport>(std::move(*channel));
+  return std::make_unique<GrpcTransport>(std::move(*channel), options.low_latency);
 }
 
 }  // namespace sap::client

@@ -30,13 +30,6 @@
 
 namespace sap::client {
 
-struct SessionOptions {
-  // Whether the server should be awake for each next step: for 50 ms after an answer it keeps
-  // processors from falling asleep, by threads at idle priority. Answers come sooner, above all the
-  // latest ones. The server's operator may forbid it.
-  bool low_latency{false};
-};
-
 // What came of a step.
 struct StepOutcome {
   uint64_t step_id{0};

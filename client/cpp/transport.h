@@ -8,7 +8,7 @@
 #include <string>
 #include <tl/expected.hpp>
 
-#include "client/cpp/credentials.h"
+#include "client/cpp/connect_options.h"
 #include "client/cpp/error.h"
 #include "sap/v1/solver_service.pb.h"
 
@@ -53,9 +53,8 @@ class Transport {
 };
 
 // A server at HOST:PORT or unix:PATH that answers within the timeout.
-tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(
-    const std::string& address, std::chrono::nanoseconds connect_timeout,
-    const Credentials& credentials);
+tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(const std::string& address,
+                                                              const ConnectOptions& options);
 
 // The server's engine within this process; threads 0: one per processor.
 std::unique_ptr<Transport> Embed(int threads);

@@ -69,16 +69,32 @@ TEST_P(ClientSessionTest, AStepIsTheUnaryCallWithTheVelocitiesOfTheStepBefore) {
   EXPECT_TRUE(session.Close().has_value());
 }
 
-TEST_P(ClientSessionTest, OneOfLowLatencyGivesTheSameBits) {
+TEST_P(ClientSessionTest, AClientOfLowLatencyGetsTheSameBitsAndErrors) {
+  Client client = server_.Connect({.threads = 2, .low_latency = true});
   Session plain = Open();
-  auto quick = client_.OpenSession({}, {.low_latency = true});
+  auto quick = client.OpenSession();
   ASSERT_TRUE(quick.has_value()) << quick.error().message;
-  for (int i = 0; i < 5; ++i) {
-    const auto expected = plain.Step(Mixed(i));
-    const auto step = quick->Step(Mixed(i));
-    ASSERT_TRUE(expected.has_value() && step.has_value());
-    EXPECT_EQ(Bits(*step), Bits(*expected)) << i;
+  // The last one takes longer than a client polls.
+  for (const Problem& problem : {Mixed(0), Mixed(1), Bad(), test::SphereBlock(8)}) {
+    const auto expected = client_.Solve(problem);
+    const auto solution = client.Solve(problem);
+    const auto batch = client.SolveBatch(std::vector{problem, problem});
+    ASSERT_EQ(batch.size(), 2u);
+    const auto expected_step = plain.Step(problem);
+    const auto step = quick->Step(problem);
+    if (!expected) {
+      for (const auto& refused : {solution, batch[0], batch[1], step}) {
+        EXPECT_EQ(refused.error().message, expected.error().message);
+      }
+      continue;
+    }
+    ASSERT_TRUE(expected_step && solution && batch[0] && batch[1] && step);
+    EXPECT_EQ(Bits(*solution), Bits(*expected));
+    EXPECT_EQ(Bits(*batch[0]), Bits(*expected));
+    EXPECT_EQ(Bits(*batch[1]), Bits(*expected));
+    EXPECT_EQ(Bits(*step), Bits(*expected_step));
   }
+  EXPECT_TRUE(quick->Close().has_value());
 }
 
 TEST_P(ClientSessionTest, StepsSentAheadAreReceivedInOrder) {

@@ -5,7 +5,7 @@
 #   tests/e2e/latency.sh [BUILD_DIRECTORY [SECTION...]]
 #
 #   overhead  steps and unary calls of 20 contacts, in pairs with a bare echo and with this process
-#   awake     the same for sessions of low latency
+#   prompt    the same where low latency is asked for
 #   batch     batches of 64: problems per second against this process
 #   gaps      steps after pauses of 1 ms to 1 s; with SAP_LONG=1 also of 60 s
 #   budget    how much later than its time budget a solve ends, and how many return an iterate
@@ -16,7 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=${1:-build/release}/bin
 shift || true
 sections=("$@")
-((${#sections[@]} > 0)) || sections=(overhead awake batch gaps budget idle)
+((${#sections[@]} > 0)) || sections=(overhead prompt batch gaps budget idle)
 small=tests/data/clutter_bin_8_t2p00.json
 work=$(mktemp -d)
 pids=()
@@ -49,16 +49,13 @@ overhead() {
     --duration 20 | head -3
 }
 
-awake() {
-  local compare=("$small" --low-latency --server "unix:$work/server"
-    --compare-echo "unix:$work/echo" --pairs 30 --duration 20)
-  echo "== session of low latency; processors may fall asleep while the echo answers"
-  bench "${compare[@]}"
-  echo "== the same; another server keeps them awake all the while"
-  start other "$bin/sap-server"
-  bench "$small" --low-latency --server "unix:$work/other" --rate 30 --duration 21 > /dev/null &
-  pids+=("$!")
-  bench "${compare[@]}"
+prompt() {
+  local mode
+  for mode in session unary; do
+    echo "== $mode of low latency; for the echo, too, the client polls"
+    bench "$small" --mode "$mode" --low-latency --server "unix:$work/server" \
+      --compare-echo "unix:$work/echo" --pairs 30 --duration 20
+  done
 }
 
 batch() {

@@ -33,7 +33,10 @@ class Server {
 
   // Threads count only for an embedded one.
   client::Client Connect(int threads = 2) const {
-    auto client = client::Client::Connect(address_, {.threads = threads});
+    return Connect(client::ConnectOptions{.threads = threads});
+  }
+  client::Client Connect(const client::ConnectOptions& options) const {
+    auto client = client::Client::Connect(address_, options);
     EXPECT_TRUE(client.has_value()) << client.error().message;
     return std::move(*client);
   }

@@ -39,7 +39,7 @@ Connector ConnectorTo(const std::string& address, const BenchFlags& flags) {
     if (address == "embedded:") {
       return tl::expected<std::unique_ptr<Transport>, Error>(Embed(connect.threads));
     }
-    return ConnectByGrpc(address, connect.connect_timeout, connect.credentials);
+    return ConnectByGrpc(address, connect);
   };
 }
 
@@ -162,6 +162,7 @@ int Bench(BenchFlags flags) {
   }
   ToMessage(flags.options, &flags.load.options);
   flags.load.mode = flags.mode;
+  flags.load.low_latency = flags.connect.low_latency;
   return flags.echo.empty() ? RunOnce(flags) : Compare(flags);
 }
 
@@ -212,8 +213,9 @@ void AddBenchCommand(CLI::App* app, Run* run) {
       ->check(CLI::Range(1, 1'000'000));
   command->add_flag("!--retry-at-once", flags->load.obey_retry_delay,
                     "Send again at once what was refused, however long the server says to wait");
-  command->add_flag("--low-latency", flags->load.low_latency,
-                    "Ask that the server is awake for each step of a session");
+  command->add_flag(
+      "--low-latency", flags->connect.low_latency,
+      "Poll for answers, and ask that the server is awake for each step of a session");
   CLI::Option* echo = command->add_option(
       "--compare-echo", flags->echo, "Address of sap-client echo: compare with it and in-process");
   command->add_option("--pairs", flags->pairs, "Rounds of the comparison")
