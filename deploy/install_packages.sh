@@ -18,9 +18,10 @@ declare -A packages=(
            libcli11-dev nlohmann-json3-dev libspdlog-dev
            prometheus-cpp-dev zlib1g-dev libfcl-dev
            python3 python3-pip"
-  # The test framework, the proto parser for the small schemas of tests/proto, and environments for
-  # the tests of the Python client.
-  [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime haproxy"
+  # The test framework, the proto parser for the small schemas of tests/proto, environments for the
+  # tests of the Python client, and what faults, the proxy and the units are tested with.
+  [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime haproxy
+           systemd"
   [lint]="clang-format clang-tidy git"
   [fuzz]="clang-14 libclang-rt-14-dev"
   # For the full tests of the viewer.

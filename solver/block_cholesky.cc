@@ -221,11 +221,12 @@ void BlockCholesky<Scalar>::ForEachChild(const Job& job, const Front& front, Bod
 }
 
 template <typename Scalar>
-void BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const double> rhs,
-                                  std::span<double> x, TaskArena* arena) {
+bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const double> rhs,
+                                  std::span<double> x, const StopToken& stop, TaskArena* arena) {
   assert(static_cast<int>(rhs.size()) == plan.num_rows());
   assert(static_cast<int>(x.size()) == plan.num_rows());
-  if (plan.num_blocks() == 0) return;
+  if (plan.num_blocks() == 0) return true;
+  if (stop.Requested()) return false;
   // A right-hand side may be beyond the range of single precision.
   double rhs_scale = 1.0;
   if constexpr (std::is_same_v<Scalar, float>) {
@@ -243,6 +244,7 @@ void BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
   }
   if (arena == nullptr || plan.factor_entries() < kLeastSharedEntries) {
     SolveForward(plan, 0, plan.num_fronts());
+    if (stop.Requested()) return false;
     SolveBackward(plan, 0, plan.num_fronts());
   } else {
     for (int w = 0; w < plan.num_waves(); ++w) {
@@ -251,6 +253,7 @@ void BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
         SolveForward(plan, tasks[i].front_begin, tasks[i].front_end);
       });
     }
+    if (stop.Requested()) return false;
     for (int w = plan.num_waves() - 1; w >= 0; --w) {
       const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
       arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
@@ -264,6 +267,7 @@ void BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
       x[i] = static_cast<double>(*y++) * scale_ / rhs_scale;
     }
   }
+  return true;
 }
 
 template <typename Scalar>

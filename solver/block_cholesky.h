@@ -40,9 +40,10 @@ class BlockCholesky {
                       TaskArena* arena);
 
   // x = H^-1 rhs, both by blocks in the order they were given in; they may be the same. Requires
-  // that Factor has returned kOk for the same plan. arena may be null.
-  void Solve(const EliminationPlan& plan, std::span<const double> rhs, std::span<double> x,
-             TaskArena* arena = nullptr);
+  // that Factor has returned kOk for the same plan. The stop token is polled now and then; false if
+  // it was requested: x means nothing then. arena may be null.
+  bool Solve(const EliminationPlan& plan, std::span<const double> rhs, std::span<double> x,
+             const StopToken& stop, TaskArena* arena);
 
   // Bytes held.
   size_t storage_bytes() const;

@@ -107,8 +107,9 @@ StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessia
   const double goal = kStepTolerance * kStepTolerance * ScaledNorm2(view, r);
   double last_rz = 1;
   for (int iteration = 0; iteration < kMaxIterations; ++iteration) {
-    cholesky->Solve(plan, {r.data() + begin, n}, {z.data() + begin, n}, view.arena);
-    if (stop.Requested()) return StepStatus::kStopped;
+    if (!cholesky->Solve(plan, {r.data() + begin, n}, {z.data() + begin, n}, stop, view.arena)) {
+      return StepStatus::kStopped;
+    }
     const double rz = Dot(view, r, z, &sums);
     const double beta = iteration == 0 ? 0.0 : rz / last_rz;
     last_rz = rz;
@@ -117,6 +118,7 @@ StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessia
               [&, &p = p, &Hp = Hp](int from, int to, int) {
                 for (int slot = from; slot < to; ++slot) MultiplySlot(view, hessian, slot, p, &Hp);
               });
+    if (stop.Requested()) return StepStatus::kStopped;
     const double curvature = Dot(view, p, Hp, &sums);
     if (!(rz > 0) || !(curvature > 0)) return StepStatus::kNotPositiveDefinite;
     const double alpha = rz / curvature;
@@ -125,7 +127,6 @@ StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessia
       r[i] -= alpha * Hp[i];
     }
     if (ScaledNorm2(view, r) <= goal) return StepStatus::kOk;
-    if (stop.Requested()) return StepStatus::kStopped;
   }
   return StepStatus::kNotPositiveDefinite;
 }

@@ -118,13 +118,12 @@ StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
                                                hessian.off_diagonal(range), stop, view.arena);
   if (status == FactorStatus::kStopped) return StepStatus::kStopped;
   if (status == FactorStatus::kNotPositiveDefinite) return StepStatus::kNotPositiveDefinite;
-  if (stop.Requested()) return StepStatus::kStopped;
   const size_t n = range.num_velocities();
   double* step = data->step.data() + range.velocity_begin;
   const double* gradient = data->gradient.data() + range.velocity_begin;
   for (size_t i = 0; i < n; ++i) step[i] = -gradient[i];
-  cholesky->Solve(plan, {step, n}, {step, n}, view.arena);
-  return StepStatus::kOk;
+  const bool solved = cholesky->Solve(plan, {step, n}, {step, n}, stop, view.arena);
+  return solved ? StepStatus::kOk : StepStatus::kStopped;
 }
 
 }  // namespace sap

@@ -108,7 +108,7 @@ void Solve(benchmark::State& state) {
   const std::vector<double> rhs(plan.num_rows(), 1.0);
   std::vector<double> x(plan.num_rows());
   for (auto _ : state) {
-    cholesky.Solve(plan, rhs, x);
+    cholesky.Solve(plan, rhs, x, StopToken(), nullptr);
     benchmark::ClobberMemory();
   }
   state.counters["GB/s"] =

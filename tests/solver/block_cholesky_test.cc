@@ -78,7 +78,7 @@ Solution<Scalar> FactorAndSolve(const EliminationPlan& plan, const BlockValues& 
       cholesky.Factor(plan, values.diagonal, values.off_diagonal, StopToken(), arena), rhs};
   if (solution.status == BlockCholesky<Scalar>::FactorStatus::kOk) {
     const std::span<double> x(solution.x.data(), solution.x.size());
-    cholesky.Solve(plan, x, x);
+    EXPECT_TRUE(cholesky.Solve(plan, x, x, StopToken(), arena));
   }
   return solution;
 }
@@ -238,6 +238,9 @@ TEST(BlockCholeskyTest, StopsWhenAsked) {
     }
     EXPECT_EQ(cholesky.Factor(plan, values.diagonal, values.off_diagonal, StopToken(), threads),
               DoubleStatus::kOk);
+    std::vector<double> x(plan.num_rows(), 1.0);
+    EXPECT_FALSE(cholesky.Solve(plan, x, x, cancellation, threads));
+    EXPECT_TRUE(cholesky.Solve(plan, x, x, StopToken(), threads));
   }
 }
 
@@ -253,8 +256,8 @@ TEST(BlockCholeskyTest, WorkspaceOfAnotherPatternLeavesNoTrace) {
     ASSERT_EQ(reused.Factor(plan, values.diagonal, values.off_diagonal, StopToken(), nullptr),
               DoubleStatus::kOk);
     Eigen::VectorXd x(rhs.size());
-    reused.Solve(plan, {rhs.data(), static_cast<size_t>(rhs.size())},
-                 {x.data(), static_cast<size_t>(x.size())});
+    EXPECT_TRUE(reused.Solve(plan, {rhs.data(), static_cast<size_t>(rhs.size())},
+                             {x.data(), static_cast<size_t>(x.size())}, StopToken(), nullptr));
     EXPECT_EQ(x, fresh.x);
   }
 }

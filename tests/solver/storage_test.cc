@@ -21,7 +21,7 @@ int64_t AllocationsOfFactorAndSolve(const test::PatternData& data, const Elimina
   std::vector<double> x(plan.num_rows(), 1.0);
   const int64_t before = test::AllocationCount();
   cholesky->Factor(plan, values.diagonal, values.off_diagonal, StopToken(), nullptr);
-  cholesky->Solve(plan, x, x);
+  cholesky->Solve(plan, x, x, StopToken(), nullptr);
   return test::AllocationCount() - before;
 }
 

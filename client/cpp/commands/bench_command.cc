@@ -213,9 +213,6 @@ void AddBenchCommand(CLI::App* app, Run* run) {
       ->check(CLI::Range(1, 1'000'000));
   command->add_flag("!--retry-at-once", flags->load.obey_retry_delay,
                     "Send again at once what was refused, however long the server says to wait");
-  command->add_flag(
-      "--low-latency", flags->connect.low_latency,
-      "Poll for answers, and ask that the server is awake for each step of a session");
   CLI::Option* echo = command->add_option(
       "--compare-echo", flags->echo, "Address of sap-client echo: compare with it and in-process");
   command->add_option("--pairs", flags->pairs, "Rounds of the comparison")

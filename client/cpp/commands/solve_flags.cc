@@ -41,6 +41,9 @@ void AddServerFlags(CLI::App* command, SolveFlags* flags) {
   command->add_option("--threads", flags->connect.threads, "Solver threads when embedded")
       ->check(CLI::Range(1, 1024))
       ->excludes(server);
+  command->add_flag(
+      "--low-latency", flags->connect.low_latency,
+      "Poll for answers, and ask that the server is awake for each step of a session");
   AddCredentialFlags(command, &flags->connect.credentials);
 }
 

@@ -18,7 +18,7 @@ struct SolveFlags {
 // server.
 void AddCredentialFlags(CLI::App* command, Credentials* credentials);
 
-// --server with these, or --threads of an embedded server.
+// --server with these and --low-latency, or --threads of an embedded server.
 void AddServerFlags(CLI::App* command, SolveFlags* flags);
 
 // --tolerance, --islands, --newton, --max-iterations, --time-budget,
