@@ -39,7 +39,10 @@ void WakefulThreads::WakeUp() {
 
 void WakefulThreads::Run() {
   // At any other priority it would take time from those who have work.
-  if (!TakeIdlePriority()) return;
+  if (!TakeIdlePriority()) {
+    ++refused_;
+    return;
+  }
   while (true) {
     const unsigned seen = changes_;
     if (ends_) return;

@@ -25,7 +25,8 @@ class WakefulThreads {
   WakefulThreads(const WakefulThreads&) = delete;
   WakefulThreads& operator=(const WakefulThreads&) = delete;
 
-  bool any() const { return !threads_.empty(); }
+  // Whether there are some: the kernel may refuse threads idle priority.
+  bool any() const { return refused_ < static_cast<int>(threads_.size()); }
 
   // For kAwake from now. Thread-safe; some nanoseconds, unless the threads slept.
   void StayAwake();
@@ -38,6 +39,7 @@ class WakefulThreads {
 
   std::atomic<Clock::duration> until_{Clock::duration::zero()};
   std::atomic<bool> ends_{false};
+  std::atomic<int> refused_{0};
   // No mutex: one that such a thread holds while others have its processor would stop them.
   std::atomic<unsigned> changes_{0};
   std::vector<std::thread> threads_;
