@@ -226,7 +226,6 @@ bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
   assert(static_cast<int>(rhs.size()) == plan.num_rows());
   assert(static_cast<int>(x.size()) == plan.num_rows());
   if (plan.num_blocks() == 0) return true;
-  if (stop.Requested()) return false;
   // A right-hand side may be beyond the range of single precision.
   double rhs_scale = 1.0;
   if constexpr (std::is_same_v<Scalar, float>) {
@@ -243,24 +242,23 @@ bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
     }
   }
   if (arena == nullptr || plan.factor_entries() < kLeastSharedEntries) {
-    SolveForward(plan, 0, plan.num_fronts());
-    if (stop.Requested()) return false;
-    SolveBackward(plan, 0, plan.num_fronts());
+    SolveForward(plan, 0, plan.num_fronts(), stop);
+    SolveBackward(plan, 0, plan.num_fronts(), stop);
   } else {
     for (int w = 0; w < plan.num_waves(); ++w) {
       const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
       arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
-        SolveForward(plan, tasks[i].front_begin, tasks[i].front_end);
+        SolveForward(plan, tasks[i].front_begin, tasks[i].front_end, stop);
       });
     }
-    if (stop.Requested()) return false;
     for (int w = plan.num_waves() - 1; w >= 0; --w) {
       const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
       arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
-        SolveBackward(plan, tasks[i].front_begin, tasks[i].front_end);
+        SolveBackward(plan, tasks[i].front_begin, tasks[i].front_end, stop);
       });
     }
   }
+  if (stop.Requested()) return false;
   y = solution_.data();
   for (const int block : plan.order()) {
     for (int i = plan.block_row_start()[block]; i < plan.block_row_start()[block + 1]; ++i) {
@@ -278,15 +276,23 @@ Scalar* BlockCholesky<Scalar>::FrontScratch(const EliminationPlan& plan) {
 }
 
 template <typename Scalar>
-void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, int begin, int end) {
+void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, int begin, int end,
+                                         const StopToken& stop) {
   Scalar* scratch = FrontScratch(plan);
-  for (int f = begin; f < end; ++f) SolveForward(plan, plan.fronts()[f], scratch);
+  for (int f = begin; f < end; ++f) {
+    if (stop.Requested()) return;
+    SolveForward(plan, plan.fronts()[f], scratch);
+  }
 }
 
 template <typename Scalar>
-void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, int begin, int end) {
+void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, int begin, int end,
+                                          const StopToken& stop) {
   Scalar* scratch = FrontScratch(plan);
-  for (int f = end - 1; f >= begin; --f) SolveBackward(plan, plan.fronts()[f], scratch);
+  for (int f = end - 1; f >= begin; --f) {
+    if (stop.Requested()) return;
+    SolveBackward(plan, plan.fronts()[f], scratch);
+  }
 }
 
 // Each front hands what it subtracts from later rows to its parent, so that no two fronts write to

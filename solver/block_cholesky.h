@@ -40,8 +40,8 @@ class BlockCholesky {
                       TaskArena* arena);
 
   // x = H^-1 rhs, both by blocks in the order they were given in; they may be the same. Requires
-  // that Factor has returned kOk for the same plan. The stop token is polled now and then; false if
-  // it was requested: x means nothing then. arena may be null.
+  // that Factor has returned kOk for the same plan. The stop token is polled at every front; false
+  // if a stop was requested: x means nothing then. arena may be null.
   bool Solve(const EliminationPlan& plan, std::span<const double> rhs, std::span<double> x,
              const StopToken& stop, TaskArena* arena);
 
@@ -59,9 +59,9 @@ class BlockCholesky {
   void Assemble(const Job& job, const Front& front, int panel);
   template <typename Body>
   void ForEachChild(const Job& job, const Front& front, Body&& body);
-  void SolveForward(const EliminationPlan& plan, int begin, int end);
+  void SolveForward(const EliminationPlan& plan, int begin, int end, const StopToken& stop);
   void SolveForward(const EliminationPlan& plan, const Front& front, Scalar* x1);
-  void SolveBackward(const EliminationPlan& plan, int begin, int end);
+  void SolveBackward(const EliminationPlan& plan, int begin, int end, const StopToken& stop);
   void SolveBackward(const EliminationPlan& plan, const Front& front, Scalar* x1);
   // Of one front on this thread: pivots, updates, sums.
   static Scalar* FrontScratch(const EliminationPlan& plan);

@@ -140,16 +140,19 @@ void BoundSlot(const IslandView& view, const ContactVectors& errors, int slot, S
 
 }  // namespace
 
-double OptimalityGapBound(const IslandView& view, SapData* data) {
+double OptimalityGapBound(const IslandView& view, SapData* data, const StopToken& stop) {
   constexpr Chunks kPairChunks{kPairsPerChunk, 6000};
   constexpr Chunks kSlotChunks{kSlotsPerChunk, 8000};
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
   ContactVectors& errors = data->v_c_step;
   ForChunks(view.arena, range.pair_begin, range.pair_end, kPairChunks,
-            [&](int begin, int end, int) { ImpulseErrors(view, *data, begin, end, &errors); });
+            [&](int begin, int end, int) {
+              if (!stop.Cancelled()) ImpulseErrors(view, *data, begin, end, &errors);
+            });
   ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotChunks,
             [&](int begin, int end, int chunk) {
+              if (stop.Cancelled()) return;
               PartialNorms sums;
               for (int slot = begin; slot < end; ++slot) {
                 ForSize(graph.dofs()[slot],

@@ -13,7 +13,8 @@
 namespace sap {
 
 // Bound on l(v) - min l [J, in the island's unit of mass] at the v that `data` was last evaluated
-// at. Infinite where the numbers are not finite. Overwrites everything but v, v_c and gamma.
-double OptimalityGapBound(const IslandView& view, SapData* data);
+// at. Infinite where the numbers are not finite. Overwrites everything but v, v_c and gamma. Means
+// nothing after a cancellation.
+double OptimalityGapBound(const IslandView& view, SapData* data, const StopToken& stop);
 
 }  // namespace sap

@@ -104,11 +104,12 @@ void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, Parti
 
 }  // namespace
 
-IslandNorms Evaluate(const IslandView& view, SapData* data) {
+IslandNorms Evaluate(const IslandView& view, SapData* data, const StopToken& stop) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
   ForChunks(view.arena, range.pair_begin, range.pair_end, kPairChunks,
             [&](int begin, int end, int chunk) {
+              if (stop.Cancelled()) return;
               PairVelocities(view, begin, end, data->v, &data->v_c);
               data->contact_costs[range.contact_begin + chunk] = view.model.contacts().Impulses(
                   graph.pairs()[begin].contact_begin, graph.pairs()[end - 1].contact_end, data->v_c,
@@ -116,6 +117,7 @@ IslandNorms Evaluate(const IslandView& view, SapData* data) {
             });
   ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotChunks,
             [&](int begin, int end, int chunk) {
+              if (stop.Cancelled()) return;
               PartialSums sums;
               for (int slot = begin; slot < end; ++slot) {
                 ForSize(graph.dofs()[slot],

@@ -83,7 +83,8 @@ struct IslandView {
 // v_c := J u for velocities u of the island.
 void ContactVelocities(const IslandView& view, const std::vector<double>& u, ContactVectors* v_c);
 
-// Everything that follows from data->v: contact velocities, impulses, gradient and norms.
-IslandNorms Evaluate(const IslandView& view, SapData* data);
+// Everything that follows from data->v: contact velocities, impulses, gradient and norms. They mean
+// nothing after a cancellation.
+IslandNorms Evaluate(const IslandView& view, SapData* data, const StopToken& stop = StopToken());
 
 }  // namespace sap

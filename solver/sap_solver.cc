@@ -99,7 +99,7 @@ class IslandSolve {
                             std::sqrt(view.constants().trace_A)) {}
 
   IslandReport Run() {
-    norms_ = Evaluate(view_, &data_);
+    norms_ = Evaluate(view_, &data_, stop_);
     if (!norms_.finite || !view_.constants().representable) {
       return Report(SolveStatus::kNumericalFailure);
     }
@@ -214,7 +214,7 @@ class IslandSolve {
   // Evaluates at v; goes back to where it was, and says so, if that is outside the range of
   // doubles.
   bool EvaluateOrGoBack(const std::vector<double>& v_before) {
-    norms_ = Evaluate(view_, &data_);
+    norms_ = Evaluate(view_, &data_, stop_);
     if (norms_.finite) return true;
     GoBack(v_before);
     return false;
@@ -224,7 +224,7 @@ class IslandSolve {
     const IslandRange& range = view_.range();
     std::copy(v_before.begin() + range.velocity_begin, v_before.begin() + range.velocity_end,
               data_.v.begin() + range.velocity_begin);
-    norms_ = Evaluate(view_, &data_);
+    norms_ = Evaluate(view_, &data_, stop_);
   }
 
   // Part of a sweep is no iterate that a number of iterations tells: the one before is returned, so
@@ -237,11 +237,11 @@ class IslandSolve {
 
   IslandReport Report(SolveStatus status) {
     const double unit = view_.constants().mass_unit;
-    report_.status = status;
-    if (status == SolveStatus::kCancelled) return report_;
     report_.momentum_residual = Residual();
     report_.cost = norms_.cost * unit;
-    report_.optimality_gap_bound = OptimalityGapBound(view_, &data_) * unit;
+    report_.optimality_gap_bound = OptimalityGapBound(view_, &data_, stop_) * unit;
+    // A cancellation cuts off anything that it meets, so that none of it means anything.
+    report_.status = stop_.Cancelled() ? SolveStatus::kCancelled : status;
     return report_;
   }
 

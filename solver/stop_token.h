@@ -25,9 +25,7 @@ class StopToken {
 
   // A token that only has a flag never reads the clock.
   StopReason Reason() const {
-    if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed)) {
-      return StopReason::kCancelled;
-    }
+    if (Cancelled()) return StopReason::kCancelled;
     if (deadline_ != Clock::time_point::max() && Clock::now() >= deadline_) {
       return StopReason::kDeadline;
     }
@@ -35,7 +33,10 @@ class StopToken {
   }
 
   bool Requested() const { return Reason() != StopReason::kNone; }
-  bool Cancelled() const { return Reason() == StopReason::kCancelled; }
+  // Never reads the clock.
+  bool Cancelled() const {
+    return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed);
+  }
 
   // The same with an earlier deadline: what comes after it takes that long.
   StopToken Before(Clock::duration what_comes_after) const {
