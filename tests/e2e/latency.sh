@@ -6,7 +6,7 @@
 #
 #   overhead  steps and unary calls of 20 contacts, in pairs with a bare echo and with this process
 #   prompt    the same where low latency is asked for
-#   batch     batches of 64: problems per second against this process
+#   batch     batches of 64, one at a time and four: problems per second against this process
 #   gaps      steps after pauses of 1 ms to 1 s; with SAP_LONG=1 also of 60 s
 #   budget    how much later than its time budget a solve ends, and how many return an iterate
 #   idle      start to SERVING; processor time and memory of a server that nobody calls
@@ -59,8 +59,13 @@ prompt() {
 }
 
 batch() {
-  bench "$small" tests/data/clutter_bin_40_t1p00.json.gz --mode batch --batch-size 64 \
-    --server "unix:$work/server" --compare-echo "unix:$work/echo" --pairs 30 --duration 45
+  local workers
+  for workers in 1 4; do
+    echo "== batches of 64, workers: $workers"
+    bench "$small" tests/data/clutter_bin_40_t1p00.json.gz --mode batch --batch-size 64 \
+      --workers "$workers" --server "unix:$work/server" --compare-echo "unix:$work/echo" \
+      --pairs 30 --duration 45
+  done
 }
 
 gaps() {
