@@ -96,7 +96,8 @@ class Run:
         for name in _ARRAYS:
             _pack(arrays, name, [getattr(frame, name) for frame in self.frames])
         with open(path, "wb") as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # as documented
+            # NumPy types the other keywords of the call, which arrays by name are taken for.
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # see above
 
     @classmethod
     def load(cls, path: PathLike) -> Run:
