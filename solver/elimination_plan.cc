@@ -16,14 +16,13 @@
 namespace sap {
 namespace {
 
-Supernodes OrderByMinimumDegree(const BlockGraph& graph) {
-  return Supernodes::Make(graph, EliminationTree::Make(graph, MinimumDegreeOrder(graph)));
-}
-
-std::optional<Supernodes> OrderByNestedDissection(const BlockGraph& graph) {
-  std::optional<std::vector<int>> order = NestedDissectionOrder(graph);
+std::optional<Supernodes> MakeSupernodes(const BlockGraph& graph,
+                                         std::optional<std::vector<int>> order,
+                                         const StopToken& stop) {
   if (!order) return std::nullopt;
-  return Supernodes::Make(graph, EliminationTree::Make(graph, *std::move(order)));
+  const EliminationTree tree = EliminationTree::Make(graph, *std::move(order));
+  if (stop.Requested()) return std::nullopt;
+  return Supernodes::Make(graph, tree);
 }
 
 double TotalCost(const Supernodes& nodes) {
@@ -31,40 +30,46 @@ double TotalCost(const Supernodes& nodes) {
 }
 
 // The supernodes of the better ordering, and which that is.
-std::pair<Supernodes, Ordering> OrderBlocks(const BlockGraph& graph, Ordering ordering) {
-  if (ordering == Ordering::kNestedDissection) {
-    std::optional<Supernodes> dissected = OrderByNestedDissection(graph);
-    if (dissected) return {*std::move(dissected), Ordering::kNestedDissection};
-  }
-  Supernodes nodes = OrderByMinimumDegree(graph);
-  // Dissection takes the time of some 6000 cycles per block. In piles of spheres minimum degree is
-  // as good up to 300 blocks or so; at 1000, with more than 10,000 cycles per block, dissection
-  // saves a fifth of every factorization or more. Chains and trees never get there.
-  constexpr int kMinBlocks = 200;
-  constexpr double kMinCyclesPerBlock = 10000.0;
-  if (ordering == Ordering::kAuto && graph.num_blocks() > kMinBlocks &&
-      TotalCost(nodes) > kMinCyclesPerBlock * graph.num_blocks()) {
-    std::optional<Supernodes> dissected = OrderByNestedDissection(graph);
-    if (dissected && TotalCost(*dissected) < TotalCost(nodes)) {
-      return {*std::move(dissected), Ordering::kNestedDissection};
+std::optional<std::pair<Supernodes, Ordering>> OrderBlocks(const BlockGraph& graph,
+                                                           Ordering ordering, const StopToken& stop,
+                                                           TaskArena* arena) {
+  std::optional<Supernodes> nodes;
+  if (ordering != Ordering::kNestedDissection) {
+    nodes = MakeSupernodes(graph, MinimumDegreeOrder(graph, stop), stop);
+    if (!nodes) return std::nullopt;
+    // Dissection takes the time of some 6000 cycles per block. In piles of spheres minimum degree
+    // is as good up to 300 blocks or so; at 1000, with more than 10,000 cycles per block,
+    // dissection saves a tenth of every factorization or more. Chains and trees never get there.
+    constexpr int kMinBlocks = 200;
+    constexpr double kMinCyclesPerBlock = 10000.0;
+    if (ordering == Ordering::kMinimumDegree || graph.num_blocks() <= kMinBlocks ||
+        TotalCost(*nodes) <= kMinCyclesPerBlock * graph.num_blocks()) {
+      return std::pair(*std::move(nodes), Ordering::kMinimumDegree);
     }
   }
-  return {std::move(nodes), Ordering::kMinimumDegree};
+  std::optional<Supernodes> dissected =
+      MakeSupernodes(graph, NestedDissectionOrder(graph, stop, arena), stop);
+  if (!dissected) return std::nullopt;
+  if (nodes && TotalCost(*nodes) <= TotalCost(*dissected)) {
+    return std::pair(*std::move(nodes), Ordering::kMinimumDegree);
+  }
+  return std::pair(*std::move(dissected), Ordering::kNestedDissection);
 }
 
 }  // namespace
 
 class EliminationPlanBuilder {
  public:
-  EliminationPlanBuilder(const BlockPattern& pattern, Ordering ordering)
-      : pattern_(pattern), graph_(BlockGraph::FromPattern(pattern)) {
-    std::tie(nodes_, plan_.ordering_) = OrderBlocks(graph_, ordering);
-  }
+  EliminationPlanBuilder(const BlockPattern& pattern, const StopToken& stop)
+      : pattern_(pattern), stop_(stop), graph_(BlockGraph::FromPattern(pattern)) {}
 
-  EliminationPlan Build() {
+  std::optional<EliminationPlan> Build(Ordering ordering, TaskArena* arena) {
+    auto ordered = OrderBlocks(graph_, ordering, stop_, arena);
+    if (!ordered) return std::nullopt;
+    std::tie(nodes_, plan_.ordering_) = *std::move(ordered);
     LocateValues();
     MakeFronts();
-    FindRows();
+    if (!FindRows()) return std::nullopt;
     SplitTasks();
     PlaceFactor();
     PlaceUpdates();
@@ -76,7 +81,7 @@ class EliminationPlanBuilder {
  private:
   void LocateValues();
   void MakeFronts();
-  void FindRows();
+  bool FindRows();
   void CollectRows(int f);
   void AddMatrixBlocks(int f);
   void AddRuns(int child, int parent);
@@ -89,6 +94,7 @@ class EliminationPlanBuilder {
   void PlaceVectors();
 
   BlockPattern pattern_;
+  const StopToken& stop_;
   BlockGraph graph_;
   Supernodes nodes_;
   EliminationPlan plan_;
@@ -180,13 +186,16 @@ void EliminationPlanBuilder::CollectRows(int f) {
   if (!std::is_sorted(rows.begin(), rows.end())) std::sort(rows.begin(), rows.end());
 }
 
-void EliminationPlanBuilder::FindRows() {
+// False if it was stopped.
+bool EliminationPlanBuilder::FindRows() {
+  constexpr int kFrontsPerPoll = 16;
   const int count = nodes_.size();
   front_rows_.resize(count);
   plan_.matrix_blocks_.reserve(pattern_.num_blocks() + pattern_.num_edges());
   mark_.assign(graph_.num_blocks(), -1);
   local_row_.assign(graph_.num_blocks(), 0);
   for (int f = 0; f < count; ++f) {
+    if (f % kFrontsPerPoll == 0 && stop_.Requested()) return false;
     EliminationPlan::Front& front = plan_.fronts_[f];
     CollectRows(f);
     int row = 0;
@@ -204,6 +213,7 @@ void EliminationPlanBuilder::FindRows() {
       front_rows_[plan_.children_[c]] = {};
     }
   }
+  return true;
 }
 
 void EliminationPlanBuilder::AddMatrixBlocks(int f) {
@@ -364,7 +374,12 @@ void EliminationPlanBuilder::PlaceVectors() {
 }
 
 EliminationPlan EliminationPlan::Make(const BlockPattern& pattern, Ordering ordering) {
-  return EliminationPlanBuilder(pattern, ordering).Build();
+  return *Make(pattern, ordering, StopToken(), nullptr);
+}
+
+std::optional<EliminationPlan> EliminationPlan::Make(const BlockPattern& pattern, Ordering ordering,
+                                                     const StopToken& stop, TaskArena* arena) {
+  return EliminationPlanBuilder(pattern, stop).Build(ordering, arena);
 }
 
 }  // namespace sap

@@ -11,10 +11,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "solver/block_graph.h"
+#include "solver/parallel.h"
+#include "solver/stop_token.h"
 
 namespace sap {
 
@@ -73,6 +76,9 @@ class EliminationPlan {
 
   // Requires what BlockPattern says of the pattern.
   static EliminationPlan Make(const BlockPattern& pattern, Ordering ordering = Ordering::kAuto);
+  // The same, with the threads of the arena if there is one. Empty if it was stopped.
+  static std::optional<EliminationPlan> Make(const BlockPattern& pattern, Ordering ordering,
+                                             const StopToken& stop, TaskArena* arena);
 
   int num_blocks() const { return static_cast<int>(block_row_start_.size()) - 1; }
   int num_rows() const { return num_rows_; }

@@ -61,8 +61,8 @@ class DegreeLists {
 // list the variables of its clique.
 class QuotientGraph {
  public:
-  explicit QuotientGraph(const BlockGraph& graph);
-  std::vector<int> Order();
+  QuotientGraph(const BlockGraph& graph, int num_kept);
+  std::optional<std::vector<int>> Order(const StopToken& stop);
 
  private:
   enum class Kind : uint8_t { kVariable, kElement, kGone };
@@ -85,7 +85,10 @@ class QuotientGraph {
   void FinishElement(int pivot);
   void Absorb(int i, int into);
 
+  bool IsKept(int i) const { return i >= num_eliminated_; }
+
   int num_blocks_;
+  int num_eliminated_;  // the blocks after them are kept: no pivots, nor merged with any
   int remaining_weight_{0};
   std::vector<Node> nodes_;
   std::vector<int> lists_;
@@ -107,8 +110,9 @@ int CommonDivisor(const std::vector<int>& weights) {
   return std::max(divisor, 1);
 }
 
-QuotientGraph::QuotientGraph(const BlockGraph& graph)
+QuotientGraph::QuotientGraph(const BlockGraph& graph, int num_kept)
     : num_blocks_(graph.num_blocks()),
+      num_eliminated_(num_blocks_ - num_kept),
       nodes_(num_blocks_),
       member_next_(num_blocks_, -1),
       member_last_(num_blocks_),
@@ -128,7 +132,7 @@ QuotientGraph::QuotientGraph(const BlockGraph& graph)
     if (is_dense(i)) {
       nodes_[i].kind = Kind::kGone;
       nodes_[i].weight = 0;
-      dense_.push_back(i);
+      if (!IsKept(i)) dense_.push_back(i);
       continue;
     }
     for (const int j : graph.neighbors(i)) {
@@ -140,17 +144,20 @@ QuotientGraph::QuotientGraph(const BlockGraph& graph)
     remaining_weight_ += graph.weight[i];
   }
   // From the last to the first, so that among equal degrees the lowest index comes first.
-  for (int i = num_blocks_ - 1; i >= 0; --i) {
+  for (int i = num_eliminated_ - 1; i >= 0; --i) {
     if (nodes_[i].kind == Kind::kVariable) by_degree_.Insert(i, nodes_[i].degree);
   }
   std::stable_sort(dense_.begin(), dense_.end(),
                    [&](int i, int j) { return graph.degree(i) < graph.degree(j); });
 }
 
-std::vector<int> QuotientGraph::Order() {
+std::optional<std::vector<int>> QuotientGraph::Order(const StopToken& stop) {
+  constexpr int kPivotsPerPoll = 32;
   std::vector<int> order;
-  order.reserve(num_blocks_);
+  order.reserve(num_eliminated_);
+  int pivots = 0;
   for (int pivot = by_degree_.Lowest(); pivot >= 0; pivot = by_degree_.Lowest()) {
+    if (++pivots % kPivotsPerPoll == 0 && stop.Requested()) return std::nullopt;
     by_degree_.Remove(pivot);
     MakeElement(pivot);
     CountOutside(pivot);
@@ -244,7 +251,7 @@ void QuotientGraph::UpdateNeighbor(int pivot, int i) {
     if (kept == write) displaced = j;
     lists_[kept++] = j;
   }
-  if (degree == 0) {
+  if (degree == 0 && !IsKept(i)) {
     // Nothing outside the clique: it can be eliminated together with the pivot.
     const int weight = -node.weight;
     nodes_[pivot].degree -= weight;
@@ -258,7 +265,7 @@ void QuotientGraph::UpdateNeighbor(int pivot, int i) {
   node.num_elements = num_elements + 1;
   node.length = kept + 1 - node.begin;
   node.degree = std::min(node.degree, degree);
-  hashed_.emplace_back(hash, i);
+  if (!IsKept(i)) hashed_.emplace_back(hash, i);
 }
 
 // Variables of the clique with the same lists have the same neighbours for ever: one stands for
@@ -309,7 +316,7 @@ void QuotientGraph::FinishElement(int pivot) {
     node.weight = -node.weight;
     node.degree =
         std::min(node.degree + clique.degree - node.weight, remaining_weight_ - node.weight);
-    by_degree_.Insert(i, node.degree);
+    if (!IsKept(i)) by_degree_.Insert(i, node.degree);
     lists_[write++] = i;
   }
   clique.length = write - clique.begin;
@@ -326,8 +333,9 @@ void QuotientGraph::Absorb(int i, int into) {
 
 }  // namespace
 
-std::vector<int> MinimumDegreeOrder(const BlockGraph& graph) {
-  return QuotientGraph(graph).Order();
+std::optional<std::vector<int>> MinimumDegreeOrder(const BlockGraph& graph, const StopToken& stop,
+                                                   int num_kept) {
+  return QuotientGraph(graph, num_kept).Order(stop);
 }
 
 }  // namespace sap

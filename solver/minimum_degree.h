@@ -7,14 +7,19 @@
 // rows, not blocks. Equal degrees are taken by a rule that depends on the graph alone.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "solver/block_graph.h"
+#include "solver/stop_token.h"
 
 namespace sap {
 
-// Element k of the result is the block eliminated k-th. A permutation for every graph, also for one
-// without edges or blocks.
-std::vector<int> MinimumDegreeOrder(const BlockGraph& graph);
+// Element k of the result is the block eliminated k-th. The last num_kept blocks stay: they count
+// for the fronts of the others, as what is eliminated after this graph does, and are not in the
+// result. A permutation of the others for every graph, also for one without edges or blocks. Empty
+// if it was stopped.
+std::optional<std::vector<int>> MinimumDegreeOrder(const BlockGraph& graph, const StopToken& stop,
+                                                   int num_kept = 0);
 
 }  // namespace sap

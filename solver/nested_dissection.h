@@ -1,22 +1,24 @@
-// Nested dissection ordering by METIS: separators last, so that what they separate can be
-// eliminated independently. Best above some 400 blocks in contact on all sides.
+// Nested dissection ordering: a separator splits the graph, is numbered last, and both sides, which
+// can then be eliminated independently, are split in the same way [George 1973, Nested dissection
+// of a regular finite element mesh].
 //
-// METIS is not trusted: it runs under one process-wide lock with its own sequence of random
-// numbers, never sees a graph that it is known to mishandle, and what it returns is checked.
-//
-// While METIS runs it replaces the handlers of SIGTERM and SIGABRT. A process that must not lose a
-// SIGTERM has to take it by sigwait or signalfd, with the signal blocked in all threads.
+// Separators are found by METIS (vertex_separator), pieces too small for them are ordered by
+// minimum degree. Best above some 400 blocks in contact on all sides.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "solver/block_graph.h"
+#include "solver/parallel.h"
+#include "solver/stop_token.h"
 
 namespace sap {
 
-// Element k of the result is the block eliminated k-th; a function of the graph alone. Empty where
-// METIS cannot be used: use another ordering then.
-std::optional<std::vector<int>> NestedDissectionOrder(const BlockGraph& graph);
+// Element k of the result is the block eliminated k-th; a permutation for every graph, and a
+// function of the graph alone. Pieces are split in the arena if there is one. Empty if it was
+// stopped.
+std::optional<std::vector<int>> NestedDissectionOrder(const BlockGraph& graph,
+                                                      const StopToken& stop, TaskArena* arena);
 
 }  // namespace sap

@@ -63,6 +63,7 @@ struct Solver::Impl {
              ContactSolution* solution);
   void LayOut(const ContactProblem& problem, bool split_islands, const StopToken& stop);
   void PlanIslands(const StopToken& stop);
+  const PlanCache::Plan* RequestPlan(const IslandRange& range);
   void ScheduleIslands();
   void SolveOneIsland(const ContactProblem& problem, const SolverOptions& options,
                       const StopToken& stop, int position, ContactSolution* solution);
@@ -84,7 +85,8 @@ struct Solver::Impl {
   std::vector<int> schedule;                            // islands, largest first
   std::vector<int> task_start;                          // into schedule
   std::vector<int64_t> contacts_after;                  // of those later in the schedule
-  std::vector<int> edge_a, edge_b;                      // scratch of PlanIslands
+  std::vector<const PlanCache::Plan*> plan_of_island;   // scratch of PlanIslands
+  std::vector<int> edge_a, edge_b;                      // scratch of RequestPlan
 };
 
 // The layout of the last problem is kept while the pattern holds: no sorting, ordering or analysis
@@ -102,41 +104,52 @@ void Solver::Impl::LayOut(const ContactProblem& problem, bool split_islands,
   workspace.Resize(graph);
 }
 
-// Stopped, it leaves the islands that follow without a plan: they will not be iterated on, and the
-// pattern is laid out anew next time.
+// Stopped, it leaves islands without a plan: they will not be iterated on, and the pattern is laid
+// out anew next time.
 void Solver::Impl::PlanIslands(const StopToken& stop) {
+  const int count = graph.islands().count();
   plans.BeginProblem();
-  factorizations.assign(graph.islands().count(), {});
-  flops.resize(graph.islands().count());
+  plan_of_island.assign(count, nullptr);
+  for (int island = 0; island < count; ++island) {
+    const IslandRange& range = graph.island_ranges()[island];
+    if (range.num_velocities() > kDenseDofs) plan_of_island[island] = RequestPlan(range);
+  }
+  const int threads = arena != nullptr ? arena->num_threads() : 1;
+  plans.MakePlans(stop.Before(graph.num_contacts() / threads * (kBeginContact + kEndContact)),
+                  arena);
+
+  factorizations.assign(count, {});
+  flops.resize(count);
   size_t planned = 0;
-  for (int island = 0; island < graph.islands().count(); ++island) {
+  for (int island = 0; island < count; ++island) {
     const IslandRange& range = graph.island_ranges()[island];
     const double n = range.num_velocities();
     flops[island] = kFlopsPerContact * range.num_contacts();
-    if (range.num_velocities() <= kDenseDofs) {
+    if (plan_of_island[island] == nullptr) {
       flops[island] += n * n * n / 3;
       continue;
     }
-    if (stop.Requested()) {
+    const PlanCache::Plan& plan = *plan_of_island[island];
+    if (!plan) {
       pattern.known = false;
       continue;
     }
-    edge_a.clear();
-    edge_b.clear();
-    for (int p = range.pair_begin; p < range.pair_end; ++p) {
-      const ContactPair& pair = graph.pairs()[p];
-      if (pair.high < 0) continue;
-      edge_a.push_back(pair.low - range.slot_begin);
-      edge_b.push_back(pair.high - range.slot_begin);
-    }
-    const EliminationPlan* plan =
-        plans.Get({graph.dofs().subspan(range.slot_begin, range.num_trees()), edge_a, edge_b});
-    if (planned == factors.size()) {
-      factors.push_back(std::make_unique<IslandFactors>());
-    }
-    factorizations[island] = {plan, factors[planned++].get()};
+    if (planned == factors.size()) factors.push_back(std::make_unique<IslandFactors>());
+    factorizations[island] = {&*plan, factors[planned++].get()};
     flops[island] += plan->factor_flops();
   }
+}
+
+const PlanCache::Plan* Solver::Impl::RequestPlan(const IslandRange& range) {
+  edge_a.clear();
+  edge_b.clear();
+  for (int p = range.pair_begin; p < range.pair_end; ++p) {
+    const ContactPair& pair = graph.pairs()[p];
+    if (pair.high < 0) continue;
+    edge_a.push_back(pair.low - range.slot_begin);
+    edge_b.push_back(pair.high - range.slot_begin);
+  }
+  return plans.Request({graph.dofs().subspan(range.slot_begin, range.num_trees()), edge_a, edge_b});
 }
 
 // Largest first: an island that holds most of the work and is started late leaves the other threads
@@ -234,8 +247,10 @@ bool Solver::Impl::IterateOneIsland(const ContactProblem& problem, const SolverO
   const int threads = arena != nullptr ? arena->num_threads() : 1;
   const auto what_comes_after = range.num_contacts() * kEndContact +
                                 contacts_after[position] / threads * (kBeginContact + kEndContact);
-  *report = SolveIsland(view, options, stop.Before(what_comes_after), sweep_order,
-                        factorizations[island], &workspace);
+  const bool can_iterate =
+      factorizations[island].plan != nullptr || range.num_velocities() <= kDenseDofs;
+  *report = SolveIsland(view, options, can_iterate ? stop.Before(what_comes_after) : stop.Passed(),
+                        sweep_order, factorizations[island], &workspace);
   return report->status != SolveStatus::kCancelled;
 }
 

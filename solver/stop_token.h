@@ -43,6 +43,8 @@ class StopToken {
     if (deadline_ == Clock::time_point::max()) return *this;
     return {cancelled_, deadline_ - what_comes_after};
   }
+  // The same with a deadline that has passed: for what cannot be done any more.
+  StopToken Passed() const { return {cancelled_, Clock::time_point::min()}; }
 
  private:
   const std::atomic<bool>* cancelled_{nullptr};

@@ -1,15 +1,22 @@
-// Factorization of pile-like matrices (6 rows per body, 5.5 neighbours per body) against CHOLMOD.
+// Factorization of pile-like matrices (6 rows per body, 5.5 neighbours per body) against CHOLMOD,
+// and its ordering against METIS_NodeND.
 //
 //   block_cholesky_benchmark [--benchmark_filter=Factor]      for figures, alone on one core
 //
 // Arguments are the number of bodies; of threads where there are two.
 #include <benchmark/benchmark.h>
 #include <cholmod.h>
+#include <metis.h>
 
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "solver/block_cholesky.h"
+#include "solver/elimination_tree.h"
+#include "solver/nested_dissection.h"
+#include "solver/supernodes.h"
 #include "tests/solver/block_systems.h"
 
 namespace sap {
@@ -38,32 +45,73 @@ void Report(benchmark::State& state, const EliminationPlan& plan) {
 
 void Plan(benchmark::State& state, Ordering ordering) {
   const System& system = PileOf(static_cast<int>(state.range(0)));
+  TaskArena arena(static_cast<int>(state.range(1)));
   for (auto _ : state) {
-    benchmark::DoNotOptimize(EliminationPlan::Make(system.data.pattern(), ordering));
+    benchmark::DoNotOptimize(
+        EliminationPlan::Make(system.data.pattern(), ordering, StopToken(), &arena));
   }
   Report(state, EliminationPlan::Make(system.data.pattern(), ordering));
 }
 BENCHMARK_CAPTURE(Plan, minimum_degree, Ordering::kMinimumDegree)
-    ->Arg(20)
-    ->Arg(100)
-    ->Arg(1000)
-    ->Arg(3000)
-    ->Arg(10000)
-    ->Unit(benchmark::kMicrosecond);
+    ->ArgsProduct({{20, 100, 1000, 3000, 10000}, {1}})
+    ->Unit(benchmark::kMicrosecond)
+    ->UseRealTime();
 BENCHMARK_CAPTURE(Plan, nested_dissection, Ordering::kNestedDissection)
-    ->Arg(20)
-    ->Arg(100)
-    ->Arg(1000)
-    ->Arg(3000)
-    ->Arg(10000)
-    ->Unit(benchmark::kMicrosecond);
+    ->ArgsProduct({{300, 1000, 3000, 10000}, {1, 2}})
+    ->Unit(benchmark::kMicrosecond)
+    ->UseRealTime();
 BENCHMARK_CAPTURE(Plan, automatic, Ordering::kAuto)
-    ->Arg(100)
-    ->Arg(150)
-    ->Arg(200)
-    ->Arg(300)
-    ->Arg(1000)
+    ->ArgsProduct({{100, 150, 200, 300, 1000, 3000}, {1, 2}})
+    ->Unit(benchmark::kMicrosecond)
+    ->UseRealTime();
+
+std::vector<int> MetisOrder(const BlockGraph& graph) {
+  idx_t num_vertices = graph.num_blocks();
+  std::vector<idx_t> start(graph.start), neighbor(graph.neighbor), weight(graph.weight);
+  std::vector<idx_t> order(num_vertices), position(num_vertices);
+  METIS_NodeND(&num_vertices, start.data(), neighbor.data(), weight.data(), nullptr, order.data(),
+               position.data());
+  return order;
+}
+
+double Cycles(const BlockGraph& graph, std::vector<int> order) {
+  const Supernodes nodes = Supernodes::Make(graph, EliminationTree::Make(graph, std::move(order)));
+  return std::accumulate(nodes.cost.begin(), nodes.cost.end(), 0.0);
+}
+
+// Times METIS_NodeND; `cycles` is what a factorization takes by our order, of what it takes by that
+// of METIS: by the model of supernodes.h, the geometric mean of twelve piles.
+void NodeND(benchmark::State& state) {
+  constexpr unsigned kPiles = 12;
+  const int num_bodies = static_cast<int>(state.range(0));
+  double log_ratio = 0;
+  for (unsigned seed = 1; seed <= kPiles; ++seed) {
+    const test::PatternData data = test::Pile(num_bodies, 5.5, seed);
+    const BlockGraph graph = BlockGraph::FromPattern(data.pattern());
+    const double ours = Cycles(graph, *NestedDissectionOrder(graph, StopToken(), nullptr));
+    log_ratio += std::log(ours / Cycles(graph, MetisOrder(graph))) / kPiles;
+  }
+  const BlockGraph graph = BlockGraph::FromPattern(PileOf(num_bodies).data.pattern());
+  for (auto _ : state) benchmark::DoNotOptimize(MetisOrder(graph));
+  state.counters["cycles"] = std::exp(log_ratio);
+}
+BENCHMARK(NodeND)
+    ->ArgsProduct({{300, 500, 1000, 2000, 3000, 10000}})
     ->Unit(benchmark::kMicrosecond);
+
+// Our order alone.
+void NestedDissection(benchmark::State& state) {
+  TaskArena arena(static_cast<int>(state.range(1)));
+  const BlockGraph graph =
+      BlockGraph::FromPattern(PileOf(static_cast<int>(state.range(0))).data.pattern());
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(NestedDissectionOrder(graph, StopToken(), &arena));
+  }
+}
+BENCHMARK(NestedDissection)
+    ->ArgsProduct({{300, 500, 1000, 2000, 3000, 10000}, {1, 2}})
+    ->Unit(benchmark::kMicrosecond)
+    ->UseRealTime();
 
 template <typename Scalar>
 void Factor(benchmark::State& state, Ordering ordering) {

@@ -79,25 +79,51 @@ TEST(PlanCacheTest, APatternSeenBeforeIsNotPlannedAgain) {
   }
   PlanCache cache;
   cache.BeginProblem();
-  const EliminationPlan* plan = cache.Get({sizes, a, b});
+  const PlanCache::Plan* plan = cache.Request({sizes, a, b});
+  EXPECT_FALSE(*plan);
+  EXPECT_EQ(cache.Request({sizes, a, b}), plan);
+  cache.MakePlans(StopToken(), nullptr);
+  EXPECT_TRUE(*plan);
   cache.BeginProblem();
-  EXPECT_EQ(cache.Get({sizes, a, b}), plan);
+  EXPECT_EQ(cache.Request({sizes, a, b}), plan);
+  cache.MakePlans(StopToken(), nullptr);
   EXPECT_EQ(cache.plans_made(), 1);
   b.back() = 0;
-  cache.Get({sizes, a, b});
+  cache.Request({sizes, a, b});
+  cache.MakePlans(StopToken(), nullptr);
   EXPECT_EQ(cache.plans_made(), 2);
 }
 
 TEST(PlanCacheTest, ForgetsTheOldestPlanButNoneOfTheCurrentProblem) {
   PlanCache cache;
-  std::vector<const EliminationPlan*> plans;
+  TaskArena arena(2);
+  std::vector<const PlanCache::Plan*> plans;
   cache.BeginProblem();
   const std::vector<int> none;
-  for (int n = 1; n <= 200; ++n) plans.push_back(cache.Get({std::vector<int>(n, 3), none, none}));
+  const auto request = [&](int n) { return cache.Request({std::vector<int>(n, 3), none, none}); };
+  for (int n = 1; n <= 200; ++n) plans.push_back(request(n));
+  cache.MakePlans(StopToken(), &arena);
   for (int n = 1; n <= 200; ++n) {
-    EXPECT_EQ(cache.Get({std::vector<int>(n, 3), none, none}), plans[n - 1]);
-    EXPECT_EQ(plans[n - 1]->num_blocks(), n);
+    EXPECT_EQ(request(n), plans[n - 1]);
+    ASSERT_TRUE(*plans[n - 1]);
+    EXPECT_EQ((*plans[n - 1])->num_blocks(), n);
   }
+}
+
+TEST(PlanCacheTest, StoppedItMakesThePlansWhenTheyAreRequestedAgain) {
+  PlanCache cache;
+  const std::vector<int> sizes(500, 6);
+  const std::vector<int> none;
+  cache.BeginProblem();
+  const PlanCache::Plan* plan = cache.Request({sizes, none, none});
+  cache.MakePlans(StopToken().Passed(), nullptr);
+  EXPECT_FALSE(*plan);
+  EXPECT_EQ(cache.plans_made(), 0);
+  cache.BeginProblem();
+  plan = cache.Request({sizes, none, none});
+  cache.MakePlans(StopToken(), nullptr);
+  EXPECT_TRUE(*plan);
+  EXPECT_EQ(cache.plans_made(), 1);
 }
 
 TEST(StoppedSolveTest, CancelledBeforeTheStartReturnsTheGuessAndNothingCertified) {

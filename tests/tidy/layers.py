@@ -13,7 +13,8 @@ SOLVER_CHAIN = (
     ("islands",),
     ("contact_graph",),
     ("block_graph",),
-    ("minimum_degree", "nested_dissection"),
+    ("minimum_degree", "vertex_separator"),
+    ("nested_dissection",),
     ("elimination_tree",),
     ("supernodes",),
     ("storage_planner",),
@@ -43,7 +44,7 @@ PROJECT = ("solver/", "server/", "client/", "tests/")
 
 # Libraries that stay behind one file or within some directories.
 LIBRARIES = (
-    (r"metis\.h|GKlib", "METIS", ("solver/nested_dissection.cc",)),
+    (r"metis\.h|GKlib", "METIS", ("solver/vertex_separator.cc", "tests/bench/")),
     (r"(oneapi/)?tbb/|oneapi/tbb\.h", "oneTBB", ("solver/parallel.cc",)),
     (r"fcl/", "FCL", ("client/cpp/simulation/", "tests/client/")),
     (r"grpc(pp)?/|google/|sap/v1/", "gRPC or protobuf", ("server/", "client/cpp/", "tests/")),

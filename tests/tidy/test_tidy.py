@@ -84,7 +84,7 @@ class LayersTest(unittest.TestCase):
             ("solver/solve.cc", 4, "library")])
 
     def test_metis_and_tbb_have_one_door_each(self):
-        tree = solver(nested_dissection__cc="#include <metis.h>\n",
+        tree = solver(vertex_separator__cc="#include <metis.h>\n",
                       parallel__cc="#include <tbb/tbb.h>\n",
                       islands__cc="#include <metis.h>\n#include <oneapi/tbb/task_arena.h>\n")
         self.assertEqual(rules(layers.check(tree)), [
