@@ -84,6 +84,13 @@ struct BlockCholesky<Scalar>::Job {
     return concurrent ? front.update_start_concurrent : front.update_start_serial;
   }
   void Fail(FactorStatus outcome) const { status.store(outcome, std::memory_order_relaxed); }
+  // Polls the stop; true if the work goes on.
+  bool GoesOn() const {
+    if (Failed()) return false;
+    if (!stop.Requested()) return true;
+    Fail(FactorStatus::kStopped);
+    return false;
+  }
 };
 
 template <typename Scalar>
@@ -144,39 +151,36 @@ bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena)
     arena->ParallelFor(num_panels, [&](int panel) { Assemble(job, front, panel); });
   }
   for (int panel = 0; panel < num_panels; ++panel) {
-    if (job.Failed()) return false;
-    if (job.stop.Requested()) {
-      job.Fail(FactorStatus::kStopped);
-      return false;
-    }
+    if (!job.GoesOn()) return false;
     if (arena == nullptr) Assemble(job, front, panel);
-    if (!FactorPanel(front, panel, arena)) {
-      job.Fail(FactorStatus::kNotPositiveDefinite);
-      return false;
-    }
+    FactorPanel(job, front, panel, arena);
   }
+  if (!job.GoesOn()) return false;
   FormUpdate(job, front, arena);
-  return true;
+  return !job.Failed();
 }
 
 template <typename Scalar>
-bool BlockCholesky<Scalar>::FactorPanel(const Front& front, int panel, TaskArena* arena) {
+void BlockCholesky<Scalar>::FactorPanel(const Job& job, const Front& front, int panel,
+                                        TaskArena* arena) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
   const int panel_begin = dense.PanelBegin(panel);
   const int panel_end = dense.PanelEnd(panel);
   if (panel > 0) {
     ForEachPiece(arena, NumPieces(panel_end - panel_begin, kPanelSlivers), [&](int piece) {
+      if (!job.GoesOn()) return;
       const int begin = panel_begin + piece * kPanelSlivers;
       dense.UpdatePanel(panel, begin, std::min(begin + kPanelSlivers, panel_end));
     });
   }
-  if (!dense.FactorPanel(panel)) return false;
+  if (!job.GoesOn()) return;
+  if (!dense.FactorPanel(panel)) return job.Fail(FactorStatus::kNotPositiveDefinite);
   ForEachPiece(arena, NumPieces(layout.slivers() - panel_end, kSliversBelow), [&](int piece) {
+    if (!job.GoesOn()) return;
     const int begin = panel_end + piece * kSliversBelow;
     dense.FactorBelowPanel(panel, begin, std::min(begin + kSliversBelow, layout.slivers()));
   });
-  return true;
 }
 
 template <typename Scalar>
@@ -185,6 +189,7 @@ void BlockCholesky<Scalar>::FormUpdate(const Job& job, const Front& front, TaskA
   const DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
   Scalar* update = updates_.data() + job.UpdateStart(front);
   ForEachPiece(arena, NumPieces(front.updates, kUpdateColumns), [&](int piece) {
+    if (!job.GoesOn()) return;
     const int begin = piece * kUpdateColumns;
     const int end = std::min(begin + kUpdateColumns, front.updates);
     dense.FormUpdate(begin, end, update);

@@ -54,7 +54,7 @@ class BlockCholesky {
   void FactorWave(const Job& job, int w, TaskArena* arena);
   void FactorFronts(const Job& job, int begin, int end);
   bool FactorFront(const Job& job, int f, TaskArena* arena);
-  bool FactorPanel(const Front& front, int panel, TaskArena* arena);
+  void FactorPanel(const Job& job, const Front& front, int panel, TaskArena* arena);
   void FormUpdate(const Job& job, const Front& front, TaskArena* arena);
   void Assemble(const Job& job, const Front& front, int panel);
   template <typename Body>

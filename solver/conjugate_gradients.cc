@@ -116,6 +116,7 @@ StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessia
     for (int i = begin; i < end; ++i) p[i] = z[i] + beta * p[i];
     ForChunks(view.arena, range.slot_begin, range.slot_end, kProductChunks,
               [&, &p = p, &Hp = Hp](int from, int to, int) {
+                if (stop.Requested()) return;
                 for (int slot = from; slot < to; ++slot) MultiplySlot(view, hessian, slot, p, &Hp);
               });
     if (stop.Requested()) return StepStatus::kStopped;

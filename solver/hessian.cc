@@ -44,8 +44,8 @@ void AssembleDiagonalBlock(const IslandView& view, const ContactMatrices& G, int
 }
 
 void Hessian::Resize(const ContactGraph& graph) {
-  diagonal_.resize(graph.matrix_start().back());
-  off_diagonal_.resize(graph.block_size());
+  diagonal_.Reserve(graph.matrix_start().back());
+  off_diagonal_.Reserve(graph.block_size());
 }
 
 void Hessian::Assemble(const IslandView& view, const SapData& data, const StopToken& stop) {

@@ -6,10 +6,9 @@
 // the pairs of their tree in a fixed order, so trees can be assembled in parallel.
 #pragma once
 
-#include <vector>
-
 #include "solver/block_cholesky.h"
 #include "solver/elimination_plan.h"
+#include "solver/growing_buffer.h"
 #include "solver/sap_data.h"
 #include "solver/stop_token.h"
 
@@ -43,8 +42,8 @@ class Hessian {
   }
 
  private:
-  std::vector<double> diagonal_;
-  std::vector<double> off_diagonal_;
+  GrowingBuffer<double> diagonal_;
+  GrowingBuffer<double> off_diagonal_;
 };
 
 // A_t + sum over the contacts of one slot of J' G J, for H and for Gauss-Seidel.

@@ -82,7 +82,7 @@ StartingSlope SlopeAtZero(const IslandView& view, const SapData& data) {
 LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const StopToken& stop,
                                  SapData* data) {
   const LineSlope momentum = MomentumAlongStep(view, data);
-  ContactVelocities(view, data->step, &data->v_c_step);
+  ContactVelocities(view, data->step, stop, &data->v_c_step);
   const StartingSlope start = SlopeAtZero(view, *data);
   if (!(start.f < 0)) return {0.0, false};
 

@@ -52,10 +52,13 @@ void PairVelocities(const IslandView& view, int begin, int end, const std::vecto
 
 }  // namespace
 
-void ContactVelocities(const IslandView& view, const std::vector<double>& u, ContactVectors* v_c) {
+void ContactVelocities(const IslandView& view, const std::vector<double>& u, const StopToken& stop,
+                       ContactVectors* v_c) {
   const IslandRange& range = view.range();
   ForChunks(view.arena, range.pair_begin, range.pair_end, kPairChunks,
-            [&](int begin, int end, int) { PairVelocities(view, begin, end, u, v_c); });
+            [&](int begin, int end, int) {
+              if (!stop.Requested()) PairVelocities(view, begin, end, u, v_c);
+            });
 }
 
 namespace {

@@ -80,8 +80,9 @@ struct IslandView {
   const IslandConstants& constants() const { return model.constants(island); }
 };
 
-// v_c := J u for velocities u of the island.
-void ContactVelocities(const IslandView& view, const std::vector<double>& u, ContactVectors* v_c);
+// v_c := J u for velocities u of the island; part of it if it was stopped.
+void ContactVelocities(const IslandView& view, const std::vector<double>& u, const StopToken& stop,
+                       ContactVectors* v_c);
 
 // Everything that follows from data->v: contact velocities, impulses, gradient and norms. They mean
 // nothing after a cancellation.

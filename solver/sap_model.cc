@@ -67,11 +67,11 @@ void SapModel::Resize(const ContactGraph& graph) {
   const int velocities = graph.velocity_start().back();
   const int64_t matrices = graph.matrix_start().back();
   constants_.resize(graph.islands().count());
-  A_.resize(matrices);
-  A_factor_.resize(matrices);
+  A_.Reserve(matrices);
+  A_factor_.Reserve(matrices);
   D_.resize(velocities);
   v_star_.resize(velocities);
-  J_.resize(graph.jacobian_size());
+  J_.Reserve(graph.jacobian_size());
   contacts_.Resize(graph.num_contacts());
 }
 
@@ -107,7 +107,8 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ContactGraph& gr
     const int tree = tree_of_slot[slot];
     const int n = graph.dofs()[slot];
     const int64_t from = problem.matrix_start()[tree];
-    const int64_t to = graph.matrix_start()[slot];
+    double* scaled_A = A_.data() + graph.matrix_start()[slot];
+    double* scaled_factor = A_factor_.data() + graph.matrix_start()[slot];
     const double* A = problem.dynamics_matrix().data() + from;
     const double* factor = problem.dynamics_factor().data() + from;
     const int v = graph.velocity_start()[slot];
@@ -115,10 +116,10 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ContactGraph& gr
     // What has vanished beside the largest mass of the island cannot be divided by.
     ForSize(n, [&](auto size) {
       constants.representable &=
-          ScaleTree(A, factor, size, constants.mass_unit, &A_[to], &A_factor_[to], &D_[v]);
+          ScaleTree(A, factor, size, constants.mass_unit, scaled_A, scaled_factor, &D_[v]);
     });
     for (int i = 0; i < n; ++i) {
-      constants.trace_A += A_[to + i * n + i];
+      constants.trace_A += scaled_A[i * n + i];
       v_star_[v + i] = v_star[i];
     }
   }

@@ -16,6 +16,7 @@
 #include "solver/contact_graph.h"
 #include "solver/contact_problem.h"
 #include "solver/friction_contacts.h"
+#include "solver/growing_buffer.h"
 #include "solver/parallel.h"
 #include "solver/stop_token.h"
 
@@ -73,11 +74,11 @@ class SapModel {
                           DelassusRule rule) const;
 
   std::vector<IslandConstants> constants_;
-  std::vector<double> A_;
-  std::vector<double> A_factor_;
+  GrowingBuffer<double> A_;
+  GrowingBuffer<double> A_factor_;
   std::vector<double> D_;
   std::vector<double> v_star_;
-  std::vector<double> J_;
+  GrowingBuffer<double> J_;
   FrictionContacts contacts_;
 };
 

@@ -1,6 +1,7 @@
 #include "solver/solve.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -28,11 +29,40 @@ constexpr double kParallelIslandFlops = 1e6;
 // Work of one Newton iteration on the contacts of an island [flop].
 constexpr double kFlopsPerContact = 1000;
 
-// Time from the start of an island to its first norms, and from its last iterate to its report, by
-// contact: what a deadline has to leave for the islands still to come. Measured on one core; with
-// more threads than cores, or a slower core, the deadline is missed by the difference.
+// What a deadline has to leave for the islands still to come: the time from the start of an island
+// to its first norms and from its last iterate to its report, by contact, and for each island.
+// Measured on one core that had nothing else to do, as was the gathering of data, with which an
+// island starts: what that takes now tells how much slower everything is.
+constexpr std::chrono::nanoseconds kGatherContact{170};
 constexpr std::chrono::nanoseconds kBeginContact{300};
 constexpr std::chrono::nanoseconds kEndContact{200};
+constexpr std::chrono::nanoseconds kIsland{200};
+
+// How fast the islands of a solve have been gathered so far, by all threads.
+class Pace {
+ public:
+  void Start() {
+    contacts_ = 0;
+    nanoseconds_ = 0;
+  }
+  void Add(int contacts, Clock::duration time) {
+    contacts_.fetch_add(contacts, std::memory_order_relaxed);
+    nanoseconds_.fetch_add(std::chrono::nanoseconds(time).count(), std::memory_order_relaxed);
+  }
+  // The time that something takes now that was measured to take this long. Bounded, as fresh memory
+  // slows down the gathering alone.
+  Clock::duration Now(std::chrono::nanoseconds measured) const {
+    const double expected = static_cast<double>(kGatherContact.count()) *
+                            static_cast<double>(contacts_.load(std::memory_order_relaxed));
+    const double seen = static_cast<double>(nanoseconds_.load(std::memory_order_relaxed));
+    const double slowness = expected > 0 ? std::clamp(seen / expected, 1.0, 2.0) : 1.0;
+    return std::chrono::duration_cast<Clock::duration>(slowness * measured);
+  }
+
+ private:
+  std::atomic<int64_t> contacts_{0};
+  std::atomic<int64_t> nanoseconds_{0};
+};
 
 // What the layout of a problem depends on, to tell whether the last one still holds.
 struct Pattern {
@@ -68,7 +98,10 @@ struct Solver::Impl {
   void SolveOneIsland(const ContactProblem& problem, const SolverOptions& options,
                       const StopToken& stop, int position, ContactSolution* solution);
   bool IterateOneIsland(const ContactProblem& problem, const SolverOptions& options,
-                        const StopToken& stop, int position, IslandReport* report);
+                        const StopToken& stop, Clock::time_point start, int position,
+                        IslandReport* report);
+  std::chrono::nanoseconds TimeForIslands(int64_t contacts, int islands) const;
+  std::chrono::nanoseconds TimeAfterIterations(int position) const;
   void ScatterGuess(const ContactProblem& problem, int island, ContactSolution* solution) const;
   void Scatter(const ContactProblem& problem, int island, ContactSolution* solution) const;
 
@@ -79,6 +112,7 @@ struct Solver::Impl {
   PlanCache plans;
   SapModel model;
   SapWorkspace workspace;
+  Pace pace;
   std::vector<IslandFactorization> factorizations;      // per island
   std::vector<std::unique_ptr<IslandFactors>> factors;  // per island with a plan
   std::vector<double> flops;                            // per island and iteration
@@ -100,6 +134,7 @@ void Solver::Impl::LayOut(const ContactProblem& problem, bool split_islands,
     PlanIslands(stop);
     ScheduleIslands();
   }
+  if (stop.Cancelled()) return;  // no island will use them
   model.Resize(graph);
   workspace.Resize(graph);
 }
@@ -114,9 +149,7 @@ void Solver::Impl::PlanIslands(const StopToken& stop) {
     const IslandRange& range = graph.island_ranges()[island];
     if (range.num_velocities() > kDenseDofs) plan_of_island[island] = RequestPlan(range);
   }
-  const int threads = arena != nullptr ? arena->num_threads() : 1;
-  plans.MakePlans(stop.Before(graph.num_contacts() / threads * (kBeginContact + kEndContact)),
-                  arena);
+  plans.MakePlans(stop.Before(TimeForIslands(graph.num_contacts(), count)), arena);
 
   factorizations.assign(count, {});
   flops.resize(count);
@@ -180,6 +213,7 @@ void Solver::Impl::ScheduleIslands() {
 void Solver::Impl::Solve(const ContactProblem& problem, const SolverOptions& options,
                          const StopToken& stop, ContactSolution* solution) {
   const Clock::time_point start = Clock::now();
+  pace.Start();
   LayOut(problem, options.islands, stop);
   const std::span<const int> island_of_tree = graph.islands().island_of_tree();
   solution->island_of_tree.assign(island_of_tree.begin(), island_of_tree.end());
@@ -211,7 +245,7 @@ void Solver::Impl::SolveOneIsland(const ContactProblem& problem, const SolverOpt
   const Clock::time_point start = Clock::now();
   const int island = schedule[position];
   IslandReport& report = solution->islands[island];
-  if (IterateOneIsland(problem, options, stop, position, &report)) {
+  if (IterateOneIsland(problem, options, stop, start, position, &report)) {
     Scatter(problem, island, solution);
   } else {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -227,9 +261,10 @@ void Solver::Impl::SolveOneIsland(const ContactProblem& problem, const SolverOpt
   report.solve_time_s = SecondsSince(start);
 }
 
-// False if it was cancelled.
+// `start` is when the island's turn came. False if it was cancelled.
 bool Solver::Impl::IterateOneIsland(const ContactProblem& problem, const SolverOptions& options,
-                                    const StopToken& stop, int position, IslandReport* report) {
+                                    const StopToken& stop, Clock::time_point start, int position,
+                                    IslandReport* report) {
   *report = {};
   if (stop.Cancelled()) return false;
   const int island = schedule[position];
@@ -244,14 +279,30 @@ bool Solver::Impl::IterateOneIsland(const ContactProblem& problem, const SolverO
         problem.v_guess().subspan(problem.velocity_start()[tree], graph.dofs()[slot]);
     std::copy(guess.begin(), guess.end(), workspace.data.v.begin() + graph.velocity_start()[slot]);
   }
-  const int threads = arena != nullptr ? arena->num_threads() : 1;
-  const auto what_comes_after = range.num_contacts() * kEndContact +
-                                contacts_after[position] / threads * (kBeginContact + kEndContact);
-  const bool can_iterate =
-      factorizations[island].plan != nullptr || range.num_velocities() <= kDenseDofs;
-  *report = SolveIsland(view, options, can_iterate ? stop.Before(what_comes_after) : stop.Passed(),
-                        sweep_order, factorizations[island], &workspace);
+  StopToken island_stop = stop;
+  if (factorizations[island].plan == nullptr && range.num_velocities() > kDenseDofs) {
+    island_stop = stop.Passed();
+  } else if (stop.HasDeadline()) {
+    pace.Add(range.num_contacts(), Clock::now() - start);
+    island_stop = stop.Before(pace.Now(TimeAfterIterations(position)));
+  }
+  *report =
+      SolveIsland(view, options, island_stop, sweep_order, factorizations[island], &workspace);
   return report->status != SolveStatus::kCancelled;
+}
+
+// Time that all threads need for islands that are not iterated on.
+std::chrono::nanoseconds Solver::Impl::TimeForIslands(int64_t contacts, int islands) const {
+  const int threads = arena != nullptr ? arena->num_threads() : 1;
+  return (contacts * (kBeginContact + kEndContact) + islands * kIsland) / threads;
+}
+
+// From the last iterate of the island at this position of the schedule to the end of the solve.
+std::chrono::nanoseconds Solver::Impl::TimeAfterIterations(int position) const {
+  const IslandRange& range = graph.island_ranges()[schedule[position]];
+  const int islands_after = graph.islands().count() - 1 - position;
+  return range.num_contacts() * kEndContact +
+         TimeForIslands(contacts_after[position], islands_after);
 }
 
 void Solver::Impl::ScatterGuess(const ContactProblem& problem, int island,

@@ -26,12 +26,13 @@ class StopToken {
   // A token that only has a flag never reads the clock.
   StopReason Reason() const {
     if (Cancelled()) return StopReason::kCancelled;
-    if (deadline_ != Clock::time_point::max() && Clock::now() >= deadline_) {
+    if (HasDeadline() && Clock::now() >= deadline_) {
       return StopReason::kDeadline;
     }
     return StopReason::kNone;
   }
 
+  bool HasDeadline() const { return deadline_ != Clock::time_point::max(); }
   bool Requested() const { return Reason() != StopReason::kNone; }
   // Never reads the clock.
   bool Cancelled() const {
@@ -40,7 +41,7 @@ class StopToken {
 
   // The same with an earlier deadline: what comes after it takes that long.
   StopToken Before(Clock::duration what_comes_after) const {
-    if (deadline_ == Clock::time_point::max()) return *this;
+    if (!HasDeadline()) return *this;
     return {cancelled_, deadline_ - what_comes_after};
   }
   // The same with a deadline that has passed: for what cannot be done any more.
