@@ -1,13 +1,13 @@
 #include "solver/solve.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "solver/contact_graph.h"
+#include "solver/pace.h"
 #include "solver/plan_cache.h"
 #include "solver/sap_solver.h"
 
@@ -28,41 +28,6 @@ constexpr double kParallelIslandFlops = 1e6;
 
 // Work of one Newton iteration on the contacts of an island [flop].
 constexpr double kFlopsPerContact = 1000;
-
-// What a deadline has to leave for the islands still to come: the time from the start of an island
-// to its first norms and from its last iterate to its report, by contact, and for each island.
-// Measured on one core that had nothing else to do, as was the gathering of data, with which an
-// island starts: what that takes now tells how much slower everything is.
-constexpr std::chrono::nanoseconds kGatherContact{170};
-constexpr std::chrono::nanoseconds kBeginContact{300};
-constexpr std::chrono::nanoseconds kEndContact{200};
-constexpr std::chrono::nanoseconds kIsland{200};
-
-// How fast the islands of a solve have been gathered so far, by all threads.
-class Pace {
- public:
-  void Start() {
-    contacts_ = 0;
-    nanoseconds_ = 0;
-  }
-  void Add(int contacts, Clock::duration time) {
-    contacts_.fetch_add(contacts, std::memory_order_relaxed);
-    nanoseconds_.fetch_add(std::chrono::nanoseconds(time).count(), std::memory_order_relaxed);
-  }
-  // The time that something takes now that was measured to take this long. Bounded, as fresh memory
-  // slows down the gathering alone.
-  Clock::duration Now(std::chrono::nanoseconds measured) const {
-    const double expected = static_cast<double>(kGatherContact.count()) *
-                            static_cast<double>(contacts_.load(std::memory_order_relaxed));
-    const double seen = static_cast<double>(nanoseconds_.load(std::memory_order_relaxed));
-    const double slowness = expected > 0 ? std::clamp(seen / expected, 1.0, 2.0) : 1.0;
-    return std::chrono::duration_cast<Clock::duration>(slowness * measured);
-  }
-
- private:
-  std::atomic<int64_t> contacts_{0};
-  std::atomic<int64_t> nanoseconds_{0};
-};
 
 // What the layout of a problem depends on, to tell whether the last one still holds.
 struct Pattern {
@@ -89,6 +54,7 @@ struct Pattern {
 struct Solver::Impl {
   explicit Impl(TaskArena* task_arena) : arena(task_arena) {}
 
+  int num_threads() const { return arena != nullptr ? arena->num_threads() : 1; }
   void Solve(const ContactProblem& problem, const SolverOptions& options, const StopToken& stop,
              ContactSolution* solution);
   void LayOut(const ContactProblem& problem, bool split_islands, const StopToken& stop);
@@ -100,8 +66,7 @@ struct Solver::Impl {
   bool IterateOneIsland(const ContactProblem& problem, const SolverOptions& options,
                         const StopToken& stop, Clock::time_point start, int position,
                         IslandReport* report);
-  std::chrono::nanoseconds TimeForIslands(int64_t contacts, int islands) const;
-  std::chrono::nanoseconds TimeAfterIterations(int position) const;
+  Clock::duration TimeAfterIterations(int position) const;
   void ScatterGuess(const ContactProblem& problem, int island, ContactSolution* solution) const;
   void Scatter(const ContactProblem& problem, int island, ContactSolution* solution) const;
 
@@ -149,7 +114,8 @@ void Solver::Impl::PlanIslands(const StopToken& stop) {
     const IslandRange& range = graph.island_ranges()[island];
     if (range.num_velocities() > kDenseDofs) plan_of_island[island] = RequestPlan(range);
   }
-  plans.MakePlans(stop.Before(TimeForIslands(graph.num_contacts(), count)), arena);
+  plans.MakePlans(stop.Before(pace.TimeForIslands(graph.num_contacts(), count, num_threads())),
+                  arena);
 
   factorizations.assign(count, {});
   flops.resize(count);
@@ -283,26 +249,20 @@ bool Solver::Impl::IterateOneIsland(const ContactProblem& problem, const SolverO
   if (factorizations[island].plan == nullptr && range.num_velocities() > kDenseDofs) {
     island_stop = stop.Passed();
   } else if (stop.HasDeadline()) {
-    pace.Add(range.num_contacts(), Clock::now() - start);
-    island_stop = stop.Before(pace.Now(TimeAfterIterations(position)));
+    pace.Gathered(range.num_contacts(), Clock::now() - start);
+    island_stop = stop.Before(TimeAfterIterations(position));
   }
   *report =
       SolveIsland(view, options, island_stop, sweep_order, factorizations[island], &workspace);
   return report->status != SolveStatus::kCancelled;
 }
 
-// Time that all threads need for islands that are not iterated on.
-std::chrono::nanoseconds Solver::Impl::TimeForIslands(int64_t contacts, int islands) const {
-  const int threads = arena != nullptr ? arena->num_threads() : 1;
-  return (contacts * (kBeginContact + kEndContact) + islands * kIsland) / threads;
-}
-
 // From the last iterate of the island at this position of the schedule to the end of the solve.
-std::chrono::nanoseconds Solver::Impl::TimeAfterIterations(int position) const {
-  const IslandRange& range = graph.island_ranges()[schedule[position]];
+Clock::duration Solver::Impl::TimeAfterIterations(int position) const {
+  const int contacts = graph.island_ranges()[schedule[position]].num_contacts();
   const int islands_after = graph.islands().count() - 1 - position;
-  return range.num_contacts() * kEndContact +
-         TimeForIslands(contacts_after[position], islands_after);
+  return pace.TimeToReport(contacts) +
+         pace.TimeForIslands(contacts_after[position], islands_after, num_threads());
 }
 
 void Solver::Impl::ScatterGuess(const ContactProblem& problem, int island,

@@ -7,7 +7,7 @@ from finding import Finding
 
 # solver/ in the order of the data: a file includes its own stage and earlier ones only.
 SOLVER_CHAIN = (
-    ("lanes", "dense_cholesky", "growing_buffer", "pause", "loop_board", "parallel",
+    ("lanes", "dense_cholesky", "growing_buffer", "pause", "loop_board", "pace", "parallel",
      "stop_token", "solver_options"),
     ("contact_problem", "rigid_bodies", "contact_solution"),
     ("islands",),
