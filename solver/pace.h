@@ -39,9 +39,9 @@ class Pace {
 
  private:
   static constexpr Duration kGatherContact{170};
-  static constexpr Duration kBeginContact{300};
-  static constexpr Duration kReportContact{200};
-  static constexpr Duration kIsland{200};
+  static constexpr Duration kBeginContact{320};
+  static constexpr Duration kReportContact{210};
+  static constexpr Duration kIsland{350};
 
   // Bounded, as fresh memory slows down the gathering alone.
   Duration Slowed(Duration measured) const {
