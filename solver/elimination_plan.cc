@@ -39,7 +39,7 @@ std::optional<std::pair<Supernodes, Ordering>> OrderBlocks(const BlockGraph& gra
     if (!nodes) return std::nullopt;
     // Dissection takes the time of some 6000 cycles per block. In piles of spheres minimum degree
     // is as good up to 300 blocks or so; at 1000, with more than 10,000 cycles per block,
-    // dissection saves a tenth of every factorization or more. Chains and trees never get there.
+    // dissection saves a fifth of every factorization or more. Chains and trees never get there.
     constexpr int kMinBlocks = 200;
     constexpr double kMinCyclesPerBlock = 10000.0;
     if (ordering == Ordering::kMinimumDegree || graph.num_blocks() <= kMinBlocks ||

@@ -44,7 +44,7 @@ PROJECT = ("solver/", "server/", "client/", "tests/")
 
 # Libraries that stay behind one file or within some directories.
 LIBRARIES = (
-    (r"metis\.h|GKlib", "METIS", ("solver/vertex_separator.cc", "tests/bench/")),
+    (r"metis\.h|GKlib", "METIS", ("solver/vertex_separator.cc",)),
     (r"(oneapi/)?tbb/|oneapi/tbb\.h", "oneTBB", ("solver/parallel.cc",)),
     (r"fcl/", "FCL", ("client/cpp/simulation/", "tests/client/")),
     (r"grpc(pp)?/|google/|sap/v1/", "gRPC or protobuf", ("server/", "client/cpp/", "tests/")),
