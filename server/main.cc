@@ -13,15 +13,15 @@
 #include <string>
 #include <thread>
 
-#include "server/admin_server.h"
-#include "server/bearer_tokens.h"
-#include "server/call_log.h"
-#include "server/call_watch.h"
-#include "server/engine.h"
-#include "server/grpc_server.h"
-#include "server/metrics.h"
-#include "server/metrics_endpoint.h"
-#include "server/request_recorder.h"
+#include "server/auth/bearer_tokens.h"
+#include "server/engine/engine.h"
+#include "server/engine/metrics.h"
+#include "server/engine/request_recorder.h"
+#include "server/ops/call_log.h"
+#include "server/ops/call_observer.h"
+#include "server/ops/metrics_endpoint.h"
+#include "server/rpc/admin_server.h"
+#include "server/rpc/grpc_server.h"
 #include "server/server_config.h"
 
 namespace {

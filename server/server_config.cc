@@ -12,7 +12,7 @@
 namespace sap {
 namespace {
 
-constexpr int kMostThreads = 256;  // as solver/parallel.cc allows the process
+constexpr int kMostThreads = 256;  // as solver/parallel/task_arena.cc allows the process
 // Trees times dofs of each is an int in the solver.
 constexpr int kMostTrees = 1 << 20;
 constexpr int kMostTreeDofs = 2000;

@@ -6,8 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "server/admission.h"
-#include "solver/contact_problem.h"
+#include "solver/problem/contact_problem.h"
 
 namespace sap {
 
@@ -69,6 +68,18 @@ struct OperationsConfig {
   std::string metrics_listen;    // HOST:PORT
   std::string admin_listen;      // HOST:PORT or unix:PATH
   std::string admin_token_file;  // operators and their bearer tokens
+};
+
+// Bounds on what is held at once, by the calls that are received, queued or solved.
+struct AdmissionLimits {
+  int max_calls{1024};
+  int64_t max_bytes{int64_t{1} << 30};
+  double max_work_s{120};  // predicted, on one core
+};
+
+struct AdmissionConfig {
+  AdmissionLimits all;
+  AdmissionLimits client{.max_calls = 512, .max_bytes = int64_t{1} << 29, .max_work_s = 60};
 };
 
 struct SessionConfig {

@@ -6,10 +6,10 @@
 #include <limits>
 #include <vector>
 
-#include "solver/contact_graph.h"
-#include "solver/pace.h"
-#include "solver/plan_cache.h"
-#include "solver/sap_solver.h"
+#include "solver/cholesky/plan_cache.h"
+#include "solver/deadline_reserve.h"
+#include "solver/problem/contact_graph.h"
+#include "solver/sap/sap_solver.h"
 
 namespace sap {
 

@@ -10,11 +10,11 @@
 
 #include <memory>
 
-#include "solver/contact_problem.h"
-#include "solver/contact_solution.h"
-#include "solver/parallel.h"
-#include "solver/solver_options.h"
-#include "solver/stop_token.h"
+#include "solver/parallel/stop_token.h"
+#include "solver/parallel/task_arena.h"
+#include "solver/problem/contact_problem.h"
+#include "solver/problem/contact_solution.h"
+#include "solver/problem/solver_options.h"
 
 namespace sap {
 

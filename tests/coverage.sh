@@ -9,11 +9,10 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=build/coverage
-tests=(problem_decoder_test solver_test server_config_test listen_address_test
-  bearer_tokens_test)
-doors=(server/problem_decoder.cc solver/contact_problem.cc solver/rigid_bodies.cc
-  solver/dense_cholesky.h server/server_config.cc server/listen_address.cc
-  server/bearer_tokens.cc)
+tests=(server_messages_test solver_problem_test server_config_test server_auth_test)
+doors=(server/engine/problem_decoder.cc solver/problem/contact_problem.cc
+  solver/problem/rigid_bodies.cc solver/cholesky/dense_cholesky.h server/server_config.cc
+  server/listen_address.cc server/auth/bearer_tokens.cc)
 
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=clang++-14 \
   -DCMAKE_CXX_FLAGS="-fprofile-instr-generate -fcoverage-mapping -Wno-unknown-warning-option" \

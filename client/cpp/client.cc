@@ -1,7 +1,7 @@
 #include "client/cpp/client.h"
 
-#include "client/cpp/messages.h"
-#include "client/cpp/transport.h"
+#include "client/cpp/transport/message_conversion.h"
+#include "client/cpp/transport/transport.h"
 
 namespace sap::client {
 namespace {

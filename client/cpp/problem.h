@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "solver/contact_problem.h"
+#include "solver/problem/contact_problem.h"
 
 namespace sap::client {
 

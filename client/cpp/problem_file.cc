@@ -9,7 +9,7 @@
 #include <cstring>
 #include <memory>
 
-#include "client/cpp/messages.h"
+#include "client/cpp/transport/message_conversion.h"
 
 namespace sap::client {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "client/cpp/messages.h"
+#include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/recording.pb.h"
 
 namespace sap::client {

@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
-#include "client/cpp/messages.h"
-#include "client/cpp/replay_comparison.h"
-#include "client/cpp/transport.h"
+#include "client/cpp/transport/message_conversion.h"
+#include "client/cpp/transport/replay_comparison.h"
+#include "client/cpp/transport/transport.h"
 #include "sap/v1/recording.pb.h"
 
 namespace sap::client {

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "client/cpp/messages.h"
-#include "client/cpp/transport.h"
+#include "client/cpp/transport/message_conversion.h"
+#include "client/cpp/transport/transport.h"
 
 namespace sap::client {
 

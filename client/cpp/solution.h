@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "solver/contact_solution.h"
+#include "solver/problem/contact_solution.h"
 
 namespace sap::client {
 

@@ -2,7 +2,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
-#include "client/cpp/messages.h"
+#include "client/cpp/transport/message_conversion.h"
 
 namespace sap::client {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "solver/solver_options.h"
+#include "solver/problem/solver_options.h"
 
 namespace sap::client {
 

@@ -12,11 +12,11 @@
 #include <numeric>
 #include <vector>
 
-#include "solver/block_cholesky.h"
-#include "solver/elimination_tree.h"
-#include "solver/nested_dissection.h"
-#include "solver/supernodes.h"
-#include "tests/solver/block_systems.h"
+#include "solver/cholesky/block_cholesky.h"
+#include "solver/cholesky/elimination_tree.h"
+#include "solver/cholesky/nested_dissection.h"
+#include "solver/cholesky/supernodes.h"
+#include "tests/solver/cholesky/block_systems.h"
 
 namespace sap {
 namespace {

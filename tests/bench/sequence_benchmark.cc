@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "client/cpp/simulation/simulation.h"
-#include "solver/contact_graph.h"
-#include "solver/elimination_plan.h"
+#include "solver/cholesky/elimination_plan.h"
+#include "solver/problem/contact_graph.h"
 #include "solver/solve.h"
 #include "tests/support/allocation_counter.h"
 

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "solver/pause.h"
+#include "solver/parallel/spin_pause.h"
 #include "solver/solve.h"
 #include "tests/support/golden_problem.h"
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "client/cpp/messages.h"
+#include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/solver_service.pb.h"
 #include "tests/e2e/server_process.h"
 #include "tests/support/generic_call.h"

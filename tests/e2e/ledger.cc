@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "client/cpp/messages.h"
+#include "client/cpp/transport/message_conversion.h"
 #include "tests/support/scenes.h"
 
 namespace sap::test {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "client/cpp/messages.h"
+#include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/admin_service.grpc.pb.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "tests/e2e/server_process.h"

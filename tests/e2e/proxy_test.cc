@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "client/cpp/messages.h"
+#include "client/cpp/transport/message_conversion.h"
 #include "tests/e2e/ledger.h"
 #include "tests/e2e/server_process.h"
 #include "tests/support/certificates.h"

@@ -9,8 +9,8 @@
 #include <optional>
 #include <thread>
 
-#include "client/cpp/messages.h"
 #include "client/cpp/problem_file.h"
+#include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "tests/support/generic_call.h"
 #include "tests/support/problem_set.h"

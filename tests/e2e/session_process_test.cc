@@ -6,8 +6,8 @@
 #include <fstream>
 #include <thread>
 
-#include "client/cpp/messages.h"
 #include "client/cpp/problem_file.h"
+#include "client/cpp/transport/message_conversion.h"
 #include "tests/e2e/server_process.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/cpp/messages.h"
+#include "client/cpp/transport/message_conversion.h"
 #include "tests/e2e/server_process.h"
 #include "tests/support/scenes.h"
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "client/cpp/messages.h"
 #include "client/cpp/problem_file.h"
-#include "server/bearer_tokens.h"
-#include "server/engine.h"
+#include "client/cpp/transport/message_conversion.h"
+#include "server/auth/bearer_tokens.h"
+#include "server/engine/engine.h"
 #include "server/server_config.h"
 
 namespace sap::test {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "solver/plan_cache.h"
+#include "solver/cholesky/plan_cache.h"
 #include "solver/solve.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/golden_problem.h"

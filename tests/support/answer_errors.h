@@ -1,7 +1,7 @@
 // How far an answer is from the reference, each error relative to the scale of the problem.
 #pragma once
 
-#include "solver/contact_solution.h"
+#include "solver/problem/contact_solution.h"
 #include "tests/support/golden_problem.h"
 #include "tests/support/primal_problem.h"
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "solver/contact_problem.h"
+#include "solver/problem/contact_problem.h"
 
 namespace sap::test {
 

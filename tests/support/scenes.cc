@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "client/cpp/messages.h"
+#include "client/cpp/transport/message_conversion.h"
 
 namespace sap::test {
 namespace {

@@ -5,8 +5,8 @@
 #include <ostream>
 #include <string>
 
-#include "client/cpp/messages.h"
 #include "client/cpp/solution.h"
+#include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/solution.pb.h"
 
 namespace sap::test {

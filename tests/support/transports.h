@@ -8,7 +8,7 @@
 #include <string>
 
 #include "client/cpp/client.h"
-#include "server/grpc_server.h"
+#include "server/rpc/grpc_server.h"
 #include "tests/support/child_process.h"
 
 namespace sap::test {

@@ -5,59 +5,56 @@ import re
 
 from finding import Finding
 
-# solver/ in the order of the data: a file includes its own stage and earlier ones only.
-SOLVER_CHAIN = (
-    ("lanes", "dense_cholesky", "growing_buffer", "pause", "loop_board", "pace", "parallel",
-     "stop_token", "solver_options"),
-    ("contact_problem", "rigid_bodies", "contact_solution"),
-    ("islands",),
-    ("contact_graph",),
-    ("block_graph",),
-    ("minimum_degree", "vertex_separator"),
-    ("nested_dissection",),
-    ("elimination_tree",),
-    ("supernodes",),
-    ("storage_planner",),
-    ("front_layout", "front_kernels"),
-    ("elimination_plan",),
-    ("dense_front", "front_assembly", "front_solve"),
-    ("block_cholesky",),
-    ("friction_cone", "jacobian_kernels"),
-    ("friction_contacts",),
-    ("sap_model",),
-    ("sap_data",),
-    ("certificate", "conjugate_gradients", "hessian", "line_search", "sweeps"),
-    ("conjugate_gradients",),
-    ("sap_solver",),
-    ("plan_cache",),
-    ("solve",),
-)
-
-# What each directory may include of the project. The longest prefix of a path decides.
-DIRECTORIES = {
-    "solver/": ("solver/",),
-    "server/": ("server/", "solver/"),
-    "client/cpp/": ("client/cpp/", "server/", "solver/"),
+# Which folders and files each folder may include; the longest prefix of a path decides. A folder
+# never includes one that stands below it.
+PARALLEL = ("solver/parallel/",)
+CHOLESKY = (*PARALLEL, "solver/cholesky/")
+PROBLEM = (*CHOLESKY, "solver/problem/")
+SOLVER = ("solver/",)
+CONFIGURATION = ("server/server_config.h", "server/service_error.h", "server/listen_address.h",
+                 "server/build_info.h", *SOLVER)
+SCHEDULING = (*CONFIGURATION, "server/scheduling/")
+ENGINE = (*SCHEDULING, "server/engine/")
+AUTH = (*SCHEDULING, "server/auth/")
+OPS = (*ENGINE, *AUTH, "server/ops/")
+CLIENT = ("client/cpp/", *SOLVER)
+FOLDERS = {
+    "solver/parallel/": PARALLEL,
+    "solver/cholesky/": CHOLESKY,
+    "solver/problem/": PROBLEM,
+    "solver/sap/": (*PROBLEM, "solver/sap/"),
+    "solver/": SOLVER,
+    "server/scheduling/": SCHEDULING,
+    "server/engine/": ENGINE,
+    "server/auth/": AUTH,
+    "server/ops/": OPS,
+    "server/rpc/": (*OPS, "server/rpc/"),
+    "server/main.cc": ("server/",),
+    "server/": CONFIGURATION,
+    "client/cpp/": CLIENT,
+    "client/cpp/transport/": (*CLIENT, *ENGINE),
     "tests/": ("tests/", "client/cpp/", "server/", "solver/"),
 }
 PROJECT = ("solver/", "server/", "client/", "tests/")
 
 # Libraries that stay behind one file or within some directories.
 LIBRARIES = (
-    (r"metis\.h|GKlib", "METIS", ("solver/vertex_separator.cc",)),
-    (r"(oneapi/)?tbb/|oneapi/tbb\.h", "oneTBB", ("solver/parallel.cc",)),
-    (r"fcl/", "FCL", ("client/cpp/simulation/", "tests/client/")),
-    (r"grpc(pp)?/|google/|sap/v1/", "gRPC or protobuf", ("server/", "client/cpp/", "tests/")),
+    (r"metis\.h|GKlib", "METIS", ("solver/cholesky/vertex_separator.cc",)),
+    (r"(oneapi/)?tbb/|oneapi/tbb\.h", "oneTBB", ("solver/parallel/task_arena.cc",)),
+    (r"fcl/", "FCL", ("client/cpp/simulation/", "tests/client/cpp/simulation/")),
+    (r"grpc(pp)?/", "gRPC",
+     ("server/auth/", "server/ops/", "server/rpc/", "server/main.cc", "client/cpp/", "tests/")),
+    (r"google/|sap/v1/", "protobuf", ("server/", "client/cpp/", "tests/")),
     (r"CLI/", "CLI11", ("server/", "client/cpp/", "tests/bench/")),
     (r"spdlog/|fmt/|prometheus/", "logging or metrics", ("server/", "client/cpp/", "tests/")),
     (r"nlohmann/|zlib\.h", "JSON or compression", ("server/", "client/cpp/", "tests/")),
-    (r"server/", "the server", ("server/", "client/cpp/embedded_transport.cc", "tests/")),
+    (r"server/", "the server", ("server/", "client/cpp/transport/embedded_transport.cc", "tests/")),
     (r"Eigen/(Sparse|OrderingMethods|IterativeLinear)|cholmod", "another sparse solver",
      ("tests/",)),
 )
 
 # A user of the client library sees no transport: neither here nor in what these include.
-CLIENT_ENTRY = re.compile(r"client/cpp/(examples/.*\.cc|client\.h|simulation/.*\.h)$")
+CLIENT_ENTRY = re.compile(r"client/cpp/(examples/.*\.cc|[^/]*\.h|simulation/.*\.h)$")
 TRANSPORT = re.compile(r"grpc(pp)?/|google/protobuf|sap/v1/")
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
@@ -76,18 +73,16 @@ def check(tree):
         for line, included in includes(text):
             yield from _check_direction(path, line, included)
             yield from _check_library(path, line, included)
-        if path.startswith("solver/"):
-            yield from _check_chain(path, text)
     yield from _check_client(sources)
     yield from _check_reached(tree, sources)
 
 
 def _check_direction(path, line, included):
-    owners = [directory for directory in DIRECTORIES if path.startswith(directory)]
-    if not owners or not included.startswith(PROJECT):
+    owners = [folder for folder in FOLDERS if path.startswith(folder)]
+    if not included.startswith(PROJECT):
         return
     owner = max(owners, key=len)
-    if not included.startswith(DIRECTORIES[owner]):
+    if not included.startswith(FOLDERS[owner]):
         yield Finding(path, line, "direction", f"{owner} does not include {included}")
 
 
@@ -95,20 +90,6 @@ def _check_library(path, line, included):
     for pattern, name, places in LIBRARIES:
         if re.match(pattern, included) and not path.startswith(places):
             yield Finding(path, line, "library", f"{name} is included only by {', '.join(places)}")
-
-
-def _check_chain(path, text):
-    stages = {noun: i for i, stage in enumerate(SOLVER_CHAIN) for noun in stage}
-    noun = os.path.splitext(os.path.basename(path))[0]
-    if noun not in stages:
-        yield Finding(path, 1, "chain", "has no place in SOLVER_CHAIN of tests/tidy/layers.py")
-        return
-    for line, included in includes(text):
-        other = os.path.splitext(os.path.basename(included))[0]
-        if not included.startswith("solver/") or other not in stages:
-            continue
-        if stages[other] > stages[noun]:
-            yield Finding(path, line, "chain", f"{included} comes later in the chain")
 
 
 def _check_client(sources):

@@ -17,10 +17,12 @@ def rules(findings):
     return [(finding.path, finding.line, finding.rule) for finding in findings]
 
 
-def solver(**files):
-    """A tree of solver files that are all built, with the text of some."""
-    tree = {f"solver/{name.replace('__', '.')}": text for name, text in files.items()}
-    tree["solver/CMakeLists.txt"] = " ".join(p.split("/")[1] for p in tree if p.endswith(".cc"))
+def built(tree):
+    """The tree with a CMakeLists.txt that builds all of its sources."""
+    sources = [path for path in tree if path.endswith(".cc")]
+    for folder in {path.split("/")[0] for path in sources}:
+        tree[f"{folder}/CMakeLists.txt"] = " ".join(
+            path.split("/", 1)[1] for path in sources if path.startswith(folder + "/"))
     return tree
 
 
@@ -66,29 +68,52 @@ TEST(ATest, Runs) {
 
 
 class LayersTest(unittest.TestCase):
-    def test_the_chain_is_followed(self):
-        tree = solver(islands__h='#include "solver/solve.h"\n', solve__h="",
-                      solve__cc='#include "solver/islands.h"\n#include "solver/solve.h"\n')
-        self.assertEqual(rules(layers.check(tree)), [("solver/islands.h", 1, "chain")])
+    def test_a_folder_includes_only_what_stands_before_it(self):
+        tree = built({
+            "solver/solve.h": "",
+            "solver/cholesky/fronts.h": '#include "solver/sap/model.h"\n',
+            "solver/sap/model.h": '#include "solver/parallel/stop_token.h"\n',
+            "solver/parallel/stop_token.h": '#include "solver/solve.h"\n',
+            "solver/solve.cc": '#include "solver/cholesky/fronts.h"\n#include "solver/solve.h"\n',
+        })
+        self.assertEqual(rules(layers.check(tree)), [
+            ("solver/cholesky/fronts.h", 1, "direction"),
+            ("solver/parallel/stop_token.h", 1, "direction")])
 
-    def test_a_file_without_a_place_in_the_chain_is_named(self):
-        tree = solver(news__cc="\n")
-        self.assertEqual(rules(layers.check(tree)), [("solver/news.cc", 1, "chain")])
+    def test_the_engine_knows_no_transport(self):
+        tree = built({
+            "server/engine/engine.h": "#include <grpcpp/grpcpp.h>\n",
+            "server/engine/engine.cc": '#include "server/engine/engine.h"\n'
+                                       '#include "server/rpc/call.h"\n'
+                                       '#include "server/server_config.h"\n',
+            "server/rpc/call.h": '#include <grpcpp/grpcpp.h>\n'
+                                 '#include "server/engine/engine.h"\n',
+            "server/server_config.h": '#include "server/scheduling/queue.h"\n',
+            "server/scheduling/queue.h": "",
+        })
+        self.assertEqual(rules(layers.check(tree)), [
+            ("server/engine/engine.h", 1, "library"),
+            ("server/engine/engine.cc", 2, "direction"),
+            ("server/server_config.h", 1, "direction")])
 
     def test_the_solver_sees_no_transport(self):
-        tree = solver(solve__cc='#include <grpcpp/grpcpp.h>\n#include "sap/v1/problem.pb.h"\n'
-                      '#include "server/main.h"\n#include <spdlog/spdlog.h>\n')
+        tree = built({
+            "solver/solve.cc": '#include <grpcpp/grpcpp.h>\n#include "sap/v1/problem.pb.h"\n'
+                               '#include "server/main.h"\n#include <spdlog/spdlog.h>\n'})
         self.assertEqual(rules(layers.check(tree)), [
             ("solver/solve.cc", 1, "library"), ("solver/solve.cc", 2, "library"),
             ("solver/solve.cc", 3, "direction"), ("solver/solve.cc", 3, "library"),
             ("solver/solve.cc", 4, "library")])
 
-    def test_metis_and_tbb_have_one_door_each(self):
-        tree = solver(vertex_separator__cc="#include <metis.h>\n",
-                      parallel__cc="#include <tbb/tbb.h>\n",
-                      islands__cc="#include <metis.h>\n#include <oneapi/tbb/task_arena.h>\n")
+    def test_metis_and_tbb_are_included_by_one_file_each(self):
+        tree = built({
+            "solver/cholesky/vertex_separator.cc": "#include <metis.h>\n",
+            "solver/parallel/task_arena.cc": "#include <tbb/tbb.h>\n",
+            "solver/problem/islands.cc": "#include <metis.h>\n"
+                                         "#include <oneapi/tbb/task_arena.h>\n"})
         self.assertEqual(rules(layers.check(tree)), [
-            ("solver/islands.cc", 1, "library"), ("solver/islands.cc", 2, "library")])
+            ("solver/problem/islands.cc", 1, "library"),
+            ("solver/problem/islands.cc", 2, "library")])
 
     def test_collision_stays_in_the_simulation(self):
         tree = {"client/cpp/simulation/world.cc": "#include <fcl/fcl.h>\n",
@@ -97,13 +122,14 @@ class LayersTest(unittest.TestCase):
         self.assertEqual(rules(layers.check(tree)), [("client/cpp/client.cc", 1, "library")])
 
     def test_users_of_the_client_see_no_transport(self):
-        tree = {"client/cpp/client.h": '#include "client/cpp/channel.h"\n',
-                "client/cpp/channel.h": "#include <grpcpp/channel.h>\n",
-                "client/cpp/private.h": "#include <grpcpp/channel.h>\n",
+        tree = {"client/cpp/client.h": '#include "client/cpp/transport/channel.h"\n',
+                "client/cpp/transport/channel.h": "#include <grpcpp/channel.h>\n",
+                "client/cpp/transport/call.h": "#include <grpcpp/channel.h>\n",
                 "client/cpp/client.cc": '#include "client/cpp/client.h"\n'
-                                        '#include "client/cpp/private.h"\n',
+                                        '#include "client/cpp/transport/call.h"\n',
                 "client/cpp/CMakeLists.txt": "client.cc"}
-        self.assertEqual(rules(layers.check(tree)), [("client/cpp/channel.h", 1, "client header")])
+        self.assertEqual(rules(layers.check(tree)),
+                         [("client/cpp/transport/channel.h", 1, "client header")])
 
     def test_what_nothing_uses_is_named(self):
         tree = {"server/orphan.h": "", "server/orphan.cc": "", "server/main.cc": "",
@@ -153,7 +179,7 @@ class WordsTest(unittest.TestCase):
     def test_the_commands_may_print(self):
         self.assertEqual(self.found("server/main.cc", "std::cout << 1; exit(1);"), [])
         self.assertEqual(self.found("client/cpp/commands/main.cc", "std::cout << 1;"), [])
-        self.assertEqual(self.found("server/engine.cc", "std::cout << 1;"), ["std::cout"])
+        self.assertEqual(self.found("server/engine/engine.cc", "std::cout << 1;"), ["std::cout"])
 
     def test_leftovers_are_named(self):
         for text in ("// TODO: later", "# FIXME", "#if 0", "f();  // NOLINT"):

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/cpp/transport.h"
+#include "client/cpp/transport/transport.h"
 
 namespace sap::client {
 namespace {

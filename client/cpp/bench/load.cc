@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "client/cpp/messages.h"
+#include "client/cpp/transport/message_conversion.h"
 
 namespace sap::client {
 namespace {

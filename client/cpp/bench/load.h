@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "client/cpp/bench/latencies.h"
-#include "client/cpp/transport.h"
+#include "client/cpp/transport/transport.h"
 
 namespace sap::client {
 

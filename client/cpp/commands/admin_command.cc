@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "client/cpp/channel.h"
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/commands/solve_flags.h"
-#include "client/cpp/grpc_call.h"
+#include "client/cpp/transport/channel.h"
+#include "client/cpp/transport/grpc_call.h"
 #include "sap/v1/admin_service.grpc.pb.h"
 
 namespace sap::client {

@@ -10,8 +10,8 @@
 #include "client/cpp/bench/recorded_load.h"
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/commands/solve_flags.h"
-#include "client/cpp/messages.h"
 #include "client/cpp/problem_file.h"
+#include "client/cpp/transport/message_conversion.h"
 
 namespace sap::client {
 namespace {

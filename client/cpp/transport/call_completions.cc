@@ -1,0 +1,41 @@
+#include "client/cpp/transport/call_completions.h"
+
+#include <grpc/support/time.h>
+
+#include <chrono>
+#include <thread>
+
+namespace sap::client {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Longer, a wake-up is a small part of the wait.
+constexpr std::chrono::milliseconds kPolls{1};
+
+}  // namespace
+
+CallQueue::~CallQueue() {
+  queue_.Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_.Next(&tag, &ok)) {
+  }
+}
+
+bool CallQueue::Await() {
+  void* tag = nullptr;
+  bool ok = false;
+  if (polls_) {
+    const gpr_timespec at_once = gpr_time_0(GPR_CLOCK_MONOTONIC);
+    const Clock::time_point until = Clock::now() + kPolls;
+    do {
+      if (queue_.AsyncNext(&tag, &ok, at_once) == grpc::CompletionQueue::GOT_EVENT) return ok;
+      std::this_thread::yield();  // to a server on the same processor
+    } while (Clock::now() < until);
+  }
+  queue_.Next(&tag, &ok);
+  return ok;
+}
+
+}  // namespace sap::client

@@ -1,0 +1,113 @@
+#include <grpcpp/grpcpp.h>
+
+#include "client/cpp/transport/call_completions.h"
+#include "client/cpp/transport/channel.h"
+#include "client/cpp/transport/grpc_call.h"
+#include "client/cpp/transport/grpc_session.h"
+#include "client/cpp/transport/message_conversion.h"
+#include "client/cpp/transport/transport.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "sap/v1/solver_service.grpc.pb.h"
+
+namespace sap::client {
+namespace {
+
+using std::chrono::system_clock;
+
+// A server that is full refuses calls before it has read their messages.
+void SetPriority(const v1::SolveOptions& options, grpc::ClientContext* context) {
+  if (options.priority() == v1::PRIORITY_HIGH) context->AddMetadata("sap-priority", "high");
+}
+
+class GrpcTransport final : public Transport {
+ public:
+  GrpcTransport(Channel channel, bool low_latency)
+      : start_(std::move(channel.authorization)),
+        low_latency_(low_latency),
+        solver_(v1::SolverService::NewStub(channel.channel)),
+        health_(grpc::health::v1::Health::NewStub(channel.channel)) {}
+
+  Status Solve(const v1::SolveRequest& request, Timeout deadline,
+               v1::SolveResponse* response) override {
+    grpc::ClientContext context;
+    start_.Prepare(deadline, &context);
+    SetPriority(request.options(), &context);
+    CallQueue queue(low_latency_);
+    return Finish(solver_->AsyncSolve(&context, request, queue.get()), &queue, response);
+  }
+
+  Status SolveBatch(const v1::SolveBatchRequest& request, Timeout deadline,
+                    v1::SolveBatchResponse* response) override {
+    grpc::ClientContext context;
+    start_.Prepare(deadline, &context);
+    SetPriority(request.options(), &context);
+    CallQueue queue(low_latency_);
+    return Finish(solver_->AsyncSolveBatch(&context, request, queue.get()), &queue, response);
+  }
+
+  Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
+                     const BatchSink& sink) override {
+    grpc::ClientContext context;
+    start_.Prepare(deadline, &context);
+    SetPriority(request.options(), &context);
+    const auto stream = solver_->StreamBatch(&context, request);
+    v1::StreamBatchResponse response;
+    while (stream->Read(&response)) sink(response);
+    return FromRpcStatus(stream->Finish());
+  }
+
+  tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
+      const v1::SolveSessionRequest& request, Timeout deadline) override {
+    return OpenGrpcSession(solver_, start_, request, deadline);
+  }
+
+  Status Info(v1::GetServerInfoResponse* response) override {
+    grpc::ClientContext context;
+    start_.Prepare(kQuickCall, &context);
+    return FromRpcStatus(solver_->GetServerInfo(&context, {}, response));
+  }
+
+  tl::expected<bool, Error> Health() override {
+    grpc::health::v1::HealthCheckRequest request;
+    request.set_service(v1::SolverService::service_full_name());
+    grpc::health::v1::HealthCheckResponse response;
+    grpc::ClientContext context;
+    start_.Prepare(kQuickCall, &context);
+    const grpc::Status status = health_->Check(&context, request, &response);
+    if (!status.ok()) return tl::unexpected(FromRpcStatus(status).error());
+    return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;
+  }
+
+ private:
+  // Calls that do no work have to be answered within this.
+  static constexpr std::chrono::seconds kQuickCall{5};
+
+  template <typename Call, typename Response>
+  static Status Finish(const Call& call, CallQueue* queue, Response* response) {
+    grpc::Status status;
+    call->Finish(response, &status, queue->tag());
+    queue->Await();
+    return FromRpcStatus(status);
+  }
+
+  const CallStart start_;
+  const bool low_latency_;
+  const std::shared_ptr<v1::SolverService::Stub> solver_;
+  std::unique_ptr<grpc::health::v1::Health::Stub> health_;
+};
+
+}  // namespace
+
+tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(const std::string& address,
+                                                              const ConnectOptions& options) {
+  auto channel = MakeChannel(address, options.credentials);
+  if (!channel) return tl::unexpected(channel.error());
+  const auto until = system_clock::now() +
+                     std::chrono::duration_cast<system_clock::duration>(options.connect_timeout);
+  if (!channel->channel->WaitForConnected(until)) {
+    return tl::unexpected(Error{ErrorCode::kUnavailable, "no server answers at " + address, ""});
+  }
+  return std::make_unique<GrpcTransport>(std::move(*channel), options.low_latency);
+}
+
+}  // namespace sap::client

@@ -1,0 +1,304 @@
+#include "client/cpp/transport/message_conversion.h"
+
+#include <grpcpp/support/status_code_enum.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sap::client {
+namespace {
+
+using google::protobuf::RepeatedField;
+
+constexpr std::pair<int, ErrorCode> kCodes[] = {
+    {grpc::StatusCode::INVALID_ARGUMENT, ErrorCode::kInvalidArgument},
+    {grpc::StatusCode::RESOURCE_EXHAUSTED, ErrorCode::kResourceExhausted},
+    {grpc::StatusCode::UNAUTHENTICATED, ErrorCode::kUnauthenticated},
+    {grpc::StatusCode::PERMISSION_DENIED, ErrorCode::kPermissionDenied},
+    {grpc::StatusCode::FAILED_PRECONDITION, ErrorCode::kFailedPrecondition},
+    {grpc::StatusCode::ABORTED, ErrorCode::kAborted},
+    {grpc::StatusCode::DEADLINE_EXCEEDED, ErrorCode::kDeadlineExceeded},
+    {grpc::StatusCode::CANCELLED, ErrorCode::kCancelled},
+    {grpc::StatusCode::UNAVAILABLE, ErrorCode::kUnavailable},
+    {grpc::StatusCode::UNIMPLEMENTED, ErrorCode::kUnimplemented},
+    {grpc::StatusCode::INTERNAL, ErrorCode::kInternal}};
+
+template <typename Value>
+void Copy(const std::vector<Value>& values, RepeatedField<Value>* field) {
+  field->Assign(values.begin(), values.end());
+}
+
+template <typename Value>
+std::vector<Value> Copy(const RepeatedField<Value>& field) {
+  return {field.begin(), field.end()};
+}
+
+void ToMessage(const Problem::Trees& trees, v1::Trees* message) {
+  Copy(trees.dofs, message->mutable_dofs());
+  Copy(trees.dynamics_matrix, message->mutable_dynamics_matrix());
+  Copy(trees.free_motion_velocity, message->mutable_free_motion_velocity());
+  Copy(trees.guess_velocity, message->mutable_guess_velocity());
+  Copy(trees.tree_id, message->mutable_tree_id());
+}
+
+void ToMessage(const Problem::RigidBodies& bodies, v1::RigidBodies* message) {
+  Copy(bodies.mass, message->mutable_mass());
+  Copy(bodies.inertia, message->mutable_inertia());
+  Copy(bodies.center_of_mass, message->mutable_center_of_mass());
+  Copy(bodies.free_motion_velocity, message->mutable_free_motion_velocity());
+  Copy(bodies.guess_velocity, message->mutable_guess_velocity());
+  Copy(bodies.body_id, message->mutable_body_id());
+}
+
+// Contacts and body contacts have these arrays in common.
+template <typename Message>
+void ToMessage(const Problem::Law& law, Message* message) {
+  Copy(law.signed_distance, message->mutable_signed_distance());
+  Copy(law.stiffness, message->mutable_stiffness());
+  Copy(law.relaxation_time, message->mutable_relaxation_time());
+  Copy(law.friction, message->mutable_friction());
+  Copy(law.regularization_t, message->mutable_regularization_t());
+  Copy(law.regularization_n, message->mutable_regularization_n());
+  Copy(law.delassus_estimate, message->mutable_delassus_estimate());
+  Copy(law.surface_velocity, message->mutable_surface_velocity());
+}
+
+template <typename Message>
+Problem::Law LawFrom(const Message& message) {
+  return {.signed_distance = Copy(message.signed_distance()),
+          .stiffness = Copy(message.stiffness()),
+          .relaxation_time = Copy(message.relaxation_time()),
+          .friction = Copy(message.friction()),
+          .regularization_t = Copy(message.regularization_t()),
+          .regularization_n = Copy(message.regularization_n()),
+          .delassus_estimate = Copy(message.delassus_estimate()),
+          .surface_velocity = Copy(message.surface_velocity())};
+}
+
+v1::IslandStatus EncodeStatus(SolveStatus status) {
+  // The wire counts from one, keeping zero for what is never sent.
+  return static_cast<v1::IslandStatus>(static_cast<int>(status) + 1);
+}
+
+static_assert(static_cast<int>(SolveStatus::kConverged) + 1 == v1::ISLAND_STATUS_CONVERGED);
+static_assert(static_cast<int>(SolveStatus::kStalledAtRoundoff) + 1 ==
+              v1::ISLAND_STATUS_STALLED_AT_ROUNDOFF);
+static_assert(static_cast<int>(SolveStatus::kIterationLimit) + 1 ==
+              v1::ISLAND_STATUS_ITERATION_LIMIT);
+static_assert(static_cast<int>(SolveStatus::kDeadline) + 1 == v1::ISLAND_STATUS_DEADLINE);
+static_assert(static_cast<int>(SolveStatus::kCancelled) + 1 == v1::ISLAND_STATUS_CANCELLED);
+static_assert(static_cast<int>(SolveStatus::kNumericalFailure) + 1 ==
+              v1::ISLAND_STATUS_NUMERICAL_FAILURE);
+
+tl::unexpected<Error> Malformed(const std::string& what) {
+  return tl::unexpected(Error{ErrorCode::kInternal, "the server's answer has " + what, ""});
+}
+
+tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& message) {
+  const int count = message.status_size();
+  for (const int size :
+       {message.iterations_size(), message.factorizations_size(), message.momentum_residual_size(),
+        message.optimality_gap_bound_size(), message.dofs_size(), message.contacts_size(),
+        message.solve_time_s_size()}) {
+    if (size != count) return Malformed("island arrays of different lengths");
+  }
+  std::vector<Island> islands(count);
+  for (int i = 0; i < count; ++i) {
+    const int status = message.status(i);
+    if (status < v1::ISLAND_STATUS_CONVERGED || status > v1::ISLAND_STATUS_NUMERICAL_FAILURE) {
+      return Malformed("an island status that this version does not know");
+    }
+    islands[i] = {.status = static_cast<SolveStatus>(status - 1),
+                  .iterations = static_cast<int>(message.iterations(i)),
+                  .factorizations = static_cast<int>(message.factorizations(i)),
+                  .momentum_residual = message.momentum_residual(i),
+                  .optimality_gap_bound = message.optimality_gap_bound(i),
+                  .dofs = static_cast<int>(message.dofs(i)),
+                  .contacts = static_cast<int>(message.contacts(i)),
+                  .solve_time_s = message.solve_time_s(i)};
+  }
+  return islands;
+}
+
+}  // namespace
+
+void ToMessage(const Problem& problem, v1::ContactProblem* message) {
+  message->set_time_step(problem.time_step);
+  ToMessage(problem.trees, message->mutable_trees());
+  ToMessage(problem.bodies, message->mutable_bodies());
+  v1::Contacts* contacts = message->mutable_contacts();
+  Copy(problem.contacts.tree_a, contacts->mutable_tree_a());
+  Copy(problem.contacts.tree_b, contacts->mutable_tree_b());
+  Copy(problem.contacts.jacobian, contacts->mutable_jacobian());
+  ToMessage(problem.contacts.law, contacts);
+  v1::BodyContacts* body_contacts = message->mutable_body_contacts();
+  Copy(problem.body_contacts.body_a, body_contacts->mutable_body_a());
+  Copy(problem.body_contacts.body_b, body_contacts->mutable_body_b());
+  Copy(problem.body_contacts.point, body_contacts->mutable_point());
+  Copy(problem.body_contacts.normal, body_contacts->mutable_normal());
+  ToMessage(problem.body_contacts.law, body_contacts);
+  v1::Regularization* regularization = message->mutable_regularization();
+  regularization->set_beta(problem.regularization.beta);
+  regularization->set_sigma(problem.regularization.sigma);
+  regularization->set_rule(problem.regularization.rule == DelassusRule::kFull
+                               ? v1::REGULARIZATION_RULE_FULL
+                               : v1::REGULARIZATION_RULE_DIAGONAL);
+}
+
+void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
+  message->set_relative_tolerance(options.solver.relative_tolerance);
+  message->set_absolute_speed_tolerance(options.solver.absolute_speed_tolerance);
+  message->set_max_iterations(static_cast<uint32_t>(options.solver.max_iterations));
+  message->set_islands(options.solver.islands);
+  message->set_newton(options.solver.newton == NewtonMethod::kPlain
+                          ? v1::NEWTON_METHOD_PLAIN
+                          : v1::NEWTON_METHOD_ACCELERATED);
+  if (options.time_budget) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*options.time_budget);
+    message->mutable_time_budget()->set_seconds(seconds.count());
+    message->mutable_time_budget()->set_nanos((*options.time_budget - seconds).count());
+  }
+  if (options.priority == Priority::kHigh) message->set_priority(v1::PRIORITY_HIGH);
+  for (const std::string& path : options.response_mask) {
+    message->mutable_response_mask()->add_paths(path);
+  }
+}
+
+void ToMessage(const Solution& solution, v1::ContactSolution* message) {
+  Copy(solution.velocity, message->mutable_velocity());
+  Copy(solution.impulse, message->mutable_impulse());
+  Copy(solution.contact_velocity, message->mutable_contact_velocity());
+  message->set_cost(solution.cost);
+  Copy(solution.island_of_tree, message->mutable_island_of_tree());
+  v1::IslandReports* islands = message->mutable_islands();
+  for (const Island& island : solution.islands) {
+    islands->add_status(EncodeStatus(island.status));
+    islands->add_iterations(island.iterations);
+    islands->add_factorizations(island.factorizations);
+    islands->add_momentum_residual(island.momentum_residual);
+    islands->add_optimality_gap_bound(island.optimality_gap_bound);
+    islands->add_dofs(island.dofs);
+    islands->add_contacts(island.contacts);
+    islands->add_solve_time_s(island.solve_time_s);
+  }
+  v1::PhaseTimings* timings = message->mutable_timings();
+  timings->set_decode_s(solution.timings.decode_s);
+  timings->set_queue_s(solution.timings.queue_s);
+  timings->set_islands_s(solution.timings.islands_s);
+  timings->set_solve_s(solution.timings.solve_s);
+  timings->set_encode_s(solution.timings.encode_s);
+}
+
+void ToMessage(const Error& error, v1::Failure* message) {
+  message->set_code(ToCode(error.code));
+  message->set_message(error.message);
+  message->set_field(error.field);
+}
+
+tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message) {
+  const auto rule = message.regularization().rule();
+  if (!v1::RegularizationRule_IsValid(rule)) {
+    return tl::unexpected(Error{ErrorCode::kInvalidArgument,
+                                "regularization.rule is unknown to this version",
+                                "regularization.rule"});
+  }
+  Problem problem;
+  problem.time_step = message.time_step();
+  problem.trees = {.dofs = Copy(message.trees().dofs()),
+                   .dynamics_matrix = Copy(message.trees().dynamics_matrix()),
+                   .free_motion_velocity = Copy(message.trees().free_motion_velocity()),
+                   .guess_velocity = Copy(message.trees().guess_velocity()),
+                   .tree_id = Copy(message.trees().tree_id())};
+  problem.bodies = {.mass = Copy(message.bodies().mass()),
+                    .inertia = Copy(message.bodies().inertia()),
+                    .center_of_mass = Copy(message.bodies().center_of_mass()),
+                    .free_motion_velocity = Copy(message.bodies().free_motion_velocity()),
+                    .guess_velocity = Copy(message.bodies().guess_velocity()),
+                    .body_id = Copy(message.bodies().body_id())};
+  problem.contacts = {.tree_a = Copy(message.contacts().tree_a()),
+                      .tree_b = Copy(message.contacts().tree_b()),
+                      .jacobian = Copy(message.contacts().jacobian()),
+                      .law = LawFrom(message.contacts())};
+  problem.body_contacts = {.body_a = Copy(message.body_contacts().body_a()),
+                           .body_b = Copy(message.body_contacts().body_b()),
+                           .point = Copy(message.body_contacts().point()),
+                           .normal = Copy(message.body_contacts().normal()),
+                           .law = LawFrom(message.body_contacts())};
+  if (message.regularization().has_beta()) {
+    problem.regularization.beta = message.regularization().beta();
+  }
+  if (message.regularization().has_sigma()) {
+    problem.regularization.sigma = message.regularization().sigma();
+  }
+  problem.regularization.rule =
+      rule == v1::REGULARIZATION_RULE_DIAGONAL ? DelassusRule::kDiagonal : DelassusRule::kFull;
+  return problem;
+}
+
+tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message) {
+  auto islands = IslandsFrom(message.islands());
+  if (!islands) return tl::unexpected(islands.error());
+  Solution solution;
+  solution.velocity = Copy(message.velocity());
+  solution.impulse = Copy(message.impulse());
+  solution.contact_velocity = Copy(message.contact_velocity());
+  solution.cost = message.cost();
+  solution.island_of_tree = Copy(message.island_of_tree());
+  solution.islands = std::move(*islands);
+  solution.timings = {.decode_s = message.timings().decode_s(),
+                      .queue_s = message.timings().queue_s(),
+                      .islands_s = message.timings().islands_s(),
+                      .solve_s = message.timings().solve_s(),
+                      .encode_s = message.timings().encode_s()};
+  return solution;
+}
+
+ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
+  return {.version = message.version(),
+          .instruction_set = message.instruction_set(),
+          .processors = message.processors(),
+          .solver_threads = message.solver_threads(),
+          .max_message_bytes = message.limits().max_message_bytes(),
+          .max_trees = message.limits().max_trees(),
+          .max_tree_dofs = message.limits().max_tree_dofs(),
+          .max_contacts = message.limits().max_contacts(),
+          .max_iterations = message.limits().max_iterations(),
+          .max_concurrent_calls = message.limits().max_concurrent_calls(),
+          .max_batch_problems = message.limits().max_batch_problems(),
+          .max_sessions = message.limits().max_sessions(),
+          .max_steps_in_flight = message.limits().max_steps_in_flight()};
+}
+
+std::chrono::nanoseconds FromMessage(const google::protobuf::Duration& message) {
+  return std::chrono::seconds(message.seconds()) + std::chrono::nanoseconds(message.nanos());
+}
+
+tl::expected<Solution, Error> FromMessage(const v1::Outcome& message) {
+  switch (message.outcome_case()) {
+    case v1::Outcome::kSolution:
+      return FromMessage(message.solution());
+    case v1::Outcome::kFailure:
+      return tl::unexpected(Error{FromCode(message.failure().code()), message.failure().message(),
+                                  message.failure().field(), message.failure().reason(),
+                                  FromMessage(message.failure().retry_delay())});
+    case v1::Outcome::OUTCOME_NOT_SET:
+      break;
+  }
+  return Malformed("neither solution nor failure");
+}
+
+ErrorCode FromCode(int code) {
+  for (const auto& [number, error] : kCodes) {
+    if (number == code) return error;
+  }
+  return ErrorCode::kInternal;
+}
+
+int ToCode(ErrorCode code) {
+  for (const auto& [number, error] : kCodes) {
+    if (error == code) return number;
+  }
+  return grpc::StatusCode::INTERNAL;
+}
+
+}  // namespace sap::client

@@ -1,0 +1,219 @@
+#include "client/cpp/transport/replay_comparison.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include "solver/problem/solver_options.h"
+
+namespace sap::client {
+namespace {
+
+using google::protobuf::RepeatedField;
+
+std::string ToText(double value) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
+  return {text, end};
+}
+
+std::string ToText(int64_t value) { return std::to_string(value); }
+
+uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }
+uint64_t Bits(int64_t value) { return static_cast<uint64_t>(value); }
+
+template <typename Value>
+std::string CompareValue(const std::string& name, Value now, Value recorded) {
+  if (Bits(now) == Bits(recorded)) return "";
+  return name + " is " + ToText(now) + ", recorded as " + ToText(recorded);
+}
+
+// The entries [begin, end) of an array.
+template <typename Value>
+std::string CompareRange(const char* name, const RepeatedField<Value>& now,
+                         const RepeatedField<Value>& recorded, int begin, int end) {
+  for (int i = begin; i < end; ++i) {
+    using Wide = std::conditional_t<std::is_same_v<Value, double>, double, int64_t>;
+    std::string difference =
+        CompareValue<Wide>(std::string(name) + "[" + std::to_string(i) + "]", now[i], recorded[i]);
+    if (!difference.empty()) return difference;
+  }
+  return "";
+}
+
+// The first that has something to say.
+template <typename... Comparisons>
+std::string First(const Comparisons&... comparisons) {
+  std::string difference;
+  static_cast<void>(((difference = comparisons(), difference.empty()) && ...));
+  return difference;
+}
+
+bool HasEqualLengths(const v1::IslandReports& islands) {
+  const auto sizes = {islands.iterations_size(),
+                      islands.factorizations_size(),
+                      islands.momentum_residual_size(),
+                      islands.optimality_gap_bound_size(),
+                      islands.dofs_size(),
+                      islands.contacts_size()};
+  return std::ranges::all_of(sizes, [&](int size) { return size == islands.status_size(); });
+}
+
+}  // namespace
+
+ReplayComparison::ReplayComparison(const v1::RecordedSolve& record)
+    : record_(record),
+      solution_(record.outcome().solution()),
+      complete_(HasEqualLengths(solution_.islands())) {
+  if (!complete_) return;
+  std::set<uint32_t> limits;
+  uint32_t most_needed = 0;
+  for (int island = 0; island < solution_.islands().status_size(); ++island) {
+    if (IsCut(island)) {
+      limits.insert(solution_.islands().iterations(island));
+    } else {
+      most_needed = std::max(most_needed, IterationsNeeded(island));
+    }
+  }
+  if (limits.empty() || most_needed > *limits.rbegin()) {
+    const v1::SolveOptions& options = record.options();
+    limits.insert(options.has_max_iterations()
+                      ? options.max_iterations()
+                      : static_cast<uint32_t>(SolverOptions().max_iterations));
+  }
+  limits_.assign(limits.begin(), limits.end());
+}
+
+bool ReplayComparison::IsCut(int island) const {
+  const auto status = solution_.islands().status(island);
+  return status == v1::ISLAND_STATUS_DEADLINE || status == v1::ISLAND_STATUS_CANCELLED;
+}
+
+// The limit below which an island that was not cut would end otherwise. A Hessian that cannot be
+// factored is found in an iteration that does not count.
+uint32_t ReplayComparison::IterationsNeeded(int island) const {
+  const v1::IslandReports& islands = solution_.islands();
+  const bool failed = islands.status(island) == v1::ISLAND_STATUS_NUMERICAL_FAILURE;
+  return islands.iterations(island) + (failed ? 1 : 0);
+}
+
+// The limits hold that of each cut island, and one that is enough for any other.
+const v1::ContactSolution& ReplayComparison::RunOf(int island) const {
+  if (island < 0) return runs_[0];
+  const auto limit = std::ranges::lower_bound(limits_, IterationsNeeded(island));
+  return limit == limits_.end() ? runs_.back() : runs_[limit - limits_.begin()];
+}
+
+std::string ReplayComparison::FirstDifference() const {
+  return First([&] { return CompareSizes(); },
+               [&] {
+                 return CompareRange("island_of_tree", runs_[0].island_of_tree(),
+                                     solution_.island_of_tree(), 0,
+                                     solution_.island_of_tree_size());
+               },
+               [&] { return CompareIslands(); }, [&] { return CompareVelocities(); },
+               [&] { return CompareContacts(); },
+               // The costs of single islands are not recorded, only their sum.
+               [&] {
+                 if (runs_.size() > 1) return std::string();
+                 return CompareValue<double>("cost", runs_[0].cost(), solution_.cost());
+               });
+}
+
+// After this, places that a run has are also in the record.
+std::string ReplayComparison::CompareSizes() const {
+  const v1::ContactSolution& now = runs_[0];
+  const auto size = [](const char* name, int64_t now_size, int64_t recorded_size) {
+    return CompareValue<int64_t>("the length of " + std::string(name), now_size, recorded_size);
+  };
+  return First([&] { return size("velocity", now.velocity_size(), solution_.velocity_size()); },
+               [&] { return size("impulse", now.impulse_size(), solution_.impulse_size()); },
+               [&] {
+                 return size("contact_velocity", now.contact_velocity_size(),
+                             solution_.contact_velocity_size());
+               },
+               [&] {
+                 return size("island_of_tree", now.island_of_tree_size(),
+                             solution_.island_of_tree_size());
+               },
+               [&] {
+                 return size("islands.status", now.islands().status_size(),
+                             solution_.islands().status_size());
+               });
+}
+
+std::string ReplayComparison::CompareIslands() const {
+  const v1::IslandReports& recorded = solution_.islands();
+  for (int i = 0; i < recorded.status_size(); ++i) {
+    const v1::IslandReports& now = RunOf(i).islands();
+    const auto array = [i](const char* name, const auto& now_values, const auto& recorded_values) {
+      return CompareRange(name, now_values, recorded_values, i, i + 1);
+    };
+    std::string difference = First(
+        [&] {
+          // What the limit stands for.
+          const int64_t status = IsCut(i) ? v1::ISLAND_STATUS_ITERATION_LIMIT : recorded.status(i);
+          return CompareValue<int64_t>("islands.status[" + std::to_string(i) + "]", now.status(i),
+                                       status);
+        },
+        [&] { return array("islands.iterations", now.iterations(), recorded.iterations()); },
+        [&] {
+          // A cut island may have begun one more.
+          if (IsCut(i)) return std::string();
+          return array("islands.factorizations", now.factorizations(), recorded.factorizations());
+        },
+        [&] {
+          return array("islands.momentum_residual", now.momentum_residual(),
+                       recorded.momentum_residual());
+        },
+        [&] {
+          return array("islands.optimality_gap_bound", now.optimality_gap_bound(),
+                       recorded.optimality_gap_bound());
+        },
+        [&] { return array("islands.dofs", now.dofs(), recorded.dofs()); },
+        [&] { return array("islands.contacts", now.contacts(), recorded.contacts()); });
+    if (!difference.empty()) return difference;
+  }
+  return "";
+}
+
+std::string ReplayComparison::CompareVelocities() const {
+  const v1::ContactProblem& problem = record_.problem();
+  const int num_trees = problem.trees().dofs_size();
+  int begin = 0;
+  for (int tree = 0; tree < solution_.island_of_tree_size(); ++tree) {
+    const int dofs = tree < num_trees ? static_cast<int>(problem.trees().dofs(tree)) : 6;
+    std::string difference =
+        CompareRange("velocity", RunOf(solution_.island_of_tree(tree)).velocity(),
+                     solution_.velocity(), begin, begin + dofs);
+    if (!difference.empty()) return difference;
+    begin += dofs;
+  }
+  return "";
+}
+
+std::string ReplayComparison::CompareContacts() const {
+  const v1::ContactProblem& problem = record_.problem();
+  const int num_trees = problem.trees().dofs_size();
+  const int num_contacts = problem.contacts().tree_a_size();
+  for (int i = 0; i < solution_.impulse_size() / 3; ++i) {
+    const int tree = i < num_contacts
+                         ? problem.contacts().tree_a(i)
+                         : num_trees + problem.body_contacts().body_a(i - num_contacts);
+    const v1::ContactSolution& now = RunOf(solution_.island_of_tree(tree));
+    std::string difference = First(
+        [&] {
+          return CompareRange("impulse", now.impulse(), solution_.impulse(), 3 * i, 3 * i + 3);
+        },
+        [&] {
+          return CompareRange("contact_velocity", now.contact_velocity(),
+                              solution_.contact_velocity(), 3 * i, 3 * i + 3);
+        });
+    if (!difference.empty()) return difference;
+  }
+  return "";
+}
+
+}  // namespace sap::client

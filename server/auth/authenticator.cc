@@ -1,0 +1,47 @@
+#include "server/auth/authenticator.h"
+
+#include <grpcpp/security/auth_context.h>
+
+#include <string_view>
+
+namespace sap {
+namespace {
+
+constexpr const char* kHeader = "authorization";
+
+std::string_view View(const grpc::string_ref& text) { return {text.data(), text.size()}; }
+
+// "ipv4:10.0.0.7:41234" without the port, which is another one for each connection.
+std::string WithoutPort(const std::string& peer) {
+  if (peer.starts_with("unix")) return "unix";
+  return peer.substr(0, peer.rfind(':'));
+}
+
+}  // namespace
+
+tl::expected<std::shared_ptr<ClientAccount>, ServiceError> Callers::Identify(
+    const grpc::ServerContext& context) const {
+  const auto name = NameOf(context);
+  if (!name) return tl::unexpected(name.error());
+  return admission_->AccountOf(*name);
+}
+
+tl::expected<std::string, ServiceError> Callers::NameOf(const grpc::ServerContext& context) const {
+  if (tokens_ != nullptr) {
+    const auto headers = context.client_metadata().equal_range(kHeader);
+    for (auto header = headers.first; header != headers.second; ++header) {
+      if (const auto name = tokens_->NameOf(View(header->second))) return "token:" + *name;
+    }
+    return tl::unexpected(ServiceError{ServiceCode::kUnauthenticated,
+                                       "a bearer token that this server knows is needed", ""});
+  }
+  const auto security = context.auth_context();
+  if (security != nullptr && security->IsPeerAuthenticated()) {
+    for (const grpc::string_ref& name : security->GetPeerIdentity()) {
+      return "certificate:" + std::string(View(name));
+    }
+  }
+  return "address:" + WithoutPort(context.peer());
+}
+
+}  // namespace sap

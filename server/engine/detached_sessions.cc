@@ -1,0 +1,117 @@
+#include "server/engine/detached_sessions.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace sap {
+namespace {
+
+constexpr size_t kTokenBytes = 16;
+
+}  // namespace
+
+LostSessions::~LostSessions() = default;
+
+std::string LostSessions::NewToken() {
+  std::array<char, kTokenBytes> bytes;
+  // Never short for so few bytes, and never fails once the system has started.
+  const ssize_t got = getrandom(bytes.data(), bytes.size(), 0);
+  return {bytes.data(), static_cast<size_t>(std::max<ssize_t>(got, 0))};
+}
+
+void LostSessions::Hold(const std::string& token, SessionHolder* holder) {
+  const std::lock_guard lock(mutex_);
+  entries_[token].holder = holder;
+}
+
+void LostSessions::Keep(const std::string& token, std::unique_ptr<LostSession> lost) {
+  std::unique_lock lock(mutex_);
+  Entry& entry = entries_[token];
+  entry.holder = nullptr;
+  SessionClaimant* const claimant = std::exchange(entry.claimant, nullptr);
+  if (claimant == nullptr) {
+    entry.lost = std::move(lost);
+    entry.since = Clock::now();
+    return;
+  }
+  if (entry.claiming_client != lost->client) lost = nullptr;
+  entries_.erase(token);
+  lock.unlock();
+  claimant->Resume(std::move(lost));
+}
+
+void LostSessions::Forget(const std::string& token) {
+  std::unique_lock lock(mutex_);
+  const auto found = entries_.find(token);
+  if (found == entries_.end()) return;
+  SessionClaimant* const claimant = found->second.claimant;
+  entries_.erase(found);
+  lock.unlock();
+  if (claimant != nullptr) claimant->Resume(nullptr);
+}
+
+void LostSessions::Claim(const std::string& token, const std::string& client,
+                         SessionClaimant* claimant) {
+  std::unique_lock lock(mutex_);
+  const auto found = entries_.find(token);
+  std::unique_ptr<LostSession> lost;
+  if (found != entries_.end()) {
+    Entry& entry = found->second;
+    if (entry.holder != nullptr && entry.claimant == nullptr) {
+      entry.claimant = claimant;
+      entry.claiming_client = client;
+      return entry.holder->GiveUp();
+    }
+    if (entry.lost != nullptr && entry.lost->client == client) {
+      lost = std::move(entry.lost);
+      entries_.erase(found);
+    }
+  }
+  lock.unlock();
+  claimant->Resume(std::move(lost));
+}
+
+int LostSessions::Sweep() {
+  const auto before = Clock::now() - std::chrono::duration_cast<Clock::duration>(
+                                         std::chrono::duration<double>(keep_s_));
+  std::vector<std::unique_ptr<LostSession>> dropped;  // go outside the lock
+  const std::lock_guard lock(mutex_);
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    if (entry->second.lost == nullptr || entry->second.since > before) {
+      ++entry;
+      continue;
+    }
+    dropped.push_back(std::move(entry->second.lost));
+    entry = entries_.erase(entry);
+  }
+  return static_cast<int>(dropped.size());
+}
+
+bool LostSessions::DropOldest() {
+  std::unique_ptr<LostSession> dropped;
+  const std::lock_guard lock(mutex_);
+  auto oldest = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (entry->second.lost == nullptr) continue;
+    if (oldest == entries_.end() || entry->second.since < oldest->second.since) oldest = entry;
+  }
+  if (oldest == entries_.end()) return false;
+  dropped = std::move(oldest->second.lost);
+  entries_.erase(oldest);
+  return true;
+}
+
+void LostSessions::DropAll() {
+  while (DropOldest()) {
+  }
+}
+
+size_t LostSessions::size() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::count_if(entries_, [](const auto& e) { return e.second.lost != nullptr; });
+}
+
+}  // namespace sap

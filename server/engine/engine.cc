@@ -1,0 +1,313 @@
+#include "server/engine/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "server/build_info.h"
+#include "server/engine/solution_encoder.h"
+
+namespace sap {
+namespace {
+
+using Clock = CallLimits::Clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Sessions last, so that asking more often is of no use.
+constexpr double kRetrySession_s = 1;
+
+Demand DemandOf(const v1::SolveRequest& request) {
+  return {static_cast<int64_t>(request.ByteSizeLong()), PredictedWork(request.problem())};
+}
+
+Demand DemandOf(const Batch::Problems& problems) {
+  Demand demand;
+  for (const v1::ContactProblem& problem : problems) {
+    demand.bytes += static_cast<int64_t>(problem.ByteSizeLong());
+    demand.work_s += PredictedWork(problem);
+  }
+  return demand;
+}
+
+const v1::ContactProblem* ProblemOf(const v1::SolveRequest& request) {
+  return request.has_problem() ? &request.problem() : nullptr;
+}
+
+}  // namespace
+
+// One call on its way. Reused, so that a problem like one seen before allocates nothing.
+struct Engine::Job {
+  Engine* engine{nullptr};
+  ProblemSolve solve;
+  v1::SolveResponse* response{nullptr};
+  Done done{nullptr};
+  void* context{nullptr};
+  Entry entry{};
+  QueuedTask task;
+};
+
+Engine::Engine(const ServerConfig& config, RequestRecorder* recorder, Metrics* metrics)
+    : config_(config),
+      observers_{recorder, metrics},
+      admission_(config.admission, config.threads),
+      this_process_(admission_.AccountOf("this process")),
+      arena_(config.threads),
+      queue_(&arena_, config.queue_timeout_s, config.solver_nice),
+      wakeful_threads_(std::min(config.wakeful_threads, config.threads)),
+      idle_solvers_(config.threads + config.io_threads),
+      idle_jobs_(config.threads + config.io_threads),
+      idle_solves_(config.threads) {}
+
+Engine::~Engine() = default;
+
+tl::expected<Engine::Expected, ServiceError> Engine::Expect(ClientAccount* account,
+                                                            Priority priority) {
+  tl::expected<Expected, ServiceError> expected =
+      admission_.CheckCalls(account).and_then([&] { return queue_.Expect(account, priority); });
+  if (!expected) observers_.CountRefusal(expected.error());
+  return expected;
+}
+
+ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallLimits& limits,
+                            v1::SolveResponse* response) {
+  const auto entry = Enter(limits, DemandOf(request));
+  if (!entry) return tl::unexpected(entry.error());
+  std::unique_ptr<Job> job = MakeJob(request, limits, *entry, response);
+  ServiceStatus status = DecodeAndRun(&job->solve, &arena_, response->mutable_solution());
+  End(std::move(job), status);
+  return status;
+}
+
+void Engine::Start(const v1::SolveRequest& request, const CallLimits& limits,
+                   v1::SolveResponse* response, Done done, void* context) {
+  const auto entry = Enter(limits, DemandOf(request));
+  if (!entry) return done(context, tl::unexpected(entry.error()));
+  std::unique_ptr<Job> job = MakeJob(request, limits, *entry, response);
+  job->done = done;
+  job->context = context;
+  ProblemSolve& solve = job->solve;
+  if (solve.IsLongMessage(config_)) return Enqueue(std::move(job));
+  if (ServiceStatus decoded = solve.Decode(config_); !decoded) return End(std::move(job), decoded);
+  if (!solve.IsSmall(config_)) return Enqueue(std::move(job));
+  const ServiceStatus status = Run(&solve, /*arena=*/nullptr, response->mutable_solution());
+  End(std::move(job), status);
+}
+
+ServiceStatus Engine::SolveBatch(const v1::SolveBatchRequest& request, const CallLimits& limits,
+                                 v1::SolveBatchResponse* response) {
+  for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
+  const auto sink = [response](int index, v1::Outcome outcome) {
+    response->mutable_outcomes(index)->Swap(&outcome);
+  };
+  return RunBatch(request.problems(), request.options(), limits, sink);
+}
+
+void Engine::StartBatch(const v1::SolveBatchRequest& request, const CallLimits& limits,
+                        v1::SolveBatchResponse* response, Done done, void* context) {
+  for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
+  const auto sink = [response](int index, v1::Outcome outcome) {
+    response->mutable_outcomes(index)->Swap(&outcome);
+  };
+  StartBatch(request.problems(), request.options(), limits, sink, done, context);
+}
+
+ServiceStatus Engine::StreamBatch(const v1::StreamBatchRequest& request, const CallLimits& limits,
+                                  const BatchSink& sink) {
+  return RunBatch(request.problems(), request.options(), limits, sink);
+}
+
+void Engine::StartStreamBatch(const v1::StreamBatchRequest& request, const CallLimits& limits,
+                              BatchSink sink, Done done, void* context) {
+  StartBatch(request.problems(), request.options(), limits, std::move(sink), done, context);
+}
+
+tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession() {
+  if (num_sessions_.fetch_add(1, std::memory_order_relaxed) < config_.session.max_sessions) {
+    return std::make_unique<Session>(SessionResources{config_, &arena_, &queue_, &wakeful_threads_,
+                                                      &admission_, this_process_.get(), observers_,
+                                                      &num_sessions_});
+  }
+  num_sessions_.fetch_sub(1, std::memory_order_relaxed);
+  ServiceError error{ServiceCode::kResourceExhausted,
+                     "the server already has its limit of " +
+                         std::to_string(config_.session.max_sessions) + " sessions; retry later",
+                     ""};
+  error.reason = "SERVER_SESSIONS";
+  error.retry_after_s = kRetrySession_s;
+  observers_.CountRefusal(error);
+  return tl::unexpected(error);
+}
+
+v1::GetServerInfoResponse Engine::Info() const {
+  v1::GetServerInfoResponse info;
+  info.set_version(SAP_VERSION);
+  v1::ServerLimits* limits = info.mutable_limits();
+  limits->set_max_message_bytes(config_.max_message_bytes);
+  limits->set_max_trees(config_.problem.max_trees);
+  limits->set_max_tree_dofs(config_.problem.max_tree_dofs);
+  limits->set_max_contacts(config_.problem.max_contacts);
+  limits->set_max_iterations(config_.max_iterations);
+  limits->set_max_concurrent_calls(config_.admission.all.max_calls);
+  limits->set_max_batch_problems(config_.max_batch_problems);
+  limits->set_max_sessions(config_.session.max_sessions);
+  limits->set_max_steps_in_flight(config_.session.max_steps_in_flight);
+  limits->set_max_client_calls(config_.admission.client.max_calls);
+  limits->set_max_held_bytes(config_.admission.all.max_bytes);
+  limits->set_max_client_bytes(config_.admission.client.max_bytes);
+  limits->set_queue_timeout_s(config_.queue_timeout_s);
+  limits->set_session_idle_s(config_.session.idle_s);
+  info.set_processors(std::thread::hardware_concurrency());
+  info.set_solver_threads(config_.threads);
+  info.set_instruction_set(InstructionSet());
+  return info;
+}
+
+// On success the call counts until Leave.
+tl::expected<Engine::Entry, ServiceError> Engine::Enter(const CallLimits& limits,
+                                                        const Demand& demand) {
+  ClientAccount* account = limits.account != nullptr ? limits.account : this_process_.get();
+  if (ServiceStatus entered = admission_.Enter(account, demand); !entered) {
+    observers_.CountRefusal(entered.error());
+    return tl::unexpected(entered.error());
+  }
+  return Entry{account, demand};
+}
+
+std::unique_ptr<Engine::Job> Engine::MakeJob(const v1::SolveRequest& request,
+                                             const CallLimits& limits, const Entry& entry,
+                                             v1::SolveResponse* response) {
+  std::unique_ptr<Job> job = idle_jobs_.Take();
+  if (job == nullptr) job = std::make_unique<Job>();
+  job->engine = this;
+  job->solve.Begin(ProblemOf(request), request.options(), limits);
+  job->response = response;
+  job->done = nullptr;
+  job->context = nullptr;
+  job->entry = entry;
+  return job;
+}
+
+ServiceStatus Engine::DecodeAndRun(ProblemSolve* solve, TaskArena* arena,
+                                   v1::ContactSolution* answer) {
+  if (ServiceStatus wanted = CheckWanted(solve->limits()); !wanted) return wanted;
+  if (!solve->decoded()) {
+    if (ServiceStatus decoded = solve->Decode(config_); !decoded) return decoded;
+  }
+  return Run(solve, solve->IsSmall(config_) ? nullptr : arena, answer);
+}
+
+ServiceStatus Engine::Run(ProblemSolve* solve, TaskArena* arena, v1::ContactSolution* answer) {
+  return Guard([&] {
+    std::unique_ptr<Solver> solver = idle_solvers_.Take();
+    if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
+    solver->UseArena(arena);
+    ServiceStatus status = solve->Solve(solver.get(), answer);
+    idle_solvers_.Give(std::move(solver));
+    return status;
+  });
+}
+
+void Engine::Enqueue(std::unique_ptr<Job> job) {
+  QueuedTask& task = job->task;
+  task.run = [](void* context, Turn turn) {
+    std::unique_ptr<Job> job(static_cast<Job*>(context));
+    job->solve.AddQueueTime(SecondsSince(job->task.queued));
+    Engine* engine = job->engine;
+    ServiceStatus status = tl::unexpected(engine->queue_.Expired());
+    if (turn != Turn::kExpired) {
+      status = engine->DecodeAndRun(&job->solve, engine->ArenaOf(turn),
+                                    job->response->mutable_solution());
+    }
+    engine->End(std::move(job), status);
+  };
+  task.context = job.get();
+  task.account = job->entry.account;
+  task.priority = PriorityOf(job->solve.options());
+  task.work_s = job->entry.demand.work_s;
+  // Once it is pushed, another thread may have it.
+  Job* const pushed_job = job.release();
+  if (const ServiceStatus pushed = queue_.Push(&pushed_job->task); !pushed) {
+    End(std::unique_ptr<Job>(pushed_job), pushed);
+  }
+}
+
+// The job is given back first: `done` may be the last thing that keeps the engine alive.
+void Engine::End(std::unique_ptr<Job> job, const ServiceStatus& status) {
+  job->solve.Report(status, observers_);
+  if (!status) job->response->clear_solution();
+  const Done done = job->done;
+  void* const context = job->context;
+  Leave(job->entry);
+  idle_jobs_.Give(std::move(job));
+  if (done != nullptr) done(context, status);
+}
+
+ServiceStatus Engine::CheckBatch(int size, const v1::SolveOptions& options) const {
+  if (size > config_.max_batch_problems) {
+    return RefuseField("problems", "has " + std::to_string(size) + " values; at most " +
+                                       std::to_string(config_.max_batch_problems) +
+                                       " are accepted in a batch");
+  }
+  const auto settings = DecodeOptions(options, config_.max_iterations);
+  if (!settings) return tl::unexpected(settings.error());
+  return {};
+}
+
+ServiceStatus Engine::RunBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
+                               const CallLimits& limits, const BatchSink& sink) {
+  const auto entry = Enter(limits, DemandOf(problems));
+  if (!entry) return tl::unexpected(entry.error());
+  ServiceStatus status = CheckBatch(problems.size(), options);
+  if (status) {
+    Batch::Run(problems, &arena_, [&](int i, Turn turn) {
+      sink(i, SolveInBatch(problems[i], options, limits, turn));
+    });
+    status = CheckWanted(limits);
+  }
+  Leave(*entry);
+  return status;
+}
+
+void Engine::StartBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
+                        const CallLimits& limits, BatchSink sink, Done done, void* context) {
+  const auto entry = Enter(limits, DemandOf(problems));
+  if (!entry) return done(context, tl::unexpected(entry.error()));
+  const Batch::Place place{&queue_, config_.threads, entry->account, PriorityOf(options)};
+  ServiceStatus status = CheckBatch(problems.size(), options);
+  if (status) status = queue_.CheckWait(*place.account, place.priority);
+  if (!status) {
+    observers_.CountRefusal(status.error());
+    Leave(*entry);
+    return done(context, status);
+  }
+  Batch::Start(
+      problems, place,
+      [this, &problems, &options, limits, sink = std::move(sink)](int i, Turn turn) {
+        sink(i, SolveInBatch(problems[i], options, limits, turn));
+      },
+      [this, limits, entry = *entry, done, context] {
+        Leave(entry);
+        done(context, CheckWanted(limits));
+      });
+}
+
+v1::Outcome Engine::SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
+                                 const CallLimits& limits, Turn turn) {
+  std::unique_ptr<ProblemSolve> solve = idle_solves_.Take();
+  if (solve == nullptr) solve = std::make_unique<ProblemSolve>();
+  solve->Begin(&problem, options, limits);
+  solve->AddQueueTime(SecondsSince(limits.arrival));
+  v1::Outcome outcome;
+  const ServiceStatus status = DecodeAndRun(solve.get(), ArenaOf(turn), outcome.mutable_solution());
+  if (!status) EncodeFailure(status.error(), outcome.mutable_failure());
+  solve->Report(status, observers_);
+  idle_solves_.Give(std::move(solve));
+  return outcome;
+}
+
+}  // namespace sap

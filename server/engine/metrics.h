@@ -1,0 +1,119 @@
+// What the server has done, in numbers.
+//
+// Counting is a relaxed atomic addition on a shard of the counting thread's own, so that no call
+// waits for another or for whoever reads; reading adds the shards up. Names and the endpoint are in
+// metrics_endpoint.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "solver/problem/contact_solution.h"
+
+namespace sap {
+
+constexpr int kMetricShards = 8;
+
+// The shard that the calling thread counts on.
+int MetricShard();
+
+class Counter {
+ public:
+  void Add(uint64_t count = 1) {
+    shards_[MetricShard()].count.fetch_add(count, std::memory_order_relaxed);
+  }
+  uint64_t Sum() const;
+
+ private:
+  struct alignas(64) Shard {
+    std::atomic<uint64_t> count{0};
+  };
+  std::array<Shard, kMetricShards> shards_;
+};
+
+// How many values were at most each bound, how many in all, and their sum.
+class Histogram {
+ public:
+  static constexpr int kMaxBounds = 20;
+
+  // At most kMaxBounds, ascending; they must outlive the histogram.
+  explicit Histogram(std::span<const double> bounds) : bounds_(bounds) {}
+
+  void Add(double value);
+
+  std::span<const double> bounds() const { return bounds_; }
+  struct Counts {
+    std::array<uint64_t, kMaxBounds> at_most{};
+    uint64_t all{0};
+    double sum{0};
+  };
+  Counts Read() const;
+
+ private:
+  struct alignas(64) Shard {
+    std::array<std::atomic<uint64_t>, kMaxBounds + 1> counts{};
+    std::atomic<double> sum{0};
+  };
+  const std::span<const double> bounds_;
+  std::array<Shard, kMetricShards> shards_;
+};
+
+// The calls of the service, in the order of the schema.
+enum class Method : uint8_t { kSolve, kSolveBatch, kStreamBatch, kSolveSession, kGetServerInfo };
+constexpr int kNumMethods = 5;
+const char* Name(Method method);
+
+// Parts of the time between the arrival of a problem and its answer.
+enum class Phase : uint8_t { kQueue, kDecode, kSolve, kEncode };
+constexpr int kNumPhases = 4;
+const char* Name(Phase phase);
+
+constexpr int kNumSolveStatuses = 6;
+const char* NameForMetrics(SolveStatus status);
+
+// Numbers of gRPC status codes, 0 to 16.
+constexpr int kNumCodes = 17;
+const char* NameOfCode(int code);
+
+// Thread-safe.
+class Metrics {
+ public:
+  Metrics();
+
+  void CallStarted(Method method) { started[static_cast<int>(method)].Add(); }
+  void CallEnded(Method method, int code, double duration_s);
+
+  // A problem was answered: its phases, and what the solver says of it (null: no solution).
+  void ProblemEnded(const std::array<double, kNumPhases>& phases_s,
+                    const ContactSolution* solution);
+
+  // Something was refused by a limit.
+  void Refused(const std::string& limit);
+  std::map<std::string, uint64_t> refusals() const;
+
+  std::array<Counter, kNumMethods> started;
+  std::array<std::array<Counter, kNumCodes>, kNumMethods> handled;
+  std::deque<Histogram> durations;  // of calls, by method
+  std::deque<Histogram> phases;     // of problems
+  Histogram refusal_times;          // of calls refused by a limit
+  Histogram islands;                // of a problem
+  Histogram iterations;             // of a problem, the most of an island
+  std::array<Counter, kNumSolveStatuses> island_outcomes;
+  Counter problems_solved;
+  Counter problems_failed;
+  Counter session_steps;
+  Counter sessions_expired;
+  Counter sessions_resumed;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, uint64_t> refusals_;
+};
+
+}  // namespace sap

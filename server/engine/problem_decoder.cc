@@ -1,0 +1,208 @@
+#include "server/engine/problem_decoder.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <span>
+#include <string>
+
+namespace sap {
+namespace {
+
+template <typename Value>
+std::span<const Value> Span(const google::protobuf::RepeatedField<Value>& field) {
+  return {field.data(), static_cast<size_t>(field.size())};
+}
+
+std::string ToText(double value) {
+  if (std::isnan(value)) return "NaN";
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  return {text, end.ptr};
+}
+
+ContactProblemView::Trees DecodeTrees(const v1::Trees& message) {
+  return {.dofs = Span(message.dofs()),
+          .dynamics_matrix = Span(message.dynamics_matrix()),
+          .free_motion_velocity = Span(message.free_motion_velocity()),
+          .guess_velocity = Span(message.guess_velocity()),
+          .tree_id = Span(message.tree_id())};
+}
+
+ContactProblemView::RigidBodies DecodeBodies(const v1::RigidBodies& message) {
+  return {.mass = Span(message.mass()),
+          .inertia = Span(message.inertia()),
+          .center_of_mass = Span(message.center_of_mass()),
+          .free_motion_velocity = Span(message.free_motion_velocity()),
+          .guess_velocity = Span(message.guess_velocity()),
+          .body_id = Span(message.body_id())};
+}
+
+// The arrays that contacts and body contacts have in common.
+template <typename Message>
+ContactProblemView::Law DecodeLaw(const Message& message) {
+  return {.signed_distance = Span(message.signed_distance()),
+          .stiffness = Span(message.stiffness()),
+          .relaxation_time = Span(message.relaxation_time()),
+          .friction = Span(message.friction()),
+          .regularization_t = Span(message.regularization_t()),
+          .regularization_n = Span(message.regularization_n()),
+          .delassus_estimate = Span(message.delassus_estimate()),
+          .surface_velocity = Span(message.surface_velocity())};
+}
+
+tl::expected<DelassusRule, ServiceError> DecodeRule(v1::RegularizationRule rule) {
+  switch (rule) {
+    case v1::REGULARIZATION_RULE_UNSPECIFIED:
+    case v1::REGULARIZATION_RULE_FULL:
+      return DelassusRule::kFull;
+    case v1::REGULARIZATION_RULE_DIAGONAL:
+      return DelassusRule::kDiagonal;
+    default:
+      return RefuseField("regularization.rule",
+                         "is " + std::to_string(rule) + "; this version knows 0, 1 and 2");
+  }
+}
+
+tl::expected<NewtonMethod, ServiceError> DecodeNewton(v1::NewtonMethod method) {
+  switch (method) {
+    case v1::NEWTON_METHOD_PLAIN:
+      return NewtonMethod::kPlain;
+    case v1::NEWTON_METHOD_UNSPECIFIED:
+    case v1::NEWTON_METHOD_ACCELERATED:
+      return NewtonMethod::kAccelerated;
+    default:
+      return RefuseField("options.newton",
+                         "is " + std::to_string(method) + "; this version knows 0, 1 and 2");
+  }
+}
+
+// A budget beyond a year is the same as none, and fits the clock.
+tl::expected<std::chrono::nanoseconds, ServiceError> DecodeTimeBudget(
+    const google::protobuf::Duration& message) {
+  constexpr int64_t kLongest_s = 366 * 86'400;
+  const int64_t seconds = message.seconds();
+  const int32_t nanos = message.nanos();
+  if (nanos < 0 || nanos > 999'999'999) {
+    return RefuseField("options.time_budget",
+                       "has " + std::to_string(nanos) + " nanos; they must be in [0, 999999999]");
+  }
+  if (seconds < 0 || (seconds == 0 && nanos == 0)) {
+    return RefuseField(
+        "options.time_budget",
+        "is " + ToText(static_cast<double>(seconds) + nanos * 1e-9) + " s; it must be positive");
+  }
+  return std::chrono::seconds(std::min(seconds, kLongest_s)) + std::chrono::nanoseconds(nanos);
+}
+
+tl::expected<ResponseMask, ServiceError> DecodeMask(const google::protobuf::FieldMask& message) {
+  ResponseMask mask;
+  if (message.paths().empty()) return mask.set();
+  for (int i = 0; i < message.paths_size(); ++i) {
+    const auto* field = v1::ContactSolution::descriptor()->FindFieldByName(message.paths(i));
+    if (field == nullptr) {
+      return RefuseField("options.response_mask.paths[" + std::to_string(i) + "]",
+                         "is '" + message.paths(i).substr(0, 64) +
+                             "'; it must be the name of a field of ContactSolution");
+    }
+    mask.set(field->number());
+  }
+  return mask;
+}
+
+ServiceStatus DecodeTolerances(const v1::SolveOptions& message, SolverOptions* options) {
+  if (message.has_relative_tolerance()) {
+    const double value = message.relative_tolerance();
+    if (!(value >= 0 && value < 1)) {
+      return RefuseField("options.relative_tolerance",
+                         "is " + ToText(value) + "; it must be finite and in [0, 1)");
+    }
+    options->relative_tolerance = value;
+  }
+  if (message.has_absolute_speed_tolerance()) {
+    const double value = message.absolute_speed_tolerance();
+    if (!(value >= 0 && std::isfinite(value))) {
+      return RefuseField("options.absolute_speed_tolerance",
+                         "is " + ToText(value) + "; it must be finite and >= 0");
+    }
+    options->absolute_speed_tolerance = value;
+  }
+  return {};
+}
+
+}  // namespace
+
+tl::expected<ContactProblemView, ServiceError> DecodeProblem(const v1::ContactProblem& message) {
+  const auto rule = DecodeRule(message.regularization().rule());
+  if (!rule) return tl::unexpected(rule.error());
+
+  ContactProblemView view;
+  view.time_step = message.time_step();
+  view.trees = DecodeTrees(message.trees());
+  view.bodies = DecodeBodies(message.bodies());
+  view.contacts = {.tree_a = Span(message.contacts().tree_a()),
+                   .tree_b = Span(message.contacts().tree_b()),
+                   .jacobian = Span(message.contacts().jacobian()),
+                   .law = DecodeLaw(message.contacts())};
+  view.body_contacts = {.body_a = Span(message.body_contacts().body_a()),
+                        .body_b = Span(message.body_contacts().body_b()),
+                        .point = Span(message.body_contacts().point()),
+                        .normal = Span(message.body_contacts().normal()),
+                        .law = DecodeLaw(message.body_contacts())};
+  if (message.regularization().has_beta()) {
+    view.regularization.beta = message.regularization().beta();
+  }
+  if (message.regularization().has_sigma()) {
+    view.regularization.sigma = message.regularization().sigma();
+  }
+  view.regularization.rule = *rule;
+  return view;
+}
+
+tl::expected<SolveSettings, ServiceError> DecodeOptions(const v1::SolveOptions& message,
+                                                        int max_iterations) {
+  SolveSettings settings;
+  if (auto tolerances = DecodeTolerances(message, &settings.solver); !tolerances) {
+    return tl::unexpected(tolerances.error());
+  }
+  settings.solver.max_iterations = std::min(settings.solver.max_iterations, max_iterations);
+  if (message.has_max_iterations()) {
+    if (message.max_iterations() > static_cast<uint32_t>(max_iterations)) {
+      return RefuseField("options.max_iterations",
+                         "is " + std::to_string(message.max_iterations()) +
+                             "; it must be at most " + std::to_string(max_iterations));
+    }
+    settings.solver.max_iterations = static_cast<int>(message.max_iterations());
+  }
+  if (message.has_time_budget()) {
+    const auto budget = DecodeTimeBudget(message.time_budget());
+    if (!budget) return tl::unexpected(budget.error());
+    settings.time_budget = *budget;
+  }
+  if (message.has_islands()) settings.solver.islands = message.islands();
+  const auto newton = DecodeNewton(message.newton());
+  if (!newton) return tl::unexpected(newton.error());
+  settings.solver.newton = *newton;
+  if (!v1::Priority_IsValid(message.priority())) {
+    return RefuseField("options.priority",
+                       "is " + std::to_string(message.priority()) + ", which is no priority");
+  }
+  const auto mask = DecodeMask(message.response_mask());
+  if (!mask) return tl::unexpected(mask.error());
+  settings.response_mask = *mask;
+  return settings;
+}
+
+double PredictedWork(const v1::ContactProblem& message) {
+  // As PredictedSolveTime of the solver, which needs the checked problem.
+  constexpr double kPerContact_s = 1e-6;
+  constexpr double kPerFill_s = 5e-8;
+  const int contacts = message.contacts().tree_a_size() + message.body_contacts().body_a_size();
+  const double n =
+      message.trees().free_motion_velocity_size() + message.bodies().free_motion_velocity_size();
+  return kPerContact_s * contacts + kPerFill_s * n * std::sqrt(n);
+}
+
+}  // namespace sap

@@ -1,0 +1,178 @@
+#include "server/engine/request_recorder.h"
+
+#include <google/protobuf/util/delimited_message_util.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+namespace sap {
+namespace {
+
+// Most that waits for the disk; a single record may be larger.
+constexpr size_t kMostQueued_bytes = size_t{64} << 20;
+
+// "solves-20260131T235959Z-4711-1.saprec": sorts by time, and no other recording has it.
+std::string FileName() {
+  static std::atomic<int> number{0};
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> time;
+  std::strftime(time.data(), time.size(), "%Y%m%dT%H%M%SZ", &utc);
+  return std::string("solves-") + time.data() + "-" + std::to_string(getpid()) + "-" +
+         std::to_string(++number) + ".saprec";
+}
+
+}  // namespace
+
+RequestRecorder::RequestRecorder(Log log) : log_(std::move(log)) {
+  thread_ = std::thread([this] { Work(); });
+}
+
+tl::expected<std::unique_ptr<RequestRecorder>, std::string> RequestRecorder::Open(
+    const RecordingConfig& config, Log log) {
+  auto recorder = std::make_unique<RequestRecorder>(std::move(log));
+  if (const auto begun = recorder->Begin(config); !begun) return tl::unexpected(begun.error());
+  return recorder;
+}
+
+RequestRecorder::~RequestRecorder() {
+  End();
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  work_.notify_one();
+  thread_.join();
+}
+
+tl::expected<std::string, std::string> RequestRecorder::Begin(const RecordingConfig& config) {
+  std::error_code error;
+  std::filesystem::create_directories(config.directory, error);
+  if (error) {
+    return tl::unexpected("cannot record to " + config.directory + ": " + error.message());
+  }
+  std::string path = (std::filesystem::path(config.directory) / FileName()).string();
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file) return tl::unexpected("cannot record to " + path + ": " + std::strerror(errno));
+  End();
+  const std::lock_guard lock(mutex_);
+  current_ = std::make_shared<Recording>(Recording{config, path, std::move(file)});
+  rule_.store(config.rule, std::memory_order_relaxed);
+  slower_than_s_.store(config.slower_than_s, std::memory_order_relaxed);
+  active_.store(true, std::memory_order_relaxed);
+  return path;
+}
+
+std::string RequestRecorder::End() {
+  std::string path;
+  {
+    const std::lock_guard lock(mutex_);
+    if (current_ == nullptr) return path;
+    path = current_->path;
+    active_.store(false, std::memory_order_relaxed);
+    queue_.push_back({std::move(current_), std::nullopt});
+    current_ = nullptr;
+  }
+  work_.notify_one();
+  return path;
+}
+
+std::string RequestRecorder::path() const {
+  const std::lock_guard lock(mutex_);
+  return current_ == nullptr ? "" : current_->path;
+}
+
+bool RequestRecorder::Wants(bool failed, double duration_s) const {
+  if (!active_.load(std::memory_order_relaxed)) return false;
+  switch (rule_.load(std::memory_order_relaxed)) {
+    case RecordingConfig::Rule::kAll:
+      return true;
+    case RecordingConfig::Rule::kFailed:
+      return failed;
+    case RecordingConfig::Rule::kSlower:
+      return duration_s > slower_than_s_.load(std::memory_order_relaxed);
+  }
+  return false;
+}
+
+void RequestRecorder::Add(v1::RecordedSolve record) {
+  const size_t bytes = record.ByteSizeLong();
+  {
+    const std::lock_guard lock(mutex_);
+    if (current_ == nullptr) return;
+    if (!queue_.empty() && queued_bytes_ + bytes > kMostQueued_bytes) return Drop();
+    queue_.push_back({current_, std::move(record)});
+    queued_bytes_ += bytes;
+  }
+  work_.notify_one();
+}
+
+void RequestRecorder::Work() {
+  while (const auto task = NextTask()) {
+    if (task->record) {
+      Write(task->recording.get(), *task->record);
+    } else {
+      Finish(task->recording.get());
+    }
+  }
+}
+
+// Nothing once the recorder closes.
+std::optional<RequestRecorder::Task> RequestRecorder::NextTask() {
+  std::unique_lock lock(mutex_);
+  if (queue_.empty() && current_ != nullptr) {
+    // So that a killed server leaves what it recorded; nobody waits for the disk.
+    const std::shared_ptr<Recording> recording = current_;
+    lock.unlock();
+    recording->file.flush();
+    lock.lock();
+  }
+  work_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+  if (queue_.empty()) return std::nullopt;
+  Task task = std::move(queue_.front());
+  queue_.pop_front();
+  if (task.record) queued_bytes_ -= task.record->ByteSizeLong();
+  return task;
+}
+
+void RequestRecorder::Write(Recording* recording, const v1::RecordedSolve& record) {
+  if (recording->stopped) return Drop();
+  constexpr int64_t kMostPrefix_bytes = 5;  // a length below 2 GiB as a varint
+  const auto bytes = static_cast<int64_t>(record.ByteSizeLong()) + kMostPrefix_bytes;
+  if (recording->written_bytes + bytes > recording->config.max_bytes) {
+    Drop();
+    return Stop(recording, "its limit of " + std::to_string(recording->config.max_bytes) +
+                               " bytes is reached");
+  }
+  errno = 0;
+  if (!google::protobuf::util::SerializeDelimitedToOstream(record, &recording->file)) {
+    Drop();
+    return Stop(recording, "it cannot be written: " + std::string(std::strerror(errno)));
+  }
+  recording->written_bytes += bytes;
+  ++recording->recorded;
+}
+
+void RequestRecorder::Stop(Recording* recording, const std::string& why) {
+  recording->stopped = true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (current_.get() == recording) active_.store(false, std::memory_order_relaxed);
+  }
+  log_("recording to " + recording->path + " ends here: " + why);
+}
+
+void RequestRecorder::Finish(Recording* recording) {
+  recording->file.flush();
+  log_("recorded " + std::to_string(recording->recorded) + " solves to " + recording->path +
+       ", dropped " + std::to_string(dropped()));
+}
+
+}  // namespace sap

@@ -1,0 +1,199 @@
+#include "server/engine/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "server/engine/solution_encoder.h"
+
+namespace sap {
+namespace {
+
+using Clock = CallLimits::Clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+const v1::ContactProblem* ProblemOf(const v1::SessionStep& step) {
+  return step.has_problem() ? &step.problem() : nullptr;
+}
+
+bool HasVelocity(const ContactSolution& solution, int tree) {
+  const int island = solution.island_of_tree[tree];
+  return island < 0 || solution.islands[island].status != SolveStatus::kNumericalFailure;
+}
+
+}  // namespace
+
+void NamedVelocities::Remember(const ContactProblem& problem, const ContactSolution& solution) {
+  entries_.clear();
+  velocities_.assign(solution.velocity.begin(), solution.velocity.end());
+  for (int tree = 0; tree < problem.num_trees(); ++tree) {
+    if (problem.tree_id()[tree] < 0 || !HasVelocity(solution, tree)) continue;
+    entries_.push_back(
+        {problem.tree_id()[tree], problem.velocity_start()[tree], problem.dofs()[tree]});
+  }
+  // Most clients name their bodies in ascending order.
+  if (!std::ranges::is_sorted(entries_, {}, &Entry::name)) {
+    std::ranges::sort(entries_, {}, &Entry::name);
+  }
+}
+
+bool NamedVelocities::SetGuess(const v1::ContactProblem& message, ContactProblem* problem) {
+  const int num_trees = message.trees().dofs_size();
+  const bool trees_have_guess = message.trees().guess_velocity_size() > 0;
+  const bool bodies_have_guess = message.bodies().guess_velocity_size() > 0;
+  guess_.assign(problem->v_guess().begin(), problem->v_guess().end());
+  bool any = false;
+  for (int tree = 0; tree < problem->num_trees(); ++tree) {
+    if (tree < num_trees ? trees_have_guess : bodies_have_guess) continue;
+    const int64_t name = problem->tree_id()[tree];
+    const auto entry = std::ranges::lower_bound(entries_, name, {}, &Entry::name);
+    if (entry == entries_.end() || entry->name != name) continue;
+    if (entry->dofs != problem->dofs()[tree]) continue;
+    std::copy_n(velocities_.begin() + entry->start, entry->dofs,
+                guess_.begin() + problem->velocity_start()[tree]);
+    any = true;
+  }
+  if (any) problem->SetGuess(guess_);
+  return any;
+}
+
+Session::~Session() { shared_.gauge->fetch_sub(1, std::memory_order_relaxed); }
+
+ServiceStatus Session::Open(const v1::OpenSession& request) {
+  const auto settings = DecodeOptions(request.options(), shared_.config.max_iterations);
+  if (!settings) return tl::unexpected(settings.error());
+  options_ = request.options();
+  low_latency_ = request.low_latency() && shared_.wakeful_threads->any();
+  if (low_latency_) shared_.wakeful_threads->StayAwake();
+  return {};
+}
+
+void Session::Step(const v1::SessionStep& step, const CallLimits& limits,
+                   v1::StepOutcome* outcome) {
+  Begin(step, limits, outcome);
+  if (const ServiceStatus number = CheckNumber(); !number) return Refuse(number);
+  End(DecodeAndRun(shared_.arena));
+}
+
+bool Session::StartStep(const v1::SessionStep& step, const CallLimits& limits,
+                        v1::StepOutcome* outcome, Done done, void* context) {
+  Begin(step, limits, outcome);
+  done_ = done;
+  context_ = context;
+  if (const ServiceStatus number = CheckNumber(); !number) return Refuse(number), true;
+  if (solve_.IsLongMessage(shared_.config)) return !Enqueue();
+  ServiceStatus status = Decode();
+  if (status && !solve_.IsSmall(shared_.config)) return !Enqueue();
+  if (status) status = Run(/*arena=*/nullptr);
+  End(status);
+  return true;
+}
+
+// The time budget of a step that was sent ahead counts from the end of the one before it.
+void Session::Begin(const v1::SessionStep& step, const CallLimits& limits,
+                    v1::StepOutcome* outcome) {
+  step_ = &step;
+  outcome_ = outcome;
+  CallLimits from_its_turn = limits;
+  from_its_turn.arrival = std::max(limits.arrival, last_end_);
+  if (limits.account == nullptr) from_its_turn.account = shared_.this_process;
+  solve_.Begin(ProblemOf(step), step.has_options() ? step.options() : options_, from_its_turn);
+  outcome->set_step_id(step.step_id());
+  outcome->set_warm_started(false);
+}
+
+ServiceStatus Session::CheckNumber() {
+  const uint64_t step_id = step_->step_id();
+  if (last_step_id_ && step_id <= *last_step_id_) {
+    return RefuseField("step_id", "is " + std::to_string(step_id) + "; it must be larger than " +
+                                      std::to_string(*last_step_id_) +
+                                      ", the one of the step before");
+  }
+  previous_step_id_ = last_step_id_;
+  last_step_id_ = step_id;
+  return {};
+}
+
+ServiceStatus Session::Decode() {
+  if (ServiceStatus decoded = solve_.Decode(shared_.config); !decoded) return decoded;
+  return Guard([&]() -> ServiceStatus {
+    outcome_->set_warm_started(last_velocities_.SetGuess(step_->problem(), &solve_.problem()));
+    return {};
+  });
+}
+
+ServiceStatus Session::DecodeAndRun(TaskArena* arena) {
+  if (ServiceStatus wanted = CheckWanted(solve_.limits()); !wanted) return wanted;
+  if (!solve_.decoded()) {
+    if (ServiceStatus decoded = Decode(); !decoded) return decoded;
+  }
+  return Run(solve_.IsSmall(shared_.config) ? nullptr : arena);
+}
+
+ServiceStatus Session::Run(TaskArena* arena) {
+  // After an exception its workspaces are in no known state; it is given back only if there is
+  // none.
+  std::unique_ptr<Solver> solver = std::move(solver_);
+  return Guard([&] {
+    if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
+    solver->UseArena(arena);
+    v1::ContactSolution* answer = outcome_->mutable_outcome()->mutable_solution();
+    ServiceStatus status = solve_.Solve(solver.get(), answer);
+    if (status) last_velocities_.Remember(solve_.problem(), solve_.solution());
+    solver_ = std::move(solver);
+    return status;
+  });
+}
+
+// False: it was refused, and is answered so.
+bool Session::Enqueue() {
+  const CallLimits& limits = solve_.limits();
+  demand_ = {static_cast<int64_t>(step_->ByteSizeLong()), PredictedWork(step_->problem())};
+  if (const ServiceStatus entered = shared_.admission->Enter(limits.account, demand_); !entered) {
+    return End(entered), false;
+  }
+  task_.run = [](void* session, Turn turn) { static_cast<Session*>(session)->RunQueued(turn); };
+  task_.context = this;
+  task_.account = limits.account;
+  task_.priority = PriorityOf(solve_.options());
+  task_.work_s = demand_.work_s;
+  if (const ServiceStatus pushed = shared_.queue->Push(&task_); !pushed) {
+    shared_.admission->Leave(limits.account, demand_);
+    return End(pushed), false;
+  }
+  return true;
+}
+
+void Session::RunQueued(Turn turn) {
+  solve_.AddQueueTime(SecondsSince(task_.queued));
+  if (turn == Turn::kExpired) {
+    End(tl::unexpected(shared_.queue->Expired()));
+  } else {
+    End(DecodeAndRun(turn == Turn::kOnArena ? shared_.arena : nullptr));
+  }
+  shared_.admission->Leave(solve_.limits().account, demand_);
+  // The session may be gone once `done` has been called.
+  const Done done = done_;
+  void* const context = context_;
+  done(context);
+}
+
+void Session::End(const ServiceStatus& status) {
+  if (!status) Refuse(status);
+  solve_.Report(status, shared_.observers);
+  if (shared_.observers.metrics != nullptr) shared_.observers.metrics->session_steps.Add();
+  // A step that was given up has no outcome, and may come again.
+  if (!status && IsGivenUp(status.error().code)) last_step_id_ = previous_step_id_;
+  last_end_ = Clock::now();
+  if (low_latency_) shared_.wakeful_threads->StayAwake();
+}
+
+void Session::Refuse(const ServiceStatus& status) {
+  outcome_->set_warm_started(false);
+  EncodeFailure(status.error(), outcome_->mutable_outcome()->mutable_failure());
+}
+
+}  // namespace sap

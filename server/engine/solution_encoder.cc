@@ -1,0 +1,98 @@
+#include "server/engine/solution_encoder.h"
+
+#include <cmath>
+#include <vector>
+
+namespace sap {
+namespace {
+
+using Fields = v1::ContactSolution;
+
+template <typename Value>
+void EncodeArray(bool wanted, const std::vector<Value>& values,
+                 google::protobuf::RepeatedField<Value>* field) {
+  field->Clear();
+  if (wanted) field->Add(values.begin(), values.end());
+}
+
+v1::IslandStatus EncodeStatus(SolveStatus status) {
+  switch (status) {
+    case SolveStatus::kConverged:
+      return v1::ISLAND_STATUS_CONVERGED;
+    case SolveStatus::kStalledAtRoundoff:
+      return v1::ISLAND_STATUS_STALLED_AT_ROUNDOFF;
+    case SolveStatus::kIterationLimit:
+      return v1::ISLAND_STATUS_ITERATION_LIMIT;
+    case SolveStatus::kDeadline:
+      return v1::ISLAND_STATUS_DEADLINE;
+    case SolveStatus::kCancelled:
+      return v1::ISLAND_STATUS_CANCELLED;
+    case SolveStatus::kNumericalFailure:
+      return v1::ISLAND_STATUS_NUMERICAL_FAILURE;
+  }
+  return v1::ISLAND_STATUS_UNSPECIFIED;
+}
+
+void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* message) {
+  message->Clear();
+  const int count = static_cast<int>(islands.size());
+  message->mutable_status()->Reserve(count);
+  message->mutable_iterations()->Reserve(count);
+  message->mutable_factorizations()->Reserve(count);
+  message->mutable_momentum_residual()->Reserve(count);
+  message->mutable_optimality_gap_bound()->Reserve(count);
+  message->mutable_dofs()->Reserve(count);
+  message->mutable_contacts()->Reserve(count);
+  message->mutable_solve_time_s()->Reserve(count);
+  for (const IslandReport& island : islands) {
+    message->add_status(EncodeStatus(island.status));
+    message->add_iterations(island.iterations);
+    message->add_factorizations(island.factorizations);
+    message->add_momentum_residual(island.momentum_residual);
+    message->add_optimality_gap_bound(island.optimality_gap_bound);
+    message->add_dofs(island.dofs);
+    message->add_contacts(island.contacts);
+    message->add_solve_time_s(island.solve_time_s);
+  }
+}
+
+}  // namespace
+
+void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
+                    v1::ContactSolution* message) {
+  // Not cleared as a whole: that would free the storage of the parts.
+  EncodeArray(mask[Fields::kVelocityFieldNumber], solution.velocity, message->mutable_velocity());
+  EncodeArray(mask[Fields::kImpulseFieldNumber], solution.impulse, message->mutable_impulse());
+  EncodeArray(mask[Fields::kContactVelocityFieldNumber], solution.contact_velocity,
+              message->mutable_contact_velocity());
+  message->set_cost(mask[Fields::kCostFieldNumber] ? solution.cost : 0);
+  EncodeArray(mask[Fields::kIslandOfTreeFieldNumber], solution.island_of_tree,
+              message->mutable_island_of_tree());
+  if (mask[Fields::kIslandsFieldNumber]) {
+    EncodeIslands(solution.islands, message->mutable_islands());
+  } else {
+    message->clear_islands();
+  }
+  if (mask[Fields::kTimingsFieldNumber]) {
+    message->mutable_timings()->set_islands_s(solution.times.islands_s);
+    message->mutable_timings()->set_solve_s(solution.times.solve_s);
+  } else {
+    message->clear_timings();
+  }
+}
+
+void EncodeFailure(const ServiceError& error, v1::Failure* message) {
+  message->set_code(static_cast<int32_t>(error.code));
+  message->set_message(error.message);
+  message->set_field(error.field);
+  message->set_reason(error.reason);
+  if (error.retry_after_s > 0) SetDuration(error.retry_after_s, message->mutable_retry_delay());
+}
+
+void SetDuration(double seconds, google::protobuf::Duration* message) {
+  const double whole = std::floor(seconds);
+  message->set_seconds(static_cast<int64_t>(whole));
+  message->set_nanos(static_cast<int32_t>((seconds - whole) * 1e9));
+}
+
+}  // namespace sap

@@ -1,0 +1,154 @@
+#include "server/engine/solve_job.h"
+
+#include <algorithm>
+
+#include "server/build_info.h"
+#include "server/engine/solution_encoder.h"
+
+namespace sap {
+namespace {
+
+using Clock = CallLimits::Clock;
+
+// Checking and copying a problem, per byte of its message: a message so large that this alone takes
+// longer than an inline solve may is not decoded inline either.
+constexpr double kDecodeTimePerByte_s = 1e-9;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool AllSolved(const ContactSolution& solution) {
+  return std::ranges::all_of(solution.islands, [](const IslandReport& island) {
+    return island.status == SolveStatus::kConverged ||
+           island.status == SolveStatus::kStalledAtRoundoff;
+  });
+}
+
+// The guess that a solve started from, whoever supplied it.
+void SetGuess(const ContactProblem& problem, v1::ContactProblem* message) {
+  const auto guess = problem.v_guess();
+  const auto trees_end = guess.begin() + message->trees().free_motion_velocity_size();
+  if (message->has_trees()) {
+    message->mutable_trees()->mutable_guess_velocity()->Assign(guess.begin(), trees_end);
+  }
+  if (message->has_bodies()) {
+    message->mutable_bodies()->mutable_guess_velocity()->Assign(trees_end, guess.end());
+  }
+}
+
+void SetTime(Clock::time_point time, google::protobuf::Timestamp* message) {
+  using std::chrono::nanoseconds;
+  const auto since_epoch = std::chrono::duration_cast<nanoseconds>(
+      (std::chrono::system_clock::now() - (Clock::now() - time)).time_since_epoch());
+  message->set_seconds(since_epoch.count() / 1'000'000'000);
+  message->set_nanos(static_cast<int32_t>(since_epoch.count() % 1'000'000'000));
+}
+
+}  // namespace
+
+void ProblemSolve::Begin(const v1::ContactProblem* problem, const v1::SolveOptions& options,
+                         const CallLimits& limits) {
+  message_ = problem;
+  options_ = &options;
+  limits_ = limits;
+  decoded_ = false;
+  queue_s_ = 0;
+  decode_s_ = 0;
+  encode_s_ = 0;
+}
+
+bool ProblemSolve::IsLongMessage(const ServerConfig& config) const {
+  return message_ != nullptr &&
+         static_cast<double>(message_->ByteSizeLong()) * kDecodeTimePerByte_s >=
+             config.inline_below_us * 1e-6;
+}
+
+bool ProblemSolve::IsSmall(const ServerConfig& config) const {
+  return PredictedSolveTime(problem_) < config.inline_below_us * 1e-6;
+}
+
+ServiceStatus ProblemSolve::Decode(const ServerConfig& config) {
+  return Guard([&] { return DecodeAll(config); });
+}
+
+ServiceStatus ProblemSolve::DecodeAll(const ServerConfig& config) {
+  if (message_ == nullptr) return RefuseField("problem", "is missing; every request needs one");
+  auto settings = DecodeOptions(*options_, config.max_iterations);
+  if (!settings) return tl::unexpected(settings.error());
+  settings_ = *settings;
+  const auto view = DecodeProblem(*message_);
+  if (!view) return tl::unexpected(view.error());
+  if (const auto checked = problem_.Reset(*view, config.problem); !checked) {
+    const ProblemError& error = checked.error();
+    std::string field = error.field;
+    if (error.index >= 0) field.append("[").append(std::to_string(error.index)).append("]");
+    return RefuseField(field, error.reason);
+  }
+  decoded_ = true;
+  decode_s_ = SecondsSince(limits_.arrival) - queue_s_;
+  return {};
+}
+
+ServiceStatus ProblemSolve::Solve(Solver* solver, v1::ContactSolution* answer) {
+  solver->Solve(problem_, settings_.solver, StopFor(limits_, settings_.time_budget), &solution_);
+  if (ServiceStatus wanted = CheckWanted(limits_); !wanted) return wanted;
+  const Clock::time_point encoding = Clock::now();
+  EncodeSolution(solution_, settings_.response_mask, answer);
+  encode_s_ = SecondsSince(encoding);
+  if (answer->has_timings()) AddTimings(answer->mutable_timings());
+  return {};
+}
+
+void ProblemSolve::AddTimings(v1::PhaseTimings* timings) const {
+  timings->set_decode_s(decode_s_);
+  timings->set_queue_s(queue_s_);
+  timings->set_encode_s(encode_s_);
+}
+
+void ProblemSolve::Report(const ServiceStatus& status, const Observers& observers) const {
+  if (observers.metrics != nullptr) {
+    if (!status) observers.CountRefusal(status.error());
+    const double solve_s = solution_.times.islands_s + solution_.times.solve_s;
+    observers.metrics->ProblemEnded({queue_s_, decode_s_, solve_s, encode_s_},
+                                    status ? &solution_ : nullptr);
+  }
+  Record(status, observers.recorder);
+}
+
+void ProblemSolve::Record(const ServiceStatus& status, RequestRecorder* recorder) const {
+  if (recorder == nullptr) return;
+  const double duration_s = SecondsSince(limits_.arrival);
+  const bool failed = !status || !AllSolved(solution_);
+  if (!recorder->Wants(failed, duration_s)) return;
+  const ServiceStatus recorded = Guard([&]() -> ServiceStatus {
+    recorder->Add(MakeRecord(status, duration_s));
+    return {};
+  });
+  if (!recorded) recorder->Drop();
+}
+
+v1::RecordedSolve ProblemSolve::MakeRecord(const ServiceStatus& status, double duration_s) const {
+  v1::RecordedSolve record;
+  record.set_version(SAP_VERSION);
+  record.set_instruction_set(InstructionSet());
+  SetTime(limits_.arrival, record.mutable_arrival_time());
+  if (message_ != nullptr) *record.mutable_problem() = *message_;
+  *record.mutable_options() = *options_;
+  record.set_duration_s(duration_s);
+  if (decoded_) {
+    SetGuess(problem_, record.mutable_problem());
+    // The limit of this server may be lower than the default.
+    record.mutable_options()->set_max_iterations(settings_.solver.max_iterations);
+  }
+  if (!status) {
+    EncodeFailure(status.error(), record.mutable_outcome()->mutable_failure());
+    return record;
+  }
+  v1::ContactSolution* solution = record.mutable_outcome()->mutable_solution();
+  EncodeSolution(solution_, ResponseMask().set(), solution);
+  AddTimings(solution->mutable_timings());
+  return record;
+}
+
+}  // namespace sap

@@ -1,0 +1,58 @@
+// Lines of JSON for operators: slow and failed calls, and what the server does. A thread of its own
+// writes them; when more come than it can write, the oldest are dropped and no call waits.
+//
+// Never in a line: problems, tokens, headers other than the request id and the trace context.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "server/engine/metrics.h"
+#include "server/server_config.h"
+
+namespace sap {
+
+// What is said about a call, or a step of a session.
+struct CallSummary {
+  Method method;
+  int code{0};
+  std::string_view message{};
+  double duration_s{0};
+  std::string_view client{};
+  std::string_view request_id{};   // header x-request-id; may be empty
+  std::string_view traceparent{};  // header of W3C trace context; may be empty
+  uint64_t request_bytes{0};
+  std::optional<uint64_t> step_id{};
+};
+
+// Thread-safe.
+class CallLog {
+ public:
+  // Fails with a sentence for the operator if the file cannot be opened.
+  static tl::expected<std::unique_ptr<CallLog>, std::string> Open(const LogConfig& config);
+  ~CallLog();
+
+  void SetLevel(LogLevel level) { level_.store(level, std::memory_order_relaxed); }
+
+  void Message(LogLevel level, const std::string& text);
+
+  // Whether such a call is logged: asked before a summary is made.
+  bool Wants(int code, double duration_s) const;
+  void Call(const CallSummary& call);
+
+ private:
+  CallLog(const LogConfig& config, std::shared_ptr<spdlog::logger> logger);
+
+  const double slow_call_s_;
+  std::atomic<LogLevel> level_;
+  const std::shared_ptr<spdlog::logger> logger_;
+};
+
+}  // namespace sap

@@ -1,0 +1,63 @@
+// Tells the metrics and the log how calls began and ended. Both may be null.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/status.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "server/engine/metrics.h"
+#include "server/ops/call_log.h"
+#include "server/scheduling/client_account.h"
+
+namespace sap {
+
+// Thread-safe.
+class CallWatch {
+ public:
+  CallWatch(Metrics* metrics, CallLog* log) : metrics_(metrics), log_(log) {}
+
+  void Started(Method method) const {
+    if (metrics_ != nullptr) metrics_->CallStarted(method);
+  }
+
+  // The account is null for whoever was not let in.
+  template <typename Request>
+  void Ended(Method method, const grpc::Status& status, double duration_s,
+             const grpc::ServerContext& context, const ClientAccount* account,
+             const Request& request) const {
+    if (metrics_ != nullptr) metrics_->CallEnded(method, status.error_code(), duration_s);
+    if (log_ == nullptr || !log_->Wants(status.error_code(), duration_s)) return;
+    Log(method, status.error_code(), status.error_message(), duration_s, context, account,
+        request.ByteSizeLong(), std::nullopt);
+  }
+
+  // A step of a session.
+  template <typename Request>
+  void StepEnded(int code, std::string_view message, double duration_s,
+                 const grpc::ServerContext& context, const ClientAccount* account,
+                 const Request& request, uint64_t step_id) const {
+    if (log_ == nullptr || !log_->Wants(code, duration_s)) return;
+    Log(Method::kSolveSession, code, message, duration_s, context, account, request.ByteSizeLong(),
+        step_id);
+  }
+
+  void SessionExpired() const {
+    if (metrics_ != nullptr) metrics_->sessions_expired.Add();
+  }
+  void SessionResumed() const {
+    if (metrics_ != nullptr) metrics_->sessions_resumed.Add();
+  }
+
+ private:
+  void Log(Method method, int code, std::string_view message, double duration_s,
+           const grpc::ServerContext& context, const ClientAccount* account, uint64_t bytes,
+           std::optional<uint64_t> step_id) const;
+
+  Metrics* const metrics_;
+  CallLog* const log_;
+};
+
+}  // namespace sap

@@ -1,0 +1,190 @@
+#include "server/ops/metrics_endpoint.h"
+
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include "sap/v1/solver_service.grpc.pb.h"
+#include "server/auth/credentials.h"
+#include "server/build_info.h"
+
+namespace sap {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+using Labels = std::vector<ClientMetric::Label>;
+
+// Adds samples to families one after the other.
+class Families {
+ public:
+  explicit Families(std::vector<MetricFamily>* families) : families_(families) {}
+
+  Families& Begin(const char* name, const char* help, MetricType type) {
+    families_->push_back({name, help, type, {}});
+    return *this;
+  }
+
+  Families& Add(Labels labels, double value) {
+    ClientMetric& metric = families_->back().metric.emplace_back();
+    metric.label = std::move(labels);
+    if (families_->back().type == MetricType::Counter) {
+      metric.counter.value = value;
+    } else {
+      metric.gauge.value = value;
+    }
+    return *this;
+  }
+
+  Families& Add(Labels labels, const Histogram& histogram) {
+    ClientMetric& metric = families_->back().metric.emplace_back();
+    metric.label = std::move(labels);
+    const Histogram::Counts counts = histogram.Read();
+    metric.histogram.sample_count = counts.all;
+    metric.histogram.sample_sum = counts.sum;
+    for (size_t i = 0; i < histogram.bounds().size(); ++i) {
+      metric.histogram.bucket.push_back({counts.at_most[i], histogram.bounds()[i]});
+    }
+    metric.histogram.bucket.push_back({counts.all, std::numeric_limits<double>::infinity()});
+    return *this;
+  }
+
+ private:
+  std::vector<MetricFamily>* const families_;
+};
+
+Labels LabelsOf(Method method) {
+  const bool streams = method == Method::kStreamBatch || method == Method::kSolveSession;
+  const bool both = method == Method::kSolveSession;
+  return {{"grpc_type", both ? "bidi_stream" : (streams ? "server_stream" : "unary")},
+          {"grpc_service", v1::SolverService::service_full_name()},
+          {"grpc_method", Name(method)}};
+}
+
+void AddCalls(const Metrics& metrics, Families* families) {
+  families->Begin("grpc_server_started_total", "Calls started.", MetricType::Counter);
+  for (int i = 0; i < kNumMethods; ++i) {
+    families->Add(LabelsOf(static_cast<Method>(i)), static_cast<double>(metrics.started[i].Sum()));
+  }
+  families->Begin("grpc_server_handled_total", "Calls ended, by status code.", MetricType::Counter);
+  for (int i = 0; i < kNumMethods; ++i) {
+    for (int code = 0; code < kNumCodes; ++code) {
+      Labels labels = LabelsOf(static_cast<Method>(i));
+      labels.push_back({"grpc_code", NameOfCode(code)});
+      families->Add(std::move(labels), static_cast<double>(metrics.handled[i][code].Sum()));
+    }
+  }
+  families->Begin("grpc_server_handling_seconds", "Duration of calls.", MetricType::Histogram);
+  for (int i = 0; i < kNumMethods; ++i) {
+    families->Add(LabelsOf(static_cast<Method>(i)), metrics.durations[i]);
+  }
+  families->Begin("sap_refused_total", "Calls and steps refused, by the limit they were over.",
+                  MetricType::Counter);
+  for (const auto& [limit, count] : metrics.refusals()) {
+    families->Add({{"limit", limit}}, static_cast<double>(count));
+  }
+  families
+      ->Begin("sap_refusal_seconds", "From the arrival of a call to its refusal by a limit.",
+              MetricType::Histogram)
+      .Add({}, metrics.refusal_times);
+}
+
+void AddProblems(const Metrics& metrics, Families* families) {
+  families->Begin("sap_problems_total", "Problems answered.", MetricType::Counter)
+      .Add({{"outcome", "solved"}}, static_cast<double>(metrics.problems_solved.Sum()))
+      .Add({{"outcome", "failed"}}, static_cast<double>(metrics.problems_failed.Sum()));
+  families->Begin("sap_phase_seconds", "Time of a problem in each phase.", MetricType::Histogram);
+  for (int i = 0; i < kNumPhases; ++i) {
+    families->Add({{"phase", Name(static_cast<Phase>(i))}}, metrics.phases[i]);
+  }
+  families->Begin("sap_islands", "Islands of a problem.", MetricType::Histogram)
+      .Add({}, metrics.islands);
+  families
+      ->Begin("sap_iterations", "Newton iterations of a problem, the most of an island.",
+              MetricType::Histogram)
+      .Add({}, metrics.iterations);
+  families->Begin("sap_island_outcomes_total", "Islands, by how their solve ended.",
+                  MetricType::Counter);
+  for (int i = 0; i < kNumSolveStatuses; ++i) {
+    families->Add({{"status", NameForMetrics(static_cast<SolveStatus>(i))}},
+                  static_cast<double>(metrics.island_outcomes[i].Sum()));
+  }
+}
+
+void AddServer(const Metrics& metrics, Engine* engine, const std::string& certificate,
+               Families* families) {
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    families->Begin(name, help, MetricType::Gauge).Add({}, value);
+  };
+  const auto counter = [&](const char* name, const char* help, const Counter& count) {
+    families->Begin(name, help, MetricType::Counter).Add({}, static_cast<double>(count.Sum()));
+  };
+  gauge("sap_sessions", "Sessions that are there, lost ones that can be resumed included.",
+        engine->num_sessions());
+  counter("sap_session_steps_total", "Steps of sessions answered.", metrics.session_steps);
+  counter("sap_sessions_expired_total", "Sessions ended because they were idle.",
+          metrics.sessions_expired);
+  counter("sap_sessions_resumed_total", "Sessions resumed.", metrics.sessions_resumed);
+  gauge("sap_calls_held", "Calls received, queued or being solved.", engine->admission().calls());
+  gauge("sap_bytes_held", "Bytes of their requests.",
+        static_cast<double>(engine->admission().bytes()));
+  gauge("sap_tasks_queued", "Problems that wait for a thread.", engine->queue().queued());
+  gauge("sap_arena_busy_fraction", "Solver threads that are busy.",
+        static_cast<double>(engine->queue().running()) / engine->config().threads);
+  families->Begin("sap_build_info", "1, with what this build is.", MetricType::Gauge)
+      .Add({{"version", SAP_VERSION}, {"instruction_set", InstructionSet()}}, 1);
+  if (certificate.empty()) return;
+  if (const auto expiry = CertificateExpiry(certificate)) {
+    gauge("sap_certificate_expiry_timestamp_seconds", "When the certificate expires.",
+          std::chrono::duration<double>(expiry->time_since_epoch()).count());
+  }
+}
+
+class Collector final : public prometheus::Collectable {
+ public:
+  Collector(const Metrics* metrics, Engine* engine, std::string certificate)
+      : metrics_(metrics), engine_(engine), certificate_(std::move(certificate)) {}
+
+  std::vector<MetricFamily> Collect() const override {
+    return CollectMetrics(*metrics_, engine_, certificate_);
+  }
+
+ private:
+  const Metrics* const metrics_;
+  Engine* const engine_;
+  const std::string certificate_;
+};
+
+}  // namespace
+
+std::vector<MetricFamily> CollectMetrics(const Metrics& metrics, Engine* engine,
+                                         const std::string& certificate) {
+  std::vector<MetricFamily> all;
+  Families families(&all);
+  AddCalls(metrics, &families);
+  AddProblems(metrics, &families);
+  AddServer(metrics, engine, certificate, &families);
+  return all;
+}
+
+tl::expected<std::unique_ptr<MetricsEndpoint>, std::string> MetricsEndpoint::Start(
+    const std::string& address, const Metrics* metrics, Engine* engine,
+    const std::string& certificate) {
+  std::unique_ptr<MetricsEndpoint> self(new MetricsEndpoint());
+  self->families_ = std::make_shared<Collector>(metrics, engine, certificate);
+  try {
+    self->exposer_ = std::make_unique<prometheus::Exposer>(address, 1);
+    self->exposer_->RegisterCollectable(self->families_);
+  } catch (const std::exception& error) {
+    return tl::unexpected("cannot serve metrics on " + address + ": " + error.what());
+  }
+  const auto ports = self->exposer_->GetListeningPorts();
+  self->address_ =
+      address.substr(0, address.rfind(':') + 1) + std::to_string(ports.empty() ? 0 : ports.front());
+  return self;
+}
+
+}  // namespace sap

@@ -1,0 +1,113 @@
+#include "server/rpc/admin_server.h"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "server/auth/credentials.h"
+#include "server/listen_address.h"
+#include "server/rpc/completion_tag.h"
+#include "server/rpc/rpc_status.h"
+
+namespace sap {
+namespace {
+
+// Methods, in the order of the schema.
+constexpr int kDrain = 0;
+constexpr int kSetLogLevel = 1;
+constexpr int kSetRecording = 2;
+
+std::optional<LogLevel> ToLogLevel(v1::LogLevel level) {
+  switch (level) {
+    case v1::LOG_LEVEL_DEBUG:
+      return LogLevel::kDebug;
+    case v1::LOG_LEVEL_INFO:
+      return LogLevel::kInfo;
+    case v1::LOG_LEVEL_WARNING:
+      return LogLevel::kWarning;
+    case v1::LOG_LEVEL_ERROR:
+      return LogLevel::kError;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+AdminServer::AdminServer(Subjects subjects)
+    : subjects_(std::move(subjects)),
+      admission_(AdmissionConfig(), 1),
+      callers_(&admission_, subjects_.tokens),
+      drain_(
+          &service_, kDrain, [this](DrainMethod::Call* call) { Drain(call); }, &open_calls_,
+          &callers_),
+      log_level_(
+          &service_, kSetLogLevel, [this](LogMethod::Call* call) { SetLogLevel(call); },
+          &open_calls_, &callers_),
+      recording_(
+          &service_, kSetRecording, [this](RecordingMethod::Call* call) { SetRecording(call); },
+          &open_calls_, &callers_) {}
+
+tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
+    const std::string& address, const TlsConfig& tls, Subjects subjects) {
+  const auto credentials = MakeServerCredentials(tls);
+  if (!credentials) return tl::unexpected(credentials.error());
+  std::unique_ptr<AdminServer> self(new AdminServer(std::move(subjects)));
+  grpc::ServerBuilder builder;
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  int port = 0;
+  builder.AddListeningPort(address, *credentials, &port);
+  builder.RegisterService(&self->service_);
+  self->queue_ = builder.AddCompletionQueue();
+  self->server_ = builder.BuildAndStart();
+  if (self->server_ == nullptr || port == 0) {
+    return tl::unexpected("cannot listen on " + address +
+                          ": the address is taken or not one of this machine");
+  }
+  self->address_ = WithPort(address, port);
+  self->drain_.Await(self->queue_.get());
+  self->log_level_.Await(self->queue_.get());
+  self->recording_.Await(self->queue_.get());
+  self->thread_ = std::thread(ServeQueue, self->queue_.get());
+  return self;
+}
+
+AdminServer::~AdminServer() {
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  while (open_calls_.on_queue() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (queue_ == nullptr) return;
+  queue_->Shutdown();
+  if (thread_.joinable()) {
+    thread_.join();
+  } else {
+    ServeQueue(queue_.get());
+  }
+}
+
+void AdminServer::Drain(DrainMethod::Call* call) {
+  subjects_.log->Message(LogLevel::kInfo, "asked to drain by an operator");
+  subjects_.drain();
+  call->Finish(grpc::Status::OK);
+}
+
+void AdminServer::SetLogLevel(LogMethod::Call* call) {
+  const auto level = ToLogLevel(call->request().level());
+  if (!level) return call->Finish(ToRpcStatus(RefuseField("level", "is no level of the log")));
+  subjects_.log->SetLevel(*level);
+  call->Finish(grpc::Status::OK);
+}
+
+void AdminServer::SetRecording(RecordingMethod::Call* call) {
+  if (call->request().directory().empty()) {
+    call->response()->set_path(subjects_.recorder->End());
+    return call->Finish(grpc::Status::OK);
+  }
+  RecordingConfig config = subjects_.recording;
+  config.directory = call->request().directory();
+  const auto path = subjects_.recorder->Begin(config);
+  if (!path) return call->Finish({grpc::StatusCode::FAILED_PRECONDITION, path.error()});
+  call->response()->set_path(*path);
+  call->Finish(grpc::Status::OK);
+}
+
+}  // namespace sap

@@ -1,0 +1,69 @@
+// What an operator may do to a running server, on an address of its own: sap.v1.AdminService.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tl/expected.hpp>
+
+#include "sap/v1/admin_service.grpc.pb.h"
+#include "server/auth/authenticator.h"
+#include "server/auth/bearer_tokens.h"
+#include "server/engine/request_recorder.h"
+#include "server/ops/call_log.h"
+#include "server/rpc/in_flight_calls.h"
+#include "server/rpc/unary_call.h"
+#include "server/scheduling/admission.h"
+#include "server/server_config.h"
+
+namespace sap {
+
+class AdminServer {
+ public:
+  // What the calls act on; all must outlive the server.
+  struct Subjects {
+    std::function<void()> drain;  // begins the shutdown; may be called several times
+    CallLog* log;
+    RequestRecorder* recorder;
+    RecordingConfig recording;  // rule and limits of recordings that are begun
+    BearerTokens* tokens;       // of operators; null: whoever can connect is one
+  };
+
+  // Serves from its return on; TLS as the main address has it.
+  static tl::expected<std::unique_ptr<AdminServer>, std::string> Start(const std::string& address,
+                                                                       const TlsConfig& tls,
+                                                                       Subjects subjects);
+  ~AdminServer();
+
+  const std::string& address() const { return address_; }
+
+ private:
+  using Service = v1::AdminService::Service;
+  using DrainMethod = UnaryMethod<Service, v1::DrainRequest, v1::DrainResponse>;
+  using LogMethod = UnaryMethod<Service, v1::SetLogLevelRequest, v1::SetLogLevelResponse>;
+  using RecordingMethod = UnaryMethod<Service, v1::SetRecordingRequest, v1::SetRecordingResponse>;
+
+  explicit AdminServer(Subjects subjects);
+
+  void Drain(DrainMethod::Call* call);
+  void SetLogLevel(LogMethod::Call* call);
+  void SetRecording(RecordingMethod::Call* call);
+
+  const Subjects subjects_;
+  std::string address_;
+  OpenCalls open_calls_;
+  Admission admission_;  // of accounts only: its calls do no work
+  Callers callers_;
+  LateReadService<Service> service_{3};
+  DrainMethod drain_;
+  LogMethod log_level_;
+  RecordingMethod recording_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+  std::thread thread_;
+};
+
+}  // namespace sap

@@ -1,0 +1,168 @@
+#include "server/rpc/grpc_server.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/resource_quota.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "server/auth/credentials.h"
+#include "server/listen_address.h"
+
+namespace sap {
+namespace {
+
+// Calls of each method awaited, so that a burst finds some.
+constexpr int kAwaitedCalls = 16;
+// Reflection has gRPC's synchronous threads, one per open stream.
+constexpr int kMaxReflectionThreads = 4;
+constexpr std::chrono::milliseconds kDrainPoll{1};
+// How exactly the time limits of sessions are kept.
+constexpr std::chrono::milliseconds kSweepEvery{500};
+// Clients that ask for signs of life more often than this are cut off.
+constexpr int kShortestClientKeepalive_ms = 5000;
+
+int Milliseconds(double seconds) { return static_cast<int>(std::min(seconds * 1e3, 2e9)); }
+
+// gRPC removes a socket file before binding, so it would silently take the address of a server that
+// still listens there.
+bool SomeoneListensOn(const std::string& path) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path.size() >= sizeof name.sun_path) return false;  // gRPC reports it
+  std::memcpy(name.sun_path, path.data(), path.size());
+  const int socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket_fd < 0) return false;
+  const bool connected =
+      connect(socket_fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+  close(socket_fd);
+  return connected;
+}
+
+// When the last object of gRPC goes, the library shuts down, and a poller that helped a large write
+// can hold that up for 10 s. So it stays until the process ends.
+void KeepLibrary() {
+  static const bool kept = [] {
+    grpc_init();
+    return true;
+  }();
+  (void)kept;
+}
+
+void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
+  // By default a second server on the port would start, and the kernel deal clients to either.
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
+  builder->SetMaxSendMessageSize(-1);
+  // No client sends more of a message than this before it is read: with a window that grows with
+  // the connection, what is refused would have come in full.
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  const ConnectionConfig& connection = config.connection;
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, connection.max_streams);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, connection.max_header_bytes);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                              Milliseconds(connection.handshake_timeout_s));
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(connection.idle_s));
+  // A client whose machine has vanished is noticed, and its sessions end.
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(connection.keepalive_s));
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                              Milliseconds(connection.keepalive_timeout_s));
+  // Also one that has no call, and clients may do the same.
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                              kShortestClientKeepalive_ms);
+  builder->SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder->SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+  builder->SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+  builder->SetResourceQuota(grpc::ResourceQuota("sap-server")
+                                .SetMaxThreads(kMaxReflectionThreads)
+                                .Resize(static_cast<size_t>(connection.max_memory_bytes)));
+}
+
+}  // namespace
+
+GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens,
+                       const CallWatch& watch)
+    : callers_(&engine->admission(), tokens),
+      watch_(watch),
+      solver_service_({engine, &open_calls_, &callers_, &watch_}),
+      health_service_(config.admission.all.max_calls, &open_calls_) {}
+
+tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const ServerConfig& config,
+                                                                         Engine* engine,
+                                                                         BearerTokens* tokens,
+                                                                         const CallWatch& watch) {
+  if (IsUnixSocket(config.listen) && SomeoneListensOn(config.listen.substr(5))) {
+    return tl::unexpected("cannot listen on " + config.listen + ": another server does");
+  }
+  KeepLibrary();
+  // The plugin registers itself with the builders made after this.
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  const auto credentials = MakeServerCredentials(config.security.tls);
+  if (!credentials) return tl::unexpected(credentials.error());
+  std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine, tokens, watch));
+  grpc::ServerBuilder builder;
+  SetOptions(config, &builder);
+  int port = 0;
+  builder.AddListeningPort(config.listen, *credentials, &port);
+  builder.RegisterService(self->solver_service_.service());
+  builder.RegisterService(self->health_service_.service());
+  self->queue_ = builder.AddCompletionQueue();
+  self->server_ = builder.BuildAndStart();
+  if (self->server_ == nullptr || port == 0) {
+    return tl::unexpected("cannot listen on " + config.listen +
+                          ": the address is taken or not one of this machine");
+  }
+
+  self->address_ = WithPort(config.listen, port);
+  self->solver_service_.Await(self->queue_.get(), kAwaitedCalls);
+  self->health_service_.Await(self->queue_.get(), kAwaitedCalls);
+  self->threads_ = std::make_unique<QueueThreads>(self->queue_.get(), config.io_threads);
+  self->sweeper_ = std::thread([server = self.get()] { server->SweepNowAndThen(); });
+  return self;
+}
+
+GrpcServer::~GrpcServer() {
+  {
+    const std::lock_guard lock(sweep_mutex_);
+    sweep_ends_ = true;
+  }
+  sweep_wake_.notify_all();
+  if (sweeper_.joinable()) sweeper_.join();
+  if (server_ != nullptr) Drain(std::chrono::nanoseconds(0));
+  while (open_calls_.on_queue() > 0) std::this_thread::sleep_for(kDrainPoll);
+  // A queue must have been shut down and emptied before it goes, also where the start failed.
+  if (threads_ == nullptr) threads_ = std::make_unique<QueueThreads>(queue_.get(), 1);
+  threads_.reset();
+}
+
+void GrpcServer::SweepNowAndThen() {
+  std::unique_lock lock(sweep_mutex_);
+  while (!sweep_wake_.wait_for(lock, kSweepEvery, [this] { return sweep_ends_; })) {
+    solver_service_.Sweep();
+  }
+}
+
+void GrpcServer::AnnounceDrain() {
+  health_service_.Drain();
+  solver_service_.AnnounceDrain();
+}
+
+void GrpcServer::Drain(std::chrono::nanoseconds timeout) {
+  health_service_.Drain();
+  open_calls_.Drain();
+  solver_service_.Drain();
+  // gRPC's own shutdown would wait for idle clients to close their connections, which those without
+  // a thread of their own do seconds later. So the calls are waited for here.
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  while (open_calls_.count() > 0 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kDrainPoll);
+  }
+  server_->Shutdown(std::chrono::system_clock::now());
+}
+
+}  // namespace sap

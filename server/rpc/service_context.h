@@ -1,0 +1,18 @@
+// What every call of the solver's service needs to know; all outlives the calls.
+#pragma once
+
+#include "server/auth/authenticator.h"
+#include "server/engine/engine.h"
+#include "server/ops/call_observer.h"
+#include "server/rpc/in_flight_calls.h"
+
+namespace sap {
+
+struct ServiceContext {
+  Engine* engine;
+  OpenCalls* open_calls;
+  const Callers* callers;
+  const CallWatch* watch;
+};
+
+}  // namespace sap

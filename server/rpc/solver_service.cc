@@ -1,0 +1,56 @@
+#include "server/rpc/solver_service.h"
+
+#include "server/rpc/rpc_status.h"
+
+namespace sap {
+
+namespace {
+
+// Starts a call of the engine whose end is that of the call on the wire.
+template <typename Call>
+auto StartWith(Engine* engine,
+               void (Engine::*start)(const typename Call::Request&, const CallLimits&,
+                                     typename Call::Response*, Engine::Done, void*)) {
+  return [engine, start](Call* call) {
+    (engine->*start)(
+        call->request(), call->limits(), call->response(),
+        [](void* context, const ServiceStatus& status) {
+          static_cast<Call*>(context)->Finish(ToRpcStatus(status));
+        },
+        call);
+  };
+}
+
+}  // namespace
+
+SolverService::SolverService(const ServiceContext& context)
+    : pace_(context.engine->config().threads),
+      solve_(&service_, static_cast<int>(Method::kSolve),
+             StartWith<SolveMethod::Call>(context.engine, &Engine::Start), context.open_calls,
+             context.callers, SolveMethod::WhileDraining::kRefused, {context.watch, Method::kSolve},
+             {context.engine, &pace_}),
+      solve_batch_(&service_, static_cast<int>(Method::kSolveBatch),
+                   StartWith<BatchMethod::Call>(context.engine, &Engine::StartBatch),
+                   context.open_calls, context.callers, BatchMethod::WhileDraining::kRefused,
+                   {context.watch, Method::kSolveBatch}, {context.engine, &pace_}),
+      stream_batch_(&service_, context),
+      session_(&service_, context),
+      info_(&service_, static_cast<int>(Method::kGetServerInfo),
+            [engine = context.engine](InfoMethod::Call* call) {
+              *call->response() = engine->Info();
+              call->Finish(grpc::Status::OK);
+            },
+            context.open_calls, context.callers, InfoMethod::WhileDraining::kAnswered,
+            {context.watch, Method::kGetServerInfo}) {}
+
+void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
+  for (int i = 0; i < count; ++i) {
+    solve_.Await(queue);
+    solve_batch_.Await(queue);
+    stream_batch_.Await(queue);
+    session_.Await(queue);
+    info_.Await(queue);
+  }
+}
+
+}  // namespace sap

@@ -1,0 +1,109 @@
+#include "server/scheduling/admission.h"
+
+#include <algorithm>
+
+namespace sap {
+namespace {
+
+// Between these a client is told to try again: not so soon that the retries are the load.
+constexpr double kSoonestRetry_s = 0.01;
+constexpr double kLatestRetry_s = 10;
+
+}  // namespace
+
+std::shared_ptr<ClientAccount> Admission::AccountOf(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = accounts_.find(name);
+  if (found != accounts_.end()) {
+    if (auto account = found->second.lock()) return account;
+  }
+  if (accounts_.size() >= sweep_at_) {
+    std::erase_if(accounts_, [](const auto& entry) { return entry.second.expired(); });
+    sweep_at_ = std::max<size_t>(64, 2 * accounts_.size());
+  }
+  auto account = std::make_shared<ClientAccount>(std::string(name));
+  accounts_[account->name()] = account;
+  return account;
+}
+
+ServiceStatus Admission::CheckCalls(const ClientAccount* account) const {
+  const std::lock_guard lock(mutex_);
+  return CheckCallsLocked(*account);
+}
+
+ServiceStatus Admission::CheckCallsLocked(const ClientAccount& account) const {
+  const auto refuse = [&](const char* reason, const std::string& what) {
+    return tl::unexpected(Refusal(reason, what, work_s_));
+  };
+  if (calls_ >= config_.all.max_calls) {
+    return refuse("SERVER_CALLS", "the server is already serving its limit of " +
+                                      std::to_string(config_.all.max_calls) + " concurrent calls");
+  }
+  if (account.calls_ >= config_.client.max_calls) {
+    return refuse("CLIENT_CALLS", "this client already has its limit of " +
+                                      std::to_string(config_.client.max_calls) +
+                                      " concurrent calls");
+  }
+  return {};
+}
+
+ServiceStatus Admission::Enter(ClientAccount* account, const Demand& demand) {
+  const std::lock_guard lock(mutex_);
+  if (ServiceStatus checked = CheckCallsLocked(*account); !checked) return checked;
+  const AdmissionLimits& all = config_.all;
+  const AdmissionLimits& client = config_.client;
+  const auto refuse = [&](const char* reason, const std::string& what) {
+    return tl::unexpected(Refusal(reason, what, work_s_));
+  };
+  if (calls_ > 0 && bytes_ + demand.bytes > all.max_bytes) {
+    return refuse("SERVER_BYTES", "the server already holds requests up to its limit of " +
+                                      std::to_string(all.max_bytes) + " bytes");
+  }
+  if (account->calls_ > 0 && account->bytes_ + demand.bytes > client.max_bytes) {
+    return refuse("CLIENT_BYTES", "the requests of this client already reach its limit of " +
+                                      std::to_string(client.max_bytes) + " bytes");
+  }
+  if (calls_ > 0 && work_s_ + demand.work_s > all.max_work_s) {
+    return refuse("SERVER_WORK", "the server already has as much work as it takes on");
+  }
+  if (account->calls_ > 0 && account->work_s_ + demand.work_s > client.max_work_s) {
+    return refuse("CLIENT_WORK", "the server already has as much work of this client as it takes");
+  }
+  ++calls_;
+  bytes_ += demand.bytes;
+  work_s_ += demand.work_s;
+  ++account->calls_;
+  account->bytes_ += demand.bytes;
+  account->work_s_ += demand.work_s;
+  return {};
+}
+
+void Admission::Leave(ClientAccount* account, const Demand& demand) {
+  const std::lock_guard lock(mutex_);
+  --calls_;
+  bytes_ -= demand.bytes;
+  work_s_ = calls_ > 0 ? work_s_ - demand.work_s : 0;  // no round-off stays behind
+  --account->calls_;
+  account->bytes_ -= demand.bytes;
+  account->work_s_ = account->calls_ > 0 ? account->work_s_ - demand.work_s : 0;
+}
+
+int Admission::calls() const {
+  const std::lock_guard lock(mutex_);
+  return calls_;
+}
+
+int64_t Admission::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+// A tenth of the work that there is will be done by then, and room for some calls.
+ServiceError Admission::Refusal(const char* reason, const std::string& what, double work_s) const {
+  ServiceError error{ServiceCode::kResourceExhausted, what + "; retry later", ""};
+  error.reason = reason;
+  error.retry_after_s = std::clamp(work_s / threads_ / 10, kSoonestRetry_s, kLatestRetry_s);
+  return error;
+}
+
+}  // namespace sap

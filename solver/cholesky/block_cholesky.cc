@@ -1,0 +1,363 @@
+#include "solver/cholesky/block_cholesky.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "solver/cholesky/dense_front.h"
+#include "solver/cholesky/front_assembly.h"
+#include "solver/cholesky/front_layout.h"
+#include "solver/cholesky/front_solve.h"
+
+namespace sap {
+namespace {
+
+using Front = EliminationPlan::Front;
+
+// Pieces of a large front that threads share.
+constexpr int kUpdateColumns = 32;  // of U and of the children's updates
+constexpr int kPanelSlivers = 3;    // of the rows of a panel
+constexpr int kSliversBelow = 6;    // of the rows below
+// Fronts with less work than this (20 us or so) are not worth sharing.
+constexpr double kMinSharedCycles = 60e3;
+// Factors with fewer entries (50 us or so of a solve) are not worth sharing.
+constexpr int64_t kLeastSharedEntries = 100'000;
+
+template <typename Scalar>
+FrontLayout<Scalar> LayoutOf(const Front& front) {
+  return FrontLayout<Scalar>(front.pivots, front.updates);
+}
+
+template <typename Scalar>
+int64_t FactorStart(const Front& front) {
+  return std::is_same_v<Scalar, double> ? front.factor_start_double : front.factor_start_float;
+}
+
+// The power of two that brings a number into [1/2, 1); 0 if there is none.
+double PowerOfTwoScale(double number) {
+  if (!(number >= std::numeric_limits<double>::min()) ||
+      !(number <= std::numeric_limits<double>::max())) {
+    return 0.0;
+  }
+  // Kept in the range of normal numbers, so that multiplying by it or its inverse is exact.
+  return std::ldexp(1.0, std::clamp(-std::ilogb(number) - 1, -1022, 1022));
+}
+
+double LargestDiagonalEntry(const EliminationPlan& plan, std::span<const double> diagonal) {
+  double largest = 0.0;
+  for (int i = 0; i < plan.num_blocks(); ++i) {
+    const int64_t size = plan.block_row_start()[i + 1] - plan.block_row_start()[i];
+    const double* block = diagonal.data() + plan.diagonal_start()[i];
+    for (int64_t j = 0; j < size; ++j) largest = std::max(largest, block[j * (size + 1)]);
+  }
+  return largest;
+}
+
+void ForEachPiece(TaskArena* arena, int count, auto&& body) {
+  if (arena == nullptr) {
+    for (int i = 0; i < count; ++i) body(i);
+  } else {
+    arena->ParallelFor(count, body);
+  }
+}
+
+int NumPieces(int count, int piece) { return (count + piece - 1) / piece; }
+
+}  // namespace
+
+template <typename Scalar>
+struct BlockCholesky<Scalar>::Job {
+  const EliminationPlan& plan;
+  const double* diagonal;
+  const double* off_diagonal;
+  double scale;
+  const StopToken& stop;
+  bool concurrent;
+  // The first outcome but kOk ends the work on all threads.
+  mutable std::atomic<FactorStatus> status{FactorStatus::kOk};
+
+  bool Failed() const { return status.load(std::memory_order_relaxed) != FactorStatus::kOk; }
+  int64_t UpdateStart(const Front& front) const {
+    return concurrent ? front.update_start_concurrent : front.update_start_serial;
+  }
+  void Fail(FactorStatus outcome) const { status.store(outcome, std::memory_order_relaxed); }
+  // Polls the stop; true if the work goes on.
+  bool GoesOn() const {
+    if (Failed()) return false;
+    if (!stop.Requested()) return true;
+    Fail(FactorStatus::kStopped);
+    return false;
+  }
+};
+
+template <typename Scalar>
+typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
+    const EliminationPlan& plan, std::span<const double> diagonal,
+    std::span<const double> off_diagonal, const StopToken& stop, TaskArena* arena) {
+  assert(static_cast<int64_t>(diagonal.size()) == plan.diagonal_start().back());
+  assert(static_cast<int64_t>(off_diagonal.size()) == plan.off_diagonal_start().back());
+  if (plan.num_blocks() == 0) return FactorStatus::kOk;
+  scale_ = PowerOfTwoScale(LargestDiagonalEntry(plan, diagonal));
+  if (scale_ == 0.0) return FactorStatus::kNotPositiveDefinite;
+  factor_.Reserve(std::is_same_v<Scalar, double> ? plan.factor_storage_double()
+                                                 : plan.factor_storage_float());
+  const bool concurrent = arena != nullptr && arena->num_threads() > 1 && plan.num_waves() > 1;
+
+  updates_.Reserve(concurrent ? plan.update_storage_concurrent() : plan.update_storage_serial());
+
+  const Job job{plan, diagonal.data(), off_diagonal.data(), scale_, stop, concurrent};
+  if (!concurrent) {
+    FactorFronts(job, 0, plan.num_fronts());
+    return job.status.load();
+  }
+  for (int w = 0; w < plan.num_waves(); ++w) FactorWave(job, w, arena);
+  return job.status.load();
+}
+
+// Fronts that leave no balance among threads are shared by them all, one by one; the other tasks
+// run at the same time.
+template <typename Scalar>
+void BlockCholesky<Scalar>::FactorWave(const Job& job, int w, TaskArena* arena) {
+  std::span<const EliminationPlan::Task> tasks = job.plan.wave(w);
+  double remaining_cost = 0.0;
+  for (const EliminationPlan::Task& task : tasks) remaining_cost += task.cost;
+  while (w > 0 && !tasks.empty() && tasks[0].cost >= kMinSharedCycles &&
+         tasks[0].cost * arena->num_threads() > remaining_cost) {
+    if (!FactorFront(job, tasks[0].front_begin, arena)) return;
+    remaining_cost -= tasks[0].cost;
+    tasks = tasks.subspan(1);
+  }
+  arena->ParallelFor(static_cast<int>(tasks.size()),
+                     [&](int i) { FactorFronts(job, tasks[i].front_begin, tasks[i].front_end); });
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::FactorFronts(const Job& job, int begin, int end) {
+  for (int f = begin; f < end; ++f) {
+    if (!FactorFront(job, f, nullptr)) return;
+  }
+}
+
+// False when the work has ended, here or on another thread.
+template <typename Scalar>
+bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena) {
+  const Front& front = job.plan.fronts()[f];
+  const int num_panels = DenseFront<Scalar>::NumPanels(front.pivots);
+  // One thread assembles a panel right before it is factored, while it is in cache.
+  if (arena != nullptr) {
+    arena->ParallelFor(num_panels, [&](int panel) { Assemble(job, front, panel); });
+  }
+  for (int panel = 0; panel < num_panels; ++panel) {
+    if (!job.GoesOn()) return false;
+    if (arena == nullptr) Assemble(job, front, panel);
+    FactorPanel(job, front, panel, arena);
+  }
+  if (!job.GoesOn()) return false;
+  FormUpdate(job, front, arena);
+  return !job.Failed();
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::FactorPanel(const Job& job, const Front& front, int panel,
+                                        TaskArena* arena) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
+  const int panel_begin = dense.PanelBegin(panel);
+  const int panel_end = dense.PanelEnd(panel);
+  if (panel > 0) {
+    ForEachPiece(arena, NumPieces(panel_end - panel_begin, kPanelSlivers), [&](int piece) {
+      if (!job.GoesOn()) return;
+      const int begin = panel_begin + piece * kPanelSlivers;
+      dense.UpdatePanel(panel, begin, std::min(begin + kPanelSlivers, panel_end));
+    });
+  }
+  if (!job.GoesOn()) return;
+  if (!dense.FactorPanel(panel)) return job.Fail(FactorStatus::kNotPositiveDefinite);
+  ForEachPiece(arena, NumPieces(layout.slivers() - panel_end, kSliversBelow), [&](int piece) {
+    if (!job.GoesOn()) return;
+    const int begin = panel_end + piece * kSliversBelow;
+    dense.FactorBelowPanel(panel, begin, std::min(begin + kSliversBelow, layout.slivers()));
+  });
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::FormUpdate(const Job& job, const Front& front, TaskArena* arena) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  const DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
+  Scalar* update = updates_.data() + job.UpdateStart(front);
+  ForEachPiece(arena, NumPieces(front.updates, kUpdateColumns), [&](int piece) {
+    if (!job.GoesOn()) return;
+    const int begin = piece * kUpdateColumns;
+    const int end = std::min(begin + kUpdateColumns, front.updates);
+    dense.FormUpdate(begin, end, update);
+    ForEachChild(job, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
+      AddChildToUpdate(runs, from, stride, layout, begin, end, update);
+    });
+  });
+}
+
+// The columns of a panel before they are factored.
+template <typename Scalar>
+void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, int panel) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  Scalar* entries = factor_.data() + FactorStart<Scalar>(front);
+  const int begin = panel * DenseFront<Scalar>::kPanelColumns;
+  const int end = std::min(begin + DenseFront<Scalar>::kPanelColumns, front.pivots);
+  ClearColumns(layout, begin, end, entries);
+  CopyMatrixBlocks(
+      job.plan.matrix_blocks().subspan(front.entry_begin, front.entry_end - front.entry_begin),
+      job.diagonal, job.off_diagonal, job.scale, layout, begin, end, entries);
+  ForEachChild(job, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
+    AddChildToPivots(runs, from, stride, layout, begin, end, entries);
+  });
+}
+
+template <typename Scalar>
+template <typename Body>
+void BlockCholesky<Scalar>::ForEachChild(const Job& job, const Front& front, Body&& body) {
+  for (int c = front.child_begin; c < front.child_end; ++c) {
+    const Front& child = job.plan.fronts()[job.plan.children()[c]];
+    body(job.plan.runs().subspan(child.run_begin, child.run_end - child.run_begin),
+         UpdateStride(child.updates), updates_.data() + job.UpdateStart(child));
+  }
+}
+
+template <typename Scalar>
+bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const double> rhs,
+                                  std::span<double> x, const StopToken& stop, TaskArena* arena) {
+  assert(static_cast<int>(rhs.size()) == plan.num_rows());
+  assert(static_cast<int>(x.size()) == plan.num_rows());
+  if (plan.num_blocks() == 0) return true;
+  // A right-hand side may be beyond the range of single precision.
+  double rhs_scale = 1.0;
+  if constexpr (std::is_same_v<Scalar, float>) {
+    double largest = 0.0;
+    for (const double value : rhs) largest = std::max(largest, std::abs(value));
+    const double scale = PowerOfTwoScale(largest);
+    if (scale != 0.0) rhs_scale = scale;
+  }
+  Scalar* y = solution_.Reserve(plan.num_rows());
+  vectors_.Reserve(plan.vector_storage());
+  for (const int block : plan.order()) {
+    for (int i = plan.block_row_start()[block]; i < plan.block_row_start()[block + 1]; ++i) {
+      *y++ = static_cast<Scalar>(rhs_scale * rhs[i]);
+    }
+  }
+  if (arena == nullptr || plan.factor_entries() < kLeastSharedEntries) {
+    SolveForward(plan, 0, plan.num_fronts(), stop);
+    SolveBackward(plan, 0, plan.num_fronts(), stop);
+  } else {
+    for (int w = 0; w < plan.num_waves(); ++w) {
+      const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
+      arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
+        SolveForward(plan, tasks[i].front_begin, tasks[i].front_end, stop);
+      });
+    }
+    for (int w = plan.num_waves() - 1; w >= 0; --w) {
+      const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
+      arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
+        SolveBackward(plan, tasks[i].front_begin, tasks[i].front_end, stop);
+      });
+    }
+  }
+  if (stop.Requested()) return false;
+  y = solution_.data();
+  for (const int block : plan.order()) {
+    for (int i = plan.block_row_start()[block]; i < plan.block_row_start()[block + 1]; ++i) {
+      x[i] = static_cast<double>(*y++) * scale_ / rhs_scale;
+    }
+  }
+  return true;
+}
+
+template <typename Scalar>
+Scalar* BlockCholesky<Scalar>::FrontScratch(const EliminationPlan& plan) {
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  thread_local GrowingBuffer<Scalar> scratch;
+  return scratch.Reserve(static_cast<int64_t>(plan.largest_front() + 2 * kLanes) * (kLanes + 1));
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, int begin, int end,
+                                         const StopToken& stop) {
+  Scalar* scratch = FrontScratch(plan);
+  for (int f = begin; f < end; ++f) {
+    if (stop.Requested()) return;
+    SolveForward(plan, plan.fronts()[f], scratch);
+  }
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, int begin, int end,
+                                          const StopToken& stop) {
+  Scalar* scratch = FrontScratch(plan);
+  for (int f = end - 1; f >= begin; --f) {
+    if (stop.Requested()) return;
+    SolveBackward(plan, plan.fronts()[f], scratch);
+  }
+}
+
+// Each front hands what it subtracts from later rows to its parent, so that no two fronts write to
+// the same place.
+template <typename Scalar>
+void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Front& front,
+                                         Scalar* x1) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
+  Scalar* y = solution_.data() + front.pivot_begin;
+  std::fill(x1, x1 + layout.slivers() * kLanes, Scalar{0});
+  std::copy(y, y + front.pivots, x1);
+  for (int c = front.child_begin; c < front.child_end; ++c) {
+    const Front& child = plan.fronts()[plan.children()[c]];
+    const Scalar* from = vectors_.data() + child.vector_start;
+    for (int r = child.run_begin; r < child.run_end; ++r) {
+      const EliminationPlan::RowRun& run = plan.runs()[r];
+      Scalar* to = run.parent_row < front.pivots ? x1 + run.parent_row
+                                                 : x2 + (run.parent_row - front.pivots);
+      for (int i = 0; i < run.length; ++i) to[i] += from[run.child_row + i];
+    }
+  }
+  ForwardSolve(layout, factor_.data() + FactorStart<Scalar>(front), x1, x2);
+  std::copy(x1, x1 + front.pivots, y);
+  std::copy(x2, x2 + front.updates, vectors_.data() + front.vector_start);
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, const Front& front,
+                                          Scalar* x1) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
+  Scalar* sums = x1 + layout.slivers() * kLanes;
+  Scalar* y = solution_.data() + front.pivot_begin;
+  Scalar* below = vectors_.data() + front.vector_start;  // the parent has put the solution there
+  std::fill(x1, x1 + layout.slivers() * kLanes, Scalar{0});
+  std::copy(y, y + front.pivots, x1);
+  std::copy(below, below + front.updates, x2);
+  BackwardSolve(layout, factor_.data() + FactorStart<Scalar>(front), x1, x2, sums);
+  std::copy(x1, x1 + front.pivots, y);
+  for (int c = front.child_begin; c < front.child_end; ++c) {
+    const Front& child = plan.fronts()[plan.children()[c]];
+    Scalar* to = vectors_.data() + child.vector_start;
+    for (int r = child.run_begin; r < child.run_end; ++r) {
+      const EliminationPlan::RowRun& run = plan.runs()[r];
+      const Scalar* from = run.parent_row < front.pivots ? x1 + run.parent_row
+                                                         : x2 + (run.parent_row - front.pivots);
+      std::copy(from, from + run.length, to + run.child_row);
+    }
+  }
+}
+
+template <typename Scalar>
+size_t BlockCholesky<Scalar>::storage_bytes() const {
+  return sizeof(Scalar) * (factor_.size() + updates_.size() + solution_.size() + vectors_.size());
+}
+
+template class BlockCholesky<double>;
+template class BlockCholesky<float>;
+
+}  // namespace sap

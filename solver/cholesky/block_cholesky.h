@@ -1,0 +1,76 @@
+// Cholesky factorization and solution of a block-sparse symmetric positive definite system,
+//
+//   H x = b,   H = L L',
+//
+// by the multifrontal method as an EliminationPlan lays it out. In double precision for the
+// solution, in single precision as a preconditioner at half of the time.
+//
+// H is multiplied by a power of two before it is factored, such that its largest diagonal entry is
+// in [1/2, 1): then H and 2^k H have the same factor, bit for bit, and a single-precision factor
+// has the range of a double-precision one.
+//
+// Fronts of different subtrees, and pieces of large fronts, are worked on by the threads of an
+// arena. What is computed and in which order is fixed by the plan: same bits for any number of
+// threads. Storage grows only; with a plan no larger than those before, nothing is allocated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "solver/cholesky/elimination_plan.h"
+#include "solver/parallel/growing_buffer.h"
+#include "solver/parallel/stop_token.h"
+#include "solver/parallel/task_arena.h"
+
+namespace sap {
+
+template <typename Scalar>
+class BlockCholesky {
+ public:
+  enum class FactorStatus : unsigned char { kOk, kNotPositiveDefinite, kStopped };
+
+  // diagonal: block i is row-major n_i x n_i at plan.diagonal_start()[i], of which the lower
+  // triangle is read. off_diagonal: edge e is H(a, b), row-major n_a x n_b, at
+  // plan.off_diagonal_start()[e]. The stop token is polled at every front and within large
+  // ones. arena may be null.
+  // Entries that are not finite make a matrix that is not positive definite.
+  FactorStatus Factor(const EliminationPlan& plan, std::span<const double> diagonal,
+                      std::span<const double> off_diagonal, const StopToken& stop,
+                      TaskArena* arena);
+
+  // x = H^-1 rhs, both by blocks in the order they were given in; they may be the same. Requires
+  // that Factor has returned kOk for the same plan. The stop token is polled at every front; false
+  // if a stop was requested: x means nothing then. arena may be null.
+  bool Solve(const EliminationPlan& plan, std::span<const double> rhs, std::span<double> x,
+             const StopToken& stop, TaskArena* arena);
+
+  // Bytes held.
+  size_t storage_bytes() const;
+
+ private:
+  using Front = EliminationPlan::Front;
+  struct Job;  // one call of Factor
+  void FactorWave(const Job& job, int w, TaskArena* arena);
+  void FactorFronts(const Job& job, int begin, int end);
+  bool FactorFront(const Job& job, int f, TaskArena* arena);
+  void FactorPanel(const Job& job, const Front& front, int panel, TaskArena* arena);
+  void FormUpdate(const Job& job, const Front& front, TaskArena* arena);
+  void Assemble(const Job& job, const Front& front, int panel);
+  template <typename Body>
+  void ForEachChild(const Job& job, const Front& front, Body&& body);
+  void SolveForward(const EliminationPlan& plan, int begin, int end, const StopToken& stop);
+  void SolveForward(const EliminationPlan& plan, const Front& front, Scalar* x1);
+  void SolveBackward(const EliminationPlan& plan, int begin, int end, const StopToken& stop);
+  void SolveBackward(const EliminationPlan& plan, const Front& front, Scalar* x1);
+  // Of one front on this thread: pivots, updates, sums.
+  static Scalar* FrontScratch(const EliminationPlan& plan);
+
+  GrowingBuffer<Scalar> factor_;
+  GrowingBuffer<Scalar> updates_;
+  GrowingBuffer<Scalar> solution_;  // in order of elimination
+  GrowingBuffer<Scalar> vectors_;   // of each front's update rows
+  double scale_{1.0};               // H times this was factored
+};
+
+}  // namespace sap

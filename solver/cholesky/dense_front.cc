@@ -1,0 +1,199 @@
+#include "solver/cholesky/dense_front.h"
+
+#include <algorithm>
+
+#include "solver/cholesky/front_kernels.h"
+
+namespace sap {
+namespace {
+
+template <typename Body>
+inline auto WithSlivers(int number, Body&& body) {
+  return WithConstant<kTileSlivers>(number, body);
+}
+
+template <typename Body>
+inline auto WithColumns(int number, Body&& body) {
+  return WithConstant<kTileColumns>(number, body);
+}
+
+}  // namespace
+
+template <typename Scalar>
+int DenseFront<Scalar>::PanelColumnsEnd(int panel) const {
+  return std::min((panel + 1) * kPanelColumns, layout_.pivots());
+}
+
+template <typename Scalar>
+int DenseFront<Scalar>::PanelEnd(int panel) const {
+  return (PanelColumnsEnd(panel) + kLanes - 1) / kLanes;
+}
+
+// Entries of slivers s .. in columns column .. : subtracts the products of columns [k_begin, k_end)
+// and, if these were the last, solves with the pivot rows of the columns.
+template <typename Scalar>
+template <int kSlivers, int kColumns>
+void DenseFront<Scalar>::UpdateTile(int s, int column, int k_begin, int k_end, bool solve) {
+  Scalar* entries[kSlivers];
+  const Scalar* rows[kSlivers];
+  for (int i = 0; i < kSlivers; ++i) {
+    rows[i] = Sliver(s + i) + k_begin * kLanes;
+    entries[i] = Sliver(s + i) + column * kLanes;
+  }
+  const Scalar* operand = Operand(column);
+  Tile<Scalar, kSlivers, kColumns> tile;
+  tile.Load(entries, kLanes);
+  tile.SubtractProduct(rows, operand + k_begin * kLanes, k_end - k_begin);
+  if (solve) tile.SolveLower(operand + column * kLanes);
+  tile.Store(entries, kLanes);
+}
+
+// The same for slivers of which the first holds the pivot rows of the columns: also factors these.
+template <typename Scalar>
+template <int kSlivers, int kColumns>
+bool DenseFront<Scalar>::FactorDiagonalTile(int s, int column, int k_begin) {
+  UpdateTile<kSlivers, kColumns>(s, column, k_begin, column, false);
+  Scalar* pivot_rows = factor_ + layout_.PivotRowStart(column) + column * kLanes;
+  Scalar lower[kColumns * kLanes];
+  for (int c = 0; c < kColumns; ++c) {
+    for (int i = c; i < kColumns; ++i) lower[c * kLanes + i] = pivot_rows[c * kLanes + i];
+  }
+  if (!FactorLower<Scalar, kColumns, kLanes>(lower)) return false;
+  Scalar* entries[kSlivers];
+  for (int i = 0; i < kSlivers; ++i) entries[i] = Sliver(s + i) + column * kLanes;
+  Tile<Scalar, kSlivers, kColumns> tile;
+  tile.Load(entries, kLanes);
+  tile.SolveLower(lower);
+  tile.Store(entries, kLanes);
+  for (int c = 0; c < kColumns; ++c) {
+    for (int i = c; i < kColumns; ++i) pivot_rows[c * kLanes + i] = lower[c * kLanes + i];
+  }
+  return true;
+}
+
+template <typename Scalar>
+void DenseFront<Scalar>::UpdatePanel(int panel, int begin, int end) {
+  const int first_column = panel * kPanelColumns;
+  const int columns_end = PanelColumnsEnd(panel);
+  for (int s = begin; s < end; s += kTileSlivers) {
+    const int s_end = std::min(s + kTileSlivers, end);
+    for (int k = 0; k < first_column; k += kDepth) {
+      const int k_end = std::min(k + kDepth, first_column);
+      for (int column = first_column; column < std::min(columns_end, s_end * kLanes);
+           column += kTileColumns) {
+        const int first = std::max(s, column / kLanes);
+        WithColumns(columns_end - column, [&](auto columns) {
+          WithSlivers(s_end - first, [&](auto slivers) {
+            UpdateTile<slivers, columns>(first, column, k, k_end, false);
+          });
+        });
+      }
+    }
+  }
+}
+
+template <typename Scalar>
+bool DenseFront<Scalar>::FactorPanel(int panel) {
+  const int first_column = panel * kPanelColumns;
+  const int columns_end = PanelColumnsEnd(panel);
+  const int slivers_end = PanelEnd(panel);
+  for (int column = first_column; column < columns_end; column += kTileColumns) {
+    const bool positive = WithColumns(columns_end - column, [&](auto columns) {
+      int s = column / kLanes;
+      const int first = std::min(kTileSlivers, slivers_end - s);
+      const bool ok = WithSlivers(first, [&](auto slivers) {
+        return FactorDiagonalTile<slivers, columns>(s, column, first_column);
+      });
+      if (!ok) return false;
+      for (s += first; s < slivers_end; s += kTileSlivers) {
+        WithSlivers(std::min(kTileSlivers, slivers_end - s), [&](auto slivers) {
+          UpdateTile<slivers, columns>(s, column, first_column, column, true);
+        });
+      }
+      return true;
+    });
+    if (!positive) return false;
+  }
+  return true;
+}
+
+template <typename Scalar>
+template <int kSlivers>
+void DenseFront<Scalar>::FactorSliversBelow(int panel, int s) {
+  const int begin = panel * kPanelColumns;
+  const int end = PanelColumnsEnd(panel);
+  const int full_end = begin + (end - begin) / kTileColumns * kTileColumns;
+  int k = 0;
+  for (; k + kDepth <= begin; k += kDepth) {
+    int column = begin;
+    for (; column < full_end; column += kTileColumns) {
+      UpdateTile<kSlivers, kTileColumns>(s, column, k, k + kDepth, false);
+    }
+    if (column < end) {
+      WithColumns(end - column, [&](auto columns) {
+        UpdateTile<kSlivers, columns>(s, column, k, k + kDepth, false);
+      });
+    }
+  }
+  int column = begin;
+  for (; column < full_end; column += kTileColumns) {
+    UpdateTile<kSlivers, kTileColumns>(s, column, k, column, true);
+  }
+  if (column < end) {
+    WithColumns(end - column,
+                [&](auto columns) { UpdateTile<kSlivers, columns>(s, column, k, column, true); });
+  }
+}
+
+template <typename Scalar>
+void DenseFront<Scalar>::FactorBelowPanel(int panel, int begin, int end) {
+  for (int s = begin; s < end; s += kTileSlivers) {
+    WithSlivers(std::min(kTileSlivers, end - s),
+                [&](auto slivers) { FactorSliversBelow<slivers>(panel, s); });
+  }
+}
+
+// Entries of U in the rows of update slivers s .. and columns column .. column + 3.
+template <typename Scalar>
+template <int kSlivers>
+void DenseFront<Scalar>::FormUpdateTile(int s, int column, int k_begin, int k_end,
+                                        Scalar* update) const {
+  const ptrdiff_t stride = UpdateStride(layout_.updates());
+  Scalar* entries[kSlivers];
+  const Scalar* rows[kSlivers];
+  for (int i = 0; i < kSlivers; ++i) {
+    rows[i] = Sliver(layout_.pivot_slivers() + s + i) + k_begin * kLanes;
+    entries[i] = update + column * stride + (s + i) * kLanes;
+  }
+  Tile<Scalar, kSlivers, kTileColumns> tile;
+  if (k_begin == 0) {
+    tile.Clear();
+  } else {
+    tile.Load(entries, stride);
+  }
+  tile.SubtractProduct(rows, factor_ + layout_.UpdateRowStart(column) + k_begin * kLanes,
+                       k_end - k_begin);
+  tile.Store(entries, stride);
+}
+
+template <typename Scalar>
+void DenseFront<Scalar>::FormUpdate(int begin, int end, Scalar* update) const {
+  const int slivers = layout_.slivers() - layout_.pivot_slivers();
+  for (int k = 0; k < layout_.pivots(); k += kDepth) {
+    const int k_end = std::min(k + kDepth, layout_.pivots());
+    for (int s = begin / kLanes; s < slivers; s += kTileSlivers) {
+      const int s_end = std::min(s + kTileSlivers, slivers);
+      const int columns_end = std::min(end, s_end * kLanes);
+      for (int column = begin; column < columns_end; column += kTileColumns) {
+        const int first = std::max(s, column / kLanes);
+        WithSlivers(s_end - first,
+                    [&](auto count) { FormUpdateTile<count>(first, column, k, k_end, update); });
+      }
+    }
+  }
+}
+
+template class DenseFront<double>;
+template class DenseFront<float>;
+
+}  // namespace sap

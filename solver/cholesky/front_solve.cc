@@ -1,0 +1,171 @@
+#include "solver/cholesky/front_solve.h"
+
+#include <algorithm>
+
+#include "solver/cholesky/front_kernels.h"
+
+namespace sap {
+namespace {
+
+// Slivers read together: enough sums to hide latency, and streams for the prefetcher.
+constexpr int kGroup = 4;
+
+// x[s] -= sum_k rows[s](k) b[k] for kSlivers slivers of `count` columns.
+template <int kSlivers, typename Scalar>
+inline void SubtractSlivers(const Scalar* const (&rows)[kGroup], const Scalar* b, int count,
+                            Scalar* x) {
+  using Vector = SliverVector<Scalar>;
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  // Of alternate columns.
+  Vector even[kSlivers];
+  Vector odd[kSlivers];
+#pragma GCC unroll 4
+  for (int s = 0; s < kSlivers; ++s) even[s] = odd[s] = Vector{};
+  int k = 0;
+  for (; k + 2 <= count; k += 2) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kSlivers; ++s) {
+      even[s] += LoadSliver(rows[s] + k * kLanes) * b[k];
+      odd[s] += LoadSliver(rows[s] + (k + 1) * kLanes) * b[k + 1];
+    }
+  }
+  if (k < count) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kSlivers; ++s) even[s] += LoadSliver(rows[s] + k * kLanes) * b[k];
+  }
+#pragma GCC unroll 4
+  for (int s = 0; s < kSlivers; ++s) {
+    StoreSliver(x + s * kLanes, LoadSliver(x + s * kLanes) - (even[s] + odd[s]));
+  }
+}
+
+// sums[k] += sum_s rows[s](k) * x[s], lane by lane, for kSlivers slivers of `count` columns.
+template <int kSlivers, typename Scalar>
+inline void AddColumnSums(const Scalar* const (&rows)[kGroup], const Scalar* x, int count,
+                          Scalar* sums) {
+  using Vector = SliverVector<Scalar>;
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  Vector factor[kSlivers];
+#pragma GCC unroll 4
+  for (int s = 0; s < kSlivers; ++s) factor[s] = LoadSliver(x + s * kLanes);
+  for (ptrdiff_t k = 0; k < static_cast<ptrdiff_t>(count) * kLanes; k += kLanes) {
+    Vector sum = LoadSliver(sums + k);
+#pragma GCC unroll 4
+    for (int s = 0; s < kSlivers; ++s) sum += LoadSliver(rows[s] + k) * factor[s];
+    StoreSliver(sums + k, sum);
+  }
+}
+
+// x := L^-1 x with the diagonal tile of a sliver. Padding has zeros where pivots have inverses.
+template <typename Scalar>
+inline void SolveDiagonalTile(const Scalar* lower, Scalar* x) {
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  Scalar value[kLanes];
+#pragma GCC unroll 8
+  for (int i = 0; i < kLanes; ++i) value[i] = x[i];
+#pragma GCC unroll 8
+  for (int j = 0; j < kLanes; ++j) {
+    value[j] *= lower[j * kLanes + j];
+#pragma GCC unroll 8
+    for (int i = j + 1; i < kLanes; ++i) value[i] -= lower[j * kLanes + i] * value[j];
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kLanes; ++i) x[i] = value[i];
+}
+
+// x := L^-T (x - column sums) with the diagonal tile of a sliver. The sums have lanes to add up.
+template <typename Scalar>
+inline void SolveTransposedDiagonalTile(const Scalar* lower, const Scalar* sums, Scalar* x) {
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  Scalar value[kLanes];
+#pragma GCC unroll 8
+  for (int j = 0; j < kLanes; ++j) {
+    Scalar half[kLanes / 2];
+#pragma GCC unroll 4
+    for (int i = 0; i < kLanes / 2; ++i) {
+      half[i] = sums[j * kLanes + i] + sums[j * kLanes + i + kLanes / 2];
+    }
+    Scalar sum = half[0];
+#pragma GCC unroll 4
+    for (int i = 1; i < kLanes / 2; ++i) sum += half[i];
+    value[j] = x[j] - sum;
+  }
+#pragma GCC unroll 8
+  for (int i = kLanes - 1; i >= 0; --i) {
+    value[i] *= lower[i * kLanes + i];
+#pragma GCC unroll 8
+    for (int j = 0; j < i; ++j) value[j] -= lower[j * kLanes + i] * value[i];
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kLanes; ++i) x[i] = value[i];
+}
+
+}  // namespace
+
+template <typename Scalar>
+void ForwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1, Scalar* x2) {
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  const Scalar* rows[kGroup];
+  for (int first = 0; first < layout.pivot_slivers(); first += kGroup) {
+    const int count = std::min(kGroup, layout.pivot_slivers() - first);
+    for (int s = 0; s < count; ++s) rows[s] = factor + layout.SliverStart(first + s);
+    WithConstant<kGroup>(count, [&](auto slivers) {
+      SubtractSlivers<slivers>(rows, x1, first * kLanes, x1 + first * kLanes);
+    });
+    for (int s = 0; s < count; ++s) {
+      rows[0] = factor + layout.SliverStart(first + s) + first * kLanes * kLanes;
+      Scalar* x = x1 + (first + s) * kLanes;
+      SubtractSlivers<1>(rows, x1 + first * kLanes, s * kLanes, x);
+      SolveDiagonalTile(rows[0] + s * kLanes * kLanes, x);
+    }
+  }
+  for (int first = layout.pivot_slivers(); first < layout.slivers(); first += kGroup) {
+    const int count = std::min(kGroup, layout.slivers() - first);
+    for (int s = 0; s < count; ++s) rows[s] = factor + layout.SliverStart(first + s);
+    WithConstant<kGroup>(count, [&](auto slivers) {
+      SubtractSlivers<slivers>(rows, x1, layout.pivots(),
+                               x2 + (first - layout.pivot_slivers()) * kLanes);
+    });
+  }
+}
+
+template <typename Scalar>
+void BackwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
+                   const Scalar* x2, Scalar* sums) {
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  std::fill(sums, sums + static_cast<ptrdiff_t>(layout.pivot_slivers()) * kLanes * kLanes,
+            Scalar{0});
+  const Scalar* rows[kGroup];
+  for (int end = layout.slivers(); end > layout.pivot_slivers(); end -= kGroup) {
+    const int first = std::max(end - kGroup, layout.pivot_slivers());
+    for (int s = 0; s < end - first; ++s) rows[s] = factor + layout.SliverStart(first + s);
+    WithConstant<kGroup>(end - first, [&](auto slivers) {
+      AddColumnSums<slivers>(rows, x2 + (first - layout.pivot_slivers()) * kLanes, layout.pivots(),
+                             sums);
+    });
+  }
+  for (int end = layout.pivot_slivers(); end > 0; end -= kGroup) {
+    const int first = std::max(end - kGroup, 0);
+    Scalar* group_sums = sums + static_cast<ptrdiff_t>(first) * kLanes * kLanes;
+    for (int s = end - first - 1; s >= 0; --s) {
+      rows[0] = factor + layout.SliverStart(first + s) + first * kLanes * kLanes;
+      Scalar* x = x1 + (first + s) * kLanes;
+      SolveTransposedDiagonalTile(rows[0] + s * kLanes * kLanes, group_sums + s * kLanes * kLanes,
+                                  x);
+      AddColumnSums<1>(rows, x, s * kLanes, group_sums);
+    }
+    for (int s = 0; s < end - first; ++s) rows[s] = factor + layout.SliverStart(first + s);
+    WithConstant<kGroup>(end - first, [&](auto slivers) {
+      AddColumnSums<slivers>(rows, x1 + first * kLanes, first * kLanes, sums);
+    });
+  }
+}
+
+template void ForwardSolve<double>(const FrontLayout<double>&, const double*, double*, double*);
+template void ForwardSolve<float>(const FrontLayout<float>&, const float*, float*, float*);
+template void BackwardSolve<double>(const FrontLayout<double>&, const double*, double*,
+                                    const double*, double*);
+template void BackwardSolve<float>(const FrontLayout<float>&, const float*, float*, const float*,
+                                   float*);
+
+}  // namespace sap

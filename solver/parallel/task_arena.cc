@@ -1,0 +1,74 @@
+#include "solver/parallel/task_arena.h"
+
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+
+#include "solver/parallel/work_sharing_loops.h"
+
+namespace sap {
+
+namespace {
+
+// oneTBB makes no more workers than the machine has cores unless told so; the arenas set their own
+// sizes here. Limits of several live objects combine to the smallest, so there is one for the
+// process.
+void AllowMoreThreadsThanCores() {
+  constexpr int kMostThreads = 256;
+  static oneapi::tbb::global_control control(oneapi::tbb::global_control::max_allowed_parallelism,
+                                             kMostThreads);
+}
+
+// Of a thread of the arena its slot, of any other num_threads.
+int ThreadNumber(int num_threads) {
+  const int slot = oneapi::tbb::this_task_arena::current_thread_index();
+  return slot >= 0 && slot < num_threads ? slot : num_threads;
+}
+
+}  // namespace
+
+struct TaskArena::Impl {
+  // No slot is kept for callers: enqueued tasks may fill all of them.
+  explicit Impl(int num_threads) : arena(num_threads, 0), board(num_threads) {
+    AllowMoreThreadsThanCores();
+  }
+  oneapi::tbb::task_arena arena;
+  LoopBoard board;
+};
+
+TaskArena::TaskArena(int num_threads)
+    : num_threads_(num_threads), impl_(std::make_unique<Impl>(num_threads)) {}
+
+TaskArena::~TaskArena() = default;
+
+bool TaskArena::has_helpers() const { return impl_->board.has_helpers(); }
+
+void TaskArena::RunLoop(int count, bool ascending, void (*body)(void* context, int index),
+                        void* context) {
+  LoopBoard::Loop* loop = nullptr;
+  if (num_threads_ > 1 && count > 1) {
+    const auto claim = ascending ? LoopBoard::Claim::kAscending : LoopBoard::Claim::kByNeighbors;
+    loop = impl_->board.Open(count, claim, ThreadNumber(num_threads_), body, context);
+  }
+  if (loop == nullptr) {
+    for (int i = 0; i < count; ++i) body(context, i);
+    return;
+  }
+  while (impl_->board.InviteHelper(std::min(count, num_threads_) - 1)) {
+    impl_->arena.enqueue([board = &impl_->board, num_threads = num_threads_] {
+      board->Help(ThreadNumber(num_threads));
+    });
+  }
+  impl_->board.Finish(loop);
+}
+
+void TaskArena::Enqueue(void (*task)(void* context), void* context) {
+  impl_->board.TaskWaits();
+  impl_->arena.enqueue([board = &impl_->board, task, context] {
+    board->TaskStarts();
+    task(context);
+  });
+}
+
+}  // namespace sap

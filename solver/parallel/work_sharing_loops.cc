@@ -1,0 +1,185 @@
+#include "solver/parallel/work_sharing_loops.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <thread>
+
+#include "solver/parallel/spin_pause.h"
+
+namespace sap {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a helper stays without work: longer than the serial stretches of a Newton iteration,
+// shorter than anything that a user of the machine would notice.
+constexpr std::chrono::microseconds kLinger{500};
+// Polls between looks at the clock, and before the processor is offered to other threads.
+constexpr int kPollsPerLook = 64;
+constexpr int kPollsBeforeYield = 1024;
+// Open loops of one thread: of islands, fronts, and pieces of a front.
+constexpr int kNestedLoops = 4;
+constexpr int kMostLoops = 64;
+
+// Polls until done() holds.
+template <typename Done>
+void SpinUntil(Done&& done) {
+  for (int polls = 1; !done(); ++polls) {
+    Pause();
+    if (polls % kPollsBeforeYield == 0) std::this_thread::yield();
+  }
+}
+
+// What happened before HandOver is seen after a TakeOver that the scheduler orders behind it. The
+// scheduler sees to that; it stands here once more, where ThreadSanitizer can see it.
+std::atomic<unsigned> handed_over{0};
+
+void HandOver() { handed_over.fetch_add(1, std::memory_order_release); }
+void TakeOver() { handed_over.load(std::memory_order_acquire); }
+
+constexpr uint64_t kHelpers = (uint64_t{1} << 16) - 1;
+constexpr uint64_t kOpen = uint64_t{1} << 16;
+constexpr uint64_t kGeneration = uint64_t{1} << 17;
+
+// Indices that are claimed in ascending order.
+struct alignas(64) Range {
+  std::atomic<int> next{0};
+  int end{0};
+};
+
+}  // namespace
+
+struct alignas(64) LoopBoard::Loop {
+  std::atomic<bool> taken{false};  // by the thread that opened it
+  // Generation, kOpen, number of helpers inside. One word, so that no helper gets into a loop that
+  // has been closed, nor into the next one by what it knew of the last.
+  std::atomic<uint64_t> ticket{0};
+  Body body{nullptr};
+  void* context{nullptr};
+  int thread{0};  // that opened it
+  int num_ranges{0};
+  std::unique_ptr<Range[]> ranges;  // one per thread
+};
+
+LoopBoard::LoopBoard(int threads)
+    : threads_(threads),
+      size_(std::min(kNestedLoops * threads, kMostLoops)),
+      loops_(std::make_unique<Loop[]>(size_)) {
+  for (int i = 0; i < size_; ++i) loops_[i].ranges = std::make_unique<Range[]>(threads);
+}
+
+LoopBoard::~LoopBoard() {
+  closing_.store(true, std::memory_order_relaxed);
+  SpinUntil([&] { return helpers_.load(std::memory_order_acquire) == 0; });
+}
+
+LoopBoard::Loop* LoopBoard::Open(int count, Claim claim, int thread, Body body, void* context) {
+  for (int i = 0; i < size_; ++i) {
+    Loop& loop = loops_[i];
+    if (loop.taken.load(std::memory_order_relaxed) ||
+        loop.taken.exchange(true, std::memory_order_acquire)) {
+      continue;
+    }
+    loop.body = body;
+    loop.context = context;
+    loop.thread = thread;
+    loop.num_ranges = claim == Claim::kAscending ? 1 : std::min(count, threads_);
+    for (int r = 0; r < loop.num_ranges; ++r) {
+      const int64_t begin = static_cast<int64_t>(count) * r / loop.num_ranges;
+      const int64_t end = static_cast<int64_t>(count) * (r + 1) / loop.num_ranges;
+      loop.ranges[r].next.store(r == 0 ? 1 : static_cast<int>(begin), std::memory_order_relaxed);
+      loop.ranges[r].end = static_cast<int>(end);
+    }
+    loop.ticket.store((loop.ticket.load(std::memory_order_relaxed) + kGeneration) | kOpen,
+                      std::memory_order_release);
+    open_.fetch_or(uint64_t{1} << i, std::memory_order_release);
+    return &loop;
+  }
+  return nullptr;
+}
+
+void LoopBoard::Finish(Loop* loop) {
+  loop->body(loop->context, 0);
+  Work(loop, 0);
+  loop->ticket.fetch_and(~kOpen, std::memory_order_acq_rel);
+  SpinUntil([&] { return (loop->ticket.load(std::memory_order_acquire) & kHelpers) == 0; });
+  loop->taken.store(false, std::memory_order_release);
+}
+
+// Claims indices until none is left, from range `first` on, and takes the loop off the board.
+void LoopBoard::Work(Loop* loop, int first) {
+  for (int r = 0; r < loop->num_ranges; ++r) {
+    Range& range = loop->ranges[(first + r) % loop->num_ranges];
+    for (int i = range.next.fetch_add(1, std::memory_order_relaxed); i < range.end;
+         i = range.next.fetch_add(1, std::memory_order_relaxed)) {
+      loop->body(loop->context, i);
+    }
+  }
+  open_.fetch_and(~(uint64_t{1} << (loop - loops_.get())), std::memory_order_relaxed);
+}
+
+bool LoopBoard::HelpOnce(int thread) {
+  for (uint64_t open = open_.load(std::memory_order_acquire); open != 0; open &= open - 1) {
+    Loop& loop = loops_[std::countr_zero(open)];
+    uint64_t ticket = loop.ticket.load(std::memory_order_relaxed);
+    if ((ticket & kOpen) == 0 ||
+        !loop.ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acquire)) {
+      continue;
+    }
+    // The first range is that of the thread that opened the loop; the others follow it in turn.
+    const int turn = (thread - loop.thread - 1 + 2 * threads_) % threads_;
+    Work(&loop, loop.num_ranges == 1 ? 0 : 1 + turn % (loop.num_ranges - 1));
+    loop.ticket.fetch_sub(1, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+bool LoopBoard::InviteHelper(int wanted) {
+  int helpers = helpers_.load(std::memory_order_relaxed);
+  while (helpers < wanted) {
+    if (helpers_.compare_exchange_weak(helpers, helpers + 1, std::memory_order_relaxed)) {
+      HandOver();
+      return true;
+    }
+  }
+  return false;
+}
+
+void LoopBoard::TaskWaits() {
+  waiting_tasks_.fetch_add(1, std::memory_order_relaxed);
+  HandOver();
+}
+
+void LoopBoard::TaskStarts() {
+  TakeOver();
+  waiting_tasks_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void LoopBoard::Help(int thread) {
+  TakeOver();
+  HelpWhileThereIsWork(thread);
+  helpers_.fetch_sub(1, std::memory_order_release);
+}
+
+void LoopBoard::HelpWhileThereIsWork(int thread) {
+  Clock::time_point idle_since = Clock::now();
+  int polls = 0;
+  while (true) {
+    if (HelpOnce(thread)) {
+      polls = 0;
+      continue;
+    }
+    Pause();
+    if (polls++ % kPollsPerLook != 0) continue;
+    if (waiting_tasks_.load(std::memory_order_relaxed) > 0) return;
+    if (closing_.load(std::memory_order_relaxed)) return;
+    const Clock::time_point now = Clock::now();
+    if (polls == 1) idle_since = now;
+    if (now - idle_since > kLinger) return;
+    if (polls > kPollsBeforeYield) std::this_thread::yield();
+  }
+}
+
+}  // namespace sap

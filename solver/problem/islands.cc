@@ -1,0 +1,60 @@
+#include "solver/problem/islands.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace sap {
+
+int Islands::Root(int tree) {
+  while (parent_[tree] != tree) {
+    parent_[tree] = parent_[parent_[tree]];
+    tree = parent_[tree];
+  }
+  return tree;
+}
+
+void Islands::Find(const ContactProblem& problem, bool split) {
+  const int num_trees = problem.num_trees();
+  const std::span<const int> tree_a = problem.tree_a();
+  const std::span<const int> tree_b = problem.tree_b();
+  parent_.resize(num_trees);
+  std::iota(parent_.begin(), parent_.end(), 0);
+  island_of_tree_.assign(num_trees, -1);
+
+  // A root is the lowest tree of its component. Trees in contact are marked by 0.
+  for (int i = 0; i < problem.num_contacts(); ++i) {
+    island_of_tree_[tree_a[i]] = 0;
+    if (tree_b[i] < 0) continue;
+    island_of_tree_[tree_b[i]] = 0;
+    if (!split) continue;
+    const int a = Root(tree_a[i]);
+    const int b = Root(tree_b[i]);
+    parent_[std::max(a, b)] = std::min(a, b);
+  }
+
+  first_slot_.assign(1, 0);
+  for (int tree = 0; tree < num_trees; ++tree) {
+    if (island_of_tree_[tree] < 0) continue;
+    const int root = Root(tree);
+    if (split && root != tree) {
+      island_of_tree_[tree] = island_of_tree_[root];
+    } else if (split || first_slot_.size() == 1) {
+      island_of_tree_[tree] = count();
+      first_slot_.push_back(0);
+    }
+    ++first_slot_[island_of_tree_[tree] + 1];
+  }
+  std::partial_sum(first_slot_.begin(), first_slot_.end(), first_slot_.begin());
+
+  tree_of_slot_.resize(first_slot_.back());
+  slot_of_tree_.assign(num_trees, -1);
+  next_slot_.assign(first_slot_.begin(), first_slot_.end());
+  for (int tree = 0; tree < num_trees; ++tree) {
+    if (island_of_tree_[tree] < 0) continue;
+    const int slot = next_slot_[island_of_tree_[tree]]++;
+    tree_of_slot_[slot] = tree;
+    slot_of_tree_[tree] = slot;
+  }
+}
+
+}  // namespace sap

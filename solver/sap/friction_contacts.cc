@@ -1,0 +1,115 @@
+#include "solver/sap/friction_contacts.h"
+
+namespace sap {
+
+void FrictionContacts::Resize(int size) {
+  v_hat_.resize(size);
+  for (std::vector<double>* array : {&R_t_, &R_n_, &inv_R_t_, &inv_R_n_, &mu_, &mu_hat_, &c_}) {
+    array->resize(size);
+  }
+}
+
+void FrictionContacts::Set(int contact, double R_t, double R_n, double mu,
+                           const ContactVector<double>& v_hat) {
+  v_hat_.Set(contact, v_hat);
+  R_t_[contact] = R_t;
+  R_n_[contact] = R_n;
+  inv_R_t_[contact] = 1.0 / R_t;
+  inv_R_n_[contact] = 1.0 / R_n;
+  mu_[contact] = mu;
+  mu_hat_[contact] = mu * (R_t / R_n);
+  c_[contact] = 1.0 / (1.0 + mu * mu_hat_[contact]);
+}
+
+double FrictionContacts::Impulses(int begin, int end, const ContactVectors& v_c,
+                                  ContactVectors* gamma) const {
+  Lanes4 cost4{};
+  double cost = 0;
+  const auto add = [&](auto&& value) {
+    if constexpr (sizeof(value) == sizeof(double)) {
+      cost += value;
+    } else {
+      cost4 += value;
+    }
+  };
+  ForLanes(begin, end, [&](int i, auto lanes) {
+    const auto parameters = At(i, lanes);
+    const auto point = ProjectOnCone(parameters, v_c.At(i, lanes));
+    gamma->Set(i, point.gamma);
+    add(ConeCost(parameters, point.gamma));
+  });
+  return Sum(cost4) + cost;
+}
+
+void FrictionContacts::Hessians(int begin, int end, const ContactVectors& v_c,
+                                ContactMatrices* G) const {
+  ForLanes(begin, end, [&](int i, auto lanes) {
+    const auto parameters = At(i, lanes);
+    const auto point = ProjectOnCone(parameters, v_c.At(i, lanes));
+    G->Set(i, ConeHessian(parameters, point, point.t_x, point.t_y));
+  });
+}
+
+void FrictionContacts::Hessians(int begin, int end, const ContactVectors& v_c,
+                                const DualDirections& w, ContactMatrices* G) const {
+  ForLanes(begin, end, [&](int i, auto lanes) {
+    using Lanes = decltype(lanes);
+    const auto parameters = At(i, lanes);
+    const auto point = ProjectOnCone(parameters, v_c.At(i, lanes));
+    G->Set(i, ConeHessian(parameters, point, Load<Lanes>(&w.x[i]), Load<Lanes>(&w.y[i])));
+  });
+}
+
+LineSlope FrictionContacts::AlongLine(int begin, int end, const ContactVectors& v_c,
+                                      const ContactVectors& d, double alpha) const {
+  Lanes4 first4{};
+  Lanes4 second4{};
+  LineSlope slope;
+  const auto add = [&](const auto& at_contact) {
+    if constexpr (sizeof(at_contact) == sizeof(ConeSlope<double>)) {
+      slope.first += at_contact.first;
+      slope.second += at_contact.second;
+    } else {
+      first4 += at_contact.first;
+      second4 += at_contact.second;
+    }
+  };
+  ForLanes(begin, end, [&](int i, auto lanes) {
+    const auto parameters = At(i, lanes);
+    const auto direction = d.At(i, lanes);
+    auto v = v_c.At(i, lanes);
+    v.x += alpha * direction.x;
+    v.y += alpha * direction.y;
+    v.n += alpha * direction.n;
+    add(ConeAlongLine(parameters, ProjectOnCone(parameters, v), direction));
+  });
+  slope.first += Sum(first4);
+  slope.second += Sum(second4);
+  return slope;
+}
+
+void FrictionContacts::StartDualDirections(int begin, int end, const ContactVectors& gamma,
+                                           DualDirections* w) const {
+  ForLanes(begin, end, [&](int i, auto lanes) {
+    decltype(lanes) w_x, w_y;
+    DualDirectionOf(At(i, lanes), gamma.At(i, lanes), &w_x, &w_y);
+    Store(&w->x[i], w_x);
+    Store(&w->y[i], w_y);
+  });
+}
+
+void FrictionContacts::UpdateDualDirections(int begin, int end, const ContactVectors& v_c,
+                                            const ContactVectors& d, DualDirections* w) const {
+  ForLanes(begin, end, [&](int i, auto lanes) {
+    using Lanes = decltype(lanes);
+    const auto parameters = At(i, lanes);
+    const auto point = ProjectOnCone(parameters, v_c.At(i, lanes));
+    Lanes w_x = Load<Lanes>(&w->x[i]);
+    Lanes w_y = Load<Lanes>(&w->y[i]);
+    UpdateDualDirection(parameters, point, d.At(i, lanes), &w_x, &w_y);
+    Store(&w->x[i], w_x);
+    Store(&w->y[i], w_y);
+  });
+}
+
+}  // namespace sap

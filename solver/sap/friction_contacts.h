@@ -1,0 +1,120 @@
+// The pool of friction contacts: a structure of arrays and functions over ranges of it.
+//
+// One call per range, never one per contact, so that the loops run on four contacts at once and
+// another kind of constraint can stand beside this one as a pool of its own. The mathematics of a
+// single contact is in friction_cone.h.
+#pragma once
+
+#include <vector>
+
+#include "solver/problem/solver_options.h"
+#include "solver/sap/friction_cone.h"
+
+namespace sap {
+
+// Arrays of three components in the contact frame, one entry per contact.
+struct ContactVectors {
+  std::vector<double> x, y, n;
+
+  void resize(size_t size) {
+    x.resize(size);
+    y.resize(size);
+    n.resize(size);
+  }
+  template <typename Lanes>
+  ContactVector<Lanes> At(int i, Lanes) const {
+    return {Load<Lanes>(&x[i]), Load<Lanes>(&y[i]), Load<Lanes>(&n[i])};
+  }
+  template <typename Lanes>
+  void Set(int i, const ContactVector<Lanes>& value) {
+    Store(&x[i], value.x);
+    Store(&y[i], value.y);
+    Store(&n[i], value.n);
+  }
+};
+
+// Arrays of symmetric 3 x 3 matrices.
+struct ContactMatrices {
+  std::vector<double> xx, xy, yy, xn, yn, nn;
+
+  void resize(size_t size) {
+    for (std::vector<double>* array : {&xx, &xy, &yy, &xn, &yn, &nn}) array->resize(size);
+  }
+  SymmetricMatrix3<double> At(int i) const { return {xx[i], xy[i], yy[i], xn[i], yn[i], nn[i]}; }
+  template <typename Lanes>
+  void Set(int i, const SymmetricMatrix3<Lanes>& value) {
+    Store(&xx[i], value.xx);
+    Store(&xy[i], value.xy);
+    Store(&yy[i], value.yy);
+    Store(&xn[i], value.xn);
+    Store(&yn[i], value.yn);
+    Store(&nn[i], value.nn);
+  }
+};
+
+// Dual directions w of the accelerated method.
+struct DualDirections {
+  std::vector<double> x, y;
+
+  void resize(size_t size) {
+    x.resize(size);
+    y.resize(size);
+  }
+};
+
+// First and second derivative of a cost along a line.
+struct LineSlope {
+  double first{0};
+  double second{0};
+};
+
+class FrictionContacts {
+ public:
+  void Resize(int size);
+
+  // One contact: R_t, R_n [1/kg], mu, and v_hat less the velocity of the surface (t1, t2, n) [m/s].
+  void Set(int contact, double R_t, double R_n, double mu, const ContactVector<double>& v_hat);
+
+  template <typename Lanes>
+  ConeParameters<Lanes> At(int i, Lanes) const {
+    return {Load<Lanes>(&v_hat_.x[i]), Load<Lanes>(&v_hat_.y[i]), Load<Lanes>(&v_hat_.n[i]),
+            Load<Lanes>(&R_t_[i]),     Load<Lanes>(&R_n_[i]),     Load<Lanes>(&inv_R_t_[i]),
+            Load<Lanes>(&inv_R_n_[i]), Load<Lanes>(&mu_[i]),      Load<Lanes>(&mu_hat_[i]),
+            Load<Lanes>(&c_[i])};
+  }
+  double R_t(int contact) const { return R_t_[contact]; }
+  double R_n(int contact) const { return R_n_[contact]; }
+
+  // Whether an impulse lies on the surface of its cone: the contact slides.
+  bool Slides(int contact, const ContactVector<double>& gamma) const {
+    constexpr double kRounding = 1e-9;
+    const double limit = mu_[contact] * gamma.n;
+    return limit > 0 && gamma.x * gamma.x + gamma.y * gamma.y >= limit * limit * (1 - kRounding);
+  }
+
+  // Impulses gamma at contact velocities v_c, for contacts in [begin, end); their cost [J].
+  double Impulses(int begin, int end, const ContactVectors& v_c, ContactVectors* gamma) const;
+
+  // G at v_c, of the cost itself.
+  void Hessians(int begin, int end, const ContactVectors& v_c, ContactMatrices* G) const;
+
+  // G at v_c with dual directions w.
+  void Hessians(int begin, int end, const ContactVectors& v_c, const DualDirections& w,
+                ContactMatrices* G) const;
+
+  // Derivatives of the cost along v_c + alpha d at alpha.
+  LineSlope AlongLine(int begin, int end, const ContactVectors& v_c, const ContactVectors& d,
+                      double alpha) const;
+
+  // Dual directions that belong to impulses, and those after a full Newton step of d from v_c.
+  void StartDualDirections(int begin, int end, const ContactVectors& gamma,
+                           DualDirections* w) const;
+  void UpdateDualDirections(int begin, int end, const ContactVectors& v_c, const ContactVectors& d,
+                            DualDirections* w) const;
+
+ private:
+  ContactVectors v_hat_;
+  std::vector<double> R_t_, R_n_, inv_R_t_, inv_R_n_, mu_, mu_hat_, c_;
+};
+
+}  // namespace sap

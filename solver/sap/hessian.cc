@@ -1,0 +1,129 @@
+#include "solver/sap/hessian.h"
+
+#include <algorithm>
+
+#include "solver/cholesky/dense_cholesky.h"
+#include "solver/sap/jacobian_kernels.h"
+
+namespace sap {
+
+namespace {
+
+constexpr Chunks kSlotChunks{16, 6000};
+constexpr Chunks kPairChunks{32, 3000};
+
+void AssembleOffDiagonalBlock(const IslandView& view, const ContactMatrices& G,
+                              const ContactPair& pair, double* H) {
+  ForSize(pair.dofs_low, [&](auto n_low) {
+    ForSize(pair.dofs_high, [&](auto n_high) {
+      std::fill(H, H + n_low * n_high, 0.0);
+      for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+        AddJtGJ(view.model.J(pair, i, false), n_low, G.At(i), view.model.J(pair, i, true), n_high,
+                H);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void AssembleDiagonalBlock(const IslandView& view, const ContactMatrices& G, int slot, double* H) {
+  const ContactGraph& graph = view.graph;
+  ForSize(graph.dofs()[slot], [&](auto n) {
+    const double* A = view.model.A(graph, slot);
+    std::copy(A, A + n * n, H);
+    for (int s = graph.side_start()[slot]; s < graph.side_start()[slot + 1]; ++s) {
+      const PairSide side = graph.sides()[s];
+      const ContactPair& pair = graph.pairs()[side.pair];
+      for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+        const double* J = view.model.J(pair, i, side.is_high);
+        AddJtGJ(J, n, G.At(i), J, n, H);
+      }
+    }
+  });
+}
+
+void Hessian::Resize(const ContactGraph& graph) {
+  diagonal_.Reserve(graph.matrix_start().back());
+  off_diagonal_.Reserve(graph.block_size());
+}
+
+void Hessian::Assemble(const IslandView& view, const SapData& data, const StopToken& stop) {
+  const ContactGraph& graph = view.graph;
+  const IslandRange& range = view.range();
+  ForChunks(
+      view.arena, range.slot_begin, range.slot_end, kSlotChunks, [&](int begin, int end, int) {
+        if (stop.Requested()) return;
+        for (int slot = begin; slot < end; ++slot) {
+          AssembleDiagonalBlock(view, data.G, slot, diagonal_.data() + graph.matrix_start()[slot]);
+        }
+      });
+  ForChunks(
+      view.arena, range.pair_begin, range.pair_end, kPairChunks, [&](int begin, int end, int) {
+        if (stop.Requested()) return;
+        for (int p = begin; p < end; ++p) {
+          const ContactPair& pair = graph.pairs()[p];
+          if (pair.high < 0) continue;
+          AssembleOffDiagonalBlock(view, data.G, pair, off_diagonal_.data() + pair.block_start);
+        }
+      });
+}
+
+StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, SapData* data) {
+  const ContactGraph& graph = view.graph;
+  const IslandRange& range = view.range();
+  const int n = range.num_velocities();
+  double H[kDenseDofs * kDenseDofs];
+  std::fill(H, H + n * n, 0.0);
+  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
+    const int at = graph.velocity_start()[slot] - range.velocity_begin;
+    const int dofs = graph.dofs()[slot];
+    const double* block = hessian.diagonal_block(graph, slot);
+    for (int i = 0; i < dofs; ++i) {
+      std::copy(block + i * dofs, block + i * dofs + i + 1, H + (at + i) * n + at);
+    }
+  }
+  for (int p = range.pair_begin; p < range.pair_end; ++p) {
+    const ContactPair& pair = graph.pairs()[p];
+    if (pair.high < 0) continue;
+    const int column = graph.velocity_start()[pair.low] - range.velocity_begin;
+    const int row = graph.velocity_start()[pair.high] - range.velocity_begin;
+    const double* block = hessian.off_diagonal_block(pair);
+    for (int i = 0; i < pair.dofs_low; ++i) {
+      for (int j = 0; j < pair.dofs_high; ++j) {
+        H[(row + j) * n + column + i] = block[i * pair.dofs_high + j];
+      }
+    }
+  }
+  double* step = data->step.data() + range.velocity_begin;
+  const double* gradient = data->gradient.data() + range.velocity_begin;
+  for (int i = 0; i < n; ++i) step[i] = -gradient[i];
+  StepStatus status = StepStatus::kOk;
+  ForSize(n, [&](auto size) {
+    if (FactorDense(H, size)) {
+      SolveDense(H, size, step);
+    } else {
+      status = StepStatus::kNotPositiveDefinite;
+    }
+  });
+  return status;
+}
+
+StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
+                           const EliminationPlan& plan, const StopToken& stop,
+                           BlockCholesky<double>* cholesky, SapData* data) {
+  using FactorStatus = BlockCholesky<double>::FactorStatus;
+  const IslandRange& range = view.range();
+  const FactorStatus status = cholesky->Factor(plan, hessian.diagonal(range),
+                                               hessian.off_diagonal(range), stop, view.arena);
+  if (status == FactorStatus::kStopped) return StepStatus::kStopped;
+  if (status == FactorStatus::kNotPositiveDefinite) return StepStatus::kNotPositiveDefinite;
+  const size_t n = range.num_velocities();
+  double* step = data->step.data() + range.velocity_begin;
+  const double* gradient = data->gradient.data() + range.velocity_begin;
+  for (size_t i = 0; i < n; ++i) step[i] = -gradient[i];
+  const bool solved = cholesky->Solve(plan, {step, n}, {step, n}, stop, view.arena);
+  return solved ? StepStatus::kOk : StepStatus::kStopped;
+}
+
+}  // namespace sap

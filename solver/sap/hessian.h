@@ -1,0 +1,62 @@
+// The Hessian H = A + J' G J of one island, and the Newton step from it.
+//
+// H is block sparse: one diagonal block per tree, one off-diagonal block per pair of trees in
+// contact, each a dense row-major block in arrays over all islands. Small islands are factored
+// dense, large ones by the block Cholesky along the plan of their pattern. Diagonal blocks sum over
+// the pairs of their tree in a fixed order, so trees can be assembled in parallel.
+#pragma once
+
+#include "solver/cholesky/block_cholesky.h"
+#include "solver/cholesky/elimination_plan.h"
+#include "solver/parallel/growing_buffer.h"
+#include "solver/parallel/stop_token.h"
+#include "solver/sap/sap_data.h"
+
+namespace sap {
+
+// Islands of at most this many degrees of freedom are factored dense: six free bodies, where the
+// two ways cost the same.
+constexpr int kDenseDofs = 36;
+
+// The values of H. Storage only grows; islands are filled independently.
+class Hessian {
+ public:
+  void Resize(const ContactGraph& graph);
+
+  // Fills the blocks of one island from data.G.
+  void Assemble(const IslandView& view, const SapData& data, const StopToken& stop);
+
+  std::span<const double> diagonal(const IslandRange& range) const {
+    return {diagonal_.data() + range.matrix_begin,
+            static_cast<size_t>(range.matrix_end - range.matrix_begin)};
+  }
+  std::span<const double> off_diagonal(const IslandRange& range) const {
+    return {off_diagonal_.data() + range.block_begin,
+            static_cast<size_t>(range.block_end - range.block_begin)};
+  }
+  const double* diagonal_block(const ContactGraph& graph, int slot) const {
+    return diagonal_.data() + graph.matrix_start()[slot];
+  }
+  const double* off_diagonal_block(const ContactPair& pair) const {
+    return off_diagonal_.data() + pair.block_start;
+  }
+
+ private:
+  GrowingBuffer<double> diagonal_;
+  GrowingBuffer<double> off_diagonal_;
+};
+
+// A_t + sum over the contacts of one slot of J' G J, for H and for Gauss-Seidel.
+void AssembleDiagonalBlock(const IslandView& view, const ContactMatrices& G, int slot, double* H);
+
+enum class StepStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
+
+// Solves H dv = -grad l into data->step, dense. At most kDenseDofs degrees of freedom.
+StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, SapData* data);
+
+// The same by the block Cholesky.
+StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
+                           const EliminationPlan& plan, const StopToken& stop,
+                           BlockCholesky<double>* cholesky, SapData* data);
+
+}  // namespace sap

@@ -1,0 +1,271 @@
+#include "solver/sap/sap_solver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "solver/sap/certificate.h"
+#include "solver/sap/line_search.h"
+
+namespace sap {
+
+namespace {
+
+// Slope at which a line search ends, relative to the one it starts from. The paper's method counts
+// on an exact search; the accelerated one needs no more than this for the same number of
+// iterations.
+constexpr double kPlainSearchTolerance = 1e-10;
+constexpr double kAcceleratedSearchTolerance = 0.1;
+
+// Sweeps go on down to this residual: in small islands a sweep costs as much as it saves once the
+// modes have settled.
+constexpr int kLargeIslandTrees = 300;
+constexpr double kLeastSweptResidual = 1e-2;
+constexpr double kLeastSweptResidualLarge = 1e-4;
+// Two steps in a row shorter than this, and the sweeps pause for three.
+constexpr double kShortStep = 0.1;
+
+// Factorizations above this are done in single precision, as preconditioners: below, the two
+// products with H that it takes cost what is saved [flop].
+constexpr double kPreconditionedFlops = 2e6;
+
+// Steps without progress of cost and gradient that rounding errors must explain.
+constexpr int kStalledSteps = 3;
+
+// Decides after which Newton steps to sweep.
+class SweepGuard {
+ public:
+  SweepGuard(const IslandView& view, const SolverOptions& options)
+      : enabled_(options.newton == NewtonMethod::kAccelerated),
+        least_residual_(view.range().num_trees() < kLargeIslandTrees ? kLeastSweptResidual
+                                                                     : kLeastSweptResidualLarge) {}
+
+  bool ShouldSweep(double residual, double alpha) {
+    short_steps_ = alpha < kShortStep ? short_steps_ + 1 : 0;
+    if (pause_ > 0) --pause_;
+    if (short_steps_ == 2) {
+      short_steps_ = 0;
+      pause_ = 3;
+    }
+    return enabled_ && pause_ == 0 && residual > least_residual_;
+  }
+
+ private:
+  const bool enabled_;
+  const double least_residual_;
+  int short_steps_{0};
+  int pause_{0};
+};
+
+// Notices when neither cost nor gradient come down any more.
+class StallDetector {
+ public:
+  explicit StallDetector(const IslandNorms& norms)
+      : last_cost_(norms.cost), best_gradient_(norms.gradient) {}
+
+  bool Stalled(const IslandNorms& norms) {
+    const double least_decrease = 4 * std::numeric_limits<double>::epsilon() * last_cost_;
+    const bool progress =
+        norms.cost < last_cost_ - least_decrease || norms.gradient < 0.5 * best_gradient_;
+    steps_ = progress ? 0 : steps_ + 1;
+    last_cost_ = norms.cost;
+    best_gradient_ = std::min(best_gradient_, norms.gradient);
+    return steps_ >= kStalledSteps;
+  }
+
+ private:
+  double last_cost_;
+  double best_gradient_;
+  int steps_{0};
+};
+
+// The Newton loop with what it carries from step to step.
+class IslandSolve {
+ public:
+  IslandSolve(const IslandView& view, const SolverOptions& options, const StopToken& stop,
+              const SweepOrder& sweep_order, const IslandFactorization& factorization,
+              SapWorkspace* workspace)
+      : view_(view),
+        options_(options),
+        stop_(stop),
+        sweep_order_(sweep_order),
+        factorization_(factorization),
+        workspace_(*workspace),
+        data_(workspace->data),
+        accelerated_(options.newton == NewtonMethod::kAccelerated),
+        preconditioned_(accelerated_ && factorization.plan != nullptr &&
+                        factorization.plan->factor_flops() >= kPreconditionedFlops),
+        absolute_tolerance_(options.absolute_speed_tolerance *
+                            std::sqrt(view.constants().trace_A)) {}
+
+  IslandReport Run() {
+    norms_ = Evaluate(view_, &data_, stop_);
+    if (!norms_.finite || !view_.constants().representable) {
+      return Report(SolveStatus::kNumericalFailure);
+    }
+    if (accelerated_) StartDualDirections();
+    SweepGuard guard(view_, options_);
+    StallDetector stall(norms_);
+    while (!Converged()) {
+      if (report_.iterations == options_.max_iterations) {
+        return Report(SolveStatus::kIterationLimit);
+      }
+      if (stop_.Requested()) return Report(StopStatus());
+      const StepStatus step = ComputeStep();
+      if (step == StepStatus::kStopped) return Report(StopStatus());
+      if (step == StepStatus::kNotPositiveDefinite) return Report(SolveStatus::kNumericalFailure);
+      const LineSearchResult search = SearchAlongStep(
+          view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance, stop_, &data_);
+      if (stop_.Requested()) return Report(StopStatus());
+      ++report_.iterations;
+      if (!search.descends || search.alpha == 0) return Report(SolveStatus::kStalledAtRoundoff);
+      const bool sweep = guard.ShouldSweep(Residual(), search.alpha);
+      if (!Advance(search.alpha)) return Report(SolveStatus::kNumericalFailure);
+      if (sweep && !Converged()) {
+        if (!SweepOnce()) return ReportIterationBefore(StopStatus());
+        if (!EvaluateOrGoBack(data_.v_before_sweep)) return Report(SolveStatus::kNumericalFailure);
+      }
+      if (!Converged() && stall.Stalled(norms_)) return Report(SolveStatus::kStalledAtRoundoff);
+    }
+    return Report(SolveStatus::kConverged);
+  }
+
+ private:
+  double Residual() const {
+    if (!norms_.finite) return std::numeric_limits<double>::infinity();
+    const double scale = std::max(norms_.momentum, norms_.impulse);
+    return scale > 0 ? norms_.gradient / scale : 0.0;
+  }
+
+  bool Converged() const {
+    return norms_.gradient <= absolute_tolerance_ + options_.relative_tolerance *
+                                                        std::max(norms_.momentum, norms_.impulse);
+  }
+
+  SolveStatus StopStatus() const {
+    return stop_.Reason() == StopReason::kCancelled ? SolveStatus::kCancelled
+                                                    : SolveStatus::kDeadline;
+  }
+
+  template <typename Body>
+  void ForContacts(Body&& body) {
+    ForChunks(view_.arena, view_.range().contact_begin, view_.range().contact_end, kConeChunks,
+              body);
+  }
+
+  void StartDualDirections() {
+    view_.model.contacts().StartDualDirections(view_.range().contact_begin,
+                                               view_.range().contact_end, data_.gamma, &data_.w);
+  }
+
+  StepStatus ComputeStep() {
+    const FrictionContacts& contacts = view_.model.contacts();
+    ForContacts([&](int begin, int end, int) {
+      if (accelerated_) {
+        contacts.Hessians(begin, end, data_.v_c, data_.w, &data_.G);
+      } else {
+        contacts.Hessians(begin, end, data_.v_c, &data_.G);
+      }
+    });
+    const Hessian& hessian = workspace_.hessian;
+    workspace_.hessian.Assemble(view_, data_, stop_);
+    if (stop_.Requested()) return StepStatus::kStopped;
+    ++report_.factorizations;
+    const EliminationPlan* plan = factorization_.plan;
+    if (plan == nullptr) return SolveDenseStep(view_, hessian, &data_);
+    if (preconditioned_) {
+      const StepStatus status = SolvePreconditionedStep(view_, hessian, *plan, stop_,
+                                                        &factorization_.factors->preconditioner,
+                                                        &workspace_.conjugate, &data_);
+      if (status != StepStatus::kNotPositiveDefinite) return status;
+      preconditioned_ = false;  // what single precision could not do once it will not do better
+      ++report_.factorizations;
+    }
+    return SolveSparseStep(view_, hessian, *plan, stop_, &factorization_.factors->exact, &data_);
+  }
+
+  // Takes the Newton step and evaluates there. False if that left the range of doubles.
+  bool Advance(double alpha) {
+    const IslandRange& range = view_.range();
+    if (accelerated_) {
+      ForContacts([&](int begin, int end, int) {
+        view_.model.contacts().UpdateDualDirections(begin, end, data_.v_c, data_.v_c_step,
+                                                    &data_.w);
+      });
+    }
+    for (int i = range.velocity_begin; i < range.velocity_end; ++i) {
+      data_.v_before[i] = data_.v[i];
+      data_.v[i] += alpha * data_.step[i];
+    }
+    return EvaluateOrGoBack(data_.v_before);
+  }
+
+  // A sweep, in the other direction than the last one; false if it was stopped on its way.
+  bool SweepOnce() {
+    const IslandRange& range = view_.range();
+    std::copy(data_.v.begin() + range.velocity_begin, data_.v.begin() + range.velocity_end,
+              data_.v_before_sweep.begin() + range.velocity_begin);
+    const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_);
+    backward_ = !backward_;
+    if (range.num_trees() == 1) ++report_.factorizations;  // a sweep of one tree is one
+    return complete;
+  }
+
+  // Evaluates at v; goes back to where it was, and says so, if that is outside the range of
+  // doubles.
+  bool EvaluateOrGoBack(const std::vector<double>& v_before) {
+    norms_ = Evaluate(view_, &data_, stop_);
+    if (norms_.finite) return true;
+    GoBack(v_before);
+    return false;
+  }
+
+  void GoBack(const std::vector<double>& v_before) {
+    const IslandRange& range = view_.range();
+    std::copy(v_before.begin() + range.velocity_begin, v_before.begin() + range.velocity_end,
+              data_.v.begin() + range.velocity_begin);
+    norms_ = Evaluate(view_, &data_, stop_);
+  }
+
+  // Part of a sweep is no iterate that a number of iterations tells: the one before is returned, so
+  // that what a deadline has cut can be solved again to the same bits.
+  IslandReport ReportIterationBefore(SolveStatus status) {
+    --report_.iterations;
+    if (status != SolveStatus::kCancelled) GoBack(data_.v_before);
+    return Report(status);
+  }
+
+  IslandReport Report(SolveStatus status) {
+    const double unit = view_.constants().mass_unit;
+    report_.momentum_residual = Residual();
+    report_.cost = norms_.cost * unit;
+    report_.optimality_gap_bound = OptimalityGapBound(view_, &data_, stop_) * unit;
+    // A cancellation cuts off anything that it meets, so that none of it means anything.
+    report_.status = stop_.Cancelled() ? SolveStatus::kCancelled : status;
+    return report_;
+  }
+
+  const IslandView& view_;
+  const SolverOptions& options_;
+  const StopToken& stop_;
+  const SweepOrder& sweep_order_;
+  const IslandFactorization& factorization_;
+  SapWorkspace& workspace_;
+  SapData& data_;
+  const bool accelerated_;
+  bool preconditioned_;
+  const double absolute_tolerance_;
+  bool backward_{false};
+  IslandNorms norms_;
+  IslandReport report_;
+};
+
+}  // namespace
+
+IslandReport SolveIsland(const IslandView& view, const SolverOptions& options,
+                         const StopToken& stop, const SweepOrder& sweep_order,
+                         const IslandFactorization& factorization, SapWorkspace* workspace) {
+  return IslandSolve(view, options, stop, sweep_order, factorization, workspace).Run();
+}
+
+}  // namespace sap

@@ -1,0 +1,52 @@
+// SAP for one island: Newton's method on the primal cost with exact line search.
+//
+//   H = A + J' G J,   H dv = -grad l,   alpha = argmin l(v + alpha dv),   v += alpha dv
+//   until |D grad l| <= eps_a + eps_r max(|D A v|, |D J' gamma|),   D = diag(A)^-1/2
+//
+// [Castro et al. 2021, Algorithm 2]. The accelerated method changes G on sliding contacts (see
+// friction_cone.h) and sweeps between the steps (see sweeps.h); cost, gradient and the stopping
+// test are the same.
+#pragma once
+
+#include "solver/problem/contact_solution.h"
+#include "solver/problem/solver_options.h"
+#include "solver/sap/conjugate_gradients.h"
+#include "solver/sap/gauss_seidel.h"
+#include "solver/sap/hessian.h"
+#include "solver/sap/sap_data.h"
+
+namespace sap {
+
+// Factors of one large island; only what is used takes storage.
+struct IslandFactors {
+  BlockCholesky<double> exact;
+  BlockCholesky<float> preconditioner;
+};
+
+// What one island's factorizations work with. The plan is null for islands that are factored dense.
+struct IslandFactorization {
+  const EliminationPlan* plan{nullptr};
+  IslandFactors* factors{nullptr};
+};
+
+// What a solve writes to, over all islands. Storage only grows.
+struct SapWorkspace {
+  SapData data;
+  Hessian hessian;
+  ConjugateVectors conjugate;
+
+  void Resize(const ContactGraph& graph) {
+    data.Resize(graph);
+    hessian.Resize(graph);
+    conjugate.Resize(graph);
+  }
+};
+
+// Solves one island from workspace->data.v, where the best iterate is left. Never fails: the report
+// tells what was reached. Cost and gap are in the unit of the problem. The arena serves large
+// islands only and may be null.
+IslandReport SolveIsland(const IslandView& view, const SolverOptions& options,
+                         const StopToken& stop, const SweepOrder& sweep_order,
+                         const IslandFactorization& factorization, SapWorkspace* workspace);
+
+}  // namespace sap

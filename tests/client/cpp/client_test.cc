@@ -1,0 +1,170 @@
+#include "client/cpp/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+
+#include "client/cpp/problem_file.h"
+#include "client/cpp/solution_json.h"
+#include "client/cpp/transport/message_conversion.h"
+#include "server/rpc/grpc_server.h"
+#include "tests/support/child_process.h"
+#include "tests/support/problem_set.h"
+#include "tests/support/scenes.h"
+
+namespace sap::client {
+namespace {
+
+using testing::HasSubstr;
+
+Problem Mixed() { return *FromMessage(test::MixedProblem()); }
+
+// The same client over every transport.
+class ClientTest : public testing::TestWithParam<const char*> {
+ protected:
+  ClientTest() {
+    ServerConfig config;
+    config.listen = GetParam() == std::string("unix:") ? "unix:" + (directory_ / "socket").string()
+                                                       : "127.0.0.1:0";
+    config.threads = 2;
+    engine_ = std::make_unique<Engine>(config);
+    server_ = *GrpcServer::Start(config, engine_.get());
+    const std::string address =
+        GetParam() == std::string("embedded:") ? GetParam() : server_->address();
+    auto client = Client::Connect(address, {.threads = 2});
+    EXPECT_TRUE(client.has_value()) << client.error().message;
+    client_ = std::make_unique<Client>(std::move(*client));
+  }
+
+  test::TemporaryDirectory directory_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<GrpcServer> server_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_P(ClientTest, SolvesAProblem) {
+  const auto solution = client_->Solve(Mixed());
+  ASSERT_TRUE(solution.has_value()) << solution.error().message;
+  EXPECT_TRUE(solution->Solved());
+  EXPECT_EQ(solution->velocity.size(), 17u);
+  EXPECT_EQ(solution->impulse.size(), 15u);
+  EXPECT_EQ(solution->contact_velocity.size(), 15u);
+  EXPECT_EQ(solution->island_of_tree.size(), 4u);
+  EXPECT_GT(solution->cost, 0);
+  ASSERT_EQ(solution->islands.size(), 1u);
+  EXPECT_EQ(solution->islands[0].dofs, 17);
+  EXPECT_EQ(solution->islands[0].contacts, 5);
+  EXPECT_LE(solution->islands[0].momentum_residual, 1e-6);
+  EXPECT_GT(solution->timings.solve_s, 0);
+}
+
+TEST_P(ClientTest, AnErrorNamesTheField) {
+  Problem problem = Mixed();
+  problem.contacts.law.friction[2] = -0.3;
+  const auto solution = client_->Solve(problem);
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(solution.error().field, "contacts.friction[2]");
+  EXPECT_EQ(solution.error().message, "contacts.friction[2] is -0.3; it must be finite and >= 0");
+}
+
+TEST_P(ClientTest, OptionsReachTheSolver) {
+  SolveOptions options;
+  options.solver.max_iterations = 0;
+  options.response_mask = {"islands"};
+  const auto solution = client_->Solve(Mixed(), options);
+  ASSERT_TRUE(solution.has_value()) << solution.error().message;
+  EXPECT_FALSE(solution->Solved());
+  ASSERT_EQ(solution->islands.size(), 1u);
+  EXPECT_EQ(solution->islands[0].status, SolveStatus::kIterationLimit);
+  EXPECT_EQ(solution->islands[0].iterations, 0);
+  EXPECT_TRUE(solution->velocity.empty());
+}
+
+TEST_P(ClientTest, OptionsOutOfRangeAreRefusedByName) {
+  SolveOptions options;
+  options.solver.max_iterations = -1;
+  auto solution = client_->Solve(Mixed(), options);
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().field, "options.max_iterations");
+
+  options = {};
+  options.time_budget = std::chrono::nanoseconds(-1);
+  solution = client_->Solve(Mixed(), options);
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().field, "options.time_budget");
+
+  options = {};
+  options.solver.relative_tolerance = std::numeric_limits<double>::quiet_NaN();
+  solution = client_->Solve(Mixed(), options);
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().field, "options.relative_tolerance");
+
+  options = {};
+  options.response_mask = {"speed"};
+  solution = client_->Solve(Mixed(), options);
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().field, "options.response_mask.paths[0]");
+}
+
+TEST_P(ClientTest, ADeadlineThatIsOverGivesNothing) {
+  SolveOptions options;
+  options.deadline = std::chrono::nanoseconds(0);
+  const auto solution = client_->Solve(Mixed(), options);
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().code, ErrorCode::kDeadlineExceeded);
+}
+
+TEST_P(ClientTest, TheFarthestDeadlineIsNone) {
+  SolveOptions options;
+  options.deadline = std::chrono::nanoseconds::max();
+  options.time_budget = std::chrono::nanoseconds::max();
+  const auto solution = client_->Solve(Mixed(), options);
+  ASSERT_TRUE(solution.has_value()) << solution.error().message;
+  EXPECT_TRUE(solution->Solved());
+}
+
+TEST_P(ClientTest, InfoAndHealthAnswer) {
+  const auto info = client_->Info();
+  ASSERT_TRUE(info.has_value()) << info.error().message;
+  EXPECT_EQ(info->version, SAP_VERSION);
+  EXPECT_EQ(info->solver_threads, 2u);
+  EXPECT_GT(info->max_message_bytes, 0u);
+  const auto serving = client_->Health();
+  ASSERT_TRUE(serving.has_value()) << serving.error().message;
+  EXPECT_TRUE(*serving);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, ClientTest, testing::Values("embedded:", "tcp:", "unix:"),
+                         [](const auto& test) {
+                           return std::string(test.param, std::strlen(test.param) - 1);
+                         });
+
+TEST(ConnectTest, AnAddressWithoutServerIsUnavailable) {
+  const test::TemporaryDirectory directory;
+  const auto client = Client::Connect("unix:" + (directory / "nobody").string(),
+                                      {.connect_timeout = std::chrono::milliseconds(100)});
+  ASSERT_FALSE(client.has_value());
+  EXPECT_EQ(client.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(client.error().message, HasSubstr("nobody"));
+}
+
+// What the command prints is what check scripts read: names of the schema, and no field left out
+// because it is empty or zero.
+TEST(SolutionJsonTest, HasEveryFieldByTheNameOfTheSchema) {
+  auto client = Client::Connect("embedded:");
+  const auto problem = LoadProblem(test::ProblemPath("nasty_no_contacts"));
+  ASSERT_TRUE(problem.has_value()) << problem.error().message;
+  const auto solution = client->Solve(*problem);
+  ASSERT_TRUE(solution.has_value()) << solution.error().message;
+  const std::string text = SolutionToJson(*solution);
+  const auto* descriptor = v1::ContactSolution::descriptor();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    EXPECT_THAT(text, HasSubstr("\"" + descriptor->field(i)->name() + "\""));
+  }
+}
+
+}  // namespace
+}  // namespace sap::client

@@ -1,0 +1,200 @@
+#include "server/engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "client/cpp/transport/message_conversion.h"
+#include "tests/support/scenes.h"
+
+namespace sap {
+namespace {
+
+// Waits for the outcome of a started call.
+class Outcome {
+ public:
+  static void Done(void* context, const ServiceStatus& status) {
+    Outcome* self = static_cast<Outcome*>(context);
+    const std::lock_guard lock(self->mutex_);
+    self->status_ = status;
+    self->thread_ = std::this_thread::get_id();
+    self->ready_.notify_all();
+  }
+
+  const ServiceStatus& Wait() {
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [this] { return status_.has_value(); });
+    return *status_;
+  }
+
+  bool CameFrom(std::thread::id thread) {
+    const std::lock_guard lock(mutex_);
+    return status_.has_value() && thread_ == thread;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::optional<ServiceStatus> status_;
+  std::thread::id thread_;
+};
+
+v1::SolveRequest Request(const v1::ContactProblem& problem) {
+  v1::SolveRequest request;
+  *request.mutable_problem() = problem;
+  return request;
+}
+
+v1::SolveRequest BlockRequest(int count) {
+  v1::SolveRequest request;
+  client::ToMessage(test::SphereBlock(count), request.mutable_problem());
+  return request;
+}
+
+std::string Bits(const v1::SolveResponse& response) {
+  return response.solution().SerializeAsString();
+}
+
+ServerConfig Config(double inline_below_us) {
+  ServerConfig config;
+  config.threads = 2;
+  config.inline_below_us = inline_below_us;
+  return config;
+}
+
+// Where a problem is solved is a matter of its size and changes nothing in the answer.
+TEST(EngineTest, InlineAndOnTheArenaGiveTheSameBits) {
+  v1::SolveRequest request = Request(test::MixedProblem());
+  request.mutable_options()->mutable_response_mask()->add_paths("velocity");
+  request.mutable_options()->mutable_response_mask()->add_paths("impulse");
+  Engine inline_engine(Config(1e6));
+  Engine arena_engine(Config(0));
+  v1::SolveResponse called, inlined, queued;
+  ASSERT_TRUE(inline_engine.Solve(request, CallLimits(), &called).has_value());
+
+  Outcome first;
+  inline_engine.Start(request, CallLimits(), &inlined, Outcome::Done, &first);
+  EXPECT_TRUE(first.CameFrom(std::this_thread::get_id()));
+  ASSERT_TRUE(first.Wait().has_value());
+
+  Outcome second;
+  arena_engine.Start(request, CallLimits(), &queued, Outcome::Done, &second);
+  ASSERT_TRUE(second.Wait().has_value());
+  EXPECT_FALSE(second.CameFrom(std::this_thread::get_id()));
+  EXPECT_EQ(Bits(inlined), Bits(called));
+  EXPECT_EQ(Bits(queued), Bits(called));
+}
+
+// With one thread the arena still has to answer without the help of the one that starts the call.
+TEST(EngineTest, AnArenaOfOneThreadAnswersToo) {
+  ServerConfig config = Config(0);
+  config.threads = 1;
+  Engine engine(config);
+  const v1::SolveRequest request = Request(test::MixedProblem());
+  v1::SolveResponse response;
+  Outcome outcome;
+  engine.Start(request, CallLimits(), &response, Outcome::Done, &outcome);
+  EXPECT_TRUE(outcome.Wait().has_value());
+}
+
+TEST(EngineTest, ManyCallsAtOnceAreAllAnsweredAlike) {
+  constexpr int kCalls = 64;
+  for (const double inline_below_us : {0.0, 1e6}) {
+    Engine engine(Config(inline_below_us));
+    v1::SolveRequest request = Request(test::MixedProblem());
+    request.mutable_options()->mutable_response_mask()->add_paths("velocity");
+    std::vector<v1::SolveResponse> responses(kCalls);
+    std::vector<Outcome> outcomes(kCalls);
+    std::vector<std::thread> callers;
+    for (int caller = 0; caller < 4; ++caller) {
+      callers.emplace_back([&, caller] {
+        for (int i = caller; i < kCalls; i += 4) {
+          engine.Start(request, CallLimits(), &responses[i], Outcome::Done, &outcomes[i]);
+        }
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    for (int i = 0; i < kCalls; ++i) {
+      ASSERT_TRUE(outcomes[i].Wait().has_value());
+      EXPECT_EQ(Bits(responses[i]), Bits(responses[0]));
+    }
+  }
+}
+
+TEST(EngineTest, BeyondTheLimitOfConcurrentCallsItRefusesAtOnce) {
+  ServerConfig config = Config(0);
+  config.admission.all.max_calls = 1;
+  Engine engine(config);
+  std::atomic<bool> cancelled{false};
+  CallLimits cancellable;
+  cancellable.cancelled = &cancelled;
+  const v1::SolveRequest large = BlockRequest(14);
+  v1::SolveResponse large_response, response;
+  Outcome running;
+  engine.Start(large, cancellable, &large_response, Outcome::Done, &running);
+
+  const v1::SolveRequest small = Request(test::MixedProblem());
+  const ServiceStatus refused = engine.Solve(small, CallLimits(), &response);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ServiceCode::kResourceExhausted);
+
+  cancelled = true;
+  ASSERT_FALSE(running.Wait().has_value());
+  EXPECT_EQ(running.Wait().error().code, ServiceCode::kCancelled);
+  EXPECT_TRUE(engine.Solve(small, CallLimits(), &response).has_value());
+}
+
+TEST(EngineTest, ACallWhoseDeadlineHasPassedIsNotSolved) {
+  Engine engine(Config(200));
+  CallLimits limits;
+  limits.deadline = limits.arrival;
+  v1::SolveResponse response;
+  const ServiceStatus status = engine.Solve(Request(test::MixedProblem()), limits, &response);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, ServiceCode::kDeadlineExceeded);
+  EXPECT_FALSE(response.has_solution());
+}
+
+// A budget that is over before the solve begins still brings the guess, with its certificate.
+TEST(EngineTest, ATimeBudgetOfANanosecondReturnsTheGuess) {
+  Engine engine(Config(200));
+  v1::SolveRequest request = Request(test::MixedProblem());
+  request.mutable_options()->mutable_time_budget()->set_nanos(1);
+  v1::SolveResponse response;
+  ASSERT_TRUE(engine.Solve(request, CallLimits(), &response).has_value());
+  const v1::ContactSolution& solution = response.solution();
+  ASSERT_EQ(solution.islands().status_size(), 1);
+  EXPECT_EQ(solution.islands().status(0), v1::ISLAND_STATUS_DEADLINE);
+  EXPECT_EQ(solution.islands().iterations(0), 0u);
+  EXPECT_GT(solution.islands().optimality_gap_bound(0), 0);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(solution.velocity(i), request.problem().trees().guess_velocity(i));
+  }
+}
+
+TEST(EngineTest, ATimeBudgetReturnsTheBestIterateOfALargeProblem) {
+  Engine engine(Config(200));
+  v1::SolveRequest request = BlockRequest(14);
+  request.mutable_options()->mutable_time_budget()->set_nanos(20'000'000);
+  v1::SolveResponse response;
+  ASSERT_TRUE(engine.Solve(request, CallLimits(), &response).has_value());
+  ASSERT_EQ(response.solution().islands().status_size(), 1);
+  EXPECT_EQ(response.solution().islands().status(0), v1::ISLAND_STATUS_DEADLINE);
+  EXPECT_EQ(response.solution().velocity_size(), 6 * 14 * 14 * 14);
+}
+
+TEST(EngineTest, TimingsCoverThePhases) {
+  Engine engine(Config(200));
+  v1::SolveResponse response;
+  ASSERT_TRUE(engine.Solve(Request(test::MixedProblem()), CallLimits(), &response).has_value());
+  const v1::PhaseTimings& timings = response.solution().timings();
+  EXPECT_GT(timings.decode_s(), 0);
+  EXPECT_GE(timings.queue_s(), 0);
+  EXPECT_GT(timings.solve_s(), 0);
+  EXPECT_GT(timings.encode_s(), 0);
+}
+
+}  // namespace
+}  // namespace sap

@@ -1,0 +1,212 @@
+#include "server/engine/problem_decoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "tests/support/message_fields.h"
+
+namespace sap {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+
+constexpr int kMaxIterations = 1000;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The first value of every array that a view points to.
+std::vector<double> FirstValues(const ContactProblemView& view) {
+  std::vector<double> values;
+  const auto add = [&values](const auto&... arrays) {
+    (values.push_back(static_cast<double>(arrays.front())), ...);
+  };
+  const auto add_law = [&add](const ContactProblemView::Law& law) {
+    add(law.signed_distance, law.stiffness, law.relaxation_time, law.friction, law.regularization_t,
+        law.regularization_n, law.delassus_estimate, law.surface_velocity);
+  };
+  const auto& trees = view.trees;
+  add(trees.dofs, trees.dynamics_matrix, trees.free_motion_velocity, trees.guess_velocity,
+      trees.tree_id);
+  const auto& bodies = view.bodies;
+  add(bodies.mass, bodies.inertia, bodies.center_of_mass, bodies.free_motion_velocity,
+      bodies.guess_velocity, bodies.body_id);
+  add(view.contacts.tree_a, view.contacts.tree_b, view.contacts.jacobian);
+  add_law(view.contacts.law);
+  add(view.body_contacts.body_a, view.body_contacts.body_b, view.body_contacts.point,
+      view.body_contacts.normal);
+  add_law(view.body_contacts.law);
+  return values;
+}
+
+// Makes every array of the schema one value long, each value its own; returns the values.
+std::vector<double> FillArrays(int first, v1::ContactProblem* message) {
+  std::vector<double> values;
+  const auto fill = [&](auto zero, FieldDescriptor::CppType type) {
+    using Value = decltype(zero);
+    for (const std::string& path : test::ArrayPaths(*message->GetDescriptor(), type)) {
+      test::Array<Value> array(path, message);
+      array.Resize(1, zero);
+      array.Set(0, static_cast<Value>(first + static_cast<int>(values.size())));
+      values.push_back(first + static_cast<double>(values.size()));
+    }
+  };
+  fill(double{0}, FieldDescriptor::CPPTYPE_DOUBLE);
+  fill(uint32_t{0}, FieldDescriptor::CPPTYPE_UINT32);
+  fill(int32_t{0}, FieldDescriptor::CPPTYPE_INT32);
+  return values;
+}
+
+// Every array of the schema reaches the view; and none is copied, since the view sees what is
+// written to the message afterwards.
+TEST(ProblemDecoderTest, ViewPointsIntoEveryArrayOfTheMessage) {
+  v1::ContactProblem message;
+  const std::vector<double> before = FillArrays(1000, &message);
+  const auto view = DecodeProblem(message);
+  ASSERT_TRUE(view.has_value());
+  EXPECT_THAT(FirstValues(*view), testing::UnorderedElementsAreArray(before));
+  const std::vector<double> after = FillArrays(2000, &message);
+  EXPECT_THAT(FirstValues(*view), testing::UnorderedElementsAreArray(after));
+}
+
+TEST(ProblemDecoderTest, ScalarsAreThoseOfTheMessageOrTheDefaults) {
+  v1::ContactProblem message;
+  message.set_time_step(0.25);
+  auto view = DecodeProblem(message);
+  ASSERT_TRUE(view.has_value());
+  EXPECT_EQ(view->time_step, 0.25);
+  EXPECT_EQ(view->regularization.beta, 1.0);
+  EXPECT_EQ(view->regularization.sigma, 1e-3);
+  EXPECT_EQ(view->regularization.rule, DelassusRule::kFull);
+
+  message.mutable_regularization()->set_beta(0.0);
+  message.mutable_regularization()->set_sigma(0.5);
+  message.mutable_regularization()->set_rule(v1::REGULARIZATION_RULE_DIAGONAL);
+  view = DecodeProblem(message);
+  ASSERT_TRUE(view.has_value());
+  EXPECT_EQ(view->regularization.beta, 0.0);
+  EXPECT_EQ(view->regularization.sigma, 0.5);
+  EXPECT_EQ(view->regularization.rule, DelassusRule::kDiagonal);
+}
+
+// Who names a default gets what he names, whatever becomes the default.
+TEST(ProblemDecoderTest, NamedDefaultsAreTaken) {
+  v1::ContactProblem message;
+  message.mutable_regularization()->set_rule(v1::REGULARIZATION_RULE_FULL);
+  EXPECT_EQ(DecodeProblem(message)->regularization.rule, DelassusRule::kFull);
+  v1::SolveOptions options;
+  options.set_newton(v1::NEWTON_METHOD_ACCELERATED);
+  EXPECT_EQ(DecodeOptions(options, kMaxIterations)->solver.newton, NewtonMethod::kAccelerated);
+}
+
+TEST(ProblemDecoderTest, RefusesARuleThatItDoesNotKnow) {
+  v1::ContactProblem message;
+  message.mutable_regularization()->set_rule(static_cast<v1::RegularizationRule>(17));
+  const auto view = DecodeProblem(message);
+  ASSERT_FALSE(view.has_value());
+  EXPECT_EQ(view.error().field, "regularization.rule");
+}
+
+TEST(OptionsDecoderTest, AbsentOptionsAreTheDefaults) {
+  const auto settings = DecodeOptions(v1::SolveOptions(), kMaxIterations);
+  ASSERT_TRUE(settings.has_value());
+  EXPECT_EQ(settings->solver.relative_tolerance, 1e-6);
+  EXPECT_EQ(settings->solver.absolute_speed_tolerance, 1e-14);
+  EXPECT_EQ(settings->solver.max_iterations, 500);
+  EXPECT_TRUE(settings->solver.islands);
+  EXPECT_EQ(settings->solver.newton, NewtonMethod::kAccelerated);
+  EXPECT_FALSE(settings->time_budget.has_value());
+  EXPECT_TRUE(settings->response_mask.all());
+}
+
+// The default limit is no way around the server's.
+TEST(OptionsDecoderTest, DefaultIterationsStayBelowTheServersLimit) {
+  const auto settings = DecodeOptions(v1::SolveOptions(), 20);
+  ASSERT_TRUE(settings.has_value());
+  EXPECT_EQ(settings->solver.max_iterations, 20);
+}
+
+TEST(OptionsDecoderTest, GivenOptionsAreTaken) {
+  v1::SolveOptions message;
+  message.set_relative_tolerance(0.0);
+  message.set_absolute_speed_tolerance(0.0);
+  message.set_max_iterations(0);
+  message.set_islands(false);
+  message.set_newton(v1::NEWTON_METHOD_PLAIN);
+  message.mutable_time_budget()->set_nanos(1);
+  message.mutable_response_mask()->add_paths("velocity");
+  message.mutable_response_mask()->add_paths("islands");
+  const auto settings = DecodeOptions(message, kMaxIterations);
+  ASSERT_TRUE(settings.has_value());
+  EXPECT_EQ(settings->solver.relative_tolerance, 0.0);
+  EXPECT_EQ(settings->solver.absolute_speed_tolerance, 0.0);
+  EXPECT_EQ(settings->solver.max_iterations, 0);
+  EXPECT_FALSE(settings->solver.islands);
+  EXPECT_EQ(settings->solver.newton, NewtonMethod::kPlain);
+  EXPECT_EQ(settings->time_budget, std::chrono::nanoseconds(1));
+  EXPECT_EQ(settings->response_mask.count(), 2u);
+  EXPECT_TRUE(settings->response_mask[v1::ContactSolution::kVelocityFieldNumber]);
+  EXPECT_TRUE(settings->response_mask[v1::ContactSolution::kIslandsFieldNumber]);
+}
+
+// The longest duration that a message can carry must not overflow the clock.
+TEST(OptionsDecoderTest, AnEndlessTimeBudgetIsCutToWhatTheClockCanAdd) {
+  v1::SolveOptions message;
+  message.mutable_time_budget()->set_seconds(std::numeric_limits<int64_t>::max());
+  message.mutable_time_budget()->set_nanos(999'999'999);
+  const auto settings = DecodeOptions(message, kMaxIterations);
+  ASSERT_TRUE(settings.has_value());
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_GT(now + *settings->time_budget, now + std::chrono::hours(24 * 365));
+}
+
+struct BadOption {
+  const char* field;
+  std::function<void(v1::SolveOptions*)> spoil;
+};
+
+TEST(OptionsDecoderTest, RefusesWhatIsOutOfRangeByName) {
+  const std::vector<BadOption> cases = {
+      {"options.relative_tolerance", [](auto* o) { o->set_relative_tolerance(kNaN); }},
+      {"options.relative_tolerance", [](auto* o) { o->set_relative_tolerance(kInfinity); }},
+      {"options.relative_tolerance", [](auto* o) { o->set_relative_tolerance(-1e-300); }},
+      {"options.relative_tolerance", [](auto* o) { o->set_relative_tolerance(1.0); }},
+      {"options.absolute_speed_tolerance", [](auto* o) { o->set_absolute_speed_tolerance(kNaN); }},
+      {"options.absolute_speed_tolerance",
+       [](auto* o) { o->set_absolute_speed_tolerance(kInfinity); }},
+      {"options.absolute_speed_tolerance", [](auto* o) { o->set_absolute_speed_tolerance(-1.0); }},
+      {"options.max_iterations", [](auto* o) { o->set_max_iterations(kMaxIterations + 1); }},
+      {"options.max_iterations", [](auto* o) { o->set_max_iterations(0xFFFFFFFF); }},
+      {"options.time_budget", [](auto* o) { o->mutable_time_budget(); }},
+      {"options.time_budget", [](auto* o) { o->mutable_time_budget()->set_nanos(-1); }},
+      {"options.time_budget", [](auto* o) { o->mutable_time_budget()->set_nanos(1'000'000'000); }},
+      {"options.time_budget", [](auto* o) { o->mutable_time_budget()->set_seconds(-1); }},
+      {"options.newton", [](auto* o) { o->set_newton(static_cast<v1::NewtonMethod>(-3)); }},
+      {"options.newton", [](auto* o) { o->set_newton(static_cast<v1::NewtonMethod>(9)); }},
+      {"options.priority", [](auto* o) { o->set_priority(static_cast<v1::Priority>(-1)); }},
+      {"options.priority", [](auto* o) { o->set_priority(static_cast<v1::Priority>(99)); }},
+      {"options.response_mask.paths[0]",
+       [](auto* o) { o->mutable_response_mask()->add_paths(""); }},
+      {"options.response_mask.paths[1]",
+       [](auto* o) {
+         o->mutable_response_mask()->add_paths("velocity");
+         o->mutable_response_mask()->add_paths("velocities");
+       }},
+      {"options.response_mask.paths[0]",
+       [](auto* o) { o->mutable_response_mask()->add_paths("islands.status"); }},
+  };
+  for (const BadOption& bad : cases) {
+    v1::SolveOptions message;
+    bad.spoil(&message);
+    const auto settings = DecodeOptions(message, kMaxIterations);
+    ASSERT_FALSE(settings.has_value()) << bad.field << " " << message.ShortDebugString();
+    EXPECT_EQ(settings.error().code, ServiceCode::kInvalidArgument);
+    EXPECT_EQ(settings.error().field, bad.field);
+    EXPECT_EQ(settings.error().message.find(bad.field), 0u) << settings.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace sap

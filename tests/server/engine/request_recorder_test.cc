@@ -1,0 +1,212 @@
+// Recordings of a server: which solves are written, with what, and what ends a recording.
+#include "server/engine/request_recorder.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/util/delimited_message_util.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "server/engine/engine.h"
+#include "tests/support/child_process.h"
+#include "tests/support/scenes.h"
+#include "tests/support/solution_bits.h"
+
+namespace sap {
+namespace {
+
+using test::Bits;
+using testing::HasSubstr;
+using Rule = RecordingConfig::Rule;
+
+std::vector<v1::RecordedSolve> ReadRecording(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  google::protobuf::io::IstreamInputStream stream(&file);
+  std::vector<v1::RecordedSolve> records;
+  // Parsing adds to what a message has already, so each record is a new one.
+  while (google::protobuf::util::ParseDelimitedFromZeroCopyStream(&records.emplace_back(), &stream,
+                                                                  nullptr)) {
+  }
+  records.pop_back();
+  return records;
+}
+
+v1::SolveRequest Good() {
+  v1::SolveRequest request;
+  *request.mutable_problem() = test::MixedProblem();
+  return request;
+}
+
+v1::SolveRequest Bad() {
+  v1::SolveRequest request = Good();
+  request.mutable_problem()->set_time_step(-1);
+  return request;
+}
+
+v1::SolveRequest Unsolved() {
+  v1::SolveRequest request = Good();
+  request.mutable_options()->set_max_iterations(0);
+  return request;
+}
+
+class RequestRecorderTest : public testing::Test {
+ protected:
+  void Start(Rule rule, int64_t max_bytes = 1 << 20) {
+    RecordingConfig config{.directory = directory_ / "new" / "recordings",
+                           .rule = rule,
+                           .slower_than_s = 1e-9,
+                           .max_bytes = max_bytes};
+    auto recorder = RequestRecorder::Open(config, [this](const std::string& message) {
+      const std::lock_guard lock(mutex_);
+      log_ += message + "\n";
+    });
+    ASSERT_TRUE(recorder.has_value()) << recorder.error();
+    recorder_ = std::move(*recorder);
+    path_ = recorder_->path();
+    ServerConfig server;
+    server.threads = 2;
+    engine_ = std::make_unique<Engine>(server, recorder_.get());
+  }
+
+  v1::SolveResponse Solve(const v1::SolveRequest& request) {
+    v1::SolveResponse response;
+    (void)engine_->Solve(request, CallLimits(), &response);
+    return response;
+  }
+
+  // Ends the recording and reads it.
+  std::vector<v1::RecordedSolve> Records() {
+    engine_.reset();
+    recorder_.reset();
+    return ReadRecording(path_);
+  }
+
+  test::TemporaryDirectory directory_;
+  std::mutex mutex_;
+  std::string log_;
+  std::unique_ptr<RequestRecorder> recorder_;
+  std::unique_ptr<Engine> engine_;
+  std::string path_;
+};
+
+TEST_F(RequestRecorderTest, ASolveIsRecordedWithItsAnswerWhateverTheMaskLeftOut) {
+  Start(Rule::kAll);
+  v1::SolveRequest request = Good();
+  request.mutable_options()->mutable_response_mask()->add_paths("cost");
+  const v1::SolveResponse masked = Solve(request);
+  EXPECT_EQ(masked.solution().velocity_size(), 0);
+  const v1::SolveResponse whole = Solve(Good());
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(Bits(records[0].outcome().solution()), Bits(whole.solution()));
+  EXPECT_EQ(records[0].problem().SerializeAsString(), request.problem().SerializeAsString());
+  EXPECT_EQ(records[0].options().response_mask().paths(0), "cost");
+  EXPECT_EQ(records[0].options().max_iterations(), 500u);
+  EXPECT_EQ(records[0].version(), SAP_VERSION);
+  EXPECT_NE(records[0].instruction_set(), "");
+  EXPECT_GT(records[0].duration_s(), 0);
+  EXPECT_GT(records[0].outcome().solution().timings().decode_s(), 0);
+  EXPECT_NEAR(static_cast<double>(records[0].arrival_time().seconds()),
+              static_cast<double>(std::time(nullptr)), 60);
+  EXPECT_THAT(log_, HasSubstr("recorded 2 solves to " + path_ + ", dropped 0"));
+}
+
+TEST_F(RequestRecorderTest, TheRulesSelect) {
+  Start(Rule::kFailed);
+  Solve(Good());
+  Solve(Bad());
+  Solve(Unsolved());
+  auto records = Records();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].outcome().failure().field(), "time_step");
+  EXPECT_EQ(records[1].outcome().solution().islands().status(0), v1::ISLAND_STATUS_ITERATION_LIMIT);
+
+  const RecordingConfig slower{
+      .directory = directory_ / "slower", .rule = Rule::kSlower, .slower_than_s = 0.5};
+  const auto recorder = RequestRecorder::Open(slower, [](const std::string&) {});
+  ASSERT_TRUE(recorder.has_value());
+  EXPECT_FALSE((*recorder)->Wants(/*failed=*/true, 0.5));
+  EXPECT_TRUE((*recorder)->Wants(/*failed=*/false, 0.51));
+}
+
+TEST_F(RequestRecorderTest, AStepOfASessionIsRecordedWithTheGuessThatItStartedFrom) {
+  Start(Rule::kAll);
+  auto session = *engine_->NewSession();
+  v1::OpenSession open;
+  open.mutable_options()->set_relative_tolerance(1e-9);
+  ASSERT_TRUE(session->Open(open).has_value());
+  std::vector<v1::StepOutcome> outcomes(3);
+  for (int i = 0; i < 3; ++i) {
+    v1::SessionStep step;
+    step.set_step_id(i == 2 ? 0 : i);  // the last one has a number that was there
+    *step.mutable_problem() = test::MixedProblem();
+    step.mutable_problem()->mutable_trees()->clear_guess_velocity();
+    step.mutable_problem()->mutable_bodies()->clear_guess_velocity();
+    session->Step(step, CallLimits(), &outcomes[i]);
+  }
+  session.reset();
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 2u);  // a refused number is no solve
+  EXPECT_EQ(records[1].options().relative_tolerance(), 1e-9);
+  std::vector<double> guess(records[1].problem().trees().guess_velocity().begin(),
+                            records[1].problem().trees().guess_velocity().end());
+  guess.insert(guess.end(), records[1].problem().bodies().guess_velocity().begin(),
+               records[1].problem().bodies().guess_velocity().end());
+  const auto& before = outcomes[0].outcome().solution().velocity();
+  EXPECT_EQ(guess, std::vector<double>(before.begin(), before.end()));
+}
+
+TEST_F(RequestRecorderTest, TheProblemsOfABatchAreRecordedEach) {
+  Start(Rule::kAll);
+  v1::SolveBatchRequest request;
+  *request.add_problems() = Good().problem();
+  *request.add_problems() = Bad().problem();
+  *request.add_problems() = Good().problem();
+  v1::SolveBatchResponse response;
+  ASSERT_TRUE(engine_->SolveBatch(request, CallLimits(), &response).has_value());
+  int failures = 0;
+  for (const v1::RecordedSolve& record : Records()) failures += record.outcome().has_failure();
+  EXPECT_EQ(failures, 1);
+}
+
+TEST_F(RequestRecorderTest, AtItsLimitTheRecordingEndsAndTheServerGoesOn) {
+  Start(Rule::kAll, /*max_bytes=*/6000);
+  const test::AnswerBits bits = Bits(Solve(Good()).solution());
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(Bits(Solve(Good()).solution()), bits);
+  const auto records = Records();
+  EXPECT_GT(records.size(), 1u);
+  EXPECT_LT(records.size(), 10u);
+  EXPECT_LE(std::filesystem::file_size(path_), 6000u);
+  EXPECT_THAT(log_, HasSubstr("ends here: its limit of 6000 bytes is reached"));
+}
+
+TEST_F(RequestRecorderTest, WhatCannotBeWrittenEndsTheRecordingAndNoCall) {
+  const auto recorder =
+      RequestRecorder::Open({.directory = "/dev/full/recordings"}, [](const std::string&) {});
+  ASSERT_FALSE(recorder.has_value());
+  EXPECT_THAT(recorder.error(), HasSubstr("cannot record to /dev/full/recordings"));
+}
+
+// Many threads hand over at once, and nothing is lost or torn.
+TEST_F(RequestRecorderTest, ManyCallsAtOnceAreAllRecorded) {
+  Start(Rule::kAll, 1 << 26);
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([this] {
+      for (int i = 0; i < 50; ++i) Solve(Good());
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 200u);
+  for (const v1::RecordedSolve& record : records) {
+    EXPECT_EQ(Bits(record.outcome().solution()), Bits(records[0].outcome().solution()));
+  }
+}
+
+}  // namespace
+}  // namespace sap

@@ -1,0 +1,113 @@
+#include "server/ops/call_log.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/support/child_process.h"
+
+namespace sap {
+namespace {
+
+using Json = nlohmann::json;
+
+class CallLogTest : public testing::Test {
+ protected:
+  CallLogTest() {
+    config_.file = (directory_ / "log").string();
+    config_.slow_call_s = 0.5;
+    auto log = CallLog::Open(config_);
+    EXPECT_TRUE(log.has_value()) << log.error();
+    log_ = std::move(*log);
+  }
+
+  // Waits until there are so many lines; each has to be an object of JSON.
+  std::vector<Json> Lines(size_t count) const {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    std::vector<Json> lines;
+    while (lines.size() < count && std::chrono::steady_clock::now() < until) {
+      lines.clear();
+      std::ifstream file(config_.file);
+      for (std::string line; std::getline(file, line);) lines.push_back(Json::parse(line));
+    }
+    return lines;
+  }
+
+  test::TemporaryDirectory directory_;
+  LogConfig config_;
+  std::unique_ptr<CallLog> log_;
+};
+
+TEST_F(CallLogTest, AFailedCallIsALineWithWhatIsNeededToFindIt) {
+  log_->Call({.method = Method::kSolve,
+              .code = 8,
+              .message = "over a \"limit\"\nof the server",
+              .duration_s = 0.25,
+              .client = "token:alice",
+              .request_id = "r-17",
+              .traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+              .request_bytes = 1234,
+              .step_id = 5});
+  const auto lines = Lines(1);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["method"], "Solve");
+  EXPECT_EQ(lines[0]["code"], "ResourceExhausted");
+  EXPECT_EQ(lines[0]["message"], "over a \"limit\"\nof the server");
+  EXPECT_EQ(lines[0]["duration_ms"], 250.0);
+  EXPECT_EQ(lines[0]["client"], "token:alice");
+  EXPECT_EQ(lines[0]["request_id"], "r-17");
+  EXPECT_EQ(lines[0]["traceparent"], "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+  EXPECT_EQ(lines[0]["request_bytes"], 1234);
+  EXPECT_EQ(lines[0]["step_id"], 5);
+  EXPECT_EQ(lines[0]["level"], "warning");
+  EXPECT_TRUE(lines[0]["time"].get<std::string>().ends_with("Z"));
+}
+
+// What clients send may be anything; a line stays a line, and short.
+TEST_F(CallLogTest, BytesThatAreNoTextAndLongOnesDoNoHarm) {
+  const std::string bytes("\xff\xfe\n\0\"\\", 6);
+  const std::string endless(1 << 20, 'x');
+  log_->Call({.method = Method::kSolve, .code = 3, .message = endless, .request_id = bytes});
+  const auto lines = Lines(1);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_LT(lines[0].dump().size(), 2000u);
+}
+
+TEST_F(CallLogTest, TheLevelSaysWhichCallsAreLogged) {
+  constexpr int kOk = 0, kCancelled = 1, kInternal = 13;
+  const auto wants = [this](int code, double duration_s) { return log_->Wants(code, duration_s); };
+  EXPECT_FALSE(wants(kOk, 0.49));
+  EXPECT_TRUE(wants(kOk, 0.5));
+  EXPECT_TRUE(wants(kInternal, 0));
+  EXPECT_FALSE(wants(kCancelled, 0));
+  log_->SetLevel(LogLevel::kDebug);
+  EXPECT_TRUE(wants(kOk, 0));
+  log_->SetLevel(LogLevel::kWarning);
+  EXPECT_FALSE(wants(kOk, 10));
+  EXPECT_TRUE(wants(kInternal, 0));
+  log_->SetLevel(LogLevel::kError);
+  EXPECT_FALSE(wants(kInternal, 10));
+  log_->Message(LogLevel::kInfo, "unheard");
+  log_->Message(LogLevel::kError, "heard");
+  const auto lines = Lines(1);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["message"], "heard");
+}
+
+// A disk that is full loses lines, and neither a call nor the process.
+TEST(CallLogFileTest, AFullDiskLosesLinesAndNothingElse) {
+  auto log = CallLog::Open({.level = LogLevel::kDebug, .file = "/dev/full"});
+  ASSERT_TRUE(log.has_value()) << log.error();
+  for (int i = 0; i < 1000; ++i) (*log)->Message(LogLevel::kInfo, std::string(500, 'x'));
+  EXPECT_TRUE((*log)->Wants(13, 0));
+}
+
+TEST(CallLogFileTest, AFileThatCannotBeOpenedIsAnError) {
+  EXPECT_FALSE(CallLog::Open({.file = "/dev/null/log"}).has_value());
+}
+
+}  // namespace
+}  // namespace sap

@@ -1,0 +1,94 @@
+#include "server/engine/metrics.h"
+
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+#include <thread>
+
+#include "server/ops/metrics_endpoint.h"
+#include "tests/support/scenes.h"
+
+namespace sap {
+namespace {
+
+TEST(MetricsTest, CountsOfManyThreadsAddUp) {
+  constexpr int kThreads = 12, kCounts = 20'000;
+  Counter counter;
+  constexpr double kBounds[] = {1, 2};
+  Histogram histogram(kBounds);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < kCounts; ++k) {
+        counter.Add();
+        histogram.Add(i % 3 + 0.5);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(counter.Sum(), static_cast<uint64_t>(kThreads * kCounts));
+  const Histogram::Counts counts = histogram.Read();
+  EXPECT_EQ(counts.at_most[0], counts.all / 3);
+  EXPECT_EQ(counts.at_most[1], counts.all / 3 * 2);
+  EXPECT_EQ(counts.all, static_cast<uint64_t>(kThreads * kCounts));
+  EXPECT_EQ(counts.sum, kThreads * kCounts * 1.5);
+}
+
+TEST(MetricsTest, AValueOnABoundIsAtMostIt) {
+  constexpr double kBounds[] = {1, 2};
+  Histogram histogram(kBounds);
+  for (const double value : {1.0, 1.5, 2.0, 3.0}) histogram.Add(value);
+  EXPECT_EQ(histogram.Read().at_most[0], 1u);
+  EXPECT_EQ(histogram.Read().at_most[1], 3u);
+  EXPECT_EQ(histogram.Read().all, 4u);
+}
+
+// The value of a sample, by its line up to the value.
+std::string ValueOf(const std::string& text, const std::string& sample) {
+  const size_t start = text.find("\n" + sample + " ");
+  if (start == std::string::npos) return "absent";
+  const size_t value = start + sample.size() + 2;
+  return text.substr(value, text.find('\n', value) - value);
+}
+
+TEST(MetricsTest, SolvesAndRefusalsAreToldByTheirNames) {
+  Metrics metrics;
+  ServerConfig config;
+  config.threads = 2;
+  config.admission.all.max_calls = 1;
+  Engine engine(config, nullptr, &metrics);
+  v1::SolveRequest request;
+  *request.mutable_problem() = test::MixedProblem();
+  v1::SolveResponse response;
+  ASSERT_TRUE(engine.Solve(request, CallLimits(), &response).has_value());
+  request.mutable_problem()->set_time_step(-1);
+  ASSERT_FALSE(engine.Solve(request, CallLimits(), &response).has_value());
+  const auto account = engine.admission().AccountOf("somebody");
+  ASSERT_TRUE(engine.admission().Enter(account.get(), {.bytes = 7}).has_value());
+  ASSERT_FALSE(engine.Solve(request, CallLimits(), &response).has_value());
+  metrics.CallStarted(Method::kSolve);
+  metrics.CallEnded(Method::kSolve, 8, 0.003);
+
+  const std::string text =
+      prometheus::TextSerializer().Serialize(CollectMetrics(metrics, &engine, ""));
+  const std::string labels =
+      "grpc_type=\"unary\",grpc_service=\"sap.v1.SolverService\",grpc_method=\"Solve\"";
+  EXPECT_EQ(ValueOf(text, "grpc_server_started_total{" + labels + "}"), "1") << text;
+  EXPECT_EQ(
+      ValueOf(text, "grpc_server_handled_total{" + labels + ",grpc_code=\"ResourceExhausted\"}"),
+      "1");
+  EXPECT_EQ(ValueOf(text, "grpc_server_handled_total{" + labels + ",grpc_code=\"OK\"}"), "0");
+  EXPECT_EQ(ValueOf(text, "grpc_server_handling_seconds_count{" + labels + "}"), "1");
+  EXPECT_EQ(ValueOf(text, "sap_problems_total{outcome=\"solved\"}"), "1");
+  EXPECT_EQ(ValueOf(text, "sap_problems_total{outcome=\"failed\"}"), "1");
+  EXPECT_EQ(ValueOf(text, "sap_refused_total{limit=\"SERVER_CALLS\"}"), "1");
+  EXPECT_EQ(ValueOf(text, "sap_phase_seconds_count{phase=\"solve\"}"), "1");
+  EXPECT_NE(ValueOf(text, "sap_island_outcomes_total{status=\"converged\"}"), "0");
+  EXPECT_EQ(ValueOf(text, "sap_calls_held"), "1");
+  EXPECT_EQ(ValueOf(text, "sap_bytes_held"), "7");
+  EXPECT_EQ(ValueOf(text, "sap_sessions"), "0");
+  engine.admission().Leave(account.get(), {.bytes = 7});
+}
+
+}  // namespace
+}  // namespace sap

@@ -1,0 +1,196 @@
+#include "server/rpc/grpc_server.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "sap/v1/solver_service.grpc.pb.h"
+#include "tests/support/generic_call.h"
+#include "tests/support/scenes.h"
+
+namespace sap {
+namespace {
+
+using grpc::health::v1::Health;
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+constexpr std::chrono::seconds kLong{30};
+
+class GrpcServerTest : public testing::Test {
+ protected:
+  GrpcServerTest() {
+    config_.listen = "127.0.0.1:0";
+    config_.threads = 2;
+    config_.io_threads = 3;
+    engine_ = std::make_unique<Engine>(config_);
+    auto server = GrpcServer::Start(config_, engine_.get());
+    EXPECT_TRUE(server.has_value()) << server.error();
+    server_ = std::move(*server);
+    channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+  }
+
+  static void Bound(grpc::ClientContext* context) {
+    context->set_deadline(std::chrono::system_clock::now() + kLong);
+  }
+
+  ServerConfig config_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<GrpcServer> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(GrpcServerTest, HealthIsServingForTheServerAndTheService) {
+  const auto stub = Health::NewStub(channel_);
+  for (const char* name : {"", "sap.v1.SolverService"}) {
+    HealthCheckRequest request;
+    request.set_service(name);
+    HealthCheckResponse response;
+    grpc::ClientContext context;
+    Bound(&context);
+    ASSERT_TRUE(stub->Check(&context, request, &response).ok());
+    EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  }
+  HealthCheckRequest request;
+  request.set_service("sap.v1.NoService");
+  HealthCheckResponse response;
+  grpc::ClientContext context;
+  Bound(&context);
+  EXPECT_EQ(stub->Check(&context, request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+// Watchers learn of the draining before their stream ends.
+TEST_F(GrpcServerTest, WatchersAreToldWhenTheServerDrains) {
+  const auto stub = Health::NewStub(channel_);
+  HealthCheckRequest request;
+  request.set_service("sap.v1.SolverService");
+  grpc::ClientContext context;
+  Bound(&context);
+  const auto stream = stub->Watch(&context, request);
+  HealthCheckResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+
+  auto drained = std::async(std::launch::async, [this] { server_->Drain(kLong); });
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(drained.wait_for(kLong), std::future_status::ready);
+}
+
+TEST_F(GrpcServerTest, AWatcherThatLeavesIsForgotten) {
+  const auto stub = Health::NewStub(channel_);
+  for (int i = 0; i < 20; ++i) {
+    grpc::ClientContext context;
+    Bound(&context);
+    const auto stream = stub->Watch(&context, HealthCheckRequest());
+    HealthCheckResponse response;
+    ASSERT_TRUE(stream->Read(&response));
+    context.TryCancel();
+    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  server_->Drain(kLong);
+}
+
+TEST_F(GrpcServerTest, WatchingAServiceThatIsNotThereSaysSo) {
+  const auto stub = Health::NewStub(channel_);
+  HealthCheckRequest request;
+  request.set_service("sap.v1.NoService");
+  grpc::ClientContext context;
+  Bound(&context);
+  const auto stream = stub->Watch(&context, request);
+  HealthCheckResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVICE_UNKNOWN);
+  context.TryCancel();
+}
+
+TEST_F(GrpcServerTest, AMethodThatIsNotThereIsUnimplemented) {
+  EXPECT_EQ(test::CallByName(channel_, "/sap.v1.SolverService/Guess", "").error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(test::CallByName(channel_, "/sap.v9.SolverService/Solve", "").error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(GrpcServerTest, BytesThatAreNoMessageAreRefusedAndTheServerLives) {
+  for (int i = 0; i < 40; ++i) {  // more than are awaited on a queue
+    EXPECT_EQ(test::CallByName(channel_, "/sap.v1.SolverService/Solve",
+                               std::string("\x0a\xff\xff garbage"))
+                  .error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  EXPECT_TRUE(test::CallByName(channel_, "/sap.v1.SolverService/GetServerInfo", "").ok());
+}
+
+// Reflection is what lets grpcurl and the like call a server whose schema they do not have.
+TEST_F(GrpcServerTest, ReflectionListsTheServices) {
+  grpc::GenericStub stub(channel_);
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  Bound(&context);
+  const auto next = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  const auto call = stub.PrepareCall(
+      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  call->StartCall(nullptr);
+  ASSERT_TRUE(next());
+  const grpc::Slice list_services("\x3a\x01*");  // field 7, list_services, "*"
+  call->Write(grpc::ByteBuffer(&list_services, 1), nullptr);
+  ASSERT_TRUE(next());
+  grpc::ByteBuffer answer;
+  call->Read(&answer, nullptr);
+  ASSERT_TRUE(next());
+  grpc::Slice bytes;
+  ASSERT_TRUE(answer.DumpToSingleSlice(&bytes).ok());
+  const std::string text(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+  EXPECT_THAT(text, testing::HasSubstr("sap.v1.SolverService"));
+  EXPECT_THAT(text, testing::HasSubstr("grpc.health.v1.Health"));
+  context.TryCancel();
+}
+
+// More calls at once than are awaited on the queues, from several threads.
+TEST_F(GrpcServerTest, ManyClientsAreAnsweredAtOnce) {
+  constexpr int kClients = 8;
+  constexpr int kCalls = 50;
+  std::vector<std::future<int>> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.push_back(std::async(std::launch::async, [this] {
+      grpc::ChannelArguments arguments;
+      arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      const auto stub = v1::SolverService::NewStub(grpc::CreateCustomChannel(
+          server_->address(), grpc::InsecureChannelCredentials(), arguments));
+      v1::SolveRequest request;
+      *request.mutable_problem() = test::MixedProblem();
+      int answered = 0;
+      for (int call = 0; call < kCalls; ++call) {
+        grpc::ClientContext context;
+        Bound(&context);
+        v1::SolveResponse response;
+        answered += stub->Solve(&context, request, &response).ok() &&
+                    response.solution().velocity_size() == 17;
+      }
+      return answered;
+    }));
+  }
+  for (auto& client : clients) EXPECT_EQ(client.get(), kCalls);
+}
+
+TEST_F(GrpcServerTest, ASecondServerOnTheAddressIsRefused) {
+  ServerConfig config = config_;
+  config.listen = server_->address();
+  const auto second = GrpcServer::Start(config, engine_.get());
+  ASSERT_FALSE(second.has_value());
+  EXPECT_THAT(second.error(), testing::HasSubstr(server_->address()));
+}
+
+TEST_F(GrpcServerTest, AServerThatIsNotDrainedStopsWhenItGoes) { server_.reset(); }
+
+}  // namespace
+}  // namespace sap

@@ -1,0 +1,176 @@
+// A server that is full refuses calls by their headers, before their messages are sent.
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "sap/v1/solver_service.grpc.pb.h"
+#include "server/rpc/grpc_server.h"
+#include "tests/server/engine/batches.h"
+
+namespace sap::test {
+namespace {
+
+constexpr std::chrono::seconds kLong{60};
+
+class LateReadTest : public testing::Test {
+ protected:
+  LateReadTest() {
+    config_.listen = "127.0.0.1:0";
+    config_.threads = 1;
+    config_.inline_below_us = 0;
+  }
+
+  void Start() {
+    engine_ = std::make_unique<Engine>(config_);
+    auto server = GrpcServer::Start(config_, engine_.get());
+    ASSERT_TRUE(server.has_value()) << server.error();
+    server_ = std::move(*server);
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    channel_ = grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(),
+                                         arguments);
+    stub_ = v1::SolverService::NewStub(channel_);
+  }
+
+  // How a call ends of which nothing but the headers is ever sent.
+  grpc::Status EndOfHeadersAlone(const std::string& method) {
+    grpc::GenericStub stub(channel_);
+    grpc::CompletionQueue queue;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kLong);
+    const auto call = stub.PrepareCall(&context, "/sap.v1.SolverService/" + method, &queue);
+    void* tag = nullptr;
+    bool ok = false;
+    call->StartCall(nullptr);
+    queue.Next(&tag, &ok);
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    queue.Next(&tag, &ok);
+    return status;
+  }
+
+  ServerConfig config_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<GrpcServer> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::SolverService::Stub> stub_;
+};
+
+TEST_F(LateReadTest, ACallOverALimitIsRefusedByItsHeaders) {
+  config_.admission.client.max_calls = 1;
+  Start();
+  const auto account = engine_->admission().AccountOf("address:ipv4:127.0.0.1");
+  ASSERT_TRUE(engine_->admission().Enter(account.get(), {}).has_value());
+  for (const char* method : {"Solve", "SolveBatch", "StreamBatch"}) {
+    EXPECT_EQ(EndOfHeadersAlone(method).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  }
+  engine_->admission().Leave(account.get(), {});
+  grpc::ClientContext context;
+  v1::SolveRequest request;
+  *request.mutable_problem() = MixedProblem();
+  v1::SolveResponse response;
+  EXPECT_TRUE(stub_->Solve(&context, request, &response).ok());
+}
+
+// However many there are, each is told: the first ones at once, the others when it is time.
+TEST_F(LateReadTest, RefusalsThatAreHeldAreSentToo) {
+  config_.admission.client.max_calls = 1;
+  Start();
+  const auto account = engine_->admission().AccountOf("address:ipv4:127.0.0.1");
+  ASSERT_TRUE(engine_->admission().Enter(account.get(), {}).has_value());
+  for (int i = 0; i < 150; ++i) {
+    EXPECT_EQ(EndOfHeadersAlone("Solve").error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  }
+  engine_->admission().Leave(account.get(), {});
+}
+
+// A call under way, to be given up at the end.
+struct Started {
+  Started(v1::SolverService::Stub* stub, const v1::SolveRequest& request) {
+    context.set_deadline(std::chrono::system_clock::now() + kLong);
+    reader = stub->AsyncSolve(&context, request, &queue);
+    reader->Finish(&response, &status, nullptr);
+  }
+  ~Started() {
+    context.TryCancel();
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+  }
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  v1::SolveResponse response;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::SolveResponse>> reader;
+};
+
+TEST_F(LateReadTest, HighPriorityInTheHeadersPassesWhereNormalIsRefused) {
+  config_.queue_timeout_s = 0.5;
+  Start();
+  v1::SolveRequest large;
+  *large.mutable_problem() = Block(24);
+  const Started running(stub_.get(), large);
+  while (engine_->queue().running() == 0) std::this_thread::yield();
+  const Started waiting(stub_.get(), large);
+  while (engine_->queue().queued() == 0) std::this_thread::yield();
+  EXPECT_EQ(EndOfHeadersAlone("Solve").error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+
+  grpc::ClientContext context;
+  context.AddMetadata("sap-priority", "high");
+  context.set_deadline(std::chrono::system_clock::now() + kLong);
+  v1::SolveRequest request;
+  *request.mutable_problem() = MixedProblem();
+  request.mutable_options()->set_priority(v1::PRIORITY_HIGH);
+  v1::SolveResponse response;
+  const grpc::Status status = stub_->Solve(&context, request, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+// Who opens a call and goes without sending its message leaves nothing behind.
+TEST_F(LateReadTest, ACallWhoseMessageNeverComesLeavesNothingBehind) {
+  Start();
+  for (int i = 0; i < 20; ++i) {
+    grpc::GenericStub stub(channel_);
+    grpc::CompletionQueue queue;
+    grpc::ClientContext context;
+    const auto call = stub.PrepareCall(&context, "/sap.v1.SolverService/Solve", &queue);
+    void* tag = nullptr;
+    bool ok = false;
+    call->StartCall(nullptr);
+    queue.Next(&tag, &ok);
+    context.TryCancel();
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    queue.Next(&tag, &ok);
+  }
+  EXPECT_EQ(engine_->admission().calls(), 0);
+  server_->Drain(kLong);
+}
+
+TEST_F(LateReadTest, AClientThatTakesNoAnswersOfABatchIsCutOff) {
+  config_.session.write_timeout_s = 0.1;
+  Start();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  const auto stub = v1::SolverService::NewStub(
+      grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), arguments));
+  v1::StreamBatchRequest request;
+  for (int i = 0; i < 40; ++i) *request.add_problems() = Block(8);
+  request.mutable_options()->set_max_iterations(1);
+  grpc::ClientContext context;
+  const auto stream = stub->StreamBatch(&context, request);
+  // Longer than the limit and the time between two looks at it.
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  v1::StreamBatchResponse response;
+  int read = 0;
+  while (stream->Read(&response)) ++read;
+  EXPECT_LT(read, 40);
+  EXPECT_FALSE(stream->Finish().ok());
+}
+
+}  // namespace
+}  // namespace sap::test

@@ -1,0 +1,75 @@
+// How long refusals wait: none of the first hundred, then no more of them go than the rate allows.
+#include "server/rpc/rejection_rate_limiter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace sap::test {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = RefusalPace::Clock;
+
+constexpr Clock::time_point kStart{seconds(1000)};
+
+// When each of the refusals asked for at these times may be sent, in order.
+std::vector<Clock::time_point> Sent(RefusalPace* pace,
+                                    const std::vector<Clock::time_point>& asked) {
+  std::vector<Clock::time_point> sent;
+  for (const Clock::time_point time : asked) sent.push_back(time + pace->Wait(time));
+  std::ranges::sort(sent);
+  return sent;
+}
+
+TEST(RefusalPaceTest, AHundredAtOnceAreSentAtOnce) {
+  RefusalPace pace(1);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(pace.Wait(kStart), seconds(0));
+  EXPECT_GT(pace.Wait(kStart), seconds(0));
+}
+
+TEST(RefusalPaceTest, AFloodIsSentAtTheRate) {
+  RefusalPace pace(2);
+  // A second of 5000 per second.
+  std::vector<Clock::time_point> asked;
+  for (int i = 0; i < 5000; ++i) asked.push_back(kStart + i * microseconds(200));
+  const auto sent = Sent(&pace, asked);
+  // 600 per second for two solver threads, and a hundred before.
+  for (const auto time : {seconds(1), seconds(2), seconds(5)}) {
+    const auto by = std::ranges::upper_bound(sent, kStart + time) - sent.begin();
+    EXPECT_NEAR(by, 100 + 600 * time.count(), 600 * 0.02 + 1) << time.count();
+  }
+  EXPECT_LE(sent.back(), kStart + milliseconds(8200));
+}
+
+TEST(RefusalPaceTest, ThoseThatWaitAreSentTogether) {
+  RefusalPace pace(1);
+  std::vector<Clock::time_point> asked;
+  for (int i = 0; i < 400; ++i) asked.push_back(kStart + i * microseconds(10));
+  auto sent = Sent(&pace, asked);
+  sent.erase(sent.begin(), sent.begin() + 110);
+  const auto last = std::ranges::unique(sent).begin();
+  // 290 in a second at 300 per second, every 20 ms.
+  EXPECT_NEAR(last - sent.begin(), 290.0 / 6, 2);
+}
+
+TEST(RefusalPaceTest, AfterAQuietTimeAHundredAreSentAtOnceAgain) {
+  RefusalPace pace(1);
+  for (int i = 0; i < 200; ++i) pace.Wait(kStart);
+  const Clock::time_point later = kStart + seconds(60);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(pace.Wait(later), seconds(0));
+  EXPECT_GT(pace.Wait(later), seconds(0));
+}
+
+TEST(RefusalPaceTest, WhatComesSlowerThanTheRateNeverWaits) {
+  RefusalPace pace(1);
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_EQ(pace.Wait(kStart + i * milliseconds(4)), seconds(0)) << i;
+}
+
+}  // namespace
+}  // namespace sap::test

@@ -1,0 +1,45 @@
+#include "server/rpc/rpc_status.h"
+
+#include <gtest/gtest.h>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace sap {
+namespace {
+
+TEST(RpcStatusTest, EachCodeOfOursHasItsOwnOfGrpc) {
+  const std::vector<std::pair<ServiceCode, grpc::StatusCode>> codes = {
+      {ServiceCode::kInvalidArgument, grpc::StatusCode::INVALID_ARGUMENT},
+      {ServiceCode::kResourceExhausted, grpc::StatusCode::RESOURCE_EXHAUSTED},
+      {ServiceCode::kDeadlineExceeded, grpc::StatusCode::DEADLINE_EXCEEDED},
+      {ServiceCode::kCancelled, grpc::StatusCode::CANCELLED},
+      {ServiceCode::kInternal, grpc::StatusCode::INTERNAL}};
+  for (const auto& [code, expected] : codes) {
+    const grpc::Status status = ToRpcStatus(tl::unexpected(ServiceError{code, "why", ""}));
+    EXPECT_EQ(status.error_code(), expected);
+    EXPECT_EQ(status.error_message(), "why");
+    EXPECT_EQ(status.error_details(), "");
+  }
+  EXPECT_TRUE(ToRpcStatus({}).ok());
+}
+
+TEST(RpcStatusTest, AFieldAtFaultTravelsAsBadRequest) {
+  const grpc::Status status =
+      ToRpcStatus(RefuseField("contacts.friction[17]", "is NaN; it must be finite and >= 0"));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "contacts.friction[17] is NaN; it must be finite and >= 0");
+
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  EXPECT_EQ(details.code(), status.error_code());
+  EXPECT_EQ(details.message(), status.error_message());
+  google::rpc::BadRequest bad_request;
+  ASSERT_EQ(details.details_size(), 1);
+  ASSERT_TRUE(details.details(0).UnpackTo(&bad_request));
+  ASSERT_EQ(bad_request.field_violations_size(), 1);
+  EXPECT_EQ(bad_request.field_violations(0).field(), "contacts.friction[17]");
+}
+
+}  // namespace
+}  // namespace sap

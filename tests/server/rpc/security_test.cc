@@ -1,0 +1,268 @@
+// Who gets in, and who does not: TLS, client certificates, bearer tokens, sizes.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "client/cpp/transport/message_conversion.h"
+#include "sap/v1/solver_service.grpc.pb.h"
+#include "server/auth/credentials.h"
+#include "server/rpc/grpc_server.h"
+#include "tests/support/certificates.h"
+#include "tests/support/child_process.h"
+#include "tests/support/scenes.h"
+
+namespace sap::test {
+namespace {
+
+using client::Client;
+using client::ConnectOptions;
+using client::ErrorCode;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kToken = "0123456789abcdef-secret";
+
+class SecurityTest : public testing::Test {
+ protected:
+  SecurityTest() {
+    config_.listen = "127.0.0.1:0";
+    config_.threads = 2;
+    config_.io_threads = 2;
+    config_.session.resume_s = 0;  // no lost session is kept
+  }
+
+  void UseTls(const CertificateFiles& files) {
+    config_.security.tls.certificate = files.certificate;
+    config_.security.tls.key = files.key;
+  }
+
+  void UseTokens() {
+    const std::string path = (directory_ / "tokens").string();
+    std::ofstream(path) << "alice " << kToken << "\n";
+    auto tokens = BearerTokens::Open(path, [](const std::string&) {});
+    ASSERT_TRUE(tokens.has_value()) << tokens.error();
+    tokens_ = std::move(*tokens);
+  }
+
+  void Start() {
+    engine_ = std::make_unique<Engine>(config_);
+    auto server = GrpcServer::Start(config_, engine_.get(), tokens_.get());
+    ASSERT_TRUE(server.has_value()) << server.error();
+    server_ = std::move(*server);
+  }
+
+  std::string StartError() {
+    Engine engine(config_);
+    const auto server = GrpcServer::Start(config_, &engine);
+    return server ? "none" : server.error();
+  }
+
+  ConnectOptions Trusting(const std::string& authority,
+                          std::chrono::milliseconds timeout = std::chrono::seconds(10)) const {
+    ConnectOptions options;
+    options.connect_timeout = timeout;
+    options.credentials.server_ca = authority;
+    return options;
+  }
+
+  // Whether such a client gets an answer.
+  bool Serves(const ConnectOptions& options) const {
+    auto client = Client::Connect(server_->address(), options);
+    return client.has_value() && client->Info().has_value();
+  }
+
+  client::Error ErrorOf(const ConnectOptions& options) const {
+    auto client = Client::Connect(server_->address(), options);
+    if (!client) return client.error();
+    const auto info = client->Info();
+    return info ? client::Error{} : info.error();
+  }
+
+  std::string WriteToken(const std::string& token) const {
+    const std::string path = (directory_ / "token").string();
+    std::ofstream(path) << token << "\n";
+    return path;
+  }
+
+  TemporaryDirectory directory_;
+  ServerConfig config_;
+  std::unique_ptr<BearerTokens> tokens_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<GrpcServer> server_;
+};
+
+constexpr std::chrono::milliseconds kShort{700};
+
+TEST_F(SecurityTest, TlsServesThoseWhoTrustTheAuthorityAndNobodyElse) {
+  const CertificateAuthority authority(directory_ / "", "authority");
+  const CertificateAuthority other(directory_ / "", "other");
+  UseTls(authority.Issue("server"));
+  Start();
+  EXPECT_TRUE(Serves(Trusting(authority.certificate())));
+  EXPECT_FALSE(Serves(Trusting(other.certificate(), kShort)));
+  EXPECT_FALSE(Serves({.connect_timeout = kShort}));
+}
+
+TEST_F(SecurityTest, MutualTlsAsksForACertificateAndNamesTheClientByIt) {
+  const CertificateAuthority authority(directory_ / "", "authority");
+  const CertificateAuthority other(directory_ / "", "other");
+  UseTls(authority.Issue("server"));
+  config_.security.tls.client_ca = authority.certificate();
+  config_.admission.client.max_calls = 1;
+  Start();
+  EXPECT_FALSE(Serves(Trusting(authority.certificate(), kShort)));
+
+  const auto with = [&](const CertificateFiles& files, std::chrono::milliseconds timeout) {
+    ConnectOptions options = Trusting(authority.certificate(), timeout);
+    options.credentials.certificate = files.certificate;
+    options.credentials.key = files.key;
+    return options;
+  };
+  EXPECT_FALSE(Serves(with(other.Issue("stranger"), kShort)));
+  EXPECT_TRUE(Serves(with(authority.Issue("robot-7"), std::chrono::seconds(10))));
+
+  // While the name's only call is held, a client of that name has none left.
+  const auto account = engine_->admission().AccountOf("certificate:robot-7");
+  ASSERT_TRUE(engine_->admission().Enter(account.get(), {}).has_value());
+  const auto solve = [&](const CertificateFiles& files) {
+    auto client = Client::Connect(server_->address(), with(files, std::chrono::seconds(10)));
+    return client->Solve(*client::FromMessage(MixedProblem()));
+  };
+  const auto refused =
+      solve({(directory_ / "robot-7.crt").string(), (directory_ / "robot-7.key").string()});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(refused.error().reason, "CLIENT_CALLS");
+  EXPECT_GT(refused.error().retry_after.count(), 0);
+  EXPECT_TRUE(solve(authority.Issue("robot-8")).has_value());
+  engine_->admission().Leave(account.get(), {});
+}
+
+// The certificate is replaced by one of another authority: within seconds new clients see it, and
+// one that was connected goes on.
+TEST_F(SecurityTest, ACertificateIsRotatedWithoutARestart) {
+  const CertificateAuthority before(directory_ / "", "before");
+  const CertificateAuthority after(directory_ / "", "after");
+  std::filesystem::create_directory(directory_ / "old");
+  std::filesystem::create_directory(directory_ / "new");
+  const auto link = directory_ / "current";
+  const auto place = [&](const CertificateFiles& files, const std::string& where) {
+    std::filesystem::rename(files.certificate, directory_ / where / "server.crt");
+    std::filesystem::rename(files.key, directory_ / where / "server.key");
+  };
+  place(before.Issue("server"), "old");
+  place(after.Issue("server"), "new");
+  std::filesystem::create_directory_symlink(directory_ / "old", link);
+  UseTls({(link / "server.crt").string(), (link / "server.key").string()});
+  Start();
+  auto connected = Client::Connect(server_->address(), Trusting(before.certificate()));
+  ASSERT_TRUE(connected.has_value());
+  ASSERT_TRUE(connected->Info().has_value());
+
+  std::filesystem::create_directory_symlink(directory_ / "new", directory_ / "next");
+  std::filesystem::rename(directory_ / "next", link);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!Serves(Trusting(after.certificate(), kShort)) &&
+         std::chrono::steady_clock::now() < until) {
+    EXPECT_TRUE(connected->Info().has_value());
+  }
+  EXPECT_TRUE(Serves(Trusting(after.certificate())));
+  EXPECT_FALSE(Serves(Trusting(before.certificate(), kShort)));
+  EXPECT_TRUE(connected->Info().has_value());
+}
+
+TEST_F(SecurityTest, AnExpiredCertificateConvincesNobody) {
+  const CertificateAuthority authority(directory_ / "", "authority");
+  const CertificateFiles expired = authority.Issue("server", -1);
+  UseTls(expired);
+  Start();
+  EXPECT_FALSE(Serves(Trusting(authority.certificate(), kShort)));
+  const auto expiry = CertificateExpiry(expired.certificate);
+  ASSERT_TRUE(expiry.has_value()) << expiry.error();
+  EXPECT_LT(*expiry, std::chrono::system_clock::now());
+}
+
+TEST_F(SecurityTest, FilesThatCannotServeAreRefusedAtTheStart) {
+  const CertificateAuthority authority(directory_ / "", "authority");
+  const CertificateFiles one = authority.Issue("one");
+  const CertificateFiles two = authority.Issue("two");
+  UseTls({one.certificate, two.key});
+  EXPECT_THAT(StartError(), HasSubstr("does not belong to the certificate"));
+  UseTls({one.key, one.key});
+  EXPECT_THAT(StartError(), HasSubstr("holds no certificate"));
+  UseTls({one.certificate, one.certificate});
+  EXPECT_THAT(StartError(), HasSubstr("holds no private key"));
+  UseTls({(directory_ / "absent").string(), one.key});
+  EXPECT_THAT(StartError(), HasSubstr("No such file"));
+}
+
+TEST_F(SecurityTest, EveryCallNeedsATokenButForHealth) {
+  UseTokens();
+  Start();
+  ConnectOptions options;
+  options.credentials.token_file = WriteToken(kToken);
+  EXPECT_TRUE(Serves(options));
+  auto known = Client::Connect(server_->address(), options);
+  ASSERT_TRUE(known.has_value());
+  const client::Problem problem = *client::FromMessage(MixedProblem());
+  EXPECT_TRUE(known->Solve(problem).has_value());
+  EXPECT_TRUE(known->OpenSession().has_value());
+
+  for (const bool wrong : {false, true}) {
+    if (wrong) options.credentials.token_file = WriteToken("another-token-of-that-length");
+    if (!wrong) options.credentials.token_file.clear();
+    auto unknown = Client::Connect(server_->address(), options);
+    ASSERT_TRUE(unknown.has_value());
+    const auto code = [](const auto& outcome) {
+      return outcome ? ErrorCode::kInternal : outcome.error().code;
+    };
+    EXPECT_EQ(code(unknown->Info()), ErrorCode::kUnauthenticated);
+    EXPECT_EQ(code(unknown->Solve(problem)), ErrorCode::kUnauthenticated);
+    EXPECT_EQ(code(unknown->SolveBatch({&problem, 1})[0]), ErrorCode::kUnauthenticated);
+    EXPECT_EQ(code(unknown->StreamBatch({&problem, 1}, {}, [](int, const auto&) {})),
+              ErrorCode::kUnauthenticated);
+    EXPECT_EQ(code(unknown->OpenSession()), ErrorCode::kUnauthenticated);
+    EXPECT_TRUE(unknown->Health().value());
+  }
+  EXPECT_EQ(engine_->num_sessions(), 0);
+}
+
+TEST_F(SecurityTest, TheClientKeepsItsTokenFromTheNetwork) {
+  ConnectOptions options;
+  options.credentials.token_file = WriteToken(kToken);
+  const auto client = Client::Connect("192.0.2.1:50051", options);
+  ASSERT_FALSE(client.has_value());
+  EXPECT_EQ(client.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(client.error().message, HasSubstr("unencrypted"));
+  EXPECT_THAT(client.error().message, Not(HasSubstr(kToken)));
+  options.credentials.token_file = WriteToken("two words");
+  EXPECT_FALSE(Client::Connect("127.0.0.1:1", options).has_value());
+}
+
+// Larger headers than the limit are refused, and do no harm to other connections. (gRPC may close
+// the one that they came on.)
+TEST_F(SecurityTest, HeadersAreBounded) {
+  config_.connection.max_header_bytes = 4096;
+  Start();
+  grpc::ChannelArguments own_connection;
+  own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  for (const size_t bytes : {100, 60'000, 100}) {
+    const auto stub = v1::SolverService::NewStub(grpc::CreateCustomChannel(
+        server_->address(), grpc::InsecureChannelCredentials(), own_connection));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    context.AddMetadata("x-padding", std::string(bytes, 'x'));
+    v1::GetServerInfoResponse response;
+    const grpc::Status status = stub->GetServerInfo(&context, {}, &response);
+    EXPECT_EQ(status.ok(), bytes == 100) << status.error_message();
+    if (!status.ok()) {
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sap::test

@@ -1,0 +1,375 @@
+// SolveSession as it travels: the order of messages, steps sent ahead, and every way that a stream
+// can end. Whatever happened, no session is left.
+#include "server/rpc/session_stream.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "client/cpp/transport/message_conversion.h"
+#include "sap/v1/solver_service.grpc.pb.h"
+#include "server/rpc/grpc_server.h"
+#include "tests/support/scenes.h"
+#include "tests/support/solution_bits.h"
+
+namespace sap {
+namespace {
+
+using test::Bits;
+
+constexpr std::chrono::seconds kLong{30};
+
+ServerConfig Config() {
+  ServerConfig config;
+  config.listen = "127.0.0.1:0";
+  config.threads = 2;
+  config.io_threads = 2;
+  config.session.max_sessions = 3;
+  config.session.max_steps_in_flight = 4;
+  return config;
+}
+
+v1::ContactProblem Small(int step = 0) {
+  v1::ContactProblem problem = test::MixedProblem();
+  problem.mutable_trees()->clear_guess_velocity();
+  problem.mutable_bodies()->clear_guess_velocity();
+  problem.mutable_bodies()->set_free_motion_velocity(2, -0.5 - 0.01 * step);
+  return problem;
+}
+
+v1::ContactProblem Block(int count) {
+  v1::ContactProblem problem;
+  client::ToMessage(test::SphereBlock(count), &problem);
+  return problem;
+}
+
+// Whole minutes of work unless it is stopped.
+const v1::ContactProblem& Endless() {
+  static const v1::ContactProblem problem = Block(24);
+  return problem;
+}
+
+// A client of the wire, without the client library.
+class Stream {
+ public:
+  explicit Stream(v1::SolverService::Stub* stub, std::chrono::milliseconds deadline = kLong) {
+    context_.set_deadline(std::chrono::system_clock::now() + deadline);
+    stream_ = stub->SolveSession(&context_);
+  }
+
+  ~Stream() {
+    if (!finished_) context_.TryCancel();
+    Finish();
+  }
+
+  bool Open(const v1::SolveOptions& options = {}) {
+    v1::SolveSessionRequest request;
+    *request.mutable_open()->mutable_options() = options;
+    stream_->Write(request);
+    return Read() && response_.has_opened();
+  }
+
+  bool Send(uint64_t step_id, const v1::ContactProblem& problem) {
+    v1::SolveSessionRequest request;
+    request.mutable_step()->set_step_id(step_id);
+    *request.mutable_step()->mutable_problem() = problem;
+    return stream_->Write(request);
+  }
+
+  bool Send(const v1::SolveSessionRequest& request) { return stream_->Write(request); }
+  bool Read() { return stream_->Read(&response_); }
+  void CloseWriting() { stream_->WritesDone(); }
+  void Cancel() { context_.TryCancel(); }
+
+  // Whether the next answer is the solution of this step.
+  bool Solved(uint64_t step_id) {
+    return Read() && step().step_id() == step_id && step().outcome().has_solution();
+  }
+
+  const v1::StepOutcome& step() const { return response_.step(); }
+  const v1::SolveSessionResponse& response() const { return response_; }
+
+  grpc::Status Finish() {
+    if (finished_) return status_;
+    while (Read()) {
+    }
+    finished_ = true;
+    return status_ = stream_->Finish();
+  }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::SolveSessionRequest, v1::SolveSessionResponse>>
+      stream_;
+  v1::SolveSessionResponse response_;
+  bool finished_{false};
+  grpc::Status status_;
+};
+
+class SessionMethodTest : public testing::Test {
+ protected:
+  explicit SessionMethodTest(const ServerConfig& config = Config()) {
+    engine_ = std::make_unique<Engine>(config);
+    auto server = GrpcServer::Start(config, engine_.get());
+    EXPECT_TRUE(server.has_value()) << server.error();
+    server_ = std::move(*server);
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    stub_ = v1::SolverService::NewStub(grpc::CreateCustomChannel(
+        server_->address(), grpc::InsecureChannelCredentials(), arguments));
+  }
+
+  ~SessionMethodTest() override { ExpectSessions(0); }
+
+  // The end of a stream reaches the client before the server has cleared up.
+  void ExpectSessions(int count) {
+    const auto until = std::chrono::steady_clock::now() + kLong;
+    while (engine_->num_sessions() != count && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(engine_->num_sessions(), count);
+  }
+
+  void ExpectRefused(Stream* stream, grpc::StatusCode code, const std::string& words) {
+    const grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.error_code(), code);
+    EXPECT_THAT(status.error_message(), testing::HasSubstr(words));
+  }
+
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<GrpcServer> server_;
+  std::unique_ptr<v1::SolverService::Stub> stub_;
+};
+
+TEST_F(SessionMethodTest, StepsAreAnsweredOneByOne) {
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  EXPECT_EQ(stream.response().opened().max_steps_in_flight(), 4u);
+  for (int i = 1; i <= 20; ++i) {
+    ASSERT_TRUE(stream.Send(i, Small(i)));
+    ASSERT_TRUE(stream.Solved(i));
+    EXPECT_EQ(stream.step().warm_started(), i > 1);
+  }
+  ExpectSessions(1);
+  stream.CloseWriting();
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+// Sent as fast as they can be, small and large ones mixed: the answers come in the order of the
+// steps with the bits of one at a time.
+TEST_F(SessionMethodTest, StepsSentAheadAreAnsweredInOrderWithTheSameBits) {
+  constexpr int kSteps = 60;
+  const auto problem = [](int i) { return i % 5 == 3 ? Block(4) : Small(i); };
+  std::vector<test::AnswerBits> one_by_one;
+  Stream waiting(stub_.get());
+  ASSERT_TRUE(waiting.Open());
+  for (int i = 0; i < kSteps; ++i) {
+    ASSERT_TRUE(waiting.Send(i, problem(i)));
+    ASSERT_TRUE(waiting.Solved(i));
+    one_by_one.push_back(Bits(waiting.step().outcome().solution()));
+  }
+  Stream ahead(stub_.get());
+  ASSERT_TRUE(ahead.Open());
+  auto sender = std::async(std::launch::async, [&] {
+    for (int i = 0; i < kSteps; ++i) ahead.Send(i, problem(i));
+    ahead.CloseWriting();
+  });
+  for (int i = 0; i < kSteps; ++i) {
+    ASSERT_TRUE(ahead.Solved(i));
+    EXPECT_EQ(Bits(ahead.step().outcome().solution()), one_by_one[i]) << i;
+  }
+  sender.get();
+  EXPECT_TRUE(ahead.Finish().ok());
+}
+
+TEST_F(SessionMethodTest, FailedStepsAreAnsweredInTheirPlace) {
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  v1::ContactProblem bad = Small();
+  bad.set_time_step(-1);
+  stream.Send(1, Small());
+  stream.Send(2, bad);
+  stream.Send(2, Small());
+  stream.Send(3, Small());
+  EXPECT_TRUE(stream.Solved(1));
+  ASSERT_TRUE(stream.Read());
+  EXPECT_EQ(stream.step().outcome().failure().field(), "time_step");
+  ASSERT_TRUE(stream.Read());
+  EXPECT_EQ(stream.step().outcome().failure().field(), "step_id");
+  EXPECT_TRUE(stream.Solved(3));
+  EXPECT_TRUE(stream.step().warm_started());
+}
+
+TEST_F(SessionMethodTest, WhenTheClientClosesItsSideTheStepsAreStillAnswered) {
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  stream.Send(1, Block(6));
+  stream.Send(2, Small());
+  stream.CloseWriting();
+  EXPECT_TRUE(stream.Solved(1));
+  EXPECT_TRUE(stream.Solved(2));
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST_F(SessionMethodTest, AStreamThatDoesNotOpenASessionIsRefused) {
+  Stream silent(stub_.get());
+  silent.CloseWriting();
+  ExpectRefused(&silent, grpc::StatusCode::INVALID_ARGUMENT, "open is missing");
+
+  Stream hasty(stub_.get());
+  hasty.Send(1, Small());
+  ExpectRefused(&hasty, grpc::StatusCode::INVALID_ARGUMENT, "open is missing");
+
+  Stream empty(stub_.get());
+  empty.Send(v1::SolveSessionRequest());
+  ExpectRefused(&empty, grpc::StatusCode::INVALID_ARGUMENT, "request is missing");
+
+  v1::SolveOptions options;
+  options.set_relative_tolerance(-1);
+  Stream wrong(stub_.get());
+  EXPECT_FALSE(wrong.Open(options));
+  ExpectRefused(&wrong, grpc::StatusCode::INVALID_ARGUMENT, "options.relative_tolerance is -1");
+}
+
+// The steps before it have their answers.
+TEST_F(SessionMethodTest, AMessageWithoutAPlaceEndsTheSession) {
+  v1::SolveSessionRequest open;
+  open.mutable_open();
+  for (const v1::SolveSessionRequest& wrong : {open, v1::SolveSessionRequest()}) {
+    Stream stream(stub_.get());
+    ASSERT_TRUE(stream.Open());
+    stream.Send(1, Block(6));
+    stream.Send(2, Small());
+    stream.Send(wrong);
+    EXPECT_TRUE(stream.Solved(1));
+    EXPECT_TRUE(stream.Solved(2));
+    ExpectRefused(&stream, grpc::StatusCode::INVALID_ARGUMENT,
+                  wrong.has_open() ? "open comes a second time" : "request is missing");
+  }
+}
+
+TEST_F(SessionMethodTest, BeyondTheLimitOfSessionsOneIsRefusedAndThenHasItsTurn) {
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < 3; ++i) {
+    streams.push_back(std::make_unique<Stream>(stub_.get()));
+    ASSERT_TRUE(streams.back()->Open());
+  }
+  Stream refused(stub_.get());
+  EXPECT_FALSE(refused.Open());
+  ExpectRefused(&refused, grpc::StatusCode::RESOURCE_EXHAUSTED, "limit of 3 sessions");
+  streams.pop_back();
+  ExpectSessions(2);
+  Stream taken(stub_.get());
+  EXPECT_TRUE(taken.Open());
+}
+
+TEST_F(SessionMethodTest, ACancelledSessionStopsItsStep) {
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  stream.Send(1, Endless());
+  stream.Send(2, Small());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  stream.Cancel();
+  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  ExpectSessions(0);
+}
+
+TEST_F(SessionMethodTest, AnIdleSessionThatIsCancelledGoes) {
+  for (int i = 0; i < 20; ++i) {
+    Stream stream(stub_.get());
+    ASSERT_TRUE(stream.Open());
+    stream.Cancel();
+    EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::CANCELLED);
+    ExpectSessions(0);
+  }
+}
+
+TEST_F(SessionMethodTest, TheDeadlineEndsTheSessionAndItsStep) {
+  Stream stream(stub_.get(), std::chrono::milliseconds(400));
+  ASSERT_TRUE(stream.Open());
+  stream.Send(1, Endless());
+  // The best iterate may just have made it.
+  while (stream.Read()) {
+    EXPECT_EQ(stream.step().outcome().solution().islands().status(0), v1::ISLAND_STATUS_DEADLINE);
+  }
+  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  ExpectSessions(0);
+}
+
+TEST_F(SessionMethodTest, DrainingAnswersTheStepsTakenInAndEndsTheSession) {
+  Stream busy(stub_.get());
+  ASSERT_TRUE(busy.Open());
+  Stream idle(stub_.get());
+  ASSERT_TRUE(idle.Open());
+  v1::SolveSessionRequest request;
+  request.mutable_step()->set_step_id(7);
+  *request.mutable_step()->mutable_problem() = Endless();
+  request.mutable_step()->mutable_options()->mutable_time_budget()->set_seconds(1);
+  busy.Send(request);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  auto drained = std::async(std::launch::async, [this] { server_->Drain(kLong); });
+  ExpectRefused(&idle, grpc::StatusCode::UNAVAILABLE, "shutting down");
+  EXPECT_TRUE(busy.Solved(7));
+  ExpectRefused(&busy, grpc::StatusCode::UNAVAILABLE, "shutting down");
+  EXPECT_EQ(drained.wait_for(kLong), std::future_status::ready);
+  Stream late(stub_.get());
+  EXPECT_FALSE(late.Open());
+  EXPECT_EQ(late.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(SessionMethodTest, TheDrainTimeoutCancelsTheStepThatIsLeft) {
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  stream.Send(1, Endless());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  server_->Drain(std::chrono::milliseconds(100));
+  EXPECT_FALSE(stream.Finish().ok());
+  ExpectSessions(0);
+}
+
+TEST_F(SessionMethodTest, AServerThatGoesTakesItsSessionsWithIt) {
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  stream.Send(1, Endless());
+  server_.reset();
+  EXPECT_FALSE(stream.Finish().ok());
+  ExpectSessions(0);
+}
+
+TEST_F(SessionMethodTest, AMessageOverTheLimitEndsTheSession) {
+  ServerConfig config = Config();
+  config.max_message_bytes = 20'000;
+  const auto server = GrpcServer::Start(config, engine_.get());
+  ASSERT_TRUE(server.has_value()) << server.error();
+  const auto stub = v1::SolverService::NewStub(
+      grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials()));
+  Stream stream(stub.get());
+  ASSERT_TRUE(stream.Open());
+  stream.Send(1, Block(8));
+  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  ExpectSessions(0);
+}
+
+// A client that sends and never reads holds up itself alone.
+TEST_F(SessionMethodTest, AClientThatDoesNotReadKeepsNobodyFromTheServer) {
+  Stream deaf(stub_.get());
+  ASSERT_TRUE(deaf.Open());
+  auto sender = std::async(std::launch::async, [&] {
+    for (uint64_t i = 0; deaf.Send(i, Block(8)); ++i) {
+    }
+  });
+  Stream other(stub_.get());
+  ASSERT_TRUE(other.Open());
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(other.Send(i, Small(i)));
+    ASSERT_TRUE(other.Solved(i));
+  }
+  deaf.Cancel();
+  EXPECT_EQ(sender.wait_for(kLong), std::future_status::ready);
+}
+
+}  // namespace
+}  // namespace sap

@@ -1,0 +1,432 @@
+// Every rule that problem.proto states on its fields, broken in every way: the answer is an error
+// that names field and index, or a correct solution, and the next good request is answered as ever.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "sap/v1/solver_service.grpc.pb.h"
+#include "server/engine/engine.h"
+#include "server/rpc/grpc_server.h"
+#include "tests/support/message_fields.h"
+#include "tests/support/scenes.h"
+
+namespace sap {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using test::Array;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kDenormal = std::numeric_limits<double>::denorm_min();
+
+// What the schema allows in an array.
+enum class Range {
+  kFinite,
+  kPositive,
+  kNonNegative,
+  kStructured,  // a matrix or a unit vector: one changed entry may or may not break it
+};
+
+struct ArrayRule {
+  std::string path;
+  Range range;
+  bool optional = false;  // may be empty
+  bool counts = false;    // its length says how many trees, bodies or contacts there are
+};
+
+std::vector<ArrayRule> DoubleRules() {
+  std::vector<ArrayRule> rules = {{"trees.dynamics_matrix", Range::kStructured},
+                                  {"trees.free_motion_velocity", Range::kFinite},
+                                  {"trees.guess_velocity", Range::kFinite, /*optional=*/true},
+                                  {"bodies.mass", Range::kPositive, false, /*counts=*/true},
+                                  {"bodies.inertia", Range::kStructured},
+                                  {"bodies.center_of_mass", Range::kFinite},
+                                  {"bodies.free_motion_velocity", Range::kFinite},
+                                  {"bodies.guess_velocity", Range::kFinite, /*optional=*/true},
+                                  {"contacts.jacobian", Range::kFinite},
+                                  {"body_contacts.point", Range::kFinite},
+                                  {"body_contacts.normal", Range::kStructured}};
+  for (const std::string group : {"contacts.", "body_contacts."}) {
+    rules.push_back({group + "signed_distance", Range::kFinite});
+    rules.push_back({group + "stiffness", Range::kPositive});
+    rules.push_back({group + "relaxation_time", Range::kNonNegative});
+    rules.push_back({group + "friction", Range::kNonNegative});
+    rules.push_back({group + "regularization_t", Range::kPositive, /*optional=*/true});
+    rules.push_back({group + "regularization_n", Range::kPositive, /*optional=*/true});
+    rules.push_back({group + "delassus_estimate", Range::kPositive, /*optional=*/true});
+    rules.push_back({group + "surface_velocity", Range::kFinite, /*optional=*/true});
+  }
+  return rules;
+}
+
+// The engine that answers, and the same answer through a real server on a socket.
+class WireTest : public testing::Test {
+ protected:
+  static ServerConfig Config() {
+    ServerConfig config;
+    config.listen = "127.0.0.1:0";
+    config.threads = 2;
+    config.io_threads = 2;
+    return config;
+  }
+
+  static v1::SolveRequest Good() {
+    v1::SolveRequest request;
+    *request.mutable_problem() = test::MixedProblem();
+    return request;
+  }
+
+  // With the optional array filled by allowed values, so that one of them can be spoilt.
+  static v1::SolveRequest GoodWith(const ArrayRule& rule) {
+    v1::SolveRequest request = Good();
+    Array<double> array(rule.path, request.mutable_problem());
+    if (array.size() > 0) return request;
+    const std::string group = rule.path.substr(0, rule.path.find('.'));
+    array.Resize(Array<double>(group + ".friction", request.mutable_problem()).size(), 0.01);
+    return request;
+  }
+
+  // Everything of the answer that is a function of the request.
+  static std::string Bits(const v1::SolveResponse& response) {
+    v1::ContactSolution solution = response.solution();
+    solution.clear_timings();
+    solution.mutable_islands()->clear_solve_time_s();
+    return solution.SerializeAsString();
+  }
+
+  std::string GoodBits() {
+    v1::SolveResponse response;
+    const ServiceStatus status = engine_.Solve(Good(), CallLimits(), &response);
+    EXPECT_TRUE(status.has_value()) << status.error().message;
+    return Bits(response);
+  }
+
+  ServiceStatus Answer(const v1::SolveRequest& request, v1::SolveResponse* response) {
+    const ServiceStatus status = engine_.Solve(request, CallLimits(), response);
+    EXPECT_EQ(GoodBits(), good_bits_) << "after a request that was spoilt";
+    return status;
+  }
+
+  void ExpectRefused(const v1::SolveRequest& request, const std::string& field) {
+    v1::SolveResponse response;
+    const ServiceStatus status = Answer(request, &response);
+    ASSERT_FALSE(status.has_value()) << field;
+    EXPECT_EQ(status.error().code, ServiceCode::kInvalidArgument);
+    EXPECT_EQ(status.error().field, field) << status.error().message;
+    EXPECT_EQ(status.error().message.find(field + " "), 0u) << status.error().message;
+  }
+
+  // Some field of the group is named.
+  void ExpectGroupRefused(const v1::SolveRequest& request, const std::string& group) {
+    v1::SolveResponse response;
+    const ServiceStatus status = Answer(request, &response);
+    ASSERT_FALSE(status.has_value()) << group;
+    EXPECT_EQ(status.error().code, ServiceCode::kInvalidArgument);
+    EXPECT_EQ(status.error().field.find(group), 0u) << status.error().message;
+  }
+
+  // A solution of the right shape, with a finite best iterate whatever the numbers did.
+  void ExpectAnswered(const v1::SolveRequest& request, const std::string& what) {
+    v1::SolveResponse response;
+    const ServiceStatus status = Answer(request, &response);
+    ASSERT_TRUE(status.has_value()) << what << ": " << status.error().message;
+    const v1::ContactSolution& solution = response.solution();
+    EXPECT_EQ(solution.velocity_size(), 2 + 3 + 6 + 6) << what;
+    EXPECT_EQ(solution.impulse_size(), 3 * 5) << what;
+    for (const double v : solution.velocity()) EXPECT_TRUE(std::isfinite(v)) << what;
+    for (const int island : solution.islands().status()) {
+      EXPECT_THAT(
+          island,
+          testing::AnyOf(v1::ISLAND_STATUS_CONVERGED, v1::ISLAND_STATUS_STALLED_AT_ROUNDOFF,
+                         v1::ISLAND_STATUS_ITERATION_LIMIT, v1::ISLAND_STATUS_NUMERICAL_FAILURE))
+          << what;
+    }
+  }
+
+  Engine engine_{Config()};
+  const std::string good_bits_ = GoodBits();
+};
+
+TEST_F(WireTest, TheGoodProblemConvergesInBothForms) {
+  v1::SolveResponse response;
+  ASSERT_TRUE(engine_.Solve(Good(), CallLimits(), &response).has_value());
+  EXPECT_GE(response.solution().islands().status_size(), 1);
+  for (const int status : response.solution().islands().status()) {
+    EXPECT_EQ(status, v1::ISLAND_STATUS_CONVERGED);
+  }
+}
+
+TEST_F(WireTest, TheTableHoldsEveryArrayOfTheSchema) {
+  std::vector<std::string> paths;
+  for (const ArrayRule& rule : DoubleRules()) paths.push_back(rule.path);
+  EXPECT_THAT(paths, testing::UnorderedElementsAreArray(test::ArrayPaths(
+                         *v1::ContactProblem::descriptor(), FieldDescriptor::CPPTYPE_DOUBLE)));
+}
+
+TEST_F(WireTest, NaNAndInfinityAreRefusedEverywhere) {
+  for (const ArrayRule& rule : DoubleRules()) {
+    for (const double value : {kNaN, kInfinity, -kInfinity}) {
+      v1::SolveRequest request = GoodWith(rule);
+      Array<double> array(rule.path, request.mutable_problem());
+      const int last = array.size() - 1;
+      array.Set(last, value);
+      ExpectRefused(request, rule.path + "[" + std::to_string(last) + "]");
+    }
+  }
+}
+
+TEST_F(WireTest, FiniteValuesAreRefusedExactlyWhereTheSchemaSaysSo) {
+  for (const ArrayRule& rule : DoubleRules()) {
+    for (const double value : {-1.0, -kDenormal, -1e308, -0.0, 0.0, kDenormal, 1e308}) {
+      v1::SolveRequest request = GoodWith(rule);
+      Array<double>(rule.path, request.mutable_problem()).Set(1, value);
+      const std::string what = rule.path + "[1] = " + std::to_string(value);
+      const bool refused = (rule.range == Range::kPositive && value <= 0) ||
+                           (rule.range == Range::kNonNegative && value < 0);
+      if (refused) {
+        ExpectRefused(request, rule.path + "[1]");
+      } else if (rule.range == Range::kFinite || rule.range == Range::kPositive ||
+                 rule.range == Range::kNonNegative) {
+        ExpectAnswered(request, what);
+      } else {
+        v1::SolveResponse response;
+        const ServiceStatus status = Answer(request, &response);
+        if (!status) {
+          EXPECT_EQ(status.error().field.find(rule.path), 0u) << status.error().message;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(WireTest, WrongLengthsAreRefused) {
+  for (const ArrayRule& rule : DoubleRules()) {
+    const std::string group = rule.path.substr(0, rule.path.find('.') + 1);
+    for (const int change : {-1, +1, +3}) {
+      v1::SolveRequest request = GoodWith(rule);
+      Array<double> array(rule.path, request.mutable_problem());
+      array.Resize(array.size() + change, 1.0);
+      if (rule.counts) {
+        ExpectGroupRefused(request, group);
+      } else {
+        ExpectRefused(request, rule.path);
+      }
+    }
+    v1::SolveRequest request = GoodWith(rule);
+    Array<double>(rule.path, request.mutable_problem()).Clear();
+    if (rule.optional) {
+      ExpectAnswered(request, "without " + rule.path);
+    } else if (rule.counts) {
+      ExpectGroupRefused(request, group);
+    } else {
+      ExpectRefused(request, rule.path);
+    }
+  }
+}
+
+TEST_F(WireTest, WrongLengthsOfIndexArraysAreRefused) {
+  for (const std::string path :
+       {"contacts.tree_a", "contacts.tree_b", "body_contacts.body_a", "body_contacts.body_b"}) {
+    for (const int change : {-1, +1}) {
+      v1::SolveRequest request = Good();
+      Array<int32_t> array(path, request.mutable_problem());
+      array.Resize(array.size() + change, 0);
+      ExpectGroupRefused(request, path.substr(0, path.find('.') + 1));
+    }
+  }
+  for (const std::string path : {"trees.dofs", "trees.tree_id", "bodies.body_id"}) {
+    for (const int change : {-1, +1}) {
+      v1::SolveRequest request = Good();
+      Array<uint32_t> array(path, request.mutable_problem());
+      array.Resize(array.size() + change, 99);
+      ExpectGroupRefused(request, path.substr(0, path.find('.') + 1));
+    }
+  }
+}
+
+TEST_F(WireTest, PartnersOutOfRangeAreRefused) {
+  constexpr int kLowest = std::numeric_limits<int32_t>::min();
+  constexpr int kHighest = std::numeric_limits<int32_t>::max();
+  const std::vector<std::pair<std::string, std::vector<int>>> cases = {
+      {"contacts.tree_a", {4, -1, kLowest, kHighest}},
+      {"contacts.tree_b", {4, -2, kLowest, kHighest}},
+      {"body_contacts.body_a", {2, -1, kLowest, kHighest}},
+      {"body_contacts.body_b", {2, -2, kLowest, kHighest}}};
+  for (const auto& [path, values] : cases) {
+    for (const int value : values) {
+      v1::SolveRequest request = Good();
+      Array<int32_t>(path, request.mutable_problem()).Set(1, value);
+      ExpectRefused(request, path + "[1]");
+    }
+  }
+}
+
+TEST_F(WireTest, AContactWithItselfIsRefused) {
+  v1::SolveRequest request = Good();
+  auto* contacts = request.mutable_problem()->mutable_contacts();
+  contacts->set_tree_b(2, contacts->tree_a(2));
+  ExpectRefused(request, "contacts.tree_b[2]");
+
+  request = Good();
+  auto* body_contacts = request.mutable_problem()->mutable_body_contacts();
+  body_contacts->set_body_b(0, body_contacts->body_a(0));
+  ExpectRefused(request, "body_contacts.body_b[0]");
+}
+
+TEST_F(WireTest, DofsOutsideTheLimitsAreRefused) {
+  for (const uint32_t dofs : {0u, 1025u, 0x80000000u, 0xFFFFFFFFu}) {
+    v1::SolveRequest request = Good();
+    request.mutable_problem()->mutable_trees()->set_dofs(1, dofs);
+    ExpectRefused(request, "trees.dofs[1]");
+  }
+}
+
+TEST_F(WireTest, MatricesThatAreNotSymmetricPositiveDefiniteAreRefused) {
+  v1::SolveRequest request = Good();
+  request.mutable_problem()->mutable_trees()->set_dynamics_matrix(2, 0.3 + 1e-9);
+  ExpectRefused(request, "trees.dynamics_matrix[2]");
+
+  request = Good();
+  request.mutable_problem()->mutable_trees()->set_dynamics_matrix(0, -2.0);
+  ExpectRefused(request, "trees.dynamics_matrix[0]");
+
+  request = Good();
+  request.mutable_problem()->mutable_bodies()->set_inertia(6, -1.0);
+  ExpectRefused(request, "bodies.inertia[6]");
+}
+
+// A difference within rounding is no reason to refuse, and the answer is that of the mean.
+TEST_F(WireTest, AsymmetryWithinRoundingIsAccepted) {
+  v1::SolveRequest request = Good();
+  request.mutable_problem()->mutable_trees()->set_dynamics_matrix(2, 0.3 + 1e-13);
+  ExpectAnswered(request, "asymmetry of 1e-13");
+}
+
+TEST_F(WireTest, NormalsThatAreNoUnitVectorsAreRefused) {
+  for (const double length : {0.0, 0.999, 1.001, 2.0, 1e308, kDenormal}) {
+    v1::SolveRequest request = Good();
+    request.mutable_problem()->mutable_body_contacts()->set_normal(5, length);
+    ExpectRefused(request, "body_contacts.normal[3]");
+  }
+}
+
+TEST_F(WireTest, NamesGivenTwiceAreRefused) {
+  v1::SolveRequest request = Good();
+  request.mutable_problem()->mutable_trees()->set_tree_id(1, 7);
+  ExpectRefused(request, "trees.tree_id[1]");
+
+  request = Good();
+  request.mutable_problem()->mutable_bodies()->set_body_id(1, 7);
+  ExpectRefused(request, "bodies.body_id[1]");
+}
+
+TEST_F(WireTest, ScalarsOutOfRangeAreRefused) {
+  for (const double value : {kNaN, kInfinity, -kInfinity, -1.0, -0.0, 0.0}) {
+    v1::SolveRequest request = Good();
+    request.mutable_problem()->set_time_step(value);
+    ExpectRefused(request, "time_step");
+    request = Good();
+    request.mutable_problem()->mutable_regularization()->set_sigma(value);
+    ExpectRefused(request, "regularization.sigma");
+  }
+  for (const double value : {kNaN, kInfinity, -kInfinity, -1.0, -kDenormal}) {
+    v1::SolveRequest request = Good();
+    request.mutable_problem()->mutable_regularization()->set_beta(value);
+    ExpectRefused(request, "regularization.beta");
+  }
+  v1::SolveRequest request = Good();
+  request.mutable_problem()->mutable_regularization()->set_rule(
+      static_cast<v1::RegularizationRule>(-1));
+  ExpectRefused(request, "regularization.rule");
+}
+
+TEST_F(WireTest, HugeAndTinyScalarsAreAnswered) {
+  for (const double value : {1e308, kDenormal, 1e-308}) {
+    v1::SolveRequest request = Good();
+    request.mutable_problem()->set_time_step(value);
+    ExpectAnswered(request, "time_step " + std::to_string(value));
+    request = Good();
+    request.mutable_problem()->mutable_regularization()->set_sigma(value);
+    ExpectAnswered(request, "sigma " + std::to_string(value));
+    request = Good();
+    request.mutable_problem()->mutable_regularization()->set_beta(value);
+    ExpectAnswered(request, "beta " + std::to_string(value));
+  }
+}
+
+TEST_F(WireTest, StiffnessIsNotReadWhereRegularizationIsGiven) {
+  v1::SolveRequest request = GoodWith({"contacts.regularization_n", Range::kPositive});
+  request.mutable_problem()->mutable_contacts()->set_stiffness(0, kNaN);
+  ExpectAnswered(request, "stiffness NaN, R_n given");
+  request.mutable_problem()->mutable_contacts()->clear_stiffness();
+  ExpectAnswered(request, "no stiffness, R_n given");
+}
+
+TEST_F(WireTest, ARequestWithoutProblemIsRefusedAndAnEmptyProblemIsAnswered) {
+  ExpectRefused(v1::SolveRequest(), "problem");
+
+  v1::SolveRequest request;
+  request.mutable_problem()->set_time_step(0.01);
+  v1::SolveResponse response;
+  ASSERT_TRUE(Answer(request, &response).has_value());
+  EXPECT_EQ(response.solution().velocity_size(), 0);
+  EXPECT_EQ(response.solution().islands().status_size(), 0);
+}
+
+TEST_F(WireTest, ProblemsOverTheLimitsAreRefused) {
+  ServerConfig config = Config();
+  config.problem = {.max_trees = 3, .max_tree_dofs = 1024, .max_contacts = 1024};
+  v1::SolveResponse response;
+  ServiceStatus status = Engine(config).Solve(Good(), CallLimits(), &response);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().field, "bodies.mass");
+
+  config.problem = {.max_trees = 1024, .max_tree_dofs = 1024, .max_contacts = 4};
+  status = Engine(config).Solve(Good(), CallLimits(), &response);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().field, "body_contacts.body_a");
+}
+
+TEST_F(WireTest, BadOptionsAreRefusedBeforeTheProblemIsLookedAt) {
+  v1::SolveRequest request = Good();
+  request.mutable_problem()->set_time_step(-1);
+  request.mutable_options()->set_relative_tolerance(kNaN);
+  ExpectRefused(request, "options.relative_tolerance");
+}
+
+// What the engine refuses, the server refuses with the same words and the field as details; then it
+// answers the next good request with the bits of the engine.
+TEST_F(WireTest, AServerRefusesWithTheFieldInTheDetailsAndLives) {
+  const auto server = GrpcServer::Start(Config(), &engine_);
+  ASSERT_TRUE(server.has_value()) << server.error();
+  const auto stub = v1::SolverService::NewStub(
+      grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials()));
+  for (const ArrayRule& rule : DoubleRules()) {
+    v1::SolveRequest request = GoodWith(rule);
+    Array<double>(rule.path, request.mutable_problem()).Set(1, kNaN);
+    v1::SolveResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status = stub->Solve(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(status.error_message().find(rule.path + "[1] is NaN; it must be "), 0u);
+    google::rpc::Status details;
+    google::rpc::BadRequest bad_request;
+    ASSERT_TRUE(details.ParseFromString(status.error_details()));
+    ASSERT_EQ(details.details_size(), 1);
+    ASSERT_TRUE(details.details(0).UnpackTo(&bad_request));
+    EXPECT_EQ(bad_request.field_violations(0).field(), rule.path + "[1]");
+
+    grpc::ClientContext next;
+    ASSERT_TRUE(stub->Solve(&next, Good(), &response).ok());
+    EXPECT_EQ(Bits(response), good_bits_);
+  }
+}
+
+}  // namespace
+}  // namespace sap

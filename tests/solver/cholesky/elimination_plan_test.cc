@@ -1,0 +1,284 @@
+#include "solver/cholesky/elimination_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "solver/cholesky/elimination_tree.h"
+#include "solver/cholesky/front_layout.h"
+#include "solver/cholesky/supernodes.h"
+#include "tests/solver/cholesky/block_patterns.h"
+#include "tests/solver/cholesky/symbolic_oracle.h"
+
+namespace sap {
+namespace {
+
+using test::PatternData;
+using Front = EliminationPlan::Front;
+
+std::vector<PatternData> Patterns() {
+  using namespace test;
+  std::vector<PatternData> patterns{Blocks(0),      Blocks(1),         Blocks(20),
+                                    Chain(50),      Star(30, 0),       Star(30, 30),
+                                    Clique(10),     Grid(12, 9),       Pile(150, 5.5, 1),
+                                    Grid(30, 30),   TwoCliques(20, 9), RandomGraph(60, 30, 1),
+                                    Star(500, 100), RandomTree(300, 1)};
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    patterns.push_back(
+        WithMixedSizes(RandomGraph(40, 20 + 5 * static_cast<int>(seed), seed), seed));
+  }
+  return patterns;
+}
+
+std::vector<int> ShuffledOrder(int count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<int> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  for (int i = count - 1; i > 0; --i) std::swap(order[i], order[random() % (i + 1)]);
+  return order;
+}
+
+TEST(EliminationTreeTest, ParentsAndColumnsAreThoseOfEliminationOneByOne) {
+  for (const PatternData& data : Patterns()) {
+    const BlockGraph graph = BlockGraph::FromPattern(data.pattern());
+    const EliminationTree tree = EliminationTree::Make(graph, ShuffledOrder(graph.num_blocks(), 5));
+    ASSERT_TRUE(IsPermutation(tree.order, graph.num_blocks()));
+    const auto rows = test::EliminateNaively(graph, tree.order);
+    for (int k = 0; k < graph.num_blocks(); ++k) {
+      EXPECT_EQ(tree.order[tree.position[k]], k);
+      EXPECT_EQ(tree.parent[k], rows[k].empty() ? -1 : *rows[k].begin());
+      int count = graph.weight[tree.order[k]];
+      for (const int i : rows[k]) count += graph.weight[tree.order[i]];
+      EXPECT_EQ(tree.column_rows[k], count);
+    }
+  }
+}
+
+TEST(EliminationTreeTest, PostorderHasSubtreesContiguousAndFillUnchanged) {
+  for (const PatternData& data : Patterns()) {
+    const BlockGraph graph = BlockGraph::FromPattern(data.pattern());
+    const std::vector<int> order = ShuffledOrder(graph.num_blocks(), 6);
+    const EliminationTree tree = EliminationTree::Make(graph, order);
+    std::vector<int> first(graph.num_blocks());
+    std::iota(first.begin(), first.end(), 0);
+    std::vector<int> size(graph.num_blocks(), 1);
+    for (int k = 0; k < graph.num_blocks(); ++k) {
+      EXPECT_EQ(k - first[k] + 1, size[k]);
+      if (tree.parent[k] < 0) continue;
+      EXPECT_GT(tree.parent[k], k);
+      first[tree.parent[k]] = std::min(first[tree.parent[k]], first[k]);
+      size[tree.parent[k]] += size[k];
+    }
+    EXPECT_EQ(test::NumBlocksOfFactor(graph, tree.order), test::NumBlocksOfFactor(graph, order));
+  }
+}
+
+TEST(SupernodesTest, FrontsHoldAllRowsOfTheirColumns) {
+  for (const PatternData& data : Patterns()) {
+    const BlockGraph graph = BlockGraph::FromPattern(data.pattern());
+    const EliminationTree tree = EliminationTree::Make(graph, ShuffledOrder(graph.num_blocks(), 7));
+    const Supernodes nodes = Supernodes::Make(graph, tree);
+    ASSERT_TRUE(IsPermutation(nodes.order, graph.num_blocks()));
+    const auto rows = test::EliminateNaively(graph, nodes.order);
+    for (int s = 0; s < nodes.size(); ++s) {
+      const int begin = nodes.block_start[s];
+      const int end = nodes.block_start[s + 1];
+      int pivots = 0;
+      std::set<int> below;
+      for (int k = begin; k < end; ++k) {
+        pivots += graph.weight[nodes.order[k]];
+        below.insert(rows[k].lower_bound(end), rows[k].end());
+      }
+      int updates = 0;
+      for (const int k : below) updates += graph.weight[nodes.order[k]];
+      EXPECT_EQ(nodes.pivots[s], pivots);
+      EXPECT_EQ(nodes.updates[s], updates);
+      if (below.empty()) {
+        EXPECT_EQ(nodes.parent[s], -1);
+      } else {
+        ASSERT_GT(nodes.parent[s], s);
+        EXPECT_GE(*below.begin(), nodes.block_start[nodes.parent[s]]);
+        EXPECT_LT(*below.begin(), nodes.block_start[nodes.parent[s] + 1]);
+      }
+    }
+  }
+}
+
+TEST(EliminationPlanTest, ColumnsWithoutZerosWhereFrontsAreWorthIt) {
+  // A star of large bodies: nothing to gain from merging, so no entry of L is an explicit zero.
+  const PatternData star = test::Star(20, 0, 60);
+  EXPECT_EQ(EliminationPlan::Make(star.pattern()).factor_entries(),
+            21 * 60 * 61 / 2 + 20 * 60 * 60);
+  const PatternData chain = test::Chain(20, 60);
+  EXPECT_EQ(EliminationPlan::Make(chain.pattern()).factor_entries(),
+            20 * 60 * 61 / 2 + 19 * 60 * 60);
+}
+
+TEST(EliminationPlanTest, ChainOfBodiesStaysSparse) {
+  const EliminationPlan plan = EliminationPlan::Make(test::Chain(1000).pattern());
+  EXPECT_EQ(plan.ordering(), Ordering::kMinimumDegree);
+  EXPECT_LT(plan.factor_entries(), 4 * (1000 * 21 + 999 * 36));
+  EXPECT_LT(plan.largest_front(), 100);
+}
+
+TEST(EliminationPlanTest, DenseSystemIsOneFront) {
+  const EliminationPlan plan = EliminationPlan::Make(test::Clique(20).pattern());
+  EXPECT_EQ(plan.num_fronts(), 1);
+  EXPECT_EQ(plan.height(), 1);
+  EXPECT_EQ(plan.largest_front(), 120);
+  EXPECT_EQ(plan.factor_entries(), 120 * 121 / 2);
+  EXPECT_NEAR(plan.factor_flops(), 120.0 * 120 * 120 / 3, 1.0);
+}
+
+TEST(EliminationPlanTest, EmptyPatternHasAnEmptyPlan) {
+  const EliminationPlan plan = EliminationPlan::Make(BlockPattern{});
+  EXPECT_EQ(plan.num_blocks(), 0);
+  EXPECT_EQ(plan.num_rows(), 0);
+  EXPECT_EQ(plan.num_fronts(), 0);
+  EXPECT_EQ(plan.factor_flops(), 0.0);
+  EXPECT_EQ(plan.diagonal_start().back(), 0);
+}
+
+TEST(EliminationPlanTest, SmallPilesAreOrderedByMinimumDegreeAndLargeOnesDissected) {
+  const auto ordering = [](int count) {
+    return EliminationPlan::Make(test::Pile(count, 5.5, 1).pattern()).ordering();
+  };
+  EXPECT_EQ(ordering(100), Ordering::kMinimumDegree);
+  EXPECT_EQ(ordering(1000), Ordering::kNestedDissection);
+}
+
+TEST(EliminationPlanTest, IdenticalPatternsHaveIdenticalPlans) {
+  for (const PatternData& data : Patterns()) {
+    const EliminationPlan a = EliminationPlan::Make(data.pattern());
+    EliminationPlan::Make(test::Pile(200, 5.5, 2).pattern());
+    const EliminationPlan b = EliminationPlan::Make(data.pattern());
+    EXPECT_TRUE(std::ranges::equal(a.order(), b.order()));
+    EXPECT_EQ(a.num_waves(), b.num_waves());
+    ASSERT_EQ(a.num_fronts(), b.num_fronts());
+    const auto front = [](const Front& f) {
+      return std::tuple(f.pivots, f.updates, f.pivot_begin, f.parent, f.run_begin, f.run_end,
+                        f.entry_begin, f.entry_end, f.factor_start_double, f.factor_start_float,
+                        f.update_start_serial, f.update_start_concurrent);
+    };
+    for (int f = 0; f < a.num_fronts(); ++f) {
+      EXPECT_EQ(front(a.fronts()[f]), front(b.fronts()[f]));
+    }
+  }
+}
+
+TEST(EliminationPlanTest, EveryBlockEntersOneFrontOnce) {
+  for (const PatternData& data : Patterns()) {
+    const EliminationPlan plan = EliminationPlan::Make(data.pattern());
+    EXPECT_EQ(plan.matrix_blocks().size(), data.block_size.size() + data.edge_a.size());
+    int next = 0;
+    int next_row = 0;
+    for (const Front& front : plan.fronts()) {
+      EXPECT_EQ(front.entry_begin, next);
+      EXPECT_EQ(front.pivot_begin, next_row);
+      next = front.entry_end;
+      next_row += front.pivots;
+      for (int b = front.entry_begin; b < front.entry_end; ++b) {
+        EXPECT_LT(plan.matrix_blocks()[b].column, front.pivots);
+        EXPECT_LT(plan.matrix_blocks()[b].row, front.pivots + front.updates);
+      }
+    }
+    EXPECT_EQ(next_row, plan.num_rows());
+  }
+}
+
+// Update rows of every child have each a place in the parent, in ascending order.
+TEST(EliminationPlanTest, RunsCoverTheUpdateRowsOfEveryChild) {
+  for (const PatternData& data : Patterns()) {
+    const EliminationPlan plan = EliminationPlan::Make(data.pattern());
+    for (const Front& front : plan.fronts()) {
+      if (front.parent < 0) {
+        EXPECT_EQ(front.updates, 0);
+        continue;
+      }
+      const Front& parent = plan.fronts()[front.parent];
+      int child_row = 0;
+      int parent_row = 0;
+      for (int r = front.run_begin; r < front.run_end; ++r) {
+        const EliminationPlan::RowRun& run = plan.runs()[r];
+        EXPECT_EQ(run.child_row, child_row);
+        EXPECT_GE(run.parent_row, parent_row);
+        child_row += run.length;
+        parent_row = run.parent_row + run.length;
+        EXPECT_TRUE(parent_row <= parent.pivots || run.parent_row >= parent.pivots);
+      }
+      EXPECT_EQ(child_row, front.updates);
+      EXPECT_LE(parent_row, parent.pivots + parent.updates);
+    }
+  }
+}
+
+TEST(EliminationPlanTest, EveryFrontIsInOneTaskThatWaitsForItsChildren) {
+  std::vector<PatternData> patterns = Patterns();
+  patterns.push_back(test::Pile(800, 5.5, 1));
+  for (const PatternData& data : patterns) {
+    const EliminationPlan plan = EliminationPlan::Make(data.pattern());
+    std::vector<const EliminationPlan::Task*> task_of(plan.num_fronts(), nullptr);
+    std::vector<int> wave_of(plan.num_fronts(), -1);
+    for (int w = 0; w < plan.num_waves(); ++w) {
+      for (const EliminationPlan::Task& task : plan.wave(w)) {
+        for (int f = task.front_begin; f < task.front_end; ++f) {
+          EXPECT_EQ(task_of[f], nullptr);
+          task_of[f] = &task;
+          wave_of[f] = w;
+        }
+      }
+    }
+    for (int f = 0; f < plan.num_fronts(); ++f) {
+      ASSERT_NE(task_of[f], nullptr);
+      const int parent = plan.fronts()[f].parent;
+      if (parent >= 0) {
+        EXPECT_TRUE(task_of[parent] == task_of[f] || wave_of[parent] > wave_of[f]);
+      }
+    }
+  }
+}
+
+// Updates that exist at the same time do not overlap, whatever the order of tasks in a wave.
+TEST(EliminationPlanTest, UpdatesOfConcurrentTasksDoNotOverlap) {
+  const EliminationPlan plan = EliminationPlan::Make(test::Pile(800, 5.5, 1).pattern());
+  ASSERT_GT(plan.num_waves(), 2);
+  const auto fronts = plan.fronts();
+  const auto overlap = [&](int a, int b) {
+    const auto start = [&](int f) { return fronts[f].update_start_concurrent; };
+    const auto end = [&](int f) { return start(f) + UpdateEntries(fronts[f].updates); };
+    return start(a) < end(b) && start(b) < end(a);
+  };
+  std::vector<int> wave_of(plan.num_fronts(), -1);
+  std::vector<int> task_of(plan.num_fronts(), -1);
+  int num_tasks = 0;
+  for (int w = 0; w < plan.num_waves(); ++w) {
+    for (const EliminationPlan::Task& task : plan.wave(w)) {
+      for (int f = task.front_begin; f < task.front_end; ++f) {
+        wave_of[f] = w;
+        task_of[f] = num_tasks;
+      }
+      ++num_tasks;
+    }
+  }
+  // An update lives from the wave of its front to the wave of its parent; in one task fronts run in
+  // ascending order.
+  for (int a = 0; a < plan.num_fronts(); ++a) {
+    for (int b = a + 1; b < plan.num_fronts(); ++b) {
+      if (fronts[a].parent < 0 || fronts[b].parent < 0) continue;
+      const bool together = task_of[a] == task_of[b] ? fronts[a].parent >= b
+                                                     : wave_of[a] <= wave_of[fronts[b].parent] &&
+                                                           wave_of[b] <= wave_of[fronts[a].parent];
+      if (together) {
+        EXPECT_FALSE(overlap(a, b)) << a << ' ' << b;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sap

@@ -1,0 +1,94 @@
+// Memory of the factorization: planned offsets, and buffers that are kept.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "solver/cholesky/block_cholesky.h"
+#include "solver/cholesky/storage_planner.h"
+#include "tests/solver/cholesky/block_systems.h"
+#include "tests/support/allocation_counter.h"
+
+namespace sap {
+namespace {
+
+template <typename Scalar>
+int64_t AllocationsOfFactorAndSolve(const test::PatternData& data, const EliminationPlan& plan,
+                                    BlockCholesky<Scalar>* cholesky) {
+  const test::BlockValues values = test::RandomValues(data, 2);
+  std::vector<double> x(plan.num_rows(), 1.0);
+  const int64_t before = test::AllocationCount();
+  cholesky->Factor(plan, values.diagonal, values.off_diagonal, StopToken(), nullptr);
+  cholesky->Solve(plan, x, x, StopToken(), nullptr);
+  return test::AllocationCount() - before;
+}
+
+TEST(StorageTest, SecondFactorizationAllocatesNothing) {
+  const test::PatternData large = test::Pile(400, 5.5, 1);
+  const test::PatternData small = test::Chain(30);
+  const EliminationPlan large_plan = EliminationPlan::Make(large.pattern());
+  const EliminationPlan small_plan = EliminationPlan::Make(small.pattern());
+  BlockCholesky<double> cholesky;
+  BlockCholesky<float> single;
+  EXPECT_GT(AllocationsOfFactorAndSolve(large, large_plan, &cholesky), 0);
+  EXPECT_GT(AllocationsOfFactorAndSolve(large, large_plan, &single), 0);
+  for (int repetition = 0; repetition < 3; ++repetition) {
+    EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &cholesky), 0);
+    EXPECT_EQ(AllocationsOfFactorAndSolve(small, small_plan, &cholesky), 0);
+    EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &single), 0);
+  }
+}
+
+// Pieces alive at the same time never overlap, in 10,000 random steps.
+TEST(StorageTest, PlannedPiecesDoNotOverlap) {
+  std::mt19937 random(1);
+  StoragePlanner planner;
+  struct Piece {
+    int64_t offset;
+    int64_t size;
+  };
+  std::vector<Piece> alive;
+  std::vector<int> owner;
+  int64_t live_size = 0;
+  int64_t largest_live_size = 0;
+  for (int step = 0; step < 10000; ++step) {
+    if (alive.size() < 40 && random() % 2 == 0) {
+      const int64_t size = random() % 50;
+      const Piece piece{planner.Allocate(size), size};
+      owner.resize(planner.peak(), -1);
+      for (int64_t k = piece.offset; k < piece.offset + size; ++k) {
+        ASSERT_EQ(owner[k], -1);
+        owner[k] = step;
+      }
+      live_size += size;
+      alive.push_back(piece);
+    } else if (!alive.empty()) {
+      const size_t i = random() % alive.size();
+      const Piece piece = alive[i];
+      planner.Free(piece.offset, piece.size);
+      for (int64_t k = piece.offset; k < piece.offset + piece.size; ++k) owner[k] = -1;
+      live_size -= piece.size;
+      alive.erase(alive.begin() + static_cast<ptrdiff_t>(i));
+    }
+    largest_live_size = std::max(largest_live_size, live_size);
+  }
+  EXPECT_LE(planner.peak(), 2 * largest_live_size);
+}
+
+TEST(StorageTest, FreedPiecesAreUsedAgain) {
+  StoragePlanner planner;
+  const int64_t a = planner.Allocate(100);
+  const int64_t b = planner.Allocate(10);
+  const int64_t c = planner.Allocate(50);
+  planner.Free(a, 100);
+  planner.Free(b, 10);
+  EXPECT_EQ(planner.Allocate(110), a);  // the two holes are one
+  planner.Free(c, 50);
+  EXPECT_EQ(planner.Allocate(60), c);  // the last hole grows
+  EXPECT_EQ(planner.peak(), 170);
+}
+
+}  // namespace
+}  // namespace sap

@@ -1,0 +1,140 @@
+#include "solver/sap/gauss_seidel.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "solver/sap/sap_data.h"
+#include "tests/support/random_problem.h"
+
+namespace sap::test {
+namespace {
+
+// All islands of a problem at its guess, evaluated.
+struct Prepared {
+  explicit Prepared(const ProblemArrays& arrays) : problem(Checked(arrays)) {
+    graph.Build(problem, true);
+    order.Build(graph);
+    model.Resize(graph);
+    data.Resize(graph);
+    for (int island = 0; island < graph.islands().count(); ++island) {
+      model.Gather(problem, graph, island, StopToken(), nullptr);
+    }
+    for (int slot = 0; slot < graph.num_slots(); ++slot) {
+      const int tree = graph.islands().tree_of_slot()[slot];
+      const auto guess =
+          problem.v_guess().subspan(problem.velocity_start()[tree], graph.dofs()[slot]);
+      std::ranges::copy(guess, data.v.begin() + graph.velocity_start()[slot]);
+    }
+  }
+  ContactProblem problem;
+  ContactGraph graph;
+  SweepOrder order;
+  SapModel model;
+  SapData data;
+};
+
+class SweepsTest : public ::testing::TestWithParam<int> {
+ protected:
+  static ProblemArrays Problem() {
+    const int parameter = GetParam();
+    if (parameter % 3 == 0) return RandomBodiesInContact(parameter, 20, 60);
+    // Every third with trees too large for the stack.
+    return RandomTreesInContact(
+        parameter, {.trees = 15, .contacts = 45, .max_dofs = parameter % 3 == 1 ? 9 : 50});
+  }
+};
+
+TEST_P(SweepsTest, NeverRaiseTheCost) {
+  Prepared p(Problem());
+  for (int island = 0; island < p.graph.islands().count(); ++island) {
+    const IslandView view{p.graph, p.model, island, nullptr};
+    double last = Evaluate(view, &p.data).cost;
+    const double first = last;
+    for (int sweep = 0; sweep < 20; ++sweep) {
+      Sweep(view, p.order, sweep % 2 == 1, StopToken(), &p.data);
+      const double cost = Evaluate(view, &p.data).cost;
+      EXPECT_LE(cost, last * (1 + 1e-14)) << "sweep " << sweep;
+      last = cost;
+    }
+    EXPECT_LE(last, first);
+  }
+}
+
+// Slower than with Newton steps between, but a tree by itself needs nothing else to converge.
+TEST_P(SweepsTest, AloneLeadOneTreeToTheOptimum) {
+  Prepared p(RandomTreesInContact(GetParam(), {.trees = 1, .contacts = 6, .max_dofs = 9}));
+  ASSERT_EQ(p.graph.islands().count(), 1);
+  const IslandView view{p.graph, p.model, 0, nullptr};
+  for (int sweep = 0; sweep < 200; ++sweep) {
+    Evaluate(view, &p.data);
+    Sweep(view, p.order, sweep % 2 == 1, StopToken(), &p.data);
+  }
+  const IslandNorms norms = Evaluate(view, &p.data);
+  EXPECT_LE(norms.gradient, 1e-9 * std::max(norms.momentum, norms.impulse));
+}
+
+TEST_P(SweepsTest, LeaveTreesWhereTheyAreThatHaveNoFriction) {
+  ProblemArrays arrays = Problem();
+  std::ranges::fill(arrays.contacts.law.friction, 0.0);
+  std::ranges::fill(arrays.body_contacts.law.friction, 0.0);
+  Prepared p(arrays);
+  for (int island = 0; island < p.graph.islands().count(); ++island) {
+    const IslandView view{p.graph, p.model, island, nullptr};
+    if (view.range().num_trees() == 1) continue;
+    Evaluate(view, &p.data);
+    const std::vector<double> before = p.data.v;
+    Sweep(view, p.order, false, StopToken(), &p.data);
+    EXPECT_EQ(p.data.v, before);
+  }
+}
+
+TEST_P(SweepsTest, KeepContactVelocitiesUpToDate) {
+  Prepared p(Problem());
+  for (int island = 0; island < p.graph.islands().count(); ++island) {
+    const IslandView view{p.graph, p.model, island, nullptr};
+    Evaluate(view, &p.data);
+    Sweep(view, p.order, false, StopToken(), &p.data);
+    const ContactVectors kept = p.data.v_c;
+    Evaluate(view, &p.data);
+    for (int i = view.range().contact_begin; i < view.range().contact_end; ++i) {
+      EXPECT_NEAR(kept.x[i], p.data.v_c.x[i], 1e-12);
+      EXPECT_NEAR(kept.y[i], p.data.v_c.y[i], 1e-12);
+      EXPECT_NEAR(kept.n[i], p.data.v_c.n[i], 1e-12);
+    }
+  }
+}
+
+TEST_P(SweepsTest, AreTheSameBitsOnAnyNumberOfThreads) {
+  const ProblemArrays arrays = RandomBodiesInContact(GetParam(), 150, 300);
+  const auto swept = [&](TaskArena* arena) {
+    Prepared p(arrays);
+    for (int island = 0; island < p.graph.islands().count(); ++island) {
+      const IslandView view{p.graph, p.model, island, arena};
+      Evaluate(view, &p.data);
+      Sweep(view, p.order, false, StopToken(), &p.data);
+    }
+    return p.data.v;
+  };
+  const std::vector<double> alone = swept(nullptr);
+  for (const int threads : {1, 2, 3, 8}) {
+    TaskArena arena(threads);
+    EXPECT_EQ(swept(&arena), alone) << threads << " threads";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RandomProblems, SweepsTest, ::testing::Range(0, 9));
+
+TEST(SweepsTest, StopOnRequest) {
+  Prepared p(RandomBodiesInContact(1, 20, 60));
+  const std::atomic<bool> cancelled{true};
+  const StopToken stop(&cancelled, StopToken::Clock::time_point::max());
+  const IslandView view{p.graph, p.model, 0, nullptr};
+  Evaluate(view, &p.data);
+  const std::vector<double> before = p.data.v;
+  Sweep(view, p.order, false, stop, &p.data);
+  EXPECT_EQ(p.data.v, before);
+}
+
+}  // namespace
+}  // namespace sap::test

@@ -1,0 +1,137 @@
+#include "solver/sap/line_search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tests/support/random_problem.h"
+
+namespace sap::test {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// A continuous increasing slope, linear between kinks.
+struct KinkedSlope {
+  double at_zero;
+  std::vector<double> kinks;       // ascending, > 0
+  std::vector<double> curvatures;  // one more than kinks, > 0
+  int evaluations{0};
+
+  LineSlope operator()(double alpha) {
+    ++evaluations;
+    double f = at_zero;
+    double from = 0;
+    size_t piece = 0;
+    while (piece < kinks.size() && kinks[piece] < alpha) {
+      f += curvatures[piece] * (kinks[piece] - from);
+      from = kinks[piece++];
+    }
+    return {f + curvatures[piece] * (alpha - from), curvatures[piece]};
+  }
+};
+
+KinkedSlope RandomKinks(Random* random, double steepest) {
+  KinkedSlope slope{-LogUniform(random, 1e-9, 1e3), {}, {LogUniform(random, 1, steepest)}};
+  double at = 0;
+  for (int i = UniformInt(random, 0, 12); i > 0; --i) {
+    at += LogUniform(random, 1e-8, 10);
+    slope.kinks.push_back(at);
+    slope.curvatures.push_back(LogUniform(random, 1, steepest));
+  }
+  return slope;
+}
+
+TEST(LineSearchTest, RootOfALinearSlopeIsFoundInTwoEvaluations) {
+  KinkedSlope slope{-3, {}, {4}};
+  EXPECT_DOUBLE_EQ(RootOfSlope(-3, 1e-12, slope), 0.75);
+  KinkedSlope far{-3, {}, {0.5}};
+  EXPECT_DOUBLE_EQ(RootOfSlope(-3, 1e-12, [&](double alpha) { return far(alpha); }), 6);
+  EXPECT_LE(far.evaluations, 2);
+}
+
+TEST(LineSearchTest, FullStepIsTakenAtOnceWhereItIsTheRoot) {
+  KinkedSlope slope{-2, {}, {2}};
+  EXPECT_EQ(RootOfSlope(-2, 1e-10, [&](double alpha) { return slope(alpha); }), 1);
+  EXPECT_EQ(slope.evaluations, 1);
+}
+
+TEST(LineSearchTest, RootAmongKinksIsFoundToTolerance) {
+  Random random(1);
+  for (int i = 0; i < 3000; ++i) {
+    const double tolerance = i % 2 == 0 ? 1e-10 : 0.1;
+    KinkedSlope slope = RandomKinks(&random, 1e6);
+    const double alpha =
+        RootOfSlope(slope.at_zero, tolerance, [&](double at) { return slope(at); });
+    EXPECT_LE(slope.evaluations, 100);
+    const double f = slope(alpha).first;
+    // Accuracy ends where neighbouring alphas are.
+    const double rounding = 8 * std::numeric_limits<double>::epsilon() * alpha * 1e6;
+    EXPECT_LE(f, 1e-10 * -slope.at_zero + rounding);
+    EXPECT_GE(f, -tolerance * -slope.at_zero - rounding);
+    EXPECT_GT(alpha, 0);
+  }
+}
+
+// The cost falls: its slope is not positive anywhere on the way, but for the far-side tolerance.
+TEST(LineSearchTest, StepEndsOnTheNearSideOfTheRoot) {
+  Random random(2);
+  for (int i = 0; i < 3000; ++i) {
+    KinkedSlope slope = RandomKinks(&random, 1e12);
+    const double alpha = RootOfSlope(slope.at_zero, 0.1, [&](double at) { return slope(at); });
+    EXPECT_LE(slope(alpha).first, 1e-10 * -slope.at_zero);
+  }
+}
+
+TEST(LineSearchTest, RootAtTheEndsOfTheRangeIsFound) {
+  for (const double root : {1e-12, 1e-6, 1e6, 1e12}) {
+    const double alpha = RootOfSlope(-1, 1e-10, [&](double at) {
+      return LineSlope{at / root - 1, 1 / root};
+    });
+    EXPECT_NEAR(alpha, root, 1e-9 * root);
+  }
+}
+
+TEST(LineSearchTest, JumpOfTheSlopeEndsAtItsNearSide) {
+  constexpr double kJump = 0.37;
+  int evaluations = 0;
+  const double alpha = RootOfSlope(-1, 1e-10, [&](double at) {
+    ++evaluations;
+    return at < kJump ? LineSlope{-1 + 0.1 * at, 0.1} : LineSlope{5 + at, 1};
+  });
+  EXPECT_LE(evaluations, 100);
+  EXPECT_LT(alpha, kJump);
+  EXPECT_NEAR(alpha, kJump, 1e-12);
+}
+
+TEST(LineSearchTest, WrongCurvatureCostsEvaluationsButNoAnswer) {
+  for (const double curvature : {0.0, -1.0, 1e300, 1e-300, kNaN}) {
+    const double alpha = RootOfSlope(-1, 1e-10, [&](double at) {
+      return LineSlope{3 * at - 1, curvature};
+    });
+    EXPECT_NEAR(alpha, 1.0 / 3, 1e-9) << curvature;
+  }
+}
+
+TEST(LineSearchTest, SlopeThatIsNoNumberCountsAsTooFar) {
+  const double alpha = RootOfSlope(-1, 1e-10, [](double at) {
+    return at > 0.25 ? LineSlope{kNaN, kNaN} : LineSlope{4.1 * at - 1, 4.1};
+  });
+  EXPECT_NEAR(alpha, 1 / 4.1, 1e-9);
+  EXPECT_EQ(RootOfSlope(-1, 1e-10, [](double) { return LineSlope{kNaN, kNaN}; }), 0);
+}
+
+TEST(LineSearchTest, SlopeThatNeverRisesEndsFiniteAfterBoundedEvaluations) {
+  int evaluations = 0;
+  const double alpha = RootOfSlope(-1, 1e-10, [&](double) {
+    ++evaluations;
+    return LineSlope{-1, 0};
+  });
+  EXPECT_LE(evaluations, 100);
+  EXPECT_TRUE(std::isfinite(alpha));
+}
+
+}  // namespace
+}  // namespace sap::test
