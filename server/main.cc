@@ -96,7 +96,7 @@ std::string StartFiles(const sap::ServerConfig& config, Server* server) {
 
 std::string StartServices(const sap::ServerConfig& config, Server* server) {
   server->engine = std::make_unique<sap::Engine>(config, server->recorder.get(), &server->metrics);
-  const sap::CallWatch watch(&server->metrics, server->log.get());
+  const sap::CallObserver watch(&server->metrics, server->log.get());
   const sap::OperationsConfig& operations = config.operations;
   const sap::TlsConfig& tls = config.security.tls;
   if (!operations.metrics_listen.empty()) {
@@ -123,11 +123,11 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
 
 void Drain(const sap::ServerConfig& config, int signal, Server* server) {
   const std::string name = strsignal(signal);
-  if (config.drain_announce_s > 0) {
+  if (config.lame_duck_s > 0) {
     server->log->Message(LogLevel::kInfo, name + ": telling clients to turn elsewhere, for " +
-                                              std::to_string(config.drain_announce_s) + " s");
+                                              std::to_string(config.lame_duck_s) + " s");
     server->grpc->AnnounceDrain();
-    std::this_thread::sleep_for(Nanoseconds(config.drain_announce_s));
+    std::this_thread::sleep_for(Nanoseconds(config.lame_duck_s));
   }
   server->log->Message(LogLevel::kInfo, name + ": finishing the calls that run, for at most " +
                                             std::to_string(config.drain_timeout_s) + " s");

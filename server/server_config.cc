@@ -151,7 +151,7 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--io-threads", config->io_threads,
                   "Most threads to receive calls and solve small problems; one if it keeps up")
       ->check(CLI::Range(1, kMostThreads));
-  app->add_option("--wakeful-threads", config->wakeful_threads,
+  app->add_option("--idle-spinners", config->idle_spinners,
                   "Most processors to keep awake while sessions that asked for low latency are "
                   "stepped, at idle priority; 0 where processor time or power is short")
       ->check(CLI::Range(0, kMostThreads));
@@ -172,7 +172,7 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--inline-below-us", config->inline_below_us,
                   "Solve problems predicted to take less on the thread that received them")
       ->check(CLI::Range(0.0, 1e6));
-  app->add_option("--drain-announce-s", config->drain_announce_s,
+  app->add_option("--lame-duck-s", config->lame_duck_s,
                   "Time after SIGTERM or SIGINT in which calls are still taken, while health says "
                   "NOT_SERVING and sessions are told")
       ->check(CLI::Range(0.0, 86'400.0));

@@ -99,7 +99,7 @@ struct ServerConfig {
   int solver_nice{0};                  // of those threads, as nice(1) means it
   int io_threads{DefaultIoThreads()};  // that receive calls, and solve small problems
   // Processors kept awake for sessions of low latency; not more than there are `threads`.
-  int wakeful_threads{DefaultThreads()};
+  int idle_spinners{DefaultThreads()};
 
   int64_t max_message_bytes{int64_t{256} << 20};
   ProblemLimits problem;
@@ -112,7 +112,7 @@ struct ServerConfig {
   // Problems predicted to take less are solved by the thread that received them: waking another one
   // would cost as much, and more could hold up the calls behind them.
   double inline_below_us{200};
-  double drain_announce_s{0};  // after SIGTERM, in which calls are still taken
+  double lame_duck_s{0};       // after SIGTERM, in which calls are still taken
   double drain_timeout_s{30};  // for running calls after that, then they are cancelled
   LogConfig log;
   OperationsConfig operations;

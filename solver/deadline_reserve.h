@@ -14,7 +14,7 @@
 namespace sap {
 
 // Of one solve, by all its threads.
-class Pace {
+class DeadlineReserve {
  public:
   using Duration = std::chrono::nanoseconds;
 

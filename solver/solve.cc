@@ -77,7 +77,7 @@ struct Solver::Impl {
   PlanCache plans;
   SapModel model;
   SapWorkspace workspace;
-  Pace pace;
+  DeadlineReserve pace;
   std::vector<IslandFactorization> factorizations;      // per island
   std::vector<std::unique_ptr<IslandFactors>> factors;  // per island with a plan
   std::vector<double> flops;                            // per island and iteration

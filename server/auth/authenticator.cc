@@ -19,14 +19,15 @@ std::string WithoutPort(const std::string& peer) {
 
 }  // namespace
 
-tl::expected<std::shared_ptr<ClientAccount>, ServiceError> Callers::Identify(
+tl::expected<std::shared_ptr<ClientAccount>, ServiceError> Authenticator::Identify(
     const grpc::ServerContext& context) const {
   const auto name = NameOf(context);
   if (!name) return tl::unexpected(name.error());
   return admission_->AccountOf(*name);
 }
 
-tl::expected<std::string, ServiceError> Callers::NameOf(const grpc::ServerContext& context) const {
+tl::expected<std::string, ServiceError> Authenticator::NameOf(
+    const grpc::ServerContext& context) const {
   if (tokens_ != nullptr) {
     const auto headers = context.client_metadata().equal_range(kHeader);
     for (auto header = headers.first; header != headers.second; ++header) {

@@ -14,10 +14,11 @@
 namespace sap {
 
 // Thread-safe.
-class Callers {
+class Authenticator {
  public:
   // Without tokens (null), everyone may call that got a connection. Both must outlive this.
-  Callers(Admission* admission, BearerTokens* tokens) : admission_(admission), tokens_(tokens) {}
+  Authenticator(Admission* admission, BearerTokens* tokens)
+      : admission_(admission), tokens_(tokens) {}
 
   // The account of whoever made the call; UNAUTHENTICATED if the call brings no token that is known
   // where one is needed.

@@ -60,7 +60,7 @@ void Batch::Enqueue(Worker* worker) {
   task.account = place_.account;
   task.priority = place_.priority;
   task.work_s = PredictedWork(problems_[order_[worker->index]]);
-  task.let_in = true;
+  task.preadmitted = true;
   (void)place_.queue->Push(&task);  // never refused: the batch was let in as a whole
 }
 

@@ -13,21 +13,21 @@ constexpr size_t kTokenBytes = 16;
 
 }  // namespace
 
-LostSessions::~LostSessions() = default;
+DetachedSessions::~DetachedSessions() = default;
 
-std::string LostSessions::NewToken() {
+std::string DetachedSessions::NewToken() {
   std::array<char, kTokenBytes> bytes;
   // Never short for so few bytes, and never fails once the system has started.
   const ssize_t got = getrandom(bytes.data(), bytes.size(), 0);
   return {bytes.data(), static_cast<size_t>(std::max<ssize_t>(got, 0))};
 }
 
-void LostSessions::Hold(const std::string& token, SessionHolder* holder) {
+void DetachedSessions::Hold(const std::string& token, SessionHolder* holder) {
   const std::lock_guard lock(mutex_);
   entries_[token].holder = holder;
 }
 
-void LostSessions::Keep(const std::string& token, std::unique_ptr<LostSession> lost) {
+void DetachedSessions::Keep(const std::string& token, std::unique_ptr<DetachedSession> lost) {
   std::unique_lock lock(mutex_);
   Entry& entry = entries_[token];
   entry.holder = nullptr;
@@ -43,7 +43,7 @@ void LostSessions::Keep(const std::string& token, std::unique_ptr<LostSession> l
   claimant->Resume(std::move(lost));
 }
 
-void LostSessions::Forget(const std::string& token) {
+void DetachedSessions::Forget(const std::string& token) {
   std::unique_lock lock(mutex_);
   const auto found = entries_.find(token);
   if (found == entries_.end()) return;
@@ -53,11 +53,11 @@ void LostSessions::Forget(const std::string& token) {
   if (claimant != nullptr) claimant->Resume(nullptr);
 }
 
-void LostSessions::Claim(const std::string& token, const std::string& client,
-                         SessionClaimant* claimant) {
+void DetachedSessions::Claim(const std::string& token, const std::string& client,
+                             SessionClaimant* claimant) {
   std::unique_lock lock(mutex_);
   const auto found = entries_.find(token);
-  std::unique_ptr<LostSession> lost;
+  std::unique_ptr<DetachedSession> lost;
   if (found != entries_.end()) {
     Entry& entry = found->second;
     if (entry.holder != nullptr && entry.claimant == nullptr) {
@@ -74,10 +74,10 @@ void LostSessions::Claim(const std::string& token, const std::string& client,
   claimant->Resume(std::move(lost));
 }
 
-int LostSessions::Sweep() {
+int DetachedSessions::Sweep() {
   const auto before = Clock::now() - std::chrono::duration_cast<Clock::duration>(
                                          std::chrono::duration<double>(keep_s_));
-  std::vector<std::unique_ptr<LostSession>> dropped;  // go outside the lock
+  std::vector<std::unique_ptr<DetachedSession>> dropped;  // go outside the lock
   const std::lock_guard lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     if (entry->second.lost == nullptr || entry->second.since > before) {
@@ -90,8 +90,8 @@ int LostSessions::Sweep() {
   return static_cast<int>(dropped.size());
 }
 
-bool LostSessions::DropOldest() {
-  std::unique_ptr<LostSession> dropped;
+bool DetachedSessions::DropOldest() {
+  std::unique_ptr<DetachedSession> dropped;
   const std::lock_guard lock(mutex_);
   auto oldest = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
@@ -104,12 +104,12 @@ bool LostSessions::DropOldest() {
   return true;
 }
 
-void LostSessions::DropAll() {
+void DetachedSessions::DropAll() {
   while (DropOldest()) {
   }
 }
 
-size_t LostSessions::size() const {
+size_t DetachedSessions::size() const {
   const std::lock_guard lock(mutex_);
   return std::ranges::count_if(entries_, [](const auto& e) { return e.second.lost != nullptr; });
 }

@@ -17,7 +17,7 @@
 
 namespace sap {
 
-struct LostSession {
+struct DetachedSession {
   std::unique_ptr<Session> session;
   std::vector<v1::StepOutcome> outcomes;  // of the last steps, which the client may lack
   std::string client;                     // only it may resume
@@ -26,7 +26,7 @@ struct LostSession {
 // Whoever waits for a session. Called once, on any thread; null: it cannot be had.
 class SessionClaimant {
  public:
-  virtual void Resume(std::unique_ptr<LostSession> lost) = 0;
+  virtual void Resume(std::unique_ptr<DetachedSession> lost) = 0;
 
  protected:
   ~SessionClaimant() = default;
@@ -43,10 +43,10 @@ class SessionHolder {
 };
 
 // Thread-safe.
-class LostSessions {
+class DetachedSessions {
  public:
-  explicit LostSessions(double keep_s) : keep_s_(keep_s) {}
-  ~LostSessions();
+  explicit DetachedSessions(double keep_s) : keep_s_(keep_s) {}
+  ~DetachedSessions();
 
   bool keeps() const { return keep_s_ > 0; }
 
@@ -56,7 +56,7 @@ class LostSessions {
   // The stream has the session of that token from now on, until Keep or Forget.
   void Hold(const std::string& token, SessionHolder* holder);
   // The stream has ended: the session is kept for whoever claims it, or given to who waits for it.
-  void Keep(const std::string& token, std::unique_ptr<LostSession> lost);
+  void Keep(const std::string& token, std::unique_ptr<DetachedSession> lost);
   // The stream has ended in good order.
   void Forget(const std::string& token);
 
@@ -77,7 +77,7 @@ class LostSessions {
     SessionHolder* holder{nullptr};
     SessionClaimant* claimant{nullptr};  // waits for the holder
     std::string claiming_client;
-    std::unique_ptr<LostSession> lost;
+    std::unique_ptr<DetachedSession> lost;
     Clock::time_point since;
   };
 

@@ -12,7 +12,7 @@
 namespace sap {
 namespace {
 
-using Clock = CallLimits::Clock;
+using Clock = CallContext::Clock;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -43,7 +43,7 @@ const v1::ContactProblem* ProblemOf(const v1::SolveRequest& request) {
 // One call on its way. Reused, so that a problem like one seen before allocates nothing.
 struct Engine::Job {
   Engine* engine{nullptr};
-  ProblemSolve solve;
+  SolveJob solve;
   v1::SolveResponse* response{nullptr};
   Done done{nullptr};
   void* context{nullptr};
@@ -58,7 +58,7 @@ Engine::Engine(const ServerConfig& config, RequestRecorder* recorder, Metrics* m
       this_process_(admission_.AccountOf("this process")),
       arena_(config.threads),
       queue_(&arena_, config.queue_timeout_s, config.solver_nice),
-      wakeful_threads_(std::min(config.wakeful_threads, config.threads)),
+      idle_spinners_(std::min(config.idle_spinners, config.threads)),
       idle_solvers_(config.threads + config.io_threads),
       idle_jobs_(config.threads + config.io_threads),
       idle_solves_(config.threads) {}
@@ -73,7 +73,7 @@ tl::expected<Engine::Expected, ServiceError> Engine::Expect(ClientAccount* accou
   return expected;
 }
 
-ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallLimits& limits,
+ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallContext& limits,
                             v1::SolveResponse* response) {
   const auto entry = Enter(limits, DemandOf(request));
   if (!entry) return tl::unexpected(entry.error());
@@ -83,14 +83,14 @@ ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallLimits& l
   return status;
 }
 
-void Engine::Start(const v1::SolveRequest& request, const CallLimits& limits,
+void Engine::Start(const v1::SolveRequest& request, const CallContext& limits,
                    v1::SolveResponse* response, Done done, void* context) {
   const auto entry = Enter(limits, DemandOf(request));
   if (!entry) return done(context, tl::unexpected(entry.error()));
   std::unique_ptr<Job> job = MakeJob(request, limits, *entry, response);
   job->done = done;
   job->context = context;
-  ProblemSolve& solve = job->solve;
+  SolveJob& solve = job->solve;
   if (solve.IsLongMessage(config_)) return Enqueue(std::move(job));
   if (ServiceStatus decoded = solve.Decode(config_); !decoded) return End(std::move(job), decoded);
   if (!solve.IsSmall(config_)) return Enqueue(std::move(job));
@@ -98,7 +98,7 @@ void Engine::Start(const v1::SolveRequest& request, const CallLimits& limits,
   End(std::move(job), status);
 }
 
-ServiceStatus Engine::SolveBatch(const v1::SolveBatchRequest& request, const CallLimits& limits,
+ServiceStatus Engine::SolveBatch(const v1::SolveBatchRequest& request, const CallContext& limits,
                                  v1::SolveBatchResponse* response) {
   for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
   const auto sink = [response](int index, v1::Outcome outcome) {
@@ -107,7 +107,7 @@ ServiceStatus Engine::SolveBatch(const v1::SolveBatchRequest& request, const Cal
   return RunBatch(request.problems(), request.options(), limits, sink);
 }
 
-void Engine::StartBatch(const v1::SolveBatchRequest& request, const CallLimits& limits,
+void Engine::StartBatch(const v1::SolveBatchRequest& request, const CallContext& limits,
                         v1::SolveBatchResponse* response, Done done, void* context) {
   for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
   const auto sink = [response](int index, v1::Outcome outcome) {
@@ -116,19 +116,19 @@ void Engine::StartBatch(const v1::SolveBatchRequest& request, const CallLimits& 
   StartBatch(request.problems(), request.options(), limits, sink, done, context);
 }
 
-ServiceStatus Engine::StreamBatch(const v1::StreamBatchRequest& request, const CallLimits& limits,
+ServiceStatus Engine::StreamBatch(const v1::StreamBatchRequest& request, const CallContext& limits,
                                   const BatchSink& sink) {
   return RunBatch(request.problems(), request.options(), limits, sink);
 }
 
-void Engine::StartStreamBatch(const v1::StreamBatchRequest& request, const CallLimits& limits,
+void Engine::StartStreamBatch(const v1::StreamBatchRequest& request, const CallContext& limits,
                               BatchSink sink, Done done, void* context) {
   StartBatch(request.problems(), request.options(), limits, std::move(sink), done, context);
 }
 
 tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession() {
   if (num_sessions_.fetch_add(1, std::memory_order_relaxed) < config_.session.max_sessions) {
-    return std::make_unique<Session>(SessionResources{config_, &arena_, &queue_, &wakeful_threads_,
+    return std::make_unique<Session>(SessionResources{config_, &arena_, &queue_, &idle_spinners_,
                                                       &admission_, this_process_.get(), observers_,
                                                       &num_sessions_});
   }
@@ -168,7 +168,7 @@ v1::GetServerInfoResponse Engine::Info() const {
 }
 
 // On success the call counts until Leave.
-tl::expected<Engine::Entry, ServiceError> Engine::Enter(const CallLimits& limits,
+tl::expected<Engine::Entry, ServiceError> Engine::Enter(const CallContext& limits,
                                                         const Demand& demand) {
   ClientAccount* account = limits.account != nullptr ? limits.account : this_process_.get();
   if (ServiceStatus entered = admission_.Enter(account, demand); !entered) {
@@ -179,7 +179,7 @@ tl::expected<Engine::Entry, ServiceError> Engine::Enter(const CallLimits& limits
 }
 
 std::unique_ptr<Engine::Job> Engine::MakeJob(const v1::SolveRequest& request,
-                                             const CallLimits& limits, const Entry& entry,
+                                             const CallContext& limits, const Entry& entry,
                                              v1::SolveResponse* response) {
   std::unique_ptr<Job> job = idle_jobs_.Take();
   if (job == nullptr) job = std::make_unique<Job>();
@@ -192,8 +192,7 @@ std::unique_ptr<Engine::Job> Engine::MakeJob(const v1::SolveRequest& request,
   return job;
 }
 
-ServiceStatus Engine::DecodeAndRun(ProblemSolve* solve, TaskArena* arena,
-                                   v1::ContactSolution* answer) {
+ServiceStatus Engine::DecodeAndRun(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer) {
   if (ServiceStatus wanted = CheckWanted(solve->limits()); !wanted) return wanted;
   if (!solve->decoded()) {
     if (ServiceStatus decoded = solve->Decode(config_); !decoded) return decoded;
@@ -201,7 +200,7 @@ ServiceStatus Engine::DecodeAndRun(ProblemSolve* solve, TaskArena* arena,
   return Run(solve, solve->IsSmall(config_) ? nullptr : arena, answer);
 }
 
-ServiceStatus Engine::Run(ProblemSolve* solve, TaskArena* arena, v1::ContactSolution* answer) {
+ServiceStatus Engine::Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer) {
   return Guard([&] {
     std::unique_ptr<Solver> solver = idle_solvers_.Take();
     if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
@@ -259,7 +258,7 @@ ServiceStatus Engine::CheckBatch(int size, const v1::SolveOptions& options) cons
 }
 
 ServiceStatus Engine::RunBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                               const CallLimits& limits, const BatchSink& sink) {
+                               const CallContext& limits, const BatchSink& sink) {
   const auto entry = Enter(limits, DemandOf(problems));
   if (!entry) return tl::unexpected(entry.error());
   ServiceStatus status = CheckBatch(problems.size(), options);
@@ -274,7 +273,7 @@ ServiceStatus Engine::RunBatch(const Batch::Problems& problems, const v1::SolveO
 }
 
 void Engine::StartBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                        const CallLimits& limits, BatchSink sink, Done done, void* context) {
+                        const CallContext& limits, BatchSink sink, Done done, void* context) {
   const auto entry = Enter(limits, DemandOf(problems));
   if (!entry) return done(context, tl::unexpected(entry.error()));
   const Batch::Place place{&queue_, config_.threads, entry->account, PriorityOf(options)};
@@ -297,9 +296,9 @@ void Engine::StartBatch(const Batch::Problems& problems, const v1::SolveOptions&
 }
 
 v1::Outcome Engine::SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
-                                 const CallLimits& limits, Turn turn) {
-  std::unique_ptr<ProblemSolve> solve = idle_solves_.Take();
-  if (solve == nullptr) solve = std::make_unique<ProblemSolve>();
+                                 const CallContext& limits, Turn turn) {
+  std::unique_ptr<SolveJob> solve = idle_solves_.Take();
+  if (solve == nullptr) solve = std::make_unique<SolveJob>();
   solve->Begin(&problem, options, limits);
   solve->AddQueueTime(SecondsSince(limits.arrival));
   v1::Outcome outcome;

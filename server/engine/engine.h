@@ -50,23 +50,23 @@ class Engine {
   }
 
   // Answers on the calling thread, helped by the arena.
-  ServiceStatus Solve(const v1::SolveRequest& request, const CallLimits& limits,
+  ServiceStatus Solve(const v1::SolveRequest& request, const CallContext& limits,
                       v1::SolveResponse* response);
 
   // The same without ever waiting for the arena: small problems are solved before this returns,
   // large ones by a thread of the arena. Request and response must live until `done` is called.
-  void Start(const v1::SolveRequest& request, const CallLimits& limits, v1::SolveResponse* response,
-             Done done, void* context);
+  void Start(const v1::SolveRequest& request, const CallContext& limits,
+             v1::SolveResponse* response, Done done, void* context);
 
   // Independent problems, solved concurrently; each has an outcome of its own. Likewise on the
   // calling thread and the arena, or in turn with other calls.
-  ServiceStatus SolveBatch(const v1::SolveBatchRequest& request, const CallLimits& limits,
+  ServiceStatus SolveBatch(const v1::SolveBatchRequest& request, const CallContext& limits,
                            v1::SolveBatchResponse* response);
-  void StartBatch(const v1::SolveBatchRequest& request, const CallLimits& limits,
+  void StartBatch(const v1::SolveBatchRequest& request, const CallContext& limits,
                   v1::SolveBatchResponse* response, Done done, void* context);
-  ServiceStatus StreamBatch(const v1::StreamBatchRequest& request, const CallLimits& limits,
+  ServiceStatus StreamBatch(const v1::StreamBatchRequest& request, const CallContext& limits,
                             const BatchSink& sink);
-  void StartStreamBatch(const v1::StreamBatchRequest& request, const CallLimits& limits,
+  void StartStreamBatch(const v1::StreamBatchRequest& request, const CallContext& limits,
                         BatchSink sink, Done done, void* context);
 
   // A session, not open yet. The engine must outlive it. RESOURCE_EXHAUSTED beyond the limit.
@@ -91,24 +91,24 @@ class Engine {
     Demand demand;
   };
 
-  tl::expected<Entry, ServiceError> Enter(const CallLimits& limits, const Demand& demand);
+  tl::expected<Entry, ServiceError> Enter(const CallContext& limits, const Demand& demand);
   void Leave(const Entry& entry) { admission_.Leave(entry.account, entry.demand); }
 
-  std::unique_ptr<Job> MakeJob(const v1::SolveRequest& request, const CallLimits& limits,
+  std::unique_ptr<Job> MakeJob(const v1::SolveRequest& request, const CallContext& limits,
                                const Entry& entry, v1::SolveResponse* response);
-  ServiceStatus Run(ProblemSolve* solve, TaskArena* arena, v1::ContactSolution* answer);
-  ServiceStatus DecodeAndRun(ProblemSolve* solve, TaskArena* arena, v1::ContactSolution* answer);
+  ServiceStatus Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
+  ServiceStatus DecodeAndRun(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
   TaskArena* ArenaOf(Turn turn) { return turn == Turn::kOnArena ? &arena_ : nullptr; }
   void Enqueue(std::unique_ptr<Job> job);
   void End(std::unique_ptr<Job> job, const ServiceStatus& status);
 
   ServiceStatus CheckBatch(int size, const v1::SolveOptions& options) const;
   ServiceStatus RunBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                         const CallLimits& limits, const BatchSink& sink);
+                         const CallContext& limits, const BatchSink& sink);
   void StartBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                  const CallLimits& limits, BatchSink sink, Done done, void* context);
+                  const CallContext& limits, BatchSink sink, Done done, void* context);
   v1::Outcome SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
-                           const CallLimits& limits, Turn turn);
+                           const CallContext& limits, Turn turn);
 
   const ServerConfig config_;
   const Observers observers_;
@@ -117,10 +117,10 @@ class Engine {
   const std::shared_ptr<ClientAccount> this_process_;
   TaskArena arena_;
   WorkQueue queue_;
-  WakefulThreads wakeful_threads_;
+  IdleSpinners idle_spinners_;
   FreeList<Solver> idle_solvers_;
   FreeList<Job> idle_jobs_;
-  FreeList<ProblemSolve> idle_solves_;
+  FreeList<SolveJob> idle_solves_;
 };
 
 }  // namespace sap

@@ -9,7 +9,7 @@
 namespace sap {
 namespace {
 
-using Clock = CallLimits::Clock;
+using Clock = CallContext::Clock;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -66,19 +66,19 @@ ServiceStatus Session::Open(const v1::OpenSession& request) {
   const auto settings = DecodeOptions(request.options(), shared_.config.max_iterations);
   if (!settings) return tl::unexpected(settings.error());
   options_ = request.options();
-  low_latency_ = request.low_latency() && shared_.wakeful_threads->any();
-  if (low_latency_) shared_.wakeful_threads->StayAwake();
+  low_latency_ = request.low_latency() && shared_.idle_spinners->any();
+  if (low_latency_) shared_.idle_spinners->StayAwake();
   return {};
 }
 
-void Session::Step(const v1::SessionStep& step, const CallLimits& limits,
+void Session::Step(const v1::SessionStep& step, const CallContext& limits,
                    v1::StepOutcome* outcome) {
   Begin(step, limits, outcome);
   if (const ServiceStatus number = CheckNumber(); !number) return Refuse(number);
   End(DecodeAndRun(shared_.arena));
 }
 
-bool Session::StartStep(const v1::SessionStep& step, const CallLimits& limits,
+bool Session::StartStep(const v1::SessionStep& step, const CallContext& limits,
                         v1::StepOutcome* outcome, Done done, void* context) {
   Begin(step, limits, outcome);
   done_ = done;
@@ -93,11 +93,11 @@ bool Session::StartStep(const v1::SessionStep& step, const CallLimits& limits,
 }
 
 // The time budget of a step that was sent ahead counts from the end of the one before it.
-void Session::Begin(const v1::SessionStep& step, const CallLimits& limits,
+void Session::Begin(const v1::SessionStep& step, const CallContext& limits,
                     v1::StepOutcome* outcome) {
   step_ = &step;
   outcome_ = outcome;
-  CallLimits from_its_turn = limits;
+  CallContext from_its_turn = limits;
   from_its_turn.arrival = std::max(limits.arrival, last_end_);
   if (limits.account == nullptr) from_its_turn.account = shared_.this_process;
   solve_.Begin(ProblemOf(step), step.has_options() ? step.options() : options_, from_its_turn);
@@ -150,7 +150,7 @@ ServiceStatus Session::Run(TaskArena* arena) {
 
 // False: it was refused, and is answered so.
 bool Session::Enqueue() {
-  const CallLimits& limits = solve_.limits();
+  const CallContext& limits = solve_.limits();
   demand_ = {static_cast<int64_t>(step_->ByteSizeLong()), PredictedWork(step_->problem())};
   if (const ServiceStatus entered = shared_.admission->Enter(limits.account, demand_); !entered) {
     return End(entered), false;
@@ -188,7 +188,7 @@ void Session::End(const ServiceStatus& status) {
   // A step that was given up has no outcome, and may come again.
   if (!status && IsGivenUp(status.error().code)) last_step_id_ = previous_step_id_;
   last_end_ = Clock::now();
-  if (low_latency_) shared_.wakeful_threads->StayAwake();
+  if (low_latency_) shared_.idle_spinners->StayAwake();
 }
 
 void Session::Refuse(const ServiceStatus& status) {

@@ -53,7 +53,7 @@ struct SessionResources {
   const ServerConfig& config;
   TaskArena* arena;
   WorkQueue* queue;
-  WakefulThreads* wakeful_threads;
+  IdleSpinners* idle_spinners;
   Admission* admission;
   ClientAccount* this_process;  // of steps whose limits name none
   Observers observers;
@@ -75,11 +75,11 @@ class Session {
   ServiceStatus Open(const v1::OpenSession& request);
 
   // Answers on the calling thread, helped by the arena. Reuses the storage of the outcome.
-  void Step(const v1::SessionStep& step, const CallLimits& limits, v1::StepOutcome* outcome);
+  void Step(const v1::SessionStep& step, const CallContext& limits, v1::StepOutcome* outcome);
 
   // The same without ever waiting for the arena: true if the step is answered already, else `done`
   // is called once it is. Step, outcome and context must live until then.
-  bool StartStep(const v1::SessionStep& step, const CallLimits& limits, v1::StepOutcome* outcome,
+  bool StartStep(const v1::SessionStep& step, const CallContext& limits, v1::StepOutcome* outcome,
                  Done done, void* context);
 
   // Of the last step that has, or will have, an outcome.
@@ -89,7 +89,7 @@ class Session {
   bool low_latency() const { return low_latency_; }
 
  private:
-  void Begin(const v1::SessionStep& step, const CallLimits& limits, v1::StepOutcome* outcome);
+  void Begin(const v1::SessionStep& step, const CallContext& limits, v1::StepOutcome* outcome);
   ServiceStatus CheckNumber();
   ServiceStatus Decode();
   ServiceStatus Run(TaskArena* arena);
@@ -103,12 +103,12 @@ class Session {
 
   v1::SolveOptions options_;  // of steps that bring none
   bool low_latency_{false};
-  ProblemSolve solve_;
+  SolveJob solve_;
   std::unique_ptr<Solver> solver_;
   NamedVelocities last_velocities_;
   std::optional<uint64_t> last_step_id_;
   std::optional<uint64_t> previous_step_id_;
-  CallLimits::Clock::time_point last_end_;
+  CallContext::Clock::time_point last_end_;
 
   // The step being solved.
   const v1::SessionStep* step_{nullptr};

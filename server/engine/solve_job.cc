@@ -8,7 +8,7 @@
 namespace sap {
 namespace {
 
-using Clock = CallLimits::Clock;
+using Clock = CallContext::Clock;
 
 // Checking and copying a problem, per byte of its message: a message so large that this alone takes
 // longer than an inline solve may is not decoded inline either.
@@ -47,8 +47,8 @@ void SetTime(Clock::time_point time, google::protobuf::Timestamp* message) {
 
 }  // namespace
 
-void ProblemSolve::Begin(const v1::ContactProblem* problem, const v1::SolveOptions& options,
-                         const CallLimits& limits) {
+void SolveJob::Begin(const v1::ContactProblem* problem, const v1::SolveOptions& options,
+                     const CallContext& limits) {
   message_ = problem;
   options_ = &options;
   limits_ = limits;
@@ -58,21 +58,21 @@ void ProblemSolve::Begin(const v1::ContactProblem* problem, const v1::SolveOptio
   encode_s_ = 0;
 }
 
-bool ProblemSolve::IsLongMessage(const ServerConfig& config) const {
+bool SolveJob::IsLongMessage(const ServerConfig& config) const {
   return message_ != nullptr &&
          static_cast<double>(message_->ByteSizeLong()) * kDecodeTimePerByte_s >=
              config.inline_below_us * 1e-6;
 }
 
-bool ProblemSolve::IsSmall(const ServerConfig& config) const {
+bool SolveJob::IsSmall(const ServerConfig& config) const {
   return PredictedSolveTime(problem_) < config.inline_below_us * 1e-6;
 }
 
-ServiceStatus ProblemSolve::Decode(const ServerConfig& config) {
+ServiceStatus SolveJob::Decode(const ServerConfig& config) {
   return Guard([&] { return DecodeAll(config); });
 }
 
-ServiceStatus ProblemSolve::DecodeAll(const ServerConfig& config) {
+ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   if (message_ == nullptr) return RefuseField("problem", "is missing; every request needs one");
   auto settings = DecodeOptions(*options_, config.max_iterations);
   if (!settings) return tl::unexpected(settings.error());
@@ -90,7 +90,7 @@ ServiceStatus ProblemSolve::DecodeAll(const ServerConfig& config) {
   return {};
 }
 
-ServiceStatus ProblemSolve::Solve(Solver* solver, v1::ContactSolution* answer) {
+ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
   solver->Solve(problem_, settings_.solver, StopFor(limits_, settings_.time_budget), &solution_);
   if (ServiceStatus wanted = CheckWanted(limits_); !wanted) return wanted;
   const Clock::time_point encoding = Clock::now();
@@ -100,13 +100,13 @@ ServiceStatus ProblemSolve::Solve(Solver* solver, v1::ContactSolution* answer) {
   return {};
 }
 
-void ProblemSolve::AddTimings(v1::PhaseTimings* timings) const {
+void SolveJob::AddTimings(v1::PhaseTimings* timings) const {
   timings->set_decode_s(decode_s_);
   timings->set_queue_s(queue_s_);
   timings->set_encode_s(encode_s_);
 }
 
-void ProblemSolve::Report(const ServiceStatus& status, const Observers& observers) const {
+void SolveJob::Report(const ServiceStatus& status, const Observers& observers) const {
   if (observers.metrics != nullptr) {
     if (!status) observers.CountRefusal(status.error());
     const double solve_s = solution_.times.islands_s + solution_.times.solve_s;
@@ -116,7 +116,7 @@ void ProblemSolve::Report(const ServiceStatus& status, const Observers& observer
   Record(status, observers.recorder);
 }
 
-void ProblemSolve::Record(const ServiceStatus& status, RequestRecorder* recorder) const {
+void SolveJob::Record(const ServiceStatus& status, RequestRecorder* recorder) const {
   if (recorder == nullptr) return;
   const double duration_s = SecondsSince(limits_.arrival);
   const bool failed = !status || !AllSolved(solution_);
@@ -128,7 +128,7 @@ void ProblemSolve::Record(const ServiceStatus& status, RequestRecorder* recorder
   if (!recorded) recorder->Drop();
 }
 
-v1::RecordedSolve ProblemSolve::MakeRecord(const ServiceStatus& status, double duration_s) const {
+v1::RecordedSolve SolveJob::MakeRecord(const ServiceStatus& status, double duration_s) const {
   v1::RecordedSolve record;
   record.set_version(SAP_VERSION);
   record.set_instruction_set(InstructionSet());

@@ -47,12 +47,12 @@ struct Observers {
 };
 
 // Reused: a problem of the size of one before allocates nothing.
-class ProblemSolve {
+class SolveJob {
  public:
   // Takes up a problem; null: the request has none. The messages, and the flag in the limits, must
   // live until it is answered.
   void Begin(const v1::ContactProblem* problem, const v1::SolveOptions& options,
-             const CallLimits& limits);
+             const CallContext& limits);
 
   // Checks everything. Once per problem.
   ServiceStatus Decode(const ServerConfig& config);
@@ -66,7 +66,7 @@ class ProblemSolve {
   bool decoded() const { return decoded_; }
   ContactProblem& problem() { return problem_; }
   const ContactSolution& solution() const { return solution_; }
-  const CallLimits& limits() const { return limits_; }
+  const CallContext& limits() const { return limits_; }
   const v1::SolveOptions& options() const { return *options_; }
 
   // Time that the problem has waited for a thread.
@@ -87,7 +87,7 @@ class ProblemSolve {
 
   const v1::ContactProblem* message_{nullptr};
   const v1::SolveOptions* options_{nullptr};
-  CallLimits limits_;
+  CallContext limits_;
   bool decoded_{false};
   ContactProblem problem_;
   SolveSettings settings_;

@@ -12,9 +12,9 @@ std::string_view HeaderOf(const grpc::ServerContext& context, const char* name) 
 
 }  // namespace
 
-void CallWatch::Log(Method method, int code, std::string_view message, double duration_s,
-                    const grpc::ServerContext& context, const ClientAccount* account,
-                    uint64_t bytes, std::optional<uint64_t> step_id) const {
+void CallObserver::Log(Method method, int code, std::string_view message, double duration_s,
+                       const grpc::ServerContext& context, const ClientAccount* account,
+                       uint64_t bytes, std::optional<uint64_t> step_id) const {
   log_->Call({.method = method,
               .code = code,
               .message = message,

@@ -15,9 +15,9 @@
 namespace sap {
 
 // Thread-safe.
-class CallWatch {
+class CallObserver {
  public:
-  CallWatch(Metrics* metrics, CallLog* log) : metrics_(metrics), log_(log) {}
+  CallObserver(Metrics* metrics, CallLog* log) : metrics_(metrics), log_(log) {}
 
   void Started(Method method) const {
     if (metrics_ != nullptr) metrics_->CallStarted(method);

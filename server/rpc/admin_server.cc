@@ -37,16 +37,16 @@ std::optional<LogLevel> ToLogLevel(v1::LogLevel level) {
 AdminServer::AdminServer(Subjects subjects)
     : subjects_(std::move(subjects)),
       admission_(AdmissionConfig(), 1),
-      callers_(&admission_, subjects_.tokens),
+      authenticator_(&admission_, subjects_.tokens),
       drain_(
-          &service_, kDrain, [this](DrainMethod::Call* call) { Drain(call); }, &open_calls_,
-          &callers_),
+          &service_, kDrain, [this](DrainMethod::Call* call) { Drain(call); }, &in_flight_calls_,
+          &authenticator_),
       log_level_(
           &service_, kSetLogLevel, [this](LogMethod::Call* call) { SetLogLevel(call); },
-          &open_calls_, &callers_),
+          &in_flight_calls_, &authenticator_),
       recording_(
           &service_, kSetRecording, [this](RecordingMethod::Call* call) { SetRecording(call); },
-          &open_calls_, &callers_) {}
+          &in_flight_calls_, &authenticator_) {}
 
 tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
     const std::string& address, const TlsConfig& tls, Subjects subjects) {
@@ -74,7 +74,7 @@ tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
 
 AdminServer::~AdminServer() {
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
-  while (open_calls_.on_queue() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (in_flight_calls_.on_queue() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (queue_ == nullptr) return;
   queue_->Shutdown();
   if (thread_.joinable()) {

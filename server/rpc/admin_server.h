@@ -54,10 +54,10 @@ class AdminServer {
 
   const Subjects subjects_;
   std::string address_;
-  OpenCalls open_calls_;
+  InFlightCalls in_flight_calls_;
   Admission admission_;  // of accounts only: its calls do no work
-  Callers callers_;
-  LateReadService<Service> service_{3};
+  Authenticator authenticator_;
+  HeadersFirstService<Service> service_{3};
   DrainMethod drain_;
   LogMethod log_level_;
   RecordingMethod recording_;

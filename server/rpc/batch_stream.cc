@@ -13,16 +13,16 @@
 namespace sap {
 namespace {
 
-using Clock = CallLimits::Clock;
+using Clock = CallContext::Clock;
 
 }  // namespace
 
 // One call. Outcomes come from the threads of the arena; one is written at a time, the others wait.
-class StreamBatchMethod::Call {
+class BatchStream::Call {
  public:
-  Call(StreamBatchMethod* method, grpc::ServerCompletionQueue* queue)
+  Call(BatchStream* method, grpc::ServerCompletionQueue* queue)
       : method_(method), queue_(queue), stream_(&context_) {
-    method_->context_.open_calls->BeginOnQueue();
+    method_->context_.in_flight_calls->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
     method_->service_->Request(static_cast<int>(Method::kStreamBatch), &context_, &stream_, queue,
                                &accepted_tag_);
@@ -45,8 +45,8 @@ class StreamBatchMethod::Call {
     method_->Await(queue_);
     arrival_ = Clock::now();
     method_->context_.watch->Started(Method::kStreamBatch);
-    if (method_->context_.open_calls->draining()) return End(ShuttingDown());
-    auto account = method_->context_.callers->Identify(context_);
+    if (method_->context_.in_flight_calls->draining()) return End(ShuttingDown());
+    auto account = method_->context_.authenticator->Identify(context_);
     if (!account) return End(ToRpcStatus(tl::unexpected(account.error())));
     account_ = std::move(*account);
     const auto expected =
@@ -60,10 +60,10 @@ class StreamBatchMethod::Call {
     method_->context_.engine->Arrived(account_.get(), expected_);
     arrival_ = Clock::now();
     entered_ = true;
-    if (!method_->context_.open_calls->Enter()) return End(ShuttingDown());
+    if (!method_->context_.in_flight_calls->Enter()) return End(ShuttingDown());
     if (!ok) return End({grpc::StatusCode::INVALID_ARGUMENT, "the message cannot be read"});
     method_->Add(this);
-    const CallLimits limits{arrival_, SteadyDeadline(context_), &cancelled_, account_.get()};
+    const CallContext limits{arrival_, SteadyDeadline(context_), &cancelled_, account_.get()};
     method_->context_.engine->StartStreamBatch(
         request_, limits,
         [this](int index, v1::Outcome outcome) { Answer(index, std::move(outcome)); },
@@ -122,14 +122,14 @@ class StreamBatchMethod::Call {
     if (!finished_ || !done_) return;
     lock.unlock();
     method_->Remove(this);
-    if (entered_) method_->context_.open_calls->Leave();
+    if (entered_) method_->context_.in_flight_calls->Leave();
     Delete();
   }
 
   void Delete() {
-    OpenCalls* const open_calls = method_->context_.open_calls;
+    InFlightCalls* const in_flight_calls = method_->context_.in_flight_calls;
     delete this;
-    open_calls->EndOnQueue();
+    in_flight_calls->EndOnQueue();
   }
 
   void WriteNext() {
@@ -139,7 +139,7 @@ class StreamBatchMethod::Call {
     stream_.Write(responses_.front(), &written_tag_);
   }
 
-  StreamBatchMethod* const method_;
+  BatchStream* const method_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext context_;
   v1::StreamBatchRequest request_;
@@ -166,20 +166,20 @@ class StreamBatchMethod::Call {
   MemberTag<Call> finished_tag_{this, &Call::Finished};
 };
 
-void StreamBatchMethod::Await(grpc::ServerCompletionQueue* queue) { new Call(this, queue); }
+void BatchStream::Await(grpc::ServerCompletionQueue* queue) { new Call(this, queue); }
 
-void StreamBatchMethod::Sweep() {
+void BatchStream::Sweep() {
   const Clock::time_point now = Clock::now();
   const std::lock_guard lock(mutex_);
   for (Call* call : calls_) call->Sweep(now);
 }
 
-void StreamBatchMethod::Add(Call* call) {
+void BatchStream::Add(Call* call) {
   const std::lock_guard lock(mutex_);
   calls_.insert(call);
 }
 
-void StreamBatchMethod::Remove(Call* call) {
+void BatchStream::Remove(Call* call) {
   const std::lock_guard lock(mutex_);
   calls_.erase(call);
 }

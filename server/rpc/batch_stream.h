@@ -13,11 +13,11 @@
 namespace sap {
 
 // Must outlive the completion queues that it awaits calls on, and the engine must outlive it.
-class StreamBatchMethod {
+class BatchStream {
  public:
-  using Service = LateReadService<v1::SolverService::Service>;
+  using Service = HeadersFirstService<v1::SolverService::Service>;
 
-  StreamBatchMethod(Service* service, const ServiceContext& context)
+  BatchStream(Service* service, const ServiceContext& context)
       : service_(service), context_(context) {}
 
   // Accepts one call on the queue, and then the next ones as they come.

@@ -66,7 +66,7 @@ nanoseconds NextStint(nanoseconds last_stint, nanoseconds watched) {
 
 // The file begins with the nanoseconds on a processor and those of waiting for one. A kernel that
 // does not count them leaves no time to spare: then all threads serve.
-ThreadProgress QueueThreads::Seat::Progress() const {
+ThreadProgress CompletionThreads::Seat::Progress() const {
   const nanoseconds now = Now();
   std::array<char, 64> text{};
   const ssize_t length = pread(statistics, text.data(), text.size(), 0);
@@ -80,7 +80,7 @@ ThreadProgress QueueThreads::Seat::Progress() const {
           half_steps.load(std::memory_order_relaxed)};
 }
 
-QueueThreads::QueueThreads(grpc::CompletionQueue* queue, int threads)
+CompletionThreads::CompletionThreads(grpc::CompletionQueue* queue, int threads)
     : queue_(queue), seats_(threads) {
   for (size_t i = 0; i < seats_.size(); ++i) {
     seats_[i].thread = std::thread([this, i] {
@@ -90,7 +90,7 @@ QueueThreads::QueueThreads(grpc::CompletionQueue* queue, int threads)
   }
 }
 
-QueueThreads::~QueueThreads() {
+CompletionThreads::~CompletionThreads() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -101,7 +101,7 @@ QueueThreads::~QueueThreads() {
   for (const Seat& seat : seats_) close(seat.statistics);
 }
 
-void QueueThreads::Serve(Seat* self) {
+void CompletionThreads::Serve(Seat* self) {
   self->statistics = OwnStatistics();
   SetServes(true, self);
   void* tag = nullptr;
@@ -109,7 +109,7 @@ void QueueThreads::Serve(Seat* self) {
   while (queue_->Next(&tag, &ok)) Take(tag, ok, &self->half_steps);
 }
 
-void QueueThreads::Help(Seat* self, const Seat& previous) {
+void CompletionThreads::Help(Seat* self, const Seat& previous) {
   self->statistics = OwnStatistics();
   nanoseconds stint{0};
   nanoseconds left = Now();
@@ -126,7 +126,7 @@ void QueueThreads::Help(Seat* self, const Seat& previous) {
 }
 
 // False: there will be none, since this ends.
-bool QueueThreads::AwaitNeed(const Seat& previous) {
+bool CompletionThreads::AwaitNeed(const Seat& previous) {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     changed_.wait(lock, [&] { return ends_ || previous.serves; });
@@ -140,7 +140,7 @@ bool QueueThreads::AwaitNeed(const Seat& previous) {
 }
 
 // False: the queue has been shut down and emptied.
-bool QueueThreads::ServeFor(nanoseconds stint, Seat* self) {
+bool CompletionThreads::ServeFor(nanoseconds stint, Seat* self) {
   const nanoseconds until = Now() + stint;
   for (nanoseconds left = stint; left.count() > 0; left = until - Now()) {
     void* tag = nullptr;
@@ -158,7 +158,7 @@ bool QueueThreads::ServeFor(nanoseconds stint, Seat* self) {
   return true;
 }
 
-void QueueThreads::SetServes(bool serves, Seat* self) {
+void CompletionThreads::SetServes(bool serves, Seat* self) {
   {
     const std::lock_guard lock(mutex_);
     self->serves = serves;

@@ -52,15 +52,15 @@ class ThreadWatch {
 std::chrono::nanoseconds NextStint(std::chrono::nanoseconds last_stint,
                                    std::chrono::nanoseconds watched);
 
-class QueueThreads {
+class CompletionThreads {
  public:
   // Takes the steps (CompletionTag) of the queue with up to that many threads, at least one. The
   // queue must outlive this.
-  QueueThreads(grpc::CompletionQueue* queue, int threads);
+  CompletionThreads(grpc::CompletionQueue* queue, int threads);
 
   // Shuts the queue down, and takes the steps that are left in it. No operation may be started on
   // the queue from then on.
-  ~QueueThreads();
+  ~CompletionThreads();
 
  private:
   struct alignas(64) Seat {

@@ -86,16 +86,14 @@ void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
 }  // namespace
 
 GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens,
-                       const CallWatch& watch)
-    : callers_(&engine->admission(), tokens),
+                       const CallObserver& watch)
+    : authenticator_(&engine->admission(), tokens),
       watch_(watch),
-      solver_service_({engine, &open_calls_, &callers_, &watch_}),
-      health_service_(config.admission.all.max_calls, &open_calls_) {}
+      solver_service_({engine, &in_flight_calls_, &authenticator_, &watch_}),
+      health_service_(config.admission.all.max_calls, &in_flight_calls_) {}
 
-tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const ServerConfig& config,
-                                                                         Engine* engine,
-                                                                         BearerTokens* tokens,
-                                                                         const CallWatch& watch) {
+tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
+    const ServerConfig& config, Engine* engine, BearerTokens* tokens, const CallObserver& watch) {
   if (IsUnixSocket(config.listen) && SomeoneListensOn(config.listen.substr(5))) {
     return tl::unexpected("cannot listen on " + config.listen + ": another server does");
   }
@@ -121,7 +119,7 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(const S
   self->address_ = WithPort(config.listen, port);
   self->solver_service_.Await(self->queue_.get(), kAwaitedCalls);
   self->health_service_.Await(self->queue_.get(), kAwaitedCalls);
-  self->threads_ = std::make_unique<QueueThreads>(self->queue_.get(), config.io_threads);
+  self->threads_ = std::make_unique<CompletionThreads>(self->queue_.get(), config.io_threads);
   self->sweeper_ = std::thread([server = self.get()] { server->SweepNowAndThen(); });
   return self;
 }
@@ -134,9 +132,9 @@ GrpcServer::~GrpcServer() {
   sweep_wake_.notify_all();
   if (sweeper_.joinable()) sweeper_.join();
   if (server_ != nullptr) Drain(std::chrono::nanoseconds(0));
-  while (open_calls_.on_queue() > 0) std::this_thread::sleep_for(kDrainPoll);
+  while (in_flight_calls_.on_queue() > 0) std::this_thread::sleep_for(kDrainPoll);
   // A queue must have been shut down and emptied before it goes, also where the start failed.
-  if (threads_ == nullptr) threads_ = std::make_unique<QueueThreads>(queue_.get(), 1);
+  if (threads_ == nullptr) threads_ = std::make_unique<CompletionThreads>(queue_.get(), 1);
   threads_.reset();
 }
 
@@ -154,12 +152,12 @@ void GrpcServer::AnnounceDrain() {
 
 void GrpcServer::Drain(std::chrono::nanoseconds timeout) {
   health_service_.Drain();
-  open_calls_.Drain();
+  in_flight_calls_.Drain();
   solver_service_.Drain();
   // gRPC's own shutdown would wait for idle clients to close their connections, which those without
   // a thread of their own do seconds later. So the calls are waited for here.
   const auto until = std::chrono::steady_clock::now() + timeout;
-  while (open_calls_.count() > 0 && std::chrono::steady_clock::now() < until) {
+  while (in_flight_calls_.count() > 0 && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(kDrainPoll);
   }
   server_->Shutdown(std::chrono::system_clock::now());

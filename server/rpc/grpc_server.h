@@ -34,7 +34,7 @@ class GrpcServer {
   // reflection. They must outlive the server, too.
   static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(
       const ServerConfig& config, Engine* engine, BearerTokens* tokens = nullptr,
-      const CallWatch& watch = CallWatch(nullptr, nullptr));
+      const CallObserver& watch = CallObserver(nullptr, nullptr));
 
   // Cancels the calls that run, and waits until they have noticed.
   ~GrpcServer();
@@ -52,19 +52,19 @@ class GrpcServer {
 
  private:
   GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens,
-             const CallWatch& watch);
+             const CallObserver& watch);
 
   void SweepNowAndThen();
 
   std::string address_;
-  OpenCalls open_calls_;
-  Callers callers_;
-  const CallWatch watch_;
+  InFlightCalls in_flight_calls_;
+  Authenticator authenticator_;
+  const CallObserver watch_;
   SolverService solver_service_;
   HealthService health_service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<QueueThreads> threads_;
+  std::unique_ptr<CompletionThreads> threads_;
 
   std::mutex sweep_mutex_;
   std::condition_variable sweep_wake_;

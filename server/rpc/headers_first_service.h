@@ -11,9 +11,9 @@ namespace sap {
 
 // Service: the class that gRPC generates, as in v1::SolverService::Service.
 template <typename Service>
-class LateReadService final : public Service {
+class HeadersFirstService final : public Service {
  public:
-  explicit LateReadService(int num_methods) {
+  explicit HeadersFirstService(int num_methods) {
     for (int i = 0; i < num_methods; ++i) {
       this->MarkMethodStreamed(i, /*streamed_method=*/nullptr);
       this->MarkMethodAsync(i);

@@ -27,7 +27,7 @@ class HealthService::Watcher {
  public:
   Watcher(HealthService* owner, grpc::ServerCompletionQueue* queue)
       : owner_(owner), queue_(queue), stream_(&context_) {
-    owner_->open_calls_->BeginOnQueue();
+    owner_->in_flight_calls_->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
     owner_->service_.Request(kWatch, &context_, &stream_, queue, &accepted_tag_);
   }
@@ -108,9 +108,9 @@ class HealthService::Watcher {
   }
 
   void Delete() {
-    OpenCalls* const open_calls = owner_->open_calls_;
+    InFlightCalls* const in_flight_calls = owner_->in_flight_calls_;
     delete this;
-    open_calls->EndOnQueue();
+    in_flight_calls->EndOnQueue();
   }
 
   HealthService* const owner_;
@@ -131,12 +131,12 @@ class HealthService::Watcher {
   MemberTag<Watcher> finished_tag_{this, &Watcher::Finished};
 };
 
-HealthService::HealthService(int max_watchers, OpenCalls* open_calls)
+HealthService::HealthService(int max_watchers, InFlightCalls* in_flight_calls)
     : max_watchers_(max_watchers),
-      open_calls_(open_calls),
+      in_flight_calls_(in_flight_calls),
       check_(
-          &service_, kCheck, [this](CheckMethod::Call* call) { Check(call); }, open_calls,
-          /*callers=*/nullptr, CheckMethod::WhileDraining::kAnswered) {}
+          &service_, kCheck, [this](CheckMethod::Call* call) { Check(call); }, in_flight_calls,
+          /*authenticator=*/nullptr, CheckMethod::WhileDraining::kAnswered) {}
 
 HealthService::~HealthService() = default;
 

@@ -20,7 +20,7 @@ namespace sap {
 class HealthService {
  public:
   // At most max_watchers Watch streams are open at once; beyond it RESOURCE_EXHAUSTED.
-  HealthService(int max_watchers, OpenCalls* open_calls);
+  HealthService(int max_watchers, InFlightCalls* in_flight_calls);
   ~HealthService();
 
   grpc::Service* service() { return &service_; }
@@ -41,8 +41,8 @@ class HealthService {
   void Check(CheckMethod::Call* call);
 
   const size_t max_watchers_;
-  OpenCalls* const open_calls_;
-  LateReadService<Service> service_{2};
+  InFlightCalls* const in_flight_calls_;
+  HeadersFirstService<Service> service_{2};
   CheckMethod check_;
 
   std::mutex mutex_;

@@ -6,7 +6,7 @@
 
 namespace sap {
 
-class OpenCalls {
+class InFlightCalls {
  public:
   // Counts a call that was accepted, until Leave. False: the server is draining, so refuse it.
   [[nodiscard]] bool Enter() {

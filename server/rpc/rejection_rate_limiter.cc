@@ -16,10 +16,10 @@ using Tick = std::chrono::duration<int64_t, std::ratio<20, 1000>>;
 
 }  // namespace
 
-RefusalPace::RefusalPace(int solver_threads)
+RejectionRateLimiter::RejectionRateLimiter(int solver_threads)
     : interval_(Clock::duration(std::chrono::seconds(1)) / (kRefusalsPerSecond * solver_threads)) {}
 
-RefusalPace::Clock::duration RefusalPace::Wait(Clock::time_point now) {
+RejectionRateLimiter::Clock::duration RejectionRateLimiter::Wait(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   last_due_ = std::max(last_due_, now - kMostAtOnce * interval_) + interval_;
   if (last_due_ <= now) return Clock::duration::zero();

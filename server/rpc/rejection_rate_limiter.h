@@ -11,11 +11,11 @@
 namespace sap {
 
 // Thread-safe.
-class RefusalPace {
+class RejectionRateLimiter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit RefusalPace(int solver_threads);
+  explicit RejectionRateLimiter(int solver_threads);
 
   // How long one more refusal, asked for now, has to wait; zero if it may be sent at once.
   Clock::duration Wait(Clock::time_point now);

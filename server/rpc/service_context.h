@@ -10,9 +10,9 @@ namespace sap {
 
 struct ServiceContext {
   Engine* engine;
-  OpenCalls* open_calls;
-  const Callers* callers;
-  const CallWatch* watch;
+  InFlightCalls* in_flight_calls;
+  const Authenticator* authenticator;
+  const CallObserver* watch;
 };
 
 }  // namespace sap

@@ -14,7 +14,7 @@
 namespace sap {
 namespace {
 
-using Clock = CallLimits::Clock;
+using Clock = CallContext::Clock;
 
 // Requests larger than this give their storage back once they are answered.
 constexpr size_t kKept_bytes = 4 << 20;
@@ -39,11 +39,11 @@ ServiceStatus RefuseMessage(const v1::SolveSessionRequest& request, bool is_firs
 // One stream. Everything but what the running step uses is guarded by the mutex; each completed
 // operation ends by looking at what can be done next. At most one read, one write and one step are
 // under way at a time.
-class SessionMethod::Call final : public SessionClaimant, public SessionHolder {
+class SessionStream::Call final : public SessionClaimant, public SessionHolder {
  public:
-  Call(SessionMethod* method, grpc::ServerCompletionQueue* queue)
+  Call(SessionStream* method, grpc::ServerCompletionQueue* queue)
       : method_(method), queue_(queue), stream_(&context_) {
-    method_->context_.open_calls->BeginOnQueue();
+    method_->context_.in_flight_calls->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
     method_->service_->Request(static_cast<int>(Method::kSolveSession), &context_, &stream_, queue,
                                &accepted_tag_);
@@ -59,7 +59,7 @@ class SessionMethod::Call final : public SessionClaimant, public SessionHolder {
   // Called every now and then, while the call is registered.
   void Sweep(Clock::time_point now);
 
-  void Resume(std::unique_ptr<LostSession> lost) override;
+  void Resume(std::unique_ptr<DetachedSession> lost) override;
   // Of the stream that another one takes the session from. Its end completes the operations.
   void GiveUp() override { context_.TryCancel(); }
 
@@ -85,7 +85,7 @@ class SessionMethod::Call final : public SessionClaimant, public SessionHolder {
   void SetOpened(v1::SessionOpened* opened);
   bool AnswerAgain(const v1::SessionStep& step, v1::StepOutcome* outcome);
   void CountAnswered();
-  std::unique_ptr<LostSession> TakeLost();
+  std::unique_ptr<DetachedSession> TakeLost();
   void GoOn(Lock lock);
   bool StartStep();
   void ReadNext();
@@ -111,7 +111,7 @@ class SessionMethod::Call final : public SessionClaimant, public SessionHolder {
     return method_->context_.engine->config().session.max_steps_in_flight;
   }
 
-  SessionMethod* const method_;
+  SessionStream* const method_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<v1::SolveSessionResponse, v1::SolveSessionRequest> stream_;
@@ -146,7 +146,7 @@ class SessionMethod::Call final : public SessionClaimant, public SessionHolder {
   MemberTag<Call> finished_tag_{this, &Call::Finished};
 };
 
-void SessionMethod::Call::Accepted(bool ok) {
+void SessionStream::Call::Accepted(bool ok) {
   if (!ok) return Delete();  // the server shuts down, and the done tag will not come
   method_->Await(queue_);
   method_->context_.watch->Started(Method::kSolveSession);
@@ -154,8 +154,8 @@ void SessionMethod::Call::Accepted(bool ok) {
   arrival_ = last_activity_ = Clock::now();
   deadline_ = SteadyDeadline(context_);
   slots_.resize(MostInFlight());
-  const bool entered = method_->context_.open_calls->Enter();
-  auto account = method_->context_.callers->Identify(context_);
+  const bool entered = method_->context_.in_flight_calls->Enter();
+  auto account = method_->context_.authenticator->Identify(context_);
   if (account) account_ = std::move(*account);
   if (!entered) {
     EndWith(ShuttingDown());
@@ -170,7 +170,7 @@ void SessionMethod::Call::Accepted(bool ok) {
   GoOn(std::move(lock));
 }
 
-void SessionMethod::Call::Read(bool ok) {
+void SessionStream::Call::Read(bool ok) {
   Lock lock(mutex_);
   reading_ = false;
   last_activity_ = Clock::now();
@@ -188,7 +188,7 @@ void SessionMethod::Call::Read(bool ok) {
   method_->lost_.Claim(token_, account_->name(), this);
 }
 
-void SessionMethod::Call::TakeIn() {
+void SessionStream::Call::TakeIn() {
   Slot& slot = SlotOf(taken_in_);
   slot.arrival = last_activity_;
   if (const ServiceStatus refused = RefuseMessage(slot.request, taken_in_ == 0); !refused) {
@@ -198,7 +198,7 @@ void SessionMethod::Call::TakeIn() {
   if (!last_status_) ++taken_in_;
 }
 
-void SessionMethod::Call::OpenOrClaim(const v1::OpenSession& open) {
+void SessionStream::Call::OpenOrClaim(const v1::OpenSession& open) {
   if (!open.resume_token().empty()) {
     token_ = open.resume_token();
     claiming_ = true;
@@ -211,14 +211,14 @@ void SessionMethod::Call::OpenOrClaim(const v1::OpenSession& open) {
   }
   session_ = std::move(*session);
   if (open.resumable() && method_->lost_.keeps()) {
-    token_ = LostSessions::NewToken();
+    token_ = DetachedSessions::NewToken();
     method_->lost_.Hold(token_, this);
   }
   SetOpened(SlotOf(0).response.mutable_opened());
   answered_ = 1;
 }
 
-void SessionMethod::Call::SetOpened(v1::SessionOpened* opened) {
+void SessionStream::Call::SetOpened(v1::SessionOpened* opened) {
   opened->set_max_steps_in_flight(MostInFlight());
   opened->set_low_latency(session_->low_latency());
   opened->set_resume_token(token_);
@@ -227,7 +227,7 @@ void SessionMethod::Call::SetOpened(v1::SessionOpened* opened) {
   }
 }
 
-void SessionMethod::Call::Resume(std::unique_ptr<LostSession> lost) {
+void SessionStream::Call::Resume(std::unique_ptr<DetachedSession> lost) {
   Lock lock(mutex_);
   solving_ = false;
   if (lost == nullptr) {
@@ -251,7 +251,7 @@ void SessionMethod::Call::Resume(std::unique_ptr<LostSession> lost) {
 }
 
 // A step that the session has answered before its connection was lost has the same outcome again.
-bool SessionMethod::Call::AnswerAgain(const v1::SessionStep& step, v1::StepOutcome* outcome) {
+bool SessionStream::Call::AnswerAgain(const v1::SessionStep& step, v1::StepOutcome* outcome) {
   for (const v1::StepOutcome& earlier : earlier_) {
     if (earlier.step_id() != step.step_id()) continue;
     *outcome = earlier;
@@ -261,9 +261,9 @@ bool SessionMethod::Call::AnswerAgain(const v1::SessionStep& step, v1::StepOutco
 }
 
 // What is to be kept of a session whose client was lost; null if nothing is.
-std::unique_ptr<LostSession> SessionMethod::Call::TakeLost() {
+std::unique_ptr<DetachedSession> SessionStream::Call::TakeLost() {
   if (token_.empty() || session_ == nullptr || !Cancelled()) return nullptr;
-  auto lost = std::make_unique<LostSession>();
+  auto lost = std::make_unique<DetachedSession>();
   // The slots hold the last ones answered, and there are enough for all that the client may lack.
   const uint64_t first = answered_ > slots_.size() ? answered_ - slots_.size() : 1;
   for (const v1::StepOutcome& outcome : earlier_) lost->outcomes.push_back(outcome);
@@ -278,7 +278,7 @@ std::unique_ptr<LostSession> SessionMethod::Call::TakeLost() {
   return lost;
 }
 
-void SessionMethod::Call::CountAnswered() {
+void SessionStream::Call::CountAnswered() {
   const Slot& slot = SlotOf(answered_);
   const v1::Failure& failure = slot.response.step().outcome().failure();
   const std::chrono::duration<double> took = Clock::now() - slot.arrival;
@@ -287,7 +287,7 @@ void SessionMethod::Call::CountAnswered() {
   ++answered_;
 }
 
-void SessionMethod::Call::Sweep(Clock::time_point now) {
+void SessionStream::Call::Sweep(Clock::time_point now) {
   const SessionConfig& config = method_->context_.engine->config().session;
   Lock lock(mutex_);
   const std::chrono::duration<double> still = now - last_activity_;
@@ -305,7 +305,7 @@ void SessionMethod::Call::Sweep(Clock::time_point now) {
 
 // Does what can be done next, and drops the call when nothing is left: the caller must not touch it
 // any more.
-void SessionMethod::Call::GoOn(Lock lock) {
+void SessionStream::Call::GoOn(Lock lock) {
   // A thread solves steps of one stream for as long as a single one may take it. Then the other
   // streams have their turn, until the write under way completes.
   const std::chrono::duration<double, std::micro> turn(
@@ -330,7 +330,7 @@ void SessionMethod::Call::GoOn(Lock lock) {
   const std::chrono::duration<double> took = Clock::now() - arrival_;
   method_->context_.watch->Ended(Method::kSolveSession, status, took.count(), context_,
                                  account_.get(), v1::SolveSessionRequest());
-  std::unique_ptr<LostSession> lost = TakeLost();
+  std::unique_ptr<DetachedSession> lost = TakeLost();
   lock.unlock();
   method_->Remove(this);
   if (lost != nullptr) {
@@ -338,17 +338,17 @@ void SessionMethod::Call::GoOn(Lock lock) {
   } else if (!token_.empty()) {
     method_->lost_.Forget(token_);
   }
-  method_->context_.open_calls->Leave();
+  method_->context_.in_flight_calls->Leave();
   Delete();
 }
 
-void SessionMethod::Call::Delete() {
-  OpenCalls* const open_calls = method_->context_.open_calls;
+void SessionStream::Call::Delete() {
+  InFlightCalls* const in_flight_calls = method_->context_.in_flight_calls;
   delete this;
-  open_calls->EndOnQueue();
+  in_flight_calls->EndOnQueue();
 }
 
-bool SessionMethod::Call::StartStep() {
+bool SessionStream::Call::StartStep() {
   Slot& slot = SlotOf(answered_);
   if (!earlier_.empty()) {
     if (AnswerAgain(slot.request.step(), slot.response.mutable_step())) return true;
@@ -359,29 +359,29 @@ bool SessionMethod::Call::StartStep() {
       slot.response.mutable_step(), [](void* call) { static_cast<Call*>(call)->Solved(); }, this);
 }
 
-void SessionMethod::Call::Solved() {
+void SessionStream::Call::Solved() {
   Lock lock(mutex_);
   solving_ = false;
   CountAnswered();
   GoOn(std::move(lock));
 }
 
-void SessionMethod::Call::ReadNext() {
+void SessionStream::Call::ReadNext() {
   if (reading_ || last_status_ || taken_in_ - sent_ == slots_.size()) return;
   reading_ = true;
   stream_.Read(&SlotOf(taken_in_).request, &read_tag_);
 }
 
-void SessionMethod::Call::WriteNext() {
+void SessionStream::Call::WriteNext() {
   if (writing_ || sent_ == answered_ || Cancelled()) return;
   writing_ = true;
   v1::SolveSessionResponse& response = SlotOf(sent_).response;
-  response.set_credits(method_->context_.engine->queue().crowded() ? 1 : MostInFlight());
+  response.set_credits(method_->context_.engine->queue().backlogged() ? 1 : MostInFlight());
   response.set_draining(method_->announced_.load(std::memory_order_relaxed));
   stream_.Write(response, &written_tag_);
 }
 
-void SessionMethod::Call::Written(bool ok) {
+void SessionStream::Call::Written(bool ok) {
   Lock lock(mutex_);
   writing_ = false;
   last_activity_ = Clock::now();
@@ -400,7 +400,7 @@ void SessionMethod::Call::Written(bool ok) {
 }
 
 // The client cancelled or is gone, its deadline has passed, or the stream has ended.
-void SessionMethod::Call::Done(bool) {
+void SessionStream::Call::Done(bool) {
   Lock lock(mutex_);
   done_ = true;
   if (context_.IsCancelled()) Cancel();
@@ -408,29 +408,29 @@ void SessionMethod::Call::Done(bool) {
 }
 
 // A read may still be under way; it completes when the stream has ended.
-void SessionMethod::Call::FinishIfAnswered() {
+void SessionStream::Call::FinishIfAnswered() {
   if (finishing_ || !last_status_ || solving_ || writing_) return;
   if (!Cancelled() && sent_ < taken_in_) return;
   finishing_ = true;
   stream_.Finish(*last_status_, &finished_tag_);
 }
 
-void SessionMethod::Call::Finished(bool) {
+void SessionStream::Call::Finished(bool) {
   Lock lock(mutex_);
   finished_ = true;
   GoOn(std::move(lock));
 }
 
-void SessionMethod::Await(grpc::ServerCompletionQueue* queue) { new Call(this, queue); }
+void SessionStream::Await(grpc::ServerCompletionQueue* queue) { new Call(this, queue); }
 
-void SessionMethod::Drain() {
+void SessionStream::Drain() {
   const std::lock_guard lock(mutex_);
   draining_ = true;
   for (Call* call : calls_) call->Drain();
   lost_.DropAll();
 }
 
-void SessionMethod::Sweep() {
+void SessionStream::Sweep() {
   lost_.Sweep();
   const Clock::time_point now = Clock::now();
   const std::lock_guard lock(mutex_);
@@ -438,19 +438,19 @@ void SessionMethod::Sweep() {
 }
 
 // A lost session makes room for a new one.
-tl::expected<std::unique_ptr<Session>, ServiceError> SessionMethod::NewSession() {
+tl::expected<std::unique_ptr<Session>, ServiceError> SessionStream::NewSession() {
   auto session = context_.engine->NewSession();
   if (!session && lost_.DropOldest()) session = context_.engine->NewSession();
   return session;
 }
 
-bool SessionMethod::Add(Call* call) {
+bool SessionStream::Add(Call* call) {
   const std::lock_guard lock(mutex_);
   if (!draining_) calls_.insert(call);
   return !draining_;
 }
 
-void SessionMethod::Remove(Call* call) {
+void SessionStream::Remove(Call* call) {
   const std::lock_guard lock(mutex_);
   calls_.erase(call);
 }

@@ -25,11 +25,11 @@
 namespace sap {
 
 // Must outlive the completion queues that it awaits calls on, and the engine must outlive it.
-class SessionMethod {
+class SessionStream {
  public:
-  using Service = LateReadService<v1::SolverService::Service>;
+  using Service = HeadersFirstService<v1::SolverService::Service>;
 
-  SessionMethod(Service* service, const ServiceContext& context)
+  SessionStream(Service* service, const ServiceContext& context)
       : service_(service), context_(context), lost_(context.engine->config().session.resume_s) {}
 
   // Accepts one stream on the queue, and then the next ones as they come.
@@ -54,7 +54,7 @@ class SessionMethod {
 
   Service* const service_;
   const ServiceContext context_;
-  LostSessions lost_;
+  DetachedSessions lost_;
   std::atomic<bool> announced_{false};
 
   std::mutex mutex_;

@@ -9,7 +9,7 @@ namespace {
 // Starts a call of the engine whose end is that of the call on the wire.
 template <typename Call>
 auto StartWith(Engine* engine,
-               void (Engine::*start)(const typename Call::Request&, const CallLimits&,
+               void (Engine::*start)(const typename Call::Request&, const CallContext&,
                                      typename Call::Response*, Engine::Done, void*)) {
   return [engine, start](Call* call) {
     (engine->*start)(
@@ -26,13 +26,14 @@ auto StartWith(Engine* engine,
 SolverService::SolverService(const ServiceContext& context)
     : pace_(context.engine->config().threads),
       solve_(&service_, static_cast<int>(Method::kSolve),
-             StartWith<SolveMethod::Call>(context.engine, &Engine::Start), context.open_calls,
-             context.callers, SolveMethod::WhileDraining::kRefused, {context.watch, Method::kSolve},
-             {context.engine, &pace_}),
+             StartWith<SolveMethod::Call>(context.engine, &Engine::Start), context.in_flight_calls,
+             context.authenticator, SolveMethod::WhileDraining::kRefused,
+             {context.watch, Method::kSolve}, {context.engine, &pace_}),
       solve_batch_(&service_, static_cast<int>(Method::kSolveBatch),
                    StartWith<BatchMethod::Call>(context.engine, &Engine::StartBatch),
-                   context.open_calls, context.callers, BatchMethod::WhileDraining::kRefused,
-                   {context.watch, Method::kSolveBatch}, {context.engine, &pace_}),
+                   context.in_flight_calls, context.authenticator,
+                   BatchMethod::WhileDraining::kRefused, {context.watch, Method::kSolveBatch},
+                   {context.engine, &pace_}),
       stream_batch_(&service_, context),
       session_(&service_, context),
       info_(&service_, static_cast<int>(Method::kGetServerInfo),
@@ -40,7 +41,7 @@ SolverService::SolverService(const ServiceContext& context)
               *call->response() = engine->Info();
               call->Finish(grpc::Status::OK);
             },
-            context.open_calls, context.callers, InfoMethod::WhileDraining::kAnswered,
+            context.in_flight_calls, context.authenticator, InfoMethod::WhileDraining::kAnswered,
             {context.watch, Method::kGetServerInfo}) {}
 
 void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {

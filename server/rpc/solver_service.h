@@ -40,12 +40,12 @@ class SolverService {
   using BatchMethod = UnaryMethod<Service, v1::SolveBatchRequest, v1::SolveBatchResponse>;
   using InfoMethod = UnaryMethod<Service, v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
 
-  LateReadService<Service> service_{kNumMethods};
-  RefusalPace pace_;
+  HeadersFirstService<Service> service_{kNumMethods};
+  RejectionRateLimiter pace_;
   SolveMethod solve_;
   BatchMethod solve_batch_;
-  StreamBatchMethod stream_batch_;
-  SessionMethod session_;
+  BatchStream stream_batch_;
+  SessionStream session_;
   InfoMethod info_;
 };
 

@@ -31,14 +31,14 @@
 namespace sap {
 
 // The steady time at which a call's deadline passes.
-inline CallLimits::Clock::time_point SteadyDeadline(const grpc::ServerContext& context) {
+inline CallContext::Clock::time_point SteadyDeadline(const grpc::ServerContext& context) {
   // Beyond a year there is none; the difference of clocks must not overflow.
   constexpr std::chrono::hours kNever{24 * 366};
   const auto left = context.deadline() - std::chrono::system_clock::now();
   if (context.deadline() == std::chrono::system_clock::time_point::max() || left > kNever) {
-    return CallLimits::Clock::time_point::max();
+    return CallContext::Clock::time_point::max();
   }
-  return CallLimits::Clock::now() + left;
+  return CallContext::Clock::now() + left;
 }
 
 // What a client says of its priority before its message is read: one that is high in the message
@@ -62,25 +62,26 @@ class UnaryMethod {
 
   // How its calls end is told to the watch, under the name of the method.
   struct Watched {
-    const CallWatch* watch{nullptr};
+    const CallObserver* watch{nullptr};
     Method method{};
   };
 
   // Who refuses calls before their messages are read, and how often; both null: nobody.
-  struct Door {
+  struct AdmissionGate {
     Engine* engine{nullptr};
-    RefusalPace* pace{nullptr};
+    RejectionRateLimiter* pace{nullptr};
   };
 
   // `index` is that of the method in the service. Without callers (null), everyone may call.
-  UnaryMethod(LateReadService<Service>* service, int index, Handler handler, OpenCalls* open_calls,
-              const Callers* callers, WhileDraining while_draining = WhileDraining::kRefused,
-              Watched watched = {}, Door door = {})
+  UnaryMethod(HeadersFirstService<Service>* service, int index, Handler handler,
+              InFlightCalls* in_flight_calls, const Authenticator* authenticator,
+              WhileDraining while_draining = WhileDraining::kRefused, Watched watched = {},
+              AdmissionGate door = {})
       : service_(service),
         index_(index),
         handler_(std::move(handler)),
-        open_calls_(open_calls),
-        callers_(callers),
+        in_flight_calls_(in_flight_calls),
+        authenticator_(authenticator),
         while_draining_(while_draining),
         watched_(watched),
         door_(door) {}
@@ -96,14 +97,14 @@ class UnaryMethod {
   // Idle calls keep their messages' storage; more than a burst needs would only hold memory.
   static constexpr size_t kMaxIdle = 32;
 
-  LateReadService<Service>* const service_;
+  HeadersFirstService<Service>* const service_;
   const int index_;
   const Handler handler_;
-  OpenCalls* const open_calls_;
-  const Callers* const callers_;
+  InFlightCalls* const in_flight_calls_;
+  const Authenticator* const authenticator_;
   const WhileDraining while_draining_;
   const Watched watched_;
-  const Door door_;
+  const AdmissionGate door_;
   FreeList<Call> idle_{kMaxIdle};
 };
 
@@ -119,12 +120,12 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
 
   const Request& request() const { return request_; }
   Response* response() { return &response_; }
-  CallLimits limits() const { return {arrival_, deadline_, &cancelled_, account_.get()}; }
+  CallContext limits() const { return {arrival_, deadline_, &cancelled_, account_.get()}; }
 
   // Sends the response, or the error. Once per call; nothing of it may be touched afterwards.
   void Finish(const grpc::Status& status) {
     if (const Watched& watched = method_->watched_; watched.watch != nullptr) {
-      const std::chrono::duration<double> took = CallLimits::Clock::now() - arrival_;
+      const std::chrono::duration<double> took = CallContext::Clock::now() - arrival_;
       watched.watch->Ended(watched.method, status, took.count(), *context_, account_.get(),
                            request_);
     }
@@ -139,7 +140,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   friend class UnaryMethod;
 
   void Await(grpc::ServerCompletionQueue* queue) {
-    method_->open_calls_->BeginOnQueue();
+    method_->in_flight_calls_->BeginOnQueue();
     queue_ = queue;
     cancelled_ = false;
     entered_ = false;
@@ -152,22 +153,23 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
 
   void Accepted(bool ok) {
     if (!ok) {  // the server shuts down, and the done tag will not come
-      OpenCalls* const open_calls = method_->open_calls_;
+      InFlightCalls* const in_flight_calls = method_->in_flight_calls_;
       delete this;
-      open_calls->EndOnQueue();
+      in_flight_calls->EndOnQueue();
       return;
     }
     method_->Await(queue_);
-    arrival_ = CallLimits::Clock::now();
+    arrival_ = CallContext::Clock::now();
     deadline_ = SteadyDeadline(*context_);
     if (method_->watched_.watch != nullptr) {
       method_->watched_.watch->Started(method_->watched_.method);
     }
-    if (method_->while_draining_ == WhileDraining::kRefused && method_->open_calls_->draining()) {
+    if (method_->while_draining_ == WhileDraining::kRefused &&
+        method_->in_flight_calls_->draining()) {
       return Finish(ShuttingDown());
     }
-    if (method_->callers_ != nullptr) {
-      auto account = method_->callers_->Identify(*context_);
+    if (method_->authenticator_ != nullptr) {
+      auto account = method_->authenticator_->Identify(*context_);
       if (!account) return Finish(ToRpcStatus(tl::unexpected(account.error())));
       account_ = std::move(*account);
     }
@@ -184,9 +186,9 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
       engine->Arrived(account_.get(), expected_);
     }
     // Also where it was over the limit: then the transport has ended the call already.
-    arrival_ = CallLimits::Clock::now();
+    arrival_ = CallContext::Clock::now();
     entered_ = method_->while_draining_ == WhileDraining::kRefused;
-    if (entered_ && !method_->open_calls_->Enter()) return Finish(ShuttingDown());
+    if (entered_ && !method_->in_flight_calls_->Enter()) return Finish(ShuttingDown());
     if (!ok) return Finish({grpc::StatusCode::INVALID_ARGUMENT, "the message cannot be read"});
     method_->handler_(this);
   }
@@ -194,7 +196,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   // At once, unless too many are refused already.
   void Refuse(const grpc::Status& status) {
     refusal_ = status;
-    const auto wait = method_->door_.pace->Wait(CallLimits::Clock::now());
+    const auto wait = method_->door_.pace->Wait(CallContext::Clock::now());
     if (wait == wait.zero()) return RefuseNow(true);
     refuse_alarm_.Set(queue_, std::chrono::system_clock::now() + wait, &refuse_tag_);
   }
@@ -223,11 +225,11 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
       request_.Clear();
     }
     response_.Clear();
-    OpenCalls* const open_calls = method_->open_calls_;
+    InFlightCalls* const in_flight_calls = method_->in_flight_calls_;
     const bool entered = entered_;
     method_->idle_.Give(std::unique_ptr<Call>(this));
-    if (entered) open_calls->Leave();
-    open_calls->EndOnQueue();
+    if (entered) in_flight_calls->Leave();
+    in_flight_calls->EndOnQueue();
   }
 
   // Requests larger than this are freed after the call.
@@ -240,8 +242,8 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   std::shared_ptr<ClientAccount> account_;
   Request request_;
   Response response_;
-  CallLimits::Clock::time_point arrival_;
-  CallLimits::Clock::time_point deadline_;
+  CallContext::Clock::time_point arrival_;
+  CallContext::Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
   bool entered_{false};  // counted among the open calls
   std::atomic<int> open_tags_{0};

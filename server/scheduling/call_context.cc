@@ -4,8 +4,8 @@
 
 namespace sap {
 
-StopToken StopFor(const CallLimits& limits, std::optional<std::chrono::nanoseconds> time_budget) {
-  using Clock = CallLimits::Clock;
+StopToken StopFor(const CallContext& limits, std::optional<std::chrono::nanoseconds> time_budget) {
+  using Clock = CallContext::Clock;
   Clock::time_point stop = Clock::time_point::max();
   if (limits.deadline != Clock::time_point::max()) {
     stop = limits.arrival + (limits.deadline - limits.arrival) / 20 * 19;
@@ -14,11 +14,11 @@ StopToken StopFor(const CallLimits& limits, std::optional<std::chrono::nanosecon
   return StopToken(limits.cancelled, stop);
 }
 
-ServiceStatus CheckWanted(const CallLimits& limits) {
+ServiceStatus CheckWanted(const CallContext& limits) {
   if (limits.cancelled != nullptr && limits.cancelled->load(std::memory_order_relaxed)) {
     return tl::unexpected(ServiceError{ServiceCode::kCancelled, "cancelled by the client", ""});
   }
-  if (CallLimits::Clock::now() >= limits.deadline) {
+  if (CallContext::Clock::now() >= limits.deadline) {
     return tl::unexpected(
         ServiceError{ServiceCode::kDeadlineExceeded, "the deadline of the call has passed", ""});
   }

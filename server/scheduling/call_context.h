@@ -12,7 +12,7 @@
 
 namespace sap {
 
-struct CallLimits {
+struct CallContext {
   using Clock = StopToken::Clock;
   Clock::time_point arrival{Clock::now()};
   // After it nobody waits for the answer. The solver gets 95 % of the time up to it, so that the
@@ -24,9 +24,9 @@ struct CallLimits {
 };
 
 // Stops the solver when the call is cancelled, at its time budget, or at 95 % of its deadline.
-StopToken StopFor(const CallLimits& limits, std::optional<std::chrono::nanoseconds> time_budget);
+StopToken StopFor(const CallContext& limits, std::optional<std::chrono::nanoseconds> time_budget);
 
 // An error if nobody waits for the answer any more.
-ServiceStatus CheckWanted(const CallLimits& limits);
+ServiceStatus CheckWanted(const CallContext& limits);
 
 }  // namespace sap

@@ -17,27 +17,27 @@ bool TakeIdlePriority() {
 
 }  // namespace
 
-WakefulThreads::WakefulThreads(int threads) {
+IdleSpinners::IdleSpinners(int threads) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
 }
 
-WakefulThreads::~WakefulThreads() {
+IdleSpinners::~IdleSpinners() {
   ends_ = true;
   WakeUp();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void WakefulThreads::StayAwake() {
+void IdleSpinners::StayAwake() {
   until_ = Clock::now().time_since_epoch() + kAwake;
   WakeUp();
 }
 
-void WakefulThreads::WakeUp() {
+void IdleSpinners::WakeUp() {
   ++changes_;
   changes_.notify_all();
 }
 
-void WakefulThreads::Run() {
+void IdleSpinners::Run() {
   // At any other priority it would take time from those who have work.
   if (!TakeIdlePriority()) {
     ++refused_;
@@ -50,7 +50,7 @@ void WakefulThreads::Run() {
       changes_.wait(seen);
       continue;
     }
-    for (int i = 0; i < kPausesPerLook; ++i) Pause();
+    for (int i = 0; i < kPausesPerLook; ++i) SpinPause();
     // Or the little share of its priority would come as milliseconds at a time.
     std::this_thread::yield();
   }

@@ -14,16 +14,16 @@
 
 namespace sap {
 
-class WakefulThreads {
+class IdleSpinners {
  public:
   // From one step to the next at 20 steps per second and more.
   static constexpr std::chrono::milliseconds kAwake{50};
 
   // Keeps up to that many processors awake; 0: none.
-  explicit WakefulThreads(int threads);
-  ~WakefulThreads();
-  WakefulThreads(const WakefulThreads&) = delete;
-  WakefulThreads& operator=(const WakefulThreads&) = delete;
+  explicit IdleSpinners(int threads);
+  ~IdleSpinners();
+  IdleSpinners(const IdleSpinners&) = delete;
+  IdleSpinners& operator=(const IdleSpinners&) = delete;
 
   // Whether there are some: the kernel may refuse threads idle priority.
   bool any() const { return refused_ < static_cast<int>(threads_.size()); }

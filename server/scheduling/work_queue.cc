@@ -32,7 +32,7 @@ ServiceError TooLong(const std::string& what, double retry_after_s) {
 }
 
 // The calling thread, for good: without rights no thread can undo it. Linux has it per thread.
-void StandBack(int nice) {
+void LowerPriority(int nice) {
   thread_local int is = 0;
   if (is == nice) return;
   is = nice;
@@ -60,7 +60,7 @@ WorkQueue::~WorkQueue() {
 
 ServiceStatus WorkQueue::Push(QueuedTask* task) {
   const std::lock_guard lock(mutex_);
-  if (!task->let_in) {
+  if (!task->preadmitted) {
     ServiceStatus checked = CheckWaitLocked(*task->account, task->priority);
     if (!checked) return checked;
   }
@@ -219,7 +219,7 @@ void WorkQueue::StartAlone() {
 }
 
 void WorkQueue::RunOnArena() {
-  StandBack(nice_);
+  LowerPriority(nice_);
   std::unique_lock lock(mutex_);
   while (QueuedTask* task = PopNext()) Run(task, Turn::kOnArena, &lock);
   // Under the lock: once it is free, the queue may go.
@@ -235,7 +235,7 @@ void WorkQueue::RunAlone() {
       continue;
     }
     alone_busy_ = true;
-    Run(task, Turn::kAlone, &lock);
+    Run(task, Turn::kReservedThread, &lock);
     alone_busy_ = false;
   }
 }
@@ -249,7 +249,7 @@ void WorkQueue::Run(QueuedTask* task, Turn turn, std::unique_lock<std::mutex>* l
   lock->unlock();
   const Clock::time_point start = Clock::now();
   const std::chrono::duration<double> waited = start - task->queued;
-  const bool expired = !task->let_in && waited.count() > timeout_s_;
+  const bool expired = !task->preadmitted && waited.count() > timeout_s_;
   task->run(task->context, expired ? Turn::kExpired : turn);  // the task may be gone after this
   const std::chrono::duration<double> took = Clock::now() - start;
   lock->lock();

@@ -30,8 +30,8 @@ namespace sap {
 // Where a task's turn has come.
 enum class Turn : uint8_t {
   kOnArena,
-  kAlone,    // on a thread from which the arena must not be used
-  kExpired,  // it has waited too long; only its refusal is to be sent
+  kReservedThread,  // on a thread from which the arena must not be used
+  kExpired,         // it has waited too long; only its refusal is to be sent
 };
 
 // Work that waits. Whoever pushes it keeps it until it runs.
@@ -41,8 +41,8 @@ struct QueuedTask {
   void* context{nullptr};
   ClientAccount* account{nullptr};
   Priority priority{Priority::kNormal};
-  double work_s{0};    // predicted
-  bool let_in{false};  // part of a call that was let in: neither refused nor expired
+  double work_s{0};         // predicted
+  bool preadmitted{false};  // part of a call that was let in: neither refused nor expired
   Clock::time_point queued;
   QueuedTask* next{nullptr};
 };
@@ -78,7 +78,7 @@ class WorkQueue {
 
   int queued() const;
   // Whether several tasks wait for each thread. Takes no lock.
-  bool crowded() const {
+  bool backlogged() const {
     return waiting_.load(std::memory_order_relaxed) >= kCrowd * arena_->num_threads();
   }
   int running() const;

@@ -4,7 +4,7 @@
 namespace sap {
 
 // Leaves the processor's other threads more of it for some tens of nanoseconds.
-inline void Pause() {
+inline void SpinPause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif

@@ -34,7 +34,7 @@ struct TaskArena::Impl {
     AllowMoreThreadsThanCores();
   }
   oneapi::tbb::task_arena arena;
-  LoopBoard board;
+  WorkSharingLoops board;
 };
 
 TaskArena::TaskArena(int num_threads)
@@ -46,9 +46,10 @@ bool TaskArena::has_helpers() const { return impl_->board.has_helpers(); }
 
 void TaskArena::RunLoop(int count, bool ascending, void (*body)(void* context, int index),
                         void* context) {
-  LoopBoard::Loop* loop = nullptr;
+  WorkSharingLoops::Loop* loop = nullptr;
   if (num_threads_ > 1 && count > 1) {
-    const auto claim = ascending ? LoopBoard::Claim::kAscending : LoopBoard::Claim::kByNeighbors;
+    const auto claim =
+        ascending ? WorkSharingLoops::Claim::kAscending : WorkSharingLoops::Claim::kByNeighbors;
     loop = impl_->board.Open(count, claim, ThreadNumber(num_threads_), body, context);
   }
   if (loop == nullptr) {

@@ -5,7 +5,7 @@
 // a task computes must not depend on which thread runs it or when: that is what keeps results the
 // same for any number of threads.
 //
-// oneTBB lends the threads; the indices of loops are handed out by a LoopBoard. Its own
+// oneTBB lends the threads; the indices of loops are handed out by a WorkSharingLoops. Its own
 // parallel_for sends workers to sleep after every loop (version 2021.8 does), and a Newton
 // iteration on one large island has a hundred loops, some shorter than it takes to wake a thread.
 #pragma once

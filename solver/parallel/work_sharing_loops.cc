@@ -26,7 +26,7 @@ constexpr int kMostLoops = 64;
 template <typename Done>
 void SpinUntil(Done&& done) {
   for (int polls = 1; !done(); ++polls) {
-    Pause();
+    SpinPause();
     if (polls % kPollsBeforeYield == 0) std::this_thread::yield();
   }
 }
@@ -50,7 +50,7 @@ struct alignas(64) Range {
 
 }  // namespace
 
-struct alignas(64) LoopBoard::Loop {
+struct alignas(64) WorkSharingLoops::Loop {
   std::atomic<bool> taken{false};  // by the thread that opened it
   // Generation, kOpen, number of helpers inside. One word, so that no helper gets into a loop that
   // has been closed, nor into the next one by what it knew of the last.
@@ -62,19 +62,20 @@ struct alignas(64) LoopBoard::Loop {
   std::unique_ptr<Range[]> ranges;  // one per thread
 };
 
-LoopBoard::LoopBoard(int threads)
+WorkSharingLoops::WorkSharingLoops(int threads)
     : threads_(threads),
       size_(std::min(kNestedLoops * threads, kMostLoops)),
       loops_(std::make_unique<Loop[]>(size_)) {
   for (int i = 0; i < size_; ++i) loops_[i].ranges = std::make_unique<Range[]>(threads);
 }
 
-LoopBoard::~LoopBoard() {
+WorkSharingLoops::~WorkSharingLoops() {
   closing_.store(true, std::memory_order_relaxed);
   SpinUntil([&] { return helpers_.load(std::memory_order_acquire) == 0; });
 }
 
-LoopBoard::Loop* LoopBoard::Open(int count, Claim claim, int thread, Body body, void* context) {
+WorkSharingLoops::Loop* WorkSharingLoops::Open(int count, Claim claim, int thread, Body body,
+                                               void* context) {
   for (int i = 0; i < size_; ++i) {
     Loop& loop = loops_[i];
     if (loop.taken.load(std::memory_order_relaxed) ||
@@ -99,7 +100,7 @@ LoopBoard::Loop* LoopBoard::Open(int count, Claim claim, int thread, Body body, 
   return nullptr;
 }
 
-void LoopBoard::Finish(Loop* loop) {
+void WorkSharingLoops::Finish(Loop* loop) {
   loop->body(loop->context, 0);
   Work(loop, 0);
   loop->ticket.fetch_and(~kOpen, std::memory_order_acq_rel);
@@ -108,7 +109,7 @@ void LoopBoard::Finish(Loop* loop) {
 }
 
 // Claims indices until none is left, from range `first` on, and takes the loop off the board.
-void LoopBoard::Work(Loop* loop, int first) {
+void WorkSharingLoops::Work(Loop* loop, int first) {
   for (int r = 0; r < loop->num_ranges; ++r) {
     Range& range = loop->ranges[(first + r) % loop->num_ranges];
     for (int i = range.next.fetch_add(1, std::memory_order_relaxed); i < range.end;
@@ -119,7 +120,7 @@ void LoopBoard::Work(Loop* loop, int first) {
   open_.fetch_and(~(uint64_t{1} << (loop - loops_.get())), std::memory_order_relaxed);
 }
 
-bool LoopBoard::HelpOnce(int thread) {
+bool WorkSharingLoops::HelpOnce(int thread) {
   for (uint64_t open = open_.load(std::memory_order_acquire); open != 0; open &= open - 1) {
     Loop& loop = loops_[std::countr_zero(open)];
     uint64_t ticket = loop.ticket.load(std::memory_order_relaxed);
@@ -136,7 +137,7 @@ bool LoopBoard::HelpOnce(int thread) {
   return false;
 }
 
-bool LoopBoard::InviteHelper(int wanted) {
+bool WorkSharingLoops::InviteHelper(int wanted) {
   int helpers = helpers_.load(std::memory_order_relaxed);
   while (helpers < wanted) {
     if (helpers_.compare_exchange_weak(helpers, helpers + 1, std::memory_order_relaxed)) {
@@ -147,23 +148,23 @@ bool LoopBoard::InviteHelper(int wanted) {
   return false;
 }
 
-void LoopBoard::TaskWaits() {
+void WorkSharingLoops::TaskWaits() {
   waiting_tasks_.fetch_add(1, std::memory_order_relaxed);
   HandOver();
 }
 
-void LoopBoard::TaskStarts() {
+void WorkSharingLoops::TaskStarts() {
   TakeOver();
   waiting_tasks_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void LoopBoard::Help(int thread) {
+void WorkSharingLoops::Help(int thread) {
   TakeOver();
   HelpWhileThereIsWork(thread);
   helpers_.fetch_sub(1, std::memory_order_release);
 }
 
-void LoopBoard::HelpWhileThereIsWork(int thread) {
+void WorkSharingLoops::HelpWhileThereIsWork(int thread) {
   Clock::time_point idle_since = Clock::now();
   int polls = 0;
   while (true) {
@@ -171,7 +172,7 @@ void LoopBoard::HelpWhileThereIsWork(int thread) {
       polls = 0;
       continue;
     }
-    Pause();
+    SpinPause();
     if (polls++ % kPollsPerLook != 0) continue;
     if (waiting_tasks_.load(std::memory_order_relaxed) > 0) return;
     if (closing_.load(std::memory_order_relaxed)) return;

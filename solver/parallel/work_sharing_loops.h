@@ -15,7 +15,7 @@
 
 namespace sap {
 
-class LoopBoard {
+class WorkSharingLoops {
  public:
   using Body = void (*)(void* context, int index);
   struct Loop;
@@ -29,11 +29,11 @@ class LoopBoard {
 
   // Threads that help are numbered 0 .. threads - 1, those that open loops like them or, if they
   // never help, `threads`. threads >= 1.
-  explicit LoopBoard(int threads);
+  explicit WorkSharingLoops(int threads);
   // Waits until all helpers have left.
-  ~LoopBoard();
-  LoopBoard(const LoopBoard&) = delete;
-  LoopBoard& operator=(const LoopBoard&) = delete;
+  ~WorkSharingLoops();
+  WorkSharingLoops(const WorkSharingLoops&) = delete;
+  WorkSharingLoops& operator=(const WorkSharingLoops&) = delete;
 
   // Offers the indices 1 .. count - 1; index 0 is the caller's. count >= 1. Null if too many loops
   // are open.

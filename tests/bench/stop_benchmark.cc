@@ -43,7 +43,7 @@ class Canceller {
  public:
   explicit Canceller(Clock::time_point at)
       : thread_([this, at] {
-          while (Clock::now() < at) sap::Pause();  // the solver may be on the same core
+          while (Clock::now() < at) sap::SpinPause();  // the solver may be on the same core
           cancelled_at_ = Clock::now();
           cancelled_.store(true);
         }) {}

@@ -50,7 +50,7 @@ std::string AddressIn(const std::filesystem::path& log, const std::string& what)
 // Clients that look at what they are told lose no call when the server goes: neither those who call
 // nor those who have a session.
 TEST(OperationsTest, ATerminatedServerGoesWithoutAFailedCall) {
-  ServerProcess server({"--drain-announce-s", "1"});
+  ServerProcess server({"--lame-duck-s", "1"});
   std::atomic<int> answered{0}, failed{0};
   std::atomic<bool> warned{false};
   std::vector<std::thread> threads;

@@ -59,7 +59,7 @@ void FuzzSolve(Bytes bytes) {
   v1::SolveRequest request;
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   v1::SolveResponse response;
-  const ServiceStatus status = SmallEngine().Solve(request, CallLimits(), &response);
+  const ServiceStatus status = SmallEngine().Solve(request, CallContext(), &response);
   CheckAnswer(status, request.problem(), request.options(), response.solution());
 }
 
@@ -77,7 +77,7 @@ void FuzzSession(Bytes bytes) {
     if (!open) open = (*session)->Open(request.open()).has_value();
     if (!open) return;
     v1::StepOutcome outcome;
-    (*session)->Step(request.step(), CallLimits(), &outcome);
+    (*session)->Step(request.step(), CallContext(), &outcome);
     Require(outcome.step_id() == request.step().step_id());
     Require(outcome.outcome().has_solution() != outcome.outcome().has_failure());
   }

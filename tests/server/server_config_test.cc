@@ -31,7 +31,7 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
                   "3",
                   "--io-threads",
                   "4",
-                  "--wakeful-threads",
+                  "--idle-spinners",
                   "0",
                   "--max-message-bytes",
                   "5000",
@@ -68,7 +68,7 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
   EXPECT_EQ(config.listen, "unix:/tmp/s");
   EXPECT_EQ(config.threads, 3);
   EXPECT_EQ(config.io_threads, 4);
-  EXPECT_EQ(config.wakeful_threads, 0);
+  EXPECT_EQ(config.idle_spinners, 0);
   EXPECT_EQ(config.max_message_bytes, 5000);
   EXPECT_EQ(config.problem.max_trees, 6);
   EXPECT_EQ(config.problem.max_tree_dofs, 7);
@@ -146,7 +146,7 @@ TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {
 TEST(ServerConfigTest, FlagsOfSessionsAndOperationsSetTheirValues) {
   ServerConfig config;
   ASSERT_EQ(Read({"--session-idle-s",   "1",       "--write-timeout-s",  "2",
-                  "--session-resume-s", "3",       "--drain-announce-s", "4",
+                  "--session-resume-s", "3",       "--lame-duck-s",      "4",
                   "--log-level",        "warning", "--log-file",         "f",
                   "--slow-call-s",      "5",       "--metrics-listen",   "127.0.0.1:6",
                   "--admin-listen",     "unix:/a", "--admin-token-file", "t"},
@@ -155,7 +155,7 @@ TEST(ServerConfigTest, FlagsOfSessionsAndOperationsSetTheirValues) {
   EXPECT_EQ(config.session.idle_s, 1);
   EXPECT_EQ(config.session.write_timeout_s, 2);
   EXPECT_EQ(config.session.resume_s, 3);
-  EXPECT_EQ(config.drain_announce_s, 4);
+  EXPECT_EQ(config.lame_duck_s, 4);
   EXPECT_EQ(config.log.level, LogLevel::kWarning);
   EXPECT_EQ(config.log.file, "f");
   EXPECT_EQ(config.log.slow_call_s, 5);

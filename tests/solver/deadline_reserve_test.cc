@@ -8,21 +8,21 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-TEST(PaceTest, IslandsToComeAreSharedByTheThreads) {
-  const Pace pace;
+TEST(DeadlineReserveTest, IslandsToComeAreSharedByTheThreads) {
+  const DeadlineReserve pace;
   const nanoseconds alone = pace.TimeForIslands(1000, 10, 1);
   EXPECT_GT(alone, nanoseconds(0));
   EXPECT_EQ(pace.TimeForIslands(1000, 10, 4), alone / 4);
   EXPECT_EQ(pace.TimeForIslands(0, 0, 1), nanoseconds(0));
 }
 
-TEST(PaceTest, ManySmallIslandsTakeLongerThanOneWithTheirContacts) {
-  const Pace pace;
+TEST(DeadlineReserveTest, ManySmallIslandsTakeLongerThanOneWithTheirContacts) {
+  const DeadlineReserve pace;
   EXPECT_GT(pace.TimeForIslands(1000, 500, 1), pace.TimeForIslands(1000, 1, 1));
 }
 
-TEST(PaceTest, SlowGatheringLengthensWhatIsToComeUpToTwofold) {
-  Pace pace;
+TEST(DeadlineReserveTest, SlowGatheringLengthensWhatIsToComeUpToTwofold) {
+  DeadlineReserve pace;
   const nanoseconds usual = pace.TimeToReport(1000);
   pace.Gathered(1000, nanoseconds(1));  // faster than measured: nothing is promised for that
   EXPECT_EQ(pace.TimeToReport(1000), usual);

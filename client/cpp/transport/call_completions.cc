@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kPolls{1};
 
 }  // namespace
 
-CallQueue::~CallQueue() {
+CallCompletions::~CallCompletions() {
   queue_.Shutdown();
   void* tag = nullptr;
   bool ok = false;
@@ -23,7 +23,7 @@ CallQueue::~CallQueue() {
   }
 }
 
-bool CallQueue::Await() {
+bool CallCompletions::Await() {
   void* tag = nullptr;
   bool ok = false;
   if (polls_) {

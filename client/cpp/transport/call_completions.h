@@ -8,12 +8,12 @@
 
 namespace sap::client {
 
-class CallQueue {
+class CallCompletions {
  public:
-  explicit CallQueue(bool polls) : polls_(polls) {}
-  ~CallQueue();
-  CallQueue(const CallQueue&) = delete;
-  CallQueue& operator=(const CallQueue&) = delete;
+  explicit CallCompletions(bool polls) : polls_(polls) {}
+  ~CallCompletions();
+  CallCompletions(const CallCompletions&) = delete;
+  CallCompletions& operator=(const CallCompletions&) = delete;
 
   grpc::CompletionQueue* get() { return &queue_; }
   // Of every operation.

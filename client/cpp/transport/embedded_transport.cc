@@ -25,8 +25,8 @@ Transport::Status FromServiceStatus(const ServiceStatus& status) {
                                   std::chrono::duration<double>(error.retry_after_s))});
 }
 
-CallLimits LimitsUntil(Transport::Timeout deadline) {
-  CallLimits limits;
+CallContext LimitsUntil(Transport::Timeout deadline) {
+  CallContext limits;
   if (deadline) limits.deadline = limits.arrival + *deadline;
   return limits;
 }
@@ -35,7 +35,7 @@ CallLimits LimitsUntil(Transport::Timeout deadline) {
 class EmbeddedSession final : public SessionStream {
  public:
   EmbeddedSession(std::shared_ptr<Engine> engine, std::unique_ptr<sap::Session> session,
-                  CallLimits::Clock::time_point deadline)
+                  CallContext::Clock::time_point deadline)
       : engine_(std::move(engine)), session_(std::move(session)), deadline_(deadline) {}
 
   int max_steps_in_flight() const override { return engine_->config().session.max_steps_in_flight; }
@@ -43,7 +43,7 @@ class EmbeddedSession final : public SessionStream {
   bool draining() const override { return false; }
 
   bool Send(const v1::SolveSessionRequest& request) override {
-    CallLimits limits;
+    CallContext limits;
     limits.deadline = deadline_;
     v1::StepOutcome outcome;
     session_->Step(request.step(), limits, &outcome);
@@ -65,7 +65,7 @@ class EmbeddedSession final : public SessionStream {
  private:
   const std::shared_ptr<Engine> engine_;
   const std::unique_ptr<sap::Session> session_;
-  const CallLimits::Clock::time_point deadline_;
+  const CallContext::Clock::time_point deadline_;
   std::deque<v1::StepOutcome> outcomes_;
 };
 

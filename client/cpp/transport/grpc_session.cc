@@ -55,7 +55,7 @@ class Stream {
   void Cancel() { context_.TryCancel(); }
 
  private:
-  CallQueue queue_;
+  CallCompletions queue_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::SolveSessionRequest, v1::SolveSessionResponse>>
       stream_;

@@ -32,7 +32,7 @@ class GrpcTransport final : public Transport {
     grpc::ClientContext context;
     start_.Prepare(deadline, &context);
     SetPriority(request.options(), &context);
-    CallQueue queue(low_latency_);
+    CallCompletions queue(low_latency_);
     return Finish(solver_->AsyncSolve(&context, request, queue.get()), &queue, response);
   }
 
@@ -41,7 +41,7 @@ class GrpcTransport final : public Transport {
     grpc::ClientContext context;
     start_.Prepare(deadline, &context);
     SetPriority(request.options(), &context);
-    CallQueue queue(low_latency_);
+    CallCompletions queue(low_latency_);
     return Finish(solver_->AsyncSolveBatch(&context, request, queue.get()), &queue, response);
   }
 
@@ -83,7 +83,7 @@ class GrpcTransport final : public Transport {
   static constexpr std::chrono::seconds kQuickCall{5};
 
   template <typename Call, typename Response>
-  static Status Finish(const Call& call, CallQueue* queue, Response* response) {
+  static Status Finish(const Call& call, CallCompletions* queue, Response* response) {
     grpc::Status status;
     call->Finish(response, &status, queue->tag());
     queue->Await();

@@ -232,7 +232,7 @@ TEST_F(ReplayTest, WhatADeadlineHasCutIsReplayedByItsIterationCounts) {
       for (int budget_us = 1; budget_us < 20'000; budget_us += 1 + budget_us / 4) {
         request.mutable_options()->mutable_time_budget()->set_nanos(budget_us * 1000);
         v1::SolveResponse response;
-        ASSERT_TRUE(engine.Solve(request, CallLimits(), &response).has_value());
+        ASSERT_TRUE(engine.Solve(request, CallContext(), &response).has_value());
         for (const int status : response.solution().islands().status()) {
           cut += status == v1::ISLAND_STATUS_DEADLINE;
         }

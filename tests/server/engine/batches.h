@@ -46,7 +46,7 @@ inline std::vector<AnswerBits> OneByOne(Engine* engine, const v1::SolveBatchRequ
     *request.mutable_problem() = problem;
     *request.mutable_options() = batch.options();
     v1::SolveResponse response;
-    const ServiceStatus status = engine->Solve(request, CallLimits(), &response);
+    const ServiceStatus status = engine->Solve(request, CallContext(), &response);
     outcomes.push_back(status ? Bits(response.solution()) : AnswerBits{status.error().message});
   }
   return outcomes;

@@ -11,12 +11,12 @@ namespace {
 
 class Claimant final : public SessionClaimant {
  public:
-  void Resume(std::unique_ptr<LostSession> lost) override {
+  void Resume(std::unique_ptr<DetachedSession> lost) override {
     ++calls;
     got = std::move(lost);
   }
   int calls{0};
-  std::unique_ptr<LostSession> got;
+  std::unique_ptr<DetachedSession> got;
 };
 
 class Holder final : public SessionHolder {
@@ -25,29 +25,29 @@ class Holder final : public SessionHolder {
   bool asked{false};
 };
 
-class LostSessionsTest : public testing::Test {
+class DetachedSessionsTest : public testing::Test {
  protected:
-  std::unique_ptr<LostSession> Lost(const std::string& client) {
-    auto lost = std::make_unique<LostSession>();
+  std::unique_ptr<DetachedSession> Lost(const std::string& client) {
+    auto lost = std::make_unique<DetachedSession>();
     lost->session = std::move(*engine_.NewSession());
     lost->client = client;
     return lost;
   }
 
   Engine engine_{ServerConfig()};
-  LostSessions sessions_{1e6};
+  DetachedSessions sessions_{1e6};
   Holder holder_;
   Claimant claimant_;
 };
 
-TEST_F(LostSessionsTest, TokensAreNeverTheSame) {
+TEST_F(DetachedSessionsTest, TokensAreNeverTheSame) {
   std::set<std::string> tokens;
-  for (int i = 0; i < 1000; ++i) tokens.insert(LostSessions::NewToken());
+  for (int i = 0; i < 1000; ++i) tokens.insert(DetachedSessions::NewToken());
   EXPECT_EQ(tokens.size(), 1000u);
   EXPECT_EQ(tokens.begin()->size(), 16u);
 }
 
-TEST_F(LostSessionsTest, ALostSessionGoesToItsClientOnce) {
+TEST_F(DetachedSessionsTest, ALostSessionGoesToItsClientOnce) {
   sessions_.Keep("token", Lost("a"));
   EXPECT_EQ(sessions_.size(), 1u);
   sessions_.Claim("token", "a", &claimant_);
@@ -59,7 +59,7 @@ TEST_F(LostSessionsTest, ALostSessionGoesToItsClientOnce) {
   EXPECT_EQ(second.got, nullptr);
 }
 
-TEST_F(LostSessionsTest, NobodyElseGetsIt) {
+TEST_F(DetachedSessionsTest, NobodyElseGetsIt) {
   sessions_.Keep("token", Lost("a"));
   sessions_.Claim("token", "b", &claimant_);
   EXPECT_EQ(claimant_.calls, 1);
@@ -69,7 +69,7 @@ TEST_F(LostSessionsTest, NobodyElseGetsIt) {
   EXPECT_EQ(sessions_.size(), 1u);
 }
 
-TEST_F(LostSessionsTest, AStreamThatStillHasItIsAskedForItFirst) {
+TEST_F(DetachedSessionsTest, AStreamThatStillHasItIsAskedForItFirst) {
   sessions_.Hold("token", &holder_);
   sessions_.Claim("token", "a", &claimant_);
   EXPECT_TRUE(holder_.asked);
@@ -81,7 +81,7 @@ TEST_F(LostSessionsTest, AStreamThatStillHasItIsAskedForItFirst) {
 }
 
 // It ended in good order just then.
-TEST_F(LostSessionsTest, WhoWaitsForASessionThatEndsIsToldSo) {
+TEST_F(DetachedSessionsTest, WhoWaitsForASessionThatEndsIsToldSo) {
   sessions_.Hold("token", &holder_);
   sessions_.Claim("token", "a", &claimant_);
   sessions_.Forget("token");
@@ -89,7 +89,7 @@ TEST_F(LostSessionsTest, WhoWaitsForASessionThatEndsIsToldSo) {
   EXPECT_EQ(claimant_.got, nullptr);
 }
 
-TEST_F(LostSessionsTest, NobodyElseGetsItFromAStreamEither) {
+TEST_F(DetachedSessionsTest, NobodyElseGetsItFromAStreamEither) {
   sessions_.Hold("token", &holder_);
   sessions_.Claim("token", "b", &claimant_);
   sessions_.Keep("token", Lost("a"));
@@ -97,8 +97,8 @@ TEST_F(LostSessionsTest, NobodyElseGetsItFromAStreamEither) {
   EXPECT_EQ(claimant_.got, nullptr);
 }
 
-TEST_F(LostSessionsTest, WhatNobodyResumesIsDropped) {
-  LostSessions brief(0);
+TEST_F(DetachedSessionsTest, WhatNobodyResumesIsDropped) {
+  DetachedSessions brief(0);
   brief.Keep("token", Lost("a"));
   EXPECT_EQ(engine_.num_sessions(), 1);
   EXPECT_EQ(brief.Sweep(), 1);

@@ -72,15 +72,15 @@ TEST(EngineTest, InlineAndOnTheArenaGiveTheSameBits) {
   Engine inline_engine(Config(1e6));
   Engine arena_engine(Config(0));
   v1::SolveResponse called, inlined, queued;
-  ASSERT_TRUE(inline_engine.Solve(request, CallLimits(), &called).has_value());
+  ASSERT_TRUE(inline_engine.Solve(request, CallContext(), &called).has_value());
 
   Outcome first;
-  inline_engine.Start(request, CallLimits(), &inlined, Outcome::Done, &first);
+  inline_engine.Start(request, CallContext(), &inlined, Outcome::Done, &first);
   EXPECT_TRUE(first.CameFrom(std::this_thread::get_id()));
   ASSERT_TRUE(first.Wait().has_value());
 
   Outcome second;
-  arena_engine.Start(request, CallLimits(), &queued, Outcome::Done, &second);
+  arena_engine.Start(request, CallContext(), &queued, Outcome::Done, &second);
   ASSERT_TRUE(second.Wait().has_value());
   EXPECT_FALSE(second.CameFrom(std::this_thread::get_id()));
   EXPECT_EQ(Bits(inlined), Bits(called));
@@ -95,7 +95,7 @@ TEST(EngineTest, AnArenaOfOneThreadAnswersToo) {
   const v1::SolveRequest request = Request(test::MixedProblem());
   v1::SolveResponse response;
   Outcome outcome;
-  engine.Start(request, CallLimits(), &response, Outcome::Done, &outcome);
+  engine.Start(request, CallContext(), &response, Outcome::Done, &outcome);
   EXPECT_TRUE(outcome.Wait().has_value());
 }
 
@@ -107,15 +107,15 @@ TEST(EngineTest, ManyCallsAtOnceAreAllAnsweredAlike) {
     request.mutable_options()->mutable_response_mask()->add_paths("velocity");
     std::vector<v1::SolveResponse> responses(kCalls);
     std::vector<Outcome> outcomes(kCalls);
-    std::vector<std::thread> callers;
+    std::vector<std::thread> authenticator;
     for (int caller = 0; caller < 4; ++caller) {
-      callers.emplace_back([&, caller] {
+      authenticator.emplace_back([&, caller] {
         for (int i = caller; i < kCalls; i += 4) {
-          engine.Start(request, CallLimits(), &responses[i], Outcome::Done, &outcomes[i]);
+          engine.Start(request, CallContext(), &responses[i], Outcome::Done, &outcomes[i]);
         }
       });
     }
-    for (std::thread& caller : callers) caller.join();
+    for (std::thread& caller : authenticator) caller.join();
     for (int i = 0; i < kCalls; ++i) {
       ASSERT_TRUE(outcomes[i].Wait().has_value());
       EXPECT_EQ(Bits(responses[i]), Bits(responses[0]));
@@ -128,7 +128,7 @@ TEST(EngineTest, BeyondTheLimitOfConcurrentCallsItRefusesAtOnce) {
   config.admission.all.max_calls = 1;
   Engine engine(config);
   std::atomic<bool> cancelled{false};
-  CallLimits cancellable;
+  CallContext cancellable;
   cancellable.cancelled = &cancelled;
   const v1::SolveRequest large = BlockRequest(14);
   v1::SolveResponse large_response, response;
@@ -136,19 +136,19 @@ TEST(EngineTest, BeyondTheLimitOfConcurrentCallsItRefusesAtOnce) {
   engine.Start(large, cancellable, &large_response, Outcome::Done, &running);
 
   const v1::SolveRequest small = Request(test::MixedProblem());
-  const ServiceStatus refused = engine.Solve(small, CallLimits(), &response);
+  const ServiceStatus refused = engine.Solve(small, CallContext(), &response);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ServiceCode::kResourceExhausted);
 
   cancelled = true;
   ASSERT_FALSE(running.Wait().has_value());
   EXPECT_EQ(running.Wait().error().code, ServiceCode::kCancelled);
-  EXPECT_TRUE(engine.Solve(small, CallLimits(), &response).has_value());
+  EXPECT_TRUE(engine.Solve(small, CallContext(), &response).has_value());
 }
 
 TEST(EngineTest, ACallWhoseDeadlineHasPassedIsNotSolved) {
   Engine engine(Config(200));
-  CallLimits limits;
+  CallContext limits;
   limits.deadline = limits.arrival;
   v1::SolveResponse response;
   const ServiceStatus status = engine.Solve(Request(test::MixedProblem()), limits, &response);
@@ -163,7 +163,7 @@ TEST(EngineTest, ATimeBudgetOfANanosecondReturnsTheGuess) {
   v1::SolveRequest request = Request(test::MixedProblem());
   request.mutable_options()->mutable_time_budget()->set_nanos(1);
   v1::SolveResponse response;
-  ASSERT_TRUE(engine.Solve(request, CallLimits(), &response).has_value());
+  ASSERT_TRUE(engine.Solve(request, CallContext(), &response).has_value());
   const v1::ContactSolution& solution = response.solution();
   ASSERT_EQ(solution.islands().status_size(), 1);
   EXPECT_EQ(solution.islands().status(0), v1::ISLAND_STATUS_DEADLINE);
@@ -179,7 +179,7 @@ TEST(EngineTest, ATimeBudgetReturnsTheBestIterateOfALargeProblem) {
   v1::SolveRequest request = BlockRequest(14);
   request.mutable_options()->mutable_time_budget()->set_nanos(20'000'000);
   v1::SolveResponse response;
-  ASSERT_TRUE(engine.Solve(request, CallLimits(), &response).has_value());
+  ASSERT_TRUE(engine.Solve(request, CallContext(), &response).has_value());
   ASSERT_EQ(response.solution().islands().status_size(), 1);
   EXPECT_EQ(response.solution().islands().status(0), v1::ISLAND_STATUS_DEADLINE);
   EXPECT_EQ(response.solution().velocity_size(), 6 * 14 * 14 * 14);
@@ -188,7 +188,7 @@ TEST(EngineTest, ATimeBudgetReturnsTheBestIterateOfALargeProblem) {
 TEST(EngineTest, TimingsCoverThePhases) {
   Engine engine(Config(200));
   v1::SolveResponse response;
-  ASSERT_TRUE(engine.Solve(Request(test::MixedProblem()), CallLimits(), &response).has_value());
+  ASSERT_TRUE(engine.Solve(Request(test::MixedProblem()), CallContext(), &response).has_value());
   const v1::PhaseTimings& timings = response.solution().timings();
   EXPECT_GT(timings.decode_s(), 0);
   EXPECT_GE(timings.queue_s(), 0);

@@ -74,7 +74,7 @@ class RequestRecorderTest : public testing::Test {
 
   v1::SolveResponse Solve(const v1::SolveRequest& request) {
     v1::SolveResponse response;
-    (void)engine_->Solve(request, CallLimits(), &response);
+    (void)engine_->Solve(request, CallContext(), &response);
     return response;
   }
 
@@ -146,7 +146,7 @@ TEST_F(RequestRecorderTest, AStepOfASessionIsRecordedWithTheGuessThatItStartedFr
     *step.mutable_problem() = test::MixedProblem();
     step.mutable_problem()->mutable_trees()->clear_guess_velocity();
     step.mutable_problem()->mutable_bodies()->clear_guess_velocity();
-    session->Step(step, CallLimits(), &outcomes[i]);
+    session->Step(step, CallContext(), &outcomes[i]);
   }
   session.reset();
   const auto records = Records();
@@ -167,7 +167,7 @@ TEST_F(RequestRecorderTest, TheProblemsOfABatchAreRecordedEach) {
   *request.add_problems() = Bad().problem();
   *request.add_problems() = Good().problem();
   v1::SolveBatchResponse response;
-  ASSERT_TRUE(engine_->SolveBatch(request, CallLimits(), &response).has_value());
+  ASSERT_TRUE(engine_->SolveBatch(request, CallContext(), &response).has_value());
   int failures = 0;
   for (const v1::RecordedSolve& record : Records()) failures += record.outcome().has_failure();
   EXPECT_EQ(failures, 1);
@@ -194,13 +194,13 @@ TEST_F(RequestRecorderTest, WhatCannotBeWrittenEndsTheRecordingAndNoCall) {
 // Many threads hand over at once, and nothing is lost or torn.
 TEST_F(RequestRecorderTest, ManyCallsAtOnceAreAllRecorded) {
   Start(Rule::kAll, 1 << 26);
-  std::vector<std::thread> callers;
+  std::vector<std::thread> authenticator;
   for (int caller = 0; caller < 4; ++caller) {
-    callers.emplace_back([this] {
+    authenticator.emplace_back([this] {
       for (int i = 0; i < 50; ++i) Solve(Good());
     });
   }
-  for (std::thread& caller : callers) caller.join();
+  for (std::thread& caller : authenticator) caller.join();
   const auto records = Records();
   ASSERT_EQ(records.size(), 200u);
   for (const v1::RecordedSolve& record : records) {

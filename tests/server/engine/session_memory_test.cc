@@ -14,7 +14,7 @@ namespace {
 // Allocations of one step whose messages are there already.
 int64_t AllocationsOfStep(Session* session, const v1::SessionStep& step, v1::StepOutcome* outcome) {
   const int64_t before = AllocationCount();
-  session->Step(step, CallLimits(), outcome);
+  session->Step(step, CallContext(), outcome);
   return AllocationCount() - before;
 }
 

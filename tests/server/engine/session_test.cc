@@ -61,7 +61,7 @@ class SessionTest : public testing::Test {
     return step;
   }
 
-  v1::StepOutcome Do(const v1::SessionStep& step, const CallLimits& limits = {}) {
+  v1::StepOutcome Do(const v1::SessionStep& step, const CallContext& limits = {}) {
     v1::StepOutcome outcome;
     session_->Step(step, limits, &outcome);
     EXPECT_EQ(outcome.step_id(), step.step_id());
@@ -79,7 +79,7 @@ class SessionTest : public testing::Test {
     v1::SolveRequest request;
     *request.mutable_problem() = problem;
     v1::SolveResponse response;
-    EXPECT_TRUE(engine_.Solve(request, CallLimits(), &response).has_value());
+    EXPECT_TRUE(engine_.Solve(request, CallContext(), &response).has_value());
     return response.solution();
   }
 
@@ -110,7 +110,7 @@ TEST_F(SessionTest, TheFirstStepIsThatOfAUnaryCall) {
   v1::SolveRequest request;
   *request.mutable_problem() = Mixed();
   v1::SolveResponse response;
-  ASSERT_TRUE(engine_.Solve(request, CallLimits(), &response).has_value());
+  ASSERT_TRUE(engine_.Solve(request, CallContext(), &response).has_value());
   EXPECT_EQ(Bits(first.outcome().solution()), Bits(response.solution()));
 }
 
@@ -265,7 +265,7 @@ TEST_F(SessionTest, OneOfLowLatencyGivesTheSameBits) {
 
 TEST_F(SessionTest, LowLatencyIsForTheOperatorToForbid) {
   ServerConfig config = Config();
-  config.wakeful_threads = 0;
+  config.idle_spinners = 0;
   Engine engine(config);
   const auto session = engine.NewSession();
   v1::OpenSession open;
@@ -300,7 +300,7 @@ TEST_F(SessionTest, TheTimeBudgetCountsFromTheAnswerToTheStepBefore) {
   Do(Mixed());
   v1::SessionStep step = StepOf(Mixed());
   step.mutable_options()->mutable_time_budget()->set_seconds(50);
-  CallLimits limits;
+  CallContext limits;
   limits.arrival -= std::chrono::hours(1);
   v1::ContactProblem* problem = step.mutable_problem();
   problem->mutable_bodies()->set_free_motion_velocity(2, -3);
@@ -309,7 +309,7 @@ TEST_F(SessionTest, TheTimeBudgetCountsFromTheAnswerToTheStepBefore) {
 
 TEST_F(SessionTest, AStepWhoseDeadlineHasPassedFailsAndLeavesTheLastVelocities) {
   const std::vector<double> before = VelocityOf(Do(Mixed()));
-  CallLimits limits;
+  CallContext limits;
   limits.deadline = limits.arrival;
   const v1::StepOutcome late = Do(StepOf(Mixed()), limits);
   ASSERT_TRUE(late.outcome().has_failure());
@@ -370,7 +370,7 @@ TEST(SessionStartTest, InlineAndOnTheArenaGiveTheSameBits) {
       v1::StepOutcome outcome;
       Answer answer;
       const bool at_once = session->StartStep(
-          step, CallLimits(), &outcome,
+          step, CallContext(), &outcome,
           [](void* context) {
             auto* answer = static_cast<Answer*>(context);
             const std::lock_guard lock(answer->mutex);

@@ -60,12 +60,12 @@ TEST(MetricsTest, SolvesAndRefusalsAreToldByTheirNames) {
   v1::SolveRequest request;
   *request.mutable_problem() = test::MixedProblem();
   v1::SolveResponse response;
-  ASSERT_TRUE(engine.Solve(request, CallLimits(), &response).has_value());
+  ASSERT_TRUE(engine.Solve(request, CallContext(), &response).has_value());
   request.mutable_problem()->set_time_step(-1);
-  ASSERT_FALSE(engine.Solve(request, CallLimits(), &response).has_value());
+  ASSERT_FALSE(engine.Solve(request, CallContext(), &response).has_value());
   const auto account = engine.admission().AccountOf("somebody");
   ASSERT_TRUE(engine.admission().Enter(account.get(), {.bytes = 7}).has_value());
-  ASSERT_FALSE(engine.Solve(request, CallLimits(), &response).has_value());
+  ASSERT_FALSE(engine.Solve(request, CallContext(), &response).has_value());
   metrics.CallStarted(Method::kSolve);
   metrics.CallEnded(Method::kSolve, 8, 0.003);
 

@@ -108,7 +108,7 @@ class Step final : public CompletionTag {
   grpc::Alarm alarm_;
 };
 
-class QueueThreadsTest : public testing::Test {
+class CompletionThreadsTest : public testing::Test {
  protected:
   // Has the queue call this.
   void Post(std::function<void()> work) { steps_.emplace_back(&queue_, std::move(work)); }
@@ -118,11 +118,11 @@ class QueueThreadsTest : public testing::Test {
 };
 
 // Each step ends when the next one has begun: with fewer threads none of them would.
-TEST_F(QueueThreadsTest, OtherThreadsTakeStepsWhileSomeAreStuck) {
+TEST_F(CompletionThreadsTest, OtherThreadsTakeStepsWhileSomeAreStuck) {
   constexpr int kThreads = 3;
   std::array<std::promise<void>, kThreads> begun;
   std::array<std::promise<bool>, kThreads> ended;
-  QueueThreads threads(&queue_, kThreads);
+  CompletionThreads threads(&queue_, kThreads);
   for (int i = 0; i < kThreads; ++i) {
     Post([&, i] {
       begun[i].set_value();
@@ -133,8 +133,8 @@ TEST_F(QueueThreadsTest, OtherThreadsTakeStepsWhileSomeAreStuck) {
   for (int i = 0; i < kThreads; ++i) EXPECT_TRUE(ended[i].get_future().get()) << i;
 }
 
-TEST_F(QueueThreadsTest, FirstThreadServesAloneAgainOnceItKeepsUp) {
-  QueueThreads threads(&queue_, 2);
+TEST_F(CompletionThreadsTest, FirstThreadServesAloneAgainOnceItKeepsUp) {
+  CompletionThreads threads(&queue_, 2);
   std::promise<std::thread::id> first;
   std::promise<std::thread::id> second;
   std::promise<bool> helped;
@@ -157,10 +157,10 @@ TEST_F(QueueThreadsTest, FirstThreadServesAloneAgainOnceItKeepsUp) {
   EXPECT_EQ(in_a_row, 200);
 }
 
-TEST_F(QueueThreadsTest, StepsLeftInTheQueueAreTakenAtTheEnd) {
+TEST_F(CompletionThreadsTest, StepsLeftInTheQueueAreTakenAtTheEnd) {
   std::atomic<int> taken{0};
   for (int i = 0; i < 100; ++i) Post([&] { ++taken; });
-  { const QueueThreads threads(&queue_, 2); }
+  { const CompletionThreads threads(&queue_, 2); }
   EXPECT_EQ(taken, 100);
 }
 

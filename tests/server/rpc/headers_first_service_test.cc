@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::chrono::seconds kLong{60};
 
-class LateReadTest : public testing::Test {
+class HeadersFirstServiceTest : public testing::Test {
  protected:
-  LateReadTest() {
+  HeadersFirstServiceTest() {
     config_.listen = "127.0.0.1:0";
     config_.threads = 1;
     config_.inline_below_us = 0;
@@ -60,7 +60,7 @@ class LateReadTest : public testing::Test {
   std::unique_ptr<v1::SolverService::Stub> stub_;
 };
 
-TEST_F(LateReadTest, ACallOverALimitIsRefusedByItsHeaders) {
+TEST_F(HeadersFirstServiceTest, ACallOverALimitIsRefusedByItsHeaders) {
   config_.admission.client.max_calls = 1;
   Start();
   const auto account = engine_->admission().AccountOf("address:ipv4:127.0.0.1");
@@ -77,7 +77,7 @@ TEST_F(LateReadTest, ACallOverALimitIsRefusedByItsHeaders) {
 }
 
 // However many there are, each is told: the first ones at once, the others when it is time.
-TEST_F(LateReadTest, RefusalsThatAreHeldAreSentToo) {
+TEST_F(HeadersFirstServiceTest, RefusalsThatAreHeldAreSentToo) {
   config_.admission.client.max_calls = 1;
   Start();
   const auto account = engine_->admission().AccountOf("address:ipv4:127.0.0.1");
@@ -108,7 +108,7 @@ struct Started {
   std::unique_ptr<grpc::ClientAsyncResponseReader<v1::SolveResponse>> reader;
 };
 
-TEST_F(LateReadTest, HighPriorityInTheHeadersPassesWhereNormalIsRefused) {
+TEST_F(HeadersFirstServiceTest, HighPriorityInTheHeadersPassesWhereNormalIsRefused) {
   config_.queue_timeout_s = 0.5;
   Start();
   v1::SolveRequest large;
@@ -131,7 +131,7 @@ TEST_F(LateReadTest, HighPriorityInTheHeadersPassesWhereNormalIsRefused) {
 }
 
 // Who opens a call and goes without sending its message leaves nothing behind.
-TEST_F(LateReadTest, ACallWhoseMessageNeverComesLeavesNothingBehind) {
+TEST_F(HeadersFirstServiceTest, ACallWhoseMessageNeverComesLeavesNothingBehind) {
   Start();
   for (int i = 0; i < 20; ++i) {
     grpc::GenericStub stub(channel_);
@@ -151,7 +151,7 @@ TEST_F(LateReadTest, ACallWhoseMessageNeverComesLeavesNothingBehind) {
   server_->Drain(kLong);
 }
 
-TEST_F(LateReadTest, AClientThatTakesNoAnswersOfABatchIsCutOff) {
+TEST_F(HeadersFirstServiceTest, AClientThatTakesNoAnswersOfABatchIsCutOff) {
   config_.session.write_timeout_s = 0.1;
   Start();
   grpc::ChannelArguments arguments;

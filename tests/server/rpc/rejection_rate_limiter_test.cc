@@ -13,12 +13,12 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Clock = RefusalPace::Clock;
+using Clock = RejectionRateLimiter::Clock;
 
 constexpr Clock::time_point kStart{seconds(1000)};
 
 // When each of the refusals asked for at these times may be sent, in order.
-std::vector<Clock::time_point> Sent(RefusalPace* pace,
+std::vector<Clock::time_point> Sent(RejectionRateLimiter* pace,
                                     const std::vector<Clock::time_point>& asked) {
   std::vector<Clock::time_point> sent;
   for (const Clock::time_point time : asked) sent.push_back(time + pace->Wait(time));
@@ -26,14 +26,14 @@ std::vector<Clock::time_point> Sent(RefusalPace* pace,
   return sent;
 }
 
-TEST(RefusalPaceTest, AHundredAtOnceAreSentAtOnce) {
-  RefusalPace pace(1);
+TEST(RejectionRateLimiterTest, AHundredAtOnceAreSentAtOnce) {
+  RejectionRateLimiter pace(1);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(pace.Wait(kStart), seconds(0));
   EXPECT_GT(pace.Wait(kStart), seconds(0));
 }
 
-TEST(RefusalPaceTest, AFloodIsSentAtTheRate) {
-  RefusalPace pace(2);
+TEST(RejectionRateLimiterTest, AFloodIsSentAtTheRate) {
+  RejectionRateLimiter pace(2);
   // A second of 5000 per second.
   std::vector<Clock::time_point> asked;
   for (int i = 0; i < 5000; ++i) asked.push_back(kStart + i * microseconds(200));
@@ -46,8 +46,8 @@ TEST(RefusalPaceTest, AFloodIsSentAtTheRate) {
   EXPECT_LE(sent.back(), kStart + milliseconds(8200));
 }
 
-TEST(RefusalPaceTest, ThoseThatWaitAreSentTogether) {
-  RefusalPace pace(1);
+TEST(RejectionRateLimiterTest, ThoseThatWaitAreSentTogether) {
+  RejectionRateLimiter pace(1);
   std::vector<Clock::time_point> asked;
   for (int i = 0; i < 400; ++i) asked.push_back(kStart + i * microseconds(10));
   auto sent = Sent(&pace, asked);
@@ -57,16 +57,16 @@ TEST(RefusalPaceTest, ThoseThatWaitAreSentTogether) {
   EXPECT_NEAR(last - sent.begin(), 290.0 / 6, 2);
 }
 
-TEST(RefusalPaceTest, AfterAQuietTimeAHundredAreSentAtOnceAgain) {
-  RefusalPace pace(1);
+TEST(RejectionRateLimiterTest, AfterAQuietTimeAHundredAreSentAtOnceAgain) {
+  RejectionRateLimiter pace(1);
   for (int i = 0; i < 200; ++i) pace.Wait(kStart);
   const Clock::time_point later = kStart + seconds(60);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(pace.Wait(later), seconds(0));
   EXPECT_GT(pace.Wait(later), seconds(0));
 }
 
-TEST(RefusalPaceTest, WhatComesSlowerThanTheRateNeverWaits) {
-  RefusalPace pace(1);
+TEST(RejectionRateLimiterTest, WhatComesSlowerThanTheRateNeverWaits) {
+  RejectionRateLimiter pace(1);
   for (int i = 0; i < 1000; ++i)
     EXPECT_EQ(pace.Wait(kStart + i * milliseconds(4)), seconds(0)) << i;
 }

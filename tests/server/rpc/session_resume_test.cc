@@ -104,7 +104,7 @@ class SessionResumeTest : public testing::Test {
     config.io_threads = 2;
     engine_ = std::make_unique<Engine>(config, nullptr, &metrics_);
     server_ = std::move(
-        *GrpcServer::Start(config, engine_.get(), nullptr, CallWatch(&metrics_, nullptr)));
+        *GrpcServer::Start(config, engine_.get(), nullptr, CallObserver(&metrics_, nullptr)));
     stub_ = v1::SolverService::NewStub(
         grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
   }

@@ -109,9 +109,9 @@ class Stream {
   grpc::Status status_;
 };
 
-class SessionMethodTest : public testing::Test {
+class SessionStreamTest : public testing::Test {
  protected:
-  explicit SessionMethodTest(const ServerConfig& config = Config()) {
+  explicit SessionStreamTest(const ServerConfig& config = Config()) {
     engine_ = std::make_unique<Engine>(config);
     auto server = GrpcServer::Start(config, engine_.get());
     EXPECT_TRUE(server.has_value()) << server.error();
@@ -122,7 +122,7 @@ class SessionMethodTest : public testing::Test {
         server_->address(), grpc::InsecureChannelCredentials(), arguments));
   }
 
-  ~SessionMethodTest() override { ExpectSessions(0); }
+  ~SessionStreamTest() override { ExpectSessions(0); }
 
   // The end of a stream reaches the client before the server has cleared up.
   void ExpectSessions(int count) {
@@ -144,7 +144,7 @@ class SessionMethodTest : public testing::Test {
   std::unique_ptr<v1::SolverService::Stub> stub_;
 };
 
-TEST_F(SessionMethodTest, StepsAreAnsweredOneByOne) {
+TEST_F(SessionStreamTest, StepsAreAnsweredOneByOne) {
   Stream stream(stub_.get());
   ASSERT_TRUE(stream.Open());
   EXPECT_EQ(stream.response().opened().max_steps_in_flight(), 4u);
@@ -160,7 +160,7 @@ TEST_F(SessionMethodTest, StepsAreAnsweredOneByOne) {
 
 // Sent as fast as they can be, small and large ones mixed: the answers come in the order of the
 // steps with the bits of one at a time.
-TEST_F(SessionMethodTest, StepsSentAheadAreAnsweredInOrderWithTheSameBits) {
+TEST_F(SessionStreamTest, StepsSentAheadAreAnsweredInOrderWithTheSameBits) {
   constexpr int kSteps = 60;
   const auto problem = [](int i) { return i % 5 == 3 ? Block(4) : Small(i); };
   std::vector<test::AnswerBits> one_by_one;
@@ -185,7 +185,7 @@ TEST_F(SessionMethodTest, StepsSentAheadAreAnsweredInOrderWithTheSameBits) {
   EXPECT_TRUE(ahead.Finish().ok());
 }
 
-TEST_F(SessionMethodTest, FailedStepsAreAnsweredInTheirPlace) {
+TEST_F(SessionStreamTest, FailedStepsAreAnsweredInTheirPlace) {
   Stream stream(stub_.get());
   ASSERT_TRUE(stream.Open());
   v1::ContactProblem bad = Small();
@@ -203,7 +203,7 @@ TEST_F(SessionMethodTest, FailedStepsAreAnsweredInTheirPlace) {
   EXPECT_TRUE(stream.step().warm_started());
 }
 
-TEST_F(SessionMethodTest, WhenTheClientClosesItsSideTheStepsAreStillAnswered) {
+TEST_F(SessionStreamTest, WhenTheClientClosesItsSideTheStepsAreStillAnswered) {
   Stream stream(stub_.get());
   ASSERT_TRUE(stream.Open());
   stream.Send(1, Block(6));
@@ -214,7 +214,7 @@ TEST_F(SessionMethodTest, WhenTheClientClosesItsSideTheStepsAreStillAnswered) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-TEST_F(SessionMethodTest, AStreamThatDoesNotOpenASessionIsRefused) {
+TEST_F(SessionStreamTest, AStreamThatDoesNotOpenASessionIsRefused) {
   Stream silent(stub_.get());
   silent.CloseWriting();
   ExpectRefused(&silent, grpc::StatusCode::INVALID_ARGUMENT, "open is missing");
@@ -235,7 +235,7 @@ TEST_F(SessionMethodTest, AStreamThatDoesNotOpenASessionIsRefused) {
 }
 
 // The steps before it have their answers.
-TEST_F(SessionMethodTest, AMessageWithoutAPlaceEndsTheSession) {
+TEST_F(SessionStreamTest, AMessageWithoutAPlaceEndsTheSession) {
   v1::SolveSessionRequest open;
   open.mutable_open();
   for (const v1::SolveSessionRequest& wrong : {open, v1::SolveSessionRequest()}) {
@@ -251,7 +251,7 @@ TEST_F(SessionMethodTest, AMessageWithoutAPlaceEndsTheSession) {
   }
 }
 
-TEST_F(SessionMethodTest, BeyondTheLimitOfSessionsOneIsRefusedAndThenHasItsTurn) {
+TEST_F(SessionStreamTest, BeyondTheLimitOfSessionsOneIsRefusedAndThenHasItsTurn) {
   std::vector<std::unique_ptr<Stream>> streams;
   for (int i = 0; i < 3; ++i) {
     streams.push_back(std::make_unique<Stream>(stub_.get()));
@@ -266,7 +266,7 @@ TEST_F(SessionMethodTest, BeyondTheLimitOfSessionsOneIsRefusedAndThenHasItsTurn)
   EXPECT_TRUE(taken.Open());
 }
 
-TEST_F(SessionMethodTest, ACancelledSessionStopsItsStep) {
+TEST_F(SessionStreamTest, ACancelledSessionStopsItsStep) {
   Stream stream(stub_.get());
   ASSERT_TRUE(stream.Open());
   stream.Send(1, Endless());
@@ -277,7 +277,7 @@ TEST_F(SessionMethodTest, ACancelledSessionStopsItsStep) {
   ExpectSessions(0);
 }
 
-TEST_F(SessionMethodTest, AnIdleSessionThatIsCancelledGoes) {
+TEST_F(SessionStreamTest, AnIdleSessionThatIsCancelledGoes) {
   for (int i = 0; i < 20; ++i) {
     Stream stream(stub_.get());
     ASSERT_TRUE(stream.Open());
@@ -287,7 +287,7 @@ TEST_F(SessionMethodTest, AnIdleSessionThatIsCancelledGoes) {
   }
 }
 
-TEST_F(SessionMethodTest, TheDeadlineEndsTheSessionAndItsStep) {
+TEST_F(SessionStreamTest, TheDeadlineEndsTheSessionAndItsStep) {
   Stream stream(stub_.get(), std::chrono::milliseconds(400));
   ASSERT_TRUE(stream.Open());
   stream.Send(1, Endless());
@@ -299,7 +299,7 @@ TEST_F(SessionMethodTest, TheDeadlineEndsTheSessionAndItsStep) {
   ExpectSessions(0);
 }
 
-TEST_F(SessionMethodTest, DrainingAnswersTheStepsTakenInAndEndsTheSession) {
+TEST_F(SessionStreamTest, DrainingAnswersTheStepsTakenInAndEndsTheSession) {
   Stream busy(stub_.get());
   ASSERT_TRUE(busy.Open());
   Stream idle(stub_.get());
@@ -320,7 +320,7 @@ TEST_F(SessionMethodTest, DrainingAnswersTheStepsTakenInAndEndsTheSession) {
   EXPECT_EQ(late.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(SessionMethodTest, TheDrainTimeoutCancelsTheStepThatIsLeft) {
+TEST_F(SessionStreamTest, TheDrainTimeoutCancelsTheStepThatIsLeft) {
   Stream stream(stub_.get());
   ASSERT_TRUE(stream.Open());
   stream.Send(1, Endless());
@@ -330,7 +330,7 @@ TEST_F(SessionMethodTest, TheDrainTimeoutCancelsTheStepThatIsLeft) {
   ExpectSessions(0);
 }
 
-TEST_F(SessionMethodTest, AServerThatGoesTakesItsSessionsWithIt) {
+TEST_F(SessionStreamTest, AServerThatGoesTakesItsSessionsWithIt) {
   Stream stream(stub_.get());
   ASSERT_TRUE(stream.Open());
   stream.Send(1, Endless());
@@ -339,7 +339,7 @@ TEST_F(SessionMethodTest, AServerThatGoesTakesItsSessionsWithIt) {
   ExpectSessions(0);
 }
 
-TEST_F(SessionMethodTest, AMessageOverTheLimitEndsTheSession) {
+TEST_F(SessionStreamTest, AMessageOverTheLimitEndsTheSession) {
   ServerConfig config = Config();
   config.max_message_bytes = 20'000;
   const auto server = GrpcServer::Start(config, engine_.get());
@@ -354,7 +354,7 @@ TEST_F(SessionMethodTest, AMessageOverTheLimitEndsTheSession) {
 }
 
 // A client that sends and never reads holds up itself alone.
-TEST_F(SessionMethodTest, AClientThatDoesNotReadKeepsNobodyFromTheServer) {
+TEST_F(SessionStreamTest, AClientThatDoesNotReadKeepsNobodyFromTheServer) {
   Stream deaf(stub_.get());
   ASSERT_TRUE(deaf.Open());
   auto sender = std::async(std::launch::async, [&] {

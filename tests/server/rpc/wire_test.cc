@@ -102,13 +102,13 @@ class WireTest : public testing::Test {
 
   std::string GoodBits() {
     v1::SolveResponse response;
-    const ServiceStatus status = engine_.Solve(Good(), CallLimits(), &response);
+    const ServiceStatus status = engine_.Solve(Good(), CallContext(), &response);
     EXPECT_TRUE(status.has_value()) << status.error().message;
     return Bits(response);
   }
 
   ServiceStatus Answer(const v1::SolveRequest& request, v1::SolveResponse* response) {
-    const ServiceStatus status = engine_.Solve(request, CallLimits(), response);
+    const ServiceStatus status = engine_.Solve(request, CallContext(), response);
     EXPECT_EQ(GoodBits(), good_bits_) << "after a request that was spoilt";
     return status;
   }
@@ -155,7 +155,7 @@ class WireTest : public testing::Test {
 
 TEST_F(WireTest, TheGoodProblemConvergesInBothForms) {
   v1::SolveResponse response;
-  ASSERT_TRUE(engine_.Solve(Good(), CallLimits(), &response).has_value());
+  ASSERT_TRUE(engine_.Solve(Good(), CallContext(), &response).has_value());
   EXPECT_GE(response.solution().islands().status_size(), 1);
   for (const int status : response.solution().islands().status()) {
     EXPECT_EQ(status, v1::ISLAND_STATUS_CONVERGED);
@@ -383,12 +383,12 @@ TEST_F(WireTest, ProblemsOverTheLimitsAreRefused) {
   ServerConfig config = Config();
   config.problem = {.max_trees = 3, .max_tree_dofs = 1024, .max_contacts = 1024};
   v1::SolveResponse response;
-  ServiceStatus status = Engine(config).Solve(Good(), CallLimits(), &response);
+  ServiceStatus status = Engine(config).Solve(Good(), CallContext(), &response);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().field, "bodies.mass");
 
   config.problem = {.max_trees = 1024, .max_tree_dofs = 1024, .max_contacts = 4};
-  status = Engine(config).Solve(Good(), CallLimits(), &response);
+  status = Engine(config).Solve(Good(), CallContext(), &response);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().field, "body_contacts.body_a");
 }

@@ -42,7 +42,7 @@ nanoseconds OfOthers() { return Read(CLOCK_PROCESS_CPUTIME_ID) - Read(CLOCK_THRE
 // Over a time in which threads that are awake have some, unless the machine is busy.
 bool OthersAreIdle() {
   const nanoseconds before = OfOthers();
-  std::this_thread::sleep_for(WakefulThreads::kAwake);
+  std::this_thread::sleep_for(IdleSpinners::kAwake);
   return OfOthers() - before < std::chrono::microseconds(100);
 }
 
@@ -57,30 +57,30 @@ int NumThreadsAtIdlePriority() {
   return count;
 }
 
-TEST(WakefulThreadsTest, ThereAreAsManyAsWantedAtIdlePriority) {
+TEST(IdleSpinnersTest, ThereAreAsManyAsWantedAtIdlePriority) {
   EXPECT_EQ(NumThreadsAtIdlePriority(), 0);
   {
-    const WakefulThreads threads(3);
+    const IdleSpinners threads(3);
     EXPECT_TRUE(threads.any());
     EXPECT_TRUE(Await([] { return NumThreadsAtIdlePriority() == 3; }));
   }
   EXPECT_EQ(NumThreadsAtIdlePriority(), 0);
 }
 
-TEST(WakefulThreadsTest, WithoutAnyThereIsNothingToWake) {
-  WakefulThreads threads(0);
+TEST(IdleSpinnersTest, WithoutAnyThereIsNothingToWake) {
+  IdleSpinners threads(0);
   EXPECT_FALSE(threads.any());
   threads.StayAwake();
 }
 
-TEST(WakefulThreadsTest, TheySleepUntilTheyAreToStayAwake) {
-  const WakefulThreads threads(2);
+TEST(IdleSpinnersTest, TheySleepUntilTheyAreToStayAwake) {
+  const IdleSpinners threads(2);
   ASSERT_TRUE(Await([] { return NumThreadsAtIdlePriority() == 2; }));
   EXPECT_TRUE(Await(OthersAreIdle));
 }
 
-TEST(WakefulThreadsTest, TheyAreAwakeForAWhileAndThenSleepAgain) {
-  WakefulThreads threads(2);
+TEST(IdleSpinnersTest, TheyAreAwakeForAWhileAndThenSleepAgain) {
+  IdleSpinners threads(2);
   for (int round = 0; round < 2; ++round) {
     const nanoseconds before = OfOthers();
     EXPECT_TRUE(Await([&] {
@@ -91,25 +91,25 @@ TEST(WakefulThreadsTest, TheyAreAwakeForAWhileAndThenSleepAgain) {
   }
 }
 
-TEST(WakefulThreadsTest, TheyEndWhileAwake) {
+TEST(IdleSpinnersTest, TheyEndWhileAwake) {
   for (int round = 0; round < 100; ++round) {
-    WakefulThreads threads(2);
+    IdleSpinners threads(2);
     threads.StayAwake();
   }
 }
 
-TEST(WakefulThreadsTest, AnyThreadMayKeepThemAwake) {
-  WakefulThreads threads(2);
-  std::vector<std::thread> callers;
+TEST(IdleSpinnersTest, AnyThreadMayKeepThemAwake) {
+  IdleSpinners threads(2);
+  std::vector<std::thread> authenticator;
   for (int i = 0; i < 4; ++i) {
-    callers.emplace_back([&] {
+    authenticator.emplace_back([&] {
       for (int call = 0; call < 2000; ++call) {
         threads.StayAwake();
-        if (call % 1000 == 0) std::this_thread::sleep_for(2 * WakefulThreads::kAwake);
+        if (call % 1000 == 0) std::this_thread::sleep_for(2 * IdleSpinners::kAwake);
       }
     });
   }
-  for (std::thread& caller : callers) caller.join();
+  for (std::thread& caller : authenticator) caller.join();
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ TEST_F(WorkQueueTest, HighPriorityGoesFirst) {
   {
     const std::lock_guard lock(mutex_);
     EXPECT_EQ(order_, std::vector<std::string>{"high"});
-    EXPECT_EQ(turns_.at("high"), Turn::kAlone);
+    EXPECT_EQ(turns_.at("high"), Turn::kReservedThread);
   }
   EXPECT_EQ(Order().size(), 4u);
 }

@@ -249,13 +249,13 @@ TEST(TaskArenaTest, EnqueuedTaskRunsOnAnotherThreadWhileTheCallerGoesOn) {
 TEST(TaskArenaTest, LoopsOfSeveralCallersShareTheArena) {
   TaskArena arena(2);
   std::atomic<int> sum{0};
-  std::vector<std::thread> callers;
+  std::vector<std::thread> authenticator;
   for (int caller = 0; caller < 4; ++caller) {
-    callers.emplace_back([&] {
+    authenticator.emplace_back([&] {
       for (int round = 0; round < 50; ++round) arena.ParallelFor(20, [&](int i) { sum += i; });
     });
   }
-  for (std::thread& caller : callers) caller.join();
+  for (std::thread& caller : authenticator) caller.join();
   EXPECT_EQ(sum, 4 * 50 * 190);
 }
 

@@ -34,7 +34,7 @@ struct Prepared {
   SapData data;
 };
 
-class SweepsTest : public ::testing::TestWithParam<int> {
+class GaussSeidelTest : public ::testing::TestWithParam<int> {
  protected:
   static ProblemArrays Problem() {
     const int parameter = GetParam();
@@ -45,7 +45,7 @@ class SweepsTest : public ::testing::TestWithParam<int> {
   }
 };
 
-TEST_P(SweepsTest, NeverRaiseTheCost) {
+TEST_P(GaussSeidelTest, NeverRaiseTheCost) {
   Prepared p(Problem());
   for (int island = 0; island < p.graph.islands().count(); ++island) {
     const IslandView view{p.graph, p.model, island, nullptr};
@@ -62,7 +62,7 @@ TEST_P(SweepsTest, NeverRaiseTheCost) {
 }
 
 // Slower than with Newton steps between, but a tree by itself needs nothing else to converge.
-TEST_P(SweepsTest, AloneLeadOneTreeToTheOptimum) {
+TEST_P(GaussSeidelTest, AloneLeadOneTreeToTheOptimum) {
   Prepared p(RandomTreesInContact(GetParam(), {.trees = 1, .contacts = 6, .max_dofs = 9}));
   ASSERT_EQ(p.graph.islands().count(), 1);
   const IslandView view{p.graph, p.model, 0, nullptr};
@@ -74,7 +74,7 @@ TEST_P(SweepsTest, AloneLeadOneTreeToTheOptimum) {
   EXPECT_LE(norms.gradient, 1e-9 * std::max(norms.momentum, norms.impulse));
 }
 
-TEST_P(SweepsTest, LeaveTreesWhereTheyAreThatHaveNoFriction) {
+TEST_P(GaussSeidelTest, LeaveTreesWhereTheyAreThatHaveNoFriction) {
   ProblemArrays arrays = Problem();
   std::ranges::fill(arrays.contacts.law.friction, 0.0);
   std::ranges::fill(arrays.body_contacts.law.friction, 0.0);
@@ -89,7 +89,7 @@ TEST_P(SweepsTest, LeaveTreesWhereTheyAreThatHaveNoFriction) {
   }
 }
 
-TEST_P(SweepsTest, KeepContactVelocitiesUpToDate) {
+TEST_P(GaussSeidelTest, KeepContactVelocitiesUpToDate) {
   Prepared p(Problem());
   for (int island = 0; island < p.graph.islands().count(); ++island) {
     const IslandView view{p.graph, p.model, island, nullptr};
@@ -105,7 +105,7 @@ TEST_P(SweepsTest, KeepContactVelocitiesUpToDate) {
   }
 }
 
-TEST_P(SweepsTest, AreTheSameBitsOnAnyNumberOfThreads) {
+TEST_P(GaussSeidelTest, AreTheSameBitsOnAnyNumberOfThreads) {
   const ProblemArrays arrays = RandomBodiesInContact(GetParam(), 150, 300);
   const auto swept = [&](TaskArena* arena) {
     Prepared p(arrays);
@@ -123,9 +123,9 @@ TEST_P(SweepsTest, AreTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(RandomProblems, SweepsTest, ::testing::Range(0, 9));
+INSTANTIATE_TEST_SUITE_P(RandomProblems, GaussSeidelTest, ::testing::Range(0, 9));
 
-TEST(SweepsTest, StopOnRequest) {
+TEST(GaussSeidelTest, StopOnRequest) {
   Prepared p(RandomBodiesInContact(1, 20, 60));
   const std::atomic<bool> cancelled{true};
   const StopToken stop(&cancelled, StopToken::Clock::time_point::max());
