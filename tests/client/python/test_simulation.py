@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import sap_islands as sap
 from sap_islands.__main__ import main
-from sap_islands.run import Frame, Run
 from sap_islands.scenes import SCENES, load_scene
 from sap_islands.simulation import Simulation
+from sap_islands.trajectory import Frame, Trajectory
 from sap_islands.viewer import Viewer, island_color
 
 from support.scenes import balls_on_floor
@@ -25,42 +25,42 @@ def test_scene_comes_to_rest_on_the_floor(client: sap.Client, name: str) -> None
     model = load_scene(name, 12)
     with client.session() as session:
         simulation = Simulation(model, session)
-        run = simulation.start_run()
+        trajectory = simulation.new_trajectory()
         for _ in range(200):
-            run.frames.append(simulation.step())
+            trajectory.frames.append(simulation.step())
     height = simulation.data.qpos.reshape(-1, 7)[:, 2]
     assert height.min() > 0.04
     assert np.median(np.abs(simulation.data.qvel)) < 0.05
-    assert sum(frame.unsolved for frame in run.frames) == 0
+    assert sum(frame.unsolved for frame in trajectory.frames) == 0
     # The floor carries the weight of all.
-    last = run.frames[-1]
+    last = trajectory.frames[-1]
     on_floor = last.contact_point[:, 2] < 0.01
     weight = 9.81 * model.body_mass.sum()
     assert last.contact_force[on_floor, 2].sum() == pytest.approx(weight, rel=0.2)
 
 
-def make_run(client: sap.Client) -> Run:
+def make_trajectory(client: sap.Client) -> Trajectory:
     simulation = Simulation(load_scene("stacks", 4), client)
-    run = simulation.start_run()
-    run.frames += [simulation.step() for _ in range(5)]
-    return run
+    trajectory = simulation.new_trajectory()
+    trajectory.frames += [simulation.step() for _ in range(5)]
+    return trajectory
 
 
 def test_run_is_read_as_it_was_written(client: sap.Client, tmp_path: Path) -> None:
-    run = make_run(client)
-    run.save(tmp_path / "run.npz")
-    again = Run.load(tmp_path / "run.npz")
-    assert [shape.kind for shape in again.shapes] == [shape.kind for shape in run.shapes]
-    for frame, wanted in zip(again.frames, run.frames, strict=True):
+    trajectory = make_trajectory(client)
+    trajectory.save(tmp_path / "run.npz")
+    again = Trajectory.load(tmp_path / "run.npz")
+    assert [shape.kind for shape in again.shapes] == [shape.kind for shape in trajectory.shapes]
+    for frame, wanted in zip(again.frames, trajectory.frames, strict=True):
         for name in Frame.__dataclass_fields__:
             assert np.array_equal(getattr(frame, name), getattr(wanted, name)), name
     (tmp_path / "broken.npz").write_bytes(b"no archive")
     with pytest.raises(sap.InvalidArgument, match="is no saved run"):
-        Run.load(tmp_path / "broken.npz")
+        Trajectory.load(tmp_path / "broken.npz")
 
 
 def test_islands_of_a_run_are_what_touches(client: sap.Client) -> None:
-    frame = make_run(client).frames[-1]
+    frame = make_trajectory(client).frames[-1]
     assert len(frame.iterations) == 1  # one stack
     assert frame.island[1:].tolist() == [0, 0, 0, 0]
     assert frame.island[0] == -1  # the floor
@@ -69,7 +69,7 @@ def test_islands_of_a_run_are_what_touches(client: sap.Client) -> None:
 
 
 def test_viewer_shows_a_run(client: sap.Client) -> None:
-    viewer = Viewer(make_run(client), port=0)
+    viewer = Viewer(make_trajectory(client), port=0)
     try:
         viewer.show(3)
         assert re.search(r"1 islands, 16 contacts", viewer._status.content)

@@ -26,7 +26,6 @@ from sap_islands.errors import (
     Unavailable,
     Unimplemented,
 )
-from sap_islands.files import load_problem, save_problem
 from sap_islands.messages import StepOutcome
 from sap_islands.options import NewtonMethod, Options, Priority
 from sap_islands.problem import (
@@ -40,6 +39,7 @@ from sap_islands.problem import (
     Trees,
     concatenate,
 )
+from sap_islands.problem_files import load_problem, save_problem
 from sap_islands.recording import Recorded, RecordingWriter, read_recording
 from sap_islands.session import Session
 from sap_islands.solution import Island, Islands, IslandStatus, Solution, Timings

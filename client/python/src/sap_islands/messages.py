@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from sap_islands import wire
+from sap_islands import wire_format
 from sap_islands.errors import Internal, SapError, error_of_failure
 from sap_islands.options import Options, serialize
 from sap_islands.problem import Problem
@@ -30,7 +30,7 @@ class Stub:
 
 
 def _tag(message: Any, field: str) -> bytes:
-    return wire.length_tag(message.DESCRIPTOR, field)
+    return wire_format.length_tag(message.DESCRIPTOR, field)
 
 
 def _number(message: Any, field: str) -> int:
@@ -42,7 +42,7 @@ _REQUEST_OPTIONS = _tag(service.SolveRequest, "options")
 _BATCH_PROBLEMS = _tag(service.SolveBatchRequest, "problems")
 _BATCH_OPTIONS = _tag(service.SolveBatchRequest, "options")
 _SESSION_STEP = _tag(service.SolveSessionRequest, "step")
-_STEP_ID = wire.varint(_number(service.SessionStep, "step_id") << 3 | wire.VARINT)
+_STEP_ID = wire_format.varint(_number(service.SessionStep, "step_id") << 3 | wire_format.VARINT)
 _STEP_PROBLEM = _tag(service.SessionStep, "problem")
 _STEP_OPTIONS = _tag(service.SessionStep, "options")
 
@@ -76,22 +76,22 @@ class StepOutcome(NamedTuple):
     warm_started: bool
 
 
-def _options_parts(tag: bytes, options: Options | None) -> tuple[wire.Parts, int]:
+def _options_parts(tag: bytes, options: Options | None) -> tuple[wire_format.Parts, int]:
     serialized = serialize(options) if options is not None else b""
-    return wire.wrap(tag, [serialized], len(serialized)) if serialized else ([], 0)
+    return wire_format.wrap(tag, [serialized], len(serialized)) if serialized else ([], 0)
 
 
 def solve_request(problem: Problem, options: Options | None) -> bytes:
     """A serialized sap.v1.SolveRequest."""
-    parts, _ = wire.wrap(_REQUEST_PROBLEM, *problem.encode())
+    parts, _ = wire_format.wrap(_REQUEST_PROBLEM, *problem.encode())
     return b"".join(parts + _options_parts(_REQUEST_OPTIONS, options)[0])
 
 
 def batch_request(problems: Iterable[Problem], options: Options | None) -> bytes:
     """A serialized sap.v1.SolveBatchRequest or sap.v1.StreamBatchRequest."""
-    parts: wire.Parts = []
+    parts: wire_format.Parts = []
     for problem in problems:
-        parts += wire.wrap(_BATCH_PROBLEMS, *problem.encode())[0]
+        parts += wire_format.wrap(_BATCH_PROBLEMS, *problem.encode())[0]
     return b"".join(parts + _options_parts(_BATCH_OPTIONS, options)[0])
 
 
@@ -107,17 +107,17 @@ def open_request(options: Options | None, low_latency: bool) -> bytes:
 
 def step_request(step_id: int, problem: Problem, options: Options | None) -> bytes:
     """A serialized sap.v1.SolveSessionRequest with a step."""
-    number = _STEP_ID + wire.varint(step_id)
-    problem_parts, problem_size = wire.wrap(_STEP_PROBLEM, *problem.encode())
+    number = _STEP_ID + wire_format.varint(step_id)
+    problem_parts, problem_size = wire_format.wrap(_STEP_PROBLEM, *problem.encode())
     options_parts, options_size = _options_parts(_STEP_OPTIONS, options)
     size = len(number) + problem_size + options_size
-    parts, _ = wire.wrap(_SESSION_STEP, [number, *problem_parts, *options_parts], size)
+    parts, _ = wire_format.wrap(_SESSION_STEP, [number, *problem_parts, *options_parts], size)
     return b"".join(parts)
 
 
 def solution_of_response(data: bytes) -> Solution:
     """The solution of a serialized sap.v1.SolveResponse."""
-    for number, _, start, end in wire.scan(data, 0, len(data)):
+    for number, _, start, end in wire_format.scan(data, 0, len(data)):
         if number == _RESPONSE_SOLUTION:
             return Solution(data, start, end)
     raise Internal("the server's response has no solution")
@@ -127,7 +127,7 @@ def outcomes_of_response(data: bytes) -> list[Solution | SapError]:
     """The outcomes of a serialized sap.v1.SolveBatchResponse, in the order of the problems."""
     return [
         _outcome(data, start, end)
-        for number, _, start, end in wire.scan(data, 0, len(data))
+        for number, _, start, end in wire_format.scan(data, 0, len(data))
         if number == _BATCH_OUTCOMES
     ]
 
@@ -136,7 +136,7 @@ def indexed_outcome(data: bytes) -> tuple[int, Solution | SapError]:
     """Problem number and outcome of a serialized sap.v1.StreamBatchResponse."""
     index = 0
     outcome: Solution | SapError = Internal("the server's response has no outcome")
-    for number, _, start, end in wire.scan(data, 0, len(data)):
+    for number, _, start, end in wire_format.scan(data, 0, len(data)):
         if number == _INDEXED_INDEX:
             index = start
         elif number == _INDEXED_OUTCOME:
@@ -154,7 +154,7 @@ def max_steps_in_flight(data: bytes) -> int:
 
 def step_outcome(data: bytes) -> StepOutcome:
     """The outcome of a serialized sap.v1.SolveSessionResponse."""
-    for number, _, start, end in wire.scan(data, 0, len(data)):
+    for number, _, start, end in wire_format.scan(data, 0, len(data)):
         if number == _SESSION_OUTCOME:
             return _step_outcome(data, start, end)
     raise Internal("the server's response has no outcome of a step")
@@ -163,7 +163,7 @@ def step_outcome(data: bytes) -> StepOutcome:
 def _step_outcome(data: bytes, start: int, end: int) -> StepOutcome:
     step_id = warm_started = 0
     outcome: Solution | SapError = Internal("the server's response has no outcome")
-    for number, _, first, last in wire.scan(data, start, end):
+    for number, _, first, last in wire_format.scan(data, start, end):
         if number == _OUTCOME_STEP_ID:
             step_id = first
         elif number == _OUTCOME_OUTCOME:
@@ -174,7 +174,7 @@ def _step_outcome(data: bytes, start: int, end: int) -> StepOutcome:
 
 
 def _outcome(data: bytes, start: int, end: int) -> Solution | SapError:
-    for number, _, first, last in wire.scan(data, start, end):
+    for number, _, first, last in wire_format.scan(data, start, end):
         if number == _OUTCOME_SOLUTION:
             return Solution(data, first, last)
         if number == _OUTCOME_FAILURE:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sap_islands import wire
+from sap_islands import wire_format
 from sap_islands.arrays import FILLED, ArrayField, Float64, FloatArray
 from sap_islands.v1 import problem_pb2
 
@@ -37,18 +37,18 @@ class _Group:
     """
 
     FIELD: ClassVar[str]
-    _DESCRIPTOR: ClassVar[wire.Descriptor]
-    _arrays: ClassVar[wire.PackedArrays]
+    _DESCRIPTOR: ClassVar[wire_format.Descriptor]
+    _arrays: ClassVar[wire_format.PackedArrays]
     _columns: ClassVar[dict[str, int]]
     _none: ClassVar[dict[str, NDArray[Any]]]
-    _decoder: ClassVar[wire.ArrayDecoder]
+    _decoder: ClassVar[wire_format.ArrayDecoder]
 
     def __init_subclass__(cls) -> None:
         columns = {name: f.columns for name, f in vars(cls).items() if isinstance(f, ArrayField)}
         cls._columns = columns
         cls._none = {f.name: f.empty for f in vars(cls).values() if isinstance(f, ArrayField)}
-        cls._arrays = wire.PackedArrays(cls._DESCRIPTOR, columns)
-        cls._decoder = wire.ArrayDecoder(cls._DESCRIPTOR)
+        cls._arrays = wire_format.PackedArrays(cls._DESCRIPTOR, columns)
+        cls._decoder = wire_format.ArrayDecoder(cls._DESCRIPTOR)
 
     @classmethod
     def of_wire(cls: type[GroupT], **arrays: NDArray[Any]) -> GroupT:
@@ -294,18 +294,20 @@ def _regularization_field(
     message = problem_pb2.Regularization(beta=beta, sigma=sigma)
     message.rule = int(rule)  # type: ignore[assignment]  # an enumeration is an int there
     serialized = message.SerializeToString()
-    return _REGULARIZATION_TAG + wire.varint(len(serialized)) + serialized
+    return _REGULARIZATION_TAG + wire_format.varint(len(serialized)) + serialized
 
 
 _FIELDS = problem_pb2.ContactProblem.DESCRIPTOR.fields_by_name
-_TIME_STEP_TAG = wire.varint(_FIELDS["time_step"].number << 3 | wire.FIXED64)
+_TIME_STEP_TAG = wire_format.varint(_FIELDS["time_step"].number << 3 | wire_format.FIXED64)
 _GROUPS: tuple[tuple[str, type[_Group], bytes], ...] = tuple(
-    (kind.FIELD, kind, wire.length_tag(problem_pb2.ContactProblem.DESCRIPTOR, kind.FIELD))
+    (kind.FIELD, kind, wire_format.length_tag(problem_pb2.ContactProblem.DESCRIPTOR, kind.FIELD))
     for kind in (Trees, RigidBodies, Contacts, BodyContacts)
 )
 _GROUP_BY_NUMBER = {_FIELDS[name].number: (name, kind) for name, kind, _ in _GROUPS}
 _REGULARIZATION_NUMBER = _FIELDS["regularization"].number
-_REGULARIZATION_TAG = wire.length_tag(problem_pb2.ContactProblem.DESCRIPTOR, "regularization")
+_REGULARIZATION_TAG = wire_format.length_tag(
+    problem_pb2.ContactProblem.DESCRIPTOR, "regularization"
+)
 
 
 @dataclass(eq=False)
@@ -341,9 +343,9 @@ class Problem:
         """Contacts and body contacts together."""
         return self.contacts.count + self.body_contacts.count
 
-    def encode(self) -> tuple[wire.Parts, int]:
+    def encode(self) -> tuple[wire_format.Parts, int]:
         """Parts and size of the serialized message; the arrays are among them, uncopied."""
-        parts: wire.Parts = [_TIME_STEP_TAG, struct.pack("<d", self.time_step)]
+        parts: wire_format.Parts = [_TIME_STEP_TAG, struct.pack("<d", self.time_step)]
         size = len(_TIME_STEP_TAG) + 8
         values = self.__dict__
         for name, kind, tag in _GROUPS:
@@ -362,12 +364,12 @@ class Problem:
         """The problem of a serialized sap.v1.ContactProblem; arrays are read-only."""
         problem = cls(0.0)
         groups: dict[str, list[tuple[int, int]]] = {}
-        for number, wire_type, start, end in wire.scan(data, 0, len(data)):
-            if number in _GROUP_BY_NUMBER and wire_type == wire.LENGTH:
+        for number, wire_type, start, end in wire_format.scan(data, 0, len(data)):
+            if number in _GROUP_BY_NUMBER and wire_type == wire_format.LENGTH:
                 groups.setdefault(_GROUP_BY_NUMBER[number][0], []).append((start, end))
-            elif number == _FIELDS["time_step"].number and wire_type == wire.FIXED64:
+            elif number == _FIELDS["time_step"].number and wire_type == wire_format.FIXED64:
                 problem.time_step = float(np.frombuffer(data, "<f8", 1, start)[0])
-            elif number == _REGULARIZATION_NUMBER and wire_type == wire.LENGTH:
+            elif number == _REGULARIZATION_NUMBER and wire_type == wire_format.LENGTH:
                 problem.regularization = Regularization._parse(data[start:end])
         for name, kind in _GROUP_BY_NUMBER.values():
             if name in groups:

@@ -14,12 +14,12 @@ from typing import IO
 
 from google.protobuf import message as protobuf_message
 
-from sap_islands import wire
+from sap_islands import wire_format
 from sap_islands.client_base import ServerInfo
 from sap_islands.errors import InvalidArgument, SapError, error_of_failure, failure_of_error
-from sap_islands.files import PathLike
 from sap_islands.options import Options, from_message, to_message
 from sap_islands.problem import Problem
+from sap_islands.problem_files import PathLike
 from sap_islands.solution import Solution
 from sap_islands.v1 import recording_pb2
 
@@ -56,7 +56,7 @@ def read_recording(path: PathLike) -> Iterator[Recorded]:
     position = count = 0
     while position < len(data):
         try:
-            length, start = wire.read_varint(data, position)
+            length, start = wire_format.read_varint(data, position)
             if start + length > len(data):
                 raise IndexError
             record = recording_pb2.RecordedSolve.FromString(data[start : start + length])
@@ -127,7 +127,7 @@ class RecordingWriter:
         else:
             record.outcome.failure.CopyFrom(failure_of_error(outcome))
         serialized = record.SerializeToString()
-        self._file.write(wire.varint(len(serialized)) + serialized)
+        self._file.write(wire_format.varint(len(serialized)) + serialized)
 
     def close(self) -> None:
         """Writes what is left and closes the file."""

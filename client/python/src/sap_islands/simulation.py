@@ -10,9 +10,9 @@ import numpy as np
 from sap_islands.client import Client
 from sap_islands.mujoco import Material, step
 from sap_islands.mujoco.stepping import BuiltProblem
-from sap_islands.run import Floats, Frame, Ints, Run, Shape
 from sap_islands.session import Session
 from sap_islands.solution import IslandStatus, Solution
+from sap_islands.trajectory import Floats, Frame, Ints, Shape, Trajectory
 
 _KINDS = {
     int(mujoco.mjtGeom.mjGEOM_PLANE): "plane",
@@ -53,9 +53,9 @@ class Simulation:
             if int(model.geom_type[geom]) in _KINDS and model.geom_rgba[geom, 3] > 0
         ]
 
-    def start_run(self) -> Run:
+    def new_trajectory(self) -> Trajectory:
         """An empty run with the shapes of the model."""
-        return Run([self._shape(geom) for geom in self._visible])
+        return Trajectory([self._shape(geom) for geom in self._visible])
 
     def step(self) -> Frame:
         """Takes one time step; the frame shows the state at its beginning, and its contacts."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sap_islands import wire
+from sap_islands import wire_format
 from sap_islands.arrays import FloatArray, IntArray, UIntArray
 from sap_islands.v1 import solution_pb2
 
@@ -97,8 +97,8 @@ class Timings:
 
 
 _FIELDS = solution_pb2.ContactSolution.DESCRIPTOR.fields_by_name
-_ISLANDS = wire.ArrayDecoder(solution_pb2.IslandReports.DESCRIPTOR)
-_TIMINGS = wire.ArrayDecoder(solution_pb2.PhaseTimings.DESCRIPTOR)
+_ISLANDS = wire_format.ArrayDecoder(solution_pb2.IslandReports.DESCRIPTOR)
+_TIMINGS = wire_format.ArrayDecoder(solution_pb2.PhaseTimings.DESCRIPTOR)
 
 
 class Solution:
@@ -114,7 +114,7 @@ class Solution:
         self._end = len(data) if end is None else end
         # The server writes each field once.
         self._places = {
-            field[0]: (field[2], field[3]) for field in wire.scan(data, start, self._end)
+            field[0]: (field[2], field[3]) for field in wire_format.scan(data, start, self._end)
         }
 
     @functools.cached_property
@@ -179,7 +179,7 @@ class Solution:
 
     def _array(self, name: str, scalar: type[Any]) -> NDArray[Any]:
         start, end = self._places.get(_FIELDS[name].number, (0, 0))
-        return wire.array_view(self._data, np.dtype(scalar).newbyteorder("<"), start, end)
+        return wire_format.array_view(self._data, np.dtype(scalar).newbyteorder("<"), start, end)
 
-    def _values(self, name: str, decoder: wire.ArrayDecoder) -> dict[str, Any]:
+    def _values(self, name: str, decoder: wire_format.ArrayDecoder) -> dict[str, Any]:
         return decoder.decode(self._data, *self._places.get(_FIELDS[name].number, (0, 0)))

@@ -19,7 +19,7 @@ import trimesh
 import viser
 from viser import uplot
 
-from sap_islands.run import Floats, Frame, Ints, Run, Shape
+from sap_islands.trajectory import Floats, Frame, Ints, Shape, Trajectory
 
 _FREE_COLOR = (170, 170, 175)
 _ARROW_COLOR = (30, 30, 30)
@@ -45,24 +45,31 @@ class Viewer:
     """
 
     def __init__(
-        self, run: Run, *, host: str = "127.0.0.1", port: int = 8080, title: str = "sap-islands"
+        self,
+        trajectory: Trajectory,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        title: str = "sap-islands",
     ) -> None:
         """Starts to serve the page.
 
         Args:
-            run: What to show; frames may be added to it later, see `play`.
+            trajectory: What to show; frames may be added to it later, see `play`.
             host: Address to serve on.
             port: Port to serve on, or the next one that is free.
             title: Of the page.
         """
-        self._run = run
+        self._trajectory = trajectory
         with contextlib.redirect_stdout(io.StringIO()):  # the caller says where the page is
             self._server: Any = viser.ViserServer(host, port, label=title, verbose=False)
         self.url = f"http://{host}:{self._server.get_port()}"
         self._server.scene.set_up_direction("+z")
         self._server.initial_camera.position = (0.8, -1.0, 0.9)
         self._server.initial_camera.look_at = (0.0, 0.0, 0.1)
-        self._groups = [_Group(self._server, i, g) for i, g in enumerate(_groups(run.shapes))]
+        self._groups = [
+            _Group(self._server, i, g) for i, g in enumerate(_groups(trajectory.shapes))
+        ]
         self._lock = threading.Lock()
         self._playing = True
         self._shown = -1
@@ -95,22 +102,22 @@ class Viewer:
                 time.sleep(1 / _FRAMES_PER_S)
                 continue
             if next_frame is not None:
-                self._run.frames.append(next_frame())
-                del self._run.frames[:-_MOST_FRAMES]
-                index = len(self._run.frames) - 1
+                self._trajectory.frames.append(next_frame())
+                del self._trajectory.frames[:-_MOST_FRAMES]
+                index = len(self._trajectory.frames) - 1
             else:
-                index = (self._shown + 1) % len(self._run.frames)
+                index = (self._shown + 1) % len(self._trajectory.frames)
                 self._shown = index
-            frame = self._run.frames[index]
+            frame = self._trajectory.frames[index]
             if started >= next_show:
                 next_show = started + 1 / _FRAMES_PER_S
                 self.show(index)
-            before = self._run.frames[index - 1].time if index else frame.time
+            before = self._trajectory.frames[index - 1].time if index else frame.time
             time.sleep(max(0.0, frame.time - before - (time.monotonic() - started)))
 
     def show(self, index: int) -> None:
         """Shows a step of the run."""
-        frame = self._run.frames[index]
+        frame = self._trajectory.frames[index]
         with self._lock, self._server.atomic():
             self._shown = index
             for group in self._groups:
@@ -118,9 +125,9 @@ class Viewer:
             self._show_forces(frame)
             self._status.content = _status(frame)
             self._table.content = _table(frame)
-            self._plot.data = _series(self._run.frames[: index + 1])
+            self._plot.data = _series(self._trajectory.frames[: index + 1])
             if self._playing:
-                self._slider.max = max(1, len(self._run.frames) - 1)
+                self._slider.max = max(1, len(self._trajectory.frames) - 1)
                 self._slider.value = index
         self._server.flush()
 
@@ -152,10 +159,10 @@ class Viewer:
 
     def _scrub(self, event: Any) -> None:
         # Moved by hand: what is shown stays there until it is played again.
-        if event.client is not None and self._run.frames:
+        if event.client is not None and self._trajectory.frames:
             self._playing = False
             self._button.label = "Play"
-            self.show(min(int(self._slider.value), len(self._run.frames) - 1))
+            self.show(min(int(self._slider.value), len(self._trajectory.frames) - 1))
 
     def _show_forces(self, frame: Frame) -> None:
         strength = np.linalg.norm(frame.contact_force, axis=1)

@@ -14,16 +14,16 @@ from tqdm import tqdm
 from sap_islands import messages
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
-from sap_islands.commands.common import (
+from sap_islands.commands.shared_arguments import (
     add_server_arguments,
     add_solver_arguments,
     connect_to,
     need,
     options_of,
 )
-from sap_islands.files import load_problem
 from sap_islands.options import Options
 from sap_islands.problem import Problem
+from sap_islands.problem_files import load_problem
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from sap_islands.commands.common import add_server_arguments, connect_to, need
-from sap_islands.run import Run
+from sap_islands.commands.shared_arguments import add_server_arguments, connect_to, need
+from sap_islands.trajectory import Trajectory
 
 
 def add_scene_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,22 +46,22 @@ def run(arguments: argparse.Namespace) -> int:
     material = Material(stiffness=arguments.stiffness, relaxation_time=arguments.relaxation_time)
     with connect_to(arguments) as client, client.session() as session:
         simulation = Simulation(model, session, material=material, ignore=arguments.ignore)
-        kept = simulation.start_run()
+        trajectory = simulation.new_trajectory()
         started = time.perf_counter()
         for _ in tqdm(range(round(arguments.time / model.opt.timestep)), disable=None, leave=False):
-            kept.frames.append(simulation.step())
+            trajectory.frames.append(simulation.step())
         elapsed = time.perf_counter() - started
-    print(summary(kept, elapsed))
+    print(summary(trajectory, elapsed))
     if arguments.output:
-        kept.save(arguments.output)
+        trajectory.save(arguments.output)
     if arguments.plot:
-        plot(kept, Path(arguments.plot))
-    return 1 if any(frame.unsolved for frame in kept.frames) else 0
+        plot(trajectory, Path(arguments.plot))
+    return 1 if any(frame.unsolved for frame in trajectory.frames) else 0
 
 
-def summary(run: Run, elapsed_s: float) -> str:
+def summary(trajectory: Trajectory, elapsed_s: float) -> str:
     """What a run was like."""
-    frames = run.frames
+    frames = trajectory.frames
     if not frames:
         return "no step"
     iterations = [int(frame.iterations.max(initial=0)) for frame in frames]
@@ -74,14 +74,14 @@ def summary(run: Run, elapsed_s: float) -> str:
     )
 
 
-def plot(run: Run, path: Path) -> None:
+def plot(trajectory: Trajectory, path: Path) -> None:
     """Contacts, islands, iterations, certificates and solve times over time."""
     import matplotlib as mpl
 
     mpl.use("agg")
     from matplotlib import pyplot
 
-    frames = run.frames
+    frames = trajectory.frames
     time_s = [frame.time for frame in frames]
     figure, axes = pyplot.subplots(4, 1, sharex=True, figsize=(8, 9), layout="constrained")
     axes[0].plot(time_s, [len(f.contact_point) for f in frames], label="contacts")

@@ -10,14 +10,14 @@ import time
 from tqdm import tqdm
 
 from sap_islands.client import Client
-from sap_islands.commands.common import (
+from sap_islands.commands.shared_arguments import (
     add_server_arguments,
     add_solver_arguments,
     connect_to,
     options_of,
 )
-from sap_islands.files import load_problem
 from sap_islands.options import Options
+from sap_islands.problem_files import load_problem
 from sap_islands.solution import IslandStatus, Solution
 
 

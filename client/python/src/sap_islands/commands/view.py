@@ -6,9 +6,9 @@ import argparse
 import webbrowser
 from pathlib import Path
 
-from sap_islands.commands.common import add_server_arguments, connect_to, need
+from sap_islands.commands.shared_arguments import add_server_arguments, connect_to, need
 from sap_islands.commands.simulate import add_scene_arguments
-from sap_islands.run import Run
+from sap_islands.trajectory import Trajectory
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _show_kept(arguments: argparse.Namespace) -> int:
     from sap_islands.viewer import Viewer
 
-    viewer = Viewer(Run.load(arguments.scene), host=arguments.host, port=arguments.port)
+    viewer = Viewer(Trajectory.load(arguments.scene), host=arguments.host, port=arguments.port)
     _tell(viewer.url, arguments)
     viewer.play(duration_s=arguments.time)
     viewer.close()
@@ -53,7 +53,7 @@ def _show_simulation(arguments: argparse.Namespace) -> int:
     material = Material(stiffness=arguments.stiffness, relaxation_time=arguments.relaxation_time)
     with connect_to(arguments) as client, client.session() as session:
         simulation = Simulation(model, session, material=material, ignore=arguments.ignore)
-        viewer = Viewer(simulation.start_run(), host=arguments.host, port=arguments.port)
+        viewer = Viewer(simulation.new_trajectory(), host=arguments.host, port=arguments.port)
         _tell(viewer.url, arguments)
         viewer.play(simulation.step, duration_s=arguments.time)
         viewer.close()

@@ -22,6 +22,6 @@ if importlib.util.find_spec("pydrake") is None:
     )
 
 from sap_islands.drake.stepping import BuiltProblem, build_problem, step
-from sap_islands.drake.support import UNSUPPORTED
+from sap_islands.drake.unsupported_features import UNSUPPORTED
 
 __all__ = ["UNSUPPORTED", "BuiltProblem", "build_problem", "step"]

@@ -16,10 +16,10 @@ from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
 from pydrake.systems.framework import Context
 
 from sap_islands.arrays import FloatArray, IntArray
-from sap_islands.compiled import IndexArray, block_trees, compiled
+from sap_islands.drake.contact_points import POINT, Points
 from sap_islands.drake.dynamics import Dynamics
 from sap_islands.drake.layout import Layout
-from sap_islands.drake.points import POINT, Points
+from sap_islands.numba_kernels import IndexArray, block_trees, compiled
 from sap_islands.problem import WORLD, Contacts
 
 # What Drake's discrete solver takes, so that its answers can be compared.

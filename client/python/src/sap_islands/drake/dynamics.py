@@ -21,8 +21,8 @@ from pydrake.multibody.tree import MultibodyForces
 from pydrake.systems.framework import Context
 
 from sap_islands.arrays import FloatArray
-from sap_islands.compiled import IndexArray, compiled, solve_in_place
 from sap_islands.drake.layout import Layout
+from sap_islands.numba_kernels import IndexArray, compiled, solve_in_place
 
 _PD_BETA = 0.1  # near-rigid parameter that Drake clamps gains by
 

@@ -19,7 +19,7 @@ from pydrake.multibody.tree import (
 )
 
 from sap_islands.arrays import FloatArray, IntArray, UIntArray
-from sap_islands.compiled import IndexArray
+from sap_islands.numba_kernels import IndexArray
 
 _DEFAULT_RELAXATION_TIME_S = 0.1  # of a geometry that has none, as in Drake
 _FREE_JOINTS = ("quaternion_floating", "rpy_floating")

@@ -12,14 +12,14 @@ from pydrake.systems.framework import Context
 from sap_islands.arrays import IntArray
 from sap_islands.client import Client
 from sap_islands.drake import dynamics as dynamics_of
+from sap_islands.drake.contact_points import find_points
 from sap_islands.drake.contacts import SIGMA, make_contacts
 from sap_islands.drake.layout import layout_of
-from sap_islands.drake.points import find_points
-from sap_islands.drake.support import check_supported
+from sap_islands.drake.unsupported_features import check_supported
 from sap_islands.problem import Problem, Regularization, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
-from sap_islands.support import JOINT_LIMITS
+from sap_islands.unsupported_features import JOINT_LIMITS
 
 
 class BuiltProblem(NamedTuple):

@@ -25,7 +25,7 @@ if importlib.util.find_spec("mujoco") is None:
 
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import BuiltProblem, build_problem, find_contacts_within, step
-from sap_islands.mujoco.support import UNSUPPORTED
+from sap_islands.mujoco.unsupported_features import UNSUPPORTED
 
 __all__ = [
     "UNSUPPORTED",

@@ -7,11 +7,11 @@ arrays of their lengths.
 from __future__ import annotations
 
 from sap_islands.arrays import FloatArray, IntArray
-from sap_islands.compiled import FlagArray, IndexArray, address_of, bytes_at, compiled, flags
 from sap_islands.mujoco.contacts import add_contacts, find_contacts
 from sap_islands.mujoco.dynamics import evaluate
+from sap_islands.mujoco.joint_limits import add_limits, find_limits
 from sap_islands.mujoco.layout import STATE
-from sap_islands.mujoco.limits import add_limits, find_limits
+from sap_islands.numba_kernels import FlagArray, IndexArray, address_of, bytes_at, compiled, flags
 
 
 @compiled

@@ -11,7 +11,9 @@ its tree. Sides in one tree are added to one block, and what is fixed to the wor
 from __future__ import annotations
 
 from sap_islands.arrays import FloatArray, IntArray
-from sap_islands.compiled import (
+from sap_islands.mujoco.layout import CONTACT, LAYOUT, MODEL, STATE
+from sap_islands.mujoco.material import stiffness_and_relaxation
+from sap_islands.numba_kernels import (
     IndexArray,
     block_trees,
     compiled,
@@ -21,8 +23,6 @@ from sap_islands.compiled import (
     reals,
     reals_at,
 )
-from sap_islands.mujoco.layout import CONTACT, LAYOUT, MODEL, STATE
-from sap_islands.mujoco.material import stiffness_and_relaxation
 
 _IN_GAP = 1  # of MuJoCo's reasons to leave a contact out; for the service it may close in this step
 _WITH_FRICTION = 3  # rows of a contact that has friction

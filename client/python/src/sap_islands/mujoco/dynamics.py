@@ -18,7 +18,9 @@ import mujoco
 import numpy as np
 
 from sap_islands.arrays import FloatArray
-from sap_islands.compiled import (
+from sap_islands.mujoco.layout import LAYOUT, MODEL, STATE
+from sap_islands.mujoco.servos import add_servos
+from sap_islands.numba_kernels import (
     FlagArray,
     IndexArray,
     compiled,
@@ -27,8 +29,6 @@ from sap_islands.compiled import (
     reals,
     solve_in_place,
 )
-from sap_islands.mujoco.layout import LAYOUT, MODEL, STATE
-from sap_islands.mujoco.servos import add_servos
 
 # Versions before 3.4 have one flag for both.
 _FLAGS = mujoco.mjtDisableBit

@@ -16,8 +16,8 @@ import mujoco
 import numpy as np
 
 from sap_islands.arrays import UIntArray
-from sap_islands.compiled import Flag, Index, IndexArray, Integer, Real, make_table
-from sap_islands.mujoco.support import watched_arrays
+from sap_islands.mujoco.unsupported_features import watched_arrays
+from sap_islands.numba_kernels import Flag, Index, IndexArray, Integer, Real, make_table
 
 
 class ModelArrays(NamedTuple):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import mujoco
 
 from sap_islands.arrays import FloatArray
-from sap_islands.compiled import compiled
+from sap_islands.numba_kernels import compiled
 
 _LEAST_IMPEDANCE, _MOST_IMPEDANCE = 1e-4, 0.9999
 _LEAST = 1e-15  # of what is divided by

@@ -13,8 +13,16 @@ from __future__ import annotations
 import mujoco
 
 from sap_islands.arrays import FloatArray
-from sap_islands.compiled import FlagArray, IndexArray, compiled, flags, indices, integers, reals
 from sap_islands.mujoco.layout import LAYOUT, MODEL, PARAMETERS, STATE
+from sap_islands.numba_kernels import (
+    FlagArray,
+    IndexArray,
+    compiled,
+    flags,
+    indices,
+    integers,
+    reals,
+)
 
 _AFFINE_GAIN = int(mujoco.mjtGain.mjGAIN_AFFINE)
 _FIXED_GAIN = int(mujoco.mjtGain.mjGAIN_FIXED)

@@ -11,16 +11,16 @@ import numpy as np
 
 from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.client import Client
-from sap_islands.compiled import IndexArray
 from sap_islands.mujoco.assembly import has_changed, survey, write
 from sap_islands.mujoco.dynamics import Dynamics, generalized_impulse
 from sap_islands.mujoco.layout import Layout, layout_of, state_table
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.support import check_supported
+from sap_islands.mujoco.unsupported_features import check_supported
+from sap_islands.numba_kernels import IndexArray
 from sap_islands.problem import Contacts, Problem, Regularization, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
-from sap_islands.support import JOINT_LIMITS
+from sap_islands.unsupported_features import JOINT_LIMITS
 
 _DEFAULT_MATERIAL = Material()
 

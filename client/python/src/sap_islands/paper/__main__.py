@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from sap_islands.commands.common import need
+from sap_islands.commands.shared_arguments import need
 from sap_islands.errors import SapError
 
 _NEEDED = ("matplotlib", "scipy", "clarabel", "gurobipy", "mujoco", "pydrake")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sap_islands.errors import InvalidArgument
-from sap_islands.files import PathLike
+from sap_islands.problem_files import PathLike
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
@@ -76,7 +76,7 @@ _ARRAYS = tuple(f.name for f in fields(Frame) if f.name not in _SCALARS)
 
 
 @dataclass
-class Run:
+class Trajectory:
     """Shapes, and the frames so far."""
 
     shapes: list[Shape]
@@ -100,7 +100,7 @@ class Run:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # see above
 
     @classmethod
-    def load(cls, path: PathLike) -> Run:
+    def load(cls, path: PathLike) -> Trajectory:
         """Reads what `save` has written."""
         try:
             with np.load(path, allow_pickle=False) as arrays:

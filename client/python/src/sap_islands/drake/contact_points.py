@@ -17,8 +17,8 @@ from pydrake.multibody.plant import ContactModel, MultibodyPlant
 from pydrake.systems.framework import Context
 
 from sap_islands.arrays import FloatArray, IntArray
-from sap_islands.compiled import FlagArray, IndexArray, compiled
 from sap_islands.drake.layout import BODY, FRICTION, RELAXATION_TIME, STIFFNESS, Layout
+from sap_islands.numba_kernels import FlagArray, IndexArray, compiled
 
 _LEAST_AREA, _LEAST_GRADIENT = 1e-14, 1e-14
 _CENTER = np.full(3, 1 / 3)  # of a triangle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sap_islands as sap
-from sap_islands import messages, wire
+from sap_islands import messages, wire_format
 from sap_islands.options import from_message, to_message
 from sap_islands.v1 import problem_pb2, solution_pb2, solver_service_pb2
 
@@ -60,36 +60,41 @@ def test_arrays_of_the_right_type_are_not_copied() -> None:
 
 def test_arrays_in_pieces_and_single_numbers_are_read() -> None:
     numbers = np.array([1.5, 2.5])
-    tag = wire.length_tag(solution_pb2.ContactSolution.DESCRIPTOR, "velocity")
-    piece = tag + wire.varint(16) + numbers.tobytes()
+    tag = wire_format.length_tag(solution_pb2.ContactSolution.DESCRIPTOR, "velocity")
+    piece = tag + wire_format.varint(16) + numbers.tobytes()
     message = problem_pb2.Trees(dofs=[1], free_motion_velocity=[1.5])
     field = problem_pb2.Trees.DESCRIPTOR.fields_by_name["free_motion_velocity"].number
-    single = wire.varint(field << 3 | wire.FIXED64) + np.array([2.5]).tobytes()
+    single = wire_format.varint(field << 3 | wire_format.FIXED64) + np.array([2.5]).tobytes()
     tree = message.SerializeToString() + single
-    tag = wire.length_tag(problem_pb2.ContactProblem.DESCRIPTOR, "trees")
-    problem = sap.Problem.from_bytes(tag + wire.varint(len(tree)) + tree)
+    tag = wire_format.length_tag(problem_pb2.ContactProblem.DESCRIPTOR, "trees")
+    problem = sap.Problem.from_bytes(tag + wire_format.varint(len(tree)) + tree)
     assert problem.trees.free_motion_velocity.tolist() == [1.5, 2.5]
-    twice = (tag + wire.varint(len(tree)) + tree) * 2
+    twice = (tag + wire_format.varint(len(tree)) + tree) * 2
     assert sap.Problem.from_bytes(twice).trees.dofs.tolist() == [1, 1]
     assert sap.Solution(piece).velocity.tolist() == [1.5, 2.5]
 
 
 def test_what_is_unknown_is_passed_over() -> None:
-    later = wire.varint(500 << 3 | wire.LENGTH) + b"\x02ab" + wire.varint(501 << 3) + b"\x81\x01"
-    later += wire.varint(502 << 3 | wire.FIXED32) + bytes(4)
+    later = (
+        wire_format.varint(500 << 3 | wire_format.LENGTH)
+        + b"\x02ab"
+        + wire_format.varint(501 << 3)
+        + b"\x81\x01"
+    )
+    later += wire_format.varint(502 << 3 | wire_format.FIXED32) + bytes(4)
     assert sap.Solution(later).velocity.size == 0
     assert sap.Problem.from_bytes(sap.Problem(0.25).to_bytes() + later).time_step == 0.25
     with pytest.raises(ValueError, match="ends within"):
-        wire.scan(b"\x0a\x7f", 0, 2)
+        wire_format.scan(b"\x0a\x7f", 0, 2)
     with pytest.raises(ValueError, match="unknown wire type"):
-        wire.scan(b"\x0b", 0, 1)
+        wire_format.scan(b"\x0b", 0, 1)
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**32, 2**63])
 def test_varints_are_read_as_written(value: int) -> None:
-    assert wire.read_varint(b"x" + wire.varint(value) + b"y", 1) == (
+    assert wire_format.read_varint(b"x" + wire_format.varint(value) + b"y", 1) == (
         value,
-        1 + len(wire.varint(value)),
+        1 + len(wire_format.varint(value)),
     )
 
 

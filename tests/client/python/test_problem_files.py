@@ -1,4 +1,4 @@
-"""Problems and recordings in files, read and written as the C++ client does."""
+"""Problem files: JSON and binary, gzipped or not, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sap_islands as sap
-from sap_islands.files import problem_from_json, problem_to_json
+from sap_islands.problem_files import problem_from_json, problem_to_json
 
-from support.scenes import balls_on_floor, pushed_steps, same_bits
+from support.scenes import balls_on_floor
 
 
 @pytest.mark.parametrize("name", ["p.json", "p.json.gz", "p.binpb", "p.binpb.gz"])
@@ -62,45 +62,3 @@ def test_broken_file_is_refused_by_name(tmp_path: Path, contents: bytes, reason:
     assert str(path) in str(caught.value)
     with pytest.raises(sap.InvalidArgument, match="No such file"):
         sap.load_problem(tmp_path / "nowhere")
-
-
-def test_recording_of_the_server_is_read(tmp_path: Path) -> None:
-    problems = pushed_steps(4)
-    with (
-        sap.connect("embedded:", server_arguments=("--record", str(tmp_path))) as client,
-        client.session() as session,
-    ):
-        solutions = [session.step(problem) for problem in problems]
-    (path,) = tmp_path.iterdir()
-    records = list(sap.read_recording(path))
-    assert len(records) == 4
-    for record, problem, solution in zip(records, problems, solutions, strict=True):
-        assert isinstance(record.outcome, sap.Solution)
-        assert same_bits(record.outcome, solution)
-        assert np.array_equal(record.problem.body_contacts.point, problem.body_contacts.point)
-        assert record.duration_s > 0
-    assert records[2].problem.bodies.guess_velocity.ravel().tolist() == (
-        solutions[1].velocity.tolist()
-    )
-
-
-def test_recording_is_read_as_it_was_written(tmp_path: Path, client: sap.Client) -> None:
-    good, bad = balls_on_floor([0.2]), balls_on_floor([0.2])
-    bad.time_step = -1.0
-    path = tmp_path / "recording"
-    options = sap.Options(max_iterations=20)
-    with sap.RecordingWriter(path, client.info()) as writer:
-        writer.write(good, client.solve(good, options), options, duration_s=0.25)
-        with pytest.raises(sap.InvalidArgument) as caught:
-            client.solve(bad)
-        writer.write(bad, caught.value)
-    first, second = sap.read_recording(path)
-    assert isinstance(first.outcome, sap.Solution)
-    assert same_bits(first.outcome, client.solve(good, options))
-    assert (first.options, first.duration_s) == (options, 0.25)
-    assert first.version == client.info().version
-    assert isinstance(second.outcome, sap.InvalidArgument)
-    assert second.outcome.field == "time_step"
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(sap.InvalidArgument, match="record 1 is cut off"):
-        list(sap.read_recording(path))

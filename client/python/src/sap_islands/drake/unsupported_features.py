@@ -13,7 +13,7 @@ from pydrake.systems.framework import Context
 
 from sap_islands.drake.layout import Layout
 from sap_islands.errors import InvalidArgument
-from sap_islands.support import refuse_unsupported
+from sap_islands.unsupported_features import refuse_unsupported
 
 
 def check_supported(

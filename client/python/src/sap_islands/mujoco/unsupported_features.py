@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sap_islands.support import refuse_unsupported
+from sap_islands.unsupported_features import refuse_unsupported
 
 _WATCHED = (
     "dof_frictionloss",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sap_islands.arrays import FloatArray
-from sap_islands.compiled import Integer, Real, integers, make_table, reals, solve_in_place
+from sap_islands.numba_kernels import Integer, Real, integers, make_table, reals, solve_in_place
 
 
 class Arrays(NamedTuple):

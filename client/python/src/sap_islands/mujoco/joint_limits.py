@@ -12,9 +12,9 @@ import math
 import mujoco
 
 from sap_islands.arrays import FloatArray, IntArray
-from sap_islands.compiled import IndexArray, compiled, flags, indices, integers, reals
 from sap_islands.mujoco.layout import LAYOUT, MODEL, STATE
 from sap_islands.mujoco.material import stiffness_and_relaxation
+from sap_islands.numba_kernels import IndexArray, compiled, flags, indices, integers, reals
 from sap_islands.problem import WORLD
 
 _REACH = 2.0  # steps within which a limit may be reached
