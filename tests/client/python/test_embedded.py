@@ -17,7 +17,7 @@ import sap_islands as sap
 from support.scenes import balls_on_floor
 
 
-def runs(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
@@ -26,9 +26,9 @@ def runs(pid: int) -> bool:
 
 def wait_until_gone(pid: int, path: Path) -> None:
     deadline = time.monotonic() + 20
-    while (runs(pid) or path.exists()) and time.monotonic() < deadline:
+    while (is_running(pid) or path.exists()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not runs(pid)
+    assert not is_running(pid)
     assert not path.exists()
 
 
@@ -72,7 +72,7 @@ def test_server_ends_with_the_program_that_started_it(how: signal.Signals) -> No
     )
     assert parent.stdout is not None
     pid, address = parent.stdout.readline().split()
-    assert runs(int(pid))
+    assert is_running(int(pid))
     parent.send_signal(how)
     parent.wait(20)
     parent.stdout.close()

@@ -18,7 +18,7 @@ import grpc.aio
 
 from sap_islands import messages
 from sap_islands.channel import Endpoint, Tls
-from sap_islands.client_base import ClientBase, ServerInfo, find_server_for, parse_info
+from sap_islands.client_base import ClientBase, ServerInfo, parse_info, resolve_address
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import Internal, SapError, Unavailable, error_of_call
 from sap_islands.messages import StepOutcome
@@ -37,7 +37,7 @@ def connect(
     server_arguments: Sequence[str] = (),
 ) -> Client:
     """As `sap_islands.connect`. An embedded server is started here and now, which takes 0.1 s."""
-    return Client(*find_server_for(address, tls, token, retry, server_arguments))
+    return Client(*resolve_address(address, tls, token, retry, server_arguments))
 
 
 class Client(ClientBase):
@@ -154,21 +154,21 @@ class Session(SessionBase):
         """Sends a step without waiting for its answer, and returns its number: 1, 2, ..."""
         await self._ensure_open()
         while self._state.unanswered >= self._max_in_flight:
-            self._kept.append(await self._receive())
+            self._buffered_outcomes.append(await self._receive())
         step_id = self._state.add(problem, options)
         await self._flush_or_recover()
         return step_id
 
     async def receive(self) -> StepOutcome:
         """Waits for the outcome of the oldest step in flight; outcomes come in order."""
-        if self._kept:
-            return self._kept.popleft()
+        if self._buffered_outcomes:
+            return self._buffered_outcomes.popleft()
         await self._ensure_open()
         return await self._receive()
 
     async def close(self) -> None:
         """Ends the session; outcomes that were not received are lost."""
-        if self._end is not None or self._stream is None:
+        if self._end_reason is not None or self._stream is None:
             return
         self._mark_closed()
         if self._state.unanswered:
@@ -190,7 +190,7 @@ class Session(SessionBase):
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             await self.close()
-        elif self._end is None and self._stream is not None:
+        elif self._end_reason is None and self._stream is not None:
             self._mark_closed()
             self._stream.cancel()
 
@@ -225,9 +225,9 @@ class Session(SessionBase):
 
     async def _recover(self, error: SapError) -> None:
         """Goes on with a new stream, or ends the session."""
-        self._give_up_unless(self._reconnect_within > 0, error)
+        self._raise_unless_retryable(self._reconnect_within > 0, error)
         await self._connect(self._reconnect_within)
-        self._state.start_again()
+        self._state.restart_stream()
         await self._flush_or_recover()
 
     async def _connect(self, within: float) -> None:
@@ -248,7 +248,7 @@ class Session(SessionBase):
                 error = _error_of_stream(failure)
             except asyncio.InvalidStateError:
                 error = Unavailable("the server has ended the session before it opened")
-            self._give_up_unless(time.monotonic() <= give_up, error)
+            self._raise_unless_retryable(time.monotonic() <= give_up, error)
             await asyncio.sleep(RECONNECT_PAUSE_S)
 
 

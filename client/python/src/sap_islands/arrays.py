@@ -19,7 +19,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int32]
 UIntArray: TypeAlias = NDArray[np.uint32]
 
-FILLED = "_filled"  # in the __dict__ of what has more than empty defaults
+HAS_ARRAYS = "_has_arrays"  # in the __dict__ of what has more than empty defaults
 
 ScalarT = TypeVar("ScalarT", np.float64, np.int32, np.uint32)
 
@@ -57,7 +57,7 @@ class ArrayField(Generic[ScalarT]):
             values[self.name] = self.empty
             return
         values[self.name] = self._convert(value)
-        values[FILLED] = True
+        values[HAS_ARRAYS] = True
 
     def _convert(self, value: ArrayLike) -> NDArray[ScalarT]:
         try:

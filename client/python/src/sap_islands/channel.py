@@ -33,11 +33,11 @@ _RETRIES = {
         }
     ]
 }
-_LARGEST_MESSAGE = -1  # any: the server has the limit, and says which
+_NO_MESSAGE_LIMIT = -1  # any: the server has the limit, and says which
 
 _OPTIONS: tuple[tuple[str, Any], ...] = (
-    ("grpc.max_send_message_length", _LARGEST_MESSAGE),
-    ("grpc.max_receive_message_length", _LARGEST_MESSAGE),
+    ("grpc.max_send_message_length", _NO_MESSAGE_LIMIT),
+    ("grpc.max_receive_message_length", _NO_MESSAGE_LIMIT),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2000),
@@ -100,7 +100,7 @@ def make_endpoint(
             options.append(("grpc.ssl_target_name_override", tls.server_name))
     metadata: Metadata = ()
     if token is not None:
-        if not tls and not _stays_on_this_machine(address):
+        if not tls and not _is_local(address):
             message = f"a token would go to {address} in clear text; connect with tls"
             raise InvalidArgument(message, "token")
         metadata = (("authorization", f"Bearer {token}"),)
@@ -119,7 +119,7 @@ def _target(address: str) -> str:
     return address
 
 
-def _stays_on_this_machine(address: str) -> bool:
+def _is_local(address: str) -> bool:
     if address.startswith("unix:"):
         return True
     host = address.rpartition(":")[0].strip("[]")

@@ -12,7 +12,7 @@ import grpc
 
 from sap_islands import messages
 from sap_islands.channel import Endpoint, Tls
-from sap_islands.client_base import ClientBase, ServerInfo, find_server_for, parse_info
+from sap_islands.client_base import ClientBase, ServerInfo, parse_info, resolve_address
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import SapError, error_of_call
 from sap_islands.options import Options
@@ -38,7 +38,7 @@ def connect(
         retry: Whether calls are repeated when the server is not there; all of them are safe to be.
         server_arguments: More of the command line of an embedded server.
     """
-    return Client(*find_server_for(address, tls, token, retry, server_arguments))
+    return Client(*resolve_address(address, tls, token, retry, server_arguments))
 
 
 class Client(ClientBase):

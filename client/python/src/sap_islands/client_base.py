@@ -50,7 +50,7 @@ def parse_info(data: bytes) -> ServerInfo:
     )
 
 
-def find_server_for(
+def resolve_address(
     address: str, tls: Tls | bool, token: str | None, retry: bool, server_arguments: Sequence[str]
 ) -> tuple[Endpoint, EmbeddedServer | None]:
     """Where to connect to for an address, and the server that is started for "embedded:"."""

@@ -27,10 +27,10 @@ from sap_islands.errors import Unavailable
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 10.0
 
-_LONGEST_SOCKET_PATH = 100  # of a Unix socket; the kernel's limit is 107
-_DRAINING = ("--drain-timeout-s", "1")
+_MAX_SOCKET_PATH = 100  # of a Unix socket; the kernel's limit is 107
+_DRAIN_ARGUMENTS = ("--drain-timeout-s", "1")
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse(status=SERVING)
-_GUARD = 'read -r _ && exit; kill -TERM "$1" 2> /dev/null; rm -rf -- "$2"'
+_GUARD_SCRIPT = 'read -r _ && exit; kill -TERM "$1" 2> /dev/null; rm -rf -- "$2"'
 
 
 def find_server() -> str:
@@ -71,7 +71,7 @@ class EmbeddedServer:
         log = open(f"{self._directory}/log", "w+b")  # noqa: SIM115  # closed by _stop
         try:
             process = subprocess.Popen(
-                [program, "--listen", self.address, *_DRAINING, *arguments],
+                [program, "--listen", self.address, *_DRAIN_ARGUMENTS, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -82,7 +82,7 @@ class EmbeddedServer:
             shutil.rmtree(self._directory, ignore_errors=True)
             raise Unavailable(f"sap-server does not start: {error}") from error
         guard = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, "sap-guard", str(process.pid), self._directory],
+            ["/bin/sh", "-c", _GUARD_SCRIPT, "sap-guard", str(process.pid), self._directory],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -109,7 +109,7 @@ class EmbeddedServer:
 
 def _private_directory() -> str:
     directory = tempfile.mkdtemp(prefix="sap-islands-")
-    if len(directory) > _LONGEST_SOCKET_PATH - len("/sap.sock"):
+    if len(directory) > _MAX_SOCKET_PATH - len("/sap.sock"):
         os.rmdir(directory)
         directory = tempfile.mkdtemp(prefix="sap-islands-", dir="/tmp")
     return directory

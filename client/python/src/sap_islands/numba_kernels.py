@@ -48,7 +48,7 @@ Flag: TypeAlias = Annotated[int, "u1"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _forget_what_is_old() -> None:
+def _delete_stale_machine_code() -> None:
     """Deletes machine code that is older than the package.
 
     Numba sees that the file of a function has changed, but not those of what the function calls.
@@ -61,7 +61,7 @@ def _forget_what_is_old() -> None:
                 code.unlink()
 
 
-_forget_what_is_old()
+_delete_stale_machine_code()
 
 
 def compiled(function: Function) -> Function:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sap_islands import wire_format
-from sap_islands.arrays import FILLED, ArrayField, Float64, FloatArray
+from sap_islands.arrays import HAS_ARRAYS, ArrayField, Float64, FloatArray
 from sap_islands.v1 import problem_pb2
 
 WORLD = -1  # instead of the number of a second tree or body
@@ -51,10 +51,10 @@ class _Group:
         cls._decoder = wire_format.ArrayDecoder(cls._DESCRIPTOR)
 
     @classmethod
-    def of_wire(cls: type[GroupT], **arrays: NDArray[Any]) -> GroupT:
+    def from_wire_arrays(cls: type[GroupT], **arrays: NDArray[Any]) -> GroupT:
         """From arrays that are as the wire has them: of its types, contiguous, not empty."""
         group = cls.__new__(cls)
-        group.__dict__ = {**cls._none, **arrays, FILLED: True}
+        group.__dict__ = {**cls._none, **arrays, HAS_ARRAYS: True}
         return group
 
     @classmethod

@@ -86,21 +86,21 @@ class Session(SessionBase):
         """
         self._check_open()
         while self._state.unanswered >= self._max_in_flight:
-            self._kept.append(self._receive())
+            self._buffered_outcomes.append(self._receive())
         step_id = self._state.add(problem, options)
         self._flush()
         return step_id
 
     def receive(self) -> StepOutcome:
         """Waits for the outcome of the oldest step in flight; outcomes come in order."""
-        if self._kept:
-            return self._kept.popleft()
+        if self._buffered_outcomes:
+            return self._buffered_outcomes.popleft()
         self._check_open()
         return self._receive()
 
     def close(self) -> None:
         """Ends the session; outcomes that were not received are lost."""
-        if self._end is not None:
+        if self._end_reason is not None:
             return
         self._mark_closed()
         self._requests.put(None)
@@ -119,11 +119,11 @@ class Session(SessionBase):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
-        elif self._end is None:
+        elif self._end_reason is None:
             self._abandon()
 
     def __del__(self) -> None:
-        if getattr(self, "_end", 0) is None and hasattr(self, "_stream"):
+        if getattr(self, "_end_reason", 0) is None and hasattr(self, "_stream"):
             self._abandon()
 
     def _abandon(self) -> None:
@@ -153,9 +153,9 @@ class Session(SessionBase):
     def _recover(self, error: SapError) -> None:
         """Goes on with a new stream, or ends the session."""
         self._requests.put(None)
-        self._give_up_unless(self._reconnect_within > 0, error)
+        self._raise_unless_retryable(self._reconnect_within > 0, error)
         self._connect(self._reconnect_within)
-        self._state.start_again()
+        self._state.restart_stream()
         self._flush()
 
     def _connect(self, within: float) -> None:
@@ -174,5 +174,5 @@ class Session(SessionBase):
             else:
                 return
             self._requests.put(None)
-            self._give_up_unless(time.monotonic() <= give_up, error)
+            self._raise_unless_retryable(time.monotonic() <= give_up, error)
             time.sleep(RECONNECT_PAUSE_S)

@@ -28,19 +28,19 @@ class SessionBase:
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._reconnect_within = reconnect_within
         self._state = SessionState()
-        self._kept: deque[StepOutcome] = deque()
-        self._end: SapError | None = None
+        self._buffered_outcomes: deque[StepOutcome] = deque()
+        self._end_reason: SapError | None = None
         self._max_in_flight = 1
 
     @property
     def in_flight(self) -> int:
         """Steps sent and not received."""
-        return self._state.unanswered + len(self._kept)
+        return self._state.unanswered + len(self._buffered_outcomes)
 
     @property
     def open(self) -> bool:
         """Whether steps are taken: False once the session has ended or its time is over."""
-        return self._end is None and self._time_left() != 0
+        return self._end_reason is None and self._time_left() != 0
 
     def _time_left(self) -> float | None:
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
@@ -54,17 +54,17 @@ class SessionBase:
             raise RuntimeError("no step is in flight")
 
     def _check_open(self) -> None:
-        if self._end is not None:
-            raise self._end
+        if self._end_reason is not None:
+            raise self._end_reason
 
     def _mark_closed(self) -> None:
-        self._end = Unavailable("the session is closed")
-        self._kept.clear()
+        self._end_reason = Unavailable("the session is closed")
+        self._buffered_outcomes.clear()
 
-    def _give_up_unless(self, worth_another_try: bool, error: SapError) -> None:
+    def _raise_unless_retryable(self, may_retry: bool, error: SapError) -> None:
         """Ends the session with an error, unless the server may be there again in a while."""
-        if not worth_another_try or not isinstance(error, Unavailable):
-            self._end = error
+        if not may_retry or not isinstance(error, Unavailable):
+            self._end_reason = error
             raise error from None
 
 

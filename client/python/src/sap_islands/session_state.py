@@ -34,7 +34,7 @@ class SessionState:
         self._unanswered: deque[_Step] = deque()  # the first `_on_stream` of them are on the stream
         self._on_stream = 0
         self._last_solved: tuple[bytes, Solution] | None = None
-        self._waits_for_seed = False
+        self._guess_pending = False
 
     @property
     def unanswered(self) -> int:
@@ -55,7 +55,7 @@ class SessionState:
 
     def take_sendable(self) -> list[bytes]:
         """Requests to be sent now."""
-        if self._waits_for_seed:
+        if self._guess_pending:
             if self._on_stream or not self._unanswered or self._last_solved is None:
                 return []
             self._on_stream = 1
@@ -69,12 +69,12 @@ class SessionState:
         self._on_stream -= 1
         if isinstance(outcome.outcome, Solution):
             self._last_solved = (step.request, outcome.outcome)
-            self._waits_for_seed = False
+            self._guess_pending = False
 
-    def start_again(self) -> None:
+    def restart_stream(self) -> None:
         """A new stream has taken the place of the broken one."""
         self._on_stream = 0
-        self._waits_for_seed = self._last_solved is not None
+        self._guess_pending = self._last_solved is not None
 
 
 def _parse(request: bytes) -> tuple[Problem, Options | None]:

@@ -113,7 +113,7 @@ class Solution:
         self._start = start
         self._end = len(data) if end is None else end
         # The server writes each field once.
-        self._places = {
+        self._spans = {
             field[0]: (field[2], field[3]) for field in wire_format.scan(data, start, self._end)
         }
 
@@ -178,8 +178,8 @@ class Solution:
         return self._data[self._start : self._end]
 
     def _array(self, name: str, scalar: type[Any]) -> NDArray[Any]:
-        start, end = self._places.get(_FIELDS[name].number, (0, 0))
+        start, end = self._spans.get(_FIELDS[name].number, (0, 0))
         return wire_format.array_view(self._data, np.dtype(scalar).newbyteorder("<"), start, end)
 
     def _values(self, name: str, decoder: wire_format.ArrayDecoder) -> dict[str, Any]:
-        return decoder.decode(self._data, *self._places.get(_FIELDS[name].number, (0, 0)))
+        return decoder.decode(self._data, *self._spans.get(_FIELDS[name].number, (0, 0)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from sap_islands.errors import InvalidArgument
 
 JOINT_LIMITS = "joint limits"  # supported by all adapters, but may be left out
-_LISTED = 3  # names in a message
+_MAX_LISTED = 3  # names in a message
 
 
 def refuse_unsupported(
@@ -30,7 +30,7 @@ def refuse_unsupported(
     for name, find in unsupported.items():
         found = [] if name in ignore else find()
         if found:
-            listed = ", ".join(found[:_LISTED]) + (", ..." if len(found) > _LISTED else "")
+            listed = ", ".join(found[:_MAX_LISTED]) + (", ..." if len(found) > _MAX_LISTED else "")
             message = (
                 f"the {kind} has {name} ({listed}), which the service has no constraint for; "
                 f"to leave them out, pass ignore=({name!r},)"

@@ -23,10 +23,10 @@ from sap_islands.trajectory import Floats, Frame, Ints, Shape, Trajectory
 
 _FREE_COLOR = (170, 170, 175)
 _ARROW_COLOR = (30, 30, 30)
-_LISTED_ISLANDS = 8
-_PLOTTED_STEPS = 500
+_MAX_LISTED_ISLANDS = 8
+_MAX_PLOTTED_STEPS = 500
 _FRAMES_PER_S = 30.0
-_MOST_FRAMES = 20_000  # kept of a simulation that goes on and on
+_MAX_FRAMES = 20_000  # kept of a simulation that goes on and on
 
 
 def island_color(island: int) -> tuple[int, int, int]:
@@ -103,7 +103,7 @@ class Viewer:
                 continue
             if next_frame is not None:
                 self._trajectory.frames.append(next_frame())
-                del self._trajectory.frames[:-_MOST_FRAMES]
+                del self._trajectory.frames[:-_MAX_FRAMES]
                 index = len(self._trajectory.frames) - 1
             else:
                 index = (self._shown + 1) % len(self._trajectory.frames)
@@ -276,7 +276,7 @@ def _status(frame: Frame) -> str:
 def _table(frame: Frame) -> str:
     """The largest islands: size, iterations, certificate, time."""
     lines = ["| island | dofs | contacts | iterations | gap [J] | time [ms] |", "|-|-|-|-|-|-|"]
-    for island in np.argsort(-frame.contacts, kind="stable")[:_LISTED_ISLANDS].tolist():
+    for island in np.argsort(-frame.contacts, kind="stable")[:_MAX_LISTED_ISLANDS].tolist():
         lines.append(
             f"| {island} | {frame.dofs[island]} | {frame.contacts[island]} "
             f"| {frame.iterations[island]} | {frame.gap_bound[island]:.0e} "
@@ -286,7 +286,7 @@ def _table(frame: Frame) -> str:
 
 
 def _series(frames: list[Frame]) -> tuple[Floats, ...]:
-    stride = max(1, len(frames) // _PLOTTED_STEPS)
+    stride = max(1, len(frames) // _MAX_PLOTTED_STEPS)
     frames = frames[::stride]
     columns = (
         [frame.time for frame in frames],

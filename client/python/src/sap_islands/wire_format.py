@@ -16,7 +16,7 @@ import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 from numpy.typing import NDArray
 
-from sap_islands.arrays import FILLED
+from sap_islands.arrays import HAS_ARRAYS
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
@@ -25,7 +25,7 @@ _PACKED_TYPES = {
     FieldDescriptor.TYPE_FIXED32: "<u4",
     FieldDescriptor.TYPE_SFIXED32: "<i4",
 }
-_MOST_REMEMBERED = 4096  # sets of shapes
+_MAX_REMEMBERED = 4096  # sets of shapes
 _SMALL_VARINTS = [bytes([value]) for value in range(128)]
 
 Parts = list[Any]  # of a message: what bytes.join takes
@@ -88,14 +88,14 @@ class PackedArrays:
             parts: What is appended to. Empty messages are left out.
         """
         values = group.__dict__
-        if FILLED not in values:
+        if HAS_ARRAYS not in values:
             return 0
         arrays: tuple[NDArray[Any], ...] = self._arrays_of(values)
         shapes = tuple([array.shape for array in arrays])
         headers = self._headers.get(shapes)
         if headers is None:
             headers = self._make_headers(tag, arrays, group.count)
-            if len(self._headers) >= _MOST_REMEMBERED:
+            if len(self._headers) >= _MAX_REMEMBERED:
                 self._headers.clear()
             self._headers[shapes] = headers
         for header, index, repeat in headers.present:

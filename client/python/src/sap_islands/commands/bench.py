@@ -18,8 +18,8 @@ from sap_islands.commands.shared_arguments import (
     add_server_arguments,
     add_solver_arguments,
     connect_to,
-    need,
     options_of,
+    require_extra,
 )
 from sap_islands.options import Options
 from sap_islands.problem import Problem
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     With --overhead also how much longer calls and steps take than bare calls and streams of gRPC.
     """
     if arguments.plot:
-        need("matplotlib", "plot")
+        require_extra("matplotlib", "plot")
     options = options_of(arguments)
     print(f"{'median [ms]':>11} {'p90 [ms]':>9} {'solve [ms]':>10}  file")
     medians = {}

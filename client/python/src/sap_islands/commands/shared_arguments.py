@@ -58,7 +58,7 @@ def options_of(arguments: argparse.Namespace) -> Options:
     )
 
 
-def need(module: str, extra: str) -> None:
+def require_extra(module: str, extra: str) -> None:
     """Says which extra to install where a module is missing."""
     try:
         __import__(module)

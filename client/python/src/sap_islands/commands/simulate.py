@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from sap_islands.commands.shared_arguments import add_server_arguments, connect_to, need
+from sap_islands.commands.shared_arguments import add_server_arguments, connect_to, require_extra
 from sap_islands.trajectory import Trajectory
 
 
@@ -35,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Returns 0 only if every island of every step was solved."""
-    need("mujoco", "mujoco")
+    require_extra("mujoco", "mujoco")
     if arguments.plot:
-        need("matplotlib", "plot")
+        require_extra("matplotlib", "plot")
     from sap_islands.mujoco import Material
     from sap_islands.scenes import load_scene
     from sap_islands.simulation import Simulation

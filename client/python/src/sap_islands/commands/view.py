@@ -6,7 +6,7 @@ import argparse
 import webbrowser
 from pathlib import Path
 
-from sap_islands.commands.shared_arguments import add_server_arguments, connect_to, need
+from sap_islands.commands.shared_arguments import add_server_arguments, connect_to, require_extra
 from sap_islands.commands.simulate import add_scene_arguments
 from sap_islands.trajectory import Trajectory
 
@@ -23,27 +23,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Returns 0 when it is interrupted, or its time is over."""
-    need("viser", "view")
+    require_extra("viser", "view")
     try:
         if Path(arguments.scene).suffix == ".npz":
-            return _show_kept(arguments)
+            return _show_saved(arguments)
         return _show_simulation(arguments)
     except KeyboardInterrupt:
         return 0
 
 
-def _show_kept(arguments: argparse.Namespace) -> int:
+def _show_saved(arguments: argparse.Namespace) -> int:
     from sap_islands.viewer import Viewer
 
     viewer = Viewer(Trajectory.load(arguments.scene), host=arguments.host, port=arguments.port)
-    _tell(viewer.url, arguments)
+    _print_url(viewer.url, arguments)
     viewer.play(duration_s=arguments.time)
     viewer.close()
     return 0
 
 
 def _show_simulation(arguments: argparse.Namespace) -> int:
-    need("mujoco", "mujoco")
+    require_extra("mujoco", "mujoco")
     from sap_islands.mujoco import Material
     from sap_islands.scenes import load_scene
     from sap_islands.simulation import Simulation
@@ -54,13 +54,13 @@ def _show_simulation(arguments: argparse.Namespace) -> int:
     with connect_to(arguments) as client, client.session() as session:
         simulation = Simulation(model, session, material=material, ignore=arguments.ignore)
         viewer = Viewer(simulation.new_trajectory(), host=arguments.host, port=arguments.port)
-        _tell(viewer.url, arguments)
+        _print_url(viewer.url, arguments)
         viewer.play(simulation.step, duration_s=arguments.time)
         viewer.close()
     return 0
 
 
-def _tell(url: str, arguments: argparse.Namespace) -> None:
+def _print_url(url: str, arguments: argparse.Namespace) -> None:
     print(f"Look at {url} (Ctrl-C ends it)", flush=True)
     if arguments.open:
         webbrowser.open(url)

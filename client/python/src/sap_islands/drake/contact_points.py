@@ -20,7 +20,7 @@ from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.drake.layout import BODY, FRICTION, RELAXATION_TIME, STIFFNESS, Layout
 from sap_islands.numba_kernels import FlagArray, IndexArray, compiled
 
-_LEAST_AREA, _LEAST_GRADIENT = 1e-14, 1e-14
+_MIN_AREA, _MIN_GRADIENT = 1e-14, 1e-14
 _CENTER = np.full(3, 1 / 3)  # of a triangle
 _Number = Callable[[list[GeometryId]], IndexArray]  # of geometries in the layout
 
@@ -176,7 +176,7 @@ def _add_pairs(
             row[k] = at_b[3 * i + k] - weight * depth[i] * normal[3 * i + k]
             row[3 + k] = -normal[3 * i + k]
         row[POINT.signed_distance], row[POINT.stiffness] = -depth[i], stiffness
-        count += _accept(materials, tree_of_body, a, b, row, bodies[count])
+        count += _finish_point(materials, tree_of_body, a, b, row, bodies[count])
     return count
 
 
@@ -206,27 +206,27 @@ def _add_faces(
             g_m, g_n = gradient_m[at_m : at_m + 3], gradient_n[at_n : at_n + 3]
             if has_m and has_n:  # pressures are equal on the face
                 n = g_m - g_n
-                n /= max(math.sqrt(_dot(n, n)), _LEAST_GRADIENT)
+                n /= max(math.sqrt(_dot(n, n)), _MIN_GRADIENT)
             else:
                 n = normal[at : at + 3]
                 at += 3
-            usable, compliance = area[face] > _LEAST_AREA, 0.0
+            usable, compliance = area[face] > _MIN_AREA, 0.0
             if has_m:
                 across = _dot(g_m, n)
-                usable &= across >= _LEAST_GRADIENT
-                compliance += 1.0 / max(across, _LEAST_GRADIENT)
+                usable &= across >= _MIN_GRADIENT
+                compliance += 1.0 / max(across, _MIN_GRADIENT)
                 at_m += 3
             if has_n:
                 across = -_dot(g_n, n)
-                usable &= across >= _LEAST_GRADIENT
-                compliance += 1.0 / max(across, _LEAST_GRADIENT)
+                usable &= across >= _MIN_GRADIENT
+                compliance += 1.0 / max(across, _MIN_GRADIENT)
                 at_n += 3
             if usable:
                 row = rows[count]
                 row[:3], row[3:6] = position[3 * face : 3 * face + 3], -n
                 row[POINT.signed_distance] = -pressure[face] * compliance
                 row[POINT.stiffness] = area[face] / compliance
-                count += _accept(materials, tree_of_body, a, b, row, bodies[count])
+                count += _finish_point(materials, tree_of_body, a, b, row, bodies[count])
             face += 1
     return count
 
@@ -237,7 +237,7 @@ def _dot(a: FloatArray, b: FloatArray) -> float:
 
 
 @compiled
-def _accept(
+def _finish_point(
     materials: FloatArray,
     tree_of_body: IntArray,
     a: int,

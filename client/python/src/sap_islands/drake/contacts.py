@@ -25,7 +25,7 @@ from sap_islands.problem import WORLD, Contacts
 # What Drake's discrete solver takes, so that its answers can be compared.
 SIGMA = 1e-3
 _LIMIT_STIFFNESS, _LIMIT_BETA, _LIMIT_REACH = 1e12, 0.1, 2.0
-_MOST_ALONG = 0.6  # of a normal along x, for it to give the tangents
+_MAX_NORMAL_X = 0.6  # of a normal along x, for it to give the tangents
 _ORIGIN = np.zeros(3)
 _PARAMETERS = 7  # of a contact; see `_write`
 
@@ -57,7 +57,7 @@ def make_contacts(
     dt = plant.time_step()
     limits = _find_limits(plant, context, layout, dynamics, position, with_limits)
     where = (layout.first, layout.tree_of_body)
-    values, others = _survey(*where, layout.position_of_free, points.bodies, limits.dofs)
+    values, others = _size_jacobian(*where, layout.position_of_free, points.bodies, limits.dofs)
     jacobians = _jacobians(plant, context, others)
     count = len(points.bodies) + len(limits.dofs)
     trees, jacobian = np.empty((2, count), np.int32), np.empty(values)
@@ -83,7 +83,7 @@ def make_contacts(
         parameters,
     )
     distance, stiffness, relaxation_time, friction, weight, r_t, r_n = parameters
-    contacts = Contacts.of_wire(
+    contacts = Contacts.from_wire_arrays(
         tree_a=trees[0],
         tree_b=trees[1],
         jacobian=jacobian,
@@ -129,7 +129,7 @@ def _find_limits(
         return limits
     count = _add_limits(
         layout.limited,
-        layout.places,
+        layout.problem_index,
         plant.time_step(),
         position,
         plant.GetVelocities(context),
@@ -144,7 +144,7 @@ def _find_limits(
 @compiled
 def _add_limits(
     limited: IndexArray,
-    places: IndexArray,
+    problem_index: IndexArray,
     dt: float,
     position: FloatArray,
     velocity: FloatArray,
@@ -159,7 +159,7 @@ def _add_limits(
     count = 0
     for i in range(len(limited)):
         q, v = limited[i]
-        dof = places[v]
+        dof = problem_index[v]
         reach = _LIMIT_REACH * dt * max(abs(velocity[v]), abs(v_star[dof]))
         for sign, end in ((1.0, lower[q]), (-1.0, upper[q])):
             distance = sign * (position[q] - end)
@@ -170,7 +170,7 @@ def _add_limits(
 
 
 @compiled
-def _survey(
+def _size_jacobian(
     first: IndexArray,
     tree_of_body: IntArray,
     position_of_free: IndexArray,
@@ -314,7 +314,7 @@ def _frame(normal: FloatArray) -> FloatArray:
     x, y, z = normal[0], normal[1], normal[2]
     frame = np.zeros((3, 3))
     # n × e_x or n × e_y
-    if abs(x) <= _MOST_ALONG:
+    if abs(x) <= _MAX_NORMAL_X:
         frame[0, 1], frame[0, 2] = z, -y
     else:
         frame[0, 0], frame[0, 2] = -z, x

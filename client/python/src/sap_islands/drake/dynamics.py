@@ -85,11 +85,11 @@ def _assemble(
 ) -> None:
     """Writes `Dynamics`; what comes before is in Drake's order, but for the first two."""
     nv = len(velocities)
-    gains, push = np.zeros(nv), np.zeros(nv)
+    gains, pd_force = np.zeros(nv), np.zeros(nv)
     for i in range(nv):
         v = velocities[i]
         diagonal[i] = mass[nv * v + v] + dt * damping[v]
-        _add_servos(servos, v, dt, 1.0 / diagonal[i], i, gains, push)
+        _add_servos(servos, v, dt, 1.0 / diagonal[i], i, gains, pd_force)
     start = 0
     for tree in range(len(first) - 1):
         begin, end = first[tree], first[tree + 1]
@@ -107,9 +107,9 @@ def _assemble(
         for i in range(n):
             v_star[begin + i] = v_0[velocities[begin + i]] + change[i]
             v_star_without_servos[begin + i] = v_star[begin + i]
-        if gains[begin:end].any() or push[begin:end].any():
+        if gains[begin:end].any() or pd_force[begin:end].any():
             for i in range(n):
-                change[i] = dt * push[begin + i]
+                change[i] = dt * pd_force[begin + i]
                 for j in range(n):
                     change[i] += block[i, j] * v_star[begin + j]
             for i in range(n):
@@ -126,7 +126,7 @@ def _add_servos(
     w: float,
     place: int,
     gains: FloatArray,
-    push: FloatArray,
+    pd_force: FloatArray,
 ) -> None:
     """Adds δt K_p + K_d and u_0 + K_p (q_d - q_0) + K_d v_d of the servos of one of Drake's v.
 
@@ -140,7 +140,7 @@ def _add_servos(
         near_rigid = _PD_BETA**2 / (4.0 * math.pi**2) * w
         scale = min(1.0, regularization / near_rigid)
         gains[place] += scale * (dt * k_p + k_d)
-        push[place] += servos[row, 3] + scale * (k_p * servos[row, 4] + k_d * servos[row, 5])
+        pd_force[place] += servos[row, 3] + scale * (k_p * servos[row, 4] + k_d * servos[row, 5])
 
 
 def _applied_forces(
@@ -185,7 +185,7 @@ def _actuation(plant: MultibodyPlant, context: Context, layout: Layout) -> Float
             port = plant.get_actuation_input_port(actuator.instance)
             inputs[instance] = port.Eval(context) if port.HasValue(context) else np.empty(0)
         if len(inputs[instance]):
-            actuation[actuator.input] = inputs[instance][actuator.turn]
+            actuation[actuator.input] = inputs[instance][actuator.index_in_instance]
     return actuation
 
 
@@ -210,8 +210,8 @@ def _servos(
         if not len(wanted):
             continue  # Drake does not control what it has no wish for
         gains = plant.get_joint_actuator(actuator.index).get_controller_gains()
-        error = wanted[actuator.turn] - position[actuator.position]
-        wanted_v = wanted[len(wanted) // 2 + actuator.turn]
+        error = wanted[actuator.index_in_instance] - position[actuator.position]
+        wanted_v = wanted[len(wanted) // 2 + actuator.index_in_instance]
         u_0 = actuation[actuator.input]
         servos.append((actuator.velocity, gains.p, gains.d, u_0, error, wanted_v))
     return np.array(servos, np.float64).reshape(-1, 6)

@@ -36,7 +36,7 @@ class Actuator(NamedTuple):
     Attributes:
         index: Of the actuator.
         instance: The model that it belongs to.
-        turn: Which one of its model it is.
+        index_in_instance: Which one of its model it is.
         input: Where its input is in that of all models.
         velocity: Number of its joint in Drake's v.
         position: Number of its joint in Drake's q.
@@ -45,7 +45,7 @@ class Actuator(NamedTuple):
 
     index: JointActuatorIndex
     instance: ModelInstanceIndex
-    turn: int
+    index_in_instance: int
     input: int
     velocity: int
     position: int
@@ -61,25 +61,25 @@ class Layout:
         names: [T] of the trees.
         velocities: [nv] number in Drake's v of each velocity of the problem, tree by tree.
         velocity_numbers: The same, as it is handed out.
-        places: [nv] number in the problem of each of Drake's v.
+        problem_index: [nv] number in the problem of each of Drake's v.
         first: [T + 1] where the velocities of each tree start in the problem.
         tree_of_body: [bodies], -1: fixed to the world.
         position_of_free: [bodies] of a body that is a tree by itself, with velocities (ω, v of its
             origin) in world axes: where its origin is in Drake's q; otherwise -1.
-        joints: those that move, with the places of their velocities in Drake's v.
+        joints: those that move, with the problem_index of their velocities in Drake's v.
         actuators: all.
         limited: [L, 2] joints that may have limits: numbers in Drake's q and v.
         default_stiffness: k of a geometry that has none [N/m].
-        number_of: Geometries that have been asked for, by their identifiers.
+        number_of: Geometries that have been checked_for for, by their identifiers.
         materials: [n, 4] of these.
-        asked: What `check_supported` was asked to ignore when it last found nothing.
+        checked_for: What `check_supported` was checked_for to ignore when it last found nothing.
     """
 
     dofs: UIntArray
     names: UIntArray
     velocities: IndexArray
     velocity_numbers: IntArray
-    places: IndexArray
+    problem_index: IndexArray
     first: IndexArray
     tree_of_body: IntArray
     position_of_free: IndexArray
@@ -89,7 +89,7 @@ class Layout:
     default_stiffness: float
     number_of: dict[int, int] = field(default_factory=dict)
     materials: FloatArray = field(default_factory=lambda: np.empty((0, 4)))
-    asked: frozenset[str] | None = None
+    checked_for: frozenset[str] | None = None
 
     def number_geometries(
         self, plant: MultibodyPlant, inspector: SceneGraphInspector, geometries: list[GeometryId]
@@ -139,7 +139,7 @@ def _make_layout(plant: MultibodyPlant) -> Layout:
         names=np.arange(len(dofs), dtype=np.uint32),
         velocities=velocities,
         velocity_numbers=velocities.astype(np.int32),
-        places=np.argsort(velocities),
+        problem_index=np.argsort(velocities),
         first=first,
         tree_of_body=tree_of_body,
         position_of_free=_positions_of_free(plant, tree_of_body),
@@ -156,7 +156,7 @@ def _make_layout(plant: MultibodyPlant) -> Layout:
 
 def _actuators(plant: MultibodyPlant) -> list[Actuator]:
     actuators = []
-    turns: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for index in plant.GetJointActuatorIndices():
         actuator = plant.get_joint_actuator(index)
         instance, joint = actuator.model_instance(), actuator.joint()
@@ -164,14 +164,14 @@ def _actuators(plant: MultibodyPlant) -> list[Actuator]:
             Actuator(
                 index,
                 instance,
-                turns[int(instance)],
+                counts[int(instance)],
                 actuator.input_start(),
                 joint.velocity_start(),
                 joint.position_start(),
                 actuator.has_controller(),
             )
         )
-        turns[int(instance)] += 1
+        counts[int(instance)] += 1
     return actuators
 
 

@@ -59,7 +59,7 @@ def build_problem(
     contacts = make_contacts(plant, context, layout, dynamics, points, position, with_limits)
     problem = Problem(
         time_step=plant.time_step(),
-        trees=Trees.of_wire(
+        trees=Trees.from_wire_arrays(
             dofs=layout.dofs,
             dynamics_matrix=dynamics.blocks,
             free_motion_velocity=dynamics.v_star,

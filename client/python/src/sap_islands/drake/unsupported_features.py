@@ -26,8 +26,8 @@ def check_supported(
     Raises:
         InvalidArgument: Names what it is and where, or the entry of `ignore` that is no such name.
     """
-    asked = frozenset(ignore)
-    if asked == layout.asked and not _locked(plant, context, layout):
+    checked_for = frozenset(ignore)
+    if checked_for == layout.checked_for and not _locked(plant, context, layout):
         return
     if plant.time_step() <= 0:
         raise InvalidArgument("the plant is continuous; it needs a time step", "plant")
@@ -35,7 +35,7 @@ def check_supported(
         name: functools.partial(find, plant, context, layout) for name, find in UNSUPPORTED.items()
     }
     refuse_unsupported("plant", unsupported, ignore)
-    layout.asked = asked
+    layout.checked_for = checked_for
 
 
 def _locked(plant: MultibodyPlant, context: Context, layout: Layout) -> list[Joint]:

@@ -15,7 +15,7 @@ from sap_islands.numba_kernels import FlagArray, IndexArray, address_of, bytes_a
 
 
 @compiled
-def survey(
+def evaluate_and_count(
     model: IndexArray,
     state: IndexArray,
     layout: IndexArray,
@@ -24,8 +24,8 @@ def survey(
     disabled_groups: int,
     with_limits: bool,
     distances: FloatArray,
-    which: IndexArray,
-    near: IntArray,
+    selected: IndexArray,
+    near_limits: IntArray,
     blocks: FloatArray,
     v_star: FloatArray,
 ) -> tuple[int, int, int]:
@@ -40,31 +40,31 @@ def survey(
         disabled_groups: `disableactuator` of the model.
         with_limits: Whether joints have limits.
         distances: `data.contact.dist`.
-        which: As `find_contacts`.
-        near: As `find_limits`.
+        selected: As `find_contacts`.
+        near_limits: As `find_limits`.
         blocks: [sum n_t²] for A.
         v_star: [nv].
     """
     evaluate(model, state, layout, dt, disabled, disabled_groups, blocks, v_star)
     first = address_of(distances)
-    contacts, values = find_contacts(model, layout, first, len(distances), which)
+    contacts, values = find_contacts(model, layout, first, len(distances), selected)
     limits = 0
     if with_limits:
-        limits, more = find_limits(model, state, layout, dt, disabled, v_star, near)
+        limits, more = find_limits(model, state, layout, dt, disabled, v_star, near_limits)
         values += more
     return contacts, limits, values
 
 
 @compiled
-def write(
+def write_constraints(
     model: IndexArray,
     state: IndexArray,
     layout: IndexArray,
     dt: float,
     disabled: int,
     distances: FloatArray,
-    which: IndexArray,
-    near: IntArray,
+    selected: IndexArray,
+    near_limits: IntArray,
     trees: IntArray,
     jacobian: FloatArray,
     parameters: FloatArray,
@@ -78,24 +78,24 @@ def write(
         dt: δt [s].
         disabled: `disableflags` of the model.
         distances: `data.contact.dist`.
-        which: [C] as `find_contacts` has found them.
-        near: [L] as `find_limits` has found them.
+        selected: [C] as `find_contacts` has found them.
+        near_limits: [L] as `find_limits` has found them.
         trees: [2, C + L] for the trees of each.
         jacobian: For the blocks of all.
         parameters: [4, C + L] for signed distance, stiffness, relaxation time and friction.
     """
     first = address_of(distances)
     end = add_contacts(
-        model, state, layout, dt, disabled, first, which, trees, jacobian, parameters
+        model, state, layout, dt, disabled, first, selected, trees, jacobian, parameters
     )
-    count = len(which)
+    count = len(selected)
     add_limits(
         model,
         state,
         layout,
         dt,
         disabled,
-        near,
+        near_limits,
         trees[:, count:],
         jacobian[end:],
         parameters[:, count:],

@@ -30,7 +30,7 @@ _WITH_FRICTION = 3  # rows of a contact that has friction
 
 @compiled
 def find_contacts(
-    model: IndexArray, layout: IndexArray, first: int, count: int, which: IndexArray
+    model: IndexArray, layout: IndexArray, first: int, count: int, selected: IndexArray
 ) -> tuple[int, int]:
     """How many contacts the service is to solve, and how many values their Jacobian has.
 
@@ -39,7 +39,7 @@ def find_contacts(
         layout: `LayoutArrays`.
         first: Address of the first of `data.contact`.
         count: How many there are.
-        which: Where those for the service are written.
+        selected: Where those for the service are written.
     """
     kept = values = 0
     sizes = indices(layout, LAYOUT.sizes)
@@ -49,7 +49,7 @@ def find_contacts(
         tree_a, tree_b = _trees(layout, body_a, body_b)
         if tree_a < 0:  # nothing that moves
             continue
-        which[kept] = i
+        selected[kept] = i
         kept += 1
         values += 3 * sizes[tree_a]
         if tree_b >= 0:
@@ -84,7 +84,7 @@ def add_contacts(
     dt: float,
     disabled: int,
     first: int,
-    which: IndexArray,
+    selected: IndexArray,
     trees: IntArray,
     jacobian: FloatArray,
     parameters: FloatArray,
@@ -98,7 +98,7 @@ def add_contacts(
         dt: δt [s].
         disabled: `disableflags` of the model.
         first: Address of the first of `data.contact`.
-        which: [C] of `data.contact`.
+        selected: [C] of `data.contact`.
         trees: [2, C] or more columns.
         jacobian: For the blocks, one after the other.
         parameters: [4, C] or more columns: signed distance, stiffness, relaxation time, friction.
@@ -106,8 +106,8 @@ def add_contacts(
     fields, sizes = indices(layout, LAYOUT.contact), indices(layout, LAYOUT.sizes)
     weights = reals(model, MODEL.body_invweight0)
     place = 0
-    for i in range(len(which)):
-        contact = first + which[i] * fields[CONTACT.stride]
+    for i in range(len(selected)):
+        contact = first + selected[i] * fields[CONTACT.stride]
         body_a, body_b = _bodies(model, layout, contact)
         tree_a, tree_b = _trees(layout, body_a, body_b)
         trees[0, i], trees[1, i] = tree_a, tree_b
@@ -167,10 +167,10 @@ def _add_side(
         position[2] - center[about + 2],
     )
     while dof >= 0:
-        turn, move = 6 * dof, 6 * dof + 3
-        v_x = sign * (axes[move] + axes[turn + 1] * z - axes[turn + 2] * y)
-        v_y = sign * (axes[move + 1] + axes[turn + 2] * x - axes[turn] * z)
-        v_z = sign * (axes[move + 2] + axes[turn] * y - axes[turn + 1] * x)
+        angular, linear = 6 * dof, 6 * dof + 3
+        v_x = sign * (axes[linear] + axes[angular + 1] * z - axes[angular + 2] * y)
+        v_y = sign * (axes[linear + 1] + axes[angular + 2] * x - axes[angular] * z)
+        v_z = sign * (axes[linear + 2] + axes[angular] * y - axes[angular + 1] * x)
         column = place + dof - first
         jacobian[column] += frame[3] * v_x + frame[4] * v_y + frame[5] * v_z
         jacobian[column + n] += frame[6] * v_x + frame[7] * v_y + frame[8] * v_z

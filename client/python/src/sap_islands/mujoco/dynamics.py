@@ -65,13 +65,13 @@ def evaluate(
     velocity, acceleration = reals(state, STATE.qvel), reals(state, STATE.qacc_smooth)
     for i in range(len(v_star)):
         v_star[i] = velocity[i] + dt * acceleration[i]
-    pull = np.zeros(len(v_star))
+    K_v0 = np.zeros(len(v_star))
     is_implicit = np.zeros(len(indices(layout, LAYOUT.sizes)), np.uint8)
-    _add_dampers_and_springs(model, state, layout, dt, disabled, blocks, pull, is_implicit)
-    add_servos(model, state, layout, dt, disabled, disabled_groups, blocks, pull, is_implicit)
+    _add_dampers_and_springs(model, state, layout, dt, disabled, blocks, K_v0, is_implicit)
+    add_servos(model, state, layout, dt, disabled, disabled_groups, blocks, K_v0, is_implicit)
     for tree in range(len(is_implicit)):
         if is_implicit[tree]:
-            _move_freely(state, layout, tree, dt, blocks, pull, v_star)
+            _move_freely(state, layout, tree, dt, blocks, K_v0, v_star)
 
 
 @compiled
@@ -92,10 +92,10 @@ def _add_dampers_and_springs(
     dt: float,
     disabled: int,
     blocks: FloatArray,
-    pull: FloatArray,
+    K_v0: FloatArray,
     is_implicit: FlagArray,
 ) -> None:
-    """Adds δt D + δt² K of joints to the blocks of A, and K v_0 to `pull`; marks the trees."""
+    """Adds δt D + δt² K of joints to the blocks of A, and K v_0 to `K_v0`; marks the trees."""
     tree_of_dof = indices(layout, LAYOUT.tree_of_dof)
     if not disabled & _NO_DAMPERS:
         damping = reals(model, MODEL.dof_damping)
@@ -112,7 +112,7 @@ def _add_dampers_and_springs(
             dof = integers(model, MODEL.jnt_dofadr)[joint]
             is_implicit[tree_of_dof[dof]] = 1
             blocks[_diagonal(layout, dof)] += dt * dt * stiffness[joint]
-            pull[dof] += stiffness[joint] * velocity[dof]
+            K_v0[dof] += stiffness[joint] * velocity[dof]
 
 
 @compiled
@@ -131,7 +131,7 @@ def _move_freely(
     tree: int,
     dt: float,
     blocks: FloatArray,
-    pull: FloatArray,
+    K_v0: FloatArray,
     v_star: FloatArray,
 ) -> None:
     """v* of a tree with implicit forces."""
@@ -140,7 +140,7 @@ def _move_freely(
     force, velocity = reals(state, STATE.qfrc_smooth), reals(state, STATE.qvel)
     change = np.empty(n)
     for i in range(n):
-        change[i] = dt * (force[first + i] - dt * pull[first + i])
+        change[i] = dt * (force[first + i] - dt * K_v0[first + i])
     solve_in_place(blocks[start : start + n * n].copy().reshape((n, n)), change)
     for i in range(n):
         v_star[first + i] = velocity[first + i] + change[i]

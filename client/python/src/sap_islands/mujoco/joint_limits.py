@@ -20,7 +20,7 @@ from sap_islands.problem import WORLD
 _REACH = 2.0  # steps within which a limit may be reached
 _NO_LIMITS = int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
 _FREE, _BALL = int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_BALL)
-_LEAST_SINE = 1e-15
+_MIN_SINE = 1e-15
 
 
 @compiled
@@ -31,9 +31,9 @@ def find_limits(
     dt: float,
     disabled: int,
     v_star: FloatArray,
-    near: IntArray,
+    near_limits: IntArray,
 ) -> tuple[int, int]:
-    """How many limits are near, and how many values their Jacobian has.
+    """How many limits are near_limits, and how many values their Jacobian has.
 
     Args:
         model: `ModelArrays`.
@@ -42,7 +42,7 @@ def find_limits(
         dt: δt [s].
         disabled: `disableflags` of the model.
         v_star: [nv].
-        near: Where they are written [2 njnt]: twice the joint, and 1 more for its upper end.
+        near_limits: Where they are written [2 njnt]: twice the joint, and 1 more for its upper end.
     """
     count = values = 0
     if disabled & _NO_LIMITS:
@@ -57,7 +57,7 @@ def find_limits(
         reach = max(reals(model, MODEL.jnt_margin)[joint], _REACH * dt * speed)
         for upper in range(1 if is_ball else 2):
             if _distance(model, state, joint, upper) <= reach:
-                near[count] = 2 * joint + upper
+                near_limits[count] = 2 * joint + upper
                 count += 1
                 tree = indices(layout, LAYOUT.tree_of_dof)[dof]
                 values += 3 * indices(layout, LAYOUT.sizes)[tree]
@@ -91,7 +91,7 @@ def _ball_rotation(state: IndexArray, place: int) -> tuple[float, float, float, 
     position = reals(state, STATE.qpos)
     w, x, y, z = position[place], position[place + 1], position[place + 2], position[place + 3]
     sine = math.sqrt(x * x + y * y + z * z)
-    scale = (-1.0 if w < 0.0 else 1.0) / max(sine, _LEAST_SINE)
+    scale = (-1.0 if w < 0.0 else 1.0) / max(sine, _MIN_SINE)
     return 2.0 * math.atan2(sine, abs(w)), scale * x, scale * y, scale * z
 
 
@@ -102,7 +102,7 @@ def add_limits(
     layout: IndexArray,
     dt: float,
     disabled: int,
-    near: IntArray,
+    near_limits: IntArray,
     trees: IntArray,
     jacobian: FloatArray,
     parameters: FloatArray,
@@ -110,8 +110,8 @@ def add_limits(
     """Writes the limits that are near [L] as contacts; for the rest see `add_contacts`."""
     solref, solimp = reals(model, MODEL.jnt_solref), reals(model, MODEL.jnt_solimp)
     place = 0
-    for i in range(len(near)):
-        joint, upper = near[i] // 2, near[i] % 2
+    for i in range(len(near_limits)):
+        joint, upper = near_limits[i] // 2, near_limits[i] % 2
         dof = integers(model, MODEL.jnt_dofadr)[joint]
         tree = indices(layout, LAYOUT.tree_of_dof)[dof]
         n = indices(layout, LAYOUT.sizes)[tree]

@@ -144,7 +144,7 @@ class Layout:
         model_table: Of `ModelArrays`.
         watched: Address and bytes of what `check_supported` looks at [n, 2].
         seen: What was there when it last did so, and the equalities of the state.
-        asked: What it was asked then.
+        checked_for: What it was checked_for then.
         forward: What computes positions, velocities and smooth forces, one after the other, before
             and after the callback for controls.
     """
@@ -161,7 +161,7 @@ class Layout:
     watched: IndexArray
     seen: np.ndarray[Any, np.dtype[np.uint8]]
     forward: tuple[list[_Stage], list[_Stage]]
-    asked: object = field(default=None)
+    checked_for: object = field(default=None)
 
 
 _Stage = Callable[[mujoco.MjModel, mujoco.MjData], None]
@@ -272,12 +272,12 @@ def _contact_fields() -> ContactFields:
     mujoco.mj_forward(model, data)
     contact = data.contact
     first = contact.dist.ctypes.data
-    places = []
+    offsets = []
     for name in ContactFields._fields[:-1]:
         array = getattr(contact, name)
         wanted = np.int32 if name in ("dim", "geom", "exclude") else np.float64
         place = array.ctypes.data - first
         if array.dtype != wanted or place < 0 or array.strides[0] != contact.dist.strides[0]:
             raise TypeError(f"contact.{name} is not where it was in other versions of MuJoCo")
-        places.append(place)
-    return ContactFields(*places, *contact.dist.strides)
+        offsets.append(place)
+    return ContactFields(*offsets, *contact.dist.strides)

@@ -21,8 +21,8 @@ import mujoco
 from sap_islands.arrays import FloatArray
 from sap_islands.numba_kernels import compiled
 
-_LEAST_IMPEDANCE, _MOST_IMPEDANCE = 1e-4, 0.9999
-_LEAST = 1e-15  # of what is divided by
+_MIN_IMPEDANCE, _MAX_IMPEDANCE = 1e-4, 0.9999
+_TINY = 1e-15  # of what is divided by
 _ANY_TIME_CONSTANT = int(mujoco.mjtDisableBit.mjDSBL_REFSAFE)
 
 
@@ -65,7 +65,7 @@ def stiffness_and_relaxation(
         inverse_weight: Â [1/kg].
     """
     d = _impedance(solimp, violation)
-    d_max = _within_limits(solimp[1])
+    d_max = _clamp_impedance(solimp[1])
     if solref[0] > 0.0:
         time_constant = solref[0]
         if not disabled & _ANY_TIME_CONSTANT:
@@ -75,31 +75,31 @@ def stiffness_and_relaxation(
     else:
         k = -solref[0] / d_max**2
         b = -solref[1] / d_max
-    k = max(k * d, _LEAST)
-    return k * d / ((1.0 - d) * max(inverse_weight, _LEAST)), b / k
+    k = max(k * d, _TINY)
+    return k * d / ((1.0 - d) * max(inverse_weight, _TINY)), b / k
 
 
 @compiled
 def _impedance(solimp: FloatArray, violation: float) -> float:
     """d: rises from d_0 to d_max within the width, with an S of two powers about the midpoint."""
-    lowest, middle = _within_limits(solimp[0]), _within_limits(solimp[3])
+    lowest, middle = _clamp_impedance(solimp[0]), _clamp_impedance(solimp[3])
     power = max(solimp[4], 1.0)
-    x = min(abs(violation) / max(solimp[2], _LEAST), 1.0)
+    x = min(abs(violation) / max(solimp[2], _TINY), 1.0)
     if power == 1.0:  # a straight line, wherever the midpoint is
         y = x
     elif x <= middle:
-        y = middle * _raised(x / middle, power)
+        y = middle * _power(x / middle, power)
     else:
-        y = 1.0 - (1.0 - middle) * _raised((1.0 - x) / (1.0 - middle), power)
-    return lowest + (_within_limits(solimp[1]) - lowest) * y
+        y = 1.0 - (1.0 - middle) * _power((1.0 - x) / (1.0 - middle), power)
+    return lowest + (_clamp_impedance(solimp[1]) - lowest) * y
 
 
 @compiled
-def _raised(base: float, power: float) -> float:
+def _power(base: float, power: float) -> float:
     """As MuJoCo has 2 for a power unless told otherwise, that one is fast."""
     return base * base if power == 2.0 else base**power
 
 
 @compiled
-def _within_limits(impedance: float) -> float:
-    return min(max(impedance, _LEAST_IMPEDANCE), _MOST_IMPEDANCE)
+def _clamp_impedance(impedance: float) -> float:
+    return min(max(impedance, _MIN_IMPEDANCE), _MAX_IMPEDANCE)

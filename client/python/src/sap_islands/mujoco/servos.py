@@ -28,7 +28,7 @@ _AFFINE_GAIN = int(mujoco.mjtGain.mjGAIN_AFFINE)
 _FIXED_GAIN = int(mujoco.mjtGain.mjGAIN_FIXED)
 _AFFINE_BIAS = int(mujoco.mjtBias.mjBIAS_AFFINE)
 _NO_CLAMPING = int(mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL)
-_MOST_GROUPS = 31  # of actuators that can be disabled together
+_MAX_GROUPS = 31  # of actuators that can be disabled together
 
 
 @compiled
@@ -40,10 +40,10 @@ def add_servos(
     disabled: int,
     disabled_groups: int,
     blocks: FloatArray,
-    pull: FloatArray,
+    K_v0: FloatArray,
     is_implicit: FlagArray,
 ) -> None:
-    """Adds δt D + δt² K to the blocks of A, and K v_0 to `pull` [nv]; marks the trees."""
+    """Adds δt D + δt² K to the blocks of A, and K v_0 to `K_v0` [nv]; marks the trees."""
     for actuator in range(len(integers(model, MODEL.actuator_group))):
         k_p, k_v = _slopes(model, state, layout, disabled, disabled_groups, actuator)
         if k_p > 0.0 or k_v > 0.0:
@@ -51,7 +51,7 @@ def add_servos(
             tree = _tree_of(state, layout, output)
             if tree >= 0:
                 is_implicit[tree] = 1
-                _add(state, layout, output, tree, dt * (k_v + dt * k_p), k_p, blocks, pull)
+                _add_gains(state, layout, output, tree, dt * (k_v + dt * k_p), k_p, blocks, K_v0)
 
 
 @compiled
@@ -71,7 +71,7 @@ def _slopes(
     if not (has_gain or (has_bias and gain_type == _FIXED_GAIN)):
         return k_p, k_v
     group = integers(model, MODEL.actuator_group)[actuator]
-    if 0 <= group < _MOST_GROUPS and disabled_groups >> group & 1:
+    if 0 <= group < _MAX_GROUPS and disabled_groups >> group & 1:
         return k_p, k_v
     if _is_at_limit(model, state, layout, actuator):
         return k_p, k_v
@@ -129,7 +129,7 @@ def _tree_of(state: IndexArray, layout: IndexArray, output: int) -> int:
 
 
 @compiled
-def _add(
+def _add_gains(
     state: IndexArray,
     layout: IndexArray,
     output: int,
@@ -137,7 +137,7 @@ def _add(
     gain: float,
     k_p: float,
     blocks: FloatArray,
-    pull: FloatArray,
+    K_v0: FloatArray,
 ) -> None:
     start = integers(state, STATE.moment_rowadr)[output]
     stop = start + integers(state, STATE.moment_rownnz)[output]
@@ -152,4 +152,4 @@ def _add(
         for right in range(start, stop):
             square = moment[left] * moment[right]
             blocks[row + dofs[right]] += gain * square
-            pull[dofs[left]] += k_p * square * velocity[dofs[right]]
+            K_v0[dofs[left]] += k_p * square * velocity[dofs[right]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.client import Client
-from sap_islands.mujoco.assembly import has_changed, survey, write
+from sap_islands.mujoco.assembly import evaluate_and_count, has_changed, write_constraints
 from sap_islands.mujoco.dynamics import Dynamics, generalized_impulse
 from sap_islands.mujoco.layout import Layout, layout_of, state_table
 from sap_islands.mujoco.material import Material
@@ -65,34 +65,37 @@ def build_problem(
     tables = (layout.model_table, state, layout.table)
     options = model.opt
     dt, disabled = options.timestep, options.disableflags
-    asked = (frozenset(ignore), disabled)
-    if has_changed(layout.watched, state, layout.seen) or asked != layout.asked:
-        layout.asked = None
+    checked_for = (frozenset(ignore), disabled)
+    if has_changed(layout.watched, state, layout.seen) or checked_for != layout.checked_for:
+        layout.checked_for = None
         check_supported(model, data, ignore)
-        layout.asked = asked
+        layout.checked_for = checked_for
     _forward(model, data, layout)
     distances = data.contact.dist
     blocks, v_star = np.empty(layout.block_values), np.empty(layout.velocities)
-    which, near = np.empty(len(distances), np.int64), np.empty(layout.joint_ends, np.int32)
-    count, limits, values = survey(
+    selected = np.empty(len(distances), np.int64)
+    near_limits = np.empty(layout.joint_ends, np.int32)
+    count, limits, values = evaluate_and_count(
         *tables,
         dt,
         disabled,
         options.disableactuator,
         JOINT_LIMITS not in ignore,
         distances,
-        which,
-        near,
+        selected,
+        near_limits,
         blocks,
         v_star,
     )
-    which = which[:count]
+    selected, near_limits = selected[:count], near_limits[:limits]
     trees, parameters = np.empty((2, count + limits), np.int32), np.empty((4, count + limits))
     jacobian = np.empty(values)
-    write(*tables, dt, disabled, distances, which, near[:limits], trees, jacobian, parameters)
+    write_constraints(
+        *tables, dt, disabled, distances, selected, near_limits, trees, jacobian, parameters
+    )
     problem = Problem(
         time_step=dt,
-        trees=Trees.of_wire(
+        trees=Trees.from_wire_arrays(
             dofs=layout.dofs,
             dynamics_matrix=blocks,
             free_motion_velocity=v_star,
@@ -103,9 +106,9 @@ def build_problem(
     )
     if layout.has_surface_velocities and model.flg_surfacevel:
         moving = np.zeros((count + limits, 3))
-        moving[:count, :2] = data.contact.surfacevel[which, :2]
+        moving[:count, :2] = data.contact.surfacevel[selected, :2]
         problem.contacts.surface_velocity = moving
-    return BuiltProblem(problem, which, Dynamics(blocks, v_star))
+    return BuiltProblem(problem, selected, Dynamics(blocks, v_star))
 
 
 def _make_contacts(
@@ -126,7 +129,7 @@ def _make_contacts(
             if given is not None:
                 derived[:count] = given
     tree_a, tree_b = trees
-    return Contacts.of_wire(
+    return Contacts.from_wire_arrays(
         tree_a=tree_a,
         tree_b=tree_b,
         jacobian=jacobian,

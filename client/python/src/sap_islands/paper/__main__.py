@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from sap_islands.commands.shared_arguments import need
+from sap_islands.commands.shared_arguments import require_extra
 from sap_islands.errors import SapError
 
 _NEEDED = ("matplotlib", "scipy", "clarabel", "gurobipy", "mujoco", "pydrake")
@@ -14,7 +14,7 @@ def main() -> int:
     """Runs the command line of this process, if all that it needs is installed."""
     try:
         for module in _NEEDED:
-            need(module, "paper")
+            require_extra(module, "paper")
     except SapError as error:
         print(f"paper: {error}", file=sys.stderr)
         return 1

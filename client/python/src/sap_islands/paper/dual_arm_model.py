@@ -25,7 +25,7 @@ CLOSED = np.array([0.0, 0.5, 0.3, 0.2])
 _LINKS = ((0.34, "z"), (0.0, "y"), (0.21, "z"), (0.21, "y"), (0.2, "z"), (0.2, "y"), (0.126, "z"))
 _AXES = {"y": "0 1 0", "z": "0 0 1"}
 _SEGMENTS = (0.05, 0.035, 0.03)  # m
-_POSE_ERROR, _LONGEST_CHANGE = 1e-5, 0.1  # m and rad, rad
+_POSE_ERROR, _MAX_CHANGE = 1e-5, 0.1  # m and rad, rad
 _SIDES = {"left": 1, "right": -1}
 
 
@@ -176,5 +176,5 @@ def solve_pose(
         if np.linalg.norm(error) < _POSE_ERROR:
             break
         change = J.T @ np.linalg.solve(J @ J.T + 1e-4 * np.eye(6), error)
-        angles += change * min(1.0, _LONGEST_CHANGE / float(np.linalg.norm(change)))
+        angles += change * min(1.0, _MAX_CHANGE / float(np.linalg.norm(change)))
     return angles

@@ -17,7 +17,7 @@ from sap_islands.arrays import FloatArray
 from sap_islands.paper.convex_problem import ConvexProblem
 
 TOLERANCE = 1e-8  # of BarQCPConvTol, as the paper has it
-_MOST_VARIABLES = 200
+_MAX_VARIABLES = 200
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Answer:
 
 def fits(problem: ConvexProblem) -> bool:
     """Whether the free licence takes a problem."""
-    return len(problem.v_star) + 6 * len(problem.friction) <= _MOST_VARIABLES
+    return len(problem.v_star) + 6 * len(problem.friction) <= _MAX_VARIABLES
 
 
 def solve(problem: ConvexProblem) -> Answer:
