@@ -331,7 +331,7 @@ def test_what_is_not_supported_is_refused_by_name(
         adapter.build_problem(model, data)
     _, solution = adapter.step(model, data, client, ignore=(name,))
     assert solution.solved
-    with pytest.raises(sap.InvalidArgument, match="nothing to ignore"):
+    with pytest.raises(sap.InvalidArgument, match="ignore has 'gravity'"):
         adapter.build_problem(model, data, ignore=("gravity",))
 
 

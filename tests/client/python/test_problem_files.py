@@ -47,8 +47,8 @@ def test_extra_keys_are_passed_over_and_others_refused() -> None:
     [
         (b"", "is empty"),
         (b"[]", "JSON object"),
-        (b'{"time_step": 1, "time_step": 2}', "'time_step' comes twice"),
-        (b'{"time_step": }', "is no JSON"),
+        (b'{"time_step": 1, "time_step": 2}', "'time_step' appears twice"),
+        (b'{"time_step": }', "is not JSON"),
         (b'{"time_step": "fast"}', "time_step"),
         (b"\xff\xff\xff", "neither JSON nor"),
         (gzip.compress(b"{}" * 100)[:-9], "cannot be read"),

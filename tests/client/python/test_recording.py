@@ -49,5 +49,5 @@ def test_recording_is_read_as_it_was_written(tmp_path: Path, client: sap.Client)
     assert isinstance(second.outcome, sap.InvalidArgument)
     assert second.outcome.field == "time_step"
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(sap.InvalidArgument, match="record 1 is cut off"):
+    with pytest.raises(sap.InvalidArgument, match="record 1 is truncated"):
         list(sap.read_recording(path))

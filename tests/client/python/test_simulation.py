@@ -55,7 +55,7 @@ def test_run_is_read_as_it_was_written(client: sap.Client, tmp_path: Path) -> No
         for name in Frame.__dataclass_fields__:
             assert np.array_equal(getattr(frame, name), getattr(wanted, name)), name
     (tmp_path / "broken.npz").write_bytes(b"no archive")
-    with pytest.raises(sap.InvalidArgument, match="is no saved run"):
+    with pytest.raises(sap.InvalidArgument, match="is not a saved run"):
         Trajectory.load(tmp_path / "broken.npz")
 
 

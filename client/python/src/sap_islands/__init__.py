@@ -1,13 +1,13 @@
-"""Frictional contact, solved by sap-server over gRPC.
+"""Client of sap-server, which solves frictional contact problems over gRPC.
 
     import sap_islands as sap
 
     with sap.connect("embedded:") as client:            # or "host:port", or "unix:PATH"
         solution = client.solve(problem)
 
-Problems are NumPy arrays (`Problem`), answers too (`Solution`); errors name the field at fault
-(`SapError`). For asyncio see `sap_islands.aio`; to solve the contacts of a MuJoCo or Drake model,
-`sap_islands.mujoco` and `sap_islands.drake`.
+`Problem` and `Solution` hold NumPy arrays. Every error is a `SapError` that names the field at
+fault. `sap_islands.aio` has the same calls for asyncio. `sap_islands.mujoco` and
+`sap_islands.drake` make the server the contact solver of a MuJoCo or Drake model.
 """
 
 from sap_islands.channel import Tls

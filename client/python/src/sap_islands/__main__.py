@@ -13,13 +13,13 @@ _COMMANDS = {"solve": solve, "simulate": simulate, "view": view, "bench": bench}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit code.
+    """Runs a command; returns its exit code.
 
     Args:
-        arguments: The command line; None: that of this process.
+        arguments: The command line without the program name; None: `sys.argv[1:]`.
     """
     parser = argparse.ArgumentParser(
-        prog="sap-islands", description="Frictional contact, solved by sap-server."
+        prog="sap-islands", description="Client of sap-server, which solves frictional contact."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, module in _COMMANDS.items():

@@ -1,4 +1,4 @@
-"""The client for asyncio: the same calls under the same names, to be awaited.
+"""Client for asyncio: the calls of `sap_islands.Client` and `Session` as coroutines.
 
 async with sap_islands.aio.connect("embedded:") as client:
 solution = await client.solve(problem)
@@ -36,12 +36,12 @@ def connect(
     retry: bool = True,
     server_arguments: Sequence[str] = (),
 ) -> Client:
-    """As `sap_islands.connect`. An embedded server is started here and now, which takes 0.1 s."""
+    """As `sap_islands.connect`; starting an embedded server blocks the event loop for 0.1 s."""
     return Client(*resolve_address(address, tls, token, retry, server_arguments))
 
 
 class Client(ClientBase):
-    """Calls of a server; made by `connect`. Belongs to the event loop that it is first used in."""
+    """Client of one server, made by `connect`. Use it in one event loop only."""
 
     def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None = None) -> None:
         super().__init__(endpoint, server, grpc.aio)
@@ -49,7 +49,7 @@ class Client(ClientBase):
     async def solve(
         self, problem: Problem, options: Options | None = None, *, timeout: float | None = None
     ) -> Solution:
-        """Solves one problem."""
+        """As `sap_islands.Client.solve`."""
         request = messages.solve_request(problem, options)
         return messages.solution_of_response(
             await self._call(self._stub.solve, request, timeout, options)
@@ -62,7 +62,7 @@ class Client(ClientBase):
         *,
         timeout: float | None = None,
     ) -> list[Solution | SapError]:
-        """Solves independent problems concurrently; each has an outcome of its own, in order."""
+        """As `sap_islands.Client.solve_batch`."""
         request = messages.batch_request(problems, options)
         return messages.outcomes_of_response(
             await self._call(self._stub.solve_batch, request, timeout, options)
@@ -75,7 +75,7 @@ class Client(ClientBase):
         *,
         timeout: float | None = None,
     ) -> AsyncIterator[tuple[int, Solution | SapError]]:
-        """As `solve_batch`, each problem's number and outcome as soon as it is there."""
+        """As `sap_islands.Client.stream_batch`."""
         request = messages.batch_request(problems, options)
         call = self._stub.stream_batch(request, timeout=timeout, metadata=self._metadata(options))
         try:
@@ -94,7 +94,7 @@ class Client(ClientBase):
         reconnect_within: float = 5.0,
         low_latency: bool = False,
     ) -> Session:
-        """A session, as that of `sap_islands.Client`; open with `async with` or `await`."""
+        """As `sap_islands.Client.session`; open the session with `async with` or `await`."""
 
         def open_stream(left: float | None) -> Any:
             return self._stub.solve_session(timeout=left, metadata=self._endpoint.metadata)
@@ -102,11 +102,11 @@ class Client(ClientBase):
         return Session(open_stream, options, timeout, reconnect_within, low_latency)
 
     async def info(self, *, timeout: float | None = None) -> ServerInfo:
-        """Version, limits and hardware of the server."""
+        """As `sap_islands.Client.info`."""
         return parse_info(await self._call(self._stub.info, b"", timeout))
 
     async def close(self) -> None:
-        """Closes the connection, and stops the server if it is embedded."""
+        """Closes the connection; stops the server if it is embedded."""
         await self._channel.close()
         if self._server is not None:
             await asyncio.to_thread(self._server.stop)
@@ -130,7 +130,7 @@ class Client(ClientBase):
 
 
 class Session(SessionBase):
-    """As `sap_islands.Session`, to be awaited; for one task at a time."""
+    """As `sap_islands.Session`, with coroutines. Use it from one task at a time."""
 
     def __init__(
         self,
@@ -145,13 +145,13 @@ class Session(SessionBase):
         self._stream: Any = None
 
     async def step(self, problem: Problem, options: Options | None = None) -> Solution:
-        """Sends a step and waits for its solution; no other step may be in flight."""
+        """As `sap_islands.Session.step`."""
         self._check_idle()
         await self.send(problem, options)
         return solution_of(await self.receive())
 
     async def send(self, problem: Problem, options: Options | None = None) -> int:
-        """Sends a step without waiting for its answer, and returns its number: 1, 2, ..."""
+        """As `sap_islands.Session.send`."""
         await self._ensure_open()
         while self._state.unanswered >= self._max_in_flight:
             self._buffered_outcomes.append(await self._receive())
@@ -160,14 +160,14 @@ class Session(SessionBase):
         return step_id
 
     async def receive(self) -> StepOutcome:
-        """Waits for the outcome of the oldest step in flight; outcomes come in order."""
+        """As `sap_islands.Session.receive`."""
         if self._buffered_outcomes:
             return self._buffered_outcomes.popleft()
         await self._ensure_open()
         return await self._receive()
 
     async def close(self) -> None:
-        """Ends the session; outcomes that were not received are lost."""
+        """As `sap_islands.Session.close`."""
         if self._end_reason is not None or self._stream is None:
             return
         self._mark_closed()
@@ -204,7 +204,7 @@ class Session(SessionBase):
             for request in self._state.take_sendable():
                 await self._stream.write(request)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            # Why is said to whoever reads; that is also where the session goes on.
+            # The next read raises the reason; `_receive` reconnects there.
             return
 
     async def _receive(self) -> StepOutcome:
@@ -216,7 +216,7 @@ class Session(SessionBase):
                 await self._recover(_error_of_stream(error))
                 continue
             if response is grpc.aio.EOF:
-                await self._recover(Unavailable("the server has ended the session"))
+                await self._recover(Unavailable("the server ended the session"))
                 continue
             outcome = messages.step_outcome(response)
             self._state.answer(outcome)
@@ -224,14 +224,14 @@ class Session(SessionBase):
             return outcome
 
     async def _recover(self, error: SapError) -> None:
-        """Goes on with a new stream, or ends the session."""
+        """Opens a new stream and resends the unanswered steps; raises if that is not allowed."""
         self._raise_unless_retryable(self._reconnect_within > 0, error)
         await self._connect(self._reconnect_within)
         self._state.restart_stream()
         await self._flush_or_recover()
 
     async def _connect(self, within: float) -> None:
-        """Opens a stream; tries again while there is no server, for `within` seconds."""
+        """Opens a stream; retries for `within` seconds while the server is unavailable."""
         give_up = time.monotonic() + within
         while True:
             stream = self._open_stream(self._time_left())
@@ -243,20 +243,20 @@ class Session(SessionBase):
                     self._max_in_flight = messages.max_steps_in_flight(response)
                     self._stream = stream
                     return
-                error = Internal("the server has ended the session before it opened")
+                error = Internal("the server ended the session before it opened")
             except grpc.aio.AioRpcError as failure:
                 error = _error_of_stream(failure)
             except asyncio.InvalidStateError:
-                error = Unavailable("the server has ended the session before it opened")
+                error = Unavailable("the server ended the session before it opened")
             self._raise_unless_retryable(time.monotonic() <= give_up, error)
             await asyncio.sleep(RECONNECT_PAUSE_S)
 
 
 def _error_of_stream(error: grpc.aio.AioRpcError) -> SapError:
-    """Why a stream has ended.
+    """The exception for a stream that ended.
 
-    Writing to a broken stream, gRPC for asyncio forgets the status that it has ended with, and
-    says only this.
+    After a write to a broken stream, gRPC for asyncio reports INTERNAL "Internal error from Core"
+    instead of the status with which the stream ended; that is a lost connection.
     """
     if error.code() is grpc.StatusCode.INTERNAL and error.details() == "Internal error from Core":
         return Unavailable("the connection is lost")

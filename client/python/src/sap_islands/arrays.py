@@ -1,8 +1,8 @@
 """Dataclass fields that hold the packed arrays of a message.
 
-Whatever NumPy takes for an array may be assigned; what is kept is an ndarray, C-contiguous, of the
-type of the wire. An array that is that already is kept as it is, without a copy: changing it in
-place changes the message.
+Any array-like value may be assigned. It is stored as a C-contiguous ndarray of the data type on
+the wire. An array that has this layout and type already is stored without a copy, so changing it
+in place changes the message.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int32]
 UIntArray: TypeAlias = NDArray[np.uint32]
 
-HAS_ARRAYS = "_has_arrays"  # in the __dict__ of what has more than empty defaults
+# Key in the __dict__ of a group to which an array was assigned: groups without it are not written.
+HAS_ARRAYS = "_has_arrays"
 
 ScalarT = TypeVar("ScalarT", np.float64, np.int32, np.uint32)
 
 
 class ArrayField(Generic[ScalarT]):
-    """An array of a message, `columns` numbers for each tree, body or contact; empty by default.
+    """An array of a message with `columns` numbers per tree, body or contact; empty by default.
 
-    A single number counts for every entry of its group, and so does a single row of `columns`
-    numbers: `contacts.friction = 0.5`.
+    A single number, or a single row of `columns` numbers, is repeated for all entries of the
+    group: `contacts.friction = 0.5`.
     """
 
     def __init__(self, scalar: type[ScalarT], columns: int = 1) -> None:
@@ -47,11 +48,15 @@ class ArrayField(Generic[ScalarT]):
     @overload
     def __get__(self, instance: object, owner: type) -> NDArray[ScalarT]: ...
     def __get__(self, instance: object | None, owner: type) -> Any:
-        """The array; on the class the default that a dataclass takes, which is empty."""
+        """The array; read on the class, the default that `dataclass` uses: empty."""
         return () if instance is None else instance.__dict__[self.name]
 
     def __set__(self, instance: object, value: ArrayLike) -> None:
-        """Keeps the value as an array of the type of the wire."""
+        """Converts the value to the data type on the wire and stores it.
+
+        Raises:
+            InvalidArgument: The value is not an array of numbers, or an integer is out of range.
+        """
         values = instance.__dict__
         if isinstance(value, tuple) and not value:
             values[self.name] = self.empty
@@ -63,10 +68,10 @@ class ArrayField(Generic[ScalarT]):
         try:
             array = np.asarray(value)
         except ValueError as error:
-            raise InvalidArgument(f"{self.path} is no array: {error}", self.path) from error
+            raise InvalidArgument(f"{self.path} is not an array: {error}", self.path) from error
         if array.dtype != self.dtype:
             array = self._cast(array)
-        # ascontiguousarray would make a vector of a single number.
+        # ascontiguousarray would turn a scalar, shape (), into a vector of one number.
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
     def _cast(self, array: NDArray[Any]) -> NDArray[ScalarT]:

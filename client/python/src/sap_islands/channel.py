@@ -1,4 +1,4 @@
-"""From an address to a channel of gRPC: TCP or Unix socket, TLS, bearer token, retries."""
+"""Makes the gRPC channel for an address: TCP or Unix socket, TLS, bearer token, retries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sap_islands.errors import InvalidArgument
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
 
-# All calls are idempotent: what the server has not answered may be asked again.
+# All calls are idempotent, so an unanswered one may be repeated.
 _RETRIES = {
     "methodConfig": [
         {
@@ -33,7 +33,7 @@ _RETRIES = {
         }
     ]
 }
-_NO_MESSAGE_LIMIT = -1  # any: the server has the limit, and says which
+_NO_MESSAGE_LIMIT = -1  # the server enforces its own limit and names it in the error
 
 _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.max_send_message_length", _NO_MESSAGE_LIMIT),
@@ -43,19 +43,19 @@ _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.max_reconnect_backoff_ms", 2000),
     ("grpc.keepalive_time_ms", 600_000),
 )
-# What a call may be repeated with; above this size it is sent once.
+# Calls with larger requests are sent once: gRPC retries only what fits in this buffer.
 _RETRY_BUFFER_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
 class Tls:
-    """How to speak TLS with a server. Certificates and keys in PEM, as bytes or as paths of files.
+    """TLS settings. Certificates and keys are PEM, as bytes or as the path of a file.
 
     Attributes:
-        root_certificates: Whom to trust; None: the authorities that gRPC comes with.
-        certificate_chain: The client's own certificate, where the server asks for one.
-        private_key: The key of that certificate.
-        server_name: The name that the server's certificate has to have; None: that of the address.
+        root_certificates: Trusted authorities; None: those that gRPC ships with.
+        certificate_chain: The client's certificate, for servers that require one.
+        private_key: The private key of `certificate_chain`.
+        server_name: Name expected in the server's certificate; None: the host of the address.
     """
 
     root_certificates: bytes | str | Path | None = None
@@ -66,7 +66,7 @@ class Tls:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a server is and how to speak with it, all that a channel is made from."""
+    """All that is needed to open a channel: target, channel options, credentials, metadata."""
 
     target: str
     options: tuple[tuple[str, Any], ...]
@@ -74,7 +74,7 @@ class Endpoint:
     metadata: Metadata
 
     def open(self, library: Any) -> Any:
-        """A channel of `grpc`, or of `grpc.aio`."""
+        """Opens a channel with `library`, which is `grpc` or `grpc.aio`."""
         if self.credentials is None:
             return library.insecure_channel(self.target, self.options)
         return library.secure_channel(self.target, self.credentials, self.options)
@@ -83,7 +83,12 @@ class Endpoint:
 def make_endpoint(
     address: str, tls: Tls | bool = False, token: str | None = None, retry: bool = True
 ) -> Endpoint:
-    """Checks the address ("HOST:PORT" or "unix:PATH") and what is to be sent there."""
+    """The endpoint of an address, "HOST:PORT" or "unix:PATH".
+
+    Raises:
+        InvalidArgument: The address is malformed, a certificate cannot be read, or a token would
+            leave this machine without TLS.
+    """
     options = list(_OPTIONS)
     if retry:
         options.append(("grpc.service_config", json.dumps(_RETRIES)))
@@ -101,7 +106,7 @@ def make_endpoint(
     metadata: Metadata = ()
     if token is not None:
         if not tls and not _is_local(address):
-            message = f"a token would go to {address} in clear text; connect with tls"
+            message = f"token would be sent to {address} in clear text; connect with tls"
             raise InvalidArgument(message, "token")
         metadata = (("authorization", f"Bearer {token}"),)
     return Endpoint(_target(address), tuple(options), credentials, metadata)
@@ -110,11 +115,13 @@ def make_endpoint(
 def _target(address: str) -> str:
     if address.startswith("unix:"):
         if address == "unix:":
-            raise InvalidArgument(f"{address!r} names no socket", "address")
+            raise InvalidArgument(
+                f"address {address!r} has no path; it must be unix:PATH", "address"
+            )
         return address
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        message = f"{address!r} is no address; it must be HOST:PORT, unix:PATH or embedded:"
+        message = f"address is {address!r}; it must be HOST:PORT, unix:PATH or embedded:"
         raise InvalidArgument(message, "address")
     return address
 
@@ -137,4 +144,4 @@ def _read(source: bytes | str | Path | None) -> bytes | None:
     try:
         return Path(os.path.expanduser(source)).read_bytes()
     except OSError as error:
-        raise InvalidArgument(f"{source}: {error.strerror}", "tls") from error
+        raise InvalidArgument(f"tls: {source}: {error.strerror}", "tls") from error

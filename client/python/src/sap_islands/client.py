@@ -1,6 +1,7 @@
-"""A server, wherever it is: `connect`, solve, batches, sessions.
+"""Synchronous client: `connect`, single solves, batches and sessions.
 
-The three kinds of address take the same types and give the same results, to the same bits.
+A problem has the same solution, bit for bit, over TCP, a Unix socket or an embedded server of the
+same version and instruction set.
 """
 
 from __future__ import annotations
@@ -29,23 +30,28 @@ def connect(
     retry: bool = True,
     server_arguments: Sequence[str] = (),
 ) -> Client:
-    """A client of the server at an address. Nothing is sent yet.
+    """Makes a client of the server at an address. Nothing is sent until the first call.
 
     Args:
-        address: "HOST:PORT", "unix:PATH", or "embedded:" for a server of the client's own.
-        tls: True, or certificates: the connection is encrypted.
-        token: Sent with every call as a bearer token. Only with TLS, or within this machine.
-        retry: Whether calls are repeated when the server is not there; all of them are safe to be.
-        server_arguments: More of the command line of an embedded server.
+        address: "HOST:PORT", "unix:PATH", or "embedded:" to start a server that the client owns.
+        tls: True or certificates to encrypt the connection; False: plain text.
+        token: Bearer token sent with every call; needs TLS, a loopback address or a Unix socket.
+        retry: Whether `solve`, `solve_batch` and `info` are repeated while the server is
+            unavailable, with at most 5 attempts; they are idempotent.
+        server_arguments: Further command-line arguments for an embedded server.
+
+    Raises:
+        InvalidArgument: An argument is malformed; `field` names it.
+        Unavailable: The embedded server was not found or did not start.
     """
     return Client(*resolve_address(address, tls, token, retry, server_arguments))
 
 
 class Client(ClientBase):
-    """Calls of a server; made by `connect`. For any number of threads at once.
+    """Client of one server, made by `connect`. Threads may share it.
 
-    Timeouts are in seconds; None: as long as it takes. The server returns the best iterate a
-    little before the timeout, if it can.
+    `timeout` is the deadline of a call [s]; None: no deadline. The server stops shortly before it
+    and returns the best iterate if it has one. All calls raise `SapError`.
     """
 
     def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None = None) -> None:
@@ -54,7 +60,13 @@ class Client(ClientBase):
     def solve(
         self, problem: Problem, options: Options | None = None, *, timeout: float | None = None
     ) -> Solution:
-        """Solves one problem."""
+        """Solves one problem.
+
+        Args:
+            problem: The problem.
+            options: None: the server's defaults.
+            timeout: Deadline of the call [s].
+        """
         request = messages.solve_request(problem, options)
         return messages.solution_of_response(
             self._call(self._stub.solve, request, timeout, options)
@@ -67,7 +79,11 @@ class Client(ClientBase):
         *,
         timeout: float | None = None,
     ) -> list[Solution | SapError]:
-        """Solves independent problems concurrently; each has an outcome of its own, in order."""
+        """Solves independent problems concurrently.
+
+        Returns:
+            For each problem, in order, its solution or the error that it failed with.
+        """
         request = messages.batch_request(problems, options)
         return messages.outcomes_of_response(
             self._call(self._stub.solve_batch, request, timeout, options)
@@ -80,7 +96,7 @@ class Client(ClientBase):
         *,
         timeout: float | None = None,
     ) -> Iterator[tuple[int, Solution | SapError]]:
-        """As `solve_batch`, each problem's number and outcome as soon as it is there."""
+        """As `solve_batch`, but yields (index of the problem, outcome) as each is finished."""
         request = messages.batch_request(problems, options)
         call = self._stub.stream_batch(request, timeout=timeout, metadata=self._metadata(options))
         try:
@@ -99,16 +115,15 @@ class Client(ClientBase):
         reconnect_within: float = 5.0,
         low_latency: bool = False,
     ) -> Session:
-        """Opens a session: problems over time, each started from the one before.
+        """Opens a session: a sequence of problems, each warm-started from the one before.
 
         Args:
-            options: For steps that bring none of their own.
-            timeout: Of the whole session [s]. For each step there is `Options.time_budget`.
-            reconnect_within: How long to look for the server when the connection is lost [s]; 0:
-                the session then ends.
-            low_latency: Whether the server should be awake for each next step: for 50 ms after an
-                answer it keeps processors from falling asleep, by threads at idle priority.
-                Answers come sooner, above all the latest ones. Its operator may forbid it.
+            options: Options of the steps that are sent without their own.
+            timeout: Deadline of the whole session [s]; for one step use `Options.time_budget`.
+            reconnect_within: How long to retry after a lost connection [s]; 0: the session ends.
+            low_latency: Whether the server keeps its processors out of deep idle states for 50 ms
+                after each answer, with threads of idle priority. This shortens mainly the tail of
+                the latency. The operator of the server may forbid it.
         """
 
         def open_stream(requests: Iterator[bytes], left: float | None) -> Any:
@@ -123,7 +138,7 @@ class Client(ClientBase):
         return parse_info(self._call(self._stub.info, b"", timeout))
 
     def close(self) -> None:
-        """Closes the connection, and stops the server if it is embedded."""
+        """Closes the connection; stops the server if it is embedded."""
         self._channel.close()
         if self._server is not None:
             self._server.stop()

@@ -1,4 +1,4 @@
-"""What a client is but for waiting: shared by the synchronous one and that of asyncio."""
+"""The part of a client that does no I/O, shared by the synchronous and the asyncio client."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _HIGH_PRIORITY = ("sap-priority", "high")
 
 @dataclass(frozen=True)
 class ServerInfo:
-    """Version, limits and hardware of a server; limits as in sap.v1.ServerLimits.
+    """Version, limits and hardware of a server.
 
     Attributes:
-        version: As in "0.1.0".
-        instruction_set: As in "x86-64-v3". Servers of equal version and instruction set give equal
-            bits.
+        version: For example "0.1.0".
+        instruction_set: For example "x86-64-v3". Servers of equal version and instruction set
+            return equal bits.
         processors: Logical processors of the machine.
         solver_threads: Threads that solve islands.
-        limits: What the server accepts, by name, as in "max_contacts".
+        limits: The fields of sap.v1.ServerLimits by name, for example "max_contacts".
     """
 
     version: str
@@ -38,7 +38,7 @@ class ServerInfo:
 
 
 def parse_info(data: bytes) -> ServerInfo:
-    """The information of a serialized sap.v1.GetServerInfoResponse."""
+    """Decodes a serialized sap.v1.GetServerInfoResponse."""
     message = service.GetServerInfoResponse.FromString(data)
     names = service.ServerLimits.DESCRIPTOR.fields_by_name
     return ServerInfo(
@@ -53,21 +53,21 @@ def parse_info(data: bytes) -> ServerInfo:
 def resolve_address(
     address: str, tls: Tls | bool, token: str | None, retry: bool, server_arguments: Sequence[str]
 ) -> tuple[Endpoint, EmbeddedServer | None]:
-    """Where to connect to for an address, and the server that is started for "embedded:"."""
+    """The endpoint of an address; for "embedded:" it starts a server and returns it as well."""
     if address == EMBEDDED:
         server = EmbeddedServer(server_arguments)
         return make_endpoint(server.address, tls, token, retry), server
     if server_arguments:
-        message = f"server_arguments are for {EMBEDDED!r}, not for {address!r}"
+        message = f"server_arguments need the address {EMBEDDED!r}; it is {address!r}"
         raise InvalidArgument(message, "server_arguments")
     return make_endpoint(address, tls, token, retry), None
 
 
 class ClientBase:
-    """A channel to a server, and the server if it is the client's own."""
+    """A channel to a server, and the server if it is embedded."""
 
     def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None, library: Any) -> None:
-        """Opens a channel of `grpc`, or of `grpc.aio`."""
+        """Opens a channel with `library`, which is `grpc` or `grpc.aio`."""
         self._server = server
         self._endpoint = endpoint
         self._channel = endpoint.open(library)
@@ -75,11 +75,11 @@ class ClientBase:
 
     @property
     def address(self) -> str:
-        """Where the server is, also that of an embedded one."""
+        """Address of the server; of an embedded one, its Unix socket."""
         return self._endpoint.target
 
     def _metadata(self, options: Options | None) -> Metadata:
-        """What a call brings along; a server that is full refuses before it reads the message."""
+        """Headers of a call, with its priority: admission is decided before the message is read."""
         metadata = self._endpoint.metadata
         if options is not None and options.priority is Priority.HIGH:
             return (*metadata, _HIGH_PRIORITY)

@@ -1,8 +1,9 @@
-"""A server of one's own: sap-server as a child process on a private Unix socket.
+"""Embedded server: sap-server as a child process on a private Unix socket.
 
-The socket lies in a directory that only this user may enter. The server ends with `stop`, with the
-last reference to it, with the interpreter, and also if this process is killed: a shell waits at
-the other end of a pipe, sees it close, stops the server and removes the directory.
+The socket is in a directory with mode 0700. The server is terminated by `stop`, when the last
+reference is dropped, and when the interpreter exits. If this process is killed, a guard process
+terminates the server: it is a shell that reads from a pipe held open by this process, and at end
+of file it sends SIGTERM to the server and removes the directory.
 """
 
 from __future__ import annotations
@@ -27,21 +28,25 @@ from sap_islands.errors import Unavailable
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 10.0
 
-_MAX_SOCKET_PATH = 100  # of a Unix socket; the kernel's limit is 107
+_MAX_SOCKET_PATH = 100  # bytes; the kernel accepts 107
 _DRAIN_ARGUMENTS = ("--drain-timeout-s", "1")
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse(status=SERVING)
 _GUARD_SCRIPT = 'read -r _ && exit; kill -TERM "$1" 2> /dev/null; rm -rf -- "$2"'
 
 
 def find_server() -> str:
-    """Path of sap-server.
+    """Path of the sap-server binary.
 
-    $SAP_SERVER, the release build of the clone that this package was installed from, or PATH.
+    Looked up in this order: $SAP_SERVER, the release build of the clone that this package was
+    installed from, PATH.
+
+    Raises:
+        Unavailable: There is none, or $SAP_SERVER is not an executable file.
     """
     chosen = os.environ.get("SAP_SERVER")
     if chosen:
         if not os.access(chosen, os.X_OK):
-            raise Unavailable(f"$SAP_SERVER is {chosen}, which is no program")
+            raise Unavailable(f"$SAP_SERVER is {chosen}, which is not an executable file")
         return chosen
     origin = resources.files("sap_islands").joinpath("_origin.txt")
     if origin.is_file():
@@ -51,19 +56,28 @@ def find_server() -> str:
     installed = shutil.which("sap-server")
     if installed is None:
         raise Unavailable(
-            "there is no sap-server: build it (deploy/quickstart.sh), or name it by $SAP_SERVER"
+            "sap-server was not found: build it (deploy/quickstart.sh) or set $SAP_SERVER"
         )
     return installed
 
 
 class EmbeddedServer:
-    """A running sap-server that belongs to this object."""
+    """A running sap-server that this object owns.
+
+    Attributes:
+        address: "unix:PATH" of its socket.
+        pid: Its process id.
+    """
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
-        """Starts the server and waits until it serves.
+        """Starts the server and waits until its health check reports SERVING.
 
         Args:
-            arguments: More of its command line, as ("--threads", "4").
+            arguments: Further command-line arguments, for example ("--threads", "4").
+
+        Raises:
+            Unavailable: The server was not found, or did not serve within 20 s; the message has
+                its log.
         """
         program = find_server()
         self._directory = _private_directory()
@@ -75,12 +89,12 @@ class EmbeddedServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for the program that runs it
+                start_new_session=True,  # Ctrl-C must not reach it: `stop` terminates it
             )
         except OSError as error:
             log.close()
             shutil.rmtree(self._directory, ignore_errors=True)
-            raise Unavailable(f"sap-server does not start: {error}") from error
+            raise Unavailable(f"sap-server did not start: {error}") from error
         guard = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD_SCRIPT, "sap-guard", str(process.pid), self._directory],
             stdin=subprocess.PIPE,
@@ -97,7 +111,7 @@ class EmbeddedServer:
             raise
 
     def stop(self) -> None:
-        """Ends the server in good order. May be called again."""
+        """Terminates the server: SIGTERM, then SIGKILL after 10 s. Further calls do nothing."""
         self._finalizer()
 
     def __enter__(self) -> EmbeddedServer:
@@ -129,7 +143,7 @@ def _wait_until_serving(address: str, process: subprocess.Popen[bytes], log: IO[
                     return
     log.seek(0)
     said = log.read().decode(errors="replace").strip()
-    raise Unavailable(f"sap-server does not serve: {said or 'it says nothing'}")
+    raise Unavailable(f"sap-server does not serve: {said or 'its log is empty'}")
 
 
 def _stop(
@@ -145,7 +159,7 @@ def _stop(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-    # A line tells the guard that there is nothing left to do.
+    # A line of input makes the guard exit without stopping anything.
     with contextlib.suppress(OSError):
         guard.communicate(b"\n", timeout=STOP_TIMEOUT_S)
     log.close()

@@ -1,7 +1,7 @@
-"""What goes wrong, as exceptions: a status code, a message for people, the field at fault.
+"""Exceptions: a gRPC status code, a message, and the field at fault.
 
-Every error of this package is a `SapError`. Each kind is also the built-in exception that fits, so
-that `except TimeoutError` works for whoever does not know this package.
+Every error of this package is a `SapError`. Where a built-in exception fits, the subclass derives
+from it too, so that for example `except TimeoutError` works.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _INDEX = re.compile(r"\[(\d+)\]$")
 
 
 class SapError(Exception):
-    """A problem has no solution, or a call failed.
+    """A call failed, or one problem of a batch or session has no solution.
 
     Attributes:
-        message: What is wrong, as in "contacts.friction[17] is -0.3; it must be finite and >= 0".
-        field: The field at fault, as in "contacts.friction[17]"; empty where it is no field's.
-        index: Where in the array, as 17; None where the field is no array.
-        reason: Which limit it is over, as in "QUEUE_TIME", for programs; empty where it is none.
-        retry_after_s: When to try again at the earliest [s]; None if the server does not say.
-        code: Status code of gRPC.
+        message: For example "contacts.friction[17] is -0.3; it must be finite and >= 0".
+        field: The field at fault, for example "contacts.friction[17]"; empty if there is none.
+        index: The array index in `field`, here 17; None if it has none.
+        reason: Machine-readable name of the exceeded limit, for example "QUEUE_TIME"; or empty.
+        retry_after_s: Time after which a retry may succeed [s]; None if the server gives none.
+        code: gRPC status code.
     """
 
     code = grpc.StatusCode.UNKNOWN
@@ -48,19 +48,19 @@ class SapError(Exception):
 
 
 class InvalidArgument(SapError, ValueError):
-    """A problem, an option or a file breaks a rule; `field` says which part of it."""
+    """A problem, option, argument or file is invalid; `field` names the part at fault."""
 
     code = grpc.StatusCode.INVALID_ARGUMENT
 
 
 class ResourceExhausted(SapError):
-    """Over a limit of the server."""
+    """A limit of the server is exceeded; `reason` names it."""
 
     code = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 class DeadlineExceeded(SapError, TimeoutError):
-    """The timeout of the call has passed."""
+    """The deadline of the call or of the session has passed."""
 
     code = grpc.StatusCode.DEADLINE_EXCEEDED
 
@@ -72,31 +72,31 @@ class Cancelled(SapError):
 
 
 class Unauthenticated(SapError, PermissionError):
-    """The server wants a token that it knows."""
+    """The call has no token, or one that the server does not know."""
 
     code = grpc.StatusCode.UNAUTHENTICATED
 
 
 class PermissionDenied(SapError, PermissionError):
-    """The server knows the token and refuses the call."""
+    """The server knows the token but does not permit it this call."""
 
     code = grpc.StatusCode.PERMISSION_DENIED
 
 
 class Unavailable(SapError, ConnectionError):
-    """No server there, or it is shutting down: try again, or elsewhere."""
+    """The server cannot be reached, or is shutting down; the call may be repeated."""
 
     code = grpc.StatusCode.UNAVAILABLE
 
 
 class Unimplemented(SapError, NotImplementedError):
-    """The server does not know this call."""
+    """The server does not implement this call."""
 
     code = grpc.StatusCode.UNIMPLEMENTED
 
 
 class Internal(SapError):
-    """A fault of the server or of this package."""
+    """A defect of the server or of this package."""
 
     code = grpc.StatusCode.INTERNAL
 
@@ -119,10 +119,10 @@ _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.Statu
 
 
 def error_of_call(call: Any) -> SapError:
-    """The exception for a call that did not end OK.
+    """The exception for a call that failed.
 
     Args:
-        call: What gRPC raises, which knows code, details and trailing metadata of the call.
+        call: The exception of gRPC, with `code`, `details` and `trailing_metadata`.
     """
     kind = _KINDS.get(call.code(), SapError)
     message = call.details() or call.code().name
@@ -133,7 +133,7 @@ def error_of_call(call: Any) -> SapError:
 
 
 def error_of_failure(failure: solver_service_pb2.Failure) -> SapError:
-    """The exception for one problem of a batch, or one step of a session, that failed."""
+    """The exception for a failed problem of a batch or a failed step of a session."""
     kind = _KINDS.get(_CODES.get(failure.code, grpc.StatusCode.UNKNOWN), SapError)
     retry_after_s = None
     if failure.HasField("retry_delay"):
@@ -142,7 +142,7 @@ def error_of_failure(failure: solver_service_pb2.Failure) -> SapError:
 
 
 def failure_of_error(error: SapError) -> solver_service_pb2.Failure:
-    """The message that an exception came from."""
+    """The sap.v1.Failure of an exception; the inverse of `error_of_failure`."""
     failure = solver_service_pb2.Failure(
         code=error.code.value[0], message=error.message, field=error.field, reason=error.reason
     )
@@ -152,7 +152,7 @@ def failure_of_error(error: SapError) -> solver_service_pb2.Failure:
 
 
 def _details_of(serialized_status: bytes) -> tuple[str, str, float | None]:
-    """Field, reason, and seconds after which to try again."""
+    """Field, reason and retry delay [s] from a serialized google.rpc.Status."""
     field, reason, retry_after_s = "", "", None
     for detail in status_pb2.Status.FromString(serialized_status).details:
         bad_request = error_details_pb2.BadRequest()

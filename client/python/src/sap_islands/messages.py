@@ -1,4 +1,4 @@
-"""Requests to bytes and responses from bytes: what the synchronous and the asyncio client share."""
+"""Serializes requests and parses responses, for the synchronous and the asyncio client."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SERVICE = "/" + service.DESCRIPTOR.services_by_name["SolverService"].full_name +
 
 
 class Stub:
-    """The calls of the service on a channel of `grpc` or `grpc.aio`.
+    """The methods of the service on a channel of `grpc` or `grpc.aio`.
 
-    Without serializers gRPC passes bytes through as they are.
+    They are made without serializers, so that gRPC takes and returns bytes.
     """
 
     def __init__(self, channel: Any) -> None:
@@ -63,12 +63,12 @@ assert _tag(service.StreamBatchRequest, "options") == _BATCH_OPTIONS
 
 
 class StepOutcome(NamedTuple):
-    """What came of a step of a session.
+    """Outcome of one step of a session.
 
     Attributes:
-        step_id: The number that `send` has given it.
-        outcome: The solution, or why there is none.
-        warm_started: Whether trees or bodies started from velocities of the last solved step.
+        step_id: The number that `send` returned.
+        outcome: The solution, or the error that the step failed with.
+        warm_started: Whether a tree or body started from its velocity in the last solved step.
     """
 
     step_id: int
@@ -116,7 +116,11 @@ def step_request(step_id: int, problem: Problem, options: Options | None) -> byt
 
 
 def solution_of_response(data: bytes) -> Solution:
-    """The solution of a serialized sap.v1.SolveResponse."""
+    """The solution in a serialized sap.v1.SolveResponse.
+
+    Raises:
+        Internal: There is none.
+    """
     for number, _, start, end in wire_format.scan(data, 0, len(data)):
         if number == _RESPONSE_SOLUTION:
             return Solution(data, start, end)
@@ -124,7 +128,7 @@ def solution_of_response(data: bytes) -> Solution:
 
 
 def outcomes_of_response(data: bytes) -> list[Solution | SapError]:
-    """The outcomes of a serialized sap.v1.SolveBatchResponse, in the order of the problems."""
+    """The outcomes in a serialized sap.v1.SolveBatchResponse, in the order of the problems."""
     return [
         _outcome(data, start, end)
         for number, _, start, end in wire_format.scan(data, 0, len(data))
@@ -133,7 +137,7 @@ def outcomes_of_response(data: bytes) -> list[Solution | SapError]:
 
 
 def indexed_outcome(data: bytes) -> tuple[int, Solution | SapError]:
-    """Problem number and outcome of a serialized sap.v1.StreamBatchResponse."""
+    """Index of the problem and outcome in a serialized sap.v1.StreamBatchResponse."""
     index = 0
     outcome: Solution | SapError = Internal("the server's response has no outcome")
     for number, _, start, end in wire_format.scan(data, 0, len(data)):
@@ -145,7 +149,11 @@ def indexed_outcome(data: bytes) -> tuple[int, Solution | SapError]:
 
 
 def max_steps_in_flight(data: bytes) -> int:
-    """What a serialized sap.v1.SolveSessionResponse says that opens the session."""
+    """The limit in the first sap.v1.SolveSessionResponse of a stream, at least 1.
+
+    Raises:
+        Internal: The response does not open the session.
+    """
     response = service.SolveSessionResponse.FromString(data)
     if not response.HasField("opened"):
         raise Internal("the server's first response does not open the session")
@@ -153,7 +161,11 @@ def max_steps_in_flight(data: bytes) -> int:
 
 
 def step_outcome(data: bytes) -> StepOutcome:
-    """The outcome of a serialized sap.v1.SolveSessionResponse."""
+    """The outcome in a serialized sap.v1.SolveSessionResponse.
+
+    Raises:
+        Internal: There is none.
+    """
     for number, _, start, end in wire_format.scan(data, 0, len(data)):
         if number == _SESSION_OUTCOME:
             return _step_outcome(data, start, end)

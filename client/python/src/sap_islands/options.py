@@ -1,4 +1,4 @@
-"""How a problem is to be solved and answered."""
+"""Options of a solve: tolerance, limits, method, priority, and the fields to return."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 class NewtonMethod(enum.IntEnum):
-    """Newton methods; all stop by the same test on the same problem."""
+    """Newton method. All methods solve the same problem and have the same stopping criterion."""
 
     UNSPECIFIED = solver_service_pb2.NEWTON_METHOD_UNSPECIFIED
     PLAIN = solver_service_pb2.NEWTON_METHOD_PLAIN
@@ -21,7 +21,7 @@ class NewtonMethod(enum.IntEnum):
 
 
 class Priority(enum.IntEnum):
-    """Who goes first when problems wait for a thread; unspecified: normal."""
+    """Scheduling priority of problems that wait for a thread; unspecified: normal."""
 
     UNSPECIFIED = solver_service_pb2.PRIORITY_UNSPECIFIED
     NORMAL = solver_service_pb2.PRIORITY_NORMAL
@@ -30,21 +30,20 @@ class Priority(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Options:
-    """What None leaves to the server is said in parentheses.
+    """Options of a solve. None means the server's default, given in parentheses.
 
     Attributes:
-        relative_tolerance: ε_r of |D ∇l| <= ε_a + ε_r max(|D A v|, |D J'γ|), which every island
-            meets by itself [-]. In [0, 1) (1e-6).
-        absolute_speed_tolerance: Speed that counts as nothing, ε_a = this sqrt(trace A) [m/s]
-            (1e-14).
-        max_iterations: Newton iterations of an island (500); 0 returns the guess with its
+        relative_tolerance: ε_r in |D ∇l| <= ε_a + ε_r max(|D A v|, |D J'γ|), the stopping
+            criterion of each island; in [0, 1) [-] (1e-6).
+        absolute_speed_tolerance: Negligible speed; ε_a is this times sqrt(trace A) [m/s] (1e-14).
+        max_iterations: Limit of Newton iterations per island (500); 0 returns the guess with its
             certificate.
-        time_budget: Time for the solve, after which islands return their best iterate [s] (none).
-            In a session for each step, of a batch for all of it.
-        islands: Whether to solve islands by themselves (True).
-        newton: Which Newton method (accelerated).
-        response_mask: Names of the fields of the solution to return; empty: all.
-        priority: Who goes first: high is for control loops and users that wait.
+        time_budget: Time after which islands return their best iterate [s] (none). In a session it
+            applies to each step, in a batch to the whole batch.
+        islands: Whether to solve the islands separately (True).
+        newton: Newton method (accelerated).
+        response_mask: Names of the fields of sap.v1.ContactSolution to return; empty: all.
+        priority: Scheduling priority; high is for control loops and interactive use.
     """
 
     relative_tolerance: float | None = None
@@ -57,7 +56,7 @@ class Options:
     priority: Priority = Priority.UNSPECIFIED
 
     def __post_init__(self) -> None:
-        # Lists are welcome; a tuple keeps the options hashable.
+        # The tuple keeps the options hashable if a list was given; `serialize` caches by them.
         object.__setattr__(self, "response_mask", tuple(self.response_mask))
 
 
@@ -79,7 +78,7 @@ def to_message(options: Options) -> solver_service_pb2.SolveOptions:
 
 
 def from_message(message: solver_service_pb2.SolveOptions) -> Options:
-    """The options of a sap.v1.SolveOptions, as a recording keeps them."""
+    """The options of a sap.v1.SolveOptions."""
     return Options(
         relative_tolerance=_present(message, "relative_tolerance"),
         absolute_speed_tolerance=_present(message, "absolute_speed_tolerance"),
@@ -96,7 +95,7 @@ def from_message(message: solver_service_pb2.SolveOptions) -> Options:
 
 @functools.lru_cache(maxsize=256)
 def serialize(options: Options) -> bytes:
-    """The serialized options; most calls use the same ones again and again."""
+    """The serialized sap.v1.SolveOptions; cached, since most calls repeat the same options."""
     return to_message(options).SerializeToString()
 
 

@@ -4,9 +4,9 @@
     γ_i = P_F(y_i) in the R_i norm,   y_i = -R_i^-1 (v_c,i - v̂_i)
     v_c,i = J_a v_a + J_b v_b + b_i
 
-[Castro, Permenter, Han 2021, "An Unconstrained Convex Formulation of Compliant Contact"]. These are
-the messages of proto/sap/v1/problem.proto with NumPy arrays for their arrays. Nothing is checked
-here beyond what a type can hold: the server does that, and names what is wrong.
+[Castro, Permenter, Han 2021, "An Unconstrained Convex Formulation of Compliant Contact"]. The
+classes mirror the messages of proto/sap/v1/problem.proto with NumPy arrays. Only data types are
+checked here; the server checks lengths and values, and its errors name the field.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from sap_islands import wire_format
 from sap_islands.arrays import HAS_ARRAYS, ArrayField, Float64, FloatArray
 from sap_islands.v1 import problem_pb2
 
-WORLD = -1  # instead of the number of a second tree or body
+WORLD = -1  # as the second tree or body of a contact: the world
 
 GroupT = TypeVar("GroupT", bound="_Group")
 
 
 class _Group:
-    """Arrays that belong together, one entry for each tree, body or contact.
+    """A message that consists of arrays with one entry per tree, body or contact.
 
-    Whatever has this as its base lists only `ArrayField`s, under the names of its message.
+    A subclass declares one `ArrayField` per field of its message, under the same name.
     """
 
     FIELD: ClassVar[str]
@@ -52,14 +52,14 @@ class _Group:
 
     @classmethod
     def from_wire_arrays(cls: type[GroupT], **arrays: NDArray[Any]) -> GroupT:
-        """From arrays that are as the wire has them: of its types, contiguous, not empty."""
+        """Makes a group without conversion: arrays are contiguous, of the wire's data types."""
         group = cls.__new__(cls)
         group.__dict__ = {**cls._none, **arrays, HAS_ARRAYS: True}
         return group
 
     @classmethod
     def none(cls: type[GroupT]) -> GroupT:
-        """Without entries."""
+        """Makes a group without entries."""
         group = cls.__new__(cls)
         group.__dict__ = cls._none.copy()
         return group
@@ -91,12 +91,12 @@ class Trees(_Group):
 
     Attributes:
         dofs: [T] n_t, each at least 1.
-        dynamics_matrix: [sum n_t²] A_t of each tree, row-major, one after the other [kg, kg m,
-            kg m²]. Symmetric and positive definite.
-        free_motion_velocity: [sum n_t] v*, at the end of the step if there were no contact [m/s,
-            rad/s].
-        guess_velocity: [sum n_t] to start from, or empty: v* [m/s, rad/s].
-        tree_id: [T] names that stay the same from step to step, or empty.
+        dynamics_matrix: [sum n_t²] A_t of each tree, row-major, concatenated [kg, kg m, kg m²].
+            Symmetric and positive definite.
+        free_motion_velocity: [sum n_t] v*, the velocity at the end of the step without contact
+            [m/s, rad/s].
+        guess_velocity: [sum n_t] initial guess, or empty: v* [m/s, rad/s].
+        tree_id: [T] identifiers that a session matches from step to step, or empty.
     """
 
     FIELD = "trees"
@@ -121,7 +121,7 @@ class Trees(_Group):
         guess_velocity: ArrayLike = (),
         tree_id: ArrayLike = (),
     ) -> Trees:
-        """Trees from their dynamics matrices, [n_t, n_t] each, in their order."""
+        """Makes trees from their dynamics matrices A_t, [n_t, n_t] each."""
         return cls(
             dofs=np.array([len(matrix) for matrix in matrices], np.uint32),
             dynamics_matrix=concatenate(matrices),
@@ -131,7 +131,7 @@ class Trees(_Group):
         )
 
     def blocks(self) -> list[FloatArray]:
-        """A_t of each tree, [n_t, n_t]: views."""
+        """A_t of each tree as views, [n_t, n_t] each."""
         ends = np.cumsum(self.dofs.astype(np.int64) ** 2)
         pieces = np.split(self.dynamics_matrix.ravel(), ends[:-1]) if len(ends) else []
         return [piece.reshape(n, n) for piece, n in zip(pieces, self.dofs, strict=True)]
@@ -139,18 +139,18 @@ class Trees(_Group):
 
 @dataclass(eq=False, repr=False)
 class RigidBodies(_Group):
-    """Free bodies: B of them, six velocities each, (v of the center of mass, angular velocity).
+    """B free rigid bodies with six velocities each: that of the center of mass, then angular.
 
-    Everything in world axes. They are numbered after the trees: body i is tree T + i.
+    All quantities are in world axes. Body i counts as tree T + i.
 
     Attributes:
         mass: [B] > 0 [kg].
         inertia: [B, 6] about the center of mass as xx, yy, zz, xy, xz, yz [kg m²].
         center_of_mass: [B, 3] position [m].
-        free_motion_velocity: [B, 6] v*, at the end of the step if there were no contact [m/s,
+        free_motion_velocity: [B, 6] v*, the velocity at the end of the step without contact [m/s,
             rad/s].
-        guess_velocity: [B, 6] to start from, or empty: v* [m/s, rad/s].
-        body_id: [B] names that stay the same from step to step, or empty.
+        guess_velocity: [B, 6] initial guess, or empty: v* [m/s, rad/s].
+        body_id: [B] identifiers that a session matches from step to step, or empty.
     """
 
     FIELD = "bodies"
@@ -171,22 +171,22 @@ class RigidBodies(_Group):
 
 @dataclass(eq=False, repr=False)
 class Contacts(_Group):
-    """C contacts by their Jacobians, in frames (t1, t2, n); v_n > 0 separates.
+    """C contacts given by Jacobians in their frames (t1, t2, n); v_n > 0 separates.
 
     Attributes:
-        tree_a: [C] first tree, or T + body.
-        tree_b: [C] second tree, or T + body, or `WORLD`; both sides in one tree are folded into a.
-        jacobian: for each contact J_a, [3, n_a] row-major, then J_b, [3, n_b], unless b is the
-            world; one after the other [-, m]. See `concatenate`.
+        tree_a: [C] first tree: its number, or T + number of a body.
+        tree_b: [C] second tree, likewise, or `WORLD`. For a contact within one tree add both sides
+            to J_a and use `WORLD`.
+        jacobian: For each contact J_a, [3, n_a] row-major, then J_b, [3, n_b], unless b is the
+            world; concatenated [-, m]. See `concatenate`.
         signed_distance: [C] φ0, negative in penetration [m].
         stiffness: [C] k > 0 [N/m].
         relaxation_time: [C] τ_d >= 0 [s].
         friction: [C] μ >= 0 [-].
-        regularization_t: [C] R_t instead of σ w, or empty [1/kg].
-        regularization_n: [C] R_n instead of max(β² w / 4π², 1 / (δt k (δt + τ_d))), or empty
-            [1/kg].
-        delassus_estimate: [C] w instead of |J A^-1 J'| / 3, or empty [1/kg].
-        surface_velocity: [C, 3] b in the frame of the contact, or empty [m/s].
+        regularization_t: [C] R_t, or empty: σ w [1/kg].
+        regularization_n: [C] R_n, or empty: max(β² w / 4π², 1 / (δt k (δt + τ_d))) [1/kg].
+        delassus_estimate: [C] w, or empty: |J A^-1 J'| / 3 [1/kg].
+        surface_velocity: [C, 3] b in the frame of the contact, or empty: 0 [m/s].
     """
 
     FIELD = "contacts"
@@ -212,12 +212,12 @@ class Contacts(_Group):
 
 @dataclass(eq=False, repr=False)
 class BodyContacts(_Group):
-    """C' contacts between rigid bodies by point and normal; the server makes the Jacobians.
+    """C' contacts between rigid bodies given by point and normal; the server makes the Jacobians.
 
     Attributes:
         body_a: [C'] first body, 0 to B - 1.
         body_b: [C'] second body, or `WORLD`.
-        point: [C', 3] in world axes [m].
+        point: [C', 3] contact point in world axes [m].
         normal: [C', 3] unit vector in world axes from b to a, so that v_n > 0 separates [-].
         signed_distance: [C'] φ0, negative in penetration [m].
         stiffness: [C'] k > 0 [N/m].
@@ -226,8 +226,8 @@ class BodyContacts(_Group):
         regularization_t: [C'] as `Contacts.regularization_t`.
         regularization_n: [C'] as `Contacts.regularization_n`.
         delassus_estimate: [C'] as `Contacts.delassus_estimate`.
-        surface_velocity: [C', 3] added to the velocity of a relative to b, in world axes, or empty
-            [m/s].
+        surface_velocity: [C', 3] added to the velocity of a relative to b, in world axes, or
+            empty: 0 [m/s].
     """
 
     FIELD = "body_contacts"
@@ -253,7 +253,7 @@ class BodyContacts(_Group):
 
 
 class RegularizationRule(enum.IntEnum):
-    """Which inverse of A enters the Delassus estimate w = |J A^-1 J'| / 3."""
+    """Inverse of A in the Delassus estimate w = |J A^-1 J'| / 3: full, or of the diagonal."""
 
     UNSPECIFIED = problem_pb2.REGULARIZATION_RULE_UNSPECIFIED
     FULL = problem_pb2.REGULARIZATION_RULE_FULL
@@ -262,12 +262,12 @@ class RegularizationRule(enum.IntEnum):
 
 @dataclass
 class Regularization:
-    """Regularization of the contacts that bring none of their own.
+    """Regularization of the contacts that have no regularization_t and _n of their own.
 
     Attributes:
-        beta: Near-rigid parameter β of R_n [-]; None: 1.
-        sigma: Slip parameter σ, R_t = σ w [-]; None: 1e-3.
-        rule: How w is estimated; unspecified: by the whole block A_t.
+        beta: Near-rigid parameter β in R_n [-]; None: 1.
+        sigma: Slip parameter σ in R_t = σ w [-]; None: 1e-3.
+        rule: Estimate of w; unspecified: full.
     """
 
     beta: float | None = None
@@ -288,7 +288,7 @@ class Regularization:
 def _regularization_field(
     beta: float | None, sigma: float | None, rule: RegularizationRule
 ) -> bytes:
-    """The field of a problem that has these, empty if they are what the server takes anyway."""
+    """The serialized field `regularization` with its tag; empty if all are the defaults."""
     if beta is None and sigma is None and not rule:
         return b""
     message = problem_pb2.Regularization(beta=beta, sigma=sigma)
@@ -312,17 +312,17 @@ _REGULARIZATION_TAG = wire_format.length_tag(
 
 @dataclass(eq=False)
 class Problem:
-    """One contact problem; see the module for the equations.
+    """One contact problem; the equations are in the docstring of this module.
 
-    Velocities and islands are numbered trees first, then bodies; impulses, contacts first, then
-    body contacts.
+    Velocities are ordered trees first, then bodies. Impulses are ordered contacts first, then body
+    contacts.
 
     Attributes:
         time_step: δt > 0 [s].
         trees: Articulated bodies.
-        bodies: Free rigid bodies in compact form.
-        contacts: Contacts by their Jacobians.
-        body_contacts: Contacts between rigid bodies by points and normals.
+        bodies: Free rigid bodies, given by mass and inertia.
+        contacts: Contacts given by Jacobians.
+        body_contacts: Contacts between rigid bodies given by points and normals.
         regularization: Parameters of the near-rigid regularization.
     """
 
@@ -335,16 +335,16 @@ class Problem:
 
     @property
     def num_velocities(self) -> int:
-        """Length of v: sum of n_t over trees, then 6 for each body."""
+        """nv: the sum of n_t over the trees, plus 6 per body."""
         return int(self.trees.dofs.sum()) + 6 * self.bodies.count
 
     @property
     def num_contacts(self) -> int:
-        """Contacts and body contacts together."""
+        """Number of contacts and body contacts."""
         return self.contacts.count + self.body_contacts.count
 
     def encode(self) -> tuple[wire_format.Parts, int]:
-        """Parts and size of the serialized message; the arrays are among them, uncopied."""
+        """Parts and size [bytes] of the serialized message; its arrays are parts, not copied."""
         parts: wire_format.Parts = [_TIME_STEP_TAG, struct.pack("<d", self.time_step)]
         size = len(_TIME_STEP_TAG) + 8
         values = self.__dict__
@@ -361,7 +361,11 @@ class Problem:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Problem:
-        """The problem of a serialized sap.v1.ContactProblem; arrays are read-only."""
+        """Parses a serialized sap.v1.ContactProblem; the arrays are read-only.
+
+        Raises:
+            ValueError, IndexError: The message is malformed or truncated.
+        """
         problem = cls(0.0)
         groups: dict[str, list[tuple[int, int]]] = {}
         for number, wire_type, start, end in wire_format.scan(data, 0, len(data)):
@@ -374,7 +378,7 @@ class Problem:
         for name, kind in _GROUP_BY_NUMBER.values():
             if name in groups:
                 pieces = groups[name]
-                if len(pieces) > 1:  # a message that comes in pieces is their concatenation
+                if len(pieces) > 1:  # protobuf merges repeated occurrences by concatenation
                     data_of_group = b"".join(data[start:end] for start, end in pieces)
                     values = kind._decode(data_of_group, 0, len(data_of_group))
                 else:
@@ -384,7 +388,7 @@ class Problem:
 
 
 def concatenate(blocks: Sequence[FloatArray]) -> FloatArray:
-    """Matrices of any shapes, row-major, one after the other: how the wire has A and J."""
+    """Flattens matrices row-major and concatenates them, as `dynamics_matrix` and `jacobian`."""
     if not len(blocks):
         return np.empty(0)
     return np.concatenate([np.asarray(block, np.float64).ravel() for block in blocks])

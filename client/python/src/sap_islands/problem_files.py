@@ -1,7 +1,7 @@
-"""Problems in files: JSON (the proto3 mapping with original field names) and binary, also gzipped.
+"""Reads and writes problem files: JSON (proto3 mapping, original field names), binary, gzipped.
 
-JSON files may have four keys beside those of the message, which are no part of the problem: `name`,
-`source`, `reference` and `drake_velocity`. Any other is refused.
+Besides the fields of sap.v1.ContactProblem a JSON file may have the keys `name`, `source`,
+`reference` and `drake_velocity`, which are ignored. Any other key is an error.
 """
 
 from __future__ import annotations
@@ -27,19 +27,21 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def load_problem(path: PathLike) -> Problem:
-    """Reads a problem; whether it is JSON, binary or gzipped is seen by its contents.
+    """Reads a problem file. The format is detected from the contents, not from the name.
 
     Raises:
-        InvalidArgument: The file cannot be read or is no problem; the message says why.
+        InvalidArgument: The file cannot be read or is not a problem; the message has the path and
+            the reason.
     """
     contents = _read(path)
     try:
-        # No binary problem starts with these: they would be tags of fields that it does not have.
+        # A binary problem cannot start with these bytes: ContactProblem has no field with such a
+        # tag.
         if contents[:1] in (b"{", b"[", b" ", b"\r", b"\n"):
             return problem_from_json(contents.decode())
         if not contents:
             raise InvalidArgument("is empty")
-        problem_pb2.ContactProblem.FromString(contents)  # which raises where it is none
+        problem_pb2.ContactProblem.FromString(contents)  # raises DecodeError if it is malformed
         return Problem.from_bytes(contents)
     except (InvalidArgument, UnicodeDecodeError) as error:
         raise InvalidArgument(f"{os.fspath(path)}: {error}") from None
@@ -49,7 +51,7 @@ def load_problem(path: PathLike) -> Problem:
 
 
 def save_problem(problem: Problem, path: PathLike) -> None:
-    """Writes a problem, by the name of the file: .json, anything else is binary; .gz is gzipped."""
+    """Writes a problem. A name ending in .json selects JSON, any other binary; .gz compresses."""
     name = os.fspath(path)
     if name.removesuffix(".gz").endswith(".json"):
         contents = problem_to_json(problem).encode()
@@ -61,13 +63,17 @@ def save_problem(problem: Problem, path: PathLike) -> None:
 
 
 def problem_from_json(text: str) -> Problem:
-    """The problem of a JSON text."""
+    """Parses a problem from JSON.
+
+    Raises:
+        InvalidArgument: The text is not JSON, or not a sap.v1.ContactProblem.
+    """
     try:
         values = json.loads(text, parse_int=_parse_integer, object_pairs_hook=_without_duplicates)
     except ValueError as error:
-        raise InvalidArgument(f"is no JSON: {error}") from None
+        raise InvalidArgument(f"is not JSON: {error}") from None
     if not isinstance(values, dict):
-        raise InvalidArgument("a problem is a JSON object")
+        raise InvalidArgument("is not a JSON object")
     for key in EXTRA_KEYS:
         values.pop(key, None)
     try:
@@ -93,7 +99,7 @@ def _read(path: PathLike) -> bytes:
 
 
 def _parse_integer(text: str) -> int | float:
-    # As an integer -0 would lose its sign, which decides the frame of a contact with n_z = -0.
+    # As an integer, -0 would lose its sign, on which the frame of a contact with n_z = -0 depends.
     return -0.0 if text == "-0" else int(text)
 
 
@@ -102,5 +108,5 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} comes twice")
+        raise ValueError(f"key {twice!r} appears twice")
     return values

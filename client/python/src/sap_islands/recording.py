@@ -1,7 +1,7 @@
-"""Recordings: problems with their answers, as `sap-server --record` writes them.
+"""Reads and writes recordings: problems with their outcomes, as `sap-server --record` does.
 
-A recording is a sequence of sap.v1.RecordedSolve messages, each behind its length in bytes.
-`sap-client replay` solves them again and compares bit for bit.
+A recording is a sequence of sap.v1.RecordedSolve messages, each preceded by its length in bytes as
+a varint. `sap-client replay` solves them again and compares the solutions bit for bit.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from sap_islands.v1 import recording_pb2
 
 @dataclass(frozen=True)
 class Recorded:
-    """One problem as it was solved, and what came of it.
+    """One recorded problem and its outcome.
 
     Attributes:
-        problem: With the guess that the solve started from, also where a session supplied it.
-        options: What it was solved with.
-        outcome: The complete solution, or why there is none.
-        arrival_time_ns: When the request arrived, nanoseconds since 1970.
-        duration_s: From its arrival to its answer [s].
-        version: Of the server.
-        instruction_set: Of the server; bits agree for equal version and instruction set.
+        problem: With the guess that the solve started from, including one from a session.
+        options: Options of the solve.
+        outcome: The complete solution, or the error.
+        arrival_time_ns: Arrival of the request [ns since 1970].
+        duration_s: Time from arrival to answer [s].
+        version: Version of the server.
+        instruction_set: Instruction set of the server; bits agree for equal version and
+            instruction set.
     """
 
     problem: Problem
@@ -48,7 +49,11 @@ class Recorded:
 
 
 def read_recording(path: PathLike) -> Iterator[Recorded]:
-    """The problems of a recording, one after the other."""
+    """Yields the records of a recording in order.
+
+    Raises:
+        InvalidArgument: The file cannot be read, or a record is truncated or malformed.
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -61,7 +66,7 @@ def read_recording(path: PathLike) -> Iterator[Recorded]:
                 raise IndexError
             record = recording_pb2.RecordedSolve.FromString(data[start : start + length])
         except (IndexError, protobuf_message.DecodeError):
-            text = f"{os.fspath(path)}: record {count} is cut off or broken"
+            text = f"{os.fspath(path)}: record {count} is truncated or malformed"
             raise InvalidArgument(text) from None
         yield _from_message(record)
         position = start + length
@@ -89,11 +94,11 @@ class RecordingWriter:
     """Writes a recording that `read_recording` and `sap-client replay` read."""
 
     def __init__(self, path: PathLike, info: ServerInfo) -> None:
-        """Opens the file, and replaces it if there is one.
+        """Creates the file, or overwrites it.
 
         Args:
             path: The file.
-            info: Of the server that solves, as `Client.info` says.
+            info: The server that solves the problems, from `Client.info`.
         """
         self._file: IO[bytes] = open(path, "wb")  # noqa: SIM115  # closed by close
         self._info = info
@@ -105,13 +110,13 @@ class RecordingWriter:
         options: Options | None = None,
         duration_s: float = 0.0,
     ) -> None:
-        """Appends a problem with its complete answer.
+        """Appends a problem with its outcome.
 
         Args:
-            problem: With the guess that the solve started from.
-            outcome: What came of it, without a response mask.
-            options: What it was solved with.
-            duration_s: How long that took [s].
+            problem: The problem, with the guess that the solve started from.
+            outcome: The solution, without a response mask, or the error.
+            options: Options of the solve.
+            duration_s: Duration of the call [s].
         """
         record = recording_pb2.RecordedSolve(
             version=self._info.version,
@@ -130,7 +135,7 @@ class RecordingWriter:
         self._file.write(wire_format.varint(len(serialized)) + serialized)
 
     def close(self) -> None:
-        """Writes what is left and closes the file."""
+        """Flushes and closes the file."""
         self._file.close()
 
     def __enter__(self) -> RecordingWriter:

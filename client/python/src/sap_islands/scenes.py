@@ -1,4 +1,4 @@
-"""Scenes to simulate and look at, as MuJoCo models."""
+"""Scenes for the command line, the examples and the tests, as MuJoCo models."""
 
 from __future__ import annotations
 
@@ -12,36 +12,41 @@ import numpy as np
 from sap_islands.errors import InvalidArgument
 from sap_islands.mujoco import find_contacts_within
 
-_EDGE, _RADIUS = 0.1, 0.05  # of boxes and spheres [m]
-_DENSITY = 1000.0
-_FIND_WITHIN = 0.005  # contacts are found this much before geoms touch [m]
+_EDGE, _RADIUS = 0.1, 0.05  # edge of boxes, radius of spheres [m]
+_DENSITY = 1000.0  # kg/m³
+_FIND_WITHIN = 0.005  # distance within which MuJoCo reports contacts [m]
 
 
 def load_scene(name: str, bodies: int | None = None) -> mujoco.MjModel:
-    """The model of a scene by its name, or of an MJCF or URDF file.
+    """Loads a scene by name, or an MJCF or URDF file.
 
     Args:
-        name: One of `SCENES`, or a path.
-        bodies: How many bodies; None: the scene's own number.
+        name: A key of `SCENES`, or the path of a file.
+        bodies: Number of bodies of a scene; None: its default. Not for files.
+
+    Raises:
+        InvalidArgument: The name is unknown, the file cannot be read, or `bodies` was given for a
+            file.
     """
     if name in SCENES:
         model = mujoco.MjModel.from_xml_string(SCENES[name](bodies))
         find_contacts_within(model, _FIND_WITHIN)
     elif Path(name).suffix in (".xml", ".mjcf", ".urdf"):
         if bodies is not None:
-            raise InvalidArgument("a file has the bodies that it has", "bodies")
+            raise InvalidArgument("bodies cannot be given for a file", "bodies")
         try:
             model = mujoco.MjModel.from_xml_path(name)
         except (ValueError, OSError) as error:
             raise InvalidArgument(f"{name}: {error}") from None
     else:
         known = ", ".join(SCENES)
-        raise InvalidArgument(f"there is no scene {name!r}; known are {known}, or a file", "scene")
+        message = f"there is no scene {name!r}; it must be {known}, or an MJCF or URDF file"
+        raise InvalidArgument(message, "scene")
     return model
 
 
 def _clutter(bodies: int | None) -> str:
-    """Four columns of boxes and spheres that fall into a bin of 80 cm."""
+    """Four columns of boxes and spheres that fall into a bin 80 cm wide."""
     count = 40 if bodies is None else bodies
     rng = np.random.default_rng(1)
     falling = []
@@ -54,7 +59,7 @@ def _clutter(bodies: int | None) -> str:
 
 
 def _bin_of_many(bodies: int | None) -> str:
-    """Boxes and spheres in a grid above a bin that is as wide as they need."""
+    """Boxes and spheres in a grid above a bin whose width grows with their number."""
     count = 1000 if bodies is None else bodies
     side = max(2, math.ceil((count / 4) ** 0.5))
     pitch = 0.16
@@ -82,7 +87,7 @@ def _stacks(bodies: int | None) -> str:
 
 
 def _heaps(bodies: int | None) -> str:
-    """Heaps of three, far from each other."""
+    """Heaps of three bodies that do not touch each other."""
     count = 90 if bodies is None else bodies
     heaps = math.ceil(count / 3)
     wide = math.ceil(heaps**0.5)
@@ -97,7 +102,7 @@ def _heaps(bodies: int | None) -> str:
 
 
 def _centered(number: int, wide: int, pitch: float) -> tuple[float, float]:
-    """Place in a square grid about the origin."""
+    """Position (x, y) in a square grid centered on the origin [m]."""
     row, column = divmod(number, wide)
     return pitch * (column - (wide - 1) / 2), pitch * (row - (wide - 1) / 2)
 

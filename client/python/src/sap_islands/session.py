@@ -1,13 +1,13 @@
-"""A session: problems over time, solved one after the other.
+"""Session: a stream of contact problems, one per time step of a simulation.
 
-One server keeps what it has allocated and analyzed, and starts each step from the velocities of
-the last solved one by `tree_id` and `body_id`, unless the step brings a guess.
+The server reuses memory and symbolic factorizations between steps. It starts each step from the
+velocities of the last solved step, matched by `tree_id` and `body_id`, unless the step has a guess.
 
     with client.session() as session:
         while ...:
-            solution = session.step(problem)            # send and wait
+            solution = session.step(problem)            # sends and waits
 
-Or ahead of the answers, which come in the order of the steps:
+Steps may also be sent before earlier ones are answered; outcomes are received in the same order:
 
     session.send(first)
     session.send(second)
@@ -32,7 +32,7 @@ from sap_islands.solution import Solution
 
 
 class _Stream(Protocol):
-    """A call of SolveSession."""
+    """An open call of SolveSession."""
 
     def __next__(self) -> bytes: ...
     def cancel(self) -> bool: ...
@@ -42,13 +42,13 @@ OpenStream = Callable[[Iterator[bytes], float | None], _Stream]
 
 
 class Session(SessionBase):
-    """A stream of steps to one server. Not for several threads at once.
+    """A stream of steps to one server, opened by `Client.session`. Not thread-safe.
 
-    A step that fails, as by a bad field, is answered as such and ends nothing; the next one starts
-    from the last solved one. If the connection is lost or the server restarts, the session goes on
-    with a new stream for as long as `reconnect_within` allows: steps that were not answered are
-    sent again, to the same results. After that, and when the timeout of the session has passed,
-    every call raises why.
+    A failed step, for example one with an invalid field, does not end the session; the next step
+    starts from the last solved one. If the connection is lost or the server restarts, the session
+    opens a new stream within `reconnect_within` seconds and sends the unanswered steps again, with
+    the same results. If that fails, or after the deadline of the session, every call raises the
+    reason.
     """
 
     def __init__(
@@ -65,24 +65,25 @@ class Session(SessionBase):
         self._connect(reconnect_within)
 
     def step(self, problem: Problem, options: Options | None = None) -> Solution:
-        """Sends a step and waits for its solution; no other step may be in flight.
+        """Sends a step and waits for its solution.
 
         Args:
             problem: The problem of this step.
-            options: For this step; None: those that the session was opened with.
+            options: Options of this step; None: those of the session.
 
         Raises:
-            SapError: Why there is no solution; the session goes on unless it says otherwise.
+            SapError: The step failed; the session is still usable if `open` is True.
+            RuntimeError: Another step is in flight.
         """
         self._check_idle()
         self.send(problem, options)
         return solution_of(self.receive())
 
     def send(self, problem: Problem, options: Options | None = None) -> int:
-        """Sends a step without waiting for its answer, and returns its number: 1, 2, ...
+        """Sends a step without waiting for its outcome; returns its number: 1, 2, ...
 
-        If the server has as many steps in flight as it takes in, the oldest outcome is waited for
-        and kept for `receive`. The problem may be changed as soon as this returns.
+        If the server's limit of steps in flight is reached, this waits for the oldest outcome and
+        buffers it for `receive`. The problem is copied: it may be changed afterwards.
         """
         self._check_open()
         while self._state.unanswered >= self._max_in_flight:
@@ -92,14 +93,19 @@ class Session(SessionBase):
         return step_id
 
     def receive(self) -> StepOutcome:
-        """Waits for the outcome of the oldest step in flight; outcomes come in order."""
+        """Waits for the outcome of the oldest step in flight.
+
+        Raises:
+            SapError: The session has ended.
+            RuntimeError: No step is in flight.
+        """
         if self._buffered_outcomes:
             return self._buffered_outcomes.popleft()
         self._check_open()
         return self._receive()
 
     def close(self) -> None:
-        """Ends the session; outcomes that were not received are lost."""
+        """Ends the session; steps in flight are cancelled and their outcomes are lost."""
         if self._end_reason is not None:
             return
         self._mark_closed()
@@ -107,7 +113,7 @@ class Session(SessionBase):
         if self._state.unanswered:
             self._stream.cancel()
             return
-        # The end of the stream: nothing but its status comes any more.
+        # All steps are answered, so that only the status of the stream is left to read.
         try:
             next(self._stream, None)
         except grpc.RpcError as error:
@@ -143,7 +149,7 @@ class Session(SessionBase):
             except grpc.RpcError as error:
                 self._recover(error_of_call(error))
             except StopIteration:
-                self._recover(Unavailable("the server has ended the session"))
+                self._recover(Unavailable("the server ended the session"))
             else:
                 self._state.answer(outcome)
                 if self._state.has_unsent:
@@ -151,7 +157,7 @@ class Session(SessionBase):
                 return outcome
 
     def _recover(self, error: SapError) -> None:
-        """Goes on with a new stream, or ends the session."""
+        """Opens a new stream and resends the unanswered steps; raises if that is not allowed."""
         self._requests.put(None)
         self._raise_unless_retryable(self._reconnect_within > 0, error)
         self._connect(self._reconnect_within)
@@ -159,7 +165,7 @@ class Session(SessionBase):
         self._flush()
 
     def _connect(self, within: float) -> None:
-        """Opens a stream; tries again while there is no server, for `within` seconds."""
+        """Opens a stream; retries for `within` seconds while the server is unavailable."""
         give_up = time.monotonic() + within
         while True:
             self._requests = queue.SimpleQueue()
@@ -168,7 +174,7 @@ class Session(SessionBase):
             try:
                 self._max_in_flight = max_steps_in_flight(next(self._stream))
             except StopIteration:
-                error: SapError = Internal("the server has ended the session before it opened")
+                error: SapError = Internal("the server ended the session before it opened")
             except grpc.RpcError as failure:
                 error = error_of_call(failure)
             else:

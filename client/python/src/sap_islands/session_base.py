@@ -1,4 +1,4 @@
-"""What a session is but for waiting: shared by the synchronous one and that of asyncio."""
+"""The part of a session that does no I/O, shared by the synchronous and the asyncio session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECONNECT_PAUSE_S = 0.1
 
 
 class SessionBase:
-    """Steps under way, outcomes not yet asked for, and whether and why the session has ended."""
+    """Steps in flight, buffered outcomes, deadline, and the error that ended the session."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class SessionBase:
 
     @property
     def in_flight(self) -> int:
-        """Steps sent and not received."""
+        """Number of steps that were sent and whose outcome was not received."""
         return self._state.unanswered + len(self._buffered_outcomes)
 
     @property
     def open(self) -> bool:
-        """Whether steps are taken: False once the session has ended or its time is over."""
+        """Whether steps can be sent: False after the end or the deadline of the session."""
         return self._end_reason is None and self._time_left() != 0
 
     def _time_left(self) -> float | None:
@@ -62,14 +62,14 @@ class SessionBase:
         self._buffered_outcomes.clear()
 
     def _raise_unless_retryable(self, may_retry: bool, error: SapError) -> None:
-        """Ends the session with an error, unless the server may be there again in a while."""
+        """Ends the session with `error` and raises it, unless it is `Unavailable` and may retry."""
         if not may_retry or not isinstance(error, Unavailable):
             self._end_reason = error
             raise error from None
 
 
 def solution_of(step: StepOutcome) -> Solution:
-    """The solution of a step, or its error raised."""
+    """The solution of a step; raises its error if it failed."""
     if isinstance(step.outcome, SapError):
         raise step.outcome
     return step.outcome

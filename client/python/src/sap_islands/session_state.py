@@ -1,9 +1,9 @@
-"""Which steps of a session are under way, and how a new stream goes on where one has broken.
+"""The steps of a session in flight, and how they are resent on a new stream after a failure.
 
-The server starts a step from the velocities of the last solved one, by the names of trees and
-bodies. A new stream knows none, so the first step that is sent there again brings these velocities
-as its guess: the same bits in, the same bits out. Until it is answered the others wait, since the
-next one has to bring the guess instead if it fails.
+The server starts a step from the velocities of the last solved step, matched by the identifiers of
+trees and bodies. A new stream has no last step. So the first step that is resent carries these
+velocities as its guess, which gives the same bits as on the old stream. The other steps are held
+back until it is answered: if it fails, the next one has to carry the guess.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class _Step(NamedTuple):
 
 
 class SessionState:
-    """Steps in the order in which they were sent; no input or output happens here."""
+    """The unanswered steps in the order of `send`, and the last solved one. Does no I/O."""
 
     def __init__(self) -> None:
         self._last_id = 0
-        self._unanswered: deque[_Step] = deque()  # the first `_on_stream` of them are on the stream
-        self._on_stream = 0
+        self._unanswered: deque[_Step] = deque()
+        self._on_stream = 0  # how many of them, from the first on, were written to the stream
         self._last_solved: tuple[bytes, Solution] | None = None
         self._guess_pending = False
 
@@ -43,18 +43,18 @@ class SessionState:
 
     @property
     def has_unsent(self) -> bool:
-        """Whether there are steps that are not on the stream."""
+        """Whether some steps have not been written to the stream."""
         return self._on_stream < len(self._unanswered)
 
     def add(self, problem: Problem, options: Options | None) -> int:
-        """Numbers a step and puts it behind the others."""
+        """Appends a step and returns its number."""
         request = step_request(self._last_id + 1, problem, options)
         self._last_id += 1
         self._unanswered.append(_Step(self._last_id, request))
         return self._last_id
 
     def take_sendable(self) -> list[bytes]:
-        """Requests to be sent now."""
+        """The requests to write to the stream now; they count as written."""
         if self._guess_pending:
             if self._on_stream or not self._unanswered or self._last_solved is None:
                 return []
@@ -64,7 +64,7 @@ class SessionState:
         return [self._unanswered[i].request for i in range(first, self._on_stream)]
 
     def answer(self, outcome: StepOutcome) -> None:
-        """Takes note of the outcome of the oldest step."""
+        """Records the outcome of the oldest step and removes it."""
         step = self._unanswered.popleft()
         self._on_stream -= 1
         if isinstance(outcome.outcome, Solution):
@@ -72,7 +72,7 @@ class SessionState:
             self._guess_pending = False
 
     def restart_stream(self) -> None:
-        """A new stream has taken the place of the broken one."""
+        """Marks all steps as not written, after a new stream has replaced the broken one."""
         self._on_stream = 0
         self._guess_pending = self._last_solved is not None
 
@@ -84,7 +84,7 @@ def _parse(request: bytes) -> tuple[Problem, Options | None]:
 
 
 def _with_guess(step: _Step, last_request: bytes, last: Solution) -> bytes:
-    """The step's request, started from the velocities of the last solved one."""
+    """The step's request with the velocities of the last solved step as its guess."""
     problem, options = _parse(step.request)
     known = _velocities_by_name(_parse(last_request)[0], last)
     if not known:
@@ -103,9 +103,9 @@ def _with_guess(step: _Step, last_request: bytes, last: Solution) -> bytes:
 
 
 def _velocities_by_name(problem: Problem, solution: Solution) -> dict[int, FloatArray]:
-    """Velocities of named trees and bodies, but for islands whose solve has failed."""
+    """Velocities of trees and bodies by identifier, without those of numerically failed islands."""
     trees, bodies = problem.trees, problem.bodies
-    # Without names there are -1s, which no name is.
+    # -1 marks a tree or body without an identifier.
     names = np.full(trees.count + bodies.count, -1, np.int64)
     if trees.tree_id.size == trees.count:
         names[: trees.count] = trees.tree_id
@@ -113,7 +113,7 @@ def _velocities_by_name(problem: Problem, solution: Solution) -> dict[int, Float
         names[trees.count :] = bodies.body_id
     dofs = np.concatenate((trees.dofs, np.full(bodies.count, 6, np.uint32)))
     if solution.velocity.size != dofs.sum():
-        return {}  # left out by the response mask
+        return {}  # the response mask excluded the velocities
     status = solution.islands.status
     failed = np.zeros(len(names), bool)
     if len(status) and len(solution.island_of_tree) == len(names):
@@ -132,7 +132,7 @@ def _velocities_by_name(problem: Problem, solution: Solution) -> dict[int, Float
 def _guess(
     known: dict[int, FloatArray], names: UIntArray, dofs: UIntArray, v_star: FloatArray
 ) -> FloatArray:
-    """Known velocities where there are any, v* elsewhere; empty if none is known."""
+    """Guess [nv]: known velocities where there are any, v* elsewhere; empty if none is known."""
     guess = v_star.copy()
     found = False
     start = 0

@@ -1,4 +1,4 @@
-"""A MuJoCo model stepped through the service, with what there is to see of each step."""
+"""Simulates a MuJoCo model with contacts solved by the service; returns a frame per step."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SOLVED = (IslandStatus.CONVERGED, IslandStatus.STALLED_AT_ROUNDOFF)
 
 
 class Simulation:
-    """Steps a model and tells of every step.
+    """Simulates a model step by step.
 
     Attributes:
         model: The model.
-        data: Its state; controls may be changed between steps.
+        data: Its state; the caller may set controls between steps.
     """
 
     def __init__(
@@ -54,11 +54,15 @@ class Simulation:
         ]
 
     def new_trajectory(self) -> Trajectory:
-        """An empty run with the shapes of the model."""
+        """A trajectory with the visible shapes of the model and no frames."""
         return Trajectory([self._shape(geom) for geom in self._visible])
 
     def step(self) -> Frame:
-        """Takes one time step; the frame shows the state at its beginning, and its contacts."""
+        """Takes one time step.
+
+        Returns:
+            The state at the beginning of the step, and the contacts and islands of the step.
+        """
         time = float(self.data.time)
         built, solution = step(
             self.model, self.data, self._solver, material=self._material, ignore=self._ignore

@@ -1,8 +1,8 @@
-"""The answer to one contact problem, in SI units.
+"""Solution of one contact problem, in SI units.
 
-Velocities, impulses, and for every island how its solve ended, with a certificate of how far from
-the exact answer it can be. Arrays are read-only, since they are views of the message where that is
-possible; copy what is to be changed.
+Velocities, impulses, and for every island the status of its solve with a certificate: a bound on
+its cost above the minimum. Arrays are read-only, since most are views of the received message;
+copy an array to change it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sap_islands.v1 import solution_pb2
 
 
 class IslandStatus(enum.IntEnum):
-    """How the solve of one island ended; the best iterate is returned in every case."""
+    """Status of the solve of an island; in every case the best iterate is returned."""
 
     UNSPECIFIED = solution_pb2.ISLAND_STATUS_UNSPECIFIED
     CONVERGED = solution_pb2.ISLAND_STATUS_CONVERGED
@@ -33,7 +33,7 @@ class IslandStatus(enum.IntEnum):
 
 
 class Island(NamedTuple):
-    """One island; meanings as in `Islands`."""
+    """One island; the fields are those of `Islands`."""
 
     status: IslandStatus
     iterations: int
@@ -47,17 +47,17 @@ class Island(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Islands:
-    """I islands in the order of their numbers; `islands[i]` is one of them.
+    """The I islands of a solution; `islands[i]` is an `Island`.
 
     Attributes:
-        status: [I] how the solve ended, as numbers of `IslandStatus`.
+        status: [I] values of `IslandStatus`.
         iterations: [I] Newton iterations; 0 if the guess met the tolerance.
-        factorizations: [I] of the Hessian.
-        momentum_residual: [I] what the tolerance is compared with [-].
-        optimality_gap_bound: [I] l(v) - min l is at most this [J].
+        factorizations: [I] factorizations of the Hessian.
+        momentum_residual: [I] |D ∇l| / max(|D A v|, |D J'γ|), compared with the tolerance [-].
+        optimality_gap_bound: [I] upper bound of l(v) - min l [J].
         dofs: [I] degrees of freedom.
-        contacts: [I] contacts.
-        solve_time_s: [I] time that the solve took [s].
+        contacts: [I] number of contacts.
+        solve_time_s: [I] wall-clock time of the solve [s].
     """
 
     status: IntArray
@@ -102,24 +102,24 @@ _TIMINGS = wire_format.ArrayDecoder(solution_pb2.PhaseTimings.DESCRIPTOR)
 
 
 class Solution:
-    """Velocities, impulses and islands; what the response mask left out is empty.
+    """Velocities, impulses and islands; fields that the response mask excluded are empty.
 
-    Arrays come into being when they are looked at. Solutions can be pickled.
+    Fields are decoded when they are first read. Solutions can be pickled.
     """
 
     def __init__(self, data: bytes, start: int = 0, end: int | None = None) -> None:
-        """The solution of the serialized sap.v1.ContactSolution in data[start:end]."""
+        """Wraps the serialized sap.v1.ContactSolution in data[start:end]."""
         self._data = data
         self._start = start
         self._end = len(data) if end is None else end
-        # The server writes each field once.
+        # The server writes each field once, so that one span per field is enough.
         self._spans = {
             field[0]: (field[2], field[3]) for field in wire_format.scan(data, start, self._end)
         }
 
     @functools.cached_property
     def velocity(self) -> FloatArray:
-        """[nv] v at the end of the step, trees first, then six for each body [m/s, rad/s]."""
+        """[nv] v at the end of the step: trees, then six per body [m/s, rad/s]."""
         return self._array("velocity", np.float64)
 
     @functools.cached_property
@@ -134,29 +134,29 @@ class Solution:
 
     @functools.cached_property
     def cost(self) -> float:
-        """l(v) [J]."""
+        """Cost l(v) [J]."""
         value = self._array("cost", np.float64)
         return float(value[0]) if value.size else 0.0
 
     @functools.cached_property
     def island_of_tree(self) -> IntArray:
-        """[T + B] number of the island of each tree, then body; -1: touches nothing."""
+        """[T + B] island of each tree, then of each body; -1: it has no contact."""
         return self._array("island_of_tree", np.int32)
 
     @functools.cached_property
     def islands(self) -> Islands:
-        """How the solve of each island ended."""
+        """Status, certificate and cost of the solve of each island."""
         return Islands(**self._values("islands", _ISLANDS))
 
     @functools.cached_property
     def timings(self) -> Timings:
-        """Where the time went on the server."""
+        """Time of each phase of the call on the server [s]."""
         values = self._values("timings", _TIMINGS)
         return Timings(**{name: float(value) for name, value in values.items()})
 
     @property
     def solved(self) -> bool:
-        """Whether every island converged, or came as close as rounding errors allow."""
+        """Whether the status of every island is CONVERGED or STALLED_AT_ROUNDOFF."""
         status: NDArray[Any] = self.islands.status
         return bool(
             np.all(

@@ -1,6 +1,6 @@
-"""What a simulation has been through: shapes, and for every step poses, contacts and islands.
+"""Trajectory of a simulation: its shapes, and the poses, contacts and islands of every step.
 
-Kept in memory, and in a file (.npz) to be looked at again.
+`Simulation` fills it, `Viewer` shows it, and it is saved to and loaded from an .npz file.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Ints = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Shape:
-    """One geometry.
+    """One geometry of the model.
 
     Attributes:
         kind: "box", "sphere", "ellipsoid", "capsule", "cylinder", "plane" or "mesh".
-        size: [3] half lengths, or radius and half length, as MuJoCo has them [m].
+        size: [3] half lengths, or radius and half length, as MuJoCo's geom_size [m].
         color: [4] red, green, blue, opacity, 0 to 1.
         vertices: [V, 3] of a mesh [m].
-        faces: [F, 3] of a mesh.
+        faces: [F, 3] of a mesh, indices of vertices.
     """
 
     kind: str
@@ -40,21 +40,21 @@ class Shape:
 
 @dataclass(frozen=True)
 class Frame:
-    """One step.
+    """State at the beginning of one step, and the contacts and islands of that step.
 
     Attributes:
-        time: At its beginning [s].
-        position: [G, 3] of each shape [m].
+        time: Time at the beginning of the step [s].
+        position: [G, 3] of each shape, in world axes [m].
         rotation: [G, 4] unit quaternion (w, x, y, z) of each shape.
-        island: [G] island of each shape, -1: touches nothing, or does not move.
-        contact_point: [C, 3] [m].
-        contact_force: [C, 3] on the second body [N].
+        island: [G] island of each shape; -1: it has no contact, or is fixed.
+        contact_point: [C, 3] in world axes [m].
+        contact_force: [C, 3] on the second body, in world axes [N].
         iterations: [I] Newton iterations of each island.
-        gap_bound: [I] certificate: how far from the optimum its cost can be [J].
-        solve_time_s: [I] time that its solve took [s].
+        gap_bound: [I] certificate: bound on the cost above its minimum [J].
+        solve_time_s: [I] time of the solve [s].
         dofs: [I] degrees of freedom.
-        contacts: [I] contacts.
-        unsolved: Number of islands that have not been solved.
+        contacts: [I] number of contacts.
+        unsolved: Number of islands that were not solved.
     """
 
     time: float
@@ -77,13 +77,13 @@ _ARRAYS = tuple(f.name for f in fields(Frame) if f.name not in _SCALARS)
 
 @dataclass
 class Trajectory:
-    """Shapes, and the frames so far."""
+    """Shapes of a model, and one frame per step so far."""
 
     shapes: list[Shape]
     frames: list[Frame] = field(default_factory=list)
 
     def save(self, path: PathLike) -> None:
-        """Writes the run to a file."""
+        """Writes the trajectory to a compressed .npz file."""
         arrays: dict[str, NDArray[Any]] = {
             "time": np.array([frame.time for frame in self.frames]),
             "unsolved": np.array([frame.unsolved for frame in self.frames]),
@@ -96,12 +96,16 @@ class Trajectory:
         for name in _ARRAYS:
             _pack(arrays, name, [getattr(frame, name) for frame in self.frames])
         with open(path, "wb") as file:
-            # NumPy types the other keywords of the call, which arrays by name are taken for.
+            # mypy matches **arrays with the keyword allow_pickle, too.
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # see above
 
     @classmethod
     def load(cls, path: PathLike) -> Trajectory:
-        """Reads what `save` has written."""
+        """Reads a file written by `save`.
+
+        Raises:
+            InvalidArgument: The file cannot be read, or is not one.
+        """
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 shapes = [
@@ -127,12 +131,12 @@ class Trajectory:
                     )
                 ]
         except (OSError, KeyError, ValueError) as error:
-            raise InvalidArgument(f"{os.fspath(path)}: is no saved run: {error}") from None
+            raise InvalidArgument(f"{os.fspath(path)}: is not a saved run: {error}") from None
         return cls(shapes, frames)
 
 
 def _pack(into: dict[str, NDArray[Any]], name: str, pieces: list[NDArray[Any]]) -> None:
-    """Arrays of different lengths as one, with the lengths."""
+    """Stores arrays of different lengths as their concatenation and their lengths."""
     into[name] = np.concatenate(pieces) if pieces else np.empty(0)
     into[f"{name}_lengths"] = np.array([len(piece) for piece in pieces], np.int64)
 

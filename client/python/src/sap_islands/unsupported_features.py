@@ -1,4 +1,7 @@
-"""What of a model the service has no constraint for: refused by name, or ignored by name."""
+"""Rejects models with features that the service cannot represent, unless the caller ignores them.
+
+Both adapters share this check; each has a table `UNSUPPORTED` of names and search functions.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +9,34 @@ from collections.abc import Callable, Collection, Mapping
 
 from sap_islands.errors import InvalidArgument
 
-JOINT_LIMITS = "joint limits"  # supported by all adapters, but may be left out
-_MAX_LISTED = 3  # names in a message
+JOINT_LIMITS = "joint limits"  # both adapters support them, but they may be ignored, too
+_MAX_LISTED = 3  # names of model elements in an error message
 
 
 def refuse_unsupported(
     kind: str, unsupported: Mapping[str, Callable[[], list[str]]], ignore: Collection[str]
 ) -> None:
-    """Refuses a model with what is not supported and not ignored.
+    """Raises if a model has an unsupported feature that is not ignored.
 
     Args:
-        kind: What the model is called: "model" or "plant".
-        unsupported: Names, and what finds the places in the model.
-        ignore: Names that are to be left out.
+        kind: Noun for the model in messages: "model" or "plant".
+        unsupported: For each name of a feature, a function that lists the model elements with it.
+        ignore: Names of features to ignore.
 
     Raises:
-        InvalidArgument: Names what it is and where, or the entry of `ignore` that is no such name.
+        InvalidArgument: The message names the feature and the elements with it, or the entry of
+            `ignore` that is unknown.
     """
     for name in ignore:
         if name not in unsupported and name != JOINT_LIMITS:
             known = ", ".join(repr(known) for known in (*unsupported, JOINT_LIMITS))
-            raise InvalidArgument(f"{name!r} is nothing to ignore; known are {known}", "ignore")
+            raise InvalidArgument(f"ignore has {name!r}; known names are {known}", "ignore")
     for name, find in unsupported.items():
         found = [] if name in ignore else find()
         if found:
             listed = ", ".join(found[:_MAX_LISTED]) + (", ..." if len(found) > _MAX_LISTED else "")
             message = (
-                f"the {kind} has {name} ({listed}), which the service has no constraint for; "
-                f"to leave them out, pass ignore=({name!r},)"
+                f"the {kind} has {name} ({listed}), which the service does not support; "
+                f"to simulate without, pass ignore=({name!r},)"
             )
             raise InvalidArgument(message, kind)

@@ -1,7 +1,7 @@
-"""A page in the browser: bodies colored by island, contact forces, what each island took.
+"""Viewer in the browser: bodies colored by island, contact forces, solver statistics.
 
-The page is made by viser (the extra "view"). It shows a run that is going on, or one
-that has been saved; pause it and go back to any step.
+The page is served by viser (extra "view"). It shows a simulation while it runs, or a saved one. It
+can be paused, and a slider shows any step.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _ARROW_COLOR = (30, 30, 30)
 _MAX_LISTED_ISLANDS = 8
 _MAX_PLOTTED_STEPS = 500
 _FRAMES_PER_S = 30.0
-_MAX_FRAMES = 20_000  # kept of a simulation that goes on and on
+_MAX_FRAMES = 20_000  # older frames of a running simulation are dropped
 
 
 def island_color(island: int) -> tuple[int, int, int]:
-    """The color of an island: neighbors in number are far apart in hue."""
+    """RGB color of an island, 0 to 255; consecutive islands differ strongly in hue."""
     if island < 0:
         return _FREE_COLOR
     red, green, blue = colorsys.hsv_to_rgb(island * 0.618034 % 1.0, 0.9, 0.75)
@@ -38,10 +38,10 @@ def island_color(island: int) -> tuple[int, int, int]:
 
 
 class Viewer:
-    """A page that shows a run.
+    """A page that shows a trajectory.
 
     Attributes:
-        url: Where the page is.
+        url: Address of the page.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class Viewer:
         """Starts to serve the page.
 
         Args:
-            trajectory: What to show; frames may be added to it later, see `play`.
-            host: Address to serve on.
-            port: Port to serve on, or the next one that is free.
-            title: Of the page.
+            trajectory: The trajectory to show; `play` may append frames to it.
+            host: Address to listen on.
+            port: Port to listen on; if it is taken, the next free one.
+            title: Title of the page.
         """
         self._trajectory = trajectory
-        with contextlib.redirect_stdout(io.StringIO()):  # the caller says where the page is
+        with contextlib.redirect_stdout(io.StringIO()):  # the caller prints the address
             self._server: Any = viser.ViserServer(host, port, label=title, verbose=False)
         self.url = f"http://{host}:{self._server.get_port()}"
         self._server.scene.set_up_direction("+z")
@@ -77,7 +77,7 @@ class Viewer:
 
     @property
     def playing(self) -> bool:
-        """Whether the newest step is shown, or the next one of a saved run."""
+        """Whether `play` advances; False while the page is paused."""
         return self._playing
 
     def close(self) -> None:
@@ -88,11 +88,11 @@ class Viewer:
     def play(
         self, next_frame: Callable[[], Frame] | None = None, duration_s: float | None = None
     ) -> None:
-        """Shows frames at the speed at which they happened, until the page's time is over.
+        """Shows frames, at most as fast as simulated time.
 
         Args:
-            next_frame: Simulates one step; None: the frames of the run are shown, over and over.
-            duration_s: How long [s]; None: until interrupted.
+            next_frame: Function that simulates a step; None: the trajectory is shown in a loop.
+            duration_s: Time after which to return [s]; None: never.
         """
         stop = None if duration_s is None else time.monotonic() + duration_s
         next_show = 0.0
@@ -116,7 +116,7 @@ class Viewer:
             time.sleep(max(0.0, frame.time - before - (time.monotonic() - started)))
 
     def show(self, index: int) -> None:
-        """Shows a step of the run."""
+        """Shows one frame of the trajectory."""
         frame = self._trajectory.frames[index]
         with self._lock, self._server.atomic():
             self._shown = index
@@ -158,7 +158,7 @@ class Viewer:
         self._button.label = "Pause" if self._playing else "Play"
 
     def _scrub(self, event: Any) -> None:
-        # Moved by hand: what is shown stays there until it is played again.
+        # `client` is None if `show` set the slider. Moved by the user, it pauses the page.
         if event.client is not None and self._trajectory.frames:
             self._playing = False
             self._button.label = "Play"
@@ -174,7 +174,7 @@ class Viewer:
             frame.contact_force[keep],
             strength[keep],
         )
-        # Lengths go with the root, so that small and large forces can be seen together.
+        # The length grows with the square root, so that small and large forces are both visible.
         length = 0.02 * np.sqrt(strength)[:, None]
         tip = point + force / np.maximum(strength, 1e-9)[:, None] * length
         ends = np.stack((point, tip), axis=1) if len(point) else np.zeros((1, 2, 3))
@@ -215,7 +215,7 @@ class _Group:
 
 
 def _groups(shapes: list[Shape]) -> list[tuple[Floats, Ints, Floats, Ints]]:
-    """Meshes with the scales and numbers of the shapes that have them; opaque shapes only."""
+    """Groups opaque shapes by mesh: (vertices, faces, scale per shape, index per shape)."""
     groups: dict[object, tuple[Floats, Ints, list[Floats], list[int]]] = {}
     for number, shape in enumerate(shapes):
         if shape.color[3] < 0.5:
@@ -241,7 +241,7 @@ def _groups(shapes: list[Shape]) -> list[tuple[Floats, Ints, Floats, Ints]]:
 
 
 def _mesh(shape: Shape) -> tuple[Floats, Ints]:
-    """Triangles of a shape; boxes and ellipsoids of size 1, to be scaled."""
+    """Vertices and faces of a shape; boxes and ellipsoids have half size 1 and are scaled later."""
     if shape.kind == "mesh":
         return shape.vertices, shape.faces
     if shape.kind == "box":
@@ -274,7 +274,7 @@ def _status(frame: Frame) -> str:
 
 
 def _table(frame: Frame) -> str:
-    """The largest islands: size, iterations, certificate, time."""
+    """Markdown table of the islands with the most contacts."""
     lines = ["| island | dofs | contacts | iterations | gap [J] | time [ms] |", "|-|-|-|-|-|-|"]
     for island in np.argsort(-frame.contacts, kind="stable")[:_MAX_LISTED_ISLANDS].tolist():
         lines.append(

@@ -1,9 +1,9 @@
-"""Messages of large arrays to and from bytes, without a Python object for each number.
+"""Encodes and decodes protobuf messages of large arrays without a Python object per number.
 
-protobuf hands out a `repeated double` number by number, which takes longer than solving a small
-problem. The encoding itself is simple: a packed array is a tag, a length and the little-endian
-numbers. So arrays are joined into a message by one copy, and come out of it as views. Which tag
-belongs to which field is read from the compiled schema.
+protobuf's Python API converts a `repeated double` number by number, which takes longer than
+solving a small problem. A packed array on the wire is a tag, a length and the little-endian
+numbers. So arrays are written with one copy of their memory and read as views of the message. Tags
+are taken from the compiled schema.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _PACKED_TYPES = {
     FieldDescriptor.TYPE_FIXED32: "<u4",
     FieldDescriptor.TYPE_SFIXED32: "<i4",
 }
-_MAX_REMEMBERED = 4096  # sets of shapes
+_MAX_REMEMBERED = 4096  # cached sets of array shapes per kind of message
 _SMALL_VARINTS = [bytes([value]) for value in range(128)]
 
-Parts = list[Any]  # of a message: what bytes.join takes
-Descriptor: TypeAlias = Any  # of a message: that of protobuf, in Python or in C
+Parts = list[Any]  # of a serialized message: bytes and arrays, for bytes.join
+Descriptor: TypeAlias = Any  # protobuf's message descriptor, of its Python or its C implementation
 
 
 def varint(value: int) -> bytes:
-    """A number >= 0 in base 128, as the wire has it."""
+    """Encodes a number >= 0 as a varint: base 128, least significant digit first."""
     if value < 128:
         return _SMALL_VARINTS[value]
     encoded = bytearray()
@@ -45,7 +45,7 @@ def varint(value: int) -> bytes:
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """The number that starts at `position`, and where the next thing starts."""
+    """Decodes the varint at `position`; returns its value and the position behind it."""
     value = shift = 0
     while True:
         byte = data[position]
@@ -57,35 +57,40 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def length_tag(descriptor: Descriptor, name: str) -> bytes:
-    """Tag of a field that has a length: a message, a string or a packed array."""
+    """Tag of a length-delimited field: a message, a string or a packed array."""
     return varint(descriptor.fields_by_name[name].number << 3 | LENGTH)
 
 
 def wrap(tag: bytes, parts: Parts, size: int) -> tuple[Parts, int]:
-    """A message as a field of another: its parts behind tag and length, and their new size."""
+    """Makes a message a field of another: puts tag and length first; returns parts and size."""
     header = tag + varint(size)
     return [header, *parts], size + len(header)
 
 
 class PackedArrays:
-    """Writes messages that have nothing but arrays, with their names of the schema."""
+    """Encodes a message whose fields are all packed arrays."""
 
     def __init__(self, descriptor: Descriptor, columns: Mapping[str, int]) -> None:
-        """Takes the numbers that each array has for one entry of its group."""
+        """Prepares the tags.
+
+        Args:
+            descriptor: Of the message.
+            columns: For each field, how many numbers one entry has.
+        """
         self.names = [field.name for field in descriptor.fields]
         self._columns = [columns[name] for name in self.names]
         self._tags = [length_tag(descriptor, name) for name in self.names]
         self._arrays_of = operator.itemgetter(*self.names)
-        # Steps of a simulation have the same shapes again and again.
+        # Cached, since the steps of a simulation repeat the same shapes.
         self._headers: dict[tuple[tuple[int, ...], ...], _Headers] = {}
 
     def append(self, group: Any, tag: bytes, parts: Parts) -> int:
-        """Appends the message as a field of another, and returns how long it is.
+        """Appends the message to `parts` as a field of another; returns its size [bytes].
 
         Args:
-            group: Whose arrays they are; it knows their `count`.
-            tag: Of the field.
-            parts: What is appended to. Empty messages are left out.
+            group: Object with the arrays as attributes, and their `count` of entries.
+            tag: Tag of the field.
+            parts: List to append to; nothing is appended for an empty message.
         """
         values = group.__dict__
         if HAS_ARRAYS not in values:
@@ -124,9 +129,12 @@ class PackedArrays:
 
 
 class _Headers(NamedTuple):
-    """What goes before each array that is not empty, its number, and how often it is repeated.
+    """Headers of the arrays of one set of shapes.
 
-    0: it is no single number or row that counts for all.
+    Attributes:
+        present: For each array that is not empty: bytes before it, its index, and how often it is
+            repeated; 0: it is written as it is.
+        size: Size of the field [bytes].
     """
 
     present: list[tuple[bytes, int, int]]
@@ -134,9 +142,13 @@ class _Headers(NamedTuple):
 
 
 def scan(data: bytes, start: int, end: int) -> list[tuple[int, int, int, int]]:
-    """Fields of the message in data[start:end]: number, wire type, and where its content is.
+    """Lists the fields of the message in data[start:end] as (number, wire type, first, last).
 
-    For a varint the third is its value; otherwise third and fourth are begin and end.
+    `first` and `last` delimit the content; for a varint `first` is its value.
+
+    Raises:
+        ValueError: A wire type is unknown, or the message ends within a field.
+        IndexError: The data end within a tag or length.
     """
     fields = []
     position = start
@@ -168,7 +180,7 @@ def scan(data: bytes, start: int, end: int) -> list[tuple[int, int, int, int]]:
 
 
 def array_view(data: bytes, dtype: np.dtype[Any], start: int, end: int) -> NDArray[Any]:
-    """Numbers of a packed array: a view where they happen to be aligned, otherwise a copy."""
+    """The numbers in data[start:end], read-only: a view if they are aligned, otherwise a copy."""
     array: NDArray[Any] = np.frombuffer(data, dtype, (end - start) // dtype.itemsize, start)
     if not array.flags.aligned:
         array = array.copy()
@@ -177,7 +189,7 @@ def array_view(data: bytes, dtype: np.dtype[Any], start: int, end: int) -> NDArr
 
 
 class ArrayDecoder:
-    """Decodes messages that have nothing but numbers, arrays of numbers and enumerations."""
+    """Decodes a message of numbers, packed arrays and enumerations; other fields are skipped."""
 
     def __init__(self, descriptor: Descriptor) -> None:
         self._fields: dict[int, tuple[str, np.dtype[Any] | None]] = {}
@@ -195,7 +207,7 @@ class ArrayDecoder:
                 self._empty[field.name].flags.writeable = False
 
     def decode(self, data: bytes, start: int, end: int) -> dict[str, Any]:
-        """Values by name; arrays that are not there are empty, single numbers are left out."""
+        """Values by name. Absent arrays are empty; absent single numbers have no entry."""
         values: dict[str, Any] = dict(self._empty)
         for number, wire_type, first, last in scan(data, start, end):
             if number not in self._fields:
@@ -209,7 +221,7 @@ class ArrayDecoder:
             if name not in self._empty:
                 values[name] = value[-1]
             elif len(values[name]):
-                # Writers may send an array piece by piece.
+                # protobuf allows a packed array to be split into several pieces.
                 values[name] = np.concatenate((values[name], value))
             else:
                 values[name] = np.asarray(value, values[name].dtype)
@@ -217,7 +229,7 @@ class ArrayDecoder:
 
 
 def _enumerations(data: bytes, start: int, end: int) -> NDArray[np.int32]:
-    """Packed varints; those below 128 are a byte each."""
+    """Decodes packed enumerations, which are varints; values below 128 take one byte each."""
     codes = np.frombuffer(data, np.uint8, end - start, start)
     if codes.size and codes.max() > 127:
         values = []

@@ -1,4 +1,5 @@
 """The commands of `python -m sap_islands`, one module each.
 
-Each has `add_arguments`, which describes its command line, and `run`, which returns an exit code.
+Each module has `add_arguments`, which adds its command-line options to a parser, and `run`, which
+executes the command and returns the exit code. The module docstring is its help text.
 """

@@ -1,4 +1,4 @@
-"""Measures how long problem files take to solve, from Python."""
+"""Measures the time to solve problem files from Python."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sap_islands.problem_files import load_problem
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describes the command line."""
+    """Adds the options of the command."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="JSON or binary, also gzipped")
     parser.add_argument("--repeat", type=int, default=50, metavar="N", help="solves (%(default)s)")
     parser.add_argument(
@@ -39,9 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the median and the 90th percentile of the call, and what the server took of it.
+    """Prints per file the median and 90th percentile of the call, and the median of the solve.
 
-    With --overhead also how much longer calls and steps take than bare calls and streams of gRPC.
+    With --overhead it also prints the ratios of calls and session steps to bare gRPC calls and
+    streams with the same bytes.
     """
     if arguments.plot:
         require_extra("matplotlib", "plot")
@@ -67,7 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
 def measure(
     client: Client, problem: Problem, options: Options, repeat: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Times of calls, and of the solves within them [repeat] [s]; one call more warms up."""
+    """Times of the calls, and of the solves on the server, [repeat] each [s].
+
+    One untimed call precedes them.
+    """
     call, solve = np.empty(repeat), np.empty(repeat)
     client.solve(problem, options)
     for i in range(repeat):
@@ -81,7 +85,10 @@ def measure(
 def overhead(
     client: Client, problem: Problem, options: Options, repeat: int
 ) -> tuple[float, float]:
-    """Medians of the ratios of a call and of a step to bare ones with the same bytes, in turns."""
+    """Ratios [-] of a call and of a session step to bare gRPC with the same bytes.
+
+    Both are medians over `repeat` pairs, measured alternately.
+    """
     request = messages.solve_request(problem, options)
     call = _ratio(
         lambda: client.solve(problem, options), lambda: client._stub.solve(request), repeat

@@ -1,4 +1,4 @@
-"""Simulates a scene through the service; prints a summary, keeps the run, plots it."""
+"""Simulates a scene through the service; prints a summary, and can save and plot the run."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from sap_islands.trajectory import Trajectory
 
 
 def add_scene_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which scene, and what of it to leave out."""
+    """Adds the options that select a scene and its contact parameters."""
     parser.add_argument("scene", help="clutter, bin, stacks, heaps, or an MJCF or URDF file")
-    parser.add_argument("--bodies", type=int, metavar="N", help="how many (the scene's own number)")
+    parser.add_argument("--bodies", type=int, metavar="N", help="number of bodies of a scene")
     parser.add_argument(
-        "--ignore", action="append", default=[], metavar="NAME", help="unsupported to be left out"
+        "--ignore", action="append", default=[], metavar="NAME", help="model feature to ignore"
     )
     parser.add_argument("--stiffness", type=float, metavar="K", help="of all contacts [N/m]")
     parser.add_argument("--relaxation-time", type=float, metavar="TAU", help="of all contacts [s]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describes the command line."""
+    """Adds the options of the command."""
     add_scene_arguments(parser)
-    parser.add_argument("--time", type=float, default=3.0, metavar="S", help="to simulate (3)")
-    parser.add_argument("--output", metavar="FILE", help="keep the run, for view")
+    parser.add_argument("--time", type=float, default=3.0, metavar="S", help="duration [s] (3)")
+    parser.add_argument("--output", metavar="FILE", help="save the run as .npz, for view")
     parser.add_argument("--plot", metavar="FILE", help="plot the run, as .png, .svg or .pdf")
     add_server_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Returns 0 only if every island of every step was solved."""
+    """Runs the command; returns 0 only if every island of every step was solved."""
     require_extra("mujoco", "mujoco")
     if arguments.plot:
         require_extra("matplotlib", "plot")
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def summary(trajectory: Trajectory, elapsed_s: float) -> str:
-    """What a run was like."""
+    """One line with the time per step, contacts, islands, iterations and unsolved islands."""
     frames = trajectory.frames
     if not frames:
         return "no step"
@@ -75,7 +75,7 @@ def summary(trajectory: Trajectory, elapsed_s: float) -> str:
 
 
 def plot(trajectory: Trajectory, path: Path) -> None:
-    """Contacts, islands, iterations, certificates and solve times over time."""
+    """Plots contacts, islands, iterations, certificates and solve times over time to a file."""
     import matplotlib as mpl
 
     mpl.use("agg")

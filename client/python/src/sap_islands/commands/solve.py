@@ -1,4 +1,4 @@
-"""Solves problem files: one as JSON, several as a table."""
+"""Solves problem files; prints the solution of one as JSON, a table for several."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from sap_islands.solution import IslandStatus, Solution
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describes the command line."""
+    """Adds the options of the command."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="JSON or binary, also gzipped")
     add_solver_arguments(parser)
     add_server_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Returns 0 only if every island of every problem was solved."""
+    """Runs the command; returns 0 only if every island of every problem was solved."""
     options = options_of(arguments)
     with connect_to(arguments) as client:
         if len(arguments.files) == 1:
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def as_json(solution: Solution) -> dict[str, object]:
-    """The solution in plain lists, islands with their status by name."""
+    """The solution as a JSON-serializable dict; the status of an island is its name."""
     islands = [
         {**island._asdict(), "status": island.status.name}
         for island in (solution.islands[i] for i in range(len(solution.islands)))

@@ -1,4 +1,4 @@
-"""Shows a scene that is being simulated, or a run that has been kept, in the browser."""
+"""Shows a simulation while it runs, or a saved run, in the browser."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from sap_islands.trajectory import Trajectory
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describes the command line."""
+    """Adds the options of the command."""
     add_scene_arguments(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address of the page (%(default)s)")
     parser.add_argument("--port", type=int, default=8080, help="port of the page (%(default)s)")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
-    parser.add_argument("--time", type=float, metavar="S", help="end after this (when interrupted)")
+    parser.add_argument("--time", type=float, metavar="S", help="exit after this time [s] (never)")
     add_server_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Returns 0 when it is interrupted, or its time is over."""
+    """Runs the command; returns 0 after --time or an interrupt."""
     require_extra("viser", "view")
     try:
         if Path(arguments.scene).suffix == ".npz":
@@ -61,6 +61,6 @@ def _show_simulation(arguments: argparse.Namespace) -> int:
 
 
 def _print_url(url: str, arguments: argparse.Namespace) -> None:
-    print(f"Look at {url} (Ctrl-C ends it)", flush=True)
+    print(f"Look at {url} (Ctrl-C to stop)", flush=True)
     if arguments.open:
         webbrowser.open(url)
