@@ -1,17 +1,22 @@
-"""Contacts of a Drake model, solved by the service.
+"""Drake adapter: steps a MultibodyPlant with contacts solved by the service.
 
-    plant, scene_graph = AddMultibodyPlantSceneGraph(builder, time_step=0.01)
+    config = MultibodyPlantConfig(time_step=0.01, discrete_contact_approximation="sap")
+    plant, scene_graph = AddMultibodyPlant(config, builder)
     ...
     context = diagram.CreateDefaultContext()
     with sap_islands.connect("embedded:") as client, client.session() as session:
         while context.get_time() < 3.0:
             sap_islands.drake.step(plant, context, session)
 
-The problem is the one that Drake's own discrete solver is given, for the contact approximation
-"sap": point contacts, and hydroelastic surfaces with every polygon as a compliant point. Damping of
-joints and PD controllers of actuators are part of A; limits of joints become contacts without
-friction. What the service has no constraint for is refused by name (`UNSUPPORTED`), unless the
-caller lists it in `ignore`.
+The problem is that of Drake's own discrete solver with the contact approximation "sap": point
+contacts, and hydroelastic surfaces with every polygon as a compliant contact point. Joint damping
+and the PD controllers of actuators are part of A; joint limits become frictionless contacts.
+Features that the service cannot represent (`UNSUPPORTED`) raise an error unless `ignore` names
+them.
+
+The caller drives the loop: `Simulator`, periodic events and loggers are not involved. Output ports
+that the plant samples at its discrete updates, such as contact_results and reaction_forces, keep
+their old values, since no such update takes place.
 """
 
 import importlib.util

@@ -1,8 +1,8 @@
-"""Contact points of a Drake state: what its geometry engine has found, as rows of numbers.
+"""Reads the contact points of a Drake state from its geometry engine into arrays.
 
-The normal points from geometry A to geometry B. A polygon of a hydroelastic surface with area a,
-pressure p and pressure gradient g across it is a contact of stiffness k = a g at the distance
-φ0 = -p / g [Masterjohn et al. 2022].
+The normal points from geometry A to geometry B. A face of a hydroelastic surface with area a,
+pressure p and pressure gradient g along the normal is a contact of stiffness k = a g at the
+distance φ0 = -p / g [Masterjohn et al. 2022].
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.drake.layout import BODY, FRICTION, RELAXATION_TIME, STIFFNESS, Layout
 from sap_islands.numba_kernels import FlagArray, IndexArray, compiled
 
-_MIN_AREA, _MIN_GRADIENT = 1e-14, 1e-14
-_CENTER = np.full(3, 1 / 3)  # of a triangle
-_Number = Callable[[list[GeometryId]], IndexArray]  # of geometries in the layout
+_MIN_AREA, _MIN_GRADIENT = 1e-14, 1e-14  # m², Pa/m; smaller faces and gradients are skipped
+_CENTER = np.full(3, 1 / 3)  # barycentric coordinates of the center of a triangle
+_Number = Callable[[list[GeometryId]], IndexArray]  # Layout.number_geometries of one plant
 
 
 class PointColumns(NamedTuple):
-    """Columns of a contact point: position and normal, in world axes, have three each."""
+    """Columns of a contact point; position and normal have three each, in world axes."""
 
     position: int = 0
     normal: int = 3
@@ -44,8 +44,8 @@ class Points(NamedTuple):
     """C contact points.
 
     Attributes:
-        rows: [C, 10] as `PointColumns` says.
-        bodies: [C, 2] numbers of bodies A and B.
+        rows: [C, 10] with the columns of `PointColumns`.
+        bodies: [C, 2] indices of bodies A and B in the plant.
     """
 
     rows: FloatArray
@@ -53,7 +53,7 @@ class Points(NamedTuple):
 
 
 def find_points(plant: MultibodyPlant, context: Context, layout: Layout) -> Points:
-    """The points where something moves."""
+    """The contact points between geometries of which at least one can move."""
     pairs: list[PenetrationAsPointPair] = []
     surfaces: list[ContactSurface] = []
     if not plant.num_collision_geometries():
@@ -86,21 +86,22 @@ def find_points(plant: MultibodyPlant, context: Context, layout: Layout) -> Poin
 
 
 def _read_pairs(number: _Number, pairs: list[PenetrationAsPointPair]) -> tuple[Any, ...]:
-    """Numbers of geometries, depths, normals, and the points of body B."""
+    """Arguments of `_add_pairs`: geometries, depths, normals, and points on B."""
     return (
         number([pair.id_A for pair in pairs] + [pair.id_B for pair in pairs]),
         np.array([pair.depth for pair in pairs]),
         _join([pair.nhat_BA_W for pair in pairs]),
-        _join([pair.p_WCb for pair in pairs]),  # that of A is as deep in B
+        _join([pair.p_WCb for pair in pairs]),  # that on A follows from depth and normal
     )
 
 
 def _read_surfaces(
     number: _Number, surfaces: list[ContactSurface], faces: list[int]
 ) -> tuple[Any, ...]:
-    """Numbers of geometries, faces of each surface, and of each face what is told about it.
+    """Arguments of `_add_faces`: geometries, faces per surface, and the quantities of each face.
 
-    Normals point out of N, into M; where both have a gradient they follow from these.
+    Normals point out of N, into M. They are read only where not both geometries have a pressure
+    gradient; otherwise `_add_faces` computes them from the gradients.
     """
     area: list[float] = []
     pressure: list[float] = []
@@ -145,7 +146,7 @@ def _read_surfaces(
 
 
 def _join(vectors: list[Any]) -> FloatArray:
-    """Vectors [3] one after the other; in less than half of the time that NumPy takes."""
+    """Concatenates vectors [3], in less than half the time of np.concatenate."""
     return np.frombuffer(bytearray().join(vectors))
 
 
@@ -160,12 +161,12 @@ def _add_pairs(
     normal: FloatArray,
     at_b: FloatArray,
 ) -> int:
-    """Writes the points of pairs, and returns how many there are."""
+    """Writes the contact points of penetrating pairs; returns their number."""
     count, pairs = 0, len(depth)
     for i in range(pairs):
         a, b = geometries[i], geometries[pairs + i]
         k_a, k_b = materials[a, STIFFNESS], materials[b, STIFFNESS]
-        # The stiffer one gives way less, so the point is nearer to its surface.
+        # The stiffer geometry deforms less, so that the point is nearer to its surface.
         if math.isinf(k_a) or math.isinf(k_b):
             weight, stiffness = 1.0 if math.isinf(k_a) else 0.0, min(k_a, k_b)
         else:
@@ -197,14 +198,14 @@ def _add_faces(
     gradient_m: FloatArray,
     gradient_n: FloatArray,
 ) -> int:
-    """Writes the points of faces behind those that are there, and returns how many are then."""
+    """Appends the contact points of faces to the first `count`; returns their total number."""
     face, at, at_m, at_n = 0, 0, 0, 0
     for surface in range(len(faces)):
         a, b = geometries[surface], geometries[len(faces) + surface]
         has_m, has_n = has_gradient[surface]
         for _ in range(faces[surface]):
             g_m, g_n = gradient_m[at_m : at_m + 3], gradient_n[at_n : at_n + 3]
-            if has_m and has_n:  # pressures are equal on the face
+            if has_m and has_n:  # the face is where both pressures are equal
                 n = g_m - g_n
                 n /= max(math.sqrt(_dot(n, n)), _MIN_GRADIENT)
             else:
@@ -245,7 +246,10 @@ def _finish_point(
     row: FloatArray,
     bodies: IntArray,
 ) -> int:
-    """Adds to a point what follows from its geometries; returns 0 where neither moves, else 1."""
+    """Writes bodies, friction and relaxation time of a point; returns 0 if neither body can move.
+
+    Otherwise it returns 1. Friction is the harmonic mean, as in Drake.
+    """
     bodies[0], bodies[1] = int(materials[a, BODY]), int(materials[b, BODY])
     friction_a, friction_b = materials[a, FRICTION], materials[b, FRICTION]
     total = friction_a + friction_b

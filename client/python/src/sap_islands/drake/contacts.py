@@ -1,8 +1,8 @@
-"""Contacts and joint limits of a Drake state, as contacts of a problem.
+"""Converts contact points and joint limits of a Drake state to contacts of a problem.
 
-The normal points from geometry A to geometry B, and v_c = J_B v - J_A v at the contact point, where
+The normal points from geometry A to geometry B, and v_c = J_B v - J_A v at the contact point with
 
-    J v = V + ω × (p - p_o),   V the velocity of the body's origin p_o
+    J v = V + ω × (p - p_o),   V: velocity of the body's origin p_o
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from sap_islands.drake.layout import Layout
 from sap_islands.numba_kernels import IndexArray, block_trees, compiled
 from sap_islands.problem import WORLD, Contacts
 
-# What Drake's discrete solver takes, so that its answers can be compared.
+# Constants of Drake's discrete solver, so that the solutions agree with Drake's.
 SIGMA = 1e-3
 _LIMIT_STIFFNESS, _LIMIT_BETA, _LIMIT_REACH = 1e12, 0.1, 2.0
-_MAX_NORMAL_X = 0.6  # of a normal along x, for it to give the tangents
+_MAX_NORMAL_X = 0.6  # largest |n_x| with which the tangents are made from the x axis
 _ORIGIN = np.zeros(3)
-_PARAMETERS = 7  # of a contact; see `_write`
+_PARAMETERS = 7  # rows of `parameters` in `_write`
 
 
 class _Limits(NamedTuple):
-    """L joint limits that are near.
+    """L joint limits that may be reached within two steps.
 
     Attributes:
-        dofs: [L] numbers of their velocities in the problem.
-        signs: [L] 1: distances grow with q.
-        distances: [L] [m or rad].
+        dofs: [L] index of the joint's velocity in the problem.
+        signs: [L] 1 for a lower limit, whose distance grows with q; -1 for an upper one.
+        distances: [L] distance to the limit [m or rad].
     """
 
     dofs: IndexArray
@@ -53,7 +53,17 @@ def make_contacts(
     position: FloatArray,
     with_limits: bool,
 ) -> Contacts:
-    """Contacts at points, and then joint limits that may be reached within two steps."""
+    """Makes the contacts at `points`, then the joint limits that may be reached in two steps.
+
+    Args:
+        plant: The plant.
+        context: Its context.
+        layout: Its layout.
+        dynamics: A and v* of the step.
+        points: Contact points.
+        position: q of the context.
+        with_limits: Whether joint limits are part of the problem.
+    """
     dt = plant.time_step()
     limits = _find_limits(plant, context, layout, dynamics, position, with_limits)
     where = (layout.first, layout.tree_of_body)
@@ -94,15 +104,15 @@ def make_contacts(
         delassus_estimate=weight,
     )
     if len(limits.dofs):
-        # They bring their own regularization, so that of the others has to be given too.
+        # Joint limits have their own regularization, and the array must cover all contacts.
         contacts.regularization_t, contacts.regularization_n = r_t, r_n
     return contacts
 
 
 def _jacobians(plant: MultibodyPlant, context: Context, bodies: IndexArray) -> FloatArray:
-    """Of bodies that are no free ones: their origins, and (ω, V) for all of Drake's v.
+    """Origins and Jacobians of bodies [bodies, 3 + 6 nv].
 
-    [bodies, 3 + 6 nv], the latter row-major.
+    A row has p_o, then the Jacobian of (ω, V) with respect to Drake's v, [6, nv] row-major.
     """
     rows = np.empty((len(bodies), 3 + 6 * plant.num_velocities()))
     world = plant.world_frame()
@@ -155,7 +165,7 @@ def _add_limits(
     signs: FloatArray,
     distances: FloatArray,
 ) -> int:
-    """Writes the limits that are near, and returns how many there are."""
+    """Writes the limits that may be reached within two steps; returns their number."""
     count = 0
     for i in range(len(limited)):
         q, v = limited[i]
@@ -177,7 +187,10 @@ def _size_jacobian(
     bodies: IntArray,
     limits: IndexArray,
 ) -> tuple[int, IndexArray]:
-    """How many values the Jacobian has, and which bodies that move are no free ones."""
+    """Number of values in the Jacobian, and the bodies in contact whose Jacobians Drake computes.
+
+    These are the bodies that can move but are not free bodies.
+    """
     values = 0
     is_other = np.zeros(len(tree_of_body), np.uint8)
     for i in range(len(bodies)):
@@ -220,9 +233,9 @@ def _write(
     jacobian: FloatArray,
     parameters: FloatArray,
 ) -> None:
-    """Writes contacts, then limits.
+    """Writes contacts, then joint limits, to `trees` [2, C], `jacobian` and `parameters` [7, C].
 
-    Parameters are signed distance, stiffness, relaxation time, friction, w, R_t and R_n.
+    The rows of `parameters` are signed distance, stiffness, relaxation time, friction, w, R_t, R_n.
     """
     jacobian[:] = 0.0
     place = 0
@@ -307,9 +320,10 @@ def _write_limits(
 
 @compiled
 def _frame(normal: FloatArray) -> FloatArray:
-    """Rows t1, t2, n; any tangents will do.
+    """Contact frame with the rows t1, t2, n [3, 3].
 
-    The tangents for a normal with |n_x| <= 0.6 come from the axis x, otherwise from y.
+    t1 is normal to n and to the x axis, or to the y axis if |n_x| > 0.6. The solution does not
+    depend on the choice.
     """
     x, y, z = normal[0], normal[1], normal[2]
     frame = np.zeros((3, 3))
@@ -327,7 +341,7 @@ def _frame(normal: FloatArray) -> FloatArray:
 
 @compiled
 def _add_free(frame: FloatArray, arm: FloatArray, sign: float, block: FloatArray) -> None:
-    """Adds the block of a body with velocities (ω, V) in world axes: f · (V + ω × r)."""
+    """Adds the Jacobian of a free body with velocities (ω, V) in world axes: f · (V + ω × r)."""
     for k in range(3):
         f_x, f_y, f_z = sign * frame[k, 0], sign * frame[k, 1], sign * frame[k, 2]
         row = block[6 * k : 6 * k + 6]
@@ -348,7 +362,7 @@ def _add_other(
     dofs: IndexArray,
     block: FloatArray,
 ) -> None:
-    """As `_add_free` with axes (ω, V) [6 nv] for every one of Drake's v."""
+    """As `_add_free` for a body whose (ω, V) depends on Drake's v by the Jacobian `axes` [6 nv]."""
     n, nv = len(dofs), len(axes) // 6
     for j in range(n):
         v = dofs[j]

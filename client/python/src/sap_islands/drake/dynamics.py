@@ -1,11 +1,11 @@
-"""Dynamics matrix and free motion of a Drake model, tree by tree.
+"""Dynamics matrix A and free-motion velocity v* of a Drake model, tree by tree.
 
-As Drake's discrete solver has it, damping of joints counts at the end of the step,
+As in Drake's discrete solver, joint damping is taken at the end of the step,
 
     A v* = A v_0 + δt τ_0,   A = M + δt D
 
-with τ_0 all forces but those of constraints at the beginning. PD controllers, which Drake has as
-constraints without effort limit, are quadratic and go into A and v* as well:
+with τ_0 all forces except those of constraints, at the beginning of the step. Drake treats PD
+controllers as constraints; without effort limits they are quadratic, and are added to A and v*:
 
     A' = A + δt (δt K_p + K_d),   A' v*' = A v* + δt (u_0 + K_p (q_d - q_0) + K_d v_d)
 """
@@ -24,17 +24,17 @@ from sap_islands.arrays import FloatArray
 from sap_islands.drake.layout import Layout
 from sap_islands.numba_kernels import IndexArray, compiled, solve_in_place
 
-_PD_BETA = 0.1  # near-rigid parameter that Drake clamps gains by
+_PD_BETA = 0.1  # near-rigid parameter with which Drake limits the gains
 
 
 class Dynamics(NamedTuple):
-    """A and v* of one step, velocities in the order of the problem.
+    """A and v* of one step; velocities are in the order of the problem.
 
     Attributes:
-        blocks: [sum n_t²] A' of each tree, row-major, one after the other.
-        v_star: [nv] v*'.
-        v_star_without_servos: [nv] v*, by which Drake looks for limits.
-        diagonal: [nv] that of A without controllers, by which Drake scales constraints.
+        blocks: [sum n_t²] A' of each tree, row-major, concatenated.
+        v_star: [nv] v*' [m/s, rad/s].
+        v_star_without_servos: [nv] v*, with which Drake selects joint limits [m/s, rad/s].
+        diagonal: [nv] diagonal of A without PD controllers, with which Drake scales constraints.
     """
 
     blocks: FloatArray
@@ -46,7 +46,7 @@ class Dynamics(NamedTuple):
 def evaluate(
     plant: MultibodyPlant, context: Context, layout: Layout, position: FloatArray
 ) -> Dynamics:
-    """A and v* at the state of the plant's context, whose q is given as well."""
+    """A and v* at the state of the plant's context; `position` is its q."""
     nv = len(layout.velocities)
     damping = np.zeros(nv)
     for index, span in layout.joints:
@@ -58,7 +58,7 @@ def evaluate(
         layout.velocities,
         layout.first,
         plant.time_step(),
-        plant.CalcMassMatrix(context).ravel(order="K"),  # symmetric, so that any order will do
+        plant.CalcMassMatrix(context).ravel(order="K"),  # symmetric: either order is the same
         damping,
         plant.GetVelocities(context),
         _applied_forces(plant, context, layout, actuation),
@@ -83,7 +83,11 @@ def _assemble(
     v_star_without_servos: FloatArray,
     diagonal: FloatArray,
 ) -> None:
-    """Writes `Dynamics`; what comes before is in Drake's order, but for the first two."""
+    """Writes the arrays of `Dynamics`.
+
+    `velocities` and `first` are those of the layout; mass, damping, v_0 and force are in Drake's
+    order, [nv²] and [nv].
+    """
     nv = len(velocities)
     gains, pd_force = np.zeros(nv), np.zeros(nv)
     for i in range(nv):
@@ -130,7 +134,7 @@ def _add_servos(
 ) -> None:
     """Adds δt K_p + K_d and u_0 + K_p (q_d - q_0) + K_d v_d of the servos of one of Drake's v.
 
-    Gains are clamped to what the time step can resolve, in the ratio of those that are wanted.
+    As in Drake, gains that the time step cannot resolve are reduced; their ratio is kept.
     """
     for row in range(len(servos)):
         if servos[row, 0] != velocity:
@@ -146,7 +150,7 @@ def _add_servos(
 def _applied_forces(
     plant: MultibodyPlant, context: Context, layout: Layout, actuation: FloatArray
 ) -> FloatArray:
-    """Gravity, springs, damping, inputs and bias as generalized forces [nv], in Drake's order."""
+    """Generalized forces [nv] in Drake's order: gravity, springs, damping, inputs and bias."""
     forces = MultibodyForces(plant)
     plant.CalcForceElementsContribution(context, forces)
     spatial = plant.get_applied_spatial_force_input_port()
@@ -169,7 +173,7 @@ def _applied_forces(
 
 
 def _actuation(plant: MultibodyPlant, context: Context, layout: Layout) -> FloatArray:
-    """Inputs of all actuators; 0 where nothing is connected."""
+    """Input of each actuator; 0 if its port is not connected."""
     actuation = np.zeros(len(layout.actuators))
     if not layout.actuators:
         return actuation
@@ -177,7 +181,7 @@ def _actuation(plant: MultibodyPlant, context: Context, layout: Layout) -> Float
     if port.HasValue(context):
         actuation += port.Eval(context)
         return actuation
-    # Models may have inputs of their own.
+    # Without a common input, each model instance may have its own port.
     inputs: dict[int, FloatArray] = {}
     for actuator in layout.actuators:
         instance = int(actuator.instance)
@@ -196,7 +200,7 @@ def _servos(
     position: FloatArray,
     actuation: FloatArray,
 ) -> FloatArray:
-    """Number in Drake's v, K_p, K_d, u_0, q_d - q_0 and v_d of each PD controller [S, 6]."""
+    """[S, 6]: for each PD controller its index in Drake's v, K_p, K_d, u_0, q_d - q_0, v_d."""
     servos = []
     desired: dict[int, FloatArray] = {}
     for actuator in layout.actuators:
@@ -208,7 +212,7 @@ def _servos(
             desired[instance] = port.Eval(context) if port.HasValue(context) else np.empty(0)
         wanted = desired[instance]
         if not len(wanted):
-            continue  # Drake does not control what it has no wish for
+            continue  # as in Drake: without a desired state the controller is off
         gains = plant.get_joint_actuator(actuator.index).get_controller_gains()
         error = wanted[actuator.index_in_instance] - position[actuator.position]
         wanted_v = wanted[len(wanted) // 2 + actuator.index_in_instance]

@@ -1,4 +1,7 @@
-"""Kinematic trees of a Drake model, and what its geometries are made of."""
+"""The constant part of a Drake plant: kinematic trees, actuators, contact materials.
+
+Determined once per plant and cached.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ from pydrake.multibody.tree import (
 from sap_islands.arrays import FloatArray, IntArray, UIntArray
 from sap_islands.numba_kernels import IndexArray
 
-_DEFAULT_RELAXATION_TIME_S = 0.1  # of a geometry that has none, as in Drake
+_DEFAULT_RELAXATION_TIME_S = 0.1  # of a geometry without a value, as in Drake
 _FREE_JOINTS = ("quaternion_floating", "rpy_floating")
 
 
-# Columns of what a geometry is made of: the number of its body; k of point contact, infinite if
-# rigid [N/m]; τ_d [s]; the dynamic coefficient μ [-].
+# Columns of Layout.materials: index of the body; stiffness of point contact, infinite if rigid
+# [N/m]; relaxation time τ_d [s]; dynamic friction coefficient μ [-].
 BODY, STIFFNESS, RELAXATION_TIME, FRICTION = range(4)
 
 
@@ -34,13 +37,13 @@ class Actuator(NamedTuple):
     """An actuator of a joint.
 
     Attributes:
-        index: Of the actuator.
-        instance: The model that it belongs to.
-        index_in_instance: Which one of its model it is.
-        input: Where its input is in that of all models.
-        velocity: Number of its joint in Drake's v.
-        position: Number of its joint in Drake's q.
-        has_controller: Whether it may have PD gains.
+        index: Index in the plant.
+        instance: Model instance that it belongs to.
+        index_in_instance: Position among the actuators of its model instance.
+        input: Index in the plant's actuation input.
+        velocity: Index of its joint in Drake's v.
+        position: Index of its joint in Drake's q.
+        has_controller: Whether it has a PD controller.
     """
 
     index: JointActuatorIndex
@@ -54,25 +57,25 @@ class Actuator(NamedTuple):
 
 @dataclass
 class Layout:
-    """What of a plant does not change.
+    """Index arrays, actuators and contact materials of a plant.
 
     Attributes:
         dofs: [T] degrees of freedom of each tree.
-        names: [T] of the trees.
-        velocities: [nv] number in Drake's v of each velocity of the problem, tree by tree.
-        velocity_numbers: The same, as it is handed out.
-        problem_index: [nv] number in the problem of each of Drake's v.
-        first: [T + 1] where the velocities of each tree start in the problem.
-        tree_of_body: [bodies], -1: fixed to the world.
-        position_of_free: [bodies] of a body that is a tree by itself, with velocities (ω, v of its
-            origin) in world axes: where its origin is in Drake's q; otherwise -1.
-        joints: those that move, with the problem_index of their velocities in Drake's v.
-        actuators: all.
-        limited: [L, 2] joints that may have limits: numbers in Drake's q and v.
-        default_stiffness: k of a geometry that has none [N/m].
-        number_of: Geometries that have been checked_for for, by their identifiers.
-        materials: [n, 4] of these.
-        checked_for: What `check_supported` was checked_for to ignore when it last found nothing.
+        names: [T] `tree_id` of each tree.
+        velocities: [nv] index in Drake's v of each velocity of the problem, tree by tree.
+        velocity_numbers: The same with 32-bit integers, for `BuiltProblem`.
+        problem_index: [nv] index in the problem of each of Drake's v.
+        first: [T + 1] index in the problem of the first velocity of each tree.
+        tree_of_body: [bodies] tree of each body; -1: fixed to the world.
+        position_of_free: [bodies] for a free body, a tree by itself with velocities (ω, v of its
+            origin) in world axes: index of its origin in Drake's q; otherwise -1.
+        joints: Joints with velocities, and the slices of their velocities in Drake's v.
+        actuators: All actuators.
+        limited: [L, 2] for joints that may have limits, their indices in Drake's q and v.
+        default_stiffness: Stiffness of a geometry without a value [N/m].
+        number_of: Row in `materials` of each geometry that has been looked up, by its identifier.
+        materials: [n, 4] bodies and contact parameters of these geometries.
+        checked_for: `ignore` of the last successful check by `check_supported`; None: no check.
     """
 
     dofs: UIntArray
@@ -94,7 +97,7 @@ class Layout:
     def number_geometries(
         self, plant: MultibodyPlant, inspector: SceneGraphInspector, geometries: list[GeometryId]
     ) -> IndexArray:
-        """Numbers of geometries, rows of `materials`; each geometry is looked up once."""
+        """Rows of `materials` of the geometries; new geometries are read and appended."""
         values = [geometry.get_value() for geometry in geometries]
         numbers = list(map(self.number_of.get, values))
         if None in numbers:
@@ -112,7 +115,7 @@ _layouts: weakref.WeakKeyDictionary[MultibodyPlant, Layout] = weakref.WeakKeyDic
 
 
 def layout_of(plant: MultibodyPlant) -> Layout:
-    """The layout of a plant, which is found out once."""
+    """The layout of a plant; made at the first call."""
     layout = _layouts.get(plant)
     if layout is None:
         layout = _layouts[plant] = _make_layout(plant)
@@ -122,7 +125,7 @@ def layout_of(plant: MultibodyPlant) -> Layout:
 def _make_layout(plant: MultibodyPlant) -> Layout:
     joints = [plant.get_joint(index) for index in plant.GetJointIndices()]
     root = _roots(plant)
-    # Trees in the order of their first velocity, as Drake has them.
+    # Trees are ordered by their first velocity, as in Drake.
     members: dict[int, list[int]] = {}
     for joint in sorted(joints, key=lambda joint: joint.velocity_start()):
         if joint.num_velocities():
@@ -180,7 +183,7 @@ def _has_range(joint: Joint) -> bool:
 
 
 def _roots(plant: MultibodyPlant) -> list[int]:
-    """For each body the first moving body of its tree; 0, the world, if it cannot move."""
+    """For each body, the first body of its tree that moves; 0, the world, if it is fixed."""
     inboard = {}
     for index in plant.GetJointIndices():
         joint = plant.get_joint(index)
@@ -208,13 +211,13 @@ def _positions_of_free(plant: MultibodyPlant, tree_of_body: IntArray) -> IndexAr
         frames = (joint.frame_on_parent().index(), joint.frame_on_child().index())
         ordinary = (plant.world_frame().index(), body.body_frame().index())
         if frames == ordinary:
-            # Rotation comes first, as a quaternion or three angles.
+            # q of the joint is a quaternion or three angles, then the origin.
             place[int(body.index())] = joint.position_start() + joint.num_positions() - 3
     return place
 
 
 def _default_stiffness(plant: MultibodyPlant) -> float:
-    """Two geometries in series that bear the heaviest body at Drake's penetration allowance."""
+    """Drake's default [N/m]: two in series carry the heaviest body at the allowed penetration."""
     if plant.num_collision_geometries() == 0:
         return 0.0
     bodies = (plant.get_body(BodyIndex(index)) for index in range(1, plant.num_bodies()))

@@ -1,4 +1,4 @@
-"""From a MultibodyPlant and its context to a problem, and from its solution to the next state."""
+"""Builds the problem of a MultibodyPlant and its context, and advances the state."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from sap_islands.unsupported_features import JOINT_LIMITS
 
 
 class BuiltProblem(NamedTuple):
-    """A problem, and what its numbers are in Drake.
+    """A problem, and how it maps to the plant.
 
     Attributes:
         problem: Its trees are those of the plant.
-        bodies: [C_b, 2] numbers of bodies A and B of the first contacts of the problem; those after
-            are joint limits.
-        velocities: [nv] number in the plant's v of each velocity of the problem.
+        bodies: [C_b, 2] for contact i < C_b of the problem, the indices of bodies A and B; the
+            remaining contacts are joint limits.
+        velocities: [nv] index in the plant's v of each velocity of the problem.
     """
 
     problem: Problem
@@ -40,15 +40,16 @@ class BuiltProblem(NamedTuple):
 def build_problem(
     plant: MultibodyPlant, context: Context, *, ignore: Collection[str] = ()
 ) -> BuiltProblem:
-    """The contact problem of one discrete step.
+    """Builds the contact problem of one discrete step.
 
     Args:
         plant: A finalized discrete plant, connected to its scene graph.
-        context: The plant's own context, as from `plant.GetMyContextFromRoot`.
-        ignore: Names of `UNSUPPORTED` to be left out, or "joint limits".
+        context: The context of the plant, from `plant.GetMyContextFromRoot`.
+        ignore: Keys of `UNSUPPORTED` to ignore; "joint limits" leaves joint limits out.
 
     Raises:
-        InvalidArgument: The plant has what the service has no constraint for.
+        InvalidArgument: The plant is continuous, it has an unsupported feature that `ignore` does
+            not name, or `ignore` has an unknown name.
     """
     layout = layout_of(plant)
     check_supported(plant, context, layout, ignore)
@@ -78,19 +79,25 @@ def step(
     *,
     ignore: Collection[str] = (),
 ) -> tuple[BuiltProblem, Solution]:
-    """Takes the plant one time step further, as its discrete update does.
+    """Advances the plant by one time step, as its discrete update does.
 
-    Other systems of the diagram see the new state and time; their own updates are the caller's.
+    Sets q, v and the time in the context. Systems connected to the plant's state outputs see the
+    new state. Outputs that the plant samples at its discrete updates, such as contact_results and
+    reaction_forces, keep their old values. Updates of other systems are up to the caller. The step
+    is taken even if an island was not solved; check `Solution.solved`.
 
     Args:
-        plant: The plant, of a diagram or by itself.
-        root_context: The context of the whole diagram, which is changed.
-        solver: A session, which starts each step from the one before, or a client.
+        plant: The plant, in a diagram or by itself.
+        root_context: The root context; changed.
+        solver: A session, which warm-starts each step from the last one, or a client.
         ignore: As for `build_problem`.
 
     Returns:
-        The problem and its solution; impulse i < len(bodies) acts on body B of that contact, and
-        its opposite on body A.
+        The problem and its solution. Impulse i < len(bodies) acts on body B of contact i, and its
+        negative on body A [N s].
+
+    Raises:
+        SapError: The problem could not be built or solved; the state is not advanced.
     """
     context = plant.GetMyMutableContextFromRoot(root_context)
     built = build_problem(plant, context, ignore=ignore)

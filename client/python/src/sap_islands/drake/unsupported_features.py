@@ -1,4 +1,4 @@
-"""What of a Drake model the service has no constraint for: refused by name, or ignored by name."""
+"""Features of a Drake model that the service cannot represent, and how to find them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from sap_islands.unsupported_features import refuse_unsupported
 def check_supported(
     plant: MultibodyPlant, context: Context, layout: Layout, ignore: Collection[str]
 ) -> None:
-    """Refuses a model with what is not supported and not ignored.
+    """Raises if a plant has an unsupported feature that `ignore` does not name.
 
-    What a finalized plant cannot change is looked at once.
+    After a successful check only locked joints are checked again, until `ignore` changes: a
+    finalized plant cannot change the other features.
 
     Raises:
-        InvalidArgument: Names what it is and where, or the entry of `ignore` that is no such name.
+        InvalidArgument: The message names the feature and the elements with it, or the entry of
+            `ignore` that is unknown.
     """
     checked_for = frozenset(ignore)
     if checked_for == layout.checked_for and not _locked(plant, context, layout):
         return
     if plant.time_step() <= 0:
-        raise InvalidArgument("the plant is continuous; it needs a time step", "plant")
+        raise InvalidArgument("the plant is continuous; its time_step must be > 0", "plant")
     unsupported = {
         name: functools.partial(find, plant, context, layout) for name, find in UNSUPPORTED.items()
     }
@@ -70,7 +72,7 @@ def _deformable_bodies(plant: MultibodyPlant, *_: Any) -> list[str]:
     return [f"{count} of them"] if count else []
 
 
-# Name, and what finds it in a model.
+# For each name of a feature, a function that lists the elements of a plant with it.
 UNSUPPORTED: dict[str, Callable[[MultibodyPlant, Context, Layout], list[str]]] = {
     "constraints": _constraints,
     "locked joints": _locked_joints,

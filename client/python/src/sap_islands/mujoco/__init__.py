@@ -1,4 +1,4 @@
-"""Contacts of a MuJoCo model, solved by the service.
+"""MuJoCo adapter: steps an MjModel with contacts solved by the service.
 
     model = mujoco.MjModel.from_xml_path("scene.xml")
     data = mujoco.MjData(model)
@@ -6,14 +6,17 @@
         while data.time < 3.0:
             sap_islands.mujoco.step(model, data, session)
 
-MuJoCo does kinematics, forces and collision; the service takes the place of its constraint solver.
-One step is semi-implicit Euler, whatever the model's integrator: velocities from the solution of
-the contact problem, then positions with these velocities. Damping of joints, their springs and the
-gains of servos count implicitly, as part of A.
+MuJoCo computes kinematics, smooth forces and collisions; the service replaces its constraint
+solver. The integrator is always semi-implicit Euler, whatever the model selects: the contact
+problem gives the velocities, and these move the positions. Joint damping, joint springs and servo
+gains are implicit: they are part of A.
 
-Contacts are found when geoms touch; `find_contacts_within` finds them a little before, so that what
-slides fast stays in touch. Joint limits become contacts without friction. What the service has no
-constraint for is refused by name (`UNSUPPORTED`), unless the caller lists it in `ignore`.
+MuJoCo reports contacts when geoms touch. `find_contacts_within` makes it report them earlier, so
+that fast sliding bodies do not lose contact. Joint limits become frictionless contacts. Features
+that the service cannot represent (`UNSUPPORTED`) raise an error unless `ignore` names them.
+
+Forces are stored in `data.qacc` and `data.qfrc_constraint` only: `data.efc_*` is empty, so that
+MuJoCo's touch, force, torque and contact sensors do not see the contact forces.
 """
 
 import importlib.util

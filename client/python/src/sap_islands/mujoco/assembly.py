@@ -1,7 +1,7 @@
-"""The problem of a MuJoCo state, in two compiled calls with an allocation between them.
+"""Assembles the problem of a MuJoCo state in two compiled calls.
 
-The first finds out A, v*, and how many contacts and limits there are; the second writes these into
-arrays of their lengths.
+The first computes A and v* and counts contacts and limits. The caller then allocates arrays of the
+right lengths, and the second call fills them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def evaluate_and_count(
     blocks: FloatArray,
     v_star: FloatArray,
 ) -> tuple[int, int, int]:
-    """Writes A and v*; returns the numbers of contacts, of limits, and of values of the Jacobian.
+    """Writes A and v*; selects the contacts and joint limits of the problem.
 
     Args:
         model: `ModelArrays`.
@@ -38,12 +38,15 @@ def evaluate_and_count(
         dt: δt [s].
         disabled: `disableflags` of the model.
         disabled_groups: `disableactuator` of the model.
-        with_limits: Whether joints have limits.
+        with_limits: Whether joint limits are part of the problem.
         distances: `data.contact.dist`.
-        selected: As `find_contacts`.
-        near_limits: As `find_limits`.
-        blocks: [sum n_t²] for A.
-        v_star: [nv].
+        selected: Output of `find_contacts`.
+        near_limits: Output of `find_limits`.
+        blocks: Output [sum n_t²]: A.
+        v_star: Output [nv]: v*.
+
+    Returns:
+        Numbers of contacts, of limits, and of values in the Jacobian of both.
     """
     evaluate(model, state, layout, dt, disabled, disabled_groups, blocks, v_star)
     first = address_of(distances)
@@ -69,7 +72,7 @@ def write_constraints(
     jacobian: FloatArray,
     parameters: FloatArray,
 ) -> None:
-    """Writes C contacts, then L limits.
+    """Writes C contacts, then L joint limits.
 
     Args:
         model: `ModelArrays`.
@@ -78,11 +81,11 @@ def write_constraints(
         dt: δt [s].
         disabled: `disableflags` of the model.
         distances: `data.contact.dist`.
-        selected: [C] as `find_contacts` has found them.
-        near_limits: [L] as `find_limits` has found them.
-        trees: [2, C + L] for the trees of each.
-        jacobian: For the blocks of all.
-        parameters: [4, C + L] for signed distance, stiffness, relaxation time and friction.
+        selected: [C] from `find_contacts`.
+        near_limits: [L] from `find_limits`.
+        trees: Output [2, C + L]: tree_a and tree_b.
+        jacobian: Output: the Jacobian blocks, concatenated.
+        parameters: Output [4, C + L]: signed distance, stiffness, relaxation time, friction.
     """
     first = address_of(distances)
     end = add_contacts(
@@ -104,12 +107,12 @@ def write_constraints(
 
 @compiled
 def has_changed(watched: IndexArray, state: IndexArray, seen: FlagArray) -> bool:
-    """Whether watched arrays of a model, and the state's equalities, are others than last time.
+    """Whether watched arrays of the model, or eq_active of the state, changed since the last call.
 
     Args:
-        watched: Address and bytes of each [n, 2].
+        watched: [n, 2] address and size [bytes] of each array.
         state: `StateArrays`.
-        seen: All bytes of the last time, which become those of this time.
+        seen: Contents of these arrays at the last call; updated.
     """
     differences = place = 0
     for i in range(len(watched)):

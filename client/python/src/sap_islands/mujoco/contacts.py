@@ -1,11 +1,12 @@
-"""Contacts of a MuJoCo state, as contacts of a problem.
+"""Converts the contacts of a MuJoCo state to contacts of a problem.
 
-The velocity of b relative to a at a contact point p, in the contact's frame, is
+The velocity of body b relative to body a at a contact point p, in the contact's frame F, is
 
     v_c = F (J_b(p) - J_a(p)) v,   columns of J: c_lin + c_ang × (p - c_0)
 
-with c the motion axes that MuJoCo has for every degree of freedom, about the center of mass c_0 of
-its tree. Sides in one tree are added to one block, and what is fixed to the world has none.
+with c the motion axis of each degree of freedom (MuJoCo's cdof), about the center of mass c_0 of
+its tree. If both bodies are in one tree, their Jacobians are added in one block. A body that is
+fixed to the world has no block.
 """
 
 from __future__ import annotations
@@ -24,22 +25,25 @@ from sap_islands.numba_kernels import (
     reals_at,
 )
 
-_IN_GAP = 1  # of MuJoCo's reasons to leave a contact out; for the service it may close in this step
-_WITH_FRICTION = 3  # rows of a contact that has friction
+_IN_GAP = 1  # `exclude` of a contact beyond margin - gap; it is kept, as it may close in this step
+_WITH_FRICTION = 3  # least condim of a contact with friction
 
 
 @compiled
 def find_contacts(
     model: IndexArray, layout: IndexArray, first: int, count: int, selected: IndexArray
 ) -> tuple[int, int]:
-    """How many contacts the service is to solve, and how many values their Jacobian has.
+    """Selects the contacts for the problem: those between geoms of which at least one can move.
 
     Args:
         model: `ModelArrays`.
         layout: `LayoutArrays`.
         first: Address of the first of `data.contact`.
-        count: How many there are.
-        selected: Where those for the service are written.
+        count: Length of `data.contact`.
+        selected: Output [count]: indices of the selected contacts.
+
+    Returns:
+        Number of selected contacts, and of values in their Jacobian.
     """
     kept = values = 0
     sizes = indices(layout, LAYOUT.sizes)
@@ -47,7 +51,7 @@ def find_contacts(
     for i in range(count):
         body_a, body_b = _bodies(model, layout, first + i * stride)
         tree_a, tree_b = _trees(layout, body_a, body_b)
-        if tree_a < 0:  # nothing that moves
+        if tree_a < 0:  # both sides are fixed, or the contact is excluded
             continue
         selected[kept] = i
         kept += 1
@@ -59,7 +63,7 @@ def find_contacts(
 
 @compiled
 def _bodies(model: IndexArray, layout: IndexArray, contact: int) -> tuple[int, int]:
-    """The bodies that touch; 0, the world, where the service leaves the contact out."""
+    """The two bodies of a contact; (0, 0), the world twice, if the contact is not solved."""
     fields = indices(layout, LAYOUT.contact)
     geoms = integers_at(contact + fields[CONTACT.geom], 2)
     if integers_at(contact + fields[CONTACT.exclude], 1)[0] > _IN_GAP:
@@ -89,7 +93,7 @@ def add_contacts(
     jacobian: FloatArray,
     parameters: FloatArray,
 ) -> int:
-    """Writes the contacts for the service, and returns how long their Jacobian is.
+    """Writes the selected contacts; returns the number of values in their Jacobian.
 
     Args:
         model: `ModelArrays`.
@@ -98,10 +102,10 @@ def add_contacts(
         dt: δt [s].
         disabled: `disableflags` of the model.
         first: Address of the first of `data.contact`.
-        selected: [C] of `data.contact`.
-        trees: [2, C] or more columns.
-        jacobian: For the blocks, one after the other.
-        parameters: [4, C] or more columns: signed distance, stiffness, relaxation time, friction.
+        selected: [C] indices into `data.contact`.
+        trees: Output, at least [2, C]: tree_a and tree_b.
+        jacobian: Output: the Jacobian blocks, concatenated.
+        parameters: Output, at least [4, C]: signed distance, stiffness, relaxation time, friction.
     """
     fields, sizes = indices(layout, LAYOUT.contact), indices(layout, LAYOUT.sizes)
     weights = reals(model, MODEL.body_invweight0)
@@ -150,13 +154,16 @@ def _add_side(
     place: int,
     jacobian: FloatArray,
 ) -> None:
-    """Adds the Jacobian of the point of a body, rows t1, t2, n, to the block at `place`."""
+    """Adds `sign` times the Jacobian of the contact point on a body to the block at `place`.
+
+    The rows of the block are t1, t2, n.
+    """
     dof = indices(layout, LAYOUT.last_dof)[body]
     if dof < 0:
         return
     fields = indices(layout, LAYOUT.contact)
     position = reals_at(contact + fields[CONTACT.pos], 3)
-    frame = reals_at(contact + fields[CONTACT.frame], 9)  # the normal first, from a to b
+    frame = reals_at(contact + fields[CONTACT.frame], 9)  # rows n, t1, t2; n from a to b
     axes, parents = reals(state, STATE.cdof), integers(model, MODEL.dof_parentid)
     tree = indices(layout, LAYOUT.tree_of_dof)[dof]
     n, first = indices(layout, LAYOUT.sizes)[tree], indices(layout, LAYOUT.first_dof)[tree]

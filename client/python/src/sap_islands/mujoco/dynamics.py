@@ -1,13 +1,13 @@
-"""Dynamics matrix and free motion of a MuJoCo model, tree by tree.
+"""Dynamics matrix A and free-motion velocity v* of a MuJoCo model, tree by tree.
 
-Forces of springs, dampers and servos are linear in positions and velocities, and count at the end
-of the step: τ = τ_0 - D (v - v_0) - δt K v. Hence
+Springs, dampers and servos of joints are linear in position and velocity. Their forces are taken
+at the end of the step, τ = τ_0 - D (v - v_0) - δt K v. Hence
 
     A v* = A v_0 + δt (τ_0 - δt K v_0),   A = M + δt D + δt² K
 
 with τ_0 all smooth forces at the beginning of the step. Forces that are not linear, or that couple
-two trees, count with their value at the beginning. Trees that have none of these move as MuJoCo
-says, v* = v_0 + δt M^-1 τ_0.
+two trees, are explicit: they keep their value at the beginning of the step. A tree without
+springs, dampers and servos has v* = v_0 + δt M^-1 τ_0, as MuJoCo computes it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sap_islands.numba_kernels import (
     solve_in_place,
 )
 
-# Versions before 3.4 have one flag for both.
+# MuJoCo before 3.4 has one flag for springs and dampers.
 _FLAGS = mujoco.mjtDisableBit
 _NO_SPRINGS = int(getattr(_FLAGS, "mjDSBL_SPRING", None) or _FLAGS.mjDSBL_PASSIVE)
 _NO_DAMPERS = int(getattr(_FLAGS, "mjDSBL_DAMPER", None) or _FLAGS.mjDSBL_PASSIVE)
@@ -41,8 +41,8 @@ class Dynamics(NamedTuple):
     """A and v* of one step.
 
     Attributes:
-        blocks: [sum n_t²] A_t of each tree, row-major, one after the other.
-        v_star: [nv] velocity at the end of the step if there were no contact.
+        blocks: [sum n_t²] A_t of each tree, row-major, concatenated.
+        v_star: [nv] velocity at the end of the step without contact [m/s, rad/s].
     """
 
     blocks: FloatArray
@@ -60,7 +60,18 @@ def evaluate(
     blocks: FloatArray,
     v_star: FloatArray,
 ) -> None:
-    """A and v* of a state whose smooth forces have been computed, into `blocks` and `v_star`."""
+    """Writes A to `blocks` and v* to `v_star`, for a state whose smooth forces are computed.
+
+    Args:
+        model: `ModelArrays`.
+        state: `StateArrays`.
+        layout: `LayoutArrays`.
+        dt: δt [s].
+        disabled: `disableflags` of the model.
+        disabled_groups: `disableactuator` of the model.
+        blocks: Output [sum n_t²].
+        v_star: Output [nv].
+    """
     _fill_blocks(state, layout, blocks)
     velocity, acceleration = reals(state, STATE.qvel), reals(state, STATE.qacc_smooth)
     for i in range(len(v_star)):
@@ -95,7 +106,7 @@ def _add_dampers_and_springs(
     K_v0: FloatArray,
     is_implicit: FlagArray,
 ) -> None:
-    """Adds δt D + δt² K of joints to the blocks of A, and K v_0 to `K_v0`; marks the trees."""
+    """Adds δt D + δt² K of joints to the blocks of A and K v_0 to `K_v0`; marks their trees."""
     tree_of_dof = indices(layout, LAYOUT.tree_of_dof)
     if not disabled & _NO_DAMPERS:
         damping = reals(model, MODEL.dof_damping)
@@ -117,7 +128,7 @@ def _add_dampers_and_springs(
 
 @compiled
 def _diagonal(layout: IndexArray, dof: int) -> int:
-    """Where the diagonal is in the blocks."""
+    """Index of the diagonal entry of a dof in the blocks."""
     tree = indices(layout, LAYOUT.tree_of_dof)[dof]
     row = dof - indices(layout, LAYOUT.first_dof)[tree]
     place: int = indices(layout, LAYOUT.block_start)[tree]
@@ -134,7 +145,7 @@ def _move_freely(
     K_v0: FloatArray,
     v_star: FloatArray,
 ) -> None:
-    """v* of a tree with implicit forces."""
+    """Writes v* of a tree with implicit forces."""
     n, first = indices(layout, LAYOUT.sizes)[tree], indices(layout, LAYOUT.first_dof)[tree]
     start = indices(layout, LAYOUT.block_start)[tree]
     force, velocity = reals(state, STATE.qfrc_smooth), reals(state, STATE.qvel)
@@ -150,7 +161,7 @@ def _move_freely(
 def generalized_impulse(
     layout: IndexArray, blocks: FloatArray, v_star: FloatArray, velocity: FloatArray
 ) -> FloatArray:
-    """J' γ = A (v - v*) [nv]."""
+    """Generalized impulse of the contacts, J' γ = A (v - v*) [nv] [N s, N m s]."""
     impulse = np.empty(len(v_star))
     sizes, starts = indices(layout, LAYOUT.sizes), indices(layout, LAYOUT.block_start)
     for tree in range(len(sizes)):

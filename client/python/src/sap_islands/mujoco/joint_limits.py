@@ -1,8 +1,9 @@
-"""Joint limits of a MuJoCo state that may be reached within two steps.
+"""Converts the joint limits of a MuJoCo state that may be reached within two steps to contacts.
 
-A hinge or slide has the distances q - q_min and q_max - q, a ball the largest angle less its own.
-Those below the margin of the joint, or what its speed covers in two steps, become contacts without
-friction: one row, ±1 for the dof of the joint, or minus the axis of rotation of a ball.
+A hinge or slide joint has the distances q - q_min and q_max - q to its limits, a ball joint the
+maximum angle minus its angle. A limit whose distance is below the joint's margin, or below the
+distance covered in two steps, becomes a frictionless contact. Only its normal row is not zero: ±1
+in the dof of the joint, or minus the axis of rotation of a ball joint.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def find_limits(
     v_star: FloatArray,
     near_limits: IntArray,
 ) -> tuple[int, int]:
-    """How many limits are near_limits, and how many values their Jacobian has.
+    """Selects the joint limits that may be reached within two steps.
 
     Args:
         model: `ModelArrays`.
@@ -41,8 +42,11 @@ def find_limits(
         layout: `LayoutArrays`.
         dt: δt [s].
         disabled: `disableflags` of the model.
-        v_star: [nv].
-        near_limits: Where they are written [2 njnt]: twice the joint, and 1 more for its upper end.
+        v_star: [nv] v*.
+        near_limits: Output [2 njnt]: 2 joint for a lower limit, 2 joint + 1 for an upper one.
+
+    Returns:
+        Number of selected limits, and of values in their Jacobian.
     """
     count = values = 0
     if disabled & _NO_LIMITS:
@@ -75,7 +79,7 @@ def _speed(state: IndexArray, v_star: FloatArray, dof: int, count: int) -> float
 
 @compiled
 def _distance(model: IndexArray, state: IndexArray, joint: int, upper: int) -> float:
-    """To an end of the range of a joint [m or rad]."""
+    """Distance to the lower (0) or upper (1) limit of a joint, negative beyond it [m or rad]."""
     ends = reals(model, MODEL.jnt_range)
     place = integers(model, MODEL.jnt_qposadr)[joint]
     if integers(model, MODEL.jnt_type)[joint] == _BALL:
@@ -87,7 +91,7 @@ def _distance(model: IndexArray, state: IndexArray, joint: int, upper: int) -> f
 
 @compiled
 def _ball_rotation(state: IndexArray, place: int) -> tuple[float, float, float, float]:
-    """Angle of the rotation of a ball joint, from 0 to π, and its axis."""
+    """Rotation angle of a ball joint, 0 to π [rad], and its axis (x, y, z)."""
     position = reals(state, STATE.qpos)
     w, x, y, z = position[place], position[place + 1], position[place + 2], position[place + 3]
     sine = math.sqrt(x * x + y * y + z * z)

@@ -1,7 +1,7 @@
-"""What of a MuJoCo model does not change: its trees, and where its arrays are.
+"""The constant part of a MuJoCo model: its trees, and the addresses of its arrays.
 
-Found out once for a model. Numbers that a caller may change between steps (damping, gains, ranges
-of joints) are read by every step where MuJoCo has them.
+Determined once per model and cached. Values that a caller may change between steps, such as
+damping, gains and joint ranges, are not cached: every step reads them from the model's memory.
 """
 
 from __future__ import annotations
@@ -71,20 +71,21 @@ class StateArrays(NamedTuple):
 
 
 class LayoutArrays(NamedTuple):
-    """Where things are; fixed for a model.
+    """Index arrays of a model.
 
     Attributes:
         sizes: [T] degrees of freedom of each tree.
-        first_dof: [T] number of its first one.
-        root: [T] its first body.
-        block_start: [T + 1] where A_t starts in the array of all blocks.
-        tree_of_dof: [nv].
-        tree_of_body: [nbody], -1: fixed to the world.
-        last_dof: [nbody] the last of those that move the body, which the others lead to; -1: none.
-        entries: [2 nnz] where MuJoCo's sparse M goes in the blocks, below and above the diagonal.
-        output: [nu] row of each actuator's force and moment.
-        control: [nu] its first control.
-        contact: Where the fields of a contact are; see `ContactFields`.
+        first_dof: [T] first dof of each tree.
+        root: [T] root body of each tree.
+        block_start: [T + 1] index of A_t in the array of all blocks.
+        tree_of_dof: [nv] tree of each dof.
+        tree_of_body: [nbody] tree of each body; -1: fixed to the world.
+        last_dof: [nbody] last dof that moves the body; the others are its ancestors; -1: none.
+        entries: [2 nnz] index in the blocks of each entry of MuJoCo's sparse M: those of the lower
+            triangle, then those of the upper.
+        output: [nu] row of each actuator in actuator_force and actuator_moment.
+        control: [nu] index of each actuator's first control.
+        contact: `ContactFields`.
     """
 
     sizes: Index
@@ -101,10 +102,10 @@ class LayoutArrays(NamedTuple):
 
 
 class ContactFields(NamedTuple):
-    """Fields of a contact; bytes from its first one to each of them.
+    """Offsets of the fields of mjContact from its field `dist` [bytes].
 
     Attributes:
-        stride: Bytes from one contact to the next.
+        stride: Size of mjContact [bytes].
     """
 
     dist: int
@@ -125,28 +126,28 @@ STATE = StateArrays(*range(len(StateArrays._fields)))
 LAYOUT = LayoutArrays(*range(len(LayoutArrays._fields)))
 CONTACT = ContactFields(*range(len(ContactFields._fields)))
 
-PARAMETERS = 10  # of an actuator's gain or bias
+PARAMETERS = 10  # length of a row of actuator_gainprm and actuator_biasprm
 
 
 @dataclass
 class Layout:
-    """A model's trees and tables.
+    """Trees and tables of a model.
 
     Attributes:
         dofs: [T] degrees of freedom of each tree.
-        names: [T] of the trees, which stay the same from step to step.
+        names: [T] `tree_id` of each tree.
         velocities: nv.
-        block_values: Numbers in the blocks of A.
-        joint_ends: Two for each joint.
-        has_surface_velocities: Whether MuJoCo tells those of contacts, if the model has any.
-        arrays: What `table` has.
-        table: Of `LayoutArrays`.
-        model_table: Of `ModelArrays`.
-        watched: Address and bytes of what `check_supported` looks at [n, 2].
-        seen: What was there when it last did so, and the equalities of the state.
-        checked_for: What it was checked_for then.
-        forward: What computes positions, velocities and smooth forces, one after the other, before
-            and after the callback for controls.
+        block_values: Number of values in the blocks of A, sum n_t².
+        joint_ends: Number of joint limits at most, 2 njnt.
+        has_surface_velocities: Whether this version of MuJoCo has surface velocities in contacts.
+        arrays: The arrays of `table`, which must outlive it.
+        table: Table of `LayoutArrays`.
+        model_table: Table of `ModelArrays`.
+        watched: [n, 2] address and size [bytes] of the arrays that `check_supported` depends on.
+        seen: Contents of these arrays and of eq_active at the last check.
+        forward: Functions that compute positions, velocities and smooth forces, in order: those
+            before, and those after the control callback.
+        checked_for: Ignored names and disable flags of the last successful check; None: no check.
     """
 
     dofs: UIntArray
@@ -171,7 +172,7 @@ _states: weakref.WeakKeyDictionary[mujoco.MjData, IndexArray] = weakref.WeakKeyD
 
 
 def layout_of(model: mujoco.MjModel) -> Layout:
-    """The layout of a model, which is found out once."""
+    """The layout of a model; made at the first call."""
     layout = _layouts.get(model)
     if layout is None:
         layout = _layouts[model] = _make_layout(model)
@@ -179,7 +180,7 @@ def layout_of(model: mujoco.MjModel) -> Layout:
 
 
 def state_table(data: mujoco.MjData) -> IndexArray:
-    """The table of `StateArrays`, which is made once."""
+    """The table of `StateArrays` of a state; made at the first call."""
     table = _states.get(data)
     if table is None:
         arrays = {name: getattr(data, name) for name in StateArrays._fields}
@@ -208,7 +209,7 @@ def _make_layout(model: mujoco.MjModel) -> Layout:
         "entries": np.concatenate(
             (start + (row - first) * n + column - first, start + (column - first) * n + row - first)
         ),
-        # Versions before 4 have one force and one control for each actuator.
+        # MuJoCo before 4 has one force and one control per actuator, and no address arrays.
         "output": np.asarray(getattr(model, "actuator_outadr", every), np.int64),
         "control": np.asarray(getattr(model, "actuator_ctrladr", every), np.int64),
         "contact": np.array(_contact_fields(), np.int64),
@@ -242,7 +243,7 @@ def _last_dofs(model: mujoco.MjModel) -> IndexArray:
 
 
 def _forward_stages(model: mujoco.MjModel) -> tuple[list[_Stage], list[_Stage]]:
-    """What mj_forward computes before its constraints, but for what the model has nothing of."""
+    """Stages of mj_forward before its constraints, without those that the model does not need."""
     stages = [
         (True, mujoco.mj_kinematics),
         (True, mujoco.mj_comPos),
@@ -263,7 +264,7 @@ def _forward_stages(model: mujoco.MjModel) -> tuple[list[_Stage], list[_Stage]]:
 
 @functools.cache
 def _contact_fields() -> ContactFields:
-    """Read off two contacts."""
+    """Offsets in mjContact, measured on the contacts of a small model."""
     model = mujoco.MjModel.from_xml_string(
         """<mujoco><worldbody><geom size=".1"/><body><freejoint/><geom size=".1"/></body>
         <body pos=".1 0 0"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
@@ -278,6 +279,6 @@ def _contact_fields() -> ContactFields:
         wanted = np.int32 if name in ("dim", "geom", "exclude") else np.float64
         place = array.ctypes.data - first
         if array.dtype != wanted or place < 0 or array.strides[0] != contact.dist.strides[0]:
-            raise TypeError(f"contact.{name} is not where it was in other versions of MuJoCo")
+            raise TypeError(f"mjContact.{name} has an unsupported type or offset in this MuJoCo")
         offsets.append(place)
     return ContactFields(*offsets, *contact.dist.strides)

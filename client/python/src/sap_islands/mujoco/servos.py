@@ -1,11 +1,15 @@
-"""Actuators whose force is affine in length and velocity of their transmission, as part of A.
+"""Adds to A the actuators whose force is affine in length and velocity of their transmission.
 
-With the moment arms m of an actuator, length l and velocity m' v, its force changes as
+An actuator with force f, moment arms m, length l and velocity l̇ = m' v has the derivative
 
     ∂τ = -m (k_p m' ∂q + k_v m' ∂v),   k_p = -∂f/∂l,   k_v = -∂f/∂l̇
 
-as far as these stabilize. A force at its limit changes with nothing, and an actuator that couples
-two trees counts with its force at the beginning of the step.
+k_p and k_v are used only if positive, that is stabilizing. They are 0 if the force is at a limit of
+forcerange, or if the actuator's group is disabled. An actuator that moves two trees is explicit:
+its force is that at the beginning of the step.
+
+Limit: the actuator force range of joints and of tendons, and the flag that disables all actuation,
+are not considered: their actuators keep their gains.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ _AFFINE_GAIN = int(mujoco.mjtGain.mjGAIN_AFFINE)
 _FIXED_GAIN = int(mujoco.mjtGain.mjGAIN_FIXED)
 _AFFINE_BIAS = int(mujoco.mjtBias.mjBIAS_AFFINE)
 _NO_CLAMPING = int(mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL)
-_MAX_GROUPS = 31  # of actuators that can be disabled together
+_MAX_GROUPS = 31  # actuator groups that disableactuator has bits for
 
 
 @compiled
@@ -43,7 +47,10 @@ def add_servos(
     K_v0: FloatArray,
     is_implicit: FlagArray,
 ) -> None:
-    """Adds δt D + δt² K to the blocks of A, and K v_0 to `K_v0` [nv]; marks the trees."""
+    """Adds δt D + δt² K to the blocks of A and K v_0 to `K_v0` [nv]; marks their trees.
+
+    For the other arguments see `dynamics.evaluate`.
+    """
     for actuator in range(len(integers(model, MODEL.actuator_group))):
         k_p, k_v = _slopes(model, state, layout, disabled, disabled_groups, actuator)
         if k_p > 0.0 or k_v > 0.0:
@@ -63,7 +70,7 @@ def _slopes(
     disabled_groups: int,
     actuator: int,
 ) -> tuple[float, float]:
-    """k_p and k_v as far as they are positive."""
+    """k_p and k_v of an actuator, each 0 if it is not positive."""
     gain_type = integers(model, MODEL.actuator_gaintype)[actuator]
     has_gain = gain_type == _AFFINE_GAIN
     has_bias = integers(model, MODEL.actuator_biastype)[actuator] == _AFFINE_BIAS
@@ -75,7 +82,7 @@ def _slopes(
         return k_p, k_v
     if _is_at_limit(model, state, layout, actuator):
         return k_p, k_v
-    length = PARAMETERS * actuator + 1  # where the slope with it is; that with velocity is next
+    length = PARAMETERS * actuator + 1  # parameters: constant, slope of length, slope of velocity
     if has_bias:
         bias = reals(model, MODEL.actuator_biasprm)
         k_p, k_v = -bias[length], -bias[length + 1]
@@ -101,7 +108,7 @@ def _is_at_limit(model: IndexArray, state: IndexArray, layout: IndexArray, actua
 def _control(
     model: IndexArray, state: IndexArray, layout: IndexArray, disabled: int, actuator: int
 ) -> float:
-    """The last activation of an actuator that has one, otherwise the control itself."""
+    """Input of an actuator: its last activation if it has any, otherwise its clamped control."""
     activations = integers(model, MODEL.actuator_actnum)[actuator]
     if activations > 0:
         first = integers(model, MODEL.actuator_actadr)[actuator]
@@ -116,7 +123,7 @@ def _control(
 
 @compiled
 def _tree_of(state: IndexArray, layout: IndexArray, output: int) -> int:
-    """The tree that an actuator moves; -1: none, or more than one."""
+    """The tree that an actuator moves; -1: none, or more than one tree."""
     start = integers(state, STATE.moment_rowadr)[output]
     dofs = integers(state, STATE.moment_colind)
     trees = indices(layout, LAYOUT.tree_of_dof)

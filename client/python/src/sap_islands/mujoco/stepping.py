@@ -1,4 +1,4 @@
-"""From MjModel and MjData to a problem, and from its solution to the next state."""
+"""Builds the problem of an MjModel and MjData, and advances the state with its solution."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _DEFAULT_MATERIAL = Material()
 
 
 class BuiltProblem(NamedTuple):
-    """A problem, and what its numbers are in MuJoCo.
+    """A problem, and how it maps to the MuJoCo model.
 
     Attributes:
-        problem: Its trees are MuJoCo's kinematic trees, its velocities are `qvel`.
-        contact: [C_m] index into `data.contact` of the first contacts of the problem; those after
-            are joint limits.
+        problem: Its trees are MuJoCo's kinematic trees, and its velocities are `qvel`.
+        contact: [C_m] for contact i < C_m of the problem, its index in `data.contact`; the
+            remaining contacts are joint limits.
         dynamics: A and v*.
     """
 
@@ -47,19 +47,20 @@ def build_problem(
     material: Material = _DEFAULT_MATERIAL,
     ignore: Collection[str] = (),
 ) -> BuiltProblem:
-    """The contact problem of one time step from the state of `data`.
+    """Builds the contact problem of one time step from the state of `data`.
 
-    Computes positions, velocities, smooth forces and collisions of `data` on the way, as
-    `mujoco.mj_forward` does, but nothing of MuJoCo's own constraints.
+    Computes positions, velocities, smooth forces and collisions in `data` as `mujoco.mj_forward`
+    does, but none of MuJoCo's constraints.
 
     Args:
-        model: The model. Its integrator and its solver's options do not matter.
+        model: The model. Its integrator and solver options have no effect.
         data: The state, with controls and applied forces.
-        material: Stiffness, relaxation time and more, where the model's are not wanted.
-        ignore: Names of `UNSUPPORTED` to be left out, or "joint limits".
+        material: Contact parameters that replace those of the model.
+        ignore: Keys of `UNSUPPORTED` to ignore; "joint limits" leaves joint limits out.
 
     Raises:
-        InvalidArgument: The model has what the service has no constraint for.
+        InvalidArgument: The model has an unsupported feature that `ignore` does not name, or
+            `ignore` has an unknown name.
     """
     layout, state = layout_of(model), state_table(data)
     tables = (layout.model_table, state, layout.table)
@@ -118,7 +119,7 @@ def _make_contacts(
     count: int,
     material: Material,
 ) -> Contacts:
-    """Contacts of which the first are of the given material; those after are limits."""
+    """Makes the contacts; `material` applies to the first `count`, the others are joint limits."""
     signed_distance, stiffness, relaxation_time, friction = parameters
     if material is not _DEFAULT_MATERIAL:
         for given, derived in (
@@ -148,20 +149,25 @@ def step(
     material: Material = _DEFAULT_MATERIAL,
     ignore: Collection[str] = (),
 ) -> tuple[BuiltProblem, Solution]:
-    """Takes `data` one time step further, as `mujoco.mj_step` does, with the service's contacts.
+    """Advances `data` by one time step as `mujoco.mj_step` does, with contacts by the service.
 
-    `qacc` and `qfrc_constraint` of `data` are those of this step; its `efc_*` arrays are empty.
+    Sets `data.qacc` and `data.qfrc_constraint` for this step; the `efc_*` arrays are empty, so
+    that MuJoCo's touch, force, torque and contact sensors do not include contact forces. The step
+    is taken even if an island was not solved; check `Solution.solved`.
 
     Args:
-        model: The model, which no other thread may use at the same time.
-        data: The state, which is changed.
-        solver: A session, which starts each step from the one before, or a client.
+        model: The model. No other thread may use it during the call, which changes its flags.
+        data: The state; changed.
+        solver: A session, which warm-starts each step from the last one, or a client.
         material: As for `build_problem`.
         ignore: As for `build_problem`.
 
     Returns:
-        The problem and its solution. Impulse i < len(contact) is that of `data.contact` at the
-        beginning of the step, along (t1, t2, n) of its frame, which has the normal first.
+        The problem and its solution. Impulse i < len(contact) is that of contact[i] in
+        `data.contact`, in the order (t1, t2, n); MuJoCo's frame has the rows n, t1, t2 [N s].
+
+    Raises:
+        SapError: The problem could not be built or solved; the state is not advanced.
     """
     built = build_problem(model, data, material=material, ignore=ignore)
     if isinstance(solver, Session):
@@ -182,14 +188,14 @@ def step(
 
 
 def find_contacts_within(model: mujoco.MjModel, distance: float) -> None:
-    """Lets MuJoCo report contacts before geoms touch, which changes no force of its own.
+    """Makes MuJoCo report contacts before geoms touch. MuJoCo's own forces do not change.
 
-    Without it a contact that slides fast is lost now and then: the convex approximation of friction
-    keeps a body that slides with v a little above the ground, by μ (δt + τ_d) v.
+    Without it, a fast sliding body loses contact in some steps: the convex approximation of
+    friction lets a body that slides with speed v float by μ (δt + τ_d) v.
 
     Args:
-        model: Whose `geom_gap` is raised, and that of its pairs.
-        distance: At which contacts are reported [m]; a few millimeters will do.
+        model: The model; `geom_gap` and `pair_gap` are increased.
+        distance: Distance at which contacts are reported [m]; a few millimeters are enough.
     """
     model.geom_gap += distance
     model.pair_gap += distance
@@ -200,7 +206,7 @@ def find_contacts_within(model: mujoco.MjModel, distance: float) -> None:
 
 @functools.cache
 def _gap_is_within_margin() -> bool:
-    """Whether forces begin at margin - gap, as in MuJoCo 3; later they do at the margin."""
+    """Whether forces begin at distance margin - gap, as in MuJoCo 3, not at margin as later."""
     model = mujoco.MjModel.from_xml_string(
         """<mujoco><worldbody><geom size=".1" margin=".1" gap=".1"/>
         <body pos=".25 0 0"><freejoint/><geom size=".1" margin=".1" gap=".1"/></body>
@@ -212,7 +218,7 @@ def _gap_is_within_margin() -> bool:
 
 
 def _forward(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -> None:
-    """What mj_forward computes before its constraints."""
+    """Runs the stages of mj_forward that precede its constraints."""
     before, after = layout.forward
     for stage in before:
         stage(model, data)
@@ -224,9 +230,9 @@ def _forward(model: mujoco.MjModel, data: mujoco.MjData, layout: Layout) -> None
 
 
 def _advance(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    """Moves activations, velocities and positions by one step of `qacc`, and the time."""
+    """Integrates activations, velocities, positions and time over one step with `qacc`."""
     flags = model.opt.disableflags
-    # Damping is in the accelerations already.
+    # mj_Euler must not add implicit damping: `qacc` includes it already.
     model.opt.disableflags = flags | int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
     try:
         mujoco.mj_Euler(model, data)

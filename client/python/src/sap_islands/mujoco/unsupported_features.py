@@ -1,4 +1,4 @@
-"""What of a MuJoCo model the service has no constraint for: refused by name, or ignored by name."""
+"""Features of a MuJoCo model that the service cannot represent, and how to find them."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ _WATCHED = (
 
 
 def check_supported(model: mujoco.MjModel, data: mujoco.MjData, ignore: Collection[str]) -> None:
-    """Refuses a model with what is not supported and not ignored.
+    """Raises if a model has an unsupported feature that `ignore` does not name.
 
     Raises:
-        InvalidArgument: Names what it is and where, or the entry of `ignore` that is no such name.
+        InvalidArgument: The message names the feature and the model elements with it, or the entry
+            of `ignore` that is unknown.
     """
     unsupported = {name: functools.partial(find, model, data) for name, find in UNSUPPORTED.items()}
     refuse_unsupported("model", unsupported, ignore)
 
 
 def watched_arrays(model: mujoco.MjModel) -> list[NDArray[Any]]:
-    """What of a model may be changed between steps to something that is not supported."""
+    """Arrays of a model whose change between steps may make it unsupported."""
     names = [*_WATCHED]
     if hasattr(model, "geom_surfacevel"):
         names.append("geom_surfacevel")
@@ -48,7 +49,7 @@ def _is_disabled(model: mujoco.MjModel, flag: mujoco.mjtDisableBit) -> bool:
 
 
 def _named(model: mujoco.MjModel, kind: mujoco.mjtObj, which: NDArray[np.bool_]) -> list[str]:
-    """Names of the objects where `which` is true."""
+    """Kind and name, or number, of the objects for which `which` is True."""
     label = kind.name.removeprefix("mjOBJ_").lower()
     return [
         f"{label} {mujoco.mj_id2name(model, kind, int(i)) or int(i)!r}"
@@ -111,14 +112,14 @@ def _flexes(model: mujoco.MjModel, _: mujoco.MjData) -> list[str]:
 
 
 def _surface_velocities(model: mujoco.MjModel, _: mujoco.MjData) -> list[str]:
-    # Some versions have them in the model, but do not show them in the contacts.
+    # Some versions of MuJoCo have them in the model, but not in the Python binding of contacts.
     if not getattr(model, "flg_surfacevel", False) or hasattr(mujoco.MjContact, "surfacevel"):
         return []
     moving = np.any(model.geom_surfacevel.reshape(model.ngeom, -1) != 0, axis=1)
     return _named(model, mujoco.mjtObj.mjOBJ_GEOM, moving)
 
 
-# Name, and what finds it in a model.
+# For each name of a feature, a function that lists the elements of a model with it.
 UNSUPPORTED: dict[str, Callable[[mujoco.MjModel, mujoco.MjData], list[str]]] = {
     "equality constraints": _equalities,
     "tendon limits": _tendon_limits,
