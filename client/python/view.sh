@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# From a fresh clone to moving clutter in the browser: installs what is missing, builds the server,
-# makes an environment with the Python client under build/view, and shows a scene. Safe to repeat.
+# Shows a simulation in the browser from a fresh clone: installs missing system packages, builds the
+# server, makes an environment with the Python client under build/view, and runs the view command.
+# Safe to repeat.
 #
-#   client/python/view.sh [SCENE] [ARGUMENT...]      as for: python -m sap_islands view --help
+#   client/python/view.sh [SCENE] [ARGUMENT...]      arguments: see python -m sap_islands view --help
 #
-# PYTHON names the interpreter to use (3.10 or later); $SAP_SERVER a server that has been built.
+# PYTHON: the interpreter to use (3.10 or later). SAP_SERVER: a built sap-server to use.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -17,7 +18,7 @@ if [[ -z ${SAP_SERVER:-} && ! -x build/release/bin/sap-server ]]; then
   cmake --preset release > build/view.log 2>&1 || { cat build/view.log >&2; exit 1; }
   cmake --build --preset release --target sap-server
 fi
-# After a pull the client is installed anew.
+# The environment is made anew when the sources have changed, for example after a pull.
 key=$(find client/python/src/sap_islands client/python/pyproject.toml proto/sap -type f \
   -not -path '*/v1/*.py*' -not -path '*/__pycache__/*' | LC_ALL=C sort | xargs cat | sha256sum |
   cut -c1-24)

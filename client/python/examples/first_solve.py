@@ -6,7 +6,7 @@ balls = sap.RigidBodies(
     mass=1.0,
     inertia=[0.004, 0.004, 0.004, 0, 0, 0],
     center_of_mass=[[0, 0, 0.1], [1, 0, 0.1]],
-    # As they would move without contact: one step of gravity, and the push.
+    # Velocities at the end of the step without contact: gravity, and the push of the second ball.
     free_motion_velocity=[[0, 0, -0.0981, 0, 0, 0], [0.1, 0, -0.0981, 0, 0, 0]],
 )
 floor = sap.BodyContacts(

@@ -1,4 +1,4 @@
-"""A humanoid collapses among boxes; every step is solved by the service."""
+"""A humanoid without control falls among boxes; the service solves every step."""
 
 import argparse
 from pathlib import Path
@@ -11,7 +11,7 @@ import sap_islands.mujoco
 
 
 def make_model(boxes: int) -> mujoco.MjModel:
-    """The humanoid, with boxes around and above it."""
+    """The humanoid with `boxes` free boxes around and above it."""
     spec = mujoco.MjSpec.from_file(str(Path(__file__).with_name("humanoid.xml")))
     rng = np.random.default_rng(1)
     for i in range(boxes):
@@ -24,7 +24,7 @@ def make_model(boxes: int) -> mujoco.MjModel:
 
 
 def main() -> None:
-    """Simulates, and tells where the head is."""
+    """Simulates the fall; prints the height of the head, islands and contacts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", default="embedded:")
     parser.add_argument("--time", type=float, default=3.0)

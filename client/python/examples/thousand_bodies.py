@@ -13,7 +13,7 @@ from sap_islands.scenes import load_scene
 
 
 def main() -> None:
-    """Simulates, and tells how long a step takes."""
+    """Simulates the fall; prints the time per step and the heights of the bodies."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", default="embedded:")
     parser.add_argument("--time", type=float, default=3.0)

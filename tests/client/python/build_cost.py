@@ -1,9 +1,9 @@
-"""What building the problem costs from Python, against the peer's own step.
+"""Measures the time to build a problem from Python, relative to a step of the simulator.
 
-Along a simulation by the peer, each step is taken twice from the same state, one after the other
-and in turns first: by the peer as a whole (`mj_step`, `Simulator.AdvanceTo`: kinematics, forces,
-collision, constraints, solve, integration) and by the adapter as far as the problem, which has the
-peer's kinematics, forces and collision in it. Printed are medians, and the median of the ratios.
+During a simulation, two times are measured from the same state in every step, in alternating order:
+that of the simulator's whole step (`mj_step`, `Simulator.AdvanceTo`: kinematics, forces, collision,
+constraints, solve, integration) and that of the adapter's `build_problem`, which includes the
+simulator's kinematics, forces and collision. Medians are printed, and the median of the ratios.
 
     build/python/bin/python tests/client/python/build_cost.py [--steps N] [SCENE...]
 """
@@ -31,7 +31,7 @@ Steps = tuple[Callable[[], None], Callable[[], None], Callable[[], Problem]]
 
 
 def mujoco_steps(model: mujoco.MjModel) -> Steps:
-    """What brings both to the same state, the peer's step, and the building of the problem."""
+    """Functions that copy the simulator's state, take its step, and build the problem."""
     data, other = mujoco.MjData(model), mujoco.MjData(model)
     while data.time < SETTLED_S:
         mujoco.mj_step(model, data)
@@ -63,7 +63,7 @@ def drake_steps(make: str, *arguments: int, hydroelastic: bool = False) -> Steps
     simulator.AdvanceTo(SETTLED_S)
 
     def prepare() -> None:
-        # Setting them forgets what has been computed.
+        # Setting positions and velocities invalidates the context's cache.
         plant.SetPositionsAndVelocities(
             other_context, plant.GetPositionsAndVelocities(context).copy()
         )
@@ -75,7 +75,7 @@ def drake_steps(make: str, *arguments: int, hydroelastic: bool = False) -> Steps
 
 
 def robot(name: str) -> mujoco.MjModel:
-    """One that ships inside a wheel of others."""
+    """A robot model from another package, see test_robots."""
     from test_robots import ROBOTS
 
     return ROBOTS[name]().compile()
@@ -106,7 +106,7 @@ SCENES: dict[str, Callable[[], Steps]] = {
 
 
 def measure(name: str, steps: int) -> str:
-    """One line of the table."""
+    """Measures one scene; returns its line of the table."""
     prepare, step, build = SCENES[name]()
     taken = np.empty((steps, 3))
     contacts = np.empty(steps)
@@ -127,10 +127,11 @@ def measure(name: str, steps: int) -> str:
         assert isinstance(problem, Problem)
         taken[i, 2], _ = timed(functools.partial(messages.step_request, 1, problem, None))
         contacts[i] = problem.num_contacts
-    peer, mine, message = 1e3 * np.median(taken, axis=0)
+    simulator, build_time, message = 1e3 * np.median(taken, axis=0)
     ratio = np.median(taken[:, 1] / taken[:, 0])
     return (
-        f"{np.median(contacts):8.0f} {peer:10.3f} {mine:10.3f} {message:12.3f} {ratio:7.2f}  {name}"
+        f"{np.median(contacts):8.0f} {simulator:10.3f} {build_time:10.3f} {message:12.3f} "
+        f"{ratio:7.2f}  {name}"
     )
 
 
@@ -140,13 +141,13 @@ def main() -> None:
     parser.add_argument("scenes", nargs="*", metavar="SCENE", help="a part of the name is enough")
     parser.add_argument("--steps", type=int, default=300)
     arguments = parser.parse_args()
-    print(f"{'contacts':>8} {'peer [ms]':>10} {'build [ms]':>10} {'message [ms]':>12} {'ratio':>7}")
+    print(f"{'contacts':>8} {'step [ms]':>10} {'build [ms]':>10} {'message [ms]':>12} {'ratio':>7}")
     for name in SCENES:
         if not arguments.scenes or any(part in name for part in arguments.scenes):
             try:
                 print(measure(name, arguments.steps), flush=True)
             except (AssertionError, ImportError) as error:
-                print(f"{name}: left out, since its package is not installed ({error})")
+                print(f"{name}: skipped, since its package is not installed ({error})")
 
 
 if __name__ == "__main__":

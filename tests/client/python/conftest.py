@@ -1,4 +1,4 @@
-"""What the tests share: servers, clients and problems."""
+"""Fixtures and options that the tests share: servers, clients and problem files."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def problem_files() -> list[Path]:
 
 @pytest.fixture(scope="session")
 def client() -> Iterator[sap.Client]:
-    """A client with a server of its own."""
+    """A client with an embedded server."""
     with sap.connect("embedded:") as embedded:
         yield embedded
 
 
 @pytest.fixture(scope="session")
 def tcp_address() -> Iterator[str]:
-    """Address of a server on a port of this machine."""
+    """Address of a server that listens on a TCP port of this machine."""
     server = subprocess.Popen(
         [find_server(), "--listen", "127.0.0.1:0"],
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The client for asyncio gives what the synchronous one gives."""
+"""The asyncio client has the same results and errors as the synchronous one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_calls_give_the_same_bits_as_the_synchronous_ones(client: sap.Client) ->
     asyncio.run(run())
 
 
-def test_calls_run_at_the_same_time(client: sap.Client) -> None:
+def test_concurrent_calls_give_the_same_bits(client: sap.Client) -> None:
     problems = pushed_steps(20)
 
     async def run() -> list[sap.Solution]:
@@ -74,7 +74,7 @@ def test_errors_are_the_same(client: sap.Client) -> None:
 
 
 @pytest.mark.parametrize("in_flight", [0, 3])
-def test_session_goes_on_where_a_server_died(
+def test_session_continues_after_the_server_was_killed(
     tmp_path: Path, client: sap.Client, in_flight: int
 ) -> None:
     problems = pushed_steps(10)

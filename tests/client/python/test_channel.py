@@ -1,4 +1,4 @@
-"""TLS and tokens, spoken with a proxy that has both, in front of a server that has neither."""
+"""TLS, tokens and priorities: a proxy with TLS and tokens in front of a server without."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKEN = "open sesame"
 
 
 class _Proxy(grpc.GenericRpcHandler):
-    """Hands calls with the right token over, as they are."""
+    """Forwards calls that have the token, unchanged; rejects others."""
 
     def __init__(self, target: Any) -> None:
         self._target = target
@@ -72,7 +72,7 @@ def secure_address(client: sap.Client, authority: trustme.CA) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def tls(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> sap.Tls:
-    """The client's side: certificates as bytes and as files."""
+    """TLS settings of the client, with certificates as bytes and the key as a file."""
     certificate = authority.issue_cert("client.example")
     key_file = tmp_path_factory.mktemp("keys") / "client.key"
     certificate.private_key_pem.write_to_path(str(key_file))
@@ -118,7 +118,7 @@ def test_call_without_the_token_is_refused(secure_address: str, tls: sap.Tls) ->
             secure.session()
 
 
-def test_server_that_is_not_trusted_gets_nothing(secure_address: str) -> None:
+def test_call_to_an_untrusted_server_fails(secure_address: str) -> None:
     stranger = sap.Tls(root_certificates=trustme.CA().cert_pem.bytes())
     with (
         sap.connect(secure_address, tls=stranger, retry=False) as secure,
@@ -127,7 +127,7 @@ def test_server_that_is_not_trusted_gets_nothing(secure_address: str) -> None:
         secure.info()
 
 
-def test_token_is_not_sent_in_clear_text_to_others() -> None:
+def test_token_is_not_sent_in_clear_text_to_another_machine() -> None:
     with pytest.raises(sap.InvalidArgument, match="clear text"):
         sap.connect("solver.example:443", token=TOKEN)
     for local in ("127.0.0.1:1", "[::1]:1", "localhost:1", "unix:/run/sap.sock"):
@@ -141,7 +141,7 @@ def test_missing_certificate_is_named(tmp_path: Path) -> None:
 
 
 class _Listener(grpc.GenericRpcHandler):
-    """Notes what priority each call has in its headers, and refuses it."""
+    """Records the priority header of each call, and rejects the call."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, object]] = []
@@ -179,7 +179,7 @@ CALLS = ("Solve", "SolveBatch", "StreamBatch")
         (sap.Priority.UNSPECIFIED, None),
     ],
 )
-def test_high_priority_is_told_before_the_message(
+def test_high_priority_is_sent_in_the_headers(
     listener: tuple[_Listener, str], priority: sap.Priority, expected: str | None
 ) -> None:
     handler, address = listener
@@ -195,7 +195,7 @@ def test_high_priority_is_told_before_the_message(
     assert handler.heard == [(name, expected) for name in CALLS]
 
 
-def test_high_priority_is_told_by_asyncio_too(listener: tuple[_Listener, str]) -> None:
+def test_high_priority_is_sent_in_the_headers_by_asyncio(listener: tuple[_Listener, str]) -> None:
     handler, address = listener
     problem, options = balls_on_floor([0.1]), sap.Options(priority=sap.Priority.HIGH)
 

@@ -1,4 +1,4 @@
-"""Calls of a server: the same everywhere, errors that name the field, batches, deadlines."""
+"""Calls: equal bits over every transport, errors that name the field, batches, deadlines."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_wrong_length_names_the_array(client: sap.Client) -> None:
     assert caught.value.index is None
 
 
-def test_what_is_no_number_is_refused_on_assignment() -> None:
+def test_value_of_the_wrong_type_is_refused_on_assignment() -> None:
     contacts = sap.Contacts()
     with pytest.raises(sap.InvalidArgument, match=r"contacts\.friction has type"):
         contacts.friction = ["rough"]
@@ -145,7 +145,7 @@ def test_bad_address_is_refused(address: str) -> None:
     assert caught.value.field == "address"
 
 
-def test_everything_that_holds_data_can_be_pickled(client: sap.Client) -> None:
+def test_problems_solutions_options_and_errors_can_be_pickled(client: sap.Client) -> None:
     problem = balls_on_floor([0.0, 0.2])
     copy = pickle.loads(pickle.dumps(problem))
     assert copy.to_bytes() == problem.to_bytes()
@@ -157,7 +157,7 @@ def test_everything_that_holds_data_can_be_pickled(client: sap.Client) -> None:
     assert (error.message, error.field, error.index) == ("wrong", "contacts.friction[2]", 2)
 
 
-def test_errors_say_when_to_try_again() -> None:
+def test_errors_have_reason_and_retry_delay() -> None:
     status = status_pb2.Status(code=8, message="too much at once")
     for detail in (
         error_details_pb2.ErrorInfo(reason="QUEUE_FULL", domain="sap.v1"),
@@ -184,7 +184,7 @@ def test_errors_say_when_to_try_again() -> None:
     assert pickled.args == error.args
 
 
-def test_info_says_what_the_server_is(client: sap.Client) -> None:
+def test_info_has_version_threads_and_limits(client: sap.Client) -> None:
     info = client.info()
     assert info.version.count(".") == 2
     assert info.solver_threads >= 1

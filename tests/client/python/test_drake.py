@@ -1,4 +1,4 @@
-"""The Drake adapter: the answers of Drake's own discrete solver, given by the service."""
+"""The Drake adapter: the same velocities as Drake's own discrete solver."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ SCENES: dict[str, Callable[[], Scene]] = {
 
 
 def check_steps(scene: Scene, client: sap.Client, steps: int) -> int:
-    """Compares every step with Drake's own; returns the largest number of contacts.
+    """Compares each step of a simulation by Drake; returns the largest number of contacts.
 
-    Both start from the same state each time, and Drake goes on. Velocities agree to 1e-5 in the
-    norm of A, relative to the motion and to what the contacts change of it.
+    Both solve every step from Drake's state. The velocities agree to 1e-5 by `relative_error`.
     """
     simulator = Simulator(scene.diagram, scene.context)
     simulator.Initialize()
@@ -95,7 +94,7 @@ def test_geometry_without_material_is_as_stiff_as_in_drake(client: sap.Client) -
     assert check_steps(scene, client, 5) == 3
 
 
-def test_applied_forces_count(client: sap.Client) -> None:
+def test_applied_forces_act_as_in_drake(client: sap.Client) -> None:
     scene = arm_holding_box()
     plant, context = scene.plant, scene.plant_context
     push = ExternallyAppliedSpatialForce()
@@ -125,7 +124,7 @@ def test_joint_limits_hold_as_in_drake(client: sap.Client) -> None:
     assert plant.GetJointByName("pan").get_angle(context) == pytest.approx(2.0, abs=0.02)
 
 
-def test_what_is_not_supported_is_refused_by_name() -> None:
+def test_unsupported_features_are_refused_by_name() -> None:
     scene = arm_holding_box()
     plant, context = scene.plant, scene.plant_context
     plant.GetJointByName("lift").Lock(context)

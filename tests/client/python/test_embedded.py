@@ -1,4 +1,4 @@
-"""The server of one's own: found, started, stopped, and never left behind."""
+"""Embedded servers: they start, stop, and do not outlive the program that started them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def directory_of(server: sap.EmbeddedServer) -> Path:
     return Path(server.address.removeprefix("unix:")).parent
 
 
-def test_socket_is_private_and_gone_with_the_server() -> None:
+def test_socket_is_private_and_removed_with_the_server() -> None:
     with sap.EmbeddedServer(("--threads", "1")) as server:
         directory = directory_of(server)
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
@@ -61,7 +61,7 @@ def test_server_ends_with_the_program_that_started_it(how: signal.Signals) -> No
         "import sap_islands, time\n"
         "server = sap_islands.EmbeddedServer()\n"
         "print(server.pid, server.address, flush=True)\n"
-        # A signal may be taken by a thread of gRPC, and a long sleep would not see it.
+        # A thread of gRPC may receive the signal, which would not interrupt a long sleep.
         "for _ in range(600): time.sleep(0.1)\n"
     )
     parent = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The examples run and do what they are about; the README shows them as they are."""
+"""The examples run with the expected results, and the README shows them unchanged."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_arm_lifts_and_holds_the_cube(client: sap.Client) -> None:
     height = float(re.findall(r"cube at ([\d.]+) m", printed)[0])
     slip = float(re.findall(r"slips with ([\d.]+) um/s", printed)[0])
     assert height > 0.2
-    # sigma mu dt g, the most that a held body creeps by.
+    # sigma mu dt g, the bound of the slip of a held body.
     assert slip <= 1e6 * 1e-3 * 0.8 * 0.005 * 9.81
 
 

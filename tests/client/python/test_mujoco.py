@@ -1,4 +1,4 @@
-"""The MuJoCo adapter: the same mechanics as MuJoCo, with the contacts of the service."""
+"""The MuJoCo adapter: MuJoCo's mechanics, with contacts solved by the service."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_dynamics_matrix_has_damping_springs_and_servos() -> None:
     (block,) = built.problem.trees.blocks()
     assert block == pytest.approx(expected, rel=1e-12)
 
-    # v* satisfies the balance of momentum with the forces at the end of the step.
+    # v* satisfies the momentum balance with the forces at the end of the step.
     q, v, v_star = data.qpos, data.qvel, built.dynamics.v_star
     end = q + dt * v_star
     bias = data.qfrc_bias
@@ -162,7 +162,7 @@ def settle(
 def step_both(
     model: mujoco.MjModel, data: mujoco.MjData, client: sap.Client, steps: int
 ) -> mujoco.MjData:
-    """Takes steps by the service, and as many of MuJoCo from its initial state."""
+    """Takes `steps` steps of `data` by the service; returns MuJoCo's state after as many."""
     other = mujoco.MjData(model)
     with client.session() as session:
         for _ in range(steps):
@@ -191,7 +191,7 @@ def test_box_on_a_slope_is_held_within_the_slip_that_sigma_allows(client: sap.Cl
         for _ in range(200):
             adapter.step(model, data, session, material=STIFF)
             slips.append(np.linalg.norm(data.qvel[:2]))
-    # A body creeps with R_t times its friction impulse; μ g is the most that friction can hold.
+    # The slip is R_t times the friction impulse, which is at most μ m g δt.
     assert max(slips) <= sigma * mu * model.opt.timestep * GRAVITY
     assert data.qpos[0] - start <= 200 * model.opt.timestep * max(slips)
     assert data.qpos[2] == pytest.approx(0.1, abs=1e-4)
@@ -216,7 +216,7 @@ def test_box_on_a_steeper_slope_slides_as_coulomb_says(client: sap.Client) -> No
     assert acceleration == pytest.approx(expected, rel=1e-3)
 
 
-def test_momentum_balance_and_forces_are_left_in_the_data(client: sap.Client) -> None:
+def test_acceleration_and_constraint_force_are_stored_in_the_data(client: sap.Client) -> None:
     model, data = load(TWO_ARMS)
     random_state(model, data, 1)
     before = data.qvel.copy()
@@ -240,7 +240,7 @@ def test_momentum_balance_and_forces_are_left_in_the_data(client: sap.Client) ->
     assert data.qfrc_constraint * dt == pytest.approx(impulse, abs=1e-5 * scale)
 
 
-def test_body_rests_as_deep_as_in_mujoco(client: sap.Client) -> None:
+def test_body_with_unit_friction_rests_as_deep_as_in_mujoco(client: sap.Client) -> None:
     for solref in ("0.02 1", "0.05 0.7", "-2000 -80"):
         model, data = load(
             f'<geom type="plane" size="5 5 .1" solref="{solref}"/>'
@@ -323,7 +323,7 @@ def test_joint_limits_hold(client: sap.Client) -> None:
         ),
     ],
 )
-def test_what_is_not_supported_is_refused_by_name(
+def test_unsupported_features_are_refused_by_name(
     client: sap.Client, name: str, body: str, more: str, where: str
 ) -> None:
     model, data = load(body, more=more)
@@ -335,7 +335,7 @@ def test_what_is_not_supported_is_refused_by_name(
         adapter.build_problem(model, data, ignore=("gravity",))
 
 
-def test_what_is_switched_on_between_steps_is_refused_then() -> None:
+def test_features_switched_on_between_steps_are_refused() -> None:
     model, data = load(
         '<body name="b"><joint name="j"/><geom size=".1"/></body>',
         more='<equality><weld name="glue" body1="b" active="false"/></equality>',
@@ -348,7 +348,7 @@ def test_what_is_switched_on_between_steps_is_refused_then() -> None:
     model.dof_frictionloss[0] = 0.1
     with pytest.raises(sap.InvalidArgument, match=r"friction loss \(joint 'j'\)"):
         adapter.build_problem(model, data)
-    with pytest.raises(sap.InvalidArgument, match="friction loss"):  # and again
+    with pytest.raises(sap.InvalidArgument, match="friction loss"):  # in the next step, too
         adapter.build_problem(model, data)
     model.dof_frictionloss[0] = 0
     model.geom_condim[0] = 4
@@ -358,7 +358,7 @@ def test_what_is_switched_on_between_steps_is_refused_then() -> None:
     adapter.build_problem(model, data)
 
 
-def test_problem_of_a_state_stays_when_another_is_built() -> None:
+def test_problem_does_not_change_when_another_is_built() -> None:
     model = load_scene("clutter", 20)
     data, other = mujoco.MjData(model), mujoco.MjData(model)
     while data.time < 0.5:
@@ -384,7 +384,7 @@ def test_conveyor_carries_a_box(client: sap.Client) -> None:
         belt + '<body pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
     )
     if not hasattr(mujoco.MjContact, "surfacevel"):
-        # What this version does not tell is not left out silently.
+        # This version does not report them in contacts, so they must be refused.
         with pytest.raises(sap.InvalidArgument, match="surface velocities"):
             adapter.build_problem(model, data)
         return
@@ -396,7 +396,7 @@ def test_conveyor_carries_a_box(client: sap.Client) -> None:
     assert data.qvel[0] == pytest.approx(0.5, abs=1e-3)
 
 
-def test_activations_and_sensors_go_on_as_in_mujoco(client: sap.Client) -> None:
+def test_activations_and_velocity_sensors_are_those_of_mujoco(client: sap.Client) -> None:
     model, data = load(
         '<body name="b"><joint name="j" damping="1"/><geom size=".1" pos=".2 0 0"/></body>',
         more="""<actuator><general joint="j" dyntype="filter" dynprm=".05" gainprm="3"/></actuator>
@@ -476,7 +476,7 @@ def test_servos_that_are_switched_off_have_no_gains() -> None:
     assert block[0, 0] == pytest.approx(mass + dt * 1 + dt**2 * 30)
 
 
-def test_changed_materials_and_ranges_count_in_the_next_step() -> None:
+def test_changed_materials_and_ranges_apply_to_the_next_step() -> None:
     model, data = load(
         '<geom type="plane" size="5 5 .1"/>'
         '<body pos="0 0 .099"><freejoint/><geom size=".1" mass="2"/></body>'
@@ -495,11 +495,11 @@ def test_changed_materials_and_ranges_count_in_the_next_step() -> None:
 def test_penetration_of_a_pile_at_rest_does_not_grow(client: sap.Client) -> None:
     model = load_scene("clutter", 20)
     data = mujoco.MjData(model)
-    deepest = np.zeros(6)  # in each second
+    deepest = np.zeros(6)  # largest penetration in each second [m]
     with client.session() as session:
         while data.time < len(deepest) - 0.5 * model.opt.timestep:
             second = int(data.time + 0.5 * model.opt.timestep)
             adapter.step(model, data, session)
             deepest[second] = max(deepest[second], -float(data.contact.dist.min(initial=0.0)))
     assert np.all(deepest[4:] <= 1.01 * deepest[3])
-    assert deepest[-1] < 1e-3  # a hundredth of a body's width
+    assert deepest[-1] < 1e-3  # 1 % of the width of a body

@@ -1,4 +1,4 @@
-"""What the compiled functions of the adapters share."""
+"""The linear solver and the address tables of the compiled functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROW = Arrays(*range(2))
 
 
 def branched(n: int, seed: int) -> FloatArray:
-    """A matrix that is 0 where neither of two joints of a tree carries the other."""
+    """A matrix that is 0 where neither dof is an ancestor of the other, as a mass matrix."""
     rng = np.random.default_rng(seed)
     parent = [int(rng.integers(-1, i)) for i in range(n)]
     rows = np.eye(n)
@@ -32,7 +32,7 @@ def branched(n: int, seed: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_solution_of_a_tree_is_that_of_lapack_and_fills_in_nothing(seed: int) -> None:
+def test_matrix_of_a_tree_is_solved_without_fill_in(seed: int) -> None:
     matrix = branched(12, seed)
     b = np.random.default_rng(seed).normal(size=12)
     factors, x = matrix.copy(), b.copy()
@@ -51,7 +51,7 @@ def test_solution_of_a_full_matrix_is_that_of_lapack() -> None:
     assert x == pytest.approx(np.linalg.solve(matrix, b), rel=1e-10)
 
 
-def test_table_shows_the_values_of_the_moment() -> None:
+def test_table_reads_the_current_values() -> None:
     speed, number = np.arange(4.0), np.array([[7, 8], [9, 10]], np.int32)
     table = make_table(Arrays, {"speed": speed, "number": number})
     speed[2] = 5.5
@@ -60,6 +60,6 @@ def test_table_shows_the_values_of_the_moment() -> None:
 
 
 @pytest.mark.parametrize("speed", [np.arange(4), np.arange(8.0)[::2], np.zeros(4, np.float32)])
-def test_array_of_another_kind_is_refused(speed: FloatArray) -> None:
+def test_array_of_another_type_or_layout_is_refused(speed: FloatArray) -> None:
     with pytest.raises(TypeError, match="speed is an array of"):
         make_table(Arrays, {"speed": speed, "number": np.zeros(1, np.int32)})

@@ -1,4 +1,4 @@
-"""Wheel and source distribution build, and hold what they should."""
+"""Wheel and source distribution can be built and are complete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGE = ROOT / "client" / "python"
 
 
 def build(directory: Path, kind: str, output: Path) -> Path:
-    """Builds in `directory` with the backend of this environment."""
+    """Builds the package in `directory` with this environment's hatchling; returns the file."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "-d", str(output)]
     subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=120)
     (artifact,) = output.iterdir()
@@ -68,7 +68,7 @@ def test_source_distribution_brings_the_schema_and_builds_the_same_wheel(
     assert not (source / "src" / "sap_islands" / "v1").exists()
     again = build(source, "wheel", tmp_path / "wheel")
     with zipfile.ZipFile(wheel) as first, zipfile.ZipFile(again) as second:
-        # Only a clone knows where a server may have been built.
+        # _origin.txt is the path of a clone, which the source distribution does not have.
         expected = {name for name in first.namelist() if not name.endswith("_origin.txt")}
         assert expected == set(second.namelist())
         for name in expected:

@@ -1,4 +1,4 @@
-"""Problem files: JSON and binary, gzipped or not, and what is refused."""
+"""Problem files: JSON and binary, gzipped or not, and errors for malformed ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_negative_zero_keeps_its_sign() -> None:
     assert np.signbit(problem.bodies.mass).tolist() == [True, False, True]
 
 
-def test_extra_keys_are_passed_over_and_others_refused() -> None:
+def test_known_extra_keys_are_ignored_and_others_refused() -> None:
     values = json.loads(problem_to_json(balls_on_floor([0.0])))
     for key in ("name", "source", "reference", "drake_velocity"):
         values[key] = {"anything": [1]}
@@ -54,7 +54,7 @@ def test_extra_keys_are_passed_over_and_others_refused() -> None:
         (gzip.compress(b"{}" * 100)[:-9], "cannot be read"),
     ],
 )
-def test_broken_file_is_refused_by_name(tmp_path: Path, contents: bytes, reason: str) -> None:
+def test_malformed_file_is_refused_by_name(tmp_path: Path, contents: bytes, reason: str) -> None:
     path = tmp_path / "broken"
     path.write_bytes(contents)
     with pytest.raises(sap.InvalidArgument, match=reason) as caught:

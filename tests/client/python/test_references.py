@@ -1,4 +1,4 @@
-"""Certified problems, solved through a server, against their references."""
+"""Solutions of the certified problems agree with their reference velocities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Robots that ship inside wheels of others, stepped through the service for 3 s each."""
+"""Robot models from other packages, simulated for 3 s each; `IGNORED` features are ignored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IGNORED = ("friction loss", "torsional friction", "rolling friction", "tendon li
 
 
 def directory_of(package: str) -> Path:
-    """Where a package is, without importing it and all that it wants."""
+    """Directory of a package, found without importing it and its dependencies."""
     spec = importlib.util.find_spec(package)
     assert spec is not None
     assert spec.submodule_search_locations
@@ -80,13 +80,13 @@ def test_robot_moves_as_it_does_in_mujoco(client: sap.Client, name: str) -> None
             assert np.isfinite(data.qvel).all()
             mujoco.mj_step(model, other)
             allowed = max(allowed, deepest(other))
-    # No contact is deeper than MuJoCo's ever were, but for half a centimeter.
+    # No contact at the end is deeper than MuJoCo's deepest so far plus 5 mm.
     assert deepest(data) <= allowed + 5e-3
     limited = np.flatnonzero(model.jnt_limited & np.isin(model.jnt_type, (2, 3)))
     q = data.qpos[model.jnt_qposadr[limited]]
     low, high = model.jnt_range[limited].T
     assert np.all((q > low - 0.05) & (q < high + 0.05))
-    # At rest in one where the other is.
+    # If MuJoCo's robot has come to rest, so has this one, in the same place.
     if np.abs(other.qvel).max() < 1e-2:
         assert np.abs(data.qvel).max() < 1e-2
         difference = np.zeros(model.nv)

@@ -1,4 +1,4 @@
-"""Sessions: warm starts, steps in flight, failed steps, broken connections."""
+"""Sessions: warm starts, steps in flight, failed steps, lost connections."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_session_of_low_latency_gives_the_same_bits(client: sap.Client) -> None:
             assert same_bits(quick.step(problem), plain.step(problem))
 
 
-def test_failed_step_ends_nothing(client: sap.Client) -> None:
+def test_failed_step_does_not_end_the_session(client: sap.Client) -> None:
     good, bad = balls_on_floor([0.3]), balls_on_floor([0.3])
     bad.bodies.mass = [-1.0]
     with client.session() as session:
@@ -86,7 +86,7 @@ def test_step_is_refused_while_others_are_in_flight(client: sap.Client) -> None:
             session.receive()
 
 
-def test_closed_session_says_so(client: sap.Client) -> None:
+def test_step_of_a_closed_session_is_refused(client: sap.Client) -> None:
     session = client.session()
     session.step(balls_on_floor([0.0]))
     session.close()
@@ -96,7 +96,7 @@ def test_closed_session_says_so(client: sap.Client) -> None:
         session.step(balls_on_floor([0.0]))
 
 
-def test_timeout_is_that_of_the_session(client: sap.Client) -> None:
+def test_timeout_ends_the_session(client: sap.Client) -> None:
     session = client.session(timeout=0.2)
     with pytest.raises(sap.DeadlineExceeded):
         while True:
@@ -105,11 +105,11 @@ def test_timeout_is_that_of_the_session(client: sap.Client) -> None:
 
 
 @pytest.mark.parametrize("in_flight", [0, 1, 5])
-def test_session_goes_on_to_the_same_bits_where_a_server_died(
+def test_session_continues_with_the_same_bits_after_the_server_was_killed(
     tmp_path: Path, client: sap.Client, in_flight: int
 ) -> None:
     problems = pushed_steps(14)
-    problems[7].bodies.mass = [-1.0]  # fails: the one after it starts from the one before it
+    problems[7].bodies.mass = [-1.0]  # fails, so that step 8 starts from step 6
     problems[8].bodies.free_motion_velocity = np.zeros((3, 6))
     with client.session() as session:
         for problem in problems:
@@ -122,7 +122,7 @@ def test_session_goes_on_to_the_same_bits_where_a_server_died(
         for problem in problems[:7]:
             session.send(problem)
         outcomes = [session.receive() for _ in range(7)]
-        # A stopped process answers nothing: these steps are lost with it.
+        # SIGSTOP: the server answers none of the following steps, which are lost with it.
         server.send_signal(19)
         for problem in problems[7 : 7 + in_flight]:
             session.send(problem)
@@ -143,7 +143,7 @@ def test_session_goes_on_to_the_same_bits_where_a_server_died(
         assert same_bits(outcome.outcome, wanted.outcome)
 
 
-def test_session_ends_where_it_may_not_reconnect(tmp_path: Path) -> None:
+def test_session_that_may_not_reconnect_ends(tmp_path: Path) -> None:
     address = f"unix:{tmp_path}/s"
     server = start_server(address)
     with sap.connect(address) as client:

@@ -1,4 +1,4 @@
-"""Scenes, simulations, and runs that are kept and shown."""
+"""Scenes, simulations, saved trajectories, the viewer and the commands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_scene_comes_to_rest_on_the_floor(client: sap.Client, name: str) -> None
     assert height.min() > 0.04
     assert np.median(np.abs(simulation.data.qvel)) < 0.05
     assert sum(frame.unsolved for frame in trajectory.frames) == 0
-    # The floor carries the weight of all.
+    # The floor carries the weight of all bodies.
     last = trajectory.frames[-1]
     on_floor = last.contact_point[:, 2] < 0.01
     weight = 9.81 * model.body_mass.sum()
@@ -46,7 +46,7 @@ def make_trajectory(client: sap.Client) -> Trajectory:
     return trajectory
 
 
-def test_run_is_read_as_it_was_written(client: sap.Client, tmp_path: Path) -> None:
+def test_trajectory_is_read_as_it_was_written(client: sap.Client, tmp_path: Path) -> None:
     trajectory = make_trajectory(client)
     trajectory.save(tmp_path / "run.npz")
     again = Trajectory.load(tmp_path / "run.npz")
@@ -59,7 +59,7 @@ def test_run_is_read_as_it_was_written(client: sap.Client, tmp_path: Path) -> No
         Trajectory.load(tmp_path / "broken.npz")
 
 
-def test_islands_of_a_run_are_what_touches(client: sap.Client) -> None:
+def test_bodies_in_contact_are_one_island(client: sap.Client) -> None:
     frame = make_trajectory(client).frames[-1]
     assert len(frame.iterations) == 1  # one stack
     assert frame.island[1:].tolist() == [0, 0, 0, 0]
@@ -68,7 +68,7 @@ def test_islands_of_a_run_are_what_touches(client: sap.Client) -> None:
     assert len({island_color(island) for island in range(20)}) == 20
 
 
-def test_viewer_shows_a_run(client: sap.Client) -> None:
+def test_viewer_shows_a_trajectory(client: sap.Client) -> None:
     viewer = Viewer(make_trajectory(client), port=0)
     try:
         viewer.show(3)
@@ -107,7 +107,7 @@ def test_solve_prints_several_problems_as_a_table(
     assert main(["solve", *files, *arguments, "--max-iterations", "0"]) == 1
 
 
-def test_faults_are_said_in_one_line(
+def test_errors_are_printed_in_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
 ) -> None:
     assert main(["solve", str(tmp_path / "nowhere.json"), "--server", client.address]) == 1
@@ -116,7 +116,7 @@ def test_faults_are_said_in_one_line(
     assert "there is no scene 'nosuch'" in capsys.readouterr().err
 
 
-def test_simulation_is_kept_plotted_and_shown_again(
+def test_simulation_is_saved_plotted_and_shown_again(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
 ) -> None:
     run, picture = tmp_path / "run.npz", tmp_path / "run.png"
@@ -130,7 +130,7 @@ def test_simulation_is_kept_plotted_and_shown_again(
     assert capsys.readouterr().out.count("Look at http://127.0.0.1:") == 2
 
 
-def test_bench_measures(
+def test_bench_prints_times_and_overhead(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
 ) -> None:
     problem, picture = tmp_path / "p.json", tmp_path / "bench.svg"
@@ -143,7 +143,7 @@ def test_bench_measures(
     assert picture.read_text().lstrip().startswith("<?xml")
 
 
-def test_package_is_a_command() -> None:
+def test_every_command_has_help() -> None:
     for arguments in ([], ["solve"], ["simulate"], ["view"], ["bench"]):
         command = [sys.executable, "-m", "sap_islands", *arguments, "--help"]
         result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -1,4 +1,4 @@
-"""The page in a browser without a screen: what is on it, and what its buttons do."""
+"""The page of the viewer in a headless browser: its contents and its buttons."""
 
 from __future__ import annotations
 

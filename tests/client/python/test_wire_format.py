@@ -1,4 +1,4 @@
-"""What is written by hand is what protobuf writes and reads."""
+"""The hand-written encoding and decoding agree with protobuf's."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_field_of_the_schema_has_its_array() -> None:
             assert list(getattr(getattr(message, name), field.name)) == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_numbers_and_rows_count_for_all() -> None:
+def test_single_numbers_and_rows_are_repeated() -> None:
     message = problem_pb2.ContactProblem.FromString(balls_on_floor([0.0] * 3).to_bytes())
     assert list(message.bodies.mass) == [1, 1, 1]
     assert list(message.bodies.inertia) == [0.004, 0.004, 0.004, 0, 0, 0] * 3
@@ -74,7 +74,7 @@ def test_arrays_in_pieces_and_single_numbers_are_read() -> None:
     assert sap.Solution(piece).velocity.tolist() == [1.5, 2.5]
 
 
-def test_what_is_unknown_is_passed_over() -> None:
+def test_unknown_fields_are_skipped_and_malformed_ones_refused() -> None:
     later = (
         wire_format.varint(500 << 3 | wire_format.LENGTH)
         + b"\x02ab"

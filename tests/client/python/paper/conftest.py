@@ -1,4 +1,4 @@
-"""What the tests of the paper's cases share: a server with one solver thread."""
+"""Fixture of the tests of the paper's cases: a server with one solver thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section V: what the parameters of contact mean, and the matrices that the cases compute with."""
+"""Section V: parameters of the contact model; and the matrices with which the cases compute."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_interior_point_finds_the_same_velocities(client: sap.Client, problem: s
     assert np.sqrt(apart @ matrices.A @ apart) <= 1e-4 * np.sqrt(2 * solution.cost)
 
 
-def test_gurobi_finds_the_same_velocities_of_what_its_licence_takes(
+def test_gurobi_finds_the_same_velocities_within_its_licence(
     client: sap.Client,
 ) -> None:
     small = next(path for path in problem_files() if "clutter_bin_4_" in path.name)

@@ -1,4 +1,4 @@
-"""Section VI-D: a spatula that pitches within the grip."""
+"""Section VI-D: a gripper that lets a spatula pitch by loosening its grip."""
 
 from __future__ import annotations
 

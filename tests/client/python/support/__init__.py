@@ -1,1 +1,1 @@
-"""Problems and judgements that the tests of the Python client share."""
+"""Problems, scenes and norms that the tests of the Python client share."""

@@ -48,7 +48,7 @@ class Scene:
         return self.plant.GetMyMutableContextFromRoot(self.context)
 
     def copy(self) -> Scene:
-        """The same state and inputs in a context of its own."""
+        """A scene with the same state and inputs in a separate context."""
         return Scene(self.diagram, self.plant, self.context.Clone(), self.bodies)
 
 
@@ -120,7 +120,7 @@ def clutter(count: int, hydroelastic: bool = False) -> Scene:
 
 
 def stacks(columns: int, height: int, hydroelastic: bool = False) -> Scene:
-    """Boxes on boxes."""
+    """Stacks of boxes."""
     builder, plant = _begin(hydroelastic)
     bodies = [_add_body(plant, f"b{i}", True, hydroelastic) for i in range(columns * height)]
     scene = _finish(builder, plant, bodies)
@@ -185,7 +185,7 @@ def arm_holding_box() -> Scene:
         gains = PdControllerGains(p=2000, d=40) if is_finger else PdControllerGains(p=4000, d=200)
         actuator.set_controller_gains(gains)
     scene = _finish(builder, plant, [box])
-    # The fingers want to be 5 mm within the box.
+    # The desired positions of the fingers are 5 mm inside the box.
     wanted = np.zeros(10)
     wanted[3:5] = -0.005
     plant.get_desired_state_input_port(arm).FixValue(scene.plant_context, wanted)

@@ -33,9 +33,9 @@ def a_norm(blocks: list[FloatArray], v: FloatArray) -> float:
 
 
 def relative_error(problem: sap.Problem, v: FloatArray, exact: FloatArray) -> float:
-    """|v - exact|_A relative to the largest of the norms of exact, v* and their difference.
+    """|v - exact|_A divided by the largest of |exact|_A, |v*|_A and |exact - v*|_A [-].
 
-    Not below that of 1e-9 m/s, so that an answer of 0 does not divide round-off by round-off.
+    The divisor is at least the norm of 1e-9 m/s, so that it is not round-off if all are 0.
     """
     blocks = dynamics_blocks(problem)
     v_star = np.concatenate(

@@ -41,7 +41,7 @@ def balls_on_floor(pushes: list[float], time_step: float = 0.01, gap: float = 0.
 
 
 def pushed_steps(count: int, time_step: float = 0.01) -> list[sap.Problem]:
-    """Problems of a few balls that are pushed harder and harder, one after the other in time."""
+    """A sequence of problems of three balls with growing pushes."""
     return [
         balls_on_floor([0.05 * i, 0.3 + 0.1 * i, 1.0], time_step, gap=-1e-5 * i)
         for i in range(count)
@@ -49,7 +49,7 @@ def pushed_steps(count: int, time_step: float = 0.01) -> list[sap.Problem]:
 
 
 def same_bits(a: sap.Solution, b: sap.Solution) -> bool:
-    """Whether two solutions are the same but for the times that they took."""
+    """Whether two solutions are equal in all bits, times excepted."""
     return (
         a.velocity.tobytes() == b.velocity.tobytes()
         and a.impulse.tobytes() == b.impulse.tobytes()
