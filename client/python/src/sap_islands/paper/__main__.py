@@ -11,7 +11,7 @@ _NEEDED = ("matplotlib", "scipy", "clarabel", "gurobipy", "mujoco", "pydrake")
 
 
 def main() -> int:
-    """Runs the command line of this process, if all that it needs is installed."""
+    """Runs the command; returns 1 if a package of the extra "paper" is missing."""
     try:
         for module in _NEEDED:
             require_extra(module, "paper")

@@ -30,12 +30,12 @@ _METHODS = {
     "plain Newton, islands": PLAIN_ISLANDS,
     "accelerated, islands (the service's)": SERVICE,
 }
-_EARLY, _LATE = 60, 520  # the steps of the paper's convergence history
-_REPEAT = 3  # of a timed solve, of which the fastest counts
+_EARLY, _LATE = 60, 520  # steps whose convergence the paper shows
+_REPEAT = 3  # repetitions of a timed solve; the fastest is used
 
 
 def run(setting: Setting) -> Case:
-    """The whole case: 10 s and up to 400 bodies; 2 s and up to 24 in the quick form."""
+    """Runs the case: 10 s and up to 400 bodies in full, 2 s and up to 24 in the quick form."""
     duration = 10.0 if setting.full else 2.0
     bodies = 40 if setting.full else 24
     case = Case(
@@ -45,7 +45,7 @@ def run(setting: Setting) -> Case:
         f"{bodies} bodies in four columns fall into a bin of 80 cm; k = 10¹² N/m, τ_d = dt = 10 ms,"
         f" μ = 1, ε_r = 1e-5, {duration:g} s, one thread. Simulated by `sap-client simulate`. The "
         "paper solves whole scenes by plain Newton; the service solves islands by accelerated "
-        "Newton. Iterations of islands are those of the island that took most.",
+        "Newton. With islands, the iterations of a step are those of the island with the most.",
         setting.out,
     )
     runs = {
@@ -118,7 +118,7 @@ def _iteration_claims(case: Case, runs: dict[str, Simulated]) -> None:
 def history(client: Client, problem: Problem, options: Options) -> FloatArray:
     """Cost of each iterate, from the guess to convergence [iterations + 1] [J].
 
-    Each is the answer under one more iteration than the one before.
+    The problem is solved again for each iterate, with max_iterations 0, 1, 2, ...
     """
     costs: list[float] = []
     while True:
@@ -129,7 +129,7 @@ def history(client: Client, problem: Problem, options: Options) -> FloatArray:
 
 
 def optimal_cost(client: Client, problem: Problem) -> float:
-    """Least cost, to rounding errors [J]."""
+    """Minimum of the cost up to rounding errors [J]."""
     tight = Options(relative_tolerance=1e-14, islands=False)
     return client.solve(problem, tight).cost
 
@@ -154,15 +154,15 @@ def _convergence(case: Case, client: Client, plain: Simulated) -> None:
             "21 iterations",
             f"{len(curves['early']) - 1} iterations; error from {before:.0e} to {after:.0e} in one",
             Status.REPRODUCED if after <= before**1.5 else Status.DIFFERS,
-            "error (l - l*) / (l⁰ - l*); once no contact changes its region, Newton is all but "
-            "exact",
+            "error (l - l*) / (l⁰ - l*); once no contact changes its region, a Newton step is "
+            "almost exact",
         ),
         Claim(
             f"convergence at step {late}, past the transient",
             "5 iterations at step 520, linear",
             f"{len(curves['late']) - 1} iterations",
             Status.REPRODUCED if len(curves["late"]) - 1 <= 8 else Status.DIFFERS,
-            f"of steps {late_first} to {late_first + 49} that which takes most",
+            f"the step with the most iterations of steps {late_first} to {late_first + 49}",
         ),
     ]
     caption = "Cost against iterations, plain Newton: (l - l*) / (l⁰ - l*)"
@@ -180,7 +180,7 @@ def _convergence(case: Case, client: Client, plain: Simulated) -> None:
 
 
 def _sharpest(curve: FloatArray) -> tuple[float, float]:
-    """The error before and after the iteration with the largest drop of those at the end [-]."""
+    """The errors before and after the sharpest drop within the last iterations [-]."""
     floored = np.maximum(curve, 1e-16)
     last = np.arange(max(len(curve) - 5, 0), len(curve) - 1)
     last = last[floored[last] < 0.1]
@@ -192,20 +192,20 @@ def _sharpest(curve: FloatArray) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Compared:
-    """SAP and Clarabel on the same problems, sampled from one simulation; means over them.
+    """Solvers compared on problems sampled from one simulation; means over the problems.
 
     Attributes:
-        bodies: How many bodies.
-        contacts: Contacts with an impulse at the end.
-        candidates: Contacts of the last step that the solver is given.
+        bodies: Number of bodies.
+        contacts: Number of contacts with an impulse in the last step.
+        candidates: Number of contacts in the last problem.
         clarabel_s: Time of Clarabel [s].
-        gurobi_s: Time of Gurobi [s], its iterations [-] and its e_m [-]; None: its licence takes
-            not all of the problems.
+        gurobi_s: Time of Gurobi [s], its iterations [-] and e_m [-]; None: a problem is too large
+            for its licence.
         paper_s: Time of plain Newton on the whole scene [s].
         service_s: Time of the service's own method [s].
-        clarabel_iterations: Of Clarabel [-].
-        momentum: e_m of plain Newton, of the service's own method and of Clarabel [-].
-        slackness: e_μ of them [-].
+        clarabel_iterations: Iterations of Clarabel [-].
+        momentum: e_m of plain Newton, the service's own method and Clarabel [-].
+        slackness: e_μ of the same [-].
     """
 
     bodies: int
@@ -221,10 +221,10 @@ class Compared:
 
 
 def compare(client: Client, bodies: int, walls: bool, duration: float, samples: int) -> Compared:
-    """Simulates with the service's method, and solves a sample of its problems by all of them."""
+    """Simulates with the service's method, and solves a sample of the problems with all solvers."""
     run = rigid_simulation.simulate("clutter", bodies, walls, duration, record=True)
-    # Contacts are given before bodies touch. Steps on which none pushes have nothing to compare:
-    # the cost that slackness is divided by is zero there.
+    # Problems have contacts before bodies touch. Steps without contact impulses are not compared:
+    # their cost, by which slackness is divided, is 0.
     pushing = [i for i, solution in enumerate(run.solutions) if np.any(solution.impulse[:, 2] > 0)]
     chosen = np.unique(np.linspace(0, len(pushing) - 1, samples).astype(int))
     times, momentum, slackness, iterations, by_gurobi = [], [], [], [], []
@@ -340,9 +340,9 @@ def _size_claims(case: Case, found: dict[bool, list[Compared]]) -> None:
             "up to 25x over Gurobi",
             f"up to {peak[True]:.0f}x over Clarabel",
             peak[True] > 5,
-            "plain Newton on the whole scene. Clarabel has its own tolerance "
-            "1e-8: with 1e-6 it takes about a fifth fewer iterations, and gives "
-            "velocities that are up to 1 cm/s apart",
+            "plain Newton on the whole scene. Clarabel runs with its default tolerance "
+            "1e-8; with 1e-6 it takes about a fifth fewer iterations, and its "
+            "velocities differ by up to 1 cm/s",
         ),
         measured(
             "up to 40 bodies SAP outperforms interior point, without walls",
@@ -357,8 +357,8 @@ def _size_claims(case: Case, found: dict[bool, list[Compared]]) -> None:
             f"plain Newton {faster} than Clarabel, the service's method "
             f"{_faster(last.clarabel_s / last.service_s)}",
             Status.DIFFERS,
-            "another interior point method, and another linear algebra here; Gurobi itself cannot "
-            "be measured at this size: its free licence ends at 200 variables",
+            "another interior point method and other linear algebra; Gurobi itself cannot be "
+            "measured at this size: its free licence is limited to 200 variables",
         ),
         measured(
             f"{far.bodies} bodies without walls",
@@ -382,14 +382,14 @@ def _error_claims(case: Case, rows: list[Compared]) -> None:
             "exact, within machine precision",
             f"at most {slack:.1e}",
             slack <= 1e-14,
-            "mean over the sampled steps; of the impulses and velocities that the service returns",
+            "mean over the sampled steps, from the impulses and velocities of the service",
         ),
         Claim(
             "iterations per step of interior point",
             "Gurobi about 9",
             f"Clarabel {iterations:.1f}",
             Status.DIFFERS,
-            "another solver, with tolerance 1e-8; neither can be started from the last step",
+            "another solver, with tolerance 1e-8; neither can be warm-started",
         ),
         quote("SAP against the Geodesic IPM, most sizes", "about 2x faster"),
         quote("SAP against the Geodesic IPM, 8 bodies or fewer", "about 5x faster"),
@@ -397,7 +397,7 @@ def _error_claims(case: Case, rows: list[Compared]) -> None:
 
 
 def _gurobi_claim(rows: list[Compared], walls: str, stated: str) -> Claim:
-    """SAP against Gurobi itself, as far as its licence goes."""
+    """Claim: SAP against Gurobi, on the problems that its licence allows."""
     solved = [(row, row.gurobi_s) for row in rows if row.gurobi_s is not None]
     ratios = [f"{by[0] / row.paper_s:.0f}x at {row.bodies} bodies" for row, by in solved]
     details = [f"{by[1]:.1f} iterations, e_m {by[2]:.0e}" for _, by in solved]
@@ -406,8 +406,8 @@ def _gurobi_claim(rows: list[Compared], walls: str, stated: str) -> Claim:
         f"up to {stated}, at up to 40 bodies",
         ", ".join(ratios),
         all(by[0] > 5 * row.paper_s for row, by in solved) and bool(solved),
-        f"plain Newton on the whole scene. Gurobi: {'; '.join(details)}. Its free licence takes no "
-        "larger problems",
+        f"plain Newton on the whole scene. Gurobi: {'; '.join(details)}. Its free licence does not "
+        "allow larger problems",
     )
 
 

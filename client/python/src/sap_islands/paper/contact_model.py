@@ -1,7 +1,7 @@
-"""Section V as tests: what the parameters of contact mean, on particles small enough to work out.
+"""Section V: the parameters of the contact model, checked on particles with closed-form solutions.
 
-A particle of mass m touches the ground; v = (x', y', z') is its contact velocity. A slider is held
-by the ground's moving surface at a constant slip velocity and may only rise and sink.
+A particle of mass m touches the ground; its velocity v = (x', y', z') is the contact velocity. A
+slider moves only vertically, and the ground's surface moves under it with a constant slip velocity.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from sap_islands.solution import Solution
 MASS, GRAVITY = 0.7, 9.81  # kg, m/s²
 RIGID = 1e12  # N/m
 TIGHT = Options(relative_tolerance=1e-12)
-_SETTLE, _SETTLE_SOFT = 100, 400  # steps within which a particle comes to rest
+_SETTLE, _SETTLE_SOFT = 100, 400  # steps until a particle is at rest, rigid and compliant
 
 
 def run(setting: Setting) -> Case:
-    """The whole case; its quick form is the same."""
+    """Runs the case; the quick form is the same."""
     case = Case(
         "contact-model",
         "Contact modeling parameters",
@@ -52,7 +52,15 @@ def run(setting: Setting) -> Case:
 def solve_particle(
     client: Client, velocity: FloatArray, distance: float, dt: float, **contact: float
 ) -> Solution:
-    """One particle of free-motion velocity [3] [m/s] at a distance [m] of the ground."""
+    """Solves one step of a particle.
+
+    Args:
+        client: Client of the service.
+        velocity: Free-motion velocity [3] [m/s].
+        distance: Signed distance to the ground [m].
+        dt: Time step [s].
+        contact: Fields of `Contacts` that replace the defaults.
+    """
     given = {"stiffness": RIGID, "relaxation_time": 0.0, "friction": 1.0, **contact}
     problem = Problem(
         time_step=dt,
@@ -65,7 +73,7 @@ def solve_particle(
 
 
 def projection_claim(client: Client) -> Claim:
-    """Impulses against the closed form of equation (17), in all three regions."""
+    """Claim: impulses agree with the closed form of equation (17) in all three regions."""
     rng = np.random.default_rng(1)
     worst, regions = 0.0, set()
     for _ in range(60):
@@ -80,7 +88,7 @@ def projection_claim(client: Client) -> Claim:
         v_hat = np.array([0.0, 0.0, -distance / dt])
         y = -(solution.velocity - v_hat) / R
         gamma = project(y, np.array([mu]), R)[0]
-        # What Newton leaves of the momentum equation counts as well.
+        # The residual of the momentum equation is part of the error.
         momentum = MASS * (solution.velocity - v_star)
         scale = float(np.max(np.abs(momentum))) + MASS * float(np.linalg.norm(v_star))
         worst = max(worst, float(np.max(np.abs(momentum - gamma))) / scale)
@@ -97,7 +105,7 @@ def projection_claim(client: Client) -> Claim:
 
 
 def compliance_claim(client: Client) -> Claim:
-    """γ_n / dt = (-k φ - τ_d k v_n)_+ without slip, for soft contact."""
+    """Claim: γ_n / dt = (-k φ - τ_d k v_n)_+ without slip, for compliant contact."""
     dt, k, tau_d = 1e-3, 2000.0, 0.03
     worst = 0.0
     for distance in np.linspace(-4e-3, 1e-3, 6):
@@ -120,7 +128,16 @@ def compliance_claim(client: Client) -> Claim:
 def solve_slider(
     client: Client, slip: float, distance: float, sinking: float, dt: float, **contact: float
 ) -> Solution:
-    """A slider of free-motion velocity `sinking` [m/s] over ground that moves with `slip` [m/s]."""
+    """Solves one step of a slider.
+
+    Args:
+        client: Client of the service.
+        slip: Velocity of the ground's surface [m/s].
+        distance: Signed distance to the ground [m].
+        sinking: Free-motion velocity, upwards [m/s].
+        dt: Time step [s].
+        contact: Fields of `Contacts` that replace the defaults.
+    """
     given = {"stiffness": RIGID, "relaxation_time": 0.0, "friction": 1.0, **contact}
     problem = Problem(
         time_step=dt,
@@ -139,7 +156,7 @@ def solve_slider(
 
 
 def sliding_claims(client: Client) -> list[Claim]:
-    """Effective stiffness k / (1 + μ̃²) and the coupling of slip into the normal impulse."""
+    """Claims: effective stiffness k / (1 + μ̃²), and how slip changes the normal impulse."""
     dt, k, tau_d, mu, slip, distance = 1e-3, 500.0, 0.01, 0.8, 1.0, -5e-3
     worst, sliding = 0.0, 0
     R_n = 1 / (dt * k * (dt + tau_d))
@@ -187,7 +204,7 @@ def sliding_claims(client: Client) -> list[Claim]:
 
 
 def glide(client: Client, slip: float, dt: float, stiffness: float, tau_d: float) -> float:
-    """Distance at which a slider glides in the end [m]."""
+    """Steady-state distance of a slider from the ground [m]."""
     z, v = 0.0, 0.0
     for _ in range(_SETTLE):
         solution = solve_slider(
@@ -201,7 +218,7 @@ def glide(client: Client, slip: float, dt: float, stiffness: float, tau_d: float
 def _gliding(case: Case, client: Client) -> None:
     dt, slips = 0.01, (0.05, 0.2, 0.5, 1.0)
     found = [glide(client, slip, dt, RIGID, 0.0) for slip in slips]
-    # The slider's weight presses it in by R_n m g dt (1 + μ̃²) dt, R_n and R_t being of w = 1 / m.
+    # Penetration by the weight: R_n m g dt (1 + μ̃²) dt, with R_n and R_t of w = 1 / m.
     pressed = GRAVITY * dt**2 * (1 / (4 * math.pi**2) + 1e-3)
     worst = max(abs(z + pressed - dt * slip) for z, slip in zip(found, slips, strict=True))
     ratio = found[-1] / (dt * slips[-1])
@@ -209,7 +226,7 @@ def _gliding(case: Case, client: Client) -> None:
         check(
             "rigid contact: a slider glides at φ = dt μ |v_t|",
             "dt μ |v_t|",
-            f"{ratio:.3f} of it at 1 m/s; {worst:.0e} m apart once pressed in by its weight",
+            f"{ratio:.3f} of it at 1 m/s; {worst:.0e} m apart with the penetration by its weight",
             worst <= 1e-9,
         )
     )
@@ -253,7 +270,7 @@ def _gliding(case: Case, client: Client) -> None:
 def rest(
     client: Client, dt: float, stiffness: float, tau_d: float, weight: float, beta: float
 ) -> float:
-    """Depth at which a particle comes to rest [m], with w given [1/kg]."""
+    """Penetration of a particle at rest [m], with the Delassus estimate `weight` [1/kg]."""
     z, v = 0.0, 0.0
     for _ in range(_SETTLE if stiffness > 1e4 else _SETTLE_SOFT):
         problem = Problem(
@@ -317,7 +334,7 @@ def _near_rigid(case: Case, client: Client) -> None:
     soft = depths[0] * stiffnesses[0] / (MASS * GRAVITY)
     case.claims.append(
         check(
-            "compliant and near-rigid contact switch by themselves",
+            "the model switches between compliant and near-rigid contact",
             "max in R_n",
             f"{soft:.3f} m g / k at 100 N/m, {depths[-1] / limit:.3f} of the limit at 10⁸ N/m",
             abs(soft - 1) <= 0.02 and abs(depths[-1] / limit - 1) <= 0.02,
@@ -340,7 +357,7 @@ def creep(client: Client, dt: float, mu: float, push: float, weight: Sequence[fl
 
 
 def _hessian(solution: Solution, R_t: float, R_n: float) -> FloatArray:
-    """H of a particle with μ = 1 at the answer [3, 3] [kg]."""
+    """H of a particle with μ = 1 at the solution [3, 3] [kg]."""
     R = np.array([[R_t, R_t, R_n]])
     y = -solution.contact_velocity / R
     H: FloatArray = MASS * np.eye(3) + impulse_derivatives(y, np.ones(1), R)[0]
@@ -350,7 +367,7 @@ def _hessian(solution: Solution, R_t: float, R_n: float) -> FloatArray:
 def _stiction(case: Case, client: Client) -> None:
     for dt, stated in ((1e-3, 1e-5), (1e-2, 1e-4)):
         bound = 1e-3 * GRAVITY * dt
-        # The normal impulse of the first steps, and with it the cone, is still settling.
+        # `creep` takes three steps: the normal impulse, and with it the cone, settles first.
         slip = creep(client, dt, 1.0, 0.9, (1 / MASS,))
         own = creep(client, dt, 1.0, 0.9, ())
         case.claims.append(
@@ -406,7 +423,7 @@ def _stiction(case: Case, client: Client) -> None:
 
 
 def stack_depths(client: Client, books: int, weights: FloatArray, dt: float) -> FloatArray:
-    """Penetration of each contact of a stack at rest, from the ground up [books] [m]."""
+    """Penetration of each contact of a stack at rest, from the ground upwards [books] [m]."""
     z, v = np.zeros(books), np.zeros(books)
     blocks = [1.0] + [1.0, -1.0] * (books - 1)
     jacobian = np.concatenate([[0.0, 0.0, sign] for sign in blocks])
@@ -442,7 +459,7 @@ def _stack(case: Case, client: Client) -> None:
         w = np.full(books, 2 / MASS)
         w[0] = 1 / MASS
         estimated = stack_depths(client, books, w, dt)[0]
-        # Each contact carries what lies above it.
+        # Number of books above each contact.
         carried = np.arange(books, 0, -1)
         proper = stack_depths(client, books, w / carried, dt)[0]
         rows.append(
@@ -467,7 +484,7 @@ def _stack(case: Case, client: Client) -> None:
             "user intervention is needed",
             f"20 books: {rows[-1][1]} µm deep instead of {rows[-1][2]} µm",
             Status.REPRODUCED if abs(under - 1) <= 0.02 else Status.NOT_REPRODUCED,
-            "the depth grows with the number of books; giving `delassus_estimate` of what is "
-            "carried mends it",
+            "the depth grows with the number of books; a `delassus_estimate` for the mass that is "
+            "carried corrects it",
         )
     )

@@ -1,11 +1,12 @@
-"""A problem as matrices, and the quantities of the paper that the service does not return.
+"""A problem as matrices, for the quantities of the paper that the service does not return.
 
     l(v) = 1/2 |v - v*|_A^2 + sum_i 1/2 γ_i' R_i γ_i
     γ_i = P_F(y_i),   y_i = -R_i^-1 (v_c,i - v̂_i)
     ∇l = A (v - v*) - J' γ,      H = A + J' G J,      G_i = -dγ_i / dv_c,i
 
-[Castro et al. 2021, Sections III and IV]. Written from the equations alone, so that it tests the
-service. Frames of body contacts are its own; what is computed here does not depend on them.
+[Castro et al. 2021, Sections III and IV]. Implemented from the equations alone, as an oracle that
+is independent of the service. The tangents of body contacts may differ from the service's; no
+result of this module depends on them.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _SIGMA, _BETA = 1e-3, 1.0
 
 @dataclass(frozen=True, eq=False)
 class ConvexProblem:
-    """A, J, R, v̂, μ of a whole problem; C contacts, nv velocities.
+    """Matrices of a problem with C contacts and nv velocities.
 
     Attributes:
         A: [nv, nv] block diagonal [kg, kg m, kg m²].
         J: [3 C, nv] rows (t1, t2, n) of each contact [-, m].
         R: [C, 3] diagonals of R_i [1/kg].
-        v_hat: [C, 3] less the velocity of surfaces [m/s].
+        v_hat: [C, 3] v̂ minus the surface velocity [m/s].
         friction: [C] μ [-].
         v_star: [nv] free-motion velocity [m/s, rad/s].
         weight: [C] w [1/kg].
@@ -47,7 +48,7 @@ class ConvexProblem:
 
     @classmethod
     def of(cls, problem: Problem) -> ConvexProblem:
-        """The matrices of a problem; w by the full rule where it is not given."""
+        """Makes the matrices of a problem; w that is not given is estimated with full A."""
         blocks, v_star = _dynamics(problem)
         inverses = [np.linalg.inv(block) for block in blocks]
         start = np.concatenate(([0], np.cumsum([len(block) for block in blocks]))).astype(int)
@@ -82,7 +83,7 @@ class ConvexProblem:
         return scaling
 
     def y(self, v: FloatArray) -> FloatArray:
-        """Y of each contact [C, 3] [N s]."""
+        """y_i of each contact [C, 3] [N s]."""
         y: FloatArray = -((self.J @ v).reshape(-1, 3) - self.v_hat) / self.R
         return y
 
@@ -101,10 +102,10 @@ class ConvexProblem:
         return float(0.5 * apart @ (self.A @ apart) + 0.5 * np.sum(self.R * gamma**2))
 
     def slackness(self, solution: Solution) -> float:
-        """e_μ = mean |g_i · γ_i| / l of the paper, g_i = v_c - v̂ + R γ of the answer [-]."""
+        """e_μ = mean |g_i · γ_i| / l of the paper [-], with g = v_c - v̂ + R γ of the solution."""
         gamma = solution.impulse
         g = solution.contact_velocity - self.v_hat + self.R * gamma
-        if solution.cost == 0.0:  # nothing moves otherwise than it would without contact
+        if solution.cost == 0.0:  # v = v*: no contact has an impulse
             return 0.0
         return float(np.mean(np.abs(np.sum(g * gamma, axis=1))) / solution.cost)
 
@@ -167,7 +168,7 @@ def _dynamics(problem: Problem) -> tuple[list[FloatArray], FloatArray]:
 
 
 def _contact_rows(problem: Problem) -> list[_Sides]:
-    """(tree, J) of the sides of each contact."""
+    """(tree, Jacobian block) of each side of each contact."""
     contacts = problem.contacts
     sizes = [*problem.trees.dofs.tolist(), *[6] * problem.bodies.count]
     rows, at = [], 0
@@ -202,13 +203,13 @@ def _body_rows(problem: Problem) -> list[_Sides]:
 
 
 def _both(problem: Problem, name: str) -> FloatArray:
-    """An array of contacts, then of body contacts."""
+    """A field of the contacts and of the body contacts, concatenated."""
     groups = (problem.contacts, problem.body_contacts)
     return np.concatenate([getattr(group, name).ravel() for group in groups])
 
 
 def _given(problem: Problem, name: str, otherwise: FloatArray) -> FloatArray:
-    """As `_both`, with `otherwise` where a group brings none."""
+    """As `_both`, with `otherwise` for a group whose field is empty."""
     values, first = otherwise.copy(), 0
     for group in (problem.contacts, problem.body_contacts):
         array = getattr(group, name)

@@ -1,7 +1,7 @@
 """Section VI-E: two arms open a jar, pour its marbles into a bowl, and close it again.
 
-The hands follow straight lines between keyframes; contact with what they hold is all there is to
-hold it. Collision is MuJoCo's, by points everywhere.
+The hands follow straight lines between keyframes. Objects are held by contact forces only. MuJoCo
+detects the collisions, all of them as contact points.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _HEIGHT, _POUR_HEIGHT, _TILT = 0.06, 0.27, 2.3  # m, m, rad
 
 
 class Keyframe(NamedTuple):
-    """Where the hands are at a time; they move evenly in between.
+    """Commanded poses of the hands at one time.
 
     Attributes:
-        time: When [s].
-        left: Place of the left grip [m].
-        roll: Turn of the left hand about its approach [rad].
+        time: Time [s].
+        left: Position of the left grip [m].
+        roll: Rotation of the left hand about its approach axis [rad].
         left_closed: 0 for open, 1 for closed.
-        right: Place of the right grip [m].
+        right: Position of the right grip [m].
         right_closed: 0 for open, 1 for closed.
-        event: What happens then.
+        event: Label in the plot.
     """
 
     time: float
@@ -71,13 +71,13 @@ PLAN = (
 
 
 def trajectory(model: mujoco.MjModel) -> FloatArray:
-    """Controls of every step of the plan [steps, 46] [rad]."""
+    """Controls for every step of `PLAN` [steps, 46] [rad]."""
     times = np.array([frame.time for frame in PLAN])
     steps = round(PLAN[-1].time / scene.TIME_STEP)
     keys = np.array(
         [(*f.left, f.roll, f.left_closed, *f.right, f.right_closed) for f in PLAN], float
     )
-    # A slow start and end of every move.
+    # Every motion starts and ends with velocity 0.
     t = scene.TIME_STEP * np.arange(steps)
     stage = np.clip(np.searchsorted(times, t, side="right") - 1, 0, len(PLAN) - 2)
     part = (t - times[stage]) / (times[stage + 1] - times[stage])
@@ -100,11 +100,11 @@ def trajectory(model: mujoco.MjModel) -> FloatArray:
 
 @dataclass
 class History(SolvedSteps):
-    """What happened.
+    """History of the task.
 
     Attributes:
-        poured: Marbles in the bowl at the end.
-        closed: Whether the lid is on the jar and the jar stands at the end.
+        poured: Number of marbles in the bowl at the end.
+        closed: Whether at the end the jar stands upright with the lid on it.
     """
 
     poured: int = 0
@@ -114,7 +114,7 @@ class History(SolvedSteps):
 def simulate(
     client: Client, model: mujoco.MjModel, controls: FloatArray, options: Options
 ) -> History:
-    """The whole task."""
+    """Simulates the whole task."""
     data, history = mujoco.MjData(model), History()
     data.qpos[_actuated(model)] = controls[0]
     with client.session(options) as session:
@@ -143,7 +143,7 @@ def _in_bowl(data: mujoco.MjData, marble: int) -> bool:
 
 
 def run(setting: Setting) -> Case:
-    """The whole case: the task at eight tolerances; at one in the quick form."""
+    """Runs the case: the task at eight tolerances in full, at one in the quick form."""
     case = Case(
         "dual-arm",
         "Dual arm manipulation",
@@ -272,7 +272,7 @@ def _tolerances(case: Case, runs: dict[float, History]) -> None:
             within,
         ),
         Claim(
-            "least error that can be had",
+            "smallest attainable error",
             "none below 1e-6, for round-off",
             f"{tightest:.0e} at ε_r = {tolerances[0]:.0e}",
             Status.REPRODUCED if tightest > tolerances[0] else Status.DIFFERS,
@@ -284,8 +284,8 @@ def _tolerances(case: Case, runs: dict[float, History]) -> None:
             f"ε_r up to {loosest:g} succeeds"
             + (f", {', '.join(f'{t:g}' for t in failed)} fails" if failed else ""),
             Status.REPRODUCED if 0.01 <= loosest <= 0.2 else Status.DIFFERS,
-            "this task forgives more: its keyframes go by the clock, not by what is felt. No "
-            "larger ε_r than 0.5 was tried",
+            "this task tolerates more: its keyframes follow the clock, without force feedback. No "
+            "ε_r above 0.5 was tried",
         ),
     ]
     rows = []

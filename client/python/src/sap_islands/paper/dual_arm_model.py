@@ -1,8 +1,9 @@
 """The robot and the objects of the dual-arm task, as a MuJoCo model built in code: 160 dofs.
 
 Two arms of 7 dofs in the proportions of the KUKA IIWA, hands of 16 dofs with three fingers and a
-thumb of four joints each, a jar and its lid, 16 marbles of 50 g, and a bowl. Hands have z along
-the approach, x from thumb to fingers; what they hold is GRIP away from the palm.
+thumb of four joints each, a jar and its lid, 16 marbles of 50 g, and a bowl. The z axis of a hand
+is its approach direction, and x points from thumb to fingers. Held objects are at distance GRIP
+from the palm.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from sap_islands.arrays import FloatArray
 TIME_STEP = 5e-3  # s
 GRIP = 0.085  # m
 MARBLES, MARBLE_RADIUS, MARBLE_MASS = 16, 0.0115, 0.05  # -, m, kg
-JAR, JAR_HEIGHT, JAR_RADIUS = np.array([0.5, 0.0]), 0.12, 0.042  # place, outer radius [m]
-KNOB_CENTER = 0.168  # height of the middle of the knob of the lid [m]
+JAR, JAR_HEIGHT, JAR_RADIUS = np.array([0.5, 0.0]), 0.12, 0.042  # (x, y), height, radius [m]
+KNOB_CENTER = 0.168  # height of the center of the lid's knob [m]
 BOWL, BOWL_RADIUS = np.array([0.71, 0.0]), 0.11  # m
 OPEN = np.array([0.0, -0.15, 0.0, 0.0])  # rad, of the four joints of a finger
 CLOSED = np.array([0.0, 0.5, 0.3, 0.2])
@@ -30,7 +31,7 @@ _SIDES = {"left": 1, "right": -1}
 
 
 def build() -> mujoco.MjModel:
-    """The model; its controls are the angles of the arms' and hands' joints."""
+    """Builds the model; its controls are the target angles of the arm and hand joints [rad]."""
     parts = ['<geom type="plane" size="3 3 .1" contype="2" conaffinity="3"/>']
     servos: list[str] = []
     for side, sign in _SIDES.items():
@@ -85,7 +86,7 @@ def _finger(name: str, x: float, y: float, servos: list[str]) -> str:
 
 
 def _ring(radius: float, height: float, thickness: float, sides: int, attributes: str) -> str:
-    """A wall of boxes around z, from 0 to `height`, of outer radius `radius` [m]."""
+    """MJCF of a ring of boxes around the z axis, from 0 to `height`, outer radius `radius` [m]."""
     text = ""
     middle = radius - thickness / 2
     width = radius * math.tan(math.pi / sides)
@@ -141,7 +142,7 @@ def _marbles() -> list[str]:
 
 
 def arm_joints(model: mujoco.MjModel, side: str) -> FloatArray:
-    """Numbers of the dofs of an arm [7]."""
+    """Indices of the dofs of an arm [7]."""
     return np.array([model.joint(f"{side}_{i}").dofadr[0] for i in range(len(_LINKS))])
 
 
@@ -152,13 +153,13 @@ def solve_pose(
     target: FloatArray,
     start: FloatArray,
 ) -> FloatArray:
-    """Angles of an arm [7] [rad] that put its grip at a place [3] [m], hand level and inwards.
+    """Inverse kinematics: angles of an arm [7] [rad] that put its grip at `target` [3] [m].
 
-    Damped least squares with short steps, so that angles stay near those to start from; `data` is
-    scratch.
+    The hand is level and points at the other arm. The method is damped least squares with short
+    steps, so that the solution stays near `start`. `data` is overwritten.
     """
     sign = _SIDES[side]
-    # Columns x, y, z of the hand: z points at the other arm, y up.
+    # Columns: axes x, y, z of the hand; z points at the other arm, y up.
     wanted = np.array([[sign, 0.0, 0.0], [0.0, 0.0, -sign], [0.0, 1.0, 0.0]])
     site = model.site(f"{side}_grip").id
     joints = arm_joints(model, side)

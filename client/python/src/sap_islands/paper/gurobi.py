@@ -1,8 +1,9 @@
-"""The same problem for Gurobi, within what its free licence takes: 200 variables.
+"""Solves a problem with Gurobi, whose free licence is limited to 200 variables.
 
     min over v, γ, u:  1/2 |v - v*|_A^2 + 1/2 |γ|_R^2   with   u = S (J v - v̂ + R γ),  |u_t| <= u_n
 
-S multiplies tangential rows by μ, which makes F* a plain cone [Castro et al. 2021, equation (10)].
+S multiplies the tangential rows by μ, which maps F* to the cone |u_t| <= u_n [Castro et al. 2021,
+equation (10)].
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from scipy import sparse
 from sap_islands.arrays import FloatArray
 from sap_islands.paper.convex_problem import ConvexProblem
 
-TOLERANCE = 1e-8  # of BarQCPConvTol, as the paper has it
+TOLERANCE = 1e-8  # BarQCPConvTol, as in the paper
 _MAX_VARIABLES = 200
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What Gurobi found.
+    """Solution by Gurobi.
 
     Attributes:
         velocity: [nv] v [m/s, rad/s].
-        solve_s: Its own `Runtime`, which is without set-up, as in the paper [s].
-        iterations: Of its barrier method.
+        solve_s: Gurobi's `Runtime`, which excludes set-up, as in the paper [s].
+        iterations: Iterations of the barrier method.
     """
 
     velocity: FloatArray
@@ -36,12 +37,12 @@ class Answer:
 
 
 def fits(problem: ConvexProblem) -> bool:
-    """Whether the free licence takes a problem."""
+    """Whether the free licence allows a problem of this size."""
     return len(problem.v_star) + 6 * len(problem.friction) <= _MAX_VARIABLES
 
 
 def solve(problem: ConvexProblem) -> Answer:
-    """Solves on one thread."""
+    """Solves a problem on one thread."""
     A, R, count = problem.A, problem.R.ravel(), len(problem.friction)
     mu, unbounded = problem.friction, -gurobipy.GRB.INFINITY
     scale = np.column_stack((mu, mu, np.ones(count))).ravel()

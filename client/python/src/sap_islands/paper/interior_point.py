@@ -1,4 +1,4 @@
-"""The same problem as a cone program for Clarabel, an interior point method.
+"""Solves a problem as a cone program with Clarabel, an interior point method.
 
     min over v, γ:  1/2 |v - v*|_A^2 + 1/2 |γ|_R^2   with   J v - v̂ + R γ in F*, per contact
 
@@ -17,20 +17,20 @@ from sap_islands.arrays import FloatArray
 from sap_islands.paper.convex_problem import ConvexProblem
 from sap_islands.paper.report import Claim, Status
 
-# Clarabel's own default, for its gap and feasibility. Of looser ones its momentum error is larger
-# than that of SAP.
+# Clarabel's default for gap and feasibility. With looser tolerances its momentum error exceeds that
+# of SAP.
 TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What Clarabel found.
+    """Solution by Clarabel.
 
     Attributes:
         velocity: [nv] v [m/s, rad/s].
-        solve_s: Time that it took, as it reports it [s].
-        iterations: Of the interior point method.
-        momentum_error: e_m with its own impulses [-].
+        solve_s: Solve time that Clarabel reports [s].
+        iterations: Iterations of the interior point method.
+        momentum_error: e_m with Clarabel's impulses [-].
         slackness: e_μ [-].
     """
 
@@ -42,7 +42,7 @@ class Answer:
 
 
 def solve(problem: ConvexProblem, tolerance: float = TOLERANCE) -> Answer:
-    """Solves on one thread."""
+    """Solves a problem on one thread."""
     A, J, R = problem.A, problem.J, problem.R.ravel()
     count, nv = len(problem.friction), A.shape[0]
     # The dual cone is μ |g_t| <= g_n: rows (g_n, μ g_t1, μ g_t2).
@@ -76,7 +76,7 @@ def solve(problem: ConvexProblem, tolerance: float = TOLERANCE) -> Answer:
 
 
 def iterations_claim(iterations: float) -> Claim:
-    """What the paper says of its two tasks with a robot, and the mean of ours."""
+    """Claim about the mean iterations of interior point methods in the paper's two robot tasks."""
     return Claim(
         "iterations per step of interior point",
         "Gurobi 10.1",

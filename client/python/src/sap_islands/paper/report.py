@@ -1,6 +1,6 @@
-"""What a case found: claims of the paper beside our figures, tables and plots.
+"""The report: claims of the paper beside our figures, tables and plots, in Markdown and HTML.
 
-Written in Markdown and HTML. Nothing is left out: what could not be reproduced says so and why.
+All claims are listed, also those that were not reproduced.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, TypeAlias
 import matplotlib as mpl
 
 mpl.use("agg")
-from matplotlib import pyplot  # after the choice of how to draw
+from matplotlib import pyplot  # imported after the choice of the backend
 
-Axes: TypeAlias = Any  # matplotlib's own annotations are not strict
+Axes: TypeAlias = Any  # matplotlib's annotations do not pass strict checks
 
 
 class Status(enum.Enum):
-    """What became of a claim of the paper."""
+    """Result for a claim of the paper."""
 
     REPRODUCED = "reproduced"
     DIFFERS = "differs"
@@ -37,11 +37,11 @@ class Claim:
     """One figure or statement of the paper, and ours.
 
     Attributes:
-        what: What is compared.
+        what: The quantity that is compared.
         paper: The paper's figure, with its unit.
-        ours: Ours, with its unit.
-        status: What became of it.
-        remark: A sentence on any difference.
+        ours: Our figure, with its unit.
+        status: Result of the comparison.
+        remark: Explanation of a difference, or of how the figure was measured.
     """
 
     what: str
@@ -52,18 +52,18 @@ class Claim:
 
 
 def check(what: str, paper: str, ours: str, holds: bool, remark: str = "") -> Claim:
-    """A claim that either holds or does not."""
+    """A claim that is reproduced if `holds`, and otherwise not reproduced."""
     status = Status.REPRODUCED if holds else Status.NOT_REPRODUCED
     return Claim(what, paper, ours, status, remark)
 
 
 def measured(what: str, paper: str, ours: str, holds: bool, remark: str = "") -> Claim:
-    """A claim about a figure that may well differ, as times do from machine to machine."""
+    """A claim that is reproduced if `holds`, and otherwise differs, such as times of a machine."""
     return Claim(what, paper, ours, Status.REPRODUCED if holds else Status.DIFFERS, remark)
 
 
 def quote(what: str, paper: str, ours: str = "—", remark: str = "") -> Claim:
-    """A figure of the paper that is only quoted."""
+    """A figure of the paper that is quoted without a measurement."""
     return Claim(what, paper, ours, Status.QUOTED, remark)
 
 
@@ -72,9 +72,9 @@ class Table:
     """A table of figures.
 
     Attributes:
-        caption: What it shows.
+        caption: Caption.
         head: Names of the columns.
-        rows: As many texts as columns each.
+        rows: One text per column in each row.
     """
 
     caption: str
@@ -84,7 +84,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot that lies beside the report as a file."""
+    """A plot: a file in the directory of the report, and its caption."""
 
     file: str
     caption: str
@@ -92,14 +92,18 @@ class Plot:
 
 @dataclass
 class Case:
-    """A test case of the paper and what came of it.
+    """A test case of the paper and its results.
 
     Attributes:
-        name: As on the command line.
-        title: As in the paper.
-        place: Where in the paper.
-        setup: What was run, in sentences.
-        out: Where its plots go; None: it draws none.
+        name: Name on the command line.
+        title: Title in the paper.
+        place: Section of the paper.
+        setup: Description of what was run.
+        out: Directory for plots; None: no plots are saved.
+        claims: Comparisons with the paper.
+        tables: Further tables.
+        plots: Saved plots.
+        seconds: Duration of the run [s].
     """
 
     name: str
@@ -113,12 +117,12 @@ class Case:
     seconds: float = 0.0
 
     def unmet(self) -> list[Claim]:
-        """The claims that could not be reproduced."""
+        """The claims with the status NOT_REPRODUCED."""
         return [claim for claim in self.claims if claim.status is Status.NOT_REPRODUCED]
 
     @contextmanager
     def plot(self, stem: str, caption: str, panels: int = 1) -> Iterator[list[Axes]]:
-        """Axes to draw on, side by side; the plot is a file of the report afterwards."""
+        """Context manager with `panels` axes side by side; saves the plot at its end."""
         figure, axes = pyplot.subplots(
             1, panels, figsize=(5.2 * panels, 3.4), layout="constrained", squeeze=False
         )
@@ -134,14 +138,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Run:
-    """Where, when and how the report came about.
+    """Circumstances of the run that the report states.
 
     Attributes:
-        date: Day, as in 2026-11-21.
-        machine: Processor, its cores, memory.
+        date: Day, for example 2026-11-21.
+        machine: Processor, its cores, memory, load.
         server: Version and instruction set of the server.
         command: The command line.
-        minutes: How long it took [min].
+        minutes: Duration [min].
     """
 
     date: str
@@ -152,7 +156,7 @@ class Run:
 
 
 def write(cases: Sequence[Case], run: Run, out: Path) -> None:
-    """Writes REPORT.md and report.html into `out`, where the plots are already."""
+    """Writes REPORT.md and report.html to the directory `out`, which has the plots."""
     lines = list(_markdown(cases, run))
     (out / "REPORT.md").write_text("\n".join(lines) + "\n")
     (out / "report.html").write_text(_html(cases, run))
@@ -178,7 +182,7 @@ def _summary(cases: Sequence[Case]) -> Table:
         counts = [sum(c.status is status for c in case.claims) for status in Status]
         rows.append([case.title, case.place, *map(str, counts), f"{case.seconds:.0f} s"])
     head = ("case", "in the paper", *(status.value for status in Status), "took")
-    return Table("Claims by what became of them", head, rows)
+    return Table("Number of claims by result", head, rows)
 
 
 def _claim_table(case: Case) -> Table:

@@ -1,4 +1,4 @@
-"""Rigid bodies simulated by `sap-client simulate`: its figures per step, and its problems."""
+"""Runs `sap-client simulate`; reads its statistics per step, its problems and solutions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ SERVICE = ("--newton", "accelerated")
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """A simulation.
+    """Results of a simulation.
 
     Attributes:
-        columns: The table of sap-client, a value per step for each of its columns.
-        problems: Every step's problem with the guess that it started from; only if recorded.
-        solutions: Their answers.
+        columns: Columns of sap-client's table by name, one value per step.
+        problems: Problem of each step with the guess that it started from; empty unless recorded.
+        solutions: Solution of each problem; empty unless recorded.
     """
 
     columns: dict[str, FloatArray]
@@ -41,7 +41,7 @@ class Simulated:
 
     @property
     def iterations(self) -> FloatArray:
-        """Newton iterations of each step, largest of islands [-]."""
+        """Newton iterations of each step, of the island with the most [-]."""
         return self.columns["iterations"]
 
     @property
@@ -64,12 +64,15 @@ def simulate(
 
     Args:
         scene: "clutter", "stacks", "heaps" or "pile".
-        bodies: How many.
-        walls: Whether within the walls of a bin.
+        bodies: Number of bodies.
+        walls: Whether a bin with walls surrounds the bodies.
         duration: Simulated time [s].
         method: `PLAIN_WHOLE`, `PLAIN_ISLANDS` or `SERVICE`.
         threads: Solver threads.
-        record: Whether problems and solutions are kept.
+        record: Whether to keep problems and solutions.
+
+    Raises:
+        Internal: sap-client failed; the message has its output.
     """
     with tempfile.TemporaryDirectory(prefix="sap-islands-") as directory:
         table, recording = Path(directory, "steps.csv"), Path(directory, "steps.rec")

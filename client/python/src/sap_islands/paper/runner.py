@@ -1,4 +1,4 @@
-"""Runs test cases of the paper and writes the report."""
+"""Runs the paper's test cases and writes the report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sap_islands.paper import (
 from sap_islands.paper.report import Case, Run, write
 from sap_islands.paper.setting import Setting, open_setting
 
-# In the paper's order; its Section V comes first, and what it asks for last.
+# In the order of the paper's sections; scalability, which the paper does not study, is last.
 CASES: dict[str, Callable[[Setting], Case]] = {
     "contact-model": contact_model.run,
     "spring-cylinder": spring_cylinder.run,
@@ -37,16 +37,24 @@ CASES: dict[str, Callable[[Setting], Case]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the cases and returns the exit code: 1 if a claim could not be reproduced.
+    """Runs the cases; returns 1 if a claim was not reproduced or an error occurred, otherwise 0.
 
     Args:
-        arguments: The command line; None: that of this process.
+        arguments: The command line without the program name; None: `sys.argv[1:]`.
     """
     parser = argparse.ArgumentParser(prog="python -m sap_islands.paper", description=__doc__)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; or all")
-    parser.add_argument("--full", action="store_true", help="all of it, not the quick forms")
     parser.add_argument(
-        "--out", type=Path, default=Path("paper-report"), metavar="DIR", help="%(default)s"
+        "cases", nargs="*", metavar="CASE", help=f"one of {', '.join(CASES)} (default: all)"
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="run the full cases, not the quick forms"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("paper-report"),
+        metavar="DIR",
+        help="directory for the report (%(default)s)",
     )
     chosen = parser.parse_args(arguments)
     for name in chosen.cases:
@@ -64,9 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_cases(names: Sequence[str], full: bool, out: Path) -> list[Case]:
-    """Runs cases in their order; the report is written anew after each."""
+    """Runs cases in the given order; the report is rewritten after each."""
     started, load = time.monotonic(), os.getloadavg()[0]
-    place = f"{machine()}; load average {load:.1f} before the run, of other work"
+    place = f"{machine()}; load average of other processes before the run {load:.1f}"
     command = " ".join(["python -m sap_islands.paper", *names, *(["--full"] if full else [])])
     if list(names) == list(CASES):
         command = f"python -m sap_islands.paper{' --full' if full else ''}"
@@ -87,7 +95,7 @@ def run_cases(names: Sequence[str], full: bool, out: Path) -> list[Case]:
 
 
 def machine() -> str:
-    """Processor, its cores, and memory of this machine."""
+    """Processor, logical processors and memory of this machine."""
     name = platform.processor() or platform.machine()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     cpuinfo = Path("/proc/cpuinfo")

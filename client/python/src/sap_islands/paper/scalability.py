@@ -1,4 +1,4 @@
-"""What the paper asks for in its limitations: how SAP scales to thousands of bodies."""
+"""Scaling of SAP to thousands of bodies, which the paper leaves to future work."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from sap_islands.paper.rigid_simulation import PLAIN_WHOLE, SERVICE, Simulated
 from sap_islands.paper.setting import Setting
 
 _KINDS = (("pile", True, "one pile"), ("heaps", False, "heaps of three"))
-_WINDOW = 0.5  # of the steps, the later part: bodies are in contact then
+_WINDOW = 0.5  # last fraction of the steps that is evaluated, in which the bodies are in contact
 
 
 class _Runs(NamedTuple):
-    """What was simulated.
+    """The simulations of the case.
 
     Attributes:
         counts: Numbers of bodies.
         threads: Numbers of threads.
-        found: By scene, bodies and threads.
-        whole: By bodies, one pile without islands, by plain Newton.
+        found: Simulations by scene, bodies and threads.
+        whole: Simulations of one pile by bodies, with plain Newton and without islands.
     """
 
     counts: list[int]
@@ -33,7 +33,7 @@ class _Runs(NamedTuple):
 
 
 def run(setting: Setting) -> Case:
-    """The whole case: up to 3000 bodies for 1.5 s; 200 for half a second in the quick form."""
+    """Runs the case: up to 3000 bodies for 1.5 s in full, 100 for 0.5 s in the quick form."""
     counts = [100, 300, 1000, 3000] if setting.full else [30, 100]
     duration = 1.5 if setting.full else 0.5
     threads = list(range(1, min(os.cpu_count() or 1, 8) + 1)) if setting.full else [1]
@@ -44,8 +44,8 @@ def run(setting: Setting) -> Case:
         f"Boxes and spheres in one pile within walls, and in heaps of three on open ground, "
         f"{duration:g} s at dt 10 ms, ε_r = 1e-5. The factor of a large island serves as "
         "preconditioner in single precision, for conjugate gradients on H in double; that of a "
-        "small one is direct, in double. The service chooses by the predicted work, and the choice "
-        "cannot be asked for, so the two are not measured apart here. Figures are those of the "
+        "small one is direct, in double. The service chooses by the predicted work, and a client "
+        "cannot select, so that the two are not measured separately. Figures are those of the "
         f"last {_WINDOW:.0%} of the steps.",
         setting.out,
     )
@@ -68,7 +68,7 @@ def run(setting: Setting) -> Case:
 
 
 def _late(values: np.ndarray) -> float:
-    """Mean over the later steps."""
+    """Mean over the last steps."""
     return float(np.mean(values[-round(_WINDOW * len(values)) :]))
 
 
@@ -109,9 +109,9 @@ def _claims(case: Case, runs: _Runs) -> None:
                 "suggested, single thread only",
                 f"{speedup['heaps']:.2f}x for heaps, {speedup['pile']:.2f}x for one pile",
                 Status.ADDED,
-                "heaps are islands of their own; within a pile the factorization is shared out. It "
-                "says little where other work kept the machine busy, as the head of this report "
-                "tells",
+                "heaps are separate islands; within a pile the threads share the factorization. "
+                "The speed-up is not conclusive on a busy machine; see the load average at the "
+                "head of this report",
             )
         )
 

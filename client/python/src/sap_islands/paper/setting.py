@@ -1,4 +1,4 @@
-"""What every case is given: a server, how much to do, and where plots go."""
+"""Setting of a case: a client with its server, full or quick form, directory of plots."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sap_islands.errors import Unavailable
 
 @dataclass(frozen=True)
 class Setting:
-    """How a case is run.
+    """Setting in which a case is run.
 
     Attributes:
-        client: Of a server with one solver thread, as the paper's tests have it.
-        full: Whether to run all of the case, or its quick form.
-        out: Directory of plots; None: none are kept.
+        client: Client of a server with one solver thread, as in the paper's tests.
+        full: Whether to run the full case; False: its quick form.
+        out: Directory for plots; None: no plots are saved.
     """
 
     client: Client
@@ -29,14 +29,18 @@ class Setting:
 
 @contextmanager
 def open_setting(full: bool, out: Path | None) -> Iterator[Setting]:
-    """A setting with a server of its own."""
+    """Context manager: a setting with an embedded server."""
     with connect("embedded:", server_arguments=("--threads", "1")) as client:
         yield Setting(client, full, out)
 
 
 def find_simulator() -> str:
-    """Path of sap-client, which lies beside sap-server."""
+    """Path of sap-client, in the directory of sap-server.
+
+    Raises:
+        Unavailable: It is not there.
+    """
     program = Path(find_server()).with_name("sap-client")
     if not program.is_file():
-        raise Unavailable(f"there is no {program}, which has the rigid-body simulation")
+        raise Unavailable(f"{program} was not found; it runs the rigid-body simulations")
     return str(program)

@@ -1,7 +1,7 @@
 """Section VI-D: a gripper with compliant pads lets a spatula pitch by loosening its grip.
 
-The pads are bubbles whose pressure fields meet the rigid handle in surfaces; every polygon of them
-is a compliant contact point (Drake's hydroelastic contact, through the package's adapter).
+Contact of the pads with the rigid handle is Drake's hydroelastic contact, through the adapter of
+this package: every polygon of a contact surface is a compliant contact point.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SERVICE = Options(relative_tolerance=TOLERANCE)
 
 @dataclass
 class Gripper:
-    """The plant and a context of its diagram, which it keeps alive."""
+    """The plant, a context, and the diagram, which must outlive both."""
 
     plant: MultibodyPlant
     context: Context
@@ -61,17 +61,17 @@ class Gripper:
 
     @property
     def plant_context(self) -> Context:
-        """The plant's own part of the context."""
+        """The context of the plant within `context`."""
         return self.plant.GetMyMutableContextFromRoot(self.context)
 
     def pitch(self) -> float:
-        """Pitch of the spatula, downwards [degrees]."""
+        """Pitch of the spatula, positive downwards [degrees]."""
         pose = self.plant.GetFreeBodyPose(self.plant_context, self.spatula)
         return -float(np.degrees(RollPitchYaw(pose.rotation()).roll_angle()))
 
 
 def gripper() -> Gripper:
-    """Two fingers on slides, 2 dofs, that hold a spatula, 6 dofs."""
+    """Builds two fingers on slides, 2 dofs, that hold a spatula, 6 dofs."""
     builder = DiagramBuilder()
     config = MultibodyPlantConfig(
         time_step=TIME_STEP,
@@ -107,35 +107,35 @@ def gripper() -> Gripper:
     diagram = builder.Build()
     made = Gripper(plant, diagram.CreateDefaultContext(), spatula, diagram)
     for name in ("left", "right"):
-        # Pressed in a little, so that the first step finds contacts.
+        # The pads start 2 mm inside the handle, so that the first step has contacts.
         plant.GetJointByName(name).set_translation(made.plant_context, 0.002)
     plant.SetFreeBodyPose(made.plant_context, spatula, RigidTransform([0, OVERHANG, 0]))
     return made
 
 
 def grip_force(time: float) -> float:
-    """The commanded force [N] at a time [s]: a square wave."""
+    """Commanded grip force [N] at a time [s]: a square wave."""
     return FIRM if time % PERIOD < DUTY * PERIOD else LOOSE
 
 
 @dataclass
 class History(SolvedSteps):
-    """What happened, one entry per step.
+    """History of a simulation, one entry per step.
 
     Attributes:
-        time: At the beginning of the step [s].
-        pitch: Of the spatula [degrees].
+        time: Time at the beginning of the step [s].
+        pitch: Pitch of the spatula [degrees].
     """
 
     time: list[float] = field(default_factory=list)
     pitch: list[float] = field(default_factory=list)
 
 
-_EVERY = 40
+_EVERY = 40  # every 40th problem is kept
 
 
 def simulate(client: Client, start: float, end: float, options: Options) -> History:
-    """Steps the gripper, with the force of the times from `start` to `end` [s]."""
+    """Simulates the gripper with the grip forces of the times from `start` to `end` [s]."""
     scene, history = gripper(), History()
     force = scene.plant.get_actuation_input_port()
     with client.session(options) as session:
@@ -151,7 +151,7 @@ def simulate(client: Client, start: float, end: float, options: Options) -> Hist
 
 
 def run(setting: Setting) -> Case:
-    """The whole case: four periods; in the quick form the loose grip of one."""
+    """Runs the case: four periods in full; the loose grip of one period in the quick form."""
     start, end = (0.0, 4 * PERIOD) if setting.full else (3.9, 6.4)
     case = Case(
         "slip-control",
@@ -173,14 +173,14 @@ def run(setting: Setting) -> Case:
 
 
 def _firm(history: History) -> BoolArray:
-    """Which steps are in a firm grip that lasts already for half a second [bool]."""
+    """Mask of the steps in a firm grip that has lasted for at least half a second."""
     time = np.array(history.time)
     firm = np.array([grip_force(t) == FIRM for t in history.time])
     return firm & ((time % PERIOD) > 0.5) & (time > history.time[0] + 0.25)
 
 
 def _loose(history: History) -> BoolArray:
-    """As `_firm`, of a loose grip."""
+    """As `_firm`, for the loose grip."""
     time = np.array(history.time)
     return (time % PERIOD) > DUTY * PERIOD + 0.5
 
@@ -194,14 +194,15 @@ def _contact_claims(case: Case, history: History) -> None:
             "about 60",
             f"{loose:.0f}",
             bool(40 <= loose <= 80),
-            "by the mesh of the pads",
+            "depends on the mesh of the pads",
         ),
         Claim(
             "contacts in stiction (16 N), median",
             "about 160",
             f"{firm:.0f}",
             Status.REPRODUCED if 130 <= firm <= 190 else Status.DIFFERS,
-            "by the mesh of the pads: polygons grow in number with the patch, here twofold",
+            "depends on the mesh of the pads: the number of polygons grows with the contact patch, "
+            "here by a factor of 2",
         ),
     ]
 
@@ -209,11 +210,11 @@ def _contact_claims(case: Case, history: History) -> None:
 def _pitch_claims(case: Case, history: History) -> None:
     time, pitch = np.array(history.time), np.array(history.pitch)
     drift = _rate(time, pitch, _firm(history))
-    # A quarter of a second more, since the pads take a while to follow.
+    # The loose phase is extended by 0.25 s, in which the pads follow the force.
     slips = [grip_force(t) == LOOSE or grip_force(t - 0.25) == LOOSE for t in history.time]
     loose = np.array(slips)
     gained = _rate(time, pitch, loose) * TIME_STEP * np.sum(loose) / _loose_phases(history)
-    # Points of the pads are at most a handle's half diagonal from the axis that carry the grip.
+    # Slip of σ μ dt g at the lever arm HANDLE, the half thickness of the handle.
     bound = np.degrees(1e-3 * FRICTION * 9.81 * TIME_STEP / HANDLE)
     case.claims += [
         check(
@@ -221,10 +222,10 @@ def _pitch_claims(case: Case, history: History) -> None:
             "pitches in a controlled manner",
             f"{gained:.1f} degrees in each loose grip",
             bool(0.5 < gained < 30),
-            "how far depends on masses and sizes, which are ours",
+            "the angle depends on masses and sizes, which are ours",
         ),
         check(
-            "firm grip: stiction holds the pitch, but for regularized slip",
+            "firm grip: stiction holds the pitch, except for regularized slip",
             "within σ μ dt g",
             f"{drift:.1e} degrees/s",
             abs(drift) <= bound,
@@ -234,13 +235,13 @@ def _pitch_claims(case: Case, history: History) -> None:
 
 
 def _loose_phases(history: History) -> int:
-    """How often the grip was loosened."""
+    """Number of times the grip was loosened."""
     forces = np.array([grip_force(t) for t in history.time])
     return int(np.sum(np.diff(forces) < 0))
 
 
 def _rate(time: FloatArray, pitch: FloatArray, chosen: BoolArray) -> float:
-    """Mean rate of the pitch over the chosen steps [degrees/s]."""
+    """Mean rate of change of the pitch over the chosen steps [degrees/s]."""
     pairs = np.flatnonzero(chosen[:-1] & chosen[1:])
     return float(np.mean((pitch[pairs + 1] - pitch[pairs]) / (time[pairs + 1] - time[pairs])))
 
@@ -262,7 +263,7 @@ def _solver_claims(case: Case, plain: History, service: History) -> None:
             f"{mean:.2f}",
             mean <= 0.9,
             f"plain Newton; the service's own method {np.mean(service.iterations):.2f}. Most steps "
-            "need none: the last velocities meet the tolerance",
+            "need none, since the last velocities meet the tolerance",
         ),
         check(
             "momentum error of SAP, largest",

@@ -1,7 +1,7 @@
-"""Section VI-C2: what the slip parameter σ does to slip, conditioning and iterations.
+"""Section VI-C2: influence of the slip parameter σ on slip, conditioning and iterations.
 
-Clutter of 40 bodies, with walls and without, simulated to rest by MuJoCo's collision and the
-service's contacts, for σ from 1e-7 to 1.
+Clutter of 40 bodies, with and without walls, is simulated until it rests, for σ from 1e-7 to 1.
+MuJoCo detects the collisions, and the service solves the contacts.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from sap_islands.paper.setting import Setting
 TIME_STEP, GRAVITY, FRICTION = 0.01, 9.81, 1.0  # s, m/s², -
 STIFFNESS = 1e12  # N/m
 TOLERANCE = 1e-5
-_FIND_WITHIN = 0.005  # contacts are found this much before geoms touch [m]
-_ROUNDING = 1e-9
-_AFTER = 100  # steps from rest
-_TOUCHING = 1e-12  # N s; contacts that carry more than this count
+_FIND_WITHIN = 0.005  # distance within which MuJoCo reports contacts [m]
+_ROUNDING = 1e-9  # relative margin within the cone of a contact in stiction [-]
+_AFTER = 100  # steps simulated from the state at rest
+_TOUCHING = 1e-12  # least normal impulse of a contact that is counted [N s]
 
 PAPER = Options(relative_tolerance=TOLERANCE, islands=False, newton=NewtonMethod.PLAIN)
 SERVICE = Options(relative_tolerance=TOLERANCE)
@@ -33,14 +33,14 @@ SERVICE = Options(relative_tolerance=TOLERANCE)
 
 @dataclass(frozen=True)
 class Outcome:
-    """One simulation to rest.
+    """Result of one simulation until rest.
 
     Attributes:
-        slip: Mean |v_t| of the contacts in stiction at the end [m/s].
-        contacts: How many contacts there are then.
-        sliding: How many of them slide, as those of what has not come to rest.
-        condition: Condition number of the Hessian at the end [-].
-        iterations: Mean Newton iterations per step, of the largest of islands [-].
+        slip: Mean |v_t| of the contacts in stiction in the last step [m/s].
+        contacts: Number of contacts in the last step.
+        sliding: Number of them that slide, since not all bodies are at rest.
+        condition: Condition number of the Hessian in the last step [-].
+        iterations: Mean over steps of the largest number of Newton iterations of an island [-].
         speed: Largest speed of a body at the end [m/s].
     """
 
@@ -91,7 +91,7 @@ def simulate(
     options: Options,
     data: mujoco.MjData | None = None,
 ) -> Outcome:
-    """Simulates from a state, which is changed, or from the model's first."""
+    """Simulates `steps` steps from the state `data`, which is changed; None: the initial state."""
     data = mujoco.MjData(model) if data is None else data
     material = Material(
         stiffness=STIFFNESS, relaxation_time=TIME_STEP, friction=FRICTION, sigma=sigma
@@ -117,7 +117,7 @@ def simulate(
 
 
 def run(setting: Setting) -> Case:
-    """The whole case: 40 bodies for 10 s at eight σ; in the quick form 20 for 3 s at three."""
+    """Runs the case: 40 bodies, 10 s, eight σ in full; 20 bodies, 3 s, three σ in quick form."""
     bodies, duration = (40, 10.0) if setting.full else (20, 3.0)
     exponents = range(-7, 1) if setting.full else range(-6, 0, 2)
     sigmas = [10.0**exponent for exponent in exponents]
@@ -148,7 +148,7 @@ def run(setting: Setting) -> Case:
 def settled(
     client: Client, model: mujoco.MjModel, sigmas: Sequence[float], steps: int
 ) -> list[Outcome]:
-    """Outcomes of every σ after one second from the same state, which came to rest at σ = 1e-3."""
+    """Outcome of each σ one second after the same state, which came to rest with σ = 1e-3."""
     rest = mujoco.MjData(model)
     simulate(client, model, 1e-3, steps, SERVICE, rest)
     outcomes = []
@@ -165,7 +165,7 @@ def _settled_claim(case: Case, sigmas: Sequence[float], outcomes: Sequence[Outco
     largest = max(outcomes[i].slip / bound(sigmas[i]) for i in small)
     case.claims.append(
         check(
-            "slip is proportional to σ, with walls, from one and the same state at rest",
+            "slip is proportional to σ, with walls, each σ from the same state at rest",
             "slope 1, below σ μ dt g",
             f"slope {slope:.2f}, at most {largest:.2f} of σ μ dt g",
             abs(slope - 1) <= 0.15 and largest < 1,
@@ -190,7 +190,7 @@ def _claims(case: Case, sigmas: Sequence[float], found: dict[bool, list[Outcome]
             "slope of the estimate, 1",
             f"slope {slope:.2f} up to σ = 1e-2",
             Status.REPRODUCED if abs(slope - 1) <= 0.15 else Status.DIFFERS,
-            "every σ ends in a heap of its own, with its own mean",
+            "each σ leads to another final heap, with another mean",
         ),
         check(
             "mean slip stays below σ μ dt g",
@@ -203,8 +203,8 @@ def _claims(case: Case, sigmas: Sequence[float], found: dict[bool, list[Outcome]
             "significantly smaller",
             f"{np.median(open_ground):.1e} of it, median over σ",
             float(np.median(open_ground)) < 0.5,
-            f"from {min(open_ground):.0e} to {max(open_ground):.0e}: each σ ends in a heap of its "
-            "own",
+            f"from {min(open_ground):.0e} to {max(open_ground):.0e}: each σ leads to another final "
+            "heap",
         ),
         check(
             "condition number of the Hessian, slope of logarithms against σ",

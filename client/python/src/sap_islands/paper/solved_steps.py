@@ -1,4 +1,4 @@
-"""What is kept of every step that the service has solved."""
+"""Statistics of the steps of a simulation, and a sample of its problems."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sap_islands.solution import Solution
 
 @dataclass
 class SolvedSteps:
-    """One entry per step.
+    """Lists with one entry per step, except `problems`.
 
     Attributes:
         contacts: Number of contacts.
-        iterations: Of Newton, of the island that took most.
-        momentum: What the tolerance is compared with, largest of islands [-].
+        iterations: Newton iterations of the island with the most.
+        momentum: Largest momentum residual of the islands [-].
         solve_s: Time of the solve on the server [s].
-        problems: Every so many steps' problem.
+        problems: The problems of a sample of the steps.
     """
 
     contacts: list[int] = field(default_factory=list)
@@ -27,7 +27,7 @@ class SolvedSteps:
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, problem: Problem, solution: Solution, every: int) -> None:
-        """Adds a step, and its problem if it is one of every so many."""
+        """Adds a step; keeps the problem of every `every`-th step, from the first on."""
         if len(self.contacts) % every == 0:
             self.problems.append(problem)
         self.contacts.append(problem.contacts.count)

@@ -1,6 +1,6 @@
-"""Section VI-B: a cylinder that rolls on a spring; how well the two-stage schemes keep energy.
+"""Section VI-B: a cylinder on a spring; energy and accuracy of the two-stage schemes.
 
-v = (x', z', ω) with ω so that rolling is x' = R ω; the contact velocity is (x' - R ω, 0, z').
+v = (x', z', ω). Rolling is x' = R ω; the contact velocity is (x' - R ω, 0, z').
 """
 
 from __future__ import annotations
@@ -59,18 +59,20 @@ def simulate(
     damping: float = 0.0,
     weight: float | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Positions q = (x, z, angle) [steps + 1, 3] and velocities [steps + 1, 3], [m, rad, /s].
-
-    z is the signed distance of the cylinder and the ground; it starts where the ground carries it.
+    """Simulates the cylinder from rest at x = START, in equilibrium with the ground.
 
     Args:
-        client: Of the service.
-        scheme: How to step.
+        client: Client of the service.
+        scheme: Time-stepping scheme.
         friction: μ [-].
-        steps: How many.
+        steps: Number of steps.
         dt: Time step [s].
-        damping: Of the spring's damper [N s/m].
+        damping: Coefficient of the spring's damper [N s/m].
         weight: Delassus estimate w [1/kg]; None: the service's own.
+
+    Returns:
+        Positions (x, z, angle) [steps + 1, 3] [m, m, rad] and velocities [steps + 1, 3] [m/s, m/s,
+        rad/s]; z is the signed distance of cylinder and ground.
     """
     method = ThetaMethod(system(damping), scheme, dt)
     q, v = np.empty((steps + 1, 3)), np.empty((steps + 1, 3))
@@ -103,21 +105,21 @@ def simulate(
 
 
 def _resting_depth(dt: float) -> float:
-    """How deep the ground carries the cylinder at rest [m]: v_n = 0, γ_n = m g dt."""
+    """Penetration of the cylinder at rest [m]: v_n = 0, γ_n = m g dt."""
     w = math.hypot(1 / MASS + RADIUS**2 / INERTIA, 1 / MASS) / 3
     R_n = max(w / (4 * math.pi**2), 1 / (dt * STIFFNESS * (dt + RELAXATION)))
     return R_n * MASS * GRAVITY * dt * (dt + RELAXATION)
 
 
 def energy(q: FloatArray, v: FloatArray) -> FloatArray:
-    """Kinetic energy and that of the spring [steps + 1] [J]; the ground's does not change."""
+    """Kinetic energy plus energy of the spring [steps + 1] [J]."""
     kinetic = 0.5 * (MASS * v[:, 0] ** 2 + MASS * v[:, 1] ** 2 + INERTIA * v[:, 2] ** 2)
     total: FloatArray = kinetic + 0.5 * SPRING * q[:, 0] ** 2
     return total
 
 
 def position_error(x: FloatArray, dt: float) -> float:
-    """L² norm of the error of x against the exact motion of a rolling cylinder [m]."""
+    """Root mean square of the error of x against the exact motion of a rolling cylinder [m]."""
     t = dt * np.arange(len(x))
     exact = START * np.cos(t * ROLLING_FREQUENCY)
     return float(np.sqrt(np.mean(np.square(x - exact))))
@@ -129,7 +131,7 @@ def observed_order(time_steps: Sequence[float], errors: Sequence[float]) -> floa
 
 
 def run(setting: Setting) -> Case:
-    """The whole case: 10 minutes in full, half a minute in the quick form."""
+    """Runs the case: 10 minutes of simulated time in full, 20 s in the quick form."""
     case = Case(
         "spring-cylinder",
         "Spring-cylinder",
@@ -150,7 +152,7 @@ def _energy(case: Case, client: Client, friction: float, duration: float) -> Non
     steps = round(duration / TIME_STEP)
     curves = {}
     for scheme in _SCHEMES:
-        # Explicit Euler grows without bound: a few periods show it.
+        # The energy of explicit Euler grows without bound, so that a few periods are enough.
         count = min(steps, 150) if scheme is EXPLICIT else steps
         curves[scheme] = energy(*simulate(client, scheme, friction, count))
     if friction == 0.0:
@@ -172,7 +174,7 @@ def _energy(case: Case, client: Client, friction: float, duration: float) -> Non
 def _frictionless_claims(case: Case, curves: dict[Scheme, FloatArray]) -> None:
     midpoint, symplectic = curves[MIDPOINT], curves[SYMPLECTIC]
     drift = float(np.max(np.abs(midpoint / ENERGY - 1)))
-    # Rounding errors of each step add up at worst.
+    # The bound adds the rounding errors of all steps.
     bound = len(midpoint) * 8 * np.finfo(float).eps
     band = float(np.ptp(symplectic) / ENERGY)
     case.claims += [
@@ -196,10 +198,10 @@ def _frictionless_claims(case: Case, curves: dict[Scheme, FloatArray]) -> None:
 
 
 def _implicit_claim(label: str, total: FloatArray, period: float) -> Claim:
-    """Implicit Euler loses the energy in a few periods."""
+    """Claim: implicit Euler loses the energy within a few periods."""
     gone = int(np.argmax(total < 0.01 * ENERGY)) * TIME_STEP / period
     return check(
-        f"{label}, implicit Euler: periods until 99 % of the energy are gone",
+        f"{label}, implicit Euler: periods until 99 % of the energy is lost",
         "a few",
         f"{gone:.1f}",
         0 < gone <= 6,
@@ -207,14 +209,14 @@ def _implicit_claim(label: str, total: FloatArray, period: float) -> Claim:
 
 
 def _explicit_claim(label: str, total: FloatArray) -> Claim:
-    """Explicit Euler gains energy without bound; the paper lists it without a figure."""
+    """Claim: explicit Euler gains energy without bound; the paper gives no figure for it."""
     growth = float(total[-1] / ENERGY)
     return check(
         f"{label}, explicit Euler: energy after {(len(total) - 1) * TIME_STEP:g} s",
         "listed, not shown",
         f"{growth:.1e} times that at the start",
         growth > 10,
-        "unstable for every time step, as theory has it",
+        "unstable for every time step, as theory predicts",
     )
 
 
@@ -229,8 +231,8 @@ def _rolling_claims(case: Case, client: Client, curves: dict[Scheme, FloatArray]
             "0.16 %",
             f"{variation:.2f} %",
             variation <= 0.2,
-            "nearly all of it is the loss by regularized friction, so it grows with what is looked "
-            "at; the paper's number of periods is not stated",
+            "nearly all of it is the loss by regularized friction, so it grows with the number of "
+            "periods, which the paper does not state",
         ),
         check(
             "μ = 1, symplectic Euler: band of energy",
@@ -246,7 +248,7 @@ def _rolling_claims(case: Case, client: Client, curves: dict[Scheme, FloatArray]
 
 
 def _loss_claims(case: Case, client: Client, curves: dict[Scheme, FloatArray]) -> None:
-    """What regularized friction dissipates, for our w and for one of translation alone."""
+    """Claims about the dissipation of regularized friction, also with w of translation alone."""
     steps = len(curves[MIDPOINT]) - 1
     lighter = energy(*simulate(client, MIDPOINT, 1.0, steps, weight=math.sqrt(2) / (3 * MASS)))
     case.claims.append(
@@ -255,9 +257,9 @@ def _loss_claims(case: Case, client: Client, curves: dict[Scheme, FloatArray]) -
             "10 %, 10 %",
             f"{100 * _loss(curves[MIDPOINT]):.0f} %, {100 * _loss(curves[SYMPLECTIC]):.0f} %",
             Status.DIFFERS,
-            "the loss goes with R_t = σ w, and w = |J A⁻¹ J'| / 3 of a cylinder that may turn is "
-            f"2.1 / kg; with w of its translation alone, 0.94 / kg, it is "
-            f"{100 * _loss(lighter):.0f} %. The paper does not state its w",
+            "unexplained. The loss grows with R_t = σ w. The paper's w = |J A⁻¹ J'| / 3 is "
+            "2.1 / kg for this cylinder; with w of translation alone, 0.94 / kg, the loss is "
+            f"{100 * _loss(lighter):.0f} %",
         )
     )
     predicted = 1 - math.exp(-600 * _dissipation_rate())
@@ -272,7 +274,10 @@ def _loss_claims(case: Case, client: Client, curves: dict[Scheme, FloatArray]) -
 
 
 def _loss(total: FloatArray) -> float:
-    """Part of the energy lost in 10 minutes, by the rate between two windows of ten periods [-]."""
+    """Fraction of the energy lost in 10 minutes [-], extrapolated from the first and last periods.
+
+    The rate is that between the means over the first and the last ten periods.
+    """
     window = round(10 * 2 * math.pi / ROLLING_FREQUENCY / TIME_STEP)
     first, last = np.mean(total[:window]), np.mean(total[-window:])
     rate = math.log(first / last) / ((len(total) - window) * TIME_STEP)
@@ -280,7 +285,7 @@ def _loss(total: FloatArray) -> float:
 
 
 def _dissipation_rate() -> float:
-    """Rate of decay of the energy of the ideal motion, friction force times slip [1/s]."""
+    """Decay rate of the energy [1/s], by friction force times slip of the ideal motion."""
     delassus = np.diag([1 / MASS + RADIUS**2 / INERTIA, 0.0, 1 / MASS])
     w = float(np.linalg.norm(delassus)) / 3
     friction = INERTIA / RADIUS**2 * ROLLING_FREQUENCY**2 * START  # amplitude [N]
@@ -299,7 +304,7 @@ def _orders(case: Case, setting: Setting) -> None:
             q, _ = simulate(setting.client, scheme, 1.0, round(duration / dt), dt)
             errors[scheme].append(position_error(q[:, 0], dt))
     for scheme, expected in ((SYMPLECTIC, 1), (IMPLICIT, 1), (MIDPOINT, 2)):
-        # Large steps of implicit Euler are beyond the range in which its error is of first order.
+        # Only the smallest steps: with larger ones implicit Euler is not yet of first order.
         order = observed_order(time_steps[-3:], errors[scheme][-3:])
         case.claims.append(
             check(

@@ -4,7 +4,8 @@
     q^θ = θ q + (1 - θ) q0,   v^θ = θ v + (1 - θ) v0,   v^θvq = θ_vq v + (1 - θ_vq) v0
     k(q, v) = f - K q - D v,                     A = M + dt² θ θ_vq K + dt θ D
 
-[Castro et al. 2021, Sections II-C and II-D]. The first stage gives v*, the service the second.
+[Castro et al. 2021, Sections II-C and II-D]. The first stage computes v*; the service solves the
+second stage.
 Explicit Euler is (0, 0), symplectic Euler (0, 1), implicit Euler (1, 1), midpoint (1/2, 1/2).
 """
 
@@ -19,10 +20,10 @@ from sap_islands.arrays import FloatArray
 
 @dataclass(frozen=True)
 class Scheme:
-    """A member of the family.
+    """A member of the family of schemes.
 
     Attributes:
-        name: What it is known as.
+        name: Common name.
         theta: θ [-].
         theta_vq: θ_vq [-].
     """
@@ -69,7 +70,7 @@ class ThetaMethod:
         self._inverse = np.linalg.inv(self.A)
 
     def free_motion(self, q0: FloatArray, v0: FloatArray) -> FloatArray:
-        """v* with m(v*) = 0 [m/s, rad/s]; exact, since m is linear."""
+        """v* with m(v*) = 0 [m/s, rad/s]; one linear solve is exact, since m is linear."""
         system, dt, scheme = self._system, self._dt, self._scheme
         q_theta = q0 + scheme.theta * dt * (1 - scheme.theta_vq) * v0
         force = system.force - system.stiffness @ q_theta
