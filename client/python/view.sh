@@ -3,7 +3,7 @@
 # server, makes an environment with the Python client under build/view, and runs the view command.
 # Safe to repeat.
 #
-#   client/python/view.sh [SCENE] [ARGUMENT...]      arguments: see python -m sap_islands view --help
+#   client/python/view.sh [SCENE] [ARGUMENT...]     arguments: see python -m sap_islands view --help
 #
 # PYTHON: the interpreter to use (3.10 or later). SAP_SERVER: a built sap-server to use.
 set -euo pipefail

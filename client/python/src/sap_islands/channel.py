@@ -87,7 +87,7 @@ def make_endpoint(
 
     Raises:
         InvalidArgument: The address is malformed, a certificate cannot be read, or a token would
-            leave this machine without TLS.
+            be sent to another machine without TLS.
     """
     options = list(_OPTIONS)
     if retry:

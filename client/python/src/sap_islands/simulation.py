@@ -42,6 +42,14 @@ class Simulation:
         material: Material | None = None,
         ignore: Collection[str] = (),
     ) -> None:
+        """Starts at the initial state of the model.
+
+        Args:
+            model: The model.
+            solver: A session, which warm-starts each step from the last one, or a client.
+            material: As for `sap_islands.mujoco.step`.
+            ignore: As for `sap_islands.mujoco.step`.
+        """
         self.model = model
         self.data = mujoco.MjData(model)
         self._solver = solver
