@@ -1,9 +1,10 @@
-// What this build is: bits of answers agree between builds of equal version and instruction set.
+// Instruction set of this build. Answers are bit-equal between builds of the same version and
+// instruction set.
 #pragma once
 
 namespace sap {
 
-// SAP_VERSION is defined by the build, as in "0.1.0".
+// The build defines SAP_VERSION, for example "0.1.0".
 
 constexpr const char* InstructionSet() {
 #if defined(__AVX2__) && defined(__FMA__) && defined(__BMI2__)

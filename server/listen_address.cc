@@ -5,7 +5,7 @@
 namespace sap {
 
 std::string CheckAddress(const std::string& address) {
-  std::string expected = "'" + address + "' is no address; give HOST:PORT or unix:PATH";
+  std::string expected = "'" + address + "' is not an address; expected HOST:PORT or unix:PATH";
   if (IsUnixSocket(address)) return address.size() > 5 ? "" : expected;
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0) return expected;
@@ -20,7 +20,7 @@ std::string WithPort(const std::string& address, int port) {
   return address.substr(0, address.rfind(':') + 1) + std::to_string(port);
 }
 
-// A name other than localhost may lead anywhere.
+// A host name other than localhost is not resolved: it may map to any interface.
 bool IsLocal(const std::string& address) {
   if (IsUnixSocket(address)) return true;
   std::string host = address.substr(0, address.rfind(':'));

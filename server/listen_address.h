@@ -1,17 +1,17 @@
-// Addresses to listen on, in words: HOST:PORT or unix:PATH.
+// Listen addresses as text: HOST:PORT or unix:PATH.
 #pragma once
 
 #include <string>
 
 namespace sap {
 
-// What is wrong with an address, for the operator; empty if nothing is.
+// Validates the syntax. Returns an error message for the operator, or an empty string.
 std::string CheckAddress(const std::string& address);
 
-// Whether only processes of this machine can connect to it: a Unix socket or the loopback.
+// Whether only processes on this machine can connect: a Unix socket or the loopback interface.
 bool IsLocal(const std::string& address);
 
-// The address with the port that was found where 0 was asked for.
+// Replaces port 0 by the port that the kernel assigned.
 std::string WithPort(const std::string& address, int port);
 
 inline bool IsUnixSocket(const std::string& address) { return address.starts_with("unix:"); }

@@ -1,4 +1,4 @@
-// The command sap-server: serves until SIGTERM or SIGINT, finishes what is running, and exits 0.
+// The sap-server command. On SIGTERM or SIGINT it drains in-flight calls and exits with 0.
 #include <absl/synchronization/mutex.h>
 #include <google/protobuf/stubs/logging.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ namespace {
 
 using sap::LogLevel;
 
-// Blocked in every thread, so that the main thread can wait for them.
+// Blocks the stop signals in every thread, so that the main thread can wait for them with sigwait.
 sigset_t BlockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -38,8 +38,9 @@ sigset_t BlockStopSignals() {
   return signals;
 }
 
-// A connection takes a descriptor, and gRPC 1.51 takes no more connections once it ran out of them.
-void AskForAllDescriptors() {
+// Each connection needs a file descriptor, and gRPC 1.51 stops accepting connections for good once
+// descriptors have run out.
+void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
@@ -51,7 +52,8 @@ std::chrono::nanoseconds Nanoseconds(double seconds) {
       std::chrono::duration<double>(seconds));
 }
 
-// Everything that runs beside the main service. Each part outlives those after it.
+// Components of the process. Declaration order is lifetime order: a component may use those above
+// it.
 struct Server {
   std::unique_ptr<sap::CallLog> log;
   std::unique_ptr<sap::BearerTokens> tokens;
@@ -64,12 +66,13 @@ struct Server {
   std::unique_ptr<sap::AdminServer> admin;
 };
 
-// The error of a part that could not be started; empty if it could.
+// Stores a started component; returns the error message if it could not be started, or an empty
+// string.
 template <typename Part>
-std::string Set(tl::expected<std::unique_ptr<Part>, std::string> made,
-                std::unique_ptr<Part>* part) {
-  if (!made) return made.error();
-  *part = std::move(*made);
+std::string StoreResult(tl::expected<std::unique_ptr<Part>, std::string> result,
+                        std::unique_ptr<Part>* part) {
+  if (!result) return result.error();
+  *part = std::move(*result);
   return "";
 }
 
@@ -79,11 +82,11 @@ std::string StartFiles(const sap::ServerConfig& config, Server* server) {
   };
   std::string error;
   if (!config.security.token_file.empty()) {
-    error = Set(sap::BearerTokens::Open(config.security.token_file, warn), &server->tokens);
+    error = StoreResult(sap::BearerTokens::Open(config.security.token_file, warn), &server->tokens);
   }
   if (error.empty() && !config.operations.admin_token_file.empty()) {
-    error = Set(sap::BearerTokens::Open(config.operations.admin_token_file, warn),
-                &server->operator_tokens);
+    error = StoreResult(sap::BearerTokens::Open(config.operations.admin_token_file, warn),
+                        &server->operator_tokens);
   }
   server->recorder = std::make_unique<sap::RequestRecorder>(warn);
   if (error.empty() && !config.recording.directory.empty()) {
@@ -96,40 +99,43 @@ std::string StartFiles(const sap::ServerConfig& config, Server* server) {
 
 std::string StartServices(const sap::ServerConfig& config, Server* server) {
   server->engine = std::make_unique<sap::Engine>(config, server->recorder.get(), &server->metrics);
-  const sap::CallObserver watch(&server->metrics, server->log.get());
+  const sap::CallObserver observer(&server->metrics, server->log.get());
   const sap::OperationsConfig& operations = config.operations;
   const sap::TlsConfig& tls = config.security.tls;
   if (!operations.metrics_listen.empty()) {
-    std::string error = Set(sap::MetricsEndpoint::Start(operations.metrics_listen, &server->metrics,
-                                                        server->engine.get(), tls.certificate),
-                            &server->endpoint);
+    std::string error =
+        StoreResult(sap::MetricsEndpoint::Start(operations.metrics_listen, &server->metrics,
+                                                server->engine.get(), tls.certificate),
+                    &server->endpoint);
     if (!error.empty()) return error;
     server->log->Message(LogLevel::kInfo, "metrics on " + server->endpoint->address());
   }
   if (!operations.admin_listen.empty()) {
-    std::string error = Set(sap::AdminServer::Start(operations.admin_listen, tls,
-                                                    {.drain = [] { kill(getpid(), SIGTERM); },
-                                                     .log = server->log.get(),
-                                                     .recorder = server->recorder.get(),
-                                                     .recording = config.recording,
-                                                     .tokens = server->operator_tokens.get()}),
-                            &server->admin);
+    std::string error =
+        StoreResult(sap::AdminServer::Start(operations.admin_listen, tls,
+                                            {.drain = [] { kill(getpid(), SIGTERM); },
+                                             .log = server->log.get(),
+                                             .recorder = server->recorder.get(),
+                                             .recording = config.recording,
+                                             .tokens = server->operator_tokens.get()}),
+                    &server->admin);
     if (!error.empty()) return error;
-    server->log->Message(LogLevel::kInfo, "admin calls on " + server->admin->address());
+    server->log->Message(LogLevel::kInfo, "admin service on " + server->admin->address());
   }
-  return Set(sap::GrpcServer::Start(config, server->engine.get(), server->tokens.get(), watch),
-             &server->grpc);
+  return StoreResult(
+      sap::GrpcServer::Start(config, server->engine.get(), server->tokens.get(), observer),
+      &server->grpc);
 }
 
 void Drain(const sap::ServerConfig& config, int signal, Server* server) {
   const std::string name = strsignal(signal);
   if (config.lame_duck_s > 0) {
-    server->log->Message(LogLevel::kInfo, name + ": telling clients to turn elsewhere, for " +
-                                              std::to_string(config.lame_duck_s) + " s");
+    server->log->Message(LogLevel::kInfo,
+                         name + ": lame duck for " + std::to_string(config.lame_duck_s) + " s");
     server->grpc->AnnounceDrain();
     std::this_thread::sleep_for(Nanoseconds(config.lame_duck_s));
   }
-  server->log->Message(LogLevel::kInfo, name + ": finishing the calls that run, for at most " +
+  server->log->Message(LogLevel::kInfo, name + ": draining in-flight calls for at most " +
                                             std::to_string(config.drain_timeout_s) + " s");
   server->grpc->Drain(Nanoseconds(config.drain_timeout_s));
 }
@@ -139,14 +145,15 @@ void Drain(const sap::ServerConfig& config, int signal, Server* server) {
 int main(int argc, char** argv) {
   sap::ServerConfig config;
   if (const auto exit_code = sap::ReadServerFlags(argc, argv, &config)) return *exit_code;
-  // Debian's Abseil looks for cycles whenever gRPC takes a lock, which costs more than the lock.
+  // Debian's Abseil runs lock-order cycle detection on every gRPC lock, which costs more than the
+  // lock itself.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // Bytes that are no message would have it write to standard error, as often as they come.
+  // Protobuf would log every malformed message to standard error, at a rate that clients control.
   google::protobuf::SetLogHandler(nullptr);
   const sigset_t signals = BlockStopSignals();
-  AskForAllDescriptors();
+  RaiseDescriptorLimit();
   Server server;
-  std::string error = Set(sap::CallLog::Open(config.log), &server.log);
+  std::string error = StoreResult(sap::CallLog::Open(config.log), &server.log);
   if (!error.empty()) {
     std::fprintf(stderr, "sap-server: %s\n", error.c_str());
     return EXIT_FAILURE;

@@ -12,11 +12,11 @@
 namespace sap {
 namespace {
 
-constexpr int kMostThreads = 256;  // as solver/parallel/task_arena.cc allows the process
-// Trees times dofs of each is an int in the solver.
+constexpr int kMostThreads = 256;  // limit of the process in solver/parallel/task_arena.cc
+// The solver stores trees times dofs per tree in an int.
 constexpr int kMostTrees = 1 << 20;
 constexpr int kMostTreeDofs = 2000;
-// A protobuf message cannot be larger than this, whatever the transport allows.
+// Protobuf itself limits a message to this size.
 constexpr int64_t kLargestMessage_bytes = std::numeric_limits<int32_t>::max();
 
 int NumProcessors() { return std::max(1u, std::thread::hardware_concurrency()); }
@@ -27,91 +27,94 @@ void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
       {"all", Rule::kAll}, {"failed", Rule::kFailed}, {"slower", Rule::kSlower}};
   CLI::Option* directory =
       app->add_option("--record", recording->directory,
-                      "Directory to record problems and answers to; see sap-client replay");
-  app->add_option("--record-rule", recording->rule, "What to record: all, failed or slower")
+                      "Directory for recordings of problems and answers; see sap-client replay");
+  app->add_option("--record-rule", recording->rule, "Problems to record: all, failed or slower")
       ->transform(CLI::CheckedTransformer(rules))
       ->needs(directory);
   app->add_option("--record-slower-than", recording->slower_than_s,
-                  "Seconds above which the rule 'slower' records")
+                  "Duration in seconds above which rule 'slower' records a problem")
       ->check(CLI::Range(0.0, 86'400.0))
       ->needs(directory);
-  app->add_option("--record-max-bytes", recording->max_bytes, "Size at which the recording ends")
+  app->add_option("--record-max-bytes", recording->max_bytes,
+                  "File size at which the recording ends")
       ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()))
       ->needs(directory);
 }
 
 void AddSecurityFlags(CLI::App* app, SecurityConfig* security) {
   CLI::Option* certificate = app->add_option("--tls-cert", security->tls.certificate,
-                                             "Certificate (PEM); read again when it changes");
+                                             "Certificate (PEM); reloaded when the file changes");
   CLI::Option* key =
-      app->add_option("--tls-key", security->tls.key, "Its private key (PEM)")->needs(certificate);
+      app->add_option("--tls-key", security->tls.key, "Private key of the certificate (PEM)")
+          ->needs(certificate);
   certificate->needs(key);
   app->add_option("--tls-client-ca", security->tls.client_ca,
-                  "Authority (PEM) whose certificate every client needs")
+                  "CA certificate (PEM); every client needs a certificate signed by it")
       ->needs(certificate);
   app->add_option("--token-file", security->token_file,
-                  "File with a client's name and bearer token on each line; every call needs one");
+                  "File with a client name and a bearer token per line; every call needs a token");
   app->add_flag("--insecure-listen", security->insecure_listen,
-                "Listen beyond this machine even without TLS, or without tokens or client CA");
+                "Allow a non-local address without TLS, or without tokens or client CA");
 }
 
 void AddConnectionFlags(CLI::App* app, ConnectionConfig* connection) {
   app->add_option("--max-streams-per-connection", connection->max_streams,
-                  "Most calls at once on a connection; more wait at the client")
+                  "Limit of concurrent calls on a connection; further calls wait in the client")
       ->check(CLI::Range(1, 1'000'000));
-  app->add_option("--max-header-bytes", connection->max_header_bytes, "Largest headers of a call")
+  app->add_option("--max-header-bytes", connection->max_header_bytes,
+                  "Limit of the header size of a call")
       ->check(CLI::Range(1024, 1 << 20));
   app->add_option("--handshake-timeout-s", connection->handshake_timeout_s,
-                  "Time for a new connection to be made")
+                  "Timeout of connection setup")
       ->check(CLI::Range(0.1, 600.0));
   app->add_option("--keepalive-s", connection->keepalive_s,
-                  "Silence of a peer before it is asked for a sign of life")
+                  "Silence on a connection before a keepalive ping is sent")
       ->check(CLI::Range(1.0, 86'400.0));
   app->add_option("--keepalive-timeout-s", connection->keepalive_timeout_s,
-                  "Time for that sign, then the connection is dropped")
+                  "Timeout of the keepalive acknowledgement; then the connection is closed")
       ->check(CLI::Range(0.1, 86'400.0));
   app->add_option("--connection-idle-s", connection->idle_s,
-                  "Time without a call after which a connection is closed")
+                  "Idle time after which a connection without calls is closed")
       ->check(CLI::Range(1.0, 1e6));
   app->add_option("--max-connection-memory-bytes", connection->max_memory_bytes,
-                  "Most memory in the buffers of all connections")
+                  "Limit of transport buffer memory, all connections together")
       ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40));
 }
 
 void AddAdmissionFlags(CLI::App* app, ServerConfig* config) {
   const auto add = [app](AdmissionLimits* limits, const std::string& who, const std::string& what) {
     app->add_option("--max-" + who + "-calls", limits->max_calls,
-                    "Most calls served at once " + what + "; beyond it RESOURCE_EXHAUSTED")
+                    "Limit of concurrent calls " + what + "; beyond it RESOURCE_EXHAUSTED")
         ->check(CLI::Range(1, 1'000'000));
     app->add_option("--max-" + who + "-bytes", limits->max_bytes,
-                    "Most bytes of requests held at once " + what)
+                    "Limit of request bytes held " + what)
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
     app->add_option("--max-" + who + "-work-s", limits->max_work_s,
-                    "Most predicted seconds of work held at once " + what)
+                    "Limit of predicted solve time held, in seconds, " + what)
         ->check(CLI::Range(0.0, 1e9));
   };
   add(&config->admission.all, "concurrent", "for all clients");
   add(&config->admission.client, "client", "for one client");
   app->add_option("--queue-timeout-s", config->queue_timeout_s,
-                  "Longest time that a problem waits for a thread")
+                  "Longest wait of a problem in the queue")
       ->check(CLI::Range(0.0, 86'400.0));
 }
 
 void AddSessionFlags(CLI::App* app, SessionConfig* session) {
   app->add_option("--max-sessions", session->max_sessions,
-                  "Most sessions open at once; beyond it RESOURCE_EXHAUSTED")
+                  "Limit of open sessions; beyond it RESOURCE_EXHAUSTED")
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--max-steps-in-flight", session->max_steps_in_flight,
-                  "Most steps of a session taken in and not yet answered")
+                  "Limit of steps per session that are accepted and not yet answered")
       ->check(CLI::Range(1, 1024));
   app->add_option("--session-idle-s", session->idle_s,
-                  "Time without a step after which a session ends with ABORTED")
+                  "Idle time after which a session ends with ABORTED")
       ->check(CLI::Range(0.1, 1e9));
   app->add_option("--write-timeout-s", session->write_timeout_s,
-                  "Time for a client to take an answer; then its session is cut off")
+                  "Time for a client to receive an answer; then its call is cancelled")
       ->check(CLI::Range(0.1, 86'400.0));
   app->add_option("--session-resume-s", session->resume_s,
-                  "Time for which a session whose connection was lost can be resumed")
+                  "Time during which a session that lost its connection can be resumed")
       ->check(CLI::Range(0.0, 86'400.0));
 }
 
@@ -121,63 +124,64 @@ void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
                                                {"warning", LogLevel::kWarning},
                                                {"error", LogLevel::kError}};
   const CLI::Validator address(CheckAddress, "ADDR");
-  app->add_option("--log-level", config->log.level, "debug, info, warning or error")
+  app->add_option("--log-level", config->log.level, "Log verbosity: debug, info, warning or error")
       ->transform(CLI::CheckedTransformer(levels));
-  app->add_option("--log-file", config->log.file, "File for log lines instead of standard error");
-  app->add_option("--slow-call-s", config->log.slow_call_s, "Duration from which calls are logged")
+  app->add_option("--log-file", config->log.file, "Log file; standard error if not given");
+  app->add_option("--slow-call-s", config->log.slow_call_s,
+                  "Duration from which a call is logged as slow")
       ->check(CLI::Range(0.0, 86'400.0));
   OperationsConfig* operations = &config->operations;
   app->add_option("--metrics-listen", operations->metrics_listen,
-                  "HOST:PORT of the metrics for Prometheus")
+                  "HOST:PORT of the Prometheus endpoint")
       ->check(address);
   CLI::Option* admin = app->add_option("--admin-listen", operations->admin_listen,
-                                       "HOST:PORT or unix:PATH of the calls for operators")
+                                       "HOST:PORT or unix:PATH of the admin service")
                            ->check(address);
   app->add_option("--admin-token-file", operations->admin_token_file,
-                  "File with an operator's name and bearer token on each line")
+                  "File with an operator name and a bearer token per line")
       ->needs(admin);
 }
 
 void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--listen", config->listen,
-                  "Address to serve: HOST:PORT (port 0: any free one) or unix:PATH")
+                  "Listen address: HOST:PORT (port 0: any free port) or unix:PATH")
       ->check(CLI::Validator(CheckAddress, "ADDR"));
-  app->add_option("--threads", config->threads, "Threads that solve large problems")
+  app->add_option("--threads", config->threads, "Arena threads, which solve large problems")
       ->check(CLI::Range(1, kMostThreads));
   app->add_option("--solver-nice", config->solver_nice,
-                  "How far these stand back, as nice(1), for threads that receive calls and for "
-                  "high priority; 10 where nothing else needs the processors")
+                  "Nice value of the arena threads, which lowers them below the io threads and the "
+                  "high-priority thread; 10 is recommended on a dedicated machine")
       ->check(CLI::Range(0, 19));
   app->add_option("--io-threads", config->io_threads,
-                  "Most threads to receive calls and solve small problems; one if it keeps up")
+                  "Limit of threads that receive calls and solve small problems; added under load")
       ->check(CLI::Range(1, kMostThreads));
   app->add_option("--idle-spinners", config->idle_spinners,
-                  "Most processors to keep awake while sessions that asked for low latency are "
-                  "stepped, at idle priority; 0 where processor time or power is short")
+                  "Limit of idle-priority spinners that keep processors out of sleep states for "
+                  "low-latency sessions; 0 where processor time is shared, limited or paid for")
       ->check(CLI::Range(0, kMostThreads));
-  app->add_option("--max-message-bytes", config->max_message_bytes, "Largest request")
+  app->add_option("--max-message-bytes", config->max_message_bytes, "Limit of the request size")
       ->check(CLI::Range(int64_t{1}, kLargestMessage_bytes));
-  app->add_option("--max-trees", config->problem.max_trees, "Most trees and bodies in a problem")
+  app->add_option("--max-trees", config->problem.max_trees, "Limit of trees and bodies per problem")
       ->check(CLI::Range(1, kMostTrees));
   app->add_option("--max-tree-dofs", config->problem.max_tree_dofs,
-                  "Most degrees of freedom of one tree")
+                  "Limit of degrees of freedom per tree")
       ->check(CLI::Range(1, kMostTreeDofs));
-  app->add_option("--max-contacts", config->problem.max_contacts, "Most contacts in a problem")
+  app->add_option("--max-contacts", config->problem.max_contacts, "Limit of contacts per problem")
       ->check(CLI::Range(1, 1 << 26));
   app->add_option("--max-iterations", config->max_iterations,
-                  "Largest iteration limit a client may ask for")
+                  "Largest iteration limit that a client may request")
       ->check(CLI::Range(1, 1'000'000));
-  app->add_option("--max-batch-problems", config->max_batch_problems, "Most problems in a batch")
+  app->add_option("--max-batch-problems", config->max_batch_problems, "Limit of problems per batch")
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--inline-below-us", config->inline_below_us,
-                  "Solve problems predicted to take less on the thread that received them")
+                  "Problems with a smaller predicted solve time are solved on the receiving thread")
       ->check(CLI::Range(0.0, 1e6));
   app->add_option("--lame-duck-s", config->lame_duck_s,
-                  "Time after SIGTERM or SIGINT in which calls are still taken, while health says "
-                  "NOT_SERVING and sessions are told")
+                  "Lame-duck period after SIGTERM or SIGINT: health is NOT_SERVING and sessions "
+                  "are notified, but calls are still accepted")
       ->check(CLI::Range(0.0, 86'400.0));
   app->add_option("--drain-timeout-s", config->drain_timeout_s,
-                  "Time for running calls to finish after that")
+                  "Time for in-flight calls to finish after the lame-duck period")
       ->check(CLI::Range(0.0, 86'400.0));
   AddSessionFlags(app, &config->session);
   AddOperationsFlags(app, config);
@@ -188,11 +192,12 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   app->set_version_flag("--version", SAP_VERSION);
 }
 
-// Why the server must not listen there like that; empty if it may.
+// Refuses a non-local address without TLS or without client authentication, unless the operator
+// insists. Returns an error message, or an empty string.
 std::string CheckExposure(const std::string& address, const SecurityConfig& security,
                           const std::string& token_file, const std::string& token_flag) {
   if (security.insecure_listen || IsLocal(address)) return "";
-  const std::string beyond = address + " can be reached from beyond this machine: ";
+  const std::string beyond = address + " is reachable from other machines: ";
   if (security.tls.certificate.empty()) {
     return beyond + "give --tls-cert and --tls-key, or --insecure-listen";
   }
@@ -217,7 +222,7 @@ std::string CheckExposure(const ServerConfig& config) {
 
 int ServerConfig::DefaultThreads() { return NumProcessors(); }
 
-// More would only compete with the threads that solve.
+// More receiving threads would compete with the solver threads for processors.
 int ServerConfig::DefaultIoThreads() { return std::min(NumProcessors(), 8); }
 
 std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConfig* config) {

@@ -1,5 +1,5 @@
-// Everything an operator may choose about a server: addresses, threads and every limit, each with a
-// flag, a default and a range.
+// Server configuration. Each value has a command-line flag, a default and a valid range (see
+// server_config.cc).
 #pragma once
 
 #include <cstdint>
@@ -10,110 +10,112 @@
 
 namespace sap {
 
-// What to record, and how much of it.
+// Recording of problems and answers for replay.
 struct RecordingConfig {
   enum class Rule : uint8_t {
     kAll,
-    kFailed,  // no solution, or an island that neither converged nor stalled at round-off
-    kSlower,  // than slower_than_s
+    kFailed,  // no solution, or an island neither converged nor stalled at round-off
+    kSlower,  // duration above slower_than_s
   };
-  std::string directory;  // empty: nothing is recorded
+  std::string directory;  // empty: recording is off
   Rule rule{Rule::kAll};
-  double slower_than_s{0.01};  // from the arrival of a problem to its answer
-  int64_t max_bytes{int64_t{1} << 30};
+  double slower_than_s{0.01};           // threshold of kSlower: time from arrival to answer
+  int64_t max_bytes{int64_t{1} << 30};  // file size at which the recording ends
 };
 
-// Files in PEM. Without a certificate nothing is encrypted.
+// PEM files. Without a certificate the server uses plain text.
 struct TlsConfig {
   std::string certificate;
   std::string key;
-  std::string client_ca;  // by which clients' certificates are checked; empty: none are asked for
+  std::string client_ca;  // CA of the client certificates; empty: none are requested
 };
 
 struct SecurityConfig {
   TlsConfig tls;
-  std::string token_file;  // clients and their bearer tokens; empty: no token is needed
-  // Whether to listen beyond this machine although nobody has to prove who they are, or what they
-  // send can be read on the way.
+  std::string token_file;  // client names and bearer tokens; empty: no token required
+  // Allows a non-local listen address without TLS or without client authentication.
   bool insecure_listen{false};
 };
 
-// What one connection may take, and how long it may keep still.
+// Limits and timeouts of HTTP/2 connections.
 struct ConnectionConfig {
-  int max_streams{1024};  // calls on one connection
+  int max_streams{1024};  // concurrent calls on one connection
   int max_header_bytes{8192};
   double handshake_timeout_s{10};
-  double keepalive_s{60};  // without a sign of life, until the peer is asked for one
-  double keepalive_timeout_s{20};
-  double idle_s{3600};                         // without a call, until the connection is closed
-  int64_t max_memory_bytes{int64_t{2} << 30};  // in transport buffers of all connections
+  double keepalive_s{60};                      // silence before a keepalive ping is sent
+  double keepalive_timeout_s{20};              // wait for the ping acknowledgement, then close
+  double idle_s{3600};                         // time without a call, then close
+  int64_t max_memory_bytes{int64_t{2} << 30};  // transport buffers of all connections together
 };
 
-// Of what an operator reads.
+// Verbosity of the log; each level includes the levels below it.
 enum class LogLevel : uint8_t {
-  kDebug,    // every call
-  kInfo,     // slow and failed calls, and what the server does
+  kDebug,    // all calls
+  kInfo,     // slow calls and server events
   kWarning,  // failed calls
-  kError,    // what an operator must mend
+  kError,    // conditions that need an operator
 };
 
 struct LogConfig {
   LogLevel level{LogLevel::kInfo};
-  double slow_call_s{1};  // calls of at least this duration are slow
+  double slow_call_s{1};  // calls of at least this duration count as slow
   std::string file;       // empty: standard error
 };
 
-// Addresses for operators; empty: not served.
+// Operator endpoints; an empty address disables the endpoint.
 struct OperationsConfig {
   std::string metrics_listen;    // HOST:PORT
   std::string admin_listen;      // HOST:PORT or unix:PATH
-  std::string admin_token_file;  // operators and their bearer tokens
+  std::string admin_token_file;  // operator names and bearer tokens
 };
 
-// Bounds on what is held at once, by the calls that are received, queued or solved.
+// Admission limits on calls that are received, queued or being solved at the same time.
 struct AdmissionLimits {
   int max_calls{1024};
   int64_t max_bytes{int64_t{1} << 30};
-  double max_work_s{120};  // predicted, on one core
+  double max_work_s{120};  // predicted solve time on one core
 };
 
+// Limits for all clients together, and for each client.
 struct AdmissionConfig {
   AdmissionLimits all;
   AdmissionLimits client{.max_calls = 512, .max_bytes = int64_t{1} << 29, .max_work_s = 60};
 };
 
 struct SessionConfig {
-  int max_sessions{1024};      // open at once
-  int max_steps_in_flight{8};  // of a session, taken in and not yet answered
-  double idle_s{600};          // without a step, until a session is ended
-  double write_timeout_s{30};  // for a client to take an answer, until it is cut off
-  double resume_s{30};         // for which a lost session is kept
+  int max_sessions{1024};      // open at the same time
+  int max_steps_in_flight{8};  // per session: steps accepted and not yet answered
+  double idle_s{600};          // idle timeout: time without a step
+  double write_timeout_s{30};  // for the client to receive an answer, then the call is cancelled
+  double resume_s{30};         // how long a session without a connection is kept
 };
 
 struct ServerConfig {
-  // HOST:PORT (port 0: any free one) or unix:PATH. Loopback unless chosen otherwise.
+  // HOST:PORT (port 0: any free port) or unix:PATH. The default is reachable from this machine
+  // only.
   std::string listen{"127.0.0.1:50051"};
   SecurityConfig security;
   ConnectionConfig connection;
-  int threads{DefaultThreads()};       // that solve large problems
-  int solver_nice{0};                  // of those threads, as nice(1) means it
-  int io_threads{DefaultIoThreads()};  // that receive calls, and solve small problems
-  // Processors kept awake for sessions of low latency; not more than there are `threads`.
+  int threads{DefaultThreads()};       // arena threads, which solve large problems
+  int solver_nice{0};                  // nice value of the arena threads
+  int io_threads{DefaultIoThreads()};  // receive calls and solve small problems
+  // Upper bound on SCHED_IDLE spinners for low-latency sessions; at most `threads` are started.
   int idle_spinners{DefaultThreads()};
 
   int64_t max_message_bytes{int64_t{256} << 20};
   ProblemLimits problem;
-  int max_iterations{10'000};  // that a client may ask for
-  AdmissionConfig admission;   // calls being received, queued or solved; sessions count apart
-  double queue_timeout_s{5};   // longest wait for a thread
+  int max_iterations{10'000};  // largest iteration limit that a client may request
+  AdmissionConfig admission;   // sessions have a limit of their own
+  double queue_timeout_s{5};   // longest wait of a problem in the queue
   int max_batch_problems{4096};
   SessionConfig session;
 
-  // Problems predicted to take less are solved by the thread that received them: waking another one
-  // would cost as much, and more could hold up the calls behind them.
+  // Problems with a smaller predicted solve time are solved inline, on the thread that received
+  // them. Waking an arena thread would cost about as much; a larger bound would delay the calls
+  // behind on the same thread.
   double inline_below_us{200};
-  double lame_duck_s{0};       // after SIGTERM, in which calls are still taken
-  double drain_timeout_s{30};  // for running calls after that, then they are cancelled
+  double lame_duck_s{0};       // lame-duck period after SIGTERM: calls are still accepted
+  double drain_timeout_s{30};  // then in-flight calls may finish; the rest is cancelled
   LogConfig log;
   OperationsConfig operations;
 
@@ -123,8 +125,8 @@ struct ServerConfig {
   static int DefaultIoThreads();
 };
 
-// Reads the command line of the server into *config. Returns nothing to go on, or the exit code to
-// leave with, after --help, --version or an error has been printed.
+// Parses the command line into *config. Returns nothing on success. After --help, --version or an
+// error (already printed) it returns the exit code of the process.
 std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConfig* config);
 
 }  // namespace sap

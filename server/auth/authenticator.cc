@@ -11,7 +11,7 @@ constexpr const char* kHeader = "authorization";
 
 std::string_view View(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
-// "ipv4:10.0.0.7:41234" without the port, which is another one for each connection.
+// "ipv4:10.0.0.7:41234" without the port, which differs between connections.
 std::string WithoutPort(const std::string& peer) {
   if (peer.starts_with("unix")) return "unix";
   return peer.substr(0, peer.rfind(':'));
@@ -33,8 +33,8 @@ tl::expected<std::string, ServiceError> Authenticator::NameOf(
     for (auto header = headers.first; header != headers.second; ++header) {
       if (const auto name = tokens_->NameOf(View(header->second))) return "token:" + *name;
     }
-    return tl::unexpected(ServiceError{ServiceCode::kUnauthenticated,
-                                       "a bearer token that this server knows is needed", ""});
+    return tl::unexpected(
+        ServiceError{ServiceCode::kUnauthenticated, "a valid bearer token is required", ""});
   }
   const auto security = context.auth_context();
   if (security != nullptr && security->IsPeerAuthenticated()) {

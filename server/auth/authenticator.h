@@ -1,5 +1,5 @@
-// Who calls, and whether they may: a client is the name of its bearer token, else that of its
-// certificate, else the address it calls from.
+// Identifies the client of a call: by the name of its bearer token, else by its certificate, else
+// by its address.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -16,12 +16,12 @@ namespace sap {
 // Thread-safe.
 class Authenticator {
  public:
-  // Without tokens (null), everyone may call that got a connection. Both must outlive this.
+  // Without tokens (null) every connected client may call. Both must outlive this object.
   Authenticator(Admission* admission, BearerTokens* tokens)
       : admission_(admission), tokens_(tokens) {}
 
-  // The account of whoever made the call; UNAUTHENTICATED if the call brings no token that is known
-  // where one is needed.
+  // The account of the calling client. UNAUTHENTICATED if tokens are required and the call carries
+  // no valid one.
   tl::expected<std::shared_ptr<ClientAccount>, ServiceError> Identify(
       const grpc::ServerContext& context) const;
 

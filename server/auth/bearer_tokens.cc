@@ -15,7 +15,7 @@ constexpr size_t kShortestToken = 16;
 constexpr size_t kLongestToken = 1024;
 constexpr std::chrono::seconds kBetweenChecks{1};
 
-// Whether they are equal, in a time that tells nothing about where they differ.
+// Constant-time comparison: the time does not depend on the position of a difference.
 bool EqualInConstantTime(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
@@ -97,7 +97,7 @@ tl::expected<std::vector<BearerTokens::Entry>, std::string> BearerTokens::Parse(
     }
     entries.push_back(std::move(entry));
   }
-  if (entries.empty()) return tl::unexpected<std::string>("there is none");
+  if (entries.empty()) return tl::unexpected<std::string>("the file contains no token");
   return entries;
 }
 

@@ -1,10 +1,10 @@
-// Who may call: a file of clients' names and their bearer tokens.
+// Token file: client names and their bearer tokens.
 //
-//   # one client a line
+//   # one client per line
 //   robot-7  4f1c0d...
 //
-// The file is read again when it has changed, so that tokens are rotated without a restart. No
-// message ever holds a token.
+// The file is reloaded when it changes, so tokens can be rotated without a restart. No log line or
+// error message contains a token.
 #pragma once
 
 #include <sys/stat.h>
@@ -24,16 +24,16 @@ namespace sap {
 // Thread-safe.
 class BearerTokens {
  public:
-  // Told what an operator should know about the file.
+  // Receives messages for the operator.
   using Log = std::function<void(const std::string& message)>;
 
-  // Fails with a sentence for the operator: if the file cannot be read, or breaks its rules.
+  // Fails with an error message if the file cannot be read or violates the format.
   static tl::expected<std::unique_ptr<BearerTokens>, std::string> Open(const std::string& path,
                                                                        Log log);
 
-  // The client whose token an authorization header carries; none, if it carries none of them. Takes
-  // the same time for any wrong token of a length. Looks for a changed file once a second; if that
-  // cannot be used, what was read before stays.
+  // The client name for an authorization header, or nothing if the token is unknown. The comparison
+  // takes the same time for all wrong tokens of equal length. Checks at most once per second
+  // whether the file has changed; if the new file is invalid, the old tokens stay in use.
   std::optional<std::string> NameOf(std::string_view header);
 
  private:
@@ -52,7 +52,7 @@ class BearerTokens {
   const Log log_;
   std::mutex mutex_;
   std::vector<Entry> entries_;
-  struct stat read_ {};  // of the file that was read
+  struct stat read_ {};  // status of the file when it was loaded
   Clock::time_point checked_;
 };
 

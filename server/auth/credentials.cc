@@ -30,18 +30,18 @@ tl::expected<Certificate, std::string> ReadCertificate(const std::string& path) 
   const auto file = Open(path);
   if (!file) return tl::unexpected(file.error());
   Certificate certificate(PEM_read_X509(file->get(), nullptr, nullptr, nullptr), &X509_free);
-  if (certificate == nullptr) return tl::unexpected(path + " holds no certificate (PEM)");
+  if (certificate == nullptr) return tl::unexpected(path + " contains no certificate (PEM)");
   return certificate;
 }
 
-// Never asks for a pass phrase.
+// Makes OpenSSL fail on an encrypted key instead of prompting for a pass phrase.
 int NoPassPhrase(char*, int, int, void*) { return 0; }
 
 tl::expected<Key, std::string> ReadKey(const std::string& path) {
   const auto file = Open(path);
   if (!file) return tl::unexpected(file.error());
   Key key(PEM_read_PrivateKey(file->get(), nullptr, &NoPassPhrase, nullptr), &EVP_PKEY_free);
-  if (key == nullptr) return tl::unexpected(path + " holds no private key (PEM, not encrypted)");
+  if (key == nullptr) return tl::unexpected(path + " contains no unencrypted private key (PEM)");
   return key;
 }
 
@@ -84,7 +84,7 @@ tl::expected<std::chrono::system_clock::time_point, std::string> CertificateExpi
   if (!certificate) return tl::unexpected(certificate.error());
   std::tm end{};
   if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate->get()), &end) != 1) {
-    return tl::unexpected(path + " has no time of expiry");
+    return tl::unexpected(path + " has no valid expiry time");
   }
   return std::chrono::system_clock::from_time_t(timegm(&end));
 }

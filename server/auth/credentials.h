@@ -1,5 +1,5 @@
-// What the server shows to clients and asks of them when a connection is made: nothing, or TLS with
-// its certificate, and theirs if there is an authority to check them by.
+// Server credentials: plain text, or TLS with the server's certificate, and mutual TLS if a client
+// CA is configured.
 #pragma once
 
 #include <grpcpp/security/server_credentials.h>
@@ -13,14 +13,14 @@
 
 namespace sap {
 
-// The files are read again within seconds of a change, so that certificates are rotated without a
-// restart; connections that are there go on. Replace certificate and key by renaming a directory or
-// a symbolic link, since in between the two do not fit and new connections are refused. Fails with
-// a sentence for the operator if they cannot be used now.
+// gRPC reloads the files within seconds of a change, so certificates can be rotated without a
+// restart; existing connections continue. Replace certificate and key together, by renaming a
+// directory or a symbolic link: between two separate replacements they do not match and new
+// connections fail. Fails with an error message if the files are not usable now.
 tl::expected<std::shared_ptr<grpc::ServerCredentials>, std::string> MakeServerCredentials(
     const TlsConfig& tls);
 
-// When the certificate in a file expires, or why that cannot be told.
+// Expiry time of the certificate in a file, or an error message.
 tl::expected<std::chrono::system_clock::time_point, std::string> CertificateExpiry(
     const std::string& path);
 

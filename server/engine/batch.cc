@@ -9,7 +9,7 @@
 namespace sap {
 namespace {
 
-// By the size of their messages, which is known without decoding them.
+// Ordered by message size, which is known without decoding.
 std::vector<int> LargestFirst(const Batch::Problems& problems) {
   std::vector<size_t> bytes;
   for (const v1::ContactProblem& problem : problems) bytes.push_back(problem.ByteSizeLong());
@@ -24,27 +24,27 @@ std::vector<int> LargestFirst(const Batch::Problems& problems) {
 void Batch::Run(const Problems& problems, TaskArena* arena, const SolveProblem& solve) {
   const std::vector<int> order = LargestFirst(problems);
   arena->ParallelFor(static_cast<int>(order.size()),
-                     [&](int i) { solve(order[i], Turn::kOnArena); });
+                     [&](int i) { solve(order[i], Dispatch::kArena); });
 }
 
-void Batch::Start(const Problems& problems, const Place& place, SolveProblem solve,
+void Batch::Start(const Problems& problems, const QueueTarget& target, SolveProblem solve,
                   std::function<void()> done) {
   if (problems.empty()) return done();
-  // Goes with the last of its workers.
-  auto* batch = new Batch(problems, place, std::move(solve), std::move(done));
-  // Enqueuing the last of them may be the last thing that the batch lives to see.
+  // Deleted by the last worker, in Work.
+  auto* batch = new Batch(problems, target, std::move(solve), std::move(done));
+  // The batch may be deleted during the last Enqueue, so the count is copied first.
   const size_t count = batch->workers_.size();
   for (size_t i = 0; i < count; ++i) batch->Enqueue(&batch->workers_[i]);
 }
 
-Batch::Batch(const Problems& problems, const Place& place, SolveProblem solve,
+Batch::Batch(const Problems& problems, const QueueTarget& target, SolveProblem solve,
              std::function<void()> done)
     : problems_(problems),
-      place_(place),
+      target_(target),
       solve_(std::move(solve)),
       done_(std::move(done)),
       order_(LargestFirst(problems)),
-      workers_(std::min<size_t>(order_.size(), place.num_threads)),
+      workers_(std::min<size_t>(order_.size(), target.num_threads)),
       next_(workers_.size()),
       unsolved_(order_.size()) {
   for (size_t i = 0; i < workers_.size(); ++i) workers_[i] = {this, static_cast<int>(i), {}};
@@ -52,20 +52,20 @@ Batch::Batch(const Problems& problems, const Place& place, SolveProblem solve,
 
 void Batch::Enqueue(Worker* worker) {
   QueuedTask& task = worker->task;
-  task.run = [](void* context, Turn turn) {
+  task.run = [](void* context, Dispatch dispatch) {
     auto* worker = static_cast<Worker*>(context);
-    worker->batch->Work(worker, turn);
+    worker->batch->Work(worker, dispatch);
   };
   task.context = worker;
-  task.account = place_.account;
-  task.priority = place_.priority;
+  task.account = target_.account;
+  task.priority = target_.priority;
   task.work_s = PredictedWork(problems_[order_[worker->index]]);
   task.preadmitted = true;
-  (void)place_.queue->Push(&task);  // never refused: the batch was let in as a whole
+  (void)target_.queue->Push(&task);  // cannot fail: the batch was admitted as a whole
 }
 
-void Batch::Work(Worker* worker, Turn turn) {
-  solve_(order_[worker->index], turn);
+void Batch::Work(Worker* worker, Dispatch dispatch) {
+  solve_(order_[worker->index], dispatch);
   const size_t next = next_.fetch_add(1);
   if (next < order_.size()) {
     worker->index = static_cast<int>(next);

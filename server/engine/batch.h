@@ -1,9 +1,9 @@
-// Independent problems solved concurrently: which is solved when, and when all are done.
+// Schedules the independent problems of a batch and detects completion.
 //
-// Largest first, so that none that takes long is started last. In the queue each problem is a task
-// of its own, and a batch has at most one task per thread there: the next one is queued when one is
-// done, behind what its client has queued meanwhile, so a large batch holds nobody up for longer
-// than a problem takes.
+// Largest problems first, so that no long solve starts last. In the queue each problem is a
+// separate task, and a batch has at most one task per arena thread there: a finished task queues
+// the next one behind what its client has queued meanwhile. A large batch therefore delays other
+// calls by at most one problem per thread.
 #pragma once
 
 #include <google/protobuf/repeated_field.h>
@@ -22,41 +22,41 @@ namespace sap {
 class Batch {
  public:
   using Problems = google::protobuf::RepeatedPtrField<v1::ContactProblem>;
-  // Solves problem i and deals with its outcome. Called by several threads at once.
-  using SolveProblem = std::function<void(int i, Turn turn)>;
+  // Solves problem i and delivers its outcome. Called concurrently.
+  using SolveProblem = std::function<void(int i, Dispatch dispatch)>;
 
-  // Where and for whom a batch is queued.
-  struct Place {
+  // Queue and accounting of a batch.
+  struct QueueTarget {
     WorkQueue* queue;
     int num_threads;
     ClientAccount* account;
     Priority priority;
   };
 
-  // Returns when all are solved, by the calling thread and the arena.
+  // Solves all problems on the calling thread and the arena; returns when all are done.
   static void Run(const Problems& problems, TaskArena* arena, const SolveProblem& solve);
 
-  // Returns at once; `done` is called after the last one, on a thread of the queue, or right away
-  // if there are none. The account must live until then.
-  static void Start(const Problems& problems, const Place& place, SolveProblem solve,
+  // Returns at once. `done` is called after the last problem, on a thread of the queue, or
+  // immediately if the batch is empty. The account must live until then.
+  static void Start(const Problems& problems, const QueueTarget& target, SolveProblem solve,
                     std::function<void()> done);
 
  private:
-  // One of the tasks that a batch has in the queue at a time.
+  // One of the batch's tasks in the queue.
   struct Worker {
     Batch* batch;
     int index;  // into order_
     QueuedTask task;
   };
 
-  Batch(const Problems& problems, const Place& place, SolveProblem solve,
+  Batch(const Problems& problems, const QueueTarget& target, SolveProblem solve,
         std::function<void()> done);
 
   void Enqueue(Worker* worker);
-  void Work(Worker* worker, Turn turn);
+  void Work(Worker* worker, Dispatch dispatch);
 
   const Problems& problems_;
-  const Place place_;
+  const QueueTarget target_;
   const SolveProblem solve_;
   const std::function<void()> done_;
   const std::vector<int> order_;

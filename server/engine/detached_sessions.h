@@ -1,8 +1,8 @@
-// Sessions whose connection was lost, kept for a while so that their clients can go on with them.
+// Sessions that lost their connection, kept for a limited time so that their clients can resume
+// them.
 //
-// A session can be asked for by its token while its old stream is still thought to be alive, since
-// a client notices a lost connection before the server may. Then the old stream is to be ended, and
-// the session is handed over once that has happened.
+// A client may notice a lost connection before the server does. A claim for a session whose old
+// stream is still open first ends that stream; the session is handed over once it has ended.
 #pragma once
 
 #include <chrono>
@@ -19,23 +19,25 @@ namespace sap {
 
 struct DetachedSession {
   std::unique_ptr<Session> session;
-  std::vector<v1::StepOutcome> outcomes;  // of the last steps, which the client may lack
-  std::string client;                     // only it may resume
+  std::vector<v1::StepOutcome>
+      outcomes;        // of the last steps; the client may not have received them
+  std::string client;  // the only client that may resume the session
 };
 
-// Whoever waits for a session. Called once, on any thread; null: it cannot be had.
+// A stream that waits for a session. Resume is called once, on any thread; null: the session is not
+// available.
 class SessionClaimant {
  public:
-  virtual void Resume(std::unique_ptr<DetachedSession> lost) = 0;
+  virtual void Resume(std::unique_ptr<DetachedSession> detached) = 0;
 
  protected:
   ~SessionClaimant() = default;
 };
 
-// A stream that has a session which can be resumed.
+// A stream that owns a resumable session.
 class SessionHolder {
  public:
-  // The session is wanted elsewhere: end the stream, then Keep or Forget it. Any thread.
+  // Another stream claims the session: end this stream, then call Keep or Forget. Any thread.
   virtual void GiveUp() = 0;
 
  protected:
@@ -50,22 +52,22 @@ class DetachedSessions {
 
   bool keeps() const { return keep_s_ > 0; }
 
-  // A new secret of 128 bits.
+  // A new random token of 128 bits.
   static std::string NewToken();
 
-  // The stream has the session of that token from now on, until Keep or Forget.
+  // Registers the stream as the owner of the session until Keep or Forget.
   void Hold(const std::string& token, SessionHolder* holder);
-  // The stream has ended: the session is kept for whoever claims it, or given to who waits for it.
-  void Keep(const std::string& token, std::unique_ptr<DetachedSession> lost);
-  // The stream has ended in good order.
+  // The stream has ended. Keeps the session for a later claim, or hands it to a waiting claimant.
+  void Keep(const std::string& token, std::unique_ptr<DetachedSession> detached);
+  // The stream has ended normally; the session is not resumable.
   void Forget(const std::string& token);
 
-  // Hands the session over, now or later.
+  // Hands the session to the claimant, immediately or once the owning stream has ended.
   void Claim(const std::string& token, const std::string& client, SessionClaimant* claimant);
 
-  // Drops what nobody has claimed for too long; returns how many.
+  // Drops sessions that were detached for longer than the limit; returns their number.
   int Sweep();
-  // Drops the one that has been lost for longest; false if there is none.
+  // Drops the session that was detached first; false if there is none.
   bool DropOldest();
   void DropAll();
 
@@ -75,9 +77,9 @@ class DetachedSessions {
   using Clock = std::chrono::steady_clock;
   struct Entry {
     SessionHolder* holder{nullptr};
-    SessionClaimant* claimant{nullptr};  // waits for the holder
+    SessionClaimant* claimant{nullptr};  // waits for the holder's stream to end
     std::string claiming_client;
-    std::unique_ptr<DetachedSession> lost;
+    std::unique_ptr<DetachedSession> detached;
     Clock::time_point since;
   };
 

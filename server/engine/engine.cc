@@ -18,7 +18,8 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Sessions last, so that asking more often is of no use.
+// Retry delay when the session limit is reached. Sessions are long-lived, so a shorter delay is of
+// no use.
 constexpr double kRetrySession_s = 1;
 
 Demand DemandOf(const v1::SolveRequest& request) {
@@ -40,20 +41,20 @@ const v1::ContactProblem* ProblemOf(const v1::SolveRequest& request) {
 
 }  // namespace
 
-// One call on its way. Reused, so that a problem like one seen before allocates nothing.
+// A unary call in progress. Pooled, so that a problem with a known pattern allocates no memory.
 struct Engine::Job {
   Engine* engine{nullptr};
   SolveJob solve;
   v1::SolveResponse* response{nullptr};
   Done done{nullptr};
   void* context{nullptr};
-  Entry entry{};
+  Admitted admitted{};
   QueuedTask task;
 };
 
 Engine::Engine(const ServerConfig& config, RequestRecorder* recorder, Metrics* metrics)
     : config_(config),
-      observers_{recorder, metrics},
+      telemetry_{recorder, metrics},
       admission_(config.admission, config.threads),
       this_process_(admission_.AccountOf("this process")),
       arena_(config.threads),
@@ -65,29 +66,29 @@ Engine::Engine(const ServerConfig& config, RequestRecorder* recorder, Metrics* m
 
 Engine::~Engine() = default;
 
-tl::expected<Engine::Expected, ServiceError> Engine::Expect(ClientAccount* account,
-                                                            Priority priority) {
-  tl::expected<Expected, ServiceError> expected =
-      admission_.CheckCalls(account).and_then([&] { return queue_.Expect(account, priority); });
-  if (!expected) observers_.CountRefusal(expected.error());
-  return expected;
+tl::expected<Engine::Reservation, ServiceError> Engine::ReserveCall(ClientAccount* account,
+                                                                    Priority priority) {
+  tl::expected<Reservation, ServiceError> reservation =
+      admission_.CheckCalls(account).and_then([&] { return queue_.Reserve(account, priority); });
+  if (!reservation) telemetry_.CountRefusal(reservation.error());
+  return reservation;
 }
 
-ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallContext& limits,
+ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallContext& call,
                             v1::SolveResponse* response) {
-  const auto entry = Enter(limits, DemandOf(request));
-  if (!entry) return tl::unexpected(entry.error());
-  std::unique_ptr<Job> job = MakeJob(request, limits, *entry, response);
+  const auto admitted = Admit(call, DemandOf(request));
+  if (!admitted) return tl::unexpected(admitted.error());
+  std::unique_ptr<Job> job = MakeJob(request, call, *admitted, response);
   ServiceStatus status = DecodeAndRun(&job->solve, &arena_, response->mutable_solution());
   End(std::move(job), status);
   return status;
 }
 
-void Engine::Start(const v1::SolveRequest& request, const CallContext& limits,
+void Engine::Start(const v1::SolveRequest& request, const CallContext& call,
                    v1::SolveResponse* response, Done done, void* context) {
-  const auto entry = Enter(limits, DemandOf(request));
-  if (!entry) return done(context, tl::unexpected(entry.error()));
-  std::unique_ptr<Job> job = MakeJob(request, limits, *entry, response);
+  const auto admitted = Admit(call, DemandOf(request));
+  if (!admitted) return done(context, tl::unexpected(admitted.error()));
+  std::unique_ptr<Job> job = MakeJob(request, call, *admitted, response);
   job->done = done;
   job->context = context;
   SolveJob& solve = job->solve;
@@ -98,38 +99,38 @@ void Engine::Start(const v1::SolveRequest& request, const CallContext& limits,
   End(std::move(job), status);
 }
 
-ServiceStatus Engine::SolveBatch(const v1::SolveBatchRequest& request, const CallContext& limits,
+ServiceStatus Engine::SolveBatch(const v1::SolveBatchRequest& request, const CallContext& call,
                                  v1::SolveBatchResponse* response) {
   for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
   const auto sink = [response](int index, v1::Outcome outcome) {
     response->mutable_outcomes(index)->Swap(&outcome);
   };
-  return RunBatch(request.problems(), request.options(), limits, sink);
+  return RunBatch(request.problems(), request.options(), call, sink);
 }
 
-void Engine::StartBatch(const v1::SolveBatchRequest& request, const CallContext& limits,
+void Engine::StartBatch(const v1::SolveBatchRequest& request, const CallContext& call,
                         v1::SolveBatchResponse* response, Done done, void* context) {
   for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
   const auto sink = [response](int index, v1::Outcome outcome) {
     response->mutable_outcomes(index)->Swap(&outcome);
   };
-  StartBatch(request.problems(), request.options(), limits, sink, done, context);
+  StartBatch(request.problems(), request.options(), call, sink, done, context);
 }
 
-ServiceStatus Engine::StreamBatch(const v1::StreamBatchRequest& request, const CallContext& limits,
+ServiceStatus Engine::StreamBatch(const v1::StreamBatchRequest& request, const CallContext& call,
                                   const BatchSink& sink) {
-  return RunBatch(request.problems(), request.options(), limits, sink);
+  return RunBatch(request.problems(), request.options(), call, sink);
 }
 
-void Engine::StartStreamBatch(const v1::StreamBatchRequest& request, const CallContext& limits,
+void Engine::StartStreamBatch(const v1::StreamBatchRequest& request, const CallContext& call,
                               BatchSink sink, Done done, void* context) {
-  StartBatch(request.problems(), request.options(), limits, std::move(sink), done, context);
+  StartBatch(request.problems(), request.options(), call, std::move(sink), done, context);
 }
 
 tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession() {
   if (num_sessions_.fetch_add(1, std::memory_order_relaxed) < config_.session.max_sessions) {
     return std::make_unique<Session>(SessionResources{config_, &arena_, &queue_, &idle_spinners_,
-                                                      &admission_, this_process_.get(), observers_,
+                                                      &admission_, this_process_.get(), telemetry_,
                                                       &num_sessions_});
   }
   num_sessions_.fetch_sub(1, std::memory_order_relaxed);
@@ -139,7 +140,7 @@ tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession() {
                      ""};
   error.reason = "SERVER_SESSIONS";
   error.retry_after_s = kRetrySession_s;
-  observers_.CountRefusal(error);
+  telemetry_.CountRefusal(error);
   return tl::unexpected(error);
 }
 
@@ -167,33 +168,33 @@ v1::GetServerInfoResponse Engine::Info() const {
   return info;
 }
 
-// On success the call counts until Leave.
-tl::expected<Engine::Entry, ServiceError> Engine::Enter(const CallContext& limits,
-                                                        const Demand& demand) {
-  ClientAccount* account = limits.account != nullptr ? limits.account : this_process_.get();
-  if (ServiceStatus entered = admission_.Enter(account, demand); !entered) {
-    observers_.CountRefusal(entered.error());
-    return tl::unexpected(entered.error());
+// On success the call counts against the limits until Release.
+tl::expected<Engine::Admitted, ServiceError> Engine::Admit(const CallContext& call,
+                                                           const Demand& demand) {
+  ClientAccount* account = call.account != nullptr ? call.account : this_process_.get();
+  if (ServiceStatus checked = admission_.Admit(account, demand); !checked) {
+    telemetry_.CountRefusal(checked.error());
+    return tl::unexpected(checked.error());
   }
-  return Entry{account, demand};
+  return Admitted{account, demand};
 }
 
 std::unique_ptr<Engine::Job> Engine::MakeJob(const v1::SolveRequest& request,
-                                             const CallContext& limits, const Entry& entry,
+                                             const CallContext& call, const Admitted& admitted,
                                              v1::SolveResponse* response) {
   std::unique_ptr<Job> job = idle_jobs_.Take();
   if (job == nullptr) job = std::make_unique<Job>();
   job->engine = this;
-  job->solve.Begin(ProblemOf(request), request.options(), limits);
+  job->solve.Begin(ProblemOf(request), request.options(), call);
   job->response = response;
   job->done = nullptr;
   job->context = nullptr;
-  job->entry = entry;
+  job->admitted = admitted;
   return job;
 }
 
 ServiceStatus Engine::DecodeAndRun(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer) {
-  if (ServiceStatus wanted = CheckWanted(solve->limits()); !wanted) return wanted;
+  if (ServiceStatus live = CheckLive(solve->call()); !live) return live;
   if (!solve->decoded()) {
     if (ServiceStatus decoded = solve->Decode(config_); !decoded) return decoded;
   }
@@ -201,7 +202,7 @@ ServiceStatus Engine::DecodeAndRun(SolveJob* solve, TaskArena* arena, v1::Contac
 }
 
 ServiceStatus Engine::Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer) {
-  return Guard([&] {
+  return CatchExceptions([&] {
     std::unique_ptr<Solver> solver = idle_solvers_.Take();
     if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
     solver->UseArena(arena);
@@ -213,35 +214,35 @@ ServiceStatus Engine::Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution
 
 void Engine::Enqueue(std::unique_ptr<Job> job) {
   QueuedTask& task = job->task;
-  task.run = [](void* context, Turn turn) {
+  task.run = [](void* context, Dispatch dispatch) {
     std::unique_ptr<Job> job(static_cast<Job*>(context));
     job->solve.AddQueueTime(SecondsSince(job->task.queued));
     Engine* engine = job->engine;
     ServiceStatus status = tl::unexpected(engine->queue_.Expired());
-    if (turn != Turn::kExpired) {
-      status = engine->DecodeAndRun(&job->solve, engine->ArenaOf(turn),
+    if (dispatch != Dispatch::kExpired) {
+      status = engine->DecodeAndRun(&job->solve, engine->ArenaFor(dispatch),
                                     job->response->mutable_solution());
     }
     engine->End(std::move(job), status);
   };
   task.context = job.get();
-  task.account = job->entry.account;
+  task.account = job->admitted.account;
   task.priority = PriorityOf(job->solve.options());
-  task.work_s = job->entry.demand.work_s;
-  // Once it is pushed, another thread may have it.
+  task.work_s = job->admitted.demand.work_s;
+  // After Push another thread may own the job.
   Job* const pushed_job = job.release();
   if (const ServiceStatus pushed = queue_.Push(&pushed_job->task); !pushed) {
     End(std::unique_ptr<Job>(pushed_job), pushed);
   }
 }
 
-// The job is given back first: `done` may be the last thing that keeps the engine alive.
+// Returns the job to the pool before `done`, which may release the last reference to the engine.
 void Engine::End(std::unique_ptr<Job> job, const ServiceStatus& status) {
-  job->solve.Report(status, observers_);
+  job->solve.Report(status, telemetry_);
   if (!status) job->response->clear_solution();
   const Done done = job->done;
   void* const context = job->context;
-  Leave(job->entry);
+  Release(job->admitted);
   idle_jobs_.Give(std::move(job));
   if (done != nullptr) done(context, status);
 }
@@ -258,53 +259,54 @@ ServiceStatus Engine::CheckBatch(int size, const v1::SolveOptions& options) cons
 }
 
 ServiceStatus Engine::RunBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                               const CallContext& limits, const BatchSink& sink) {
-  const auto entry = Enter(limits, DemandOf(problems));
-  if (!entry) return tl::unexpected(entry.error());
+                               const CallContext& call, const BatchSink& sink) {
+  const auto admitted = Admit(call, DemandOf(problems));
+  if (!admitted) return tl::unexpected(admitted.error());
   ServiceStatus status = CheckBatch(problems.size(), options);
   if (status) {
-    Batch::Run(problems, &arena_, [&](int i, Turn turn) {
-      sink(i, SolveInBatch(problems[i], options, limits, turn));
+    Batch::Run(problems, &arena_, [&](int i, Dispatch dispatch) {
+      sink(i, SolveInBatch(problems[i], options, call, dispatch));
     });
-    status = CheckWanted(limits);
+    status = CheckLive(call);
   }
-  Leave(*entry);
+  Release(*admitted);
   return status;
 }
 
 void Engine::StartBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                        const CallContext& limits, BatchSink sink, Done done, void* context) {
-  const auto entry = Enter(limits, DemandOf(problems));
-  if (!entry) return done(context, tl::unexpected(entry.error()));
-  const Batch::Place place{&queue_, config_.threads, entry->account, PriorityOf(options)};
+                        const CallContext& call, BatchSink sink, Done done, void* context) {
+  const auto admitted = Admit(call, DemandOf(problems));
+  if (!admitted) return done(context, tl::unexpected(admitted.error()));
+  const Batch::QueueTarget target{&queue_, config_.threads, admitted->account, PriorityOf(options)};
   ServiceStatus status = CheckBatch(problems.size(), options);
-  if (status) status = queue_.CheckWait(*place.account, place.priority);
+  if (status) status = queue_.CheckWait(*target.account, target.priority);
   if (!status) {
-    observers_.CountRefusal(status.error());
-    Leave(*entry);
+    telemetry_.CountRefusal(status.error());
+    Release(*admitted);
     return done(context, status);
   }
   Batch::Start(
-      problems, place,
-      [this, &problems, &options, limits, sink = std::move(sink)](int i, Turn turn) {
-        sink(i, SolveInBatch(problems[i], options, limits, turn));
+      problems, target,
+      [this, &problems, &options, call, sink = std::move(sink)](int i, Dispatch dispatch) {
+        sink(i, SolveInBatch(problems[i], options, call, dispatch));
       },
-      [this, limits, entry = *entry, done, context] {
-        Leave(entry);
-        done(context, CheckWanted(limits));
+      [this, call, admitted = *admitted, done, context] {
+        Release(admitted);
+        done(context, CheckLive(call));
       });
 }
 
 v1::Outcome Engine::SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
-                                 const CallContext& limits, Turn turn) {
+                                 const CallContext& call, Dispatch dispatch) {
   std::unique_ptr<SolveJob> solve = idle_solves_.Take();
   if (solve == nullptr) solve = std::make_unique<SolveJob>();
-  solve->Begin(&problem, options, limits);
-  solve->AddQueueTime(SecondsSince(limits.arrival));
+  solve->Begin(&problem, options, call);
+  solve->AddQueueTime(SecondsSince(call.arrival));
   v1::Outcome outcome;
-  const ServiceStatus status = DecodeAndRun(solve.get(), ArenaOf(turn), outcome.mutable_solution());
+  const ServiceStatus status =
+      DecodeAndRun(solve.get(), ArenaFor(dispatch), outcome.mutable_solution());
   if (!status) EncodeFailure(status.error(), outcome.mutable_failure());
-  solve->Report(status, observers_);
+  solve->Report(status, telemetry_);
   idle_solves_.Give(std::move(solve));
   return outcome;
 }

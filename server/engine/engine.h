@@ -1,9 +1,9 @@
 // The service without its transport: admit, decode, solve, encode.
 //
-// The gRPC service and the client's embedded mode both call this and nothing else, so answers and
-// errors are the same through either.
+//   request -> admitted -> decoded and validated -> solved inline or on the arena -> response
 //
-//   request -> admitted? -> decoded and checked -> solved inline, or on the arena -> response
+// The gRPC service and the embedded client both use this class and nothing below it, so their
+// answers and errors are the same.
 #pragma once
 
 #include <atomic>
@@ -28,51 +28,53 @@
 
 namespace sap {
 
-// Thread-safe: any number of calls at once.
+// Thread-safe.
 class Engine {
  public:
-  // Told once how a started call ended, on whichever thread ended it.
+  // Completion callback of a started call. Called exactly once, on any thread.
   using Done = void (*)(void* context, const ServiceStatus& status);
-  // Told of each problem of a batch as soon as it is answered, by several threads at once.
+  // Receives each outcome of a batch as soon as it is available. Called concurrently.
   using BatchSink = std::function<void(int index, v1::Outcome outcome)>;
 
-  // Recorder and metrics may be null, and must outlive the engine.
+  // Recorder and metrics may be null; otherwise they must outlive the engine.
   explicit Engine(const ServerConfig& config, RequestRecorder* recorder = nullptr,
                   Metrics* metrics = nullptr);
   ~Engine();
 
-  // Before the message of a call is read: an error if there is no room for it. Otherwise it is
-  // reckoned with until Arrived.
-  using Expected = WorkQueue::Expected;
-  tl::expected<Expected, ServiceError> Expect(ClientAccount* account, Priority priority);
-  void Arrived(ClientAccount* account, const Expected& expected) {
-    queue_.Arrived(account, expected);
+  // Admission check before the message of a call is read: RESOURCE_EXHAUSTED if a limit on calls or
+  // on the queue wait is reached. Otherwise the call's expected work counts in predicted waits
+  // until ReleaseReservation.
+  using Reservation = WorkQueue::Reservation;
+  tl::expected<Reservation, ServiceError> ReserveCall(ClientAccount* account, Priority priority);
+  void ReleaseReservation(ClientAccount* account, const Reservation& reservation) {
+    queue_.ReleaseReservation(account, reservation);
   }
 
-  // Answers on the calling thread, helped by the arena.
-  ServiceStatus Solve(const v1::SolveRequest& request, const CallContext& limits,
+  // Blocking: solves on the calling thread, with help of the arena threads.
+  ServiceStatus Solve(const v1::SolveRequest& request, const CallContext& call,
                       v1::SolveResponse* response);
 
-  // The same without ever waiting for the arena: small problems are solved before this returns,
-  // large ones by a thread of the arena. Request and response must live until `done` is called.
-  void Start(const v1::SolveRequest& request, const CallContext& limits,
-             v1::SolveResponse* response, Done done, void* context);
+  // Non-blocking: small problems are solved before this returns, large ones on an arena thread.
+  // Request and response must live until `done` is called.
+  void Start(const v1::SolveRequest& request, const CallContext& call, v1::SolveResponse* response,
+             Done done, void* context);
 
-  // Independent problems, solved concurrently; each has an outcome of its own. Likewise on the
-  // calling thread and the arena, or in turn with other calls.
-  ServiceStatus SolveBatch(const v1::SolveBatchRequest& request, const CallContext& limits,
+  // Independent problems, solved concurrently, each with its own outcome. As above, the first form
+  // of each call blocks and the Start form does not.
+  ServiceStatus SolveBatch(const v1::SolveBatchRequest& request, const CallContext& call,
                            v1::SolveBatchResponse* response);
-  void StartBatch(const v1::SolveBatchRequest& request, const CallContext& limits,
+  void StartBatch(const v1::SolveBatchRequest& request, const CallContext& call,
                   v1::SolveBatchResponse* response, Done done, void* context);
-  ServiceStatus StreamBatch(const v1::StreamBatchRequest& request, const CallContext& limits,
+  ServiceStatus StreamBatch(const v1::StreamBatchRequest& request, const CallContext& call,
                             const BatchSink& sink);
-  void StartStreamBatch(const v1::StreamBatchRequest& request, const CallContext& limits,
+  void StartStreamBatch(const v1::StreamBatchRequest& request, const CallContext& call,
                         BatchSink sink, Done done, void* context);
 
-  // A session, not open yet. The engine must outlive it. RESOURCE_EXHAUSTED beyond the limit.
+  // A session, not yet opened; the engine must outlive it. RESOURCE_EXHAUSTED at the limit of
+  // sessions.
   tl::expected<std::unique_ptr<Session>, ServiceError> NewSession();
 
-  // Sessions that are there.
+  // Number of existing sessions, detached ones included.
   int num_sessions() const { return num_sessions_.load(std::memory_order_relaxed); }
 
   v1::GetServerInfoResponse Info() const;
@@ -85,33 +87,35 @@ class Engine {
  private:
   struct Job;
 
-  // What a call has been let in with, until it leaves.
-  struct Entry {
+  // What an admitted call holds until Release.
+  struct Admitted {
     ClientAccount* account;
     Demand demand;
   };
 
-  tl::expected<Entry, ServiceError> Enter(const CallContext& limits, const Demand& demand);
-  void Leave(const Entry& entry) { admission_.Leave(entry.account, entry.demand); }
+  tl::expected<Admitted, ServiceError> Admit(const CallContext& call, const Demand& demand);
+  void Release(const Admitted& admitted) { admission_.Release(admitted.account, admitted.demand); }
 
-  std::unique_ptr<Job> MakeJob(const v1::SolveRequest& request, const CallContext& limits,
-                               const Entry& entry, v1::SolveResponse* response);
+  std::unique_ptr<Job> MakeJob(const v1::SolveRequest& request, const CallContext& call,
+                               const Admitted& admitted, v1::SolveResponse* response);
   ServiceStatus Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
   ServiceStatus DecodeAndRun(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
-  TaskArena* ArenaOf(Turn turn) { return turn == Turn::kOnArena ? &arena_ : nullptr; }
+  TaskArena* ArenaFor(Dispatch dispatch) {
+    return dispatch == Dispatch::kArena ? &arena_ : nullptr;
+  }
   void Enqueue(std::unique_ptr<Job> job);
   void End(std::unique_ptr<Job> job, const ServiceStatus& status);
 
   ServiceStatus CheckBatch(int size, const v1::SolveOptions& options) const;
   ServiceStatus RunBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                         const CallContext& limits, const BatchSink& sink);
+                         const CallContext& call, const BatchSink& sink);
   void StartBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                  const CallContext& limits, BatchSink sink, Done done, void* context);
+                  const CallContext& call, BatchSink sink, Done done, void* context);
   v1::Outcome SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
-                           const CallContext& limits, Turn turn);
+                           const CallContext& call, Dispatch dispatch);
 
   const ServerConfig config_;
-  const Observers observers_;
+  const Telemetry telemetry_;
   std::atomic<int> num_sessions_{0};
   Admission admission_;
   const std::shared_ptr<ClientAccount> this_process_;

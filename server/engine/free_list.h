@@ -1,4 +1,4 @@
-// Objects that are costly to make, kept for the next user: workspaces, messages.
+// Pool of reusable objects that are expensive to construct: workspaces, messages.
 #pragma once
 
 #include <memory>
@@ -8,14 +8,14 @@
 
 namespace sap {
 
-// Thread-safe. Last in, first out, so that the object handed out is the one most likely in cache.
+// Thread-safe. LIFO, since the object returned last is the most likely to be in cache.
 template <typename Item>
 class FreeList {
  public:
-  // Keeps at most max_idle objects that nobody uses.
+  // Keeps at most max_idle unused objects.
   explicit FreeList(size_t max_idle) : max_idle_(max_idle) {}
 
-  // An object that was given back, or null: then make one.
+  // Returns a pooled object, or null if the pool is empty.
   std::unique_ptr<Item> Take() {
     const std::lock_guard lock(mutex_);
     if (idle_.empty()) return nullptr;
@@ -27,7 +27,7 @@ class FreeList {
   void Give(std::unique_ptr<Item> item) {
     const std::lock_guard lock(mutex_);
     if (idle_.size() < max_idle_) idle_.push_back(std::move(item));
-    // Otherwise the item goes when the caller's argument does, outside the lock.
+    // Otherwise the item is destroyed with the caller's argument, outside the lock.
   }
 
  private:

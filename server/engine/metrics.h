@@ -1,8 +1,8 @@
-// What the server has done, in numbers.
+// Counters and histograms of the server.
 //
-// Counting is a relaxed atomic addition on a shard of the counting thread's own, so that no call
-// waits for another or for whoever reads; reading adds the shards up. Names and the endpoint are in
-// metrics_endpoint.
+// An update is a relaxed atomic addition to a shard chosen by thread, so updates do not contend
+// with each other or with reads; a read sums the shards. ops/metrics_endpoint exports the values
+// and defines the exported names.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace sap {
 
 constexpr int kMetricShards = 8;
 
-// The shard that the calling thread counts on.
+// The shard index of the calling thread.
 int MetricShard();
 
 class Counter {
@@ -37,12 +37,12 @@ class Counter {
   std::array<Shard, kMetricShards> shards_;
 };
 
-// How many values were at most each bound, how many in all, and their sum.
+// Cumulative histogram: number of values up to each bound, total number, and sum.
 class Histogram {
  public:
   static constexpr int kMaxBounds = 20;
 
-  // At most kMaxBounds, ascending; they must outlive the histogram.
+  // At most kMaxBounds bounds, ascending; they must outlive the histogram.
   explicit Histogram(std::span<const double> bounds) : bounds_(bounds) {}
 
   void Add(double value);
@@ -64,12 +64,12 @@ class Histogram {
   std::array<Shard, kMetricShards> shards_;
 };
 
-// The calls of the service, in the order of the schema.
+// Methods of the service, in the order of the schema.
 enum class Method : uint8_t { kSolve, kSolveBatch, kStreamBatch, kSolveSession, kGetServerInfo };
 constexpr int kNumMethods = 5;
 const char* Name(Method method);
 
-// Parts of the time between the arrival of a problem and its answer.
+// Phases between the arrival of a problem and its answer.
 enum class Phase : uint8_t { kQueue, kDecode, kSolve, kEncode };
 constexpr int kNumPhases = 4;
 const char* Name(Phase phase);
@@ -77,7 +77,7 @@ const char* Name(Phase phase);
 constexpr int kNumSolveStatuses = 6;
 const char* NameForMetrics(SolveStatus status);
 
-// Numbers of gRPC status codes, 0 to 16.
+// gRPC status codes are numbered from 0 to 16.
 constexpr int kNumCodes = 17;
 const char* NameOfCode(int code);
 
@@ -89,11 +89,11 @@ class Metrics {
   void CallStarted(Method method) { started[static_cast<int>(method)].Add(); }
   void CallEnded(Method method, int code, double duration_s);
 
-  // A problem was answered: its phases, and what the solver says of it (null: no solution).
+  // Counts an answered problem: the times of its phases and its solution (null: it failed).
   void ProblemEnded(const std::array<double, kNumPhases>& phases_s,
                     const ContactSolution* solution);
 
-  // Something was refused by a limit.
+  // Counts a rejection by the named limit.
   void Refused(const std::string& limit);
   std::map<std::string, uint64_t> refusals() const;
 
@@ -101,9 +101,9 @@ class Metrics {
   std::array<std::array<Counter, kNumCodes>, kNumMethods> handled;
   std::deque<Histogram> durations;  // of calls, by method
   std::deque<Histogram> phases;     // of problems
-  Histogram refusal_times;          // of calls refused by a limit
-  Histogram islands;                // of a problem
-  Histogram iterations;             // of a problem, the most of an island
+  Histogram refusal_times;          // of calls rejected by a limit
+  Histogram islands;                // per problem
+  Histogram iterations;             // per problem, maximum over its islands
   std::array<Counter, kNumSolveStatuses> island_outcomes;
   Counter problems_solved;
   Counter problems_failed;

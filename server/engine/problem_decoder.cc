@@ -40,7 +40,7 @@ ContactProblemView::RigidBodies DecodeBodies(const v1::RigidBodies& message) {
           .body_id = Span(message.body_id())};
 }
 
-// The arrays that contacts and body contacts have in common.
+// The arrays that contacts and body contacts share.
 template <typename Message>
 ContactProblemView::Law DecodeLaw(const Message& message) {
   return {.signed_distance = Span(message.signed_distance()),
@@ -79,7 +79,7 @@ tl::expected<NewtonMethod, ServiceError> DecodeNewton(v1::NewtonMethod method) {
   }
 }
 
-// A budget beyond a year is the same as none, and fits the clock.
+// Budgets are capped at one year, which the clock can represent.
 tl::expected<std::chrono::nanoseconds, ServiceError> DecodeTimeBudget(
     const google::protobuf::Duration& message) {
   constexpr int64_t kLongest_s = 366 * 86'400;
@@ -187,7 +187,7 @@ tl::expected<SolveSettings, ServiceError> DecodeOptions(const v1::SolveOptions& 
   settings.solver.newton = *newton;
   if (!v1::Priority_IsValid(message.priority())) {
     return RefuseField("options.priority",
-                       "is " + std::to_string(message.priority()) + ", which is no priority");
+                       "is " + std::to_string(message.priority()) + ", which is not a priority");
   }
   const auto mask = DecodeMask(message.response_mask());
   if (!mask) return tl::unexpected(mask.error());
@@ -196,7 +196,7 @@ tl::expected<SolveSettings, ServiceError> DecodeOptions(const v1::SolveOptions& 
 }
 
 double PredictedWork(const v1::ContactProblem& message) {
-  // As PredictedSolveTime of the solver, which needs the checked problem.
+  // Same model as the solver's PredictedSolveTime, which requires a validated problem.
   constexpr double kPerContact_s = 1e-6;
   constexpr double kPerFill_s = 5e-8;
   const int contacts = message.contacts().tree_a_size() + message.body_contacts().body_a_size();

@@ -1,8 +1,7 @@
-// From messages to what the solver reads: a problem as spans over the message's own arrays, nothing
-// copied, and options with every rule of the schema checked.
+// Decodes messages to solver input: the problem as spans over the message's arrays, without a copy,
+// and the options, validated against every rule of the schema.
 //
-// The values inside the arrays are not looked at here: ContactProblem::Make is the one door for
-// them.
+// The values in the arrays are not checked here; ContactProblem is the single place for that.
 #pragma once
 
 #include <bitset>
@@ -19,21 +18,21 @@
 
 namespace sap {
 
-// Which fields of ContactSolution to return, by field number.
+// Fields of ContactSolution to return, indexed by field number.
 using ResponseMask = std::bitset<32>;
 
-// How one problem is to be solved and answered.
+// Decoded options of one problem.
 struct SolveSettings {
   SolverOptions solver;
   std::optional<std::chrono::nanoseconds> time_budget;  // > 0
   ResponseMask response_mask = ResponseMask().set();
 };
 
-// The view is valid as long as the message is, unchanged. Fails only on what a view cannot carry:
-// an unknown rule.
+// The view is valid while the message exists unchanged. Fails only on values that a view cannot
+// represent: an unknown rule.
 tl::expected<ContactProblemView, ServiceError> DecodeProblem(const v1::ContactProblem& message);
 
-// Settings from the options of a call; absent fields take their defaults.
+// Decodes options; absent fields have their defaults.
 tl::expected<SolveSettings, ServiceError> DecodeOptions(const v1::SolveOptions& message,
                                                         int max_iterations);
 
@@ -41,7 +40,7 @@ inline Priority PriorityOf(const v1::SolveOptions& options) {
   return options.priority() == v1::PRIORITY_HIGH ? Priority::kHigh : Priority::kNormal;
 }
 
-// Predicted time of a solve on one core [s], from the counts in a message that nobody has checked.
+// Predicted solve time on one core [s], from the counts in an unvalidated message.
 double PredictedWork(const v1::ContactProblem& message);
 
 }  // namespace sap

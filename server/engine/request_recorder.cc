@@ -13,10 +13,10 @@
 namespace sap {
 namespace {
 
-// Most that waits for the disk; a single record may be larger.
+// Bound of the queued bytes; a single record may exceed it.
 constexpr size_t kMostQueued_bytes = size_t{64} << 20;
 
-// "solves-20260131T235959Z-4711-1.saprec": sorts by time, and no other recording has it.
+// "solves-20260131T235959Z-4711-1.saprec": sorts by time; process id and counter make it unique.
 std::string FileName() {
   static std::atomic<int> number{0};
   const std::time_t now = std::time(nullptr);
@@ -124,11 +124,12 @@ void RequestRecorder::Work() {
   }
 }
 
-// Nothing once the recorder closes.
+// Returns nothing once the recorder is closing and the queue is empty.
 std::optional<RequestRecorder::Task> RequestRecorder::NextTask() {
   std::unique_lock lock(mutex_);
   if (queue_.empty() && current_ != nullptr) {
-    // So that a killed server leaves what it recorded; nobody waits for the disk.
+    // Flush while idle, so that records survive if the server is killed. No call waits for the
+    // disk.
     const std::shared_ptr<Recording> recording = current_;
     lock.unlock();
     recording->file.flush();
@@ -144,7 +145,7 @@ std::optional<RequestRecorder::Task> RequestRecorder::NextTask() {
 
 void RequestRecorder::Write(Recording* recording, const v1::RecordedSolve& record) {
   if (recording->stopped) return Drop();
-  constexpr int64_t kMostPrefix_bytes = 5;  // a length below 2 GiB as a varint
+  constexpr int64_t kMostPrefix_bytes = 5;  // varint of a length below 2 GiB
   const auto bytes = static_cast<int64_t>(record.ByteSizeLong()) + kMostPrefix_bytes;
   if (recording->written_bytes + bytes > recording->config.max_bytes) {
     Drop();

@@ -1,9 +1,9 @@
-// Recordings: problems with their answers on disk, to be solved again bit for bit
-// (proto/sap/v1/recording.proto has the format).
+// Records problems and their answers to files, for bit-exact replay (format:
+// proto/sap/v1/recording.proto).
 //
-// Whoever solved a problem hands it over as a message and goes on; a thread of the recorder's own
-// writes it. What waits for the disk is bounded: beyond that, records are dropped and counted. A
-// full disk or the limit on bytes ends the recording and never a call.
+// Solver threads enqueue a record and continue; the recorder's own thread writes it. The queue is
+// bounded: records beyond the bound are dropped and counted. A full disk or the byte limit ends the
+// recording, never a call.
 #pragma once
 
 #include <atomic>
@@ -27,41 +27,43 @@ namespace sap {
 // Thread-safe. One recording at a time.
 class RequestRecorder {
  public:
-  // Told, once each, what an operator should know. Called by the recorder's thread.
+  // Receives messages for the operator. Called on the recorder's thread.
   using Log = std::function<void(const std::string& message)>;
 
-  // Records nothing until a recording is begun.
+  // Idle until Begin.
   explicit RequestRecorder(Log log);
 
-  // With a recording begun.
+  // Constructs a recorder and begins a recording.
   static tl::expected<std::unique_ptr<RequestRecorder>, std::string> Open(
       const RecordingConfig& config, Log log);
 
-  // Writes what waits, and logs how much was recorded.
+  // Writes the queued records and logs the number of records.
   ~RequestRecorder();
 
-  // Ends the recording under way, if any, and begins one in a new file in the directory, made if it
-  // is not there. Its path; or a sentence for the operator, and all stays as it was.
+  // Ends the current recording, if any, and begins one in a new file in the directory, which is
+  // created if necessary. Returns the file's path. On an error, an operator message, the state is
+  // unchanged.
   tl::expected<std::string, std::string> Begin(const RecordingConfig& config);
 
-  // Ends the recording under way: its path; empty if there is none.
+  // Ends the current recording. Returns its path, or an empty string if there is none.
   std::string End();
 
-  // Of the recording under way; empty if there is none.
+  // Path of the current recording, or an empty string.
   std::string path() const;
 
-  // Whether its rule asks for such a solve. Never, without a recording or once it has stopped.
+  // Whether the rule of the current recording selects such a solve. False without a recording or
+  // after it has stopped.
   bool Wants(bool failed, double duration_s) const;
 
   void Add(v1::RecordedSolve record);
 
-  // Counts a record that could not even be made.
+  // Counts a record that could not be constructed.
   void Drop() { dropped_.fetch_add(1, std::memory_order_relaxed); }
 
   int64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  // A file being written. Only the thread touches what is not const.
+  // A file being written. After construction only the recorder's thread uses the non-const members.
   struct Recording {
     const RecordingConfig config;
     const std::string path;
@@ -70,7 +72,7 @@ class RequestRecorder {
     int64_t written_bytes{0};
     bool stopped{false};
   };
-  // What the thread does next: write a record, or end its recording.
+  // Work of the recorder's thread: write a record, or, without one, finish the recording.
   struct Task {
     std::shared_ptr<Recording> recording;
     std::optional<v1::RecordedSolve> record;
@@ -84,7 +86,7 @@ class RequestRecorder {
 
   const Log log_;
   std::atomic<int64_t> dropped_{0};
-  // Copies of what the recording under way asks for, so that solves need no lock to tell.
+  // Copies of the current recording's rule, so that Wants needs no lock.
   std::atomic<bool> active_{false};
   std::atomic<RecordingConfig::Rule> rule_{};
   std::atomic<double> slower_than_s_{0};

@@ -34,7 +34,7 @@ void NamedVelocities::Remember(const ContactProblem& problem, const ContactSolut
     entries_.push_back(
         {problem.tree_id()[tree], problem.velocity_start()[tree], problem.dofs()[tree]});
   }
-  // Most clients name their bodies in ascending order.
+  // Most clients assign names in ascending order, so the sort is rarely needed.
   if (!std::ranges::is_sorted(entries_, {}, &Entry::name)) {
     std::ranges::sort(entries_, {}, &Entry::name);
   }
@@ -60,30 +60,29 @@ bool NamedVelocities::SetGuess(const v1::ContactProblem& message, ContactProblem
   return any;
 }
 
-Session::~Session() { shared_.gauge->fetch_sub(1, std::memory_order_relaxed); }
+Session::~Session() { shared_.session_count->fetch_sub(1, std::memory_order_relaxed); }
 
 ServiceStatus Session::Open(const v1::OpenSession& request) {
   const auto settings = DecodeOptions(request.options(), shared_.config.max_iterations);
   if (!settings) return tl::unexpected(settings.error());
   options_ = request.options();
-  low_latency_ = request.low_latency() && shared_.idle_spinners->any();
-  if (low_latency_) shared_.idle_spinners->StayAwake();
+  low_latency_ = request.low_latency() && shared_.idle_spinners->available();
+  if (low_latency_) shared_.idle_spinners->KeepSpinning();
   return {};
 }
 
-void Session::Step(const v1::SessionStep& step, const CallContext& limits,
-                   v1::StepOutcome* outcome) {
-  Begin(step, limits, outcome);
-  if (const ServiceStatus number = CheckNumber(); !number) return Refuse(number);
+void Session::Step(const v1::SessionStep& step, const CallContext& call, v1::StepOutcome* outcome) {
+  Begin(step, call, outcome);
+  if (const ServiceStatus checked = CheckStepId(); !checked) return SetFailure(checked);
   End(DecodeAndRun(shared_.arena));
 }
 
-bool Session::StartStep(const v1::SessionStep& step, const CallContext& limits,
+bool Session::StartStep(const v1::SessionStep& step, const CallContext& call,
                         v1::StepOutcome* outcome, Done done, void* context) {
-  Begin(step, limits, outcome);
+  Begin(step, call, outcome);
   done_ = done;
   context_ = context;
-  if (const ServiceStatus number = CheckNumber(); !number) return Refuse(number), true;
+  if (const ServiceStatus checked = CheckStepId(); !checked) return SetFailure(checked), true;
   if (solve_.IsLongMessage(shared_.config)) return !Enqueue();
   ServiceStatus status = Decode();
   if (status && !solve_.IsSmall(shared_.config)) return !Enqueue();
@@ -92,25 +91,25 @@ bool Session::StartStep(const v1::SessionStep& step, const CallContext& limits,
   return true;
 }
 
-// The time budget of a step that was sent ahead counts from the end of the one before it.
-void Session::Begin(const v1::SessionStep& step, const CallContext& limits,
+// The time budget of a step that was sent ahead starts when the previous step ends.
+void Session::Begin(const v1::SessionStep& step, const CallContext& call,
                     v1::StepOutcome* outcome) {
   step_ = &step;
   outcome_ = outcome;
-  CallContext from_its_turn = limits;
-  from_its_turn.arrival = std::max(limits.arrival, last_end_);
-  if (limits.account == nullptr) from_its_turn.account = shared_.this_process;
-  solve_.Begin(ProblemOf(step), step.has_options() ? step.options() : options_, from_its_turn);
+  CallContext own_call = call;
+  own_call.arrival = std::max(call.arrival, last_end_);
+  if (call.account == nullptr) own_call.account = shared_.this_process;
+  solve_.Begin(ProblemOf(step), step.has_options() ? step.options() : options_, own_call);
   outcome->set_step_id(step.step_id());
   outcome->set_warm_started(false);
 }
 
-ServiceStatus Session::CheckNumber() {
+ServiceStatus Session::CheckStepId() {
   const uint64_t step_id = step_->step_id();
   if (last_step_id_ && step_id <= *last_step_id_) {
     return RefuseField("step_id", "is " + std::to_string(step_id) + "; it must be larger than " +
                                       std::to_string(*last_step_id_) +
-                                      ", the one of the step before");
+                                      ", the id of the previous step");
   }
   previous_step_id_ = last_step_id_;
   last_step_id_ = step_id;
@@ -119,14 +118,14 @@ ServiceStatus Session::CheckNumber() {
 
 ServiceStatus Session::Decode() {
   if (ServiceStatus decoded = solve_.Decode(shared_.config); !decoded) return decoded;
-  return Guard([&]() -> ServiceStatus {
+  return CatchExceptions([&]() -> ServiceStatus {
     outcome_->set_warm_started(last_velocities_.SetGuess(step_->problem(), &solve_.problem()));
     return {};
   });
 }
 
 ServiceStatus Session::DecodeAndRun(TaskArena* arena) {
-  if (ServiceStatus wanted = CheckWanted(solve_.limits()); !wanted) return wanted;
+  if (ServiceStatus live = CheckLive(solve_.call()); !live) return live;
   if (!solve_.decoded()) {
     if (ServiceStatus decoded = Decode(); !decoded) return decoded;
   }
@@ -134,10 +133,10 @@ ServiceStatus Session::DecodeAndRun(TaskArena* arena) {
 }
 
 ServiceStatus Session::Run(TaskArena* arena) {
-  // After an exception its workspaces are in no known state; it is given back only if there is
-  // none.
+  // After an exception the solver's workspaces are in an undefined state, so the solver is put back
+  // only if none occurred.
   std::unique_ptr<Solver> solver = std::move(solver_);
-  return Guard([&] {
+  return CatchExceptions([&] {
     if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
     solver->UseArena(arena);
     v1::ContactSolution* answer = outcome_->mutable_outcome()->mutable_solution();
@@ -148,50 +147,52 @@ ServiceStatus Session::Run(TaskArena* arena) {
   });
 }
 
-// False: it was refused, and is answered so.
+// False if the step was rejected; then it is already answered.
 bool Session::Enqueue() {
-  const CallContext& limits = solve_.limits();
+  const CallContext& call = solve_.call();
   demand_ = {static_cast<int64_t>(step_->ByteSizeLong()), PredictedWork(step_->problem())};
-  if (const ServiceStatus entered = shared_.admission->Enter(limits.account, demand_); !entered) {
-    return End(entered), false;
+  if (const ServiceStatus admitted = shared_.admission->Admit(call.account, demand_); !admitted) {
+    return End(admitted), false;
   }
-  task_.run = [](void* session, Turn turn) { static_cast<Session*>(session)->RunQueued(turn); };
+  task_.run = [](void* session, Dispatch dispatch) {
+    static_cast<Session*>(session)->RunQueued(dispatch);
+  };
   task_.context = this;
-  task_.account = limits.account;
+  task_.account = call.account;
   task_.priority = PriorityOf(solve_.options());
   task_.work_s = demand_.work_s;
   if (const ServiceStatus pushed = shared_.queue->Push(&task_); !pushed) {
-    shared_.admission->Leave(limits.account, demand_);
+    shared_.admission->Release(call.account, demand_);
     return End(pushed), false;
   }
   return true;
 }
 
-void Session::RunQueued(Turn turn) {
+void Session::RunQueued(Dispatch dispatch) {
   solve_.AddQueueTime(SecondsSince(task_.queued));
-  if (turn == Turn::kExpired) {
+  if (dispatch == Dispatch::kExpired) {
     End(tl::unexpected(shared_.queue->Expired()));
   } else {
-    End(DecodeAndRun(turn == Turn::kOnArena ? shared_.arena : nullptr));
+    End(DecodeAndRun(dispatch == Dispatch::kArena ? shared_.arena : nullptr));
   }
-  shared_.admission->Leave(solve_.limits().account, demand_);
-  // The session may be gone once `done` has been called.
+  shared_.admission->Release(solve_.call().account, demand_);
+  // `done` may destroy the session.
   const Done done = done_;
   void* const context = context_;
   done(context);
 }
 
 void Session::End(const ServiceStatus& status) {
-  if (!status) Refuse(status);
-  solve_.Report(status, shared_.observers);
-  if (shared_.observers.metrics != nullptr) shared_.observers.metrics->session_steps.Add();
-  // A step that was given up has no outcome, and may come again.
-  if (!status && IsGivenUp(status.error().code)) last_step_id_ = previous_step_id_;
+  if (!status) SetFailure(status);
+  solve_.Report(status, shared_.telemetry);
+  if (shared_.telemetry.metrics != nullptr) shared_.telemetry.metrics->session_steps.Add();
+  // A cancelled or expired step has no outcome, so the client may send its id again.
+  if (!status && IsAbandoned(status.error().code)) last_step_id_ = previous_step_id_;
   last_end_ = Clock::now();
-  if (low_latency_) shared_.idle_spinners->StayAwake();
+  if (low_latency_) shared_.idle_spinners->KeepSpinning();
 }
 
-void Session::Refuse(const ServiceStatus& status) {
+void Session::SetFailure(const ServiceStatus& status) {
   outcome_->set_warm_started(false);
   EncodeFailure(status.error(), outcome_->mutable_outcome()->mutable_failure());
 }

@@ -1,12 +1,13 @@
-// A session without its transport: problems over time, one step after the other, each starting from
-// the velocities of the last solved one.
+// A session without its transport: a sequence of steps, each warm-started from the velocities of
+// the last solved one.
 //
-//   step -> number checked -> decoded -> guess from the last step -> solved -> outcome
-//                                              ^----- velocities remembered ----'
+//   step -> step_id checked -> decoded -> guess from the last step -> solved -> outcome
+//                                               ^----- velocities stored -------'
 //
-// Keeps one problem, one solver with its plans and workspaces, and one solution, so that a step of
-// a pattern seen before orders and allocates nothing. A step that fails leaves everything as it
-// was. What is kept can change no bit of an answer: a step equals a unary call with the same guess.
+// Keeps one problem, one solver with its plans and workspaces, and one solution, so that a step
+// with a known pattern computes no ordering and allocates no memory. A failed step leaves this
+// state unchanged. The state never changes the bits of an answer: a step equals a unary call with
+// the same guess.
 #pragma once
 
 #include <atomic>
@@ -25,15 +26,15 @@
 
 namespace sap {
 
-// Velocities of the trees and bodies of a step by their names, to be the guess of the next.
+// Velocities of named trees and bodies of one step, used as the guess of the next step.
 class NamedVelocities {
  public:
-  // Of the trees that have a name; those of an island that left the range of doubles are not taken:
-  // a bad velocity must not spoil the next steps.
+  // Stores the velocities of all named trees, except those of islands that ended with a numerical
+  // failure: their velocities must not enter later steps.
   void Remember(const ContactProblem& problem, const ContactSolution& solution);
 
-  // Sets the guess of each tree or body whose name was there with as many dofs, except where the
-  // client's message brings a guess of its own; the others keep theirs. Whether any was set.
+  // Sets the guess of each named tree or body that is stored with the same number of dofs, unless
+  // the message contains an explicit guess. Returns whether any guess was set.
   bool SetGuess(const v1::ContactProblem& message, ContactProblem* problem);
 
  private:
@@ -43,27 +44,27 @@ class NamedVelocities {
     int dofs;
   };
 
-  std::vector<Entry> entries_;  // by name
+  std::vector<Entry> entries_;  // sorted by name
   std::vector<double> velocities_;
   std::vector<double> guess_;  // scratch of SetGuess
 };
 
-// What sessions share; it outlives them.
+// Resources shared by all sessions; they outlive the sessions.
 struct SessionResources {
   const ServerConfig& config;
   TaskArena* arena;
   WorkQueue* queue;
   IdleSpinners* idle_spinners;
   Admission* admission;
-  ClientAccount* this_process;  // of steps whose limits name none
-  Observers observers;
-  std::atomic<int>* gauge;  // counts the sessions that are there, and has counted a new one
+  ClientAccount* this_process;  // account of steps without a client account
+  Telemetry telemetry;
+  std::atomic<int>* session_count;  // existing sessions, this one included
 };
 
-// One step at a time.
+// Not thread-safe; at most one step at a time.
 class Session {
  public:
-  // Told that a started step is answered, on a thread of the queue.
+  // Completion callback of a started step, called on a thread of the queue.
   using Done = void (*)(void* context);
 
   explicit Session(const SessionResources& resources) : shared_(resources) {}
@@ -71,37 +72,37 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Once, before the first step. An error if the options break a rule.
+  // Call once, before the first step. An error if the options violate a rule.
   ServiceStatus Open(const v1::OpenSession& request);
 
-  // Answers on the calling thread, helped by the arena. Reuses the storage of the outcome.
-  void Step(const v1::SessionStep& step, const CallContext& limits, v1::StepOutcome* outcome);
+  // Blocking: solves on the calling thread, with help of the arena. Reuses the outcome's storage.
+  void Step(const v1::SessionStep& step, const CallContext& call, v1::StepOutcome* outcome);
 
-  // The same without ever waiting for the arena: true if the step is answered already, else `done`
-  // is called once it is. Step, outcome and context must live until then.
-  bool StartStep(const v1::SessionStep& step, const CallContext& limits, v1::StepOutcome* outcome,
+  // Non-blocking: returns true if the step is already answered; otherwise `done` is called when it
+  // is. Step, outcome and context must live until then.
+  bool StartStep(const v1::SessionStep& step, const CallContext& call, v1::StepOutcome* outcome,
                  Done done, void* context);
 
-  // Of the last step that has, or will have, an outcome.
+  // Id of the last step that has an outcome or is being solved.
   std::optional<uint64_t> last_step_id() const { return last_step_id_; }
 
-  // Whether processors are kept awake for its steps.
+  // Whether the session is a low-latency session (see IdleSpinners).
   bool low_latency() const { return low_latency_; }
 
  private:
-  void Begin(const v1::SessionStep& step, const CallContext& limits, v1::StepOutcome* outcome);
-  ServiceStatus CheckNumber();
+  void Begin(const v1::SessionStep& step, const CallContext& call, v1::StepOutcome* outcome);
+  ServiceStatus CheckStepId();
   ServiceStatus Decode();
   ServiceStatus Run(TaskArena* arena);
   ServiceStatus DecodeAndRun(TaskArena* arena);
   bool Enqueue();
-  void RunQueued(Turn turn);
+  void RunQueued(Dispatch dispatch);
   void End(const ServiceStatus& status);
-  void Refuse(const ServiceStatus& status);
+  void SetFailure(const ServiceStatus& status);
 
   const SessionResources shared_;
 
-  v1::SolveOptions options_;  // of steps that bring none
+  v1::SolveOptions options_;  // default for steps without options
   bool low_latency_{false};
   SolveJob solve_;
   std::unique_ptr<Solver> solver_;
@@ -110,7 +111,7 @@ class Session {
   std::optional<uint64_t> previous_step_id_;
   CallContext::Clock::time_point last_end_;
 
-  // The step being solved.
+  // The step in progress.
   const v1::SessionStep* step_{nullptr};
   v1::StepOutcome* outcome_{nullptr};
   Done done_{nullptr};

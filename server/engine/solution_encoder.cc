@@ -60,7 +60,7 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
 
 void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
                     v1::ContactSolution* message) {
-  // Not cleared as a whole: that would free the storage of the parts.
+  // Cleared field by field: Clear() on the message would free the storage of its sub-messages.
   EncodeArray(mask[Fields::kVelocityFieldNumber], solution.velocity, message->mutable_velocity());
   EncodeArray(mask[Fields::kImpulseFieldNumber], solution.impulse, message->mutable_impulse());
   EncodeArray(mask[Fields::kContactVelocityFieldNumber], solution.contact_velocity,

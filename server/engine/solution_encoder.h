@@ -1,4 +1,4 @@
-// From the solver's solution to the message that answers a call.
+// Encodes the solver's solution into the response message.
 #pragma once
 
 #include <google/protobuf/duration.pb.h>
@@ -11,11 +11,11 @@
 
 namespace sap {
 
-// Fills the fields that the mask asks for, all but the timings of phases outside the solver.
+// Fills the fields selected by the mask, except the timings of phases outside the solver.
 void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
                     v1::ContactSolution* message);
 
-// Why a problem of a batch or a step of a session has no solution.
+// Encodes the error of a batch problem or session step.
 void EncodeFailure(const ServiceError& error, v1::Failure* message);
 
 void SetDuration(double seconds, google::protobuf::Duration* message);

@@ -10,8 +10,7 @@ namespace {
 
 using Clock = CallContext::Clock;
 
-// Checking and copying a problem, per byte of its message: a message so large that this alone takes
-// longer than an inline solve may is not decoded inline either.
+// Predicted time to validate and copy a problem, per byte of its message.
 constexpr double kDecodeTimePerByte_s = 1e-9;
 
 double SecondsSince(Clock::time_point start) {
@@ -25,7 +24,8 @@ bool AllSolved(const ContactSolution& solution) {
   });
 }
 
-// The guess that a solve started from, whoever supplied it.
+// Writes the guess that the solve started from into the message, so that the record is
+// self-contained.
 void SetGuess(const ContactProblem& problem, v1::ContactProblem* message) {
   const auto guess = problem.v_guess();
   const auto trees_end = guess.begin() + message->trees().free_motion_velocity_size();
@@ -48,10 +48,10 @@ void SetTime(Clock::time_point time, google::protobuf::Timestamp* message) {
 }  // namespace
 
 void SolveJob::Begin(const v1::ContactProblem* problem, const v1::SolveOptions& options,
-                     const CallContext& limits) {
+                     const CallContext& call) {
   message_ = problem;
   options_ = &options;
-  limits_ = limits;
+  call_ = call;
   decoded_ = false;
   queue_s_ = 0;
   decode_s_ = 0;
@@ -69,7 +69,7 @@ bool SolveJob::IsSmall(const ServerConfig& config) const {
 }
 
 ServiceStatus SolveJob::Decode(const ServerConfig& config) {
-  return Guard([&] { return DecodeAll(config); });
+  return CatchExceptions([&] { return DecodeAll(config); });
 }
 
 ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
@@ -86,13 +86,13 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
     return RefuseField(field, error.reason);
   }
   decoded_ = true;
-  decode_s_ = SecondsSince(limits_.arrival) - queue_s_;
+  decode_s_ = SecondsSince(call_.arrival) - queue_s_;
   return {};
 }
 
 ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
-  solver->Solve(problem_, settings_.solver, StopFor(limits_, settings_.time_budget), &solution_);
-  if (ServiceStatus wanted = CheckWanted(limits_); !wanted) return wanted;
+  solver->Solve(problem_, settings_.solver, StopTokenFor(call_, settings_.time_budget), &solution_);
+  if (ServiceStatus live = CheckLive(call_); !live) return live;
   const Clock::time_point encoding = Clock::now();
   EncodeSolution(solution_, settings_.response_mask, answer);
   encode_s_ = SecondsSince(encoding);
@@ -106,22 +106,22 @@ void SolveJob::AddTimings(v1::PhaseTimings* timings) const {
   timings->set_encode_s(encode_s_);
 }
 
-void SolveJob::Report(const ServiceStatus& status, const Observers& observers) const {
-  if (observers.metrics != nullptr) {
-    if (!status) observers.CountRefusal(status.error());
+void SolveJob::Report(const ServiceStatus& status, const Telemetry& telemetry) const {
+  if (telemetry.metrics != nullptr) {
+    if (!status) telemetry.CountRefusal(status.error());
     const double solve_s = solution_.times.islands_s + solution_.times.solve_s;
-    observers.metrics->ProblemEnded({queue_s_, decode_s_, solve_s, encode_s_},
+    telemetry.metrics->ProblemEnded({queue_s_, decode_s_, solve_s, encode_s_},
                                     status ? &solution_ : nullptr);
   }
-  Record(status, observers.recorder);
+  Record(status, telemetry.recorder);
 }
 
 void SolveJob::Record(const ServiceStatus& status, RequestRecorder* recorder) const {
   if (recorder == nullptr) return;
-  const double duration_s = SecondsSince(limits_.arrival);
+  const double duration_s = SecondsSince(call_.arrival);
   const bool failed = !status || !AllSolved(solution_);
   if (!recorder->Wants(failed, duration_s)) return;
-  const ServiceStatus recorded = Guard([&]() -> ServiceStatus {
+  const ServiceStatus recorded = CatchExceptions([&]() -> ServiceStatus {
     recorder->Add(MakeRecord(status, duration_s));
     return {};
   });
@@ -132,13 +132,13 @@ v1::RecordedSolve SolveJob::MakeRecord(const ServiceStatus& status, double durat
   v1::RecordedSolve record;
   record.set_version(SAP_VERSION);
   record.set_instruction_set(InstructionSet());
-  SetTime(limits_.arrival, record.mutable_arrival_time());
+  SetTime(call_.arrival, record.mutable_arrival_time());
   if (message_ != nullptr) *record.mutable_problem() = *message_;
   *record.mutable_options() = *options_;
   record.set_duration_s(duration_s);
   if (decoded_) {
     SetGuess(problem_, record.mutable_problem());
-    // The limit of this server may be lower than the default.
+    // Explicit, since this server's limit may be lower than the default of the server that replays.
     record.mutable_options()->set_max_iterations(settings_.solver.max_iterations);
   }
   if (!status) {

@@ -1,9 +1,9 @@
-// One problem on its way through the service:
+// One problem from request to answer:
 //
-//   message -> options and problem, checked -> solution -> message
+//   message -> options and problem, validated -> solution -> message
 //
-// Nothing here knows of transports, admission or threads: unary calls, batches and sessions all
-// take this way, so that their answers are the same.
+// Unary calls, batches and sessions all use this class, so their answers are the same. It knows
+// neither transport nor admission nor threads.
 #pragma once
 
 #include <exception>
@@ -21,10 +21,10 @@
 
 namespace sap {
 
-// Runs a step of a call. Only the standard library throws, and only when memory runs out; that must
-// not take the other calls with it.
+// Runs a step and converts exceptions to errors. Only the standard library throws, when memory runs
+// out; that must not end other calls.
 template <typename Step>
-ServiceStatus Guard(const Step& step) {
+ServiceStatus CatchExceptions(const Step& step) {
   try {
     return step();
   } catch (const std::bad_alloc&) {
@@ -35,49 +35,48 @@ ServiceStatus Guard(const Step& step) {
   }
 }
 
-// Who is told what became of problems; each may be null.
-struct Observers {
+// Receivers of results and counts; each may be null.
+struct Telemetry {
   RequestRecorder* recorder{nullptr};
   Metrics* metrics{nullptr};
 
-  // If the error is that of a limit.
+  // Counts the error if a limit caused it.
   void CountRefusal(const ServiceError& error) const {
     if (metrics != nullptr && !error.reason.empty()) metrics->Refused(error.reason);
   }
 };
 
-// Reused: a problem of the size of one before allocates nothing.
+// Reusable: a problem no larger than an earlier one allocates no memory.
 class SolveJob {
  public:
-  // Takes up a problem; null: the request has none. The messages, and the flag in the limits, must
-  // live until it is answered.
+  // Starts a new problem; null: the request contains none. The messages and the cancellation flag
+  // must live until the problem is answered.
   void Begin(const v1::ContactProblem* problem, const v1::SolveOptions& options,
-             const CallContext& limits);
+             const CallContext& call);
 
-  // Checks everything. Once per problem.
+  // Decodes and validates options and problem. Call once per problem.
   ServiceStatus Decode(const ServerConfig& config);
 
-  // Of a decoded problem. Whether it is predicted to take less time than a thread that receives
-  // calls may spend on it.
+  // Whether the decoded problem is predicted to take less time than the inline limit.
   bool IsSmall(const ServerConfig& config) const;
-  // Whether decoding alone would take longer than that.
+  // Whether decoding alone is predicted to exceed the inline limit.
   bool IsLongMessage(const ServerConfig& config) const;
 
   bool decoded() const { return decoded_; }
   ContactProblem& problem() { return problem_; }
   const ContactSolution& solution() const { return solution_; }
-  const CallContext& limits() const { return limits_; }
+  const CallContext& call() const { return call_; }
   const v1::SolveOptions& options() const { return *options_; }
 
-  // Time that the problem has waited for a thread.
+  // Adds time spent in the queue.
   void AddQueueTime(double seconds) { queue_s_ += seconds; }
 
-  // Solves the decoded problem and fills the fields of the answer that the options ask for. An
-  // error if nobody waits for it any more.
+  // Solves the decoded problem and fills the answer fields selected by the response mask. An error
+  // if the call was cancelled or its deadline passed.
   ServiceStatus Solve(Solver* solver, v1::ContactSolution* answer);
 
-  // Tells what came of the problem; the recorder only if its rule wants it.
-  void Report(const ServiceStatus& status, const Observers& observers) const;
+  // Updates the metrics, and records the problem if the recording rule selects it.
+  void Report(const ServiceStatus& status, const Telemetry& telemetry) const;
 
  private:
   ServiceStatus DecodeAll(const ServerConfig& config);
@@ -87,7 +86,7 @@ class SolveJob {
 
   const v1::ContactProblem* message_{nullptr};
   const v1::SolveOptions* options_{nullptr};
-  CallContext limits_;
+  CallContext call_;
   bool decoded_{false};
   ContactProblem problem_;
   SolveSettings settings_;

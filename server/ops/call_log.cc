@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kQueuedLines = 8192;
 constexpr int kOk = 0;
 constexpr int kCancelled = 1;
-// What clients send is not repeated at length.
+// Text from clients is truncated to this length in bytes.
 constexpr size_t kLongestText = 256;
 
 const char* Name(LogLevel level) {
@@ -24,7 +24,7 @@ const char* Name(LogLevel level) {
 
 std::string Cut(std::string_view text) { return std::string(text.substr(0, kLongestText)); }
 
-// Bytes that are no UTF-8 are replaced, not refused.
+// Invalid UTF-8 is replaced, not rejected.
 std::string Line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -53,7 +53,7 @@ tl::expected<std::unique_ptr<CallLog>, std::string> CallLog::Open(const LogConfi
     auto logger = std::make_shared<spdlog::async_logger>(
         "sap-server", sink, spdlog::thread_pool(), spdlog::async_overflow_policy::overrun_oldest);
     logger->set_pattern("%v");
-    // A full disk loses lines, and that is all.
+    // Write errors, such as a full disk, lose lines and have no other effect.
     logger->set_error_handler([](const std::string&) {});
     logger->flush_on(spdlog::level::info);
     return std::unique_ptr<CallLog>(new CallLog(config, std::move(logger)));

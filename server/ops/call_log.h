@@ -1,7 +1,8 @@
-// Lines of JSON for operators: slow and failed calls, and what the server does. A thread of its own
-// writes them; when more come than it can write, the oldest are dropped and no call waits.
+// JSON log lines for operators: slow and failed calls, and server events. A separate thread writes
+// them; if it falls behind, the oldest lines are dropped and no call waits.
 //
-// Never in a line: problems, tokens, headers other than the request id and the trace context.
+// A line never contains problems, tokens, or headers other than the request id and the trace
+// context.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -19,7 +20,7 @@
 
 namespace sap {
 
-// What is said about a call, or a step of a session.
+// Log record of a call or of one session step.
 struct CallSummary {
   Method method;
   int code{0};
@@ -27,7 +28,7 @@ struct CallSummary {
   double duration_s{0};
   std::string_view client{};
   std::string_view request_id{};   // header x-request-id; may be empty
-  std::string_view traceparent{};  // header of W3C trace context; may be empty
+  std::string_view traceparent{};  // header traceparent (W3C trace context); may be empty
   uint64_t request_bytes{0};
   std::optional<uint64_t> step_id{};
 };
@@ -35,7 +36,7 @@ struct CallSummary {
 // Thread-safe.
 class CallLog {
  public:
-  // Fails with a sentence for the operator if the file cannot be opened.
+  // Fails with an error message if the file cannot be opened.
   static tl::expected<std::unique_ptr<CallLog>, std::string> Open(const LogConfig& config);
   ~CallLog();
 
@@ -43,7 +44,7 @@ class CallLog {
 
   void Message(LogLevel level, const std::string& text);
 
-  // Whether such a call is logged: asked before a summary is made.
+  // Whether the level selects such a call; check it before building a summary.
   bool Wants(int code, double duration_s) const;
   void Call(const CallSummary& call);
 

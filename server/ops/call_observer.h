@@ -1,4 +1,4 @@
-// Tells the metrics and the log how calls began and ended. Both may be null.
+// Reports the start and end of calls to the metrics and the log. Both may be null.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -23,7 +23,7 @@ class CallObserver {
     if (metrics_ != nullptr) metrics_->CallStarted(method);
   }
 
-  // The account is null for whoever was not let in.
+  // The account is null if the call was not authenticated.
   template <typename Request>
   void Ended(Method method, const grpc::Status& status, double duration_s,
              const grpc::ServerContext& context, const ClientAccount* account,
@@ -34,7 +34,7 @@ class CallObserver {
         request.ByteSizeLong(), std::nullopt);
   }
 
-  // A step of a session.
+  // Logs a session step; steps are not calls in the metrics.
   template <typename Request>
   void StepEnded(int code, std::string_view message, double duration_s,
                  const grpc::ServerContext& context, const ClientAccount* account,

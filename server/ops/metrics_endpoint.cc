@@ -18,7 +18,7 @@ using prometheus::MetricType;
 
 using Labels = std::vector<ClientMetric::Label>;
 
-// Adds samples to families one after the other.
+// Appends metric families, then samples to the family begun last.
 class Families {
  public:
   explicit Families(std::vector<MetricFamily>* families) : families_(families) {}
@@ -81,13 +81,13 @@ void AddCalls(const Metrics& metrics, Families* families) {
   for (int i = 0; i < kNumMethods; ++i) {
     families->Add(LabelsOf(static_cast<Method>(i)), metrics.durations[i]);
   }
-  families->Begin("sap_refused_total", "Calls and steps refused, by the limit they were over.",
+  families->Begin("sap_refused_total", "Calls and steps rejected, by the limit that was exceeded.",
                   MetricType::Counter);
   for (const auto& [limit, count] : metrics.refusals()) {
     families->Add({{"limit", limit}}, static_cast<double>(count));
   }
   families
-      ->Begin("sap_refusal_seconds", "From the arrival of a call to its refusal by a limit.",
+      ->Begin("sap_refusal_seconds", "Time from the arrival of a call to its rejection by a limit.",
               MetricType::Histogram)
       .Add({}, metrics.refusal_times);
 }
@@ -100,13 +100,13 @@ void AddProblems(const Metrics& metrics, Families* families) {
   for (int i = 0; i < kNumPhases; ++i) {
     families->Add({{"phase", Name(static_cast<Phase>(i))}}, metrics.phases[i]);
   }
-  families->Begin("sap_islands", "Islands of a problem.", MetricType::Histogram)
+  families->Begin("sap_islands", "Islands per problem.", MetricType::Histogram)
       .Add({}, metrics.islands);
   families
-      ->Begin("sap_iterations", "Newton iterations of a problem, the most of an island.",
+      ->Begin("sap_iterations", "Newton iterations per problem, maximum over its islands.",
               MetricType::Histogram)
       .Add({}, metrics.iterations);
-  families->Begin("sap_island_outcomes_total", "Islands, by how their solve ended.",
+  families->Begin("sap_island_outcomes_total", "Islands, by status of their solve.",
                   MetricType::Counter);
   for (int i = 0; i < kNumSolveStatuses; ++i) {
     families->Add({{"status", NameForMetrics(static_cast<SolveStatus>(i))}},
@@ -122,23 +122,23 @@ void AddServer(const Metrics& metrics, Engine* engine, const std::string& certif
   const auto counter = [&](const char* name, const char* help, const Counter& count) {
     families->Begin(name, help, MetricType::Counter).Add({}, static_cast<double>(count.Sum()));
   };
-  gauge("sap_sessions", "Sessions that are there, lost ones that can be resumed included.",
+  gauge("sap_sessions", "Existing sessions, including detached ones that can be resumed.",
         engine->num_sessions());
-  counter("sap_session_steps_total", "Steps of sessions answered.", metrics.session_steps);
-  counter("sap_sessions_expired_total", "Sessions ended because they were idle.",
+  counter("sap_session_steps_total", "Session steps answered.", metrics.session_steps);
+  counter("sap_sessions_expired_total", "Sessions ended by the idle timeout.",
           metrics.sessions_expired);
   counter("sap_sessions_resumed_total", "Sessions resumed.", metrics.sessions_resumed);
   gauge("sap_calls_held", "Calls received, queued or being solved.", engine->admission().calls());
-  gauge("sap_bytes_held", "Bytes of their requests.",
+  gauge("sap_bytes_held", "Request bytes of the held calls.",
         static_cast<double>(engine->admission().bytes()));
-  gauge("sap_tasks_queued", "Problems that wait for a thread.", engine->queue().queued());
-  gauge("sap_arena_busy_fraction", "Solver threads that are busy.",
+  gauge("sap_tasks_queued", "Problems in the queue.", engine->queue().queued());
+  gauge("sap_arena_busy_fraction", "Fraction of the solver threads that are busy.",
         static_cast<double>(engine->queue().running()) / engine->config().threads);
-  families->Begin("sap_build_info", "1, with what this build is.", MetricType::Gauge)
+  families->Begin("sap_build_info", "Constant 1, labelled with the build.", MetricType::Gauge)
       .Add({{"version", SAP_VERSION}, {"instruction_set", InstructionSet()}}, 1);
   if (certificate.empty()) return;
   if (const auto expiry = CertificateExpiry(certificate)) {
-    gauge("sap_certificate_expiry_timestamp_seconds", "When the certificate expires.",
+    gauge("sap_certificate_expiry_timestamp_seconds", "Expiry time of the TLS certificate.",
           std::chrono::duration<double>(expiry->time_since_epoch()).count());
   }
 }

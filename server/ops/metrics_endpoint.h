@@ -1,5 +1,5 @@
-// The metrics for Prometheus, on an HTTP address of their own: GET /metrics. With the names that
-// dashboards of gRPC services know; server/README.md lists them.
+// Prometheus endpoint: GET /metrics on its own HTTP address. The call metrics have the usual names
+// of gRPC services; server/README.md lists all.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -18,13 +18,13 @@ namespace sap {
 
 class MetricsEndpoint {
  public:
-  // Address: HOST:PORT. Serves from its return on; the metrics and the engine must outlive it.
-  // Certificate: whose time of expiry is told; may be empty.
+  // Serves from the return of this call on. Address: HOST:PORT. Metrics and engine must outlive the
+  // endpoint. `certificate` is the file whose expiry time is exported; may be empty.
   static tl::expected<std::unique_ptr<MetricsEndpoint>, std::string> Start(
       const std::string& address, const Metrics* metrics, Engine* engine,
       const std::string& certificate);
 
-  // With the port that was found where 0 was asked for.
+  // The address with the assigned port if port 0 was requested.
   const std::string& address() const { return address_; }
 
  private:
@@ -35,7 +35,7 @@ class MetricsEndpoint {
   std::unique_ptr<prometheus::Exposer> exposer_;
 };
 
-// All families as they are now; for the endpoint, and for tests.
+// Snapshot of all metric families.
 std::vector<prometheus::MetricFamily> CollectMetrics(const Metrics& metrics, Engine* engine,
                                                      const std::string& certificate);
 

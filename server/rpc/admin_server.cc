@@ -12,7 +12,7 @@
 namespace sap {
 namespace {
 
-// Methods, in the order of the schema.
+// Method indices in the schema.
 constexpr int kDrain = 0;
 constexpr int kSetLogLevel = 1;
 constexpr int kSetRecording = 2;
@@ -62,7 +62,7 @@ tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
   self->server_ = builder.BuildAndStart();
   if (self->server_ == nullptr || port == 0) {
     return tl::unexpected("cannot listen on " + address +
-                          ": the address is taken or not one of this machine");
+                          ": the address is in use or does not belong to this machine");
   }
   self->address_ = WithPort(address, port);
   self->drain_.Await(self->queue_.get());
@@ -85,14 +85,14 @@ AdminServer::~AdminServer() {
 }
 
 void AdminServer::Drain(DrainMethod::Call* call) {
-  subjects_.log->Message(LogLevel::kInfo, "asked to drain by an operator");
+  subjects_.log->Message(LogLevel::kInfo, "drain requested by an operator");
   subjects_.drain();
   call->Finish(grpc::Status::OK);
 }
 
 void AdminServer::SetLogLevel(LogMethod::Call* call) {
   const auto level = ToLogLevel(call->request().level());
-  if (!level) return call->Finish(ToRpcStatus(RefuseField("level", "is no level of the log")));
+  if (!level) return call->Finish(ToRpcStatus(RefuseField("level", "is not a log level")));
   subjects_.log->SetLevel(*level);
   call->Finish(grpc::Status::OK);
 }

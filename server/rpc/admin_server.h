@@ -1,4 +1,4 @@
-// What an operator may do to a running server, on an address of its own: sap.v1.AdminService.
+// sap.v1.AdminService on its own listen address: drain, log level, recording.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -23,16 +23,16 @@ namespace sap {
 
 class AdminServer {
  public:
-  // What the calls act on; all must outlive the server.
+  // Components that the calls control; all must outlive the server.
   struct Subjects {
-    std::function<void()> drain;  // begins the shutdown; may be called several times
+    std::function<void()> drain;  // starts the shutdown; may be called several times
     CallLog* log;
     RequestRecorder* recorder;
-    RecordingConfig recording;  // rule and limits of recordings that are begun
-    BearerTokens* tokens;       // of operators; null: whoever can connect is one
+    RecordingConfig recording;  // rule and limits of new recordings
+    BearerTokens* tokens;       // operator tokens; null: every connected client is an operator
   };
 
-  // Serves from its return on; TLS as the main address has it.
+  // Serves from the return of this call on, with the TLS configuration of the main address.
   static tl::expected<std::unique_ptr<AdminServer>, std::string> Start(const std::string& address,
                                                                        const TlsConfig& tls,
                                                                        Subjects subjects);
@@ -55,7 +55,7 @@ class AdminServer {
   const Subjects subjects_;
   std::string address_;
   InFlightCalls in_flight_calls_;
-  Admission admission_;  // of accounts only: its calls do no work
+  Admission admission_;  // for accounts only: admin calls are not limited
   Authenticator authenticator_;
   HeadersFirstService<Service> service_{3};
   DrainMethod drain_;

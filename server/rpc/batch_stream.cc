@@ -17,7 +17,7 @@ using Clock = CallContext::Clock;
 
 }  // namespace
 
-// One call. Outcomes come from the threads of the arena; one is written at a time, the others wait.
+// One call. Arena threads append outcomes to a queue; one write is in progress at a time.
 class BatchStream::Call {
  public:
   Call(BatchStream* method, grpc::ServerCompletionQueue* queue)
@@ -28,52 +28,53 @@ class BatchStream::Call {
                                &accepted_tag_);
   }
 
-  // Called every now and then, while the call is registered.
+  // Called periodically while the call is registered.
   void Sweep(Clock::time_point now) {
     const double timeout_s = method_->context_.engine->config().session.write_timeout_s;
     const Lock lock(mutex_);
-    const std::chrono::duration<double> still = now - last_write_;
-    // The write completes, and the call ends, as if the client were gone.
-    if (writing_ && still.count() > timeout_s) context_.TryCancel();
+    const std::chrono::duration<double> elapsed = now - last_write_;
+    // After TryCancel the write completes with an error and the call ends as if the client had
+    // disconnected.
+    if (writing_ && elapsed.count() > timeout_s) context_.TryCancel();
   }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
 
   void Accepted(bool ok) {
-    if (!ok) return Delete();  // the server shuts down, and the done tag will not come
+    if (!ok) return Delete();  // shutting down: the done tag will not complete
     method_->Await(queue_);
     arrival_ = Clock::now();
-    method_->context_.watch->Started(Method::kStreamBatch);
+    method_->context_.observer->Started(Method::kStreamBatch);
     if (method_->context_.in_flight_calls->draining()) return End(ShuttingDown());
     auto account = method_->context_.authenticator->Identify(context_);
     if (!account) return End(ToRpcStatus(tl::unexpected(account.error())));
     account_ = std::move(*account);
-    const auto expected =
-        method_->context_.engine->Expect(account_.get(), PriorityInHeaders(context_));
-    if (!expected) return End(ToRpcStatus(tl::unexpected(expected.error())));
-    expected_ = *expected;
+    const auto reservation =
+        method_->context_.engine->ReserveCall(account_.get(), PriorityInHeaders(context_));
+    if (!reservation) return End(ToRpcStatus(tl::unexpected(reservation.error())));
+    reservation_ = *reservation;
     stream_.Read(&request_, &read_tag_);
   }
 
   void Read(bool ok) {
-    method_->context_.engine->Arrived(account_.get(), expected_);
+    method_->context_.engine->ReleaseReservation(account_.get(), reservation_);
     arrival_ = Clock::now();
-    entered_ = true;
+    counted_ = true;
     if (!method_->context_.in_flight_calls->Enter()) return End(ShuttingDown());
     if (!ok) return End({grpc::StatusCode::INVALID_ARGUMENT, "the message cannot be read"});
     method_->Add(this);
-    const CallContext limits{arrival_, SteadyDeadline(context_), &cancelled_, account_.get()};
+    const CallContext call_context{arrival_, SteadyDeadline(context_), &cancelled_, account_.get()};
     method_->context_.engine->StartStreamBatch(
-        request_, limits,
-        [this](int index, v1::Outcome outcome) { Answer(index, std::move(outcome)); },
+        request_, call_context,
+        [this](int index, v1::Outcome outcome) { AddOutcome(index, std::move(outcome)); },
         [](void* call, const ServiceStatus& status) {
           static_cast<Call*>(call)->End(ToRpcStatus(status));
         },
         this);
   }
 
-  void Answer(int index, v1::Outcome outcome) {
+  void AddOutcome(int index, v1::Outcome outcome) {
     v1::StreamBatchResponse response;
     response.set_index(static_cast<uint32_t>(index));
     response.mutable_outcome()->Swap(&outcome);
@@ -85,7 +86,7 @@ class BatchStream::Call {
   void End(const grpc::Status& status) {
     Lock lock(mutex_);
     status_ = status;
-    GoOn(std::move(lock));
+    Advance(std::move(lock));
   }
 
   void Written(bool ok) {
@@ -93,36 +94,37 @@ class BatchStream::Call {
     writing_ = false;
     responses_.pop_front();
     if (!ok) cancelled_.store(true, std::memory_order_relaxed);
-    GoOn(std::move(lock));
+    Advance(std::move(lock));
   }
 
   void Done(bool) {
     Lock lock(mutex_);
     done_ = true;
     if (context_.IsCancelled()) cancelled_.store(true, std::memory_order_relaxed);
-    GoOn(std::move(lock));
+    Advance(std::move(lock));
   }
 
   void Finished(bool) {
     Lock lock(mutex_);
     finished_ = true;
-    GoOn(std::move(lock));
+    Advance(std::move(lock));
   }
 
-  // The caller must not touch the call any more.
-  void GoOn(Lock lock) {
+  // Advances the call's state machine; deletes `this` when it is complete. Do not use the call
+  // afterwards.
+  void Advance(Lock lock) {
     WriteNext();
     if (status_ && !writing_ && !finishing_) {
       finishing_ = true;
       const std::chrono::duration<double> took = Clock::now() - arrival_;
-      method_->context_.watch->Ended(Method::kStreamBatch, *status_, took.count(), context_,
-                                     account_.get(), request_);
+      method_->context_.observer->Ended(Method::kStreamBatch, *status_, took.count(), context_,
+                                        account_.get(), request_);
       stream_.Finish(*status_, &finished_tag_);
     }
     if (!finished_ || !done_) return;
     lock.unlock();
     method_->Remove(this);
-    if (entered_) method_->context_.in_flight_calls->Leave();
+    if (counted_) method_->context_.in_flight_calls->Leave();
     Delete();
   }
 
@@ -145,19 +147,19 @@ class BatchStream::Call {
   v1::StreamBatchRequest request_;
   grpc::ServerAsyncReaderWriter<v1::StreamBatchResponse, v1::StreamBatchRequest> stream_;
   std::shared_ptr<ClientAccount> account_;
-  Engine::Expected expected_;
+  Engine::Reservation reservation_;
   Clock::time_point arrival_;
   std::atomic<bool> cancelled_{false};
 
   std::mutex mutex_;
-  std::deque<v1::StreamBatchResponse> responses_;  // the first is being written, if any is
-  std::optional<grpc::Status> status_;             // once all are answered
+  std::deque<v1::StreamBatchResponse> responses_;  // the first one is being written if writing_
+  std::optional<grpc::Status> status_;             // set when all problems are answered
   bool writing_{false};
   Clock::time_point last_write_;
   bool finishing_{false};
   bool finished_{false};
   bool done_{false};
-  bool entered_{false};  // counted among the open calls
+  bool counted_{false};  // counted in InFlightCalls
 
   MemberTag<Call> accepted_tag_{this, &Call::Accepted};
   MemberTag<Call> read_tag_{this, &Call::Read};

@@ -1,4 +1,4 @@
-// StreamBatch on gRPC completion queues: each problem is answered as soon as it is solved.
+// StreamBatch on gRPC completion queues: each outcome is sent as soon as its problem is solved.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -12,7 +12,7 @@
 
 namespace sap {
 
-// Must outlive the completion queues that it awaits calls on, and the engine must outlive it.
+// Must outlive the completion queues on which it awaits calls; the engine must outlive it.
 class BatchStream {
  public:
   using Service = HeadersFirstService<v1::SolverService::Service>;
@@ -20,10 +20,10 @@ class BatchStream {
   BatchStream(Service* service, const ServiceContext& context)
       : service_(service), context_(context) {}
 
-  // Accepts one call on the queue, and then the next ones as they come.
+  // Requests a call on the queue. Each accepted call requests the next one.
   void Await(grpc::ServerCompletionQueue* queue);
 
-  // Cuts off clients that take no answers; to be called every now and then.
+  // Cancels calls whose client receives no answers within the write timeout; call periodically.
   void Sweep();
 
  private:
@@ -36,7 +36,7 @@ class BatchStream {
   const ServiceContext context_;
 
   std::mutex mutex_;
-  std::set<Call*> calls_;  // that answer
+  std::set<Call*> calls_;  // calls that send outcomes
 };
 
 }  // namespace sap

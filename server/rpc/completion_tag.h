@@ -1,5 +1,5 @@
-// What travels through a completion queue as a tag: a step of some call, to be taken when the
-// operation it stands for has completed.
+// Tags of completion queue operations: each tag is a handler that runs when its operation
+// completes.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -8,27 +8,28 @@ namespace sap {
 
 class CompletionTag {
  public:
-  // `ok` as gRPC gives it: whether the operation succeeded. Called by a thread of the queue.
+  // `ok` is gRPC's result: whether the operation succeeded. Called by a thread of the queue.
   virtual void Complete(bool ok) = 0;
 
  protected:
   ~CompletionTag() = default;
 };
 
-// A tag that calls a member function of its owner. The owner outlives every operation it started.
+// A tag that calls a member function of its owner, which must outlive all operations that it
+// started.
 template <typename Owner>
 class MemberTag final : public CompletionTag {
  public:
-  using Step = void (Owner::*)(bool ok);
-  MemberTag(Owner* owner, Step step) : owner_(owner), step_(step) {}
-  void Complete(bool ok) override { (owner_->*step_)(ok); }
+  using Handler = void (Owner::*)(bool ok);
+  MemberTag(Owner* owner, Handler handler) : owner_(owner), handler_(handler) {}
+  void Complete(bool ok) override { (owner_->*handler_)(ok); }
 
  private:
   Owner* const owner_;
-  const Step step_;
+  const Handler handler_;
 };
 
-// Takes the steps of a queue until it has been shut down and emptied.
+// Runs the handlers of a queue until it is shut down and drained.
 inline void ServeQueue(grpc::CompletionQueue* queue) {
   void* tag = nullptr;
   bool ok = false;

@@ -17,59 +17,61 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// A look costs some microseconds on a processor that sleeps, so an idle server has few in a second.
-constexpr nanoseconds kLongestWait = milliseconds(320);
-// Shorter, what else runs on the machine would show.
+// A sample costs some microseconds, more if the processor sleeps, so an idle server takes only a
+// few per second.
+constexpr nanoseconds kMaxPollInterval = milliseconds(320);
+// Averaging period of the load. Over a shorter period other processes would show as load.
 constexpr nanoseconds kLoadPeriod = milliseconds(20);
-// A lone client that sends its next step when it has the answer to the last leaves a sixth.
-constexpr double kNothingToSpare = 0.95;
-constexpr double kAtWork = 0.5;
-constexpr nanoseconds kShortestStint = kLoadPeriod;
-constexpr nanoseconds kLongestStint = milliseconds(1000);
+// A single client that sends each step after the answer to the previous one leaves a sixth of the
+// time idle, so it stays below this.
+constexpr double kSaturatedFraction = 0.95;
+constexpr double kReadingFraction = 0.5;
+constexpr nanoseconds kMinAssistTime = kLoadPeriod;
+constexpr nanoseconds kMaxAssistTime = milliseconds(1000);
 
 nanoseconds Now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-int OwnStatistics() { return open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC); }
+int OpenSchedulerStatistics() { return open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC); }
 
-double BusyFraction(const ThreadProgress& before, const ThreadProgress& now) {
+double BusyFraction(const ThreadSample& before, const ThreadSample& now) {
   return static_cast<double>((now.busy - before.busy).count()) /
          static_cast<double>((now.time - before.time).count());
 }
 
-void Take(void* tag, bool ok, std::atomic<uint64_t>* half_steps) {
-  // Only this thread writes it.
-  const uint64_t count = half_steps->load(std::memory_order_relaxed);
-  half_steps->store(count + 1, std::memory_order_relaxed);
+void RunHandler(void* tag, bool ok, std::atomic<uint64_t>* transitions) {
+  // Only this thread writes the counter.
+  const uint64_t count = transitions->load(std::memory_order_relaxed);
+  transitions->store(count + 1, std::memory_order_relaxed);
   static_cast<CompletionTag*>(tag)->Complete(ok);
-  half_steps->store(count + 2, std::memory_order_relaxed);
+  transitions->store(count + 2, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-bool ThreadWatch::NeedsHelp(const ThreadProgress& now) {
-  const ThreadProgress before = std::exchange(last_, now);
-  if (now.half_steps != before.half_steps) {
-    wait_ = kShortestWait;
+bool SaturationDetector::IsSaturated(const ThreadSample& now) {
+  const ThreadSample before = std::exchange(last_, now);
+  if (now.transitions != before.transitions) {
+    poll_interval_ = kMinPollInterval;
   } else {
-    const bool in_step = now.half_steps % 2 == 1;
-    if (in_step || BusyFraction(before, now) > kAtWork) return true;
-    wait_ = std::min(2 * wait_, kLongestWait);
+    const bool in_handler = now.transitions % 2 == 1;
+    if (in_handler || BusyFraction(before, now) > kReadingFraction) return true;
+    poll_interval_ = std::min(2 * poll_interval_, kMaxPollInterval);
   }
-  if (now.time - earlier_.time < kLoadPeriod) return false;
-  return BusyFraction(std::exchange(earlier_, now), now) > kNothingToSpare;
+  if (now.time - period_start_.time < kLoadPeriod) return false;
+  return BusyFraction(std::exchange(period_start_, now), now) > kSaturatedFraction;
 }
 
-nanoseconds NextStint(nanoseconds last_stint, nanoseconds watched) {
-  const bool needed_again = watched < last_stint;
-  return needed_again ? std::min(2 * last_stint, kLongestStint) : kShortestStint;
+nanoseconds NextAssistTime(nanoseconds last_assist_time, nanoseconds unsaturated_for) {
+  const bool saturated_again = unsaturated_for < last_assist_time;
+  return saturated_again ? std::min(2 * last_assist_time, kMaxAssistTime) : kMinAssistTime;
 }
 
-// The file begins with the nanoseconds on a processor and those of waiting for one. A kernel that
-// does not count them leaves no time to spare: then all threads serve.
-ThreadProgress CompletionThreads::Seat::Progress() const {
+// schedstat begins with the nanoseconds spent running and waiting for a processor. If the kernel
+// does not count them, the thread is reported as always busy, so all threads poll.
+ThreadSample CompletionThreads::Worker::Sample() const {
   const nanoseconds now = Now();
   std::array<char, 64> text{};
-  const ssize_t length = pread(statistics, text.data(), text.size(), 0);
+  const ssize_t length = pread(schedstat_fd, text.data(), text.size(), 0);
   const char* const end = text.data() + std::max<ssize_t>(length, 0);
   int64_t running = 0;
   int64_t waiting = 0;
@@ -77,15 +79,15 @@ ThreadProgress CompletionThreads::Seat::Progress() const {
   const bool known = running > 0 && first.ptr != end &&
                      std::from_chars(first.ptr + 1, end, waiting).ec == std::errc();
   return {now, known ? nanoseconds(running + waiting) : now,
-          half_steps.load(std::memory_order_relaxed)};
+          transitions.load(std::memory_order_relaxed)};
 }
 
 CompletionThreads::CompletionThreads(grpc::CompletionQueue* queue, int threads)
-    : queue_(queue), seats_(threads) {
-  for (size_t i = 0; i < seats_.size(); ++i) {
-    seats_[i].thread = std::thread([this, i] {
-      if (i == 0) return Serve(&seats_[0]);
-      Help(&seats_[i], seats_[i - 1]);
+    : queue_(queue), workers_(threads) {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].thread = std::thread([this, i] {
+      if (i == 0) return Poll(&workers_[0]);
+      Assist(&workers_[i], workers_[i - 1]);
     });
   }
 }
@@ -93,63 +95,64 @@ CompletionThreads::CompletionThreads(grpc::CompletionQueue* queue, int threads)
 CompletionThreads::~CompletionThreads() {
   {
     const std::lock_guard lock(mutex_);
-    ends_ = true;
+    stopping_ = true;
   }
   changed_.notify_all();
   queue_->Shutdown();
-  for (Seat& seat : seats_) seat.thread.join();
-  for (const Seat& seat : seats_) close(seat.statistics);
+  for (Worker& worker : workers_) worker.thread.join();
+  for (const Worker& worker : workers_) close(worker.schedstat_fd);
 }
 
-void CompletionThreads::Serve(Seat* self) {
-  self->statistics = OwnStatistics();
-  SetServes(true, self);
+void CompletionThreads::Poll(Worker* self) {
+  self->schedstat_fd = OpenSchedulerStatistics();
+  SetPolling(true, self);
   void* tag = nullptr;
   bool ok = false;
-  while (queue_->Next(&tag, &ok)) Take(tag, ok, &self->half_steps);
+  while (queue_->Next(&tag, &ok)) RunHandler(tag, ok, &self->transitions);
 }
 
-void CompletionThreads::Help(Seat* self, const Seat& previous) {
-  self->statistics = OwnStatistics();
-  nanoseconds stint{0};
-  nanoseconds left = Now();
-  while (AwaitNeed(previous)) {
-    stint = NextStint(stint, Now() - left);
-    SetServes(true, self);
-    ThreadWatch watch(previous.Progress());
+void CompletionThreads::Assist(Worker* self, const Worker& previous) {
+  self->schedstat_fd = OpenSchedulerStatistics();
+  nanoseconds assist_time{0};
+  nanoseconds stopped_at = Now();
+  while (AwaitSaturation(previous)) {
+    assist_time = NextAssistTime(assist_time, Now() - stopped_at);
+    SetPolling(true, self);
+    SaturationDetector detector(previous.Sample());
     do {
-      if (!ServeFor(stint, self)) return;
-    } while (watch.NeedsHelp(previous.Progress()));
-    SetServes(false, self);
-    left = Now();
+      if (!PollFor(assist_time, self)) return;
+    } while (detector.IsSaturated(previous.Sample()));
+    SetPolling(false, self);
+    stopped_at = Now();
   }
 }
 
-// False: there will be none, since this ends.
-bool CompletionThreads::AwaitNeed(const Seat& previous) {
+// False if this object is being destroyed.
+bool CompletionThreads::AwaitSaturation(const Worker& previous) {
   std::unique_lock lock(mutex_);
-  while (!ends_) {
-    changed_.wait(lock, [&] { return ends_ || previous.serves; });
-    if (ends_) break;
-    ThreadWatch watch(previous.Progress());
-    while (!changed_.wait_for(lock, watch.wait(), [&] { return ends_ || !previous.serves; })) {
-      if (watch.NeedsHelp(previous.Progress())) return true;
+  while (!stopping_) {
+    changed_.wait(lock, [&] { return stopping_ || previous.polling; });
+    if (stopping_) break;
+    SaturationDetector detector(previous.Sample());
+    while (!changed_.wait_for(lock, detector.poll_interval(),
+                              [&] { return stopping_ || !previous.polling; })) {
+      if (detector.IsSaturated(previous.Sample())) return true;
     }
   }
   return false;
 }
 
-// False: the queue has been shut down and emptied.
-bool CompletionThreads::ServeFor(nanoseconds stint, Seat* self) {
-  const nanoseconds until = Now() + stint;
-  for (nanoseconds left = stint; left.count() > 0; left = until - Now()) {
+// False if the queue is shut down and drained.
+bool CompletionThreads::PollFor(nanoseconds assist_time, Worker* self) {
+  const nanoseconds until = Now() + assist_time;
+  for (nanoseconds left = assist_time; left.count() > 0; left = until - Now()) {
     void* tag = nullptr;
     bool ok = false;
     switch (queue_->AsyncNext(&tag, &ok, gpr_time_from_nanos(left.count(), GPR_TIMESPAN))) {
       case grpc::CompletionQueue::SHUTDOWN:
         return false;
       case grpc::CompletionQueue::GOT_EVENT:
-        Take(tag, ok, &self->half_steps);
+        RunHandler(tag, ok, &self->transitions);
         break;
       case grpc::CompletionQueue::TIMEOUT:
         break;
@@ -158,10 +161,10 @@ bool CompletionThreads::ServeFor(nanoseconds stint, Seat* self) {
   return true;
 }
 
-void CompletionThreads::SetServes(bool serves, Seat* self) {
+void CompletionThreads::SetPolling(bool polling, Worker* self) {
   {
     const std::lock_guard lock(mutex_);
-    self->serves = serves;
+    self->polling = polling;
   }
   changed_.notify_all();
 }

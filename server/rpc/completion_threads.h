@@ -1,11 +1,11 @@
-// The threads that take the steps of a completion queue: one as long as it keeps up, and more when
-// it does not.
+// Adaptive polling of a completion queue: one thread, joined by further ones while it is saturated
+// or blocked.
 //
-// Where several threads wait in a queue, gRPC wakes one of them for each write that completes and
-// lets them poll the sockets in turns: a tenth of the time of a small step. But one alone would be
-// too few for many clients, and while it reads a huge message all others would wait. So the first
-// thread always serves, and each other one looks now and then at the one before it: whether that
-// has time to spare, and gets on. If not, it serves, too, for a stint, and looks again.
+// If several threads wait on a queue, gRPC wakes one of them for each completed write and rotates
+// the polling of sockets among them, which costs a tenth of the time of a small step. A single
+// thread, however, is too slow for many clients, and while it reads a huge message all other calls
+// wait. So the first thread always polls, and each further thread samples the one before it. When
+// that thread is saturated, it polls as well for a limited time and then samples again.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -20,70 +20,72 @@
 
 namespace sap {
 
-// What a thread has done until some time.
-struct ThreadProgress {
-  std::chrono::nanoseconds time{};  // steady
-  std::chrono::nanoseconds busy{};  // running until then, or waiting for a processor
-  uint64_t half_steps{0};           // begun and ended: odd in the middle of a step
+// Activity of a thread up to a point in time.
+struct ThreadSample {
+  std::chrono::nanoseconds time{};  // steady clock
+  std::chrono::nanoseconds busy{};  // total time running or waiting for a processor
+  uint64_t transitions{0};  // handlers started plus handlers finished: odd while a handler runs
 };
 
-// Whether a thread needs help, from a look at it every now and then.
-class ThreadWatch {
+// Detects from successive samples whether a thread is saturated.
+class SaturationDetector {
  public:
-  explicit ThreadWatch(const ThreadProgress& start) : last_(start), earlier_(start) {}
+  explicit SaturationDetector(const ThreadSample& start) : last_(start), period_start_(start) {}
 
-  // It does if since the last look it was in one step all the while, or in none but at work (that
-  // is, reading a message), or had no time to spare over some looks.
-  bool NeedsHelp(const ThreadProgress& now);
+  // True if, since the last sample, the thread stayed in one handler, or ran more than half of the
+  // time without completing a handler (it reads a message); or if it was busy for more than 95 % of
+  // the last 20 ms.
+  bool IsSaturated(const ThreadSample& now);
 
-  // Until the next look: longer and longer while nothing happens.
-  std::chrono::nanoseconds wait() const { return wait_; }
+  // Time until the next sample: doubles while the thread completes no handler.
+  std::chrono::nanoseconds poll_interval() const { return poll_interval_; }
 
  private:
-  static constexpr std::chrono::milliseconds kShortestWait{5};
+  static constexpr std::chrono::milliseconds kMinPollInterval{5};
 
-  std::chrono::nanoseconds wait_{kShortestWait};
-  ThreadProgress last_;
-  ThreadProgress earlier_;
+  std::chrono::nanoseconds poll_interval_{kMinPollInterval};
+  ThreadSample last_;
+  ThreadSample period_start_;
 };
 
-// How long to help, after `watched` without need: longer each time that the need is back at once,
-// so that looking whether one thread is enough costs little where it is not.
-std::chrono::nanoseconds NextStint(std::chrono::nanoseconds last_stint,
-                                   std::chrono::nanoseconds watched);
+// Polling time of a joining thread, given the previous one and how long the watched thread then
+// stayed unsaturated. It doubles when saturation returns within the previous polling time, so that
+// frequent probing costs little under sustained load.
+std::chrono::nanoseconds NextAssistTime(std::chrono::nanoseconds last_assist_time,
+                                        std::chrono::nanoseconds unsaturated_for);
 
 class CompletionThreads {
  public:
-  // Takes the steps (CompletionTag) of the queue with up to that many threads, at least one. The
-  // queue must outlive this.
+  // Runs the handlers (CompletionTag) of the queue on up to `threads` threads, at least one. The
+  // queue must outlive this object.
   CompletionThreads(grpc::CompletionQueue* queue, int threads);
 
-  // Shuts the queue down, and takes the steps that are left in it. No operation may be started on
-  // the queue from then on.
+  // Shuts the queue down and runs the remaining handlers. No operation may be started on the queue
+  // from then on.
   ~CompletionThreads();
 
  private:
-  struct alignas(64) Seat {
-    std::atomic<uint64_t> half_steps{0};
-    int statistics{-1};  // file of the kernel; since it serves
-    bool serves{false};  // guarded by mutex_
+  struct alignas(64) Worker {
+    std::atomic<uint64_t> transitions{0};
+    int schedstat_fd{-1};  // /proc schedstat file, open once the thread runs
+    bool polling{false};   // guarded by mutex_
     std::thread thread;
 
-    ThreadProgress Progress() const;
+    ThreadSample Sample() const;
   };
 
-  void Serve(Seat* self);
-  void Help(Seat* self, const Seat& previous);
-  bool AwaitNeed(const Seat& previous);
-  bool ServeFor(std::chrono::nanoseconds stint, Seat* self);
-  void SetServes(bool serves, Seat* self);
+  void Poll(Worker* self);
+  void Assist(Worker* self, const Worker& previous);
+  bool AwaitSaturation(const Worker& previous);
+  bool PollFor(std::chrono::nanoseconds assist_time, Worker* self);
+  void SetPolling(bool polling, Worker* self);
 
   grpc::CompletionQueue* const queue_;
-  std::vector<Seat> seats_;
+  std::vector<Worker> workers_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool ends_{false};
+  bool stopping_{false};
 };
 
 }  // namespace sap

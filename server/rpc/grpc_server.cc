@@ -16,24 +16,24 @@
 namespace sap {
 namespace {
 
-// Calls of each method awaited, so that a burst finds some.
+// Awaited calls per method, to absorb bursts.
 constexpr int kAwaitedCalls = 16;
-// Reflection has gRPC's synchronous threads, one per open stream.
+// The reflection service uses gRPC's synchronous threads, one per open stream.
 constexpr int kMaxReflectionThreads = 4;
 constexpr std::chrono::milliseconds kDrainPoll{1};
-// How exactly the time limits of sessions are kept.
-constexpr std::chrono::milliseconds kSweepEvery{500};
-// Clients that ask for signs of life more often than this are cut off.
-constexpr int kShortestClientKeepalive_ms = 5000;
+// Period of the sweeps, which bounds the precision of session timeouts.
+constexpr std::chrono::milliseconds kSweepPeriod{500};
+// Connections that send keepalive pings more often than this are closed.
+constexpr int kMinClientPingInterval_ms = 5000;
 
 int Milliseconds(double seconds) { return static_cast<int>(std::min(seconds * 1e3, 2e9)); }
 
-// gRPC removes a socket file before binding, so it would silently take the address of a server that
-// still listens there.
-bool SomeoneListensOn(const std::string& path) {
+// gRPC unlinks an existing socket file before it binds, so it would silently take over the address
+// of a running server.
+bool HasListener(const std::string& path) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  if (path.size() >= sizeof name.sun_path) return false;  // gRPC reports it
+  if (path.size() >= sizeof name.sun_path) return false;  // gRPC reports the error
   std::memcpy(name.sun_path, path.data(), path.size());
   const int socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket_fd < 0) return false;
@@ -43,23 +43,24 @@ bool SomeoneListensOn(const std::string& path) {
   return connected;
 }
 
-// When the last object of gRPC goes, the library shuts down, and a poller that helped a large write
-// can hold that up for 10 s. So it stays until the process ends.
-void KeepLibrary() {
-  static const bool kept = [] {
+// gRPC shuts down with its last object, and a poller that is still finishing a large write can
+// delay that by 10 s. Keeping the library initialized until the process exits avoids the delay.
+void KeepGrpcInitialized() {
+  static const bool initialized = [] {
     grpc_init();
     return true;
   }();
-  (void)kept;
+  (void)initialized;
 }
 
 void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
-  // By default a second server on the port would start, and the kernel deal clients to either.
+  // By default a second server could bind the same port, and the kernel would distribute clients
+  // over both.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
   builder->SetMaxSendMessageSize(-1);
-  // No client sends more of a message than this before it is read: with a window that grows with
-  // the connection, what is refused would have come in full.
+  // Fixed flow-control window: a client sends at most the initial window of a message before it is
+  // read. With a window that adapts to the connection, rejected messages would arrive in full.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   const ConnectionConfig& connection = config.connection;
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, connection.max_streams);
@@ -67,14 +68,14 @@ void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                               Milliseconds(connection.handshake_timeout_s));
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(connection.idle_s));
-  // A client whose machine has vanished is noticed, and its sessions end.
+  // Keepalive detects clients that disappeared, so that their sessions end.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(connection.keepalive_s));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
                               Milliseconds(connection.keepalive_timeout_s));
-  // Also one that has no call, and clients may do the same.
+  // Keepalive also without calls, in both directions.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                              kShortestClientKeepalive_ms);
+                              kMinClientPingInterval_ms);
   builder->SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder->SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder->SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
@@ -86,23 +87,25 @@ void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
 }  // namespace
 
 GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens,
-                       const CallObserver& watch)
+                       const CallObserver& observer)
     : authenticator_(&engine->admission(), tokens),
-      watch_(watch),
-      solver_service_({engine, &in_flight_calls_, &authenticator_, &watch_}),
+      observer_(observer),
+      solver_service_({engine, &in_flight_calls_, &authenticator_, &observer_}),
       health_service_(config.admission.all.max_calls, &in_flight_calls_) {}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
-    const ServerConfig& config, Engine* engine, BearerTokens* tokens, const CallObserver& watch) {
-  if (IsUnixSocket(config.listen) && SomeoneListensOn(config.listen.substr(5))) {
-    return tl::unexpected("cannot listen on " + config.listen + ": another server does");
+    const ServerConfig& config, Engine* engine, BearerTokens* tokens,
+    const CallObserver& observer) {
+  if (IsUnixSocket(config.listen) && HasListener(config.listen.substr(5))) {
+    return tl::unexpected("cannot listen on " + config.listen +
+                          ": another server uses this address");
   }
-  KeepLibrary();
-  // The plugin registers itself with the builders made after this.
+  KeepGrpcInitialized();
+  // The plugin applies to builders constructed after this.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   const auto credentials = MakeServerCredentials(config.security.tls);
   if (!credentials) return tl::unexpected(credentials.error());
-  std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine, tokens, watch));
+  std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine, tokens, observer));
   grpc::ServerBuilder builder;
   SetOptions(config, &builder);
   int port = 0;
@@ -113,34 +116,34 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
   self->server_ = builder.BuildAndStart();
   if (self->server_ == nullptr || port == 0) {
     return tl::unexpected("cannot listen on " + config.listen +
-                          ": the address is taken or not one of this machine");
+                          ": the address is in use or does not belong to this machine");
   }
 
   self->address_ = WithPort(config.listen, port);
   self->solver_service_.Await(self->queue_.get(), kAwaitedCalls);
   self->health_service_.Await(self->queue_.get(), kAwaitedCalls);
   self->threads_ = std::make_unique<CompletionThreads>(self->queue_.get(), config.io_threads);
-  self->sweeper_ = std::thread([server = self.get()] { server->SweepNowAndThen(); });
+  self->sweeper_ = std::thread([server = self.get()] { server->RunSweeper(); });
   return self;
 }
 
 GrpcServer::~GrpcServer() {
   {
     const std::lock_guard lock(sweep_mutex_);
-    sweep_ends_ = true;
+    sweeper_stopping_ = true;
   }
   sweep_wake_.notify_all();
   if (sweeper_.joinable()) sweeper_.join();
   if (server_ != nullptr) Drain(std::chrono::nanoseconds(0));
   while (in_flight_calls_.on_queue() > 0) std::this_thread::sleep_for(kDrainPoll);
-  // A queue must have been shut down and emptied before it goes, also where the start failed.
+  // A queue must be shut down and drained before its destruction, also if the start failed.
   if (threads_ == nullptr) threads_ = std::make_unique<CompletionThreads>(queue_.get(), 1);
   threads_.reset();
 }
 
-void GrpcServer::SweepNowAndThen() {
+void GrpcServer::RunSweeper() {
   std::unique_lock lock(sweep_mutex_);
-  while (!sweep_wake_.wait_for(lock, kSweepEvery, [this] { return sweep_ends_; })) {
+  while (!sweep_wake_.wait_for(lock, kSweepPeriod, [this] { return sweeper_stopping_; })) {
     solver_service_.Sweep();
   }
 }
@@ -154,8 +157,8 @@ void GrpcServer::Drain(std::chrono::nanoseconds timeout) {
   health_service_.Drain();
   in_flight_calls_.Drain();
   solver_service_.Drain();
-  // gRPC's own shutdown would wait for idle clients to close their connections, which those without
-  // a thread of their own do seconds later. So the calls are waited for here.
+  // Waits here instead of in gRPC's shutdown, which also waits for idle clients to close their
+  // connections; clients without an own thread do so seconds later.
   const auto until = std::chrono::steady_clock::now() + timeout;
   while (in_flight_calls_.count() > 0 && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(kDrainPoll);

@@ -1,8 +1,8 @@
-// The gRPC server: one address, a completion queue with threads of its own, and the services on it.
-// Nobody else sees the queue.
+// The gRPC server: one listen address, one completion queue with its threads, and the services on
+// it. The queue is private to this class.
 //
-// Not gRPC's callback API: in this version (1.51) its threads sleep up to 100 ms after a second
-// without calls, and their number cannot be set.
+// It does not use gRPC's callback API: in version 1.51 its pollers sleep up to 100 ms after a
+// second without calls, and their number cannot be configured.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -28,38 +28,38 @@ namespace sap {
 
 class GrpcServer {
  public:
-  // Serves from its return on. The engine must outlive the server. Fails, with a sentence for the
-  // operator, if the address cannot be had: also if another server has it.
-  // Where tokens (may be null) are given, every call needs one of them, but for health checks and
-  // reflection. They must outlive the server, too.
+  // Serves from the return of this call on. Fails with an error message if the address is not
+  // available, also if another server uses it. The engine must outlive the server. If tokens are
+  // given (they may be null and must outlive the server), every call except health checks and
+  // reflection needs one.
   static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(
       const ServerConfig& config, Engine* engine, BearerTokens* tokens = nullptr,
-      const CallObserver& watch = CallObserver(nullptr, nullptr));
+      const CallObserver& observer = CallObserver(nullptr, nullptr));
 
-  // Cancels the calls that run, and waits until they have noticed.
+  // Cancels in-flight calls and waits for them to end.
   ~GrpcServer();
 
-  // What clients connect to; with the port that was found where 0 was asked for.
+  // The address with the assigned port if port 0 was requested.
   const std::string& address() const { return address_; }
 
-  // Answers health NOT_SERVING and tells open sessions, but still takes calls, so that clients have
-  // time to turn elsewhere.
+  // Lame duck: health becomes NOT_SERVING and sessions announce the shutdown, but calls are still
+  // accepted, so that clients have time to switch to another server.
   void AnnounceDrain();
 
-  // Answers new calls UNAVAILABLE and health NOT_SERVING, finishes the calls that run, cancels what
-  // is left after the timeout, and closes all connections.
+  // Rejects new calls with UNAVAILABLE, sets health to NOT_SERVING, waits for in-flight calls up to
+  // the timeout, cancels the rest, and closes all connections.
   void Drain(std::chrono::nanoseconds timeout);
 
  private:
   GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens,
-             const CallObserver& watch);
+             const CallObserver& observer);
 
-  void SweepNowAndThen();
+  void RunSweeper();
 
   std::string address_;
   InFlightCalls in_flight_calls_;
   Authenticator authenticator_;
-  const CallObserver watch_;
+  const CallObserver observer_;
   SolverService solver_service_;
   HealthService health_service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
@@ -68,7 +68,7 @@ class GrpcServer {
 
   std::mutex sweep_mutex_;
   std::condition_variable sweep_wake_;
-  bool sweep_ends_{false};
+  bool sweeper_stopping_{false};
   std::thread sweeper_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-// Methods, in the order of the schema.
+// Method indices in the schema.
 constexpr int kCheck = 0;
 constexpr int kWatch = 1;
 
@@ -21,8 +21,8 @@ bool IsKnown(const std::string& name) {
 
 }  // namespace
 
-// One Watch stream. The status changes at most once, when the server drains, so it writes at most
-// two messages: the status now, and NOT_SERVING together with the end of the stream.
+// One Watch stream. The status changes at most once, when the server drains, so the stream has at
+// most two messages: the current status, and NOT_SERVING together with the end of the stream.
 class HealthService::Watcher {
  public:
   Watcher(HealthService* owner, grpc::ServerCompletionQueue* queue)
@@ -32,7 +32,7 @@ class HealthService::Watcher {
     owner_->service_.Request(kWatch, &context_, &stream_, queue, &accepted_tag_);
   }
 
-  // Called once, under the owner's lock.
+  // Called once, with the owner's mutex held.
   void Drain() {
     if (!writing_) WriteLast();
   }
@@ -49,7 +49,7 @@ class HealthService::Watcher {
       const std::lock_guard lock(owner_->mutex_);
       Begin(ok);
     }
-    CloseTag();
+    TagCompleted();
   }
 
   void Begin(bool ok) {
@@ -78,7 +78,7 @@ class HealthService::Watcher {
     }
   }
 
-  // The client is gone, or the stream has ended.
+  // The client disconnected, or the stream ended.
   void Done(bool) {
     {
       const std::lock_guard lock(owner_->mutex_);
@@ -86,10 +86,10 @@ class HealthService::Watcher {
       owner_->watchers_.erase(this);
       if (!writing_) Finish();
     }
-    CloseTag();
+    TagCompleted();
   }
 
-  void Finished(bool) { CloseTag(); }
+  void Finished(bool) { TagCompleted(); }
 
   void WriteLast() {
     finishing_ = true;
@@ -103,7 +103,7 @@ class HealthService::Watcher {
     stream_.Finish(grpc::Status::CANCELLED, &finished_tag_);
   }
 
-  void CloseTag() {
+  void TagCompleted() {
     if (--open_tags_ == 0) Delete();
   }
 
@@ -154,7 +154,7 @@ void HealthService::Drain() {
 
 void HealthService::Check(CheckMethod::Call* call) {
   if (!IsKnown(call->request().service())) {
-    return call->Finish({grpc::StatusCode::NOT_FOUND, "no service of that name"});
+    return call->Finish({grpc::StatusCode::NOT_FOUND, "unknown service"});
   }
   const std::lock_guard lock(mutex_);
   call->response()->set_status(draining_ ? HealthCheckResponse::NOT_SERVING

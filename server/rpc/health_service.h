@@ -1,10 +1,9 @@
-// The standard health protocol, served from the same completion queues as the solver, so that an
-// answer also shows that they are alive. (gRPC's own implementation brings threads that poll, which
-// would take connections' events away from ours and hand them over late.)
+// The standard health protocol, served from the same completion queue as the solver, so that an
+// answer also proves that its threads run. (gRPC's own implementation adds polling threads, which
+// would take events of other connections and deliver them late.)
 //
-// Names: "" is the server as a whole, "sap.v1.SolverService" whether it takes calls. Both are
-// SERVING from the start, since a server that answers at all is ready, and NOT_SERVING once it
-// drains.
+// Service names: "" is the whole server, "sap.v1.SolverService" the solver. Both are SERVING from
+// the start, since there is no initialization to wait for, and NOT_SERVING once the server drains.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -19,7 +18,7 @@ namespace sap {
 
 class HealthService {
  public:
-  // At most max_watchers Watch streams are open at once; beyond it RESOURCE_EXHAUSTED.
+  // Limits the number of open Watch streams; beyond it RESOURCE_EXHAUSTED.
   HealthService(int max_watchers, InFlightCalls* in_flight_calls);
   ~HealthService();
 
@@ -28,7 +27,7 @@ class HealthService {
   // Keeps `count` Check calls and one Watch call awaited on the queue.
   void Await(grpc::ServerCompletionQueue* queue, int count);
 
-  // NOT_SERVING from now on: watchers are told, and their streams end.
+  // From now on NOT_SERVING. Watch streams receive it and end.
   void Drain();
 
  private:

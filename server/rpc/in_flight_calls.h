@@ -1,5 +1,4 @@
-// How many calls are being served, and whether new ones still are: what a server has to know to
-// finish its work before it goes.
+// In-flight call counter and drain flag for graceful shutdown.
 #pragma once
 
 #include <atomic>
@@ -8,31 +7,33 @@ namespace sap {
 
 class InFlightCalls {
  public:
-  // Counts a call that was accepted, until Leave. False: the server is draining, so refuse it.
+  // Counts an accepted call until Leave. False: the server is draining, so reject the call (and
+  // still call Leave).
   [[nodiscard]] bool Enter() {
     ++count_;
     return !draining_;
   }
 
-  // The answer has been sent, or nobody waits for it.
+  // The call has ended.
   void Leave() { --count_; }
 
-  // After this, a count of zero means that no call that was let in is left.
+  // Starts draining. From then on a count of zero means that no accepted call is left.
   void Drain() { draining_ = true; }
 
-  // Tells sooner than Enter, for calls that have yet to arrive in full.
+  // For calls that are rejected before they are counted.
   bool draining() const { return draining_; }
 
   int count() const { return count_; }
 
-  // A call may begin operations on its completion queue from the time it is awaited there until it
-  // is over. The queue must not be shut down before.
+  // Counts a call object from its request on the completion queue until its last completed
+  // operation. The queue must not be shut down before this count is zero.
   void BeginOnQueue() { ++on_queue_; }
   void EndOnQueue() { --on_queue_; }
   int on_queue() const { return on_queue_; }
 
  private:
-  // Sequentially consistent: a call either sees that the server drains or is seen in the count.
+  // Sequentially consistent: an entering call either sees the drain flag or is included in the
+  // count.
   std::atomic<int> count_{0};
   std::atomic<int> on_queue_{0};
   std::atomic<bool> draining_{false};

@@ -1,8 +1,8 @@
-// How often a server refuses: what refusals may take of its time, however many ask for one.
+// Token bucket for RESOURCE_EXHAUSTED responses. Rejections beyond the rate are delayed and sent in
+// 20 ms batches.
 //
-// Clients that come again as soon as they are refused would otherwise keep the server busy with
-// telling them so. Refusals beyond the rate wait: who waits for one asks for nothing meanwhile, and
-// many at once cost less than each by itself.
+// Otherwise clients that retry immediately could saturate the server with rejections. A client that
+// waits for its rejection sends no further request, and a batch costs less than separate responses.
 #pragma once
 
 #include <chrono>
@@ -17,13 +17,13 @@ class RejectionRateLimiter {
 
   explicit RejectionRateLimiter(int solver_threads);
 
-  // How long one more refusal, asked for now, has to wait; zero if it may be sent at once.
+  // Takes a token. Returns how long this rejection must be delayed; zero: send it now.
   Clock::duration Wait(Clock::time_point now);
 
  private:
   const Clock::duration interval_;
   std::mutex mutex_;
-  Clock::time_point last_due_{};  // when the last one was to be sent at the earliest
+  Clock::time_point last_due_{};  // earliest send time of the last rejection
 };
 
 }  // namespace sap

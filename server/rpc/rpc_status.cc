@@ -7,7 +7,7 @@
 namespace sap {
 namespace {
 
-// Of google.rpc.ErrorInfo.
+// Domain of google.rpc.ErrorInfo.
 constexpr const char* kErrorDomain = "sap.v1";
 
 }  // namespace
@@ -15,7 +15,7 @@ constexpr const char* kErrorDomain = "sap.v1";
 grpc::Status ToRpcStatus(const ServiceStatus& status) {
   if (status) return grpc::Status::OK;
   const ServiceError& error = status.error();
-  // The numbers of gRPC and of google.rpc.Code are the same.
+  // gRPC and google.rpc.Code use the same numbers.
   const auto code = static_cast<grpc::StatusCode>(error.code);
   google::rpc::Status details;
   if (!error.field.empty()) {

@@ -1,6 +1,6 @@
-// The one map from our errors to what gRPC sends: a code, a sentence, and in the binary
-// details for a bad request the field at fault (google.rpc.BadRequest), for a limit its name
-// (ErrorInfo) and the time after which to try again (RetryInfo).
+// Converts ServiceError to grpc::Status, in one place: code, message, and as binary details the
+// field at fault (google.rpc.BadRequest), the name of the limit (ErrorInfo) and the retry delay
+// (RetryInfo).
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -11,7 +11,7 @@ namespace sap {
 
 grpc::Status ToRpcStatus(const ServiceStatus& status);
 
-// What calls are answered that come while the server drains.
+// The status of calls that arrive while the server drains.
 grpc::Status ShuttingDown();
 
 }  // namespace sap

@@ -1,4 +1,4 @@
-// What every call of the solver's service needs to know; all outlives the calls.
+// Dependencies of the solver service's calls; all outlive the calls.
 #pragma once
 
 #include "server/auth/authenticator.h"
@@ -12,7 +12,7 @@ struct ServiceContext {
   Engine* engine;
   InFlightCalls* in_flight_calls;
   const Authenticator* authenticator;
-  const CallObserver* watch;
+  const CallObserver* observer;
 };
 
 }  // namespace sap

@@ -1,14 +1,14 @@
-// SolveSession on gRPC completion queues: a session per stream, its steps read ahead, solved and
-// answered in their order.
+// SolveSession on gRPC completion queues: one session per stream; steps are read ahead, and solved
+// and answered in order.
 //
 //   read -> read -> read ...   at most max_steps_in_flight ahead of the answers
 //     solve -> solve ...       one at a time: inline if small, or on the arena
 //       write -> write ...
 //
-// A stream ends when the client has closed its side and has all answers; with INVALID_ARGUMENT at a
-// message that has no place; when the client is gone or cancels, and then its session is kept for a
-// while if it was opened so; with ABORTED when it was idle, or its answers were not taken, for too
-// long; or, after the steps taken in so far are answered, when the server drains.
+// A stream ends when the client has closed its side and received all answers; with INVALID_ARGUMENT
+// at a message out of order; when the client disconnects or cancels (a resumable session is then
+// kept for a while); with ABORTED at the idle timeout; when the write timeout expires, by
+// cancellation; and when the server drains, after the accepted steps are answered.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -24,25 +24,27 @@
 
 namespace sap {
 
-// Must outlive the completion queues that it awaits calls on, and the engine must outlive it.
+// Must outlive the completion queues on which it awaits calls; the engine must outlive it.
 class SessionStream {
  public:
   using Service = HeadersFirstService<v1::SolverService::Service>;
 
   SessionStream(Service* service, const ServiceContext& context)
-      : service_(service), context_(context), lost_(context.engine->config().session.resume_s) {}
+      : service_(service),
+        context_(context),
+        detached_sessions_(context.engine->config().session.resume_s) {}
 
-  // Accepts one stream on the queue, and then the next ones as they come.
+  // Requests a stream on the queue. Each accepted stream requests the next one.
   void Await(grpc::ServerCompletionQueue* queue);
 
-  // From now on every answer says that the server will go.
-  void AnnounceDrain() { announced_.store(true, std::memory_order_relaxed); }
+  // From now on every answer announces the shutdown.
+  void AnnounceDrain() { drain_announced_.store(true, std::memory_order_relaxed); }
 
-  // Ends sessions that were idle for too long, cuts off clients that take no answers, and drops
-  // lost sessions that nobody has resumed.
+  // Enforces the idle and write timeouts, and drops detached sessions that were not resumed in
+  // time.
   void Sweep();
 
-  // Takes no more steps: every stream ends with UNAVAILABLE once its steps are answered.
+  // Accepts no more steps: each stream ends with UNAVAILABLE once its steps are answered.
   void Drain();
 
  private:
@@ -54,8 +56,8 @@ class SessionStream {
 
   Service* const service_;
   const ServiceContext context_;
-  DetachedSessions lost_;
-  std::atomic<bool> announced_{false};
+  DetachedSessions detached_sessions_;
+  std::atomic<bool> drain_announced_{false};
 
   std::mutex mutex_;
   bool draining_{false};

@@ -6,14 +6,14 @@ namespace sap {
 
 namespace {
 
-// Starts a call of the engine whose end is that of the call on the wire.
+// Handler that starts an engine call and finishes the RPC when it completes.
 template <typename Call>
 auto StartWith(Engine* engine,
                void (Engine::*start)(const typename Call::Request&, const CallContext&,
                                      typename Call::Response*, Engine::Done, void*)) {
   return [engine, start](Call* call) {
     (engine->*start)(
-        call->request(), call->limits(), call->response(),
+        call->request(), call->call_context(), call->response(),
         [](void* context, const ServiceStatus& status) {
           static_cast<Call*>(context)->Finish(ToRpcStatus(status));
         },
@@ -24,16 +24,16 @@ auto StartWith(Engine* engine,
 }  // namespace
 
 SolverService::SolverService(const ServiceContext& context)
-    : pace_(context.engine->config().threads),
+    : rejection_limiter_(context.engine->config().threads),
       solve_(&service_, static_cast<int>(Method::kSolve),
              StartWith<SolveMethod::Call>(context.engine, &Engine::Start), context.in_flight_calls,
              context.authenticator, SolveMethod::WhileDraining::kRefused,
-             {context.watch, Method::kSolve}, {context.engine, &pace_}),
+             {context.observer, Method::kSolve}, {context.engine, &rejection_limiter_}),
       solve_batch_(&service_, static_cast<int>(Method::kSolveBatch),
                    StartWith<BatchMethod::Call>(context.engine, &Engine::StartBatch),
                    context.in_flight_calls, context.authenticator,
-                   BatchMethod::WhileDraining::kRefused, {context.watch, Method::kSolveBatch},
-                   {context.engine, &pace_}),
+                   BatchMethod::WhileDraining::kRefused, {context.observer, Method::kSolveBatch},
+                   {context.engine, &rejection_limiter_}),
       stream_batch_(&service_, context),
       session_(&service_, context),
       info_(&service_, static_cast<int>(Method::kGetServerInfo),
@@ -42,7 +42,7 @@ SolverService::SolverService(const ServiceContext& context)
               call->Finish(grpc::Status::OK);
             },
             context.in_flight_calls, context.authenticator, InfoMethod::WhileDraining::kAnswered,
-            {context.watch, Method::kGetServerInfo}) {}
+            {context.observer, Method::kGetServerInfo}) {}
 
 void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
   for (int i = 0; i < count; ++i) {

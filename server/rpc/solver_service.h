@@ -1,5 +1,5 @@
-// The calls of sap.v1.SolverService on completion queues: each is passed to the engine and its
-// outcome sent back.
+// Serves sap.v1.SolverService on completion queues: passes each call to the engine and returns its
+// outcome.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,7 +14,7 @@ namespace sap {
 
 class SolverService {
  public:
-  // What the context names must outlive the server's completion queues, and so must this.
+  // The members of the context and this object must outlive the server's completion queues.
   explicit SolverService(const ServiceContext& context);
 
   grpc::Service* service() { return &service_; }
@@ -22,13 +22,13 @@ class SolverService {
   // Keeps `count` calls of each method awaited on the queue.
   void Await(grpc::ServerCompletionQueue* queue, int count);
 
-  // Open sessions take no more steps, and end when those there are answered.
+  // Sessions accept no more steps and end when the accepted ones are answered.
   void Drain() { session_.Drain(); }
 
-  // Sessions are told that the server will go, and go on.
+  // Lame duck: answers of sessions announce the shutdown, and sessions continue.
   void AnnounceDrain() { session_.AnnounceDrain(); }
 
-  // Ends what has been idle for too long; to be called every now and then.
+  // Enforces the idle and write timeouts; call periodically.
   void Sweep() {
     session_.Sweep();
     stream_batch_.Sweep();
@@ -41,7 +41,7 @@ class SolverService {
   using InfoMethod = UnaryMethod<Service, v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
 
   HeadersFirstService<Service> service_{kNumMethods};
-  RejectionRateLimiter pace_;
+  RejectionRateLimiter rejection_limiter_;
   SolveMethod solve_;
   BatchMethod solve_batch_;
   BatchStream stream_batch_;

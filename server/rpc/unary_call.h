@@ -1,12 +1,11 @@
-// Unary calls on gRPC completion queues: accepting them, and the life of each.
+// Unary calls on gRPC completion queues: accept loop and the state machine of each call.
 //
 //   Await -> accepted -> read -> handler ... Finish -> finished --+
-//                    \-> refused, at once or when it is time ----/|
-//                     \-> done (cancelled or not) ---------------+-> its messages serve the next
-//                     call
+//                     \-> rejected, at once or delayed ----------/|
+//                      \-> done (cancelled or not) ---------------+-> object returns to the pool
 //
-// Every call accepted is replaced by a new awaited one before its message is read, so the number
-// awaited per queue never falls.
+// An accepted call is replaced by a new awaited one before its message is read, so the number of
+// awaited calls per queue is constant.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -30,9 +29,10 @@
 
 namespace sap {
 
-// The steady time at which a call's deadline passes.
+// The call's deadline on the steady clock.
 inline CallContext::Clock::time_point SteadyDeadline(const grpc::ServerContext& context) {
-  // Beyond a year there is none; the difference of clocks must not overflow.
+  // A deadline more than a year ahead counts as none; the difference of the clocks must not
+  // overflow.
   constexpr std::chrono::hours kNever{24 * 366};
   const auto left = context.deadline() - std::chrono::system_clock::now();
   if (context.deadline() == std::chrono::system_clock::time_point::max() || left > kNever) {
@@ -41,52 +41,55 @@ inline CallContext::Clock::time_point SteadyDeadline(const grpc::ServerContext& 
   return CallContext::Clock::now() + left;
 }
 
-// What a client says of its priority before its message is read: one that is high in the message
-// too passes where normal ones are refused.
+// Priority from the header sap-priority, which is known before the message is read. High priority
+// must be in the header, too, to pass admission where normal calls are rejected.
 inline Priority PriorityInHeaders(const grpc::ServerContext& context) {
   const auto header = context.client_metadata().find("sap-priority");
   const bool high = header != context.client_metadata().end() && header->second == "high";
   return high ? Priority::kHigh : Priority::kNormal;
 }
 
-// One method of one service. Must outlive the completion queues that it awaits calls on.
+// One method of a service. Must outlive the completion queues on which it awaits calls.
 template <typename Service, typename Request, typename Response>
 class UnaryMethod {
  public:
   class Call;
-  // Answers the call by calling Finish, now or later, on any thread.
+  // Handles a call. Must call Finish once, during the handler or later, on any thread.
   using Handler = std::function<void(Call*)>;
 
-  // Whether a draining server still answers such calls. They do no work, and nobody waits for them.
+  // Behaviour while the server drains. Answered calls do no solver work and do not delay the
+  // shutdown.
   enum class WhileDraining : uint8_t { kRefused, kAnswered };
 
-  // How its calls end is told to the watch, under the name of the method.
-  struct Watched {
-    const CallObserver* watch{nullptr};
+  // Observer of the method's calls, and the method it reports them as. Null: not observed.
+  struct Observed {
+    const CallObserver* observer{nullptr};
     Method method{};
   };
 
-  // Who refuses calls before their messages are read, and how often; both null: nobody.
+  // Pre-read admission control and the rate limiter of its rejections. Null: all calls are
+  // admitted.
   struct AdmissionGate {
     Engine* engine{nullptr};
-    RejectionRateLimiter* pace{nullptr};
+    RejectionRateLimiter* rejection_limiter{nullptr};
   };
 
-  // `index` is that of the method in the service. Without callers (null), everyone may call.
+  // `index` is the method's position in the schema. Without an authenticator (null) every client
+  // may call.
   UnaryMethod(HeadersFirstService<Service>* service, int index, Handler handler,
               InFlightCalls* in_flight_calls, const Authenticator* authenticator,
-              WhileDraining while_draining = WhileDraining::kRefused, Watched watched = {},
-              AdmissionGate door = {})
+              WhileDraining while_draining = WhileDraining::kRefused, Observed observed = {},
+              AdmissionGate gate = {})
       : service_(service),
         index_(index),
         handler_(std::move(handler)),
         in_flight_calls_(in_flight_calls),
         authenticator_(authenticator),
         while_draining_(while_draining),
-        watched_(watched),
-        door_(door) {}
+        observed_(observed),
+        gate_(gate) {}
 
-  // Accepts one call on the queue, and then the next ones as they come.
+  // Requests a call on the queue. Each accepted call requests the next one.
   void Await(grpc::ServerCompletionQueue* queue) {
     std::unique_ptr<Call> call = idle_.Take();
     if (call == nullptr) call = std::make_unique<Call>(this);
@@ -94,7 +97,7 @@ class UnaryMethod {
   }
 
  private:
-  // Idle calls keep their messages' storage; more than a burst needs would only hold memory.
+  // Pooled calls keep the storage of their messages, so the pool is bounded.
   static constexpr size_t kMaxIdle = 32;
 
   HeadersFirstService<Service>* const service_;
@@ -103,8 +106,8 @@ class UnaryMethod {
   InFlightCalls* const in_flight_calls_;
   const Authenticator* const authenticator_;
   const WhileDraining while_draining_;
-  const Watched watched_;
-  const AdmissionGate door_;
+  const Observed observed_;
+  const AdmissionGate gate_;
   FreeList<Call> idle_{kMaxIdle};
 };
 
@@ -120,14 +123,14 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
 
   const Request& request() const { return request_; }
   Response* response() { return &response_; }
-  CallContext limits() const { return {arrival_, deadline_, &cancelled_, account_.get()}; }
+  CallContext call_context() const { return {arrival_, deadline_, &cancelled_, account_.get()}; }
 
-  // Sends the response, or the error. Once per call; nothing of it may be touched afterwards.
+  // Sends the response or the error. Call once; do not use the call afterwards.
   void Finish(const grpc::Status& status) {
-    if (const Watched& watched = method_->watched_; watched.watch != nullptr) {
+    if (const Observed& observed = method_->observed_; observed.observer != nullptr) {
       const std::chrono::duration<double> took = CallContext::Clock::now() - arrival_;
-      watched.watch->Ended(watched.method, status, took.count(), *context_, account_.get(),
-                           request_);
+      observed.observer->Ended(observed.method, status, took.count(), *context_, account_.get(),
+                               request_);
     }
     if (status.ok()) {
       stream_->WriteAndFinish(response_, {}, status, &finished_tag_);
@@ -143,7 +146,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     method_->in_flight_calls_->BeginOnQueue();
     queue_ = queue;
     cancelled_ = false;
-    entered_ = false;
+    counted_ = false;
     open_tags_ = 2;
     context_.emplace();
     stream_.emplace(&*context_);
@@ -152,7 +155,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   }
 
   void Accepted(bool ok) {
-    if (!ok) {  // the server shuts down, and the done tag will not come
+    if (!ok) {  // shutting down: the done tag will not complete
       InFlightCalls* const in_flight_calls = method_->in_flight_calls_;
       delete this;
       in_flight_calls->EndOnQueue();
@@ -161,8 +164,8 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     method_->Await(queue_);
     arrival_ = CallContext::Clock::now();
     deadline_ = SteadyDeadline(*context_);
-    if (method_->watched_.watch != nullptr) {
-      method_->watched_.watch->Started(method_->watched_.method);
+    if (method_->observed_.observer != nullptr) {
+      method_->observed_.observer->Started(method_->observed_.method);
     }
     if (method_->while_draining_ == WhileDraining::kRefused &&
         method_->in_flight_calls_->draining()) {
@@ -173,67 +176,69 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
       if (!account) return Finish(ToRpcStatus(tl::unexpected(account.error())));
       account_ = std::move(*account);
     }
-    if (Engine* const engine = method_->door_.engine; engine != nullptr) {
-      auto expected = engine->Expect(account_.get(), PriorityInHeaders(*context_));
-      if (!expected) return Refuse(ToRpcStatus(tl::unexpected(expected.error())));
-      expected_ = *expected;
+    if (Engine* const engine = method_->gate_.engine; engine != nullptr) {
+      auto reservation = engine->ReserveCall(account_.get(), PriorityInHeaders(*context_));
+      if (!reservation) return Reject(ToRpcStatus(tl::unexpected(reservation.error())));
+      reservation_ = *reservation;
     }
     stream_->Read(&request_, &read_tag_);
   }
 
   void Read(bool ok) {
-    if (Engine* const engine = method_->door_.engine; engine != nullptr) {
-      engine->Arrived(account_.get(), expected_);
+    if (Engine* const engine = method_->gate_.engine; engine != nullptr) {
+      engine->ReleaseReservation(account_.get(), reservation_);
     }
-    // Also where it was over the limit: then the transport has ended the call already.
+    // Reached after a failed read, too. If the message exceeded the size limit, the transport has
+    // already ended the call.
     arrival_ = CallContext::Clock::now();
-    entered_ = method_->while_draining_ == WhileDraining::kRefused;
-    if (entered_ && !method_->in_flight_calls_->Enter()) return Finish(ShuttingDown());
+    counted_ = method_->while_draining_ == WhileDraining::kRefused;
+    if (counted_ && !method_->in_flight_calls_->Enter()) return Finish(ShuttingDown());
     if (!ok) return Finish({grpc::StatusCode::INVALID_ARGUMENT, "the message cannot be read"});
     method_->handler_(this);
   }
 
-  // At once, unless too many are refused already.
-  void Refuse(const grpc::Status& status) {
-    refusal_ = status;
-    const auto wait = method_->door_.pace->Wait(CallContext::Clock::now());
-    if (wait == wait.zero()) return RefuseNow(true);
-    refuse_alarm_.Set(queue_, std::chrono::system_clock::now() + wait, &refuse_tag_);
+  // Sends the rejection at once, or delayed if the rate is exceeded.
+  void Reject(const grpc::Status& status) {
+    rejection_ = status;
+    const auto wait = method_->gate_.rejection_limiter->Wait(CallContext::Clock::now());
+    if (wait == wait.zero()) return SendRejection(true);
+    rejection_alarm_.Set(queue_, std::chrono::system_clock::now() + wait, &rejection_tag_);
   }
 
-  void RefuseNow(bool) { Finish(refusal_); }
+  void SendRejection(bool) { Finish(rejection_); }
 
   void Done(bool) {
     if (context_->IsCancelled()) {
       cancelled_.store(true, std::memory_order_relaxed);
-      refuse_alarm_.Cancel();  // nobody waits for the refusal
+      rejection_alarm_.Cancel();  // the client no longer waits for the rejection
     }
-    CloseTag();
+    TagCompleted();
   }
 
-  void Finished(bool) { CloseTag(); }
+  void Finished(bool) { TagCompleted(); }
 
-  // The two last tags may come on two threads, in any order.
-  void CloseTag() {
+  // The finished and done tags may complete on two threads, in any order; the second one recycles
+  // the call.
+  void TagCompleted() {
     if (--open_tags_ > 0) return;
     stream_.reset();
     context_.reset();
     account_.reset();
-    if (request_.ByteSizeLong() > kKept_bytes) {
+    if (request_.ByteSizeLong() > kMaxRetained_bytes) {
       request_ = Request();
     } else {
       request_.Clear();
     }
     response_.Clear();
     InFlightCalls* const in_flight_calls = method_->in_flight_calls_;
-    const bool entered = entered_;
+    const bool counted = counted_;
     method_->idle_.Give(std::unique_ptr<Call>(this));
-    if (entered) in_flight_calls->Leave();
+    if (counted) in_flight_calls->Leave();
     in_flight_calls->EndOnQueue();
   }
 
-  // Requests larger than this are freed after the call.
-  static constexpr size_t kKept_bytes = 4 << 20;
+  // Larger requests are freed when the call returns to the pool.
+  static constexpr size_t kMaxRetained_bytes = 4 << 20;
 
   UnaryMethod* const method_;
   grpc::ServerCompletionQueue* queue_{nullptr};
@@ -245,15 +250,15 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   CallContext::Clock::time_point arrival_;
   CallContext::Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
-  bool entered_{false};  // counted among the open calls
+  bool counted_{false};  // counted in InFlightCalls
   std::atomic<int> open_tags_{0};
-  Engine::Expected expected_;
-  grpc::Status refusal_;
-  grpc::Alarm refuse_alarm_;
+  Engine::Reservation reservation_;
+  grpc::Status rejection_;
+  grpc::Alarm rejection_alarm_;
 
   MemberTag<Call> accepted_tag_{this, &Call::Accepted};
   MemberTag<Call> read_tag_{this, &Call::Read};
-  MemberTag<Call> refuse_tag_{this, &Call::RefuseNow};
+  MemberTag<Call> rejection_tag_{this, &Call::SendRejection};
   MemberTag<Call> done_tag_{this, &Call::Done};
   MemberTag<Call> finished_tag_{this, &Call::Finished};
 };

@@ -5,9 +5,9 @@
 namespace sap {
 namespace {
 
-// Between these a client is told to try again: not so soon that the retries are the load.
-constexpr double kSoonestRetry_s = 0.01;
-constexpr double kLatestRetry_s = 10;
+// Bounds of the retry delay. The lower bound keeps retries from becoming the load.
+constexpr double kMinRetryDelay_s = 0.01;
+constexpr double kMaxRetryDelay_s = 10;
 
 }  // namespace
 
@@ -47,7 +47,7 @@ ServiceStatus Admission::CheckCallsLocked(const ClientAccount& account) const {
   return {};
 }
 
-ServiceStatus Admission::Enter(ClientAccount* account, const Demand& demand) {
+ServiceStatus Admission::Admit(ClientAccount* account, const Demand& demand) {
   const std::lock_guard lock(mutex_);
   if (ServiceStatus checked = CheckCallsLocked(*account); !checked) return checked;
   const AdmissionLimits& all = config_.all;
@@ -64,10 +64,10 @@ ServiceStatus Admission::Enter(ClientAccount* account, const Demand& demand) {
                                       std::to_string(client.max_bytes) + " bytes");
   }
   if (calls_ > 0 && work_s_ + demand.work_s > all.max_work_s) {
-    return refuse("SERVER_WORK", "the server already has as much work as it takes on");
+    return refuse("SERVER_WORK", "the predicted work of all calls reaches the server's limit");
   }
   if (account->calls_ > 0 && account->work_s_ + demand.work_s > client.max_work_s) {
-    return refuse("CLIENT_WORK", "the server already has as much work of this client as it takes");
+    return refuse("CLIENT_WORK", "the predicted work of this client's calls reaches its limit");
   }
   ++calls_;
   bytes_ += demand.bytes;
@@ -78,11 +78,11 @@ ServiceStatus Admission::Enter(ClientAccount* account, const Demand& demand) {
   return {};
 }
 
-void Admission::Leave(ClientAccount* account, const Demand& demand) {
+void Admission::Release(ClientAccount* account, const Demand& demand) {
   const std::lock_guard lock(mutex_);
   --calls_;
   bytes_ -= demand.bytes;
-  work_s_ = calls_ > 0 ? work_s_ - demand.work_s : 0;  // no round-off stays behind
+  work_s_ = calls_ > 0 ? work_s_ - demand.work_s : 0;  // resets accumulated round-off
   --account->calls_;
   account->bytes_ -= demand.bytes;
   account->work_s_ = account->calls_ > 0 ? account->work_s_ - demand.work_s : 0;
@@ -98,11 +98,11 @@ int64_t Admission::bytes() const {
   return bytes_;
 }
 
-// A tenth of the work that there is will be done by then, and room for some calls.
+// The delay is the time in which the solver threads finish a tenth of the admitted work.
 ServiceError Admission::Refusal(const char* reason, const std::string& what, double work_s) const {
   ServiceError error{ServiceCode::kResourceExhausted, what + "; retry later", ""};
   error.reason = reason;
-  error.retry_after_s = std::clamp(work_s / threads_ / 10, kSoonestRetry_s, kLatestRetry_s);
+  error.retry_after_s = std::clamp(work_s / threads_ / 10, kMinRetryDelay_s, kMaxRetryDelay_s);
   return error;
 }
 

@@ -1,7 +1,8 @@
-// How much work the server takes on: calls, bytes and predicted work, of each client and of all.
+// Admission control: limits on concurrent calls, request bytes and predicted work, per client and
+// in total.
 //
-// What is over a bound is refused at once, with the bound as reason and a time after which it is
-// worth trying again, so that an overloaded server spends its time on what it has accepted.
+// A call over a limit is rejected at once, with the name of the limit and a retry delay. An
+// overloaded server thus spends its time on the calls that it has accepted.
 #pragma once
 
 #include <cstdint>
@@ -18,27 +19,28 @@
 
 namespace sap {
 
-// What a call brings.
+// Resources that a call holds while it is admitted.
 struct Demand {
-  int64_t bytes{0};
-  double work_s{0};
+  int64_t bytes{0};  // of the request
+  double work_s{0};  // predicted solve time on one core
 };
 
 // Thread-safe.
 class Admission {
  public:
-  // Threads: among which the work is shared, to tell when there is room again.
+  // `threads` is the number of solver threads; it converts the admitted work into a retry delay.
   Admission(const AdmissionConfig& config, int threads) : config_(config), threads_(threads) {}
 
-  // The account of the client of that name, the same one for as long as somebody holds it.
+  // Returns the account of the named client. All calls that hold it at the same time share it.
   std::shared_ptr<ClientAccount> AccountOf(std::string_view name);
 
-  // On success the client holds it until Leave. A client that holds nothing may bring any amount
-  // of work, or its largest problem would never be solved.
-  ServiceStatus Enter(ClientAccount* account, const Demand& demand);
-  void Leave(ClientAccount* account, const Demand& demand);
+  // On success the demand counts against the limits until Release. The byte and work limits do not
+  // apply to a client's only call (nor the total limits to the server's only call): otherwise a
+  // problem over a limit could never be solved.
+  ServiceStatus Admit(ClientAccount* account, const Demand& demand);
+  void Release(ClientAccount* account, const Demand& demand);
 
-  // Whether another call of the client would be over a bound on their number.
+  // Checks the limits on the number of calls, without admitting one.
   ServiceStatus CheckCalls(const ClientAccount* account) const;
 
   int calls() const;
@@ -56,7 +58,7 @@ class Admission {
   int64_t bytes_{0};
   double work_s_{0};
   std::map<std::string, std::weak_ptr<ClientAccount>, std::less<>> accounts_;
-  size_t sweep_at_{64};  // accounts, when those that nobody holds are dropped
+  size_t sweep_at_{64};  // number of accounts at which expired ones are erased
 };
 
 }  // namespace sap

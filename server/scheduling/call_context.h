@@ -1,5 +1,4 @@
-// What the transport knows about a call: when it came, until when somebody waits for the answer,
-// and whether the client has given it up.
+// Per-call data from the transport: arrival time, deadline, cancellation flag and client account.
 #pragma once
 
 #include <atomic>
@@ -15,18 +14,19 @@ namespace sap {
 struct CallContext {
   using Clock = StopToken::Clock;
   Clock::time_point arrival{Clock::now()};
-  // After it nobody waits for the answer. The solver gets 95 % of the time up to it, so that the
-  // answer still has time to travel.
+  // The solver stops at 95 % of the time to the deadline, which leaves time to encode and send the
+  // answer.
   Clock::time_point deadline{Clock::time_point::max()};
-  const std::atomic<bool>* cancelled{nullptr};  // must outlive the call
-  // Of whoever calls, and must outlive the call; null: of this process itself.
+  const std::atomic<bool>* cancelled{nullptr};  // set by the transport; must outlive the call
+  // The client's account, which must outlive the call; null: this process itself (embedded client).
   ClientAccount* account{nullptr};
 };
 
-// Stops the solver when the call is cancelled, at its time budget, or at 95 % of its deadline.
-StopToken StopFor(const CallContext& limits, std::optional<std::chrono::nanoseconds> time_budget);
+// Stop token for the solver: stops on cancellation, at the time budget, or at 95 % of the deadline.
+StopToken StopTokenFor(const CallContext& call,
+                       std::optional<std::chrono::nanoseconds> time_budget);
 
-// An error if nobody waits for the answer any more.
-ServiceStatus CheckWanted(const CallContext& limits);
+// CANCELLED if the client cancelled the call, DEADLINE_EXCEEDED if the deadline has passed.
+ServiceStatus CheckLive(const CallContext& call);
 
 }  // namespace sap

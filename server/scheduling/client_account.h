@@ -1,5 +1,5 @@
-// What the server keeps about one client while it has work here: a name, what it holds, and its
-// queued tasks. Admission owns it; the work queue keeps its place in the round there.
+// Per-client state: name, admitted resources, and the client's queued tasks. The calls of the
+// client share ownership; Admission and WorkQueue each guard their part with their own lock.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace sap {
 
-// Tasks of high priority go first, whoever they are of.
+// Strict priority: queued high-priority tasks run before all normal ones, across clients.
 enum class Priority : uint8_t { kHigh, kNormal };
 constexpr int kNumPriorities = 2;
 
@@ -27,26 +27,26 @@ class ClientAccount {
   friend class Admission;
   friend class WorkQueue;
 
-  // Its queued tasks of one priority, oldest first, and its place among the clients that have some.
+  // FIFO and deficit-round-robin state of one client in one priority class.
   struct Flow {
     QueuedTask* first{nullptr};
     QueuedTask* last{nullptr};
-    Flow* next{nullptr};
-    double credit_s{0};    // work that it may still start in this round
-    double work_s{0};      // of its queued tasks
-    double mean_s{0};      // of a task, lately
-    int expected{0};       // its calls whose messages are being read
-    double expected_s{0};  // and their work
+    Flow* next{nullptr};   // next client in the ring
+    double credit_s{0};    // deficit: work that it may still start in this round
+    double work_s{0};      // sum over its queued tasks
+    double mean_s{0};      // moving average over its tasks
+    int reserved{0};       // calls with a reservation: their messages are being read
+    double reserved_s{0};  // sum of the reserved work
   };
 
   const std::string name_;
 
-  // Under Admission's lock.
+  // Guarded by Admission's mutex.
   int calls_{0};
   int64_t bytes_{0};
   double work_s_{0};
 
-  // Under WorkQueue's lock.
+  // Guarded by WorkQueue's mutex.
   std::array<Flow, kNumPriorities> flows_;
 };
 

@@ -7,10 +7,10 @@
 namespace sap {
 namespace {
 
-constexpr int kPausesPerLook = 64;
+constexpr int kPausesPerCheck = 64;
 
-// False: the kernel has no such thing, or forbids it.
-bool TakeIdlePriority() {
+// False if the kernel does not support SCHED_IDLE or forbids it.
+bool SetIdlePriority() {
   const sched_param none{};
   return sched_setscheduler(0, SCHED_IDLE, &none) == 0;
 }
@@ -22,36 +22,37 @@ IdleSpinners::IdleSpinners(int threads) {
 }
 
 IdleSpinners::~IdleSpinners() {
-  ends_ = true;
+  stopping_ = true;
   WakeUp();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void IdleSpinners::StayAwake() {
-  until_ = Clock::now().time_since_epoch() + kAwake;
+void IdleSpinners::KeepSpinning() {
+  spin_until_ = Clock::now().time_since_epoch() + kSpinTime;
   WakeUp();
 }
 
 void IdleSpinners::WakeUp() {
-  ++changes_;
-  changes_.notify_all();
+  ++wake_epoch_;
+  wake_epoch_.notify_all();
 }
 
 void IdleSpinners::Run() {
-  // At any other priority it would take time from those who have work.
-  if (!TakeIdlePriority()) {
-    ++refused_;
+  // At any other priority a spinner would take processor time from working threads.
+  if (!SetIdlePriority()) {
+    ++without_priority_;
     return;
   }
   while (true) {
-    const unsigned seen = changes_;
-    if (ends_) return;
-    if (Clock::now().time_since_epoch() >= until_.load()) {
-      changes_.wait(seen);
+    const unsigned seen = wake_epoch_;
+    if (stopping_) return;
+    if (Clock::now().time_since_epoch() >= spin_until_.load()) {
+      wake_epoch_.wait(seen);
       continue;
     }
-    for (int i = 0; i < kPausesPerLook; ++i) SpinPause();
-    // Or the little share of its priority would come as milliseconds at a time.
+    for (int i = 0; i < kPausesPerCheck; ++i) SpinPause();
+    // Without the yield the small time share of SCHED_IDLE would be consumed in slices of
+    // milliseconds.
     std::this_thread::yield();
   }
 }

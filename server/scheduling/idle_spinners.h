@@ -1,10 +1,9 @@
-// Threads that keep processors from falling asleep between the steps of sessions that asked for low
-// latency.
+// SCHED_IDLE spinners that keep cores out of deep C-states between steps of low-latency sessions.
 //
-// A processor that has nothing to do falls asleep within microseconds, and takes tens of them, in a
-// virtual machine sometimes thousands, to go on: on the way of a small step more than the solve.
-// These threads run at idle priority. Whatever else wants their processor has it at once, and the
-// kernel, when it looks for an idle one, takes one that only has such a thread.
+// An idle core enters a sleep state within microseconds and needs tens of microseconds to wake up,
+// in a virtual machine sometimes milliseconds: longer than a small solve. At SCHED_IDLE any other
+// thread preempts a spinner at once, and the kernel prefers cores that run only SCHED_IDLE threads
+// when it places a thread that wakes up.
 #pragma once
 
 #include <atomic>
@@ -16,20 +15,21 @@ namespace sap {
 
 class IdleSpinners {
  public:
-  // From one step to the next at 20 steps per second and more.
-  static constexpr std::chrono::milliseconds kAwake{50};
+  // Spin time after the last call of KeepSpinning. Covers the gaps between steps at 20 steps per
+  // second and more.
+  static constexpr std::chrono::milliseconds kSpinTime{50};
 
-  // Keeps up to that many processors awake; 0: none.
+  // Starts the spinner threads, which block until the first KeepSpinning. 0: none.
   explicit IdleSpinners(int threads);
   ~IdleSpinners();
   IdleSpinners(const IdleSpinners&) = delete;
   IdleSpinners& operator=(const IdleSpinners&) = delete;
 
-  // Whether there are some: the kernel may refuse threads idle priority.
-  bool any() const { return refused_ < static_cast<int>(threads_.size()); }
+  // Whether at least one spinner runs: the kernel may refuse SCHED_IDLE.
+  bool available() const { return without_priority_ < static_cast<int>(threads_.size()); }
 
-  // For kAwake from now. Thread-safe; some nanoseconds, unless the threads slept.
-  void StayAwake();
+  // Spins for kSpinTime from now. Thread-safe; takes nanoseconds unless the spinners are blocked.
+  void KeepSpinning();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -37,11 +37,12 @@ class IdleSpinners {
   void WakeUp();
   void Run();
 
-  std::atomic<Clock::duration> until_{Clock::duration::zero()};
-  std::atomic<bool> ends_{false};
-  std::atomic<int> refused_{0};
-  // No mutex: one that such a thread holds while others have its processor would stop them.
-  std::atomic<unsigned> changes_{0};
+  std::atomic<Clock::duration> spin_until_{Clock::duration::zero()};
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> without_priority_{0};
+  // A futex word instead of a mutex: a preempted spinner that held a mutex would block the threads
+  // that call KeepSpinning.
+  std::atomic<unsigned> wake_epoch_{0};
   std::vector<std::thread> threads_;
 };
 

@@ -11,32 +11,32 @@
 namespace sap {
 namespace {
 
-// Work that each client may start in a round before the next one's turn.
+// Deficit-round-robin quantum: predicted work per client and round.
 constexpr double kQuantum_s = 1e-3;
-// How much each task counts in the ratio of measured to predicted time, and what is too short to
-// be measured.
-constexpr double kWeightOfLast = 0.05;
-constexpr double kShortest_s = 20e-6;
+// Weight of a new sample in the moving averages, and the shortest time that counts as a sample.
+constexpr double kSampleWeight = 0.05;
+constexpr double kMinMeasurable_s = 20e-6;
 
-// How much of the longest wait a task may be predicted to wait: predictions are not exact, and one
-// that expires has been let in for nothing.
-constexpr double kLetIn = 0.8;
+// Largest predicted wait at admission, as a fraction of the limit. The margin covers prediction
+// errors: a task that expires in the queue has held its place for nothing.
+constexpr double kMaxWaitFraction = 0.8;
 
 constexpr int Index(Priority priority) { return static_cast<int>(priority); }
 
-ServiceError TooLong(const std::string& what, double retry_after_s) {
+ServiceError QueueTimeError(const std::string& what, double retry_after_s) {
   ServiceError error{ServiceCode::kResourceExhausted, what + "; retry later", ""};
   error.reason = "QUEUE_TIME";
   error.retry_after_s = retry_after_s;
   return error;
 }
 
-// The calling thread, for good: without rights no thread can undo it. Linux has it per thread.
+// Sets the nice value of the calling thread (Linux: per thread). Without privileges it cannot be
+// lowered again.
 void LowerPriority(int nice) {
-  thread_local int is = 0;
-  if (is == nice) return;
-  is = nice;
-  (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);  // a wish
+  thread_local int current = 0;
+  if (current == nice) return;
+  current = nice;
+  (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);  // best effort
 }
 
 std::string Seconds(double seconds) {
@@ -52,10 +52,10 @@ WorkQueue::~WorkQueue() {
   {
     std::unique_lock lock(mutex_);
     closing_ = true;
-    left_.wait(lock, [this] { return workers_ == 0; });
+    workers_ended_.wait(lock, [this] { return workers_ == 0; });
   }
-  alone_wake_.notify_all();
-  if (alone_.joinable()) alone_.join();
+  reserved_wake_.notify_all();
+  if (reserved_thread_.joinable()) reserved_thread_.join();
 }
 
 ServiceStatus WorkQueue::Push(QueuedTask* task) {
@@ -67,9 +67,9 @@ ServiceStatus WorkQueue::Push(QueuedTask* task) {
   task->queued = Clock::now();
   Append(task);
   if (workers_ < arena_->num_threads()) {
-    Start();
-  } else if (task->priority == Priority::kHigh && high_running_ == 0 && !alone_busy_) {
-    StartAlone();
+    StartWorker();
+  } else if (task->priority == Priority::kHigh && high_running_ == 0 && !reserved_busy_) {
+    WakeReservedThread();
   }
   return {};
 }
@@ -81,36 +81,37 @@ ServiceStatus WorkQueue::CheckWait(const ClientAccount& account, Priority priori
 
 ServiceStatus WorkQueue::CheckWaitLocked(const ClientAccount& account, Priority priority) const {
   const double wait_s = PredictedWait(account, priority);
-  if (wait_s <= kLetIn * timeout_s_) return {};
-  return tl::unexpected(
-      TooLong("it would wait for longer than the limit of " + Seconds(timeout_s_), wait_s / 4));
+  if (wait_s <= kMaxWaitFraction * timeout_s_) return {};
+  return tl::unexpected(QueueTimeError(
+      "the predicted wait in the queue exceeds the limit of " + Seconds(timeout_s_), wait_s / 4));
 }
 
-tl::expected<WorkQueue::Expected, ServiceError> WorkQueue::Expect(ClientAccount* account,
-                                                                  Priority priority) {
+tl::expected<WorkQueue::Reservation, ServiceError> WorkQueue::Reserve(ClientAccount* account,
+                                                                      Priority priority) {
   const std::lock_guard lock(mutex_);
   if (ServiceStatus checked = CheckWaitLocked(*account, priority); !checked) {
     return tl::unexpected(checked.error());
   }
   Flow& flow = account->flows_[Index(priority)];
   Round& round = rounds_[Index(priority)];
-  ++flow.expected;
-  ++round.expected;
-  flow.expected_s += flow.mean_s;
-  round.expected_s += flow.mean_s;
-  return Expected{priority, flow.mean_s};
+  ++flow.reserved;
+  ++round.reserved;
+  flow.reserved_s += flow.mean_s;
+  round.reserved_s += flow.mean_s;
+  return Reservation{priority, flow.mean_s};
 }
 
-void WorkQueue::Arrived(ClientAccount* account, const Expected& expected) {
+void WorkQueue::ReleaseReservation(ClientAccount* account, const Reservation& reservation) {
   const std::lock_guard lock(mutex_);
-  Flow& flow = account->flows_[Index(expected.priority)];
-  Round& round = rounds_[Index(expected.priority)];
-  flow.expected_s = --flow.expected > 0 ? flow.expected_s - expected.work_s : 0;
-  round.expected_s = --round.expected > 0 ? round.expected_s - expected.work_s : 0;
+  Flow& flow = account->flows_[Index(reservation.priority)];
+  Round& round = rounds_[Index(reservation.priority)];
+  flow.reserved_s = --flow.reserved > 0 ? flow.reserved_s - reservation.work_s : 0;
+  round.reserved_s = --round.reserved > 0 ? round.reserved_s - reservation.work_s : 0;
 }
 
 ServiceError WorkQueue::Expired() const {
-  return TooLong("it has waited for the limit of " + Seconds(timeout_s_), timeout_s_ / 4);
+  return QueueTimeError("the wait in the queue exceeded the limit of " + Seconds(timeout_s_),
+                        timeout_s_ / 4);
 }
 
 int WorkQueue::queued() const {
@@ -120,20 +121,21 @@ int WorkQueue::queued() const {
 
 int WorkQueue::running() const {
   const std::lock_guard lock(mutex_);
-  return workers_ + (alone_busy_ ? 1 : 0);
+  return workers_ + (reserved_busy_ ? 1 : 0);
 }
 
-// Until a task of this client would start, if it has its share and no others come: the others do
-// as much in each round as this client, or all they have.
+// Predicted wait of the client's next task if the client gets its fair share and no other tasks
+// arrive. Per round, each other client runs as much work as this client, or all it has.
 double WorkQueue::PredictedWait(const ClientAccount& account, Priority priority) const {
   const Round& high = rounds_[Index(Priority::kHigh)];
   const Round& round = rounds_[Index(priority)];
   const Flow& flow = account.flows_[Index(priority)];
-  const double own_s = flow.work_s + flow.expected_s;
-  const double all_s = round.work_s + round.expected_s;
+  const double own_s = flow.work_s + flow.reserved_s;
+  const double all_s = round.work_s + round.reserved_s;
   double ahead_s = std::min(all_s, own_s * std::max(1, round.flows));
   if (priority == Priority::kNormal) ahead_s += high.work_s;
-  // What runs counts in full: its end is not known, and a task that expires was let in for nothing.
+  // Running tasks count with their full work, since their remaining time is unknown. Too long a
+  // prediction costs a rejection; too short a one costs a task that expires in the queue.
   if (own_s > 0) ahead_s += running_s_;
   return scale_ * ahead_s / arena_->num_threads();
 }
@@ -154,10 +156,10 @@ void WorkQueue::Append(QueuedTask* task) {
   }
   flow.last = task;
   flow.work_s += task->work_s;
-  flow.mean_s += kWeightOfLast * (task->work_s - flow.mean_s);
+  flow.mean_s += kSampleWeight * (task->work_s - flow.mean_s);
   round.work_s += task->work_s;
   ++round.tasks;
-  waiting_.fetch_add(1, std::memory_order_relaxed);
+  num_waiting_.fetch_add(1, std::memory_order_relaxed);
 }
 
 QueuedTask* WorkQueue::PopNext() {
@@ -169,7 +171,8 @@ QueuedTask* WorkQueue::PopNext() {
 
 QueuedTask* WorkQueue::Pop(Round* round) {
   if (round->last == nullptr) return nullptr;
-  // At most once around: then a new round starts in which somebody has enough.
+  // At most one pass over the ring; then a new round begins, in which at least one client has
+  // enough credit.
   for (int i = 0; i < round->flows; ++i) {
     if (round->last->next->credit_s >= round->last->next->first->work_s) break;
     round->last = round->last->next;
@@ -195,73 +198,75 @@ QueuedTask* WorkQueue::Pop(Round* round) {
   return task;
 }
 
-// As many quanta at once as it takes for somebody's next task.
+// Grants as many quanta at once as the cheapest next task needs.
 void WorkQueue::StartRound(Round* round) {
   double quanta = std::numeric_limits<double>::infinity();
   Flow* flow = round->last;
   for (int i = 0; i < round->flows; ++i, flow = flow->next) {
     quanta = std::min(quanta, std::ceil((flow->first->work_s - flow->credit_s) / kQuantum_s));
   }
-  // One more than needed where round-off would leave it just short.
+  // One extra quantum, in case round-off leaves the credit just below the task's work.
   for (int i = 0; i < round->flows; ++i, flow = flow->next) {
     flow->credit_s += kQuantum_s * (quanta + 1);
   }
 }
 
-void WorkQueue::Start() {
+void WorkQueue::StartWorker() {
   ++workers_;
   arena_->Enqueue([](void* queue) { static_cast<WorkQueue*>(queue)->RunOnArena(); }, this);
 }
 
-void WorkQueue::StartAlone() {
-  if (!alone_.joinable()) alone_ = std::thread([this] { RunAlone(); });
-  alone_wake_.notify_one();
+void WorkQueue::WakeReservedThread() {
+  if (!reserved_thread_.joinable()) {
+    reserved_thread_ = std::thread([this] { RunOnReservedThread(); });
+  }
+  reserved_wake_.notify_one();
 }
 
 void WorkQueue::RunOnArena() {
   LowerPriority(nice_);
   std::unique_lock lock(mutex_);
-  while (QueuedTask* task = PopNext()) Run(task, Turn::kOnArena, &lock);
-  // Under the lock: once it is free, the queue may go.
-  if (--workers_ == 0) left_.notify_all();
+  while (QueuedTask* task = PopNext()) Run(task, Dispatch::kArena, &lock);
+  // Notify under the lock: once it is released, the queue may be destroyed.
+  if (--workers_ == 0) workers_ended_.notify_all();
 }
 
-void WorkQueue::RunAlone() {
+void WorkQueue::RunOnReservedThread() {
   std::unique_lock lock(mutex_);
   while (!closing_) {
     QueuedTask* task = high_running_ == 0 ? Pop(rounds_.data()) : nullptr;
     if (task == nullptr) {
-      alone_wake_.wait(lock);
+      reserved_wake_.wait(lock);
       continue;
     }
-    alone_busy_ = true;
-    Run(task, Turn::kReservedThread, &lock);
-    alone_busy_ = false;
+    reserved_busy_ = true;
+    Run(task, Dispatch::kReservedThread, &lock);
+    reserved_busy_ = false;
   }
 }
 
-void WorkQueue::Run(QueuedTask* task, Turn turn, std::unique_lock<std::mutex>* lock) {
+void WorkQueue::Run(QueuedTask* task, Dispatch dispatch, std::unique_lock<std::mutex>* lock) {
   const bool high = task->priority == Priority::kHigh;
   const double work_s = task->work_s;
-  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  num_waiting_.fetch_sub(1, std::memory_order_relaxed);
   if (high) ++high_running_;
-  if (turn == Turn::kOnArena) running_s_ += work_s;
+  if (dispatch == Dispatch::kArena) running_s_ += work_s;
   lock->unlock();
   const Clock::time_point start = Clock::now();
   const std::chrono::duration<double> waited = start - task->queued;
   const bool expired = !task->preadmitted && waited.count() > timeout_s_;
-  task->run(task->context, expired ? Turn::kExpired : turn);  // the task may be gone after this
+  task->run(task->context, expired ? Dispatch::kExpired : dispatch);  // may free the task
   const std::chrono::duration<double> took = Clock::now() - start;
   lock->lock();
   if (high) --high_running_;
-  if (turn == Turn::kOnArena) running_s_ = workers_ > 1 ? running_s_ - work_s : 0;
-  if (!expired) Learn(work_s, took.count());
+  if (dispatch == Dispatch::kArena) running_s_ = workers_ > 1 ? running_s_ - work_s : 0;
+  if (!expired) UpdateScale(work_s, took.count());
 }
 
-void WorkQueue::Learn(double predicted_s, double measured_s) {
-  if (predicted_s < kShortest_s || measured_s < kShortest_s) return;
+void WorkQueue::UpdateScale(double predicted_s, double measured_s) {
+  if (predicted_s < kMinMeasurable_s || measured_s < kMinMeasurable_s) return;
   const double ratio = std::clamp(measured_s / predicted_s, 0.01, 100.0);
-  scale_ += kWeightOfLast * (ratio - scale_);
+  scale_ += kSampleWeight * (ratio - scale_);
 }
 
 }  // namespace sap

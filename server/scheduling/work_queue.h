@@ -1,16 +1,16 @@
-// Whose turn it is: work that waits for a thread of the arena.
+// Deficit-round-robin queue of tasks in front of the task arena.
 //
 //   high priority    client A [task task]    client B [task]      round robin, by predicted work
-//   normal priority  client A [task]  client C [task task task]   when none of high priority waits
+//   normal priority  client A [task]  client C [task task task]   if no high-priority task waits
 //
-// In each round every client that has work may start as much of it as the others (deficit round
-// robin: Shreedhar, Varghese 1995), so one that sends much waits for itself and not the others for
-// it. At most as many tasks run at once as the arena has threads. A task of high priority does not
-// wait for those to end: while they all run work of normal priority, a thread kept for it alone
-// takes it.
+// In each round every client with queued tasks may start the same amount of predicted work (deficit
+// round robin: Shreedhar, Varghese 1995). A client that sends much work therefore delays its own
+// tasks, not those of others. At most as many tasks run at once as the arena has threads. A
+// high-priority task does not wait for running normal ones: if all arena threads run normal tasks,
+// a reserved thread runs it.
 //
-// A task that would wait for longer than the limit is refused when it comes, by what is predicted;
-// and when its turn comes, if the prediction was wrong.
+// Push rejects a task whose predicted wait exceeds the limit. A task that has waited longer than
+// the limit in spite of the prediction is expired when it is dispatched.
 #pragma once
 
 #include <array>
@@ -27,75 +27,78 @@
 
 namespace sap {
 
-// Where a task's turn has come.
-enum class Turn : uint8_t {
-  kOnArena,
-  kReservedThread,  // on a thread from which the arena must not be used
-  kExpired,         // it has waited too long; only its refusal is to be sent
+// How a task leaves the queue.
+enum class Dispatch : uint8_t {
+  kArena,           // on an arena thread
+  kReservedThread,  // on the reserved thread, from which the arena must not be used
+  kExpired,         // waited longer than the limit; only the error is to be sent
 };
 
-// Work that waits. Whoever pushes it keeps it until it runs.
+// A task in the queue. The caller owns it and keeps it alive until `run` is called.
 struct QueuedTask {
   using Clock = std::chrono::steady_clock;
-  void (*run)(void* context, Turn turn){nullptr};
+  void (*run)(void* context, Dispatch dispatch){nullptr};
   void* context{nullptr};
   ClientAccount* account{nullptr};
   Priority priority{Priority::kNormal};
-  double work_s{0};         // predicted
-  bool preadmitted{false};  // part of a call that was let in: neither refused nor expired
+  double work_s{0};         // predicted solve time on one core
+  bool preadmitted{false};  // exempt from the queue limits and from expiry
   Clock::time_point queued;
   QueuedTask* next{nullptr};
 };
 
-// Thread-safe. Pushing and running allocate nothing but what the arena does.
+// Thread-safe. Push and dispatch allocate no memory, except in the arena.
 class WorkQueue {
  public:
-  // The arena must outlive the queue. Its threads that take tasks stand back by `nice`, so that the
-  // one kept for high priority goes first where there are fewer processors than threads at work.
+  // The arena must outlive the queue. The nice value applies to the arena threads that run tasks,
+  // so that the reserved thread is scheduled first when processors are scarce.
   WorkQueue(TaskArena* arena, double timeout_s, int nice = 0)
       : arena_(arena), timeout_s_(timeout_s), nice_(nice) {}
-  // Nothing may be queued. Waits for threads that are just leaving.
+  // Requires an empty queue. Waits for worker threads that are about to return.
   ~WorkQueue();
 
-  // Runs the task when its turn comes; RESOURCE_EXHAUSTED if that is too far away, and then it is
-  // not run. Never refuses a task of a call that was let in.
+  // Queues the task. RESOURCE_EXHAUSTED if its predicted wait exceeds the limit; then it does not
+  // run. A preadmitted task is never rejected.
   ServiceStatus Push(QueuedTask* task);
 
-  // RESOURCE_EXHAUSTED if a task of the client would wait for too long.
+  // RESOURCE_EXHAUSTED if the predicted wait of another task of the client exceeds the limit.
   ServiceStatus CheckWait(const ClientAccount& account, Priority priority) const;
 
-  // Work of a call whose message has not been read yet: as much as its client's tasks had lately.
-  struct Expected {
+  // Predicted work of a call whose message has not been read yet: the client's recent mean per
+  // task.
+  struct Reservation {
     Priority priority{Priority::kNormal};
     double work_s{0};
   };
-  // RESOURCE_EXHAUSTED as above; else it is taken into account until the message has arrived.
-  tl::expected<Expected, ServiceError> Expect(ClientAccount* account, Priority priority);
-  void Arrived(ClientAccount* account, const Expected& expected);
+  // Checks as CheckWait does, then counts the reserved work in later predictions until it is
+  // released.
+  tl::expected<Reservation, ServiceError> Reserve(ClientAccount* account, Priority priority);
+  void ReleaseReservation(ClientAccount* account, const Reservation& reservation);
 
-  // The refusal of an expired task.
+  // The error that an expired task is answered with.
   ServiceError Expired() const;
 
   int queued() const;
-  // Whether several tasks wait for each thread. Takes no lock.
+  // Whether at least kBackloggedTasksPerThread tasks per arena thread are queued. Lock-free.
   bool backlogged() const {
-    return waiting_.load(std::memory_order_relaxed) >= kCrowd * arena_->num_threads();
+    return num_waiting_.load(std::memory_order_relaxed) >=
+           kBackloggedTasksPerThread * arena_->num_threads();
   }
   int running() const;
 
  private:
-  static constexpr int kCrowd = 4;
+  static constexpr int kBackloggedTasksPerThread = 4;
   using Clock = QueuedTask::Clock;
   using Flow = ClientAccount::Flow;
 
-  // The clients that have tasks of one priority, in a ring; the first is next.
+  // Ring of the clients that have queued tasks in one priority class.
   struct Round {
-    Flow* last{nullptr};  // whose next is the first
+    Flow* last{nullptr};  // last->next is the next client to serve
     int flows{0};
     int tasks{0};
     double work_s{0};
-    int expected{0};       // calls whose messages are being read
-    double expected_s{0};  // and their work
+    int reserved{0};       // calls with a reservation
+    double reserved_s{0};  // sum of the reserved work
   };
 
   ServiceStatus CheckWaitLocked(const ClientAccount& account, Priority priority) const;
@@ -104,31 +107,31 @@ class WorkQueue {
   QueuedTask* PopNext();
   static QueuedTask* Pop(Round* round);
   static void StartRound(Round* round);
-  void Start();
-  void StartAlone();
+  void StartWorker();
+  void WakeReservedThread();
   void RunOnArena();
-  void RunAlone();
-  void Run(QueuedTask* task, Turn turn, std::unique_lock<std::mutex>* lock);
-  void Learn(double predicted_s, double measured_s);
+  void RunOnReservedThread();
+  void Run(QueuedTask* task, Dispatch dispatch, std::unique_lock<std::mutex>* lock);
+  void UpdateScale(double predicted_s, double measured_s);
 
   TaskArena* const arena_;
   const double timeout_s_;
   const int nice_;
 
-  std::atomic<int> waiting_{0};  // tasks that are queued
+  std::atomic<int> num_waiting_{0};  // queued tasks
 
   mutable std::mutex mutex_;
   std::array<Round, kNumPriorities> rounds_;
-  int workers_{0};       // threads of the arena that take tasks
-  int high_running_{0};  // tasks of high priority among those that run
-  double running_s_{0};  // work of the tasks that run on the arena
-  double scale_{1};      // measured over predicted time, of the tasks run lately
+  int workers_{0};       // arena threads that run tasks
+  int high_running_{0};  // running high-priority tasks
+  double running_s_{0};  // predicted work of the tasks that run on the arena
+  double scale_{1};      // measured over predicted time, moving average
 
-  std::condition_variable left_;  // told by the last worker
-  std::condition_variable alone_wake_;
-  bool alone_busy_{false};
+  std::condition_variable workers_ended_;  // notified when workers_ becomes 0
+  std::condition_variable reserved_wake_;
+  bool reserved_busy_{false};
   bool closing_{false};
-  std::thread alone_;  // once there has been a task for it
+  std::thread reserved_thread_;  // started with the first task for it
 };
 
 }  // namespace sap

@@ -134,7 +134,7 @@ TEST(OperationsTest, AnOperatorDrainsTheServer) {
   const auto log = directory / "log";
   ServerProcess server({"--log-file", log.string(), "--admin-listen", "127.0.0.1:0"});
   const auto stub = v1::AdminService::NewStub(
-      grpc::CreateChannel(AddressIn(log, "admin calls"), grpc::InsecureChannelCredentials()));
+      grpc::CreateChannel(AddressIn(log, "admin service"), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   v1::DrainResponse response;
   EXPECT_TRUE(stub->Drain(&context, {}, &response).ok());

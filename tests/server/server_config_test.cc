@@ -166,7 +166,7 @@ TEST(ServerConfigTest, FlagsOfSessionsAndOperationsSetTheirValues) {
   EXPECT_NE(Read({"--admin-listen", "0.0.0.0:1"}, &open), std::nullopt);
 }
 
-// Whoever can be reached from elsewhere encrypts, and knows its clients, or says that it does not.
+// A non-local address needs TLS and client authentication, or --insecure-listen.
 TEST(ServerConfigTest, ListensBeyondThisMachineOnlyWithCredentialsOrWhenToldSo) {
   const auto accepts = [](const char* address, std::vector<const char*> flags) {
     flags.insert(flags.end(), {"--listen", address});

@@ -48,13 +48,13 @@ class EmbeddedSession final : public SessionStream {
     v1::StepOutcome outcome;
     session_->Step(request.step(), limits, &outcome);
     // As on the wire, the deadline is that of the session and not of the step.
-    if (!CheckWanted(limits)) return false;
+    if (!CheckLive(limits)) return false;
     outcomes_.push_back(std::move(outcome));
     return true;
   }
 
   Transport::Status Receive(v1::SolveSessionResponse* response) override {
-    if (outcomes_.empty()) return FromServiceStatus(CheckWanted({.deadline = deadline_}));
+    if (outcomes_.empty()) return FromServiceStatus(CheckLive({.deadline = deadline_}));
     response->mutable_step()->Swap(&outcomes_.front());
     outcomes_.pop_front();
     return {};

@@ -80,8 +80,8 @@ TEST_F(BearerTokensTest, KnowsNobodyByAnythingElse) {
 }
 
 TEST_F(BearerTokensTest, AFaultyFileIsRefusedByLineWithoutItsTokens) {
-  EXPECT_THAT(ErrorOf(""), HasSubstr("there is none"));
-  EXPECT_THAT(ErrorOf("# nobody\n"), HasSubstr("there is none"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("contains no token"));
+  EXPECT_THAT(ErrorOf("# nobody\n"), HasSubstr("contains no token"));
   EXPECT_THAT(ErrorOf("alice short"), HasSubstr("line 1 has a token of less than 16"));
   EXPECT_THAT(ErrorOf("alice " + std::string(1025, 'a')), HasSubstr("more than 1024 characters"));
   EXPECT_EQ(ErrorOf("alice " + std::string(1024, 'a')), "none");

@@ -1,4 +1,4 @@
-// Batches: each problem has an outcome of its own, with the bits of a unary call.
+// Batches: each problem has its own outcome, with the bits of a unary call.
 #include "server/engine/batch.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Recordings of a server: which solves are written, with what, and what ends a recording.
+// Recordings: which solves are written, with which content, and what ends a recording.
 #include "server/engine/request_recorder.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The session machine without transport: what a step starts from, and what a failed one leaves.
+// Sessions without transport: the guess of each step, and the state that a failed step leaves.
 #include "server/engine/session.h"
 
 #include <gmock/gmock.h>
@@ -250,7 +250,7 @@ TEST_F(SessionTest, OptionsOfAStepReplaceThoseOfTheSession) {
   EXPECT_EQ(status(Do(problem)), v1::ISLAND_STATUS_ITERATION_LIMIT);
 }
 
-TEST_F(SessionTest, OneOfLowLatencyGivesTheSameBits) {
+TEST_F(SessionTest, LowLatencyGivesTheSameBits) {
   std::vector<test::AnswerBits> bits;
   for (const bool low_latency : {false, true}) {
     session_ = std::move(*engine_.NewSession());
@@ -263,7 +263,7 @@ TEST_F(SessionTest, OneOfLowLatencyGivesTheSameBits) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(bits[i], bits[i + 3]) << i;
 }
 
-TEST_F(SessionTest, LowLatencyIsForTheOperatorToForbid) {
+TEST_F(SessionTest, TheOperatorMayDisableLowLatency) {
   ServerConfig config = Config();
   config.idle_spinners = 0;
   Engine engine(config);
@@ -274,7 +274,7 @@ TEST_F(SessionTest, LowLatencyIsForTheOperatorToForbid) {
   EXPECT_FALSE((*session)->low_latency());
 }
 
-TEST_F(SessionTest, BadOptionsOfTheSessionAreRefusedAtTheDoor) {
+TEST_F(SessionTest, BadOptionsOfTheSessionAreRefusedAtOpen) {
   session_ = std::move(*engine_.NewSession());
   v1::OpenSession open;
   open.mutable_options()->set_relative_tolerance(-1);

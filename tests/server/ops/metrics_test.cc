@@ -51,7 +51,7 @@ std::string ValueOf(const std::string& text, const std::string& sample) {
   return text.substr(value, text.find('\n', value) - value);
 }
 
-TEST(MetricsTest, SolvesAndRefusalsAreToldByTheirNames) {
+TEST(MetricsTest, SolvesAndRefusalsAreExportedByName) {
   Metrics metrics;
   ServerConfig config;
   config.threads = 2;
@@ -64,7 +64,7 @@ TEST(MetricsTest, SolvesAndRefusalsAreToldByTheirNames) {
   request.mutable_problem()->set_time_step(-1);
   ASSERT_FALSE(engine.Solve(request, CallContext(), &response).has_value());
   const auto account = engine.admission().AccountOf("somebody");
-  ASSERT_TRUE(engine.admission().Enter(account.get(), {.bytes = 7}).has_value());
+  ASSERT_TRUE(engine.admission().Admit(account.get(), {.bytes = 7}).has_value());
   ASSERT_FALSE(engine.Solve(request, CallContext(), &response).has_value());
   metrics.CallStarted(Method::kSolve);
   metrics.CallEnded(Method::kSolve, 8, 0.003);
@@ -87,7 +87,7 @@ TEST(MetricsTest, SolvesAndRefusalsAreToldByTheirNames) {
   EXPECT_EQ(ValueOf(text, "sap_calls_held"), "1");
   EXPECT_EQ(ValueOf(text, "sap_bytes_held"), "7");
   EXPECT_EQ(ValueOf(text, "sap_sessions"), "0");
-  engine.admission().Leave(account.get(), {.bytes = 7});
+  engine.admission().Release(account.get(), {.bytes = 7});
 }
 
 }  // namespace

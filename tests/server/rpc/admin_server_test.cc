@@ -1,4 +1,4 @@
-// What an operator may do, on an address of its own, and nobody else.
+// The admin service: only operators can call it, on its own address.
 #include "server/rpc/admin_server.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Batches as they travel: as one message, or a stream of outcomes as they are ready.
+// Batches over gRPC: as one message, or as a stream of outcomes.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 

@@ -19,81 +19,81 @@ using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds kLong{60};
 
-ThreadProgress At(double time_ms, double busy_ms, uint64_t half_steps) {
+ThreadSample At(double time_ms, double busy_ms, uint64_t transitions) {
   using Milliseconds = std::chrono::duration<double, std::milli>;
   return {std::chrono::duration_cast<nanoseconds>(Milliseconds(time_ms)),
-          std::chrono::duration_cast<nanoseconds>(Milliseconds(busy_ms)), half_steps};
+          std::chrono::duration_cast<nanoseconds>(Milliseconds(busy_ms)), transitions};
 }
 
-TEST(ThreadWatchTest, ThreadWithTimeToSpareNeedsNoHelp) {
+TEST(SaturationDetectorTest, ThreadWithTimeToSpareIsNotSaturated) {
   for (const double busy : {0.0, 0.3, 0.9}) {
-    ThreadWatch watch(At(1000, 300, 40));
+    SaturationDetector detector(At(1000, 300, 40));
     for (int i = 1; i <= 100; ++i) {
-      EXPECT_FALSE(watch.NeedsHelp(At(1000 + 5 * i, 300 + 5 * i * busy, 40 + 2 * i))) << i;
+      EXPECT_FALSE(detector.IsSaturated(At(1000 + 5 * i, 300 + 5 * i * busy, 40 + 2 * i))) << i;
     }
   }
 }
 
-TEST(ThreadWatchTest, IdleThreadNeedsNoHelp) {
-  ThreadWatch watch(At(1000, 300, 40));
-  for (int i = 1; i <= 100; ++i) EXPECT_FALSE(watch.NeedsHelp(At(1000 + 5 * i, 300, 40))) << i;
+TEST(SaturationDetectorTest, IdleThreadIsNotSaturated) {
+  SaturationDetector detector(At(1000, 300, 40));
+  for (int i = 1; i <= 100; ++i) EXPECT_FALSE(detector.IsSaturated(At(1000 + 5 * i, 300, 40))) << i;
 }
 
-TEST(ThreadWatchTest, ThreadThatHadNoTimeToSpareOverSomeLooksNeedsHelp) {
-  ThreadWatch watch(At(1000, 300, 40));
-  bool needed = false;
+TEST(SaturationDetectorTest, ThreadBusyOverAWholePeriodIsSaturated) {
+  SaturationDetector detector(At(1000, 300, 40));
+  bool saturated = false;
   for (int i = 1; i <= 10; ++i) {
-    needed = needed || watch.NeedsHelp(At(1000 + 5 * i, 300 + 5 * i, 40 + 20 * i));
+    saturated = saturated || detector.IsSaturated(At(1000 + 5 * i, 300 + 5 * i, 40 + 20 * i));
   }
-  EXPECT_TRUE(needed);
+  EXPECT_TRUE(saturated);
 }
 
-// As where another program had the processor.
-TEST(ThreadWatchTest, ThreadThatHadNoTimeToSpareForMomentsNeedsNoHelp) {
-  ThreadWatch watch(At(1000, 300, 40));
+// Short busy periods, as when another process has the processor.
+TEST(SaturationDetectorTest, ThreadBusyForMomentsIsNotSaturated) {
+  SaturationDetector detector(At(1000, 300, 40));
   double busy = 300;
   for (int i = 1; i <= 100; ++i) {
     busy += i % 4 == 0 ? 5 : 4;
-    EXPECT_FALSE(watch.NeedsHelp(At(1000 + 5 * i, busy, 40 + 20 * i))) << i;
+    EXPECT_FALSE(detector.IsSaturated(At(1000 + 5 * i, busy, 40 + 20 * i))) << i;
   }
 }
 
-TEST(ThreadWatchTest, ThreadInOneStepAllTheWhileNeedsHelpEvenAsleep) {
-  ThreadWatch watch(At(1000, 300, 41));
-  EXPECT_TRUE(watch.NeedsHelp(At(1005, 300, 41)));
+TEST(SaturationDetectorTest, ThreadInOneHandlerSinceTheLastSampleIsSaturatedEvenAsleep) {
+  SaturationDetector detector(At(1000, 300, 41));
+  EXPECT_TRUE(detector.IsSaturated(At(1005, 300, 41)));
 }
 
-// gRPC reads and parses a message before the queue hands over its step.
-TEST(ThreadWatchTest, ThreadAtWorkBetweenTwoStepsNeedsHelp) {
-  ThreadWatch watch(At(1000, 300, 40));
-  EXPECT_TRUE(watch.NeedsHelp(At(1005, 304, 40)));
+// gRPC reads and parses a message before the queue returns its tag.
+TEST(SaturationDetectorTest, ThreadRunningBetweenTwoHandlersIsSaturated) {
+  SaturationDetector detector(At(1000, 300, 40));
+  EXPECT_TRUE(detector.IsSaturated(At(1005, 304, 40)));
 }
 
-TEST(ThreadWatchTest, LooksAreRareWhileNothingHappensAndFrequentAgainOnceItDoes) {
-  ThreadWatch watch(At(1000, 300, 40));
-  const nanoseconds shortest = watch.wait();
+TEST(SaturationDetectorTest, SamplesAreRareWhileIdleAndFrequentAgainUnderLoad) {
+  SaturationDetector detector(At(1000, 300, 40));
+  const nanoseconds shortest = detector.poll_interval();
   for (int i = 1; i <= 20; ++i) {
-    const nanoseconds last = watch.wait();
-    EXPECT_FALSE(watch.NeedsHelp(At(1000 + 500 * i, 300, 40)));
-    EXPECT_GE(watch.wait(), last);
+    const nanoseconds last = detector.poll_interval();
+    EXPECT_FALSE(detector.IsSaturated(At(1000 + 500 * i, 300, 40)));
+    EXPECT_GE(detector.poll_interval(), last);
   }
-  EXPECT_GE(watch.wait(), 10 * shortest);
-  EXPECT_LE(watch.wait(), milliseconds(500));
-  EXPECT_FALSE(watch.NeedsHelp(At(12'000, 301, 42)));
-  EXPECT_EQ(watch.wait(), shortest);
+  EXPECT_GE(detector.poll_interval(), 10 * shortest);
+  EXPECT_LE(detector.poll_interval(), milliseconds(500));
+  EXPECT_FALSE(detector.IsSaturated(At(12'000, 301, 42)));
+  EXPECT_EQ(detector.poll_interval(), shortest);
 }
 
-TEST(NextStintTest, StintsGrowWhileTheyAreNeededAgainAtOnce) {
-  const nanoseconds first = NextStint(nanoseconds(0), milliseconds(5));
-  nanoseconds stint = first;
+TEST(NextAssistTimeTest, AssistTimeGrowsWhileSaturationReturnsAtOnce) {
+  const nanoseconds first = NextAssistTime(nanoseconds(0), milliseconds(5));
+  nanoseconds assist_time = first;
   for (int i = 0; i < 20; ++i) {
-    const nanoseconds next = NextStint(stint, milliseconds(5));
-    EXPECT_GE(next, stint);
-    stint = next;
+    const nanoseconds next = NextAssistTime(assist_time, milliseconds(5));
+    EXPECT_GE(next, assist_time);
+    assist_time = next;
   }
-  EXPECT_GE(stint, 10 * first);
-  EXPECT_LE(stint, std::chrono::seconds(1));
-  EXPECT_EQ(NextStint(stint, std::chrono::seconds(10)), first);
+  EXPECT_GE(assist_time, 10 * first);
+  EXPECT_LE(assist_time, std::chrono::seconds(1));
+  EXPECT_EQ(NextAssistTime(assist_time, std::chrono::seconds(10)), first);
 }
 
 class Step final : public CompletionTag {
@@ -110,15 +110,15 @@ class Step final : public CompletionTag {
 
 class CompletionThreadsTest : public testing::Test {
  protected:
-  // Has the queue call this.
+  // Makes the queue call Complete.
   void Post(std::function<void()> work) { steps_.emplace_back(&queue_, std::move(work)); }
 
   grpc::CompletionQueue queue_;
   std::deque<Step> steps_;
 };
 
-// Each step ends when the next one has begun: with fewer threads none of them would.
-TEST_F(CompletionThreadsTest, OtherThreadsTakeStepsWhileSomeAreStuck) {
+// Each handler ends when the next one has started, so with fewer threads none would end.
+TEST_F(CompletionThreadsTest, OtherThreadsRunHandlersWhileSomeAreBlocked) {
   constexpr int kThreads = 3;
   std::array<std::promise<void>, kThreads> begun;
   std::array<std::promise<bool>, kThreads> ended;
@@ -133,7 +133,7 @@ TEST_F(CompletionThreadsTest, OtherThreadsTakeStepsWhileSomeAreStuck) {
   for (int i = 0; i < kThreads; ++i) EXPECT_TRUE(ended[i].get_future().get()) << i;
 }
 
-TEST_F(CompletionThreadsTest, FirstThreadServesAloneAgainOnceItKeepsUp) {
+TEST_F(CompletionThreadsTest, FirstThreadPollsAloneAgainOnceItKeepsUp) {
   CompletionThreads threads(&queue_, 2);
   std::promise<std::thread::id> first;
   std::promise<std::thread::id> second;
@@ -157,7 +157,7 @@ TEST_F(CompletionThreadsTest, FirstThreadServesAloneAgainOnceItKeepsUp) {
   EXPECT_EQ(in_a_row, 200);
 }
 
-TEST_F(CompletionThreadsTest, StepsLeftInTheQueueAreTakenAtTheEnd) {
+TEST_F(CompletionThreadsTest, HandlersLeftInTheQueueRunAtTheEnd) {
   std::atomic<int> taken{0};
   for (int i = 0; i < 100; ++i) Post([&] { ++taken; });
   { const CompletionThreads threads(&queue_, 2); }

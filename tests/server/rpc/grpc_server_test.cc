@@ -63,7 +63,7 @@ TEST_F(GrpcServerTest, HealthIsServingForTheServerAndTheService) {
 }
 
 // Watchers learn of the draining before their stream ends.
-TEST_F(GrpcServerTest, WatchersAreToldWhenTheServerDrains) {
+TEST_F(GrpcServerTest, WatchersAreNotifiedWhenTheServerDrains) {
   const auto stub = Health::NewStub(channel_);
   HealthCheckRequest request;
   request.set_service("sap.v1.SolverService");

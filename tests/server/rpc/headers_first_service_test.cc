@@ -64,11 +64,11 @@ TEST_F(HeadersFirstServiceTest, ACallOverALimitIsRefusedByItsHeaders) {
   config_.admission.client.max_calls = 1;
   Start();
   const auto account = engine_->admission().AccountOf("address:ipv4:127.0.0.1");
-  ASSERT_TRUE(engine_->admission().Enter(account.get(), {}).has_value());
+  ASSERT_TRUE(engine_->admission().Admit(account.get(), {}).has_value());
   for (const char* method : {"Solve", "SolveBatch", "StreamBatch"}) {
     EXPECT_EQ(EndOfHeadersAlone(method).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   }
-  engine_->admission().Leave(account.get(), {});
+  engine_->admission().Release(account.get(), {});
   grpc::ClientContext context;
   v1::SolveRequest request;
   *request.mutable_problem() = MixedProblem();
@@ -81,11 +81,11 @@ TEST_F(HeadersFirstServiceTest, RefusalsThatAreHeldAreSentToo) {
   config_.admission.client.max_calls = 1;
   Start();
   const auto account = engine_->admission().AccountOf("address:ipv4:127.0.0.1");
-  ASSERT_TRUE(engine_->admission().Enter(account.get(), {}).has_value());
+  ASSERT_TRUE(engine_->admission().Admit(account.get(), {}).has_value());
   for (int i = 0; i < 150; ++i) {
     EXPECT_EQ(EndOfHeadersAlone("Solve").error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   }
-  engine_->admission().Leave(account.get(), {});
+  engine_->admission().Release(account.get(), {});
 }
 
 // A call under way, to be given up at the end.

@@ -1,4 +1,4 @@
-// How long refusals wait: none of the first hundred, then no more of them go than the rate allows.
+// Delays of rejections: none for the first hundred, then so that the rate is not exceeded.
 #include "server/rpc/rejection_rate_limiter.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using Clock = RejectionRateLimiter::Clock;
 
 constexpr Clock::time_point kStart{seconds(1000)};
 
-// When each of the refusals asked for at these times may be sent, in order.
+// Send times of rejections requested at these times, in order.
 std::vector<Clock::time_point> Sent(RejectionRateLimiter* pace,
                                     const std::vector<Clock::time_point>& asked) {
   std::vector<Clock::time_point> sent;
@@ -34,11 +34,11 @@ TEST(RejectionRateLimiterTest, AHundredAtOnceAreSentAtOnce) {
 
 TEST(RejectionRateLimiterTest, AFloodIsSentAtTheRate) {
   RejectionRateLimiter pace(2);
-  // A second of 5000 per second.
+  // One second at 5000 per second.
   std::vector<Clock::time_point> asked;
   for (int i = 0; i < 5000; ++i) asked.push_back(kStart + i * microseconds(200));
   const auto sent = Sent(&pace, asked);
-  // 600 per second for two solver threads, and a hundred before.
+  // 600 per second for two solver threads, plus the burst of a hundred.
   for (const auto time : {seconds(1), seconds(2), seconds(5)}) {
     const auto by = std::ranges::upper_bound(sent, kStart + time) - sent.begin();
     EXPECT_NEAR(by, 100 + 600 * time.count(), 600 * 0.02 + 1) << time.count();
@@ -53,7 +53,7 @@ TEST(RejectionRateLimiterTest, ThoseThatWaitAreSentTogether) {
   auto sent = Sent(&pace, asked);
   sent.erase(sent.begin(), sent.begin() + 110);
   const auto last = std::ranges::unique(sent).begin();
-  // 290 in a second at 300 per second, every 20 ms.
+  // 290 in one second at 300 per second, every 20 ms.
   EXPECT_NEAR(last - sent.begin(), 290.0 / 6, 2);
 }
 

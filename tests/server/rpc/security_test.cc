@@ -1,4 +1,4 @@
-// Who gets in, and who does not: TLS, client certificates, bearer tokens, sizes.
+// Authentication and transport limits: TLS, client certificates, bearer tokens, header sizes.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -126,7 +126,7 @@ TEST_F(SecurityTest, MutualTlsAsksForACertificateAndNamesTheClientByIt) {
 
   // While the name's only call is held, a client of that name has none left.
   const auto account = engine_->admission().AccountOf("certificate:robot-7");
-  ASSERT_TRUE(engine_->admission().Enter(account.get(), {}).has_value());
+  ASSERT_TRUE(engine_->admission().Admit(account.get(), {}).has_value());
   const auto solve = [&](const CertificateFiles& files) {
     auto client = Client::Connect(server_->address(), with(files, std::chrono::seconds(10)));
     return client->Solve(*client::FromMessage(MixedProblem()));
@@ -138,7 +138,7 @@ TEST_F(SecurityTest, MutualTlsAsksForACertificateAndNamesTheClientByIt) {
   EXPECT_EQ(refused.error().reason, "CLIENT_CALLS");
   EXPECT_GT(refused.error().retry_after.count(), 0);
   EXPECT_TRUE(solve(authority.Issue("robot-8")).has_value());
-  engine_->admission().Leave(account.get(), {});
+  engine_->admission().Release(account.get(), {});
 }
 
 // The certificate is replaced by one of another authority: within seconds new clients see it, and
@@ -192,9 +192,9 @@ TEST_F(SecurityTest, FilesThatCannotServeAreRefusedAtTheStart) {
   UseTls({one.certificate, two.key});
   EXPECT_THAT(StartError(), HasSubstr("does not belong to the certificate"));
   UseTls({one.key, one.key});
-  EXPECT_THAT(StartError(), HasSubstr("holds no certificate"));
+  EXPECT_THAT(StartError(), HasSubstr("contains no certificate"));
   UseTls({one.certificate, one.certificate});
-  EXPECT_THAT(StartError(), HasSubstr("holds no private key"));
+  EXPECT_THAT(StartError(), HasSubstr("contains no unencrypted private key"));
   UseTls({(directory_ / "absent").string(), one.key});
   EXPECT_THAT(StartError(), HasSubstr("No such file"));
 }

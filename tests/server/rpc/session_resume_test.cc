@@ -1,5 +1,5 @@
-// Sessions and lost connections: a step has one outcome with the same bits, whatever the network
-// does; and what nobody uses any more goes.
+// Resuming sessions: a step has one outcome with the same bits although connections are lost, and
+// unused sessions are dropped.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>

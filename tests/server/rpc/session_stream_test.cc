@@ -1,5 +1,5 @@
-// SolveSession as it travels: the order of messages, steps sent ahead, and every way that a stream
-// can end. Whatever happened, no session is left.
+// SolveSession over gRPC: order of messages, steps sent ahead, and every end of a stream. No case
+// leaves a session behind.
 #include "server/rpc/session_stream.h"
 
 #include <gmock/gmock.h>
@@ -247,7 +247,7 @@ TEST_F(SessionStreamTest, AMessageWithoutAPlaceEndsTheSession) {
     EXPECT_TRUE(stream.Solved(1));
     EXPECT_TRUE(stream.Solved(2));
     ExpectRefused(&stream, grpc::StatusCode::INVALID_ARGUMENT,
-                  wrong.has_open() ? "open comes a second time" : "request is missing");
+                  wrong.has_open() ? "open is sent a second time" : "request is missing");
   }
 }
 

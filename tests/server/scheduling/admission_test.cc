@@ -19,8 +19,8 @@ std::string ReasonOf(const ServiceStatus& status) {
 
 class AdmissionTest : public testing::Test {
  protected:
-  std::string Enter(const std::shared_ptr<ClientAccount>& account, const Demand& demand) {
-    return ReasonOf(admission_.Enter(account.get(), demand));
+  std::string Admit(const std::shared_ptr<ClientAccount>& account, const Demand& demand) {
+    return ReasonOf(admission_.Admit(account.get(), demand));
   }
 
   Admission admission_{Config(), 2};
@@ -30,44 +30,44 @@ class AdmissionTest : public testing::Test {
 };
 
 TEST_F(AdmissionTest, CallsAreBoundedForOneClientAndForAll) {
-  EXPECT_EQ(Enter(a_, {}), "accepted");
-  EXPECT_EQ(Enter(a_, {}), "accepted");
-  EXPECT_EQ(Enter(a_, {}), "CLIENT_CALLS");
-  EXPECT_EQ(Enter(b_, {}), "accepted");
-  EXPECT_EQ(Enter(b_, {}), "accepted");
-  EXPECT_EQ(Enter(c_, {}), "SERVER_CALLS");
-  admission_.Leave(a_.get(), {});
-  EXPECT_EQ(Enter(c_, {}), "accepted");
+  EXPECT_EQ(Admit(a_, {}), "accepted");
+  EXPECT_EQ(Admit(a_, {}), "accepted");
+  EXPECT_EQ(Admit(a_, {}), "CLIENT_CALLS");
+  EXPECT_EQ(Admit(b_, {}), "accepted");
+  EXPECT_EQ(Admit(b_, {}), "accepted");
+  EXPECT_EQ(Admit(c_, {}), "SERVER_CALLS");
+  admission_.Release(a_.get(), {});
+  EXPECT_EQ(Admit(c_, {}), "accepted");
   EXPECT_EQ(admission_.calls(), 4);
 }
 
 TEST_F(AdmissionTest, BytesAreBoundedForOneClientAndForAll) {
-  EXPECT_EQ(Enter(a_, {.bytes = 400}), "accepted");
-  EXPECT_EQ(Enter(a_, {.bytes = 201}), "CLIENT_BYTES");
-  EXPECT_EQ(Enter(a_, {.bytes = 200}), "accepted");
-  EXPECT_EQ(Enter(b_, {.bytes = 401}), "SERVER_BYTES");
-  EXPECT_EQ(Enter(b_, {.bytes = 400}), "accepted");
+  EXPECT_EQ(Admit(a_, {.bytes = 400}), "accepted");
+  EXPECT_EQ(Admit(a_, {.bytes = 201}), "CLIENT_BYTES");
+  EXPECT_EQ(Admit(a_, {.bytes = 200}), "accepted");
+  EXPECT_EQ(Admit(b_, {.bytes = 401}), "SERVER_BYTES");
+  EXPECT_EQ(Admit(b_, {.bytes = 400}), "accepted");
   EXPECT_EQ(admission_.bytes(), 1000);
 }
 
 TEST_F(AdmissionTest, WorkIsBoundedForOneClientAndForAll) {
-  EXPECT_EQ(Enter(a_, {.work_s = 5}), "accepted");
-  EXPECT_EQ(Enter(a_, {.work_s = 2}), "CLIENT_WORK");
-  EXPECT_EQ(Enter(b_, {.work_s = 6}), "SERVER_WORK");
-  EXPECT_EQ(Enter(b_, {.work_s = 4}), "accepted");
+  EXPECT_EQ(Admit(a_, {.work_s = 5}), "accepted");
+  EXPECT_EQ(Admit(a_, {.work_s = 2}), "CLIENT_WORK");
+  EXPECT_EQ(Admit(b_, {.work_s = 6}), "SERVER_WORK");
+  EXPECT_EQ(Admit(b_, {.work_s = 4}), "accepted");
 }
 
 // Else a problem beyond the bounds could never be solved.
 TEST_F(AdmissionTest, TheOnlyCallMayBeOfAnySize) {
-  EXPECT_EQ(Enter(a_, {.bytes = 5000, .work_s = 1000}), "accepted");
-  EXPECT_EQ(Enter(b_, {.bytes = 1}), "SERVER_BYTES");
-  admission_.Leave(a_.get(), {.bytes = 5000, .work_s = 1000});
-  EXPECT_EQ(Enter(b_, {.bytes = 5000}), "accepted");
+  EXPECT_EQ(Admit(a_, {.bytes = 5000, .work_s = 1000}), "accepted");
+  EXPECT_EQ(Admit(b_, {.bytes = 1}), "SERVER_BYTES");
+  admission_.Release(a_.get(), {.bytes = 5000, .work_s = 1000});
+  EXPECT_EQ(Admit(b_, {.bytes = 5000}), "accepted");
 }
 
 TEST_F(AdmissionTest, ARefusalSaysWhatAndWhenToTryAgain) {
-  EXPECT_EQ(Enter(a_, {.work_s = 5}), "accepted");
-  const ServiceStatus refused = admission_.Enter(a_.get(), {.work_s = 2});
+  EXPECT_EQ(Admit(a_, {.work_s = 5}), "accepted");
+  const ServiceStatus refused = admission_.Admit(a_.get(), {.work_s = 2});
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ServiceCode::kResourceExhausted);
   EXPECT_THAT(refused.error().message, HasSubstr("retry later"));

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLong{60};
 
-// Whether it came true before long.
+// Whether the condition becomes true within kLong.
 template <typename Condition>
 bool Await(Condition&& condition) {
   const auto until = Clock::now() + kLong;
@@ -36,13 +36,13 @@ nanoseconds Read(clockid_t clock) {
   return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
 }
 
-// Processor time that other threads than this one have had.
+// Processor time of all other threads of the process.
 nanoseconds OfOthers() { return Read(CLOCK_PROCESS_CPUTIME_ID) - Read(CLOCK_THREAD_CPUTIME_ID); }
 
-// Over a time in which threads that are awake have some, unless the machine is busy.
+// Measured over a time in which spinning threads get processor time, unless the machine is busy.
 bool OthersAreIdle() {
   const nanoseconds before = OfOthers();
-  std::this_thread::sleep_for(IdleSpinners::kAwake);
+  std::this_thread::sleep_for(IdleSpinners::kSpinTime);
   return OfOthers() - before < std::chrono::microseconds(100);
 }
 
@@ -57,59 +57,59 @@ int NumThreadsAtIdlePriority() {
   return count;
 }
 
-TEST(IdleSpinnersTest, ThereAreAsManyAsWantedAtIdlePriority) {
+TEST(IdleSpinnersTest, AllRunAtIdlePriority) {
   EXPECT_EQ(NumThreadsAtIdlePriority(), 0);
   {
     const IdleSpinners threads(3);
-    EXPECT_TRUE(threads.any());
+    EXPECT_TRUE(threads.available());
     EXPECT_TRUE(Await([] { return NumThreadsAtIdlePriority() == 3; }));
   }
   EXPECT_EQ(NumThreadsAtIdlePriority(), 0);
 }
 
-TEST(IdleSpinnersTest, WithoutAnyThereIsNothingToWake) {
+TEST(IdleSpinnersTest, WithoutThreadsKeepSpinningDoesNothing) {
   IdleSpinners threads(0);
-  EXPECT_FALSE(threads.any());
-  threads.StayAwake();
+  EXPECT_FALSE(threads.available());
+  threads.KeepSpinning();
 }
 
-TEST(IdleSpinnersTest, TheySleepUntilTheyAreToStayAwake) {
+TEST(IdleSpinnersTest, TheyBlockUntilKeepSpinning) {
   const IdleSpinners threads(2);
   ASSERT_TRUE(Await([] { return NumThreadsAtIdlePriority() == 2; }));
   EXPECT_TRUE(Await(OthersAreIdle));
 }
 
-TEST(IdleSpinnersTest, TheyAreAwakeForAWhileAndThenSleepAgain) {
+TEST(IdleSpinnersTest, TheySpinForAWhileAndThenBlockAgain) {
   IdleSpinners threads(2);
   for (int round = 0; round < 2; ++round) {
     const nanoseconds before = OfOthers();
     EXPECT_TRUE(Await([&] {
-      threads.StayAwake();
+      threads.KeepSpinning();
       return OfOthers() - before > milliseconds(1);
     }));
     EXPECT_TRUE(Await(OthersAreIdle));
   }
 }
 
-TEST(IdleSpinnersTest, TheyEndWhileAwake) {
+TEST(IdleSpinnersTest, TheyStopWhileSpinning) {
   for (int round = 0; round < 100; ++round) {
     IdleSpinners threads(2);
-    threads.StayAwake();
+    threads.KeepSpinning();
   }
 }
 
-TEST(IdleSpinnersTest, AnyThreadMayKeepThemAwake) {
+TEST(IdleSpinnersTest, AnyThreadMayKeepThemSpinning) {
   IdleSpinners threads(2);
-  std::vector<std::thread> authenticator;
+  std::vector<std::thread> calling_threads;
   for (int i = 0; i < 4; ++i) {
-    authenticator.emplace_back([&] {
+    calling_threads.emplace_back([&] {
       for (int call = 0; call < 2000; ++call) {
-        threads.StayAwake();
-        if (call % 1000 == 0) std::this_thread::sleep_for(2 * IdleSpinners::kAwake);
+        threads.KeepSpinning();
+        if (call % 1000 == 0) std::this_thread::sleep_for(2 * IdleSpinners::kSpinTime);
       }
     });
   }
-  for (std::thread& caller : authenticator) caller.join();
+  for (std::thread& thread : calling_threads) thread.join();
 }
 
 }  // namespace

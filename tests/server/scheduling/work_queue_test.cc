@@ -1,4 +1,4 @@
-// Turns are taken by predicted work, whoever comes first and however much they send.
+// Clients share the arena by predicted work, regardless of arrival order and number of tasks.
 #include "server/scheduling/work_queue.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 namespace sap {
 namespace {
 
-// Tasks that note when their turn has come. The first one keeps the only thread until it is opened,
-// so that the others queue up behind.
+// Tasks that record how they were dispatched. The first one blocks the only thread until it is
+// opened, so that the others queue up.
 class WorkQueueTest : public testing::Test {
  protected:
   struct Item {
@@ -32,9 +32,9 @@ class WorkQueueTest : public testing::Test {
   ServiceStatus Push(const std::string& name, ClientAccount* account, double work_s,
                      Priority priority = Priority::kNormal) {
     Item& item = items_.emplace_back(Item{this, name, {}});
-    item.task.run = [](void* context, Turn turn) {
+    item.task.run = [](void* context, Dispatch dispatch) {
       auto* item = static_cast<Item*>(context);
-      item->test->Ran(item->name, turn);
+      item->test->Ran(item->name, dispatch);
     };
     item.task.context = &item;
     item.task.account = account;
@@ -66,14 +66,14 @@ class WorkQueueTest : public testing::Test {
     return order_;
   }
 
-  void Ran(const std::string& name, Turn turn) {
+  void Ran(const std::string& name, Dispatch dispatch) {
     if (name == "gate") {
       at_gate_.set_value();
       gate_.get_future().wait();
     } else {
       const std::lock_guard lock(mutex_);
       order_.push_back(name);
-      turns_[name] = turn;
+      dispatches_[name] = dispatch;
     }
     ++ran_;
   }
@@ -81,7 +81,7 @@ class WorkQueueTest : public testing::Test {
   ClientAccount a_{"a"}, b_{"b"}, c_{"c"};
   std::mutex mutex_;
   std::vector<std::string> order_;
-  std::map<std::string, Turn> turns_;
+  std::map<std::string, Dispatch> dispatches_;
   std::promise<void> gate_, at_gate_;
   bool opened_{false};
   std::atomic<int> ran_{0};
@@ -97,7 +97,7 @@ TEST_F(WorkQueueTest, TasksOfOneClientRunInTheirOrder) {
   EXPECT_EQ(Order(), (std::vector<std::string>{"0", "1", "2", "3", "4"}));
 }
 
-// One client's burst delays the single task of another by about one of its own.
+// A burst of one client delays the single task of another by about one task.
 TEST_F(WorkQueueTest, ABurstOfOneClientDoesNotHoldUpAnother) {
   Close(&c_);
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(Push("a", &a_, 10e-3).has_value());
@@ -107,8 +107,8 @@ TEST_F(WorkQueueTest, ABurstOfOneClientDoesNotHoldUpAnother) {
   EXPECT_LE(b, 2);
 }
 
-// Over any stretch in which all have work, each has had the same share of it, to within two tasks
-// of the largest kind.
+// Over any interval in which all have work, each gets the same share, to within two tasks of the
+// largest kind.
 TEST_F(WorkQueueTest, ClientsShareByPredictedWorkAndNotByNumber) {
   const std::map<std::string, double> work{{"a", 20e-3}, {"b", 2e-3}, {"c", 7e-3}};
   Close(&c_);
@@ -126,14 +126,14 @@ TEST_F(WorkQueueTest, ClientsShareByPredictedWorkAndNotByNumber) {
 
 TEST_F(WorkQueueTest, HighPriorityGoesFirst) {
   Close(&a_);
-  // With the gate occupying the thread, one of high priority does not even wait for that.
+  // While the gate occupies the thread, a high-priority task does not even wait for that.
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Push("normal", &a_, 1e-3).has_value());
   ASSERT_TRUE(Push("high", &b_, 1e-3, Priority::kHigh).has_value());
   while (ran_ == 0) std::this_thread::yield();
   {
     const std::lock_guard lock(mutex_);
     EXPECT_EQ(order_, std::vector<std::string>{"high"});
-    EXPECT_EQ(turns_.at("high"), Turn::kReservedThread);
+    EXPECT_EQ(dispatches_.at("high"), Dispatch::kReservedThread);
   }
   EXPECT_EQ(Order().size(), 4u);
 }
@@ -145,7 +145,7 @@ TEST_F(WorkQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
   std::deque<QueuedTask> tasks(8);
   int refused = 0, accepted = 0;
   for (QueuedTask& task : tasks) {
-    task.run = [](void* ran, Turn) { ++*static_cast<std::atomic<int>*>(ran); };
+    task.run = [](void* ran, Dispatch) { ++*static_cast<std::atomic<int>*>(ran); };
     task.context = &ran;
     task.account = &b_;
     task.work_s = 20e-3;
@@ -163,14 +163,14 @@ TEST_F(WorkQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
   while (ran < accepted) std::this_thread::yield();
 }
 
-// A call whose message is being read counts as what its client's tasks had lately, until the
-// message has arrived.
-TEST_F(WorkQueueTest, CallsAreReckonedWithBeforeTheirMessagesAreThere) {
+// A call whose message is being read counts with its client's recent mean per task, until its
+// reservation is released.
+TEST_F(WorkQueueTest, ReservedCallsCountInThePredictedWait) {
   WorkQueue queue(&arena_, 1);
   Close(&a_);
   std::atomic<int> ran{0};
   QueuedTask task;
-  task.run = [](void* ran, Turn) { ++*static_cast<std::atomic<int>*>(ran); };
+  task.run = [](void* ran, Dispatch) { ++*static_cast<std::atomic<int>*>(ran); };
   task.context = &ran;
   task.account = &b_;
   task.work_s = 10;
@@ -179,35 +179,35 @@ TEST_F(WorkQueueTest, CallsAreReckonedWithBeforeTheirMessagesAreThere) {
   while (ran < 1) std::this_thread::yield();
   while (queue.running() > 0) std::this_thread::yield();
 
-  std::vector<WorkQueue::Expected> expected;
-  for (auto next = queue.Expect(&b_, Priority::kNormal); next;
-       next = queue.Expect(&b_, Priority::kNormal)) {
+  std::vector<WorkQueue::Reservation> expected;
+  for (auto next = queue.Reserve(&b_, Priority::kNormal); next;
+       next = queue.Reserve(&b_, Priority::kNormal)) {
     expected.push_back(*next);
     ASSERT_LT(expected.size(), 100u);
   }
   EXPECT_GT(expected.size(), 1u);
-  // Neither another client nor high priority waits for it.
+  // Neither other clients nor high priority are affected.
   EXPECT_TRUE(queue.CheckWait(c_, Priority::kNormal).has_value());
   EXPECT_TRUE(queue.CheckWait(b_, Priority::kHigh).has_value());
   EXPECT_FALSE(queue.CheckWait(b_, Priority::kNormal).has_value());
-  for (const WorkQueue::Expected& call : expected) queue.Arrived(&b_, call);
+  for (const WorkQueue::Reservation& call : expected) queue.ReleaseReservation(&b_, call);
   EXPECT_TRUE(queue.CheckWait(b_, Priority::kNormal).has_value());
 }
 
-// The prediction said 0; the gate held it for longer than the limit of 0.
-TEST_F(WorkQueueTest, ATaskThatHasWaitedTooLongIsToldSo) {
+// The predicted wait is 0; the gate holds the task for longer than the limit of 0.
+TEST_F(WorkQueueTest, ATaskThatHasWaitedTooLongExpires) {
   WorkQueue queue(&arena_, 0);
   Close(&a_);
-  std::promise<Turn> turn;
+  std::promise<Dispatch> dispatched;
   QueuedTask task;
-  task.run = [](void* turn, Turn which) {
-    static_cast<std::promise<Turn>*>(turn)->set_value(which);
+  task.run = [](void* promise, Dispatch dispatch) {
+    static_cast<std::promise<Dispatch>*>(promise)->set_value(dispatch);
   };
-  task.context = &turn;
+  task.context = &dispatched;
   task.account = &b_;
   ASSERT_TRUE(queue.Push(&task).has_value());
   Open();
-  EXPECT_EQ(turn.get_future().get(), Turn::kExpired);
+  EXPECT_EQ(dispatched.get_future().get(), Dispatch::kExpired);
   EXPECT_EQ(queue.Expired().reason, "QUEUE_TIME");
 }
 
@@ -227,7 +227,7 @@ TEST(WorkQueueThreadsTest, EveryTaskRunsOnceWhoeverPushesIt) {
       pushers.emplace_back([&, pusher] {
         std::mt19937 random(pusher);
         for (QueuedTask& task : tasks[pusher]) {
-          task.run = [](void* ran, Turn) { ++*static_cast<std::atomic<int>*>(ran); };
+          task.run = [](void* ran, Dispatch) { ++*static_cast<std::atomic<int>*>(ran); };
           task.context = &ran;
           task.account = &accounts[random() % accounts.size()];
           task.priority = random() % 4 == 0 ? Priority::kHigh : Priority::kNormal;
