@@ -1,4 +1,4 @@
-// Flags of the subcommands that solve problems: by whom, and how.
+// Flags of the subcommands that solve problems: the server, and the options of the solve.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,16 +14,14 @@ struct SolveFlags {
   SolveOptions options;
 };
 
-// --tls, --tls-ca, --tls-cert, --tls-key, --tls-server-name, --token-file: what is shown to a
-// server.
+// --tls, --tls-ca, --tls-cert, --tls-key, --tls-server-name, --token-file.
 void AddCredentialFlags(CLI::App* command, Credentials* credentials);
 
-// --server with these and --low-latency, or --threads of an embedded server.
+// --server, the flags above, --low-latency, and --threads of an embedded server.
 void AddServerFlags(CLI::App* command, SolveFlags* flags);
 
-// --tolerance, --islands, --newton, --max-iterations, --time-budget,
-// --priority. Values outside the ranges of
-// the schema are let through: the server names what is wrong with them.
+// --tolerance, --islands, --newton, --max-iterations, --time-budget, --priority. Ranges of the
+// schema are not checked here: the server does, and names the field.
 void AddSolverFlags(CLI::App* command, SolveFlags* flags);
 
 }  // namespace sap::client
