@@ -1,5 +1,7 @@
 #include "client/cpp/transport/channel.h"
 
+#include <arpa/inet.h>
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -26,11 +28,13 @@ tl::expected<std::string, Error> Read(const std::string& path) {
   return text;
 }
 
+// Whether the address is one of this machine. A name other than localhost can lead anywhere.
 bool IsLocal(const std::string& address) {
-  for (const char* prefix : {"unix:", "localhost:", "127.", "[::1]:"}) {
-    if (address.starts_with(prefix)) return true;
-  }
-  return false;
+  if (address.starts_with("unix:")) return true;
+  const std::string host = address.substr(0, address.rfind(':'));
+  if (host == "localhost" || host == "[::1]") return true;
+  in_addr parsed{};
+  return host.starts_with("127.") && inet_pton(AF_INET, host.c_str(), &parsed) == 1;
 }
 
 tl::expected<std::shared_ptr<grpc::ChannelCredentials>, Error> MakeCredentials(
