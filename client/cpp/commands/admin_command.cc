@@ -80,7 +80,7 @@ void AddAdminCommand(CLI::App* app, Run* run) {
   CLI::App* log_level = command->add_subcommand("log-level", "Set the log level");
   log_level->add_option("LEVEL", flags->level, "debug, info, warning or error")
       ->required()
-      ->transform(CLI::CheckedTransformer(levels));
+      ->transform(OneOf(levels));
   log_level->callback([=] { *run = [=] { return SetLogLevel(*flags); }; });
   CLI::App* record = command->add_subcommand(
       "record", "Start a recording, or end the current one; prints its file");

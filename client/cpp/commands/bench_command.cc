@@ -199,8 +199,7 @@ void AddBenchCommand(CLI::App* app, Run* run) {
                    "Factor on the recorded rate; 0: each when the previous one is answered")
       ->check(CLI::NonNegativeNumber)
       ->needs(recording);
-  command->add_option("--mode", flags->mode, "unary, session or batch")
-      ->transform(CLI::CheckedTransformer(modes));
+  command->add_option("--mode", flags->mode, "unary, session or batch")->transform(OneOf(modes));
   command->add_option("--workers", flags->load.workers, "Connections, each with one call at a time")
       ->check(CLI::Range(1, 10'000));
   command

@@ -182,7 +182,7 @@ void AddSceneOptions(CLI::App* command, const std::shared_ptr<SimulateFlags>& fl
           "--no-walls", [options] { options->walls = false; }, "On open ground")
       ->excludes(walls);
   command->add_option("--shape", options->shapes, "mixed, boxes or spheres")
-      ->transform(CLI::CheckedTransformer(shapes));
+      ->transform(OneOf(shapes));
   command->add_option("--seed", options->seed,
                       "Seed of shapes, positions and orientations; default 0");
 }

@@ -56,14 +56,14 @@ void AddSolverFlags(CLI::App* command, SolveFlags* flags) {
   command
       ->add_option("--islands", solver->islands,
                    "on: solve each island separately; off: all as one")
-      ->transform(CLI::CheckedTransformer(switches));
+      ->transform(OneOf(switches));
   command->add_option("--newton", solver->newton, "plain or accelerated")
-      ->transform(CLI::CheckedTransformer(methods));
+      ->transform(OneOf(methods));
   const std::map<std::string, Priority> priorities{{"normal", Priority::kNormal},
                                                    {"high", Priority::kHigh}};
   command
       ->add_option("--priority", flags->options.priority, "normal or high: order at a busy server")
-      ->transform(CLI::CheckedTransformer(priorities));
+      ->transform(OneOf(priorities));
   command
       ->add_option("--max-iterations", solver->max_iterations,
                    "Limit on Newton iterations per island")

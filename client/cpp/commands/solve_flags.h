@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 
 #include "client/cpp/client.h"
@@ -13,6 +14,21 @@ struct SolveFlags {
   ConnectOptions connect;
   SolveOptions options;
 };
+
+// Accepts the names and replaces them by their values. CLI11's own CheckedTransformer prints values
+// of enums as control characters, in help texts and errors.
+template <typename Value>
+CLI::Validator OneOf(const std::map<std::string, Value>& values) {
+  std::string names;
+  for (const auto& [name, value] : values) names += (names.empty() ? "" : ", ") + name;
+  const auto replace = [values, names](std::string& text) {
+    const auto found = values.find(text);
+    if (found == values.end()) return "'" + text + "' is not one of " + names;
+    text = CLI::detail::value_string(found->second);
+    return std::string();
+  };
+  return CLI::Validator(replace, "{" + names + "}");
+}
 
 // --tls, --tls-ca, --tls-cert, --tls-key, --tls-server-name, --token-file.
 void AddCredentialFlags(CLI::App* command, Credentials* credentials);
