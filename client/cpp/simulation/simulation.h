@@ -41,8 +41,8 @@ struct StepStatistics {
   SolveStatus worst_status{SolveStatus::kConverged};
 };
 
-// Motion of a body in one step without contact. The reach includes gravity; the rotation of a
-// sphere moves its surface nowhere and is left out.
+// Motion of a body in one step without contact. The reach includes gravity. The rotation of a
+// sphere does not bring its surface nearer and is left out.
 Motion MotionOfStep(const Body& body, const Vector3d& gravity, double time_step);
 
 // Writes the problem of one step into *problem and reuses its storage. tau_d is the time step; in a
