@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches the google.rpc protos (status, error details) into .deps/googleapis, from the pinned PyPI
-# package googleapis-common-protos: Debian packages none. Needs python3 with pip, and the network on
-# the first run only.
+# Fetches the google.rpc protos (status, error details) into .deps/googleapis, from the PyPI package
+# googleapis-common-protos at a fixed version and hash, since Debian has no package of them. Needs
+# python3 with pip; uses the network on the first run only.
 set -euo pipefail
 
 version=1.66.0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From a fresh clone to moving clutter: installs what is missing, builds the server and the client,
-# solves the problems of tests/data through an embedded server, and simulates forty objects in a bin
-# with a picture. Safe to repeat; later runs only do what is left to do.
+# Installs missing packages, builds the server and the client, solves the problems of tests/data
+# with an embedded server, and simulates forty objects in a bin and draws the result. Can be
+# repeated: later runs skip what is already done.
 #
 #   deploy/quickstart.sh
 set -euo pipefail
@@ -16,11 +16,11 @@ begin() {
   echo "== $step"
 }
 
-# Long output goes to the log; its end is shown if the command fails.
+# Output goes to the log; its last lines are shown if the command fails.
 logged() {
   "$@" >> "$log" 2>&1 || {
     tail -n 40 "$log" >&2
-    echo "quickstart: $1 failed; all of its output is in $log" >&2
+    echo "quickstart: $1 failed; the complete output is in $log" >&2
     return 1
   }
 }
@@ -28,7 +28,7 @@ logged() {
 begin "installing packages"
 deploy/install_packages.sh build tests
 
-# A compiler cache is used where there is one; nothing needs it.
+# Uses a compiler cache if one is installed.
 if command -v ccache > /dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
@@ -44,10 +44,10 @@ logged cmake --build --preset release --target sap-server sap-client
 begin "solving the problems of tests/data with sap-client and its embedded server"
 build/release/bin/sap-client solve tests/data/*.json*
 
-begin "dropping forty objects in a bin, every step solved by an embedded server"
+begin "simulating forty objects in a bin, every step solved by an embedded server"
 build/release/bin/sap-client simulate clutter --bodies 40 --walls --time 2 \
   --picture build/clutter.svg
-echo "The picture, one color per island: $PWD/build/clutter.svg"
+echo "Picture, one color per island: $PWD/build/clutter.svg"
 
 begin "done"
 echo "Next: build/release/bin/sap-client solve FILE, or build/release/bin/sap-server --help"

@@ -6,13 +6,13 @@
 namespace sap::client {
 namespace {
 
-// The deadline of a call, or an error if it has passed.
+// The time until the deadline of a call, or an error if it has passed.
 tl::expected<Transport::Timeout, Error> DeadlineOf(const SolveOptions& options) {
   if (options.deadline && options.deadline->count() <= 0) {
     return tl::unexpected(
         Error{ErrorCode::kDeadlineExceeded, "the deadline of the call has passed", ""});
   }
-  // A time so far away that the clocks cannot add it is no deadline.
+  // Beyond a year there is no deadline: adding the time to a clock could overflow.
   constexpr std::chrono::hours kNever{24 * 366};
   return options.deadline > kNever ? std::nullopt : options.deadline;
 }
@@ -70,7 +70,7 @@ std::vector<tl::expected<Solution, Error>> Client::SolveBatch(std::span<const Pr
     return fail(status.error());
   }
   if (response.outcomes_size() != request.problems_size()) {
-    return fail({ErrorCode::kInternal, "the server's answer has not one outcome per problem", ""});
+    return fail({ErrorCode::kInternal, "the response does not have one outcome per problem", ""});
   }
   for (const v1::Outcome& outcome : response.outcomes()) outcomes.push_back(FromMessage(outcome));
   return outcomes;
@@ -84,7 +84,7 @@ tl::expected<void, Error> Client::StreamBatch(std::span<const Problem> problems,
   ToMessages(problems, request.mutable_problems());
   ToMessage(options, request.mutable_options());
   return transport_->StreamBatch(request, *deadline, [&](const v1::StreamBatchResponse& response) {
-    if (response.index() >= problems.size()) return;  // of a server that breaks the contract
+    if (response.index() >= problems.size()) return;  // the server breaks the contract
     sink(static_cast<int>(response.index()), FromMessage(response.outcome()));
   });
 }

@@ -1,4 +1,4 @@
-// The client: solves contact problems on a server, or within this process, with the same types, the
+// The client: solves contact problems on a server or within this process, with the same types, the
 // same errors and the same bits.
 //
 //   auto client = Client::Connect("127.0.0.1:50051");     // or "unix:/run/sap.sock", "embedded:"
@@ -25,7 +25,8 @@
 
 namespace sap::client {
 
-// What a server says about itself.
+// Version, hardware and limits of a server; see GetServerInfoResponse in
+// proto/sap/v1/solver_service.proto.
 struct ServerInfo {
   std::string version;
   std::string instruction_set;
@@ -42,10 +43,10 @@ struct ServerInfo {
   uint32_t max_steps_in_flight{0};
 };
 
-// Thread-safe: any number of calls at once.
+// Thread-safe: calls may run concurrently.
 class Client {
  public:
-  // Address: HOST:PORT, unix:PATH, or embedded: for a server within this process.
+  // Address: HOST:PORT, unix:PATH, or "embedded:" for a server within this process.
   static tl::expected<Client, Error> Connect(const std::string& address,
                                              const ConnectOptions& options = {});
   ~Client();
@@ -55,21 +56,21 @@ class Client {
   tl::expected<Solution, Error> Solve(const Problem& problem, const SolveOptions& options = {});
 
   // Solves independent problems concurrently. One outcome per problem, in their order: a problem
-  // that breaks a rule does not fail the others. If the call as such fails, every outcome is its
+  // that breaks a rule does not fail the others. If the call itself fails, every outcome is its
   // error.
   std::vector<tl::expected<Solution, Error>> SolveBatch(std::span<const Problem> problems,
                                                         const SolveOptions& options = {});
 
-  // The same, handing over each outcome with the number of its problem as soon as it is there, in
-  // any order, one at a time. Returns why the call as such failed, if it did.
+  // As SolveBatch, but passes each outcome to the sink as soon as it arrives, with the index of its
+  // problem: in any order, one call of the sink at a time. Returns the error of the call itself.
   using BatchSink = std::function<void(int index, tl::expected<Solution, Error> outcome)>;
   tl::expected<void, Error> StreamBatch(std::span<const Problem> problems,
                                         const SolveOptions& options, const BatchSink& sink);
 
-  // Opens a stream of problems over time; see session.h.
+  // Opens a session, a stream of problems over time; see session.h.
   tl::expected<Session, Error> OpenSession(const SolveOptions& options = {});
 
-  // Solves every problem of a recording again and compares; see replay.h.
+  // Solves every problem of a recording file again and compares the answers; see replay.h.
   tl::expected<ReplayReport, Error> Replay(const std::string& recording);
 
   tl::expected<ServerInfo, Error> Info();

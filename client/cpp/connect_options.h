@@ -1,4 +1,4 @@
-// How a client reaches its server, and what it does for its answers.
+// How a client connects to its server.
 #pragma once
 
 #include <chrono>
@@ -8,17 +8,17 @@
 namespace sap::client {
 
 struct ConnectOptions {
-  // How long to wait for a server to answer.
+  // Time to wait for the connection.
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(2)};
   // Solver threads of an embedded server; 0: one per processor.
   int threads{0};
-  // Towards a server on the network; not for an embedded one.
+  // Not used by an embedded server.
   Credentials credentials{};
-  // Whether a session whose connection is lost is resumed on a new one.
+  // Whether a session is resumed on a new connection after its connection is lost.
   bool resume_sessions{true};
-  // Whether answers should come as soon as they can, at the price of processor time: the caller
-  // polls for up to a millisecond before it sleeps, and servers are asked to be awake for each step
-  // of a session, which their operators may forbid. Changes no answer.
+  // Lower latency at the cost of processor time: a calling thread polls for up to a millisecond
+  // before it sleeps, and the server is asked to keep processors out of sleep states between the
+  // steps of a session, which its operator may forbid. Changes no answer.
   bool low_latency{false};
 };
 

@@ -1,19 +1,20 @@
-// What a client shows to servers, and asks of them: TLS, a certificate of its own, a bearer token.
+// TLS, client certificate and bearer token of a connection.
 #pragma once
 
 #include <string>
 
 namespace sap::client {
 
-// Files in PEM.
+// Paths of PEM files, and of a token file.
 struct Credentials {
-  // Whether to encrypt, and to check the server's certificate. Implied by the files of this kind.
+  // Whether to encrypt the connection and verify the server's certificate. Implied by server_ca,
+  // certificate or key.
   bool tls{false};
-  std::string server_ca;    // authority of the server's certificate; empty: those of the system
-  std::string certificate;  // of this client, and its key: where the server asks for one
-  std::string key;
-  std::string server_name;  // that the server's certificate has to name; empty: the host connected
-  std::string token_file;   // a bearer token and nothing else; empty: none is sent
+  std::string server_ca;    // CA of the server's certificate; empty: the CAs of the system
+  std::string certificate;  // of this client, where the server asks for one
+  std::string key;          // of that certificate
+  std::string server_name;  // expected in the server's certificate; empty: the host of the address
+  std::string token_file;   // holds one bearer token; empty: none is sent
 };
 
 }  // namespace sap::client

@@ -1,4 +1,4 @@
-// Why a client has no answer. The same for a server on the network, on a Unix socket and embedded.
+// Why a call has no answer. The same for a server on the network, on a Unix socket and embedded.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,14 @@ namespace sap::client {
 
 enum class ErrorCode : uint8_t {
   kInvalidArgument,     // the request breaks a rule of the schema, or a file cannot be read
-  kResourceExhausted,   // over a limit of the server: try again later
-  kUnauthenticated,     // the server knows no such client
-  kPermissionDenied,    // this client may not do that
+  kResourceExhausted,   // a limit of the server is reached: retry later
+  kUnauthenticated,     // the server does not accept the token, or needs one
+  kPermissionDenied,    // this client may not make the call
   kFailedPrecondition,  // there is no session to resume
   kAborted,             // the session was idle for too long
   kDeadlineExceeded,
   kCancelled,
-  kUnavailable,    // no server there, or it is shutting down: try again or elsewhere
+  kUnavailable,    // no connection, or the server is shutting down: retry there or elsewhere
   kUnimplemented,  // the server does not know this call
   kInternal,       // a fault of the server or of this library
 };
@@ -24,9 +24,9 @@ enum class ErrorCode : uint8_t {
 struct Error {
   ErrorCode code{ErrorCode::kInternal};
   std::string message;   // "contacts.friction[17] is -0.3; it must be finite and >= 0"
-  std::string field;     // "contacts.friction[17]"; empty where no field is at fault
-  std::string reason{};  // which limit of the server, as in "CLIENT_CALLS"; empty where it is none
-  std::chrono::nanoseconds retry_after{0};  // not before; 0: the server does not say
+  std::string field;     // "contacts.friction[17]"; empty: no field is at fault
+  std::string reason{};  // limit that was exceeded, as in "CLIENT_CALLS"; empty: none
+  std::chrono::nanoseconds retry_after{0};  // wait before a retry; 0: the server suggests none
 };
 
 // "INVALID_ARGUMENT", ...

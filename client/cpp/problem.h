@@ -1,8 +1,9 @@
-// A contact problem that owns its arrays, in the form of the wire, and a builder for those who have
-// bodies and contacts one by one.
+// A contact problem that owns its arrays, laid out as on the wire, and a builder that fills them
+// body by body and contact by contact.
 //
-// Meanings, lengths and ranges of the arrays are those of proto/sap/v1/problem.proto; nothing is
-// checked here, the solver's one door does that and names what is wrong. SI units throughout.
+// Meaning, length and range of each array are those of proto/sap/v1/problem.proto. Nothing is
+// checked here: ContactProblem::Make of the solver checks everything and names the field at fault.
+// SI units.
 #pragma once
 
 #include <array>
@@ -30,7 +31,7 @@ struct Problem {
     std::vector<double> guess_velocity;        // [6 B] or empty
     std::vector<uint32_t> body_id;             // [B] or empty
   };
-  struct Law {  // of n contacts
+  struct Law {  // material of n contacts
     std::vector<double> signed_distance;
     std::vector<double> stiffness;
     std::vector<double> relaxation_time;
@@ -62,7 +63,7 @@ struct Problem {
   ContactProblemView::Regularization regularization;
 };
 
-// What a contact may touch: a tree or a body that a builder has made, or the world.
+// One side of a contact: a tree or body added to a builder, or the world.
 struct Member {
   enum class Kind : uint8_t { kWorld, kTree, kBody };
   Kind kind{Kind::kWorld};
@@ -79,7 +80,7 @@ struct RigidBody {
   std::array<double, 6> free_motion_velocity{};  // v of the center of mass, angular velocity
 };
 
-// How a contact behaves.
+// Material and gap of one contact.
 struct ContactLaw {
   double signed_distance{0};                 // phi0, negative in penetration [m]
   double stiffness{0};                       // k > 0 [N/m]
@@ -88,7 +89,7 @@ struct ContactLaw {
   std::array<double, 3> surface_velocity{};  // b [m/s]
 };
 
-// Collects trees, bodies and contacts in any order.
+// Collects trees, bodies and contacts, in any order.
 //
 //   ProblemBuilder builder(/*time_step=*/0.01);
 //   const Member ball = builder.AddBody({.mass = 1, ...});
@@ -98,22 +99,22 @@ class ProblemBuilder {
  public:
   explicit ProblemBuilder(double time_step);
 
-  // A tree with dofs n = size of v*; the matrix has n x n entries, row-major.
+  // A tree of n degrees of freedom, n the size of v*; the matrix has n x n entries, row-major.
   Member AddTree(std::span<const double> dynamics_matrix,
                  std::span<const double> free_motion_velocity);
   Member AddBody(const RigidBody& body);
 
-  // A contact by its Jacobian, rows t1, t2, n: 3 x n_a row-major for the tree or body a, and 3 x
-  // n_b for b unless b is the world. Surface velocity in the frame of the contact.
+  // A contact given by its Jacobian with rows t1, t2, n: 3 x n_a row-major for the tree or body a,
+  // and 3 x n_b for b unless b is the world. Surface velocity in the contact frame.
   void AddContact(Member a, Member b, std::span<const double> jacobian_a,
                   std::span<const double> jacobian_b, const ContactLaw& law);
 
-  // A contact at a point with the unit normal from b to a; both are bodies, or b is the world.
-  // Surface velocity in world axes.
+  // A contact at a point, with the unit normal from b to a; a is a body, b a body or the world.
+  // Point, normal and surface velocity in world axes.
   void AddBodyContact(Member a, Member b, const std::array<double, 3>& point,
                       const std::array<double, 3>& normal, const ContactLaw& law);
 
-  // Everything added so far as one problem, bodies numbered after the trees.
+  // The problem of everything added so far; bodies are numbered after the trees.
   Problem Build() const;
 
  private:

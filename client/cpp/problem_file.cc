@@ -18,7 +18,7 @@ using google::protobuf::util::JsonParseOptions;
 using google::protobuf::util::JsonPrintOptions;
 
 constexpr std::array<const char*, 4> kExtraKeys = {"name", "source", "reference", "drake_velocity"};
-// Beyond what a message can be there is nothing to read.
+// The largest size of a protobuf message: a larger file cannot hold one.
 constexpr size_t kLargestFile_bytes = size_t{1} << 31;
 constexpr unsigned kChunk_bytes = 1 << 20;
 
@@ -32,7 +32,7 @@ tl::unexpected<Error> FailWithErrno(const std::string& path, const std::string& 
   return Fail(path + ": " + what + ": " + std::strerror(errno));
 }
 
-// The contents, inflated if they are gzipped: zlib passes other files through.
+// The contents, inflated if gzipped: zlib passes other files through.
 tl::expected<std::string, Error> ReadFile(const std::string& path) {
   errno = 0;
   const GzFile file(gzopen(path.c_str(), "rb"), gzclose);
@@ -40,12 +40,12 @@ tl::expected<std::string, Error> ReadFile(const std::string& path) {
   std::string contents;
   while (true) {
     const size_t size = contents.size();
-    if (size > kLargestFile_bytes) return Fail(path + ": is larger than any problem can be");
+    if (size > kLargestFile_bytes) return Fail(path + ": is larger than the largest message");
     contents.resize(size + kChunk_bytes);
     const int count = gzread(file.get(), contents.data() + size, kChunk_bytes);
     contents.resize(size + static_cast<size_t>(std::max(count, 0)));
     if (count > 0) continue;
-    // An archive that was cut off reads like one that ends, but for the code.
+    // A truncated archive differs from a complete one only by this code.
     int code = Z_OK;
     const std::string reason = gzerror(file.get(), &code);
     if (code == Z_ERRNO) return FailWithErrno(path, "cannot read");
@@ -56,7 +56,7 @@ tl::expected<std::string, Error> ReadFile(const std::string& path) {
 
 tl::expected<void, Error> WriteFile(const std::string& contents, const std::string& path) {
   errno = 0;
-  const char* const mode = path.ends_with(".gz") ? "wb" : "wbT";  // T: as it is, without gzip
+  const char* const mode = path.ends_with(".gz") ? "wb" : "wbT";  // T: not compressed
   GzFile file(gzopen(path.c_str(), mode), gzclose);
   if (file == nullptr) return FailWithErrno(path, "cannot open");
   for (size_t start = 0; start < contents.size(); start += kChunk_bytes) {
@@ -69,13 +69,13 @@ tl::expected<void, Error> WriteFile(const std::string& contents, const std::stri
   return {};
 }
 
-// No binary problem starts with any of these: they would be tags of fields that it does not have.
+// A binary problem starts with none of these: they are tags of fields that it does not have.
 bool LooksLikeJson(const std::string& contents) {
   return !contents.empty() && std::strchr("{[ \r\n", contents[0]) != nullptr;
 }
 
-// Where the JSON value that starts at `start` ends: at the comma or bracket after it. Only strings
-// and brackets are looked at; whether the value makes sense is for protobuf to say.
+// End of the JSON value that starts at `start`: the position of the comma or bracket after it. Only
+// strings and brackets are parsed; protobuf checks the value itself.
 size_t EndOfValue(const std::string& text, size_t start) {
   int depth = 0;
   bool in_string = false;
@@ -97,8 +97,8 @@ size_t EndOfValue(const std::string& text, size_t start) {
   return text.size();
 }
 
-// The text of a JSON object without the members that protobuf would refuse though they are allowed.
-// The rest is left as it is written: reading and printing numbers once more could change them.
+// The text of a JSON object without the extra keys, which protobuf would reject. The rest is kept
+// as text, since parsing and printing numbers could change their bits.
 std::string StripExtraKeys(const std::string& text) {
   std::string stripped = "{";
   for (size_t start = text.find('{') + 1; start < text.size();) {
@@ -117,8 +117,8 @@ std::string StripExtraKeys(const std::string& text) {
   return stripped;
 }
 
-// Writes -0 as -0.0: protobuf prints the former, reads it as an integer, and loses the sign, which
-// decides the frame of a contact whose normal has nz = -0.
+// Replaces -0 by -0.0: protobuf prints -0, reads it back as an integer and loses the sign, which
+// selects the frame of a contact whose normal has nz = -0.
 std::string KeepNegativeZeros(const std::string& text) {
   std::string kept;
   kept.reserve(text.size());
@@ -173,7 +173,7 @@ tl::expected<void, Error> SaveProblem(const Problem& problem, const std::string&
     const auto status = google::protobuf::util::MessageToJsonString(message, &contents, options);
     if (!status.ok()) return Fail(path + ": " + status.message().ToString());
   } else if (!message.SerializeToString(&contents)) {
-    return Fail(path + ": is larger than a message can be");
+    return Fail(path + ": is larger than the largest message");
   }
   return WriteFile(contents, path);
 }

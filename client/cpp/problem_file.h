@@ -1,9 +1,10 @@
-// Contact problems in files: the JSON mapping of sap.v1.ContactProblem with the names of the
+// Contact problems in files: the JSON mapping of sap.v1.ContactProblem with the field names of the
 // schema, or the binary message; either may be gzipped.
 //
-// A key that the schema does not have is refused by its name, so that a misspelt array cannot pass
-// as absent. Four extra keys at the top level are allowed and not read: name, source, reference,
-// drake_velocity. "NaN" and "Infinity" are read as such; the server refuses them with their place.
+// An unknown key is an error that names it, since a misspelt optional array would otherwise count
+// as absent. Four extra keys at the top level are allowed and ignored: name, source, reference,
+// drake_velocity. "NaN" and "Infinity" are read as numbers; the solver rejects them with field and
+// index.
 #pragma once
 
 #include <string>
@@ -14,13 +15,13 @@
 
 namespace sap::client {
 
-// The format is seen from the contents. Errors name the file.
+// The format is detected from the contents. Errors name the file.
 tl::expected<Problem, Error> LoadProblem(const std::string& path);
 
-// The format follows the name: *.json or *.json.gz is JSON, anything else binary, *.gz gzipped.
+// The format follows the name: *.json and *.json.gz are JSON, all else is binary; *.gz is gzipped.
 tl::expected<void, Error> SaveProblem(const Problem& problem, const std::string& path);
 
-// The problem from the text of such a JSON file.
+// The problem from JSON text, as in such a file.
 tl::expected<Problem, Error> ProblemFromJson(const std::string& text);
 
 }  // namespace sap::client

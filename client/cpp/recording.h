@@ -1,5 +1,5 @@
-// Recordings written by a client: problems with their answers, to be solved again bit for bit. A
-// server writes the same format with --record; proto/sap/v1/recording.proto describes it.
+// Writes recordings: problems with their answers, for a replay that compares bit for bit. A server
+// writes the same format with --record; see proto/sap/v1/recording.proto.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ namespace sap::client {
 
 class RecordingWriter {
  public:
-  // Replaces the file. `server` is who answers, as told by Client::Info.
+  // Creates or replaces the file. `server` is the Client::Info of the server that answers.
   static tl::expected<RecordingWriter, Error> Create(const std::string& path,
                                                      const ServerInfo& server);
 
-  // The problem with the guess that it was solved from, also where a session supplied it, and all
-  // fields of the answer. Goes to the disk when the writer is closed, or before.
+  // Appends one record. The problem needs the guess that it was solved from, even if a session
+  // supplied it, and the answer all of its fields. Buffered until Close.
   tl::expected<void, Error> Append(const Problem& problem, const SolveOptions& options,
                                    const tl::expected<Solution, Error>& answer, double duration_s);
 
-  // Says whether all of it has reached the file.
+  // Writes what is buffered. An error if any part did not reach the file.
   tl::expected<void, Error> Close();
 
  private:

@@ -27,7 +27,7 @@ Judgement NotReplayable(const std::string& why) {
   return {Judgement::Verdict::kNotReplayable, why};
 }
 
-// Identical if there is nothing to say.
+// Identical if the difference is empty.
 Judgement Differs(const std::string& difference) {
   if (difference.empty()) return {};
   return {Judgement::Verdict::kDifferent, difference};
@@ -37,7 +37,7 @@ Judgement OutcomeDiffers(const std::string& now, const std::string& recorded) {
   return Differs("the outcome is '" + now + "', recorded as '" + recorded + "'");
 }
 
-// As recorded, but without clock and with the complete answer.
+// The recorded request without its time budget and its response mask.
 v1::SolveRequest RequestOf(const v1::RecordedSolve& record) {
   v1::SolveRequest request;
   if (record.has_problem()) *request.mutable_problem() = record.problem();
@@ -137,7 +137,7 @@ tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Trans
                         record.instruction_set() == server.instruction_set();
   }
   if (report.records > 0) return report;
-  return tl::unexpected(Error{ErrorCode::kInvalidArgument, path + ": is no recording", ""});
+  return tl::unexpected(Error{ErrorCode::kInvalidArgument, path + ": is not a recording", ""});
 }
 
 }  // namespace sap::client

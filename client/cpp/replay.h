@@ -1,10 +1,9 @@
-// Recordings solved again: whether the answers are the recorded ones, bit for bit.
+// Solves the problems of a recording again and compares the answers bit for bit.
 //
-// Compared are velocities, impulses, contact velocities, cost, islands and what is reported of
-// them, not times. An island that a deadline ended is solved again for as many iterations as
-// recorded, which gives the same iterate. Where that takes several solves of a problem, because its
-// islands were cut after different numbers of iterations, the cost, a sum over all islands, is not
-// compared.
+// Compared are velocities, impulses, contact velocities, cost, islands and their reports, but not
+// times. An island that a deadline ended is solved again with its recorded iteration count as the
+// limit, which gives the same iterate. If islands of one problem were cut at different counts, the
+// problem is solved once per count, and the cost, a sum over all islands, is not compared.
 #pragma once
 
 #include <string>
@@ -18,23 +17,22 @@ struct ReplayReport {
   int records{0};
   int identical{0};
   int different{0};
-  // Nothing to compare with: the call was cancelled, or refused for want of time or room.
+  // Records without an answer to compare with: the call was cancelled, or rejected by a limit.
   int not_replayable{0};
-  // "record 17: velocity[3] is 1.5, recorded as 1.25"; empty without a difference.
+  // "record 17: velocity[3] is 1.5, recorded as 1.25"; empty: no difference.
   std::string first_difference;
   // "record 4: ended with CANCELLED"
   std::string first_not_replayable;
-  // Whether all was recorded by a server of the version and instruction set of this one, for which
-  // alone equal bits are promised.
+  // Whether the version and instruction set of every record are those of this server. Equal bits
+  // are promised only then.
   bool same_build{true};
-  // Whether the file ends within a record, as after a crash; what comes before it was replayed.
+  // Whether the file ends within a record, as after a crash. The records before it were replayed.
   bool truncated{false};
 };
 
 class Transport;
 
-// Solves every problem of the recording again. An error if the file cannot be read or the server is
-// not there.
+// Replays the recording. An error if the file cannot be read or the server does not answer.
 tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Transport* transport);
 
 }  // namespace sap::client

@@ -17,9 +17,9 @@ struct Session::State {
   v1::SolveSessionRequest request;  // reused
   v1::SolveSessionResponse response;
   uint64_t last_step_id{0};
-  int at_server{0};                  // steps sent whose outcome has not come
-  std::deque<StepOutcome> received;  // by Send, not handed out yet
-  std::optional<Error> ended;        // why no more steps are taken
+  int at_server{0};                  // steps sent whose outcome has not arrived
+  std::deque<StepOutcome> received;  // by Send, kept for Receive
+  std::optional<Error> ended;        // why no more steps can be sent
 };
 
 Session::Session(std::unique_ptr<SessionStream> stream)

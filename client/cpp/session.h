@@ -1,21 +1,22 @@
-// A session: problems over time, one step after the other, solved by one server that keeps what it
-// has allocated and analyzed, and starts each step from the velocities of the last solved one by
-// tree_id and body_id, unless the step brings a guess.
+// A session: a sequence of time steps solved by one server. The server keeps its allocations and
+// its analysis of the contact pattern, and starts each step from the velocities of the last solved
+// step, matched by tree_id and body_id, unless the step has a guess.
 //
 //   auto session = client->OpenSession();
 //   while (...) {
 //     const auto solution = session->Step(problem);            // send and wait
 //   }
 //
-// Or ahead of the answers, which come in the order of the steps:
+// Or with several steps in flight; outcomes arrive in the order of the steps:
 //
 //   session->Send(first);  session->Send(second);
 //   const auto outcome = session->Receive();                   // of the first
 //
-// An error about a step, such as a bad field, is an answer like any other: the session goes on and
-// the next step starts from the last solved one. When the session itself has ended (the server
-// drains, the deadline has passed), every call returns why. A connection that is lost does not end
-// it: the session is resumed on a new one, and every step still has exactly one outcome, in order.
+// A step that fails, as for an invalid field, has an error as its outcome and does not end the
+// session: the next step starts from the last solved one. After the session has ended (the server
+// drains, the deadline has passed), every call returns the reason. A lost connection does not end
+// the session: it is resumed on a new connection, and every step still has exactly one outcome, in
+// order.
 #pragma once
 
 #include <cstdint>
@@ -30,17 +31,17 @@
 
 namespace sap::client {
 
-// What came of a step.
+// Outcome of one step.
 struct StepOutcome {
   uint64_t step_id{0};
-  // Whether trees or bodies started from the velocities of the last solved step.
+  // Whether any tree or body started from its velocity of the last solved step.
   bool warm_started{false};
   tl::expected<Solution, Error> solution;
 };
 
 class SessionStream;
 
-// Not thread-safe. May outlive its client. Gives up what is under way when it goes.
+// Not thread-safe. May outlive its client. The destructor cancels steps in flight.
 class Session {
  public:
   explicit Session(std::unique_ptr<SessionStream> stream);
@@ -48,32 +49,32 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Sends a step and waits for its outcome; no other step may be in flight. Without options of its
-  // own a step is solved as the session was opened with; these have no deadline.
+  // Sends a step and waits for its outcome; no other step may be in flight. Without options, those
+  // of the session apply. Options of a step have no deadline.
   tl::expected<Solution, Error> Step(const Problem& problem,
                                      const std::optional<SolveOptions>& options = std::nullopt);
 
-  // Sends a step and returns its number, 1, 2, ... If the server has as many in flight as it takes
-  // in, waits for the oldest outcome first, and keeps it for Receive. Embedded, it is solved here
-  // and now.
+  // Sends a step and returns its number, 1, 2, ... If the server's limit of steps in flight is
+  // reached, first waits for the oldest outcome and keeps it for Receive. An embedded server solves
+  // the step within this call.
   tl::expected<uint64_t, Error> Send(const Problem& problem,
                                      const std::optional<SolveOptions>& options = std::nullopt);
 
-  // Waits for the outcome of the oldest step that is in flight. An error if there is none, or if
-  // the session has ended before it came.
+  // Waits for the outcome of the oldest step in flight. An error if there is none, or if the
+  // session ended first.
   tl::expected<StepOutcome, Error> Receive();
 
-  // Steps sent and not received.
+  // Steps sent whose outcome was not received.
   int in_flight() const;
 
-  // Whether the server has said that it will go: close the session and open one elsewhere, before
-  // it ends.
+  // Whether the server has announced its shutdown: close the session and open one at another
+  // server.
   bool draining() const;
 
-  // Whether steps are taken: false once the session has ended.
+  // Whether steps can be sent: false after the session has ended.
   bool open() const;
 
-  // Ends the session in good order; outcomes that were not received are lost.
+  // Ends the session after its steps are solved; outcomes that were not received are discarded.
   tl::expected<void, Error> Close();
 
  private:

@@ -1,4 +1,4 @@
-// The answer of a server to one problem.
+// The answer to one problem.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ struct Island {
   SolveStatus status{SolveStatus::kConverged};
   int iterations{0};
   int factorizations{0};
-  double momentum_residual{0};     // what the tolerance is compared with [-]
+  double momentum_residual{0};     // compared with the relative tolerance [-]
   double optimality_gap_bound{0};  // l(v) - min l is at most this [J]
   int dofs{0};
   int contacts{0};
   double solve_time_s{0};
 };
 
-// Fields that the response mask left out are empty. Shapes and units as in
-// proto/sap/v1/solution.proto.
+// Shapes and units as in proto/sap/v1/solution.proto. Fields that the response mask left out are
+// empty or 0.
 struct Solution {
   std::vector<double> velocity;
   std::vector<double> impulse;
@@ -40,7 +40,7 @@ struct Solution {
   std::vector<Island> islands;
   PhaseTimings timings;
 
-  // Whether every island converged, or came as close as rounding errors allow.
+  // Whether every island converged or stalled at round-off.
   bool Solved() const;
 };
 

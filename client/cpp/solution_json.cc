@@ -13,7 +13,7 @@ std::string SolutionToJson(const Solution& solution) {
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
   std::string text;
-  // Fails only on strings that are no UTF-8 and on unknown types, and there are neither.
+  // Can fail only on strings that are not UTF-8 and on unknown types; the message has neither.
   (void)google::protobuf::util::MessageToJsonString(message, &text, options);
   return text;
 }

@@ -1,4 +1,5 @@
-// A solution as JSON text: the JSON mapping of sap.v1.ContactSolution with the names of the schema.
+// A solution as JSON text: the JSON mapping of sap.v1.ContactSolution with the field names of the
+// schema.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace sap::client {
 
-// Every field, also empty ones and zeros.
+// Includes empty and zero fields.
 std::string SolutionToJson(const Solution& solution);
 
 }  // namespace sap::client

@@ -1,4 +1,4 @@
-// How a problem is to be solved and answered.
+// Options of a call: how to solve, when to stop, what to return.
 #pragma once
 
 #include <chrono>
@@ -10,17 +10,18 @@
 
 namespace sap::client {
 
-// Who goes first at a server whose threads are all busy. Embedded, nobody waits: the calling thread
-// solves.
+// Order among the problems that wait for a thread of the server. Without effect on an embedded
+// server, which solves on the calling thread.
 enum class Priority : uint8_t { kNormal, kHigh };
 
 struct SolveOptions {
   SolverOptions solver;
-  // Time for the solve; when it has run out, islands return their best iterate. Of a session: for
-  // each step; of a batch: for all of it.
+  // Time for the solve; when it is used up, islands return their best iterate. In a session it is
+  // that of each step, in a batch that of the whole batch.
   std::optional<std::chrono::nanoseconds> time_budget;
-  // Time after which the call is given up with kDeadlineExceeded. The server returns the best
-  // iterate a little before that, if it can. Of a session: of the whole of it.
+  // Time after which the call fails with kDeadlineExceeded. The server stops the solve shortly
+  // before it and returns the best iterate, if the answer then arrives in time. In a session it is
+  // that of the whole session.
   std::optional<std::chrono::nanoseconds> deadline;
   // Fields of Solution to return, by name ("velocity", "islands", ...); empty: all.
   std::vector<std::string> response_mask;

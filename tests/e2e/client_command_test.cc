@@ -181,6 +181,13 @@ TEST_F(ClientCommandTest, WrongUsageIsRefused) {
   }
 }
 
+TEST_F(ClientCommandTest, AnUnknownNameIsRefusedWithTheNamesThatExist) {
+  const ProcessResult result = RunClient({"solve", Example(), "--newton", "exact"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, StartsWith("--newton: 'exact' is not one of accelerated, plain\n"));
+  EXPECT_THAT(RunClient({"solve", "--help"}).out, HasSubstr("{accelerated, plain}"));
+}
+
 TEST_F(ClientCommandTest, HealthAndInfoAskTheServer) {
   ServerProcess server({"--max-contacts", "4321"});
   const ProcessResult health = RunClient({"health", "--server", server.address()});

@@ -19,9 +19,9 @@ from finding import Finding
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 TOP_LEVEL = {
-    ".ci", ".clang-format", ".clang-tidy", ".dockerignore", ".gitignore", "CMakeLists.txt",
-    "CMakePresets.json", "LICENSE", "README.md", "client", "deploy", "proto", "server", "solver",
-    "tests",
+    ".ci", ".clang-format", ".clang-tidy", ".dockerignore", ".github", ".gitignore", "CHANGELOG.md",
+    "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "client", "deploy", "proto",
+    "server", "solver", "tests",
 }
 
 

@@ -29,7 +29,7 @@ bool Parse(const grpc::ByteBuffer& bytes, Message* message) {
          message->ParseFromArray(slice.begin(), static_cast<int>(slice.size()));
 }
 
-// The answers, by method and size of the request.
+// Responses by method and size of the request.
 class Answers {
  public:
   explicit Answers(std::chrono::nanoseconds busy) : busy_(busy) {}
@@ -78,7 +78,7 @@ class Answers {
   std::map<std::pair<std::string, size_t>, grpc::ByteBuffer> answers_;
 };
 
-// One call: reads and answers until the client has said all.
+// One call: reads and answers until the client closes its side. Deletes itself at the end.
 class EchoCall {
  public:
   EchoCall(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue, Answers* answers)

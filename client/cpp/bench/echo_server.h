@@ -1,7 +1,7 @@
-// A bare gRPC server that says what a sap-server would say: it solves the first problem of each
-// call's kind and size once, and from then on answers with the same bytes without looking at what
-// came. What it takes is what gRPC takes, for messages of the same sizes; and what the machine
-// takes to wake up who waits, if it is kept busy for as long as a solve takes.
+// A gRPC server without a solver, as a baseline for sap-server. For each method and request size it
+// solves one problem, keeps the response, and answers all later requests with these bytes without
+// parsing them. Its time is that of gRPC for messages of the same sizes. With a busy time per
+// answer, as long as a solve takes, it also includes the wake-up of idle threads and processors.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@
 
 namespace sap::client {
 
-// Serves until the process ends, and says on which address. Returns why it cannot. Before each
-// answer a thread is busy for that long.
+// Serves until the process ends; calls `listening` with its address. Before each answer the thread
+// spins for the time `busy`. Returns an error if it cannot listen.
 std::string ServeEcho(const std::string& address, int threads, std::chrono::nanoseconds busy,
                       const std::function<void(const std::string& address)>& listening);
 

@@ -23,7 +23,7 @@ double SecondsBetween(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-// One connection, and what is sent over it. Messages are made once and reused.
+// One connection and the requests sent over it. Requests are built once and reused.
 class Worker {
  public:
   Worker(const Load& load, std::unique_ptr<Transport> transport)
@@ -39,7 +39,7 @@ class Worker {
     }
   }
 
-  // The problem that the next call brings.
+  // Selects the problem of the next call.
   void GoTo(uint64_t number) { next_ = number; }
 
   Transport::Status Call() {
@@ -87,7 +87,7 @@ class Worker {
       session_ = std::move(*opened);
     }
     v1::SolveSessionRequest& request = steps_[next_++ % steps_.size()];
-    request.mutable_step()->set_step_id(next_);  // larger than the last: numbers only grow
+    request.mutable_step()->set_step_id(next_);  // must be ascending
     session_->Send(request);
     timings_ = nullptr;
     if (auto received = session_->Receive(&step_response_); !received) {
@@ -116,7 +116,7 @@ class Worker {
   uint64_t next_{0};
 };
 
-// What the workers share: when the measurement begins and ends, and which call is next.
+// Shared by the workers: start and end of the measurement, and the number of the next call.
 struct Schedule {
   Clock::time_point start;
   Clock::time_point measured;
@@ -124,7 +124,7 @@ struct Schedule {
   std::atomic<uint64_t> next{0};
 };
 
-// Counted are the calls that begin within the measurement, whenever they end.
+// Counts the calls that start within the measurement, whenever they end.
 void RunClosed(const Load& load, const Schedule& schedule, Worker* worker, LoadResult* result) {
   while (Clock::now() < schedule.end) {
     const Clock::time_point due = Clock::now();
@@ -134,11 +134,11 @@ void RunClosed(const Load& load, const Schedule& schedule, Worker* worker, LoadR
   }
 }
 
-// When call number n is due, after the start.
+// Due time of call n, after the start [s].
 double DueAt(const Load& load, uint64_t n) {
   const size_t count = load.due_s.size();
   if (count == 0) return static_cast<double>(n) / load.rate;
-  // Between the last problem and the first one again, as much as between others.
+  // The pause before a repetition is the mean pause between problems.
   const double round_s = load.due_s.back() * (1 + 1 / std::max<double>(1, count - 1));
   const uint64_t rounds = n / count;
   return static_cast<double>(rounds) * std::max(round_s, 1e-6) + load.due_s[n % count];

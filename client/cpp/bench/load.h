@@ -1,8 +1,8 @@
-// A load on a server: problems sent in a closed loop, each as soon as the last is answered, or at a
-// rate, whether the server keeps up or not.
+// Load generator: sends problems in a closed loop, each when the previous one is answered, or at a
+// fixed rate, whether or not the server keeps up.
 //
-// At a rate, the time of a call counts from when it was due: a server that stalls is charged for
-// the calls that could not be sent meanwhile (no coordinated omission).
+// At a fixed rate, the latency of a call is measured from its due time, so that calls delayed by a
+// stalled server count as slow (no coordinated omission).
 #pragma once
 
 #include <cstdint>
@@ -26,23 +26,23 @@ struct Load {
   v1::SolveOptions options;
   bool low_latency{false};  // of sessions
   int batch_size{64};
-  int workers{1};  // each with a connection, and a session, of its own
+  int workers{1};  // each with its own connection and session
   double rate{0};  // calls per second of all workers; 0: closed loop
-  // When each problem is due [s], ascending from 0, again and again; empty: not said.
+  // Due time of each problem [s], ascending from 0; repeated until the end. Empty: not used.
   std::vector<double> due_s;
   double warmup_s{0};
   double duration_s{10};
-  bool obey_retry_delay{true};  // wait as long as a refusal says, in a closed loop
+  bool obey_retry_delay{true};  // in a closed loop, wait as long as a rejection says
 };
 
-// What came of it. A call is a problem, a step or a batch.
+// Result of a load. A call is a problem, a step or a batch.
 struct LoadResult {
   Latencies answered;
   Latencies refused;                       // with RESOURCE_EXHAUSTED
-  std::map<std::string, uint64_t> failed;  // by code, refused ones included
-  uint64_t unsent{0};                      // due while all workers waited for answers
+  std::map<std::string, uint64_t> failed;  // by code, including refused ones
+  uint64_t unsent{0};                      // still not sent at the end: all workers were waiting
   double elapsed_s{0};
-  // Mean phases of the server, of answered problems [s].
+  // Mean time of each phase on the server, over answered calls [s].
   double queue_s{0};
   double decode_s{0};
   double solve_s{0};
@@ -51,7 +51,7 @@ struct LoadResult {
 
 using Connector = std::function<tl::expected<std::unique_ptr<Transport>, Error>()>;
 
-// An error if no connection could be made.
+// An error if a connection cannot be made.
 tl::expected<LoadResult, Error> RunLoad(const Load& load, const Connector& connect);
 
 }  // namespace sap::client

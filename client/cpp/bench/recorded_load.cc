@@ -15,7 +15,7 @@ tl::expected<void, Error> AddRecording(const std::string& path, double speed, Lo
   std::ifstream file(path, std::ios::binary);
   google::protobuf::io::IstreamInputStream stream(&file);
   std::vector<v1::RecordedSolve> records;
-  // The last record may be cut short, as after a crash.
+  // The last record may be incomplete, as after a crash.
   for (v1::RecordedSolve record;
        google::protobuf::util::ParseDelimitedFromZeroCopyStream(&record, &stream, nullptr);) {
     if (record.has_problem()) records.push_back(std::move(record));
@@ -23,13 +23,13 @@ tl::expected<void, Error> AddRecording(const std::string& path, double speed, Lo
   }
   if (records.empty()) {
     return tl::unexpected(
-        Error{ErrorCode::kInvalidArgument, path + ": is no recording of problems", ""});
+        Error{ErrorCode::kInvalidArgument, path + ": is not a recording with problems", ""});
   }
   const auto arrival_s = [](const v1::RecordedSolve& record) {
     const google::protobuf::Timestamp& time = record.arrival_time();
     return static_cast<double>(time.seconds()) + 1e-9 * time.nanos();
   };
-  // They were written as they were answered.
+  // Records are in the order of the answers.
   std::ranges::stable_sort(records, {}, arrival_s);
   const double first_s = arrival_s(records.front());
   for (v1::RecordedSolve& record : records) {

@@ -1,4 +1,4 @@
-// A recording as a load: the problems that were sent, and when.
+// Uses a recording as load: the same problems at the same times.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace sap::client {
 
-// Adds what `sap-server --record` or `sap-client record` wrote to the problems of the load, due
-// when they arrived then, `speed` times as fast. Speed 0: without the times. An error if there is
-// none.
+// Adds the problems of a recording by `sap-server --record` or `sap-client record` to the load, due
+// at their recorded times divided by `speed`. Speed 0: without due times. An error if the file
+// holds no problem.
 tl::expected<void, Error> AddRecording(const std::string& path, double speed, Load* load);
 
 }  // namespace sap::client

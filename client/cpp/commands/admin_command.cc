@@ -13,7 +13,7 @@
 namespace sap::client {
 namespace {
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kTimeout{10};
 
 struct AdminFlags {
   std::string server;
@@ -22,14 +22,14 @@ struct AdminFlags {
   std::string directory;
 };
 
-// Makes one call with what every call begins with.
+// Makes one call on a new connection.
 template <typename Request, typename Response, typename Method>
 tl::expected<Response, Error> Call(const AdminFlags& flags, Method method, const Request& request) {
   const auto channel = MakeChannel(flags.server, flags.credentials);
   if (!channel) return tl::unexpected(channel.error());
   const auto stub = v1::AdminService::NewStub(channel->channel);
   grpc::ClientContext context;
-  CallStart(channel->authorization).Prepare(kPatience, &context);
+  CallStart(channel->authorization).Prepare(kTimeout, &context);
   Response response;
   const grpc::Status status = (stub.get()->*method)(&context, request, &response);
   if (!status.ok()) return tl::unexpected(ToError(status));
@@ -63,28 +63,29 @@ int SetRecording(const AdminFlags& flags) {
 }  // namespace
 
 void AddAdminCommand(CLI::App* app, Run* run) {
-  CLI::App* command =
-      app->add_subcommand("admin", "Drain a server, set what it logs, or have it record");
+  CLI::App* command = app->add_subcommand(
+      "admin", "Drain a server, set its log level, or start and end its recordings");
   command->require_subcommand(1);
   const auto flags = std::make_shared<AdminFlags>();
-  command->add_option("--server", flags->server, "What the server was given as --admin-listen")
+  command->add_option("--server", flags->server, "Address of the server's --admin-listen")
       ->required();
   AddCredentialFlags(command, &flags->credentials);
   command
-      ->add_subcommand("drain", "Finish the calls that run and go, as at SIGTERM; answers at once")
+      ->add_subcommand("drain", "Finish the running calls and exit, as at SIGTERM; returns at once")
       ->callback([=] { *run = [=] { return Drain(*flags); }; });
   const std::map<std::string, v1::LogLevel> levels{{"debug", v1::LOG_LEVEL_DEBUG},
                                                    {"info", v1::LOG_LEVEL_INFO},
                                                    {"warning", v1::LOG_LEVEL_WARNING},
                                                    {"error", v1::LOG_LEVEL_ERROR}};
-  CLI::App* log_level = command->add_subcommand("log-level", "Set what is logged from now on");
+  CLI::App* log_level = command->add_subcommand("log-level", "Set the log level");
   log_level->add_option("LEVEL", flags->level, "debug, info, warning or error")
       ->required()
-      ->transform(CLI::CheckedTransformer(levels));
+      ->transform(OneOf(levels));
   log_level->callback([=] { *run = [=] { return SetLogLevel(*flags); }; });
   CLI::App* record = command->add_subcommand(
-      "record", "Begin a recording, or end the one under way; prints its file");
-  record->add_option("DIRECTORY", flags->directory, "On the server's machine; without one: end");
+      "record", "Start a recording, or end the current one; prints its file");
+  record->add_option("DIRECTORY", flags->directory,
+                     "On the server's machine; without it: end the recording");
   record->callback([=] { *run = [=] { return SetRecording(*flags); }; });
 }
 

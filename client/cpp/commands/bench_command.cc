@@ -87,11 +87,11 @@ int RunOnce(const BenchFlags& flags) {
     std::printf("%s: %llu\n", code.c_str(), static_cast<unsigned long long>(count));
   }
   if (result->unsent > 0) {
-    std::printf("not sent, since all workers waited for answers: %llu\n",
+    std::printf("not sent because all workers were waiting for answers: %llu\n",
                 static_cast<unsigned long long>(result->unsent));
   }
   std::printf(
-      "server's phases, mean: queue %.1f us, decode %.1f us, solve %.1f us, encode %.1f us\n",
+      "mean time on the server: queue %.1f us, decode %.1f us, solve %.1f us, encode %.1f us\n",
       result->queue_s * 1e6, result->decode_s * 1e6, result->solve_s * 1e6, result->encode_s * 1e6);
   if (const int error = WriteCsv(flags, *result); error != 0) return error;
   return result->answered.count() > 0 ? 0 : kNotSolved;
@@ -102,7 +102,8 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Server, bare echo and this process in turn, so that what else the machine does meets all alike.
+// Measures server, echo and embedded server in turn, so that other load of the machine affects all
+// of them alike.
 int Compare(const BenchFlags& flags) {
   Load load = flags.load;
   load.duration_s = flags.load.duration_s / (3.0 * flags.pairs);
@@ -148,7 +149,8 @@ int Bench(BenchFlags flags) {
     const auto problem = LoadProblem(file);
     if (!problem) return Report(problem.error());
     ToMessage(*problem, &flags.load.problems.emplace_back());
-    // In a session the last step is the guess; elsewhere it would leave little to solve.
+    // In a session the previous step is the guess; in other modes a guess would leave little to
+    // solve.
     flags.load.problems.back().mutable_trees()->clear_guess_velocity();
     flags.load.problems.back().mutable_bodies()->clear_guess_velocity();
   }
@@ -158,7 +160,7 @@ int Bench(BenchFlags flags) {
     }
   }
   if (flags.load.problems.empty()) {
-    return Report({ErrorCode::kInvalidArgument, "give problems, or --recording", ""});
+    return Report({ErrorCode::kInvalidArgument, "no problems: give files or --recording", ""});
   }
   ToMessage(flags.options, &flags.load.options);
   flags.load.mode = flags.mode;
@@ -180,45 +182,46 @@ int Echo(const std::string& address, int threads, double busy_us) {
 
 void AddBenchCommand(CLI::App* app, Run* run) {
   CLI::App* command =
-      app->add_subcommand("bench", "Put a load on a server, and tell what it made of it");
+      app->add_subcommand("bench", "Put load on a server and print latencies and throughput");
   const auto flags = std::make_shared<BenchFlags>();
   const std::map<std::string, LoadMode> modes{
       {"unary", LoadMode::kUnary}, {"session", LoadMode::kSession}, {"batch", LoadMode::kBatch}};
   CLI::Option* files =
-      command->add_option("FILE", flags->files, "Problems as for solve, sent in turn");
+      command->add_option("FILE", flags->files, "Problem files as for solve, sent in turn");
   CLI::Option* recording =
       command
           ->add_option("--recording", flags->recordings,
-                       "Recording whose problems are sent instead, when they came then")
+                       "Recording whose problems are sent at their recorded times")
           ->expected(1)
           ->excludes(files);
   command
       ->add_option("--speed", flags->speed,
-                   "How many times as fast as recorded; 0: each when the last is answered")
+                   "Factor on the recorded rate; 0: each when the previous one is answered")
       ->check(CLI::NonNegativeNumber)
       ->needs(recording);
-  command->add_option("--mode", flags->mode, "unary, session or batch")
-      ->transform(CLI::CheckedTransformer(modes));
+  command->add_option("--mode", flags->mode, "unary, session or batch")->transform(OneOf(modes));
   command->add_option("--workers", flags->load.workers, "Connections, each with one call at a time")
       ->check(CLI::Range(1, 10'000));
   command
-      ->add_option("--rate", flags->load.rate,
-                   "Calls per second of all workers; without, each sends when it is answered")
+      ->add_option(
+          "--rate", flags->load.rate,
+          "Calls per second of all workers; default: closed loop, each worker sends when answered")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--duration", flags->load.duration_s, "Seconds of measurement")
+  command->add_option("--duration", flags->load.duration_s, "Time of the measurement in seconds")
       ->check(CLI::PositiveNumber);
-  command->add_option("--warmup", flags->load.warmup_s, "Seconds before")
+  command->add_option("--warmup", flags->load.warmup_s, "Time before the measurement in seconds")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--batch-size", flags->load.batch_size, "Problems of a batch")
       ->check(CLI::Range(1, 1'000'000));
   command->add_flag("!--retry-at-once", flags->load.obey_retry_delay,
-                    "Send again at once what was refused, however long the server says to wait");
+                    "Retry rejected calls at once, whatever delay the server asks for");
   CLI::Option* echo = command->add_option(
-      "--compare-echo", flags->echo, "Address of sap-client echo: compare with it and in-process");
+      "--compare-echo", flags->echo,
+      "Address of sap-client echo: compare the server with it and with an embedded one");
   command->add_option("--pairs", flags->pairs, "Rounds of the comparison")
       ->check(CLI::Range(1, 100'000))
       ->needs(echo);
-  command->add_option("--csv", flags->csv, "File to add a line with all figures to");
+  command->add_option("--csv", flags->csv, "File to append a line with all figures to");
   AddServerFlags(command, flags.get());
   AddSolverFlags(command, flags.get());
   command->callback([=] { *run = [=] { return Bench(*flags); }; });
@@ -226,15 +229,16 @@ void AddBenchCommand(CLI::App* app, Run* run) {
 
 void AddEchoCommand(CLI::App* app, Run* run) {
   CLI::App* command = app->add_subcommand(
-      "echo", "A bare gRPC server that repeats answers, to compare a server with");
+      "echo", "Run a gRPC server without a solver that repeats responses, as a baseline");
   const auto address = std::make_shared<std::string>("127.0.0.1:0");
   const auto threads = std::make_shared<int>(1);
   command->add_option("--listen", *address, "HOST:PORT or unix:PATH");
   command->add_option("--threads", *threads, "Threads that answer")->check(CLI::Range(1, 256));
   const auto busy_us = std::make_shared<double>(0);
   command
-      ->add_option("--busy-us", *busy_us,
-                   "Time for which a thread is busy before each answer, as if it solved")
+      ->add_option(
+          "--busy-us", *busy_us,
+          "Time in microseconds for which a thread spins before each answer, in place of a solve")
       ->check(CLI::Range(0.0, 1e7));
   command->callback([=] { *run = [=] { return Echo(*address, *threads, *busy_us); }; });
 }

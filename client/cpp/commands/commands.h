@@ -1,5 +1,5 @@
-// The subcommands of sap-client. Each adds itself to the command line, and when it was chosen, sets
-// what is to be run; that returns the exit code.
+// The subcommands of sap-client. Each function adds one to the command line. Parsing stores the
+// chosen one in *run, which returns the exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,10 +12,10 @@ namespace sap::client {
 using Run = std::function<int()>;
 
 // Exit codes besides 0.
-// An answer came, but not every island converged; or it differs from the recorded one; or the
-// server is not serving.
+// There is an answer, but an island did not converge, or a replay differs, or the server is not
+// serving.
 constexpr int kNotSolved = 1;
-constexpr int kFailed = 2;  // no answer
+constexpr int kFailed = 2;  // there is no answer
 
 void AddSolveCommand(CLI::App* app, Run* run);
 void AddInfoCommand(CLI::App* app, Run* run);
@@ -27,7 +27,7 @@ void AddBenchCommand(CLI::App* app, Run* run);
 void AddEchoCommand(CLI::App* app, Run* run);
 void AddAdminCommand(CLI::App* app, Run* run);
 
-// Prints the error on standard error, with its code; returns kFailed.
+// Prints the code and message of the error to standard error; returns kFailed.
 int Report(const Error& error);
 
 }  // namespace sap::client

@@ -20,7 +20,8 @@ int PrintHealth(const SolveFlags& flags) {
 }  // namespace
 
 void AddHealthCommand(CLI::App* app, Run* run) {
-  CLI::App* command = app->add_subcommand("health", "Whether a server takes calls: then exit 0");
+  CLI::App* command =
+      app->add_subcommand("health", "Print whether a server takes calls; exit code 0 if so");
   const auto flags = std::make_shared<SolveFlags>();
   command->add_option("--server", flags->server, "HOST:PORT or unix:PATH")->required();
   AddCredentialFlags(command, &flags->connect.credentials);

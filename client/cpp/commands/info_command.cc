@@ -35,7 +35,8 @@ int PrintInfo(const SolveFlags& flags) {
 void AddInfoCommand(CLI::App* app, Run* run) {
   CLI::App* command = app->add_subcommand("info", "Version, limits and hardware of a server");
   const auto flags = std::make_shared<SolveFlags>();
-  command->add_option("--server", flags->server, "HOST:PORT or unix:PATH; embedded without");
+  command->add_option("--server", flags->server,
+                      "HOST:PORT or unix:PATH; default: an embedded server");
   AddCredentialFlags(command, &flags->connect.credentials);
   command->callback([=] { *run = [=] { return PrintInfo(*flags); }; });
 }

@@ -1,5 +1,5 @@
-// The command sap-client: solves problems, simulates, records and replays, asks servers how they
-// are, and tells them what to do.
+// The command sap-client: solve, simulate, record and replay problems, measure, query and operate
+// servers.
 #include <absl/synchronization/mutex.h>
 
 #include <cstdio>
@@ -17,7 +17,7 @@ int Report(const Error& error) {
 
 int main(int argc, char** argv) {
   using namespace sap::client;
-  // Debian's Abseil looks for cycles whenever gRPC takes a lock, which costs more than the lock.
+  // Debian's Abseil checks for lock cycles at every lock of gRPC, which costs more than the lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   CLI::App app("Client of sap-server.", "sap-client");
   app.require_subcommand(1);

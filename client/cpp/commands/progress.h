@@ -1,5 +1,4 @@
-// How far a long command is, on standard error: a bar that moves where somebody watches, a line now
-// and then where it goes to a file.
+// Progress of a long command on standard error: a bar on a terminal, a line every 10 s elsewhere.
 #pragma once
 
 #include <chrono>
@@ -9,7 +8,7 @@ namespace sap::client {
 
 class Progress {
  public:
-  // total: what there is to do, in the unit the lines show, as in 2 and "s".
+  // total: amount of work in the printed unit, as in 2 and "s".
   Progress(std::string name, double total, std::string unit);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -17,7 +16,7 @@ class Progress {
 
   void Show(double done);
 
-  // Makes room for a line of output of another kind.
+  // Removes the bar, so that other output can be printed.
   void Clear();
 
  private:

@@ -19,7 +19,7 @@ struct RecordFlags : SolveFlags {
   std::string output;
 };
 
-// Solves one file and records what came of it.
+// Solves one file and records the outcome.
 int RecordFile(const std::string& file, const RecordFlags& flags, Client* client,
                RecordingWriter* writer) {
   const auto problem = LoadProblem(file);
@@ -57,10 +57,10 @@ int RecordFiles(const RecordFlags& flags) {
 
 void AddRecordCommand(CLI::App* app, Run* run) {
   CLI::App* command = app->add_subcommand(
-      "record", "Solve problems from files and record them with their answers, for replay");
+      "record", "Solve problem files and record them with their answers, for replay");
   const auto flags = std::make_shared<RecordFlags>();
-  command->add_option("FILE", flags->files, "Problems as for solve")->required();
-  command->add_option("--output", flags->output, "The recording")->required();
+  command->add_option("FILE", flags->files, "Problem files as for solve")->required();
+  command->add_option("--output", flags->output, "File of the recording")->required();
   AddServerFlags(command, flags.get());
   AddSolverFlags(command, flags.get());
   command->callback([=] { *run = [=] { return RecordFiles(*flags); }; });

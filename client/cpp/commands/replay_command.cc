@@ -24,7 +24,8 @@ void PrintLine(const std::string& file, const ReplayReport& report) {
   }
   if (report.truncated) std::printf("  the file ends within record %d\n", report.records + 1);
   if (!report.same_build) {
-    std::printf("  recorded with another version or instruction set: bits may differ\n");
+    std::printf(
+        "  recorded with another version or instruction set: equal bits are not promised\n");
   }
   std::fflush(stdout);
 }
@@ -51,9 +52,10 @@ int ReplayFiles(const ReplayFlags& flags) {
 
 void AddReplayCommand(CLI::App* app, Run* run) {
   CLI::App* command = app->add_subcommand(
-      "replay", "Solve what was recorded again, and compare the answers bit for bit");
+      "replay", "Solve the problems of recordings again and compare the answers bit for bit");
   const auto flags = std::make_shared<ReplayFlags>();
-  command->add_option("FILE", flags->files, "Recordings of record or of sap-server --record")
+  command
+      ->add_option("FILE", flags->files, "Recordings by sap-client record or sap-server --record")
       ->required();
   AddServerFlags(command, flags.get());
   command->callback([=] { *run = [=] { return ReplayFiles(*flags); }; });

@@ -58,7 +58,7 @@ std::string Caption(const SimulateFlags& flags, const Simulation& simulation,
   return text.data();
 }
 
-// Steps to the end; false where a step has no answer, which is reported.
+// Runs all steps. False: a step had no answer; its error is printed.
 bool RunSteps(const SimulateFlags& flags, Simulation* simulation,
               std::vector<StepStatistics>* steps) {
   const auto count = static_cast<int>(std::llround(flags.time_s / flags.step_s));
@@ -92,14 +92,14 @@ void PrintSummary(const SimulateFlags& flags, const Simulation& simulation,
   std::printf("failed steps: %d\n", failed);
 }
 
-// Steps through a session; every step also into the recording, if there is one.
+// Solves steps in a session and appends each to the recording, if there is one.
 class SessionSolver {
  public:
   static tl::expected<SessionSolver, Error> Open(const SimulateFlags& flags) {
     auto client = Client::Connect(flags.solve.server, flags.solve.connect);
     if (!client) return tl::unexpected(client.error());
     SolveOptions options = flags.solve.options;
-    // A recording holds all of an answer.
+    // A recording needs all fields of an answer.
     if (flags.record.empty()) {
       options.response_mask = {"velocity", "island_of_tree", "islands", "timings"};
     }
@@ -125,7 +125,7 @@ class SessionSolver {
     return solution;
   }
 
-  // Says whether the recording, if there is one, has reached its file.
+  // Closes the recording, if there is one. An error if a part of it was not written.
   tl::expected<void, Error> Close() {
     if (recording_) return recording_->Close();
     return {};
@@ -160,8 +160,8 @@ int Simulate(const SimulateFlags& flags) {
     const std::string picture =
         simulation::DrawPicture(simulation.scene(), simulation.island_of_body(),
                                 {.caption = Caption(flags, simulation, steps.back()),
-                                 .note = "One color per island of bodies in contact; gray: "
-                                         "touching nothing."});
+                                 .note = "One color per island of bodies in contact; gray: no "
+                                         "contact."});
     exit_code = std::max(exit_code, WriteFile(flags.picture, picture));
   }
   return exit_code;
@@ -171,7 +171,7 @@ void AddSceneOptions(CLI::App* command, const std::shared_ptr<SimulateFlags>& fl
   const std::map<std::string, ShapeMix> shapes{
       {"mixed", ShapeMix::kMixed}, {"boxes", ShapeMix::kBoxes}, {"spheres", ShapeMix::kSpheres}};
   SceneOptions* options = &flags->scene_options;
-  command->add_option("SCENE", flags->scene, "What to simulate")
+  command->add_option("SCENE", flags->scene, "Scene to simulate")
       ->required()
       ->check(CLI::IsMember(simulation::SceneNames()));
   command->add_option("--bodies", options->bodies, "Number of bodies");
@@ -182,27 +182,29 @@ void AddSceneOptions(CLI::App* command, const std::shared_ptr<SimulateFlags>& fl
           "--no-walls", [options] { options->walls = false; }, "On open ground")
       ->excludes(walls);
   command->add_option("--shape", options->shapes, "mixed, boxes or spheres")
-      ->transform(CLI::CheckedTransformer(shapes));
-  command->add_option("--seed", options->seed, "Of shapes, places and turns, 0");
+      ->transform(OneOf(shapes));
+  command->add_option("--seed", options->seed,
+                      "Seed of shapes, positions and orientations; default 0");
 }
 
 }  // namespace
 
 void AddSimulateCommand(CLI::App* app, Run* run) {
   CLI::App* command =
-      app->add_subcommand("simulate", "Simulate rigid bodies in a session with a server");
+      app->add_subcommand("simulate", "Simulate rigid bodies, each step solved in a session");
   const auto flags = std::make_shared<SimulateFlags>();
   AddSceneOptions(command, flags);
-  command->add_option("--time", flags->time_s, "Seconds to simulate, 2")
+  command->add_option("--time", flags->time_s, "Simulated time in seconds; default 2")
       ->check(CLI::Range(0.0, 1e6));
-  command->add_option("--step", flags->step_s, "Time step in seconds, 0.01")
+  command->add_option("--step", flags->step_s, "Time step in seconds; default 0.01")
       ->check(CLI::Range(1e-6, 1.0));
   AddServerFlags(command, &flags->solve);
   AddSolverFlags(command, &flags->solve);
-  command->add_option("--csv", flags->csv,
-                      "File for one row per step; contacts count gaps that may close in the step");
-  command->add_option("--picture", flags->picture, "File for an SVG of the end");
-  command->add_option("--record", flags->record, "File for every step, to be replayed");
+  command->add_option(
+      "--csv", flags->csv,
+      "File with one row per step; contacts include gaps that may close in the step");
+  command->add_option("--picture", flags->picture, "SVG file with the final state");
+  command->add_option("--record", flags->record, "Recording of every step, for replay");
   command->callback([=] { *run = [=] { return Simulate(*flags); }; });
 }
 

@@ -21,7 +21,7 @@ struct SolveFilesFlags : SolveFlags {
   std::string output;
 };
 
-// What the table says about one solve.
+// One line of the table.
 struct Summary {
   const char* worst_status{"CONVERGED"};
   int iterations{0};
@@ -31,7 +31,7 @@ struct Summary {
 
 Summary Summarize(const Solution& solution) {
   Summary summary;
-  SolveStatus worst = SolveStatus::kConverged;  // statuses are listed from best to worst
+  SolveStatus worst = SolveStatus::kConverged;  // the enum is ordered from best to worst
   for (const Island& island : solution.islands) {
     worst = std::max(worst, island.status);
     summary.iterations = std::max(summary.iterations, island.iterations);
@@ -68,7 +68,7 @@ int WriteJson(const Solution& solution, const std::string& path) {
   return Report({ErrorCode::kInvalidArgument, path + ": cannot write", ""});
 }
 
-// Solves one file and prints its line of the table, or its solution if it is the only one.
+// Solves one file and prints its line of the table, or the solution if it is the only file.
 int SolveFile(const std::string& file, const SolveFilesFlags& flags, Client* client) {
   const auto problem = LoadProblem(file);
   if (!problem) return Report(problem.error());
@@ -89,7 +89,7 @@ int SolveFile(const std::string& file, const SolveFilesFlags& flags, Client* cli
 
 int SolveFiles(const SolveFilesFlags& flags) {
   if (flags.files.size() > 1 && !flags.output.empty()) {
-    return Report({ErrorCode::kInvalidArgument, "--output takes the solution of one file", ""});
+    return Report({ErrorCode::kInvalidArgument, "--output needs exactly one problem file", ""});
   }
   auto client = Client::Connect(flags.server, flags.connect);
   if (!client) return Report(client.error());
@@ -104,11 +104,11 @@ int SolveFiles(const SolveFilesFlags& flags) {
 }  // namespace
 
 void AddSolveCommand(CLI::App* app, Run* run) {
-  CLI::App* command = app->add_subcommand(
-      "solve", "Solve contact problems from files: JSON or binary, also gzipped");
+  CLI::App* command =
+      app->add_subcommand("solve", "Solve problem files: JSON or binary, also gzipped");
   const auto flags = std::make_shared<SolveFilesFlags>();
-  command->add_option("FILE", flags->files, "Problems; a table if there are several")->required();
-  command->add_option("--output", flags->output, "File for the solution instead of stdout");
+  command->add_option("FILE", flags->files, "Problem files; several give a table")->required();
+  command->add_option("--output", flags->output, "File for the solution; default: standard output");
   AddServerFlags(command, flags.get());
   AddSolverFlags(command, flags.get());
   command->callback([=] { *run = [=] { return SolveFiles(*flags); }; });

@@ -7,12 +7,12 @@
 namespace sap::client {
 namespace {
 
-// Only what the message cannot carry is refused here.
+// Rejects only what the message cannot hold.
 std::string SetTimeBudget(const std::string& text, SolveOptions* options) {
   constexpr double kLongest_s = 1e9;
   double seconds = 0;
   if (!CLI::detail::lexical_cast(text, seconds) || !(std::abs(seconds) <= kLongest_s)) {
-    return "'" + text + "' is no time in seconds up to 1e9";
+    return "'" + text + "' is not a time in seconds; at most 1e9 is possible";
   }
   options->time_budget = std::chrono::nanoseconds(std::llround(seconds * 1e9));
   return "";
@@ -21,29 +21,28 @@ std::string SetTimeBudget(const std::string& text, SolveOptions* options) {
 }  // namespace
 
 void AddCredentialFlags(CLI::App* command, Credentials* credentials) {
-  command->add_flag("--tls", credentials->tls, "Encrypt, and check the server's certificate");
+  command->add_flag("--tls", credentials->tls, "Encrypt, and verify the server's certificate");
   command->add_option("--tls-ca", credentials->server_ca,
-                      "Authority (PEM) of the server's certificate instead of the system's");
-  CLI::Option* certificate = command->add_option("--tls-cert", credentials->certificate,
-                                                 "Certificate (PEM) to show to the server");
+                      "CA (PEM) of the server's certificate, in place of the CAs of the system");
+  CLI::Option* certificate =
+      command->add_option("--tls-cert", credentials->certificate, "Client certificate (PEM)");
   CLI::Option* key = command->add_option("--tls-key", credentials->key, "Its private key (PEM)");
   certificate->needs(key);
   key->needs(certificate);
   command->add_option("--tls-server-name", credentials->server_name,
-                      "Name that the server's certificate has, if it is not the host");
+                      "Name expected in the server's certificate, if it is not the host");
   command->add_option("--token-file", credentials->token_file,
-                      "File with the bearer token to send with every call");
+                      "File with the bearer token that every call sends");
 }
 
 void AddServerFlags(CLI::App* command, SolveFlags* flags) {
-  CLI::Option* server =
-      command->add_option("--server", flags->server, "HOST:PORT or unix:PATH; embedded without");
-  command->add_option("--threads", flags->connect.threads, "Solver threads when embedded")
+  CLI::Option* server = command->add_option("--server", flags->server,
+                                            "HOST:PORT or unix:PATH; default: an embedded server");
+  command->add_option("--threads", flags->connect.threads, "Solver threads of an embedded server")
       ->check(CLI::Range(1, 1024))
       ->excludes(server);
-  command->add_flag(
-      "--low-latency", flags->connect.low_latency,
-      "Poll for answers, and ask that the server is awake for each step of a session");
+  command->add_flag("--low-latency", flags->connect.low_latency,
+                    "Poll for answers, and ask the server to keep processors awake between steps");
   AddCredentialFlags(command, &flags->connect.credentials);
 }
 
@@ -52,17 +51,22 @@ void AddSolverFlags(CLI::App* command, SolveFlags* flags) {
   const std::map<std::string, bool> switches{{"on", true}, {"off", false}};
   const std::map<std::string, NewtonMethod> methods{{"plain", NewtonMethod::kPlain},
                                                     {"accelerated", NewtonMethod::kAccelerated}};
-  command->add_option("--tolerance", solver->relative_tolerance, "Relative tolerance, 1e-6");
+  command->add_option("--tolerance", solver->relative_tolerance,
+                      "Relative tolerance; default 1e-6");
   command
-      ->add_option("--islands", solver->islands, "on: solve each island by itself; off: all as one")
-      ->transform(CLI::CheckedTransformer(switches));
+      ->add_option("--islands", solver->islands,
+                   "on: solve each island separately; off: all as one")
+      ->transform(OneOf(switches));
   command->add_option("--newton", solver->newton, "plain or accelerated")
-      ->transform(CLI::CheckedTransformer(methods));
+      ->transform(OneOf(methods));
   const std::map<std::string, Priority> priorities{{"normal", Priority::kNormal},
                                                    {"high", Priority::kHigh}};
-  command->add_option("--priority", flags->options.priority, "normal or high, at a busy server")
-      ->transform(CLI::CheckedTransformer(priorities));
-  command->add_option("--max-iterations", solver->max_iterations, "Newton iterations per island")
+  command
+      ->add_option("--priority", flags->options.priority, "normal or high: order at a busy server")
+      ->transform(OneOf(priorities));
+  command
+      ->add_option("--max-iterations", solver->max_iterations,
+                   "Limit on Newton iterations per island")
       ->check(CLI::NonNegativeNumber);
   command->add_option_function<std::string>(
       "--time-budget",

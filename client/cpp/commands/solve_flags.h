@@ -1,7 +1,8 @@
-// Flags of the subcommands that solve problems: by whom, and how.
+// Flags of the subcommands that solve problems: the server, and the options of the solve.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 
 #include "client/cpp/client.h"
@@ -14,16 +15,29 @@ struct SolveFlags {
   SolveOptions options;
 };
 
-// --tls, --tls-ca, --tls-cert, --tls-key, --tls-server-name, --token-file: what is shown to a
-// server.
+// Accepts the names and replaces them by their values. CLI11's own CheckedTransformer prints values
+// of enums as control characters, in help texts and errors.
+template <typename Value>
+CLI::Validator OneOf(const std::map<std::string, Value>& values) {
+  std::string names;
+  for (const auto& [name, value] : values) names += (names.empty() ? "" : ", ") + name;
+  const auto replace = [values, names](std::string& text) {
+    const auto found = values.find(text);
+    if (found == values.end()) return "'" + text + "' is not one of " + names;
+    text = CLI::detail::value_string(found->second);
+    return std::string();
+  };
+  return CLI::Validator(replace, "{" + names + "}");
+}
+
+// --tls, --tls-ca, --tls-cert, --tls-key, --tls-server-name, --token-file.
 void AddCredentialFlags(CLI::App* command, Credentials* credentials);
 
-// --server with these and --low-latency, or --threads of an embedded server.
+// --server, the flags above, --low-latency, and --threads of an embedded server.
 void AddServerFlags(CLI::App* command, SolveFlags* flags);
 
-// --tolerance, --islands, --newton, --max-iterations, --time-budget,
-// --priority. Values outside the ranges of
-// the schema are let through: the server names what is wrong with them.
+// --tolerance, --islands, --newton, --max-iterations, --time-budget, --priority. Ranges of the
+// schema are not checked here: the server does, and names the field.
 void AddSolverFlags(CLI::App* command, SolveFlags* flags);
 
 }  // namespace sap::client

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     law.signed_distance = position[2] - kRadius;
     builder.AddBodyContact(builder.AddBody(ball), kWorld, {position[0], 0, 0}, {0, 0, 1}, law);
     Problem problem = builder.Build();
-    problem.bodies.body_id = {1};  // by its name, the next step starts from this velocity
+    problem.bodies.body_id = {1};  // the next step finds this velocity by the id
 
     const auto solution = session->Step(problem);
     if (!solution) {

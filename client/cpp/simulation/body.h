@@ -1,7 +1,7 @@
 // Rigid bodies and the fixed planes around them.
 //
-// A body has a frame at its center of mass along its principal axes, so that its inertia is three
-// moments. SI units; vectors are in world axes unless their name says body.
+// The frame of a body is at its center of mass, along its principal axes, so that its inertia is
+// three moments. SI units; vectors are in world axes unless their name says body.
 #pragma once
 
 #include <Eigen/Geometry>
@@ -18,7 +18,7 @@ enum class ShapeKind : uint8_t { kSphere, kBox };
 
 struct Shape {
   ShapeKind kind{ShapeKind::kBox};
-  Vector3d half_extent{0.05, 0.05, 0.05};  // half sides of a box; a sphere has its radius in each
+  Vector3d half_extent{0.05, 0.05, 0.05};  // of a box; the radius three times for a sphere
 
   double radius() const { return half_extent.x(); }  // of a sphere
   double bounding_radius() const {
@@ -44,9 +44,9 @@ struct Body {
 // A body of uniform density [kg/m^3] at rest at the origin.
 Body MakeBody(const Shape& shape, double density);
 
-// Fixed half-space of all x with normal . x < offset. Bodies are kept on the other side.
+// Fixed half-space of all x with normal . x < offset, which bodies cannot enter.
 struct Plane {
-  Vector3d normal{0, 0, 1};  // unit, out of the half-space
+  Vector3d normal{0, 0, 1};  // unit, pointing out of the half-space
   double offset{0};          // [m]
 };
 

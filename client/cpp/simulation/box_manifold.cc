@@ -6,24 +6,23 @@
 namespace sap::simulation {
 namespace {
 
-// A direction within 5 degrees of a face normal belongs to that face.
+// A direction within 5 degrees of a face normal selects that face.
 constexpr double kFaceCosine = 0.9962;
-// Faces of a and b this equally aligned with the direction are a tie, which a wins, so that
-// rounding does not make the normal alternate from step to step.
+// If the faces of a and b are aligned with the direction to within this cosine, the face of a is
+// taken, so that rounding does not make the normal alternate from step to step.
 constexpr double kTie = 1e-4;
-// Corners that stick out of the line between their neighbors by less than this fraction of the
-// reference face are left out: distances are linear over the polygon, so they add nothing. Faces of
-// the same size, one on the other, would else come and go between four and eight corners with every
-// micrometer.
+// Corners closer to the line between their neighbors than this fraction of the reference face are
+// left out: distances are linear over the polygon, so they add no constraint. Otherwise two faces
+// of equal size would change between four and eight corners with every micrometer of motion.
 constexpr double kFlat = 0.01;
-// Edges this close to parallel share a stretch instead of a point (squared sine).
+// Squared sine of the angle up to which two edges are treated as parallel: they share a segment.
 constexpr double kParallel = 1e-4;
 
 // A face of a box: its outward normal is sign * axes.col(axis).
 struct Face {
   int axis;
   double sign;
-  double cosine;  // of its outward normal to the direction it was chosen by
+  double cosine;  // between its outward normal and the direction that selected it
 };
 
 Face MostAlignedFace(const OrientedBox& box, const Vector3d& direction) {
@@ -75,7 +74,7 @@ Polygon CornersBelow(const Polygon& polygon, double limit) {
   return below;
 }
 
-// Leaves out the flattest corner as long as it is flatter than the limit. Two at least remain.
+// Removes the flattest corner while it is flatter than the limit; at least two remain.
 void LeaveOutFlatCorners(double limit, Polygon* polygon) {
   while (polygon->count > 2) {
     int flattest = 0;
@@ -96,8 +95,9 @@ void LeaveOutFlatCorners(double limit, Polygon* polygon) {
   }
 }
 
-// Clips the face of `incident` that looks at the face of `reference` by the sides of that face.
-// flip: +1 if the outward normal of the face is the contact normal, -1 if it is its opposite.
+// Clips the face of `incident` opposite to the face of `reference` by the sides of the latter.
+// flip: +1 if the outward normal of the reference face is the contact normal, -1 if it is the
+// opposite.
 BoxManifold ClipFaces(const OrientedBox& reference, const Face& face, const OrientedBox& incident,
                       double flip, double reach) {
   const int x_axis = (face.axis + 1) % 3;
@@ -141,8 +141,8 @@ BoxManifold ClipFaces(const OrientedBox& reference, const Face& face, const Orie
   return manifold;
 }
 
-// The edge of a box that reaches furthest along a direction perpendicular to it: its middle and the
-// half vector along it.
+// The edge of a box that is farthest along a direction nearly perpendicular to it: its middle and
+// half of the vector between its ends.
 struct Edge {
   Vector3d middle;
   Vector3d half;
@@ -160,7 +160,7 @@ Edge SupportingEdge(const OrientedBox& box, const Vector3d& direction) {
   return {middle, box.half_extent[along] * box.axes.col(along)};
 }
 
-// Adds the contact where edges p and q pass at the given places along them.
+// Adds the contact of edges p and q at the given places along them, in [-1, 1].
 void AddEdgePoint(const Edge& p, double place_p, const Edge& q, double place_q, double reach,
                   BoxManifold* manifold) {
   const Vector3d on_a = p.middle + place_p * p.half;
@@ -168,7 +168,8 @@ void AddEdgePoint(const Edge& p, double place_p, const Edge& q, double place_q, 
   manifold->Add(0.5 * (on_a + on_b), std::min(reach, manifold->normal.dot(on_a - on_b)));
 }
 
-// One point where two edges cross, two at the ends of what they share if they are parallel.
+// One point where two edges cross; if they are parallel, the two ends of the segment that they
+// share.
 BoxManifold CrossEdges(const OrientedBox& a, const OrientedBox& b, const Vector3d& direction,
                        double reach) {
   BoxManifold manifold;
@@ -215,7 +216,7 @@ BoxManifold FindBoxManifold(const OrientedBox& a, const OrientedBox& b, const Ve
   const auto touches = [](const ManifoldPoint& point) { return point.signed_distance <= 0; };
   if (deepest &&
       std::none_of(manifold.points.begin(), manifold.points.begin() + manifold.count, touches)) {
-    // The boxes overlap beside the face that was clipped, by an edge that passes its rim.
+    // The boxes overlap beside the clipped face, at an edge that passes its rim.
     manifold.normal = direction;
     manifold.points[0] = *deepest;
     manifold.count = 1;

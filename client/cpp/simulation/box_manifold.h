@@ -1,12 +1,12 @@
-// The contact points of two boxes that overlap or nearly touch.
+// Contact points of two boxes that overlap or nearly touch.
 //
-// FCL finds whether two boxes overlap and the shortest way out, but its own points are not enough
-// here: it keeps at most four of up to eight, and it prefers an edge-edge axis to a face as soon as
-// its depth is 5 % smaller. Contacts of near-rigid boxes are micrometers deep, so that a tilt of
-// 1e-3 rad is enough to turn a box standing on its face into a box standing on one point. So only
-// the direction is taken from FCL, and where it is close to a face normal of either box, the face
-// of the other box that looks at it is clipped by the sides of that face, which yields every corner
-// of the region they share. Corners that do not touch yet count up to a reach.
+// FCL finds whether two boxes overlap and the direction of least penetration, but its contact
+// points are not sufficient: it keeps at most four of up to eight, and prefers an edge-edge axis to
+// a face axis once its depth is 5 % smaller. Contacts of near-rigid boxes are micrometers deep, so
+// that a tilt of 1e-3 rad would leave a box that stands on its face with one contact point. So only
+// the direction is taken from FCL. Where it is close to a face normal of either box, the opposite
+// face of the other box is clipped by the sides of that face, which gives every corner of the
+// shared region. Corners that do not touch are included up to a distance, the reach.
 #pragma once
 
 #include <array>
@@ -37,11 +37,11 @@ struct BoxManifold {
   }
 };
 
-// Points of a and b no further apart than reach along the normal; direction is the shortest way out
-// for a (unit, from b to a), deepest a point with its depth along direction if the boxes overlap,
-// taken where none of the others does. They are in an order that depends on the poses alone. The
-// same points and the same normal for both orders of the boxes up to rounding, but for faces that
-// are equally close to the direction, where a's is taken.
+// Contact points of a and b with phi0 <= reach. direction: unit, from b to a, the direction of
+// least penetration. deepest: for boxes that overlap, a point with its depth along direction,
+// returned if no other point has phi0 <= 0. The order of the points depends on the poses alone.
+// Exchanging a and b gives the same points and the opposite normal up to rounding, except where a
+// face of each is equally close to the direction: then that of a is taken.
 BoxManifold FindBoxManifold(const OrientedBox& a, const OrientedBox& b, const Vector3d& direction,
                             const std::optional<ManifoldPoint>& deepest, double reach = 0);
 

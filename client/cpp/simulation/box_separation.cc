@@ -7,7 +7,7 @@
 namespace sap::simulation {
 namespace {
 
-// Edges closer to parallel than this (squared sine) add no axis to those of the faces.
+// Squared sine below which two edges count as parallel: they add no axis to those of the faces.
 constexpr double kParallel = 1e-6;
 
 double HalfWidth(const OrientedBox& box, const Vector3d& direction) {
@@ -16,8 +16,8 @@ double HalfWidth(const OrientedBox& box, const Vector3d& direction) {
 
 }  // namespace
 
-BoxSeparation FindBoxSeparation(const OrientedBox& a, const OrientedBox& b, const Vector3d& way,
-                                double shallow) {
+BoxSeparation FindBoxSeparation(const OrientedBox& a, const OrientedBox& b,
+                                const Vector3d& displacement, double shallow) {
   const Vector3d between = a.center - b.center;
   BoxSeparation separation{-std::numeric_limits<double>::infinity(), Vector3d::Zero()};
   double farthest = -std::numeric_limits<double>::infinity();
@@ -25,7 +25,7 @@ BoxSeparation FindBoxSeparation(const OrientedBox& a, const OrientedBox& b, cons
     const Vector3d normal = axis.dot(between) < 0 ? Vector3d(-axis) : axis;
     const double distance = normal.dot(between) - HalfWidth(a, normal) - HalfWidth(b, normal);
     separation.distance = std::max(separation.distance, distance);
-    const double at_the_end = distance + normal.dot(way);
+    const double at_the_end = distance + normal.dot(displacement);
     if (distance < -shallow || at_the_end <= farthest) return;
     farthest = at_the_end;
     separation.normal = normal;

@@ -18,8 +18,8 @@ class Camera {
   // Looks at the target from a direction (from the target to the eye; not vertical) and a distance.
   Camera(const Vector3d& target, const Vector3d& direction, double distance);
 
-  // Scales and shifts so that the points just fill the rectangle [px]. They must lie in front of
-  // the camera.
+  // Scales and shifts so that the points just fill the rectangle [px]. They must be in front of the
+  // camera.
   void Frame(std::span<const Vector3d> points, const Vector2d& low, const Vector2d& high);
 
   const Vector3d& eye() const { return eye_; }

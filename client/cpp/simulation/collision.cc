@@ -1,6 +1,6 @@
-// The only file that includes FCL, in its form for Debian: compiled for the oldest processor of the
-// architecture. Classes of FCL that hold an Eigen transform are laid out otherwise with wider
-// vectors, so none of them is used but FCL's tree of bounding boxes, shapes, and collide().
+// The only file that includes FCL. Debian compiles FCL for the baseline processor of the
+// architecture. With wider vectors, classes of FCL that hold an Eigen transform have another
+// layout, so that only its tree of bounding boxes, its shapes and collide() are used.
 #include "client/cpp/simulation/collision.h"
 
 #include <fcl/broadphase/detail/hierarchy_tree.h>
@@ -27,15 +27,15 @@ static_assert(
     kLayoutWithoutWideVectors<Tree, Node, fcl::AABBd, fcl::Boxd, fcl::Sphered,
                               fcl::CollisionRequestd, fcl::CollisionResultd, fcl::Contactd>);
 
-// The tree is refitted at every call; the boxes drift apart in it, so after this many calls it is
-// built anew.
+// The tree is refitted at every call, which degrades it as bodies move; it is rebuilt after this
+// many calls.
 constexpr int kCallsBetweenBuilds = 20;
 
-// Bodies that overlap by no more than this part of the smaller one lie on one another, and what the
-// one slides onto is not a wall to it.
+// Depth, as a fraction of the smaller body, up to which a direction may serve as the normal of a
+// gap: a body that rests on another overlaps it by a little along that direction.
 constexpr double kShallow = 0.01;
 
-// Two bodies a < b as one number, so that sorting is fast.
+// Two bodies a < b packed into one number, for fast sorting.
 using BodyPair = uint64_t;
 
 BodyPair MakePair(uint64_t i, uint64_t j) { return i < j ? i << 32 | j : j << 32 | i; }
@@ -126,7 +126,7 @@ struct CollisionDetector::Impl {
   Tree tree;  // owns the nodes
   std::vector<Node*> leaf_of_body;
   int calls{0};
-  // Scratch of a call.
+  // Scratch of one call.
   std::vector<Matrix3d> rotations;
   std::vector<BodyPair> pairs;
   std::span<const Body> bodies;
@@ -149,9 +149,9 @@ struct CollisionDetector::Impl {
 
   double Reach(int i) const { return motions.empty() ? 0 : motions[i].reach; }
 
-  Vector3d WayOfFirst(int index_a, int index_b) const {  // relative to the second
+  Vector3d DisplacementOfFirst(int index_a, int index_b) const {  // relative to the second
     if (motions.empty()) return Vector3d::Zero();
-    return motions[index_a].way - motions[index_b].way;
+    return motions[index_a].displacement - motions[index_b].displacement;
   }
 
   void UpdateTree() {
@@ -200,37 +200,38 @@ struct CollisionDetector::Impl {
     return result.getContact(0);
   }
 
-  // Of a sphere, moved by way, with another body within reach. Points from the other to the sphere.
-  std::optional<fcl::Contactd> CollideSphere(int sphere, const Vector3d& way, int other,
+  // FCL's contact of a displaced sphere, inflated by reach, with another body. Its normal points to
+  // the sphere.
+  std::optional<fcl::Contactd> CollideSphere(int sphere, const Vector3d& displacement, int other,
                                              double reach) const {
     const fcl::Sphered inflated(bodies[sphere].shape.radius() + reach);
     fcl::Transform3d pose = Pose(sphere);
-    pose.translation() += way;
+    pose.translation() += displacement;
     return Collide(*shapes[other], Pose(other), inflated, pose);
   }
 
-  // Along which a sphere is kept from another body that it does not touch yet: where two spheres
-  // meet, or are nearest on the way; the normal with a box is that at the end, for the reason that
-  // box_separation.h gives, or the present one.
-  Vector3d NormalOfSphereApart(int sphere, int other, const Vector3d& present, double reach) const {
-    const Vector3d way = WayOfFirst(sphere, other);
+  // Normal between a sphere and a body that it does not touch yet. Two spheres: the normal where
+  // they meet or are nearest within the step. Sphere and box: the normal at the end of the step,
+  // for the reason given in box_separation.h, or the current one.
+  Vector3d NormalOfSphereApart(int sphere, int other, const Vector3d& current, double reach) const {
+    const Vector3d displacement = DisplacementOfFirst(sphere, other);
     const Vector3d between = bodies[sphere].position - bodies[other].position;
     if (bodies[other].shape.kind == ShapeKind::kSphere) {
-      const double way2 = way.squaredNorm();
-      const double nearing = -between.dot(way);
-      if (nearing <= 0) return present;
+      const double length2 = displacement.squaredNorm();
+      const double nearing = -between.dot(displacement);
+      if (nearing <= 0) return current;
       const double sum = bodies[sphere].shape.radius() + bodies[other].shape.radius();
-      const double root2 = nearing * nearing - way2 * (between.squaredNorm() - sum * sum);
-      const double time = (nearing - std::sqrt(std::max(0.0, root2))) / way2;
-      return (between + std::min(time, 1.0) * way).normalized();
+      const double root2 = nearing * nearing - length2 * (between.squaredNorm() - sum * sum);
+      const double time = (nearing - std::sqrt(std::max(0.0, root2))) / length2;
+      return (between + std::min(time, 1.0) * displacement).normalized();
     }
-    // The present normal does where the motion stays on its side.
-    if (DistanceAlong(sphere, other, present) + present.dot(way) >= 0) return present;
-    const auto later = CollideSphere(sphere, way, other, reach);
+    // The current normal is kept if the motion stays on its side.
+    if (DistanceAlong(sphere, other, current) + current.dot(displacement) >= 0) return current;
+    const auto later = CollideSphere(sphere, displacement, other, reach);
     if (later && DistanceAlong(sphere, other, later->normal) >= -Shallow(sphere, other)) {
       return later->normal;
     }
-    return present;
+    return current;
   }
 
   double DistanceAlong(int index_a, int index_b, const Vector3d& normal) const {
@@ -256,8 +257,8 @@ struct CollisionDetector::Impl {
     }
   }
 
-  // A gap may be wide for the smaller body, so that the contact lies on its surface: elsewhere the
-  // arm of the contact, and with it its softness, would grow with the gap.
+  // The contact point of a gap is placed on the surface of the smaller body: the gap may be large
+  // compared with it, and elsewhere the lever arm, and so the compliance, would grow with the gap.
   void AddContact(int index_a, int index_b, const Vector3d& middle, const Vector3d& normal,
                   double phi0, ContactSet* contacts) const {
     const double size_a = bounding_radii[index_a];
@@ -266,19 +267,19 @@ struct CollisionDetector::Impl {
     contacts->Add(index_a, index_b, middle + side * std::max(0.0, phi0) * normal, normal, phi0);
   }
 
-  // As they will be met: the points are those of a moved on, brought back.
+  // The points at the end of the step, moved back by the displacement of a.
   void AddContactsOfBoxesApart(int index_a, int index_b, const Vector3d& direction, double reach,
                                ContactSet* contacts) const {
-    const Vector3d way = WayOfFirst(index_a, index_b);
+    const Vector3d displacement = DisplacementOfFirst(index_a, index_b);
     OrientedBox a = Box(index_a);
-    a.center += way;
+    a.center += displacement;
     const BoxManifold manifold =
-        FindBoxManifold(a, Box(index_b), direction, std::nullopt, reach + way.norm());
+        FindBoxManifold(a, Box(index_b), direction, std::nullopt, reach + displacement.norm());
     for (int i = 0; i < manifold.count; ++i) {
       const double phi0 =
-          std::max(0.0, manifold.points[i].signed_distance - manifold.normal.dot(way));
+          std::max(0.0, manifold.points[i].signed_distance - manifold.normal.dot(displacement));
       if (phi0 > reach) continue;
-      const Vector3d middle = manifold.points[i].position - 0.5 * way;
+      const Vector3d middle = manifold.points[i].position - 0.5 * displacement;
       AddContact(index_a, index_b, middle, manifold.normal, phi0, contacts);
     }
   }
@@ -288,7 +289,7 @@ struct CollisionDetector::Impl {
     const OrientedBox b = Box(index_b);
     if (reach > 0) {
       const BoxSeparation separation =
-          FindBoxSeparation(a, b, WayOfFirst(index_a, index_b), Shallow(index_a, index_b));
+          FindBoxSeparation(a, b, DisplacementOfFirst(index_a, index_b), Shallow(index_a, index_b));
       if (separation.distance > reach) return;
       if (separation.distance > 0) {
         AddContactsOfBoxesApart(index_a, index_b, separation.normal, reach, contacts);

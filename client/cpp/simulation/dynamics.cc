@@ -8,7 +8,7 @@ namespace {
 // exp of a rotation vector, exact to rounding for every angle.
 Quaterniond Exponential(const Vector3d& rotation) {
   const double half_angle = 0.5 * rotation.norm();
-  // sin(x) / x from its series where the quotient would divide by zero.
+  // sin(x) / x, by its series where x is close to 0.
   const double sinc =
       half_angle < 1e-4 ? 1 - half_angle * half_angle / 6 : std::sin(half_angle) / half_angle;
   const Vector3d axis = 0.5 * sinc * rotation;

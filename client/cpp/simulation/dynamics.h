@@ -1,5 +1,5 @@
-// Motion of a free rigid body over one time step: what happens without contact, and how poses
-// follow from velocities.
+// Motion of a rigid body over one time step: its free-motion velocity, and its pose from the
+// velocity at the end of the step.
 //
 //   v*     = v + dt g
 //   omega* = omega - dt I^-1 (omega x I omega)          I: world axes, at the start of the step
@@ -19,10 +19,10 @@ struct Velocity {
   Vector3d angular;  // [rad/s]
 };
 
-// Velocity at the end of a step of length dt if nothing is touched.
+// Velocity at the end of a step of length dt without contact.
 Velocity FreeMotionVelocity(const Body& body, const Vector3d& gravity, double dt);
 
-// Gives the body the velocity and moves it along for dt.
+// Sets the velocity of the body and moves it by dt.
 void Advance(const Velocity& velocity, double dt, Body* body);
 
 // Inertia about the center of mass in world axes.

@@ -41,7 +41,7 @@ std::string Hex(const Color& color) {
   return Format("#%02lx%02lx%02lx", byte(color.red), byte(color.green), byte(color.blue));
 }
 
-// Neighboring numbers get hues far apart: steps of the golden angle, with two lightnesses.
+// Consecutive numbers get distant hues: steps of the golden angle, at two levels of lightness.
 Color IslandColor(int32_t island) {
   if (island < 0) return kNoIsland;
   const double hue = std::fmod(0.58 + island * 0.6180339887498949, 1.0);
@@ -100,7 +100,7 @@ class Painter {
   }
 
  private:
-  // What the picture shows: a ball around most bodies, or around the bin.
+  // Visible region: a ball around most bodies, or around the bin.
   struct Ball {
     Vector3d center;
     double radius;
@@ -112,7 +112,7 @@ class Painter {
       const double h = 0.5 * wall_height_;
       return {{0, 0, h}, std::sqrt(2 * w * w + h * h)};
     }
-    // The middle of the bodies: some spheres roll far away.
+    // The middle two thirds of the positions along each axis, since some spheres roll far away.
     Vector3d low, high;
     for (int axis = 0; axis < 3; ++axis) {
       std::vector<double> places{0};
@@ -124,8 +124,8 @@ class Painter {
     return {0.5 * (low + high), std::max(0.3, 0.75 * (high - low).norm())};
   }
 
-  // The walls have no upper end; they are drawn as high as the bin, or half of it where there is
-  // nothing above.
+  // Walls have no upper end. They are drawn up to the highest body, but between half the height of
+  // the bin and all of it.
   static double WallHeight(const Scene& scene) {
     if (!scene.bin) return 0;
     double top = 0;
@@ -137,7 +137,7 @@ class Painter {
 
   Vector3d Toward() const { return (focus_.center - camera_.eye()).normalized(); }
 
-  // Points that have to be inside the picture.
+  // Points that must be inside the picture.
   std::vector<Vector3d> Outline() const {
     std::vector<Vector3d> points;
     if (scene_.bin) {
@@ -186,7 +186,7 @@ class Painter {
     svg_ +=
         "<defs><linearGradient id=\"sky\" x2=\"0\" y2=\"1\"><stop stop-color=\"#f7f9fc\"/>"
         "<stop offset=\"1\" stop-color=\"#dfe5ee\"/></linearGradient>\n";
-    // A gradient for the spheres of each island.
+    // One gradient per island, for its spheres.
     std::set<int32_t> islands;
     for (size_t i = 0; i < scene_.bodies.size(); ++i) {
       if (scene_.bodies[i].shape.kind == ShapeKind::kSphere) islands.insert(island_of_body_[i]);
@@ -229,13 +229,13 @@ class Painter {
     }
   }
 
-  // Where the light through a point meets the ground.
+  // Shadow of a point on the ground.
   Vector3d OnGround(const Vector3d& x) const {
     const double ground = scene_.planes.empty() ? 0 : scene_.planes.front().offset;
     return x - (x.z() - ground) / light_.z() * light_;
   }
 
-  // Shadows of all bodies in one layer, so that they do not add up where they overlap.
+  // All shadows are in one layer, so that overlapping ones do not add up.
   void DrawShadows() {
     svg_ += "<g opacity=\"0.16\" fill=\"#10142c\">\n";
     for (const Body& body : scene_.bodies) {
@@ -251,7 +251,7 @@ class Painter {
         }
         continue;
       }
-      // The outline of the sphere as the light sees it.
+      // The outline of the sphere seen from the light.
       const Vector3d u = light_.unitOrthogonal();
       const Vector3d v = light_.cross(u);
       std::array<Vector3d, 20> rim;
@@ -265,7 +265,7 @@ class Painter {
     svg_ += "</g>\n";
   }
 
-  // Walls whose inside faces the camera are behind the bodies, the others in front of them.
+  // Walls whose inner side faces the camera are behind the bodies, the others in front.
   void DrawWalls(bool in_front) {
     if (!scene_.bin) return;
     const std::array<Vector2d, 4> bottom = BinCorners();

@@ -1,6 +1,6 @@
-// A picture of a scene as SVG: bodies in perspective, one color per island, the bin as glass.
+// Draws a scene as SVG: bodies in perspective, one color per island, transparent walls.
 //
-// A plain painter: what is far is drawn first. It needs no window and no library.
+// Painter's algorithm: far objects are drawn first. Needs neither a window nor a library.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct PictureOptions {
   int width_px{960};
   int height_px{720};
   std::string caption;  // one line below the picture
-  std::string note;     // a smaller one below it
+  std::string note;     // a smaller line below the caption
 };
 
 // island_of_body: the island of each body, -1 (gray) without contact.

@@ -10,12 +10,12 @@ namespace {
 constexpr double kDensity = 1000;  // kg/m^3
 constexpr double kHalfSide = 0.05;
 constexpr double kLargestCount = 1 << 20;
-// A box turned by any yaw and tilted by at most kTilt reaches kReach to each side and kRise up.
+// A box at any yaw and a tilt of at most kTilt extends by kReach to each side and by kRise upward.
 constexpr double kTilt = 0.1;
 constexpr double kReach = 0.0762;
 constexpr double kRise = 0.0571;
 
-// Random numbers that are the same with every standard library.
+// Random numbers that do not depend on the standard library.
 class Random {
  public:
   explicit Random(uint64_t seed) : generator_(seed) {}
@@ -56,7 +56,7 @@ void AddGroundAndWalls(const std::optional<Bin>& bin, Scene* scene) {
   scene->planes.push_back({-Vector3d::UnitY(), -bin->half_width});
 }
 
-// The middle of a cell of a square grid around the origin.
+// Center of a cell of a square grid around the origin.
 Vector3d GridPlace(int cell, int side, double spacing) {
   const int row = cell / side;
   const int column = cell % side;
@@ -64,7 +64,7 @@ Vector3d GridPlace(int cell, int side, double spacing) {
 }
 
 Scene Clutter(int bodies, bool walls, ShapeMix mix, Random* random) {
-  constexpr double kColumn = 0.2;  // distance of a column from the middle planes
+  constexpr double kColumn = 0.2;  // distance of a column from the planes x = 0 and y = 0
   constexpr double kSpread = 0.02;
   constexpr double kLayer = 0.12;
   Scene scene;
@@ -85,7 +85,7 @@ Scene Stacks(int bodies, bool walls, ShapeMix mix, Random* random) {
   constexpr int kHeight = 10;
   constexpr double kSpacing = 2;
   constexpr double kSpread = 0.001;
-  // A nanometer deep, so that rounding opens no gaps through which a stack would fall together.
+  // Boxes overlap by a nanometer, so that rounding opens no gaps.
   constexpr double kStorey = 2 * kHalfSide - 1e-9;
   const int stacks = (bodies + kHeight - 1) / kHeight;
   const int side = static_cast<int>(std::ceil(std::sqrt(stacks)));
@@ -125,7 +125,7 @@ Scene Heaps(int bodies, bool walls, ShapeMix mix, Random* random) {
   return scene;
 }
 
-// Layers of a square grid, each as wide as the whole is high once it has settled.
+// Layers of a square grid, as wide as the settled pile is high.
 Scene Pile(int bodies, bool walls, ShapeMix mix, Random* random) {
   constexpr double kCell = 0.16;
   constexpr double kLayer = 0.12;
@@ -151,7 +151,7 @@ Scene Pile(int bodies, bool walls, ShapeMix mix, Random* random) {
 struct SceneEntry {
   std::string_view name;
   Scene (*make)(int bodies, bool walls, ShapeMix mix, Random* random);
-  int bodies;  // and what it has unless options say otherwise
+  int bodies;  // defaults of the options
   bool walls;
   ShapeMix shapes;
 };

@@ -1,8 +1,8 @@
-// Scenes: bodies without overlap, the planes around them, and the material of all surfaces.
+// Scenes: bodies that do not overlap, the planes around them, and the material of all surfaces.
 //
-//   clutter  the paper's: four columns of spheres (radius 5 cm) and boxes (sides 10 cm) above a
+//   clutter  as in the paper: four columns of spheres (radius 5 cm) and boxes (sides 10 cm) above a
 //            container of 80 cm, or above open ground [Castro et al. 2021, Section VI.C]
-//   stacks   upright stacks of ten boxes that touch, 2 m apart: as many islands
+//   stacks   stacks of ten boxes that touch, 2 m apart: one island per stack
 //   heaps    heaps of three bodies, 1 m apart: many small islands
 //   pile     one pile in a bin that grows with the number of bodies
 #pragma once
@@ -20,20 +20,20 @@ namespace sap::simulation {
 enum class ShapeMix : uint8_t { kMixed, kBoxes, kSpheres };
 
 struct SceneOptions {
-  std::optional<int> bodies{};       // the scene's own number if absent
-  std::optional<bool> walls{};       // the scene's own choice if absent
-  std::optional<ShapeMix> shapes{};  // the scene's own choice if absent
-  uint64_t seed{0};                  // of shapes, offsets and turns
+  std::optional<int> bodies{};       // absent: default of the scene
+  std::optional<bool> walls{};       // absent: default of the scene
+  std::optional<ShapeMix> shapes{};  // absent: default of the scene
+  uint64_t seed{0};                  // of shapes, positions and orientations
 };
 
-// Walls of a bin, for pictures. The planes that stand for them reach up without end, so that
-// nothing is lost over the rim.
+// Walls of a bin, for pictures. In the simulation they are planes without an upper end, so that no
+// body leaves over the rim.
 struct Bin {
   double half_width{0.4};  // inside, along x and y, centered at the origin [m]
   double height{0.8};      // [m]
 };
 
-// Of all contacts. The dissipation time scale tau_d is the time step, as in the paper.
+// Material of all contacts. The relaxation time tau_d is the time step, as in the paper.
 struct Material {
   double stiffness{1e12};  // [N/m], so high that contacts are near-rigid
   double friction{1};      // [-]
@@ -47,10 +47,10 @@ struct Scene {
   Vector3d gravity{0, 0, -9.81};  // [m/s^2]
 };
 
-// Names of the scenes.
+// Names of all scenes.
 std::vector<std::string> SceneNames();
 
-// An error says what was expected.
+// An error states what is allowed.
 tl::expected<Scene, std::string> MakeScene(std::string_view name, const SceneOptions& options = {});
 
 }  // namespace sap::simulation

@@ -36,7 +36,7 @@ void AssembleBodies(const Scene& scene, double time_step, client::Problem::Rigid
   }
 }
 
-// Free velocity of body i at a point.
+// Free-motion velocity of body i at a point.
 Vector3d FreeVelocity(const Scene& scene, const client::Problem::RigidBodies& arrays, int i,
                       const Vector3d& point) {
   const double* v = arrays.free_motion_velocity.data() + 6 * i;
@@ -62,7 +62,7 @@ void DescribeIslands(const std::vector<client::Island>& islands, StepStatistics*
     statistics->largest_island_dofs = std::max(statistics->largest_island_dofs, island.dofs);
     statistics->iterations = std::max(statistics->iterations, island.iterations);
     statistics->momentum_error = std::max(statistics->momentum_error, island.momentum_residual);
-    // Listed from best to worst.
+    // The enum is ordered from best to worst.
     statistics->worst_status = std::max(statistics->worst_status, island.status);
     weighted += static_cast<double>(island.iterations) * island.dofs;
     dofs += island.dofs;

@@ -10,8 +10,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Longer, a wake-up is a small part of the wait.
-constexpr std::chrono::milliseconds kPolls{1};
+// In a longer wait the wake-up is a small part.
+constexpr std::chrono::milliseconds kPollTime{1};
 
 }  // namespace
 
@@ -28,7 +28,7 @@ bool CallCompletions::Await() {
   bool ok = false;
   if (polls_) {
     const gpr_timespec at_once = gpr_time_0(GPR_CLOCK_MONOTONIC);
-    const Clock::time_point until = Clock::now() + kPolls;
+    const Clock::time_point until = Clock::now() + kPollTime;
     do {
       if (queue_.AsyncNext(&tag, &ok, at_once) == grpc::CompletionQueue::GOT_EVENT) return ok;
       std::this_thread::yield();  // to a server on the same processor

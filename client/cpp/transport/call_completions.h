@@ -1,7 +1,8 @@
-// The completion queue of one call, whose operations are awaited one at a time. Internal.
+// The completion queue of one call, with one operation in flight at a time. Internal.
 //
-// It does what gRPC's synchronous calls do, and can poll for a while before the thread sleeps:
-// where a processor sleeps too, being woken takes longer than a small problem.
+// Used as gRPC's synchronous calls use theirs, but the wait can poll before it blocks: waking a
+// blocked thread, and its processor out of a sleep state, can take longer than solving a small
+// problem.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,11 +17,10 @@ class CallCompletions {
   CallCompletions& operator=(const CallCompletions&) = delete;
 
   grpc::CompletionQueue* get() { return &queue_; }
-  // Of every operation.
+  // Tag for every operation.
   void* tag() { return this; }
 
-  // Waits for the operation that was started. False if there was nothing more to read, or if it
-  // cannot be done any more.
+  // Waits for the operation in flight. False: nothing more to read, or the call has ended.
   bool Await();
 
  private:

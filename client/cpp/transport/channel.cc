@@ -1,5 +1,7 @@
 #include "client/cpp/transport/channel.h"
 
+#include <arpa/inet.h>
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -8,29 +10,31 @@
 namespace sap::client {
 namespace {
 
-// A server that has vanished is noticed, and calls to it fail, within these.
+// After a server has vanished without closing the connection, calls fail within the sum of these.
 constexpr int kKeepalive_ms = 20'000;
 constexpr int kKeepaliveTimeout_ms = 10'000;
 
-tl::unexpected<Error> Refuse(const std::string& message) {
+tl::unexpected<Error> InvalidArgument(const std::string& message) {
   return tl::unexpected(Error{ErrorCode::kInvalidArgument, message, ""});
 }
 
-// The text of a file; of no path, none.
+// The contents of a file; of an empty path, an empty text.
 tl::expected<std::string, Error> Read(const std::string& path) {
   if (path.empty()) return "";
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file) return Refuse(path + ": " + std::strerror(errno));
+  if (!file) return InvalidArgument(path + ": " + std::strerror(errno));
   return text;
 }
 
+// Whether the address is one of this machine. A name other than localhost can lead anywhere.
 bool IsLocal(const std::string& address) {
-  for (const char* prefix : {"unix:", "localhost:", "127.", "[::1]:"}) {
-    if (address.starts_with(prefix)) return true;
-  }
-  return false;
+  if (address.starts_with("unix:")) return true;
+  const std::string host = address.substr(0, address.rfind(':'));
+  if (host == "localhost" || host == "[::1]") return true;
+  in_addr parsed{};
+  return host.starts_with("127.") && inet_pton(AF_INET, host.c_str(), &parsed) == 1;
 }
 
 tl::expected<std::shared_ptr<grpc::ChannelCredentials>, Error> MakeCredentials(
@@ -46,7 +50,7 @@ tl::expected<std::shared_ptr<grpc::ChannelCredentials>, Error> MakeCredentials(
   const auto key = Read(credentials.key);
   if (!key) return tl::unexpected(key.error());
   if (certificate->empty() != key->empty()) {
-    return Refuse("a client's certificate and its key come together");
+    return InvalidArgument("a client certificate and its key must be given together");
   }
   options.pem_root_certs = *authority;
   options.pem_cert_chain = *certificate;
@@ -59,7 +63,7 @@ tl::expected<std::string, Error> ReadAuthorization(const std::string& token_file
   if (!token) return token;
   token->erase(token->find_last_not_of(" \t\r\n") + 1);
   if (token->empty() || token->find_first_of(" \t\r\n") != std::string::npos) {
-    return Refuse(token_file + " is not a file of one token");
+    return InvalidArgument(token_file + ": must hold exactly one token");
   }
   return "Bearer " + *token;
 }
@@ -75,7 +79,7 @@ tl::expected<Channel, Error> MakeChannel(const std::string& address,
     const bool encrypted =
         credentials.tls || !credentials.server_ca.empty() || !credentials.certificate.empty();
     if (!encrypted && !IsLocal(address)) {
-      return Refuse("the token would travel unencrypted to " + address + "; use TLS");
+      return InvalidArgument("the token would be sent unencrypted to " + address + "; use TLS");
     }
     const auto authorization = ReadAuthorization(credentials.token_file);
     if (!authorization) return tl::unexpected(authorization.error());
@@ -84,12 +88,12 @@ tl::expected<Channel, Error> MakeChannel(const std::string& address,
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  // A server that is just starting is found soon, not after gRPC's first back-off of a second.
+  // A server that is starting is found soon; gRPC's default first back-off is a second.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepalive_ms);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeout_ms);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Connections are not shared between clients, which may differ in what they show.
+  // Clients do not share connections, since their credentials may differ.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (!credentials.server_name.empty()) {
     arguments.SetSslTargetNameOverride(credentials.server_name);

@@ -1,4 +1,4 @@
-// A gRPC channel to a server, with what a client shows to it. Internal.
+// A gRPC channel to a server, with the credentials of the client. Internal.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,11 +14,11 @@ namespace sap::client {
 
 struct Channel {
   std::shared_ptr<grpc::Channel> channel;
-  std::string authorization;  // header of every call; empty: none
+  std::string authorization;  // value of that header in every call; empty: none is sent
 };
 
-// Files are read now. An error if one cannot be, or if a token would travel unencrypted to another
-// machine.
+// Reads the files of the credentials. An error if one cannot be read, or if a token would be sent
+// to another machine unencrypted.
 tl::expected<Channel, Error> MakeChannel(const std::string& address,
                                          const Credentials& credentials);
 

@@ -25,13 +25,13 @@ Transport::Status FromServiceStatus(const ServiceStatus& status) {
                                   std::chrono::duration<double>(error.retry_after_s))});
 }
 
-CallContext LimitsUntil(Transport::Timeout deadline) {
-  CallContext limits;
-  if (deadline) limits.deadline = limits.arrival + *deadline;
-  return limits;
+CallContext ContextUntil(Transport::Timeout deadline) {
+  CallContext context;
+  if (deadline) context.deadline = context.arrival + *deadline;
+  return context;
 }
 
-// Steps are solved as they are sent.
+// Send solves the step; Receive hands out its outcome.
 class EmbeddedSession final : public SessionStream {
  public:
   EmbeddedSession(std::shared_ptr<Engine> engine, std::unique_ptr<sap::Session> session,
@@ -43,12 +43,12 @@ class EmbeddedSession final : public SessionStream {
   bool draining() const override { return false; }
 
   bool Send(const v1::SolveSessionRequest& request) override {
-    CallContext limits;
-    limits.deadline = deadline_;
+    CallContext context;
+    context.deadline = deadline_;
     v1::StepOutcome outcome;
-    session_->Step(request.step(), limits, &outcome);
-    // As on the wire, the deadline is that of the session and not of the step.
-    if (!CheckLive(limits)) return false;
+    session_->Step(request.step(), context, &outcome);
+    // As over gRPC, the deadline is that of the session, not of the step.
+    if (!CheckLive(context)) return false;
     outcomes_.push_back(std::move(outcome));
     return true;
   }
@@ -76,12 +76,12 @@ class EmbeddedTransport final : public Transport {
 
   Status Solve(const v1::SolveRequest& request, Timeout deadline,
                v1::SolveResponse* response) override {
-    return FromServiceStatus(engine_->Solve(request, LimitsUntil(deadline), response));
+    return FromServiceStatus(engine_->Solve(request, ContextUntil(deadline), response));
   }
 
   Status SolveBatch(const v1::SolveBatchRequest& request, Timeout deadline,
                     v1::SolveBatchResponse* response) override {
-    return FromServiceStatus(engine_->SolveBatch(request, LimitsUntil(deadline), response));
+    return FromServiceStatus(engine_->SolveBatch(request, ContextUntil(deadline), response));
   }
 
   Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
@@ -94,7 +94,7 @@ class EmbeddedTransport final : public Transport {
       const std::lock_guard lock(mutex);
       sink(response);
     };
-    return FromServiceStatus(engine_->StreamBatch(request, LimitsUntil(deadline), answer));
+    return FromServiceStatus(engine_->StreamBatch(request, ContextUntil(deadline), answer));
   }
 
   tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
@@ -107,7 +107,7 @@ class EmbeddedTransport final : public Transport {
       return tl::unexpected(FromServiceStatus(opened).error());
     }
     return std::make_unique<EmbeddedSession>(engine_, std::move(*session),
-                                             LimitsUntil(deadline).deadline);
+                                             ContextUntil(deadline).deadline);
   }
 
   Status Info(v1::GetServerInfoResponse* response) override {
@@ -118,7 +118,7 @@ class EmbeddedTransport final : public Transport {
   tl::expected<bool, Error> Health() override { return true; }
 
  private:
-  const std::shared_ptr<Engine> engine_;  // shared with the sessions, which may live longer
+  const std::shared_ptr<Engine> engine_;  // shared with the sessions, which may outlive this
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How calls over gRPC begin, and what their status means. Internal.
+// Context and status of gRPC calls: deadline and authorization in, Error out. Internal.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -10,7 +10,7 @@
 
 namespace sap::client {
 
-// What every call begins with.
+// Sets in a context what every call needs: the authorization header and the deadline.
 class CallStart {
  public:
   explicit CallStart(std::string authorization) : authorization_(std::move(authorization)) {}
@@ -27,7 +27,7 @@ class CallStart {
   const std::string authorization_;
 };
 
-// With what the details of the status say.
+// Includes field, reason and retry time from the details of the status.
 Error ToError(const grpc::Status& status);
 
 inline Transport::Status FromRpcStatus(const grpc::Status& status) {

@@ -15,47 +15,47 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBetweenAttempts{50};
-// A network that is gone for longer is the user's to deal with.
-constexpr std::chrono::seconds kLongestAttempt{5};
+// No further attempt to resume is started after this time; the session then ends with the error.
+constexpr std::chrono::seconds kLongestResume{5};
 
-// One stream of it; each call returns when it is done.
+// One gRPC stream with blocking operations.
 class Stream {
  public:
   Stream(v1::SolverService::Stub* stub, const CallStart& start, Transport::Timeout timeout,
          bool polls)
-      : queue_(polls) {
+      : completions_(polls) {
     start.Prepare(timeout, &context_);
-    stream_ = stub->AsyncSolveSession(&context_, queue_.get(), queue_.tag());
-    queue_.Await();
+    stream_ = stub->AsyncSolveSession(&context_, completions_.get(), completions_.tag());
+    completions_.Await();
   }
 
   // False if the stream has ended.
   bool Write(const v1::SolveSessionRequest& request) {
-    stream_->Write(request, queue_.tag());
-    return queue_.Await();
+    stream_->Write(request, completions_.tag());
+    return completions_.Await();
   }
   bool Read(v1::SolveSessionResponse* response) {
-    stream_->Read(response, queue_.tag());
-    return queue_.Await();
+    stream_->Read(response, completions_.tag());
+    return completions_.Await();
   }
 
   void WritesDone() {
-    stream_->WritesDone(queue_.tag());
-    queue_.Await();
+    stream_->WritesDone(completions_.tag());
+    completions_.Await();
   }
 
-  // Once, when there is nothing more to read.
+  // To be called once, after Read has returned false or Cancel was called.
   grpc::Status Finish() {
     grpc::Status status;
-    stream_->Finish(&status, queue_.tag());
-    queue_.Await();
+    stream_->Finish(&status, completions_.tag());
+    completions_.Await();
     return status;
   }
 
   void Cancel() { context_.TryCancel(); }
 
  private:
-  CallCompletions queue_;
+  CallCompletions completions_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::SolveSessionRequest, v1::SolveSessionResponse>>
       stream_;
@@ -74,7 +74,7 @@ class GrpcSession final : public SessionStream {
   Transport::Status Open(const v1::SolveSessionRequest& request) {
     v1::SolveSessionResponse response;
     if (auto opened = Begin(request, TimeLeft(), &response); !opened) return opened;
-    // A server that says nothing takes at least one.
+    // Absent counts as 1.
     most_in_flight_ = static_cast<int>(
         std::clamp(response.opened().max_steps_in_flight(), uint32_t{1}, uint32_t{1} << 20));
     credits_ = most_in_flight_;
@@ -89,7 +89,7 @@ class GrpcSession final : public SessionStream {
 
   bool Send(const v1::SolveSessionRequest& request) override {
     if (resume_token_.empty()) return stream_->Write(request);
-    // If the connection is lost, Receive finds out, and sends it again.
+    // If the connection is lost, Receive notices it and sends the step again.
     unanswered_.push_back(request);
     stream_->Write(request);
     return true;
@@ -122,19 +122,20 @@ class GrpcSession final : public SessionStream {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline_ - Clock::now());
   }
 
-  // Begins a stream with that message, and reads the answer to it.
+  // Starts a stream, sends the request and reads the response to it.
   Transport::Status Begin(const v1::SolveSessionRequest& request, Transport::Timeout timeout,
                           v1::SolveSessionResponse* response) {
     stream_ = std::make_unique<Stream>(stub_.get(), start_, timeout, low_latency_);
     finished_ = false;
-    stream_->Write(request);  // if it fails, so does the read
+    stream_->Write(request);  // if this fails, so does the read
     if (!stream_->Read(response)) return tl::unexpected(End());
     return {};
   }
 
-  // Whether the session goes on, on a new connection; the steps without outcome are sent again.
+  // Resumes the session on a new connection and sends the steps without an outcome again. False if
+  // the session has ended.
   bool Resume(const Error& why) {
-    // A status that the server has chosen is not a lost connection.
+    // Only a lost connection: a status that the server sent with a reason is final.
     if (resume_token_.empty() || why.code != ErrorCode::kUnavailable || !why.reason.empty()) {
       return false;
     }
@@ -142,7 +143,7 @@ class GrpcSession final : public SessionStream {
     request.mutable_open()->set_resume_token(resume_token_);
     request.mutable_open()->set_resumable(true);
     const Clock::time_point until =
-        Clock::now() + std::min<Clock::duration>(resume_within_, kLongestAttempt);
+        Clock::now() + std::min<Clock::duration>(resume_within_, kLongestResume);
     v1::SolveSessionResponse response;
     while (Clock::now() < until && (!deadline_ || Clock::now() < *deadline_)) {
       const auto opened = Begin(request, TimeLeft(), &response);
@@ -169,7 +170,7 @@ class GrpcSession final : public SessionStream {
     return stream_->Finish();
   }
 
-  // Why there is no more to read.
+  // Finishes the stream and returns why there is nothing more to read.
   Error End() {
     if (finished_) return {ErrorCode::kUnavailable, "the session has ended", ""};
     const grpc::Status status = Finish();
@@ -186,9 +187,9 @@ class GrpcSession final : public SessionStream {
   int most_in_flight_{1};
   int credits_{1};
   bool draining_{false};
-  std::string resume_token_;  // empty: the session is not to be resumed
+  std::string resume_token_;  // empty: the session cannot be resumed
   Clock::duration resume_within_{};
-  std::deque<v1::SolveSessionRequest> unanswered_;  // steps, if it is
+  std::deque<v1::SolveSessionRequest> unanswered_;  // steps to send again; empty without a token
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A session over gRPC that outlives its connection: when that is lost, it is resumed on a new one,
-// and the steps without an outcome are sent again. Internal.
+// A session over gRPC. After its connection is lost, it is resumed on a new one, and the steps
+// without an outcome are sent again. Internal.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace sap::client {
 
-// The request opens the session, and says whether it is to be resumed.
+// The request opens the session and says whether it is resumable.
 tl::expected<std::unique_ptr<SessionStream>, Error> OpenGrpcSession(
     std::shared_ptr<v1::SolverService::Stub> stub, const CallStart& start,
     const v1::SolveSessionRequest& request, Transport::Timeout deadline);

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::system_clock;
 
-// A server that is full refuses calls before it has read their messages.
+// Admission is decided on the headers, before the server reads the message.
 void SetPriority(const v1::SolveOptions& options, grpc::ClientContext* context) {
   if (options.priority() == v1::PRIORITY_HIGH) context->AddMetadata("sap-priority", "high");
 }
@@ -32,8 +32,9 @@ class GrpcTransport final : public Transport {
     grpc::ClientContext context;
     start_.Prepare(deadline, &context);
     SetPriority(request.options(), &context);
-    CallCompletions queue(low_latency_);
-    return Finish(solver_->AsyncSolve(&context, request, queue.get()), &queue, response);
+    CallCompletions completions(low_latency_);
+    return Finish(solver_->AsyncSolve(&context, request, completions.get()), &completions,
+                  response);
   }
 
   Status SolveBatch(const v1::SolveBatchRequest& request, Timeout deadline,
@@ -41,8 +42,9 @@ class GrpcTransport final : public Transport {
     grpc::ClientContext context;
     start_.Prepare(deadline, &context);
     SetPriority(request.options(), &context);
-    CallCompletions queue(low_latency_);
-    return Finish(solver_->AsyncSolveBatch(&context, request, queue.get()), &queue, response);
+    CallCompletions completions(low_latency_);
+    return Finish(solver_->AsyncSolveBatch(&context, request, completions.get()), &completions,
+                  response);
   }
 
   Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
@@ -79,14 +81,14 @@ class GrpcTransport final : public Transport {
   }
 
  private:
-  // Calls that do no work have to be answered within this.
+  // Deadline of calls that do no work.
   static constexpr std::chrono::seconds kQuickCall{5};
 
   template <typename Call, typename Response>
-  static Status Finish(const Call& call, CallCompletions* queue, Response* response) {
+  static Status Finish(const Call& call, CallCompletions* completions, Response* response) {
     grpc::Status status;
-    call->Finish(response, &status, queue->tag());
-    queue->Await();
+    call->Finish(response, &status, completions->tag());
+    completions->Await();
     return FromRpcStatus(status);
   }
 

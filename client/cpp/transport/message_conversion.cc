@@ -50,7 +50,7 @@ void ToMessage(const Problem::RigidBodies& bodies, v1::RigidBodies* message) {
   Copy(bodies.body_id, message->mutable_body_id());
 }
 
-// Contacts and body contacts have these arrays in common.
+// Arrays that contacts and body contacts have in common.
 template <typename Message>
 void ToMessage(const Problem::Law& law, Message* message) {
   Copy(law.signed_distance, message->mutable_signed_distance());
@@ -76,7 +76,7 @@ Problem::Law LawFrom(const Message& message) {
 }
 
 v1::IslandStatus EncodeStatus(SolveStatus status) {
-  // The wire counts from one, keeping zero for what is never sent.
+  // The enum of the wire starts at 1, since 0 is UNSPECIFIED.
   return static_cast<v1::IslandStatus>(static_cast<int>(status) + 1);
 }
 
@@ -91,7 +91,7 @@ static_assert(static_cast<int>(SolveStatus::kNumericalFailure) + 1 ==
               v1::ISLAND_STATUS_NUMERICAL_FAILURE);
 
 tl::unexpected<Error> Malformed(const std::string& what) {
-  return tl::unexpected(Error{ErrorCode::kInternal, "the server's answer has " + what, ""});
+  return tl::unexpected(Error{ErrorCode::kInternal, "the response of the server has " + what, ""});
 }
 
 tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& message) {
@@ -199,7 +199,7 @@ tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message) {
   const auto rule = message.regularization().rule();
   if (!v1::RegularizationRule_IsValid(rule)) {
     return tl::unexpected(Error{ErrorCode::kInvalidArgument,
-                                "regularization.rule is unknown to this version",
+                                "regularization.rule has a value unknown to this version",
                                 "regularization.rule"});
   }
   Problem problem;

@@ -1,4 +1,5 @@
-// Between the client's types and the messages of the wire. Internal: users see no message.
+// Conversion between the types of the client and the messages of the wire. Internal: the public
+// headers show no message.
 #pragma once
 
 #include <tl/expected.hpp>
@@ -15,7 +16,7 @@ void ToMessage(const SolveOptions& options, v1::SolveOptions* message);
 void ToMessage(const Solution& solution, v1::ContactSolution* message);
 void ToMessage(const Error& error, v1::Failure* message);
 
-// An unknown rule of regularization is refused, everything else is carried over unchecked.
+// An unknown regularization rule is an error; all else is copied unchecked.
 tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message);
 tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message);
 tl::expected<Solution, Error> FromMessage(const v1::Outcome& message);
@@ -23,7 +24,7 @@ ServerInfo FromMessage(const v1::GetServerInfoResponse& message);
 
 std::chrono::nanoseconds FromMessage(const google::protobuf::Duration& message);
 
-// The numbers of google.rpc.Code, which are those of gRPC.
+// Status codes as numbers of google.rpc.Code, which gRPC uses too.
 ErrorCode FromCode(int code);
 int ToCode(ErrorCode code);
 

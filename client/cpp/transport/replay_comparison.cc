@@ -43,7 +43,7 @@ std::string CompareRange(const char* name, const RepeatedField<Value>& now,
   return "";
 }
 
-// The first that has something to say.
+// The first difference that is not empty.
 template <typename... Comparisons>
 std::string First(const Comparisons&... comparisons) {
   std::string difference;
@@ -91,15 +91,15 @@ bool ReplayComparison::IsCut(int island) const {
   return status == v1::ISLAND_STATUS_DEADLINE || status == v1::ISLAND_STATUS_CANCELLED;
 }
 
-// The limit below which an island that was not cut would end otherwise. A Hessian that cannot be
-// factored is found in an iteration that does not count.
+// The smallest limit with which an island that was not cut ends as recorded. The iteration in which
+// the Hessian cannot be factored is not counted in the record, hence one more.
 uint32_t ReplayComparison::IterationsNeeded(int island) const {
   const v1::IslandReports& islands = solution_.islands();
   const bool failed = islands.status(island) == v1::ISLAND_STATUS_NUMERICAL_FAILURE;
   return islands.iterations(island) + (failed ? 1 : 0);
 }
 
-// The limits hold that of each cut island, and one that is enough for any other.
+// Each cut island has its own limit; the last limit is sufficient for all other islands.
 const v1::ContactSolution& ReplayComparison::RunOf(int island) const {
   if (island < 0) return runs_[0];
   const auto limit = std::ranges::lower_bound(limits_, IterationsNeeded(island));
@@ -115,14 +115,14 @@ std::string ReplayComparison::FirstDifference() const {
                },
                [&] { return CompareIslands(); }, [&] { return CompareVelocities(); },
                [&] { return CompareContacts(); },
-               // The costs of single islands are not recorded, only their sum.
+               // Only the sum of the costs of all islands is recorded.
                [&] {
                  if (runs_.size() > 1) return std::string();
                  return CompareValue<double>("cost", runs_[0].cost(), solution_.cost());
                });
 }
 
-// After this, places that a run has are also in the record.
+// After this check, every index of a run exists in the record.
 std::string ReplayComparison::CompareSizes() const {
   const v1::ContactSolution& now = runs_[0];
   const auto size = [](const char* name, int64_t now_size, int64_t recorded_size) {
@@ -153,14 +153,14 @@ std::string ReplayComparison::CompareIslands() const {
     };
     std::string difference = First(
         [&] {
-          // What the limit stands for.
+          // A cut island is solved again with an iteration limit.
           const int64_t status = IsCut(i) ? v1::ISLAND_STATUS_ITERATION_LIMIT : recorded.status(i);
           return CompareValue<int64_t>("islands.status[" + std::to_string(i) + "]", now.status(i),
                                        status);
         },
         [&] { return array("islands.iterations", now.iterations(), recorded.iterations()); },
         [&] {
-          // A cut island may have begun one more.
+          // A cut island may have started one more.
           if (IsCut(i)) return std::string();
           return array("islands.factorizations", now.factorizations(), recorded.factorizations());
         },

@@ -1,8 +1,8 @@
-// A recorded solution against the same problem solved again. Internal.
+// Compares a recorded solution with new solutions of the same problem. Internal.
 //
-// An island that a deadline cut after k iterations is the iterate that a limit of k iterations
-// gives. Islands that were cut after different numbers take a run each; every island is compared
-// with the run that gives it what it had.
+// An island that a deadline cut after k iterations has the iterate that a limit of k iterations
+// gives. For islands cut after different numbers of iterations, the problem is solved once per
+// number, and each island is compared with the run of its own limit.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,20 @@ namespace sap::client {
 
 class ReplayComparison {
  public:
-  // The record must have a solution, and outlive the comparison.
+  // The record must have a solution and outlive this object.
   explicit ReplayComparison(const v1::RecordedSolve& record);
 
-  // Whether the recorded solution has arrays that fit each other; nothing else may be asked if not.
+  // Whether the arrays of the recorded solution have matching lengths. If not, no other function
+  // may be called.
   bool complete() const { return complete_; }
 
-  // Limits on iterations to solve the problem again with, ascending.
+  // Iteration limits to solve the problem with, ascending.
   const std::vector<uint32_t>& iteration_limits() const { return limits_; }
 
-  // A solution found within the next of these limits.
+  // The solution with the next of these limits.
   void AddRun(v1::ContactSolution solution) { runs_.push_back(std::move(solution)); }
 
-  // Once all runs are there. "velocity[3] is 1.5, recorded as 1.25"; empty if there is none.
+  // After all runs are added: "velocity[3] is 1.5, recorded as 1.25"; empty: no difference.
   std::string FirstDifference() const;
 
  private:

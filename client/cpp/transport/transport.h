@@ -1,4 +1,5 @@
-// What carries a client's messages to a server: gRPC, or a call within the process. Internal.
+// Interface through which a client sends messages to a server: by gRPC, or to an engine within the
+// process. Internal.
 #pragma once
 
 #include <chrono>
@@ -18,19 +19,20 @@ namespace sap::client {
 class SessionStream {
  public:
   virtual ~SessionStream() = default;
-  // That the server takes in now.
+  // Steps that the server now accepts in flight.
   virtual int max_steps_in_flight() const = 0;
-  // Whether the server has said that it will go.
+  // Whether the server has announced its shutdown.
   virtual bool draining() const = 0;
-  // False if the session has ended: Receive still gives the outcomes that have come, and then why.
+  // False if the session has ended: Receive then returns the outcomes that have arrived, then the
+  // reason.
   virtual bool Send(const v1::SolveSessionRequest& request) = 0;
-  // Waits for the outcome of the next step. An error if the session has ended; not to be called
-  // again then.
+  // Waits for the outcome of the next step. An error if the session has ended; then it must not be
+  // called again.
   virtual tl::expected<void, Error> Receive(v1::SolveSessionResponse* response) = 0;
   virtual tl::expected<void, Error> Close() = 0;
 };
 
-// Thread-safe.
+// Thread-safe. A response is valid only if the status is not an error.
 class Transport {
  public:
   using Timeout = std::optional<std::chrono::nanoseconds>;
@@ -42,7 +44,7 @@ class Transport {
                        v1::SolveResponse* response) = 0;
   virtual Status SolveBatch(const v1::SolveBatchRequest& request, Timeout deadline,
                             v1::SolveBatchResponse* response) = 0;
-  // Calls the sink for one response at a time.
+  // One call of the sink at a time.
   virtual Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
                              const BatchSink& sink) = 0;
   // The request opens the session.
@@ -52,11 +54,12 @@ class Transport {
   virtual tl::expected<bool, Error> Health() = 0;
 };
 
-// A server at HOST:PORT or unix:PATH that answers within the timeout.
+// Connects to the server at HOST:PORT or unix:PATH. An error if the connection takes longer than
+// the connect timeout.
 tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(const std::string& address,
                                                               const ConnectOptions& options);
 
-// The server's engine within this process; threads 0: one per processor.
+// An engine of the server within this process; threads 0: one per processor.
 std::unique_ptr<Transport> Embed(int threads);
 
 }  // namespace sap::client

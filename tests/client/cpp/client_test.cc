@@ -151,6 +151,25 @@ TEST(ConnectTest, AnAddressWithoutServerIsUnavailable) {
   EXPECT_THAT(client.error().message, HasSubstr("nobody"));
 }
 
+// A name that begins like a loopback address can lead to any machine.
+TEST(ConnectTest, ATokenIsNotSentUnencryptedToANameThatLooksLocal) {
+  const test::TemporaryDirectory directory;
+  ConnectOptions options{.connect_timeout = std::chrono::milliseconds(1)};
+  options.credentials.token_file = (directory / "token").string();
+  std::ofstream(options.credentials.token_file) << "0123456789abcdef-secret\n";
+  for (const char* address :
+       {"127.example.invalid:1", "localhost.invalid:1", "127.0.0.1.invalid:1"}) {
+    const auto client = Client::Connect(address, options);
+    ASSERT_FALSE(client.has_value()) << address;
+    EXPECT_EQ(client.error().code, ErrorCode::kInvalidArgument) << client.error().message;
+  }
+  for (const char* address : {"127.0.0.1:1", "localhost:1", "[::1]:1", "unix:/nowhere"}) {
+    const auto client = Client::Connect(address, options);
+    ASSERT_FALSE(client.has_value()) << address;
+    EXPECT_EQ(client.error().code, ErrorCode::kUnavailable) << client.error().message;
+  }
+}
+
 // What the command prints is what check scripts read: names of the schema, and no field left out
 // because it is empty or zero.
 TEST(SolutionJsonTest, HasEveryFieldByTheNameOfTheSchema) {

@@ -198,7 +198,7 @@ TEST_F(ReplayTest, WhatIsNoRecordingIsRefused) {
   std::ofstream(path_) << "{\"time_step\": 0.01}";
   const auto text = client_.Replay(path_);
   ASSERT_FALSE(text.has_value());
-  EXPECT_THAT(text.error().message, HasSubstr("is no recording"));
+  EXPECT_THAT(text.error().message, HasSubstr("is not a recording"));
   std::ofstream(path_, std::ios::trunc).close();
   EXPECT_FALSE(client_.Replay(path_).has_value());
 }

@@ -93,7 +93,7 @@ TEST(MotionOfStepTest, NoPointOfAFreeBodyComesFurtherThanTheReach) {
     body.velocity = trial * 0.01 * Vector3d::Random();
     body.angular_velocity = (100 - trial) * 0.1 * Vector3d::Random();
     const Motion motion = MotionOfStep(body, gravity, kStep);
-    EXPECT_EQ(motion.way, Vector3d(kStep * body.velocity));
+    EXPECT_EQ(motion.displacement, Vector3d(kStep * body.velocity));
     Body later = body;
     Advance(FreeMotionVelocity(body, gravity, kStep), kStep, &later);
     for (int corner = 0; corner < 8; ++corner) {
