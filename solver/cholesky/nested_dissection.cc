@@ -10,15 +10,15 @@
 namespace sap {
 namespace {
 
-// Pieces up to this are not split further: minimum degree orders them as well, in a fifth of the
-// time.
+// Pieces up to this size are not split further: minimum degree orders them equally well in a fifth
+// of the time.
 constexpr int kLeafBlocks = 150;
 
-// A part of the graph, and where its blocks go.
+// A part of the graph, and its range in the order.
 struct Piece {
-  BlockGraph graph;        // without numbers of edges
+  BlockGraph graph;        // BlockGraph::edge is empty
   std::vector<int> block;  // its blocks in the whole graph
-  int begin{0};            // they are eliminated from here on
+  int begin{0};            // position in the order of its first block
 
   int num_blocks() const { return graph.num_blocks(); }
 };
@@ -119,7 +119,7 @@ void OrderLeaf(const BlockGraph& whole, const Piece& piece, const StopToken& sto
   }
 }
 
-// Orders the piece, or its separator, and returns what is left of it: two pieces or none.
+// Orders the whole piece, or its separator alone and returns the two sides as new pieces.
 std::vector<Piece> Divide(const BlockGraph& whole, const Piece& piece, const StopToken& stop,
                           std::vector<int>* order) {
   if (stop.Requested()) return {};
@@ -148,7 +148,7 @@ std::optional<std::vector<int>> NestedDissectionOrder(const BlockGraph& graph,
   std::vector<int> order(graph.num_blocks());
   std::vector<Piece> pieces;
   pieces.push_back(WholeGraph(graph));
-  // The pieces of a level do not know of each other.
+  // Pieces of a level share no blocks and write different ranges of the order.
   while (!pieces.empty() && !stop.Requested()) {
     std::vector<std::vector<Piece>> halves(pieces.size());
     const auto divide = [&](int i) { halves[i] = Divide(graph, pieces[i], stop, &order); };

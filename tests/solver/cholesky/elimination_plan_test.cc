@@ -163,7 +163,8 @@ TEST(EliminationPlanTest, IdenticalPatternsHaveIdenticalPlans) {
     const auto front = [](const Front& f) {
       return std::tuple(f.pivots, f.updates, f.pivot_begin, f.parent, f.run_begin, f.run_end,
                         f.entry_begin, f.entry_end, f.factor_start_double, f.factor_start_float,
-                        f.update_start_serial, f.update_start_concurrent);
+                        f.update_start[EliminationPlan::kSerial],
+                        f.update_start[EliminationPlan::kConcurrent]);
     };
     for (int f = 0; f < a.num_fronts(); ++f) {
       EXPECT_EQ(front(a.fronts()[f]), front(b.fronts()[f]));
@@ -249,7 +250,7 @@ TEST(EliminationPlanTest, UpdatesOfConcurrentTasksDoNotOverlap) {
   ASSERT_GT(plan.num_waves(), 2);
   const auto fronts = plan.fronts();
   const auto overlap = [&](int a, int b) {
-    const auto start = [&](int f) { return fronts[f].update_start_concurrent; };
+    const auto start = [&](int f) { return fronts[f].update_start[EliminationPlan::kConcurrent]; };
     const auto end = [&](int f) { return start(f) + UpdateEntries(fronts[f].updates); };
     return start(a) < end(b) && start(b) < end(a);
   };

@@ -45,7 +45,7 @@ TEST(OrderingsTest, MinimumDegreeOfTreesHasNoFill) {
   }
 }
 
-// Of a ring the first is a block between two small ones, although all have two neighbours.
+// Of a ring the first is a block between two small ones, although all have two neighbors.
 TEST(OrderingsTest, MinimumDegreeCountsRowsNotBlocks) {
   PatternData ring = test::Chain(6);
   ring.Connect(0, 5);
