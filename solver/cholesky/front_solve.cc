@@ -75,8 +75,8 @@ inline void SolveDiagonalTile(const Scalar* lower, Scalar* x) {
   for (int i = 0; i < kLanes; ++i) x[i] = value[i];
 }
 
-// x := L^-T (x - s) for the diagonal tile of a sliver, where s_j is the sum of the kLanes entries of
-// column j in `sums`.
+// x := L^-T (x - s) for the diagonal tile of a sliver; s_j is the sum of the kLanes
+// entries of column j in `sums`.
 template <typename Scalar>
 inline void SolveTransposedDiagonalTile(const Scalar* lower, const Scalar* sums, Scalar* x) {
   constexpr int kLanes = kNumLanes<Scalar>;

@@ -1,9 +1,9 @@
-// Nested dissection ordering: a separator splits the graph and is eliminated last; both sides, which
-// can be eliminated independently, are split in the same way [George 1973, Nested dissection of a
-// regular finite element mesh].
+// Nested dissection ordering: a separator splits the graph and is eliminated last; the two sides,
+// which can be eliminated independently, are split in the same way [George 1973, Nested dissection
+// of a regular finite element mesh].
 //
-// Separators are found by vertex_separator; pieces of up to 150 blocks are ordered by minimum degree.
-// In piles it gives cheaper factorizations than minimum degree from some 300 to 400 blocks on;
+// Separators are found by vertex_separator; pieces of up to 150 blocks are ordered by minimum
+// degree. In piles this gives cheaper factorizations than minimum degree from 300 to 400 blocks on;
 // EliminationPlan tries it above 200 and keeps the cheaper order.
 #pragma once
 

@@ -2,11 +2,11 @@
 // found by METIS.
 //
 // METIS is not trusted: graphs that it is known to mishandle never reach it, and its result is
-// checked. It draws random numbers from a sequence of this file's own, so that the result depends
-// on the graph alone. Safe on several threads at once: the entry used here, unlike METIS_NodeND,
-// installs no signal handlers and has no state beside that of its thread. It cannot be stopped; on
-// one core it takes about a millisecond per 1000 blocks, more per block in larger graphs. It ends
-// the process where memory runs out.
+// checked. Its random numbers are replaced by a sequence that starts anew at every call, so the
+// result depends on the graph alone. Safe on several threads at once: the entry used here, unlike
+// METIS_NodeND, installs no signal handlers and has no state beside that of its thread. A call
+// cannot be stopped and takes about 1.5 ms per 1000 blocks. Where memory runs out, METIS ends the
+// process.
 #pragma once
 
 #include <optional>

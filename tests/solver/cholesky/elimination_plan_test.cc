@@ -109,8 +109,8 @@ TEST(SupernodesTest, FrontsHoldAllRowsOfTheirColumns) {
   }
 }
 
-TEST(EliminationPlanTest, ColumnsWithoutZerosWhereFrontsAreWorthIt) {
-  // A star of large bodies: nothing to gain from merging, so no entry of L is an explicit zero.
+TEST(EliminationPlanTest, LargeBlocksAreNotMergedIntoFrontsWithZeros) {
+  // Merging blocks of 60 rows saves less than the zeros cost, so no entry of L is an explicit zero.
   const PatternData star = test::Star(20, 0, 60);
   EXPECT_EQ(EliminationPlan::Make(star.pattern()).factor_entries(),
             21 * 60 * 61 / 2 + 20 * 60 * 60);
@@ -192,8 +192,8 @@ TEST(EliminationPlanTest, EveryBlockEntersOneFrontOnce) {
   }
 }
 
-// Update rows of every child have each a place in the parent, in ascending order.
-TEST(EliminationPlanTest, RunsCoverTheUpdateRowsOfEveryChild) {
+// Every update row of a child has one place in the parent, and the places ascend.
+TEST(EliminationPlanTest, RunsPlaceEveryUpdateRowOfAChildInItsParent) {
   for (const PatternData& data : Patterns()) {
     const EliminationPlan plan = EliminationPlan::Make(data.pattern());
     for (const Front& front : plan.fronts()) {

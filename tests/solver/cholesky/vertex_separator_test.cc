@@ -1,4 +1,4 @@
-// Separators by METIS: what they separate, and what METIS leaves behind in the process.
+// Separators by METIS: what they separate, and that METIS changes no state of the process.
 #include "solver/cholesky/vertex_separator.h"
 
 #include <gtest/gtest.h>
@@ -46,14 +46,14 @@ TEST(VertexSeparatorTest, NoEdgeJoinsTheSides) {
   EXPECT_GT(num_separated, 20);
 }
 
-TEST(VertexSeparatorTest, GraphsWithoutEdgesAreLeftAlone) {
+TEST(VertexSeparatorTest, GraphsWithoutEdgesHaveNoSeparator) {
   for (const int n : {0, 1, 2, 34, 1000}) {
     EXPECT_FALSE(VertexSeparator(BlockGraph::FromPattern(test::Blocks(n).pattern())));
   }
 }
 
 // A grid of n x n has a separator of n blocks; nothing smaller halves it.
-TEST(VertexSeparatorTest, OfAGridIsAboutOneLineAndHalvesIt) {
+TEST(VertexSeparatorTest, TheSeparatorOfAGridIsAboutOneLineAndHalvesIt) {
   const BlockGraph graph = BlockGraph::FromPattern(test::Grid(40, 40).pattern());
   const auto side = VertexSeparator(graph);
   ASSERT_TRUE(side);
@@ -62,8 +62,8 @@ TEST(VertexSeparatorTest, OfAGridIsAboutOneLineAndHalvesIt) {
   EXPECT_GE(std::ranges::count(*side, Side::kSecond), 600);
 }
 
-// Several threads at once while others draw and seed the random numbers of the C library.
-TEST(VertexSeparatorTest, IsTheSameOnBusyThreads) {
+// Four threads find separators while a fifth draws and seeds the random numbers of the C library.
+TEST(VertexSeparatorTest, SeparatorsAreTheSameWhileOtherThreadsDrawAndSeedRandomNumbers) {
   std::vector<BlockGraph> graphs;
   std::vector<std::optional<std::vector<Side>>> expected;
   for (unsigned seed = 0; seed < 4; ++seed) {
