@@ -75,11 +75,14 @@ struct BlockCholesky<Scalar>::Job {
   const double* off_diagonal;
   double scale;
   const StopToken& stop;
-  EliminationPlan::Schedule schedule;
+  bool concurrent;
   // Anything but kOk ends the work on all threads.
   mutable std::atomic<FactorStatus> status{FactorStatus::kOk};
 
   bool Failed() const { return status.load(std::memory_order_relaxed) != FactorStatus::kOk; }
+  int64_t UpdateStart(const Front& front) const {
+    return front.update_start[concurrent ? EliminationPlan::kConcurrent : EliminationPlan::kSerial];
+  }
   void Fail(FactorStatus outcome) const { status.store(outcome, std::memory_order_relaxed); }
   // Polls the stop token. False once the work has to end.
   bool GoesOn() const {
@@ -102,11 +105,10 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   factor_.Reserve(std::is_same_v<Scalar, double> ? plan.factor_storage_double()
                                                  : plan.factor_storage_float());
   const bool concurrent = arena != nullptr && arena->num_threads() > 1 && plan.num_waves() > 1;
-  const EliminationPlan::Schedule schedule =
-      concurrent ? EliminationPlan::kConcurrent : EliminationPlan::kSerial;
-  updates_.Reserve(plan.update_storage(schedule));
 
-  const Job job{plan, diagonal.data(), off_diagonal.data(), scale_, stop, schedule};
+  updates_.Reserve(concurrent ? plan.update_storage_concurrent() : plan.update_storage_serial());
+
+  const Job job{plan, diagonal.data(), off_diagonal.data(), scale_, stop, concurrent};
   if (!concurrent) {
     FactorFronts(job, 0, plan.num_fronts());
     return job.status.load();
@@ -185,7 +187,7 @@ template <typename Scalar>
 void BlockCholesky<Scalar>::FormUpdate(const Job& job, const Front& front, TaskArena* arena) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   const DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
-  Scalar* update = updates_.data() + front.update_start[job.schedule];
+  Scalar* update = updates_.data() + job.UpdateStart(front);
   ForEachPiece(arena, NumPieces(front.updates, kUpdateColumns), [&](int piece) {
     if (!job.GoesOn()) return;
     const int begin = piece * kUpdateColumns;
@@ -219,7 +221,7 @@ void BlockCholesky<Scalar>::ForEachChild(const Job& job, const Front& front, Bod
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const Front& child = job.plan.fronts()[job.plan.children()[c]];
     body(job.plan.runs().subspan(child.run_begin, child.run_end - child.run_begin),
-         UpdateStride(child.updates), updates_.data() + child.update_start[job.schedule]);
+         UpdateStride(child.updates), updates_.data() + job.UpdateStart(child));
   }
 }
 
@@ -273,7 +275,7 @@ bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
 
 template <typename Scalar>
 Scalar* BlockCholesky<Scalar>::FrontScratch(const EliminationPlan& plan) {
-  constexpr int kLanes = kNumLanes<Scalar>;
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
   thread_local GrowingBuffer<Scalar> scratch;
   return scratch.Reserve(static_cast<int64_t>(plan.largest_front() + 2 * kLanes) * (kLanes + 1));
 }
@@ -304,7 +306,7 @@ template <typename Scalar>
 void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Front& front,
                                          Scalar* x1) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
-  constexpr int kLanes = kNumLanes<Scalar>;
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
   Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
   Scalar* y = solution_.data() + front.pivot_begin;
   std::fill(x1, x1 + layout.slivers() * kLanes, Scalar{0});
@@ -328,7 +330,7 @@ template <typename Scalar>
 void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, const Front& front,
                                           Scalar* x1) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
-  constexpr int kLanes = kNumLanes<Scalar>;
+  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
   Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
   Scalar* sums = x1 + layout.slivers() * kLanes;
   Scalar* y = solution_.data() + front.pivot_begin;

@@ -10,9 +10,9 @@
 // in [1/2, 1): H and 2^k H then have the same factor, bit for bit, and entries beyond the range of
 // single precision can be factored in it.
 //
-// The threads of an arena work on fronts of different subtrees and on parts of large fronts. The
-// plan fixes every operation and its order, so the bits do not depend on the number of threads.
-// Storage never shrinks: with a plan no larger than those before, nothing is allocated.
+// Fronts of different subtrees, and pieces of large fronts, are worked on by the threads of an
+// arena. What is computed and in which order is fixed by the plan: same bits for any number of
+// threads. Storage grows only; with a plan no larger than those before, nothing is allocated.
 #pragma once
 
 #include <cstddef>
@@ -39,13 +39,13 @@ class BlockCholesky {
                       std::span<const double> off_diagonal, const StopToken& stop,
                       TaskArena* arena);
 
-  // x = H^-1 rhs, both by block in the order of the pattern; they may be the same array. Requires
-  // that Factor has returned kOk for the same plan. The stop token is polled at every front. False
-  // if a stop was requested: x is then undefined. arena may be null.
+  // x = H^-1 rhs, both by blocks in the order they were given in; they may be the same. Requires
+  // that Factor has returned kOk for the same plan. The stop token is polled at every front; false
+  // if a stop was requested: x means nothing then. arena may be null.
   bool Solve(const EliminationPlan& plan, std::span<const double> rhs, std::span<double> x,
              const StopToken& stop, TaskArena* arena);
 
-  // Capacity of the storage.
+  // Bytes held.
   size_t storage_bytes() const;
 
  private:
@@ -63,14 +63,14 @@ class BlockCholesky {
   void SolveForward(const EliminationPlan& plan, const Front& front, Scalar* x1);
   void SolveBackward(const EliminationPlan& plan, int begin, int end, const StopToken& stop);
   void SolveBackward(const EliminationPlan& plan, const Front& front, Scalar* x1);
-  // This thread's vectors of one front in a solve: pivot rows, update rows, sums.
+  // Of one front on this thread: pivots, updates, sums.
   static Scalar* FrontScratch(const EliminationPlan& plan);
 
   GrowingBuffer<Scalar> factor_;
   GrowingBuffer<Scalar> updates_;
   GrowingBuffer<Scalar> solution_;  // in order of elimination
   GrowingBuffer<Scalar> vectors_;   // of each front's update rows
-  double scale_{1.0};               // the factor is that of scale_ H
+  double scale_{1.0};               // H times this was factored
 };
 
 }  // namespace sap

@@ -113,7 +113,8 @@ class EliminationPlan {
   std::span<const int> block_row_start() const { return block_row_start_; }  // [N + 1] as given
   int64_t factor_storage_double() const { return factor_storage_double_; }
   int64_t factor_storage_float() const { return factor_storage_float_; }
-  int64_t update_storage(Schedule schedule) const { return update_storage_[schedule]; }
+  int64_t update_storage_serial() const { return update_storage_[kSerial]; }
+  int64_t update_storage_concurrent() const { return update_storage_[kConcurrent]; }
   int64_t vector_storage() const { return vector_storage_; }
 
  private:

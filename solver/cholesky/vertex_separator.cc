@@ -72,8 +72,9 @@ auto WithRandomSequence(RandomSequence* random, Body&& body) {
   return result;
 }
 
-// False in a process that had loaded METIS before it opened the shared library that holds this:
-// METIS then calls its own definitions.
+// False where METIS calls its own definitions: in a process that had loaded METIS before it opened
+// the shared library that holds this, where that library does not export the definitions above, and
+// with a METIS that was linked with -Bsymbolic.
 bool MetisDrawsHere() {
   static const bool result = [] {
     RandomSequence random;

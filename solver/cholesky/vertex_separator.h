@@ -20,8 +20,8 @@ namespace sap {
 enum class Side : unsigned char { kFirst, kSecond, kSeparator };
 
 // [N] by block, a function of the graph alone. Both sides have blocks. Empty where METIS finds no
-// such set or must not be asked: for tiny graphs, for graphs without edges, and in a process that
-// loaded METIS before the shared library that holds the solver.
+// such set or must not be asked: for tiny graphs, for graphs without edges, and where its random
+// numbers cannot be replaced (see the .cc).
 std::optional<std::vector<Side>> VertexSeparator(const BlockGraph& graph);
 
 }  // namespace sap
