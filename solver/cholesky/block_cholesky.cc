@@ -17,7 +17,7 @@ namespace {
 
 using Front = EliminationPlan::Front;
 
-// Pieces of a large front that threads share.
+// Sizes of the pieces of a large front that threads take one by one.
 constexpr int kUpdateColumns = 32;  // of U and of the children's updates
 constexpr int kPanelSlivers = 3;    // of the rows of a panel
 constexpr int kSliversBelow = 6;    // of the rows below
@@ -76,15 +76,15 @@ struct BlockCholesky<Scalar>::Job {
   double scale;
   const StopToken& stop;
   bool concurrent;
-  // The first outcome but kOk ends the work on all threads.
+  // Anything but kOk ends the work on all threads.
   mutable std::atomic<FactorStatus> status{FactorStatus::kOk};
 
   bool Failed() const { return status.load(std::memory_order_relaxed) != FactorStatus::kOk; }
   int64_t UpdateStart(const Front& front) const {
-    return concurrent ? front.update_start_concurrent : front.update_start_serial;
+    return front.update_start[concurrent ? EliminationPlan::kConcurrent : EliminationPlan::kSerial];
   }
   void Fail(FactorStatus outcome) const { status.store(outcome, std::memory_order_relaxed); }
-  // Polls the stop; true if the work goes on.
+  // Polls the stop token. False once the work has to end.
   bool GoesOn() const {
     if (Failed()) return false;
     if (!stop.Requested()) return true;
@@ -117,8 +117,8 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   return job.status.load();
 }
 
-// Fronts that leave no balance among threads are shared by them all, one by one; the other tasks
-// run at the same time.
+// A front that costs more than a thread's share of what is left of the wave would keep the other
+// threads waiting, so all threads work on it together; the remaining tasks run concurrently.
 template <typename Scalar>
 void BlockCholesky<Scalar>::FactorWave(const Job& job, int w, TaskArena* arena) {
   std::span<const EliminationPlan::Task> tasks = job.plan.wave(w);
@@ -141,12 +141,12 @@ void BlockCholesky<Scalar>::FactorFronts(const Job& job, int begin, int end) {
   }
 }
 
-// False when the work has ended, here or on another thread.
+// False if the factorization failed or was stopped, on this thread or another.
 template <typename Scalar>
 bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena) {
   const Front& front = job.plan.fronts()[f];
   const int num_panels = DenseFront<Scalar>::NumPanels(front.pivots);
-  // One thread assembles a panel right before it is factored, while it is in cache.
+  // A single thread assembles each panel just before factoring it, so that it is in cache.
   if (arena != nullptr) {
     arena->ParallelFor(num_panels, [&](int panel) { Assemble(job, front, panel); });
   }
@@ -231,7 +231,7 @@ bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
   assert(static_cast<int>(rhs.size()) == plan.num_rows());
   assert(static_cast<int>(x.size()) == plan.num_rows());
   if (plan.num_blocks() == 0) return true;
-  // A right-hand side may be beyond the range of single precision.
+  // A right-hand side can exceed the range of single precision.
   double rhs_scale = 1.0;
   if constexpr (std::is_same_v<Scalar, float>) {
     double largest = 0.0;
@@ -300,8 +300,8 @@ void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, int begin
   }
 }
 
-// Each front hands what it subtracts from later rows to its parent, so that no two fronts write to
-// the same place.
+// Each front passes what it subtracts from later rows to its parent, so that no two fronts write to
+// the same rows.
 template <typename Scalar>
 void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Front& front,
                                          Scalar* x1) {

@@ -1,13 +1,14 @@
-// Cholesky factorization and solution of a block-sparse symmetric positive definite system,
+// Multifrontal Cholesky factorization of a block-sparse symmetric positive definite matrix along an
+// EliminationPlan, and solution with the factor:
 //
-//   H x = b,   H = L L',
+//   H = L L',   H x = b
 //
-// by the multifrontal method as an EliminationPlan lays it out. In double precision for the
-// solution, in single precision as a preconditioner at half of the time.
+// A double-precision factor solves the system; a single-precision factor takes half the time and
+// serves as a preconditioner.
 //
 // H is multiplied by a power of two before it is factored, such that its largest diagonal entry is
-// in [1/2, 1): then H and 2^k H have the same factor, bit for bit, and a single-precision factor
-// has the range of a double-precision one.
+// in [1/2, 1): H and 2^k H then have the same factor, bit for bit, and entries beyond the range of
+// single precision can be factored in it.
 //
 // Fronts of different subtrees, and pieces of large fronts, are worked on by the threads of an
 // arena. What is computed and in which order is fixed by the plan: same bits for any number of
@@ -30,11 +31,10 @@ class BlockCholesky {
  public:
   enum class FactorStatus : unsigned char { kOk, kNotPositiveDefinite, kStopped };
 
-  // diagonal: block i is row-major n_i x n_i at plan.diagonal_start()[i], of which the lower
-  // triangle is read. off_diagonal: edge e is H(a, b), row-major n_a x n_b, at
-  // plan.off_diagonal_start()[e]. The stop token is polled at every front and within large
-  // ones. arena may be null.
-  // Entries that are not finite make a matrix that is not positive definite.
+  // diagonal: block i is row-major n_i x n_i at plan.diagonal_start()[i]; only its lower triangle
+  // is read. off_diagonal: edge e is H(a, b), row-major n_a x n_b, at plan.off_diagonal_start()[e].
+  // A matrix with entries that are not finite is kNotPositiveDefinite. The stop token is polled at
+  // every front and within large ones. arena may be null: this thread does everything.
   FactorStatus Factor(const EliminationPlan& plan, std::span<const double> diagonal,
                       std::span<const double> off_diagonal, const StopToken& stop,
                       TaskArena* arena);

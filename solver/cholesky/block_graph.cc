@@ -20,8 +20,8 @@ BlockGraph BlockGraph::FromPattern(const BlockPattern& pattern) {
   }
   std::partial_sum(graph.start.begin(), graph.start.end(), graph.start.begin());
 
-  // Rows in the order of the edges first; their transpose, which is the same graph, has its rows
-  // in ascending order.
+  // Neighbors in the order of the edges first. The transpose of this graph, which is the same
+  // graph, has them in ascending order.
   std::vector<int> next(graph.start.begin(), graph.start.end() - 1);
   std::vector<int> unsorted(2 * num_edges);
   std::vector<int> unsorted_edge(2 * num_edges);

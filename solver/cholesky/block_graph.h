@@ -1,8 +1,8 @@
 // The pattern of a symmetric block matrix, and its adjacency graph.
 //
-// One node per diagonal block (a tree of an island), one edge per pair of blocks with a nonzero
-// block off the diagonal (two trees in contact). Orderings and the symbolic analysis work on this
-// graph; the values never enter.
+// One node per diagonal block (a tree of an island), one edge per nonzero block below the diagonal
+// (two trees in contact). Orderings and the symbolic analysis depend on this graph alone, not on
+// the values of the matrix.
 #pragma once
 
 #include <span>
@@ -12,19 +12,19 @@ namespace sap {
 
 struct BlockPattern {
   std::span<const int> block_size;  // [N] rows of each diagonal block, >= 1
-  std::span<const int> edge_a;      // [E] each unordered pair of blocks once, in either order;
-  std::span<const int> edge_b;      // [E] edge_a[e] != edge_b[e]
+  std::span<const int> edge_a;      // [E] each unordered pair of different blocks once,
+  std::span<const int> edge_b;      // [E] in either order
 
   int num_blocks() const { return static_cast<int>(block_size.size()); }
   int num_edges() const { return static_cast<int>(edge_a.size()); }
 };
 
-// The neighbours of block i are neighbor[start[i] .. start[i + 1]), in ascending order.
+// The neighbors of block i are neighbor[start[i] .. start[i + 1]), in ascending order.
 struct BlockGraph {
   std::vector<int> weight;    // [N] rows of each block
   std::vector<int> start;     // [N + 1]
   std::vector<int> neighbor;  // [2 E]
-  std::vector<int> edge;      // [2 E] index of the edge that joins them
+  std::vector<int> edge;      // [2 E] index of the edge to that neighbor in the pattern
 
   static BlockGraph FromPattern(const BlockPattern& pattern);
 
@@ -35,7 +35,7 @@ struct BlockGraph {
   }
 };
 
-// Whether order holds each of 0 .. n - 1 once.
+// True if order holds each of 0 .. n - 1 once.
 bool IsPermutation(std::span<const int> order, int n);
 
 }  // namespace sap

@@ -29,8 +29,9 @@ int DenseFront<Scalar>::PanelEnd(int panel) const {
   return (PanelColumnsEnd(panel) + kLanes - 1) / kLanes;
 }
 
-// Entries of slivers s .. in columns column .. : subtracts the products of columns [k_begin, k_end)
-// and, if these were the last, solves with the pivot rows of the columns.
+// Tile of slivers s .. s + kSlivers - 1 and columns column .. column + kColumns - 1: subtracts the
+// products of columns [k_begin, k_end) and, if `solve`, divides by the factored pivot rows of its
+// columns.
 template <typename Scalar>
 template <int kSlivers, int kColumns>
 void DenseFront<Scalar>::UpdateTile(int s, int column, int k_begin, int k_end, bool solve) {
@@ -48,7 +49,8 @@ void DenseFront<Scalar>::UpdateTile(int s, int column, int k_begin, int k_end, b
   tile.Store(entries, kLanes);
 }
 
-// The same for slivers of which the first holds the pivot rows of the columns: also factors these.
+// The same for a tile whose first sliver holds the pivot rows of its columns, which are factored
+// here. False at a pivot that is not positive and finite.
 template <typename Scalar>
 template <int kSlivers, int kColumns>
 bool DenseFront<Scalar>::FactorDiagonalTile(int s, int column, int k_begin) {
@@ -153,7 +155,7 @@ void DenseFront<Scalar>::FactorBelowPanel(int panel, int begin, int end) {
   }
 }
 
-// Entries of U in the rows of update slivers s .. and columns column .. column + 3.
+// Tile of U: update slivers s .. s + kSlivers - 1, columns column .. column + 3.
 template <typename Scalar>
 template <int kSlivers>
 void DenseFront<Scalar>::FormUpdateTile(int s, int column, int k_begin, int k_end,

@@ -3,11 +3,12 @@
 //   [ F11      ]   [ L11     ] [ L11' L21' ]   [ 0      ]
 //   [ F21  F22 ] = [ L21   I ] [        I  ] + [ 0    U ],     U = F22 - L21 L21'
 //
-// F11 and F21 are overwritten by L11 and L21, with the inverse of the pivots on the diagonal of
-// L11; U is written without F22, which the caller adds. Left-looking by panels of columns: the rows
-// of a panel itself first, then the rows below, each group of slivers from start to end while it is
-// in registers and first-level cache. Ranges of rows, and of columns of U, may be worked on by
-// different threads.
+// F11 and F21 are overwritten by L11 and L21; the diagonal of L11 holds the inverses of the pivots.
+// U is written without F22, which the caller adds.
+//
+// Left-looking by panels of columns: first the pivot rows of the panel, then the rows below, each
+// group of slivers through all columns of the panel while it is in registers and first-level cache.
+// Different threads may work on different ranges of rows, and of columns of U.
 #pragma once
 
 #include "solver/cholesky/front_layout.h"
@@ -23,29 +24,30 @@ class DenseFront {
       : layout_(layout), factor_(factor) {}
 
   static int NumPanels(int pivots) { return (pivots + kPanelColumns - 1) / kPanelColumns; }
-  // Slivers of the rows of the panel: [PanelBegin, PanelEnd).
+  // Slivers [PanelBegin, PanelEnd) hold the pivot rows of the panel.
   int PanelBegin(int panel) const { return panel * kPanelColumns / kLanes; }
   int PanelEnd(int panel) const;
 
-  // Subtracts the products of the panels before from slivers [begin, end) of the panel's rows.
+  // Subtracts the products of the panels before it from slivers [begin, end) of its pivot rows.
   void UpdatePanel(int panel, int begin, int end);
-  // The rows of the panel, all of which have been updated. False at a pivot that is not positive
-  // and finite.
+  // Factors the pivot rows of the panel. Requires UpdatePanel for all of them. False at a pivot
+  // that is not positive and finite.
   bool FactorPanel(int panel);
-  // Slivers [begin, end) below the rows of the panel, which has been factored.
+  // Finishes the columns of the panel in slivers [begin, end) below its pivot rows. Requires
+  // FactorPanel.
   void FactorBelowPanel(int panel, int begin, int end);
 
-  // Columns [begin, end) of U = -L21 L21'. Both are multiples of kUpdateUnit, or the end is r.
+  // Writes columns [begin, end) of -L21 L21'. Both are multiples of kUpdateUnit, or end is r.
   static constexpr int kUpdateUnit = 8;
   void FormUpdate(int begin, int end, Scalar* update) const;
 
  private:
-  static constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  // Columns whose products are summed up at a time: a tile's operand stays in first-level cache.
+  static constexpr int kLanes = kNumLanes<Scalar>;
+  // Columns of a product summed at a time, so that a tile's operand stays in first-level cache.
   static constexpr int kDepth = 192;
 
   Scalar* Sliver(int s) const { return factor_ + layout_.SliverStart(s); }
-  // The lanes of pivot rows column .. column + 3, which multiply these columns.
+  // Entries of pivot rows column .. column + 3, the factors of a product with these columns.
   const Scalar* Operand(int column) const { return factor_ + layout_.PivotRowStart(column); }
   int PanelColumnsEnd(int panel) const;
 

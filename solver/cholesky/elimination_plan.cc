@@ -37,9 +37,10 @@ std::optional<std::pair<Supernodes, Ordering>> OrderBlocks(const BlockGraph& gra
   if (ordering != Ordering::kNestedDissection) {
     nodes = MakeSupernodes(graph, MinimumDegreeOrder(graph, stop), stop);
     if (!nodes) return std::nullopt;
-    // Dissection takes the time of some 6000 cycles per block. In piles of spheres minimum degree
-    // is as good up to 300 blocks or so; at 1000, with more than 10,000 cycles per block,
-    // dissection saves a fifth of every factorization or more. Chains and trees never get there.
+    // Nested dissection takes about 6000 cycles per block. In piles of spheres it saves nothing up
+    // to about 300 blocks; at 1000, where a factorization takes more than 10,000 cycles per block,
+    // it saves a fifth of every factorization or more. Chains and trees cost less than that at any
+    // size.
     constexpr int kMinBlocks = 200;
     constexpr double kMinCyclesPerBlock = 10000.0;
     if (ordering == Ordering::kMinimumDegree || graph.num_blocks() <= kMinBlocks ||
@@ -59,6 +60,8 @@ std::optional<std::pair<Supernodes, Ordering>> OrderBlocks(const BlockGraph& gra
 }  // namespace
 
 class EliminationPlanBuilder {
+  using Schedule = EliminationPlan::Schedule;
+
  public:
   EliminationPlanBuilder(const BlockPattern& pattern, const StopToken& stop)
       : pattern_(pattern), stop_(stop), graph_(BlockGraph::FromPattern(pattern)) {}
@@ -88,9 +91,8 @@ class EliminationPlanBuilder {
   void SplitTasks();
   void PlaceFactor();
   void PlaceUpdates();
-  void AllocateUpdate(int f, int64_t EliminationPlan::Front::*start, StoragePlanner* planner);
-  void FreeUpdatesOfChildren(int f, int64_t EliminationPlan::Front::*start,
-                             StoragePlanner* planner);
+  void AllocateUpdate(int f, Schedule schedule, StoragePlanner* planner);
+  void FreeUpdatesOfChildren(int f, Schedule schedule, StoragePlanner* planner);
   void PlaceVectors();
 
   BlockPattern pattern_;
@@ -102,7 +104,7 @@ class EliminationPlanBuilder {
   std::vector<int> row_position_;             // [N + 1] first row of the block eliminated k-th
   std::vector<std::vector<int>> front_rows_;  // positions of the blocks below the pivots
   std::vector<int> mark_;                     // [N] front that last collected the position
-  std::vector<int> local_row_;                // [N] by position, of the front at hand
+  std::vector<int> local_row_;                // [N] by position, in the current front
 };
 
 void EliminationPlanBuilder::LocateValues() {
@@ -166,7 +168,7 @@ void EliminationPlanBuilder::MakeFronts() {
   }
 }
 
-// Blocks below the pivots of front f: neighbours of its blocks and rows of its children, those
+// Blocks below the pivots of front f: neighbors of its blocks and rows of its children, those
 // eliminated here left out.
 void EliminationPlanBuilder::CollectRows(int f) {
   const EliminationPlan::Front& front = plan_.fronts_[f];
@@ -261,11 +263,11 @@ void EliminationPlanBuilder::AddRuns(int child, int parent) {
   plan_.fronts_[child].run_end = static_cast<int>(runs.size());
 }
 
-// Subtrees small enough to balance many threads become tasks, small neighbours one task together.
-// Fronts above them are tasks by themselves, in waves by their level.
+// Subtrees small enough to balance many threads become tasks; small subtrees next to each other
+// share one. Each front above them is a task of its own, in the wave of its level.
 void EliminationPlanBuilder::SplitTasks() {
   constexpr double kTasks = 24.0;
-  constexpr double kMinTaskCycles = 100e3;  // worth handing over
+  constexpr double kMinTaskCycles = 100e3;  // less does not pay for another thread
   const int count = nodes_.size();
   std::vector<double> subtree_cost = nodes_.cost;
   std::vector<int> subtree_begin(count);
@@ -318,51 +320,53 @@ void EliminationPlanBuilder::PlaceFactor() {
   }
 }
 
-// A front's update shares storage with updates that have been added to their parents by then.
+// The update of a front reuses storage of updates that have been added to their parents before.
 void EliminationPlanBuilder::PlaceUpdates() {
   StoragePlanner serial;
   StoragePlanner concurrent;
   for (int f = 0; f < nodes_.size(); ++f) {
-    AllocateUpdate(f, &EliminationPlan::Front::update_start_serial, &serial);
-    FreeUpdatesOfChildren(f, &EliminationPlan::Front::update_start_serial, &serial);
+    AllocateUpdate(f, EliminationPlan::kSerial, &serial);
+    FreeUpdatesOfChildren(f, EliminationPlan::kSerial, &serial);
   }
-  // Of tasks that run at the same time none knows how far the others are: a subtree has a piece
-  // that is its own, and the updates of a wave are all there before those of the last are free.
-  int64_t EliminationPlan::Front::*start = &EliminationPlan::Front::update_start_concurrent;
+  // Tasks of a wave run in any order, so they cannot share storage among themselves: each subtree
+  // has its own piece, and all updates of a later wave are allocated before those of the wave
+  // before are freed.
+  constexpr Schedule kConcurrent = EliminationPlan::kConcurrent;
   for (const EliminationPlan::Task& task : plan_.wave(0)) {
     StoragePlanner own;
     const int64_t base = concurrent.peak();
     for (int f = task.front_begin; f < task.front_end; ++f) {
-      AllocateUpdate(f, start, &own);
-      FreeUpdatesOfChildren(f, start, &own);
+      AllocateUpdate(f, kConcurrent, &own);
+      FreeUpdatesOfChildren(f, kConcurrent, &own);
     }
-    for (int f = task.front_begin; f < task.front_end; ++f) plan_.fronts_[f].*start += base;
+    for (int f = task.front_begin; f < task.front_end; ++f) {
+      plan_.fronts_[f].update_start[kConcurrent] += base;
+    }
     concurrent.Allocate(own.peak());
   }
   for (int w = 1; w < plan_.num_waves(); ++w) {
     for (const EliminationPlan::Task& task : plan_.wave(w)) {
-      AllocateUpdate(task.front_begin, start, &concurrent);
+      AllocateUpdate(task.front_begin, kConcurrent, &concurrent);
     }
     for (const EliminationPlan::Task& task : plan_.wave(w)) {
-      FreeUpdatesOfChildren(task.front_begin, start, &concurrent);
+      FreeUpdatesOfChildren(task.front_begin, kConcurrent, &concurrent);
     }
   }
-  plan_.update_storage_serial_ = serial.peak();
-  plan_.update_storage_concurrent_ = concurrent.peak();
+  plan_.update_storage_[EliminationPlan::kSerial] = serial.peak();
+  plan_.update_storage_[kConcurrent] = concurrent.peak();
 }
 
-void EliminationPlanBuilder::AllocateUpdate(int f, int64_t EliminationPlan::Front::*start,
-                                            StoragePlanner* planner) {
+void EliminationPlanBuilder::AllocateUpdate(int f, Schedule schedule, StoragePlanner* planner) {
   EliminationPlan::Front& front = plan_.fronts_[f];
-  front.*start = planner->Allocate(UpdateEntries(front.updates));
+  front.update_start[schedule] = planner->Allocate(UpdateEntries(front.updates));
 }
 
-void EliminationPlanBuilder::FreeUpdatesOfChildren(int f, int64_t EliminationPlan::Front::*start,
+void EliminationPlanBuilder::FreeUpdatesOfChildren(int f, Schedule schedule,
                                                    StoragePlanner* planner) {
   const EliminationPlan::Front& front = plan_.fronts_[f];
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const EliminationPlan::Front& child = plan_.fronts_[plan_.children_[c]];
-    planner->Free(child.*start, UpdateEntries(child.updates));
+    planner->Free(child.update_start[schedule], UpdateEntries(child.updates));
   }
 }
 

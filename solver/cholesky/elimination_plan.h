@@ -1,12 +1,13 @@
-// How to factor a symmetric positive definite block matrix H = L L' of a given pattern.
+// The symbolic part of the multifrontal factorization H = L L' of a symmetric positive definite
+// block matrix: everything that depends on its pattern alone, not on its values.
 //
-// Everything that does not depend on values: the order of elimination, the fronts (dense pieces in
-// which groups of blocks are eliminated), their tree, the rows of each, where every block of H and
-// every update of a child goes, where everything is stored, and which fronts may be worked on at
-// the same time. BlockCholesky carries it out. See [Duff and Reid 1983, The multifrontal solution
-// of indefinite sparse symmetric linear equations].
+// That is the order of elimination; the fronts (dense matrices in which groups of blocks are
+// eliminated), their tree and their rows; where every block of H enters and where every update is
+// added; offsets in storage; and the tasks that may run concurrently. BlockCholesky carries it out.
+// See [Duff and Reid 1983, The multifrontal solution of indefinite sparse symmetric linear
+// equations].
 //
-// A pure function of the pattern: not of threads, nor of what was planned before. Immutable, and
+// A function of the pattern, independent of threads and of earlier plans. Immutable, and
 // safe to share between threads.
 #pragma once
 
@@ -21,62 +22,65 @@
 
 namespace sap {
 
-// kAuto: minimum degree where the graph is small or fills in little, else nested dissection.
+// kAuto: minimum degree where the graph is small or its factor has little fill, else the cheaper of
+// the two.
 enum class Ordering : unsigned char { kAuto, kMinimumDegree, kNestedDissection };
 
 class EliminationPlan {
  public:
-  // One dense piece of the elimination: p pivots are eliminated, an r x r update goes to the
-  // parent. Local rows and columns count its pivots first, then its update rows.
+  // Two layouts of the update matrices: for fronts that are factored one after another, in little
+  // memory that stays in cache, and for tasks of a wave that run at the same time.
+  enum Schedule : unsigned char { kSerial, kConcurrent };
+
+  // A dense matrix of p + r rows: p pivots are eliminated, the r x r update that remains is added
+  // to the parent. Local rows and columns are numbered pivots first, then update rows.
   struct Front {
     int pivots;       // p, rows
     int updates;      // r, rows
-    int pivot_begin;  // first pivot among all rows in order of elimination
+    int pivot_begin;  // its first pivot among all rows in order of elimination
     int parent;       // -1 for a root
-    int child_begin;  // its children are children()[child_begin .. child_end)
+    int child_begin;  // its children: children()[child_begin .. child_end)
     int child_end;
     int entry_begin;  // blocks of H that enter here: matrix_blocks()[entry_begin .. entry_end)
     int entry_end;
     int run_begin;  // its update rows in the parent: runs()[run_begin .. run_end)
     int run_end;
-    int64_t factor_start_double;  // its part of the factor, in entries
+    // Offsets in entries: its part of the factor, which is padded to whole vectors of doubles or of
+    // floats; its update matrix, by Schedule; its update of the right-hand side.
+    int64_t factor_start_double;
     int64_t factor_start_float;
-    // Its update matrix, in entries of the update storage: where fronts are worked on one after
-    // another, in little memory that stays in cache, and where the tasks of a wave run at the same
-    // time.
-    int64_t update_start_serial;
-    int64_t update_start_concurrent;
-    int64_t vector_start;  // its update in a solve, in entries of the vector storage
+    int64_t update_start[2];
+    int64_t vector_start;
   };
 
-  // A block of H and the lower left corner of the front it enters.
+  // A block of H and where it enters the lower triangle of a front.
   struct MatrixBlock {
     int64_t value_start;  // in the diagonal or off-diagonal values
     int rows;             // of the block as stored, row-major
     int columns;
-    int row;     // local row and column of its entry (0, 0) in the front
-    int column;  //
+    int row;     // local row of its entry (0, 0) in the front
+    int column;  // local column of that entry
     enum class Kind : unsigned char { kDiagonal, kAsStored, kTransposed } kind;
   };
 
-  // Consecutive update rows of a child that are consecutive local rows of its parent, all of them
-  // pivots or all update rows.
+  // Consecutive update rows of a child that are consecutive local rows of its parent: either all
+  // pivots of the parent or all update rows.
   struct RowRun {
     int child_row;   // among the child's update rows
     int parent_row;  // local row
     int length;
   };
 
-  // Fronts [front_begin, front_end), one after another on one thread: whole subtrees, or one front.
+  // Fronts [front_begin, front_end), for one thread in this order: whole subtrees, or one front.
   struct Task {
     int front_begin;
     int front_end;
     double cost;  // cycles, by the model of supernodes.h
   };
 
-  // Requires what BlockPattern says of the pattern.
+  // Requires a valid BlockPattern.
   static EliminationPlan Make(const BlockPattern& pattern, Ordering ordering = Ordering::kAuto);
-  // The same, with the threads of the arena if there is one. Empty if it was stopped.
+  // The same on the threads of the arena, which may be null. Empty if it was stopped.
   static std::optional<EliminationPlan> Make(const BlockPattern& pattern, Ordering ordering,
                                              const StopToken& stop, TaskArena* arena);
 
@@ -87,19 +91,19 @@ class EliminationPlan {
   int64_t factor_entries() const { return factor_entries_; }  // of L, zeros of the fronts included
   int height() const { return height_; }                      // fronts on the longest path
   int largest_front() const { return largest_front_; }        // p + r
-  Ordering ordering() const { return ordering_; }             // what kAuto came to
+  Ordering ordering() const { return ordering_; }             // that was chosen; not kAuto
 
-  // Where the values of each block start in what BlockCholesky::Factor gets; the last element is
-  // the length. [N + 1] and [E + 1].
+  // [N + 1] and [E + 1]: where the values of each block start in the arguments of
+  // BlockCholesky::Factor. The last element is the length.
   std::span<const int64_t> diagonal_start() const { return diagonal_start_; }
   std::span<const int64_t> off_diagonal_start() const { return off_diagonal_start_; }
 
-  // For BlockCholesky.
+  // For BlockCholesky. Storage is in entries.
   std::span<const Front> fronts() const { return fronts_; }  // in postorder
   std::span<const int> children() const { return children_; }
   std::span<const MatrixBlock> matrix_blocks() const { return matrix_blocks_; }
   std::span<const RowRun> runs() const { return runs_; }
-  // Tasks of a wave can run at the same time once the waves before are done; the largest first.
+  // Tasks of a wave can run concurrently once all earlier waves are done; the largest come first.
   // Subtrees are the first wave, the fronts above them one wave per level.
   int num_waves() const { return static_cast<int>(wave_start_.size()) - 1; }
   std::span<const Task> wave(int w) const {
@@ -109,8 +113,8 @@ class EliminationPlan {
   std::span<const int> block_row_start() const { return block_row_start_; }  // [N + 1] as given
   int64_t factor_storage_double() const { return factor_storage_double_; }
   int64_t factor_storage_float() const { return factor_storage_float_; }
-  int64_t update_storage_serial() const { return update_storage_serial_; }
-  int64_t update_storage_concurrent() const { return update_storage_concurrent_; }
+  int64_t update_storage_serial() const { return update_storage_[kSerial]; }
+  int64_t update_storage_concurrent() const { return update_storage_[kConcurrent]; }
   int64_t vector_storage() const { return vector_storage_; }
 
  private:
@@ -129,8 +133,7 @@ class EliminationPlan {
   std::vector<int64_t> off_diagonal_start_;
   int64_t factor_storage_double_{0};
   int64_t factor_storage_float_{0};
-  int64_t update_storage_serial_{0};
-  int64_t update_storage_concurrent_{0};
+  int64_t update_storage_[2]{0, 0};
   int64_t vector_storage_{0};
   int64_t factor_entries_{0};
   double factor_flops_{0.0};

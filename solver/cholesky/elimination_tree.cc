@@ -11,7 +11,7 @@ std::vector<int> InversePermutation(const std::vector<int>& order) {
   return position;
 }
 
-// ancestor[] shortcuts paths to the root of the part of the tree known so far.
+// ancestor[] is a shortcut towards the root of the part of the tree known so far.
 std::vector<int> FindParents(const BlockGraph& graph, const std::vector<int>& order,
                              const std::vector<int>& position) {
   const int num_blocks = graph.num_blocks();
@@ -31,9 +31,9 @@ std::vector<int> FindParents(const BlockGraph& graph, const std::vector<int>& or
   return parent;
 }
 
-// Row i of L is nonzero in the subtree spanned from i down to the neighbours of i: its leaves add
-// the rows of i, the least common ancestors of consecutive leaves and the parent of i take them
-// away again, and sums up the tree give what each column has.
+// Row i of L is nonzero in a subtree with root i whose leaves are neighbors of i. The rows of i are
+// added at its leaves, and subtracted at the least common ancestors of consecutive leaves and at
+// the parent of i; sums up the tree then give the rows of each column.
 std::vector<int> CountColumnRows(const BlockGraph& graph, const EliminationTree& tree) {
   const int num_blocks = graph.num_blocks();
   std::vector<int> rows(num_blocks, 0);

@@ -1,10 +1,10 @@
-// The elimination tree of an ordered block graph: which block waits for which.
+// The elimination tree of an ordered block graph, and the sizes of the columns of its factor L:
 //
 //   parent(j) = min { i > j : L_ij != 0 }
 //
-// Blocks are given by position in the order; the order is changed to a postorder of the tree (same
-// fill, every subtree a contiguous range). Trees by path compression [Liu 1990]; sizes of columns
-// without forming them [Gilbert, Ng and Peyton 1994].
+// Blocks are named by their position in the order, which is changed to a postorder of the tree: the
+// fill is the same and every subtree is a contiguous range. The tree is found by path compression
+// [Liu 1990], the sizes of columns without forming them [Gilbert, Ng and Peyton 1994].
 #pragma once
 
 #include <vector>
@@ -23,8 +23,8 @@ struct EliminationTree {
   static EliminationTree Make(const BlockGraph& graph, std::vector<int> order);
 };
 
-// The nodes of a forest with the children of each before it and its subtree contiguous, children
-// in ascending order. parent[i] > i, or -1.
+// The nodes of a forest in postorder: every subtree is contiguous and ends with its root; children
+// are in ascending order. Requires parent[i] > i, or -1 for a root.
 std::vector<int> Postorder(const std::vector<int>& parent);
 
 }  // namespace sap

@@ -1,7 +1,6 @@
 #include "solver/cholesky/front_assembly.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "solver/cholesky/front_kernels.h"
@@ -12,34 +11,25 @@ namespace {
 using RowRun = EliminationPlan::RowRun;
 using MatrixBlock = EliminationPlan::MatrixBlock;
 
-// Calls body with a number of 1 to kMax as a constant.
-template <int kMax, typename Body>
-inline void WithLength(int number, Body&& body) {
-  if constexpr (kMax > 1) {
-    if (number < kMax) return WithLength<kMax - 1>(number, body);
-  }
-  body(std::integral_constant<int, kMax>());
-}
-
-// Calls body(i, length, start) for the pieces of local rows [row, row + count) that lie in one
-// sliver: rows i .. i + length of these, whose entries in column 0 are from `start` on.
+// Divides local rows [row, row + count) by the slivers that hold them: calls body(i, length, start)
+// for the i-th row and the `length` - 1 after it, whose entries in column 0 begin at `start`.
 template <typename Scalar, typename Body>
-inline void ForEachPiece(const FrontLayout<Scalar>& layout, int row, int count, Body&& body) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+inline void ForEachSliver(const FrontLayout<Scalar>& layout, int row, int count, Body&& body) {
+  constexpr int kLanes = kNumLanes<Scalar>;
   for (int i = 0; i < count;) {
     const int in_zone = row + i < layout.pivots() ? row + i : row + i - layout.pivots();
     const int length = std::min(kLanes - in_zone % kLanes, count - i);
     const ptrdiff_t start = layout.RowStart(row + i);
-    WithLength<kLanes>(length, [&](auto constant) { body(i, constant, start); });
+    WithConstant<kLanes>(length, [&](auto constant) { body(i, constant, start); });
     i += length;
   }
 }
 
-// Row i of a block of H goes to `to` + RowStart(i). Six columns are the common case, and unrolled.
+// Copies row i of a block of H to `to` + row_start(i). Six columns, the common case, are unrolled.
 template <typename Scalar, typename RowStart>
 inline void CopyRows(const double* from, ptrdiff_t row_stride, ptrdiff_t column_stride,
                      double scale, int rows, int columns, Scalar* to, RowStart&& row_start) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  constexpr int kLanes = kNumLanes<Scalar>;
   for (int i = 0; i < rows; ++i) {
     Scalar* to_row = to + row_start(i);
     const double* from_row = from + i * row_stride;
@@ -56,11 +46,11 @@ inline void CopyRows(const double* from, ptrdiff_t row_stride, ptrdiff_t column_
   }
 }
 
-// Columns first .. last - 1 of a diagonal block.
+// Copies columns first .. last - 1 of the lower triangle of a diagonal block.
 template <typename Scalar>
 inline void CopyDiagonalBlock(const double* from, int size, double scale, int row, int first,
                               int last, const FrontLayout<Scalar>& layout, Scalar* to) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  constexpr int kLanes = kNumLanes<Scalar>;
   for (int i = first; i < size; ++i) {
     Scalar* to_row = to + layout.PivotRowStart(row + i);
     const int end = std::min(i + 1, last);
@@ -73,7 +63,7 @@ inline void CopyDiagonalBlock(const double* from, int size, double scale, int ro
 // to(row, column) += from, for kLength rows of one sliver.
 template <int kLength, typename Scalar>
 inline void AddPiece(const Scalar* from, ptrdiff_t stride, int columns, Scalar* to) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  constexpr int kLanes = kNumLanes<Scalar>;
   for (int j = 0; j < columns; ++j) {
     Scalar sum[kLength];
 #pragma GCC unroll 8
@@ -85,13 +75,14 @@ inline void AddPiece(const Scalar* from, ptrdiff_t stride, int columns, Scalar* 
   }
 }
 
-// A few vectors; most runs are short.
+// to += from. Most runs are short: a few vectors and a remainder.
 template <typename Scalar>
 inline void AddContiguous(const Scalar* from, int count, Scalar* to) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  using Vector = FullLanes<Scalar>;
+  constexpr int kLanes = kNumLanes<Scalar>;
   int i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    StoreSliver(to + i, LoadSliver(to + i) + LoadSliver(from + i));
+    Store(to + i, Load<Vector>(to + i) + Load<Vector>(from + i));
   }
   for (; i + 2 <= count; i += 2) {
     const Scalar sum[2] = {to[i] + from[i], to[i + 1] + from[i + 1]};
@@ -105,7 +96,7 @@ inline void AddContiguous(const Scalar* from, int count, Scalar* to) {
 
 template <typename Scalar>
 void ClearColumns(const FrontLayout<Scalar>& layout, int begin, int end, Scalar* front) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  constexpr int kLanes = kNumLanes<Scalar>;
   if (begin == 0 && end == layout.pivots()) {
     std::fill(front, front + layout.entries(), Scalar{0});
     return;
@@ -124,7 +115,7 @@ template <typename Scalar>
 void CopyMatrixBlocks(std::span<const MatrixBlock> blocks, const double* diagonal,
                       const double* off_diagonal, double scale, const FrontLayout<Scalar>& layout,
                       int begin, int end, Scalar* front) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  constexpr int kLanes = kNumLanes<Scalar>;
   constexpr size_t kPrefetchAhead = 4;
   const auto values = [&](const MatrixBlock& block) {
     return (block.kind == MatrixBlock::Kind::kDiagonal ? diagonal : off_diagonal) +
@@ -164,7 +155,7 @@ void CopyMatrixBlocks(std::span<const MatrixBlock> blocks, const double* diagona
 template <typename Scalar>
 void AddChildToPivots(std::span<const RowRun> runs, const Scalar* child_update, ptrdiff_t stride,
                       const FrontLayout<Scalar>& layout, int begin, int end, Scalar* front) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  constexpr int kLanes = kNumLanes<Scalar>;
   const int columns_end = std::min(end, layout.pivots());
   for (size_t c = 0; c < runs.size() && runs[c].parent_row < columns_end; ++c) {
     // Columns first .. last of the run.
@@ -173,13 +164,13 @@ void AddChildToPivots(std::span<const RowRun> runs, const Scalar* child_update, 
     if (first >= last) continue;
     const Scalar* from = child_update + (runs[c].child_row + first) * stride;
     Scalar* to = front + (runs[c].parent_row + first) * kLanes;
-    // On the diagonal row by row, each up to its diagonal.
+    // On the diagonal one row at a time, up to its diagonal entry.
     for (int i = first; i < runs[c].length; ++i) {
       AddPiece<1>(from + runs[c].child_row + i, stride, std::min(i + 1, last) - first,
                   to + layout.PivotRowStart(runs[c].parent_row + i));
     }
     for (size_t r = c + 1; r < runs.size(); ++r) {
-      ForEachPiece(
+      ForEachSliver(
           layout, runs[r].parent_row, runs[r].length, [&](int i, auto length, ptrdiff_t start) {
             AddPiece<length>(from + runs[r].child_row + i, stride, last - first, to + start);
           });
@@ -200,7 +191,7 @@ void AddChildToUpdate(std::span<const RowRun> runs, const Scalar* child_update, 
     for (int j = first; j < last; ++j) {
       const Scalar* from = child_update + (runs[c].child_row + j) * stride;
       Scalar* to = update + (column + j) * own_stride - pivots;
-      // On the diagonal from the diagonal down.
+      // On the diagonal from the diagonal entry down.
       AddContiguous(from + runs[c].child_row + j, runs[c].length - j, to + runs[c].parent_row + j);
       for (size_t r = c + 1; r < runs.size(); ++r) {
         __builtin_prefetch(from + runs[r].child_row + 2 * stride);

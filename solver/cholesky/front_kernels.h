@@ -1,26 +1,27 @@
-// The innermost loops on slivers (front_layout.h): tiles of kTileSlivers slivers by kTileColumns
-// columns that stay in registers while a product of two rows of slivers is subtracted.
-//
-//             k ->                   columns j .. j+3 of the tile
-//   a[0]  |0 1 2 3 ...|      b  |0 1 2 3 ...|     lanes of one sliver: row j of the factor
-//   a[1]  |0 1 2 3 ...|                           multiplies column j of the tile
-//   a[2]  |0 1 2 3 ...|
+// Register-blocked kernels on slivers (front_layout.h). A tile of kTileSlivers slivers by
+// kTileColumns columns stays in registers while a product is subtracted from it:
 //
 //   tile(row, column) -= sum_k a(row, k) b(column, k)
 //
-// Sums run over k in ascending order in every tile shape, so that it does not matter for the bits
-// how rows are divided into tiles. Vectors are the compiler's, so that this builds for any target.
+//             k ->                      k ->
+//   a[0]  |0 1 2 3 ...|         b  |0 1 2 3 ...|
+//   a[1]  |0 1 2 3 ...|
+//   a[2]  |0 1 2 3 ...|         lane j of b multiplies column j of the tile
+//
+// Sums run over k in ascending order in every shape of tile, so the bits do not depend on how rows
+// are divided into tiles.
 #pragma once
 
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
+#include "solver/parallel/simd.h"
+
 namespace sap {
 
-// Calls body with a number of 1 to kMax as a constant.
+// Calls body with a number in 1 .. kMax as a compile-time constant.
 template <int kMax, typename Body>
 inline auto WithConstant(int number, Body&& body) {
   if constexpr (kMax > 1) {
@@ -28,23 +29,6 @@ inline auto WithConstant(int number, Body&& body) {
   }
   return body(std::integral_constant<int, kMax>());
 }
-
-typedef double DoubleLanes __attribute__((vector_size(32)));
-typedef float FloatLanes __attribute__((vector_size(32)));
-
-template <typename Scalar>
-struct SliverTraits;
-template <>
-struct SliverTraits<double> {
-  using Vector = DoubleLanes;
-};
-template <>
-struct SliverTraits<float> {
-  using Vector = FloatLanes;
-};
-
-template <typename Scalar>
-using SliverVector = typename SliverTraits<Scalar>::Vector;
 
 constexpr int kTileColumns = 4;
 // Twelve accumulators hide the latency of two multiply-add units. Processors with sixteen registers
@@ -55,30 +39,18 @@ constexpr int kTileSlivers = 3;
 constexpr int kTileSlivers = 1;
 #endif
 
-template <typename Scalar>
-inline SliverVector<Scalar> LoadSliver(const Scalar* from) {
-  SliverVector<Scalar> value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
-
-template <typename Scalar>
-inline void StoreSliver(Scalar* to, const SliverVector<Scalar>& value) {
-  std::memcpy(to, &value, sizeof(value));
-}
-
 template <typename Scalar, int kSlivers, int kColumns>
 struct Tile {
-  using Vector = SliverVector<Scalar>;
-  static constexpr int kLanes = sizeof(Vector) / sizeof(Scalar);
+  using Vector = FullLanes<Scalar>;
+  static constexpr int kLanes = kNumLanes<Scalar>;
   Vector at[kSlivers][kColumns];
 
-  // Columns of each sliver are `stride` apart.
+  // Columns of each sliver are `stride` entries apart.
   [[gnu::always_inline]] void Load(Scalar* const (&from)[kSlivers], ptrdiff_t stride) {
 #pragma GCC unroll 4
     for (int s = 0; s < kSlivers; ++s) {
 #pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) at[s][c] = LoadSliver(from[s] + c * stride);
+      for (int c = 0; c < kColumns; ++c) at[s][c] = sap::Load<Vector>(from[s] + c * stride);
     }
   }
 
@@ -86,7 +58,7 @@ struct Tile {
 #pragma GCC unroll 4
     for (int s = 0; s < kSlivers; ++s) {
 #pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) StoreSliver(to[s] + c * stride, at[s][c]);
+      for (int c = 0; c < kColumns; ++c) sap::Store(to[s] + c * stride, at[s][c]);
     }
   }
 
@@ -103,7 +75,7 @@ struct Tile {
     for (ptrdiff_t k = 0; k < static_cast<ptrdiff_t>(count) * kLanes; k += kLanes) {
       Vector row[kSlivers];
 #pragma GCC unroll 4
-      for (int s = 0; s < kSlivers; ++s) row[s] = LoadSliver(a[s] + k);
+      for (int s = 0; s < kSlivers; ++s) row[s] = sap::Load<Vector>(a[s] + k);
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) {
         const Scalar factor = b[k + c];
@@ -113,8 +85,8 @@ struct Tile {
     }
   }
 
-  // tile := tile L^-T for the lower triangle L whose entry (i, j) is at lower[j * kLanes + i], with
-  // the inverse of the pivots on the diagonal.
+  // tile := tile L^-T. Entry (i, j) of the lower triangle L is at lower[j * kLanes + i]; its
+  // diagonal holds the inverses of the pivots.
   [[gnu::always_inline]] void SolveLower(const Scalar* lower) {
 #pragma GCC unroll 4
     for (int c = 0; c < kColumns; ++c) {
@@ -131,8 +103,8 @@ struct Tile {
   }
 };
 
-// Cholesky factor of the kColumns x kColumns lower triangle, entries as above, in place, with the
-// inverse of the pivots on the diagonal. False at a pivot that is not positive and finite.
+// Replaces a kColumns x kColumns lower triangle by its Cholesky factor, both stored as in
+// SolveLower. False at a pivot that is not positive and finite.
 template <typename Scalar, int kColumns, int kLanes>
 inline bool FactorLower(Scalar* lower) {
   Scalar L[kColumns][kColumns];

@@ -1,30 +1,32 @@
 // Where the entries of a front lie in memory.
 //
-// A front has p pivot columns and p + r rows: p pivot rows, then r update rows. Rows are stored in
-// slivers of kLanes rows, each sliver column by column, so that the factor as it is stored is the
-// packed operand of the kernels: a vector is kLanes rows of one column, and a sliver is read from
-// its first to its last column without a stride. With four lanes:
+// The factored part of a front has p pivot columns and p + r rows: p pivot rows, then r update
+// rows. Rows are stored in slivers of kLanes rows, each sliver column by column. A vector is kLanes
+// rows of one column, and the columns of a sliver are contiguous, so the stored factor needs no
+// packing before it enters the kernels. With four lanes:
 //
 //              columns 0 .. p-1
-//   sliver 0   |0 1|                      entry (row, column) of a sliver is at
-//   sliver 1   |0 1 2 3|                  start + column * kLanes + row % kLanes
-//   ...        |0 1 2 3 4 5|              pivot slivers end at their diagonal,
-//   ---------------------------           the last one padded to whole lanes
-//   sliver u   |0 1 2 3 4 5 .. p-1|       update slivers start afresh, so that
-//   ...        |0 1 2 3 4 5 .. p-1|       U = -L21 L21' has aligned operands
+//   sliver 0   |0 1 2 3|                    entry (row, column) of a sliver is at
+//   sliver 1   |0 1 2 3 4 5 6 7|            start + column * kLanes + row % kLanes
+//   ...        |0 1 2 3 4 5 6 7 8 ..|       pivot slivers end at the tile of their diagonal
+//   ------------------------------------
+//   sliver u   |0 1 2 3 4 5 6 7 8 .. p-1|   update rows begin a new sliver, so that the
+//   ...        |0 1 2 3 4 5 6 7 8 .. p-1|   operands of L21 L21' begin at whole slivers
 //
-// The update matrix U (r x r) is stored by columns, of which only the lower triangle is used. Both
-// layouts pad rows to whole slivers; padding is zero in the factor, and anything in U.
+// The update matrix U (r x r) is stored by columns; only its lower triangle is used. Both layouts
+// pad rows to whole slivers; the padding is zero in the factor and undefined in U.
 #pragma once
 
 #include <cstddef>
+
+#include "solver/parallel/simd.h"
 
 namespace sap {
 
 template <typename Scalar>
 class FrontLayout {
  public:
-  static constexpr int kLanes = 32 / sizeof(Scalar);
+  static constexpr int kLanes = kNumLanes<Scalar>;
 
   FrontLayout(int pivots, int updates)
       : pivots_(pivots),
@@ -51,7 +53,7 @@ class FrontLayout {
     return SliverStart(pivot_slivers_ + row / kLanes) + row % kLanes;
   }
 
-  // Local rows as the plan counts them: pivot rows, then update rows.
+  // Entry (row, 0) of local row `row` of the plan: pivot rows, then update rows.
   ptrdiff_t RowStart(int row) const {
     return row < pivots_ ? PivotRowStart(row) : UpdateRowStart(row - pivots_);
   }
@@ -73,13 +75,13 @@ class FrontLayout {
 // Entry (i, j) of an update matrix is at j * UpdateStride(r) + i.
 //
 // The stride is an odd number of cache lines (of half lines in single precision), so that columns
-// do not fall on each other in the cache.
+// do not map to the same sets of the cache.
 inline ptrdiff_t UpdateStride(int updates) {
   constexpr int kUnit = 8;
   return ((updates + kUnit - 1) / kUnit | 1) * kUnit;
 }
 
-// Columns are formed four at a time.
+// Entries of an update matrix, whose columns are formed four at a time.
 inline ptrdiff_t UpdateEntries(int updates) {
   return (updates + 3) / 4 * 4 * UpdateStride(updates);
 }

@@ -7,16 +7,17 @@
 namespace sap {
 namespace {
 
-// Slivers read together: enough sums to hide latency, and streams for the prefetcher.
+// Slivers read together: enough independent sums to hide latency, enough streams for the
+// prefetcher.
 constexpr int kGroup = 4;
 
 // x[s] -= sum_k rows[s](k) b[k] for kSlivers slivers of `count` columns.
 template <int kSlivers, typename Scalar>
 inline void SubtractSlivers(const Scalar* const (&rows)[kGroup], const Scalar* b, int count,
                             Scalar* x) {
-  using Vector = SliverVector<Scalar>;
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  // Of alternate columns.
+  using Vector = FullLanes<Scalar>;
+  constexpr int kLanes = kNumLanes<Scalar>;
+  // Sums over the even and the odd columns.
   Vector even[kSlivers];
   Vector odd[kSlivers];
 #pragma GCC unroll 4
@@ -25,17 +26,17 @@ inline void SubtractSlivers(const Scalar* const (&rows)[kGroup], const Scalar* b
   for (; k + 2 <= count; k += 2) {
 #pragma GCC unroll 4
     for (int s = 0; s < kSlivers; ++s) {
-      even[s] += LoadSliver(rows[s] + k * kLanes) * b[k];
-      odd[s] += LoadSliver(rows[s] + (k + 1) * kLanes) * b[k + 1];
+      even[s] += Load<Vector>(rows[s] + k * kLanes) * b[k];
+      odd[s] += Load<Vector>(rows[s] + (k + 1) * kLanes) * b[k + 1];
     }
   }
   if (k < count) {
 #pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) even[s] += LoadSliver(rows[s] + k * kLanes) * b[k];
+    for (int s = 0; s < kSlivers; ++s) even[s] += Load<Vector>(rows[s] + k * kLanes) * b[k];
   }
 #pragma GCC unroll 4
   for (int s = 0; s < kSlivers; ++s) {
-    StoreSliver(x + s * kLanes, LoadSliver(x + s * kLanes) - (even[s] + odd[s]));
+    Store(x + s * kLanes, Load<Vector>(x + s * kLanes) - (even[s] + odd[s]));
   }
 }
 
@@ -43,23 +44,24 @@ inline void SubtractSlivers(const Scalar* const (&rows)[kGroup], const Scalar* b
 template <int kSlivers, typename Scalar>
 inline void AddColumnSums(const Scalar* const (&rows)[kGroup], const Scalar* x, int count,
                           Scalar* sums) {
-  using Vector = SliverVector<Scalar>;
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  using Vector = FullLanes<Scalar>;
+  constexpr int kLanes = kNumLanes<Scalar>;
   Vector factor[kSlivers];
 #pragma GCC unroll 4
-  for (int s = 0; s < kSlivers; ++s) factor[s] = LoadSliver(x + s * kLanes);
+  for (int s = 0; s < kSlivers; ++s) factor[s] = Load<Vector>(x + s * kLanes);
   for (ptrdiff_t k = 0; k < static_cast<ptrdiff_t>(count) * kLanes; k += kLanes) {
-    Vector sum = LoadSliver(sums + k);
+    Vector sum = Load<Vector>(sums + k);
 #pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) sum += LoadSliver(rows[s] + k) * factor[s];
-    StoreSliver(sums + k, sum);
+    for (int s = 0; s < kSlivers; ++s) sum += Load<Vector>(rows[s] + k) * factor[s];
+    Store(sums + k, sum);
   }
 }
 
-// x := L^-1 x with the diagonal tile of a sliver. Padding has zeros where pivots have inverses.
+// x := L^-1 x for the diagonal tile of a sliver. The diagonal holds the inverses of the pivots, and
+// zeros in padded rows.
 template <typename Scalar>
 inline void SolveDiagonalTile(const Scalar* lower, Scalar* x) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  constexpr int kLanes = kNumLanes<Scalar>;
   Scalar value[kLanes];
 #pragma GCC unroll 8
   for (int i = 0; i < kLanes; ++i) value[i] = x[i];
@@ -73,10 +75,11 @@ inline void SolveDiagonalTile(const Scalar* lower, Scalar* x) {
   for (int i = 0; i < kLanes; ++i) x[i] = value[i];
 }
 
-// x := L^-T (x - column sums) with the diagonal tile of a sliver. The sums have lanes to add up.
+// x := L^-T (x - s) for the diagonal tile of a sliver; s_j is the sum of the kLanes
+// entries of column j in `sums`.
 template <typename Scalar>
 inline void SolveTransposedDiagonalTile(const Scalar* lower, const Scalar* sums, Scalar* x) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  constexpr int kLanes = kNumLanes<Scalar>;
   Scalar value[kLanes];
 #pragma GCC unroll 8
   for (int j = 0; j < kLanes; ++j) {
@@ -104,7 +107,7 @@ inline void SolveTransposedDiagonalTile(const Scalar* lower, const Scalar* sums,
 
 template <typename Scalar>
 void ForwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1, Scalar* x2) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  constexpr int kLanes = kNumLanes<Scalar>;
   const Scalar* rows[kGroup];
   for (int first = 0; first < layout.pivot_slivers(); first += kGroup) {
     const int count = std::min(kGroup, layout.pivot_slivers() - first);
@@ -132,7 +135,7 @@ void ForwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scala
 template <typename Scalar>
 void BackwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
                    const Scalar* x2, Scalar* sums) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
+  constexpr int kLanes = kNumLanes<Scalar>;
   std::fill(sums, sums + static_cast<ptrdiff_t>(layout.pivot_slivers()) * kLanes * kLanes,
             Scalar{0});
   const Scalar* rows[kGroup];

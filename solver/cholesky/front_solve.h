@@ -2,19 +2,19 @@
 //
 //   forward:   x1 := L11^-1 x1,   x2 -= L21 x1        backward:  x1 := L11^-T (x1 - L21' x2)
 //
-// Vectors are padded with zeros to whole slivers. Slivers are read from front to end, or once each
-// from the last to the first: the factor streams from memory.
+// Vectors are padded with zeros to whole slivers. Slivers are read once each in ascending order,
+// backward in descending order, because the factor streams from memory.
 #pragma once
 
 #include "solver/cholesky/front_layout.h"
 
 namespace sap {
 
-// x1 has pivot_slivers() slivers, x2 the others.
+// x1 has pivot_slivers() slivers, x2 the remaining ones.
 template <typename Scalar>
 void ForwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1, Scalar* x2);
 
-// sums: scratch of one sliver per pivot, padded like x1.
+// sums: scratch of kLanes entries per row of x1, padding included.
 template <typename Scalar>
 void BackwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
                    const Scalar* x2, Scalar* sums);

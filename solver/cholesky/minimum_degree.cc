@@ -9,7 +9,7 @@
 namespace sap {
 namespace {
 
-// Blocks by degree: doubly linked lists, one per degree, the last one inserted first.
+// Blocks by degree: one doubly linked list per degree; the block inserted last comes first.
 class DegreeLists {
  public:
   DegreeLists(int num_blocks, int max_degree, int unit)
@@ -88,11 +88,11 @@ class QuotientGraph {
   bool IsKept(int i) const { return i >= num_eliminated_; }
 
   int num_blocks_;
-  int num_eliminated_;  // the blocks after them are kept: no pivots, nor merged with any
+  int num_eliminated_;  // the blocks after these are kept: never pivots, never merged
   int remaining_weight_{0};
   std::vector<Node> nodes_;
   std::vector<int> lists_;
-  std::vector<int> dense_;        // blocks with very many neighbours, kept out and eliminated last
+  std::vector<int> dense_;        // blocks with very many neighbors, kept out and eliminated last
   std::vector<int> member_next_;  // chain of the blocks merged in a variable
   std::vector<int> member_last_;
   DegreeLists by_degree_;
@@ -181,7 +181,7 @@ void QuotientGraph::MoveToClique(int i) {
   node.weight = -node.weight;
 }
 
-// Eliminates the pivot: its clique is its variables and those of its elements, which vanish in it.
+// Eliminates the pivot: its clique is its variables and those of its elements, which it replaces.
 void QuotientGraph::MakeElement(int pivot) {
   Node& node = nodes_[pivot];
   const int begin = static_cast<int>(lists_.size());
@@ -229,7 +229,7 @@ void QuotientGraph::UpdateNeighbor(int pivot, int i) {
     if (nodes_[e].kind != Kind::kElement) continue;
     const int outside = static_cast<int>(outside_[e] - stamp_);
     if (outside <= 0) {
-      nodes_[e].kind = Kind::kGone;  // inside the new clique: says nothing more
+      nodes_[e].kind = Kind::kGone;  // a subset of the new clique
       continue;
     }
     degree += outside;
@@ -268,7 +268,7 @@ void QuotientGraph::UpdateNeighbor(int pivot, int i) {
   if (!IsKept(i)) hashed_.emplace_back(hash, i);
 }
 
-// Variables of the clique with the same lists have the same neighbours for ever: one stands for
+// Variables of the clique with the same lists keep the same neighbors from here on: one represents
 // all.
 void QuotientGraph::MergeIndistinguishable() {
   if (hashed_.size() < 2) return;
@@ -305,7 +305,7 @@ bool QuotientGraph::AllNeighborsMarked(int j) const {
   return true;
 }
 
-// Back to the degree lists with the clique's variables, the merged and eliminated ones dropped.
+// Returns the variables of the clique to the degree lists and drops those merged or eliminated.
 void QuotientGraph::FinishElement(int pivot) {
   Node& clique = nodes_[pivot];
   int write = clique.begin;

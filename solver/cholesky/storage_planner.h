@@ -1,7 +1,7 @@
-// Offsets in one block of memory for pieces whose lifetimes are known beforehand.
+// Assigns offsets in one block of memory to pieces whose lifetimes are known in advance.
 //
-// Best fit: a piece goes into the smallest hole it fits in, so that memory still in cache is used
-// again. Nothing is allocated when the plan is carried out.
+// Best fit: a piece is put in the smallest hole it fits in, so that memory that is still in cache
+// is reused. Only offsets are planned here; the caller allocates peak() entries once.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class StoragePlanner {
   // Returns a piece allocated before.
   void Free(int64_t offset, int64_t size);
 
-  // Entries needed by what has been planned so far.
+  // Size in entries of the block of memory needed so far.
   int64_t peak() const { return peak_; }
 
  private:

@@ -16,7 +16,7 @@ struct Candidate {
   int last_block{0};
   int first_child{-1};  // list of its children
   int next_sibling{-1};
-  int first_merged{-1};  // list of those merged in it, eliminated before its own blocks
+  int first_merged{-1};  // list of fronts merged into it, eliminated before its own blocks
   int next_merged{-1};
 };
 
@@ -24,7 +24,7 @@ struct Candidate {
 double FrontCost(double pivots, double updates, double num_blocks) {
   constexpr double kFlopsPerCycle = 12.0;
   constexpr double kCyclesPerFront = 1500.0;
-  constexpr double kCyclesPerBlock = 250.0;       // square roots and divisions wait for each other
+  constexpr double kCyclesPerBlock = 250.0;       // latency of its square roots and divisions
   constexpr double kCyclesPerUpdateEntry = 0.6;   // added to the parent
   constexpr double kCyclesPerFactorEntry = 0.25;  // cleared and filled
   return FrontFlops(pivots, updates) / kFlopsPerCycle + kCyclesPerFront +
@@ -65,8 +65,8 @@ std::vector<Candidate> EqualStructure(const BlockGraph& graph, const Elimination
   return fronts;
 }
 
-// Merges children into their parents, from the leaves up, the most profitable first. Returns for
-// each front the one it was merged into, -1 where it stands.
+// Merges children into their parents from the leaves up, the largest gain first. Returns for each
+// front the one it was merged into, -1 if none.
 std::vector<int> Amalgamate(std::vector<Candidate>* fronts) {
   const int count = static_cast<int>(fronts->size());
   std::vector<int> merged_into(count, -1);
@@ -100,10 +100,11 @@ std::vector<int> Amalgamate(std::vector<Candidate>* fronts) {
   return merged_into;
 }
 
-// The blocks of a front in the order of elimination: those of what was merged in it first.
+// Appends the blocks of a front in the order of elimination: first those of fronts merged into it.
 void AppendBlocks(const std::vector<Candidate>& fronts, int f, const EliminationTree& tree,
                   std::vector<int>* order, std::vector<int>* stack) {
-  // Merging may chain as deep as the tree, hence no recursion: gathered from the last to the first.
+  // Chains of merged fronts can be as long as the tree is high, so there is no recursion: blocks
+  // are collected last to first.
   const size_t begin = order->size();
   stack->assign(1, f);
   while (!stack->empty()) {
@@ -126,7 +127,7 @@ Supernodes Supernodes::Make(const BlockGraph& graph, const EliminationTree& tree
   const int count = static_cast<int>(fronts.size());
   const std::vector<int> merged_into = Amalgamate(&fronts);
 
-  // Parents come after children, so a front's own representative is known when its children ask.
+  // In descending order a front's representative is known before those of its children.
   std::vector<int> survivors;
   std::vector<int> index(count, -1);
   for (int f = 0; f < count; ++f) {

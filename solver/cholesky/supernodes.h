@@ -1,10 +1,11 @@
-// Supernodes: columns of the factor with (nearly) the same rows, factored together as one dense
+// Supernodes: columns of the factor with equal or similar rows, factored together as one dense
 // front.
 //
-// A front eliminates p rows ("pivots") and leaves a dense update of r rows to its parent. Columns
-// with equal structure make one front; beyond that a child is merged into its parent where a model
-// of the time says that the zeros cost less than the front they save. The model, in cycles of a
-// processor with two 256-bit multiply-add units, is measured; its optimum is flat.
+// A front eliminates p rows ("pivots") and adds a dense update of r rows to its parent. Columns
+// with equal structure form one front. A child is also merged into its parent where a cost model
+// says that the explicit zeros cost less than a separate front. The model counts cycles; its
+// constants were measured on a processor with two 256-bit multiply-add units, and the total cost
+// changes little near their optimum.
 #pragma once
 
 #include <vector>
@@ -13,7 +14,7 @@
 
 namespace sap {
 
-// Multiplications and additions to eliminate p pivots from p + r rows, one triangle counted.
+// Multiplications and additions to eliminate p pivots from p + r rows, one triangle only.
 double FrontFlops(double pivots, double updates);
 
 // A forest of supernodes in postorder, each a set of blocks eliminated one after another.

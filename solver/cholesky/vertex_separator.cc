@@ -3,82 +3,85 @@
 #include <metis.h>
 
 #include <algorithm>
-#include <csetjmp>
+#include <cstdint>
 #include <cstdlib>
 
-// Of METIS 5.1, which is pinned: what a thread has allocated in METIS since the first is freed by
-// the second. METIS itself recovers from errors in METIS_NodeND by these two and a long jump.
+// The names below are internal to METIS 5.1.
 static_assert(METIS_VER_MAJOR == 5 && METIS_VER_MINOR == 1);
-extern "C" int gk_malloc_init();
-extern "C" void gk_malloc_cleanup(int show_statistics);
+// METIS as it is built has 32-bit indices and weights.
+static_assert(sizeof(idx_t) == sizeof(int));
 
 namespace sap {
 namespace {
 
-// METIS as it is built has 32-bit indices and weights.
-static_assert(sizeof(idx_t) == sizeof(int));
-
-// What METIS draws on a thread.
+// Random numbers for one call of METIS.
 class RandomSequence {
  public:
-  explicit RandomSequence(const StopToken& stop) : stop_(stop) {}
-
-  // A sequence of high period with any nonzero start [Marsaglia 2003, Xorshift RNGs]. Does not
-  // return where a stop was requested.
-  int Next() {
-    constexpr unsigned kDrawsPerPoll = 16;
-    if (++draws_ % kDrawsPerPoll == 0 && stop_.Requested()) std::longjmp(way_out_, 1);
+  // A sequence of high period with any nonzero start [Marsaglia 2003, Xorshift RNGs].
+  uint32_t Next() {
+    ++num_draws_;
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;
     state_ ^= state_ << 17;
-    return static_cast<int>((state_ >> 33) & RAND_MAX);
+    return static_cast<uint32_t>(state_ >> 33);  // METIS takes them for int, so below 2^31
   }
 
-  std::jmp_buf& way_out() { return way_out_; }
+  int64_t num_draws() const { return num_draws_; }
 
  private:
-  const StopToken& stop_;
   uint64_t state_{0x9e3779b97f4a7c15};
-  unsigned draws_{0};
-  std::jmp_buf way_out_;
+  int64_t num_draws_{0};
 };
 
-// Null outside METIS.
+// Null while the thread is not within METIS.
 thread_local RandomSequence* metis_random = nullptr;
 
 }  // namespace
 }  // namespace sap
 
-// METIS draws from the one rand() of the process, where any other thread that calls it (gRPC does)
-// would change the separator and with it the bits of the solution. These two come before those of
-// the C library: inside METIS they are the sequence above, everywhere else what they always were
-// (in glibc rand and random are the same).
-extern "C" int rand() noexcept {
-  return sap::metis_random != nullptr ? sap::metis_random->Next() : static_cast<int>(random());
+// METIS draws from gk_randint32 and seeds by gk_randinit. It defines and exports both, on top of
+// rand() and srand() of the process: any other thread that draws there would change the separator
+// and with it the bits of the solution, and the seed would change what others draw. METIS calls
+// both by dynamic linking, so that these definitions take the place of its own: in an executable,
+// which is searched before its libraries, and in a shared library opened by dlopen, which is
+// searched before the libraries it depends on. Calls of METIS by others get what METIS itself would
+// give them (in glibc rand and random are the same).
+extern "C" {
+
+[[gnu::visibility("default")]] uint32_t gk_randint32() {
+  return sap::metis_random != nullptr ? sap::metis_random->Next() : static_cast<uint32_t>(random());
 }
 
-extern "C" void srand(unsigned seed) noexcept {
-  if (sap::metis_random == nullptr) srandom(seed);
+[[gnu::visibility("default")]] void gk_randinit(uint64_t seed) {
+  if (sap::metis_random == nullptr) srandom(static_cast<unsigned>(seed));
 }
+
+idx_t libmetis__irand();  // METIS's own draw, from gk_randint32
+
+}  // extern "C"
 
 namespace sap {
 namespace {
 
-// METIS_OK, or not if it was stopped or failed. C is left in its middle by a long jump alone: it
-// passes frames of METIS and of rand(), none of which has anything to destroy.
-int CallMetis(idx_t num_vertices, idx_t* start, idx_t* neighbor, idx_t* weight, idx_t* options,
-              idx_t* part, RandomSequence* random) {
-  volatile int status = METIS_ERROR;
-  gk_malloc_init();
+// Calls METIS, which draws from `random` meanwhile.
+template <typename Body>
+auto WithRandomSequence(RandomSequence* random, Body&& body) {
   metis_random = random;
-  if (setjmp(random->way_out()) == 0) {
-    idx_t separator_weight = 0;
-    status = METIS_ComputeVertexSeparator(&num_vertices, start, neighbor, weight, options,
-                                          &separator_weight, part);
-  }
+  const auto result = body();
   metis_random = nullptr;
-  gk_malloc_cleanup(0);
-  return status;
+  return result;
+}
+
+// False where METIS calls its own definitions: in a process that had loaded METIS before it opened
+// the shared library that holds this, where that library does not export the definitions above, and
+// with a METIS that was linked with -Bsymbolic.
+bool MetisDrawsHere() {
+  static const bool result = [] {
+    RandomSequence random;
+    WithRandomSequence(&random, libmetis__irand);
+    return random.num_draws() > 0;
+  }();
+  return result;
 }
 
 bool Separates(const BlockGraph& graph, const std::vector<Side>& side) {
@@ -93,11 +96,11 @@ bool Separates(const BlockGraph& graph, const std::vector<Side>& side) {
 
 }  // namespace
 
-std::optional<std::vector<Side>> VertexSeparator(const BlockGraph& graph, const StopToken& stop) {
-  // METIS reads past its arrays on graphs without edges, and has no business with tiny ones.
+std::optional<std::vector<Side>> VertexSeparator(const BlockGraph& graph) {
+  // METIS reads past its arrays on graphs without edges, and tiny graphs are ordered without it.
   constexpr int kMinBlocks = 8;
-  const int num_blocks = graph.num_blocks();
-  if (num_blocks < kMinBlocks || graph.neighbor.empty()) return std::nullopt;
+  idx_t num_blocks = graph.num_blocks();
+  if (num_blocks < kMinBlocks || graph.neighbor.empty() || !MetisDrawsHere()) return std::nullopt;
 
   // METIS takes its input by pointers to non-const, so it gets copies.
   std::vector<idx_t> start(graph.start);
@@ -107,12 +110,15 @@ std::optional<std::vector<Side>> VertexSeparator(const BlockGraph& graph, const 
   idx_t options[METIS_NOPTIONS];
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_NUMBERING] = 0;
-  // The better of two, where METIS looks for several: from 2000 blocks on, where a third of a
-  // dissection more is little beside the factorizations.
+  // METIS looks for several separators from 2000 blocks on and keeps the best. Two take a third
+  // longer than one, which is little beside the factorizations.
   options[METIS_OPTION_NSEPS] = 2;
-  RandomSequence random(stop);
-  const int status = CallMetis(num_blocks, start.data(), neighbor.data(), weight.data(), options,
-                               part.data(), &random);
+  idx_t separator_weight = 0;
+  RandomSequence random;
+  const int status = WithRandomSequence(&random, [&] {
+    return METIS_ComputeVertexSeparator(&num_blocks, start.data(), neighbor.data(), weight.data(),
+                                        options, &separator_weight, part.data());
+  });
   if (status != METIS_OK) return std::nullopt;
 
   std::vector<Side> side(num_blocks);

@@ -1,27 +1,27 @@
-// A small set of blocks whose removal splits a block graph in two of about the same weight, by
-// METIS.
+// A small set of blocks whose removal splits a block graph in two parts of about the same weight,
+// found by METIS.
 //
-// METIS is not trusted: it never sees a graph that it is known to mishandle, what it returns is
-// checked, and its random numbers are a sequence of its own, of which it draws so many that a stop
-// is polled where it does: at most some 0.1 ms apart at 1000 blocks, 1 ms at 10,000. Safe on
-// several threads at once, since the entry used here, unlike METIS_NodeND, installs no signal
-// handlers and has no state beside that of its thread.
+// METIS is not trusted: graphs that it is known to mishandle never reach it, and its result is
+// checked. Its random numbers are replaced by a sequence that starts anew at every call, so the
+// result depends on the graph alone. Safe on several threads at once: the entry used here, unlike
+// METIS_NodeND, installs no signal handlers and has no state beside that of its thread. A call
+// cannot be stopped and takes about 1.5 ms per 1000 blocks. Where memory runs out, METIS ends the
+// process.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "solver/cholesky/block_graph.h"
-#include "solver/parallel/stop_token.h"
 
 namespace sap {
 
-// What becomes of a block. No edge joins kFirst and kSecond.
+// The part that a block belongs to. No edge joins kFirst and kSecond.
 enum class Side : unsigned char { kFirst, kSecond, kSeparator };
 
 // [N] by block, a function of the graph alone. Both sides have blocks. Empty where METIS finds no
-// such set or cannot be asked, and where it was stopped.
-std::optional<std::vector<Side>> VertexSeparator(const BlockGraph& graph, const StopToken& stop);
+// such set or must not be asked: for tiny graphs, for graphs without edges, and where its random
+// numbers cannot be replaced (see the .cc).
+std::optional<std::vector<Side>> VertexSeparator(const BlockGraph& graph);
 
 }  // namespace sap

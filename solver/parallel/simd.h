@@ -1,26 +1,35 @@
-// Four doubles at once by the compiler's vector types, which exist for every target; and the same
-// names for one double, so that a kernel is written once and its remainder runs as scalars.
+// Vectors of 16 and 32 bytes by the compiler's vector types, which exist for every target. Loads,
+// stores, roots and sums have the same names for one double, so that a kernel is written once and
+// its remainder runs as scalars.
 #pragma once
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 namespace sap {
 
 typedef double Lanes4 __attribute__((vector_size(32)));
 typedef double Lanes2 __attribute__((vector_size(16)));
+typedef float FloatLanes8 __attribute__((vector_size(32)));
 
-constexpr int kLanes = 4;
+// The vector of 32 bytes: Lanes4 of doubles, FloatLanes8 of floats.
+template <typename Scalar>
+using FullLanes = std::conditional_t<std::is_same_v<Scalar, float>, FloatLanes8, Lanes4>;
 
-template <typename Lanes>
-inline Lanes Load(const double* from) {
+template <typename Scalar>
+constexpr int kNumLanes = sizeof(FullLanes<Scalar>) / sizeof(Scalar);
+
+// Memory need not be aligned.
+template <typename Lanes, typename Scalar>
+inline Lanes Load(const Scalar* from) {
   Lanes value;
   std::memcpy(&value, from, sizeof(Lanes));
   return value;
 }
 
-template <typename Lanes>
-inline void Store(double* to, const Lanes& value) {
+template <typename Lanes, typename Scalar>
+inline void Store(Scalar* to, const Lanes& value) {
   std::memcpy(to, &value, sizeof(Lanes));
 }
 
@@ -36,6 +45,7 @@ inline double Sum(const Lanes4& x) { return (x[0] + x[1]) + (x[2] + x[3]); }
 // Calls body(i, Lanes4) for i = begin, begin + 4, ... and body(i, double) for what remains.
 template <typename Body>
 inline void ForLanes(int begin, int end, Body&& body) {
+  constexpr int kLanes = kNumLanes<double>;
   int i = begin;
   for (; i + kLanes <= end; i += kLanes) body(i, Lanes4{});
   for (; i < end; ++i) body(i, double{});

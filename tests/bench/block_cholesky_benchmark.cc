@@ -1,4 +1,4 @@
-// Factorization of pile-like matrices (6 rows per body, 5.5 neighbours per body) against CHOLMOD,
+// Factorization of pile-like matrices (6 rows per body, 5.5 neighbors per body) against CHOLMOD,
 // and its ordering against METIS_NodeND.
 //
 //   block_cholesky_benchmark [--benchmark_filter=Factor]      for figures, alone on one core

@@ -7,16 +7,22 @@
 namespace {
 
 std::atomic<int64_t> allocations{0};
+std::atomic<int64_t> allocated_bytes{0};
+
+void Count(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  allocated_bytes.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
+}
 
 void* CountedAllocation(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  Count(size);
   void* memory = std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) std::abort();
   return memory;
 }
 
 void* CountedAllocation(std::size_t size, std::align_val_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  Count(size);
   void* memory = nullptr;
   if (posix_memalign(&memory, static_cast<std::size_t>(alignment), size == 0 ? 1 : size) != 0) {
     std::abort();
@@ -46,5 +52,6 @@ void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { s
 namespace sap::test {
 
 int64_t AllocationCount() { return allocations.load(std::memory_order_relaxed); }
+int64_t AllocatedBytes() { return allocated_bytes.load(std::memory_order_relaxed); }
 
 }  // namespace sap::test

@@ -5,7 +5,8 @@
 
 namespace sap::test {
 
-// Allocations by any thread since the process started.
+// Allocations by any thread since the process started, and the bytes that they asked for.
 int64_t AllocationCount();
+int64_t AllocatedBytes();
 
 }  // namespace sap::test

@@ -148,7 +148,7 @@ TEST(BlockCholeskyTest, BitsAreTheSameForAnyNumberOfThreads) {
   }
 }
 
-// Several islands at once, each with threads of its own, in the one arena.
+// Several factorizations run concurrently in one arena and share its threads within each.
 TEST(BlockCholeskyTest, FactorizationsNestInALoopOfTheSameArena) {
   const PatternData data = test::Pile(400, 5.5, 6);
   const BlockValues values = test::RandomValues(data, 4);
@@ -162,7 +162,7 @@ TEST(BlockCholeskyTest, FactorizationsNestInALoopOfTheSameArena) {
   for (const Solution<double>& solution : solutions) EXPECT_EQ(solution.x, serial.x);
 }
 
-// Odd powers too, although the square root of two is no floating-point number.
+// Also for odd powers, whose square root is not a floating-point number.
 TEST(BlockCholeskyTest, ScalingByAPowerOfTwoScalesTheSolutionBitForBit) {
   const PatternData data = test::Pile(60, 5.5, 3);
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
@@ -181,7 +181,7 @@ TEST(BlockCholeskyTest, ScalingByAPowerOfTwoScalesTheSolutionBitForBit) {
   }
 }
 
-TEST(BlockCholeskyTest, RefusesWhatIsNotPositiveDefinite) {
+TEST(BlockCholeskyTest, RefusesMatricesThatAreNotPositiveDefinite) {
   const PatternData data = test::WithMixedSizes(test::RandomGraph(25, 50, 1), 1, 12);
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
   const BlockValues good = test::RandomValues(data, 2);
@@ -222,7 +222,7 @@ TEST(BlockCholeskyTest, RefusesAnIndefiniteMatrixOnThreadsToo) {
   }
 }
 
-TEST(BlockCholeskyTest, StopsWhenAsked) {
+TEST(BlockCholeskyTest, StopsAtItsTokenAndWorksAgainAfterwards) {
   const PatternData data = test::Pile(300, 5.5, 3);
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
   const BlockValues values = test::RandomValues(data, 2);
@@ -244,8 +244,8 @@ TEST(BlockCholeskyTest, StopsWhenAsked) {
   }
 }
 
-// One object serves patterns of all sizes in any order; what it held before leaves no trace.
-TEST(BlockCholeskyTest, WorkspaceOfAnotherPatternLeavesNoTrace) {
+// One object serves patterns of all sizes, with the same bits as a new one.
+TEST(BlockCholeskyTest, SolutionsDoNotDependOnPatternsFactoredBefore) {
   BlockCholesky<double> reused;
   for (const Case& c : Cases()) {
     SCOPED_TRACE(c.name);
@@ -262,7 +262,7 @@ TEST(BlockCholeskyTest, WorkspaceOfAnotherPatternLeavesNoTrace) {
   }
 }
 
-// Ten orders of magnitude between the blocks, as with a feather on an anvil.
+// Blocks differ by ten orders of magnitude, as those of light and heavy bodies in contact do.
 TEST(BlockCholeskyTest, SolvesBadlyScaledBlocks) {
   const PatternData data = test::Pile(80, 5.5, 9);
   BlockValues values = test::RandomValues(data, 2);
@@ -283,7 +283,7 @@ TEST(BlockCholeskyTest, SolvesBadlyScaledBlocks) {
   const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), 3);
   const Solution<double> solution = FactorAndSolve<double>(plan, values, rhs);
   ASSERT_EQ(solution.status, DoubleStatus::kOk);
-  // The scaling changes nothing but the units: block by block as accurate as without.
+  // Scaling changes units only, so every block is as accurate as without it.
   const Eigen::VectorXd expected = H.llt().solve(rhs);
   for (int i = 0; i < plan.num_blocks(); ++i) {
     EXPECT_LE((solution.x - expected).segment<6>(6 * i).norm(),

@@ -109,8 +109,8 @@ TEST(SupernodesTest, FrontsHoldAllRowsOfTheirColumns) {
   }
 }
 
-TEST(EliminationPlanTest, ColumnsWithoutZerosWhereFrontsAreWorthIt) {
-  // A star of large bodies: nothing to gain from merging, so no entry of L is an explicit zero.
+TEST(EliminationPlanTest, LargeBlocksAreNotMergedIntoFrontsWithZeros) {
+  // Merging blocks of 60 rows saves less than the zeros cost, so no entry of L is an explicit zero.
   const PatternData star = test::Star(20, 0, 60);
   EXPECT_EQ(EliminationPlan::Make(star.pattern()).factor_entries(),
             21 * 60 * 61 / 2 + 20 * 60 * 60);
@@ -163,7 +163,8 @@ TEST(EliminationPlanTest, IdenticalPatternsHaveIdenticalPlans) {
     const auto front = [](const Front& f) {
       return std::tuple(f.pivots, f.updates, f.pivot_begin, f.parent, f.run_begin, f.run_end,
                         f.entry_begin, f.entry_end, f.factor_start_double, f.factor_start_float,
-                        f.update_start_serial, f.update_start_concurrent);
+                        f.update_start[EliminationPlan::kSerial],
+                        f.update_start[EliminationPlan::kConcurrent]);
     };
     for (int f = 0; f < a.num_fronts(); ++f) {
       EXPECT_EQ(front(a.fronts()[f]), front(b.fronts()[f]));
@@ -191,8 +192,8 @@ TEST(EliminationPlanTest, EveryBlockEntersOneFrontOnce) {
   }
 }
 
-// Update rows of every child have each a place in the parent, in ascending order.
-TEST(EliminationPlanTest, RunsCoverTheUpdateRowsOfEveryChild) {
+// Every update row of a child has one place in the parent, and the places ascend.
+TEST(EliminationPlanTest, RunsPlaceEveryUpdateRowOfAChildInItsParent) {
   for (const PatternData& data : Patterns()) {
     const EliminationPlan plan = EliminationPlan::Make(data.pattern());
     for (const Front& front : plan.fronts()) {
@@ -249,7 +250,7 @@ TEST(EliminationPlanTest, UpdatesOfConcurrentTasksDoNotOverlap) {
   ASSERT_GT(plan.num_waves(), 2);
   const auto fronts = plan.fronts();
   const auto overlap = [&](int a, int b) {
-    const auto start = [&](int f) { return fronts[f].update_start_concurrent; };
+    const auto start = [&](int f) { return fronts[f].update_start[EliminationPlan::kConcurrent]; };
     const auto end = [&](int f) { return start(f) + UpdateEntries(fronts[f].updates); };
     return start(a) < end(b) && start(b) < end(a);
   };

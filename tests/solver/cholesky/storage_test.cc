@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "solver/cholesky/block_cholesky.h"
+#include "solver/cholesky/nested_dissection.h"
 #include "solver/cholesky/storage_planner.h"
 #include "tests/solver/cholesky/block_systems.h"
 #include "tests/support/allocation_counter.h"
@@ -39,6 +40,20 @@ TEST(StorageTest, SecondFactorizationAllocatesNothing) {
     EXPECT_EQ(AllocationsOfFactorAndSolve(small, small_plan, &cholesky), 0);
     EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &single), 0);
   }
+}
+
+int64_t BytesPerBlockOfDissection(const test::PatternData& data) {
+  const BlockGraph graph = BlockGraph::FromPattern(data.pattern());
+  const int64_t before = test::AllocatedBytes();
+  NestedDissectionOrder(graph, StopToken(), nullptr);
+  return (test::AllocatedBytes() - before) / graph.num_blocks();
+}
+
+// Twelve times as many blocks take at most about four levels of pieces more.
+TEST(StorageTest, BytesPerBlockOfADissectionGrowWithItsLevelsOnly) {
+  const int64_t small = BytesPerBlockOfDissection(test::Grid(50, 50));
+  const int64_t large = BytesPerBlockOfDissection(test::Grid(173, 173));
+  EXPECT_LT(large, 2 * small) << small << " bytes per block of the small one";
 }
 
 // Pieces alive at the same time never overlap, in 10,000 random steps.

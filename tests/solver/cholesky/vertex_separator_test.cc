@@ -1,11 +1,10 @@
-// Separators by METIS: what they separate, and what METIS leaves behind in the process.
+// Separators by METIS: what they separate, and that METIS changes no state of the process.
 #include "solver/cholesky/vertex_separator.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
@@ -15,8 +14,6 @@
 
 namespace sap {
 namespace {
-
-using Clock = StopToken::Clock;
 
 BlockGraph PileOf(int num_blocks, unsigned seed) {
   return BlockGraph::FromPattern(test::Pile(num_blocks, 5.5, seed).pattern());
@@ -35,7 +32,7 @@ TEST(VertexSeparatorTest, NoEdgeJoinsTheSides) {
   for (const test::GraphCase& c : test::HardGraphs()) {
     SCOPED_TRACE(c.name);
     const BlockGraph graph = BlockGraph::FromPattern(c.data.pattern());
-    const auto side = VertexSeparator(graph, StopToken());
+    const auto side = VertexSeparator(graph);
     if (!side) continue;
     ++num_separated;
     for (int i = 0; i < graph.num_blocks(); ++i) {
@@ -49,36 +46,36 @@ TEST(VertexSeparatorTest, NoEdgeJoinsTheSides) {
   EXPECT_GT(num_separated, 20);
 }
 
-TEST(VertexSeparatorTest, GraphsWithoutEdgesAreLeftAlone) {
+TEST(VertexSeparatorTest, GraphsWithoutEdgesHaveNoSeparator) {
   for (const int n : {0, 1, 2, 34, 1000}) {
-    EXPECT_FALSE(VertexSeparator(BlockGraph::FromPattern(test::Blocks(n).pattern()), StopToken()));
+    EXPECT_FALSE(VertexSeparator(BlockGraph::FromPattern(test::Blocks(n).pattern())));
   }
 }
 
 // A grid of n x n has a separator of n blocks; nothing smaller halves it.
-TEST(VertexSeparatorTest, OfAGridIsAboutOneLineAndHalvesIt) {
+TEST(VertexSeparatorTest, TheSeparatorOfAGridIsAboutOneLineAndHalvesIt) {
   const BlockGraph graph = BlockGraph::FromPattern(test::Grid(40, 40).pattern());
-  const auto side = VertexSeparator(graph, StopToken());
+  const auto side = VertexSeparator(graph);
   ASSERT_TRUE(side);
   EXPECT_LE(std::ranges::count(*side, Side::kSeparator), 60);
   EXPECT_GE(std::ranges::count(*side, Side::kFirst), 600);
   EXPECT_GE(std::ranges::count(*side, Side::kSecond), 600);
 }
 
-// Several threads at once while others draw and seed the random numbers of the C library.
-TEST(VertexSeparatorTest, IsTheSameOnBusyThreads) {
+// Four threads find separators while a fifth draws and seeds the random numbers of the C library.
+TEST(VertexSeparatorTest, SeparatorsAreTheSameWhileOtherThreadsDrawAndSeedRandomNumbers) {
   std::vector<BlockGraph> graphs;
   std::vector<std::optional<std::vector<Side>>> expected;
   for (unsigned seed = 0; seed < 4; ++seed) {
     graphs.push_back(PileOf(250, seed));
-    expected.push_back(VertexSeparator(graphs.back(), StopToken()));
+    expected.push_back(VertexSeparator(graphs.back()));
     ASSERT_TRUE(expected.back());
   }
   std::atomic<bool> done{false};
   std::thread noise([&] {
     for (unsigned seed = 0; !done.load(); ++seed) {
-      std::srand(seed);
-      std::rand();
+      srandom(seed);
+      random();
     }
   });
   std::vector<int> mismatches(4, 0);
@@ -87,7 +84,7 @@ TEST(VertexSeparatorTest, IsTheSameOnBusyThreads) {
     threads.emplace_back([&, t] {
       for (int repetition = 0; repetition < 10; ++repetition) {
         const int i = (t + repetition) % 4;
-        if (VertexSeparator(graphs[i], StopToken()) != expected[i]) ++mismatches[t];
+        if (VertexSeparator(graphs[i]) != expected[i]) ++mismatches[t];
       }
     });
   }
@@ -97,42 +94,14 @@ TEST(VertexSeparatorTest, IsTheSameOnBusyThreads) {
   EXPECT_EQ(mismatches, std::vector<int>(4, 0));
 }
 
-// Stops at moments spread over a whole call leave METIS by a jump: nothing is lost
-// (AddressSanitizer looks for it) and the next call is not disturbed.
-TEST(VertexSeparatorTest, CanBeStoppedWithinMetisAndUsedAgain) {
-  const BlockGraph graph = PileOf(3000, 1);
-  const Clock::time_point start = Clock::now();
-  const auto expected = VertexSeparator(graph, StopToken());
-  const Clock::duration whole = Clock::now() - start;
-  ASSERT_TRUE(expected);
-  int num_stopped = 0;
-  constexpr int kStops = 20;
-  for (int i = 0; i < kStops; ++i) {
-    const StopToken stop(nullptr, Clock::now() + i * whole / kStops);
-    const auto side = VertexSeparator(graph, stop);
-    num_stopped += !side;
-    if (side) {
-      EXPECT_EQ(side, expected);
-    }
-    if (i % 5 == 0) {
-      EXPECT_EQ(VertexSeparator(graph, StopToken()), expected);
-    }
-  }
-  EXPECT_GE(num_stopped, 1);  // the first has no time at all
-}
-
-// The random numbers of everyone else are those of the C library, also after a stop.
 TEST(VertexSeparatorTest, LeavesTheRandomNumbersOfTheProcessAlone) {
   srandom(123);
   const long first = random();
   const long second = random();
-  const long third = random();
-  std::srand(123);
-  EXPECT_EQ(std::rand(), first);
-  EXPECT_TRUE(VertexSeparator(PileOf(200, 1), StopToken()));
-  EXPECT_EQ(std::rand(), second);
-  EXPECT_FALSE(VertexSeparator(PileOf(200, 1), StopToken().Passed()));
-  EXPECT_EQ(std::rand(), third);
+  srandom(123);
+  EXPECT_EQ(random(), first);
+  EXPECT_TRUE(VertexSeparator(PileOf(200, 1)));
+  EXPECT_EQ(random(), second);
 }
 
 // METIS_NodeND replaces the handlers of SIGTERM and SIGABRT while it runs.
@@ -149,8 +118,8 @@ TEST(VertexSeparatorTest, LeavesSignalHandlersAlone) {
     }
     done = true;
   });
-  const auto expected = VertexSeparator(graph, StopToken());
-  while (!done.load()) EXPECT_EQ(VertexSeparator(graph, StopToken()), expected);
+  const auto expected = VertexSeparator(graph);
+  while (!done.load()) EXPECT_EQ(VertexSeparator(graph), expected);
   sender.join();
   EXPECT_EQ(terminations, 50);
   std::signal(SIGTERM, before);
