@@ -114,7 +114,7 @@ void Solver::Impl::PlanIslands(const StopToken& stop) {
     const IslandRange& range = graph.island_ranges()[island];
     if (range.num_velocities() > kDenseDofs) plan_of_island[island] = RequestPlan(range);
   }
-  plans.MakePlans(stop.Before(pace.TimeForIslands(graph.num_contacts(), count, num_threads())),
+  plans.MakePlans(stop.EarlierBy(pace.TimeForIslands(graph.num_contacts(), count, num_threads())),
                   arena);
 
   factorizations.assign(count, {});
@@ -247,10 +247,10 @@ bool Solver::Impl::IterateOneIsland(const ContactProblem& problem, const SolverO
   }
   StopToken island_stop = stop;
   if (factorizations[island].plan == nullptr && range.num_velocities() > kDenseDofs) {
-    island_stop = stop.Passed();
+    island_stop = stop.Expired();
   } else if (stop.HasDeadline()) {
     pace.Gathered(range.num_contacts(), Clock::now() - start);
-    island_stop = stop.Before(TimeAfterIterations(position));
+    island_stop = stop.EarlierBy(TimeAfterIterations(position));
   }
   *report =
       SolveIsland(view, options, island_stop, sweep_order, factorizations[island], &workspace);

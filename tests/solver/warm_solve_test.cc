@@ -116,7 +116,7 @@ TEST(PlanCacheTest, StoppedItMakesThePlansWhenTheyAreRequestedAgain) {
   const std::vector<int> none;
   cache.BeginProblem();
   const PlanCache::Plan* plan = cache.Request({sizes, none, none});
-  cache.MakePlans(StopToken().Passed(), nullptr);
+  cache.MakePlans(StopToken().Expired(), nullptr);
   EXPECT_FALSE(*plan);
   EXPECT_EQ(cache.plans_made(), 0);
   cache.BeginProblem();

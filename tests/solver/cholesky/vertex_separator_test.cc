@@ -131,7 +131,7 @@ TEST(VertexSeparatorTest, LeavesTheRandomNumbersOfTheProcessAlone) {
   EXPECT_EQ(std::rand(), first);
   EXPECT_TRUE(VertexSeparator(PileOf(200, 1), StopToken()));
   EXPECT_EQ(std::rand(), second);
-  EXPECT_FALSE(VertexSeparator(PileOf(200, 1), StopToken().Passed()));
+  EXPECT_FALSE(VertexSeparator(PileOf(200, 1), StopToken().Expired()));
   EXPECT_EQ(std::rand(), third);
 }
 
