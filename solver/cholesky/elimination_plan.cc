@@ -373,6 +373,14 @@ void EliminationPlanBuilder::PlaceVectors() {
   }
 }
 
+size_t EliminationPlan::size_bytes() const {
+  const auto bytes = [](const auto&... arrays) {
+    return ((arrays.capacity() * sizeof(arrays[0])) + ...);
+  };
+  return sizeof *this + bytes(fronts_, children_, matrix_blocks_, runs_, tasks_, wave_start_,
+                              order_, block_row_start_, diagonal_start_, off_diagonal_start_);
+}
+
 EliminationPlan EliminationPlan::Make(const BlockPattern& pattern, Ordering ordering) {
   return *Make(pattern, ordering, StopToken(), nullptr);
 }

@@ -10,6 +10,7 @@
 // safe to share between threads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -112,6 +113,9 @@ class EliminationPlan {
   int64_t update_storage_serial() const { return update_storage_serial_; }
   int64_t update_storage_concurrent() const { return update_storage_concurrent_; }
   int64_t vector_storage() const { return vector_storage_; }
+
+  // Bytes that the plan itself holds.
+  size_t size_bytes() const;
 
  private:
   friend class EliminationPlanBuilder;
