@@ -307,6 +307,12 @@ void EliminationPlanBuilder::SplitTasks() {
     plan_.tasks_.insert(plan_.tasks_.end(), tasks.begin(), tasks.end());
     plan_.wave_start_.push_back(static_cast<int>(plan_.tasks_.size()));
   }
+  for (EliminationPlan::Task& task : plan_.tasks_) {
+    for (int f = task.front_begin; f < task.front_end; ++f) {
+      const EliminationPlan::Front& front = plan_.fronts_[f];
+      task.largest_front = std::max(task.largest_front, front.pivots + front.updates);
+    }
+  }
 }
 
 void EliminationPlanBuilder::PlaceFactor() {

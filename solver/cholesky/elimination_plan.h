@@ -72,7 +72,8 @@ class EliminationPlan {
   struct Task {
     int front_begin;
     int front_end;
-    double cost;  // cycles, by the model of supernodes.h
+    double cost;           // cycles, by the model of supernodes.h
+    int largest_front{0};  // p + r
   };
 
   // Requires what BlockPattern says of the pattern.

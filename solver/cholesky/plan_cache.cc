@@ -55,6 +55,7 @@ const PlanCache::Plan* PlanCache::Request(const BlockPattern& pattern) {
                                           {pattern.edge_a.begin(), pattern.edge_a.end()},
                                           {pattern.edge_b.begin(), pattern.edge_b.end()},
                                           problem_ - 1,
+                                          Duration{0},
                                           std::nullopt})
                      ->second;
   size_bytes_ += entry.size_bytes();
@@ -63,8 +64,19 @@ const PlanCache::Plan* PlanCache::Request(const BlockPattern& pattern) {
   return &entry.plan;
 }
 
+PlanCache::Duration PlanCache::longest_attempt() const {
+  Duration longest{0};
+  for (const Entry* entry : missing_) longest = std::max(longest, entry->longest_attempt);
+  return longest;
+}
+
 void PlanCache::MakePlans(const StopToken& stop, TaskArena* arena) {
+  const StopToken::Clock::time_point start = StopToken::Clock::now();
   MakeMissing(stop, arena);
+  const Duration attempt = StopToken::Clock::now() - start;
+  for (Entry* entry : missing_) {
+    if (!entry->plan) entry->longest_attempt = std::max(entry->longest_attempt, attempt);
+  }
   if (size_bytes_ > max_bytes_) DropUnused();
 }
 

@@ -36,6 +36,11 @@ class PlanCache {
   // The plan of a pattern of this problem, kept or yet to be made.
   const Plan* Request(const BlockPattern& pattern);
 
+  // The longest time in which a plan that this problem misses could not be made; 0 if none of them
+  // was tried.
+  using Duration = StopToken::Clock::duration;
+  Duration longest_attempt() const;
+
   // Once all patterns of the problem are requested: makes the plans that are missing, in the arena
   // if there is one, then drops plans of earlier problems beyond max_bytes. Stopped, it leaves some
   // plans empty; those that are finished are kept.
@@ -51,6 +56,7 @@ class PlanCache {
   struct Entry {
     std::vector<int> block_size, edge_a, edge_b;
     int64_t last_used;  // number of the problem
+    Duration longest_attempt{0};
     Plan plan;
 
     BlockPattern pattern() const { return {block_size, edge_a, edge_b}; }

@@ -39,6 +39,12 @@ class StopToken {
     return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed);
   }
 
+  // Time until the deadline, 0 if it has passed. Requires HasDeadline().
+  Clock::duration TimeLeft() const {
+    const Clock::time_point now = Clock::now();
+    return deadline_ > now ? deadline_ - now : Clock::duration::zero();
+  }
+
   // The same with a deadline earlier by `duration` >= 0, which is left for what comes afterwards.
   StopToken EarlierBy(Clock::duration duration) const {
     if (!HasDeadline()) return *this;

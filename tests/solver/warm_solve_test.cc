@@ -126,7 +126,9 @@ TEST(StoppedSolveTest, AtAnyDeadlineReturnsAnIterateWithItsCertificate) {
     for (const IslandReport& report : solution.islands) {
       EXPECT_TRUE(std::isfinite(report.optimality_gap_bound));
       if (solution.islands.size() > 1) continue;
-      Solver(nullptr).Solve(problem, {.max_iterations = report.iterations}, StopToken(), &again);
+      SolverOptions options{.max_iterations = report.iterations};
+      if (report.swept) options.newton = NewtonMethod::kGaussSeidel;
+      Solver(nullptr).Solve(problem, options, StopToken(), &again);
       EXPECT_EQ(solution.velocity, again.velocity) << report.iterations;
     }
   }
