@@ -104,8 +104,11 @@ struct ServerConfig {
   int64_t max_message_bytes{int64_t{256} << 20};
   ProblemLimits problem;
   int max_iterations{10'000};  // that a client may ask for
-  AdmissionConfig admission;   // calls being received, queued or solved; sessions count apart
-  double queue_timeout_s{5};   // longest wait for a thread
+  // For the factorization of one problem, on all threads together. A pile of 30,000 bodies needs
+  // 3500 MiB.
+  int64_t max_solve_memory_mib{4096};
+  AdmissionConfig admission;  // calls being received, queued or solved; sessions count apart
+  double queue_timeout_s{5};  // longest wait for a thread
   int max_batch_problems{4096};
   SessionConfig session;
 

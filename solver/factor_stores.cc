@@ -31,11 +31,13 @@ size_t FactorStores::Plan(std::span<const FactorBytes> needed, int threads) {
 
 void FactorStores::Reserve(size_t max_bytes) {
   size_t bytes = 0;
-  for (size_t k = 0; k < std::max(stores_.size(), planned_.size()); ++k) {
-    const size_t held = k < stores_.size() ? stores_[k]->factors.storage_bytes() : 0;
-    const size_t planned = k < planned_.size() ? planned_[k].most() : 0;
-    bytes += std::max(held, planned);
+  for (size_t k = 0; k < stores_.size(); ++k) {
+    const FactorBytes planned = k < planned_.size() ? planned_[k] : FactorBytes();
+    const IslandFactors& factors = stores_[k]->factors;
+    bytes += factors.preconditioner.StorageBytesAfter(planned.single) +
+             factors.exact.StorageBytesAfter(std::max(planned.exact, planned.fallback));
   }
+  for (size_t k = stores_.size(); k < planned_.size(); ++k) bytes += planned_[k].most();
   if (bytes > max_bytes) stores_.clear();
   while (stores_.size() < planned_.size()) stores_.push_back(std::make_unique<Store>());
   for (size_t k = 0; k < planned_.size(); ++k) {

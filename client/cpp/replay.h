@@ -2,9 +2,9 @@
 //
 // Compared are velocities, impulses, contact velocities, cost, islands and what is reported of
 // them, not times. An island that a deadline ended is solved again for as many iterations as
-// recorded, which gives the same iterate. Where that takes several solves of a problem, because its
-// islands were cut after different numbers of iterations, the cost, a sum over all islands, is not
-// compared.
+// recorded, by the same method, which gives the same iterate. Where that takes several solves of a
+// problem, because its islands were cut after different numbers of iterations, the cost, a sum over
+// all islands, is not compared.
 #pragma once
 
 #include <string>

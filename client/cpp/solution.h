@@ -22,6 +22,8 @@ struct Island {
   SolveStatus status{SolveStatus::kConverged};
   int iterations{0};
   int factorizations{0};
+  // Solved by Gauss-Seidel sweeps alone, which are counted as iterations then.
+  bool swept{false};
   double momentum_residual{0};     // what the tolerance is compared with [-]
   double optimality_gap_bound{0};  // l(v) - min l is at most this [J]
   int dofs{0};

@@ -48,10 +48,14 @@ class BlockCholesky {
 
   // Bytes that Factor and Solve with such a plan and arena work in.
   static size_t StorageBytes(const EliminationPlan& plan, const TaskArena* arena);
-  // Makes room for so many bytes. Forgets the factor if that takes more memory.
-  void Reserve(size_t bytes) { storage_.Reserve((bytes + sizeof(Scalar) - 1) / sizeof(Scalar)); }
-  // Bytes held.
+  // Makes room for so many bytes, as StorageBytes tells them. Forgets the factor if that takes more
+  // memory.
+  void Reserve(size_t bytes) { storage_.Reserve(bytes / sizeof(Scalar)); }
+  // Bytes held, now and after Reserve(bytes).
   size_t storage_bytes() const { return storage_.size() * sizeof(Scalar); }
+  size_t StorageBytesAfter(size_t bytes) const {
+    return storage_.SizeAfter(bytes / sizeof(Scalar)) * sizeof(Scalar);
+  }
 
  private:
   using Front = EliminationPlan::Front;

@@ -59,8 +59,8 @@ struct alignas(64) Range {
 
 struct alignas(64) WorkSharingLoops::Loop {
   std::atomic<bool> taken{false};  // by the thread that opened it
-  // Generation, kOpen, number of helpers inside. One word, so that a helper can enter neither a loop
-  // that has been closed nor one that was opened in its place since the helper looked.
+  // Generation, kOpen, number of helpers inside. One word, so that a helper can enter neither a
+  // loop that has been closed nor one that was opened in its place since the helper looked.
   std::atomic<uint64_t> ticket{0};
   Body body{nullptr};
   void* context{nullptr};

@@ -251,8 +251,8 @@ class IslandSolve {
     norms_ = Evaluate(view_, &data_, stop_);
   }
 
-  // How far a sweep got when it was stopped is not recorded: the iterate before is returned, so that
-  // what a deadline has cut can be solved again to the same bits.
+  // How far a sweep got when it was stopped is not recorded: the iterate before is returned, so
+  // that what a deadline has cut can be solved again to the same bits.
   IslandReport ReportIterationBefore(SolveStatus status, const std::vector<double>& v_before) {
     --report_.iterations;
     if (status != SolveStatus::kCancelled) GoBack(v_before);

@@ -39,6 +39,24 @@ TEST_P(WarmSolveTest, AStepOfAPatternSeenBeforeAllocatesNothing) {
   }
 }
 
+// Whichever thread solves which island.
+TEST_P(WarmSolveTest, NorWithSeveralThreads) {
+  ProblemArrays arrays = test::LoadGolden(GetParam()).arrays;
+  ContactProblem problem = Checked(arrays);
+  TaskArena arena(4);
+  Solver solver(&arena);
+  ContactSolution solution;
+  solver.Solve(problem, {}, StopToken(), &solution);
+  for (int step = 0; step < 20; ++step) {
+    for (double& v : arrays.trees.free_motion_velocity) v *= 0.99;
+    const ContactProblemView view = arrays.View();
+    const int64_t before = AllocationCount();
+    ASSERT_TRUE(problem.Reset(view));
+    solver.Solve(problem, {}, StopToken(), &solution);
+    EXPECT_EQ(AllocationCount() - before, 0) << step;
+  }
+}
+
 // A pile that comes to rest alternates between a few patterns.
 TEST_P(WarmSolveTest, PatternsThatTakeTurnsAllocateNothingOnceSeen) {
   const ProblemArrays first = test::LoadGolden(GetParam()).arrays;
@@ -66,7 +84,7 @@ TEST_P(WarmSolveTest, PatternsThatTakeTurnsAllocateNothingOnceSeen) {
 
 INSTANTIATE_TEST_SUITE_P(Golden, WarmSolveTest,
                          testing::Values("clutter_bin_40_t1p00", "dog_boxes_t1p40",
-                                         "drake_bin_arm_12_t0p16"),
+                                         "drake_bin_arm_12_t0p16", "stacks_9x10_t2p00"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(StoppedSolveTest, CancelledBeforeTheStartReturnsTheGuessAndNothingCertified) {

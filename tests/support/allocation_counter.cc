@@ -7,16 +7,23 @@
 namespace {
 
 std::atomic<int64_t> allocations{0};
+std::atomic<int64_t> until_failure{0};
+
+void Count() {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (until_failure.load(std::memory_order_relaxed) <= 0) return;
+  if (until_failure.fetch_sub(1, std::memory_order_relaxed) == 1) throw std::bad_alloc();
+}
 
 void* CountedAllocation(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  Count();
   void* memory = std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) std::abort();
   return memory;
 }
 
 void* CountedAllocation(std::size_t size, std::align_val_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  Count();
   void* memory = nullptr;
   if (posix_memalign(&memory, static_cast<std::size_t>(alignment), size == 0 ? 1 : size) != 0) {
     std::abort();
@@ -46,5 +53,7 @@ void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { s
 namespace sap::test {
 
 int64_t AllocationCount() { return allocations.load(std::memory_order_relaxed); }
+
+void FailAllocation(int64_t nth) { until_failure.store(nth, std::memory_order_relaxed); }
 
 }  // namespace sap::test

@@ -1,8 +1,9 @@
 // A recorded solution against the same problem solved again. Internal.
 //
 // An island that a deadline cut after k iterations is the iterate that a limit of k iterations
-// gives. Islands that were cut after different numbers take a run each; every island is compared
-// with the run that gives it what it had.
+// gives; one that was swept, because time was short, is what the method of sweeps gives. Islands
+// that were cut after different numbers take a run each; every island is compared with the run that
+// gives it what it had.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "sap/v1/recording.pb.h"
 #include "sap/v1/solution.pb.h"
+#include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {
 
@@ -22,16 +24,22 @@ class ReplayComparison {
   // Whether the recorded solution has arrays that fit each other; nothing else may be asked if not.
   bool complete() const { return complete_; }
 
-  // Limits on iterations to solve the problem again with, ascending.
-  const std::vector<uint32_t>& iteration_limits() const { return limits_; }
+  // Options to solve the problem again with.
+  struct Run {
+    v1::NewtonMethod method;
+    uint32_t iteration_limit;
+  };
+  const std::vector<Run>& runs() const { return runs_; }
 
-  // A solution found within the next of these limits.
-  void AddRun(v1::ContactSolution solution) { runs_.push_back(std::move(solution)); }
+  // The solution of the next of these runs.
+  void AddRun(v1::ContactSolution solution) { solutions_.push_back(std::move(solution)); }
 
   // Once all runs are there. "velocity[3] is 1.5, recorded as 1.25"; empty if there is none.
   std::string FirstDifference() const;
 
  private:
+  void PlanRuns(v1::NewtonMethod method, bool swept);
+  bool IsSwept(int island) const;
   bool IsCut(int island) const;
   uint32_t IterationsNeeded(int island) const;
   const v1::ContactSolution& RunOf(int island) const;
@@ -44,8 +52,10 @@ class ReplayComparison {
   const v1::RecordedSolve& record_;
   const v1::ContactSolution& solution_;
   bool complete_;
-  std::vector<uint32_t> limits_;
-  std::vector<v1::ContactSolution> runs_;
+  // Of islands that were not swept, then of those that were; limits ascending.
+  std::vector<Run> runs_;
+  size_t first_swept_run_{0};
+  std::vector<v1::ContactSolution> solutions_;
 };
 
 }  // namespace sap::client

@@ -51,13 +51,15 @@ class Islands:
 
     Attributes:
         status: [I] how the solve ended, as numbers of `IslandStatus`.
-        iterations: [I] Newton iterations; 0 if the guess met the tolerance.
+        iterations: [I] Newton iterations, or sweeps of islands in `swept`; 0 if the guess met the
+            tolerance.
         factorizations: [I] of the Hessian.
         momentum_residual: [I] what the tolerance is compared with [-].
         optimality_gap_bound: [I] l(v) - min l is at most this [J].
         dofs: [I] degrees of freedom.
         contacts: [I] contacts.
         solve_time_s: [I] time that the solve took [s].
+        swept: Numbers of the islands solved by Gauss-Seidel sweeps alone, ascending.
     """
 
     status: IntArray
@@ -68,6 +70,7 @@ class Islands:
     dofs: UIntArray
     contacts: UIntArray
     solve_time_s: FloatArray
+    swept: UIntArray
 
     def __len__(self) -> int:
         return len(self.status)
