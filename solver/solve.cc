@@ -25,7 +25,7 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Islands with factorizations above this are worth several threads [flop].
+// Islands with more work than this per iteration are worth several threads [flop].
 constexpr double kParallelIslandFlops = 1e6;
 
 // What the layout of a problem depends on, to tell whether the last one still holds.
@@ -68,6 +68,11 @@ struct Solver::Impl {
   Clock::duration TimeAfterIterations(int position) const;
 
   int num_threads() const { return arena != nullptr ? arena->num_threads() : 1; }
+  // The plan that an island is factored by; null: dense, or swept.
+  const EliminationPlan* PlanOf(int island, const SolverOptions& options) const {
+    return options.newton != NewtonMethod::kGaussSeidel ? plans.plan(island) : nullptr;
+  }
+  // Null: the island is worth one thread only.
   TaskArena* ArenaOf(int island) const {
     return schedule.flops(island) >= kParallelIslandFlops ? arena : nullptr;
   }
@@ -104,13 +109,13 @@ void Solver::Impl::LayOut(const ContactProblem& problem, bool split_islands,
   if (plans.complete()) pattern.Assign(problem, split_islands);
 }
 
-// Before anything of this size is allocated.
+// Compares what the factorizations need with the limit before any of it is allocated.
 tl::expected<void, MemoryLimitExceeded> Solver::Impl::ReserveFactors(const SolverOptions& options) {
   factor_bytes.assign(schedule.num_tasks(), {});
   for (int task = 0; task < schedule.num_tasks(); ++task) {
     for (int i = schedule.task_begin(task); i < schedule.task_end(task); ++i) {
       const int island = schedule.island(i);
-      const EliminationPlan* plan = plans.plan(island);
+      const EliminationPlan* plan = PlanOf(island, options);
       if (plan == nullptr) continue;
       factor_bytes[task].RaiseTo(
           FactorBytes::Of(*plan, IsPreconditioned(*plan, options), ArenaOf(island)));
@@ -197,7 +202,7 @@ IslandReport Solver::Impl::Iterate(const IslandView& view, int position, int tas
     deadline_reserve.Gathered(view.range().num_contacts(), Clock::now() - start);
     island_stop = stop.EarlierBy(TimeAfterIterations(position));
   }
-  const EliminationPlan* plan = plans.plan(view.island);
+  const EliminationPlan* plan = PlanOf(view.island, options);
   if (plan == nullptr) return SolveIsland(view, options, island_stop, sweep_order, {}, &workspace);
   const FactorStores::Lease store(&factors, task);
   return SolveIsland(view, options, island_stop, sweep_order, {plan, store.factors()}, &workspace);

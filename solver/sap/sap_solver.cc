@@ -136,10 +136,10 @@ class IslandSolve {
   }
 
  private:
-  // Sweeps over all trees, each of which counts as an iteration.
+  // Sweeps over all trees, each of which counts as an iteration. They converge slowly: that one
+  // makes little progress does not mean that rounding errors allow no more.
   IslandReport RunSweeps() {
     report_.swept = true;
-    StallDetector stall(norms_);
     while (!Converged()) {
       if (report_.iterations >= options_.max_iterations) {
         return Report(SolveStatus::kIterationLimit);
@@ -150,7 +150,6 @@ class IslandSolve {
         return ReportIterationBefore(StopStatus(), data_.v_before_sweep);
       }
       if (!EvaluateOrGoBack(data_.v_before_sweep)) return Report(SolveStatus::kNumericalFailure);
-      if (!Converged() && stall.Stalled(norms_)) return Report(SolveStatus::kStalledAtRoundoff);
     }
     return Report(SolveStatus::kConverged);
   }

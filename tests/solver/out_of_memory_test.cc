@@ -5,6 +5,7 @@
 
 #include "solver/solve.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/arena_threads.h"
 #include "tests/support/random_problem.h"
 
 namespace sap::test {
@@ -15,6 +16,7 @@ TEST(OutOfMemoryTest, EndsAloneAndTheSolverCanBeUsedAgain) {
   const ContactSolution expected = Solve(problem);
   for (const int threads : {1, 3}) {
     TaskArena arena(threads);
+    StartThreads(&arena);
     int64_t allocations = AllocationCount();
     {
       ContactSolution solution;

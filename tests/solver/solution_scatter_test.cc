@@ -55,8 +55,8 @@ TEST_F(SolutionScatterTest, AGuessThatIsTheAnswerComesBackInItsPlaces) {
 
 TEST_F(SolutionScatterTest, ImpulsesGoToTheirContactInTheUnitOfTheProblem) {
   for (int i = 0; i < graph_.num_contacts(); ++i) {
-    data_.gamma.Set(i, {1.0 * i, 2.0 * i, 3.0 * i});
-    data_.v_c.Set(i, {4.0 * i, 5.0 * i, 6.0 * i});
+    data_.gamma.Set(i, ContactVector<double>{1.0 * i, 2.0 * i, 3.0 * i});
+    data_.v_c.Set(i, ContactVector<double>{4.0 * i, 5.0 * i, 6.0 * i});
   }
   for (int island = 0; island < graph_.islands().count(); ++island) {
     model_.Gather(problem_, graph_, island, StopToken(), nullptr);

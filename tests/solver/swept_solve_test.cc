@@ -55,7 +55,9 @@ TEST(SweptSolveTest, BitsDoNotDependOnThreads) {
   for (const int threads : {2, 3}) {
     TaskArena arena(threads);
     ContactSolution solution;
-    ASSERT_TRUE(Solver(&arena).Solve(problem, options, StopToken(), &solution));
+    Solver solver(&arena);
+    ASSERT_TRUE(solver.Solve(problem, options, StopToken(), &solution));
+    EXPECT_EQ(solver.factor_bytes(), 0u);
     EXPECT_EQ(solution.velocity, expected.velocity);
     EXPECT_EQ(solution.impulse, expected.impulse);
   }

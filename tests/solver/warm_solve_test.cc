@@ -8,6 +8,7 @@
 
 #include "solver/solve.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/arena_threads.h"
 #include "tests/support/golden_problem.h"
 #include "tests/support/random_problem.h"
 
@@ -44,6 +45,7 @@ TEST_P(WarmSolveTest, NorWithSeveralThreads) {
   ProblemArrays arrays = test::LoadGolden(GetParam()).arrays;
   ContactProblem problem = Checked(arrays);
   TaskArena arena(4);
+  test::StartThreads(&arena);
   Solver solver(&arena);
   ContactSolution solution;
   solver.Solve(problem, {}, StopToken(), &solution);

@@ -176,5 +176,22 @@ TEST(PlanCacheTest, PlansFinishedBeforeAStopAreKept) {
   EXPECT_EQ(cache.plans_made(), 2);
 }
 
+// Another attempt in the same time is of no use, for this pattern.
+TEST(PlanCacheTest, RemembersHowLongAPlanWasTriedInVain) {
+  PlanCache cache;
+  Chains chains(&cache);
+  const auto attempt_before = [&](int length) {
+    cache.BeginProblem();
+    chains.Request(length);
+    return cache.longest_attempt().count();
+  };
+  EXPECT_EQ(attempt_before(500), 0);
+  cache.MakePlans(StopToken().Expired(), nullptr);
+  EXPECT_EQ(attempt_before(400), 0);
+  EXPECT_GT(attempt_before(500), 0);
+  cache.MakePlans(StopToken(), nullptr);
+  EXPECT_EQ(attempt_before(500), 0);
+}
+
 }  // namespace
 }  // namespace sap
