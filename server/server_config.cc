@@ -171,6 +171,9 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--max-iterations", config->max_iterations,
                   "Largest iteration limit that a client may request")
       ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--max-solve-memory-mib", config->max_solve_memory_mib,
+                  "Limit of memory for the factorization of a problem [MiB]")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app->add_option("--max-batch-problems", config->max_batch_problems, "Limit of problems per batch")
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--inline-below-us", config->inline_below_us,

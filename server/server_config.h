@@ -105,8 +105,11 @@ struct ServerConfig {
   int64_t max_message_bytes{int64_t{256} << 20};
   ProblemLimits problem;
   int max_iterations{10'000};  // largest iteration limit that a client may request
-  AdmissionConfig admission;   // sessions have a limit of their own
-  double queue_timeout_s{5};   // longest wait of a problem in the queue
+  // For the factorization of one problem, on all threads together. A pile of 30,000 bodies needs
+  // 3500 MiB.
+  int64_t max_solve_memory_mib{4096};
+  AdmissionConfig admission;  // sessions have a limit of their own
+  double queue_timeout_s{5};  // longest wait of a problem in the queue
   int max_batch_problems{4096};
   SessionConfig session;
 

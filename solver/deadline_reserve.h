@@ -1,9 +1,9 @@
-// What a deadline has to leave for the islands of a solve that are still to come.
+// Time to reserve before a deadline for what a solve does besides iterating.
 //
-// An island takes some time from its turn to its first norms, and from its last iterate to its
-// report, whatever is left for iterations. The times here were measured on one core that had
-// nothing else to do, as was the gathering of data, with which an island starts: what that takes
-// now tells how much slower everything is.
+// An island takes time until its first norms are known, and from its last iterate to its report,
+// however few iterations it gets. The constants were measured on an idle core, also that of
+// gathering the data of an island, which comes first: the time that gathering takes now, relative
+// to its constant, is how much slower the machine is at the moment.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace sap {
 
-// Of one solve, by all its threads.
+// One solve, all its threads.
 class DeadlineReserve {
  public:
   using Duration = std::chrono::nanoseconds;
@@ -23,7 +23,7 @@ class DeadlineReserve {
     nanoseconds_.store(0, std::memory_order_relaxed);
   }
 
-  // An island of so many contacts was gathered in this time.
+  // The data of an island of so many contacts were gathered in this time.
   void Gathered(int contacts, Duration time) {
     contacts_.fetch_add(contacts, std::memory_order_relaxed);
     nanoseconds_.fetch_add(time.count(), std::memory_order_relaxed);
@@ -32,7 +32,7 @@ class DeadlineReserve {
   // From the last iterate of an island to its report.
   Duration TimeToReport(int contacts) const { return Slowed(contacts * kReportContact); }
 
-  // Of islands with so many contacts altogether that are not iterated on.
+  // For this many islands, with this many contacts altogether, without iterations.
   Duration TimeForIslands(int64_t contacts, int islands, int threads) const {
     return Slowed((contacts * (kBeginContact + kReportContact) + islands * kIsland) / threads);
   }
@@ -43,7 +43,7 @@ class DeadlineReserve {
   static constexpr Duration kReportContact{210};
   static constexpr Duration kIsland{350};
 
-  // Bounded, as fresh memory slows down the gathering alone.
+  // Bounded, because memory that is used for the first time slows down gathering alone.
   Duration Slowed(Duration measured) const {
     constexpr double kMostSlowness = 2.0;
     const auto expected =

@@ -4,12 +4,16 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
-#include "solver/cholesky/plan_cache.h"
 #include "solver/deadline_reserve.h"
+#include "solver/factor_stores.h"
+#include "solver/island_plans.h"
+#include "solver/island_schedule.h"
 #include "solver/problem/contact_graph.h"
 #include "solver/sap/sap_solver.h"
+#include "solver/solution_scatter.h"
 
 namespace sap {
 
@@ -21,13 +25,8 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Predicted work of a task, below which starting it costs more than it gains [flop].
-constexpr double kTaskFlops = 5e4;
-// Islands with factorizations above this are worth several threads [flop].
+// Islands with more work than this per iteration are worth several threads [flop].
 constexpr double kParallelIslandFlops = 1e6;
-
-// Work of one Newton iteration on the contacts of an island [flop].
-constexpr double kFlopsPerContact = 1000;
 
 // What the layout of a problem depends on, to tell whether the last one still holds.
 struct Pattern {
@@ -54,165 +53,131 @@ struct Pattern {
 struct Solver::Impl {
   explicit Impl(TaskArena* task_arena) : arena(task_arena) {}
 
-  int num_threads() const { return arena != nullptr ? arena->num_threads() : 1; }
-  void Solve(const ContactProblem& problem, const SolverOptions& options, const StopToken& stop,
-             ContactSolution* solution);
+  tl::expected<void, MemoryLimitExceeded> Solve(const ContactProblem& problem,
+                                                const SolverOptions& options, const StopToken& stop,
+                                                ContactSolution* solution);
   void LayOut(const ContactProblem& problem, bool split_islands, const StopToken& stop);
-  void PlanIslands(const StopToken& stop);
-  const PlanCache::Plan* RequestPlan(const IslandRange& range);
-  void ScheduleIslands();
-  void SolveOneIsland(const ContactProblem& problem, const SolverOptions& options,
-                      const StopToken& stop, int position, ContactSolution* solution);
-  bool IterateOneIsland(const ContactProblem& problem, const SolverOptions& options,
-                        const StopToken& stop, Clock::time_point start, int position,
-                        IslandReport* report);
+  tl::expected<void, MemoryLimitExceeded> ReserveFactors(const SolverOptions& options);
+  void SolveTask(const ContactProblem& problem, const SolverOptions& options, const StopToken& stop,
+                 int task, ContactSolution* solution);
+  void SolveIslandAt(int position, int task, const ContactProblem& problem,
+                     const SolverOptions& options, const StopToken& stop,
+                     ContactSolution* solution);
+  IslandReport Iterate(const IslandView& view, int position, int task, const SolverOptions& options,
+                       const StopToken& stop, Clock::time_point start);
   Clock::duration TimeAfterIterations(int position) const;
-  void ScatterGuess(const ContactProblem& problem, int island, ContactSolution* solution) const;
-  void Scatter(const ContactProblem& problem, int island, ContactSolution* solution) const;
+
+  int num_threads() const { return arena != nullptr ? arena->num_threads() : 1; }
+  // The plan that an island is factored by; null: dense, or swept.
+  const EliminationPlan* PlanOf(int island, const SolverOptions& options) const {
+    return options.newton != NewtonMethod::kGaussSeidel ? plans.plan(island) : nullptr;
+  }
+  // Null: the island is worth one thread only.
+  TaskArena* ArenaOf(int island) const {
+    return schedule.flops(island) >= kParallelIslandFlops ? arena : nullptr;
+  }
 
   TaskArena* arena;
+  // Of the last pattern:
   Pattern pattern;
   ContactGraph graph;
   SweepOrder sweep_order;
-  PlanCache plans;
+  IslandPlans plans;
+  IslandSchedule schedule;
+  // Of the solve:
+  std::vector<FactorBytes> factor_bytes;  // per task, scratch of ReserveFactors
+  FactorStores factors;
   SapModel model;
   SapWorkspace workspace;
-  DeadlineReserve pace;
-  std::vector<IslandFactorization> factorizations;      // per island
-  std::vector<std::unique_ptr<IslandFactors>> factors;  // per island with a plan
-  std::vector<double> flops;                            // per island and iteration
-  std::vector<int> schedule;                            // islands, largest first
-  std::vector<int> task_start;                          // into schedule
-  std::vector<int64_t> contacts_after;                  // of those later in the schedule
-  std::vector<const PlanCache::Plan*> plan_of_island;   // scratch of PlanIslands
-  std::vector<int> edge_a, edge_b;                      // scratch of RequestPlan
+  DeadlineReserve deadline_reserve;
 };
 
 // The layout of the last problem is kept while the pattern holds: no sorting, ordering or analysis
-// is done again.
+// is done again. Where a plan is missing, because time was short or an exception came, the next
+// problem is laid out anew.
 void Solver::Impl::LayOut(const ContactProblem& problem, bool split_islands,
                           const StopToken& stop) {
-  if (!pattern.Matches(problem, split_islands)) {
-    pattern.Assign(problem, split_islands);
-    graph.Build(problem, split_islands);
-    sweep_order.Build(graph);
-    PlanIslands(stop);
-    ScheduleIslands();
-  }
-  if (stop.Cancelled()) return;  // no island will use them
-  model.Resize(graph);
-  workspace.Resize(graph);
+  if (pattern.Matches(problem, split_islands)) return;
+  pattern.known = false;
+  graph.Build(problem, split_islands);
+  sweep_order.Build(graph);
+  plans.Make(graph,
+             stop.EarlierBy(deadline_reserve.TimeForIslands(
+                 graph.num_contacts(), graph.islands().count(), num_threads())),
+             arena);
+  schedule.Build(graph, plans);
+  if (plans.complete()) pattern.Assign(problem, split_islands);
 }
 
-// Stopped, it leaves islands without a plan: they will not be iterated on, and the pattern is laid
-// out anew next time.
-void Solver::Impl::PlanIslands(const StopToken& stop) {
-  const int count = graph.islands().count();
-  plans.BeginProblem();
-  plan_of_island.assign(count, nullptr);
-  for (int island = 0; island < count; ++island) {
-    const IslandRange& range = graph.island_ranges()[island];
-    if (range.num_velocities() > kDenseDofs) plan_of_island[island] = RequestPlan(range);
-  }
-  plans.MakePlans(stop.Before(pace.TimeForIslands(graph.num_contacts(), count, num_threads())),
-                  arena);
-
-  factorizations.assign(count, {});
-  flops.resize(count);
-  size_t planned = 0;
-  for (int island = 0; island < count; ++island) {
-    const IslandRange& range = graph.island_ranges()[island];
-    const double n = range.num_velocities();
-    flops[island] = kFlopsPerContact * range.num_contacts();
-    if (plan_of_island[island] == nullptr) {
-      flops[island] += n * n * n / 3;
-      continue;
-    }
-    const PlanCache::Plan& plan = *plan_of_island[island];
-    if (!plan) {
-      pattern.known = false;
-      continue;
-    }
-    if (planned == factors.size()) factors.push_back(std::make_unique<IslandFactors>());
-    factorizations[island] = {&*plan, factors[planned++].get()};
-    flops[island] += plan->factor_flops();
-  }
-}
-
-const PlanCache::Plan* Solver::Impl::RequestPlan(const IslandRange& range) {
-  edge_a.clear();
-  edge_b.clear();
-  for (int p = range.pair_begin; p < range.pair_end; ++p) {
-    const ContactPair& pair = graph.pairs()[p];
-    if (pair.high < 0) continue;
-    edge_a.push_back(pair.low - range.slot_begin);
-    edge_b.push_back(pair.high - range.slot_begin);
-  }
-  return plans.Request({graph.dofs().subspan(range.slot_begin, range.num_trees()), edge_a, edge_b});
-}
-
-// Largest first: an island that holds most of the work and is started late leaves the other threads
-// idle. Small ones share a task.
-void Solver::Impl::ScheduleIslands() {
-  const int count = graph.islands().count();
-  schedule.resize(count);
-  for (int island = 0; island < count; ++island) schedule[island] = island;
-  std::sort(schedule.begin(), schedule.end(),
-            [&](int a, int b) { return flops[a] != flops[b] ? flops[a] > flops[b] : a < b; });
-  task_start.assign(1, 0);
-  double task_flops = 0;
-  for (int i = 0; i < count; ++i) {
-    task_flops += flops[schedule[i]];
-    if (task_flops >= kTaskFlops || i + 1 == count) {
-      task_start.push_back(i + 1);
-      task_flops = 0;
+// Compares what the factorizations need with the limit before any of it is allocated.
+tl::expected<void, MemoryLimitExceeded> Solver::Impl::ReserveFactors(const SolverOptions& options) {
+  factor_bytes.assign(schedule.num_tasks(), {});
+  for (int task = 0; task < schedule.num_tasks(); ++task) {
+    for (int i = schedule.task_begin(task); i < schedule.task_end(task); ++i) {
+      const int island = schedule.island(i);
+      const EliminationPlan* plan = PlanOf(island, options);
+      if (plan == nullptr) continue;
+      factor_bytes[task].RaiseTo(
+          FactorBytes::Of(*plan, IsPreconditioned(*plan, options), ArenaOf(island)));
     }
   }
-  contacts_after.resize(count);
-  int64_t contacts = 0;
-  for (int i = count - 1; i >= 0; --i) {
-    contacts_after[i] = contacts;
-    contacts += graph.island_ranges()[schedule[i]].num_contacts();
+  const size_t needed = factors.Plan(factor_bytes, num_threads());
+  if (needed > options.max_factor_bytes) {
+    return tl::unexpected(MemoryLimitExceeded{needed, options.max_factor_bytes});
   }
+  factors.Reserve(options.max_factor_bytes);
+  return {};
 }
 
-void Solver::Impl::Solve(const ContactProblem& problem, const SolverOptions& options,
-                         const StopToken& stop, ContactSolution* solution) {
+tl::expected<void, MemoryLimitExceeded> Solver::Impl::Solve(const ContactProblem& problem,
+                                                            const SolverOptions& options,
+                                                            const StopToken& stop,
+                                                            ContactSolution* solution) {
   const Clock::time_point start = Clock::now();
-  pace.Start();
+  deadline_reserve.Start();
   LayOut(problem, options.islands, stop);
-  const std::span<const int> island_of_tree = graph.islands().island_of_tree();
-  solution->island_of_tree.assign(island_of_tree.begin(), island_of_tree.end());
-  solution->velocity.assign(problem.v_star().begin(), problem.v_star().end());
-  solution->impulse.resize(3 * static_cast<size_t>(problem.num_contacts()));
-  solution->contact_velocity.resize(solution->impulse.size());
-  solution->islands.resize(graph.islands().count());
+  if (!stop.Cancelled()) {  // else no island will use them
+    if (const auto reserved = ReserveFactors(options); !reserved) return reserved;
+    model.Resize(graph);
+    workspace.Resize(graph);
+  }
+  PrepareSolution(problem, graph, solution);
   solution->times.islands_s = SecondsSince(start);
 
   const Clock::time_point solve_start = Clock::now();
-  const int tasks = static_cast<int>(task_start.size()) - 1;
-  const auto task = [&](int t) {
-    for (int i = task_start[t]; i < task_start[t + 1]; ++i) {
-      SolveOneIsland(problem, options, stop, i, solution);
-    }
-  };
+  const auto solve_task = [&](int task) { SolveTask(problem, options, stop, task, solution); };
   if (arena != nullptr) {
-    arena->ParallelFor(tasks, task);
+    arena->ParallelFor(schedule.num_tasks(), solve_task);
   } else {
-    for (int t = 0; t < tasks; ++t) task(t);
+    for (int task = 0; task < schedule.num_tasks(); ++task) solve_task(task);
   }
   solution->cost = 0;
   for (const IslandReport& report : solution->islands) solution->cost += report.cost;
   solution->times.solve_s = SecondsSince(solve_start);
+  return {};
 }
 
-void Solver::Impl::SolveOneIsland(const ContactProblem& problem, const SolverOptions& options,
-                                  const StopToken& stop, int position, ContactSolution* solution) {
+void Solver::Impl::SolveTask(const ContactProblem& problem, const SolverOptions& options,
+                             const StopToken& stop, int task, ContactSolution* solution) {
+  for (int i = schedule.task_begin(task); i < schedule.task_end(task); ++i) {
+    SolveIslandAt(i, task, problem, options, stop, solution);
+  }
+}
+
+void Solver::Impl::SolveIslandAt(int position, int task, const ContactProblem& problem,
+                                 const SolverOptions& options, const StopToken& stop,
+                                 ContactSolution* solution) {
   const Clock::time_point start = Clock::now();
-  const int island = schedule[position];
-  IslandReport& report = solution->islands[island];
-  if (IterateOneIsland(problem, options, stop, start, position, &report)) {
-    Scatter(problem, island, solution);
+  const int island = schedule.island(position);
+  const IslandView view{graph, model, island, ArenaOf(island)};
+  IslandReport report{.status = SolveStatus::kCancelled};
+  if (!stop.Cancelled()) model.Gather(problem, graph, island, stop, view.arena);
+  if (!stop.Cancelled()) {
+    GatherGuess(problem, graph, island, &workspace.data.v);
+    report = Iterate(view, position, task, options, stop, start);
+  }
+  if (report.status != SolveStatus::kCancelled) {
+    ScatterIterate(problem, view, workspace.data, solution);
   } else {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     report = {.status = SolveStatus::kCancelled,
@@ -220,88 +185,44 @@ void Solver::Impl::SolveOneIsland(const ContactProblem& problem, const SolverOpt
               .factorizations = report.factorizations,
               .momentum_residual = kInfinity,
               .optimality_gap_bound = kInfinity};
-    ScatterGuess(problem, island, solution);
+    ScatterGuess(problem, graph, island, solution);
   }
-  report.dofs = graph.island_ranges()[island].num_velocities();
-  report.contacts = graph.island_ranges()[island].num_contacts();
+  report.dofs = view.range().num_velocities();
+  report.contacts = view.range().num_contacts();
   report.solve_time_s = SecondsSince(start);
+  solution->islands[island] = report;
 }
 
-// `start` is when the island's turn came. False if it was cancelled.
-bool Solver::Impl::IterateOneIsland(const ContactProblem& problem, const SolverOptions& options,
-                                    const StopToken& stop, Clock::time_point start, int position,
-                                    IslandReport* report) {
-  *report = {};
-  if (stop.Cancelled()) return false;
-  const int island = schedule[position];
-  TaskArena* const inner_arena = flops[island] >= kParallelIslandFlops ? arena : nullptr;
-  const IslandView view{graph, model, island, inner_arena};
-  const IslandRange& range = view.range();
-  model.Gather(problem, graph, island, stop, inner_arena);
-  if (stop.Cancelled()) return false;
-  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
-    const int tree = graph.islands().tree_of_slot()[slot];
-    const auto guess =
-        problem.v_guess().subspan(problem.velocity_start()[tree], graph.dofs()[slot]);
-    std::copy(guess.begin(), guess.end(), workspace.data.v.begin() + graph.velocity_start()[slot]);
-  }
+// `start` is when the island began to be gathered.
+IslandReport Solver::Impl::Iterate(const IslandView& view, int position, int task,
+                                   const SolverOptions& options, const StopToken& stop,
+                                   Clock::time_point start) {
   StopToken island_stop = stop;
-  if (factorizations[island].plan == nullptr && range.num_velocities() > kDenseDofs) {
-    island_stop = stop.Passed();
-  } else if (stop.HasDeadline()) {
-    pace.Gathered(range.num_contacts(), Clock::now() - start);
-    island_stop = stop.Before(TimeAfterIterations(position));
+  if (stop.HasDeadline()) {
+    deadline_reserve.Gathered(view.range().num_contacts(), Clock::now() - start);
+    island_stop = stop.EarlierBy(TimeAfterIterations(position));
   }
-  *report =
-      SolveIsland(view, options, island_stop, sweep_order, factorizations[island], &workspace);
-  return report->status != SolveStatus::kCancelled;
+  const EliminationPlan* plan = PlanOf(view.island, options);
+  if (plan == nullptr) return SolveIsland(view, options, island_stop, sweep_order, {}, &workspace);
+  const FactorStores::Lease store(&factors, task);
+  return SolveIsland(view, options, island_stop, sweep_order, {plan, store.factors()}, &workspace);
 }
 
 // From the last iterate of the island at this position of the schedule to the end of the solve.
 Clock::duration Solver::Impl::TimeAfterIterations(int position) const {
-  const int contacts = graph.island_ranges()[schedule[position]].num_contacts();
-  const int islands_after = graph.islands().count() - 1 - position;
-  return pace.TimeToReport(contacts) +
-         pace.TimeForIslands(contacts_after[position], islands_after, num_threads());
+  const int contacts = graph.island_ranges()[schedule.island(position)].num_contacts();
+  return deadline_reserve.TimeToReport(contacts) +
+         deadline_reserve.TimeForIslands(schedule.contacts_after(position),
+                                         schedule.islands_after(position), num_threads());
 }
 
-void Solver::Impl::ScatterGuess(const ContactProblem& problem, int island,
-                                ContactSolution* solution) const {
-  const IslandRange& range = graph.island_ranges()[island];
-  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
-    const int tree = graph.islands().tree_of_slot()[slot];
-    const int64_t start = problem.velocity_start()[tree];
-    const auto guess = problem.v_guess().subspan(start, graph.dofs()[slot]);
-    std::copy(guess.begin(), guess.end(), solution->velocity.begin() + start);
-  }
-  for (int i = range.contact_begin; i < range.contact_end; ++i) {
-    const int64_t to = 3 * static_cast<int64_t>(graph.contact_order()[i]);
-    std::fill_n(solution->impulse.begin() + to, 3, 0.0);
-    std::fill_n(solution->contact_velocity.begin() + to, 3, 0.0);
-  }
-}
-
-void Solver::Impl::Scatter(const ContactProblem& problem, int island,
-                           ContactSolution* solution) const {
-  const SapData& data = workspace.data;
-  const IslandRange& range = graph.island_ranges()[island];
-  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
-    const int tree = graph.islands().tree_of_slot()[slot];
-    const auto v = data.v.begin() + graph.velocity_start()[slot];
-    std::copy(v, v + graph.dofs()[slot],
-              solution->velocity.begin() + problem.velocity_start()[tree]);
-  }
-  const double unit = model.constants(island).mass_unit;
-  for (int i = range.contact_begin; i < range.contact_end; ++i) {
-    const int64_t to = 3 * static_cast<int64_t>(graph.contact_order()[i]);
-    const double* b = problem.surface_velocity().data() + to;
-    solution->impulse[to] = data.gamma.x[i] * unit;
-    solution->impulse[to + 1] = data.gamma.y[i] * unit;
-    solution->impulse[to + 2] = data.gamma.n[i] * unit;
-    solution->contact_velocity[to] = data.v_c.x[i] + b[0];
-    solution->contact_velocity[to + 1] = data.v_c.y[i] + b[1];
-    solution->contact_velocity[to + 2] = data.v_c.n[i] + b[2];
-  }
+std::string MemoryLimitExceeded::Message() const {
+  const auto mebibytes = [](size_t bytes) {
+    constexpr size_t kMebibyte = size_t{1} << 20;
+    return std::to_string(bytes / kMebibyte + (bytes % kMebibyte != 0)) + " MiB";
+  };
+  return "the factorization of this problem takes up to " + mebibytes(needed_bytes) +
+         "; a solve may take " + mebibytes(allowed_bytes);
 }
 
 Solver::Solver(TaskArena* arena) : impl_(std::make_unique<Impl>(arena)) {}
@@ -311,14 +232,20 @@ Solver& Solver::operator=(Solver&&) noexcept = default;
 
 void Solver::UseArena(TaskArena* arena) { impl_->arena = arena; }
 
-void Solver::Solve(const ContactProblem& problem, const SolverOptions& options,
-                   const StopToken& stop, ContactSolution* solution) {
-  impl_->Solve(problem, options, stop, solution);
+size_t Solver::factor_bytes() const { return impl_->factors.storage_bytes(); }
+
+tl::expected<void, MemoryLimitExceeded> Solver::Solve(const ContactProblem& problem,
+                                                      const SolverOptions& options,
+                                                      const StopToken& stop,
+                                                      ContactSolution* solution) {
+  return impl_->Solve(problem, options, stop, solution);
 }
 
 ContactSolution Solve(const ContactProblem& problem, const SolverOptions& options) {
+  SolverOptions unlimited = options;
+  unlimited.max_factor_bytes = std::numeric_limits<size_t>::max();
   ContactSolution solution;
-  Solver(nullptr).Solve(problem, options, StopToken(), &solution);
+  (void)Solver(nullptr).Solve(problem, unlimited, StopToken(), &solution);
   return solution;
 }
 

@@ -69,8 +69,9 @@ tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record,
   ReplayComparison comparison(record);
   if (!comparison.complete()) return Differs("the recorded solution is not complete");
   v1::SolveRequest request = RequestOf(record);
-  for (const uint32_t limit : comparison.iteration_limits()) {
-    request.mutable_options()->set_max_iterations(limit);
+  for (const ReplayComparison::Run& run : comparison.runs()) {
+    request.mutable_options()->set_max_iterations(run.iteration_limit);
+    request.mutable_options()->set_newton(run.method);
     v1::SolveResponse response;
     if (const auto solved = transport->Solve(request, std::nullopt, &response); !solved) {
       if (solved.error().code != ErrorCode::kInvalidArgument) {

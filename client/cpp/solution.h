@@ -22,6 +22,8 @@ struct Island {
   SolveStatus status{SolveStatus::kConverged};
   int iterations{0};
   int factorizations{0};
+  // Solved by Gauss-Seidel sweeps alone; `iterations` then counts sweeps.
+  bool swept{false};
   double momentum_residual{0};     // compared with the relative tolerance [-]
   double optimality_gap_bound{0};  // l(v) - min l is at most this [J]
   int dofs{0};

@@ -153,6 +153,7 @@ v1::GetServerInfoResponse Engine::Info() const {
   limits->set_max_tree_dofs(config_.problem.max_tree_dofs);
   limits->set_max_contacts(config_.problem.max_contacts);
   limits->set_max_iterations(config_.max_iterations);
+  limits->set_max_solve_memory_bytes(static_cast<uint64_t>(config_.max_solve_memory_mib) << 20);
   limits->set_max_concurrent_calls(config_.admission.all.max_calls);
   limits->set_max_batch_problems(config_.max_batch_problems);
   limits->set_max_sessions(config_.session.max_sessions);

@@ -73,9 +73,11 @@ tl::expected<NewtonMethod, ServiceError> DecodeNewton(v1::NewtonMethod method) {
     case v1::NEWTON_METHOD_UNSPECIFIED:
     case v1::NEWTON_METHOD_ACCELERATED:
       return NewtonMethod::kAccelerated;
+    case v1::NEWTON_METHOD_GAUSS_SEIDEL:
+      return NewtonMethod::kGaussSeidel;
     default:
       return RefuseField("options.newton",
-                         "is " + std::to_string(method) + "; this version knows 0, 1 and 2");
+                         "is " + std::to_string(method) + "; this version knows 0, 1, 2 and 3");
   }
 }
 

@@ -44,7 +44,9 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
   message->mutable_dofs()->Reserve(count);
   message->mutable_contacts()->Reserve(count);
   message->mutable_solve_time_s()->Reserve(count);
-  for (const IslandReport& island : islands) {
+  for (int i = 0; i < count; ++i) {
+    const IslandReport& island = islands[i];
+    if (island.swept) message->add_swept(i);
     message->add_status(EncodeStatus(island.status));
     message->add_iterations(island.iterations);
     message->add_factorizations(island.factorizations);

@@ -65,7 +65,7 @@ bool SolveJob::IsLongMessage(const ServerConfig& config) const {
 }
 
 bool SolveJob::IsSmall(const ServerConfig& config) const {
-  return PredictedSolveTime(problem_) < config.inline_below_us * 1e-6;
+  return predicted_s_ < config.inline_below_us * 1e-6;
 }
 
 ServiceStatus SolveJob::Decode(const ServerConfig& config) {
@@ -77,6 +77,7 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   auto settings = DecodeOptions(*options_, config.max_iterations);
   if (!settings) return tl::unexpected(settings.error());
   settings_ = *settings;
+  settings_.solver.max_factor_bytes = static_cast<size_t>(config.max_solve_memory_mib) << 20;
   const auto view = DecodeProblem(*message_);
   if (!view) return tl::unexpected(view.error());
   if (const auto checked = problem_.Reset(*view, config.problem); !checked) {
@@ -87,12 +88,18 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   }
   decoded_ = true;
   decode_s_ = SecondsSince(call_.arrival) - queue_s_;
+  predicted_s_ = PredictedSolveTime(problem_);
   return {};
 }
 
 ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
-  solver->Solve(problem_, settings_.solver, StopTokenFor(call_, settings_.time_budget), &solution_);
+  const auto solved = solver->Solve(problem_, settings_.solver,
+                                    StopTokenFor(call_, settings_.time_budget), &solution_);
   if (ServiceStatus live = CheckLive(call_); !live) return live;
+  if (!solved) {
+    return tl::unexpected(ServiceError{ServiceCode::kResourceExhausted, solved.error().Message(),
+                                       "", "SOLVE_MEMORY"});
+  }
   const Clock::time_point encoding = Clock::now();
   EncodeSolution(solution_, settings_.response_mask, answer);
   encode_s_ = SecondsSince(encoding);

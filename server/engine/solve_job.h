@@ -91,6 +91,7 @@ class SolveJob {
   ContactProblem problem_;
   SolveSettings settings_;
   ContactSolution solution_;
+  double predicted_s_{0};  // of the solve
   double queue_s_{0};
   double decode_s_{0};
   double encode_s_{0};

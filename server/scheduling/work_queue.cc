@@ -212,8 +212,8 @@ void WorkQueue::StartRound(Round* round) {
 }
 
 void WorkQueue::StartWorker() {
+  arena_->Enqueue([](void* queue) noexcept { static_cast<WorkQueue*>(queue)->RunOnArena(); }, this);
   ++workers_;
-  arena_->Enqueue([](void* queue) { static_cast<WorkQueue*>(queue)->RunOnArena(); }, this);
 }
 
 void WorkQueue::WakeReservedThread() {

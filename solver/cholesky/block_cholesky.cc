@@ -66,7 +66,60 @@ void ForEachPiece(TaskArena* arena, int count, auto&& body) {
 
 int NumPieces(int count, int piece) { return (count + piece - 1) / piece; }
 
+bool IsConcurrent(const EliminationPlan& plan, const TaskArena* arena) {
+  return arena != nullptr && arena->num_threads() > 1 && plan.num_waves() > 1;
+}
+
+// Entries that a solve with one front works in: pivots, updates, sums.
+template <typename Scalar>
+int64_t FrontScratch(int front_rows) {
+  constexpr int64_t kLanes = FrontLayout<Scalar>::kLanes;
+  return (front_rows + 2 * kLanes) * (kLanes + 1);
+}
+
+// The same for each task of a wave.
+template <typename Scalar>
+int64_t TaskScratch(std::span<const EliminationPlan::Task> wave) {
+  int rows = 0;
+  for (const EliminationPlan::Task& task : wave) rows = std::max(rows, task.largest_front);
+  return FrontScratch<Scalar>(rows);
+}
+
 }  // namespace
+
+// Where the parts of the storage begin, in entries; each at a cache line.
+template <typename Scalar>
+struct BlockCholesky<Scalar>::Layout {
+  int64_t updates, solution, vectors, scratch, end;
+
+  static Layout Of(const EliminationPlan& plan, bool concurrent) {
+    Layout layout;
+    layout.updates = Aligned(std::is_same_v<Scalar, double> ? plan.factor_storage_double()
+                                                            : plan.factor_storage_float());
+    layout.solution = layout.updates + Aligned(concurrent ? plan.update_storage_concurrent()
+                                                          : plan.update_storage_serial());
+    layout.vectors = layout.solution + Aligned(plan.num_rows());
+    layout.scratch = layout.vectors + Aligned(plan.vector_storage());
+    int64_t scratch = FrontScratch<Scalar>(plan.largest_front());
+    for (int w = 0; concurrent && w < plan.num_waves(); ++w) {
+      const int64_t tasks = static_cast<int64_t>(plan.wave(w).size());
+      scratch = std::max(scratch, tasks * TaskScratch<Scalar>(plan.wave(w)));
+    }
+    layout.end = layout.scratch + scratch;
+    return layout;
+  }
+
+ private:
+  static int64_t Aligned(int64_t entries) {
+    constexpr int64_t kLine = 64 / sizeof(Scalar);
+    return (entries + kLine - 1) / kLine * kLine;
+  }
+};
+
+template <typename Scalar>
+size_t BlockCholesky<Scalar>::StorageBytes(const EliminationPlan& plan, const TaskArena* arena) {
+  return sizeof(Scalar) * Layout::Of(plan, IsConcurrent(plan, arena)).end;
+}
 
 template <typename Scalar>
 struct BlockCholesky<Scalar>::Job {
@@ -102,14 +155,16 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   if (plan.num_blocks() == 0) return FactorStatus::kOk;
   scale_ = PowerOfTwoScale(LargestDiagonalEntry(plan, diagonal));
   if (scale_ == 0.0) return FactorStatus::kNotPositiveDefinite;
-  factor_.Reserve(std::is_same_v<Scalar, double> ? plan.factor_storage_double()
-                                                 : plan.factor_storage_float());
-  const bool concurrent = arena != nullptr && arena->num_threads() > 1 && plan.num_waves() > 1;
+  concurrent_ = IsConcurrent(plan, arena);
+  const Layout layout = Layout::Of(plan, concurrent_);
+  factor_ = storage_.Reserve(layout.end);
+  updates_ = factor_ + layout.updates;
+  solution_ = factor_ + layout.solution;
+  vectors_ = factor_ + layout.vectors;
+  scratch_ = factor_ + layout.scratch;
 
-  updates_.Reserve(concurrent ? plan.update_storage_concurrent() : plan.update_storage_serial());
-
-  const Job job{plan, diagonal.data(), off_diagonal.data(), scale_, stop, concurrent};
-  if (!concurrent) {
+  const Job job{plan, diagonal.data(), off_diagonal.data(), scale_, stop, concurrent_};
+  if (!concurrent_) {
     FactorFronts(job, 0, plan.num_fronts());
     return job.status.load();
   }
@@ -164,7 +219,7 @@ template <typename Scalar>
 void BlockCholesky<Scalar>::FactorPanel(const Job& job, const Front& front, int panel,
                                         TaskArena* arena) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
-  DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
+  DenseFront<Scalar> dense(layout, factor_ + FactorStart<Scalar>(front));
   const int panel_begin = dense.PanelBegin(panel);
   const int panel_end = dense.PanelEnd(panel);
   if (panel > 0) {
@@ -186,8 +241,8 @@ void BlockCholesky<Scalar>::FactorPanel(const Job& job, const Front& front, int 
 template <typename Scalar>
 void BlockCholesky<Scalar>::FormUpdate(const Job& job, const Front& front, TaskArena* arena) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
-  const DenseFront<Scalar> dense(layout, factor_.data() + FactorStart<Scalar>(front));
-  Scalar* update = updates_.data() + job.UpdateStart(front);
+  const DenseFront<Scalar> dense(layout, factor_ + FactorStart<Scalar>(front));
+  Scalar* update = updates_ + job.UpdateStart(front);
   ForEachPiece(arena, NumPieces(front.updates, kUpdateColumns), [&](int piece) {
     if (!job.GoesOn()) return;
     const int begin = piece * kUpdateColumns;
@@ -203,7 +258,7 @@ void BlockCholesky<Scalar>::FormUpdate(const Job& job, const Front& front, TaskA
 template <typename Scalar>
 void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, int panel) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
-  Scalar* entries = factor_.data() + FactorStart<Scalar>(front);
+  Scalar* entries = factor_ + FactorStart<Scalar>(front);
   const int begin = panel * DenseFront<Scalar>::kPanelColumns;
   const int end = std::min(begin + DenseFront<Scalar>::kPanelColumns, front.pivots);
   ClearColumns(layout, begin, end, entries);
@@ -221,7 +276,7 @@ void BlockCholesky<Scalar>::ForEachChild(const Job& job, const Front& front, Bod
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const Front& child = job.plan.fronts()[job.plan.children()[c]];
     body(job.plan.runs().subspan(child.run_begin, child.run_end - child.run_begin),
-         UpdateStride(child.updates), updates_.data() + job.UpdateStart(child));
+         UpdateStride(child.updates), updates_ + job.UpdateStart(child));
   }
 }
 
@@ -239,32 +294,20 @@ bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
     const double scale = PowerOfTwoScale(largest);
     if (scale != 0.0) rhs_scale = scale;
   }
-  Scalar* y = solution_.Reserve(plan.num_rows());
-  vectors_.Reserve(plan.vector_storage());
+  Scalar* y = solution_;
   for (const int block : plan.order()) {
     for (int i = plan.block_row_start()[block]; i < plan.block_row_start()[block + 1]; ++i) {
       *y++ = static_cast<Scalar>(rhs_scale * rhs[i]);
     }
   }
-  if (arena == nullptr || plan.factor_entries() < kLeastSharedEntries) {
-    SolveForward(plan, 0, plan.num_fronts(), stop);
-    SolveBackward(plan, 0, plan.num_fronts(), stop);
+  if (concurrent_ && arena != nullptr && plan.factor_entries() >= kLeastSharedEntries) {
+    SolveInWaves(plan, stop, arena);
   } else {
-    for (int w = 0; w < plan.num_waves(); ++w) {
-      const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
-      arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
-        SolveForward(plan, tasks[i].front_begin, tasks[i].front_end, stop);
-      });
-    }
-    for (int w = plan.num_waves() - 1; w >= 0; --w) {
-      const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
-      arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
-        SolveBackward(plan, tasks[i].front_begin, tasks[i].front_end, stop);
-      });
-    }
+    SolveForward(plan, 0, plan.num_fronts(), scratch_, stop);
+    SolveBackward(plan, 0, plan.num_fronts(), scratch_, stop);
   }
   if (stop.Requested()) return false;
-  y = solution_.data();
+  y = solution_;
   for (const int block : plan.order()) {
     for (int i = plan.block_row_start()[block]; i < plan.block_row_start()[block + 1]; ++i) {
       x[i] = static_cast<double>(*y++) * scale_ / rhs_scale;
@@ -274,16 +317,30 @@ bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
 }
 
 template <typename Scalar>
-Scalar* BlockCholesky<Scalar>::FrontScratch(const EliminationPlan& plan) {
-  constexpr int kLanes = FrontLayout<Scalar>::kLanes;
-  thread_local GrowingBuffer<Scalar> scratch;
-  return scratch.Reserve(static_cast<int64_t>(plan.largest_front() + 2 * kLanes) * (kLanes + 1));
+void BlockCholesky<Scalar>::SolveInWaves(const EliminationPlan& plan, const StopToken& stop,
+                                         TaskArena* arena) {
+  const auto for_tasks = [&](int w, auto&& solve) {
+    const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
+    const int64_t scratch = TaskScratch<Scalar>(tasks);
+    arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
+      solve(tasks[i].front_begin, tasks[i].front_end, scratch_ + i * scratch);
+    });
+  };
+  for (int w = 0; w < plan.num_waves(); ++w) {
+    for_tasks(w, [&](int begin, int end, Scalar* scratch) {
+      SolveForward(plan, begin, end, scratch, stop);
+    });
+  }
+  for (int w = plan.num_waves() - 1; w >= 0; --w) {
+    for_tasks(w, [&](int begin, int end, Scalar* scratch) {
+      SolveBackward(plan, begin, end, scratch, stop);
+    });
+  }
 }
 
 template <typename Scalar>
 void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, int begin, int end,
-                                         const StopToken& stop) {
-  Scalar* scratch = FrontScratch(plan);
+                                         Scalar* scratch, const StopToken& stop) {
   for (int f = begin; f < end; ++f) {
     if (stop.Requested()) return;
     SolveForward(plan, plan.fronts()[f], scratch);
@@ -292,8 +349,7 @@ void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, int begin,
 
 template <typename Scalar>
 void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, int begin, int end,
-                                          const StopToken& stop) {
-  Scalar* scratch = FrontScratch(plan);
+                                          Scalar* scratch, const StopToken& stop) {
   for (int f = end - 1; f >= begin; --f) {
     if (stop.Requested()) return;
     SolveBackward(plan, plan.fronts()[f], scratch);
@@ -308,12 +364,12 @@ void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Fron
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
   Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
-  Scalar* y = solution_.data() + front.pivot_begin;
+  Scalar* y = solution_ + front.pivot_begin;
   std::fill(x1, x1 + layout.slivers() * kLanes, Scalar{0});
   std::copy(y, y + front.pivots, x1);
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const Front& child = plan.fronts()[plan.children()[c]];
-    const Scalar* from = vectors_.data() + child.vector_start;
+    const Scalar* from = vectors_ + child.vector_start;
     for (int r = child.run_begin; r < child.run_end; ++r) {
       const EliminationPlan::RowRun& run = plan.runs()[r];
       Scalar* to = run.parent_row < front.pivots ? x1 + run.parent_row
@@ -321,9 +377,9 @@ void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Fron
       for (int i = 0; i < run.length; ++i) to[i] += from[run.child_row + i];
     }
   }
-  ForwardSolve(layout, factor_.data() + FactorStart<Scalar>(front), x1, x2);
+  ForwardSolve(layout, factor_ + FactorStart<Scalar>(front), x1, x2);
   std::copy(x1, x1 + front.pivots, y);
-  std::copy(x2, x2 + front.updates, vectors_.data() + front.vector_start);
+  std::copy(x2, x2 + front.updates, vectors_ + front.vector_start);
 }
 
 template <typename Scalar>
@@ -333,16 +389,16 @@ void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, const Fro
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
   Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
   Scalar* sums = x1 + layout.slivers() * kLanes;
-  Scalar* y = solution_.data() + front.pivot_begin;
-  Scalar* below = vectors_.data() + front.vector_start;  // the parent has put the solution there
+  Scalar* y = solution_ + front.pivot_begin;
+  Scalar* below = vectors_ + front.vector_start;  // the parent has put the solution there
   std::fill(x1, x1 + layout.slivers() * kLanes, Scalar{0});
   std::copy(y, y + front.pivots, x1);
   std::copy(below, below + front.updates, x2);
-  BackwardSolve(layout, factor_.data() + FactorStart<Scalar>(front), x1, x2, sums);
+  BackwardSolve(layout, factor_ + FactorStart<Scalar>(front), x1, x2, sums);
   std::copy(x1, x1 + front.pivots, y);
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const Front& child = plan.fronts()[plan.children()[c]];
-    Scalar* to = vectors_.data() + child.vector_start;
+    Scalar* to = vectors_ + child.vector_start;
     for (int r = child.run_begin; r < child.run_end; ++r) {
       const EliminationPlan::RowRun& run = plan.runs()[r];
       const Scalar* from = run.parent_row < front.pivots ? x1 + run.parent_row
@@ -350,11 +406,6 @@ void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, const Fro
       std::copy(from, from + run.length, to + run.child_row);
     }
   }
-}
-
-template <typename Scalar>
-size_t BlockCholesky<Scalar>::storage_bytes() const {
-  return sizeof(Scalar) * (factor_.size() + updates_.size() + solution_.size() + vectors_.size());
 }
 
 template class BlockCholesky<double>;

@@ -12,7 +12,8 @@
 //
 // Fronts of different subtrees, and pieces of large fronts, are worked on by the threads of an
 // arena. What is computed and in which order is fixed by the plan: same bits for any number of
-// threads. Storage grows only; with a plan no larger than those before, nothing is allocated.
+// threads. All storage is one buffer that only grows, of a size that the plan tells beforehand;
+// with a plan no larger than those before, nothing is allocated.
 #pragma once
 
 #include <cstddef>
@@ -45,12 +46,21 @@ class BlockCholesky {
   bool Solve(const EliminationPlan& plan, std::span<const double> rhs, std::span<double> x,
              const StopToken& stop, TaskArena* arena);
 
-  // Bytes held.
-  size_t storage_bytes() const;
+  // Bytes that Factor and Solve with such a plan and arena work in.
+  static size_t StorageBytes(const EliminationPlan& plan, const TaskArena* arena);
+  // Makes room for so many bytes, as StorageBytes tells them. Forgets the factor if that takes more
+  // memory.
+  void Reserve(size_t bytes) { storage_.Reserve(bytes / sizeof(Scalar)); }
+  // Bytes held, now and after Reserve(bytes).
+  size_t storage_bytes() const { return storage_.size() * sizeof(Scalar); }
+  size_t StorageBytesAfter(size_t bytes) const {
+    return storage_.SizeAfter(bytes / sizeof(Scalar)) * sizeof(Scalar);
+  }
 
  private:
   using Front = EliminationPlan::Front;
-  struct Job;  // one call of Factor
+  struct Job;     // one call of Factor
+  struct Layout;  // of the storage
   void FactorWave(const Job& job, int w, TaskArena* arena);
   void FactorFronts(const Job& job, int begin, int end);
   bool FactorFront(const Job& job, int f, TaskArena* arena);
@@ -59,18 +69,23 @@ class BlockCholesky {
   void Assemble(const Job& job, const Front& front, int panel);
   template <typename Body>
   void ForEachChild(const Job& job, const Front& front, Body&& body);
-  void SolveForward(const EliminationPlan& plan, int begin, int end, const StopToken& stop);
+  void SolveInWaves(const EliminationPlan& plan, const StopToken& stop, TaskArena* arena);
+  void SolveForward(const EliminationPlan& plan, int begin, int end, Scalar* scratch,
+                    const StopToken& stop);
   void SolveForward(const EliminationPlan& plan, const Front& front, Scalar* x1);
-  void SolveBackward(const EliminationPlan& plan, int begin, int end, const StopToken& stop);
+  void SolveBackward(const EliminationPlan& plan, int begin, int end, Scalar* scratch,
+                     const StopToken& stop);
   void SolveBackward(const EliminationPlan& plan, const Front& front, Scalar* x1);
-  // Of one front on this thread: pivots, updates, sums.
-  static Scalar* FrontScratch(const EliminationPlan& plan);
 
-  GrowingBuffer<Scalar> factor_;
-  GrowingBuffer<Scalar> updates_;
-  GrowingBuffer<Scalar> solution_;  // in order of elimination
-  GrowingBuffer<Scalar> vectors_;   // of each front's update rows
-  double scale_{1.0};               // H times this was factored
+  GrowingBuffer<Scalar> storage_;
+  // Parts of it, by the plan of the last Factor.
+  Scalar* factor_{nullptr};
+  Scalar* updates_{nullptr};
+  Scalar* solution_{nullptr};  // in order of elimination
+  Scalar* vectors_{nullptr};   // of each front's update rows
+  Scalar* scratch_{nullptr};   // of the fronts that are being solved with
+  bool concurrent_{false};
+  double scale_{1.0};  // H times this was factored
 };
 
 }  // namespace sap

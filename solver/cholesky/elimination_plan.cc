@@ -309,6 +309,12 @@ void EliminationPlanBuilder::SplitTasks() {
     plan_.tasks_.insert(plan_.tasks_.end(), tasks.begin(), tasks.end());
     plan_.wave_start_.push_back(static_cast<int>(plan_.tasks_.size()));
   }
+  for (EliminationPlan::Task& task : plan_.tasks_) {
+    for (int f = task.front_begin; f < task.front_end; ++f) {
+      const EliminationPlan::Front& front = plan_.fronts_[f];
+      task.largest_front = std::max(task.largest_front, front.pivots + front.updates);
+    }
+  }
 }
 
 void EliminationPlanBuilder::PlaceFactor() {
@@ -375,6 +381,14 @@ void EliminationPlanBuilder::PlaceVectors() {
     front.vector_start = plan_.vector_storage_;
     plan_.vector_storage_ += front.updates;
   }
+}
+
+size_t EliminationPlan::size_bytes() const {
+  const auto bytes = [](const auto&... arrays) {
+    return ((arrays.capacity() * sizeof(arrays[0])) + ...);
+  };
+  return sizeof *this + bytes(fronts_, children_, matrix_blocks_, runs_, tasks_, wave_start_,
+                              order_, block_row_start_, diagonal_start_, off_diagonal_start_);
 }
 
 EliminationPlan EliminationPlan::Make(const BlockPattern& pattern, Ordering ordering) {

@@ -11,6 +11,7 @@
 // safe to share between threads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -75,7 +76,8 @@ class EliminationPlan {
   struct Task {
     int front_begin;
     int front_end;
-    double cost;  // cycles, by the model of supernodes.h
+    double cost;           // cycles, by the model of supernodes.h
+    int largest_front{0};  // p + r
   };
 
   // Requires a valid BlockPattern.
@@ -116,6 +118,9 @@ class EliminationPlan {
   int64_t update_storage_serial() const { return update_storage_[kSerial]; }
   int64_t update_storage_concurrent() const { return update_storage_[kConcurrent]; }
   int64_t vector_storage() const { return vector_storage_; }
+
+  // Bytes that the plan itself holds.
+  size_t size_bytes() const;
 
  private:
   friend class EliminationPlanBuilder;

@@ -7,62 +7,92 @@ namespace sap {
 
 namespace {
 
-// Plans kept beside those of the current problem. A pile that comes to rest alternates between a
-// few patterns.
-constexpr size_t kMostPlans = 64;
-
 // FNV-1a over words.
 uint64_t Hash(uint64_t hash, std::span<const int> values) {
   constexpr uint64_t kPrime = 1099511628211u;
   hash = (hash ^ values.size()) * kPrime;
-  for (int value : values) hash = (hash ^ static_cast<uint32_t>(value)) * kPrime;
+  for (const int value : values) hash = (hash ^ static_cast<uint32_t>(value)) * kPrime;
   return hash;
+}
+
+uint64_t Hash(const BlockPattern& pattern) {
+  uint64_t hash = 14695981039346656037u;
+  hash = Hash(hash, pattern.block_size);
+  hash = Hash(hash, pattern.edge_a);
+  return Hash(hash, pattern.edge_b);
 }
 
 }  // namespace
 
+bool PlanCache::Entry::Matches(const BlockPattern& other) const {
+  return std::ranges::equal(block_size, other.block_size) &&
+         std::ranges::equal(edge_a, other.edge_a) && std::ranges::equal(edge_b, other.edge_b);
+}
+
+size_t PlanCache::Entry::size_bytes() const {
+  return sizeof(Entry) + (block_size.size() + edge_a.size() + edge_b.size()) * sizeof(int) +
+         (plan ? plan->size_bytes() : 0);
+}
+
+void PlanCache::BeginProblem() {
+  ++problem_;
+  missing_.clear();
+}
+
 const PlanCache::Plan* PlanCache::Request(const BlockPattern& pattern) {
-  uint64_t hash = 14695981039346656037u;
-  hash = Hash(hash, pattern.block_size);
-  hash = Hash(hash, pattern.edge_a);
-  hash = Hash(hash, pattern.edge_b);
-  for (const std::unique_ptr<Entry>& entry : entries_) {
-    if (entry->hash == hash && std::ranges::equal(entry->block_size, pattern.block_size) &&
-        std::ranges::equal(entry->edge_a, pattern.edge_a) &&
-        std::ranges::equal(entry->edge_b, pattern.edge_b)) {
-      entry->last_used = now_;
-      return &entry->plan;
-    }
+  const uint64_t hash = Hash(pattern);
+  const auto [begin, end] = entries_.equal_range(hash);
+  for (auto found = begin; found != end; ++found) {
+    Entry& entry = found->second;
+    ++patterns_compared_;
+    if (!entry.Matches(pattern)) continue;
+    if (!entry.plan && entry.last_used < problem_) missing_.push_back(&entry);
+    entry.last_used = problem_;
+    return &entry.plan;
   }
-  if (entries_.size() >= kMostPlans) {
-    const auto oldest = std::ranges::min_element(
-        entries_, {}, [](const std::unique_ptr<Entry>& entry) { return entry->last_used; });
-    if ((*oldest)->last_used < now_) entries_.erase(oldest);
-  }
-  entries_.push_back(
-      std::make_unique<Entry>(Entry{hash,
-                                    {pattern.block_size.begin(), pattern.block_size.end()},
-                                    {pattern.edge_a.begin(), pattern.edge_a.end()},
-                                    {pattern.edge_b.begin(), pattern.edge_b.end()},
-                                    now_,
-                                    std::nullopt}));
-  return &entries_.back()->plan;
+  Entry& entry = entries_
+                     .emplace(hash, Entry{{pattern.block_size.begin(), pattern.block_size.end()},
+                                          {pattern.edge_a.begin(), pattern.edge_a.end()},
+                                          {pattern.edge_b.begin(), pattern.edge_b.end()},
+                                          problem_ - 1,
+                                          Duration{0},
+                                          std::nullopt})
+                     ->second;
+  size_bytes_ += entry.size_bytes();
+  missing_.push_back(&entry);
+  entry.last_used = problem_;
+  return &entry.plan;
+}
+
+PlanCache::Duration PlanCache::longest_attempt() const {
+  Duration longest{0};
+  for (const Entry* entry : missing_) longest = std::max(longest, entry->longest_attempt);
+  return longest;
 }
 
 void PlanCache::MakePlans(const StopToken& stop, TaskArena* arena) {
-  missing_.clear();
-  size_t num_blocks = 0;
-  for (const std::unique_ptr<Entry>& entry : entries_) {
-    if (entry->plan || entry->last_used < now_) continue;
-    missing_.push_back(entry.get());
-    num_blocks += entry->block_size.size();
+  const StopToken::Clock::time_point start = StopToken::Clock::now();
+  MakeMissing(stop, arena);
+  const Duration attempt = StopToken::Clock::now() - start;
+  for (Entry* entry : missing_) {
+    if (!entry->plan) entry->longest_attempt = std::max(entry->longest_attempt, attempt);
   }
+  if (size_bytes_ > max_bytes_) DropUnused();
+}
+
+void PlanCache::MakeMissing(const StopToken& stop, TaskArena* arena) {
+  if (missing_.empty()) return;
   // A block takes about half a microsecond, and a thread needs some ten to wake up.
   constexpr size_t kWorthSharing = 100;
+  size_t num_blocks = 0;
+  for (const Entry* entry : missing_) num_blocks += entry->block_size.size();
   const auto make = [&](int i) {
     Entry& entry = *missing_[i];
-    if (stop.Requested()) return;
+    if (entry.plan || stop.Requested()) return;
     entry.plan = EliminationPlan::Make(entry.pattern(), Ordering::kAuto, stop, arena);
+    if (!entry.plan) return;
+    size_bytes_ += entry.plan->size_bytes();
+    ++plans_made_;
   };
   std::ranges::stable_sort(missing_, std::ranges::greater(),
                            [](const Entry* entry) { return entry->block_size.size(); });
@@ -72,7 +102,21 @@ void PlanCache::MakePlans(const StopToken& stop, TaskArena* arena) {
   } else {
     for (int i = 0; i < count; ++i) make(i);
   }
-  for (const Entry* entry : missing_) plans_made_ += entry->plan.has_value();
+}
+
+void PlanCache::DropUnused() {
+  std::vector<Entries::iterator> unused;
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (entry->second.last_used < problem_) unused.push_back(entry);
+  }
+  std::ranges::sort(unused, {},
+                    [](const Entries::iterator& entry) { return entry->second.last_used; });
+  for (const Entries::iterator& entry : unused) {
+    if (size_bytes_ <= max_bytes_) break;
+    size_bytes_ -= entry->second.size_bytes();
+    entries_.erase(entry);
+  }
+  entries_.rehash(0);  // as few buckets as the rest needs
 }
 
 }  // namespace sap

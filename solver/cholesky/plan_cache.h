@@ -1,13 +1,16 @@
 // Elimination plans by pattern, so that a pattern seen before is neither ordered nor analyzed
 // again.
 //
-// A plan is a pure function of its pattern; the cache saves recomputation and can change no answer.
-// Bounded: the plan unused for longest goes first.
+// A plan is a pure function of its pattern; the cache saves recomputation and changes no answer.
+// Plans of earlier problems are kept up to a number of bytes, those used last first. Plans of the
+// current problem are all kept.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "solver/cholesky/elimination_plan.h"
@@ -18,37 +21,61 @@ namespace sap {
 
 class PlanCache {
  public:
-  // Empty until MakePlans() has made it. Stays valid until the problem after the next
-  // BeginProblem().
+  // Empty until MakePlans() has made it. Valid until the MakePlans() of the next problem.
   using Plan = std::optional<EliminationPlan>;
 
-  // Starts a new problem: plans handed out for the last one may be dropped from now on.
-  void BeginProblem() { ++now_; }
+  // Some ten plans of a pile of 10,000 bodies. A pile that comes to rest alternates between a few
+  // patterns; one that moves makes a new pattern at every step.
+  static constexpr size_t kDefaultBytes = size_t{32} << 20;
 
-  // The plan of the pattern, kept or yet to be made.
+  explicit PlanCache(size_t max_bytes = kDefaultBytes) : max_bytes_(max_bytes) {}
+
+  // Starts a problem.
+  void BeginProblem();
+
+  // The plan of a pattern of this problem, kept or yet to be made.
   const Plan* Request(const BlockPattern& pattern);
 
-  // Makes the plans that were requested and are not there yet, in the arena if there is one.
-  // Stopped, it leaves some of them empty until another call.
+  // The longest time in which a plan that this problem misses could not be made; 0 if none of them
+  // was tried.
+  using Duration = StopToken::Clock::duration;
+  Duration longest_attempt() const;
+
+  // Once all patterns of the problem are requested: makes the plans that are missing, in the arena
+  // if there is one, then drops plans of earlier problems beyond max_bytes. Stopped, it leaves some
+  // plans empty; those that are finished are kept.
   void MakePlans(const StopToken& stop, TaskArena* arena);
 
-  // Plans made since construction.
+  // Since construction.
   int64_t plans_made() const { return plans_made_; }
+  int64_t patterns_compared() const { return patterns_compared_; }
+  // Bytes of all plans and their patterns.
+  size_t size_bytes() const { return size_bytes_; }
 
  private:
   struct Entry {
-    uint64_t hash;
     std::vector<int> block_size, edge_a, edge_b;
-    int64_t last_used;
+    int64_t last_used;  // number of the problem
+    Duration longest_attempt{0};
     Plan plan;
 
     BlockPattern pattern() const { return {block_size, edge_a, edge_b}; }
+    bool Matches(const BlockPattern& other) const;
+    size_t size_bytes() const;
   };
+  using Entries = std::unordered_multimap<uint64_t, Entry>;  // by the hash of the pattern
 
-  std::vector<std::unique_ptr<Entry>> entries_;
-  std::vector<Entry*> missing_;  // scratch of MakePlans
-  int64_t now_{0};
-  int64_t plans_made_{0};
+  void MakeMissing(const StopToken& stop, TaskArena* arena);
+  void DropUnused();
+
+  const size_t max_bytes_;
+  Entries entries_;
+  std::vector<Entry*> missing_;  // requested by this problem
+  int64_t problem_{0};
+  int64_t patterns_compared_{0};
+  // Counted by the threads that make plans.
+  std::atomic<size_t> size_bytes_{0};
+  std::atomic<int64_t> plans_made_{0};
 };
 
 }  // namespace sap

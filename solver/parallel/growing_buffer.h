@@ -1,4 +1,4 @@
-// Uninitialised memory that is kept and only ever grows, aligned to cache lines.
+// Uninitialized memory, aligned to cache lines, that is kept and only grows.
 //
 // Fresh memory costs a page fault per 4 KiB, more than a small factorization.
 #pragma once
@@ -17,13 +17,18 @@ class GrowingBuffer {
   // or more, so that patterns that grow a little at every step do not move it every time.
   T* Reserve(size_t size) {
     if (size > size_) {
-      const size_t new_size = std::max(size, size_ + size_ / 4);
+      const size_t new_size = SizeAfter(size);
       data_.reset();
       size_ = 0;
       data_.reset(static_cast<T*>(::operator new(new_size * sizeof(T), kAlignment)));
       size_ = new_size;
     }
     return data_.get();
+  }
+
+  // The size once `size` elements are reserved.
+  size_t SizeAfter(size_t size) const {
+    return size > size_ ? std::max(size, size_ + size_ / 4) : size_;
   }
 
   T* data() { return data_.get(); }

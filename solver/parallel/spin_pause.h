@@ -1,9 +1,9 @@
-// What a thread does between two looks at something that is about to change.
+// The pause of a spin-wait loop.
 #pragma once
 
 namespace sap {
 
-// Leaves the processor's other threads more of it for some tens of nanoseconds.
+// Waits some tens of nanoseconds, in which the core's other hardware thread runs faster.
 inline void SpinPause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

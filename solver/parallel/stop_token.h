@@ -2,7 +2,7 @@
 // thread, or both.
 //
 // Polled between the phases of a Newton iteration and, where these take long, within them. Once a
-// stop is requested it stays so. The flag must outlive the token.
+// stop is requested it stays requested. The flag must outlive the token.
 #pragma once
 
 #include <atomic>
@@ -39,13 +39,21 @@ class StopToken {
     return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed);
   }
 
-  // The same with an earlier deadline: what comes after it takes that long.
-  StopToken Before(Clock::duration what_comes_after) const {
-    if (!HasDeadline()) return *this;
-    return {cancelled_, deadline_ - what_comes_after};
+  // Time until the deadline, 0 if it has passed. Requires HasDeadline().
+  Clock::duration TimeLeft() const {
+    const Clock::time_point now = Clock::now();
+    return deadline_ > now ? deadline_ - now : Clock::duration::zero();
   }
-  // The same with a deadline that has passed: for what cannot be done any more.
-  StopToken Passed() const { return {cancelled_, Clock::time_point::min()}; }
+
+  // The same with a deadline earlier by `duration` >= 0, which is left for what comes afterwards.
+  StopToken EarlierBy(Clock::duration duration) const {
+    if (!HasDeadline()) return *this;
+    // The difference would overflow, as that of an expired token does.
+    if (deadline_ < Clock::time_point::min() + duration) return Expired();
+    return {cancelled_, deadline_ - duration};
+  }
+  // The same with a deadline in the past.
+  StopToken Expired() const { return {cancelled_, Clock::time_point::min()}; }
 
  private:
   const std::atomic<bool>* cancelled_{nullptr};

@@ -4,6 +4,7 @@
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "solver/parallel/work_sharing_loops.h"
 
@@ -11,16 +12,16 @@ namespace sap {
 
 namespace {
 
-// oneTBB makes no more workers than the machine has cores unless told so; the arenas set their own
-// sizes here. Limits of several live objects combine to the smallest, so there is one for the
-// process.
+// oneTBB makes at most as many workers as the machine has cores unless a global_control allows
+// more; here the size of each arena decides. Several such objects combine to the smallest limit, so
+// the process has one.
 void AllowMoreThreadsThanCores() {
   constexpr int kMostThreads = 256;
   static oneapi::tbb::global_control control(oneapi::tbb::global_control::max_allowed_parallelism,
                                              kMostThreads);
 }
 
-// Of a thread of the arena its slot, of any other num_threads.
+// The slot of a thread of the arena; num_threads for any other thread.
 int ThreadNumber(int num_threads) {
   const int slot = oneapi::tbb::this_task_arena::current_thread_index();
   return slot >= 0 && slot < num_threads ? slot : num_threads;
@@ -57,19 +58,35 @@ void TaskArena::RunLoop(int count, bool ascending, void (*body)(void* context, i
     return;
   }
   while (impl_->board.InviteHelper(std::min(count, num_threads_) - 1)) {
-    impl_->arena.enqueue([board = &impl_->board, num_threads = num_threads_] {
-      board->Help(ThreadNumber(num_threads));
-    });
+    if (!SendHelper()) break;
   }
   impl_->board.Finish(loop);
 }
 
-void TaskArena::Enqueue(void (*task)(void* context), void* context) {
+// False if there is no memory for it. The loop does not need helpers, but it must be finished.
+bool TaskArena::SendHelper() {
+  try {
+    impl_->arena.enqueue([board = &impl_->board, num_threads = num_threads_] {
+      board->Help(ThreadNumber(num_threads));
+    });
+    return true;
+  } catch (...) {
+    impl_->board.WithdrawInvitation();
+    return false;
+  }
+}
+
+void TaskArena::Enqueue(void (*task)(void* context) noexcept, void* context) {
   impl_->board.TaskWaits();
-  impl_->arena.enqueue([board = &impl_->board, task, context] {
-    board->TaskStarts();
-    task(context);
-  });
+  try {
+    impl_->arena.enqueue([board = &impl_->board, task, context] {
+      board->TaskStarts();
+      task(context);
+    });
+  } catch (...) {
+    impl_->board.TaskStarts();
+    std::rethrow_exception(std::current_exception());
+  }
 }
 
 }  // namespace sap

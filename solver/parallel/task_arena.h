@@ -1,13 +1,13 @@
-// Worker threads: the only door to oneTBB.
+// Worker threads for tasks and parallel loops. The only user of oneTBB.
 //
 // A task is a function pointer and a context, so that this header shows no TBB type. Loops nest
 // (islands, then fronts inside an island) in one arena without more threads than it has slots. What
 // a task computes must not depend on which thread runs it or when: that is what keeps results the
 // same for any number of threads.
 //
-// oneTBB lends the threads; the indices of loops are handed out by a WorkSharingLoops. Its own
-// parallel_for sends workers to sleep after every loop (version 2021.8 does), and a Newton
-// iteration on one large island has a hundred loops, some shorter than it takes to wake a thread.
+// The threads are those of oneTBB; the indices of loops are handed out by a WorkSharingLoops. The
+// parallel_for of oneTBB 2021.8 sends workers to sleep after every loop, and a Newton iteration on
+// one large island has a hundred loops, some shorter than it takes to wake a thread.
 #pragma once
 
 #include <cstdint>
@@ -30,24 +30,27 @@ class TaskArena {
   // Calls body(i) for every i in [0, count) and returns when all are done. Indices are claimed in
   // ascending order, the first by the caller, so put the largest first. With one thread, the loop
   // runs inline. While a thread waits here it runs nothing else.
+  // An exception of body(i) ends the loop: indices that have not begun are left out, and once no
+  // thread works on the loop any more, the first exception is rethrown here.
   template <typename Body>
   void ParallelFor(int count, Body&& body) {
     RunLoop(count, /*ascending=*/true, &Call<std::remove_reference_t<Body>>, Context(body));
   }
 
-  // The same for pieces of an array, alike in size: each thread starts at a range of its own, most
-  // of which it has in its cache from the last loop.
+  // The same for pieces of an array, alike in size: each thread starts at a range of its own, so
+  // that it finds most of it in its cache from the last loop over the array.
   template <typename Body>
   void ParallelForPieces(int count, Body&& body) {
     RunLoop(count, /*ascending=*/false, &Call<std::remove_reference_t<Body>>, Context(body));
   }
 
-  // True if threads are awake for loops, or on their way, so that even short ones gain by them.
+  // True if helper threads are awake or being woken: then even short loops gain by them.
   bool has_helpers() const;
 
   // Starts task(context) on a worker thread of the arena and returns at once. Never runs on the
-  // calling thread. The arena must outlive it.
-  void Enqueue(void (*task)(void* context), void* context);
+  // calling thread. The arena must outlive it. The task handles its own errors: an exception that
+  // reached oneTBB would cancel every other task of the arena.
+  void Enqueue(void (*task)(void* context) noexcept, void* context);
 
  private:
   struct Impl;
@@ -61,12 +64,13 @@ class TaskArena {
     return const_cast<void*>(static_cast<const void*>(&body));
   }
   void RunLoop(int count, bool ascending, void (*body)(void* context, int index), void* context);
+  bool SendHelper();
 
   const int num_threads_;
   std::unique_ptr<Impl> impl_;
 };
 
-// How a loop is cut: elements of a chunk, and about how long one takes.
+// How a loop is cut: elements per chunk, and the approximate time of one chunk.
 struct Chunks {
   int size;
   int nanoseconds;

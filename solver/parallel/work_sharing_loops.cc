@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <exception>
 #include <thread>
+#include <utility>
 
 #include "solver/parallel/spin_pause.h"
 
@@ -12,8 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a helper stays without work: longer than the serial stretches of a Newton iteration,
-// shorter than anything that a user of the machine would notice.
+// How long a helper stays without work: longer than the serial stretches of a Newton iteration, and
+// short against the time slices of other processes.
 constexpr std::chrono::microseconds kLinger{500};
 // Polls between looks at the clock, and before the processor is offered to other threads.
 constexpr int kPollsPerLook = 64;
@@ -31,12 +33,17 @@ void SpinUntil(Done&& done) {
   }
 }
 
-// What happened before HandOver is seen after a TakeOver that the scheduler orders behind it. The
-// scheduler sees to that; it stands here once more, where ThreadSanitizer can see it.
+// What happened before HandOver is visible after the TakeOver of the task that it announced. oneTBB
+// guarantees that; ThreadSanitizer does not see into oneTBB and needs to be shown.
+#if defined(__SANITIZE_THREAD__)
 std::atomic<unsigned> handed_over{0};
 
 void HandOver() { handed_over.fetch_add(1, std::memory_order_release); }
 void TakeOver() { handed_over.load(std::memory_order_acquire); }
+#else
+void HandOver() {}
+void TakeOver() {}
+#endif
 
 constexpr uint64_t kHelpers = (uint64_t{1} << 16) - 1;
 constexpr uint64_t kOpen = uint64_t{1} << 16;
@@ -52,14 +59,25 @@ struct alignas(64) Range {
 
 struct alignas(64) WorkSharingLoops::Loop {
   std::atomic<bool> taken{false};  // by the thread that opened it
-  // Generation, kOpen, number of helpers inside. One word, so that no helper gets into a loop that
-  // has been closed, nor into the next one by what it knew of the last.
+  // Generation, kOpen, number of helpers inside. One word, so that a helper can enter neither a
+  // loop that has been closed nor one that was opened in its place since the helper looked.
   std::atomic<uint64_t> ticket{0};
   Body body{nullptr};
   void* context{nullptr};
   int thread{0};  // that opened it
   int num_ranges{0};
   std::unique_ptr<Range[]> ranges;  // one per thread
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;  // written by the thread that set `failed`
+
+  // Keeps the first exception, and leaves no index to be claimed.
+  void Fail(std::exception_ptr exception) {
+    if (failed.exchange(true, std::memory_order_relaxed)) return;
+    error = std::move(exception);
+    for (int r = 0; r < num_ranges; ++r) {
+      ranges[r].next.store(ranges[r].end, std::memory_order_relaxed);
+    }
+  }
 };
 
 WorkSharingLoops::WorkSharingLoops(int threads)
@@ -85,6 +103,7 @@ WorkSharingLoops::Loop* WorkSharingLoops::Open(int count, Claim claim, int threa
     loop.body = body;
     loop.context = context;
     loop.thread = thread;
+    loop.failed.store(false, std::memory_order_relaxed);
     loop.num_ranges = claim == Claim::kAscending ? 1 : std::min(count, threads_);
     for (int r = 0; r < loop.num_ranges; ++r) {
       const int64_t begin = static_cast<int64_t>(count) * r / loop.num_ranges;
@@ -101,15 +120,31 @@ WorkSharingLoops::Loop* WorkSharingLoops::Open(int count, Claim claim, int threa
 }
 
 void WorkSharingLoops::Finish(Loop* loop) {
-  loop->body(loop->context, 0);
-  Work(loop, 0);
+  WorkOn(loop, [&] {
+    loop->body(loop->context, 0);
+    ClaimIndices(loop, 0);
+  });
   loop->ticket.fetch_and(~kOpen, std::memory_order_acq_rel);
   SpinUntil([&] { return (loop->ticket.load(std::memory_order_acquire) & kHelpers) == 0; });
+  const std::exception_ptr error = std::exchange(loop->error, nullptr);
   loop->taken.store(false, std::memory_order_release);
+  if (error) std::rethrow_exception(error);
 }
 
-// Claims indices until none is left, from range `first` on, and takes the loop off the board.
-void WorkSharingLoops::Work(Loop* loop, int first) {
+// Runs `work` and marks the loop as one without indices left. No exception gets past it: that would
+// leave the loop open with a dead context, or the helper counted for ever.
+template <typename Work>
+void WorkSharingLoops::WorkOn(Loop* loop, Work&& work) {
+  try {
+    work();
+  } catch (...) {
+    loop->Fail(std::current_exception());
+  }
+  open_.fetch_and(~(uint64_t{1} << (loop - loops_.get())), std::memory_order_relaxed);
+}
+
+// Claims indices until none is left, from range `first` on.
+void WorkSharingLoops::ClaimIndices(Loop* loop, int first) {
   for (int r = 0; r < loop->num_ranges; ++r) {
     Range& range = loop->ranges[(first + r) % loop->num_ranges];
     for (int i = range.next.fetch_add(1, std::memory_order_relaxed); i < range.end;
@@ -117,7 +152,6 @@ void WorkSharingLoops::Work(Loop* loop, int first) {
       loop->body(loop->context, i);
     }
   }
-  open_.fetch_and(~(uint64_t{1} << (loop - loops_.get())), std::memory_order_relaxed);
 }
 
 bool WorkSharingLoops::HelpOnce(int thread) {
@@ -130,7 +164,8 @@ bool WorkSharingLoops::HelpOnce(int thread) {
     }
     // The first range is that of the thread that opened the loop; the others follow it in turn.
     const int turn = (thread - loop.thread - 1 + 2 * threads_) % threads_;
-    Work(&loop, loop.num_ranges == 1 ? 0 : 1 + turn % (loop.num_ranges - 1));
+    const int first = loop.num_ranges == 1 ? 0 : 1 + turn % (loop.num_ranges - 1);
+    WorkOn(&loop, [&] { ClaimIndices(&loop, first); });
     loop.ticket.fetch_sub(1, std::memory_order_release);
     return true;
   }

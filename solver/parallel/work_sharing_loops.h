@@ -1,12 +1,15 @@
-// Loops on offer to whichever threads have nothing else to do.
+// Work-sharing scheduler for nested parallel loops.
 //
-// A thread opens a loop, works on it, and is joined by threads that help. Opening, joining and
-// closing take a few atomic operations and no system call, so that loops of some microseconds are
-// worth sharing. Helpers that find no open loop stay for a while, first spinning, then yielding:
-// between two loops of a solve there is often less time than it takes to wake a thread.
+// A thread opens a loop, works on it, and is joined by helper threads. Opening, joining and closing
+// take a few atomic operations and no system call, so that loops of some microseconds are worth
+// sharing. Helpers that find no open loop spin, then yield, for at most 500 us: between two loops
+// of a solve there is often less time than it takes to wake a thread.
 //
-// The thread that opened a loop waits only for helpers that are in the middle of an index. On cores
-// that other processes use, a helper that is kept from running therefore holds nothing up.
+// The opener waits only for helpers that are in the middle of an index. On cores that other
+// processes use, a helper that is preempted between indices therefore delays no loop.
+//
+// An exception of a body ends its loop only: indices that have not begun are left out, and the
+// opener gets the exception that came first once no helper is in the loop any more.
 #pragma once
 
 #include <atomic>
@@ -27,8 +30,8 @@ class WorkSharingLoops {
                   // last loop over the same data
   };
 
-  // Threads that help are numbered 0 .. threads - 1, those that open loops like them or, if they
-  // never help, `threads`. threads >= 1.
+  // Helpers are numbered 0 .. threads - 1. Threads that open loops have such a number too or, if
+  // they never help, `threads`. threads >= 1.
   explicit WorkSharingLoops(int threads);
   // Waits until all helpers have left.
   ~WorkSharingLoops();
@@ -39,25 +42,30 @@ class WorkSharingLoops {
   // are open.
   Loop* Open(int count, Claim claim, int thread, Body body, void* context);
 
-  // Works on the loop until all indices are done, by whomever.
+  // Works on the loop until all indices are done and no helper is in it. Rethrows the first
+  // exception of a body; the loop is closed by then.
   void Finish(Loop* loop);
 
   // True if a thread should be sent to Help, so that there are `wanted`. Ask until it is false.
   bool InviteHelper(int wanted);
+  // The invited thread could not be sent.
+  void WithdrawInvitation() { helpers_.fetch_sub(1, std::memory_order_release); }
   bool has_helpers() const { return helpers_.load(std::memory_order_relaxed) > 0; }
 
-  // Of a thread that was invited: helps with open loops. Returns once there was none for a while,
-  // or at the next gap when tasks wait for a thread.
+  // Called by an invited thread: helps with open loops. Returns once there was none for 500 us, or
+  // between two loops when tasks wait for a thread.
   void Help(int thread);
 
-  // A task waits for a thread, and has got one.
+  // A task was enqueued, and has got a thread.
   void TaskWaits();
   void TaskStarts();
 
  private:
   bool HelpOnce(int thread);
   void HelpWhileThereIsWork(int thread);
-  void Work(Loop* loop, int first);
+  void ClaimIndices(Loop* loop, int first);
+  template <typename Work>
+  void WorkOn(Loop* loop, Work&& work);
 
   const int threads_;
   const int size_;

@@ -18,7 +18,10 @@ enum class SolveStatus : uint8_t {
 
 struct IslandReport {
   SolveStatus status{SolveStatus::kConverged};
-  int iterations{0};      // Newton iterations; 0 if the guess met the tolerance
+  // Newton iterations, or Gauss-Seidel sweeps if `swept`; 0 if the guess met the tolerance.
+  int iterations{0};
+  // Solved by sweeps alone: they were asked for, or there was no time to plan a factorization.
+  bool swept{false};
   int factorizations{0};  // of the Hessian
   // |D grad l| / max(|D A v|, |D J' gamma|), D = diag(A)^-1/2 [-].
   double momentum_residual{0};

@@ -1,13 +1,16 @@
 // What a caller may choose about a solve.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace sap {
 
 enum class NewtonMethod : uint8_t {
   kPlain,        // Newton on the primal cost with exact line search, Algorithm 2 of the paper
   kAccelerated,  // primal-dual sliding Hessian, Gauss-Seidel sweeps between the steps
+  kGaussSeidel,  // sweeps alone: no factorization of the whole, many more iterations
 };
 
 struct SolverOptions {
@@ -18,6 +21,8 @@ struct SolverOptions {
   int max_iterations{500};                 // Newton iterations per island
   bool islands{true};                      // false: all trees in contact as one system
   NewtonMethod newton{NewtonMethod::kAccelerated};
+  // That the factorizations of one solve may take, on all threads together.
+  size_t max_factor_bytes{std::numeric_limits<size_t>::max()};
 };
 
 }  // namespace sap

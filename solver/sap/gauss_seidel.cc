@@ -110,8 +110,11 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
   });
 }
 
-void StepTree(const IslandView& view, int slot, SapData* data) {
-  if (view.range().num_trees() > 1 && !HasSlidingContact(view, slot, *data)) return;
+void StepTree(const IslandView& view, int slot, SweptTrees trees, SapData* data) {
+  if (trees == SweptTrees::kSliding && view.range().num_trees() > 1 &&
+      !HasSlidingContact(view, slot, *data)) {
+    return;
+  }
   const int dofs = view.graph.dofs()[slot];
   if (dofs <= kStackDofs) {
     double scratch[kStackDofs * (kStackDofs + 3)];
@@ -161,7 +164,7 @@ int SweepOrder::ColorIsland(const ContactGraph& graph, const IslandRange& range)
 }
 
 bool Sweep(const IslandView& view, const SweepOrder& order, bool backward, const StopToken& stop,
-           SapData* data) {
+           SapData* data, SweptTrees trees) {
   std::atomic<bool> complete{true};
   const int colors = order.num_colors(view.island);
   for (int c = 0; c < colors; ++c) {
@@ -172,7 +175,7 @@ bool Sweep(const IslandView& view, const SweepOrder& order, bool backward, const
                   complete.store(false, std::memory_order_relaxed);
                   return;
                 }
-                for (int i = begin; i < end; ++i) StepTree(view, slots[i], data);
+                for (int i = begin; i < end; ++i) StepTree(view, slots[i], trees, data);
               });
   }
   return complete.load(std::memory_order_relaxed);

@@ -12,6 +12,7 @@
 // parallel, and the order, a function of the graph alone, is the same for any number of threads.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -42,10 +43,16 @@ class SweepOrder {
   std::vector<int> taken_by_;  // scratch: the last slot that has seen a color beside it
 };
 
+// Which trees a sweep steps.
+enum class SweptTrees : uint8_t {
+  kSliding,  // those with a sliding contact, and the only tree of an island
+  kAll,      // for sweeps that no Newton step precedes
+};
+
 // One sweep over the island, colors ascending, or descending if `backward`. Moves data->v and keeps
 // v_c; everything else that depends on v is stale until the next evaluation. Stops between trees on
 // request: false if it did, and then how far it got depends on the moment.
 bool Sweep(const IslandView& view, const SweepOrder& order, bool backward, const StopToken& stop,
-           SapData* data);
+           SapData* data, SweptTrees trees = SweptTrees::kSliding);
 
 }  // namespace sap

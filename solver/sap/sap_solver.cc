@@ -93,8 +93,8 @@ class IslandSolve {
         workspace_(*workspace),
         data_(workspace->data),
         accelerated_(options.newton == NewtonMethod::kAccelerated),
-        preconditioned_(accelerated_ && factorization.plan != nullptr &&
-                        factorization.plan->factor_flops() >= kPreconditionedFlops),
+        preconditioned_(factorization.plan != nullptr &&
+                        IsPreconditioned(*factorization.plan, options)),
         absolute_tolerance_(options.absolute_speed_tolerance *
                             std::sqrt(view.constants().trace_A)) {}
 
@@ -103,11 +103,14 @@ class IslandSolve {
     if (!norms_.finite || !view_.constants().representable) {
       return Report(SolveStatus::kNumericalFailure);
     }
+    const bool factorable =
+        factorization_.plan != nullptr || view_.range().num_velocities() <= kDenseDofs;
+    if (options_.newton == NewtonMethod::kGaussSeidel || !factorable) return RunSweeps();
     if (accelerated_) StartDualDirections();
     SweepGuard guard(view_, options_);
     StallDetector stall(norms_);
     while (!Converged()) {
-      if (report_.iterations == options_.max_iterations) {
+      if (report_.iterations >= options_.max_iterations) {
         return Report(SolveStatus::kIterationLimit);
       }
       if (stop_.Requested()) return Report(StopStatus());
@@ -122,7 +125,9 @@ class IslandSolve {
       const bool sweep = guard.ShouldSweep(Residual(), search.alpha);
       if (!Advance(search.alpha)) return Report(SolveStatus::kNumericalFailure);
       if (sweep && !Converged()) {
-        if (!SweepOnce()) return ReportIterationBefore(StopStatus());
+        if (!SweepOnce(SweptTrees::kSliding)) {
+          return ReportIterationBefore(StopStatus(), data_.v_before);
+        }
         if (!EvaluateOrGoBack(data_.v_before_sweep)) return Report(SolveStatus::kNumericalFailure);
       }
       if (!Converged() && stall.Stalled(norms_)) return Report(SolveStatus::kStalledAtRoundoff);
@@ -131,6 +136,24 @@ class IslandSolve {
   }
 
  private:
+  // Sweeps over all trees, each of which counts as an iteration. They converge slowly: that one
+  // makes little progress does not mean that rounding errors allow no more.
+  IslandReport RunSweeps() {
+    report_.swept = true;
+    while (!Converged()) {
+      if (report_.iterations >= options_.max_iterations) {
+        return Report(SolveStatus::kIterationLimit);
+      }
+      if (stop_.Requested()) return Report(StopStatus());
+      ++report_.iterations;
+      if (!SweepOnce(SweptTrees::kAll)) {
+        return ReportIterationBefore(StopStatus(), data_.v_before_sweep);
+      }
+      if (!EvaluateOrGoBack(data_.v_before_sweep)) return Report(SolveStatus::kNumericalFailure);
+    }
+    return Report(SolveStatus::kConverged);
+  }
+
   double Residual() const {
     if (!norms_.finite) return std::numeric_limits<double>::infinity();
     const double scale = std::max(norms_.momentum, norms_.impulse);
@@ -201,11 +224,11 @@ class IslandSolve {
   }
 
   // A sweep, in the other direction than the last one; false if it was stopped on its way.
-  bool SweepOnce() {
+  bool SweepOnce(SweptTrees trees) {
     const IslandRange& range = view_.range();
     std::copy(data_.v.begin() + range.velocity_begin, data_.v.begin() + range.velocity_end,
               data_.v_before_sweep.begin() + range.velocity_begin);
-    const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_);
+    const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_, trees);
     backward_ = !backward_;
     if (range.num_trees() == 1) ++report_.factorizations;  // a sweep of one tree is one
     return complete;
@@ -227,11 +250,11 @@ class IslandSolve {
     norms_ = Evaluate(view_, &data_, stop_);
   }
 
-  // Part of a sweep is no iterate that a number of iterations tells: the one before is returned, so
+  // How far a sweep got when it was stopped is not recorded: the iterate before is returned, so
   // that what a deadline has cut can be solved again to the same bits.
-  IslandReport ReportIterationBefore(SolveStatus status) {
+  IslandReport ReportIterationBefore(SolveStatus status, const std::vector<double>& v_before) {
     --report_.iterations;
-    if (status != SolveStatus::kCancelled) GoBack(data_.v_before);
+    if (status != SolveStatus::kCancelled) GoBack(v_before);
     return Report(status);
   }
 
@@ -261,6 +284,11 @@ class IslandSolve {
 };
 
 }  // namespace
+
+bool IsPreconditioned(const EliminationPlan& plan, const SolverOptions& options) {
+  return options.newton == NewtonMethod::kAccelerated &&
+         plan.factor_flops() >= kPreconditionedFlops;
+}
 
 IslandReport SolveIsland(const IslandView& view, const SolverOptions& options,
                          const StopToken& stop, const SweepOrder& sweep_order,

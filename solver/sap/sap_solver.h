@@ -21,9 +21,16 @@ namespace sap {
 struct IslandFactors {
   BlockCholesky<double> exact;
   BlockCholesky<float> preconditioner;
+
+  size_t storage_bytes() const { return exact.storage_bytes() + preconditioner.storage_bytes(); }
 };
 
+// Whether an island with this plan is factored in single precision, and in double precision only
+// where that fails.
+bool IsPreconditioned(const EliminationPlan& plan, const SolverOptions& options);
+
 // What one island's factorizations work with. The plan is null for islands that are factored dense.
+// A larger island without a plan is solved by Gauss-Seidel sweeps.
 struct IslandFactorization {
   const EliminationPlan* plan{nullptr};
   IslandFactors* factors{nullptr};

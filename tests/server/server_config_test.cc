@@ -43,6 +43,8 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
                   "8",
                   "--max-iterations",
                   "9",
+                  "--max-solve-memory-mib",
+                  "3",
                   "--max-concurrent-calls",
                   "10",
                   "--inline-below-us",
@@ -74,6 +76,7 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
   EXPECT_EQ(config.problem.max_tree_dofs, 7);
   EXPECT_EQ(config.problem.max_contacts, 8);
   EXPECT_EQ(config.max_iterations, 9);
+  EXPECT_EQ(config.max_solve_memory_mib, 3);
   EXPECT_EQ(config.admission.all.max_calls, 10);
   EXPECT_EQ(config.inline_below_us, 11);
   EXPECT_EQ(config.drain_timeout_s, 12.5);
@@ -201,6 +204,8 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
                   "8",
                   "--max-iterations",
                   "9",
+                  "--max-solve-memory-mib",
+                  "3",
                   "--max-concurrent-calls",
                   "10",
                   "--max-batch-problems",
@@ -225,6 +230,7 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
   EXPECT_EQ(info.limits().max_tree_dofs(), 7u);
   EXPECT_EQ(info.limits().max_contacts(), 8u);
   EXPECT_EQ(info.limits().max_iterations(), 9u);
+  EXPECT_EQ(info.limits().max_solve_memory_bytes(), 3u << 20);
   EXPECT_EQ(info.limits().max_concurrent_calls(), 10u);
   EXPECT_EQ(info.limits().max_batch_problems(), 11u);
   EXPECT_EQ(info.limits().max_sessions(), 12u);
@@ -261,6 +267,7 @@ INSTANTIATE_TEST_SUITE_P(Flags, RefusedFlagsTest,
                                          std::vector<const char*>{"--max-tree-dofs", "100000"},
                                          std::vector<const char*>{"--max-contacts", "0"},
                                          std::vector<const char*>{"--max-iterations", "0"},
+                                         std::vector<const char*>{"--max-solve-memory-mib", "0"},
                                          std::vector<const char*>{"--max-concurrent-calls", "0"},
                                          std::vector<const char*>{"--inline-below-us", "-1"},
                                          std::vector<const char*>{"--max-batch-problems", "0"},

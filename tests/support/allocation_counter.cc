@@ -8,10 +8,13 @@ namespace {
 
 std::atomic<int64_t> allocations{0};
 std::atomic<int64_t> allocated_bytes{0};
+std::atomic<int64_t> until_failure{0};
 
 void Count(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   allocated_bytes.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
+  if (until_failure.load(std::memory_order_relaxed) <= 0) return;
+  if (until_failure.fetch_sub(1, std::memory_order_relaxed) == 1) throw std::bad_alloc();
 }
 
 void* CountedAllocation(std::size_t size) {
@@ -53,5 +56,7 @@ namespace sap::test {
 
 int64_t AllocationCount() { return allocations.load(std::memory_order_relaxed); }
 int64_t AllocatedBytes() { return allocated_bytes.load(std::memory_order_relaxed); }
+
+void FailAllocation(int64_t nth) { until_failure.store(nth, std::memory_order_relaxed); }
 
 }  // namespace sap::test

@@ -139,4 +139,22 @@ ProblemArrays Heaps(uint64_t seed, int heaps, int height) {
   return arrays;
 }
 
+ProblemArrays HeapsBeforeAPile(int heaps, int bodies) {
+  ProblemArrays arrays = Heaps(1, heaps, 7);
+  Random random(2);
+  const int first = 7 * heaps;
+  for (int i = 0; i < bodies; ++i) {
+    arrays.AddBody(1, Vector3d::Constant(0.1), UniformVector(&random, 3, -1, 1),
+                   UniformVector(&random, 6, -1, 1));
+  }
+  for (int contact = 0; contact < 3 * bodies; ++contact) {
+    const int i = contact % bodies;
+    const int other = contact < bodies ? i - 1 : UniformInt(&random, 0, bodies - 1);
+    const int b = other < 0 || other == i ? -1 : first + other;
+    arrays.AddBodyContact(first + i, b, UniformVector(&random, 3, -1.2, 1.2),
+                          RandomUnitVector(&random), RandomMaterial(&random, 1.5));
+  }
+  return arrays;
+}
+
 }  // namespace sap::test

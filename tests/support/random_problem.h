@@ -39,4 +39,7 @@ ProblemArrays RandomBodiesInContact(uint64_t seed, int bodies, int contacts);
 // each with four contact points to the one below or the ground, pushed sideways.
 ProblemArrays Heaps(uint64_t seed, int heaps, int height);
 
+// Heaps of seven boxes, and after them a pile: one island of so many bodies.
+ProblemArrays HeapsBeforeAPile(int heaps, int bodies);
+
 }  // namespace sap::test

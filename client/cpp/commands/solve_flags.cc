@@ -50,14 +50,15 @@ void AddSolverFlags(CLI::App* command, SolveFlags* flags) {
   SolverOptions* solver = &flags->options.solver;
   const std::map<std::string, bool> switches{{"on", true}, {"off", false}};
   const std::map<std::string, NewtonMethod> methods{{"plain", NewtonMethod::kPlain},
-                                                    {"accelerated", NewtonMethod::kAccelerated}};
+                                                    {"accelerated", NewtonMethod::kAccelerated},
+                                                    {"gauss-seidel", NewtonMethod::kGaussSeidel}};
   command->add_option("--tolerance", solver->relative_tolerance,
                       "Relative tolerance; default 1e-6");
   command
       ->add_option("--islands", solver->islands,
                    "on: solve each island separately; off: all as one")
       ->transform(OneOf(switches));
-  command->add_option("--newton", solver->newton, "plain or accelerated")
+  command->add_option("--newton", solver->newton, "plain, accelerated or gauss-seidel")
       ->transform(OneOf(methods));
   const std::map<std::string, Priority> priorities{{"normal", Priority::kNormal},
                                                    {"high", Priority::kHigh}};

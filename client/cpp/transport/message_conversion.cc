@@ -117,7 +117,23 @@ tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& me
                   .contacts = static_cast<int>(message.contacts(i)),
                   .solve_time_s = message.solve_time_s(i)};
   }
+  for (const uint32_t i : message.swept()) {
+    if (i >= islands.size()) return Malformed("an island that is not there");
+    islands[i].swept = true;
+  }
   return islands;
+}
+
+v1::NewtonMethod ToMessage(NewtonMethod method) {
+  switch (method) {
+    case NewtonMethod::kPlain:
+      return v1::NEWTON_METHOD_PLAIN;
+    case NewtonMethod::kAccelerated:
+      return v1::NEWTON_METHOD_ACCELERATED;
+    case NewtonMethod::kGaussSeidel:
+      return v1::NEWTON_METHOD_GAUSS_SEIDEL;
+  }
+  return v1::NEWTON_METHOD_UNSPECIFIED;
 }
 
 }  // namespace
@@ -150,9 +166,7 @@ void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
   message->set_absolute_speed_tolerance(options.solver.absolute_speed_tolerance);
   message->set_max_iterations(static_cast<uint32_t>(options.solver.max_iterations));
   message->set_islands(options.solver.islands);
-  message->set_newton(options.solver.newton == NewtonMethod::kPlain
-                          ? v1::NEWTON_METHOD_PLAIN
-                          : v1::NEWTON_METHOD_ACCELERATED);
+  message->set_newton(ToMessage(options.solver.newton));
   if (options.time_budget) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*options.time_budget);
     message->mutable_time_budget()->set_seconds(seconds.count());
@@ -171,7 +185,9 @@ void ToMessage(const Solution& solution, v1::ContactSolution* message) {
   message->set_cost(solution.cost);
   Copy(solution.island_of_tree, message->mutable_island_of_tree());
   v1::IslandReports* islands = message->mutable_islands();
-  for (const Island& island : solution.islands) {
+  for (size_t i = 0; i < solution.islands.size(); ++i) {
+    const Island& island = solution.islands[i];
+    if (island.swept) islands->add_swept(static_cast<uint32_t>(i));
     islands->add_status(EncodeStatus(island.status));
     islands->add_iterations(island.iterations);
     islands->add_factorizations(island.factorizations);
@@ -266,7 +282,8 @@ ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
           .max_concurrent_calls = message.limits().max_concurrent_calls(),
           .max_batch_problems = message.limits().max_batch_problems(),
           .max_sessions = message.limits().max_sessions(),
-          .max_steps_in_flight = message.limits().max_steps_in_flight()};
+          .max_steps_in_flight = message.limits().max_steps_in_flight(),
+          .max_solve_memory_bytes = message.limits().max_solve_memory_bytes()};
 }
 
 std::chrono::nanoseconds FromMessage(const google::protobuf::Duration& message) {

@@ -68,22 +68,36 @@ ReplayComparison::ReplayComparison(const v1::RecordedSolve& record)
       solution_(record.outcome().solution()),
       complete_(HasEqualLengths(solution_.islands())) {
   if (!complete_) return;
+  PlanRuns(record.options().newton(), /*swept=*/false);
+  first_swept_run_ = runs_.size();
+  PlanRuns(v1::NEWTON_METHOD_GAUSS_SEIDEL, /*swept=*/true);
+}
+
+// Runs for the islands that were swept, or for the others; for the latter at least one.
+void ReplayComparison::PlanRuns(v1::NewtonMethod method, bool swept) {
   std::set<uint32_t> limits;
   uint32_t most_needed = 0;
+  bool any_uncut = !swept;
   for (int island = 0; island < solution_.islands().status_size(); ++island) {
+    if (IsSwept(island) != swept) continue;
     if (IsCut(island)) {
       limits.insert(solution_.islands().iterations(island));
     } else {
+      any_uncut = true;
       most_needed = std::max(most_needed, IterationsNeeded(island));
     }
   }
-  if (limits.empty() || most_needed > *limits.rbegin()) {
-    const v1::SolveOptions& options = record.options();
+  if (any_uncut && (limits.empty() || most_needed > *limits.rbegin())) {
+    const v1::SolveOptions& options = record_.options();
     limits.insert(options.has_max_iterations()
                       ? options.max_iterations()
                       : static_cast<uint32_t>(SolverOptions().max_iterations));
   }
-  limits_.assign(limits.begin(), limits.end());
+  for (const uint32_t limit : limits) runs_.push_back({method, limit});
+}
+
+bool ReplayComparison::IsSwept(int island) const {
+  return std::ranges::binary_search(solution_.islands().swept(), static_cast<uint32_t>(island));
 }
 
 bool ReplayComparison::IsCut(int island) const {
@@ -99,17 +113,22 @@ uint32_t ReplayComparison::IterationsNeeded(int island) const {
   return islands.iterations(island) + (failed ? 1 : 0);
 }
 
-// Each cut island has its own limit; the last limit is sufficient for all other islands.
+// The runs of a method have the limit of each cut island, and a last one that is sufficient for all
+// other islands.
 const v1::ContactSolution& ReplayComparison::RunOf(int island) const {
-  if (island < 0) return runs_[0];
-  const auto limit = std::ranges::lower_bound(limits_, IterationsNeeded(island));
-  return limit == limits_.end() ? runs_.back() : runs_[limit - limits_.begin()];
+  if (island < 0) return solutions_[0];
+  const bool swept = IsSwept(island);
+  const auto begin = runs_.begin() + (swept ? first_swept_run_ : 0);
+  const auto end = swept ? runs_.end() : runs_.begin() + first_swept_run_;
+  const auto run =
+      std::ranges::lower_bound(begin, end, IterationsNeeded(island), {}, &Run::iteration_limit);
+  return solutions_[(run == end ? end - 1 : run) - runs_.begin()];
 }
 
 std::string ReplayComparison::FirstDifference() const {
   return First([&] { return CompareSizes(); },
                [&] {
-                 return CompareRange("island_of_tree", runs_[0].island_of_tree(),
+                 return CompareRange("island_of_tree", solutions_[0].island_of_tree(),
                                      solution_.island_of_tree(), 0,
                                      solution_.island_of_tree_size());
                },
@@ -117,14 +136,14 @@ std::string ReplayComparison::FirstDifference() const {
                [&] { return CompareContacts(); },
                // Only the sum of the costs of all islands is recorded.
                [&] {
-                 if (runs_.size() > 1) return std::string();
-                 return CompareValue<double>("cost", runs_[0].cost(), solution_.cost());
+                 if (solutions_.size() > 1) return std::string();
+                 return CompareValue<double>("cost", solutions_[0].cost(), solution_.cost());
                });
 }
 
 // After this check, every index of a run exists in the record.
 std::string ReplayComparison::CompareSizes() const {
-  const v1::ContactSolution& now = runs_[0];
+  const v1::ContactSolution& now = solutions_[0];
   const auto size = [](const char* name, int64_t now_size, int64_t recorded_size) {
     return CompareValue<int64_t>("the length of " + std::string(name), now_size, recorded_size);
   };

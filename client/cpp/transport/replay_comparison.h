@@ -1,8 +1,9 @@
 // Compares a recorded solution with new solutions of the same problem. Internal.
 //
 // An island that a deadline cut after k iterations has the iterate that a limit of k iterations
-// gives. For islands cut after different numbers of iterations, the problem is solved once per
-// number, and each island is compared with the run of its own limit.
+// gives. An island without a plan for lack of time was swept; the method of sweeps gives the same
+// iterate. The problem is solved once per method and number of iterations, and each island is
+// compared with the run of its own method and limit.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "sap/v1/recording.pb.h"
 #include "sap/v1/solution.pb.h"
+#include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {
 
@@ -23,16 +25,22 @@ class ReplayComparison {
   // may be called.
   bool complete() const { return complete_; }
 
-  // Iteration limits to solve the problem with, ascending.
-  const std::vector<uint32_t>& iteration_limits() const { return limits_; }
+  // Options to solve the problem again with.
+  struct Run {
+    v1::NewtonMethod method;
+    uint32_t iteration_limit;
+  };
+  const std::vector<Run>& runs() const { return runs_; }
 
-  // The solution with the next of these limits.
-  void AddRun(v1::ContactSolution solution) { runs_.push_back(std::move(solution)); }
+  // The solution of the next of these runs.
+  void AddRun(v1::ContactSolution solution) { solutions_.push_back(std::move(solution)); }
 
   // After all runs are added: "velocity[3] is 1.5, recorded as 1.25"; empty: no difference.
   std::string FirstDifference() const;
 
  private:
+  void PlanRuns(v1::NewtonMethod method, bool swept);
+  bool IsSwept(int island) const;
   bool IsCut(int island) const;
   uint32_t IterationsNeeded(int island) const;
   const v1::ContactSolution& RunOf(int island) const;
@@ -45,8 +53,10 @@ class ReplayComparison {
   const v1::RecordedSolve& record_;
   const v1::ContactSolution& solution_;
   bool complete_;
-  std::vector<uint32_t> limits_;
-  std::vector<v1::ContactSolution> runs_;
+  // Of islands that were not swept, then of those that were; limits ascending.
+  std::vector<Run> runs_;
+  size_t first_swept_run_{0};
+  std::vector<v1::ContactSolution> solutions_;
 };
 
 }  // namespace sap::client

@@ -77,9 +77,12 @@ TEST_F(ReplayTest, WhatWasRecordedIsReproducedForEveryOption) {
   SolveOptions whole;
   whole.solver.islands = false;
   whole.solver.relative_tolerance = 1e-3;
+  SolveOptions sweeps;
+  sweeps.solver.newton = NewtonMethod::kGaussSeidel;
+  sweeps.solver.max_iterations = 40;
   SolveOptions short_of_iterations;
   short_of_iterations.solver.max_iterations = 2;
-  for (const SolveOptions& options : {SolveOptions(), plain, whole, short_of_iterations}) {
+  for (const SolveOptions& options : {SolveOptions(), plain, whole, sweeps, short_of_iterations}) {
     Record({Mixed(), Load("clutter_bin_8_t2p00"), Load("nasty_small_trees_1"),
             Load("nasty_no_contacts"), Load("drake_bin_arm_12_t1p20")},
            options);
@@ -216,6 +219,7 @@ TEST_F(ReplayTest, ARecordingThatCannotBeWrittenIsAnError) {
 TEST_F(ReplayTest, WhatADeadlineHasCutIsReplayedByItsIterationCounts) {
   std::string path;
   int cut = 0;
+  int swept = 0;
   {
     const auto recorder =
         RequestRecorder::Open({.directory = directory_ / "server"}, [](const std::string&) {});
@@ -236,10 +240,12 @@ TEST_F(ReplayTest, WhatADeadlineHasCutIsReplayedByItsIterationCounts) {
         for (const int status : response.solution().islands().status()) {
           cut += status == v1::ISLAND_STATUS_DEADLINE;
         }
+        swept += response.solution().islands().swept_size();
       }
     }
   }
   EXPECT_GT(cut, 100);
+  EXPECT_GT(swept, 0);
   const auto report = client_.Replay(path);
   ASSERT_TRUE(report.has_value()) << report.error().message;
   EXPECT_GT(report->records, 50);

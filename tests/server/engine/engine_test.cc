@@ -185,6 +185,25 @@ TEST(EngineTest, ATimeBudgetReturnsTheBestIterateOfALargeProblem) {
   EXPECT_EQ(response.solution().velocity_size(), 6 * 14 * 14 * 14);
 }
 
+TEST(EngineTest, AProblemOverTheMemoryLimitIsRefusedWithBothSizesAndNoOtherIs) {
+  ServerConfig config = Config(200);
+  config.max_solve_memory_mib = 1;
+  Metrics metrics;
+  Engine engine(config, nullptr, &metrics);
+  v1::SolveResponse response;
+  const ServiceStatus refused = engine.Solve(BlockRequest(10), CallContext(), &response);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ServiceCode::kResourceExhausted);
+  EXPECT_EQ(refused.error().reason, "SOLVE_MEMORY");
+  EXPECT_EQ(refused.error().retry_after_s, 0);
+  EXPECT_NE(refused.error().message.find("; a solve may take 1 MiB"), std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(metrics.refusals().at("SOLVE_MEMORY"), 1u);
+  EXPECT_TRUE(engine.Solve(BlockRequest(3), CallContext(), &response).has_value());
+  config.max_solve_memory_mib = 64;
+  EXPECT_TRUE(Engine(config).Solve(BlockRequest(10), CallContext(), &response).has_value());
+}
+
 TEST(EngineTest, TimingsCoverThePhases) {
   Engine engine(Config(200));
   v1::SolveResponse response;

@@ -99,6 +99,8 @@ TEST(ProblemDecoderTest, NamedDefaultsAreTaken) {
   v1::SolveOptions options;
   options.set_newton(v1::NEWTON_METHOD_ACCELERATED);
   EXPECT_EQ(DecodeOptions(options, kMaxIterations)->solver.newton, NewtonMethod::kAccelerated);
+  options.set_newton(v1::NEWTON_METHOD_GAUSS_SEIDEL);
+  EXPECT_EQ(DecodeOptions(options, kMaxIterations)->solver.newton, NewtonMethod::kGaussSeidel);
 }
 
 TEST(ProblemDecoderTest, RefusesARuleThatItDoesNotKnow) {

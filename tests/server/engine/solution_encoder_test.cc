@@ -17,6 +17,7 @@ ContactSolution Example() {
   solution.island_of_tree = {0, -1};
   solution.islands = {{.status = SolveStatus::kStalledAtRoundoff,
                        .iterations = 10,
+                       .swept = true,
                        .factorizations = 11,
                        .momentum_residual = 12,
                        .optimality_gap_bound = 13,
@@ -44,6 +45,7 @@ TEST(SolutionEncoderTest, CarriesEveryField) {
   EXPECT_THAT(message.islands().dofs(), ElementsAre(14u));
   EXPECT_THAT(message.islands().contacts(), ElementsAre(15u));
   EXPECT_THAT(message.islands().solve_time_s(), ElementsAre(16));
+  EXPECT_THAT(message.islands().swept(), ElementsAre(0u));
   EXPECT_EQ(message.timings().islands_s(), 17);
   EXPECT_EQ(message.timings().solve_s(), 18);
 }

@@ -11,18 +11,19 @@
 #include "solver/cholesky/storage_planner.h"
 #include "tests/solver/cholesky/block_systems.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/arena_threads.h"
 
 namespace sap {
 namespace {
 
 template <typename Scalar>
 int64_t AllocationsOfFactorAndSolve(const test::PatternData& data, const EliminationPlan& plan,
-                                    BlockCholesky<Scalar>* cholesky) {
+                                    BlockCholesky<Scalar>* cholesky, TaskArena* arena) {
   const test::BlockValues values = test::RandomValues(data, 2);
   std::vector<double> x(plan.num_rows(), 1.0);
   const int64_t before = test::AllocationCount();
-  cholesky->Factor(plan, values.diagonal, values.off_diagonal, StopToken(), nullptr);
-  cholesky->Solve(plan, x, x, StopToken(), nullptr);
+  cholesky->Factor(plan, values.diagonal, values.off_diagonal, StopToken(), arena);
+  cholesky->Solve(plan, x, x, StopToken(), arena);
   return test::AllocationCount() - before;
 }
 
@@ -31,14 +32,34 @@ TEST(StorageTest, SecondFactorizationAllocatesNothing) {
   const test::PatternData small = test::Chain(30);
   const EliminationPlan large_plan = EliminationPlan::Make(large.pattern());
   const EliminationPlan small_plan = EliminationPlan::Make(small.pattern());
-  BlockCholesky<double> cholesky;
-  BlockCholesky<float> single;
-  EXPECT_GT(AllocationsOfFactorAndSolve(large, large_plan, &cholesky), 0);
-  EXPECT_GT(AllocationsOfFactorAndSolve(large, large_plan, &single), 0);
-  for (int repetition = 0; repetition < 3; ++repetition) {
-    EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &cholesky), 0);
-    EXPECT_EQ(AllocationsOfFactorAndSolve(small, small_plan, &cholesky), 0);
-    EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &single), 0);
+  TaskArena threads(3);
+  test::StartThreads(&threads);
+  for (TaskArena* arena : {static_cast<TaskArena*>(nullptr), &threads}) {
+    BlockCholesky<double> cholesky;
+    BlockCholesky<float> single;
+    EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &cholesky, arena), 1);
+    EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &single, arena), 1);
+    for (int repetition = 0; repetition < 3; ++repetition) {
+      EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &cholesky, arena), 0);
+      EXPECT_EQ(AllocationsOfFactorAndSolve(small, small_plan, &cholesky, arena), 0);
+      EXPECT_EQ(AllocationsOfFactorAndSolve(large, large_plan, &single, arena), 0);
+    }
+  }
+}
+
+// What a plan says beforehand is all that is allocated.
+TEST(StorageTest, IsAsLargeAsThePlanSays) {
+  const test::PatternData data = test::Pile(300, 5.5, 1);
+  const EliminationPlan plan = EliminationPlan::Make(data.pattern());
+  TaskArena threads(2);
+  test::StartThreads(&threads);
+  for (TaskArena* arena : {static_cast<TaskArena*>(nullptr), &threads}) {
+    BlockCholesky<double> reserved;
+    reserved.Reserve(BlockCholesky<double>::StorageBytes(plan, arena));
+    EXPECT_EQ(AllocationsOfFactorAndSolve(data, plan, &reserved, arena), 0);
+    BlockCholesky<float> single;
+    AllocationsOfFactorAndSolve(data, plan, &single, arena);
+    EXPECT_EQ(single.storage_bytes(), BlockCholesky<float>::StorageBytes(plan, arena));
   }
 }
 

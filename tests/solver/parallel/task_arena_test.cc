@@ -133,14 +133,14 @@ TEST(TaskArenaTest, AHelperLeavesForATaskThatWaits) {
   } shared;
   TaskArena arena(2);
   arena.Enqueue(
-      [](void* context) {
+      [](void* context) noexcept {
         auto* seen = static_cast<Shared*>(context);
         while (!seen->stop) std::this_thread::yield();
         seen->stopped = true;
       },
       &shared);
   arena.ParallelFor(2, [](int) {});
-  arena.Enqueue([](void* context) { static_cast<Shared*>(context)->ran = true; }, &shared);
+  arena.Enqueue([](void* context) noexcept { static_cast<Shared*>(context)->ran = true; }, &shared);
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
   while (!shared.ran && std::chrono::steady_clock::now() < give_up) {
     arena.ParallelFor(2, [](int) {});
@@ -233,7 +233,7 @@ TEST(TaskArenaTest, EnqueuedTaskRunsOnAnotherThreadWhileTheCallerGoesOn) {
       std::atomic<bool> finished{false};
     } shared;
     arena.Enqueue(
-        [](void* context) {
+        [](void* context) noexcept {
           auto* seen = static_cast<Shared*>(context);
           seen->ran_on = std::this_thread::get_id();
           seen->barrier.ArriveAndWait();
@@ -249,13 +249,13 @@ TEST(TaskArenaTest, EnqueuedTaskRunsOnAnotherThreadWhileTheCallerGoesOn) {
 TEST(TaskArenaTest, LoopsOfSeveralCallersShareTheArena) {
   TaskArena arena(2);
   std::atomic<int> sum{0};
-  std::vector<std::thread> authenticator;
+  std::vector<std::thread> callers;
   for (int caller = 0; caller < 4; ++caller) {
-    authenticator.emplace_back([&] {
+    callers.emplace_back([&] {
       for (int round = 0; round < 50; ++round) arena.ParallelFor(20, [&](int i) { sum += i; });
     });
   }
-  for (std::thread& caller : authenticator) caller.join();
+  for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(sum, 4 * 50 * 190);
 }
 

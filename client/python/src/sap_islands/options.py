@@ -18,6 +18,7 @@ class NewtonMethod(enum.IntEnum):
     UNSPECIFIED = solver_service_pb2.NEWTON_METHOD_UNSPECIFIED
     PLAIN = solver_service_pb2.NEWTON_METHOD_PLAIN
     ACCELERATED = solver_service_pb2.NEWTON_METHOD_ACCELERATED
+    GAUSS_SEIDEL = solver_service_pb2.NEWTON_METHOD_GAUSS_SEIDEL
 
 
 class Priority(enum.IntEnum):

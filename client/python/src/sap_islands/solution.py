@@ -51,13 +51,15 @@ class Islands:
 
     Attributes:
         status: [I] values of `IslandStatus`.
-        iterations: [I] Newton iterations; 0 if the guess met the tolerance.
+        iterations: [I] Newton iterations, or sweeps of the islands in `swept`; 0 if the guess met
+            the tolerance.
         factorizations: [I] factorizations of the Hessian.
         momentum_residual: [I] |D ∇l| / max(|D A v|, |D J'γ|), compared with the tolerance [-].
         optimality_gap_bound: [I] upper bound of l(v) - min l [J].
         dofs: [I] degrees of freedom.
         contacts: [I] number of contacts.
         solve_time_s: [I] wall-clock time of the solve [s].
+        swept: Numbers of the islands solved by Gauss-Seidel sweeps alone, ascending.
     """
 
     status: IntArray
@@ -68,6 +70,7 @@ class Islands:
     dofs: UIntArray
     contacts: UIntArray
     solve_time_s: FloatArray
+    swept: UIntArray
 
     def __len__(self) -> int:
         return len(self.status)

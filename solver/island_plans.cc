@@ -1,0 +1,51 @@
+#include "solver/island_plans.h"
+
+#include <algorithm>
+
+#include "solver/sap/hessian.h"
+
+namespace sap {
+
+namespace {
+
+// `attempt` is the longest time in which a plan of this problem could not be made.
+StopToken PlanningStop(const StopToken& stop, StopToken::Clock::duration attempt) {
+  if (!stop.HasDeadline()) return stop;
+  const StopToken::Clock::duration left = stop.TimeLeft();
+  if (left / 2 > attempt) return stop.EarlierBy(left / 2);
+  // Times vary by less than an eighth; a third attempt in the same time would fail again.
+  if (left > attempt + attempt / 8) return stop;
+  return stop.Expired();
+}
+
+}  // namespace
+
+bool IslandPlans::NeedsPlan(const IslandRange& range) {
+  return range.num_velocities() > kDenseDofs;
+}
+
+void IslandPlans::Make(const ContactGraph& graph, const StopToken& stop, TaskArena* arena) {
+  cache_.BeginProblem();
+  plans_.clear();
+  for (const IslandRange& range : graph.island_ranges()) {
+    plans_.push_back(NeedsPlan(range) ? Request(graph, range) : nullptr);
+  }
+  cache_.MakePlans(PlanningStop(stop, cache_.longest_attempt()), arena);
+  complete_ = std::ranges::all_of(
+      plans_, [](const PlanCache::Plan* plan) { return plan == nullptr || plan->has_value(); });
+}
+
+const PlanCache::Plan* IslandPlans::Request(const ContactGraph& graph, const IslandRange& range) {
+  edge_a_.clear();
+  edge_b_.clear();
+  for (int p = range.pair_begin; p < range.pair_end; ++p) {
+    const ContactPair& pair = graph.pairs()[p];
+    if (pair.high < 0) continue;
+    edge_a_.push_back(pair.low - range.slot_begin);
+    edge_b_.push_back(pair.high - range.slot_begin);
+  }
+  return cache_.Request(
+      {graph.dofs().subspan(range.slot_begin, range.num_trees()), edge_a_, edge_b_});
+}
+
+}  // namespace sap

@@ -1,0 +1,51 @@
+#include "solver/island_schedule.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace sap {
+
+namespace {
+
+// A task below this costs more to start than it gains [flop].
+constexpr double kTaskFlops = 5e4;
+
+constexpr double kFlopsPerContact = 1000;
+
+double FlopsOf(const IslandRange& range, const EliminationPlan* plan) {
+  const double contacts = kFlopsPerContact * range.num_contacts();
+  if (plan != nullptr) return contacts + plan->factor_flops();
+  if (IslandPlans::NeedsPlan(range)) return contacts;
+  const double n = range.num_velocities();
+  return contacts + n * n * n / 3;
+}
+
+}  // namespace
+
+void IslandSchedule::Build(const ContactGraph& graph, const IslandPlans& plans) {
+  const int count = graph.islands().count();
+  flops_.resize(count);
+  for (int island = 0; island < count; ++island) {
+    flops_[island] = FlopsOf(graph.island_ranges()[island], plans.plan(island));
+  }
+  island_.resize(count);
+  std::iota(island_.begin(), island_.end(), 0);
+  std::sort(island_.begin(), island_.end(),
+            [&](int a, int b) { return flops_[a] != flops_[b] ? flops_[a] > flops_[b] : a < b; });
+  task_start_.assign(1, 0);
+  double task_flops = 0;
+  for (int i = 0; i < count; ++i) {
+    task_flops += flops_[island_[i]];
+    if (task_flops < kTaskFlops && i + 1 < count) continue;
+    task_start_.push_back(i + 1);
+    task_flops = 0;
+  }
+  contacts_after_.resize(count);
+  int64_t contacts = 0;
+  for (int i = count - 1; i >= 0; --i) {
+    contacts_after_[i] = contacts;
+    contacts += graph.island_ranges()[island_[i]].num_contacts();
+  }
+}
+
+}  // namespace sap

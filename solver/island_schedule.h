@@ -1,0 +1,40 @@
+// In which order the islands of a problem are solved, and what is left to do after each.
+//
+// Largest first: an island that holds most of the work and is started late leaves the other threads
+// idle. Small islands share a task, so that a task is worth its overhead. A function of the graph
+// and its plans alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "solver/island_plans.h"
+#include "solver/problem/contact_graph.h"
+
+namespace sap {
+
+class IslandSchedule {
+ public:
+  void Build(const ContactGraph& graph, const IslandPlans& plans);
+
+  // Task t solves the islands at positions [task_begin(t), task_end(t)) of the schedule.
+  int num_tasks() const { return static_cast<int>(task_start_.size()) - 1; }
+  int task_begin(int task) const { return task_start_[task]; }
+  int task_end(int task) const { return task_start_[task + 1]; }
+  int island(int position) const { return island_[position]; }
+
+  // Islands later in the schedule, and their contacts.
+  int islands_after(int position) const { return static_cast<int>(island_.size()) - 1 - position; }
+  int64_t contacts_after(int position) const { return contacts_after_[position]; }
+
+  // Predicted work of one Newton iteration on an island [flop].
+  double flops(int island) const { return flops_[island]; }
+
+ private:
+  std::vector<double> flops_;            // per island
+  std::vector<int> island_;              // by position
+  std::vector<int> task_start_{0};       // positions
+  std::vector<int64_t> contacts_after_;  // by position
+};
+
+}  // namespace sap

@@ -1,0 +1,86 @@
+#include "solver/island_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/random_problem.h"
+
+namespace sap::test {
+namespace {
+
+class IslandScheduleTest : public testing::Test {
+ protected:
+  explicit IslandScheduleTest(const ProblemArrays& arrays = Mixed()) {
+    const ContactProblem problem = Checked(arrays);
+    graph_.Build(problem, true);
+    plans_.Make(graph_, StopToken(), nullptr);
+    schedule_.Build(graph_, plans_);
+  }
+
+  // Many heaps, and a pile that comes last in the order of islands.
+  static ProblemArrays Mixed() { return HeapsBeforeAPile(40, 60); }
+
+  ContactGraph graph_;
+  IslandPlans plans_;
+  IslandSchedule schedule_;
+};
+
+TEST_F(IslandScheduleTest, EveryIslandIsInOneTaskAndTheLargestComesFirst) {
+  const int count = graph_.islands().count();
+  std::vector<int> seen(count, 0);
+  int position = 0;
+  for (int task = 0; task < schedule_.num_tasks(); ++task) {
+    EXPECT_EQ(schedule_.task_begin(task), position);
+    EXPECT_LT(position, schedule_.task_end(task));
+    for (; position < schedule_.task_end(task); ++position) {
+      ++seen[schedule_.island(position)];
+      if (position == 0) continue;
+      EXPECT_GE(schedule_.flops(schedule_.island(position - 1)),
+                schedule_.flops(schedule_.island(position)));
+    }
+  }
+  EXPECT_EQ(seen, std::vector<int>(count, 1));
+  EXPECT_EQ(schedule_.island(0), count - 1);
+}
+
+TEST_F(IslandScheduleTest, WhatComesAfterIsTheRest) {
+  const int count = graph_.islands().count();
+  for (int position = 0; position < count; ++position) {
+    int64_t contacts = 0;
+    for (int later = position + 1; later < count; ++later) {
+      contacts += graph_.island_ranges()[schedule_.island(later)].num_contacts();
+    }
+    EXPECT_EQ(schedule_.contacts_after(position), contacts);
+    EXPECT_EQ(schedule_.islands_after(position), count - 1 - position);
+  }
+}
+
+TEST(IslandPlansTest, SmallIslandsNeedNone) {
+  const ContactProblem problem = Checked(Heaps(1, 3, 6));
+  ContactGraph graph;
+  graph.Build(problem, true);
+  IslandPlans plans;
+  plans.Make(graph, StopToken().Expired(), nullptr);
+  EXPECT_TRUE(plans.complete());
+  for (int island = 0; island < 3; ++island) {
+    EXPECT_FALSE(IslandPlans::NeedsPlan(graph.island_ranges()[island]));
+    EXPECT_EQ(plans.plan(island), nullptr);
+  }
+}
+
+TEST(IslandPlansTest, WithoutTimeLargeIslandsHaveNoPlanUntilThereIsSome) {
+  const ContactProblem problem = Checked(HeapsBeforeAPile(2, 30));
+  ContactGraph graph;
+  graph.Build(problem, true);
+  IslandPlans plans;
+  plans.Make(graph, StopToken().Expired(), nullptr);
+  EXPECT_FALSE(plans.complete());
+  EXPECT_EQ(plans.plan(2), nullptr);
+  plans.Make(graph, StopToken(), nullptr);
+  EXPECT_TRUE(plans.complete());
+  EXPECT_EQ(plans.plan(2)->num_blocks(), 30);
+}
+
+}  // namespace
+}  // namespace sap::test
