@@ -23,6 +23,10 @@ struct CallContext {
   ClientAccount* account{nullptr};
 };
 
+inline double SecondsSince(CallContext::Clock::time_point start) {
+  return std::chrono::duration<double>(CallContext::Clock::now() - start).count();
+}
+
 // Stops the solver when the call is cancelled, at its time budget, or at 95 % of its deadline.
 StopToken StopFor(const CallContext& limits, std::optional<std::chrono::nanoseconds> time_budget);
 

@@ -17,7 +17,7 @@ constexpr double kTie = 1e-4;
 // micrometer.
 constexpr double kFlat = 0.01;
 // Edges this close to parallel share a stretch instead of a point (squared sine).
-constexpr double kParallel = 1e-4;
+constexpr double kParallelEdges = 1e-4;
 
 // A face of a box: its outward normal is sign * axes.col(axis).
 struct Face {
@@ -181,7 +181,7 @@ BoxManifold CrossEdges(const OrientedBox& a, const OrientedBox& b, const Vector3
   const double qq = q.half.squaredNorm();
   const double pq = p.half.dot(q.half);
   const double determinant = pp * qq - pq * pq;
-  if (determinant > kParallel * pp * qq) {
+  if (determinant > kParallelEdges * pp * qq) {
     const double s = (qq * p.half.dot(between) - pq * q.half.dot(between)) / determinant;
     const double t = (pq * p.half.dot(between) - pp * q.half.dot(between)) / determinant;
     AddEdgePoint(p, std::clamp(s, -1.0, 1.0), q, std::clamp(t, -1.0, 1.0), reach, &manifold);

@@ -7,11 +7,10 @@
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/grpc_server.h"
 #include "tests/server/engine/batches.h"
+#include "tests/support/await.h"
 
 namespace sap::test {
 namespace {
-
-constexpr std::chrono::seconds kLong{30};
 
 class BatchServerTest : public testing::Test {
  protected:

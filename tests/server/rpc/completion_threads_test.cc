@@ -10,14 +10,14 @@
 #include <future>
 
 #include "server/rpc/completion_tag.h"
+#include "tests/support/await.h"
 
 namespace sap {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-
-constexpr std::chrono::seconds kLong{60};
+using test::kLong;
 
 ThreadProgress At(double time_ms, double busy_ms, uint64_t half_steps) {
   using Milliseconds = std::chrono::duration<double, std::milli>;

@@ -12,6 +12,7 @@
 #include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/grpc_server.h"
+#include "tests/support/await.h"
 #include "tests/support/scenes.h"
 #include "tests/support/solution_bits.h"
 
@@ -19,8 +20,7 @@ namespace sap {
 namespace {
 
 using test::Bits;
-
-constexpr std::chrono::seconds kLong{30};
+using test::kLong;
 
 ServerConfig Config() {
   ServerConfig config;
