@@ -1,4 +1,4 @@
-// The doors hold against what fuzzers came upon before, and against bytes made from good requests
+// Input validation holds against what fuzzers came upon before, and against bytes made from good requests
 // by a fixed sequence of mutations.
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
-// Tells ThreadSanitizer what gRPC orders. Debian's gRPC is not instrumented, so that its locks and
-// atomics are not seen, and all that a call hands from one step to the next would look like a race.
+// Tells ThreadSanitizer what gRPC orders. Debian's gRPC is not instrumented: ThreadSanitizer does
+// not see its locks and atomics, and would report whatever a call hands from one step to the next.
 //
-// A step that has started an operation happens before the step that its tag brings, and a queue is
-// shut down before its threads see that it is: these edges, which the API promises, are stated here,
-// one per tag, and no others. Two steps that nothing orders but the threads that happen to take them
-// remain a race.
+// The API promises two things: starting an operation happens before its tag comes out of the
+// queue, and shutting a queue down happens before its threads are told so. Only these edges are
+// stated here, each for one tag or queue. Steps that nothing else orders remain a race
+// (tests/server/rpc/race_probe.cc).
 //
-// The functions below are defined in the test program, so that libgrpc and libgrpc++, which call
-// them through the procedure linkage table, come here first. All operations begin and end in the
-// first two, whichever function of the API or alarm they belong to.
+// The functions below are defined in the test program, and libgrpc and libgrpc++ call them through
+// the procedure linkage table, so these are called first. Every operation, alarms included, begins
+// in grpc_cq_begin_op.
 #include <dlfcn.h>
 #include <grpc/grpc.h>
 #include <sanitizer/tsan_interface.h>
@@ -22,7 +22,6 @@ Function* Next(Function*, const char* name) {
 
 }  // namespace
 
-// NOLINTBEGIN: the names and types are gRPC's.
 bool grpc_cq_begin_op(grpc_completion_queue* queue, void* tag) {
   static auto* const next =
       Next(grpc_cq_begin_op, "_Z16grpc_cq_begin_opP21grpc_completion_queuePv");
@@ -56,4 +55,3 @@ void grpc_completion_queue_shutdown(grpc_completion_queue* queue) {
 }
 
 }  // extern "C"
-// NOLINTEND

@@ -10,25 +10,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/await.h"
+
 namespace sap {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds kLong{60};
-
-// Whether it came true before long.
-template <typename Condition>
-bool Await(Condition&& condition) {
-  const auto until = Clock::now() + kLong;
-  while (!condition()) {
-    if (Clock::now() > until) return false;
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  return true;
-}
+using test::Await;
 
 nanoseconds Read(clockid_t clock) {
   timespec time{};
@@ -96,20 +85,27 @@ TEST(IdleSpinnersTest, TheyEndWhileAwake) {
     IdleSpinners threads(2);
     threads.StayAwake();
   }
+  EXPECT_EQ(NumThreadsAtIdlePriority(), 0);
 }
 
 TEST(IdleSpinnersTest, AnyThreadMayKeepThemAwake) {
   IdleSpinners threads(2);
-  std::vector<std::thread> authenticator;
+  std::vector<std::thread> callers;
   for (int i = 0; i < 4; ++i) {
-    authenticator.emplace_back([&] {
+    callers.emplace_back([&] {
       for (int call = 0; call < 2000; ++call) {
         threads.StayAwake();
         if (call % 1000 == 0) std::this_thread::sleep_for(2 * IdleSpinners::kAwake);
       }
     });
   }
-  for (std::thread& caller : authenticator) caller.join();
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_TRUE(Await(OthersAreIdle));
+  const nanoseconds before = OfOthers();
+  EXPECT_TRUE(Await([&] {
+    threads.StayAwake();
+    return OfOthers() - before > milliseconds(1);
+  }));
 }
 
 }  // namespace
