@@ -26,8 +26,8 @@ for test in "${tests[@]}"; do
   objects+=(--object "$build/bin/$test")
 done
 llvm-profdata-14 merge --output "$build/validation.profdata" "$build"/*.profraw
-llvm-cov-14 export "${objects[@]:1}" --instr-profile "$build/validation.profdata" "${validation[@]}" \
-  > "$build/validation.json"
+llvm-cov-14 export "${objects[@]:1}" --instr-profile "$build/validation.profdata" \
+  "${validation[@]}" > "$build/validation.json"
 python3 - "$build/validation.json" <<'PYTHON'
 import collections, json, os, sys
 

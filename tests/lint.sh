@@ -63,7 +63,8 @@ check_tidy() {
     { echo "lint: clang-tidy found faults (see above)" >&2; return 1; }
   local checked missed
   checked=$(for unit in $units; do sources_of "$unit"; done | sed "s|^$PWD/||" | sort)
-  missed=$(list 'solver/*.cc' 'server/*.cc' 'client/cpp/*.cc' | sort | comm -23 - <(echo "$checked"))
+  missed=$(list 'solver/*.cc' 'server/*.cc' 'client/cpp/*.cc' | sort |
+    comm -23 - <(echo "$checked"))
   [[ -z $missed ]] || { echo "lint: no target has $missed" >&2; return 1; }
   echo "clang-tidy: $(wc -l <<< "$checked") files are in order"
 }
