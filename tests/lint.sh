@@ -4,13 +4,13 @@
 #   tests/lint.sh [format] [tidy]      default: both
 #
 #   format  clang-format on every C++ and proto file; mend with: clang-format -i FILE
-#   tidy    clang-tidy on the library sources, needing a build of preset release; a file is checked
-#           again only when it, a header or .clang-tidy changed
+#   tidy    clang-tidy on the libraries and programs, by target; a target is checked again only when
+#           one of its sources, a header or .clang-tidy changed
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=build/release
-stamps=build/lint
+build=build/lint
+stamps=$build/stamps
 
 list() {
   git ls-files --cached --others --exclude-standard -- "$@"
@@ -21,30 +21,52 @@ check_format() {
   echo "clang-format: $(list '*.cc' '*.h' '*.proto' | wc -l) files are in order"
 }
 
-# tidy_one FILE KEY: the stamp remembers what passed, so that an unchanged file costs nothing.
+# The sources that a unit of CMake's includes, or the unit itself if it is a source of the tree.
+sources_of() {
+  if [[ $1 == */Unity/* ]]; then
+    sed -n 's/^#include "\(.*\)"$/\1/p' "$1"
+  else
+    echo "$1"
+  fi
+}
+
+# tidy_one KEY UNIT: the stamp remembers what passed, so that an unchanged unit costs nothing.
 tidy_one() {
-  local file=$1 stamp
-  stamp=$stamps/$(printf '%s %s' "$2" "$(sha256sum "$file")" | sha256sum | cut -c1-24)
+  local key=$1 unit=$2 sources stamp
+  mapfile -t sources < <(sources_of "$unit")
+  stamp=$stamps/$(printf '%s %s' "$key" "$(cat "${sources[@]}" | sha256sum)" |
+    sha256sum | cut -c1-24)
   [[ ! -e $stamp ]] || return 0
-  echo "clang-tidy $file"
-  clang-tidy -p "$build" --quiet "$file" 2> >(grep -v 'warnings generated' >&2) || return 1
+  printf 'clang-tidy %s\n' "${sources[@]#"$PWD/"}"
+  clang-tidy -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option "$unit" \
+    2> >(grep -v 'warnings generated' >&2) || return 1
   touch "$stamp"
 }
 
+# Parsing the headers of gRPC and Eigen and matching every check against them takes most of the
+# time. So the sources of one target are checked as one translation unit, which CMake's unity build
+# writes; that is a sixth of the work for the same findings.
 check_tidy() {
-  [[ -f $build/compile_commands.json ]] ||
-    { echo "lint: build first: cmake --preset release && cmake --build --preset release" >&2
-      return 1; }
+  cmake --preset lint > build/lint.log 2>&1 || { cat build/lint.log >&2; return 1; }
+  cmake --build --preset lint > build/lint.log 2>&1 || { cat build/lint.log >&2; return 1; }
   mkdir -p "$stamps"
-  local key
+  local key units
   key=$(list '*.h' '*.proto' .clang-tidy | sort | xargs sha256sum | sha256sum)
+  # The unit with the most sources first, so that none is left running alone at the end.
+  units=$(sed -n 's|^ *"file": "\(.*\)".*|\1|p' "$build/compile_commands.json" |
+    grep -v '/proto/generated/' |
+    while read -r unit; do echo "$(sources_of "$unit" | wc -l) $unit"; done |
+    sort --numeric-sort --reverse | cut -d' ' -f2)
   export build stamps
-  export -f tidy_one
-  local sources=('solver/*.cc' 'server/*.cc' 'client/cpp/*.cc')
-  list "${sources[@]}" |
-    xargs --no-run-if-empty --max-procs="$(nproc)" -I FILE bash -c 'tidy_one "$@"' - FILE "$key" ||
+  export -f sources_of tidy_one
+  xargs --max-procs="$(nproc)" -I UNIT bash -c 'tidy_one "$@"' - "$key" UNIT <<< "$units" ||
     { echo "lint: clang-tidy found faults (see above)" >&2; return 1; }
-  echo "clang-tidy: $(list "${sources[@]}" | wc -l) files are in order"
+  local checked missed
+  checked=$(for unit in $units; do sources_of "$unit"; done | sed "s|^$PWD/||" | sort)
+  missed=$(list 'solver/*.cc' 'server/*.cc' 'client/cpp/*.cc' | sort |
+    comm -23 - <(echo "$checked"))
+  [[ -z $missed ]] || { echo "lint: no target has $missed" >&2; return 1; }
+  echo "clang-tidy: $(wc -l <<< "$checked") files are in order"
 }
 
 checks=("${@:-format}")

@@ -5,7 +5,7 @@
 #   tests/run.sh [--full] [--sanitize | --asan | --tsan] [--lint] [--filter REGEX]
 #
 #   --full      also the tests labelled full, which take long, the fuzzers for a minute each, and
-#               whether every branch of the doors is tested
+#               whether the tests take every branch of the input validation
 #   --asan      also the tests labelled asan under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan      also the tests labelled tsan under ThreadSanitizer
 #   --sanitize  both; each has a build of its own
@@ -52,7 +52,7 @@ while (($# > 0)); do
   shift
 done
 
-# A compiler cache is used where there is one; nothing needs it.
+# A compiler cache is used where there is one. The times in tests/README.md are without it.
 if command -v ccache > /dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
@@ -93,7 +93,7 @@ if ((${#full[@]} > 0 && ${#filter[@]} == 0)); then
   begin "fuzzing"
   deploy/install_packages.sh fuzz
   tests/fuzz/run.sh 60
-  begin "counting the branches of the doors"
+  begin "counting the branches of the input validation"
   tests/coverage.sh
 fi
 

@@ -14,10 +14,6 @@ namespace {
 
 using Clock = CallContext::Clock;
 
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // Retry delay when the session limit is reached. Sessions are long-lived, so a shorter delay is of
 // no use.
 constexpr double kRetrySession_s = 1;

@@ -11,10 +11,6 @@ namespace {
 
 using Clock = CallContext::Clock;
 
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 const v1::ContactProblem* ProblemOf(const v1::SessionStep& step) {
   return step.has_problem() ? &step.problem() : nullptr;
 }

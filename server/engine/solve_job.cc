@@ -13,10 +13,6 @@ using Clock = CallContext::Clock;
 // Predicted time to validate and copy a problem, per byte of its message.
 constexpr double kDecodeTimePerByte_s = 1e-9;
 
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 bool AllSolved(const ContactSolution& solution) {
   return std::ranges::all_of(solution.islands, [](const IslandReport& island) {
     return island.status == SolveStatus::kConverged ||

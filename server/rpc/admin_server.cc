@@ -17,6 +17,9 @@ constexpr int kDrain = 0;
 constexpr int kSetLogLevel = 1;
 constexpr int kSetRecording = 2;
 
+// Longer than answers of a few bytes take, unless the client does not read.
+constexpr std::chrono::seconds kLastAnswer{1};
+
 std::optional<LogLevel> ToLogLevel(v1::LogLevel level) {
   switch (level) {
     case v1::LOG_LEVEL_DEBUG:
@@ -73,6 +76,11 @@ tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
 }
 
 AdminServer::~AdminServer() {
+  // Shutdown cancels calls, and the one that asked for the drain may not have been answered yet.
+  const auto until = std::chrono::steady_clock::now() + kLastAnswer;
+  while (in_flight_calls_.count() > 0 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   while (in_flight_calls_.on_queue() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (queue_ == nullptr) return;

@@ -22,6 +22,10 @@ struct CallContext {
   ClientAccount* account{nullptr};
 };
 
+inline double SecondsSince(CallContext::Clock::time_point start) {
+  return std::chrono::duration<double>(CallContext::Clock::now() - start).count();
+}
+
 // Stop token for the solver: stops on cancellation, at the time budget, or at 95 % of the deadline.
 StopToken StopTokenFor(const CallContext& call,
                        std::optional<std::chrono::nanoseconds> time_budget);

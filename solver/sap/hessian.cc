@@ -6,11 +6,7 @@
 #include "solver/sap/jacobian_kernels.h"
 
 namespace sap {
-
 namespace {
-
-constexpr Chunks kSlotChunks{16, 6000};
-constexpr Chunks kPairChunks{32, 3000};
 
 void AssembleOffDiagonalBlock(const IslandView& view, const ContactMatrices& G,
                               const ContactPair& pair, double* H) {
@@ -49,6 +45,8 @@ void Hessian::Resize(const ContactGraph& graph) {
 }
 
 void Hessian::Assemble(const IslandView& view, const SapData& data, const StopToken& stop) {
+  constexpr Chunks kSlotChunks{16, 6000};
+  constexpr Chunks kPairChunks{32, 3000};
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
   ForChunks(

@@ -3,14 +3,18 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <ctime>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/admin_service.grpc.pb.h"
 #include "sap/v1/solver_service.grpc.pb.h"
+#include "tests/e2e/server_log.h"
 #include "tests/e2e/server_process.h"
 #include "tests/support/raw_socket.h"
 #include "tests/support/scenes.h"
@@ -26,30 +30,9 @@ using Json = nlohmann::json;
 
 client::Problem Small() { return *client::FromMessage(MixedProblem()); }
 
-// The lines of a log, each an object of JSON.
-std::vector<Json> ReadLog(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::vector<Json> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(Json::parse(line));
-  return lines;
-}
-
-// What follows "NAME on " in a message of the log, waited for.
-std::string AddressIn(const std::filesystem::path& log, const std::string& what) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (std::chrono::steady_clock::now() < until) {
-    for (const Json& line : ReadLog(log)) {
-      const std::string message = line.value("message", "");
-      if (message.starts_with(what + " on ")) return message.substr(what.size() + 4);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return "";
-}
-
-// Clients that look at what they are told lose no call when the server goes: neither those who call
-// nor those who have a session.
-TEST(OperationsTest, ATerminatedServerGoesWithoutAFailedCall) {
+// When the server goes, a call is answered, refused because the server shuts down, or cancelled if
+// its message was still on the way. A session whose client looks at what it is told loses no step.
+TEST(OperationsTest, ATerminatedServerAnswersOrRefuses) {
   ServerProcess server({"--lame-duck-s", "1"});
   std::atomic<int> answered{0}, failed{0};
   std::atomic<bool> warned{false};
@@ -57,9 +40,11 @@ TEST(OperationsTest, ATerminatedServerGoesWithoutAFailedCall) {
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] {
       Client client = server.Connect();
-      while (client.Health().value_or(false)) {
-        client.Solve(Small()).has_value() ? ++answered : ++failed;
-      }
+      auto solution = client.Solve(Small());
+      for (; solution.has_value(); solution = client.Solve(Small())) ++answered;
+      EXPECT_THAT(solution.error().code,
+                  testing::AnyOf(ErrorCode::kUnavailable, ErrorCode::kCancelled))
+          << solution.error().message;
     });
     threads.emplace_back([&] {
       Client client = server.Connect();
@@ -127,6 +112,50 @@ TEST(OperationsTest, AFailedCallIsLoggedWithItsRequestIdAndWithoutItsToken) {
     EXPECT_EQ(line["traceparent"], "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
   }
   EXPECT_EQ(found, 1);
+}
+
+// The time of day of a line of the log, "2026-01-31T23:59:59.123456Z", in seconds.
+double TimeOf(const Json& line) {
+  std::tm utc{};
+  strptime(line.value("time", "").c_str(), "%Y-%m-%dT%H:%M:%S", &utc);
+  return static_cast<double>(timegm(&utc));
+}
+
+// The time of day steps by an hour and back: deadlines and sessions go by a clock that does not.
+TEST(OperationsTest, AClockThatStepsCostsNothing) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  const auto set = [&](const char* offset) {
+    std::ofstream(directory / "next") << offset << "\n";
+    std::filesystem::rename(directory / "next", directory / "time");
+  };
+  set("+0");
+  ServerProcess server(
+      {"--log-file", log.string(), "--log-level", "debug"},
+      {"/usr/bin/env", "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+       "FAKETIME_TIMESTAMP_FILE=" + (directory / "time").string(), "FAKETIME_NO_CACHE=1",
+       "FAKETIME_DONT_FAKE_MONOTONIC=1"});
+  Client client = server.Connect();
+  auto session = client.OpenSession();
+  ASSERT_TRUE(session.has_value());
+  for (const char* offset : {"+0", "+1h", "-1h", "+0"}) {
+    set(offset);
+    for (int i = 0; i < 20; ++i) {
+      const auto solution = session->Step(Small());
+      ASSERT_TRUE(solution.has_value()) << offset << ": " << solution.error().message;
+    }
+    EXPECT_TRUE(client.Solve(Small()).has_value()) << offset;
+  }
+  server.Terminate();
+  EXPECT_EQ(server.Wait().exit_code, 0);
+  // The server has seen the steps.
+  double earliest = std::numeric_limits<double>::infinity();
+  double latest = 0;
+  for (const Json& line : ReadLog(log)) {
+    earliest = std::min(earliest, TimeOf(line));
+    latest = std::max(latest, TimeOf(line));
+  }
+  EXPECT_GE(latest - earliest, 2 * 3600);
 }
 
 TEST(OperationsTest, AnOperatorDrainsTheServer) {

@@ -2,9 +2,13 @@
 // socket inside, and calls, sessions and refusals as without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "client/cpp/transport/message_conversion.h"
@@ -12,6 +16,7 @@
 #include "tests/e2e/server_process.h"
 #include "tests/support/certificates.h"
 #include "tests/support/child_process.h"
+#include "tests/support/generic_call.h"
 #include "tests/support/raw_socket.h"
 #include "tests/support/scenes.h"
 
@@ -32,13 +37,27 @@ class ProxyTest : public testing::Test {
     std::ofstream pem(directory_ / "proxy.pem");
     pem << std::ifstream(files.certificate).rdbuf() << std::ifstream(files.key).rdbuf();
     pem.close();
-    // A port that was free a moment ago.
-    proxy_address_ = "127.0.0.1:" + std::to_string(20'000 + getpid() % 20'000);
+    const int socket = Listen();
     proxy_ = std::make_unique<ChildProcess>(
-        std::vector<std::string>{"/usr/bin/env", "SAP_BIND=" + proxy_address_,
+        std::vector<std::string>{"/usr/bin/env", "SAP_BIND=fd@" + std::to_string(socket),
                                  "SAP_CERT=" + (directory_ / "proxy.pem").string(),
                                  "SAP_SERVER=unix@" + (directory_ / "socket").string(),
                                  "/usr/sbin/haproxy", "-db", "-f", SAP_PROXY_CONFIGURATION});
+    close(socket);
+  }
+
+  // A socket on a free port of the loopback, which the proxy inherits.
+  int Listen() {
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof name;
+    EXPECT_EQ(bind(socket, reinterpret_cast<sockaddr*>(&name), length), 0);
+    EXPECT_EQ(listen(socket, 128), 0);
+    EXPECT_EQ(getsockname(socket, reinterpret_cast<sockaddr*>(&name), &length), 0);
+    proxy_address_ = "127.0.0.1:" + std::to_string(ntohs(name.sin_port));
+    return socket;
   }
 
   std::string Tokens() const {
@@ -86,6 +105,18 @@ TEST_F(ProxyTest, CallsAndSessionsGoThroughWithTheSameBits) {
   EXPECT_EQ(unknown.error().code, ErrorCode::kUnauthenticated);
 }
 
+// Other services than those for clients are not there, whatever the server answers.
+TEST_F(ProxyTest, OtherPathsEndAtTheProxy) {
+  grpc::SslCredentialsOptions options;
+  std::stringstream authority;
+  authority << std::ifstream(authority_.certificate()).rdbuf();
+  options.pem_root_certs = authority.str();
+  const auto channel = grpc::CreateChannel(proxy_address_, grpc::SslCredentials(options));
+  const grpc::Status status = CallByName(channel, "/sap.v1.AdminService/Drain", "");
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("404"));
+}
+
 // What does not speak TLS, or not HTTP/2, gets nowhere, and the next client is served.
 TEST_F(ProxyTest, HostilePeersEndAtTheProxy) {
   auto client = Client::Connect(proxy_address_, Options());
@@ -98,8 +129,12 @@ TEST_F(ProxyTest, HostilePeersEndAtTheProxy) {
     socket.ReadAll(200);
     EXPECT_TRUE(client->Health().value_or(false));
   }
+  // More than the server has descriptors, which would take no new client after them.
   std::vector<std::unique_ptr<RawSocket>> flood;
-  for (int i = 0; i < 150; ++i) flood.push_back(std::make_unique<RawSocket>(proxy_address_));
+  for (int i = 0; i < 150; ++i) {
+    flood.push_back(std::make_unique<RawSocket>(proxy_address_));
+    ASSERT_TRUE(flood.back()->connected()) << i;
+  }
   EXPECT_TRUE(client->Health().value_or(false));
   flood.clear();
   auto next = Client::Connect(proxy_address_, Options());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace sap::test {
 
 // More than anything here should take, so that a test that hangs ends.
 inline constexpr std::chrono::seconds kPatience{60};
+
+// Whether the proofs run at length: ctest sets this for the tests labelled full.
+inline bool IsFullProof() { return std::getenv("SAP_FULL_PROOF") != nullptr; }
 
 class ServerProcess {
  public:

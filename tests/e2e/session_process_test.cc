@@ -8,8 +8,10 @@
 
 #include "client/cpp/problem_file.h"
 #include "client/cpp/transport/message_conversion.h"
+#include "tests/e2e/server_log.h"
 #include "tests/e2e/server_process.h"
 #include "tests/support/problem_set.h"
+#include "tests/support/raw_socket.h"
 #include "tests/support/scenes.h"
 #include "tests/support/transports.h"
 
@@ -67,17 +69,22 @@ TEST(SessionProcessTest, AClientThatIsKilledLeavesNoSession) {
 }
 
 TEST(SessionProcessTest, TerminationAnswersTheStepAndEndsTheSession) {
-  ServerProcess server;
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  ServerProcess server({"--metrics-listen", "127.0.0.1:0", "--log-file", log.string()});
   Client client = server.Connect();
   SolveOptions options;
-  options.time_budget = std::chrono::seconds(1);
+  options.time_budget = std::chrono::seconds(2);
   auto session = client.OpenSession(options);
   ASSERT_TRUE(session.has_value()) << session.error().message;
   ASSERT_TRUE(session->Step(Small(0)).has_value());
   auto idle = client.OpenSession();
   ASSERT_TRUE(idle.has_value());
   ASSERT_TRUE(session->Send(SphereBlock(20)).has_value());
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const std::string metrics = AddressIn(log, "metrics");
+  ASSERT_TRUE(Await([&] {
+    return HttpGet(metrics, "/metrics").find("sap_arena_busy_fraction 0\n") == std::string::npos;
+  }));
   server.Terminate();
   const auto outcome = session->Receive();
   ASSERT_TRUE(outcome.has_value()) << outcome.error().message;

@@ -1,5 +1,5 @@
-// The doors hold against what fuzzers came upon before, and against bytes made from good requests
-// by a fixed sequence of mutations.
+// Input validation holds against what fuzzers came upon before, and against bytes made from good
+// requests by a fixed sequence of mutations.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -163,7 +163,8 @@ TEST_P(ExtremeTest, IsAnsweredOrReportedAndTouchesNoOtherIsland) {
     ProblemArrays arrays = good;
     GetParam().set(&arrays, value);
     const auto problem = ContactProblem::Make(arrays.View());
-    if (!problem) continue;  // refused at the door, as by an inertia that is not positive definite
+    if (!problem)
+      continue;  // refused by validation, as by an inertia that is not positive definite
     for (const NewtonMethod newton : {NewtonMethod::kPlain, NewtonMethod::kAccelerated}) {
       SCOPED_TRACE(std::string(GetParam().name) + " " + std::to_string(value));
       const SolverOptions options{.newton = newton};

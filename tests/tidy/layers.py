@@ -73,6 +73,8 @@ def check(tree):
         for line, included in includes(text):
             yield from _check_direction(path, line, included)
             yield from _check_library(path, line, included)
+            if included.endswith(".cc"):
+                yield Finding(path, line, "source", "a source is built, not included")
     yield from _check_client(sources)
     yield from _check_reached(tree, sources)
 

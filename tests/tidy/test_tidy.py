@@ -80,6 +80,13 @@ class LayersTest(unittest.TestCase):
             ("solver/cholesky/fronts.h", 1, "direction"),
             ("solver/parallel/stop_token.h", 1, "direction")])
 
+    def test_no_source_is_included(self):
+        tree = built({
+            "solver/solve.cc": '#include "solver/parts.cc"\n',
+            "solver/parts.cc": "",
+        })
+        self.assertEqual(rules(layers.check(tree)), [("solver/solve.cc", 1, "source")])
+
     def test_the_engine_knows_no_transport(self):
         tree = built({
             "server/engine/engine.h": "#include <grpcpp/grpcpp.h>\n",

@@ -29,7 +29,7 @@ struct BenchFlags : SolveFlags {
 
 constexpr double kShares[] = {0.5, 0.9, 0.99, 0.999, 1};
 
-const char* Name(LoadMode mode) {
+const char* ModeName(LoadMode mode) {
   constexpr const char* kNames[] = {"unary", "session", "batch"};
   return kNames[static_cast<int>(mode)];
 }
@@ -65,7 +65,7 @@ int WriteCsv(const BenchFlags& flags, const LoadResult& result) {
   }
   uint64_t failed = 0;
   for (const auto& [code, count] : result.failed) failed += count;
-  file << Name(flags.mode) << ',' << flags.load.workers << ',' << flags.load.rate << ','
+  file << ModeName(flags.mode) << ',' << flags.load.workers << ',' << flags.load.rate << ','
        << result.elapsed_s << ',' << result.answered.count() << ',' << result.refused.count() << ','
        << failed;
   for (const double share : kShares) file << ',' << result.answered.Percentile(share);

@@ -16,7 +16,7 @@ constexpr double kTie = 1e-4;
 // of equal size would change between four and eight corners with every micrometer of motion.
 constexpr double kFlat = 0.01;
 // Squared sine of the angle up to which two edges are treated as parallel: they share a segment.
-constexpr double kParallel = 1e-4;
+constexpr double kParallelEdges = 1e-4;
 
 // A face of a box: its outward normal is sign * axes.col(axis).
 struct Face {
@@ -182,7 +182,7 @@ BoxManifold CrossEdges(const OrientedBox& a, const OrientedBox& b, const Vector3
   const double qq = q.half.squaredNorm();
   const double pq = p.half.dot(q.half);
   const double determinant = pp * qq - pq * pq;
-  if (determinant > kParallel * pp * qq) {
+  if (determinant > kParallelEdges * pp * qq) {
     const double s = (qq * p.half.dot(between) - pq * q.half.dot(between)) / determinant;
     const double t = (pq * p.half.dot(between) - pp * q.half.dot(between)) / determinant;
     AddEdgePoint(p, std::clamp(s, -1.0, 1.0), q, std::clamp(t, -1.0, 1.0), reach, &manifold);

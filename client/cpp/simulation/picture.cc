@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/cpp/simulation/camera.h"
+#include "client/cpp/simulation/text_format.h"
 
 namespace sap::simulation {
 namespace {
@@ -29,12 +30,6 @@ struct Color {
 constexpr Color kWhite{1, 1, 1};
 constexpr Color kShade{0.07, 0.08, 0.16};
 constexpr Color kNoIsland{0.72, 0.73, 0.75};
-
-std::string Format(const char* format, auto... values) {
-  std::array<char, 512> text;
-  const int length = std::snprintf(text.data(), text.size(), format, values...);
-  return {text.data(), static_cast<size_t>(std::clamp(length, 0, 511))};
-}
 
 std::string Hex(const Color& color) {
   const auto byte = [](double part) { return std::lround(255 * std::clamp(part, 0.0, 1.0)); };

@@ -7,14 +7,10 @@
 #include <functional>
 #include <numeric>
 
+#include "client/cpp/simulation/text_format.h"
+
 namespace sap::simulation {
 namespace {
-
-std::string Format(const char* format, auto... values) {
-  std::array<char, 512> text;
-  const int length = std::snprintf(text.data(), text.size(), format, values...);
-  return {text.data(), static_cast<size_t>(std::clamp(length, 0, 511))};
-}
 
 struct Line {
   const char* name;

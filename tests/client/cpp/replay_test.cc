@@ -24,7 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Problem Mixed() { return *FromMessage(test::MixedProblem()); }
+Problem MixedScene() { return *FromMessage(test::MixedProblem()); }
 
 Problem Load(const std::string& name) { return *LoadProblem(test::ProblemPath(name)); }
 
@@ -83,7 +83,7 @@ TEST_F(ReplayTest, WhatWasRecordedIsReproducedForEveryOption) {
   SolveOptions short_of_iterations;
   short_of_iterations.solver.max_iterations = 2;
   for (const SolveOptions& options : {SolveOptions(), plain, whole, sweeps, short_of_iterations}) {
-    Record({Mixed(), Load("clutter_bin_8_t2p00"), Load("nasty_small_trees_1"),
+    Record({MixedScene(), Load("clutter_bin_8_t2p00"), Load("nasty_small_trees_1"),
             Load("nasty_no_contacts"), Load("drake_bin_arm_12_t1p20")},
            options);
     const ReplayReport report = Replay();
@@ -94,9 +94,9 @@ TEST_F(ReplayTest, WhatWasRecordedIsReproducedForEveryOption) {
 }
 
 TEST_F(ReplayTest, ARefusalIsReproducedToo) {
-  Problem bad = Mixed();
+  Problem bad = MixedScene();
   bad.time_step = -1;
-  Record({bad, Mixed()});
+  Record({bad, MixedScene()});
   EXPECT_EQ(Replay().identical, 2);
   auto records = Read();
   records[0].mutable_problem()->set_time_step(0.01);
@@ -107,7 +107,7 @@ TEST_F(ReplayTest, ARefusalIsReproducedToo) {
 
 // Everything that is compared is found, and named with its place and both values.
 TEST_F(ReplayTest, ATamperedRecordIsNamed) {
-  Record({Mixed(), Mixed()});
+  Record({MixedScene(), MixedScene()});
   const auto original = Read();
   using Solution = v1::ContactSolution;
   const std::vector<std::pair<std::string, std::function<void(Solution*)>>> changes = {
@@ -144,7 +144,7 @@ TEST_F(ReplayTest, ATamperedRecordIsNamed) {
 }
 
 TEST_F(ReplayTest, TimesAreNotCompared) {
-  Record({Mixed()});
+  Record({MixedScene()});
   auto records = Read();
   v1::ContactSolution* solution = records[0].mutable_outcome()->mutable_solution();
   solution->mutable_islands()->set_solve_time_s(0, 99);
@@ -155,7 +155,7 @@ TEST_F(ReplayTest, TimesAreNotCompared) {
 
 // A change of the problem changes the answer.
 TEST_F(ReplayTest, ATamperedProblemIsNoticed) {
-  Record({Mixed()});
+  Record({MixedScene()});
   auto records = Read();
   records[0].mutable_problem()->mutable_contacts()->set_friction(1, 0.51);
   Write(records);
@@ -163,7 +163,7 @@ TEST_F(ReplayTest, ATamperedProblemIsNoticed) {
 }
 
 TEST_F(ReplayTest, OutcomesOfClocksAndLimitsAreNotReplayable) {
-  Record({Mixed()});
+  Record({MixedScene()});
   auto records = Read();
   for (const int code : {1, 4, 8, 13, 14}) {
     records.push_back(records[0]);
@@ -181,7 +181,7 @@ TEST_F(ReplayTest, OutcomesOfClocksAndLimitsAreNotReplayable) {
 }
 
 TEST_F(ReplayTest, AnotherBuildIsTold) {
-  Record({Mixed()});
+  Record({MixedScene()});
   auto records = Read();
   records[0].set_instruction_set("z80");
   Write(records);
@@ -189,7 +189,7 @@ TEST_F(ReplayTest, AnotherBuildIsTold) {
 }
 
 TEST_F(ReplayTest, AFileThatWasCutOffIsReplayedAsFarAsItGoes) {
-  Record({Mixed(), Mixed(), Mixed()});
+  Record({MixedScene(), MixedScene(), MixedScene()});
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 10);
   const ReplayReport report = Replay();
   EXPECT_EQ(report.identical, 2);

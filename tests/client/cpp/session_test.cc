@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "client/cpp/transport/message_conversion.h"
+#include "tests/support/await.h"
 #include "tests/support/scenes.h"
 #include "tests/support/solution_bits.h"
 #include "tests/support/transports.h"
@@ -18,7 +19,7 @@ using test::Bits;
 using testing::HasSubstr;
 
 // The mixed scene without a guess, a little different at each step.
-Problem Mixed(int step = 0) {
+Problem SceneAt(int step = 0) {
   Problem problem = *FromMessage(test::MixedProblem());
   problem.trees.guess_velocity.clear();
   problem.bodies.guess_velocity.clear();
@@ -27,7 +28,7 @@ Problem Mixed(int step = 0) {
 }
 
 Problem Bad() {
-  Problem problem = Mixed();
+  Problem problem = SceneAt();
   problem.contacts.law.friction[2] = -0.3;
   return problem;
 }
@@ -54,11 +55,11 @@ class ClientSessionTest : public testing::TestWithParam<const char*> {
 
 TEST_P(ClientSessionTest, AStepIsTheUnaryCallWithTheVelocitiesOfTheStepBefore) {
   Session session = Open();
-  Problem problem = Mixed();
+  Problem problem = SceneAt();
   for (int i = 0; i < 5; ++i) {
-    const auto step = session.Step(Mixed(i));
+    const auto step = session.Step(SceneAt(i));
     ASSERT_TRUE(step.has_value()) << step.error().message;
-    problem.bodies.free_motion_velocity = Mixed(i).bodies.free_motion_velocity;
+    problem.bodies.free_motion_velocity = SceneAt(i).bodies.free_motion_velocity;
     const auto unary = client_.Solve(problem);
     ASSERT_TRUE(unary.has_value()) << unary.error().message;
     EXPECT_EQ(Bits(*step), Bits(*unary)) << i;
@@ -75,7 +76,7 @@ TEST_P(ClientSessionTest, AClientOfLowLatencyGetsTheSameBitsAndErrors) {
   auto quick = client.OpenSession();
   ASSERT_TRUE(quick.has_value()) << quick.error().message;
   // The last one takes longer than a client polls.
-  for (const Problem& problem : {Mixed(0), Mixed(1), Bad(), test::SphereBlock(8)}) {
+  for (const Problem& problem : {SceneAt(0), SceneAt(1), Bad(), test::SphereBlock(8)}) {
     const auto expected = client_.Solve(problem);
     const auto solution = client.Solve(problem);
     const auto batch = client.SolveBatch(std::vector{problem, problem});
@@ -102,7 +103,7 @@ TEST_P(ClientSessionTest, StepsSentAheadAreReceivedInOrder) {
   Session ahead = Open();
   constexpr int kSteps = 30;  // more than a server takes in
   for (int i = 0; i < kSteps; ++i) {
-    const auto sent = ahead.Send(i == 7 ? Bad() : Mixed(i));
+    const auto sent = ahead.Send(i == 7 ? Bad() : SceneAt(i));
     ASSERT_TRUE(sent.has_value()) << sent.error().message;
     EXPECT_EQ(*sent, static_cast<uint64_t>(i + 1));
   }
@@ -112,7 +113,7 @@ TEST_P(ClientSessionTest, StepsSentAheadAreReceivedInOrder) {
     ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
     EXPECT_EQ(outcome->step_id, static_cast<uint64_t>(i + 1));
     EXPECT_EQ(outcome->warm_started, i > 0 && i != 7);
-    const auto expected = waiting.Step(i == 7 ? Bad() : Mixed(i));
+    const auto expected = waiting.Step(i == 7 ? Bad() : SceneAt(i));
     ASSERT_EQ(outcome->solution.has_value(), expected.has_value());
     if (expected.has_value()) {
       EXPECT_EQ(Bits(*outcome->solution), Bits(*expected)) << i;
@@ -125,13 +126,13 @@ TEST_P(ClientSessionTest, StepsSentAheadAreReceivedInOrder) {
 
 TEST_P(ClientSessionTest, AFailedStepIsAnErrorAndTheSessionGoesOn) {
   Session session = Open();
-  ASSERT_TRUE(session.Step(Mixed()).has_value());
+  ASSERT_TRUE(session.Step(SceneAt()).has_value());
   const auto failed = session.Step(Bad());
   ASSERT_FALSE(failed.has_value());
   EXPECT_EQ(failed.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(failed.error().field, "contacts.friction[2]");
   EXPECT_TRUE(session.open());
-  const auto next = session.Step(Mixed());
+  const auto next = session.Step(SceneAt());
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->islands[0].iterations, 0);  // it still knows the velocities of the first
 }
@@ -141,11 +142,11 @@ TEST_P(ClientSessionTest, OptionsAreThoseOfTheSessionOrOfTheStep) {
   options.solver.max_iterations = 0;
   options.response_mask = {"islands"};
   Session session = Open(options);
-  const auto step = session.Step(Mixed());
+  const auto step = session.Step(SceneAt());
   ASSERT_TRUE(step.has_value()) << step.error().message;
   EXPECT_EQ(step->islands[0].status, SolveStatus::kIterationLimit);
   EXPECT_TRUE(step->velocity.empty());
-  const auto other = session.Step(Mixed(), SolveOptions());
+  const auto other = session.Step(SceneAt(), SolveOptions());
   ASSERT_TRUE(other.has_value()) << other.error().message;
   EXPECT_EQ(other->islands[0].status, SolveStatus::kConverged);
   EXPECT_FALSE(other->velocity.empty());
@@ -158,14 +159,14 @@ TEST_P(ClientSessionTest, WhatCannotBeAskedIsRefused) {
   EXPECT_THAT(nothing.error().message, HasSubstr("no step is in flight"));
   SolveOptions with_deadline;
   with_deadline.deadline = std::chrono::seconds(1);
-  EXPECT_EQ(session.Step(Mixed(), with_deadline).error().field, "options.deadline");
-  ASSERT_TRUE(session.Send(Mixed()).has_value());
-  EXPECT_THAT(session.Step(Mixed()).error().message, HasSubstr("1 steps are in flight"));
+  EXPECT_EQ(session.Step(SceneAt(), with_deadline).error().field, "options.deadline");
+  ASSERT_TRUE(session.Send(SceneAt()).has_value());
+  EXPECT_THAT(session.Step(SceneAt()).error().message, HasSubstr("1 steps are in flight"));
   EXPECT_TRUE(session.Receive().has_value());
-  EXPECT_TRUE(session.Step(Mixed()).has_value());
+  EXPECT_TRUE(session.Step(SceneAt()).has_value());
   EXPECT_TRUE(session.Close().has_value());
   EXPECT_FALSE(session.open());
-  EXPECT_THAT(session.Step(Mixed()).error().message, HasSubstr("closed"));
+  EXPECT_THAT(session.Step(SceneAt()).error().message, HasSubstr("closed"));
   EXPECT_FALSE(session.Close().has_value());
 
   SolveOptions wrong;
@@ -180,7 +181,7 @@ TEST_P(ClientSessionTest, TheDeadlineIsThatOfTheSession) {
   SolveOptions options;
   options.deadline = std::chrono::milliseconds(300);
   Session session = Open(options);
-  ASSERT_TRUE(session.Step(Mixed()).has_value());
+  ASSERT_TRUE(session.Step(SceneAt()).has_value());
   const Problem endless = test::SphereBlock(20);
   auto outcome = session.Step(endless);
   while (outcome.has_value()) outcome = session.Step(endless);  // cut just before the deadline
@@ -195,14 +196,14 @@ TEST_P(ClientSessionTest, SessionsOfOneClientAreIndependentAndMayOutliveIt) {
   Session first = Open();
   Session second = Open();
   { const Client gone = std::move(client_); }
-  ASSERT_TRUE(first.Step(Mixed()).has_value());
-  ASSERT_TRUE(second.Send(Mixed()).has_value());
+  ASSERT_TRUE(first.Step(SceneAt()).has_value());
+  ASSERT_TRUE(second.Send(SceneAt()).has_value());
   EXPECT_FALSE(second.Receive()->warm_started);
 }
 
 TEST_P(ClientSessionTest, ABatchHasOneOutcomePerProblem) {
   std::vector<Problem> problems;
-  for (int i = 0; i < 9; ++i) problems.push_back(i == 4 ? Bad() : Mixed(i));
+  for (int i = 0; i < 9; ++i) problems.push_back(i == 4 ? Bad() : SceneAt(i));
   const auto outcomes = client_.SolveBatch(problems);
   ASSERT_EQ(outcomes.size(), 9u);
   std::vector<test::AnswerBits> streamed(9);
@@ -231,7 +232,7 @@ TEST_P(ClientSessionTest, AnEmptyBatchIsEmptyAndABadOneFailsAsAWhole) {
   EXPECT_TRUE(client_.SolveBatch({}).empty());
   SolveOptions wrong;
   wrong.solver.max_iterations = -1;
-  const std::vector<Problem> problems = {Mixed(), Mixed()};
+  const std::vector<Problem> problems = {SceneAt(), SceneAt()};
   const auto outcomes = client_.SolveBatch(problems, wrong);
   ASSERT_EQ(outcomes.size(), 2u);
   EXPECT_EQ(outcomes[1].error().field, "options.max_iterations");
@@ -244,24 +245,24 @@ TEST_P(ClientSessionTest, AnEmptyBatchIsEmptyAndABadOneFailsAsAWhole) {
 INSTANTIATE_TEST_SUITE_P(Transports, ClientSessionTest,
                          testing::Values("embedded:", "tcp:", "unix:"), test::TransportName);
 
-// The answers that had been sent are received before the session is found to have ended.
-TEST(DrainedSessionTest, TheAnswersBeforeTheDrainAreReceived) {
+// The step that the server works on when it drains is answered before the session ends.
+TEST(DrainedSessionTest, TheStepUnderWayIsAnswered) {
   test::Server server("tcp:", Config());
   Client client = server.Connect();
   auto session = client.OpenSession();
   ASSERT_TRUE(session.has_value());
-  ASSERT_TRUE(session->Step(Mixed()).has_value());
-  ASSERT_TRUE(session->Send(Mixed(1)).has_value());
+  ASSERT_TRUE(session->Step(SceneAt()).has_value());
+  SolveOptions limited;
+  limited.time_budget = std::chrono::seconds(1);
+  ASSERT_TRUE(session->Send(test::SphereBlock(20), limited).has_value());
+  ASSERT_TRUE(test::Await([&] { return server.engine()->queue().running() > 0; }));
   server.grpc()->Drain(std::chrono::seconds(30));
   EXPECT_EQ(server.engine()->num_sessions(), 0);
-  // Whether the step was taken in before the drain is a matter of time.
-  auto outcome = session->Receive();
-  if (outcome.has_value()) {
-    EXPECT_TRUE(outcome->solution.has_value());
-    outcome = session->Receive();
-  }
-  ASSERT_FALSE(outcome.has_value());
-  const auto next = session->Step(Mixed(2));
+  const auto outcome = session->Receive();
+  ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
+  EXPECT_TRUE(outcome->solution.has_value());
+  ASSERT_FALSE(session->Receive().has_value());
+  const auto next = session->Step(SceneAt(2));
   ASSERT_FALSE(next.has_value());
   EXPECT_EQ(next.error().code, ErrorCode::kUnavailable);
   EXPECT_FALSE(session->open());

@@ -89,12 +89,18 @@ TEST_F(DetachedSessionsTest, WhoWaitsForASessionThatEndsIsToldSo) {
   EXPECT_EQ(claimant_.got, nullptr);
 }
 
-TEST_F(DetachedSessionsTest, NobodyElseGetsItFromAStreamEither) {
+// A stream gives its session up before the name of the claimant is looked at, so that the session
+// is lost to its own client as well.
+TEST_F(DetachedSessionsTest, NobodyElseGetsItFromAStreamWhichLosesIt) {
   sessions_.Hold("token", &holder_);
   sessions_.Claim("token", "b", &claimant_);
   sessions_.Keep("token", Lost("a"));
   EXPECT_EQ(claimant_.calls, 1);
   EXPECT_EQ(claimant_.got, nullptr);
+  EXPECT_EQ(engine_.num_sessions(), 0);
+  Claimant owner;
+  sessions_.Claim("token", "a", &owner);
+  EXPECT_EQ(owner.got, nullptr);
 }
 
 TEST_F(DetachedSessionsTest, WhatNobodyResumesIsDropped) {

@@ -12,7 +12,9 @@
 #include <thread>
 
 #include "server/engine/engine.h"
+#include "tests/support/await.h"
 #include "tests/support/child_process.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/scenes.h"
 #include "tests/support/solution_bits.h"
 
@@ -184,7 +186,22 @@ TEST_F(RequestRecorderTest, AtItsLimitTheRecordingEndsAndTheServerGoesOn) {
   EXPECT_THAT(log_, HasSubstr("ends here: its limit of 6000 bytes is reached"));
 }
 
-TEST_F(RequestRecorderTest, WhatCannotBeWrittenEndsTheRecordingAndNoCall) {
+// A disk that fills up while a recording is written: what fits is kept, and no call fails.
+TEST_F(RequestRecorderTest, AFailedWriteEndsTheRecordingAndNoCall) {
+  Start(Rule::kAll);
+  {
+    const test::FileSizeLimit full(16'384);
+    for (int i = 0; i < 50; ++i) EXPECT_TRUE(Solve(Good()).has_solution()) << i;
+    EXPECT_TRUE(test::Await([this] { return !recorder_->Wants(/*failed=*/false, 1); }));
+  }
+  const auto records = Records();
+  EXPECT_GT(records.size(), 0u);
+  EXPECT_LT(records.size(), 50u);
+  EXPECT_LE(std::filesystem::file_size(path_), 16'384u);
+  EXPECT_THAT(log_, HasSubstr("recording to " + path_ + " ends here: it cannot be written"));
+}
+
+TEST_F(RequestRecorderTest, ADirectoryThatCannotBeMadeIsAnError) {
   const auto recorder =
       RequestRecorder::Open({.directory = "/dev/full/recordings"}, [](const std::string&) {});
   ASSERT_FALSE(recorder.has_value());

@@ -1,5 +1,5 @@
-// A warm step allocates nothing: neither in the solver nor in the session around it. A binary of
-// its own, since it counts by replacing operator new.
+// A warm step allocates nothing: neither in the solver nor in the session around it. And memory that
+// runs out ends one solve. A binary of its own, since it replaces operator new.
 #include <gtest/gtest.h>
 
 #include "client/cpp/problem_file.h"
@@ -7,6 +7,7 @@
 #include "server/engine/engine.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/problem_set.h"
+#include "tests/support/scenes.h"
 
 namespace sap::test {
 namespace {
@@ -49,6 +50,33 @@ TEST_P(SessionMemoryTest, AWarmStepOfAnUnchangedPatternAllocatesNothing) {
       EXPECT_GT(outcome.outcome().solution().islands().iterations(0), 0u);
       EXPECT_EQ(allocations, 0) << "step " << i;
     }
+  }
+}
+
+// With one thread, so that the same allocation fails in every run.
+TEST(EngineMemoryTest, ASolveThatRunsOutOfMemoryIsRefusedAndTheNextIsAnswered) {
+  ServerConfig config;
+  config.threads = 1;
+  v1::SolveRequest request;
+  client::ToMessage(SphereBlock(6), request.mutable_problem());
+  v1::SolveResponse expected;
+  int64_t allocations = AllocationCount();
+  ASSERT_TRUE(Engine(config).Solve(request, CallContext(), &expected).has_value());
+  allocations = AllocationCount() - allocations;
+  for (const double part : {0.4, 0.5, 0.6, 0.7}) {
+    Engine engine(config);
+    v1::SolveResponse response;
+    FailAllocation(static_cast<int64_t>(part * static_cast<double>(allocations)));
+    const ServiceStatus refused = engine.Solve(request, CallContext(), &response);
+    FailAllocation(0);
+    ASSERT_FALSE(refused.has_value()) << part;
+    EXPECT_EQ(refused.error().code, ServiceCode::kResourceExhausted);
+    EXPECT_EQ(refused.error().message, "not enough memory for this problem");
+    ASSERT_TRUE(engine.Solve(request, CallContext(), &response).has_value());
+    EXPECT_EQ(std::vector<double>(response.solution().velocity().begin(),
+                                  response.solution().velocity().end()),
+              std::vector<double>(expected.solution().velocity().begin(),
+                                  expected.solution().velocity().end()));
   }
 }
 

@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/support/await.h"
 #include "tests/support/child_process.h"
+#include "tests/support/file_size_limit.h"
 
 namespace sap {
 namespace {
@@ -97,12 +99,27 @@ TEST_F(CallLogTest, TheLevelSaysWhichCallsAreLogged) {
   EXPECT_EQ(lines[0]["message"], "heard");
 }
 
-// A disk that is full loses lines, and neither a call nor the process.
-TEST(CallLogFileTest, AFullDiskLosesLinesAndNothingElse) {
-  auto log = CallLog::Open({.level = LogLevel::kDebug, .file = "/dev/full"});
+// A disk that is full loses lines; when it has room again, the next ones are written.
+TEST(CallLogFileTest, AFullDiskLosesLinesAndNoLaterOnes) {
+  const test::TemporaryDirectory directory;
+  const std::filesystem::path file = directory / "log";
+  auto log = CallLog::Open({.level = LogLevel::kDebug, .file = file.string()});
   ASSERT_TRUE(log.has_value()) << log.error();
-  for (int i = 0; i < 1000; ++i) (*log)->Message(LogLevel::kInfo, std::string(500, 'x'));
-  EXPECT_TRUE((*log)->Wants(13, 0));
+  const auto write = [&](const std::string& text) { (*log)->Message(LogLevel::kInfo, text); };
+  {
+    const test::FileSizeLimit full(16'384);
+    for (int i = 0; i < 100; ++i) write(std::string(500, 'x'));
+    EXPECT_TRUE(test::Await([&] { return std::filesystem::file_size(file) == 16'384; }));
+  }
+  const auto written = [&] {
+    write("there is room again");
+    std::ifstream lines(file);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find("there is room again") != std::string::npos) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(test::Await(written));
 }
 
 TEST(CallLogFileTest, AFileThatCannotBeOpenedIsAnError) {

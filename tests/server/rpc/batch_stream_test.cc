@@ -7,11 +7,10 @@
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/grpc_server.h"
 #include "tests/server/engine/batches.h"
+#include "tests/support/await.h"
 
 namespace sap::test {
 namespace {
-
-constexpr std::chrono::seconds kLong{30};
 
 class BatchServerTest : public testing::Test {
  protected:
@@ -98,7 +97,7 @@ TEST_F(BatchServerTest, DrainingFinishesTheBatchThatRuns) {
   request.mutable_options()->mutable_time_budget()->set_seconds(1);
   v1::SolveBatchResponse response;
   std::thread drain([this] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_TRUE(Await([this] { return engine_.queue().running() > 0; }));
     server_->Drain(kLong);
   });
   EXPECT_TRUE(stub_->SolveBatch(&context_, request, &response).ok());

@@ -8,6 +8,7 @@
 
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "sap/v1/solver_service.grpc.pb.h"
+#include "tests/support/await.h"
 #include "tests/support/generic_call.h"
 #include "tests/support/scenes.h"
 
@@ -17,8 +18,7 @@ namespace {
 using grpc::health::v1::Health;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
-
-constexpr std::chrono::seconds kLong{30};
+using test::kLong;
 
 class GrpcServerTest : public testing::Test {
  protected:

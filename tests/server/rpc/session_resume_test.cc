@@ -9,14 +9,13 @@
 #include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/grpc_server.h"
+#include "tests/support/await.h"
 #include "tests/support/faulty_link.h"
 #include "tests/support/scenes.h"
 #include "tests/support/solution_bits.h"
 
 namespace sap::test {
 namespace {
-
-constexpr std::chrono::seconds kLong{30};
 
 v1::ContactProblem Problem(int step) {
   v1::ContactProblem problem = MixedProblem();

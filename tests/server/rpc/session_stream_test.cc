@@ -12,15 +12,16 @@
 #include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/grpc_server.h"
+#include "tests/support/await.h"
 #include "tests/support/scenes.h"
 #include "tests/support/solution_bits.h"
 
 namespace sap {
 namespace {
 
+using test::Await;
 using test::Bits;
-
-constexpr std::chrono::seconds kLong{30};
+using test::kLong;
 
 ServerConfig Config() {
   ServerConfig config;
@@ -126,10 +127,7 @@ class SessionStreamTest : public testing::Test {
 
   // The end of a stream reaches the client before the server has cleared up.
   void ExpectSessions(int count) {
-    const auto until = std::chrono::steady_clock::now() + kLong;
-    while (engine_->num_sessions() != count && std::chrono::steady_clock::now() < until) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    Await([&] { return engine_->num_sessions() == count; });
     EXPECT_EQ(engine_->num_sessions(), count);
   }
 
@@ -271,7 +269,7 @@ TEST_F(SessionStreamTest, ACancelledSessionStopsItsStep) {
   ASSERT_TRUE(stream.Open());
   stream.Send(1, Endless());
   stream.Send(2, Small());
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  ASSERT_TRUE(Await([this] { return engine_->queue().running() > 0; }));
   stream.Cancel();
   EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::CANCELLED);
   ExpectSessions(0);
@@ -309,7 +307,7 @@ TEST_F(SessionStreamTest, DrainingAnswersTheStepsTakenInAndEndsTheSession) {
   *request.mutable_step()->mutable_problem() = Endless();
   request.mutable_step()->mutable_options()->mutable_time_budget()->set_seconds(1);
   busy.Send(request);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  ASSERT_TRUE(Await([this] { return engine_->queue().running() > 0; }));
   auto drained = std::async(std::launch::async, [this] { server_->Drain(kLong); });
   ExpectRefused(&idle, grpc::StatusCode::UNAVAILABLE, "shutting down");
   EXPECT_TRUE(busy.Solved(7));
@@ -324,7 +322,7 @@ TEST_F(SessionStreamTest, TheDrainTimeoutCancelsTheStepThatIsLeft) {
   Stream stream(stub_.get());
   ASSERT_TRUE(stream.Open());
   stream.Send(1, Endless());
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  ASSERT_TRUE(Await([this] { return engine_->queue().running() > 0; }));
   server_->Drain(std::chrono::milliseconds(100));
   EXPECT_FALSE(stream.Finish().ok());
   ExpectSessions(0);

@@ -10,25 +10,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/await.h"
+
 namespace sap {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds kLong{60};
-
-// Whether the condition becomes true within kLong.
-template <typename Condition>
-bool Await(Condition&& condition) {
-  const auto until = Clock::now() + kLong;
-  while (!condition()) {
-    if (Clock::now() > until) return false;
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  return true;
-}
+using test::Await;
 
 nanoseconds Read(clockid_t clock) {
   timespec time{};
@@ -96,6 +85,7 @@ TEST(IdleSpinnersTest, TheyStopWhileSpinning) {
     IdleSpinners threads(2);
     threads.KeepSpinning();
   }
+  EXPECT_EQ(NumThreadsAtIdlePriority(), 0);
 }
 
 TEST(IdleSpinnersTest, AnyThreadMayKeepThemSpinning) {
@@ -110,6 +100,12 @@ TEST(IdleSpinnersTest, AnyThreadMayKeepThemSpinning) {
     });
   }
   for (std::thread& thread : calling_threads) thread.join();
+  EXPECT_TRUE(Await(OthersAreIdle));
+  const nanoseconds before = OfOthers();
+  EXPECT_TRUE(Await([&] {
+    threads.KeepSpinning();
+    return OfOthers() - before > milliseconds(1);
+  }));
 }
 
 }  // namespace

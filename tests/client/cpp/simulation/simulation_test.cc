@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kStep = 0.01;
 
-Body At(const Shape& shape, const Vector3d& position) {
+Body BodyAt(const Shape& shape, const Vector3d& position) {
   Body body = MakeBody(shape, 1000);
   body.position = position;
   return body;
@@ -22,9 +22,9 @@ Scene ThreeBodies() {
   Scene scene;
   scene.planes = {{Vector3d::UnitZ(), 0}};
   scene.material = {1e7, 0.7};
-  scene.bodies = {At(Shape::Sphere(0.05), {1, 0, 2}),
-                  At(Shape::Box({0.05, 0.04, 0.03}), {0, 0, 0.0799}),
-                  At(Shape::Sphere(0.05), {0, 0, 0.1598})};
+  scene.bodies = {BodyAt(Shape::Sphere(0.05), {1, 0, 2}),
+                  BodyAt(Shape::Box({0.05, 0.04, 0.03}), {0, 0, 0.0799}),
+                  BodyAt(Shape::Sphere(0.05), {0, 0, 0.1598})};
   scene.bodies[1].orientation = Quaterniond(Eigen::AngleAxisd(EIGEN_PI / 2, Vector3d::UnitY()));
   scene.bodies[1].position.z() = 0.0499;
   scene.bodies[2].position.z() = 0.1498;
@@ -87,7 +87,7 @@ TEST(AssembleProblemTest, AGapThatIsStillOpenHasNoRelaxationTime) {
 
 // Over many motions no point of the body comes further than the reach.
 TEST(MotionOfStepTest, NoPointOfAFreeBodyComesFurtherThanTheReach) {
-  Body body = At(Shape::Box({0.05, 0.04, 0.03}), {1, 2, 3});
+  Body body = BodyAt(Shape::Box({0.05, 0.04, 0.03}), {1, 2, 3});
   const Vector3d gravity(0, 0, -9.81);
   for (int trial = 0; trial < 100; ++trial) {
     body.velocity = trial * 0.01 * Vector3d::Random();

@@ -1,0 +1,37 @@
+// The log of a server, as its operators read it.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/await.h"
+
+namespace sap::test {
+
+// Its lines, each an object of JSON.
+inline std::vector<nlohmann::json> ReadLog(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    lines.push_back(nlohmann::json::parse(line));
+  }
+  return lines;
+}
+
+// What follows "NAME on " in a message of the log, waited for.
+inline std::string AddressIn(const std::filesystem::path& log, const std::string& name) {
+  std::string address;
+  Await([&] {
+    for (const nlohmann::json& line : ReadLog(log)) {
+      const std::string message = line.value("message", "");
+      if (message.starts_with(name + " on ")) address = message.substr(name.size() + 4);
+    }
+    return !address.empty();
+  });
+  return address;
+}
+
+}  // namespace sap::test
