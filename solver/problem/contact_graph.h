@@ -63,9 +63,10 @@ class ContactGraph {
   std::span<const int> dofs() const { return dofs_; }                      // [slots]
   std::span<const int> velocity_start() const { return velocity_start_; }  // [slots + 1]
   std::span<const int64_t> matrix_start() const { return matrix_start_; }  // [slots + 1]
-  // The pairs of a slot: sides()[side_start()[slot] ... side_start()[slot + 1]), ascending.
-  std::span<const int> side_start() const { return side_start_; }
-  std::span<const PairSide> sides() const { return sides_; }
+  // The pairs of a slot, ascending.
+  std::span<const PairSide> sides_of(int slot) const {
+    return std::span(sides_).subspan(side_start_[slot], side_start_[slot + 1] - side_start_[slot]);
+  }
 
   std::span<const ContactPair> pairs() const { return pairs_; }
 

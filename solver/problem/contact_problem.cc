@@ -240,7 +240,7 @@ class ContactProblemReader {
     }
     double* L = p_.dynamics_factor_.data() + start;
     CopyLower(A, n, L);
-    if (!FactorDense(L, n)) {
+    if (FactorTree(L, n) != DenseStatus::kOk) {
       return Refuse(
           "trees.dynamics_matrix", start,
           "starts a matrix that is not positive definite (trees[" + std::to_string(tree) + "])");

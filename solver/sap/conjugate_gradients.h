@@ -23,11 +23,11 @@ struct ConjugateVectors {
   void Resize(const ContactGraph& graph);
 };
 
-// Solves into data->step. kNotPositiveDefinite where the factor failed or the iteration did not get
+// Solves into step->v. kNotPositiveDefinite where the factor failed or the iteration did not get
 // there in a few iterations.
 StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessian,
                                    const EliminationPlan& plan, const StopToken& stop,
-                                   BlockCholesky<float>* cholesky, ConjugateVectors* vectors,
-                                   SapData* data);
+                                   const SapData& data, BlockCholesky<float>* cholesky,
+                                   ConjugateVectors* vectors, SapStep* step);
 
 }  // namespace sap

@@ -92,6 +92,7 @@ class IslandSolve {
         factorization_(factorization),
         workspace_(*workspace),
         data_(workspace->data),
+        step_(workspace->step),
         accelerated_(options.newton == NewtonMethod::kAccelerated),
         preconditioned_(accelerated_ && factorization.plan != nullptr &&
                         factorization.plan->factor_flops() >= kPreconditionedFlops),
@@ -99,7 +100,7 @@ class IslandSolve {
                             std::sqrt(view.constants().trace_A)) {}
 
   IslandReport Run() {
-    norms_ = Evaluate(view_, &data_, stop_);
+    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
     if (!norms_.finite || !view_.constants().representable) {
       return Report(SolveStatus::kNumericalFailure);
     }
@@ -107,15 +108,16 @@ class IslandSolve {
     SweepGuard guard(view_, options_);
     StallDetector stall(norms_);
     while (!Converged()) {
-      if (report_.iterations == options_.max_iterations) {
+      if (report_.iterations >= options_.max_iterations) {
         return Report(SolveStatus::kIterationLimit);
       }
       if (stop_.Requested()) return Report(StopStatus());
       const StepStatus step = ComputeStep();
       if (step == StepStatus::kStopped) return Report(StopStatus());
       if (step == StepStatus::kNotPositiveDefinite) return Report(SolveStatus::kNumericalFailure);
-      const LineSearchResult search = SearchAlongStep(
-          view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance, stop_, &data_);
+      const LineSearchResult search =
+          SearchAlongStep(view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance,
+                          stop_, data_, &step_, &workspace_.scratch);
       if (stop_.Requested()) return Report(StopStatus());
       ++report_.iterations;
       if (!search.descends || search.alpha == 0) return Report(SolveStatus::kStalledAtRoundoff);
@@ -123,7 +125,8 @@ class IslandSolve {
       if (!Advance(search.alpha)) return Report(SolveStatus::kNumericalFailure);
       if (sweep && !Converged()) {
         if (!SweepOnce()) return ReportIterationBefore(StopStatus());
-        if (!EvaluateOrGoBack(data_.v_before_sweep)) return Report(SolveStatus::kNumericalFailure);
+        if (!EvaluateOrGoBack(workspace_.v_before_sweep))
+          return Report(SolveStatus::kNumericalFailure);
       }
       if (!Converged() && stall.Stalled(norms_)) return Report(SolveStatus::kStalledAtRoundoff);
     }
@@ -149,20 +152,20 @@ class IslandSolve {
 
   template <typename Body>
   void ForContacts(Body&& body) {
-    ForChunks(view_.arena, view_.range().contact_begin, view_.range().contact_end, kConeChunks,
+    ForChunks(view_.arena, view_.range().contact_begin, view_.range().contact_end, kConeContacts,
               body);
   }
 
   void StartDualDirections() {
     view_.model.contacts().StartDualDirections(view_.range().contact_begin,
-                                               view_.range().contact_end, data_.gamma, &data_.w);
+                                               view_.range().contact_end, data_.gamma, &data_.s);
   }
 
   StepStatus ComputeStep() {
     const FrictionContacts& contacts = view_.model.contacts();
     ForContacts([&](int begin, int end, int) {
       if (accelerated_) {
-        contacts.Hessians(begin, end, data_.v_c, data_.w, &data_.G);
+        contacts.Hessians(begin, end, data_.v_c, data_.s, &data_.G);
       } else {
         contacts.Hessians(begin, end, data_.v_c, &data_.G);
       }
@@ -172,16 +175,17 @@ class IslandSolve {
     if (stop_.Requested()) return StepStatus::kStopped;
     ++report_.factorizations;
     const EliminationPlan* plan = factorization_.plan;
-    if (plan == nullptr) return SolveDenseStep(view_, hessian, &data_);
+    if (plan == nullptr) return SolveDenseStep(view_, hessian, data_, &step_);
     if (preconditioned_) {
-      const StepStatus status = SolvePreconditionedStep(view_, hessian, *plan, stop_,
+      const StepStatus status = SolvePreconditionedStep(view_, hessian, *plan, stop_, data_,
                                                         &factorization_.factors->preconditioner,
-                                                        &workspace_.conjugate, &data_);
+                                                        &workspace_.conjugate, &step_);
       if (status != StepStatus::kNotPositiveDefinite) return status;
       preconditioned_ = false;  // what single precision could not do once it will not do better
       ++report_.factorizations;
     }
-    return SolveSparseStep(view_, hessian, *plan, stop_, &factorization_.factors->exact, &data_);
+    return SolveSparseStep(view_, hessian, *plan, stop_, data_, &factorization_.factors->exact,
+                           &step_);
   }
 
   // Takes the Newton step and evaluates there. False if that left the range of doubles.
@@ -189,23 +193,22 @@ class IslandSolve {
     const IslandRange& range = view_.range();
     if (accelerated_) {
       ForContacts([&](int begin, int end, int) {
-        view_.model.contacts().UpdateDualDirections(begin, end, data_.v_c, data_.v_c_step,
-                                                    &data_.w);
+        view_.model.contacts().UpdateDualDirections(begin, end, data_.v_c, step_.v_c, &data_.s);
       });
     }
     for (int i = range.velocity_begin; i < range.velocity_end; ++i) {
-      data_.v_before[i] = data_.v[i];
-      data_.v[i] += alpha * data_.step[i];
+      workspace_.v_before[i] = data_.v[i];
+      data_.v[i] += alpha * step_.v[i];
     }
-    return EvaluateOrGoBack(data_.v_before);
+    return EvaluateOrGoBack(workspace_.v_before);
   }
 
   // A sweep, in the other direction than the last one; false if it was stopped on its way.
   bool SweepOnce() {
     const IslandRange& range = view_.range();
     std::copy(data_.v.begin() + range.velocity_begin, data_.v.begin() + range.velocity_end,
-              data_.v_before_sweep.begin() + range.velocity_begin);
-    const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_);
+              workspace_.v_before_sweep.begin() + range.velocity_begin);
+    const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_, &step_);
     backward_ = !backward_;
     if (range.num_trees() == 1) ++report_.factorizations;  // a sweep of one tree is one
     return complete;
@@ -214,7 +217,7 @@ class IslandSolve {
   // Evaluates at v; goes back to where it was, and says so, if that is outside the range of
   // doubles.
   bool EvaluateOrGoBack(const std::vector<double>& v_before) {
-    norms_ = Evaluate(view_, &data_, stop_);
+    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
     if (norms_.finite) return true;
     GoBack(v_before);
     return false;
@@ -224,14 +227,14 @@ class IslandSolve {
     const IslandRange& range = view_.range();
     std::copy(v_before.begin() + range.velocity_begin, v_before.begin() + range.velocity_end,
               data_.v.begin() + range.velocity_begin);
-    norms_ = Evaluate(view_, &data_, stop_);
+    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
   }
 
   // Part of a sweep is no iterate that a number of iterations tells: the one before is returned, so
   // that what a deadline has cut can be solved again to the same bits.
   IslandReport ReportIterationBefore(SolveStatus status) {
     --report_.iterations;
-    if (status != SolveStatus::kCancelled) GoBack(data_.v_before);
+    if (status != SolveStatus::kCancelled) GoBack(workspace_.v_before);
     return Report(status);
   }
 
@@ -239,7 +242,8 @@ class IslandSolve {
     const double unit = view_.constants().mass_unit;
     report_.momentum_residual = Residual();
     report_.cost = norms_.cost * unit;
-    report_.optimality_gap_bound = OptimalityGapBound(view_, &data_, stop_) * unit;
+    report_.optimality_gap_bound =
+        OptimalityGapBound(view_, data_, stop_, &workspace_.scratch) * unit;
     // A cancellation cuts off anything that it meets, so that none of it means anything.
     report_.status = stop_.Cancelled() ? SolveStatus::kCancelled : status;
     return report_;
@@ -252,6 +256,7 @@ class IslandSolve {
   const IslandFactorization& factorization_;
   SapWorkspace& workspace_;
   SapData& data_;
+  SapStep& step_;
   const bool accelerated_;
   bool preconditioned_;
   const double absolute_tolerance_;
@@ -261,6 +266,16 @@ class IslandSolve {
 };
 
 }  // namespace
+
+void SapWorkspace::Resize(const ContactGraph& graph) {
+  data.Resize(graph);
+  step.Resize(graph);
+  scratch.Resize(graph);
+  hessian.Resize(graph);
+  conjugate.Resize(graph);
+  v_before.resize(graph.velocity_start().back());
+  v_before_sweep.resize(graph.velocity_start().back());
+}
 
 IslandReport SolveIsland(const IslandView& view, const SolverOptions& options,
                          const StopToken& stop, const SweepOrder& sweep_order,
