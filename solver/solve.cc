@@ -26,6 +26,9 @@ constexpr double kTaskFlops = 5e4;
 // Islands with factorizations above this are worth several threads [flop].
 constexpr double kParallelIslandFlops = 1e6;
 
+// Cubed dofs of trees per contact above which the time to gather an island tells nothing.
+constexpr double kLargeTrees = 1e4;
+
 // Work of one Newton iteration on the contacts of an island [flop].
 constexpr double kFlopsPerContact = 1000;
 
@@ -84,6 +87,7 @@ struct Solver::Impl {
   std::vector<int> schedule;                            // islands, largest first
   std::vector<int> task_start;                          // into schedule
   std::vector<int64_t> contacts_after;                  // of those later in the schedule
+  std::vector<double> cubed_dofs_from;                  // of this one and those
   std::vector<const PlanCache::Plan*> plan_of_island;   // scratch of PlanIslands
   std::vector<int> edge_a, edge_b;                      // scratch of RequestPlan
 };
@@ -170,9 +174,13 @@ void Solver::Impl::ScheduleIslands() {
   }
   contacts_after.resize(count);
   int64_t contacts = 0;
+  double cubed_dofs = 0;
+  cubed_dofs_from.resize(count);
   for (int i = count - 1; i >= 0; --i) {
+    const IslandRange& range = graph.island_ranges()[schedule[i]];
     contacts_after[i] = contacts;
-    contacts += graph.island_ranges()[schedule[i]].num_contacts();
+    contacts += range.num_contacts();
+    cubed_dofs_from[i] = cubed_dofs += range.cubed_dofs;
   }
 }
 
@@ -249,7 +257,10 @@ bool Solver::Impl::IterateOneIsland(const ContactProblem& problem, const SolverO
   if (factorizations[island].plan == nullptr && range.num_velocities() > kDenseDofs) {
     island_stop = stop.Passed();
   } else if (stop.HasDeadline()) {
-    pace.Gathered(range.num_contacts(), Clock::now() - start);
+    // Large trees take longer to gather than their contacts tell.
+    if (range.cubed_dofs < kLargeTrees * range.num_contacts()) {
+      pace.Gathered(range.num_contacts(), Clock::now() - start);
+    }
     island_stop = stop.Before(TimeAfterIterations(position));
   }
   *report =
@@ -261,7 +272,7 @@ bool Solver::Impl::IterateOneIsland(const ContactProblem& problem, const SolverO
 Clock::duration Solver::Impl::TimeAfterIterations(int position) const {
   const int contacts = graph.island_ranges()[schedule[position]].num_contacts();
   const int islands_after = graph.islands().count() - 1 - position;
-  return pace.TimeToReport(contacts) +
+  return pace.TimeToReport(contacts) + pace.TimeToReportTrees(cubed_dofs_from[position]) +
          pace.TimeForIslands(contacts_after[position], islands_after, num_threads());
 }
 

@@ -43,6 +43,7 @@ struct IslandRange {
   int contact_begin, contact_end;
   int64_t matrix_begin, matrix_end;  // of diagonal blocks
   int64_t block_begin, block_end;    // of off-diagonal blocks
+  double cubed_dofs;                 // sum over trees: work on their matrices
 
   int num_trees() const { return slot_end - slot_begin; }
   int num_velocities() const { return velocity_end - velocity_begin; }
