@@ -149,6 +149,17 @@ TEST(ContactProblemTest, DynamicsMatrixIsPositiveDefinite) {
   EXPECT_EQ(with({1, 0, 0, kNaN}), "trees.dynamics_matrix[3] is NaN; it must be finite");
 }
 
+// Large trees are factored by another kernel than small ones.
+TEST(ContactProblemTest, DynamicsMatrixOfALargeTreeIsPositiveDefinite) {
+  ProblemArrays arrays = LargeTree(200, 1);
+  EXPECT_TRUE(ContactProblem::Make(arrays.View()).has_value());
+  arrays.trees.dynamics_matrix.back() = -1;
+  const auto refused = ContactProblem::Make(arrays.View());
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().Message(),
+            "trees.dynamics_matrix[0] starts a matrix that is not positive definite (trees[0])");
+}
+
 TEST(ContactProblemTest, MassAndInertiaArePositiveDefinite) {
   EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->bodies.mass[1] = 0; }),
             "bodies.mass[1] is 0; it must be finite and > 0");
