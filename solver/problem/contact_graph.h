@@ -2,9 +2,9 @@
 // they touch, pairs ordered by island and tree.
 //
 // Trees appear by their slots (see Islands). A pair has a low and a high slot; the high one is -1
-// for contacts with one tree only. All contacts of a pair stand together, so that the blocks of the
-// Hessian that they share stay in registers, and an island's trees, pairs and contacts are
-// contiguous ranges: what is gathered in this order is gathered once.
+// for contacts with one tree only. The contacts of a pair are contiguous, as they share a block of
+// the Hessian, and so are an island's trees, pairs and contacts. The data of a solve are gathered
+// in this order once.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct ContactPair {
   int contact_begin;  // range of contacts in graph order
   int contact_end;
   int dofs_low;
-  int dofs_high;           // 0: none
-  int64_t jacobian_start;  // of the first contact: per contact 3 x dofs_low, then 3 x dofs_high,
-                           // row-major
-  int64_t block_start;     // of H(low, high), dofs_low x dofs_high row-major; meaningless without a
-                           // high tree
+  int dofs_high;  // 0: none
+  // Of the first contact: per contact 3 x dofs_low, then 3 x dofs_high, row-major.
+  int64_t jacobian_start;
+  // Of H(low, high), dofs_low x dofs_high row-major; meaningless without a high tree.
+  int64_t block_start;
 };
 
 // A pair seen from one of its trees.

@@ -1,7 +1,7 @@
 // Checks of the arrays of a problem, which remember the first refusal.
 //
-// Once something has been refused every further check returns at once, so that a reader runs straight
-// through its checks and asks ok() before it uses what they vouch for. Names and reasons are put
+// Once something has been refused, every further check returns at once. A reader thus runs straight
+// through its checks, and asks ok() before it uses what has been checked. Names and reasons are put
 // together only when something is refused.
 #pragma once
 

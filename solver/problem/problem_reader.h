@@ -1,5 +1,5 @@
-// Reads one view into one problem, field by field in the order of the schema: what is wrong first is
-// what is refused.
+// Reads one view into one problem, field by field in the order of the schema, and refuses the first
+// field that is wrong.
 #pragma once
 
 #include "solver/problem/contact_problem.h"

@@ -1,7 +1,7 @@
 // The Newton step of a large island by conjugate gradients, with a single-precision factor of H as
 // preconditioner.
 //
-//   H dv = -grad l,   preconditioner (L L')^-1 with L in single precision
+//   H dv = -grad l,   preconditioner (L L')^-1, L in single precision
 //
 // The factorization, most of the time of a large island, takes half as long in single precision;
 // products with H and all sums are in double. One to three iterations reach kStepTolerance, far

@@ -86,7 +86,7 @@ class FrictionContacts {
   double R_t(int contact) const { return R_t_[contact]; }
   double R_n(int contact) const { return R_n_[contact]; }
 
-  // Whether an impulse lies on the surface of its cone: the contact slides.
+  // Whether an impulse lies on the surface of its cone, which means that the contact slides.
   bool Slides(int contact, const ContactVector<double>& gamma) const {
     constexpr double kRounding = 1e-9;
     const double limit = mu_[contact] * gamma.n;

@@ -308,6 +308,7 @@ TEST(FrictionConeTest, DerivativesMatchCentralDifferencesInEveryRegion) {
   }
 }
 
+// And at most 3 R^-1: in the norm of R a projector, plus G_perp R_t <= 1 times a matrix of norm 2.
 TEST(FrictionConeTest, HessianIsPositiveSemidefiniteForEveryDualDirectionInTheDisk) {
   Random random(6);
   for (int i = 0; i < 5000; ++i) {
@@ -322,8 +323,9 @@ TEST(FrictionConeTest, HessianIsPositiveSemidefiniteForEveryDualDirectionInTheDi
     // In the norm of R, where the entries are of like size.
     const Vector3d root_R(std::sqrt(contact.R_t), std::sqrt(contact.R_t), std::sqrt(contact.R_n));
     const Matrix3d scaled = root_R.asDiagonal() * G * root_R.asDiagonal();
-    const double least = Eigen::SelfAdjointEigenSolver<Matrix3d>(scaled).eigenvalues()[0];
-    EXPECT_GE(least, -1e-14 * (1 + scaled.trace()));
+    const Vector3d eigenvalues = Eigen::SelfAdjointEigenSolver<Matrix3d>(scaled).eigenvalues();
+    EXPECT_GE(eigenvalues[0], -1e-14 * (1 + scaled.trace()));
+    EXPECT_LE(eigenvalues[2], 3 + 1e-13);
   }
 }
 
