@@ -33,6 +33,7 @@ void ContactProblemReader::ReadScalars() {
 }
 
 void ContactProblemReader::ReadCounts() {
+  if (!check_.ok()) return;
   const int64_t trees = static_cast<int64_t>(view_.trees.dofs.size() + view_.bodies.mass.size());
   if (trees > limits_.max_trees) {
     return check_.Refuse(view_.bodies.mass.empty() ? "trees.dofs" : "bodies.mass", -1,

@@ -27,7 +27,7 @@ std::string ToText(double value) {
 }
 
 void InputChecker::Refuse(const FieldName& field, int64_t index, std::string reason) {
-  if (ok()) refusal_ = ProblemError{field.Text(), index, std::move(reason)};
+  refusal_ = ProblemError{field.Text(), index, std::move(reason)};
 }
 
 void InputChecker::RefuseValue(const FieldName& field, int64_t index, double value, Range range) {

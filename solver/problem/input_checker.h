@@ -40,7 +40,7 @@ class InputChecker {
   bool ok() const { return !refusal_.has_value(); }
   const ProblemError& refusal() const { return *refusal_; }
 
-  // The reason follows the name of the field: "is 3; it must be ...".
+  // Requires ok(). The reason follows the name of the field: "is 3; it must be ...".
   void Refuse(const FieldName& field, int64_t index, std::string reason);
 
   void Value(const FieldName& field, double value, Range range);

@@ -220,6 +220,13 @@ TEST(ContactProblemTest, NormalsAreUnitVectors) {
   EXPECT_NE(with({0, 0, 1 + 1.1e-6}), "");
 }
 
+TEST(ContactProblemTest, TheFirstOfSeveralWrongNormalsIsNamed) {
+  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) {
+              for (double& value : a->body_contacts.normal) value *= 2;
+            }),
+            "body_contacts.normal[0] starts a vector of length 2; it must be 1 within 1e-6");
+}
+
 // A field of one law of contacts by what may stand in it.
 struct LawField {
   const char* name;
