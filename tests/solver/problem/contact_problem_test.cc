@@ -220,6 +220,15 @@ TEST(ContactProblemTest, NormalsAreUnitVectors) {
   EXPECT_NE(with({0, 0, 1 + 1.1e-6}), "");
 }
 
+TEST(ContactProblemTest, AGuessOfBodiesAloneIsAGuess) {
+  ProblemArrays arrays;
+  arrays.AddBody(1, {1, 1, 1}, {0, 0, 0}, Eigen::Matrix<double, 6, 1>::Zero());
+  EXPECT_FALSE(Checked(arrays).has_guess());
+  arrays.bodies.guess_velocity.assign(6, 2.0);
+  EXPECT_TRUE(Checked(arrays).has_guess());
+  EXPECT_EQ(Checked(arrays).v_guess()[5], 2);
+}
+
 TEST(ContactProblemTest, TheFirstOfSeveralWrongNormalsIsNamed) {
   EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) {
               for (double& value : a->body_contacts.normal) value *= 2;
