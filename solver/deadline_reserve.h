@@ -32,6 +32,11 @@ class DeadlineReserve {
   // From the last iterate of an island to its report.
   Duration TimeToReport(int contacts) const { return Slowed(contacts * kReportContact); }
 
+  // What the reports of trees take in addition, by the sum of their dofs cubed.
+  Duration TimeToReportTrees(double cubed_dofs) const {
+    return Slowed(std::chrono::duration_cast<Duration>(cubed_dofs * kReportCubedDof));
+  }
+
   // For this many islands, with this many contacts altogether, without iterations.
   Duration TimeForIslands(int64_t contacts, int islands, int threads) const {
     return Slowed((contacts * (kBeginContact + kReportContact) + islands * kIsland) / threads);
@@ -42,6 +47,7 @@ class DeadlineReserve {
   static constexpr Duration kBeginContact{320};
   static constexpr Duration kReportContact{210};
   static constexpr Duration kIsland{350};
+  static constexpr std::chrono::duration<double, std::nano> kReportCubedDof{0.02};
 
   // Bounded, because memory that is used for the first time slows down gathering alone.
   Duration Slowed(Duration measured) const {

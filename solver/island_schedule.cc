@@ -41,10 +41,15 @@ void IslandSchedule::Build(const ContactGraph& graph, const IslandPlans& plans) 
     task_flops = 0;
   }
   contacts_after_.resize(count);
+  cubed_dofs_from_.resize(count);
   int64_t contacts = 0;
+  double cubed_dofs = 0;
   for (int i = count - 1; i >= 0; --i) {
+    const IslandRange& range = graph.island_ranges()[island_[i]];
     contacts_after_[i] = contacts;
-    contacts += graph.island_ranges()[island_[i]].num_contacts();
+    contacts += range.num_contacts();
+    cubed_dofs += range.cubed_dofs;
+    cubed_dofs_from_[i] = cubed_dofs;
   }
 }
 

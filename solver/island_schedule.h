@@ -26,6 +26,8 @@ class IslandSchedule {
   // Islands later in the schedule, and their contacts.
   int islands_after(int position) const { return static_cast<int>(island_.size()) - 1 - position; }
   int64_t contacts_after(int position) const { return contacts_after_[position]; }
+  // Sum of the cubed dofs of the trees of this island and of those later in the schedule.
+  double cubed_dofs_from(int position) const { return cubed_dofs_from_[position]; }
 
   // Predicted work of one Newton iteration on an island [flop].
   double flops(int island) const { return flops_[island]; }
@@ -35,6 +37,7 @@ class IslandSchedule {
   std::vector<int> island_;              // by position
   std::vector<int> task_start_{0};       // positions
   std::vector<int64_t> contacts_after_;  // by position
+  std::vector<double> cubed_dofs_from_;  // by position
 };
 
 }  // namespace sap

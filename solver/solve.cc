@@ -28,6 +28,9 @@ double SecondsSince(Clock::time_point start) {
 // Islands with more work than this per iteration are worth several threads [flop].
 constexpr double kParallelIslandFlops = 1e6;
 
+// Cubed dofs of trees per contact above which the time to gather an island tells nothing about the
+// time per contact.
+constexpr double kLargeTrees = 1e4;
 // What the layout of a problem depends on, to tell whether the last one still holds.
 struct Pattern {
   std::vector<int> dofs, tree_a, tree_b;
@@ -199,7 +202,10 @@ IslandReport Solver::Impl::Iterate(const IslandView& view, int position, int tas
                                    Clock::time_point start) {
   StopToken island_stop = stop;
   if (stop.HasDeadline()) {
-    deadline_reserve.Gathered(view.range().num_contacts(), Clock::now() - start);
+    // Large trees take longer to gather than their contacts tell.
+    if (view.range().cubed_dofs < kLargeTrees * view.range().num_contacts()) {
+      deadline_reserve.Gathered(view.range().num_contacts(), Clock::now() - start);
+    }
     island_stop = stop.EarlierBy(TimeAfterIterations(position));
   }
   const EliminationPlan* plan = PlanOf(view.island, options);
@@ -212,6 +218,7 @@ IslandReport Solver::Impl::Iterate(const IslandView& view, int position, int tas
 Clock::duration Solver::Impl::TimeAfterIterations(int position) const {
   const int contacts = graph.island_ranges()[schedule.island(position)].num_contacts();
   return deadline_reserve.TimeToReport(contacts) +
+         deadline_reserve.TimeToReportTrees(schedule.cubed_dofs_from(position)) +
          deadline_reserve.TimeForIslands(schedule.contacts_after(position),
                                          schedule.islands_after(position), num_threads());
 }

@@ -52,7 +52,7 @@ while (($# > 0)); do
   shift
 done
 
-# A compiler cache is used where there is one. The times in tests/README.md are without it.
+# A compiler cache is used where there is one; nothing needs it.
 if command -v ccache > /dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi

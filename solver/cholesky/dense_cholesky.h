@@ -1,17 +1,23 @@
-// L D L' of small dense matrices in place, row-major: dynamics matrices of trees and Hessians of
-// small islands.
+// L D L' of one dense matrix in place, row-major: dynamics matrices of trees and Hessians of small
+// islands.
 //
 //   A = L D L',   L unit lower triangular, D > 0 diagonal
 //
-// Without square roots, so that a matrix times a power of two has the same L and D times that
-// power, bit for bit. Stored are L below the diagonal and the inverse of D on it: n divisions are
-// all there is, and solving has none. Row-major, so that the inner products run along rows. Sizes
-// known at compile time unroll.
+// A matrix times a power of two has the same L, and D times that power, bit for bit. L is stored
+// below the diagonal and the inverse of D on it, so that a solve takes no divisions.
+//
+// FactorDense and SolveDense are inner products along rows; sizes known at compile time unroll. In
+// large matrices inner products wait for their own sums, so for trees, which can have any size,
+// FactorTree and SolveTree change to the kernel of the fronts (dense_front.h) above kScalarDofs.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+
+#include "solver/parallel/simd.h"
+#include "solver/parallel/stop_token.h"
 
 namespace sap {
 
@@ -51,6 +57,19 @@ void SolveUnitLower(const double* L, Size n, double* x) {
   }
 }
 
+// The same for four right-hand sides, in rows [first, n): those before are zero.
+template <typename Size>
+void SolveUnitLower(const double* L, Size n, Lanes4* x, int first = 0) {
+  for (int i = first + 1; i < n; ++i) {
+    Lanes4 sum = x[i];
+    for (int k = first; k < i; ++k) sum -= L[i * n + k] * x[k];
+    x[i] = sum;
+  }
+}
+
+// Four rows at a time, whose sums do not wait for each other; the same bits.
+void SolveUnitLower(const double* L, int n, Lanes4* x, int first = 0);
+
 // x := A^-1 x.
 template <typename Size>
 void SolveDense(const double* L, Size n, double* x) {
@@ -58,6 +77,34 @@ void SolveDense(const double* L, Size n, double* x) {
   for (int i = n - 1; i >= 0; --i) {
     x[i] *= L[i * n + i];
     for (int k = i + 1; k < n; ++k) x[i] -= L[k * n + i] * x[k];
+  }
+}
+
+// Largest tree for the scalar loops. At 64 the front kernel takes a third of their time, but it
+// adds in another order: moving this limit changes bits of answers. Humanoids (60 dofs) are below.
+constexpr int kScalarDofs = 64;
+
+enum class DenseStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
+
+// The same factor and solution for more than kScalarDofs, by the kernel of the fronts and along
+// rows. Polls once per panel of 64 columns; stopped, it leaves the matrix as it was. Allocates only
+// for a size that the thread has not seen.
+DenseStatus FactorLargeTree(double* A, int n, const StopToken& stop);
+void SolveLargeTree(const double* L, int n, double* x);
+
+// The same for a tree of any size.
+template <typename Size>
+DenseStatus FactorTree(double* A, Size n, const StopToken& stop = StopToken()) {
+  if (n > kScalarDofs) return FactorLargeTree(A, n, stop);
+  return FactorDense(A, n) ? DenseStatus::kOk : DenseStatus::kNotPositiveDefinite;
+}
+
+template <typename Size>
+void SolveTree(const double* L, Size n, double* x) {
+  if (n > kScalarDofs) {
+    SolveLargeTree(L, n, x);
+  } else {
+    SolveDense(L, n, x);
   }
 }
 

@@ -128,6 +128,10 @@ void ContactGraph::FindIslandRanges() {
     range.pair_end = pair;
     range.contact_end = contact;
     range.block_end = block;
+    range.cubed_dofs = 0;
+    for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
+      range.cubed_dofs += static_cast<double>(dofs_[slot]) * dofs_[slot] * dofs_[slot];
+    }
   }
 }
 

@@ -2,9 +2,9 @@
 // they touch, pairs ordered by island and tree.
 //
 // Trees appear by their slots (see Islands). A pair has a low and a high slot; the high one is -1
-// for contacts with one tree only. All contacts of a pair stand together, so that the blocks of the
-// Hessian that they share stay in registers, and an island's trees, pairs and contacts are
-// contiguous ranges: what is gathered in this order is gathered once.
+// for contacts with one tree only. The contacts of a pair are contiguous, as they share a block of
+// the Hessian, and so are an island's trees, pairs and contacts. The data of a solve are gathered
+// in this order once.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct ContactPair {
   int contact_begin;  // range of contacts in graph order
   int contact_end;
   int dofs_low;
-  int dofs_high;           // 0: none
-  int64_t jacobian_start;  // of the first contact: per contact 3 x dofs_low, then 3 x dofs_high,
-                           // row-major
-  int64_t block_start;     // of H(low, high), dofs_low x dofs_high row-major; meaningless without a
-                           // high tree
+  int dofs_high;  // 0: none
+  // Of the first contact: per contact 3 x dofs_low, then 3 x dofs_high, row-major.
+  int64_t jacobian_start;
+  // Of H(low, high), dofs_low x dofs_high row-major; meaningless without a high tree.
+  int64_t block_start;
 };
 
 // A pair seen from one of its trees.
@@ -43,6 +43,7 @@ struct IslandRange {
   int contact_begin, contact_end;
   int64_t matrix_begin, matrix_end;  // of diagonal blocks
   int64_t block_begin, block_end;    // of off-diagonal blocks
+  double cubed_dofs;                 // sum over trees: work on their matrices
 
   int num_trees() const { return slot_end - slot_begin; }
   int num_velocities() const { return velocity_end - velocity_begin; }
@@ -63,9 +64,10 @@ class ContactGraph {
   std::span<const int> dofs() const { return dofs_; }                      // [slots]
   std::span<const int> velocity_start() const { return velocity_start_; }  // [slots + 1]
   std::span<const int64_t> matrix_start() const { return matrix_start_; }  // [slots + 1]
-  // The pairs of a slot: sides()[side_start()[slot] ... side_start()[slot + 1]), ascending.
-  std::span<const int> side_start() const { return side_start_; }
-  std::span<const PairSide> sides() const { return sides_; }
+  // The pairs of a slot, ascending.
+  std::span<const PairSide> sides_of(int slot) const {
+    return std::span(sides_).subspan(side_start_[slot], side_start_[slot + 1] - side_start_[slot]);
+  }
 
   std::span<const ContactPair> pairs() const { return pairs_; }
 

@@ -1,8 +1,9 @@
 // The contact problem of one time step, checked: the one door through which data enters the solver.
 //
-//   min_v  1/2 |v - v*|_A^2 + sum_i 1/2 gamma_i' R_i gamma_i,   gamma_i = P_F(-R_i^-1 (v_c,i -
-//   v_hat_i)) v_c,i = J_a v_a + J_b v_b + b_i,   v_hat_i = (0, 0, -phi0 / (dt + tau_d)),   R_i =
-//   diag(R_t, R_t, R_n)
+//   min_v  1/2 |v - v*|_A^2 + sum_i 1/2 gamma_i' R_i gamma_i
+//
+//   gamma_i = P_F(-R_i^-1 (v_c,i - v_hat_i))        R_i = diag(R_t, R_t, R_n)
+//   v_c,i   = J_a v_a + J_b v_b + b_i               v_hat_i = (0, 0, -phi0 / (dt + tau_d))
 //
 // [Castro et al. 2021, Sections III and IV]. ContactProblemView is what a caller has: spans over
 // arrays of its own (of a protobuf message, say), nothing copied. ContactProblem is what the solver
@@ -34,11 +35,11 @@ struct ContactProblemView {
   };
   struct RigidBodies {             // B free bodies
     std::span<const double> mass;  // [B] kg
-    std::span<const double>
-        inertia;  // [6 B] xx yy zz xy xz yz, world axes, about the center of mass, kg m^2
+    // [6 B] xx yy zz xy xz yz, world axes, about the center of mass, kg m^2
+    std::span<const double> inertia;
     std::span<const double> center_of_mass;  // [3 B] m
-    std::span<const double>
-        free_motion_velocity;                // [6 B] (v of the center of mass, angular velocity)
+    // [6 B] (v of the center of mass, angular velocity)
+    std::span<const double> free_motion_velocity;
     std::span<const double> guess_velocity;  // [6 B] or empty
     std::span<const uint32_t> body_id;       // [B] or empty
   };
@@ -50,14 +51,14 @@ struct ContactProblemView {
     std::span<const double> regularization_t;   // R_t [n] or empty
     std::span<const double> regularization_n;   // R_n [n] or empty
     std::span<const double> delassus_estimate;  // w [n] or empty
-    std::span<const double>
-        surface_velocity;  // b [3 n] or empty: (t1, t2, n) for Contacts, world for BodyContacts
+    // b [3 n] or empty: (t1, t2, n) for Contacts, world axes for BodyContacts
+    std::span<const double> surface_velocity;
   };
   struct Contacts {                   // C contacts
     std::span<const int32_t> tree_a;  // [C] in [0, T+B)
     std::span<const int32_t> tree_b;  // [C] in [-1, T+B)
-    std::span<const double>
-        jacobian;  // per contact 3 x n_a, then 3 x n_b if tree_b >= 0, row-major
+    // Per contact 3 x n_a, then 3 x n_b if tree_b >= 0, row-major.
+    std::span<const double> jacobian;
     Law law;
   };
   struct BodyContacts {               // C' contacts
@@ -116,22 +117,17 @@ class ContactProblem {
   double time_step() const { return time_step_; }
   int num_trees() const { return static_cast<int>(dofs_.size()); }  // trees, then bodies
   int num_velocities() const { return velocity_start_.empty() ? 0 : velocity_start_.back(); }
-  int num_contacts() const {
-    return static_cast<int>(tree_a_.size());
-  }  // contacts, then body contacts
+  int num_contacts() const { return static_cast<int>(tree_a_.size()); }  // then body contacts
 
   // Trees.
   std::span<const int> dofs() const { return dofs_; }                      // n_t [T]
   std::span<const int> velocity_start() const { return velocity_start_; }  // [T+1]
-  std::span<const int64_t> matrix_start() const {
-    return matrix_start_;
-  }  // [T+1] into the two below
-  std::span<const double> dynamics_matrix() const {
-    return dynamics_matrix_;
-  }  // A_t, symmetric, row-major
-  std::span<const double> dynamics_factor() const {
-    return dynamics_factor_;
-  }  // A_t = L_t D_t L_t', row-major: L_t, and the inverse of D_t on the diagonal
+  // [T+1] into the two below.
+  std::span<const int64_t> matrix_start() const { return matrix_start_; }
+  // A_t, symmetric, row-major.
+  std::span<const double> dynamics_matrix() const { return dynamics_matrix_; }
+  // A_t = L_t D_t L_t', row-major: L_t, and the inverse of D_t on the diagonal.
+  std::span<const double> dynamics_factor() const { return dynamics_factor_; }
   std::span<const double> v_star() const { return v_star_; }
   std::span<const double> v_guess() const { return v_guess_; }
   bool has_guess() const { return has_guess_; }
@@ -143,15 +139,13 @@ class ContactProblem {
   std::span<const double> phi0() const { return phi0_; }
   std::span<const double> tau_d() const { return tau_d_; }
   std::span<const double> mu() const { return mu_; }
-  std::span<const double> stiffness() const {
-    return stiffness_;
-  }  // k, +infinity where R_n is given
+  // k, +infinity where R_n is given.
+  std::span<const double> stiffness() const { return stiffness_; }
   std::span<const double> given_R_t() const { return given_R_t_; }  // [C], 0: not given
   std::span<const double> given_R_n() const { return given_R_n_; }  // [C], 0: not given
   std::span<const double> given_w() const { return given_w_; }      // [C], 0: not given
-  std::span<const double> surface_velocity() const {
-    return surface_velocity_;
-  }  // [3 C], contact frame
+  // [3 C], contact frame.
+  std::span<const double> surface_velocity() const { return surface_velocity_; }
   const ContactProblemView::Regularization& regularization() const { return regularization_; }
 
   // Replaces the guess, sum of n_t finite values: how a session starts from the step before.

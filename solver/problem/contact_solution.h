@@ -12,7 +12,7 @@ enum class SolveStatus : uint8_t {
   kStalledAtRoundoff,  // rounding errors allow no further progress
   kIterationLimit,
   kDeadline,
-  kCancelled,         // nobody wants the answer: the guess, no impulses, nothing certified
+  kCancelled,         // the answer is not wanted: the guess, no impulses, nothing certified
   kNumericalFailure,  // left the range of double precision, or H was not positive definite in it
 };
 
@@ -25,8 +25,8 @@ struct IslandReport {
   int factorizations{0};  // of the Hessian
   // |D grad l| / max(|D A v|, |D J' gamma|), D = diag(A)^-1/2 [-].
   double momentum_residual{0};
-  // l(v) - min l <= optimality_gap_bound [J], rounding errors allowed for; |v - v_opt|_A <= sqrt(2
-  // optimality_gap_bound). Infinite if nothing could be certified.
+  // l(v) - min l <= optimality_gap_bound [J], rounding errors allowed for, and with it
+  // |v - v_opt|_A <= sqrt(2 optimality_gap_bound). Infinite if nothing could be certified.
   double optimality_gap_bound{0};
   double cost{0};  // l(v) [J]
   int dofs{0};
@@ -43,10 +43,9 @@ struct SolveTimes {
 struct ContactSolution {
   std::vector<double> velocity;  // v [m/s, rad/s], sum of n_t
   std::vector<double> impulse;   // gamma in (t1, t2, n) of each contact [N s], 3 per contact
-  std::vector<double>
-      contact_velocity;  // v_c in (t1, t2, n), surface velocity included [m/s], 3 per contact
-  double cost{0};        // l(v), summed over islands [J]
-  std::vector<int32_t> island_of_tree;  // dense island number, by lowest tree; -1: no contact
+  std::vector<double> contact_velocity;  // v_c in (t1, t2, n), surface velocity included [m/s]
+  double cost{0};                        // l(v), summed over islands [J]
+  std::vector<int32_t> island_of_tree;   // dense island number, by lowest tree; -1: no contact
   std::vector<IslandReport> islands;
   SolveTimes times;
 };

@@ -12,8 +12,6 @@ namespace {
 // good to far less.
 constexpr double kStepTolerance = 1e-4;
 
-constexpr Chunks kDotChunks{kSlotsPerChunk, 60};
-constexpr Chunks kProductChunks{16, 1500};
 constexpr int kMaxIterations = 8;
 
 // sum_i a_i b_i over the island, by chunks.
@@ -21,14 +19,14 @@ double Dot(const IslandView& view, const std::vector<double>& a, const std::vect
            std::vector<double>* slot_sums) {
   const IslandRange& range = view.range();
   const std::span<const int> start = view.graph.velocity_start();
-  ForChunks(view.arena, range.slot_begin, range.slot_end, kDotChunks,
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kDotSlots,
             [&](int begin, int end, int chunk) {
               double sum = 0;
               for (int i = start[begin]; i < start[end]; ++i) sum += a[i] * b[i];
               (*slot_sums)[range.slot_begin + chunk] = sum;
             });
   double sum = 0;
-  ForChunks(nullptr, range.slot_begin, range.slot_end, kDotChunks,
+  ForChunks(nullptr, range.slot_begin, range.slot_end, kDotSlots,
             [&](int, int, int chunk) { sum += (*slot_sums)[range.slot_begin + chunk]; });
   return sum;
 }
@@ -51,8 +49,7 @@ void MultiplySlot(const IslandView& view, const Hessian& hessian, int slot,
   ForSize(graph.dofs()[slot], [&](auto n) {
     MultiplySymmetric(hessian.diagonal_block(graph, slot), n,
                       x.data() + graph.velocity_start()[slot], out);
-    for (int s = graph.side_start()[slot]; s < graph.side_start()[slot + 1]; ++s) {
-      const PairSide side = graph.sides()[s];
+    for (const PairSide& side : graph.sides_of(slot)) {
       const ContactPair& pair = graph.pairs()[side.pair];
       if (pair.high < 0) continue;
       const double* block = hessian.off_diagonal_block(pair);
@@ -86,8 +83,8 @@ void ConjugateVectors::Resize(const ContactGraph& graph) {
 
 StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessian,
                                    const EliminationPlan& plan, const StopToken& stop,
-                                   BlockCholesky<float>* cholesky, ConjugateVectors* vectors,
-                                   SapData* data) {
+                                   const SapData& data, BlockCholesky<float>* cholesky,
+                                   ConjugateVectors* vectors, SapStep* step) {
   using FactorStatus = BlockCholesky<float>::FactorStatus;
   const IslandRange& range = view.range();
   const FactorStatus factored = cholesky->Factor(plan, hessian.diagonal(range),
@@ -100,8 +97,8 @@ StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessia
   const int end = range.velocity_end;
   const size_t n = range.num_velocities();
   for (int i = begin; i < end; ++i) {
-    data->step[i] = 0;
-    r[i] = -data->gradient[i];
+    step->v[i] = 0;
+    r[i] = -data.gradient[i];
     p[i] = 0;
   }
   const double goal = kStepTolerance * kStepTolerance * ScaledNorm2(view, r);
@@ -114,7 +111,7 @@ StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessia
     const double beta = iteration == 0 ? 0.0 : rz / last_rz;
     last_rz = rz;
     for (int i = begin; i < end; ++i) p[i] = z[i] + beta * p[i];
-    ForChunks(view.arena, range.slot_begin, range.slot_end, kProductChunks,
+    ForChunks(view.arena, range.slot_begin, range.slot_end, kProductSlots,
               [&, &p = p, &Hp = Hp](int from, int to, int) {
                 if (stop.Requested()) return;
                 for (int slot = from; slot < to; ++slot) MultiplySlot(view, hessian, slot, p, &Hp);
@@ -124,7 +121,7 @@ StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessia
     if (!(rz > 0) || !(curvature > 0)) return StepStatus::kNotPositiveDefinite;
     const double alpha = rz / curvature;
     for (int i = begin; i < end; ++i) {
-      data->step[i] += alpha * p[i];
+      step->v[i] += alpha * p[i];
       r[i] -= alpha * Hp[i];
     }
     if (ScaledNorm2(view, r) <= goal) return StepStatus::kOk;

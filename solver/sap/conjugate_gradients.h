@@ -1,7 +1,7 @@
 // The Newton step of a large island by conjugate gradients, with a single-precision factor of H as
 // preconditioner.
 //
-//   H dv = -grad l,   preconditioner (L L')^-1 with L in single precision
+//   H dv = -grad l,   preconditioner (L L')^-1, L in single precision
 //
 // The factorization, most of the time of a large island, takes half as long in single precision;
 // products with H and all sums are in double. One to three iterations reach kStepTolerance, far
@@ -23,11 +23,11 @@ struct ConjugateVectors {
   void Resize(const ContactGraph& graph);
 };
 
-// Solves into data->step. kNotPositiveDefinite where the factor failed or the iteration did not get
+// Solves into step->v. kNotPositiveDefinite where the factor failed or the iteration did not get
 // there in a few iterations.
 StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessian,
                                    const EliminationPlan& plan, const StopToken& stop,
-                                   BlockCholesky<float>* cholesky, ConjugateVectors* vectors,
-                                   SapData* data);
+                                   const SapData& data, BlockCholesky<float>* cholesky,
+                                   ConjugateVectors* vectors, SapStep* step);
 
 }  // namespace sap

@@ -4,7 +4,8 @@ namespace sap {
 
 void FrictionContacts::Resize(int size) {
   v_hat_.resize(size);
-  for (std::vector<double>* array : {&R_t_, &R_n_, &inv_R_t_, &inv_R_n_, &mu_, &mu_hat_, &c_}) {
+  for (std::vector<double>* array :
+       {&R_t_, &R_n_, &inv_R_t_, &inv_R_n_, &mu_, &mu_hat_, &slide_factor_}) {
     array->resize(size);
   }
 }
@@ -18,7 +19,7 @@ void FrictionContacts::Set(int contact, double R_t, double R_n, double mu,
   inv_R_n_[contact] = 1.0 / R_n;
   mu_[contact] = mu;
   mu_hat_[contact] = mu * (R_t / R_n);
-  c_[contact] = 1.0 / (1.0 + mu * mu_hat_[contact]);
+  slide_factor_[contact] = 1.0 / (1.0 + mu * mu_hat_[contact]);
 }
 
 double FrictionContacts::Impulses(int begin, int end, const ContactVectors& v_c,
@@ -46,22 +47,22 @@ void FrictionContacts::Hessians(int begin, int end, const ContactVectors& v_c,
   ForLanes(begin, end, [&](int i, auto lanes) {
     const auto parameters = At(i, lanes);
     const auto point = ProjectOnCone(parameters, v_c.At(i, lanes));
-    G->Set(i, ConeHessian(parameters, point, point.t_x, point.t_y));
+    G->Set(i, ConeHessian(parameters, point, point.t_hat_x, point.t_hat_y));
   });
 }
 
 void FrictionContacts::Hessians(int begin, int end, const ContactVectors& v_c,
-                                const DualDirections& w, ContactMatrices* G) const {
+                                const DualDirections& s, ContactMatrices* G) const {
   ForLanes(begin, end, [&](int i, auto lanes) {
     using Lanes = decltype(lanes);
     const auto parameters = At(i, lanes);
     const auto point = ProjectOnCone(parameters, v_c.At(i, lanes));
-    G->Set(i, ConeHessian(parameters, point, Load<Lanes>(&w.x[i]), Load<Lanes>(&w.y[i])));
+    G->Set(i, ConeHessian(parameters, point, Load<Lanes>(&s.x[i]), Load<Lanes>(&s.y[i])));
   });
 }
 
 LineSlope FrictionContacts::AlongLine(int begin, int end, const ContactVectors& v_c,
-                                      const ContactVectors& d, double alpha) const {
+                                      const ContactVectors& dv_c, double alpha) const {
   Lanes4 first4{};
   Lanes4 second4{};
   LineSlope slope;
@@ -76,7 +77,7 @@ LineSlope FrictionContacts::AlongLine(int begin, int end, const ContactVectors& 
   };
   ForLanes(begin, end, [&](int i, auto lanes) {
     const auto parameters = At(i, lanes);
-    const auto direction = d.At(i, lanes);
+    const auto direction = dv_c.At(i, lanes);
     auto v = v_c.At(i, lanes);
     v.x += alpha * direction.x;
     v.y += alpha * direction.y;
@@ -89,26 +90,26 @@ LineSlope FrictionContacts::AlongLine(int begin, int end, const ContactVectors& 
 }
 
 void FrictionContacts::StartDualDirections(int begin, int end, const ContactVectors& gamma,
-                                           DualDirections* w) const {
+                                           DualDirections* s) const {
   ForLanes(begin, end, [&](int i, auto lanes) {
-    decltype(lanes) w_x, w_y;
-    DualDirectionOf(At(i, lanes), gamma.At(i, lanes), &w_x, &w_y);
-    Store(&w->x[i], w_x);
-    Store(&w->y[i], w_y);
+    decltype(lanes) s_x, s_y;
+    DualDirectionOf(At(i, lanes), gamma.At(i, lanes), &s_x, &s_y);
+    Store(&s->x[i], s_x);
+    Store(&s->y[i], s_y);
   });
 }
 
 void FrictionContacts::UpdateDualDirections(int begin, int end, const ContactVectors& v_c,
-                                            const ContactVectors& d, DualDirections* w) const {
+                                            const ContactVectors& dv_c, DualDirections* s) const {
   ForLanes(begin, end, [&](int i, auto lanes) {
     using Lanes = decltype(lanes);
     const auto parameters = At(i, lanes);
     const auto point = ProjectOnCone(parameters, v_c.At(i, lanes));
-    Lanes w_x = Load<Lanes>(&w->x[i]);
-    Lanes w_y = Load<Lanes>(&w->y[i]);
-    UpdateDualDirection(parameters, point, d.At(i, lanes), &w_x, &w_y);
-    Store(&w->x[i], w_x);
-    Store(&w->y[i], w_y);
+    Lanes s_x = Load<Lanes>(&s->x[i]);
+    Lanes s_y = Load<Lanes>(&s->y[i]);
+    UpdateDualDirection(parameters, point, dv_c.At(i, lanes), &s_x, &s_y);
+    Store(&s->x[i], s_x);
+    Store(&s->y[i], s_y);
   });
 }
 

@@ -1,8 +1,8 @@
-// The pool of friction contacts: a structure of arrays and functions over ranges of it.
+// The friction contacts of a problem: a structure of arrays and functions over
+// ranges of it.
 //
-// One call per range, never one per contact, so that the loops run on four contacts at once and
-// another kind of constraint can stand beside this one as a pool of its own. The mathematics of a
-// single contact is in friction_cone.h.
+// Calls are per range, not per contact, so that the loops run on four contacts
+// at once. The mathematics of a single contact is in friction_cone.h.
 #pragma once
 
 #include <vector>
@@ -52,7 +52,7 @@ struct ContactMatrices {
   }
 };
 
-// Dual directions w of the accelerated method.
+// Dual directions s of the accelerated method (friction_cone.h).
 struct DualDirections {
   std::vector<double> x, y;
 
@@ -72,49 +72,52 @@ class FrictionContacts {
  public:
   void Resize(int size);
 
-  // One contact: R_t, R_n [1/kg], mu, and v_hat less the velocity of the surface (t1, t2, n) [m/s].
+  // One contact: R_t, R_n [1/kg], mu, and v_hat less the velocity of the
+  // surface (t1, t2, n) [m/s].
   void Set(int contact, double R_t, double R_n, double mu, const ContactVector<double>& v_hat);
 
   template <typename Lanes>
   ConeParameters<Lanes> At(int i, Lanes) const {
-    return {Load<Lanes>(&v_hat_.x[i]), Load<Lanes>(&v_hat_.y[i]), Load<Lanes>(&v_hat_.n[i]),
-            Load<Lanes>(&R_t_[i]),     Load<Lanes>(&R_n_[i]),     Load<Lanes>(&inv_R_t_[i]),
-            Load<Lanes>(&inv_R_n_[i]), Load<Lanes>(&mu_[i]),      Load<Lanes>(&mu_hat_[i]),
-            Load<Lanes>(&c_[i])};
+    return {Load<Lanes>(&v_hat_.x[i]),     Load<Lanes>(&v_hat_.y[i]), Load<Lanes>(&v_hat_.n[i]),
+            Load<Lanes>(&R_t_[i]),         Load<Lanes>(&R_n_[i]),     Load<Lanes>(&inv_R_t_[i]),
+            Load<Lanes>(&inv_R_n_[i]),     Load<Lanes>(&mu_[i]),      Load<Lanes>(&mu_hat_[i]),
+            Load<Lanes>(&slide_factor_[i])};
   }
   double R_t(int contact) const { return R_t_[contact]; }
   double R_n(int contact) const { return R_n_[contact]; }
 
-  // Whether an impulse lies on the surface of its cone: the contact slides.
+  // Whether an impulse lies on the surface of its cone, which means that the contact slides.
   bool Slides(int contact, const ContactVector<double>& gamma) const {
     constexpr double kRounding = 1e-9;
     const double limit = mu_[contact] * gamma.n;
     return limit > 0 && gamma.x * gamma.x + gamma.y * gamma.y >= limit * limit * (1 - kRounding);
   }
 
-  // Impulses gamma at contact velocities v_c, for contacts in [begin, end); their cost [J].
+  // Impulses gamma at contact velocities v_c, for contacts in [begin, end);
+  // their cost [J].
   double Impulses(int begin, int end, const ContactVectors& v_c, ContactVectors* gamma) const;
 
   // G at v_c, of the cost itself.
   void Hessians(int begin, int end, const ContactVectors& v_c, ContactMatrices* G) const;
 
-  // G at v_c with dual directions w.
-  void Hessians(int begin, int end, const ContactVectors& v_c, const DualDirections& w,
+  // G at v_c with dual directions s.
+  void Hessians(int begin, int end, const ContactVectors& v_c, const DualDirections& s,
                 ContactMatrices* G) const;
 
-  // Derivatives of the cost along v_c + alpha d at alpha.
-  LineSlope AlongLine(int begin, int end, const ContactVectors& v_c, const ContactVectors& d,
+  // Derivatives of the cost along v_c + alpha dv_c at alpha.
+  LineSlope AlongLine(int begin, int end, const ContactVectors& v_c, const ContactVectors& dv_c,
                       double alpha) const;
 
-  // Dual directions that belong to impulses, and those after a full Newton step of d from v_c.
+  // Dual directions that belong to impulses, and those after a full Newton step
+  // of dv_c from v_c.
   void StartDualDirections(int begin, int end, const ContactVectors& gamma,
-                           DualDirections* w) const;
-  void UpdateDualDirections(int begin, int end, const ContactVectors& v_c, const ContactVectors& d,
-                            DualDirections* w) const;
+                           DualDirections* s) const;
+  void UpdateDualDirections(int begin, int end, const ContactVectors& v_c,
+                            const ContactVectors& dv_c, DualDirections* s) const;
 
  private:
   ContactVectors v_hat_;
-  std::vector<double> R_t_, R_n_, inv_R_t_, inv_R_n_, mu_, mu_hat_, c_;
+  std::vector<double> R_t_, R_n_, inv_R_t_, inv_R_n_, mu_, mu_hat_, slide_factor_;
 };
 
 }  // namespace sap

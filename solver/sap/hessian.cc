@@ -23,15 +23,16 @@ void AssembleOffDiagonalBlock(const IslandView& view, const ContactMatrices& G,
 
 }  // namespace
 
-void AssembleDiagonalBlock(const IslandView& view, const ContactMatrices& G, int slot, double* H) {
+void AssembleDiagonalBlock(const IslandView& view, const ContactMatrices& G, int slot,
+                           const StopToken& stop, double* H) {
   const ContactGraph& graph = view.graph;
   ForSize(graph.dofs()[slot], [&](auto n) {
     const double* A = view.model.A(graph, slot);
     std::copy(A, A + n * n, H);
-    for (int s = graph.side_start()[slot]; s < graph.side_start()[slot + 1]; ++s) {
-      const PairSide side = graph.sides()[s];
+    for (const PairSide& side : graph.sides_of(slot)) {
       const ContactPair& pair = graph.pairs()[side.pair];
       for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+        if (n > kScalarDofs && stop.Requested()) return;
         const double* J = view.model.J(pair, i, side.is_high);
         AddJtGJ(J, n, G.At(i), J, n, H);
       }
@@ -45,19 +46,18 @@ void Hessian::Resize(const ContactGraph& graph) {
 }
 
 void Hessian::Assemble(const IslandView& view, const SapData& data, const StopToken& stop) {
-  constexpr Chunks kSlotChunks{16, 6000};
-  constexpr Chunks kPairChunks{32, 3000};
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kAssembleSlots,
+            [&](int begin, int end, int) {
+              if (stop.Requested()) return;
+              for (int slot = begin; slot < end; ++slot) {
+                AssembleDiagonalBlock(view, data.G, slot, stop,
+                                      diagonal_.data() + graph.matrix_start()[slot]);
+              }
+            });
   ForChunks(
-      view.arena, range.slot_begin, range.slot_end, kSlotChunks, [&](int begin, int end, int) {
-        if (stop.Requested()) return;
-        for (int slot = begin; slot < end; ++slot) {
-          AssembleDiagonalBlock(view, data.G, slot, diagonal_.data() + graph.matrix_start()[slot]);
-        }
-      });
-  ForChunks(
-      view.arena, range.pair_begin, range.pair_end, kPairChunks, [&](int begin, int end, int) {
+      view.arena, range.pair_begin, range.pair_end, kAssemblePairs, [&](int begin, int end, int) {
         if (stop.Requested()) return;
         for (int p = begin; p < end; ++p) {
           const ContactPair& pair = graph.pairs()[p];
@@ -67,7 +67,8 @@ void Hessian::Assemble(const IslandView& view, const SapData& data, const StopTo
       });
 }
 
-StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, SapData* data) {
+StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,
+                          SapStep* step) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
   const int n = range.num_velocities();
@@ -93,13 +94,13 @@ StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, SapDat
       }
     }
   }
-  double* step = data->step.data() + range.velocity_begin;
-  const double* gradient = data->gradient.data() + range.velocity_begin;
-  for (int i = 0; i < n; ++i) step[i] = -gradient[i];
+  double* dv = step->v.data() + range.velocity_begin;
+  const double* gradient = data.gradient.data() + range.velocity_begin;
+  for (int i = 0; i < n; ++i) dv[i] = -gradient[i];
   StepStatus status = StepStatus::kOk;
   ForSize(n, [&](auto size) {
     if (FactorDense(H, size)) {
-      SolveDense(H, size, step);
+      SolveDense(H, size, dv);
     } else {
       status = StepStatus::kNotPositiveDefinite;
     }
@@ -108,8 +109,8 @@ StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, SapDat
 }
 
 StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
-                           const EliminationPlan& plan, const StopToken& stop,
-                           BlockCholesky<double>* cholesky, SapData* data) {
+                           const EliminationPlan& plan, const StopToken& stop, const SapData& data,
+                           BlockCholesky<double>* cholesky, SapStep* step) {
   using FactorStatus = BlockCholesky<double>::FactorStatus;
   const IslandRange& range = view.range();
   const FactorStatus status = cholesky->Factor(plan, hessian.diagonal(range),
@@ -117,10 +118,10 @@ StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
   if (status == FactorStatus::kStopped) return StepStatus::kStopped;
   if (status == FactorStatus::kNotPositiveDefinite) return StepStatus::kNotPositiveDefinite;
   const size_t n = range.num_velocities();
-  double* step = data->step.data() + range.velocity_begin;
-  const double* gradient = data->gradient.data() + range.velocity_begin;
-  for (size_t i = 0; i < n; ++i) step[i] = -gradient[i];
-  const bool solved = cholesky->Solve(plan, {step, n}, {step, n}, stop, view.arena);
+  double* dv = step->v.data() + range.velocity_begin;
+  const double* gradient = data.gradient.data() + range.velocity_begin;
+  for (size_t i = 0; i < n; ++i) dv[i] = -gradient[i];
+  const bool solved = cholesky->Solve(plan, {dv, n}, {dv, n}, stop, view.arena);
   return solved ? StepStatus::kOk : StepStatus::kStopped;
 }
 

@@ -46,17 +46,20 @@ class Hessian {
   GrowingBuffer<double> off_diagonal_;
 };
 
-// A_t + sum over the contacts of one slot of J' G J, for H and for Gauss-Seidel.
-void AssembleDiagonalBlock(const IslandView& view, const ContactMatrices& G, int slot, double* H);
+// H := A_t + sum over the contacts of one slot of J' G J, for the Hessian and for Gauss-Seidel. Cut
+// off in a large tree when stopped.
+void AssembleDiagonalBlock(const IslandView& view, const ContactMatrices& G, int slot,
+                           const StopToken& stop, double* H);
 
 enum class StepStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
 
-// Solves H dv = -grad l into data->step, dense. At most kDenseDofs degrees of freedom.
-StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, SapData* data);
+// Solves H dv = -grad l into step->v, dense. At most kDenseDofs degrees of freedom.
+StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,
+                          SapStep* step);
 
 // The same by the block Cholesky.
 StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
-                           const EliminationPlan& plan, const StopToken& stop,
-                           BlockCholesky<double>* cholesky, SapData* data);
+                           const EliminationPlan& plan, const StopToken& stop, const SapData& data,
+                           BlockCholesky<double>* cholesky, SapStep* step);
 
 }  // namespace sap

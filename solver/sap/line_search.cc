@@ -6,56 +6,57 @@ namespace sap {
 
 namespace {
 
-constexpr Chunks kMomentumChunks{kSlotsPerChunk, 600};
-
-// Slope and curvature of the quadratic part: first + alpha second. Fills momentum_step.
-LineSlope MomentumAlongStep(const IslandView& view, SapData* data) {
+// Slope and curvature of the quadratic part: first + alpha second. Fills step->momentum.
+LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep* step,
+                            SapScratch* scratch) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  ForChunks(view.arena, range.slot_begin, range.slot_end, kMomentumChunks,
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kMomentumSlots,
             [&](int begin, int end, int chunk) {
               LineSlope sum;
               for (int slot = begin; slot < end; ++slot) {
                 const int start = graph.velocity_start()[slot];
-                const double* step = data->step.data() + start;
-                const double* change = data->momentum_change.data() + start;
-                double* momentum = data->momentum_step.data() + start;
+                const double* dv = step->v.data() + start;
+                const double* change = data.momentum_change.data() + start;
+                double* momentum = step->momentum.data() + start;
                 ForSize(graph.dofs()[slot], [&](auto n) {
-                  MultiplySymmetric(view.model.A(graph, slot), n, step, momentum);
+                  MultiplySymmetric(view.model.A(graph, slot), n, dv, momentum);
                   for (int i = 0; i < n; ++i) {
-                    sum.first += step[i] * change[i];
-                    sum.second += step[i] * momentum[i];
+                    sum.first += dv[i] * change[i];
+                    sum.second += dv[i] * momentum[i];
                   }
                 });
               }
-              data->slot_slopes[range.slot_begin + chunk] = sum;
+              scratch->slot_slopes[range.slot_begin + chunk] = sum;
             });
   LineSlope slope;
-  ForChunks(nullptr, range.slot_begin, range.slot_end, kMomentumChunks, [&](int, int, int chunk) {
-    slope.first += data->slot_slopes[range.slot_begin + chunk].first;
-    slope.second += data->slot_slopes[range.slot_begin + chunk].second;
+  ForChunks(nullptr, range.slot_begin, range.slot_end, kMomentumSlots, [&](int, int, int chunk) {
+    slope.first += scratch->slot_slopes[range.slot_begin + chunk].first;
+    slope.second += scratch->slot_slopes[range.slot_begin + chunk].second;
   });
   return slope;
 }
 
 // Slope and curvature of the contacts at alpha.
-LineSlope ContactsAlongStep(const IslandView& view, double alpha, SapData* data) {
+LineSlope ContactsAlongStep(const IslandView& view, const SapData& data, const SapStep& step,
+                            double alpha, SapScratch* scratch) {
   const IslandRange& range = view.range();
   const auto slope_of = [&](int begin, int end) {
-    return view.model.contacts().AlongLine(begin, end, data->v_c, data->v_c_step, alpha);
+    return view.model.contacts().AlongLine(begin, end, data.v_c, step.v_c, alpha);
   };
-  if (range.num_contacts() <= kContactsPerChunk) {
+  if (range.num_contacts() <= kConeContacts.size) {
     return slope_of(range.contact_begin, range.contact_end);
   }
-  ForChunks(view.arena, range.contact_begin, range.contact_end, kConeChunks,
+  ForChunks(view.arena, range.contact_begin, range.contact_end, kConeContacts,
             [&](int begin, int end, int chunk) {
-              data->contact_slopes[range.contact_begin + chunk] = slope_of(begin, end);
+              scratch->contact_slopes[range.contact_begin + chunk] = slope_of(begin, end);
             });
   LineSlope slope;
-  ForChunks(nullptr, range.contact_begin, range.contact_end, kConeChunks, [&](int, int, int chunk) {
-    slope.first += data->contact_slopes[range.contact_begin + chunk].first;
-    slope.second += data->contact_slopes[range.contact_begin + chunk].second;
-  });
+  ForChunks(nullptr, range.contact_begin, range.contact_end, kConeContacts,
+            [&](int, int, int chunk) {
+              slope.first += scratch->contact_slopes[range.contact_begin + chunk].first;
+              slope.second += scratch->contact_slopes[range.contact_begin + chunk].second;
+            });
   return slope;
 }
 
@@ -65,13 +66,13 @@ struct StartingSlope {
   double roundoff{0};
 };
 
-StartingSlope SlopeAtZero(const IslandView& view, const SapData& data) {
+StartingSlope SlopeAtZero(const IslandView& view, const SapData& data, const SapStep& step) {
   StartingSlope slope;
   double sizes = 0;
   for (int i = view.range().velocity_begin; i < view.range().velocity_end; ++i) {
     const double impulse = data.momentum_change[i] - data.gradient[i];
-    slope.f += data.gradient[i] * data.step[i];
-    sizes += std::abs(data.step[i]) * (std::abs(data.momentum_change[i]) + std::abs(impulse));
+    slope.f += data.gradient[i] * step.v[i];
+    sizes += std::abs(step.v[i]) * (std::abs(data.momentum_change[i]) + std::abs(impulse));
   }
   slope.roundoff = RoundoffOf(sizes);
   return slope;
@@ -80,15 +81,15 @@ StartingSlope SlopeAtZero(const IslandView& view, const SapData& data) {
 }  // namespace
 
 LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const StopToken& stop,
-                                 SapData* data) {
-  const LineSlope momentum = MomentumAlongStep(view, data);
-  ContactVelocities(view, data->step, stop, &data->v_c_step);
-  const StartingSlope start = SlopeAtZero(view, *data);
+                                 const SapData& data, SapStep* step, SapScratch* scratch) {
+  const LineSlope momentum = MomentumAlongStep(view, data, step, scratch);
+  ContactVelocities(view, step->v, stop, &step->v_c);
+  const StartingSlope start = SlopeAtZero(view, data, *step);
   if (!(start.f < 0)) return {0.0, false};
 
   const auto slope_at = [&](double alpha) {
     if (stop.Requested()) return LineSlope();  // as at the root: the search ends
-    LineSlope slope = ContactsAlongStep(view, alpha, data);
+    LineSlope slope = ContactsAlongStep(view, data, *step, alpha, scratch);
     slope.first += momentum.first + alpha * momentum.second;
     slope.second += momentum.second;
     return slope;

@@ -1,7 +1,7 @@
 // Exact line search: the root of the slope of the cost along the Newton step.
 //
-//   f(alpha) = d/d alpha l(v + alpha dv) = dv' A (v - v*) + alpha dv' A dv - (J dv)' gamma(v_c +
-//   alpha J dv)
+//   f(alpha) = d/d alpha l(v + alpha dv)
+//            = dv' A (v - v*) + alpha dv' A dv - (J dv)' gamma(v_c + alpha J dv)
 //
 // f increases and has a kink wherever a contact changes its region, so Newton's method on f is kept
 // inside a bracket and halved when it does not pay [Castro et al. 2021, Section IV-C]. An
@@ -66,9 +66,9 @@ struct LineSearchResult {
   bool descends{true};  // false: the slope at 0 is not negative, which only rounding errors explain
 };
 
-// Searches along data->step from data->v. Needs data->momentum_change and v_c at v; fills
-// momentum_step and v_c_step. After a stop was requested the result means nothing.
+// Searches from data.v along step->v. Needs momentum_change, gradient and v_c at data.v; fills the
+// rest of the step. After a stop was requested the result means nothing.
 LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const StopToken& stop,
-                                 SapData* data);
+                                 const SapData& data, SapStep* step, SapScratch* scratch);
 
 }  // namespace sap

@@ -8,25 +8,32 @@ namespace sap {
 
 void SapData::Resize(const ContactGraph& graph) {
   const size_t velocities = graph.velocity_start().back();
-  for (std::vector<double>* array :
-       {&v, &v_before, &v_before_sweep, &momentum_change, &gradient, &step, &momentum_step}) {
-    array->resize(velocities);
-  }
+  for (std::vector<double>* array : {&v, &momentum_change, &gradient}) array->resize(velocities);
   const size_t contacts = graph.num_contacts();
-  for (ContactVectors* vectors : {&v_c, &gamma, &v_c_step}) vectors->resize(contacts);
+  v_c.resize(contacts);
+  gamma.resize(contacts);
   G.resize(contacts);
-  w.resize(contacts);
+  s.resize(contacts);
+}
+
+void SapStep::Resize(const ContactGraph& graph) {
+  v.resize(graph.velocity_start().back());
+  momentum.resize(graph.velocity_start().back());
+  v_c.resize(graph.num_contacts());
+}
+
+void SapScratch::Resize(const ContactGraph& graph) {
+  difference.resize(graph.velocity_start().back());
+  momentum.resize(graph.velocity_start().back());
   slot_sums.resize(graph.num_slots());
   slot_norms.resize(graph.num_slots());
   slot_slopes.resize(graph.num_slots());
-  contact_costs.resize(contacts);
-  contact_slopes.resize(contacts);
+  contact_costs.resize(graph.num_contacts());
+  contact_slopes.resize(graph.num_contacts());
+  impulse_errors.resize(graph.num_contacts());
 }
 
 namespace {
-
-constexpr Chunks kPairChunks{kPairsPerChunk, 2500};
-constexpr Chunks kSlotChunks{kSlotsPerChunk, 2500};
 
 // v_c := J u for the contacts of pairs [begin, end).
 void PairVelocities(const IslandView& view, int begin, int end, const std::vector<double>& u,
@@ -55,7 +62,7 @@ void PairVelocities(const IslandView& view, int begin, int end, const std::vecto
 void ContactVelocities(const IslandView& view, const std::vector<double>& u, const StopToken& stop,
                        ContactVectors* v_c) {
   const IslandRange& range = view.range();
-  ForChunks(view.arena, range.pair_begin, range.pair_end, kPairChunks,
+  ForChunks(view.arena, range.pair_begin, range.pair_end, kEvaluatePairs,
             [&](int begin, int end, int) {
               if (!stop.Requested()) PairVelocities(view, begin, end, u, v_c);
             });
@@ -68,8 +75,7 @@ void GeneralizedImpulse(const IslandView& view, int slot, const ContactVectors& 
   const ContactGraph& graph = view.graph;
   ForSize(graph.dofs()[slot], [&](auto n) {
     for (int i = 0; i < n; ++i) f[i] = 0;
-    for (int s = graph.side_start()[slot]; s < graph.side_start()[slot + 1]; ++s) {
-      const PairSide side = graph.sides()[s];
+    for (const PairSide& side : graph.sides_of(slot)) {
       const ContactPair& pair = graph.pairs()[side.pair];
       for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
         AddJtGamma(view.model.J(pair, i, side.is_high), n, gamma.At(i, double{}), f);
@@ -80,7 +86,8 @@ void GeneralizedImpulse(const IslandView& view, int slot, const ContactVectors& 
 
 // Momentum and gradient of one slot, from impulses; adds to the sums.
 template <typename Size>
-void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, PartialSums* sums) {
+void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, SapScratch* scratch,
+                  PartialSums* sums) {
   const ContactGraph& graph = view.graph;
   const int start = graph.velocity_start()[slot];
   const double* v = data->v.data() + start;
@@ -89,8 +96,8 @@ void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, Parti
   const double* A = view.model.A(graph, slot);
   double* gradient = data->gradient.data() + start;
   double* change = data->momentum_change.data() + start;
-  double* difference = data->step.data() + start;         // both free until the next
-  double* momentum = data->momentum_step.data() + start;  // Newton step
+  double* difference = scratch->difference.data() + start;
+  double* momentum = scratch->momentum.data() + start;
   GeneralizedImpulse(view, slot, data->gamma, gradient);
   for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
   MultiplySymmetric(A, n, v, momentum);
@@ -107,33 +114,34 @@ void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, Parti
 
 }  // namespace
 
-IslandNorms Evaluate(const IslandView& view, SapData* data, const StopToken& stop) {
+IslandNorms Evaluate(const IslandView& view, SapData* data, SapScratch* scratch,
+                     const StopToken& stop) {
   const ContactGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  ForChunks(view.arena, range.pair_begin, range.pair_end, kPairChunks,
+  ForChunks(view.arena, range.pair_begin, range.pair_end, kEvaluatePairs,
             [&](int begin, int end, int chunk) {
               if (stop.Cancelled()) return;
               PairVelocities(view, begin, end, data->v, &data->v_c);
-              data->contact_costs[range.contact_begin + chunk] = view.model.contacts().Impulses(
+              scratch->contact_costs[range.contact_begin + chunk] = view.model.contacts().Impulses(
                   graph.pairs()[begin].contact_begin, graph.pairs()[end - 1].contact_end, data->v_c,
                   &data->gamma);
             });
-  ForChunks(view.arena, range.slot_begin, range.slot_end, kSlotChunks,
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kEvaluateSlots,
             [&](int begin, int end, int chunk) {
               if (stop.Cancelled()) return;
               PartialSums sums;
               for (int slot = begin; slot < end; ++slot) {
                 ForSize(graph.dofs()[slot],
-                        [&](auto n) { EvaluateSlot(view, slot, n, data, &sums); });
+                        [&](auto n) { EvaluateSlot(view, slot, n, data, scratch, &sums); });
               }
-              data->slot_sums[range.slot_begin + chunk] = sums;
+              scratch->slot_sums[range.slot_begin + chunk] = sums;
             });
   PartialSums sums;
-  ForChunks(nullptr, range.pair_begin, range.pair_end, kPairChunks, [&](int, int, int chunk) {
-    sums.cost += data->contact_costs[range.contact_begin + chunk];
+  ForChunks(nullptr, range.pair_begin, range.pair_end, kEvaluatePairs, [&](int, int, int chunk) {
+    sums.cost += scratch->contact_costs[range.contact_begin + chunk];
   });
-  ForChunks(nullptr, range.slot_begin, range.slot_end, kSlotChunks, [&](int, int, int chunk) {
-    const PartialSums& part = data->slot_sums[range.slot_begin + chunk];
+  ForChunks(nullptr, range.slot_begin, range.slot_end, kEvaluateSlots, [&](int, int, int chunk) {
+    const PartialSums& part = scratch->slot_sums[range.slot_begin + chunk];
     sums.gradient2 += part.gradient2;
     sums.momentum2 += part.momentum2;
     sums.impulse2 += part.impulse2;

@@ -1,17 +1,21 @@
-// What changes with the velocity v during a solve, over all islands, and its evaluation for one
-// island at a time.
+// What a solve computes from the velocity v, and the evaluation of it for one island at a time.
 //
 //   v_c = J v,   gamma = P_F(-R^-1 (v_c - v_hat)),   grad l = A (v - v*) - J' gamma
 //
-// Trees and contacts are in the order of the contact graph, masses in the unit of the island (see
-// SapModel).
+// Arrays are over all islands, trees and contacts in the order of the contact graph, masses in the
+// unit of the island (see SapModel). Four types never share memory:
+//
+//   SapModel    constant during a solve
+//   SapData     functions of v, and v itself
+//   SapStep     a direction in which v is moved
+//   SapScratch  what no function leaves for another
 #pragma once
 
 #include <vector>
 
-#include "solver/parallel/task_arena.h"
 #include "solver/problem/contact_graph.h"
 #include "solver/sap/friction_contacts.h"
+#include "solver/sap/loop_costs.h"
 #include "solver/sap/sap_model.h"
 
 namespace sap {
@@ -26,6 +30,26 @@ struct IslandNorms {
   bool finite{true};
 };
 
+struct SapData {
+  std::vector<double> v;                // velocity
+  std::vector<double> momentum_change;  // A (v - v*)
+  std::vector<double> gradient;         // grad l
+  ContactVectors v_c;                   // contact velocity less that of the surface
+  ContactVectors gamma;                 // impulse
+  ContactMatrices G;                    // -d gamma / d v_c
+  DualDirections s;                     // dual directions of the accelerated method
+
+  void Resize(const ContactGraph& graph);
+};
+
+struct SapStep {
+  std::vector<double> v;         // dv
+  std::vector<double> momentum;  // A dv
+  ContactVectors v_c;            // J dv
+
+  void Resize(const ContactGraph& graph);
+};
+
 // Sums over one chunk of an island, added up in the order of chunks.
 struct PartialSums {
   double gradient2{0}, momentum2{0}, impulse2{0}, cost{0};
@@ -36,40 +60,24 @@ struct PartialNorms {
   double gradient2{0}, error2{0};
 };
 
-struct SapData {
-  std::vector<double> v;                // velocity
-  std::vector<double> v_before;         // velocity before the last step
-  std::vector<double> v_before_sweep;   // and before the sweep after it
-  std::vector<double> momentum_change;  // A (v - v*)
-  std::vector<double> gradient;         // grad l
-  std::vector<double> step;             // Newton step dv
-  std::vector<double> momentum_step;    // A dv
-  ContactVectors v_c;                   // contact velocity less that of the surface
-  ContactVectors gamma;                 // impulse
-  ContactVectors v_c_step;              // J dv
-  ContactMatrices G;                    // -d gamma / d v_c
-  DualDirections w;                     // of the accelerated method
-
-  // Scratch of sums by chunks: chunk c of slots at slot_sums[slot_begin + c], of contacts or pairs
-  // likewise.
+struct SapScratch {
+  std::vector<double> difference;  // v - v*
+  std::vector<double> momentum;    // A v
+  // Chunk c of the slots of an island is at slot_begin + c, of its contacts or pairs at
+  // contact_begin + c.
   std::vector<PartialSums> slot_sums;
   std::vector<PartialNorms> slot_norms;
   std::vector<LineSlope> slot_slopes;
   std::vector<double> contact_costs;
   std::vector<LineSlope> contact_slopes;
+  ContactVectors impulse_errors;  // of the certificate
 
   void Resize(const ContactGraph& graph);
 };
 
-// Sizes of chunks, on which the order of sums depends.
-constexpr int kSlotsPerChunk = 32;
-constexpr int kPairsPerChunk = 64;
-constexpr int kContactsPerChunk = 512;
-// The cone of so many contacts.
-constexpr Chunks kConeChunks{kContactsPerChunk, 2500};
-
-// What the evaluations work on: the constants, the part of the arrays that belongs to one island,
-// and the arena in which a large island is shared out (null: the calling thread does it all).
+// What the functions of this folder work on: the constants, the part of the arrays that belongs to
+// one island, and the arena in which a large island is shared out (null: the calling thread does it
+// all).
 struct IslandView {
   const ContactGraph& graph;
   const SapModel& model;
@@ -84,8 +92,9 @@ struct IslandView {
 void ContactVelocities(const IslandView& view, const std::vector<double>& u, const StopToken& stop,
                        ContactVectors* v_c);
 
-// Everything that follows from data->v: contact velocities, impulses, gradient and norms. They mean
-// nothing after a cancellation.
-IslandNorms Evaluate(const IslandView& view, SapData* data, const StopToken& stop = StopToken());
+// Everything that follows from data->v but G and s: contact velocities, impulses, gradient and
+// norms. They mean nothing after a cancellation.
+IslandNorms Evaluate(const IslandView& view, SapData* data, SapScratch* scratch,
+                     const StopToken& stop = StopToken());
 
 }  // namespace sap

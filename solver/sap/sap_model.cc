@@ -5,7 +5,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "solver/cholesky/dense_cholesky.h"
 #include "solver/sap/jacobian_kernels.h"
+#include "solver/sap/loop_costs.h"
+#include "solver/sap/tree_scratch.h"
 
 namespace sap {
 
@@ -25,14 +28,13 @@ struct DelassusColumns {
 // is scratch of n. J is 3 x n row-major.
 template <typename Size>
 void AddDelassus(const double* J, Size n, const double* factor, Lanes4* X, DelassusColumns* W) {
+  for (int i = 0; i < n; ++i) X[i] = Lanes4{J[i], J[n + i], J[2 * n + i], 0};
+  SolveUnitLower(factor, n, X);
   for (int i = 0; i < n; ++i) {
-    Lanes4 x{J[i], J[n + i], J[2 * n + i], 0};
-    for (int k = 0; k < i; ++k) x -= factor[i * n + k] * X[k];
-    X[i] = x;
-    const Lanes4 scaled = x * factor[i * n + i];
-    W->x += scaled * x[0];
-    W->y += scaled * x[1];
-    W->n += scaled * x[2];
+    const Lanes4 scaled = X[i] * factor[i * n + i];
+    W->x += scaled * X[i][0];
+    W->y += scaled * X[i][1];
+    W->n += scaled * X[i][2];
   }
 }
 
@@ -44,6 +46,14 @@ void AddDiagonalDelassus(const double* J, int n, const double* D, DelassusColumn
     W->y += x * x[1];
     W->n += x * x[2];
   }
+}
+
+// Whether the law of a contact can be evaluated in doubles. The square of mu has to be finite as
+// well: mu mu_hat is then good to 1e-15 where R_t / R_n is next to the least double.
+bool IsRepresentable(double R_t, double R_n, double mu, double v_hat_n) {
+  return R_t > 0 && R_n > 0 && std::isfinite(1 / R_t) && std::isfinite(1 / R_n) &&
+         std::isfinite(R_t) && std::isfinite(R_n) && std::isfinite(v_hat_n) &&
+         std::isfinite(mu * mu) && std::isfinite(mu * (mu * (R_t / R_n)));
 }
 
 // A, its factor and D = diag(A)^-1/2 of one tree with the mass unit at 1. False if something is out
@@ -77,13 +87,12 @@ void SapModel::Resize(const ContactGraph& graph) {
 
 void SapModel::Gather(const ContactProblem& problem, const ContactGraph& graph, int island,
                       const StopToken& stop, TaskArena* arena) {
-  constexpr Chunks kPairChunks{64, 10000};
   GatherTrees(problem, graph, island);
   const IslandRange& range = graph.island_ranges()[island];
   std::atomic<bool> representable{true};
-  ForChunks(arena, range.pair_begin, range.pair_end, kPairChunks, [&](int begin, int end, int) {
+  ForChunks(arena, range.pair_begin, range.pair_end, kGatherPairs, [&](int begin, int end, int) {
     if (stop.Cancelled()) return;
-    if (!GatherContacts(problem, graph, island, begin, end)) {
+    if (!GatherContacts(problem, graph, island, begin, end, stop)) {
       representable.store(false, std::memory_order_relaxed);
     }
   });
@@ -126,18 +135,14 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ContactGraph& gr
 }
 
 bool SapModel::GatherContacts(const ContactProblem& problem, const ContactGraph& graph, int island,
-                              int pair_begin, int pair_end) {
-  const double dt = problem.time_step();
-  const ContactProblemView::Regularization& regularization = problem.regularization();
-  const double near_rigid =
-      regularization.beta * regularization.beta / (4.0 * std::numbers::pi * std::numbers::pi);
-  const double mass_unit = constants_[island].mass_unit;
+                              int pair_begin, int pair_end, const StopToken& stop) {
   bool representable = true;
   for (int p = pair_begin; p < pair_end; ++p) {
     const ContactPair& pair = graph.pairs()[p];
     const int size_low = 3 * pair.dofs_low;
     const int size_high = 3 * pair.dofs_high;
     for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+      if (stop.Cancelled()) return true;
       const int contact = graph.contact_order()[i];
       const double* from = problem.jacobian().data() + problem.jacobian_start()[contact];
       double* to = J_.data() + JacobianStart(pair, i);
@@ -147,48 +152,52 @@ bool SapModel::GatherContacts(const ContactProblem& problem, const ContactGraph&
         const double* second = from + (swapped ? size_high : size_low);
         std::copy(second, second + (swapped ? size_low : size_high), to + (swapped ? 0 : size_low));
       }
-
-      double w = problem.given_w()[contact] * mass_unit;
-      double R_t = problem.given_R_t()[contact] * mass_unit;
-      double R_n = problem.given_R_n()[contact] * mass_unit;
-      if (w == 0 && (R_t == 0 || R_n == 0)) {
-        w = DelassusEstimate(graph, pair, i, regularization.rule);
-      }
-      const double time = dt + problem.tau_d()[contact];
-      if (R_t == 0) R_t = regularization.sigma * w;
-      if (R_n == 0) {
-        const double compliance = mass_unit / (dt * problem.stiffness()[contact] * time);
-        R_n = std::max(near_rigid * w, compliance);
-      }
-      const double* b = problem.surface_velocity().data() + 3 * contact;
-      const ContactVector<double> v_hat{-b[0], -b[1], -problem.phi0()[contact] / time - b[2]};
-      if (!(R_t > 0 && R_n > 0 && std::isfinite(1 / R_t) && std::isfinite(1 / R_n) &&
-            std::isfinite(R_t) && std::isfinite(R_n) && std::isfinite(v_hat.n))) {
-        representable = false;
-      }
-      contacts_.Set(i, R_t, R_n, problem.mu()[contact], v_hat);
+      representable &= GatherLaw(problem, graph, island, pair, i);
     }
   }
   return representable;
 }
 
+bool SapModel::GatherLaw(const ContactProblem& problem, const ContactGraph& graph, int island,
+                         const ContactPair& pair, int i) {
+  const ContactProblemView::Regularization& regularization = problem.regularization();
+  const double near_rigid =
+      regularization.beta * regularization.beta / (4.0 * std::numbers::pi * std::numbers::pi);
+  const double mass_unit = constants_[island].mass_unit;
+  const double dt = problem.time_step();
+  const int contact = graph.contact_order()[i];
+  double w = problem.given_w()[contact] * mass_unit;
+  double R_t = problem.given_R_t()[contact] * mass_unit;
+  double R_n = problem.given_R_n()[contact] * mass_unit;
+  if (w == 0 && (R_t == 0 || R_n == 0)) w = DelassusEstimate(graph, pair, i, regularization.rule);
+  const double time = dt + problem.tau_d()[contact];
+  if (R_t == 0) R_t = regularization.sigma * w;
+  if (R_n == 0) {
+    const double compliance = mass_unit / (dt * problem.stiffness()[contact] * time);
+    R_n = std::max(near_rigid * w, compliance);
+  }
+  const double mu = problem.mu()[contact];
+  const double* b = problem.surface_velocity().data() + 3 * contact;
+  const ContactVector<double> v_hat{-b[0], -b[1], -problem.phi0()[contact] / time - b[2]};
+  contacts_.Set(i, R_t, R_n, mu, v_hat);
+  return IsRepresentable(R_t, R_n, mu, v_hat.n);
+}
+
 double SapModel::DelassusEstimate(const ContactGraph& graph, const ContactPair& pair, int contact,
                                   DelassusRule rule) const {
-  constexpr int kOnStack = 32;
-  Lanes4 on_stack[kOnStack];
   DelassusColumns W;
   const auto add = [&](int slot, bool high) {
     const double* J_t = J(pair, contact, high);
     const int dofs = graph.dofs()[slot];
     if (rule == DelassusRule::kDiagonal) {
       AddDiagonalDelassus(J_t, dofs, D_.data() + graph.velocity_start()[slot], &W);
-    } else if (dofs <= kOnStack) {
-      ForSize(dofs, [&](auto n) { AddDelassus(J_t, n, A_factor(graph, slot), on_stack, &W); });
-    } else {
-      thread_local std::vector<Lanes4> kept;  // grows only, so that a warm step allocates nothing
-      if (kept.size() < static_cast<size_t>(dofs)) kept.resize(dofs);
-      AddDelassus(J_t, dofs, A_factor(graph, slot), kept.data(), &W);
+      return;
     }
+    WithTreeScratch(static_cast<size_t>(kNumLanes<double>) * dofs, [&](double* scratch) {
+      ForSize(dofs, [&](auto n) {
+        AddDelassus(J_t, n, A_factor(graph, slot), reinterpret_cast<Lanes4*>(scratch), &W);
+      });
+    });
   };
   add(pair.low, false);
   if (pair.high >= 0) add(pair.high, true);

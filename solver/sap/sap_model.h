@@ -1,8 +1,9 @@
 // What is constant during a solve, gathered in the order of the contact graph.
 //
-//   l(v) = 1/2 |v - v*|_A^2 + sum_i 1/2 gamma_i' R_i gamma_i           (the paper's primal cost,
-//   Section III-C) R_n = max(beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau_d))),   R_t = sigma w,   w =
-//   |J A^-1 J'|_F / 3     (Section V-B)
+//   l(v) = 1/2 |v - v*|_A^2 + sum_i 1/2 gamma_i' R_i gamma_i    the paper's primal cost, Sec. III-C
+//   R_n  = max(beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau_d)))    Sec. V-B
+//   R_t  = sigma w
+//   w    = |J A^-1 J'|_F / 3
 //
 // Masses are in a unit of the island's own, the power of two next to its largest diagonal entry of
 // A, so that the solve never meets numbers far from one and a problem whose masses and stiffnesses
@@ -25,7 +26,7 @@ namespace sap {
 struct IslandConstants {
   double mass_unit{1};       // in units of the problem
   double trace_A{0};         // of the scaled A
-  bool representable{true};  // false: a regularization or bias left the range of doubles
+  bool representable{true};  // false: a constant of a tree or contact left the range of doubles
 };
 
 // Arrays over all islands. Storage only grows; islands are filled independently of each other, also
@@ -66,10 +67,12 @@ class SapModel {
                                      (pair.dofs_low + pair.dofs_high);
   }
   void GatherTrees(const ContactProblem& problem, const ContactGraph& graph, int island);
-  // Of pairs [pair_begin, pair_end) of the island; false if a regularization or bias left the range
-  // of doubles.
+  // Of pairs [pair_begin, pair_end) of the island; false if a constant left the range of doubles.
   bool GatherContacts(const ContactProblem& problem, const ContactGraph& graph, int island,
-                      int pair_begin, int pair_end);
+                      int pair_begin, int pair_end, const StopToken& stop);
+  // The law of contact i in graph order, of which the Jacobian has been gathered.
+  bool GatherLaw(const ContactProblem& problem, const ContactGraph& graph, int island,
+                 const ContactPair& pair, int i);
   double DelassusEstimate(const ContactGraph& graph, const ContactPair& pair, int contact,
                           DelassusRule rule) const;
 

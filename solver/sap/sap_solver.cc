@@ -92,6 +92,7 @@ class IslandSolve {
         factorization_(factorization),
         workspace_(*workspace),
         data_(workspace->data),
+        step_(workspace->step),
         accelerated_(options.newton == NewtonMethod::kAccelerated),
         preconditioned_(factorization.plan != nullptr &&
                         IsPreconditioned(*factorization.plan, options)),
@@ -99,7 +100,7 @@ class IslandSolve {
                             std::sqrt(view.constants().trace_A)) {}
 
   IslandReport Run() {
-    norms_ = Evaluate(view_, &data_, stop_);
+    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
     if (!norms_.finite || !view_.constants().representable) {
       return Report(SolveStatus::kNumericalFailure);
     }
@@ -117,8 +118,9 @@ class IslandSolve {
       const StepStatus step = ComputeStep();
       if (step == StepStatus::kStopped) return Report(StopStatus());
       if (step == StepStatus::kNotPositiveDefinite) return Report(SolveStatus::kNumericalFailure);
-      const LineSearchResult search = SearchAlongStep(
-          view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance, stop_, &data_);
+      const LineSearchResult search =
+          SearchAlongStep(view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance,
+                          stop_, data_, &step_, &workspace_.scratch);
       if (stop_.Requested()) return Report(StopStatus());
       ++report_.iterations;
       if (!search.descends || search.alpha == 0) return Report(SolveStatus::kStalledAtRoundoff);
@@ -126,9 +128,11 @@ class IslandSolve {
       if (!Advance(search.alpha)) return Report(SolveStatus::kNumericalFailure);
       if (sweep && !Converged()) {
         if (!SweepOnce(SweptTrees::kSliding)) {
-          return ReportIterationBefore(StopStatus(), data_.v_before);
+          return ReportIterationBefore(StopStatus(), workspace_.v_before);
         }
-        if (!EvaluateOrGoBack(data_.v_before_sweep)) return Report(SolveStatus::kNumericalFailure);
+        if (!EvaluateOrGoBack(workspace_.v_before_sweep)) {
+          return Report(SolveStatus::kNumericalFailure);
+        }
       }
       if (!Converged() && stall.Stalled(norms_)) return Report(SolveStatus::kStalledAtRoundoff);
     }
@@ -147,9 +151,10 @@ class IslandSolve {
       if (stop_.Requested()) return Report(StopStatus());
       ++report_.iterations;
       if (!SweepOnce(SweptTrees::kAll)) {
-        return ReportIterationBefore(StopStatus(), data_.v_before_sweep);
+        return ReportIterationBefore(StopStatus(), workspace_.v_before_sweep);
       }
-      if (!EvaluateOrGoBack(data_.v_before_sweep)) return Report(SolveStatus::kNumericalFailure);
+      if (!EvaluateOrGoBack(workspace_.v_before_sweep))
+        return Report(SolveStatus::kNumericalFailure);
     }
     return Report(SolveStatus::kConverged);
   }
@@ -172,20 +177,20 @@ class IslandSolve {
 
   template <typename Body>
   void ForContacts(Body&& body) {
-    ForChunks(view_.arena, view_.range().contact_begin, view_.range().contact_end, kConeChunks,
+    ForChunks(view_.arena, view_.range().contact_begin, view_.range().contact_end, kConeContacts,
               body);
   }
 
   void StartDualDirections() {
     view_.model.contacts().StartDualDirections(view_.range().contact_begin,
-                                               view_.range().contact_end, data_.gamma, &data_.w);
+                                               view_.range().contact_end, data_.gamma, &data_.s);
   }
 
   StepStatus ComputeStep() {
     const FrictionContacts& contacts = view_.model.contacts();
     ForContacts([&](int begin, int end, int) {
       if (accelerated_) {
-        contacts.Hessians(begin, end, data_.v_c, data_.w, &data_.G);
+        contacts.Hessians(begin, end, data_.v_c, data_.s, &data_.G);
       } else {
         contacts.Hessians(begin, end, data_.v_c, &data_.G);
       }
@@ -195,16 +200,17 @@ class IslandSolve {
     if (stop_.Requested()) return StepStatus::kStopped;
     ++report_.factorizations;
     const EliminationPlan* plan = factorization_.plan;
-    if (plan == nullptr) return SolveDenseStep(view_, hessian, &data_);
+    if (plan == nullptr) return SolveDenseStep(view_, hessian, data_, &step_);
     if (preconditioned_) {
-      const StepStatus status = SolvePreconditionedStep(view_, hessian, *plan, stop_,
+      const StepStatus status = SolvePreconditionedStep(view_, hessian, *plan, stop_, data_,
                                                         &factorization_.factors->preconditioner,
-                                                        &workspace_.conjugate, &data_);
+                                                        &workspace_.conjugate, &step_);
       if (status != StepStatus::kNotPositiveDefinite) return status;
       preconditioned_ = false;  // what single precision could not do once it will not do better
       ++report_.factorizations;
     }
-    return SolveSparseStep(view_, hessian, *plan, stop_, &factorization_.factors->exact, &data_);
+    return SolveSparseStep(view_, hessian, *plan, stop_, data_, &factorization_.factors->exact,
+                           &step_);
   }
 
   // Takes the Newton step and evaluates there. False if that left the range of doubles.
@@ -212,23 +218,22 @@ class IslandSolve {
     const IslandRange& range = view_.range();
     if (accelerated_) {
       ForContacts([&](int begin, int end, int) {
-        view_.model.contacts().UpdateDualDirections(begin, end, data_.v_c, data_.v_c_step,
-                                                    &data_.w);
+        view_.model.contacts().UpdateDualDirections(begin, end, data_.v_c, step_.v_c, &data_.s);
       });
     }
     for (int i = range.velocity_begin; i < range.velocity_end; ++i) {
-      data_.v_before[i] = data_.v[i];
-      data_.v[i] += alpha * data_.step[i];
+      workspace_.v_before[i] = data_.v[i];
+      data_.v[i] += alpha * step_.v[i];
     }
-    return EvaluateOrGoBack(data_.v_before);
+    return EvaluateOrGoBack(workspace_.v_before);
   }
 
   // A sweep, in the other direction than the last one; false if it was stopped on its way.
   bool SweepOnce(SweptTrees trees) {
     const IslandRange& range = view_.range();
     std::copy(data_.v.begin() + range.velocity_begin, data_.v.begin() + range.velocity_end,
-              data_.v_before_sweep.begin() + range.velocity_begin);
-    const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_, trees);
+              workspace_.v_before_sweep.begin() + range.velocity_begin);
+    const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_, &step_, trees);
     backward_ = !backward_;
     if (range.num_trees() == 1) ++report_.factorizations;  // a sweep of one tree is one
     return complete;
@@ -237,7 +242,7 @@ class IslandSolve {
   // Evaluates at v; goes back to where it was, and says so, if that is outside the range of
   // doubles.
   bool EvaluateOrGoBack(const std::vector<double>& v_before) {
-    norms_ = Evaluate(view_, &data_, stop_);
+    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
     if (norms_.finite) return true;
     GoBack(v_before);
     return false;
@@ -247,7 +252,7 @@ class IslandSolve {
     const IslandRange& range = view_.range();
     std::copy(v_before.begin() + range.velocity_begin, v_before.begin() + range.velocity_end,
               data_.v.begin() + range.velocity_begin);
-    norms_ = Evaluate(view_, &data_, stop_);
+    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
   }
 
   // How far a sweep got when it was stopped is not recorded: the iterate before is returned, so
@@ -262,7 +267,8 @@ class IslandSolve {
     const double unit = view_.constants().mass_unit;
     report_.momentum_residual = Residual();
     report_.cost = norms_.cost * unit;
-    report_.optimality_gap_bound = OptimalityGapBound(view_, &data_, stop_) * unit;
+    report_.optimality_gap_bound =
+        OptimalityGapBound(view_, data_, stop_, &workspace_.scratch) * unit;
     // A cancellation cuts off anything that it meets, so that none of it means anything.
     report_.status = stop_.Cancelled() ? SolveStatus::kCancelled : status;
     return report_;
@@ -275,6 +281,7 @@ class IslandSolve {
   const IslandFactorization& factorization_;
   SapWorkspace& workspace_;
   SapData& data_;
+  SapStep& step_;
   const bool accelerated_;
   bool preconditioned_;
   const double absolute_tolerance_;
@@ -288,6 +295,16 @@ class IslandSolve {
 bool IsPreconditioned(const EliminationPlan& plan, const SolverOptions& options) {
   return options.newton == NewtonMethod::kAccelerated &&
          plan.factor_flops() >= kPreconditionedFlops;
+}
+
+void SapWorkspace::Resize(const ContactGraph& graph) {
+  data.Resize(graph);
+  step.Resize(graph);
+  scratch.Resize(graph);
+  hessian.Resize(graph);
+  conjugate.Resize(graph);
+  v_before.resize(graph.velocity_start().back());
+  v_before_sweep.resize(graph.velocity_start().back());
 }
 
 IslandReport SolveIsland(const IslandView& view, const SolverOptions& options,

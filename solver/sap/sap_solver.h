@@ -4,8 +4,8 @@
 //   until |D grad l| <= eps_a + eps_r max(|D A v|, |D J' gamma|),   D = diag(A)^-1/2
 //
 // [Castro et al. 2021, Algorithm 2]. The accelerated method changes G on sliding contacts (see
-// friction_cone.h) and sweeps between the steps (see sweeps.h); cost, gradient and the stopping
-// test are the same.
+// friction_cone.h) and sweeps between the steps (see gauss_seidel.h); cost, gradient and the
+// stopping test are the same.
 #pragma once
 
 #include "solver/problem/contact_solution.h"
@@ -39,14 +39,14 @@ struct IslandFactorization {
 // What a solve writes to, over all islands. Storage only grows.
 struct SapWorkspace {
   SapData data;
+  SapStep step;
+  SapScratch scratch;
   Hessian hessian;
   ConjugateVectors conjugate;
+  std::vector<double> v_before;        // before the last Newton step, to go back to
+  std::vector<double> v_before_sweep;  // and before the sweep after it
 
-  void Resize(const ContactGraph& graph) {
-    data.Resize(graph);
-    hessian.Resize(graph);
-    conjugate.Resize(graph);
-  }
+  void Resize(const ContactGraph& graph);
 };
 
 // Solves one island from workspace->data.v, where the best iterate is left. Never fails: the report

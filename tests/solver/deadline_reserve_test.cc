@@ -21,6 +21,15 @@ TEST(DeadlineReserveTest, ManySmallIslandsTakeLongerThanOneWithTheirContacts) {
   EXPECT_GT(pace.TimeForIslands(1000, 500, 1), pace.TimeForIslands(1000, 1, 1));
 }
 
+TEST(DeadlineReserveTest, LargeTreesTakeTimeWhateverTheirContacts) {
+  DeadlineReserve pace;
+  const nanoseconds usual = pace.TimeToReportTrees(1e9);
+  EXPECT_GT(usual, milliseconds(1));
+  EXPECT_LT(pace.TimeToReportTrees(216), nanoseconds(10));
+  pace.Gathered(1000, milliseconds(100));
+  EXPECT_EQ(pace.TimeToReportTrees(1e9), 2 * usual);
+}
+
 TEST(DeadlineReserveTest, SlowGatheringLengthensWhatIsToComeUpToTwofold) {
   DeadlineReserve pace;
   const nanoseconds usual = pace.TimeToReport(1000);

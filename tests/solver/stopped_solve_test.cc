@@ -52,5 +52,10 @@ TEST(StoppedSolveTest, ACutSolveIsTheIterateOfItsIterationCount) {
   }
 }
 
+// One tree whose factorizations are stopped within.
+TEST(StoppedSolveTest, ACutSolveOfALargeTreeIsTheIterateOfItsIterationCount) {
+  ExpectCutsToBeIterates(Checked(LargeTree(300, 20)), NewtonMethod::kAccelerated, 1);
+}
+
 }  // namespace
 }  // namespace sap::test

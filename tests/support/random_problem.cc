@@ -87,6 +87,20 @@ ProblemArrays RandomTreesInContact(uint64_t seed, const TreesInContact& paramete
   return arrays;
 }
 
+ProblemArrays LargeTree(int dofs, int contacts) {
+  Random random(dofs);
+  Eigen::MatrixXd A(dofs, dofs);
+  for (int i = 0; i < dofs; ++i) {
+    for (int j = 0; j < dofs; ++j) A(i, j) = 1.0 / (1 + std::abs(i - j));
+  }
+  ProblemArrays arrays;
+  arrays.AddTree(A + Eigen::MatrixXd::Identity(dofs, dofs), UniformVector(&random, dofs, -1, 1));
+  for (int contact = 0; contact < contacts; ++contact) {
+    arrays.AddContact(0, RandomJacobian(&random, dofs), RandomMaterial(&random, 1.5));
+  }
+  return arrays;
+}
+
 ProblemArrays RandomBodiesInContact(uint64_t seed, int bodies, int contacts) {
   Random random(seed);
   ProblemArrays arrays;

@@ -31,6 +31,9 @@ struct TreesInContact {
 // Trees of 1 to max_dofs dofs with random contacts by Jacobian; every tenth contact frictionless.
 ProblemArrays RandomTreesInContact(uint64_t seed, const TreesInContact& parameters = {});
 
+// One tree of many dofs, of which every contact with the world moves all.
+ProblemArrays LargeTree(int dofs, int contacts);
+
 // Rigid bodies in random places that touch each other and the world at random points, thrown
 // together; the inertias are full matrices.
 ProblemArrays RandomBodiesInContact(uint64_t seed, int bodies, int contacts);

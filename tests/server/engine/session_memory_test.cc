@@ -1,5 +1,5 @@
-// A warm step allocates nothing: neither in the solver nor in the session around it. And memory that
-// runs out ends one solve. A binary of its own, since it replaces operator new.
+// A warm step allocates nothing: neither in the solver nor in the session around it. And memory
+// that runs out ends one solve. A binary of its own, since it replaces operator new.
 #include <gtest/gtest.h>
 
 #include "client/cpp/problem_file.h"

@@ -149,6 +149,17 @@ TEST(ContactProblemTest, DynamicsMatrixIsPositiveDefinite) {
   EXPECT_EQ(with({1, 0, 0, kNaN}), "trees.dynamics_matrix[3] is NaN; it must be finite");
 }
 
+// Large trees are factored by another kernel than small ones.
+TEST(ContactProblemTest, DynamicsMatrixOfALargeTreeIsPositiveDefinite) {
+  ProblemArrays arrays = LargeTree(200, 1);
+  EXPECT_TRUE(ContactProblem::Make(arrays.View()).has_value());
+  arrays.trees.dynamics_matrix.back() = -1;
+  const auto refused = ContactProblem::Make(arrays.View());
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().Message(),
+            "trees.dynamics_matrix[0] starts a matrix that is not positive definite (trees[0])");
+}
+
 TEST(ContactProblemTest, MassAndInertiaArePositiveDefinite) {
   EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->bodies.mass[1] = 0; }),
             "bodies.mass[1] is 0; it must be finite and > 0");
@@ -207,6 +218,22 @@ TEST(ContactProblemTest, NormalsAreUnitVectors) {
             "body_contacts.normal[3] starts a vector of length 1e+20");
   EXPECT_EQ(with({0, 0, 1 + 0.9e-6}), "");
   EXPECT_NE(with({0, 0, 1 + 1.1e-6}), "");
+}
+
+TEST(ContactProblemTest, AGuessOfBodiesAloneIsAGuess) {
+  ProblemArrays arrays;
+  arrays.AddBody(1, {1, 1, 1}, {0, 0, 0}, Eigen::Matrix<double, 6, 1>::Zero());
+  EXPECT_FALSE(Checked(arrays).has_guess());
+  arrays.bodies.guess_velocity.assign(6, 2.0);
+  EXPECT_TRUE(Checked(arrays).has_guess());
+  EXPECT_EQ(Checked(arrays).v_guess()[5], 2);
+}
+
+TEST(ContactProblemTest, TheFirstOfSeveralWrongNormalsIsNamed) {
+  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) {
+              for (double& value : a->body_contacts.normal) value *= 2;
+            }),
+            "body_contacts.normal[0] starts a vector of length 2; it must be 1 within 1e-6");
 }
 
 // A field of one law of contacts by what may stand in it.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <limits>
 
@@ -112,6 +113,58 @@ TEST(CertificateTest, VelocityErrorIsWithinTheCertificateAtEveryTolerance) {
       EXPECT_LE(static_cast<double>(primal.NormA(error)),
                 CertifiedVelocityError(loose) + CertifiedVelocityError(tight));
     }
+  }
+}
+
+// The contact is so soft that the cost is 1/2 |v - v*|_A^2 but for a linear term, and the bound has
+// to be met almost exactly: what the factor of A is off by shows. The Jacobian is along the softest
+// direction of A, where that is most.
+TEST(CertificateTest, BoundHoldsWhereTheDynamicsMatrixIsIllConditioned) {
+  for (const double smallest : {1e-4, 1e-6, 1e-8, 1e-10, 1e-12}) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      Random random(seed);
+      constexpr int kDofs = 6;
+      const Eigen::MatrixXd A = RandomDynamicsMatrix(&random, kDofs, smallest, 1);
+      const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(A);
+      ProblemArrays arrays;
+      arrays.regularization.beta = 0;
+      arrays.AddTree(A, Eigen::VectorXd::Zero(kDofs));
+      ProblemArrays::Jacobian J = ProblemArrays::Jacobian::Zero(3, kDofs);
+      J.row(2) = eigen.eigenvectors().col(0).transpose();
+      arrays.AddContact(0, J, {.signed_distance = -1, .stiffness = 1e-12 * smallest});
+      arrays.contacts.law.friction = {0.0};
+      const PrimalProblem primal(arrays);
+      const ContactSolution guess = SolveUpTo(Checked(arrays), NewtonMethod::kPlain, 0);
+      // The gap as 1/2 |grad|^2 in the inverse of A, of which the contact's stiffness takes 1e-16.
+      const VectorL gradient = primal.Gradient(ToVectorL(guess.velocity));
+      const long double gap = gradient.dot(primal.TimesInverseA(gradient)) / 2;
+      EXPECT_GE(GapBound(guess), static_cast<double>(gap) * (1 - 1e-14))
+          << "smallest eigenvalue " << smallest << ", seed " << seed;
+    }
+  }
+}
+
+// On the boundary of sliding and open the impulse is all rounding, so that no share of the impulse
+// bounds its error.
+TEST(CertificateTest, BoundHoldsWhereAContactIsAboutToSlide) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    Random random(seed);
+    const double slip = Uniform(&random, 0.1, 10);
+    const double R_t = LogUniform(&random, 1e-6, 1e-2);
+    const double R_n = LogUniform(&random, 1e-3, 1);
+    const double mu = LogUniform(&random, 0.1, 10);
+    ProblemArrays arrays;
+    // y_n + mu_hat y_r = 0: a velocity of separation of mu times the slip.
+    const double separation = slip * mu * (1 - UniformInt(&random, -4, 4) * 0x1p-53);
+    arrays.AddTree(Eigen::Matrix3d::Identity(), Eigen::Vector3d(slip, 0, separation));
+    arrays.AddContact(0, Eigen::Matrix3d::Identity(), {.signed_distance = 0, .friction = mu});
+    arrays.contacts.law.regularization_t = {R_t};
+    arrays.contacts.law.regularization_n = {R_n};
+    const PrimalProblem primal(arrays);
+    const ContactSolution guess = SolveUpTo(Checked(arrays), NewtonMethod::kPlain, 0);
+    const VectorL gradient = primal.Gradient(ToVectorL(guess.velocity));
+    const long double gap = gradient.dot(primal.TimesInverseA(gradient)) / 2;
+    EXPECT_LE(static_cast<double>(gap), GapBound(guess)) << "seed " << seed;
   }
 }
 

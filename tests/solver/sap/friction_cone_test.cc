@@ -57,7 +57,7 @@ Matrix3d ToMatrix(const SymmetricMatrix3<double>& G) {
 Matrix3d PlainHessian(const Contact& contact, const Vector3d& v) {
   const auto p = contact.Parameters();
   const auto point = ProjectOnCone(p, {v.x(), v.y(), v.z()});
-  return ToMatrix(ConeHessian(p, point, point.t_x, point.t_y));
+  return ToMatrix(ConeHessian(p, point, point.t_hat_x, point.t_hat_y));
 }
 
 double CostAt(const Contact& contact, const Vector3d& v) {
@@ -232,6 +232,23 @@ TEST(FrictionConeTest, FrictionlessContactPushesAlongTheNormalOnly) {
   }
 }
 
+// Where y_t = 0 as well: the impulse stays (0, 0, y_n) whichever way the contact starts to move.
+TEST(FrictionConeTest, FrictionlessContactAtRestIsStiffAlongTheNormalOnly) {
+  const Contact contact{.R_t = 1e-3, .R_n = 0.1, .mu = 0};
+  const Vector3d v = ToVector(contact.VelocityFor({0, 0, 2}));
+  constexpr double kStep = 1e-6;
+  Matrix3d difference;
+  for (int i = 0; i < 3; ++i) {
+    const Vector3d step = kStep * Vector3d::Unit(i);
+    difference.col(i) = (ImpulseAt(contact, v - step) - ImpulseAt(contact, v + step)) / (2 * kStep);
+  }
+  EXPECT_LE((PlainHessian(contact, v) - difference).norm(), 1e-8);
+  EXPECT_EQ(PlainHessian(contact, v), Vector3d(0, 0, 1 / contact.R_n).asDiagonal().toDenseMatrix());
+  EXPECT_EQ(ImpulseAt(contact, v), Vector3d(0, 0, 2));
+  const auto point = ProjectOnCone(contact.Parameters(), {v.x(), v.y(), v.z()});
+  EXPECT_EQ(ConeAlongLine(contact.Parameters(), point, {1, 2, 0}).second, 0);
+}
+
 TEST(FrictionConeTest, VeryLargeFrictionSticksWhereverItPushes) {
   const Contact contact{.mu = 1e8};
   const Vector3d y(1e3, -2e3, 1e-3);
@@ -291,6 +308,7 @@ TEST(FrictionConeTest, DerivativesMatchCentralDifferencesInEveryRegion) {
   }
 }
 
+// And at most 3 R^-1: in the norm of R a projector, plus G_perp R_t <= 1 times a matrix of norm 2.
 TEST(FrictionConeTest, HessianIsPositiveSemidefiniteForEveryDualDirectionInTheDisk) {
   Random random(6);
   for (int i = 0; i < 5000; ++i) {
@@ -305,8 +323,9 @@ TEST(FrictionConeTest, HessianIsPositiveSemidefiniteForEveryDualDirectionInTheDi
     // In the norm of R, where the entries are of like size.
     const Vector3d root_R(std::sqrt(contact.R_t), std::sqrt(contact.R_t), std::sqrt(contact.R_n));
     const Matrix3d scaled = root_R.asDiagonal() * G * root_R.asDiagonal();
-    const double least = Eigen::SelfAdjointEigenSolver<Matrix3d>(scaled).eigenvalues()[0];
-    EXPECT_GE(least, -1e-14 * (1 + scaled.trace()));
+    const Vector3d eigenvalues = Eigen::SelfAdjointEigenSolver<Matrix3d>(scaled).eigenvalues();
+    EXPECT_GE(eigenvalues[0], -1e-14 * (1 + scaled.trace()));
+    EXPECT_LE(eigenvalues[2], 3 + 1e-13);
   }
 }
 
@@ -316,11 +335,11 @@ TEST(FrictionConeTest, DualDirectionMattersOnlyInSliding) {
   for (const Vector3d& y : {Vector3d(0.1, 0.2, 1), Vector3d(0.1, 0.2, -1)}) {
     const auto point = contact.Project(y);
     EXPECT_EQ(ToMatrix(ConeHessian(p, point, 0.3, -0.4)),
-              ToMatrix(ConeHessian(p, point, point.t_x, point.t_y)));
+              ToMatrix(ConeHessian(p, point, point.t_hat_x, point.t_hat_y)));
   }
   const auto sliding = contact.Project({3, 4, 1});
   EXPECT_NE(ToMatrix(ConeHessian(p, sliding, 0.3, -0.4)),
-            ToMatrix(ConeHessian(p, sliding, sliding.t_x, sliding.t_y)));
+            ToMatrix(ConeHessian(p, sliding, sliding.t_hat_x, sliding.t_hat_y)));
 }
 
 TEST(FrictionConeTest, SlopeAlongALineMatchesDifferencesOfTheCost) {
@@ -348,17 +367,17 @@ TEST(FrictionConeTest, SlopeAlongALineMatchesDifferencesOfTheCost) {
 
 TEST(FrictionConeTest, DualDirectionOfAnImpulseIsItsShareOfTheConeRadius) {
   const auto p = Contact{.mu = 0.5}.Parameters();
-  double w_x = 7, w_y = 7;
-  DualDirectionOf(p, {0.3, -0.4, 2}, &w_x, &w_y);
-  EXPECT_DOUBLE_EQ(w_x, 0.3);
-  EXPECT_DOUBLE_EQ(w_y, -0.4);
-  DualDirectionOf(p, {0, 0, 0}, &w_x, &w_y);
-  EXPECT_EQ(Vector2d(w_x, w_y), Vector2d::Zero());
-  DualDirectionOf(Contact{.mu = 0}.Parameters(), {0, 0, 2}, &w_x, &w_y);
-  EXPECT_EQ(Vector2d(w_x, w_y), Vector2d::Zero());
+  double s_x = 7, s_y = 7;
+  DualDirectionOf(p, {0.3, -0.4, 2}, &s_x, &s_y);
+  EXPECT_DOUBLE_EQ(s_x, 0.3);
+  EXPECT_DOUBLE_EQ(s_y, -0.4);
+  DualDirectionOf(p, {0, 0, 0}, &s_x, &s_y);
+  EXPECT_EQ(Vector2d(s_x, s_y), Vector2d::Zero());
+  DualDirectionOf(Contact{.mu = 0}.Parameters(), {0, 0, 2}, &s_x, &s_y);
+  EXPECT_EQ(Vector2d(s_x, s_y), Vector2d::Zero());
 }
 
-// The step of w solves |u| w = u linearized at (u, w): (|u| + t'du) w + |u| dw = u + du.
+// The step of s solves |u| s = u linearized at (u, s): (|u| + t'du) s + |u| ds = u + du.
 TEST(FrictionConeTest, DualStepOfASlidingContactSolvesTheLinearizedEquation) {
   Random random(8);
   const Contact contact;
@@ -368,13 +387,13 @@ TEST(FrictionConeTest, DualStepOfASlidingContactSolvesTheLinearizedEquation) {
     const auto point = contact.Project(y);
     const Vector2d u = contact.R_t * y.head<2>();
     const Vector2d d = 1e-4 * UniformVector(&random, 2, -1, 1);
-    const Vector2d w = 0.7 * UniformVector(&random, 2, -1, 1);
+    const Vector2d s = 0.7 * UniformVector(&random, 2, -1, 1);
     const Vector2d du = -d;
-    const Vector2d expected = (u + du - w * u.normalized().dot(du)) / u.norm();
-    double w_x = w.x(), w_y = w.y();
-    UpdateDualDirection(p, point, {d.x(), d.y(), 0.0}, &w_x, &w_y);
+    const Vector2d expected = (u + du - s * u.normalized().dot(du)) / u.norm();
+    double s_x = s.x(), s_y = s.y();
+    UpdateDualDirection(p, point, {d.x(), d.y(), 0.0}, &s_x, &s_y);
     const double length = std::max(1.0, expected.norm());
-    EXPECT_LE((Vector2d(w_x, w_y) - expected / length).norm(), 1e-13);
+    EXPECT_LE((Vector2d(s_x, s_y) - expected / length).norm(), 1e-13);
   }
 }
 
@@ -384,11 +403,11 @@ TEST(FrictionConeTest, DualDirectionStaysInTheDiskAndVanishesWithoutFriction) {
     const Contact contact = RandomContact(&random);
     const auto point = contact.Project(RandomUnconstrainedImpulse(contact, &random));
     const Vector3d d = LogUniform(&random, 1e-9, 1e9) * RandomUnitVector(&random);
-    double w_x = 0.6, w_y = -0.8;
-    UpdateDualDirection(contact.Parameters(), point, {d.x(), d.y(), d.z()}, &w_x, &w_y);
-    EXPECT_LE(std::hypot(w_x, w_y), 1 + 4 * kEpsilon);
+    double s_x = 0.6, s_y = -0.8;
+    UpdateDualDirection(contact.Parameters(), point, {d.x(), d.y(), d.z()}, &s_x, &s_y);
+    EXPECT_LE(std::hypot(s_x, s_y), 1 + 4 * kEpsilon);
     if (contact.mu == 0 || RegionOf(point) == Region::kOpen) {
-      EXPECT_EQ(Vector2d(w_x, w_y), Vector2d::Zero());
+      EXPECT_EQ(Vector2d(s_x, s_y), Vector2d::Zero());
     }
   }
 }
@@ -398,11 +417,11 @@ TEST(FrictionConeTest, DualDirectionAtRestIsThatOfTheImpulse) {
   const auto p = contact.Parameters();
   for (const Vector3d& y : {Vector3d(0.1, 0.2, 1), Vector3d(3, 4, 1)}) {
     const auto point = contact.Project(y);
-    double w_x = 0, w_y = 0, expected_x = 0, expected_y = 0;
-    UpdateDualDirection(p, point, {0, 0, 0}, &w_x, &w_y);
+    double s_x = 0, s_y = 0, expected_x = 0, expected_y = 0;
+    UpdateDualDirection(p, point, {0, 0, 0}, &s_x, &s_y);
     DualDirectionOf(p, point.gamma, &expected_x, &expected_y);
-    EXPECT_NEAR(w_x, expected_x, 4 * kEpsilon);
-    EXPECT_NEAR(w_y, expected_y, 4 * kEpsilon);
+    EXPECT_NEAR(s_x, expected_x, 4 * kEpsilon);
+    EXPECT_NEAR(s_y, expected_y, 4 * kEpsilon);
   }
 }
 

@@ -18,22 +18,22 @@ struct Pool {
   FrictionContacts contacts;
   ContactVectors v_c, d, gamma;
   ContactMatrices G;
-  DualDirections w;
+  DualDirections s;
 
   explicit Pool(uint64_t seed) {
     Random random(seed);
     contacts.Resize(kSize);
     for (ContactVectors* vectors : {&v_c, &d, &gamma}) vectors->resize(kSize);
     G.resize(kSize);
-    w.resize(kSize);
+    s.resize(kSize);
     for (int i = 0; i < kSize; ++i) {
       const double mu = i % 5 == 0 ? 0.0 : Uniform(&random, 0.1, 2);
       contacts.Set(i, LogUniform(&random, 1e-3, 1), LogUniform(&random, 1e-2, 1), mu,
                    {Uniform(&random, -1, 1), Uniform(&random, -1, 1), Uniform(&random, 0, 1)});
       v_c.Set(i, RandomTriple(&random));
       d.Set(i, RandomTriple(&random));
-      w.x[i] = Uniform(&random, -0.7, 0.7);
-      w.y[i] = Uniform(&random, -0.7, 0.7);
+      s.x[i] = Uniform(&random, -0.7, 0.7);
+      s.y[i] = Uniform(&random, -0.7, 0.7);
     }
   }
   static ContactVector<double> RandomTriple(Random* random) {
@@ -66,12 +66,12 @@ TEST_P(FrictionContactsTest, RangeEqualsItsContactsOneByOne) {
   Pool one_by_one = pool;
   for (int end = begin; end <= Pool::kSize; ++end) {
     const double cost = pool.contacts.Impulses(begin, end, pool.v_c, &pool.gamma);
-    pool.contacts.Hessians(begin, end, pool.v_c, pool.w, &pool.G);
+    pool.contacts.Hessians(begin, end, pool.v_c, pool.s, &pool.G);
     const LineSlope slope = pool.contacts.AlongLine(begin, end, pool.v_c, pool.d, 0.3);
     double sum_cost = 0, sum_first = 0, sum_second = 0;
     for (int i = begin; i < end; ++i) {
       sum_cost += one_by_one.contacts.Impulses(i, i + 1, one_by_one.v_c, &one_by_one.gamma);
-      one_by_one.contacts.Hessians(i, i + 1, one_by_one.v_c, one_by_one.w, &one_by_one.G);
+      one_by_one.contacts.Hessians(i, i + 1, one_by_one.v_c, one_by_one.s, &one_by_one.G);
       const LineSlope part =
           one_by_one.contacts.AlongLine(i, i + 1, one_by_one.v_c, one_by_one.d, 0.3);
       sum_first += part.first;
@@ -89,11 +89,11 @@ TEST_P(FrictionContactsTest, DualDirectionsOfARangeEqualThoseOfItsContactsOneByO
   const int begin = GetParam();
   Pool pool(200 + begin);
   Pool one_by_one = pool;
-  pool.contacts.UpdateDualDirections(begin, Pool::kSize, pool.v_c, pool.d, &pool.w);
+  pool.contacts.UpdateDualDirections(begin, Pool::kSize, pool.v_c, pool.d, &pool.s);
   for (int i = begin; i < Pool::kSize; ++i) {
-    one_by_one.contacts.UpdateDualDirections(i, i + 1, pool.v_c, pool.d, &one_by_one.w);
-    EXPECT_NEAR(pool.w.x[i], one_by_one.w.x[i], kTolerance);
-    EXPECT_NEAR(pool.w.y[i], one_by_one.w.y[i], kTolerance);
+    one_by_one.contacts.UpdateDualDirections(i, i + 1, pool.v_c, pool.d, &one_by_one.s);
+    EXPECT_NEAR(pool.s.x[i], one_by_one.s.x[i], kTolerance);
+    EXPECT_NEAR(pool.s.y[i], one_by_one.s.y[i], kTolerance);
   }
 }
 
@@ -118,22 +118,22 @@ TEST(FrictionContactsTest, PlainHessianIsThatOfTheSlipDirection) {
   pool.contacts.Hessians(0, Pool::kSize, pool.v_c, &plain);
   for (int i = 0; i < Pool::kSize; ++i) {
     const auto point = ProjectOnCone(pool.contacts.At(i, double{}), pool.v_c.At(i, double{}));
-    pool.w.x[i] = point.t_x;
-    pool.w.y[i] = point.t_y;
+    pool.s.x[i] = point.t_hat_x;
+    pool.s.y[i] = point.t_hat_y;
   }
-  pool.contacts.Hessians(0, Pool::kSize, pool.v_c, pool.w, &pool.G);
+  pool.contacts.Hessians(0, Pool::kSize, pool.v_c, pool.s, &pool.G);
   for (int i = 0; i < Pool::kSize; ++i) ExpectNear(plain.At(i), pool.G.At(i));
 }
 
 TEST(FrictionContactsTest, DualDirectionsStartAsThoseOfTheImpulses) {
   Pool pool(2);
   pool.contacts.Impulses(0, Pool::kSize, pool.v_c, &pool.gamma);
-  pool.contacts.StartDualDirections(0, Pool::kSize, pool.gamma, &pool.w);
+  pool.contacts.StartDualDirections(0, Pool::kSize, pool.gamma, &pool.s);
   for (int i = 0; i < Pool::kSize; ++i) {
     const double bound = pool.contacts.At(i, double{}).mu * pool.gamma.n[i];
-    EXPECT_NEAR(pool.w.x[i] * bound, pool.gamma.x[i], kTolerance);
-    EXPECT_NEAR(pool.w.y[i] * bound, pool.gamma.y[i], kTolerance);
-    EXPECT_LE(std::hypot(pool.w.x[i], pool.w.y[i]), 1 + kTolerance);
+    EXPECT_NEAR(pool.s.x[i] * bound, pool.gamma.x[i], kTolerance);
+    EXPECT_NEAR(pool.s.y[i] * bound, pool.gamma.y[i], kTolerance);
+    EXPECT_LE(std::hypot(pool.s.x[i], pool.s.y[i]), 1 + kTolerance);
   }
 }
 

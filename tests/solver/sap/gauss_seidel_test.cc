@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "solver/sap/sap_data.h"
 #include "tests/support/random_problem.h"
@@ -17,6 +18,8 @@ struct Prepared {
     order.Build(graph);
     model.Resize(graph);
     data.Resize(graph);
+    step.Resize(graph);
+    scratch.Resize(graph);
     for (int island = 0; island < graph.islands().count(); ++island) {
       model.Gather(problem, graph, island, StopToken(), nullptr);
     }
@@ -32,6 +35,8 @@ struct Prepared {
   SweepOrder order;
   SapModel model;
   SapData data;
+  SapStep step;
+  SapScratch scratch;
 };
 
 class GaussSeidelTest : public ::testing::TestWithParam<int> {
@@ -49,11 +54,11 @@ TEST_P(GaussSeidelTest, NeverRaiseTheCost) {
   Prepared p(Problem());
   for (int island = 0; island < p.graph.islands().count(); ++island) {
     const IslandView view{p.graph, p.model, island, nullptr};
-    double last = Evaluate(view, &p.data).cost;
+    double last = Evaluate(view, &p.data, &p.scratch).cost;
     const double first = last;
     for (int sweep = 0; sweep < 20; ++sweep) {
-      Sweep(view, p.order, sweep % 2 == 1, StopToken(), &p.data);
-      const double cost = Evaluate(view, &p.data).cost;
+      Sweep(view, p.order, sweep % 2 == 1, StopToken(), &p.data, &p.step);
+      const double cost = Evaluate(view, &p.data, &p.scratch).cost;
       EXPECT_LE(cost, last * (1 + 1e-14)) << "sweep " << sweep;
       last = cost;
     }
@@ -67,10 +72,10 @@ TEST_P(GaussSeidelTest, AloneLeadOneTreeToTheOptimum) {
   ASSERT_EQ(p.graph.islands().count(), 1);
   const IslandView view{p.graph, p.model, 0, nullptr};
   for (int sweep = 0; sweep < 200; ++sweep) {
-    Evaluate(view, &p.data);
-    Sweep(view, p.order, sweep % 2 == 1, StopToken(), &p.data);
+    Evaluate(view, &p.data, &p.scratch);
+    Sweep(view, p.order, sweep % 2 == 1, StopToken(), &p.data, &p.step);
   }
-  const IslandNorms norms = Evaluate(view, &p.data);
+  const IslandNorms norms = Evaluate(view, &p.data, &p.scratch);
   EXPECT_LE(norms.gradient, 1e-9 * std::max(norms.momentum, norms.impulse));
 }
 
@@ -82,9 +87,9 @@ TEST_P(GaussSeidelTest, LeaveTreesWhereTheyAreThatHaveNoFriction) {
   for (int island = 0; island < p.graph.islands().count(); ++island) {
     const IslandView view{p.graph, p.model, island, nullptr};
     if (view.range().num_trees() == 1) continue;
-    Evaluate(view, &p.data);
+    Evaluate(view, &p.data, &p.scratch);
     const std::vector<double> before = p.data.v;
-    Sweep(view, p.order, false, StopToken(), &p.data);
+    Sweep(view, p.order, false, StopToken(), &p.data, &p.step);
     EXPECT_EQ(p.data.v, before);
   }
 }
@@ -93,10 +98,10 @@ TEST_P(GaussSeidelTest, KeepContactVelocitiesUpToDate) {
   Prepared p(Problem());
   for (int island = 0; island < p.graph.islands().count(); ++island) {
     const IslandView view{p.graph, p.model, island, nullptr};
-    Evaluate(view, &p.data);
-    Sweep(view, p.order, false, StopToken(), &p.data);
+    Evaluate(view, &p.data, &p.scratch);
+    Sweep(view, p.order, false, StopToken(), &p.data, &p.step);
     const ContactVectors kept = p.data.v_c;
-    Evaluate(view, &p.data);
+    Evaluate(view, &p.data, &p.scratch);
     for (int i = view.range().contact_begin; i < view.range().contact_end; ++i) {
       EXPECT_NEAR(kept.x[i], p.data.v_c.x[i], 1e-12);
       EXPECT_NEAR(kept.y[i], p.data.v_c.y[i], 1e-12);
@@ -111,8 +116,8 @@ TEST_P(GaussSeidelTest, AreTheSameBitsOnAnyNumberOfThreads) {
     Prepared p(arrays);
     for (int island = 0; island < p.graph.islands().count(); ++island) {
       const IslandView view{p.graph, p.model, island, arena};
-      Evaluate(view, &p.data);
-      Sweep(view, p.order, false, StopToken(), &p.data);
+      Evaluate(view, &p.data, &p.scratch);
+      Sweep(view, p.order, false, StopToken(), &p.data, &p.step);
     }
     return p.data.v;
   };
@@ -123,16 +128,54 @@ TEST_P(GaussSeidelTest, AreTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
+// A clique beside a chain in one island: many colors, of which all but two have one tree.
+TEST(SweepOrderTest, EveryTreeHasOneColorThatNoNeighborHas) {
+  constexpr int kClique = 40;
+  constexpr int kChain = 500;
+  ProblemArrays arrays;
+  const ProblemArrays::Jacobian J = ProblemArrays::Jacobian::Ones(3, 1);
+  const auto touch = [&](int a, int b) { arrays.AddContact(a, J, b, J, {}); };
+  for (int tree = 0; tree < kClique + kChain; ++tree) {
+    arrays.AddTree(Eigen::MatrixXd::Identity(1, 1), Eigen::VectorXd::Zero(1));
+    if (tree >= kClique) touch(tree - 1, tree);
+    for (int other = 0; tree < kClique && other < tree; ++other) touch(other, tree);
+  }
+  const Prepared p(arrays);
+  ASSERT_EQ(p.order.num_colors(0), kClique);
+  std::vector<int> color_of(kClique + kChain, -1);
+  for (int c = 0; c < kClique; ++c) {
+    EXPECT_TRUE(std::ranges::is_sorted(p.order.color(0, c)));
+    for (const int slot : p.order.color(0, c)) {
+      EXPECT_EQ(color_of[slot], -1);
+      color_of[slot] = c;
+    }
+  }
+  EXPECT_EQ(std::ranges::count(color_of, -1), 0);
+  for (const ContactPair& pair : p.graph.pairs())
+    EXPECT_NE(color_of[pair.low], color_of[pair.high]);
+}
+
 INSTANTIATE_TEST_SUITE_P(RandomProblems, GaussSeidelTest, ::testing::Range(0, 9));
+
+// One factorization of this tree takes far longer than the deadline leaves.
+TEST(GaussSeidelTest, StopWithinALargeTree) {
+  Prepared p(LargeTree(1000, 10));
+  const IslandView view{p.graph, p.model, 0, nullptr};
+  Evaluate(view, &p.data, &p.scratch);
+  const std::vector<double> before = p.data.v;
+  const StopToken stop(nullptr, StopToken::Clock::now() + std::chrono::milliseconds(1));
+  EXPECT_FALSE(Sweep(view, p.order, false, stop, &p.data, &p.step));
+  EXPECT_EQ(p.data.v, before);
+}
 
 TEST(GaussSeidelTest, StopOnRequest) {
   Prepared p(RandomBodiesInContact(1, 20, 60));
   const std::atomic<bool> cancelled{true};
   const StopToken stop(&cancelled, StopToken::Clock::time_point::max());
   const IslandView view{p.graph, p.model, 0, nullptr};
-  Evaluate(view, &p.data);
+  Evaluate(view, &p.data, &p.scratch);
   const std::vector<double> before = p.data.v;
-  Sweep(view, p.order, false, stop, &p.data);
+  Sweep(view, p.order, false, stop, &p.data, &p.step);
   EXPECT_EQ(p.data.v, before);
 }
 

@@ -19,6 +19,8 @@ struct Assembled {
     graph.Build(problem, false);
     model.Resize(graph);
     data.Resize(graph);
+    step.Resize(graph);
+    scratch.Resize(graph);
     hessian.Resize(graph);
     conjugate.Resize(graph);
     model.Gather(problem, graph, 0, StopToken(), nullptr);
@@ -27,7 +29,7 @@ struct Assembled {
       const auto guess = problem.v_guess().subspan(Start(slot), graph.dofs()[slot]);
       std::ranges::copy(guess, data.v.begin() + graph.velocity_start()[slot]);
     }
-    Evaluate(*view, &data);
+    Evaluate(*view, &data, &scratch);
     model.contacts().Hessians(0, graph.num_contacts(), data.v_c, &data.G);
     hessian.Assemble(*view, data, StopToken());
     std::vector<int> edge_a, edge_b;
@@ -47,7 +49,7 @@ struct Assembled {
     VectorL step = VectorL::Zero(problem.num_velocities());
     for (int slot = 0; slot < graph.num_slots(); ++slot) {
       for (int i = 0; i < graph.dofs()[slot]; ++i) {
-        step[Start(slot) + i] = data.step[graph.velocity_start()[slot] + i];
+        step[Start(slot) + i] = this->step.v[graph.velocity_start()[slot] + i];
       }
     }
     return step;
@@ -75,6 +77,8 @@ struct Assembled {
   ContactGraph graph;
   SapModel model;
   SapData data;
+  SapStep step;
+  SapScratch scratch;
   Hessian hessian;
   ConjugateVectors conjugate;
   std::optional<IslandView> view;
@@ -88,7 +92,7 @@ TEST(HessianTest, DenseStepIsThatOfTheDerivativeOfTheGradient) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Assembled a(RandomTreesInContact(seed, {.trees = 5, .contacts = 12, .max_dofs = 7}));
     ASSERT_LE(a.graph.velocity_start().back(), kDenseDofs);
-    ASSERT_EQ(SolveDenseStep(*a.view, a.hessian, &a.data), StepStatus::kOk);
+    ASSERT_EQ(SolveDenseStep(*a.view, a.hessian, a.data, &a.step), StepStatus::kOk);
     EXPECT_LE(a.StepError(), kDifferenceError);
   }
 }
@@ -97,7 +101,7 @@ TEST(HessianTest, SparseStepIsThatOfTheDerivativeOfTheGradient) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Assembled a(RandomTreesInContact(seed, {.trees = 30, .contacts = 80, .max_dofs = 12}));
     BlockCholesky<double> cholesky;
-    ASSERT_EQ(SolveSparseStep(*a.view, a.hessian, *a.plan, StopToken(), &cholesky, &a.data),
+    ASSERT_EQ(SolveSparseStep(*a.view, a.hessian, *a.plan, StopToken(), a.data, &cholesky, &a.step),
               StepStatus::kOk);
     EXPECT_LE(a.StepError(), kDifferenceError);
   }
@@ -107,8 +111,8 @@ TEST(HessianTest, PreconditionedStepIsThatToItsTolerance) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Assembled a(WithBodiesAsTrees(RandomBodiesInContact(seed, 40, 100)));
     BlockCholesky<float> cholesky;
-    ASSERT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, StopToken(), &cholesky,
-                                      &a.conjugate, &a.data),
+    ASSERT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, StopToken(), a.data, &cholesky,
+                                      &a.conjugate, &a.step),
               StepStatus::kOk);
     EXPECT_LE(a.StepError(), 1.1e-4);
   }
@@ -119,10 +123,10 @@ TEST(HessianTest, BlocksAndStepsAreTheSameBitsOnAnyNumberOfThreads) {
   const auto step = [&](TaskArena* arena) {
     Assembled a(arrays, arena);
     BlockCholesky<float> cholesky;
-    EXPECT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, StopToken(), &cholesky,
-                                      &a.conjugate, &a.data),
+    EXPECT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, StopToken(), a.data, &cholesky,
+                                      &a.conjugate, &a.step),
               StepStatus::kOk);
-    return a.data.step;
+    return a.step.v;
   };
   const std::vector<double> alone = step(nullptr);
   for (const int threads : {1, 2, 3, 8}) {
@@ -137,10 +141,10 @@ TEST(HessianTest, StepsStopOnRequest) {
   const StopToken stop(&cancelled, StopToken::Clock::time_point::max());
   BlockCholesky<double> exact;
   BlockCholesky<float> preconditioner;
-  EXPECT_EQ(SolveSparseStep(*a.view, a.hessian, *a.plan, stop, &exact, &a.data),
+  EXPECT_EQ(SolveSparseStep(*a.view, a.hessian, *a.plan, stop, a.data, &exact, &a.step),
             StepStatus::kStopped);
-  EXPECT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, stop, &preconditioner,
-                                    &a.conjugate, &a.data),
+  EXPECT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, stop, a.data, &preconditioner,
+                                    &a.conjugate, &a.step),
             StepStatus::kStopped);
 }
 

@@ -22,7 +22,7 @@ Body At(const Shape& shape, const Vector3d& position,
   return body;
 }
 
-Quaterniond Turn(double angle, const Vector3d& axis) {
+Quaterniond TurnBy(double angle, const Vector3d& axis) {
   return Quaterniond(Eigen::AngleAxisd(angle, axis.normalized()));
 }
 
@@ -121,7 +121,7 @@ TEST(CollisionTest, ABoxOnAPlaneTouchesWithTheCornersBelowIt) {
   EXPECT_EQ(Contacts({At(kBox, {0, 0, 0.0501})}, {ground}).size(), 0);
   const double edge = 0.05 * std::sqrt(2.0);
   const ContactSet on_edge =
-      Contacts({At(kBox, {0, 0, edge - 1e-3}, Turn(EIGEN_PI / 4, {1, 0, 0}))}, {ground});
+      Contacts({At(kBox, {0, 0, edge - 1e-3}, TurnBy(EIGEN_PI / 4, {1, 0, 0}))}, {ground});
   ASSERT_EQ(on_edge.size(), 2);
   for (int i = 0; i < 2; ++i) {
     EXPECT_NEAR(on_edge.signed_distance[i], -1e-3, 1e-15);
@@ -139,7 +139,7 @@ TEST(CollisionTest, ABoxOnABoxTouchesInAtLeastFourPointsThatSpanTheCommonFace) {
       const Vector3d shift(0.3, -0.7, 0.2);
       const ContactSet contacts =
           Contacts({At(kBox, shift + turn * Vector3d(offset, 0.5 * offset, 0.0999),
-                       turn * Turn(yaw, {0, 0, 1})),
+                       turn * TurnBy(yaw, {0, 0, 1})),
                     At(kBox, shift, turn)});
       SCOPED_TRACE("yaw " + std::to_string(yaw) + " offset " + std::to_string(offset));
       ASSERT_GE(contacts.size(), 4);
@@ -169,7 +169,7 @@ TEST(CollisionTest, ABoxThatStandsOnItsFaceNeverStandsOnOnePoint) {
     const double tilt = 1e-4 * uniform(generator);
     const Vector3d offset(1e-4 * uniform(generator), 1e-4 * uniform(generator), 0);
     const ContactSet contacts = Contacts(
-        {At(kBox, Vector3d(0, 0, 0.09998) + offset, Turn(tilt, axis)), At(kBox, {0, 0, 0})});
+        {At(kBox, Vector3d(0, 0, 0.09998) + offset, TurnBy(tilt, axis)), At(kBox, {0, 0, 0})});
     ASSERT_GE(contacts.size(), 3) << trial;
     for (int i = 0; i < contacts.size(); ++i) {
       ASSERT_GT(Normal(contacts, i).z(), 0.9999);
@@ -181,9 +181,9 @@ TEST(CollisionTest, CrossedEdgesTouchInOnePointAlongTheirCommonPerpendicular) {
   const double ridge = 0.05 * std::sqrt(2.0);
   const Vector3d along = Vector3d(1, 0.8, 0).normalized();  // of the upper ridge
   const Quaterniond upper =
-      Turn(std::atan2(along.y(), along.x()), {0, 0, 1}) * Turn(EIGEN_PI / 4, {1, 0, 0});
+      TurnBy(std::atan2(along.y(), along.x()), {0, 0, 1}) * TurnBy(EIGEN_PI / 4, {1, 0, 0});
   const ContactSet contacts = Contacts({At(kBox, {0.01, 0.02, 2 * ridge - 1e-3}, upper),
-                                        At(kBox, {0, 0.02, 0}, Turn(EIGEN_PI / 4, {1, 0, 0}))});
+                                        At(kBox, {0, 0.02, 0}, TurnBy(EIGEN_PI / 4, {1, 0, 0}))});
   ASSERT_EQ(contacts.size(), 1);
   EXPECT_TRUE(Normal(contacts, 0).isApprox(Vector3d::UnitZ(), 1e-12));
   EXPECT_NEAR(contacts.signed_distance[0], -1e-3, 1e-13);
@@ -341,7 +341,7 @@ TEST(ReachTest, ASphereIsSeenByPlaneSphereAndBoxAtItsGapAndNoFurther) {
 
 TEST(ReachTest, ABoxOverAPlaneIsSeenWithTheCornersWithinReach) {
   const double tilt = 0.02;  // the low edge is 2 mm under the other
-  const std::vector<Body> bodies = {At(kBox, {0, 0, 0.052}, Turn(tilt, {0, 1, 0}))};
+  const std::vector<Body> bodies = {At(kBox, {0, 0, 0.052}, TurnBy(tilt, {0, 1, 0}))};
   const std::vector<Plane> planes = {{Vector3d::UnitZ(), 0}};
   const double low = 0.052 - 0.05 * std::cos(tilt) - 0.05 * std::sin(tilt);
   EXPECT_EQ(ContactsWithin(0.9 * low, bodies, planes).size(), 0);
@@ -357,7 +357,7 @@ TEST(ReachTest, FacesThatNearlyTouchAreSeenFaceToFaceInFourCorners) {
   for (int trial = 0; trial < 1000; ++trial) {
     const Quaterniond turn = RandomTurn(&generator);
     const double gap = 2e-3 * (1 + 0.4 * uniform(generator));
-    const Quaterniond tilt = Turn(5e-3 * uniform(generator), RandomTurn(&generator).vec());
+    const Quaterniond tilt = TurnBy(5e-3 * uniform(generator), RandomTurn(&generator).vec());
     const Vector3d offset(0.04 * uniform(generator), 0.04 * uniform(generator), 0.1 + gap);
     const ContactSet contacts =
         ContactsWithin(3e-3, {At(kBox, turn * offset, turn * tilt), At(kBox, {0, 0, 0}, turn)});

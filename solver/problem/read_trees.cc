@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <cmath>
+
+#include "solver/cholesky/dense_cholesky.h"
+#include "solver/problem/problem_reader.h"
+#include "solver/problem/rigid_bodies.h"
+
+namespace sap {
+
+namespace {
+
+void CopyLower(const double* A, int n, double* L) {
+  for (int i = 0; i < n; ++i) std::copy(A + i * n, A + i * n + i + 1, L + i * n);
+}
+
+}  // namespace
+
+void ContactProblemReader::ReadTrees() {
+  ReadTreeSizes();
+  if (!check_.ok()) return;
+  const ContactProblemView::Trees& t = view_.trees;
+  const int64_t n_v = p_.velocity_start_.back();
+  const Needed why{num_trees_, "trees (see trees.dofs)"};
+  check_.Array("trees.dynamics_matrix", t.dynamics_matrix, p_.matrix_start_.back(), Range::kFinite,
+               why);
+  check_.Array("trees.free_motion_velocity", t.free_motion_velocity, n_v, Range::kFinite, why);
+  check_.Optional("trees.guess_velocity", t.guess_velocity, n_v, Range::kFinite, why);
+  if (!t.tree_id.empty()) check_.Length("trees.tree_id", t.tree_id.size(), num_trees_, why);
+  if (!check_.ok()) return;
+  p_.dynamics_matrix_.assign(t.dynamics_matrix.begin(), t.dynamics_matrix.end());
+  p_.dynamics_factor_.assign(p_.dynamics_matrix_.size(), 0.0);
+  for (int i = 0; i < num_trees_; ++i) {
+    ReadDynamicsMatrix(i);
+    if (!check_.ok()) return;
+  }
+  AppendVelocities(t.free_motion_velocity, t.guess_velocity);
+  AppendNames(t.tree_id, num_trees_);
+}
+
+void ContactProblemReader::ReadTreeSizes() {
+  if (!check_.ok()) return;
+  p_.dofs_.reserve(num_trees_ + num_bodies_);
+  p_.velocity_start_.assign(1, 0);
+  p_.matrix_start_.assign(1, 0);
+  for (int i = 0; i < num_trees_; ++i) {
+    const uint32_t dofs = view_.trees.dofs[i];
+    if (dofs < 1 || dofs > static_cast<uint32_t>(limits_.max_tree_dofs)) {
+      return check_.Refuse("trees.dofs", i,
+                           "is " + std::to_string(dofs) + "; it must be in [1, " +
+                               std::to_string(limits_.max_tree_dofs) + "]");
+    }
+    AppendTree(static_cast<int>(dofs));
+  }
+}
+
+// Symmetrizes block A_t and factors it.
+void ContactProblemReader::ReadDynamicsMatrix(int tree) {
+  const int n = p_.dofs_[tree];
+  const int64_t start = p_.matrix_start_[tree];
+  double* A = p_.dynamics_matrix_.data() + start;
+  double largest = 0;
+  for (int i = 0; i < n * n; ++i) largest = std::max(largest, std::abs(A[i]));
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < i; ++j) {
+      if (std::abs(A[i * n + j] - A[j * n + i]) > 1e-12 * largest) {
+        return check_.Refuse("trees.dynamics_matrix", start + i * n + j,
+                             "is " + ToText(A[i * n + j]) + " but its transpose is " +
+                                 ToText(A[j * n + i]) + "; the matrix of trees[" +
+                                 std::to_string(tree) +
+                                 "] must be symmetric within 1e-12 of its largest entry");
+      }
+      A[i * n + j] = A[j * n + i] = 0.5 * A[i * n + j] + 0.5 * A[j * n + i];
+    }
+  }
+  double* L = p_.dynamics_factor_.data() + start;
+  CopyLower(A, n, L);
+  if (FactorTree(L, n) != DenseStatus::kOk) {
+    check_.Refuse(
+        "trees.dynamics_matrix", start,
+        "starts a matrix that is not positive definite (trees[" + std::to_string(tree) + "])");
+  }
+}
+
+void ContactProblemReader::ReadBodies() {
+  const ContactProblemView::RigidBodies& b = view_.bodies;
+  const int64_t n = num_bodies_;
+  const Needed why{n, "bodies (see bodies.mass)"};
+  check_.Values("bodies.mass", b.mass, Range::kPositive);
+  check_.Array("bodies.inertia", b.inertia, 6 * n, Range::kFinite, why);
+  check_.Array("bodies.center_of_mass", b.center_of_mass, 3 * n, Range::kFinite, why);
+  check_.Array("bodies.free_motion_velocity", b.free_motion_velocity, 6 * n, Range::kFinite, why);
+  check_.Optional("bodies.guess_velocity", b.guess_velocity, 6 * n, Range::kFinite, why);
+  if (!b.body_id.empty()) check_.Length("bodies.body_id", b.body_id.size(), n, why);
+  if (!check_.ok()) return;
+  ReadBodyMatrices();
+  AppendVelocities(b.free_motion_velocity, b.guess_velocity);
+  AppendNames(b.body_id, num_bodies_);
+  p_.has_guess_ = !view_.trees.guess_velocity.empty() || !b.guess_velocity.empty();
+}
+
+void ContactProblemReader::ReadBodyMatrices() {
+  const ContactProblemView::RigidBodies& b = view_.bodies;
+  const size_t entries = 36 * static_cast<size_t>(num_bodies_);
+  p_.dynamics_matrix_.resize(p_.dynamics_matrix_.size() + entries);
+  p_.dynamics_factor_.resize(p_.dynamics_factor_.size() + entries, 0.0);
+  for (int i = 0; i < num_bodies_; ++i) {
+    AppendTree(6);
+    const int64_t start = p_.matrix_start_[num_trees_ + i];
+    double* A = p_.dynamics_matrix_.data() + start;
+    double* L = p_.dynamics_factor_.data() + start;
+    WriteBodyDynamicsMatrix(b.mass[i], b.inertia.data() + 6 * i, A);
+    CopyLower(A, 6, L);
+    if (!FactorDense(L, std::integral_constant<int, 6>())) {
+      return check_.Refuse(
+          "bodies.inertia", 6 * static_cast<int64_t>(i),
+          "starts an inertia that is not positive definite (bodies[" + std::to_string(i) + "])");
+    }
+  }
+}
+
+void ContactProblemReader::CheckNames() {
+  if (!check_.ok()) return;
+  std::vector<int64_t>& sorted = p_.sorted_ids_;
+  sorted.clear();
+  for (int64_t id : p_.tree_id_) {
+    if (id >= 0) sorted.push_back(id);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice == sorted.end()) return;
+  int last = static_cast<int>(p_.tree_id_.size()) - 1;
+  while (p_.tree_id_[last] != *twice) --last;
+  const bool is_tree = last < num_trees_;
+  check_.Refuse(is_tree ? "trees.tree_id" : "bodies.body_id", is_tree ? last : last - num_trees_,
+                "is " + std::to_string(*twice) + " a second time; names must be unique");
+}
+
+void ContactProblemReader::AppendTree(int dofs) {
+  p_.dofs_.push_back(dofs);
+  p_.velocity_start_.push_back(p_.velocity_start_.back() + dofs);
+  p_.matrix_start_.push_back(p_.matrix_start_.back() + static_cast<int64_t>(dofs) * dofs);
+}
+
+void ContactProblemReader::AppendVelocities(std::span<const double> v_star,
+                                            std::span<const double> guess) {
+  p_.v_star_.insert(p_.v_star_.end(), v_star.begin(), v_star.end());
+  const std::span<const double> from = guess.empty() ? v_star : guess;
+  p_.v_guess_.insert(p_.v_guess_.end(), from.begin(), from.end());
+}
+
+void ContactProblemReader::AppendNames(std::span<const uint32_t> names, int count) {
+  if (names.empty()) {
+    p_.tree_id_.insert(p_.tree_id_.end(), count, -1);
+  } else {
+    p_.tree_id_.insert(p_.tree_id_.end(), names.begin(), names.end());
+  }
+}
+
+}  // namespace sap

@@ -1,0 +1,26 @@
+// How the loops over one island are cut into chunks, and how long a chunk takes on one core [ns].
+// By that time a loop is shared with other threads or not (task_arena.h). The order of a sum
+// depends on the size of its chunks. Times are of free bodies, two to four contacts per pair.
+#pragma once
+
+#include "solver/parallel/task_arena.h"
+
+namespace sap {
+
+// Over trees, by slot.
+constexpr Chunks kEvaluateSlots{32, 2500};  // momentum, gradient and their norms
+constexpr Chunks kAssembleSlots{16, 6000};  // diagonal blocks of the Hessian
+constexpr Chunks kMomentumSlots{32, 600};   // A dv
+constexpr Chunks kProductSlots{16, 1500};   // H p of conjugate gradients
+constexpr Chunks kDotSlots{32, 60};         // an inner product
+constexpr Chunks kSweepSlots{8, 4000};      // of one color, which has few slots in a small island
+constexpr Chunks kCertifySlots{32, 8000};   // the gradient and its rounding error in the norm of A
+// Over pairs of trees in contact.
+constexpr Chunks kGatherPairs{64, 10000};   // Jacobians and regularization
+constexpr Chunks kEvaluatePairs{64, 2500};  // contact velocities and impulses
+constexpr Chunks kAssemblePairs{32, 3000};  // off-diagonal blocks of the Hessian
+constexpr Chunks kCertifyPairs{64, 6000};   // rounding errors of impulses
+// Over contacts.
+constexpr Chunks kConeContacts{512, 2500};  // the law of friction and its derivatives
+
+}  // namespace sap
