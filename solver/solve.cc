@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "solver/cholesky/dense_cholesky.h"
 #include "solver/deadline_reserve.h"
 #include "solver/factor_stores.h"
 #include "solver/island_plans.h"
@@ -261,7 +262,9 @@ double PredictedSolveTime(const ContactProblem& problem) {
   constexpr double kPerContact = 0.8e-6;
   constexpr double kPerFill = 1e-7;
   constexpr double kFreeOfFill = 4;  // sqrt of the dofs of an island that is solved as one block
-  constexpr double kPerFlop = 1e-9;
+  // By the cube of a tree's dofs; large trees are factored by the kernel of the fronts.
+  constexpr double kPerScalarFlop = 1e-9;
+  constexpr double kPerBlockedFlop = 7e-11;
   thread_local Islands islands;
   islands.Find(problem, true);
   double time = kPerContact * problem.num_contacts();
@@ -270,7 +273,7 @@ double PredictedSolveTime(const ContactProblem& problem) {
     for (int slot = islands.first_slot()[island]; slot < islands.first_slot()[island + 1]; ++slot) {
       const double dofs = problem.dofs()[islands.tree_of_slot()[slot]];
       n += dofs;
-      time += kPerFlop * dofs * dofs * dofs;
+      time += (dofs > kScalarDofs ? kPerBlockedFlop : kPerScalarFlop) * dofs * dofs * dofs;
     }
     time += kPerFill * n * std::max(0.0, std::sqrt(n) - kFreeOfFill);
   }

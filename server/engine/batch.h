@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "sap/v1/problem.pb.h"
-#include "server/scheduling/work_queue.h"
+#include "server/scheduling/fair_queue.h"
 #include "solver/parallel/task_arena.h"
 
 namespace sap {
@@ -27,7 +27,7 @@ class Batch {
 
   // Queue and accounting of a batch.
   struct QueueTarget {
-    WorkQueue* queue;
+    FairQueue* queue;
     int num_threads;
     ClientAccount* account;
     Priority priority;

@@ -12,15 +12,15 @@
 
 #include "sap/v1/solver_service.pb.h"
 #include "server/engine/batch.h"
-#include "server/engine/free_list.h"
 #include "server/engine/metrics.h"
+#include "server/engine/object_pool.h"
 #include "server/engine/request_recorder.h"
 #include "server/engine/session.h"
 #include "server/engine/solve_job.h"
 #include "server/scheduling/admission.h"
 #include "server/scheduling/call_context.h"
+#include "server/scheduling/fair_queue.h"
 #include "server/scheduling/idle_spinners.h"
-#include "server/scheduling/work_queue.h"
 #include "server/server_config.h"
 #include "server/service_error.h"
 #include "solver/parallel/task_arena.h"
@@ -44,7 +44,7 @@ class Engine {
   // Admission check before the message of a call is read: RESOURCE_EXHAUSTED if a limit on calls or
   // on the queue wait is reached. Otherwise the call's expected work counts in predicted waits
   // until ReleaseReservation.
-  using Reservation = WorkQueue::Reservation;
+  using Reservation = FairQueue::Reservation;
   tl::expected<Reservation, ServiceError> ReserveCall(ClientAccount* account, Priority priority);
   void ReleaseReservation(ClientAccount* account, const Reservation& reservation) {
     queue_.ReleaseReservation(account, reservation);
@@ -80,7 +80,7 @@ class Engine {
   v1::GetServerInfoResponse Info() const;
 
   Admission& admission() { return admission_; }
-  const WorkQueue& queue() const { return queue_; }
+  const FairQueue& queue() const { return queue_; }
 
   const ServerConfig& config() const { return config_; }
 
@@ -120,11 +120,11 @@ class Engine {
   Admission admission_;
   const std::shared_ptr<ClientAccount> this_process_;
   TaskArena arena_;
-  WorkQueue queue_;
+  FairQueue queue_;
   IdleSpinners idle_spinners_;
-  FreeList<Solver> idle_solvers_;
-  FreeList<Job> idle_jobs_;
-  FreeList<SolveJob> idle_solves_;
+  ObjectPool<Solver> idle_solvers_;
+  ObjectPool<Job> idle_jobs_;
+  ObjectPool<SolveJob> idle_solves_;
 };
 
 }  // namespace sap

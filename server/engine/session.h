@@ -19,8 +19,8 @@
 #include "sap/v1/solver_service.pb.h"
 #include "server/engine/solve_job.h"
 #include "server/scheduling/admission.h"
+#include "server/scheduling/fair_queue.h"
 #include "server/scheduling/idle_spinners.h"
-#include "server/scheduling/work_queue.h"
 #include "solver/parallel/task_arena.h"
 #include "solver/solve.h"
 
@@ -53,7 +53,7 @@ class NamedVelocities {
 struct SessionResources {
   const ServerConfig& config;
   TaskArena* arena;
-  WorkQueue* queue;
+  FairQueue* queue;
   IdleSpinners* idle_spinners;
   Admission* admission;
   ClientAccount* this_process;  // account of steps without a client account

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sap/v1/solver_service.grpc.pb.h"
-#include "server/auth/credentials.h"
+#include "server/auth/tls_credentials.h"
 #include "server/build_info.h"
 
 namespace sap {

@@ -19,7 +19,7 @@ namespace sap {
 class MetricsEndpoint {
  public:
   // Serves from the return of this call on. Address: HOST:PORT. Metrics and engine must outlive the
-  // endpoint. `certificate` is the file whose expiry time is exported; may be empty.
+  // endpoint. `accuracy_certificate` is the file whose expiry time is exported; may be empty.
   static tl::expected<std::unique_ptr<MetricsEndpoint>, std::string> Start(
       const std::string& address, const Metrics* metrics, Engine* engine,
       const std::string& certificate);

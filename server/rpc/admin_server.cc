@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "server/auth/credentials.h"
+#include "server/auth/tls_credentials.h"
 #include "server/listen_address.h"
 #include "server/rpc/completion_tag.h"
 #include "server/rpc/rpc_status.h"

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "server/auth/credentials.h"
+#include "server/auth/tls_credentials.h"
 #include "server/listen_address.h"
 
 namespace sap {

@@ -19,7 +19,7 @@
 
 #include "server/auth/authenticator.h"
 #include "server/engine/engine.h"
-#include "server/engine/free_list.h"
+#include "server/engine/object_pool.h"
 #include "server/ops/call_observer.h"
 #include "server/rpc/completion_tag.h"
 #include "server/rpc/headers_first_service.h"
@@ -108,7 +108,7 @@ class UnaryMethod {
   const WhileDraining while_draining_;
   const Observed observed_;
   const AdmissionGate gate_;
-  FreeList<Call> idle_{kMaxIdle};
+  ObjectPool<Call> idle_{kMaxIdle};
 };
 
 template <typename Service, typename RequestMessage, typename ResponseMessage>

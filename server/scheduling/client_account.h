@@ -1,5 +1,5 @@
 // Per-client state: name, admitted resources, and the client's queued tasks. The calls of the
-// client share ownership; Admission and WorkQueue each guard their part with their own lock.
+// client share ownership; Admission and FairQueue each guard their part with their own lock.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class ClientAccount {
 
  private:
   friend class Admission;
-  friend class WorkQueue;
+  friend class FairQueue;
 
   // FIFO and deficit-round-robin state of one client in one priority class.
   struct Flow {
@@ -46,7 +46,7 @@ class ClientAccount {
   int64_t bytes_{0};
   double work_s_{0};
 
-  // Guarded by WorkQueue's mutex.
+  // Guarded by FairQueue's mutex.
   std::array<Flow, kNumPriorities> flows_;
 };
 

@@ -1,4 +1,4 @@
-// The contact problem of one time step, checked: the one door through which data enters the solver.
+// The contact problem of one time step, validated: the only way for data to enter the solver.
 //
 //   min_v  1/2 |v - v*|_A^2 + sum_i 1/2 gamma_i' R_i gamma_i
 //

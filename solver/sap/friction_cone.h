@@ -1,44 +1,41 @@
-// Friction at one contact: the projection of y on the Coulomb cone in the norm
-// of R, and what Newton's method needs of it.
+// Friction at one contact: the projection of y on the Coulomb cone in the norm of R, and what
+// Newton's method needs of it.
 //
 //   gamma = argmin_{g in F} 1/2 (g - y)' R (g - y),   F = { |g_t| <= mu g_n }
 //   y = -R^-1 (v_c - v_hat)
 //
-// In closed form by region [Castro et al. 2021, App. C], with y_r = |y_t|,
-// t_hat = y_t / y_r, mu_hat = mu R_t / R_n and mu_tilde^2 = mu mu_hat:
+// In closed form by region [Castro et al. 2021, App. C], with y_r = |y_t|, t_hat = y_t / y_r,
+// mu_hat = mu R_t / R_n and mu_tilde^2 = mu mu_hat:
 //
-//   stick   mu > 0, y_n > 0, y_r <= mu y_n   gamma = y
-//   slide   y_n > -mu_hat y_r, not stick     gamma_n = (y_n + mu_hat y_r) / (1
-//   + mu_tilde^2)
+//   stick   mu > 0, y_n > 0, y_r <= mu y_n   gamma   = y
+//   slide   y_n > -mu_hat y_r, not stick     gamma_n = (y_n + mu_hat y_r) / (1 + mu_tilde^2)
 //                                            gamma_t = mu gamma_n t_hat
-//   open    else                             gamma = 0
+//   open    else                             gamma   = 0
 //
-// gamma is continuous; its derivative G = -d gamma / d v_c, symmetric positive
-// semidefinite [kg], jumps between regions:
+// gamma is continuous; its derivative G = -d gamma / d v_c, symmetric positive semidefinite [kg],
+// jumps between regions:
 //
 //   stick   G = diag(1/R_t, 1/R_t, 1/R_n)
 //   slide   G_nn = 1 / (R_n (1 + mu_tilde^2))
 //           G_tn = mu G_nn t_hat
-//           G_tt = mu^2 G_nn t_hat t_hat' + G_perp (1 - (s t_hat' + t_hat s') /
-//           2) G_perp = mu gamma_n / (R_t y_r)
+//           G_tt = mu^2 G_nn t_hat t_hat' + G_perp (1 - (s t_hat' + t_hat s') / 2)
+//           G_perp = mu gamma_n / (R_t y_r)
 //   open    G = 0
 //
-// with s = t_hat. The accelerated method puts the dual direction s, |s| <= 1,
-// in its place [Chan, Golub, Mulet 1999, for total variation]: it linearizes
-// |y_t| gamma_t = mu gamma_n y_t with gamma_t = mu gamma_n s in v and s
-// together. G stays positive semidefinite and the gradient is unchanged, so the
-// step descends on the true cost.
+// with s = t_hat. The accelerated method puts the dual direction s, |s| <= 1, in its place [Chan,
+// Golub, Mulet 1999, for total variation]: it linearizes |y_t| gamma_t = mu gamma_n y_t with
+// gamma_t = mu gamma_n s in v and s together. G stays positive semidefinite and the gradient is
+// unchanged, so the step descends on the true cost.
 //
-// mu = 0 takes no division: such a contact slides or is open, with gamma = (0,
-// 0, y_n) and G = diag(0, 0, 1/R_n) where it slides.
+// mu = 0 takes no division: such a contact slides or is open, with gamma = (0, 0, y_n) and
+// G = diag(0, 0, 1/R_n) where it slides.
 #pragma once
 
 #include "solver/parallel/simd.h"
 
 namespace sap {
 
-// What is constant of a contact during a solve. Lanes is double for one
-// contact, Lanes4 for four.
+// What is constant of a contact during a solve. Lanes is double for one contact, Lanes4 for four.
 template <typename Lanes>
 struct ConeParameters {
   Lanes v_hat_x, v_hat_y, v_hat_n;  // v_hat - b [m/s]
@@ -134,8 +131,8 @@ inline SymmetricMatrix3<Lanes> ConeHessian(const ConeParameters<Lanes>& p,
   return G;
 }
 
-// First and second derivative of the contact's cost along v_c + alpha dv_c:
-// -dv_c' gamma, and dv_c' G dv_c with s = t_hat.
+// First and second derivative of the contact's cost along v_c + alpha dv_c: -dv_c' gamma, and
+// dv_c' G dv_c with s = t_hat.
 template <typename Lanes>
 struct ConeSlope {
   Lanes first, second;
@@ -158,11 +155,12 @@ inline ConeSlope<Lanes> ConeAlongLine(const ConeParameters<Lanes>& p, const Cone
   return slope;
 }
 
-// The dual direction after a full Newton step that changes the contact velocity
-// by dv_c, from the point and the s before it:
+// The dual direction after a full Newton step that changes the contact velocity by dv_c, from the
+// point and the s before it:
 //
-//   slide   s + ds = t_hat + (du - s t_hat'du) / |u|,   u = R_t y_t,   du =
-//   -dv_t stick   (y_t + du / R_t) / (mu max(y_n - dv_n / R_n, 0.3 y_n)) open 0
+//   slide   s + ds = t_hat + (du - s t_hat'du) / |u|,   u = R_t y_t,   du = -dv_t
+//   stick   s + ds = (y_t + du / R_t) / (mu max(y_n - dv_n / R_n, 0.3 y_n))
+//   open    s + ds = 0
 //
 // then brought back to the unit disk.
 template <typename Lanes>
@@ -190,8 +188,8 @@ inline void UpdateDualDirection(const ConeParameters<Lanes>& p, const ConePoint<
   *s_y = has_friction ? y * scale : zero;
 }
 
-// The dual direction that belongs to an impulse: gamma_t / (mu gamma_n), 0
-// without friction or normal impulse.
+// The dual direction that belongs to an impulse: gamma_t / (mu gamma_n), 0 without friction or
+// normal impulse.
 template <typename Lanes>
 inline void DualDirectionOf(const ConeParameters<Lanes>& p, const ContactVector<Lanes>& gamma,
                             Lanes* s_x, Lanes* s_y) {

@@ -1,8 +1,7 @@
-// The friction contacts of a problem: a structure of arrays and functions over
-// ranges of it.
+// The friction contacts of a problem: a structure of arrays and functions over ranges of it.
 //
-// Calls are per range, not per contact, so that the loops run on four contacts
-// at once. The mathematics of a single contact is in friction_cone.h.
+// Calls are per range, not per contact, so that the loops run on four contacts at once. The
+// mathematics of a single contact is in friction_cone.h.
 #pragma once
 
 #include <vector>
@@ -72,8 +71,7 @@ class FrictionContacts {
  public:
   void Resize(int size);
 
-  // One contact: R_t, R_n [1/kg], mu, and v_hat less the velocity of the
-  // surface (t1, t2, n) [m/s].
+  // One contact: R_t, R_n [1/kg], mu, and v_hat less the velocity of the surface (t1, t2, n) [m/s].
   void Set(int contact, double R_t, double R_n, double mu, const ContactVector<double>& v_hat);
 
   template <typename Lanes>
@@ -93,8 +91,7 @@ class FrictionContacts {
     return limit > 0 && gamma.x * gamma.x + gamma.y * gamma.y >= limit * limit * (1 - kRounding);
   }
 
-  // Impulses gamma at contact velocities v_c, for contacts in [begin, end);
-  // their cost [J].
+  // Impulses gamma at contact velocities v_c, for contacts in [begin, end). Returns their cost [J].
   double Impulses(int begin, int end, const ContactVectors& v_c, ContactVectors* gamma) const;
 
   // G at v_c, of the cost itself.
@@ -108,8 +105,7 @@ class FrictionContacts {
   LineSlope AlongLine(int begin, int end, const ContactVectors& v_c, const ContactVectors& dv_c,
                       double alpha) const;
 
-  // Dual directions that belong to impulses, and those after a full Newton step
-  // of dv_c from v_c.
+  // Dual directions that belong to impulses, and those after a full Newton step of dv_c from v_c.
   void StartDualDirections(int begin, int end, const ContactVectors& gamma,
                            DualDirections* s) const;
   void UpdateDualDirections(int begin, int end, const ContactVectors& v_c,

@@ -8,7 +8,7 @@
 //   SapModel    constant during a solve
 //   SapData     functions of v, and v itself
 //   SapStep     a direction in which v is moved
-//   SapScratch  what no function leaves for another
+//   SapScratch  temporaries of single functions, which no other function reads
 #pragma once
 
 #include <vector>

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "solver/sap/certificate.h"
+#include "solver/sap/accuracy_certificate.h"
 #include "solver/sap/line_search.h"
 
 namespace sap {

@@ -184,8 +184,9 @@ TEST_F(ClientCommandTest, WrongUsageIsRefused) {
 TEST_F(ClientCommandTest, AnUnknownNameIsRefusedWithTheNamesThatExist) {
   const ProcessResult result = RunClient({"solve", Example(), "--newton", "exact"});
   EXPECT_NE(result.exit_code, 0);
-  EXPECT_THAT(result.err, StartsWith("--newton: 'exact' is not one of accelerated, plain\n"));
-  EXPECT_THAT(RunClient({"solve", "--help"}).out, HasSubstr("{accelerated, plain}"));
+  EXPECT_THAT(result.err,
+              StartsWith("--newton: 'exact' is not one of accelerated, gauss-seidel, plain\n"));
+  EXPECT_THAT(RunClient({"solve", "--help"}).out, HasSubstr("{accelerated, gauss-seidel, plain}"));
 }
 
 TEST_F(ClientCommandTest, HealthAndInfoAskTheServer) {

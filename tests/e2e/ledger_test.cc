@@ -19,7 +19,7 @@ namespace sap::test {
 namespace {
 
 constexpr int kClients = 4;
-const int kSteps = (IsFullProof() ? 1'000'000 : 4000) / kClients;
+const int kSteps = (IsFullProof() ? 1'000'000 : 20'000) / kClients;
 
 // Answers that each client has had.
 using Progress = std::array<std::atomic<int>, kClients>;

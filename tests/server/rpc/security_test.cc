@@ -8,7 +8,7 @@
 
 #include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/solver_service.grpc.pb.h"
-#include "server/auth/credentials.h"
+#include "server/auth/tls_credentials.h"
 #include "server/rpc/grpc_server.h"
 #include "tests/support/certificates.h"
 #include "tests/support/child_process.h"

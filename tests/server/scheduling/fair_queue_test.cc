@@ -1,5 +1,5 @@
 // Clients share the arena by predicted work, regardless of arrival order and number of tasks.
-#include "server/scheduling/work_queue.h"
+#include "server/scheduling/fair_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -16,15 +16,15 @@ namespace {
 
 // Tasks that record how they were dispatched. The first one blocks the only thread until it is
 // opened, so that the others queue up.
-class WorkQueueTest : public testing::Test {
+class FairQueueTest : public testing::Test {
  protected:
   struct Item {
-    WorkQueueTest* test;
+    FairQueueTest* test;
     std::string name;
     QueuedTask task;
   };
 
-  ~WorkQueueTest() override {
+  ~FairQueueTest() override {
     Open();
     WaitForAll();
   }
@@ -88,17 +88,17 @@ class WorkQueueTest : public testing::Test {
   int pushed_{0};
   std::deque<Item> items_;
   TaskArena arena_{1};
-  WorkQueue queue_{&arena_, 1e6};
+  FairQueue queue_{&arena_, 1e6};
 };
 
-TEST_F(WorkQueueTest, TasksOfOneClientRunInTheirOrder) {
+TEST_F(FairQueueTest, TasksOfOneClientRunInTheirOrder) {
   Close(&a_);
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(Push(std::to_string(i), &a_, 1e-3 * (5 - i)).has_value());
   EXPECT_EQ(Order(), (std::vector<std::string>{"0", "1", "2", "3", "4"}));
 }
 
 // A burst of one client delays the single task of another by about one task.
-TEST_F(WorkQueueTest, ABurstOfOneClientDoesNotHoldUpAnother) {
+TEST_F(FairQueueTest, ABurstOfOneClientDoesNotHoldUpAnother) {
   Close(&c_);
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(Push("a", &a_, 10e-3).has_value());
   ASSERT_TRUE(Push("b", &b_, 10e-3).has_value());
@@ -109,7 +109,7 @@ TEST_F(WorkQueueTest, ABurstOfOneClientDoesNotHoldUpAnother) {
 
 // Over any interval in which all have work, each gets the same share, to within two tasks of the
 // largest kind.
-TEST_F(WorkQueueTest, ClientsShareByPredictedWorkAndNotByNumber) {
+TEST_F(FairQueueTest, ClientsShareByPredictedWorkAndNotByNumber) {
   const std::map<std::string, double> work{{"a", 20e-3}, {"b", 2e-3}, {"c", 7e-3}};
   Close(&c_);
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(Push("a", &a_, work.at("a")).has_value());
@@ -124,7 +124,7 @@ TEST_F(WorkQueueTest, ClientsShareByPredictedWorkAndNotByNumber) {
   }
 }
 
-TEST_F(WorkQueueTest, HighPriorityGoesFirst) {
+TEST_F(FairQueueTest, HighPriorityGoesFirst) {
   Close(&a_);
   // While the gate occupies the thread, a high-priority task does not even wait for that.
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Push("normal", &a_, 1e-3).has_value());
@@ -138,8 +138,8 @@ TEST_F(WorkQueueTest, HighPriorityGoesFirst) {
   EXPECT_EQ(Order().size(), 4u);
 }
 
-TEST_F(WorkQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
-  WorkQueue queue(&arena_, 0.05);
+TEST_F(FairQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
+  FairQueue queue(&arena_, 0.05);
   Close(&a_);
   std::atomic<int> ran{0};
   std::deque<QueuedTask> tasks(8);
@@ -165,8 +165,8 @@ TEST_F(WorkQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
 
 // A call whose message is being read counts with its client's recent mean per task, until its
 // reservation is released.
-TEST_F(WorkQueueTest, ReservedCallsCountInThePredictedWait) {
-  WorkQueue queue(&arena_, 1);
+TEST_F(FairQueueTest, ReservedCallsCountInThePredictedWait) {
+  FairQueue queue(&arena_, 1);
   Close(&a_);
   std::atomic<int> ran{0};
   QueuedTask task;
@@ -179,7 +179,7 @@ TEST_F(WorkQueueTest, ReservedCallsCountInThePredictedWait) {
   while (ran < 1) std::this_thread::yield();
   while (queue.running() > 0) std::this_thread::yield();
 
-  std::vector<WorkQueue::Reservation> expected;
+  std::vector<FairQueue::Reservation> expected;
   for (auto next = queue.Reserve(&b_, Priority::kNormal); next;
        next = queue.Reserve(&b_, Priority::kNormal)) {
     expected.push_back(*next);
@@ -190,13 +190,13 @@ TEST_F(WorkQueueTest, ReservedCallsCountInThePredictedWait) {
   EXPECT_TRUE(queue.CheckWait(c_, Priority::kNormal).has_value());
   EXPECT_TRUE(queue.CheckWait(b_, Priority::kHigh).has_value());
   EXPECT_FALSE(queue.CheckWait(b_, Priority::kNormal).has_value());
-  for (const WorkQueue::Reservation& call : expected) queue.ReleaseReservation(&b_, call);
+  for (const FairQueue::Reservation& call : expected) queue.ReleaseReservation(&b_, call);
   EXPECT_TRUE(queue.CheckWait(b_, Priority::kNormal).has_value());
 }
 
 // The predicted wait is 0; the gate holds the task for longer than the limit of 0.
-TEST_F(WorkQueueTest, ATaskThatHasWaitedTooLongExpires) {
-  WorkQueue queue(&arena_, 0);
+TEST_F(FairQueueTest, ATaskThatHasWaitedTooLongExpires) {
+  FairQueue queue(&arena_, 0);
   Close(&a_);
   std::promise<Dispatch> dispatched;
   QueuedTask task;
@@ -212,7 +212,7 @@ TEST_F(WorkQueueTest, ATaskThatHasWaitedTooLongExpires) {
 }
 
 // Many threads push for many clients; every task runs once.
-TEST(WorkQueueThreadsTest, EveryTaskRunsOnceWhoeverPushesIt) {
+TEST(FairQueueThreadsTest, EveryTaskRunsOnceWhoeverPushesIt) {
   constexpr int kPushers = 4, kTasks = 2000;
   TaskArena arena(3);
   std::atomic<int> ran{0};
@@ -220,7 +220,7 @@ TEST(WorkQueueThreadsTest, EveryTaskRunsOnceWhoeverPushesIt) {
   for (int i = 0; i < 7; ++i) accounts.emplace_back(std::to_string(i));
   std::vector<std::deque<QueuedTask>> tasks(kPushers);
   {
-    WorkQueue queue(&arena, 1e6);
+    FairQueue queue(&arena, 1e6);
     std::vector<std::thread> pushers;
     for (int pusher = 0; pusher < kPushers; ++pusher) {
       tasks[pusher].resize(kTasks);

@@ -1,4 +1,4 @@
-#include "solver/sap/certificate.h"
+#include "solver/sap/accuracy_certificate.h"
 
 #include <algorithm>
 #include <cmath>

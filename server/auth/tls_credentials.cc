@@ -1,4 +1,4 @@
-#include "server/auth/credentials.h"
+#include "server/auth/tls_credentials.h"
 
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>

@@ -10,10 +10,10 @@ namespace sap {
 
 // Thread-safe. LIFO, since the object returned last is the most likely to be in cache.
 template <typename Item>
-class FreeList {
+class ObjectPool {
  public:
   // Keeps at most max_idle unused objects.
-  explicit FreeList(size_t max_idle) : max_idle_(max_idle) {}
+  explicit ObjectPool(size_t max_idle) : max_idle_(max_idle) {}
 
   // Returns a pooled object, or null if the pool is empty.
   std::unique_ptr<Item> Take() {

@@ -48,14 +48,14 @@ struct QueuedTask {
 };
 
 // Thread-safe. Push and dispatch allocate no memory, except in the arena.
-class WorkQueue {
+class FairQueue {
  public:
   // The arena must outlive the queue. The nice value applies to the arena threads that run tasks,
   // so that the reserved thread is scheduled first when processors are scarce.
-  WorkQueue(TaskArena* arena, double timeout_s, int nice = 0)
+  FairQueue(TaskArena* arena, double timeout_s, int nice = 0)
       : arena_(arena), timeout_s_(timeout_s), nice_(nice) {}
   // Requires an empty queue. Waits for worker threads that are about to return.
-  ~WorkQueue();
+  ~FairQueue();
 
   // Queues the task. RESOURCE_EXHAUSTED if its predicted wait exceeds the limit; then it does not
   // run. A preadmitted task is never rejected.

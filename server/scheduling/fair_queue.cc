@@ -1,4 +1,4 @@
-#include "server/scheduling/work_queue.h"
+#include "server/scheduling/fair_queue.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ std::string Seconds(double seconds) {
 
 }  // namespace
 
-WorkQueue::~WorkQueue() {
+FairQueue::~FairQueue() {
   {
     std::unique_lock lock(mutex_);
     closing_ = true;
@@ -58,7 +58,7 @@ WorkQueue::~WorkQueue() {
   if (reserved_thread_.joinable()) reserved_thread_.join();
 }
 
-ServiceStatus WorkQueue::Push(QueuedTask* task) {
+ServiceStatus FairQueue::Push(QueuedTask* task) {
   const std::lock_guard lock(mutex_);
   if (!task->preadmitted) {
     ServiceStatus checked = CheckWaitLocked(*task->account, task->priority);
@@ -74,19 +74,19 @@ ServiceStatus WorkQueue::Push(QueuedTask* task) {
   return {};
 }
 
-ServiceStatus WorkQueue::CheckWait(const ClientAccount& account, Priority priority) const {
+ServiceStatus FairQueue::CheckWait(const ClientAccount& account, Priority priority) const {
   const std::lock_guard lock(mutex_);
   return CheckWaitLocked(account, priority);
 }
 
-ServiceStatus WorkQueue::CheckWaitLocked(const ClientAccount& account, Priority priority) const {
+ServiceStatus FairQueue::CheckWaitLocked(const ClientAccount& account, Priority priority) const {
   const double wait_s = PredictedWait(account, priority);
   if (wait_s <= kMaxWaitFraction * timeout_s_) return {};
   return tl::unexpected(QueueTimeError(
       "the predicted wait in the queue exceeds the limit of " + Seconds(timeout_s_), wait_s / 4));
 }
 
-tl::expected<WorkQueue::Reservation, ServiceError> WorkQueue::Reserve(ClientAccount* account,
+tl::expected<FairQueue::Reservation, ServiceError> FairQueue::Reserve(ClientAccount* account,
                                                                       Priority priority) {
   const std::lock_guard lock(mutex_);
   if (ServiceStatus checked = CheckWaitLocked(*account, priority); !checked) {
@@ -101,7 +101,7 @@ tl::expected<WorkQueue::Reservation, ServiceError> WorkQueue::Reserve(ClientAcco
   return Reservation{priority, flow.mean_s};
 }
 
-void WorkQueue::ReleaseReservation(ClientAccount* account, const Reservation& reservation) {
+void FairQueue::ReleaseReservation(ClientAccount* account, const Reservation& reservation) {
   const std::lock_guard lock(mutex_);
   Flow& flow = account->flows_[Index(reservation.priority)];
   Round& round = rounds_[Index(reservation.priority)];
@@ -109,24 +109,24 @@ void WorkQueue::ReleaseReservation(ClientAccount* account, const Reservation& re
   round.reserved_s = --round.reserved > 0 ? round.reserved_s - reservation.work_s : 0;
 }
 
-ServiceError WorkQueue::Expired() const {
+ServiceError FairQueue::Expired() const {
   return QueueTimeError("the wait in the queue exceeded the limit of " + Seconds(timeout_s_),
                         timeout_s_ / 4);
 }
 
-int WorkQueue::queued() const {
+int FairQueue::queued() const {
   const std::lock_guard lock(mutex_);
   return rounds_[0].tasks + rounds_[1].tasks;
 }
 
-int WorkQueue::running() const {
+int FairQueue::running() const {
   const std::lock_guard lock(mutex_);
   return workers_ + (reserved_busy_ ? 1 : 0);
 }
 
 // Predicted wait of the client's next task if the client gets its fair share and no other tasks
 // arrive. Per round, each other client runs as much work as this client, or all it has.
-double WorkQueue::PredictedWait(const ClientAccount& account, Priority priority) const {
+double FairQueue::PredictedWait(const ClientAccount& account, Priority priority) const {
   const Round& high = rounds_[Index(Priority::kHigh)];
   const Round& round = rounds_[Index(priority)];
   const Flow& flow = account.flows_[Index(priority)];
@@ -140,7 +140,7 @@ double WorkQueue::PredictedWait(const ClientAccount& account, Priority priority)
   return scale_ * ahead_s / arena_->num_threads();
 }
 
-void WorkQueue::Append(QueuedTask* task) {
+void FairQueue::Append(QueuedTask* task) {
   Round& round = rounds_[Index(task->priority)];
   Flow& flow = task->account->flows_[Index(task->priority)];
   task->next = nullptr;
@@ -162,14 +162,14 @@ void WorkQueue::Append(QueuedTask* task) {
   num_waiting_.fetch_add(1, std::memory_order_relaxed);
 }
 
-QueuedTask* WorkQueue::PopNext() {
+QueuedTask* FairQueue::PopNext() {
   for (Round& round : rounds_) {
     if (QueuedTask* task = Pop(&round)) return task;
   }
   return nullptr;
 }
 
-QueuedTask* WorkQueue::Pop(Round* round) {
+QueuedTask* FairQueue::Pop(Round* round) {
   if (round->last == nullptr) return nullptr;
   // At most one pass over the ring; then a new round begins, in which at least one client has
   // enough credit.
@@ -199,7 +199,7 @@ QueuedTask* WorkQueue::Pop(Round* round) {
 }
 
 // Grants as many quanta at once as the cheapest next task needs.
-void WorkQueue::StartRound(Round* round) {
+void FairQueue::StartRound(Round* round) {
   double quanta = std::numeric_limits<double>::infinity();
   Flow* flow = round->last;
   for (int i = 0; i < round->flows; ++i, flow = flow->next) {
@@ -211,19 +211,19 @@ void WorkQueue::StartRound(Round* round) {
   }
 }
 
-void WorkQueue::StartWorker() {
-  arena_->Enqueue([](void* queue) noexcept { static_cast<WorkQueue*>(queue)->RunOnArena(); }, this);
+void FairQueue::StartWorker() {
+  arena_->Enqueue([](void* queue) noexcept { static_cast<FairQueue*>(queue)->RunOnArena(); }, this);
   ++workers_;
 }
 
-void WorkQueue::WakeReservedThread() {
+void FairQueue::WakeReservedThread() {
   if (!reserved_thread_.joinable()) {
     reserved_thread_ = std::thread([this] { RunOnReservedThread(); });
   }
   reserved_wake_.notify_one();
 }
 
-void WorkQueue::RunOnArena() {
+void FairQueue::RunOnArena() {
   LowerPriority(nice_);
   std::unique_lock lock(mutex_);
   while (QueuedTask* task = PopNext()) Run(task, Dispatch::kArena, &lock);
@@ -231,7 +231,7 @@ void WorkQueue::RunOnArena() {
   if (--workers_ == 0) workers_ended_.notify_all();
 }
 
-void WorkQueue::RunOnReservedThread() {
+void FairQueue::RunOnReservedThread() {
   std::unique_lock lock(mutex_);
   while (!closing_) {
     QueuedTask* task = high_running_ == 0 ? Pop(rounds_.data()) : nullptr;
@@ -245,7 +245,7 @@ void WorkQueue::RunOnReservedThread() {
   }
 }
 
-void WorkQueue::Run(QueuedTask* task, Dispatch dispatch, std::unique_lock<std::mutex>* lock) {
+void FairQueue::Run(QueuedTask* task, Dispatch dispatch, std::unique_lock<std::mutex>* lock) {
   const bool high = task->priority == Priority::kHigh;
   const double work_s = task->work_s;
   num_waiting_.fetch_sub(1, std::memory_order_relaxed);
@@ -263,7 +263,7 @@ void WorkQueue::Run(QueuedTask* task, Dispatch dispatch, std::unique_lock<std::m
   if (!expired) UpdateScale(work_s, took.count());
 }
 
-void WorkQueue::UpdateScale(double predicted_s, double measured_s) {
+void FairQueue::UpdateScale(double predicted_s, double measured_s) {
   if (predicted_s < kMinMeasurable_s || measured_s < kMinMeasurable_s) return;
   const double ratio = std::clamp(measured_s / predicted_s, 0.01, 100.0);
   scale_ += kSampleWeight * (ratio - scale_);
