@@ -38,8 +38,8 @@ sigset_t BlockStopSignals() {
   return signals;
 }
 
-// Each connection needs a file descriptor, and gRPC 1.51 stops accepting connections for good once
-// descriptors have run out.
+// Each connection needs a file descriptor. Once descriptors have run out, gRPC 1.51 accepts no more
+// connections until the process is restarted.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

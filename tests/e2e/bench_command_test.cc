@@ -39,7 +39,7 @@ TEST(BenchCommandTest, CountsWhatIsAnsweredInEveryMode) {
   }
 }
 
-// At a rate, as many calls are due as the rate says, whoever answers them when.
+// With --rate, the number of due calls follows from rate and time alone, not from the answers.
 TEST(BenchCommandTest, AtARateItSendsWhatIsDueAndWritesEveryFigure) {
   const TemporaryDirectory directory;
   const std::string csv = (directory / "csv").string();

@@ -136,7 +136,7 @@ TEST_F(ClientCommandTest, ErrorsNameFileAndFieldOnStandardError) {
   }
 }
 
-// One bad file keeps nobody from the others.
+// A bad file does not prevent the others from being solved.
 TEST_F(ClientCommandTest, AfterABadFileTheOthersAreSolved) {
   const std::string bad = Write("bad.json", R"({"time_step": 0.01, "gravity": 9.81})");
   const ProcessResult result = RunClient({"solve", bad, Example()});

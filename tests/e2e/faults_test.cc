@@ -98,8 +98,7 @@ TEST(FaultsTest, ExhaustedDescriptorsLeaveTheConnectionsThatAreThere) {
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(before.Solve(Small()).has_value());
 }
 
-// Connections that never say what they want are closed, and those that say it byte by byte hold up
-// nobody.
+// Connections without a request are closed; those that send it byte by byte delay no other client.
 TEST(FaultsTest, SlowAndSilentPeersAreDroppedAndHoldUpNobody) {
   const ServerProcess server({"--handshake-timeout-s", "0.5", "--connection-idle-s", "1"});
   const RawSocket silent(server.address());

@@ -1,4 +1,4 @@
-// The ledger: what clients sent, and what came of it.
+// The ledger: the steps that clients sent, and the outcome of each.
 #pragma once
 
 #include <cstdint>

@@ -83,7 +83,7 @@ TEST(OperationsTest, MetricsAreServedWhereTheyWereAskedFor) {
   EXPECT_THAT(text, HasSubstr("sap_build_info{version="));
 }
 
-// With what is needed to find the call, and without what nobody else may know.
+// The line identifies the call and contains no secret.
 TEST(OperationsTest, AFailedCallIsLoggedWithItsRequestIdAndWithoutItsToken) {
   const TemporaryDirectory directory;
   const auto log = directory / "log";

@@ -1,4 +1,4 @@
-// The log of a server, as its operators read it.
+// Reads the log file of a server.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ inline std::vector<nlohmann::json> ReadLog(const std::filesystem::path& path) {
   return lines;
 }
 
-// What follows "NAME on " in a message of the log, waited for.
+// Waits for a message with "NAME on ADDRESS" and returns the address.
 inline std::string AddressIn(const std::filesystem::path& log, const std::string& name) {
   std::string address;
   Await([&] {

@@ -15,7 +15,7 @@
 
 namespace sap::test {
 
-// More than anything here should take, so that a test that hangs ends.
+// Longer than any test here should take; ends a test that hangs.
 inline constexpr std::chrono::seconds kPatience{60};
 
 // Whether the proofs run at length: ctest sets this for the tests labelled full.

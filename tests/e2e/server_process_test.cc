@@ -124,7 +124,7 @@ TEST(ServerProcessTest, ASecondServerOnTheUnixSocketFailsLoudly) {
   EXPECT_TRUE(first.Connect().Health().value());
 }
 
-// What a server that was killed leaves behind keeps nobody from its address.
+// The socket file that a killed server leaves does not block its address.
 TEST(ServerProcessTest, ASocketFileWithoutServerIsTakenOver) {
   const TemporaryDirectory directory;
   const std::string address = "unix:" + (directory / "socket").string();

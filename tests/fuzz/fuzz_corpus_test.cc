@@ -25,7 +25,7 @@ std::string WithLength(const std::string& message) {
          message;
 }
 
-// What each target takes when nobody means harm.
+// A valid input of each target.
 std::vector<Input> GoodInputs(const std::string& target) {
   v1::SolveRequest request;
   *request.mutable_problem() = MixedProblem();

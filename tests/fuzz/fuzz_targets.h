@@ -1,8 +1,8 @@
-// Doors through which strangers' bytes come in. Each target takes any bytes, and must return: a
-// crash, a hang or a leak is a finding. What it checks beyond that, it checks by aborting.
+// Entry points for untrusted bytes. Each target takes any bytes and must return: a crash, a hang or
+// a leak is a finding. Further checks of a target abort.
 //
-// libFuzzer drives them (tests/fuzz/run.sh, with clang); the corpora in this directory and bytes
-// made from them are run with every test run (fuzz_corpus_test.cc).
+// libFuzzer calls them (tests/fuzz/run.sh, with clang). Every test run calls them with the corpora
+// in this directory and mutations of those (fuzz_corpus_test.cc).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a new schema takes away from the clients of an old one.
+// Breaking changes of a schema: what clients of the old schema lose with the new one.
 //
 // Clients rely on the wire (numbers, types, labels) and on JSON (names). Additions are no change;
 // everything else that was there must stay as it was.

@@ -6,11 +6,11 @@
 
 namespace sap::test {
 
-// Allocations by any thread since the process started, and the bytes that they asked for.
+// Number and requested bytes of all allocations since the process started, by any thread.
 int64_t AllocationCount();
 int64_t AllocatedBytes();
 
-// Lets the nth allocation from now on, by any thread, fail with std::bad_alloc; 0: none.
+// Makes the nth allocation from now on, by any thread, fail with std::bad_alloc; 0: none.
 void FailAllocation(int64_t nth);
 
 }  // namespace sap::test

@@ -1,5 +1,5 @@
-// Waiting for what another thread or process does: a condition is polled, so that a busy machine
-// makes a test slow and not wrong.
+// Polls a condition that another thread or process makes true. On a busy machine a test that waits
+// this way becomes slow, not wrong.
 #pragma once
 
 #include <chrono>
@@ -7,10 +7,10 @@
 
 namespace sap::test {
 
-// Longer than anything takes that comes at all.
+// Longer than any event that occurs at all should take.
 inline constexpr std::chrono::seconds kLong{60};
 
-// Whether the condition holds within that time.
+// Whether the condition becomes true within kLong.
 template <typename Condition>
 bool Await(Condition condition) {
   const auto until = std::chrono::steady_clock::now() + kLong;

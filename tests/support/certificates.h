@@ -1,4 +1,4 @@
-// Certificate authorities and certificates made on the spot by the openssl command.
+// Certificate authorities and certificates, generated with the openssl command.
 #pragma once
 
 #include <filesystem>
@@ -14,10 +14,10 @@ struct CertificateFiles {
 
 class CertificateAuthority {
  public:
-  // Keeps its files in the directory, under its name.
+  // Writes its files to the directory, under its name.
   CertificateAuthority(const std::filesystem::path& directory, const std::string& name);
 
-  // The certificate by which others are checked.
+  // The certificate of the authority.
   const std::string& certificate() const { return files_.certificate; }
 
   // A certificate for a name, which is also good for localhost and 127.0.0.1; expired if `days` is

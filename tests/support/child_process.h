@@ -1,4 +1,4 @@
-// Programs run in processes of their own, bounded in time, with what they print caught.
+// Child processes with a time limit and captured output.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 namespace sap::test {
 
-// A directory that goes with its object.
+// A temporary directory, removed by the destructor.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
@@ -24,14 +24,14 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-// What is left of a process that has ended.
+// Exit code and output of a process that has ended.
 struct ProcessResult {
   int exit_code{-1};  // -1: ended by a signal, or killed because it took too long
   std::string out;
   std::string err;
 };
 
-// Killed when its object goes, or when the test does.
+// Killed by the destructor, or when the test process ends.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::vector<std::string>& command);
@@ -58,7 +58,7 @@ class ChildProcess {
   bool ended_{false};
 };
 
-// Runs a command to its end.
+// Runs a command until it exits.
 ProcessResult RunProcess(const std::vector<std::string>& command,
                          std::chrono::seconds timeout = std::chrono::seconds(60));
 

@@ -1,4 +1,4 @@
-// A TCP link to a server that can be cut or made to stand still, as networks do.
+// A TCP proxy in front of a server that can reset its connections or stall, as networks do.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace sap::test {
 
-// Forwards connections to an address of the loopback, "127.0.0.1:PORT", until it goes.
+// Forwards connections to a loopback address, "127.0.0.1:PORT", until it is destroyed.
 class FaultyLink {
  public:
   explicit FaultyLink(const std::string& server);
@@ -17,13 +17,13 @@ class FaultyLink {
   FaultyLink(const FaultyLink&) = delete;
   FaultyLink& operator=(const FaultyLink&) = delete;
 
-  // What clients connect to.
+  // The address that clients connect to.
   const std::string& address() const { return address_; }
 
-  // Resets every connection that is there; new ones are made as before.
+  // Resets all current connections; new ones are accepted as before.
   void Cut();
 
-  // While it stalls, no byte passes in either direction, and nobody is told.
+  // While it stalls, no byte passes in either direction and no connection is closed.
   void Stall(bool stall) { stalled_ = stall; }
 
   int connections() const { return connections_; }  // made so far

@@ -1,4 +1,4 @@
-// A disk that is full, for this process: no file grows beyond a size while this object is there.
+// Simulates a full disk for this process: while the object exists, no file grows beyond a size.
 // Writes beyond it fail with EFBIG; pipes and terminals are not affected.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A unary call by the name of its method with bytes of our choice, which no generated stub makes.
+// A unary call by method name with arbitrary request bytes, which generated stubs cannot send.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

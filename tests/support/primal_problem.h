@@ -1,10 +1,10 @@
-// The contact problem once more, written down independently of the solver and in 80-bit arithmetic:
-// what its answers are judged by.
+// An implementation of the contact problem that is independent of the solver, in 80-bit arithmetic:
+// the oracle for the solver's answers.
 //
-//   l(v) = 1/2 |v - v*|_A^2 + sum_i 1/2 gamma_i' R_i gamma_i,   gamma_i = P_F(-R_i^-1 (J_i v + b_i
-//   - v_hat_i))
+//   l(v)    = 1/2 |v - v*|_A^2 + sum_i 1/2 gamma_i' R_i gamma_i
+//   gamma_i = P_F(-R_i^-1 (J_i v + b_i - v_hat_i))
 //
-// Takes problems of trees and contacts by Jacobian; WithBodiesAsTrees makes such a one of any.
+// Takes problems of trees with contacts by Jacobian; WithBodiesAsTrees converts any problem.
 #pragma once
 
 #include <Eigen/Core>

@@ -1,4 +1,4 @@
-// A contact problem in arrays of its own: to build, read, change and hand to the solver as a view.
+// A contact problem that owns its arrays, to be built, changed and passed to the solver as a view.
 //
 // Meanings, lengths and units are those of ContactProblemView. The functions append one tree, body
 // or contact at a time, so that a test reads as the scene it means.

@@ -1,5 +1,4 @@
-// Where the problems to test with are: the full set in the directory that SAP_PROBLEMS_DIR names,
-// or else the ones that ship in tests/data.
+// Location of the test problems: the directory that SAP_PROBLEMS_DIR names, else tests/data.
 #pragma once
 
 #include <filesystem>

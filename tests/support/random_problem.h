@@ -1,4 +1,4 @@
-// Random contact problems, the same for the same seed, for what has to hold of every problem.
+// Random contact problems, reproducible by seed, for properties that hold for every problem.
 #pragma once
 
 #include <cstdint>

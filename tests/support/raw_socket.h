@@ -1,4 +1,4 @@
-// Bytes to and from a port of the loopback, as no well-behaved client sends them.
+// A TCP socket to a loopback port, for byte sequences that no well-behaved client sends.
 #pragma once
 
 #include <string>
@@ -18,17 +18,17 @@ class RawSocket {
   // False: the peer has closed it.
   bool Send(const std::string& bytes) const;
 
-  // What comes until the peer closes, or nothing has come for so long.
+  // The bytes received until the peer closes, or until none arrive for this long.
   std::string ReadAll(int patience_ms) const;
 
-  // Whether the peer closes it within that time, whatever comes before.
+  // Whether the peer closes the connection within that time. Discards what it sends before.
   bool ClosedWithin(int patience_ms) const;
 
  private:
   int fd_{-1};
 };
 
-// What HTTP's GET answers, head and body.
+// The response to an HTTP GET, header and body.
 std::string HttpGet(const std::string& address, const std::string& path);
 
 }  // namespace sap::test

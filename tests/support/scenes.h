@@ -1,4 +1,4 @@
-// Small and large contact problems made on the spot.
+// Small and large contact problems, generated.
 #pragma once
 
 #include "client/cpp/problem.h"

@@ -1,4 +1,4 @@
-// What of an answer is a function of the problem, its guess and the options: all but times.
+// The parts of an answer that are a function of problem, guess and options: all but times.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace sap::test {
 
-// Equal exactly if all bits are. Prints as a few digits, not as pages of bytes.
+// Equal if and only if all bits are. Printed as a short hash.
 struct AnswerBits {
   std::string bytes;
 

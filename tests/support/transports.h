@@ -1,4 +1,4 @@
-// The same client over every transport: for tests that run as "embedded:", "tcp:" and "unix:".
+// One client over each transport, for tests with the parameters "embedded:", "tcp:", "unix:".
 #pragma once
 
 #include <gtest/gtest.h>

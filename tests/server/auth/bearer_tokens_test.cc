@@ -162,7 +162,7 @@ TEST_F(BearerTokensTest, AFileThatCannotBeOpenedIsRefused) {
   EXPECT_THAT(tokens.error(), HasSubstr("No such device or address"));
 }
 
-// A file that is half written locks nobody out.
+// A partly written file does not invalidate the tokens in use.
 TEST_F(BearerTokensTest, WhatCannotBeReadLeavesTheTokensAsTheyWere) {
   const auto tokens = Open("alice " + std::string(kAlice));
   Write("bob");

@@ -1,4 +1,4 @@
-// Batches of problems of different sizes, and what is to come of them.
+// Batches of problems of different sizes, and their expected outcomes.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Symbolic factorization the slow and obvious way, to compare with.
+// Symbolic factorization by elimination one row at a time: the oracle.
 #pragma once
 
 #include <set>

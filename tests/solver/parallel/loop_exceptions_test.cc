@@ -66,7 +66,8 @@ TEST_P(LoopExceptionsTest, TheOpenerGetsTheExceptionOfAnyIndex) {
   }
 }
 
-// The context of a loop is on the stack of its opener: nobody may use it once that has gone on.
+// The context of a loop is on the stack of its opener: no thread may use it after the opener has
+// returned.
 TEST_P(LoopExceptionsTest, NoThreadRunsTheBodyWhenTheOpenerHasTheException) {
   for (int round = 0; round < kRounds; ++round) {
     std::atomic<int> inside{0};

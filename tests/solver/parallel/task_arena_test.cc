@@ -124,7 +124,7 @@ TEST(TaskArenaTest, MoreOpenLoopsThanFitRunOnTheirCallers) {
   EXPECT_EQ(sum, 1 << 12);
 }
 
-// Whoever lingers for loops goes when a task waits for its thread.
+// A helper that spins for loops leaves when a task waits for its thread.
 TEST(TaskArenaTest, AHelperLeavesForATaskThatWaits) {
   struct Shared {
     std::atomic<bool> stop{false};

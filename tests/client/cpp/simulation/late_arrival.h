@@ -1,4 +1,4 @@
-// How deep bodies are in one another when they are first seen to touch.
+// How far two bodies overlap in the first step that detects their contact.
 #pragma once
 
 #include <gtest/gtest.h>
