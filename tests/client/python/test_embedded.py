@@ -58,7 +58,9 @@ def test_server_ends_with_the_last_reference_to_it() -> None:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_server_ends_with_the_program_that_started_it(how: signal.Signals) -> None:
     program = (
-        "import sap_islands, time\n"
+        "import sap_islands, signal, time\n"
+        # A program that a shell starts in the background ignores SIGINT, and so do its children.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "server = sap_islands.EmbeddedServer()\n"
         "print(server.pid, server.address, flush=True)\n"
         # A thread of gRPC may receive the signal, which would not interrupt a long sleep.
