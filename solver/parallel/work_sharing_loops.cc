@@ -89,7 +89,7 @@ WorkSharingLoops::WorkSharingLoops(int threads)
 
 WorkSharingLoops::~WorkSharingLoops() {
   closing_.store(true, std::memory_order_relaxed);
-  SpinUntil([&] { return helpers_.load(std::memory_order_acquire) == 0; });
+  SpinUntil([&] { return guests_.load(std::memory_order_acquire) == 0; });
 }
 
 WorkSharingLoops::Loop* WorkSharingLoops::Open(int count, Claim claim, int thread, Body body,
@@ -113,7 +113,7 @@ WorkSharingLoops::Loop* WorkSharingLoops::Open(int count, Claim claim, int threa
     }
     loop.ticket.store((loop.ticket.load(std::memory_order_relaxed) + kGeneration) | kOpen,
                       std::memory_order_release);
-    open_.fetch_or(uint64_t{1} << i, std::memory_order_release);
+    open_.fetch_or(uint64_t{1} << i, std::memory_order_seq_cst);
     return &loop;
   }
   return nullptr;
@@ -172,15 +172,27 @@ bool WorkSharingLoops::HelpOnce(int thread) {
   return false;
 }
 
-bool WorkSharingLoops::InviteHelper(int wanted) {
-  int helpers = helpers_.load(std::memory_order_relaxed);
+// False if there are `wanted` helpers without another one.
+bool WorkSharingLoops::CountHelper(int wanted) {
+  int helpers = helpers_.load(std::memory_order_seq_cst);
   while (helpers < wanted) {
     if (helpers_.compare_exchange_weak(helpers, helpers + 1, std::memory_order_relaxed)) {
-      HandOver();
       return true;
     }
   }
   return false;
+}
+
+bool WorkSharingLoops::InviteHelper(int wanted) {
+  if (!CountHelper(wanted)) return false;
+  guests_.fetch_add(1, std::memory_order_relaxed);
+  HandOver();
+  return true;
+}
+
+void WorkSharingLoops::WithdrawInvitation() {
+  helpers_.fetch_sub(1, std::memory_order_relaxed);
+  guests_.fetch_sub(1, std::memory_order_release);
 }
 
 void WorkSharingLoops::TaskWaits() {
@@ -195,8 +207,20 @@ void WorkSharingLoops::TaskStarts() {
 
 void WorkSharingLoops::Help(int thread) {
   TakeOver();
-  HelpWhileThereIsWork(thread);
-  helpers_.fetch_sub(1, std::memory_order_release);
+  do {
+    HelpWhileThereIsWork(thread);
+    helpers_.fetch_sub(1, std::memory_order_seq_cst);
+  } while (LeftTooEarly() && CountHelper(threads_ - 1));
+  guests_.fetch_sub(1, std::memory_order_release);
+}
+
+// A loop may have been opened since the helper last looked, by a thread that still counted on it.
+// Either that thread sees that the helper is no longer counted, or the helper sees the open loop
+// here: both write before they read, in the one order of sequentially consistent operations.
+bool WorkSharingLoops::LeftTooEarly() const {
+  return open_.load(std::memory_order_seq_cst) != 0 &&
+         waiting_tasks_.load(std::memory_order_relaxed) == 0 &&
+         !closing_.load(std::memory_order_relaxed);
 }
 
 void WorkSharingLoops::HelpWhileThereIsWork(int thread) {

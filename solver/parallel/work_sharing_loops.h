@@ -49,7 +49,7 @@ class WorkSharingLoops {
   // True if a thread should be sent to Help, so that there are `wanted`. Ask until it is false.
   bool InviteHelper(int wanted);
   // The invited thread could not be sent.
-  void WithdrawInvitation() { helpers_.fetch_sub(1, std::memory_order_release); }
+  void WithdrawInvitation();
   bool has_helpers() const { return helpers_.load(std::memory_order_relaxed) > 0; }
 
   // Called by an invited thread: helps with open loops. Returns once there was none for 500 us, or
@@ -63,6 +63,8 @@ class WorkSharingLoops {
  private:
   bool HelpOnce(int thread);
   void HelpWhileThereIsWork(int thread);
+  bool CountHelper(int wanted);
+  bool LeftTooEarly() const;
   void ClaimIndices(Loop* loop, int first);
   template <typename Work>
   void WorkOn(Loop* loop, Work&& work);
@@ -72,7 +74,9 @@ class WorkSharingLoops {
   const std::unique_ptr<Loop[]> loops_;
   alignas(64) std::atomic<uint64_t> open_{0};  // bit i: loop i may have indices left
   alignas(64) std::atomic<int> waiting_tasks_{0};
-  std::atomic<int> helpers_{0};  // invited or present
+  // Threads that are sure to look at open_ again. Loops count on them, and invite no others.
+  std::atomic<int> helpers_{0};
+  std::atomic<int> guests_{0};  // invited, and not yet back from Help
   std::atomic<bool> closing_{false};
 };
 

@@ -150,6 +150,24 @@ TEST(TaskArenaTest, AHelperLeavesForATaskThatWaits) {
   while (!shared.stopped) std::this_thread::yield();
 }
 
+// Helpers leave after 500 us without a loop. A loop that is opened at that moment must not count on
+// one that is on its way out: it would run without it, however long it takes.
+TEST(TaskArenaTest, ALoopOpenedWhileHelpersLeaveHasAllItsThreads) {
+  constexpr int kThreads = 8;
+  constexpr int kRounds = 4000;
+  TaskArena arena(kThreads);
+  for (int round = 0; round < kRounds; ++round) {
+    const auto open_at =
+        std::chrono::steady_clock::now() + std::chrono::microseconds(480 + round % 80);
+    while (std::chrono::steady_clock::now() < open_at) {
+    }
+    Barrier barrier(kThreads);
+    std::atomic<int> met{0};
+    arena.ParallelFor(kThreads, [&](int) { met += barrier.ArriveAndWait() ? 1 : 0; });
+    ASSERT_EQ(met, kThreads) << "round " << round;
+  }
+}
+
 TEST(TaskArenaTest, IndicesStartInAscendingOrder) {
   TaskArena arena(3);
   std::mutex mutex;
