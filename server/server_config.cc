@@ -168,6 +168,15 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(1, kMostTreeDofs));
   app->add_option("--max-contacts", config->problem.max_contacts, "Limit of contacts per problem")
       ->check(CLI::Range(1, 1 << 26));
+  app->add_option("--max-rows", config->problem.max_rows, "Limit of constraint rows per problem")
+      ->check(CLI::Range(1, 1 << 26));
+  app->add_option("--max-row-entries", config->problem.max_row_entries,
+                  "Limit of entries of all constraint rows of a problem")
+      ->check(CLI::Range(1, 1 << 28));
+  app->add_option("--max-row-pairs", config->problem.max_row_pairs,
+                  "Limit of pairs of trees that the rows of a problem join: k (k - 1) / 2 for a "
+                  "row over k trees")
+      ->check(CLI::Range(1, 1 << 26));
   app->add_option("--max-iterations", config->max_iterations,
                   "Largest iteration limit that a client may request")
       ->check(CLI::Range(1, 1'000'000));

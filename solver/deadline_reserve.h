@@ -3,7 +3,7 @@
 // An island takes time until its first norms are known, and from its last iterate to its report,
 // however few iterations it gets. The constants were measured on an idle core, also that of
 // gathering the data of an island, which comes first: the time that gathering takes now, relative
-// to its constant, is how much slower the machine is at the moment.
+// to its constant, is how much slower the machine is at the moment. A row counts as a contact.
 #pragma once
 
 #include <algorithm>

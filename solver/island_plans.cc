@@ -24,7 +24,7 @@ bool IslandPlans::NeedsPlan(const IslandRange& range) {
   return range.num_velocities() > kDenseDofs;
 }
 
-void IslandPlans::Make(const ContactGraph& graph, const StopToken& stop, TaskArena* arena) {
+void IslandPlans::Make(const ConstraintGraph& graph, const StopToken& stop, TaskArena* arena) {
   cache_.BeginProblem();
   plans_.clear();
   for (const IslandRange& range : graph.island_ranges()) {
@@ -35,12 +35,12 @@ void IslandPlans::Make(const ContactGraph& graph, const StopToken& stop, TaskAre
       plans_, [](const PlanCache::Plan* plan) { return plan == nullptr || plan->has_value(); });
 }
 
-const PlanCache::Plan* IslandPlans::Request(const ContactGraph& graph, const IslandRange& range) {
+const PlanCache::Plan* IslandPlans::Request(const ConstraintGraph& graph,
+                                            const IslandRange& range) {
   edge_a_.clear();
   edge_b_.clear();
   for (int p = range.pair_begin; p < range.pair_end; ++p) {
-    const ContactPair& pair = graph.pairs()[p];
-    if (pair.high < 0) continue;
+    const TreePair& pair = graph.pairs()[p];
     edge_a_.push_back(pair.low - range.slot_begin);
     edge_b_.push_back(pair.high - range.slot_begin);
   }

@@ -12,7 +12,7 @@
 #include "solver/cholesky/plan_cache.h"
 #include "solver/parallel/stop_token.h"
 #include "solver/parallel/task_arena.h"
-#include "solver/problem/contact_graph.h"
+#include "solver/problem/constraint_graph.h"
 
 namespace sap {
 
@@ -21,7 +21,7 @@ class IslandPlans {
   static bool NeedsPlan(const IslandRange& range);
 
   // Plans the islands of the graph, as far as the stop allows. Plans handed out before are invalid.
-  void Make(const ContactGraph& graph, const StopToken& stop, TaskArena* arena);
+  void Make(const ConstraintGraph& graph, const StopToken& stop, TaskArena* arena);
 
   // Null if the island needs none, or if there was no time to make it.
   const EliminationPlan* plan(int island) const {
@@ -31,7 +31,7 @@ class IslandPlans {
   bool complete() const { return complete_; }
 
  private:
-  const PlanCache::Plan* Request(const ContactGraph& graph, const IslandRange& range);
+  const PlanCache::Plan* Request(const ConstraintGraph& graph, const IslandRange& range);
 
   PlanCache cache_;
   std::vector<const PlanCache::Plan*> plans_;  // per island, null: needs none

@@ -11,18 +11,19 @@ namespace {
 constexpr double kTaskFlops = 5e4;
 
 constexpr double kFlopsPerContact = 1000;
+constexpr double kFlopsPerRow = 200;
 
 double FlopsOf(const IslandRange& range, const EliminationPlan* plan) {
-  const double contacts = kFlopsPerContact * range.num_contacts();
-  if (plan != nullptr) return contacts + plan->factor_flops();
-  if (IslandPlans::NeedsPlan(range)) return contacts;
+  const double constraints = kFlopsPerContact * range.num_contacts + kFlopsPerRow * range.num_rows;
+  if (plan != nullptr) return constraints + plan->factor_flops();
+  if (IslandPlans::NeedsPlan(range)) return constraints;
   const double n = range.num_velocities();
-  return contacts + n * n * n / 3;
+  return constraints + n * n * n / 3;
 }
 
 }  // namespace
 
-void IslandSchedule::Build(const ContactGraph& graph, const IslandPlans& plans) {
+void IslandSchedule::Build(const ConstraintGraph& graph, const IslandPlans& plans) {
   const int count = graph.islands().count();
   flops_.resize(count);
   for (int island = 0; island < count; ++island) {
@@ -40,14 +41,14 @@ void IslandSchedule::Build(const ContactGraph& graph, const IslandPlans& plans) 
     task_start_.push_back(i + 1);
     task_flops = 0;
   }
-  contacts_after_.resize(count);
+  constraints_after_.resize(count);
   cubed_dofs_from_.resize(count);
-  int64_t contacts = 0;
+  int64_t constraints = 0;
   double cubed_dofs = 0;
   for (int i = count - 1; i >= 0; --i) {
     const IslandRange& range = graph.island_ranges()[island_[i]];
-    contacts_after_[i] = contacts;
-    contacts += range.num_contacts();
+    constraints_after_[i] = constraints;
+    constraints += range.num_constraints();
     cubed_dofs += range.cubed_dofs;
     cubed_dofs_from_[i] = cubed_dofs;
   }

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "solver/island_plans.h"
-#include "solver/problem/contact_graph.h"
+#include "solver/problem/constraint_graph.h"
 
 namespace sap {
 
 class IslandSchedule {
  public:
-  void Build(const ContactGraph& graph, const IslandPlans& plans);
+  void Build(const ConstraintGraph& graph, const IslandPlans& plans);
 
   // Task t solves the islands at positions [task_begin(t), task_end(t)) of the schedule.
   int num_tasks() const { return static_cast<int>(task_start_.size()) - 1; }
@@ -23,9 +23,9 @@ class IslandSchedule {
   int task_end(int task) const { return task_start_[task + 1]; }
   int island(int position) const { return island_[position]; }
 
-  // Islands later in the schedule, and their contacts.
+  // Islands later in the schedule, and their constraints.
   int islands_after(int position) const { return static_cast<int>(island_.size()) - 1 - position; }
-  int64_t contacts_after(int position) const { return contacts_after_[position]; }
+  int64_t constraints_after(int position) const { return constraints_after_[position]; }
   // Sum of the cubed dofs of the trees of this island and of those later in the schedule.
   double cubed_dofs_from(int position) const { return cubed_dofs_from_[position]; }
 
@@ -33,11 +33,11 @@ class IslandSchedule {
   double flops(int island) const { return flops_[island]; }
 
  private:
-  std::vector<double> flops_;            // per island
-  std::vector<int> island_;              // by position
-  std::vector<int> task_start_{0};       // positions
-  std::vector<int64_t> contacts_after_;  // by position
-  std::vector<double> cubed_dofs_from_;  // by position
+  std::vector<double> flops_;               // per island
+  std::vector<int> island_;                 // by position
+  std::vector<int> task_start_{0};          // positions
+  std::vector<int64_t> constraints_after_;  // by position
+  std::vector<double> cubed_dofs_from_;     // by position
 };
 
 }  // namespace sap

@@ -8,7 +8,8 @@ namespace {
 
 // Calls body(start in the problem, start in the graph, dofs) for each tree of the island.
 template <typename Body>
-void ForTrees(const ContactProblem& problem, const ContactGraph& graph, int island, Body&& body) {
+void ForTrees(const ContactProblem& problem, const ConstraintGraph& graph, int island,
+              Body&& body) {
   const IslandRange& range = graph.island_ranges()[island];
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int tree = graph.islands().tree_of_slot()[slot];
@@ -16,56 +17,109 @@ void ForTrees(const ContactProblem& problem, const ContactGraph& graph, int isla
   }
 }
 
+LawVector<3> Scaled(const ContactVector<double>& vector, double factor) {
+  return {factor * vector.x, factor * vector.y, factor * vector.n};
+}
+template <size_t rows>
+std::array<double, rows> Scaled(std::array<double, rows> vector, double factor) {
+  for (double& component : vector) component *= factor;
+  return vector;
+}
+
+// Where the angular impulse of a contact goes.
+double* AngularImpulse(const ContactProblem& problem, int contact, ContactSolution* solution) {
+  const GeneralFriction& general = problem.general_friction()[problem.contact_extra()[contact]];
+  return solution->angular_impulse.data() + 3 * static_cast<int64_t>(general.angular_contact);
+}
+
+template <int index, size_t rows>
+void WriteConstraint(const ContactProblem& problem, PoolIndex<index>, int number,
+                     const std::array<double, rows>& gamma, const std::array<double, rows>& v_c,
+                     ContactSolution* solution) {
+  if constexpr (rows == 1) {
+    solution->row_impulse[number] = gamma[0];
+    solution->row_velocity[number] = v_c[0] + problem.rows()[number].offset;
+  } else {
+    const int64_t to = 3 * static_cast<int64_t>(number);
+    for (int axis = 0; axis < 3; ++axis) {
+      solution->impulse[to + axis] = gamma[axis];
+      solution->contact_velocity[to + axis] = v_c[axis] + problem.surface_velocity()[to + axis];
+    }
+  }
+  if constexpr (rows > 3) {
+    double* angular = AngularImpulse(problem, number, solution);
+    for (int axis = 0; axis < 3; ++axis) {
+      const int row = static_cast<int>(rows) - 3 + axis;  // 4 rows have the normal axis alone
+      angular[axis] = row < 3 ? 0.0 : gamma[row];
+    }
+  }
+}
+
+template <int index>
+void ClearConstraint(const ContactProblem& problem, PoolIndex<index> pool, int number,
+                     ContactSolution* solution) {
+  if constexpr (index >= kNumContactKinds) {
+    solution->row_impulse[number] = solution->row_velocity[number] = 0;
+  } else {
+    const int64_t to = 3 * static_cast<int64_t>(number);
+    std::fill_n(solution->impulse.begin() + to, 3, 0.0);
+    std::fill_n(solution->contact_velocity.begin() + to, 3, 0.0);
+    if (NumRows(pool.kind()) > 3) std::fill_n(AngularImpulse(problem, number, solution), 3, 0.0);
+  }
+}
+
 }  // namespace
 
-void PrepareSolution(const ContactProblem& problem, const ContactGraph& graph,
+void PrepareSolution(const ContactProblem& problem, const ConstraintGraph& graph,
                      ContactSolution* solution) {
   const std::span<const int> island_of_tree = graph.islands().island_of_tree();
   solution->island_of_tree.assign(island_of_tree.begin(), island_of_tree.end());
   solution->velocity.assign(problem.v_star().begin(), problem.v_star().end());
   solution->impulse.resize(3 * static_cast<size_t>(problem.num_contacts()));
   solution->contact_velocity.resize(solution->impulse.size());
+  solution->angular_impulse.resize(3 * static_cast<size_t>(problem.num_angular()));
+  solution->row_impulse.resize(problem.num_rows());
+  solution->row_velocity.resize(problem.num_rows());
   solution->islands.resize(graph.islands().count());
 }
 
-void GatherGuess(const ContactProblem& problem, const ContactGraph& graph, int island,
+void GatherGuess(const ContactProblem& problem, const ConstraintGraph& graph, int island,
                  std::vector<double>* v) {
   ForTrees(problem, graph, island, [&](int64_t in_problem, int64_t in_graph, int dofs) {
     std::copy_n(problem.v_guess().begin() + in_problem, dofs, v->begin() + in_graph);
   });
 }
 
-void ScatterGuess(const ContactProblem& problem, const ContactGraph& graph, int island,
+void ScatterGuess(const ContactProblem& problem, const ConstraintGraph& graph, int island,
                   ContactSolution* solution) {
   ForTrees(problem, graph, island, [&](int64_t in_problem, int64_t, int dofs) {
     std::copy_n(problem.v_guess().begin() + in_problem, dofs,
                 solution->velocity.begin() + in_problem);
   });
-  const IslandRange& range = graph.island_ranges()[island];
-  for (int i = range.contact_begin; i < range.contact_end; ++i) {
-    const int64_t to = 3 * static_cast<int64_t>(graph.contact_order()[i]);
-    std::fill_n(solution->impulse.begin() + to, 3, 0.0);
-    std::fill_n(solution->contact_velocity.begin() + to, 3, 0.0);
-  }
+  ForEachPool([&](auto pool) {
+    const auto& layout = LayoutOf(graph, pool);
+    const PoolRange range = RangeOf(layout.island(island));
+    for (int i = range.begin; i < range.end; ++i) {
+      ClearConstraint(problem, pool, layout.order()[i], solution);
+    }
+  });
 }
 
 void ScatterIterate(const ContactProblem& problem, const IslandView& view, const SapData& data,
                     ContactSolution* solution) {
-  const ContactGraph& graph = view.graph;
+  const ConstraintGraph& graph = view.graph;
   ForTrees(problem, graph, view.island, [&](int64_t in_problem, int64_t in_graph, int dofs) {
     std::copy_n(data.v.begin() + in_graph, dofs, solution->velocity.begin() + in_problem);
   });
   const double unit = view.constants().mass_unit;
-  for (int i = view.range().contact_begin; i < view.range().contact_end; ++i) {
-    const int64_t to = 3 * static_cast<int64_t>(graph.contact_order()[i]);
-    const double* b = problem.surface_velocity().data() + to;
-    solution->impulse[to] = data.gamma.x[i] * unit;
-    solution->impulse[to + 1] = data.gamma.y[i] * unit;
-    solution->impulse[to + 2] = data.gamma.n[i] * unit;
-    solution->contact_velocity[to] = data.v_c.x[i] + b[0];
-    solution->contact_velocity[to + 1] = data.v_c.y[i] + b[1];
-    solution->contact_velocity[to + 2] = data.v_c.n[i] + b[2];
-  }
+  ForPoolsOf(view, [&](auto pool) {
+    const PoolRange range = view.range(pool);
+    const auto& state = data.pools[pool];
+    for (int i = range.begin; i < range.end; ++i) {
+      WriteConstraint(problem, pool, view.layout(pool).order()[i], Scaled(state.gamma.At(i), unit),
+                      Scaled(state.v_c.At(i), 1.0), solution);
+    }
+  });
 }
 
 }  // namespace sap

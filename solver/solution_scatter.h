@@ -1,26 +1,26 @@
-// Between the order of the problem and that of the contact graph: the guess in, the answer out, one
-// island at a time.
+// Between the order of the problem and that of the constraint graph: the guess in, the answer out,
+// one island at a time.
 #pragma once
 
 #include <vector>
 
-#include "solver/problem/contact_graph.h"
+#include "solver/problem/constraint_graph.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/sap/sap_data.h"
 
 namespace sap {
 
-// Sizes the arrays of the answer. Trees without contact have their answer, v*.
-void PrepareSolution(const ContactProblem& problem, const ContactGraph& graph,
+// Sizes the arrays of the answer. Trees without constraints have their answer, v*.
+void PrepareSolution(const ContactProblem& problem, const ConstraintGraph& graph,
                      ContactSolution* solution);
 
 // The guess of an island, into velocities in the order of the graph.
-void GatherGuess(const ContactProblem& problem, const ContactGraph& graph, int island,
+void GatherGuess(const ContactProblem& problem, const ConstraintGraph& graph, int island,
                  std::vector<double>* v);
 
 // The guess of an island as its answer, without impulses.
-void ScatterGuess(const ContactProblem& problem, const ContactGraph& graph, int island,
+void ScatterGuess(const ContactProblem& problem, const ConstraintGraph& graph, int island,
                   ContactSolution* solution);
 
 // The last iterate of an island as its answer, masses in the unit of the problem again.

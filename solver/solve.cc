@@ -12,7 +12,7 @@
 #include "solver/factor_stores.h"
 #include "solver/island_plans.h"
 #include "solver/island_schedule.h"
-#include "solver/problem/contact_graph.h"
+#include "solver/problem/constraint_graph.h"
 #include "solver/sap/sap_solver.h"
 #include "solver/solution_scatter.h"
 
@@ -29,24 +29,36 @@ double SecondsSince(Clock::time_point start) {
 // Islands with more work than this per iteration are worth several threads [flop].
 constexpr double kParallelIslandFlops = 1e6;
 
-// Cubed dofs of trees per contact above which the time to gather an island tells nothing about the
-// time per contact.
+// Cubed dofs of trees per constraint above which the time to gather an island tells nothing about
+// the time per constraint.
 constexpr double kLargeTrees = 1e4;
+
 // What the layout of a problem depends on, to tell whether the last one still holds.
 struct Pattern {
   std::vector<int> dofs, tree_a, tree_b;
+  std::vector<ConstraintKind> contact_kind, row_kind;
+  std::vector<int64_t> row_start;
+  std::vector<RowEntry> row_entries;
   bool split_islands{true};
   bool known{false};  // false: no problem was laid out yet, not even the empty one
 
   bool Matches(const ContactProblem& problem, bool split) const {
     return known && split == split_islands && std::ranges::equal(dofs, problem.dofs()) &&
            std::ranges::equal(tree_a, problem.tree_a()) &&
-           std::ranges::equal(tree_b, problem.tree_b());
+           std::ranges::equal(tree_b, problem.tree_b()) &&
+           std::ranges::equal(contact_kind, problem.contact_kind()) &&
+           std::ranges::equal(row_kind, problem.row_kind()) &&
+           std::ranges::equal(row_start, problem.row_start()) &&
+           std::ranges::equal(row_entries, problem.row_entries());
   }
   void Assign(const ContactProblem& problem, bool split) {
     dofs.assign(problem.dofs().begin(), problem.dofs().end());
     tree_a.assign(problem.tree_a().begin(), problem.tree_a().end());
     tree_b.assign(problem.tree_b().begin(), problem.tree_b().end());
+    contact_kind.assign(problem.contact_kind().begin(), problem.contact_kind().end());
+    row_kind.assign(problem.row_kind().begin(), problem.row_kind().end());
+    row_start.assign(problem.row_start().begin(), problem.row_start().end());
+    row_entries.assign(problem.row_entries().begin(), problem.row_entries().end());
     split_islands = split;
     known = true;
   }
@@ -84,7 +96,7 @@ struct Solver::Impl {
   TaskArena* arena;
   // Of the last pattern:
   Pattern pattern;
-  ContactGraph graph;
+  ConstraintGraph graph;
   SweepOrder sweep_order;
   IslandPlans plans;
   IslandSchedule schedule;
@@ -105,10 +117,11 @@ void Solver::Impl::LayOut(const ContactProblem& problem, bool split_islands,
   pattern.known = false;
   graph.Build(problem, split_islands);
   sweep_order.Build(graph);
-  plans.Make(graph,
-             stop.EarlierBy(deadline_reserve.TimeForIslands(
-                 graph.num_contacts(), graph.islands().count(), num_threads())),
-             arena);
+  plans.Make(
+      graph,
+      stop.EarlierBy(deadline_reserve.TimeForIslands(problem.num_contacts() + problem.num_rows(),
+                                                     graph.islands().count(), num_threads())),
+      arena);
   schedule.Build(graph, plans);
   if (plans.complete()) pattern.Assign(problem, split_islands);
 }
@@ -192,7 +205,8 @@ void Solver::Impl::SolveIslandAt(int position, int task, const ContactProblem& p
     ScatterGuess(problem, graph, island, solution);
   }
   report.dofs = view.range().num_velocities();
-  report.contacts = view.range().num_contacts();
+  report.contacts = view.range().num_contacts;
+  report.rows = view.range().num_rows;
   report.solve_time_s = SecondsSince(start);
   solution->islands[island] = report;
 }
@@ -203,9 +217,9 @@ IslandReport Solver::Impl::Iterate(const IslandView& view, int position, int tas
                                    Clock::time_point start) {
   StopToken island_stop = stop;
   if (stop.HasDeadline()) {
-    // Large trees take longer to gather than their contacts tell.
-    if (view.range().cubed_dofs < kLargeTrees * view.range().num_contacts()) {
-      deadline_reserve.Gathered(view.range().num_contacts(), Clock::now() - start);
+    // Large trees take longer to gather than their constraints tell.
+    if (view.range().cubed_dofs < kLargeTrees * view.range().num_constraints()) {
+      deadline_reserve.Gathered(view.range().num_constraints(), Clock::now() - start);
     }
     island_stop = stop.EarlierBy(TimeAfterIterations(position));
   }
@@ -217,10 +231,10 @@ IslandReport Solver::Impl::Iterate(const IslandView& view, int position, int tas
 
 // From the last iterate of the island at this position of the schedule to the end of the solve.
 Clock::duration Solver::Impl::TimeAfterIterations(int position) const {
-  const int contacts = graph.island_ranges()[schedule.island(position)].num_contacts();
-  return deadline_reserve.TimeToReport(contacts) +
+  const int constraints = graph.island_ranges()[schedule.island(position)].num_constraints();
+  return deadline_reserve.TimeToReport(constraints) +
          deadline_reserve.TimeToReportTrees(schedule.cubed_dofs_from(position)) +
-         deadline_reserve.TimeForIslands(schedule.contacts_after(position),
+         deadline_reserve.TimeForIslands(schedule.constraints_after(position),
                                          schedule.islands_after(position), num_threads());
 }
 
@@ -260,6 +274,7 @@ ContactSolution Solve(const ContactProblem& problem, const SolverOptions& option
 double PredictedSolveTime(const ContactProblem& problem) {
   // Fitted to warm sequences of piles of 40 to 2000 bodies and of hundreds of heaps of three.
   constexpr double kPerContact = 0.8e-6;
+  constexpr double kPerRow = 0.3e-6;
   constexpr double kPerFill = 1e-7;
   constexpr double kFreeOfFill = 4;  // sqrt of the dofs of an island that is solved as one block
   // By the cube of a tree's dofs; large trees are factored by the kernel of the fronts.
@@ -267,7 +282,7 @@ double PredictedSolveTime(const ContactProblem& problem) {
   constexpr double kPerBlockedFlop = 7e-11;
   thread_local Islands islands;
   islands.Find(problem, true);
-  double time = kPerContact * problem.num_contacts();
+  double time = kPerContact * problem.num_contacts() + kPerRow * problem.num_rows();
   for (int island = 0; island < islands.count(); ++island) {
     double n = 0;
     for (int slot = islands.first_slot()[island]; slot < islands.first_slot()[island + 1]; ++slot) {

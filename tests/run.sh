@@ -12,7 +12,8 @@
 #   --lint      also clang-tidy (the format is always checked)
 #   --filter    only the C++ tests whose names match
 #
-# SAP_PROBLEMS_DIR names a directory of problems to use instead of the few in tests/data.
+# SAP_PROBLEMS_DIR names a directory of problems to use instead of the few in tests/data,
+# SAP_PROBLEMS_CONSTRAINTS_DIR one instead of tests/data/constraints.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

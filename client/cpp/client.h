@@ -36,6 +36,9 @@ struct ServerInfo {
   uint32_t max_trees{0};
   uint32_t max_tree_dofs{0};
   uint32_t max_contacts{0};
+  uint32_t max_rows{0};
+  uint32_t max_row_entries{0};  // of all rows of a problem together
+  uint32_t max_row_pairs{0};    // of trees that the rows of a problem join
   uint32_t max_iterations{0};
   uint32_t max_concurrent_calls{0};
   uint32_t max_batch_problems{0};

@@ -1,5 +1,5 @@
 // A contact problem that owns its arrays, laid out as on the wire, and a builder that fills them
-// body by body and contact by contact.
+// body by body, contact by contact and row by row.
 //
 // Meaning, length and range of each array are those of proto/sap/v1/problem.proto. Nothing is
 // checked here: ContactProblem::Make of the solver checks everything and names the field at fault.
@@ -8,6 +8,8 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,20 +33,36 @@ struct Problem {
     std::vector<double> guess_velocity;        // [6 B] or empty
     std::vector<uint32_t> body_id;             // [B] or empty
   };
+  struct HuntCrossley {  // of n contacts, or empty
+    std::vector<double> elastic_force;
+    std::vector<double> dissipation;
+    std::vector<double> lagged_normal_impulse;
+  };
   struct Law {  // material of n contacts
     std::vector<double> signed_distance;
     std::vector<double> stiffness;
     std::vector<double> relaxation_time;
     std::vector<double> friction;
-    std::vector<double> regularization_t;   // [n] or empty
-    std::vector<double> regularization_n;   // [n] or empty
-    std::vector<double> delassus_estimate;  // [n] or empty
-    std::vector<double> surface_velocity;   // [3 n] or empty
+    std::vector<double> regularization_t;    // [n] or empty
+    std::vector<double> regularization_n;    // [n] or empty
+    std::vector<double> delassus_estimate;   // [n] or empty
+    std::vector<double> surface_velocity;    // [3 n] or empty
+    std::vector<double> friction_2;          // [n] or empty: friction
+    std::vector<double> torsional_friction;  // [n] or empty
+    std::vector<double> rolling_friction;    // [2 n] or empty
+    std::vector<double> target_velocity;     // [3 n] or empty
+    // [3 per contact with a torsional or rolling coefficient > 0] or empty
+    std::vector<double> target_angular_velocity;
+    std::vector<double> adhesion;  // [n] or empty
+    std::vector<int32_t> law;      // [n] or empty; values of sap::ContactLaw
+    HuntCrossley hunt_crossley;
   };
   struct Contacts {               // C contacts by Jacobian
     std::vector<int32_t> tree_a;  // [C]
     std::vector<int32_t> tree_b;  // [C], -1: none
     std::vector<double> jacobian;
+    std::vector<double> angular_jacobian;  // of contacts with a torsional or rolling coefficient
+
     Law law;
   };
   struct BodyContacts {           // C' contacts between bodies
@@ -52,7 +70,24 @@ struct Problem {
     std::vector<int32_t> body_b;  // [C'], -1: the world
     std::vector<double> point;    // [3 C']
     std::vector<double> normal;   // [3 C']
+    std::vector<double> tangent;  // [3 C'] or empty
     Law law;
+  };
+  struct Rows {                            // R constraint rows with E entries
+    std::vector<uint32_t> entries;         // [R]
+    std::vector<uint32_t> velocity_index;  // [E], ascending within a row
+    std::vector<double> coefficient;       // [E]
+    std::vector<double> position_error;    // [R] or empty, as all below
+    std::vector<double> velocity_offset;
+    std::vector<double> stiffness;  // empty: infinite
+    std::vector<double> relaxation_time;
+    std::vector<double> force_lower;     // empty: -infinity
+    std::vector<double> force_upper;     // empty: infinity
+    std::vector<double> regularization;  // 0: by rule
+    std::vector<double> target_velocity;
+    std::vector<double> delassus_estimate;  // 0: by rule
+    std::vector<double> slip_parameter;
+    std::vector<double> force_offset;
   };
 
   double time_step{0};
@@ -60,10 +95,11 @@ struct Problem {
   RigidBodies bodies;
   Contacts contacts;
   BodyContacts body_contacts;
+  Rows rows;
   ContactProblemView::Regularization regularization;
 };
 
-// One side of a contact: a tree or body added to a builder, or the world.
+// One side of a contact or row: a tree or body added to a builder, or the world.
 struct Member {
   enum class Kind : uint8_t { kWorld, kTree, kBody };
   Kind kind{Kind::kWorld};
@@ -80,21 +116,80 @@ struct RigidBody {
   std::array<double, 6> free_motion_velocity{};  // v of the center of mass, angular velocity
 };
 
-// Material and gap of one contact.
-struct ContactLaw {
-  double signed_distance{0};                 // phi0, negative in penetration [m]
-  double stiffness{0};                       // k > 0 [N/m]
-  double relaxation_time{0};                 // tau_d [s]
-  double friction{0};                        // mu [-]
-  std::array<double, 3> surface_velocity{};  // b [m/s]
+// Normal force of Hunt & Crossley.
+struct HuntCrossleyLaw {
+  // Bound of friction: mu n_0, or mu times the normal impulse at v_n - mu |v_t|.
+  enum class Friction : uint8_t { kLagged, kSimilar };
+  Friction friction{Friction::kLagged};
+  double elastic_force{0};          // f_e [N]
+  double dissipation{0};            // d [s/m]
+  double lagged_normal_impulse{0};  // n_0 [N s]
 };
 
-// Collects trees, bodies and contacts, in any order.
+// Material and gap of one contact. Velocities are in the axes of the function that adds it.
+struct ContactLaw {
+  double signed_distance{0};                               // phi0, negative in penetration [m]
+  double stiffness{0};                                     // k > 0 [N/m]
+  double relaxation_time{0};                               // tau_d [s]
+  double friction{0};                                      // mu [-]
+  std::array<double, 3> surface_velocity{};                // b [m/s]
+  std::optional<double> friction_2{};                      // mu along t2; absent: mu
+  double torsional_friction{0};                            // about n [m]
+  std::array<double, 2> rolling_friction{};                // about t1 and t2 [m]
+  double adhesion{0};                                      // a [N]
+  std::optional<std::array<double, 3>> target_velocity{};  // v_hat [m/s]; absent: by phi0
+  std::array<double, 3> target_angular_velocity{};         // with torsional or rolling friction
+  std::optional<HuntCrossleyLaw> hunt_crossley{};          // absent: the law of SAP
+};
+
+// One term of v_c = sum coefficient * velocity + b.
+struct RowTerm {
+  Member member;
+  int dof{0};  // of the tree; of a body: 0 to 2 linear, 3 to 5 angular, as free_motion_velocity
+  double coefficient{0};
+};
+
+// Stiffness, bounds and target of one constraint row. The default is a rigid equality.
+struct RowLaw {
+  double position_error{0};                                      // g_0 [m, rad]
+  double velocity_offset{0};                                     // b [m/s, rad/s]
+  double stiffness{std::numeric_limits<double>::infinity()};     // k [N/m, N m/rad]
+  double relaxation_time{0};                                     // tau [s]
+  double force_lower{-std::numeric_limits<double>::infinity()};  // N, N m
+  double force_upper{std::numeric_limits<double>::infinity()};   // N, N m
+  double regularization{0};                                      // R; 0: by rule
+  std::optional<double> target_velocity{};                       // v_hat; absent: -g_0 / (dt + tau)
+  double delassus_estimate{0};                                   // w; 0: by rule
+  double slip_parameter{0};                                      // > 0: R = slip_parameter w
+  double force_offset{0};                                        // u [N, N m]
+};
+
+// Collects trees, bodies, contacts and rows, in any order.
 //
 //   ProblemBuilder builder(/*time_step=*/0.01);
 //   const Member ball = builder.AddBody({.mass = 1, ...});
 //   builder.AddBodyContact(ball, kWorld, point, normal, {.stiffness = 1e5, .friction = 0.5});
 //   const Problem problem = builder.Build();
+//
+// Rows on the joints of a tree `arm`, which have the positions q:
+//
+//   // Joint 2 stays below its limit: q_2 <= q_max.
+//   builder.AddRow({{arm, 2, -1}}, {.position_error = q_max - q[2], .force_lower = 0});
+//   // Coupler: q_3 = 0.5 q_2.
+//   builder.AddRow({{arm, 3, 1}, {arm, 2, -0.5}}, {.position_error = q[3] - 0.5 * q[2]});
+//   // Weld of two bodies at points r_a and r_b from their centers of mass, first of six rows: x.
+//   builder.AddRow({{a, 0, 1}, {a, 4, r_a[2]}, {a, 5, -r_a[1]},
+//                   {b, 0, -1}, {b, 4, -r_b[2]}, {b, 5, r_b[1]}},
+//                  {.position_error = p_a[0] - p_b[0]});
+//   // Tendon over two joints with moment arms of 3 and 2 cm; it only pulls.
+//   builder.AddRow({{arm, 0, 0.03}, {arm, 1, 0.02}},
+//                  {.position_error = length - rest_length, .stiffness = 1e4, .force_upper = 0});
+//   // Motor that holds 2 rad/s with an effort of at most 5 N m.
+//   builder.AddRow({{arm, 0, 1}},
+//                  {.force_lower = -5, .force_upper = 5, .target_velocity = 2});
+//   // Dry friction of 0.3 N m in a joint.
+//   builder.AddRow({{arm, 1, 1}},
+//                  {.force_lower = -0.3, .force_upper = 0.3, .slip_parameter = 1e-3});
 class ProblemBuilder {
  public:
   explicit ProblemBuilder(double time_step);
@@ -105,21 +200,36 @@ class ProblemBuilder {
   Member AddBody(const RigidBody& body);
 
   // A contact given by its Jacobian with rows t1, t2, n: 3 x n_a row-major for the tree or body a,
-  // and 3 x n_b for b unless b is the world. Surface velocity in the contact frame.
+  // and 3 x n_b for b unless b is the world. Angular Jacobians, of the same form, are read where
+  // the law has a torsional or rolling coefficient > 0. Velocities in the contact frame.
   void AddContact(Member a, Member b, std::span<const double> jacobian_a,
-                  std::span<const double> jacobian_b, const ContactLaw& law);
+                  std::span<const double> jacobian_b, const ContactLaw& law,
+                  std::span<const double> angular_jacobian_a = {},
+                  std::span<const double> angular_jacobian_b = {});
 
   // A contact at a point, with the unit normal from b to a; a is a body, b a body or the world.
-  // Point, normal and surface velocity in world axes.
+  // Point, normal, tangent t1 and velocities in world axes. Without a tangent, t1 is the one that
+  // BodyContacts in problem.proto states.
   void AddBodyContact(Member a, Member b, const std::array<double, 3>& point,
-                      const std::array<double, 3>& normal, const ContactLaw& law);
+                      const std::array<double, 3>& normal, const ContactLaw& law,
+                      const std::optional<std::array<double, 3>>& tangent = std::nullopt);
 
-  // The problem of everything added so far; bodies are numbered after the trees.
+  // A constraint row with terms in any order; terms of one velocity are added up, terms of the
+  // world left out. A dof that its member does not have gets an index that the solver refuses.
+  void AddRow(const std::vector<RowTerm>& terms, const RowLaw& law);
+
+  // The problem of everything added so far; bodies are numbered after the trees. Optional arrays
+  // that hold only defaults are empty.
   Problem Build() const;
 
  private:
-  Problem problem_;
+  Problem problem_;  // but for what Build fills from the following
   std::vector<std::array<Member, 2>> contact_members_;
+  std::vector<ContactLaw> contact_laws_;
+  std::vector<ContactLaw> body_contact_laws_;
+  std::vector<std::optional<std::array<double, 3>>> tangents_;
+  std::vector<std::vector<RowTerm>> row_terms_;
+  std::vector<RowLaw> row_laws_;
 };
 
 }  // namespace sap::client

@@ -1,10 +1,10 @@
 // Solves the problems of a recording again and compares the answers bit for bit.
 //
-// Compared are velocities, impulses, contact velocities, cost, islands and their reports, but not
-// times. An island that a deadline ended is solved again by the same method with its recorded
-// iteration count as the limit, which gives the same iterate. If islands of one problem were cut at
-// different counts, or by different methods, the problem is solved once per pair, and the cost, a
-// sum over all islands, is not compared.
+// Compared are velocities, impulses, velocities of contacts and rows, cost, islands and their
+// reports, but not times. An island that a deadline ended is solved again by the same method with
+// its recorded iteration count as the limit, which gives the same iterate. If islands of one
+// problem were cut at different counts, or by different methods, the problem is solved once per
+// pair, and the cost, a sum over all islands, is not compared.
 #pragma once
 
 #include <string>

@@ -26,8 +26,10 @@ struct Island {
   bool swept{false};
   double momentum_residual{0};     // compared with the relative tolerance [-]
   double optimality_gap_bound{0};  // l(v) - min l is at most this [J]
+  double cost{0};                  // l(v) of the island [J]
   int dofs{0};
   int contacts{0};
+  int rows{0};
   double solve_time_s{0};
 };
 
@@ -37,6 +39,9 @@ struct Solution {
   std::vector<double> velocity;
   std::vector<double> impulse;
   std::vector<double> contact_velocity;
+  std::vector<double> row_impulse;
+  std::vector<double> row_velocity;
+  std::vector<double> angular_impulse;
   double cost{0};
   std::vector<int32_t> island_of_tree;
   std::vector<Island> islands;

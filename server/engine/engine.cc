@@ -159,6 +159,9 @@ v1::GetServerInfoResponse Engine::Info() const {
   limits->set_max_client_bytes(config_.admission.client.max_bytes);
   limits->set_queue_timeout_s(config_.queue_timeout_s);
   limits->set_session_idle_s(config_.session.idle_s);
+  limits->set_max_rows(config_.problem.max_rows);
+  limits->set_max_row_entries(config_.problem.max_row_entries);
+  limits->set_max_row_pairs(config_.problem.max_row_pairs);
   info.set_processors(std::thread::hardware_concurrency());
   info.set_solver_threads(config_.threads);
   info.set_instruction_set(InstructionSet());

@@ -50,7 +50,35 @@ ContactProblemView::Law DecodeLaw(const Message& message) {
           .regularization_t = Span(message.regularization_t()),
           .regularization_n = Span(message.regularization_n()),
           .delassus_estimate = Span(message.delassus_estimate()),
-          .surface_velocity = Span(message.surface_velocity())};
+          .surface_velocity = Span(message.surface_velocity()),
+          .friction_2 = Span(message.friction_2()),
+          .torsional_friction = Span(message.torsional_friction()),
+          .rolling_friction = Span(message.rolling_friction()),
+          .target_velocity = Span(message.target_velocity()),
+          .target_angular_velocity = Span(message.target_angular_velocity()),
+          .adhesion = Span(message.adhesion()),
+          .law = Span(message.law()),
+          .hunt_crossley = {
+              .elastic_force = Span(message.hunt_crossley().elastic_force()),
+              .dissipation = Span(message.hunt_crossley().dissipation()),
+              .lagged_normal_impulse = Span(message.hunt_crossley().lagged_normal_impulse())}};
+}
+
+ContactProblemView::Rows DecodeRows(const v1::ConstraintRows& message) {
+  return {.entries = Span(message.entries()),
+          .velocity_index = Span(message.velocity_index()),
+          .coefficient = Span(message.coefficient()),
+          .position_error = Span(message.position_error()),
+          .velocity_offset = Span(message.velocity_offset()),
+          .stiffness = Span(message.stiffness()),
+          .relaxation_time = Span(message.relaxation_time()),
+          .force_lower = Span(message.force_lower()),
+          .force_upper = Span(message.force_upper()),
+          .regularization = Span(message.regularization()),
+          .target_velocity = Span(message.target_velocity()),
+          .delassus_estimate = Span(message.delassus_estimate()),
+          .slip_parameter = Span(message.slip_parameter()),
+          .force_offset = Span(message.force_offset())};
 }
 
 tl::expected<DelassusRule, ServiceError> DecodeRule(v1::RegularizationRule rule) {
@@ -147,19 +175,22 @@ tl::expected<ContactProblemView, ServiceError> DecodeProblem(const v1::ContactPr
   view.contacts = {.tree_a = Span(message.contacts().tree_a()),
                    .tree_b = Span(message.contacts().tree_b()),
                    .jacobian = Span(message.contacts().jacobian()),
+                   .angular_jacobian = Span(message.contacts().angular_jacobian()),
                    .law = DecodeLaw(message.contacts())};
   view.body_contacts = {.body_a = Span(message.body_contacts().body_a()),
                         .body_b = Span(message.body_contacts().body_b()),
                         .point = Span(message.body_contacts().point()),
                         .normal = Span(message.body_contacts().normal()),
+                        .tangent = Span(message.body_contacts().tangent()),
                         .law = DecodeLaw(message.body_contacts())};
-  if (message.regularization().has_beta()) {
-    view.regularization.beta = message.regularization().beta();
-  }
-  if (message.regularization().has_sigma()) {
-    view.regularization.sigma = message.regularization().sigma();
-  }
-  view.regularization.rule = *rule;
+  view.rows = DecodeRows(message.rows());
+  const v1::Regularization& given = message.regularization();
+  ContactProblemView::Regularization& regularization = view.regularization;
+  if (given.has_beta()) regularization.beta = given.beta();
+  if (given.has_sigma()) regularization.sigma = given.sigma();
+  if (given.has_row_beta()) regularization.row_beta = given.row_beta();
+  if (given.has_stiction_speed()) regularization.stiction_speed = given.stiction_speed();
+  regularization.rule = *rule;
   return view;
 }
 
@@ -200,11 +231,13 @@ tl::expected<SolveSettings, ServiceError> DecodeOptions(const v1::SolveOptions& 
 double PredictedWork(const v1::ContactProblem& message) {
   // Same model as the solver's PredictedSolveTime, which requires a validated problem.
   constexpr double kPerContact_s = 1e-6;
+  constexpr double kPerRow_s = 3e-7;
   constexpr double kPerFill_s = 5e-8;
   const int contacts = message.contacts().tree_a_size() + message.body_contacts().body_a_size();
   const double n =
       message.trees().free_motion_velocity_size() + message.bodies().free_motion_velocity_size();
-  return kPerContact_s * contacts + kPerFill_s * n * std::sqrt(n);
+  return kPerContact_s * contacts + kPerRow_s * message.rows().entries_size() +
+         kPerFill_s * n * std::sqrt(n);
 }
 
 }  // namespace sap

@@ -44,6 +44,8 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
   message->mutable_dofs()->Reserve(count);
   message->mutable_contacts()->Reserve(count);
   message->mutable_solve_time_s()->Reserve(count);
+  message->mutable_rows()->Reserve(count);
+  message->mutable_cost()->Reserve(count);
   for (int i = 0; i < count; ++i) {
     const IslandReport& island = islands[i];
     if (island.swept) message->add_swept(i);
@@ -55,6 +57,8 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
     message->add_dofs(island.dofs);
     message->add_contacts(island.contacts);
     message->add_solve_time_s(island.solve_time_s);
+    message->add_rows(island.rows);
+    message->add_cost(island.cost);
   }
 }
 
@@ -67,6 +71,12 @@ void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
   EncodeArray(mask[Fields::kImpulseFieldNumber], solution.impulse, message->mutable_impulse());
   EncodeArray(mask[Fields::kContactVelocityFieldNumber], solution.contact_velocity,
               message->mutable_contact_velocity());
+  EncodeArray(mask[Fields::kRowImpulseFieldNumber], solution.row_impulse,
+              message->mutable_row_impulse());
+  EncodeArray(mask[Fields::kRowVelocityFieldNumber], solution.row_velocity,
+              message->mutable_row_velocity());
+  EncodeArray(mask[Fields::kAngularImpulseFieldNumber], solution.angular_impulse,
+              message->mutable_angular_impulse());
   message->set_cost(mask[Fields::kCostFieldNumber] ? solution.cost : 0);
   EncodeArray(mask[Fields::kIslandOfTreeFieldNumber], solution.island_of_tree,
               message->mutable_island_of_tree());

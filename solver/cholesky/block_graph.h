@@ -1,8 +1,8 @@
 // The pattern of a symmetric block matrix, and its adjacency graph.
 //
 // One node per diagonal block (a tree of an island), one edge per nonzero block below the diagonal
-// (two trees in contact). Orderings and the symbolic analysis depend on this graph alone, not on
-// the values of the matrix.
+// (two trees with a constraint in common). Orderings and the symbolic analysis depend on this graph
+// alone, not on the values of the matrix.
 #pragma once
 
 #include <span>

@@ -120,7 +120,7 @@ QuotientGraph::QuotientGraph(const BlockGraph& graph, int num_kept)
                  CommonDivisor(graph.weight)),
       outside_(num_blocks_, 0),
       mark_(num_blocks_, 0) {
-  // A block in contact with very many (a tray under a thousand parts) would be visited at every
+  // A block with very many neighbors (a tray under a thousand parts) would be visited at every
   // elimination, and ends up last anyway.
   const int dense_degree = 16 + static_cast<int>(10.0 * std::sqrt(num_blocks_));
   const auto is_dense = [&](int i) { return graph.degree(i) > dense_degree; };

@@ -18,6 +18,7 @@ tl::expected<void, ProblemError> ContactProblemReader::Read() {
   CheckNames();
   ReadContacts();
   ReadBodyContacts();
+  ReadRows();
   if (check_.ok()) return {};
   p_.Clear();
   return tl::unexpected(check_.refusal());
@@ -28,28 +29,33 @@ void ContactProblemReader::ReadScalars() {
   check_.Value("time_step", view_.time_step, Range::kPositive);
   check_.Value("regularization.beta", r.beta, Range::kNonNegative);
   check_.Value("regularization.sigma", r.sigma, Range::kPositive);
+  check_.Value("regularization.row_beta", r.row_beta, Range::kNonNegative);
+  check_.Value("regularization.stiction_speed", r.stiction_speed, Range::kPositive);
   p_.time_step_ = view_.time_step;
   p_.regularization_ = r;
 }
 
 void ContactProblemReader::ReadCounts() {
+  const auto check = [this](const char* field, size_t count, const char* noun, int limit) {
+    if (!check_.ok() || static_cast<int64_t>(count) <= limit) return;
+    check_.Refuse(
+        field, -1,
+        "makes " + std::to_string(count) + " " + noun + "; the limit is " + std::to_string(limit));
+  };
+  const size_t trees = view_.trees.dofs.size();
+  const size_t bodies = view_.bodies.mass.size();
+  const size_t contacts = view_.contacts.tree_a.size();
+  const size_t body_contacts = view_.body_contacts.body_a.size();
+  check(bodies == 0 ? "trees.dofs" : "bodies.mass", trees + bodies, "trees and bodies",
+        limits_.max_trees);
+  check(body_contacts == 0 ? "contacts.tree_a" : "body_contacts.body_a", contacts + body_contacts,
+        "contacts", limits_.max_contacts);
+  check("rows.entries", view_.rows.entries.size(), "rows", limits_.max_rows);
+  check("rows.velocity_index", view_.rows.velocity_index.size(), "entries",
+        limits_.max_row_entries);
   if (!check_.ok()) return;
-  const int64_t trees = static_cast<int64_t>(view_.trees.dofs.size() + view_.bodies.mass.size());
-  if (trees > limits_.max_trees) {
-    return check_.Refuse(view_.bodies.mass.empty() ? "trees.dofs" : "bodies.mass", -1,
-                         "makes " + std::to_string(trees) + " trees and bodies; the limit is " +
-                             std::to_string(limits_.max_trees));
-  }
-  const int64_t contacts =
-      static_cast<int64_t>(view_.contacts.tree_a.size() + view_.body_contacts.body_a.size());
-  if (contacts > limits_.max_contacts) {
-    return check_.Refuse(
-        view_.body_contacts.body_a.empty() ? "contacts.tree_a" : "body_contacts.body_a", -1,
-        "makes " + std::to_string(contacts) + " contacts; the limit is " +
-            std::to_string(limits_.max_contacts));
-  }
-  num_trees_ = static_cast<int>(view_.trees.dofs.size());
-  num_bodies_ = static_cast<int>(view_.bodies.mass.size());
+  num_trees_ = static_cast<int>(trees);
+  num_bodies_ = static_cast<int>(bodies);
 }
 
 tl::expected<ContactProblem, ProblemError> ContactProblem::Make(const ContactProblemView& view,
@@ -81,10 +87,22 @@ void ContactProblem::Clear() {
   tree_b_.clear();
   jacobian_start_.clear();
   for (std::vector<double>* array :
-       {&dynamics_matrix_, &dynamics_factor_, &v_star_, &v_guess_, &jacobian_, &phi0_, &tau_d_,
+       {&dynamics_matrix_, &dynamics_factor_, &v_star_, &v_guess_, &jacobian_, &v_hat_, &tau_d_,
         &mu_, &stiffness_, &given_R_t_, &given_R_n_, &given_w_, &surface_velocity_}) {
     array->clear();
   }
+  contact_kind_.clear();
+  contact_extra_.clear();
+  general_friction_.clear();
+  hunt_crossley_.clear();
+  angular_start_.assign(1, 0);
+  angular_jacobian_.clear();
+  angular_v_hat_.clear();
+  rows_.clear();
+  row_kind_.clear();
+  row_start_.assign(1, 0);
+  row_entries_.clear();
+  row_coefficients_.clear();
 }
 
 }  // namespace sap

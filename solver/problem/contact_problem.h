@@ -1,16 +1,16 @@
-// The contact problem of one time step, validated: the only way for data to enter the solver.
+// The problem of one time step, validated: the only way for data to enter the solver.
 //
-//   min_v  1/2 |v - v*|_A^2 + sum_i 1/2 gamma_i' R_i gamma_i
+//   min_v  1/2 |v - v*|_A^2 + sum_i f_i(v_c,i)      f_i convex,  v_c,i = J_i v + b_i
 //
-//   gamma_i = P_F(-R_i^-1 (v_c,i - v_hat_i))        R_i = diag(R_t, R_t, R_n)
-//   v_c,i   = J_a v_a + J_b v_b + b_i               v_hat_i = (0, 0, -phi0 / (dt + tau_d))
+//   gamma_i = -d f_i / d v_c,i = P_C(R_i^-1 (v_hat_i - v_c,i))
 //
-// [Castro et al. 2021, Sections III and IV]. ContactProblemView is what a caller has: spans over
-// arrays of its own (of a protobuf message, say), nothing copied. ContactProblem is what the solver
-// works on: checked, rigid bodies turned into trees of six dofs, their contacts into Jacobians.
-// Nothing after this checks input again.
+// over contacts and constraint rows [Castro et al. 2021, Sections III and IV]. A ContactProblemView
+// is what a caller has: spans over arrays of its own (of a protobuf message, say), nothing copied.
+// ContactProblem is what the solver works on: checked, rigid bodies turned into trees of six dofs,
+// their contacts into Jacobians. Nothing after this checks input again.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -18,10 +18,15 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "solver/problem/constraint_kind.h"
+
 namespace sap {
 
 // Which inverse of A enters w = |J A^-1 J'|_F / 3.
 enum class DelassusRule : uint8_t { kFull, kDiagonal };
+
+// Which function gives the impulse of a contact from its velocity; values as on the wire.
+enum class ContactLaw : uint8_t { kSap = 1, kHuntCrossleyLagged = 2, kHuntCrossleySimilar = 3 };
 
 // Arrays of one problem, in SI units; meanings, lengths and ranges as in
 // proto/sap/v1/problem.proto. Empty spans where an array is optional and absent.
@@ -43,6 +48,11 @@ struct ContactProblemView {
     std::span<const double> guess_velocity;  // [6 B] or empty
     std::span<const uint32_t> body_id;       // [B] or empty
   };
+  struct HuntCrossley {                             // of n contacts, or empty
+    std::span<const double> elastic_force;          // f_e [n] N
+    std::span<const double> dissipation;            // d [n] s/m
+    std::span<const double> lagged_normal_impulse;  // n_0 [n] N s
+  };
   struct Law {                                // of n contacts, by Jacobian or between bodies
     std::span<const double> signed_distance;  // phi0 [n] m
     std::span<const double> stiffness;        // k [n] N/m, not read where regularization_n is given
@@ -53,12 +63,24 @@ struct ContactProblemView {
     std::span<const double> delassus_estimate;  // w [n] or empty
     // b [3 n] or empty: (t1, t2, n) for Contacts, world axes for BodyContacts
     std::span<const double> surface_velocity;
+    std::span<const double> friction_2;          // [n] or empty: friction
+    std::span<const double> torsional_friction;  // [n] or empty: 0
+    std::span<const double> rolling_friction;    // [2 n] or empty: 0
+    // v_hat [3 n] or empty, axes as surface_velocity.
+    std::span<const double> target_velocity;
+    // [3 per contact with a torsional or rolling coefficient > 0] or empty: 0
+    std::span<const double> target_angular_velocity;
+    std::span<const double> adhesion;  // [n] N or empty: 0
+    std::span<const int32_t> law;      // [n] or empty: SAP; values of the wire's ContactLaw
+    HuntCrossley hunt_crossley;
   };
   struct Contacts {                   // C contacts
     std::span<const int32_t> tree_a;  // [C] in [0, T+B)
     std::span<const int32_t> tree_b;  // [C] in [-1, T+B)
     // Per contact 3 x n_a, then 3 x n_b if tree_b >= 0, row-major.
     std::span<const double> jacobian;
+    // Of each contact with a torsional or rolling coefficient > 0, in the same form.
+    std::span<const double> angular_jacobian;
     Law law;
   };
   struct BodyContacts {               // C' contacts
@@ -66,12 +88,32 @@ struct ContactProblemView {
     std::span<const int32_t> body_b;  // [C'] in [-1, B)
     std::span<const double> point;    // [3 C'] m
     std::span<const double> normal;   // [3 C'] unit, from b to a
+    std::span<const double> tangent;  // [3 C'] unit, orthogonal to the normal; or empty
     Law law;
+  };
+  struct Rows {                                // R constraint rows with E entries
+    std::span<const uint32_t> entries;         // [R]
+    std::span<const uint32_t> velocity_index;  // [E]
+    std::span<const double> coefficient;       // [E]
+    // All of [R] or empty: the default.
+    std::span<const double> position_error;     // g_0: 0
+    std::span<const double> velocity_offset;    // b: 0
+    std::span<const double> stiffness;          // k: infinite
+    std::span<const double> relaxation_time;    // tau: 0
+    std::span<const double> force_lower;        // -infinity
+    std::span<const double> force_upper;        // infinity
+    std::span<const double> regularization;     // R: by rule; so is an entry of 0
+    std::span<const double> target_velocity;    // v_hat: -g_0 / (dt + tau)
+    std::span<const double> delassus_estimate;  // w: by rule; so is an entry of 0
+    std::span<const double> slip_parameter;     // 0: R by stiffness
+    std::span<const double> force_offset;       // u: 0
   };
   struct Regularization {
     double beta{1};
     double sigma{1e-3};
     DelassusRule rule{DelassusRule::kFull};
+    double row_beta{0.1};
+    double stiction_speed{1e-4};  // m/s
   };
 
   double time_step{0};  // dt > 0 [s]
@@ -79,6 +121,7 @@ struct ContactProblemView {
   RigidBodies bodies;
   Contacts contacts;
   BodyContacts body_contacts;
+  Rows rows;
   Regularization regularization;
 };
 
@@ -87,6 +130,9 @@ struct ProblemLimits {
   int max_trees{1 << 20};     // trees and bodies
   int max_tree_dofs{1024};    // dofs of one tree
   int max_contacts{1 << 22};  // contacts and body contacts
+  int max_rows{1 << 22};
+  int max_row_entries{1 << 24};
+  int max_row_pairs{1 << 20};  // sum over rows of k (k - 1) / 2, k the trees of the row
 };
 
 // Why a problem was refused: a field by its wire name, the index of the offending value (-1: the
@@ -98,6 +144,43 @@ struct ProblemError {
 
   // "contacts.friction[17] is -0.3; it must be finite and >= 0"
   std::string Message() const;
+};
+
+// A contact in a cone with more than one coefficient, or with adhesion.
+struct GeneralFriction {
+  double mu_2{0};                   // along t2 [-]
+  std::array<double, 3> angular{};  // about t1, t2 (rolling) and n (torsional) [m]
+  double adhesion{0};               // a >= 0 [N]
+  int angular_contact{-1};          // its number among contacts with angular Jacobians; -1: none
+};
+
+// A contact with a law of Hunt & Crossley.
+struct HuntCrossleyParameters {
+  double elastic_force{0};          // f_e [N]
+  double dissipation{0};            // d [s/m]
+  double lagged_normal_impulse{0};  // n_0 [N s]
+};
+
+// A constraint row, without its entries.
+struct RowParameters {
+  double v_hat{0};            // target, the offset b not subtracted [m/s, rad/s]
+  double offset{0};           // b [m/s, rad/s]
+  double stiffness{0};        // k, may be infinite
+  double relaxation_time{0};  // tau [s]
+  double force_lower{0};      // may be -infinity [N, N m]
+  double force_upper{0};      // may be infinity [N, N m]
+  double force_offset{0};     // u [N, N m]
+  double given_R{0};          // 0: not given
+  double given_w{0};          // 0: not given
+  double slip_parameter{0};   // 0: R by stiffness
+};
+
+// One non-zero of a constraint row.
+struct RowEntry {
+  int tree;
+  int dof;  // of the tree
+
+  bool operator==(const RowEntry&) const = default;
 };
 
 // A checked problem. Storage only grows, so that reading a problem of the same size again allocates
@@ -136,7 +219,8 @@ class ContactProblem {
   std::span<const int> tree_b() const { return tree_b_; }                      // [C], -1: none
   std::span<const int64_t> jacobian_start() const { return jacobian_start_; }  // [C+1]
   std::span<const double> jacobian() const { return jacobian_; }  // J_a, then J_b, row-major
-  std::span<const double> phi0() const { return phi0_; }
+  // v_hat [3 C], contact frame: given, or (0, 0, -phi0 / (dt + tau_d)).
+  std::span<const double> v_hat() const { return v_hat_; }
   std::span<const double> tau_d() const { return tau_d_; }
   std::span<const double> mu() const { return mu_; }
   // k, +infinity where R_n is given.
@@ -146,6 +230,27 @@ class ContactProblem {
   std::span<const double> given_w() const { return given_w_; }      // [C], 0: not given
   // [3 C], contact frame.
   std::span<const double> surface_velocity() const { return surface_velocity_; }
+  // The pool that solves each contact.
+  std::span<const ConstraintKind> contact_kind() const { return contact_kind_; }  // [C]
+  // Of contacts other than kFriction: an index into general_friction() or hunt_crossley().
+  std::span<const int> contact_extra() const { return contact_extra_; }  // [C], -1: none
+  std::span<const GeneralFriction> general_friction() const { return general_friction_; }
+  std::span<const HuntCrossleyParameters> hunt_crossley() const { return hunt_crossley_; }
+  // Contacts with angular Jacobians.
+  int num_angular() const { return static_cast<int>(angular_start_.size()) - 1; }
+  // [num_angular + 1] into angular_jacobian, which is laid out as jacobian is.
+  std::span<const int64_t> angular_start() const { return angular_start_; }
+  std::span<const double> angular_jacobian() const { return angular_jacobian_; }
+  // [3 num_angular], about (t1, t2, n).
+  std::span<const double> angular_v_hat() const { return angular_v_hat_; }
+
+  // Constraint rows.
+  int num_rows() const { return static_cast<int>(rows_.size()); }
+  std::span<const RowParameters> rows() const { return rows_; }           // [R]
+  std::span<const ConstraintKind> row_kind() const { return row_kind_; }  // [R]
+  std::span<const int64_t> row_start() const { return row_start_; }  // [R+1] into the two below
+  std::span<const RowEntry> row_entries() const { return row_entries_; }          // [E]
+  std::span<const double> row_coefficients() const { return row_coefficients_; }  // J [E]
   const ContactProblemView::Regularization& regularization() const { return regularization_; }
 
   // Replaces the guess, sum of n_t finite values: how a session starts from the step before.
@@ -172,7 +277,7 @@ class ContactProblem {
   std::vector<int> tree_b_;
   std::vector<int64_t> jacobian_start_;
   std::vector<double> jacobian_;
-  std::vector<double> phi0_;
+  std::vector<double> v_hat_;
   std::vector<double> tau_d_;
   std::vector<double> mu_;
   std::vector<double> stiffness_;
@@ -180,6 +285,18 @@ class ContactProblem {
   std::vector<double> given_R_n_;
   std::vector<double> given_w_;
   std::vector<double> surface_velocity_;
+  std::vector<ConstraintKind> contact_kind_;
+  std::vector<int> contact_extra_;
+  std::vector<GeneralFriction> general_friction_;
+  std::vector<HuntCrossleyParameters> hunt_crossley_;
+  std::vector<int64_t> angular_start_{0};
+  std::vector<double> angular_jacobian_;
+  std::vector<double> angular_v_hat_;
+  std::vector<RowParameters> rows_;
+  std::vector<ConstraintKind> row_kind_;
+  std::vector<int64_t> row_start_{0};
+  std::vector<RowEntry> row_entries_;
+  std::vector<double> row_coefficients_;
   ContactProblemView::Regularization regularization_;
 };
 

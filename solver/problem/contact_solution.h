@@ -31,6 +31,7 @@ struct IslandReport {
   double cost{0};  // l(v) [J]
   int dofs{0};
   int contacts{0};
+  int rows{0};
   double solve_time_s{0};
 };
 
@@ -39,13 +40,16 @@ struct SolveTimes {
   double solve_s{0};    // solving them and scattering the answer
 };
 
-// Arrays keep the order of the problem: trees, then bodies; contacts, then body contacts.
+// Arrays keep the order of the problem: trees, then bodies; contacts, then body contacts; rows.
 struct ContactSolution {
   std::vector<double> velocity;  // v [m/s, rad/s], sum of n_t
   std::vector<double> impulse;   // gamma in (t1, t2, n) of each contact [N s], 3 per contact
   std::vector<double> contact_velocity;  // v_c in (t1, t2, n), surface velocity included [m/s]
-  double cost{0};                        // l(v), summed over islands [J]
-  std::vector<int32_t> island_of_tree;   // dense island number, by lowest tree; -1: no contact
+  std::vector<double> row_impulse;       // gamma of each row [N s, N m s]
+  std::vector<double> row_velocity;      // v_c of each row, offset included [m/s, rad/s]
+  std::vector<double> angular_impulse;  // about (t1, t2, n), 3 per contact with an angular Jacobian
+  double cost{0};                       // l(v), summed over islands [J]
+  std::vector<int32_t> island_of_tree;  // dense island number, by lowest tree; -1: no constraint
   std::vector<IslandReport> islands;
   SolveTimes times;
 };

@@ -2,19 +2,48 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace sap {
 
 namespace {
 
-bool InRange(double value, Range range) {
-  if (!std::isfinite(value)) return false;
-  return range == Range::kFinite || (range == Range::kPositive ? value > 0 : value >= 0);
+struct Bounds {
+  double lowest;
+  double highest;
+  std::string_view rule;
+
+  bool Hold(double value) const { return value >= lowest && value <= highest; }
+
+  // Without a branch per value, so that compilers vectorize it.
+  bool HoldAll(std::span<const double> values) const {
+    int64_t outside = 0;
+    for (const double value : values) outside += !((value >= lowest) & (value <= highest));
+    return outside == 0;
+  }
+};
+
+Bounds BoundsOf(Range range) {
+  using Limits = std::numeric_limits<double>;
+  switch (range) {
+    case Range::kFinite:
+      return {Limits::lowest(), Limits::max(), "finite"};
+    case Range::kNonNegative:
+      return {0, Limits::max(), "finite and >= 0"};
+    case Range::kPositive:
+      return {Limits::denorm_min(), Limits::max(), "finite and > 0"};
+    case Range::kPositiveOrInfinite:
+      return {Limits::denorm_min(), Limits::infinity(), "> 0"};
+    case Range::kFiniteOrMinusInfinity:
+      return {-Limits::infinity(), Limits::max(), "finite or -inf"};
+    case Range::kFiniteOrInfinity:
+      return {Limits::lowest(), Limits::infinity(), "finite or inf"};
+  }
+  return {};
 }
 
-std::string_view RuleOf(Range range) {
-  if (range == Range::kFinite) return "finite";
-  return range == Range::kPositive ? "finite and > 0" : "finite and >= 0";
+std::string ReasonAgainst(double value, const Bounds& bounds) {
+  return "is " + ToText(value) + "; it must be " + std::string(bounds.rule);
 }
 
 }  // namespace
@@ -30,12 +59,10 @@ void InputChecker::Refuse(const FieldName& field, int64_t index, std::string rea
   refusal_ = ProblemError{field.Text(), index, std::move(reason)};
 }
 
-void InputChecker::RefuseValue(const FieldName& field, int64_t index, double value, Range range) {
-  Refuse(field, index, "is " + ToText(value) + "; it must be " + std::string(RuleOf(range)));
-}
-
-void InputChecker::Value(const FieldName& field, double value, Range range) {
-  if (ok() && !InRange(value, range)) RefuseValue(field, -1, value, range);
+void InputChecker::ValueAt(const FieldName& field, int64_t index, double value, Range range) {
+  if (!ok()) return;
+  const Bounds bounds = BoundsOf(range);
+  if (!bounds.Hold(value)) Refuse(field, index, ReasonAgainst(value, bounds));
 }
 
 void InputChecker::Length(const FieldName& field, size_t length, int64_t needed,
@@ -48,8 +75,10 @@ void InputChecker::Length(const FieldName& field, size_t length, int64_t needed,
 
 void InputChecker::Values(const FieldName& field, std::span<const double> values, Range range) {
   if (!ok()) return;
+  const Bounds bounds = BoundsOf(range);
+  if (bounds.HoldAll(values)) return;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!InRange(values[i], range)) return RefuseValue(field, i, values[i], range);
+    if (!bounds.Hold(values[i])) return Refuse(field, i, ReasonAgainst(values[i], bounds));
   }
 }
 

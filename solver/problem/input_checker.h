@@ -31,7 +31,15 @@ struct Needed {
   std::string_view noun;
 };
 
-enum class Range { kFinite, kNonNegative, kPositive };
+// What a value may be. NaN is in no range.
+enum class Range {
+  kFinite,
+  kNonNegative,            // and finite
+  kPositive,               // and finite
+  kPositiveOrInfinite,     // a stiffness
+  kFiniteOrMinusInfinity,  // a lower bound
+  kFiniteOrInfinity,       // an upper bound
+};
 
 std::string ToText(double value);
 
@@ -43,7 +51,10 @@ class InputChecker {
   // Requires ok(). The reason follows the name of the field: "is 3; it must be ...".
   void Refuse(const FieldName& field, int64_t index, std::string reason);
 
-  void Value(const FieldName& field, double value, Range range);
+  void Value(const FieldName& field, double value, Range range) {
+    ValueAt(field, -1, value, range);
+  }
+  void ValueAt(const FieldName& field, int64_t index, double value, Range range);
   void Length(const FieldName& field, size_t length, int64_t needed, const Needed& why);
   void Values(const FieldName& field, std::span<const double> values, Range range);
   // An array of the needed length whose values are all in range.
@@ -59,8 +70,6 @@ class InputChecker {
                 std::string_view other);
 
  private:
-  void RefuseValue(const FieldName& field, int64_t index, double value, Range range);
-
   std::optional<ProblemError> refusal_;
 };
 

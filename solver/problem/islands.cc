@@ -21,15 +21,28 @@ void Islands::Find(const ContactProblem& problem, bool split) {
   std::iota(parent_.begin(), parent_.end(), 0);
   island_of_tree_.assign(num_trees, -1);
 
-  // A root is the lowest tree of its component. Trees in contact are marked by 0.
+  // A root is the lowest tree of its component. Trees with constraints are marked by 0.
+  const auto join = [&](int tree, int other) {
+    const int a = Root(tree);
+    const int b = Root(other);
+    parent_[std::max(a, b)] = std::min(a, b);
+  };
   for (int i = 0; i < problem.num_contacts(); ++i) {
     island_of_tree_[tree_a[i]] = 0;
     if (tree_b[i] < 0) continue;
     island_of_tree_[tree_b[i]] = 0;
-    if (!split) continue;
-    const int a = Root(tree_a[i]);
-    const int b = Root(tree_b[i]);
-    parent_[std::max(a, b)] = std::min(a, b);
+    if (split) join(tree_a[i], tree_b[i]);
+  }
+  for (int row = 0; row < problem.num_rows(); ++row) {
+    const int first = problem.row_entries()[problem.row_start()[row]].tree;
+    int last = -1;
+    for (int64_t e = problem.row_start()[row]; e < problem.row_start()[row + 1]; ++e) {
+      const int tree = problem.row_entries()[e].tree;
+      if (tree == last) continue;
+      last = tree;
+      island_of_tree_[tree] = 0;
+      if (split) join(first, tree);
+    }
   }
 
   first_slot_.assign(1, 0);

@@ -1,9 +1,9 @@
-// Islands: the exact connected components of the graph of trees and contacts.
+// Islands: the exact connected components of the graph of trees and constraints.
 //
-// No contact is ever cut, so every island is a problem of its own and the answers together are the
-// answer of the whole. The world joins nothing. A tree without contacts belongs to no island.
-// Islands are numbered by their lowest tree, so numbers do not depend on the order of contacts or
-// on threads.
+// No constraint is ever cut, so every island is a problem of its own and the answers together are
+// the answer of the whole. A row joins all trees that it names. The world joins nothing. A tree
+// without constraints belongs to no island. Islands are numbered by their lowest tree, so numbers
+// do not depend on the order of constraints or on threads.
 #pragma once
 
 #include <span>
@@ -16,18 +16,18 @@ namespace sap {
 // Storage only grows.
 class Islands {
  public:
-  // Finds the islands; with split = false all trees in contact are put into one.
+  // Finds the islands; with split = false all trees with constraints are put into one.
   void Find(const ContactProblem& problem, bool split);
 
   int count() const { return static_cast<int>(first_slot_.size()) - 1; }
-  // Island of each tree of the problem; -1: no contact.
+  // Island of each tree of the problem; -1: no constraint.
   std::span<const int> island_of_tree() const { return island_of_tree_; }
 
-  // Trees in contact in the order of their islands, and of their numbers within; a place in this
-  // order is a slot.
+  // Trees with constraints in the order of their islands, and of their numbers within; a place in
+  // this order is a slot.
   int num_slots() const { return static_cast<int>(tree_of_slot_.size()); }
   std::span<const int> tree_of_slot() const { return tree_of_slot_; }
-  std::span<const int> slot_of_tree() const { return slot_of_tree_; }  // [T], -1: no contact
+  std::span<const int> slot_of_tree() const { return slot_of_tree_; }  // [T], -1: no constraint
   std::span<const int> first_slot() const { return first_slot_; }      // [count + 1]
 
  private:

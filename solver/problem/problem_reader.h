@@ -2,10 +2,35 @@
 // field that is wrong.
 #pragma once
 
+#include <Eigen/Core>
+
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/input_checker.h"
 
 namespace sap {
+
+inline constexpr std::string_view kAngularContacts =
+    "contacts with a torsional or rolling coefficient > 0";
+
+// Entry i of an optional array.
+inline double ValueOr(std::span<const double> values, int64_t i, double otherwise) {
+  return values.empty() ? otherwise : values[i];
+}
+
+// The arrays that contacts and body contacts share, of one of these messages.
+struct LawMessage {
+  std::string_view group;  // "contacts."
+  const ContactProblemView::Law& law;
+  Needed why;
+  int first_contact;  // of the problem
+  int first_angular;  // the same among contacts with angular Jacobians
+
+  FieldName Field(std::string_view array) const { return {group, array}; }
+  // False beyond the end of `law`, whose length may not have been checked.
+  bool IsHuntCrossley(int64_t i) const;
+  bool HasHuntCrossley() const;
+  bool IsAngular(int64_t i) const;
+};
 
 class ContactProblemReader {
  public:
@@ -30,12 +55,36 @@ class ContactProblemReader {
   void AppendTree(int dofs);
   void AppendVelocities(std::span<const double> v_star, std::span<const double> guess);
   void AppendNames(std::span<const uint32_t> names, int count);
-  // Contacts and body contacts (read_contacts.cc).
+  // Contacts and body contacts (read_contacts.cc, read_body_contacts.cc).
   void ReadContacts();
   void ReadBodyContacts();
   void ReadBodyContact(int64_t i, int contact);
-  void ReadLaw(std::string_view group, const ContactProblemView::Law& law, const Needed& why);
+  Eigen::Matrix3d ReadFrame(int64_t i);
   void AppendContact(int tree_a, int tree_b);
+  // What the two have in common (read_law.cc), in the order in which it is to be called.
+  LawMessage MessageOf(std::string_view group, const ContactProblemView::Law& law,
+                       const Needed& why) const;
+  void CheckCompliance(const LawMessage& m);
+  void CheckStiffness(const LawMessage& m);
+  void CheckFriction(const LawMessage& m);
+  void CheckCoefficients(const LawMessage& m, std::string_view array,
+                         std::span<const double> values, int per_contact,
+                         std::span<const double> isotropic);
+  void AppendAngular(const LawMessage& m);
+  void CheckTargets(const LawMessage& m);
+  void CheckLaws(const LawMessage& m);
+  void CheckHuntCrossley(const LawMessage& m);
+  void AppendLaw(const LawMessage& m);
+  void AppendKinds(const LawMessage& m);
+  void AppendHuntCrossley(const LawMessage& m, int64_t i);
+  // Constraint rows (read_rows.cc).
+  void ReadRows();
+  void ReadRowEntries();
+  int64_t AppendRowEntries(int64_t row);
+  void CheckRowArrays(const Needed& why);
+  void CheckRowBounds();
+  void ReadRow(int64_t row);
+  void CheckRowRegularization(int64_t row);
 
   const ContactProblemView& view_;
   const ProblemLimits& limits_;

@@ -17,6 +17,15 @@ Eigen::Matrix3d ContactFrame(const Eigen::Vector3d& n) {
   return R;
 }
 
+Eigen::Matrix3d ContactFrame(const Eigen::Vector3d& n, const Eigen::Vector3d& tangent) {
+  const Eigen::Vector3d t1 = (tangent - n.dot(tangent) * n).normalized();
+  Eigen::Matrix3d R;
+  R.col(0) = t1;
+  R.col(1) = n.cross(t1);
+  R.col(2) = n;
+  return R;
+}
+
 void WriteBodyDynamicsMatrix(double mass, const double* inertia, double* A) {
   std::fill(A, A + 36, 0.0);
   for (int i = 0; i < 3; ++i) {
@@ -35,6 +44,15 @@ void WriteBodyJacobian(const Eigen::Matrix3d& R, const Eigen::Vector3d& r, doubl
     for (int i = 0; i < 3; ++i) {
       J[6 * row + i] = e[i];
       J[6 * row + 3 + i] = r_cross_e[i];
+    }
+  }
+}
+
+void WriteBodyAngularJacobian(const Eigen::Matrix3d& R, double sign, double* J) {
+  for (int row = 0; row < 3; ++row) {
+    for (int i = 0; i < 3; ++i) {
+      J[6 * row + i] = 0.0;
+      J[6 * row + 3 + i] = sign * R(i, row);
     }
   }
 }

@@ -9,7 +9,7 @@ namespace sap {
 
 enum class NewtonMethod : uint8_t {
   kPlain,        // Newton on the primal cost with exact line search, Algorithm 2 of the paper
-  kAccelerated,  // primal-dual sliding Hessian, Gauss-Seidel sweeps between the steps
+  kAccelerated,  // primal-dual Hessian, Gauss-Seidel sweeps between the steps
   kGaussSeidel,  // sweeps alone: no factorization of the whole, many more iterations
 };
 
@@ -19,7 +19,7 @@ struct SolverOptions {
   double relative_tolerance{1e-6};         // eps_r [-]
   double absolute_speed_tolerance{1e-14};  // eps_a = this x sqrt(trace A) [m/s]
   int max_iterations{500};                 // Newton iterations per island
-  bool islands{true};                      // false: all trees in contact as one system
+  bool islands{true};                      // false: all trees with constraints as one
   NewtonMethod newton{NewtonMethod::kAccelerated};
   // That the factorizations of one solve may take, on all threads together.
   size_t max_factor_bytes{std::numeric_limits<size_t>::max()};

@@ -1,6 +1,7 @@
 #include "solver/sap/accuracy_certificate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -13,70 +14,47 @@ namespace sap {
 namespace {
 
 constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
-// Rounding steps of a projection, generously counted.
-constexpr double kProjectionSteps = 32;
 // Rounding steps from a product J v to the terms of gamma, beyond those of the product: 2 of v_hat,
 // 1 of the difference, 2 of the product with 1/R_t, 3 of the norm, 4 of the product with mu_hat.
 constexpr int kVelocitySteps = 12;
 
-// What the impulse of one contact can be off by, component by component, from the rounding of v_c
-// (known to within `error`) and of the projection itself. |d gamma / d v_c| is bounded over all
-// regions, so a contact next to a boundary is covered.
-ContactVector<double> ImpulseError(const ConeParameters<double>& p,
-                                   const ContactVector<double>& gamma,
-                                   const ContactVector<double>& error) {
-  const double error_t = std::abs(error.x) + std::abs(error.y);
-  const double G_tn = p.slide_factor * p.mu * p.inv_R_n;
-  const double tangential = 2 * p.inv_R_t * error_t + G_tn * error.n;
-  const double normal = p.inv_R_n * error.n + G_tn * error_t;
-  const double own = kProjectionSteps * kUnitRoundoff;
-  return {tangential + own * std::abs(gamma.x), tangential + own * std::abs(gamma.y),
-          normal + own * std::abs(gamma.n)};
+template <size_t rows>
+void Scale(double factor, std::array<double, rows>* vector) {
+  for (double& component : *vector) component *= factor;
+}
+void Scale(double factor, ContactVector<double>* vector) {
+  *vector = {factor * vector->x, factor * vector->y, factor * vector->n};
+}
+template <size_t rows>
+std::array<double, rows> Sizes(std::array<double, rows> vector) {
+  for (double& component : vector) component = std::abs(component);
+  return vector;
+}
+ContactVector<double> Sizes(const ContactVector<double>& vector) {
+  return {std::abs(vector.x), std::abs(vector.y), std::abs(vector.n)};
 }
 
-// Adds |J| |u| of one contact.
-template <typename Size>
-void AddAbsoluteJv(const double* J, Size n, const double* u, ContactVector<double>* sum) {
-  for (int i = 0; i < n; ++i) {
-    const double size = std::abs(u[i]);
-    sum->x += std::abs(J[i]) * size;
-    sum->y += std::abs(J[n + i]) * size;
-    sum->n += std::abs(J[2 * n + i]) * size;
-  }
-}
-
-// Bounds on the rounding errors of the impulses of pairs [begin, end).
-void ImpulseErrors(const IslandView& view, const SapData& data, int begin, int end,
-                   ContactVectors* errors) {
-  const ContactGraph& graph = view.graph;
-  for (int p = begin; p < end; ++p) {
-    const ContactPair& pair = graph.pairs()[p];
-    const double steps = (pair.dofs_low + pair.dofs_high + kVelocitySteps) * kUnitRoundoff;
-    for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-      const ConeParameters<double> parameters = view.model.contacts().At(i, double{});
-      ContactVector<double> sizes{std::abs(parameters.v_hat_x), std::abs(parameters.v_hat_y),
-                                  std::abs(parameters.v_hat_n)};
-      ForSize(pair.dofs_low, [&](auto n) {
-        AddAbsoluteJv(view.model.J(pair, i, false), n,
-                      data.v.data() + graph.velocity_start()[pair.low], &sizes);
+// Bounds on the rounding errors of the impulses of units [begin, end) of a pool.
+template <typename PoolIndexType, typename Vectors>
+void ImpulseErrors(const IslandView& view, PoolIndexType pool, const SapData& data, int begin,
+                   int end, Vectors* errors) {
+  const auto& [laws, jacobians] = view.model.pools[pool];
+  const auto& layout = view.layout(pool);
+  const auto& state = data.pools[pool];
+  jacobians.ForSizes(
+      view.graph, layout, begin, end, data.v,
+      [&, &laws = laws](int i) { return Sizes(laws.target(i)); },
+      [&, &laws = laws](int i, auto& error, int terms) {
+        Scale((terms + kVelocitySteps) * kUnitRoundoff, &error);
+        errors->Set(i, laws.ImpulseError(i, state.v_c, state.gamma, error));
       });
-      if (pair.high >= 0) {
-        ForSize(pair.dofs_high, [&](auto n) {
-          AddAbsoluteJv(view.model.J(pair, i, true), n,
-                        data.v.data() + graph.velocity_start()[pair.high], &sizes);
-        });
-      }
-      errors->Set(i, ImpulseError(parameters, data.gamma.At(i, double{}),
-                                  {steps * sizes.x, steps * sizes.y, steps * sizes.n}));
-    }
-  }
 }
 
 // Bound on the rounding error of the gradient of one slot.
 template <typename Size>
-void GradientError(const IslandView& view, const SapData& data, const ContactVectors& errors,
-                   int slot, Size n, double* error) {
-  const ContactGraph& graph = view.graph;
+void GradientError(const IslandView& view, const SapData& data, const SapScratch& scratch, int slot,
+                   Size n, double* error) {
+  const ConstraintGraph& graph = view.graph;
   const double* A = view.model.A(graph, slot);
   const double* v = data.v.data() + graph.velocity_start()[slot];
   const double* v_star = view.model.v_star().data() + graph.velocity_start()[slot];
@@ -86,23 +64,15 @@ void GradientError(const IslandView& view, const SapData& data, const ContactVec
     for (int i = 0; i < n; ++i) error[i] += std::abs(A[k * n + i]) * size;
   }
   int terms = 4;
-  for (const PairSide& side : graph.sides_of(slot)) {
-    const ContactPair& pair = graph.pairs()[side.pair];
-    terms += 3 * (pair.contact_end - pair.contact_begin);
-  }
+  ForPoolsOf(view, [&](auto pool) {
+    terms += view.model.pools[pool].jacobians.NumImpulseTerms(view.layout(pool), slot);
+  });
   const double sum_steps = terms * kUnitRoundoff;
-  for (const PairSide& side : graph.sides_of(slot)) {
-    const ContactPair& pair = graph.pairs()[side.pair];
-    for (int c = pair.contact_begin; c < pair.contact_end; ++c) {
-      const double* J = view.model.J(pair, c, side.is_high);
-      const double x = errors.x[c] + sum_steps * std::abs(data.gamma.x[c]);
-      const double y = errors.y[c] + sum_steps * std::abs(data.gamma.y[c]);
-      const double z = errors.n[c] + sum_steps * std::abs(data.gamma.n[c]);
-      for (int i = 0; i < n; ++i) {
-        error[i] += std::abs(J[i]) * x + std::abs(J[n + i]) * y + std::abs(J[2 * n + i]) * z;
-      }
-    }
-  }
+  ForPoolsOf(view, [&view, &data, &scratch, slot, n, sum_steps, error](auto pool) {
+    view.model.pools[pool].jacobians.AddImpulseSizes(view.layout(pool), slot, n,
+                                                     scratch.pools[pool].impulse_errors, sum_steps,
+                                                     data.pools[pool].gamma, error);
+  });
 }
 
 // Four columns of L^-1 at a time: sum += |L^-1| e, by lanes, and the diagonal of A^-1 weighted by
@@ -138,7 +108,7 @@ double MultiplyAbsoluteInverse(const double* A, const double* L, Size n, const d
 // Adds |A^-1/2 grad l|^2 of one slot, and the same of what rounding may have made of the gradient.
 // Scratch of 10 n.
 template <typename Size>
-void BoundSlot(const IslandView& view, const SapData& data, const ContactVectors& errors, int slot,
+void BoundSlot(const IslandView& view, const SapData& data, const SapScratch& errors, int slot,
                Size n, const StopToken& stop, double* scratch, PartialNorms* sums) {
   const double* A = view.model.A(view.graph, slot);
   const double* L = view.model.A_factor(view.graph, slot);
@@ -168,13 +138,16 @@ void BoundSlot(const IslandView& view, const SapData& data, const ContactVectors
 
 double OptimalityGapBound(const IslandView& view, const SapData& data, const StopToken& stop,
                           SapScratch* scratch) {
-  const ContactGraph& graph = view.graph;
+  const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  ContactVectors& errors = scratch->impulse_errors;
-  ForChunks(view.arena, range.pair_begin, range.pair_end, kCertifyPairs,
-            [&](int begin, int end, int) {
-              if (!stop.Cancelled()) ImpulseErrors(view, data, begin, end, &errors);
-            });
+  ForPoolsOf(view, [&](auto pool) {
+    const PoolRange units = view.range(pool);
+    ForChunks(view.arena, units.unit_begin, units.unit_end, kCertifyPairs,
+              [&](int begin, int end, int) {
+                if (stop.Cancelled()) return;
+                ImpulseErrors(view, pool, data, begin, end, &scratch->pools[pool].impulse_errors);
+              });
+  });
   ForChunks(view.arena, range.slot_begin, range.slot_end, kCertifySlots,
             [&](int begin, int end, int chunk) {
               if (stop.Cancelled()) return;
@@ -182,7 +155,7 @@ double OptimalityGapBound(const IslandView& view, const SapData& data, const Sto
               for (int slot = begin; slot < end; ++slot) {
                 ForSize(graph.dofs()[slot], [&](auto n) {
                   WithTreeScratch((2 * kNumLanes<double> + 2) * n, [&](double* of_tree) {
-                    BoundSlot(view, data, errors, slot, n, stop, of_tree, &sums);
+                    BoundSlot(view, data, *scratch, slot, n, stop, of_tree, &sums);
                   });
                 });
               }

@@ -44,14 +44,13 @@ double ScaledNorm2(const IslandView& view, const std::vector<double>& r) {
 // y := H x for one slot: its diagonal block and the pairs it is in.
 void MultiplySlot(const IslandView& view, const Hessian& hessian, int slot,
                   const std::vector<double>& x, std::vector<double>* y) {
-  const ContactGraph& graph = view.graph;
+  const ConstraintGraph& graph = view.graph;
   double* out = y->data() + graph.velocity_start()[slot];
   ForSize(graph.dofs()[slot], [&](auto n) {
     MultiplySymmetric(hessian.diagonal_block(graph, slot), n,
                       x.data() + graph.velocity_start()[slot], out);
     for (const PairSide& side : graph.sides_of(slot)) {
-      const ContactPair& pair = graph.pairs()[side.pair];
-      if (pair.high < 0) continue;
+      const TreePair& pair = graph.pairs()[side.pair];
       const double* block = hessian.off_diagonal_block(pair);
       const int other = side.is_high ? pair.low : pair.high;
       const double* x_other = x.data() + graph.velocity_start()[other];
@@ -74,7 +73,7 @@ void MultiplySlot(const IslandView& view, const Hessian& hessian, int slot,
 
 }  // namespace
 
-void ConjugateVectors::Resize(const ContactGraph& graph) {
+void ConjugateVectors::Resize(const ConstraintGraph& graph) {
   for (std::vector<double>* array : {&residual, &preconditioned, &direction, &product}) {
     array->resize(graph.velocity_start().back());
   }

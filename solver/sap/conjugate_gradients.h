@@ -20,7 +20,7 @@ struct ConjugateVectors {
   std::vector<double> residual, preconditioned, direction, product;
   std::vector<double> slot_sums;  // partial sums by chunks of slots
 
-  void Resize(const ContactGraph& graph);
+  void Resize(const ConstraintGraph& graph);
 };
 
 // Solves into step->v. kNotPositiveDefinite where the factor failed or the iteration did not get

@@ -22,8 +22,8 @@ void FrictionContacts::Set(int contact, double R_t, double R_n, double mu,
   slide_factor_[contact] = 1.0 / (1.0 + mu * mu_hat_[contact]);
 }
 
-double FrictionContacts::Impulses(int begin, int end, const ContactVectors& v_c,
-                                  ContactVectors* gamma) const {
+CostSum FrictionContacts::Impulses(int begin, int end, const ContactVectors& v_c,
+                                   ContactVectors* gamma) const {
   Lanes4 cost4{};
   double cost = 0;
   const auto add = [&](auto&& value) {
@@ -39,7 +39,8 @@ double FrictionContacts::Impulses(int begin, int end, const ContactVectors& v_c,
     gamma->Set(i, point.gamma);
     add(ConeCost(parameters, point.gamma));
   });
-  return Sum(cost4) + cost;
+  const double sum = Sum(cost4) + cost;
+  return {sum, sum};  // no term is negative
 }
 
 void FrictionContacts::Hessians(int begin, int end, const ContactVectors& v_c,
@@ -89,8 +90,8 @@ LineSlope FrictionContacts::AlongLine(int begin, int end, const ContactVectors& 
   return slope;
 }
 
-void FrictionContacts::StartDualDirections(int begin, int end, const ContactVectors& gamma,
-                                           DualDirections* s) const {
+void FrictionContacts::StartDualDirections(int begin, int end, const ContactVectors&,
+                                           const ContactVectors& gamma, DualDirections* s) const {
   ForLanes(begin, end, [&](int i, auto lanes) {
     decltype(lanes) s_x, s_y;
     DualDirectionOf(At(i, lanes), gamma.At(i, lanes), &s_x, &s_y);

@@ -4,15 +4,20 @@
 // mathematics of a single contact is in friction_cone.h.
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "solver/problem/solver_options.h"
+#include "solver/sap/cost_sum.h"
 #include "solver/sap/friction_cone.h"
+#include "solver/sap/line_slope.h"
 
 namespace sap {
 
 // Arrays of three components in the contact frame, one entry per contact.
 struct ContactVectors {
+  using Vector = ContactVector<double>;
   std::vector<double> x, y, n;
 
   void resize(size_t size) {
@@ -24,11 +29,17 @@ struct ContactVectors {
   ContactVector<Lanes> At(int i, Lanes) const {
     return {Load<Lanes>(&x[i]), Load<Lanes>(&y[i]), Load<Lanes>(&n[i])};
   }
+  ContactVector<double> At(int i) const { return At(i, double{}); }
   template <typename Lanes>
   void Set(int i, const ContactVector<Lanes>& value) {
     Store(&x[i], value.x);
     Store(&y[i], value.y);
     Store(&n[i], value.n);
+  }
+  void AddScaled(int i, double factor, const ContactVectors& other) {
+    x[i] += factor * other.x[i];
+    y[i] += factor * other.y[i];
+    n[i] += factor * other.n[i];
   }
 };
 
@@ -61,14 +72,12 @@ struct DualDirections {
   }
 };
 
-// First and second derivative of a cost along a line.
-struct LineSlope {
-  double first{0};
-  double second{0};
-};
-
 class FrictionContacts {
  public:
+  using Vectors = ContactVectors;
+  using Matrices = ContactMatrices;
+  using Directions = DualDirections;
+
   void Resize(int size);
 
   // One contact: R_t, R_n [1/kg], mu, and v_hat less the velocity of the surface (t1, t2, n) [m/s].
@@ -84,15 +93,17 @@ class FrictionContacts {
   double R_t(int contact) const { return R_t_[contact]; }
   double R_n(int contact) const { return R_n_[contact]; }
 
-  // Whether an impulse lies on the surface of its cone, which means that the contact slides.
-  bool Slides(int contact, const ContactVector<double>& gamma) const {
+  ContactVector<double> target(int contact) const { return v_hat_.At(contact); }
+  // Whether the impulse lies on the surface of its cone, which means that the contact slides.
+  bool IsKinked(int contact, const ContactVectors&, const ContactVectors& impulses) const {
     constexpr double kRounding = 1e-9;
+    const ContactVector<double> gamma = impulses.At(contact);
     const double limit = mu_[contact] * gamma.n;
     return limit > 0 && gamma.x * gamma.x + gamma.y * gamma.y >= limit * limit * (1 - kRounding);
   }
 
-  // Impulses gamma at contact velocities v_c, for contacts in [begin, end). Returns their cost [J].
-  double Impulses(int begin, int end, const ContactVectors& v_c, ContactVectors* gamma) const;
+  // Impulses gamma at contact velocities v_c, for contacts in [begin, end), and their cost.
+  CostSum Impulses(int begin, int end, const ContactVectors& v_c, ContactVectors* gamma) const;
 
   // G at v_c, of the cost itself.
   void Hessians(int begin, int end, const ContactVectors& v_c, ContactMatrices* G) const;
@@ -106,10 +117,28 @@ class FrictionContacts {
                       double alpha) const;
 
   // Dual directions that belong to impulses, and those after a full Newton step of dv_c from v_c.
-  void StartDualDirections(int begin, int end, const ContactVectors& gamma,
+  void StartDualDirections(int begin, int end, const ContactVectors&, const ContactVectors& gamma,
                            DualDirections* s) const;
   void UpdateDualDirections(int begin, int end, const ContactVectors& v_c,
                             const ContactVectors& dv_c, DualDirections* s) const;
+
+  // What the impulse of one contact can be off by, component by component, where v_c is known to
+  // within `error`: by that, and by the rounding of the projection itself. |d gamma / d v_c| is
+  // bounded over all regions, so a contact next to a boundary is covered.
+  ContactVector<double> ImpulseError(int contact, const ContactVectors&,
+                                     const ContactVectors& impulses,
+                                     const ContactVector<double>& error) const {
+    constexpr double kProjectionSteps = 32;  // rounding steps of a projection, generously counted
+    constexpr double kOwn = kProjectionSteps * 0.5 * std::numeric_limits<double>::epsilon();
+    const ConeParameters<double> p = At(contact, double{});
+    const ContactVector<double> gamma = impulses.At(contact);
+    const double error_t = std::abs(error.x) + std::abs(error.y);
+    const double G_tn = p.slide_factor * p.mu * p.inv_R_n;
+    const double tangential = 2 * p.inv_R_t * error_t + G_tn * error.n;
+    const double normal = p.inv_R_n * error.n + G_tn * error_t;
+    return {tangential + kOwn * std::abs(gamma.x), tangential + kOwn * std::abs(gamma.y),
+            normal + kOwn * std::abs(gamma.n)};
+  }
 
  private:
   ContactVectors v_hat_;

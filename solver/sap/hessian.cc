@@ -6,70 +6,67 @@
 #include "solver/sap/jacobian_kernels.h"
 
 namespace sap {
-namespace {
 
-void AssembleOffDiagonalBlock(const IslandView& view, const ContactMatrices& G,
-                              const ContactPair& pair, double* H) {
+void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, double* H) {
+  const TreePair& pair = view.graph.pairs()[tree_pair];
   ForSize(pair.dofs_low, [&](auto n_low) {
     ForSize(pair.dofs_high, [&](auto n_high) {
-      std::fill(H, H + n_low * n_high, 0.0);
-      for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-        AddJtGJ(view.model.J(pair, i, false), n_low, G.At(i), view.model.J(pair, i, true), n_high,
-                H);
+      const double* Q = view.model.Q_block(view.graph, tree_pair);
+      if (Q == nullptr) {
+        std::fill(H, H + n_low * n_high, 0.0);
+      } else {
+        std::copy(Q, Q + n_low * n_high, H);
       }
+      ForPoolsOf(view, [&](auto pool) {
+        if (IsQuadratic(pool)) return;
+        view.model.pools[pool].jacobians.AddBlock(view.graph, pool.kind(), tree_pair, n_low, n_high,
+                                                  data.pools[pool].G, H);
+      });
     });
   });
 }
 
-}  // namespace
-
-void AssembleDiagonalBlock(const IslandView& view, const ContactMatrices& G, int slot,
+void AssembleDiagonalBlock(const IslandView& view, const SapData& data, int slot,
                            const StopToken& stop, double* H) {
-  const ContactGraph& graph = view.graph;
-  ForSize(graph.dofs()[slot], [&](auto n) {
-    const double* A = view.model.A(graph, slot);
-    std::copy(A, A + n * n, H);
-    for (const PairSide& side : graph.sides_of(slot)) {
-      const ContactPair& pair = graph.pairs()[side.pair];
-      for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-        if (n > kScalarDofs && stop.Requested()) return;
-        const double* J = view.model.J(pair, i, side.is_high);
-        AddJtGJ(J, n, G.At(i), J, n, H);
-      }
-    }
+  ForSize(view.graph.dofs()[slot], [&](auto n) {
+    const double* Q = view.model.Q(view.graph, slot);
+    std::copy(Q, Q + n * n, H);
+    ForPoolsOf(view, [&](auto pool) {
+      if (IsQuadratic(pool)) return;
+      view.model.pools[pool].jacobians.AddDiagonalBlock(view.layout(pool), slot, n,
+                                                        data.pools[pool].G, stop, H);
+    });
   });
 }
 
-void Hessian::Resize(const ContactGraph& graph) {
+void Hessian::Resize(const ConstraintGraph& graph) {
   diagonal_.Reserve(graph.matrix_start().back());
   off_diagonal_.Reserve(graph.block_size());
 }
 
 void Hessian::Assemble(const IslandView& view, const SapData& data, const StopToken& stop) {
-  const ContactGraph& graph = view.graph;
+  const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
   ForChunks(view.arena, range.slot_begin, range.slot_end, kAssembleSlots,
             [&](int begin, int end, int) {
               if (stop.Requested()) return;
               for (int slot = begin; slot < end; ++slot) {
-                AssembleDiagonalBlock(view, data.G, slot, stop,
+                AssembleDiagonalBlock(view, data, slot, stop,
                                       diagonal_.data() + graph.matrix_start()[slot]);
               }
             });
-  ForChunks(
-      view.arena, range.pair_begin, range.pair_end, kAssemblePairs, [&](int begin, int end, int) {
-        if (stop.Requested()) return;
-        for (int p = begin; p < end; ++p) {
-          const ContactPair& pair = graph.pairs()[p];
-          if (pair.high < 0) continue;
-          AssembleOffDiagonalBlock(view, data.G, pair, off_diagonal_.data() + pair.block_start);
-        }
-      });
+  ForChunks(view.arena, range.pair_begin, range.pair_end, kAssemblePairs,
+            [&](int begin, int end, int) {
+              if (stop.Requested()) return;
+              for (int p = begin; p < end; ++p) {
+                AssembleBlock(view, data, p, off_diagonal_.data() + graph.pairs()[p].block_start);
+              }
+            });
 }
 
 StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,
                           SapStep* step) {
-  const ContactGraph& graph = view.graph;
+  const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
   const int n = range.num_velocities();
   double H[kDenseDofs * kDenseDofs];
@@ -83,8 +80,7 @@ StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const 
     }
   }
   for (int p = range.pair_begin; p < range.pair_end; ++p) {
-    const ContactPair& pair = graph.pairs()[p];
-    if (pair.high < 0) continue;
+    const TreePair& pair = graph.pairs()[p];
     const int column = graph.velocity_start()[pair.low] - range.velocity_begin;
     const int row = graph.velocity_start()[pair.high] - range.velocity_begin;
     const double* block = hessian.off_diagonal_block(pair);

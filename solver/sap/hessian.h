@@ -1,9 +1,9 @@
 // The Hessian H = A + J' G J of one island, and the Newton step from it.
 //
-// H is block sparse: one diagonal block per tree, one off-diagonal block per pair of trees in
-// contact, each a dense row-major block in arrays over all islands. Small islands are factored
-// dense, large ones by the block Cholesky along the plan of their pattern. Diagonal blocks sum over
-// the pairs of their tree in a fixed order, so trees can be assembled in parallel.
+// H is block sparse: one diagonal block per tree, one off-diagonal block per pair of trees with
+// constraints in common, each a dense row-major block in arrays over all islands. Small islands are
+// factored dense, large ones by the block Cholesky along the plan of their pattern. Diagonal blocks
+// sum over the pairs of their tree in a fixed order, so trees can be assembled in parallel.
 #pragma once
 
 #include "solver/cholesky/block_cholesky.h"
@@ -21,7 +21,7 @@ constexpr int kDenseDofs = 36;
 // The values of H. Storage only grows; islands are filled independently.
 class Hessian {
  public:
-  void Resize(const ContactGraph& graph);
+  void Resize(const ConstraintGraph& graph);
 
   // Fills the blocks of one island from data.G.
   void Assemble(const IslandView& view, const SapData& data, const StopToken& stop);
@@ -34,10 +34,10 @@ class Hessian {
     return {off_diagonal_.data() + range.block_begin,
             static_cast<size_t>(range.block_end - range.block_begin)};
   }
-  const double* diagonal_block(const ContactGraph& graph, int slot) const {
+  const double* diagonal_block(const ConstraintGraph& graph, int slot) const {
     return diagonal_.data() + graph.matrix_start()[slot];
   }
-  const double* off_diagonal_block(const ContactPair& pair) const {
+  const double* off_diagonal_block(const TreePair& pair) const {
     return off_diagonal_.data() + pair.block_start;
   }
 
@@ -46,10 +46,13 @@ class Hessian {
   GrowingBuffer<double> off_diagonal_;
 };
 
-// H := A_t + sum over the contacts of one slot of J' G J, for the Hessian and for Gauss-Seidel. Cut
-// off in a large tree when stopped.
-void AssembleDiagonalBlock(const IslandView& view, const ContactMatrices& G, int slot,
+// H := A_t + sum over the constraints of one slot of J' G J, for the Hessian and for Gauss-Seidel.
+// Cut off in a large tree when stopped.
+void AssembleDiagonalBlock(const IslandView& view, const SapData& data, int slot,
                            const StopToken& stop, double* H);
+
+// H := sum over the constraints of a pair of trees of J_low' G J_high.
+void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, double* H);
 
 enum class StepStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
 

@@ -1,13 +1,17 @@
-// Products with the Jacobian block J, 3 x n row-major, of one contact and one tree.
+// Products with the Jacobian block J, row-major, of one constraint and one tree of n degrees of
+// freedom: 3 x n for contacts in the plain friction cone.
 //
 // Sizes known at compile time unroll and vectorize; ForSize picks them: six degrees of freedom, a
 // free body, are by far the most frequent, everything else runs through loops.
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
 #include "solver/sap/friction_cone.h"
+#include "solver/sap/law_types.h"
 
 namespace sap {
 
@@ -35,6 +39,30 @@ inline void AddJv(const double* J, Size n, const double* v, ContactVector<double
   v_c->x += x;
   v_c->y += y;
   v_c->n += z;
+}
+
+// v_c += |J| |v|.
+template <typename Size>
+inline void AddAbsoluteJv(const double* J, Size n, const double* v, ContactVector<double>* v_c) {
+  for (int i = 0; i < n; ++i) {
+    const double size = std::abs(v[i]);
+    v_c->x += std::abs(J[i]) * size;
+    v_c->y += std::abs(J[n + i]) * size;
+    v_c->n += std::abs(J[2 * n + i]) * size;
+  }
+}
+
+// f += |J|' (errors + roundoff |gamma|).
+template <typename Size>
+inline void AddAbsoluteJtGamma(const double* __restrict J, Size n,
+                               const ContactVector<double>& errors, double roundoff,
+                               const ContactVector<double>& gamma, double* __restrict f) {
+  const double x = errors.x + roundoff * std::abs(gamma.x);
+  const double y = errors.y + roundoff * std::abs(gamma.y);
+  const double z = errors.n + roundoff * std::abs(gamma.n);
+  for (int i = 0; i < n; ++i) {
+    f[i] += std::abs(J[i]) * x + std::abs(J[n + i]) * y + std::abs(J[2 * n + i]) * z;
+  }
 }
 
 // f += J' gamma.
@@ -89,6 +117,54 @@ inline void AddJtGJ(const double* __restrict J_a, Size n_a, const SymmetricMatri
     const double g_n = a_x * G.xn + a_y * G.yn + a_n * G.nn;
     for (int j = 0; j < n_b; ++j) {
       H[i * n_b + j] += g_x * J_b[j] + g_y * J_b[n_b + j] + g_n * J_b[2 * n_b + j];
+    }
+  }
+}
+
+// The same kernels for Jacobians of any number of rows.
+template <typename Size, size_t rows>
+inline void AddJv(const double* J, Size n, const double* v, std::array<double, rows>* v_c) {
+  for (size_t r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i) sum += J[r * n + i] * v[i];
+    (*v_c)[r] += sum;
+  }
+}
+
+template <typename Size, size_t rows>
+inline void AddAbsoluteJv(const double* J, Size n, const double* v, std::array<double, rows>* v_c) {
+  for (size_t r = 0; r < rows; ++r) {
+    for (int i = 0; i < n; ++i) (*v_c)[r] += std::abs(J[r * n + i] * v[i]);
+  }
+}
+
+template <typename Size, size_t rows>
+inline void AddAbsoluteJtGamma(const double* J, Size n, const std::array<double, rows>& errors,
+                               double roundoff, const std::array<double, rows>& gamma, double* f) {
+  for (size_t r = 0; r < rows; ++r) {
+    const double size = errors[r] + roundoff * std::abs(gamma[r]);
+    for (int i = 0; i < n; ++i) f[i] += std::abs(J[r * n + i]) * size;
+  }
+}
+
+template <typename Size, size_t rows>
+inline void AddJtGamma(const double* __restrict J, Size n, const std::array<double, rows>& gamma,
+                       double* __restrict f) {
+  for (size_t r = 0; r < rows; ++r) {
+    for (int i = 0; i < n; ++i) f[i] += J[r * n + i] * gamma[r];
+  }
+}
+
+template <int rows, typename LowSize, typename HighSize>
+inline void AddJtGJ(const double* __restrict J_a, LowSize n_a, const LawMatrix<rows>& G,
+                    const double* __restrict J_b, HighSize n_b, double* __restrict H) {
+  for (int i = 0; i < n_a; ++i) {
+    LawVector<rows> g{};
+    for (int s = 0; s < rows; ++s) {
+      for (int r = 0; r < rows; ++r) g[r] += J_a[s * n_a + i] * G(s, r);
+    }
+    for (int r = 0; r < rows; ++r) {
+      for (int j = 0; j < n_b; ++j) H[i * n_b + j] += g[r] * J_b[r * n_b + j];
     }
   }
 }

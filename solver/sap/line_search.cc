@@ -6,10 +6,10 @@ namespace sap {
 
 namespace {
 
-// Slope and curvature of the quadratic part: first + alpha second. Fills step->momentum.
+// Slope and curvature of 1/2 |v - v*|_A^2: first + alpha second. Fills step->momentum.
 LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep* step,
                             SapScratch* scratch) {
-  const ContactGraph& graph = view.graph;
+  const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
   ForChunks(view.arena, range.slot_begin, range.slot_end, kMomentumSlots,
             [&](int begin, int end, int chunk) {
@@ -37,26 +37,45 @@ LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep
   return slope;
 }
 
-// Slope and curvature of the contacts at alpha.
-LineSlope ContactsAlongStep(const IslandView& view, const SapData& data, const SapStep& step,
-                            double alpha, SapScratch* scratch) {
-  const IslandRange& range = view.range();
+// Slope and curvature of one pool at alpha.
+template <typename PoolIndexType>
+LineSlope PoolAlongStep(const IslandView& view, PoolIndexType pool, const SapData& data,
+                        const SapStep& step, double alpha, SapScratch* scratch) {
+  const PoolRange range = view.range(pool);
   const auto slope_of = [&](int begin, int end) {
-    return view.model.contacts().AlongLine(begin, end, data.v_c, step.v_c, alpha);
+    return view.model.pools[pool].laws.AlongLine(begin, end, data.pools[pool].v_c,
+                                                 step.pools[pool].v_c, alpha);
   };
-  if (range.num_contacts() <= kConeContacts.size) {
-    return slope_of(range.contact_begin, range.contact_end);
-  }
-  ForChunks(view.arena, range.contact_begin, range.contact_end, kConeContacts,
-            [&](int begin, int end, int chunk) {
-              scratch->contact_slopes[range.contact_begin + chunk] = slope_of(begin, end);
-            });
+  if (range.end - range.begin <= kConeContacts.size) return slope_of(range.begin, range.end);
+  std::vector<LineSlope>& slopes = scratch->pools[pool].slopes;
+  ForChunks(view.arena, range.begin, range.end, kConeContacts, [&](int begin, int end, int chunk) {
+    slopes[range.begin + chunk] = slope_of(begin, end);
+  });
   LineSlope slope;
-  ForChunks(nullptr, range.contact_begin, range.contact_end, kConeContacts,
-            [&](int, int, int chunk) {
-              slope.first += scratch->contact_slopes[range.contact_begin + chunk].first;
-              slope.second += scratch->contact_slopes[range.contact_begin + chunk].second;
-            });
+  ForChunks(nullptr, range.begin, range.end, kConeContacts,
+            [&](int, int, int chunk) { AddTo(&slope, slopes[range.begin + chunk]); });
+  return slope;
+}
+
+// The quadratic part of the cost at 0: that of A and of the pools with a quadratic cost.
+LineSlope QuadraticAlongStep(const IslandView& view, const LineSlope& momentum, const SapData& data,
+                             const SapStep& step, SapScratch* scratch) {
+  LineSlope slope = momentum;
+  ForPoolsOf(view, [&](auto pool) {
+    if (!IsQuadratic(pool)) return;
+    AddTo(&slope, PoolAlongStep(view, pool, data, step, 0, scratch));
+  });
+  return slope;
+}
+
+// All other pools at alpha.
+LineSlope ConstraintsAlongStep(const IslandView& view, const SapData& data, const SapStep& step,
+                               double alpha, SapScratch* scratch) {
+  LineSlope slope;
+  ForPoolsOf(view, [&](auto pool) {
+    if (IsQuadratic(pool)) return;
+    AddTo(&slope, PoolAlongStep(view, pool, data, step, alpha, scratch));
+  });
   return slope;
 }
 
@@ -83,15 +102,16 @@ StartingSlope SlopeAtZero(const IslandView& view, const SapData& data, const Sap
 LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const StopToken& stop,
                                  const SapData& data, SapStep* step, SapScratch* scratch) {
   const LineSlope momentum = MomentumAlongStep(view, data, step, scratch);
-  ContactVelocities(view, step->v, stop, &step->v_c);
+  ConstraintVelocities(view, step->v, stop, &step->pools);
   const StartingSlope start = SlopeAtZero(view, data, *step);
   if (!(start.f < 0)) return {0.0, false};
+  const LineSlope quadratic = QuadraticAlongStep(view, momentum, data, *step, scratch);
 
   const auto slope_at = [&](double alpha) {
     if (stop.Requested()) return LineSlope();  // as at the root: the search ends
-    LineSlope slope = ContactsAlongStep(view, data, *step, alpha, scratch);
-    slope.first += momentum.first + alpha * momentum.second;
-    slope.second += momentum.second;
+    LineSlope slope = ConstraintsAlongStep(view, data, *step, alpha, scratch);
+    slope.first += quadratic.first + alpha * quadratic.second;
+    slope.second += quadratic.second;
     return slope;
   };
   return {RootOfSlope(start.f, tolerance, slope_at, start.roundoff), true};

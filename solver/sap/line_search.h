@@ -3,9 +3,10 @@
 //   f(alpha) = d/d alpha l(v + alpha dv)
 //            = dv' A (v - v*) + alpha dv' A dv - (J dv)' gamma(v_c + alpha J dv)
 //
-// f increases and has a kink wherever a contact changes its region, so Newton's method on f is kept
+// The terms of A and of bilateral rows are linear in alpha and are summed once. f increases and has
+// a kink wherever a constraint changes its region, so Newton's method on f is kept
 // inside a bracket and halved when it does not pay [Castro et al. 2021, Section IV-C]. An
-// evaluation costs O(contacts).
+// evaluation costs O(constraints).
 #pragma once
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "solver/parallel/task_arena.h"
+#include "solver/sap/constraint_pools.h"
 
 namespace sap {
 
@@ -13,14 +14,23 @@ constexpr Chunks kAssembleSlots{16, 6000};  // diagonal blocks of the Hessian
 constexpr Chunks kMomentumSlots{32, 600};   // A dv
 constexpr Chunks kProductSlots{16, 1500};   // H p of conjugate gradients
 constexpr Chunks kDotSlots{32, 60};         // an inner product
-constexpr Chunks kSweepSlots{8, 4000};      // of one color, which has few slots in a small island
+constexpr Chunks kSweepGroups{8, 4000};     // of one color, which has few slots in a small island
 constexpr Chunks kCertifySlots{32, 8000};   // the gradient and its rounding error in the norm of A
-// Over pairs of trees in contact.
+// Over pairs of trees with constraints in common; where a pool has rows, over these.
 constexpr Chunks kGatherPairs{64, 10000};   // Jacobians and regularization
 constexpr Chunks kEvaluatePairs{64, 2500};  // contact velocities and impulses
 constexpr Chunks kAssemblePairs{32, 3000};  // off-diagonal blocks of the Hessian
 constexpr Chunks kCertifyPairs{64, 6000};   // rounding errors of impulses
-// Over contacts.
-constexpr Chunks kConeContacts{512, 2500};  // the law of friction and its derivatives
+// Over the constraints of a pool.
+constexpr Chunks kConeContacts{512, 2500};  // the law of a pool and its derivatives
+
+// Over rows.
+constexpr Chunks kEvaluateRows{256, 5000};  // velocities and impulses
+
+// Over the units of a pool: velocities and impulses.
+template <int index>
+constexpr Chunks EvaluationChunks(PoolIndex<index>) {
+  return NumRows(static_cast<ConstraintKind>(index)) == 1 ? kEvaluateRows : kEvaluatePairs;
+}
 
 }  // namespace sap

@@ -1,9 +1,9 @@
 // What a solve computes from the velocity v, and the evaluation of it for one island at a time.
 //
-//   v_c = J v,   gamma = P_F(-R^-1 (v_c - v_hat)),   grad l = A (v - v*) - J' gamma
+//   v_c = J v,   gamma = -d f / d v_c,   grad l = A (v - v*) - J' gamma
 //
-// Arrays are over all islands, trees and contacts in the order of the contact graph, masses in the
-// unit of the island (see SapModel). Four types never share memory:
+// Arrays are over all islands, trees and constraints in the order of the constraint graph, masses
+// in the unit of the island (see SapModel). Four types never share memory:
 //
 //   SapModel    constant during a solve
 //   SapData     functions of v, and v itself
@@ -13,8 +13,8 @@
 
 #include <vector>
 
-#include "solver/problem/contact_graph.h"
-#include "solver/sap/friction_contacts.h"
+#include "solver/problem/constraint_graph.h"
+#include "solver/sap/constraint_pools.h"
 #include "solver/sap/loop_costs.h"
 #include "solver/sap/sap_model.h"
 
@@ -23,31 +23,43 @@ namespace sap {
 // Norms of one island at the current v, scaled by D = diag(A)^-1/2 as in the paper's stopping test
 // (Section IV-E).
 struct IslandNorms {
-  double gradient{0};  // |D grad l|
-  double momentum{0};  // |D A v|
-  double impulse{0};   // |D J' gamma|
-  double cost{0};      // l(v)
+  double gradient{0};   // |D grad l|
+  double momentum{0};   // |D A v|
+  double impulse{0};    // |D J' gamma|
+  double cost{0};       // l(v)
+  double cost_size{0};  // the sum of the sizes of its terms, which can have either sign
   bool finite{true};
+};
+
+// Functions of v of one pool.
+template <typename Pool>
+struct PoolData {
+  typename Pool::Laws::Vectors v_c;    // velocity less that of the surface, or the offset of a row
+  typename Pool::Laws::Vectors gamma;  // impulse
+  typename Pool::Laws::Matrices G;     // -d gamma / d v_c
+  typename Pool::Laws::Directions s;   // dual directions of the accelerated method
 };
 
 struct SapData {
   std::vector<double> v;                // velocity
   std::vector<double> momentum_change;  // A (v - v*)
   std::vector<double> gradient;         // grad l
-  ContactVectors v_c;                   // contact velocity less that of the surface
-  ContactVectors gamma;                 // impulse
-  ContactMatrices G;                    // -d gamma / d v_c
-  DualDirections s;                     // dual directions of the accelerated method
+  PerPool<PoolData> pools;
 
-  void Resize(const ContactGraph& graph);
+  void Resize(const ConstraintGraph& graph);
+};
+
+template <typename Pool>
+struct PoolStep {
+  typename Pool::Laws::Vectors v_c;  // J dv
 };
 
 struct SapStep {
   std::vector<double> v;         // dv
   std::vector<double> momentum;  // A dv
-  ContactVectors v_c;            // J dv
+  PerPool<PoolStep> pools;
 
-  void Resize(const ContactGraph& graph);
+  void Resize(const ConstraintGraph& graph);
 };
 
 // Sums over one chunk of an island, added up in the order of chunks.
@@ -60,40 +72,85 @@ struct PartialNorms {
   double gradient2{0}, error2{0};
 };
 
+// Chunk c of an island's constraints is at its first constraint + c.
+template <typename Pool>
+struct PoolScratch {
+  std::vector<CostSum> costs;
+  std::vector<LineSlope> slopes;
+  typename Pool::Laws::Vectors impulse_errors;  // of the certificate
+};
+
 struct SapScratch {
   std::vector<double> difference;  // v - v*
   std::vector<double> momentum;    // A v
-  // Chunk c of the slots of an island is at slot_begin + c, of its contacts or pairs at
-  // contact_begin + c.
+  // Chunk c of the slots of an island is at slot_begin + c.
   std::vector<PartialSums> slot_sums;
   std::vector<PartialNorms> slot_norms;
   std::vector<LineSlope> slot_slopes;
-  std::vector<double> contact_costs;
-  std::vector<LineSlope> contact_slopes;
-  ContactVectors impulse_errors;  // of the certificate
+  PerPool<PoolScratch> pools;
 
-  void Resize(const ContactGraph& graph);
+  void Resize(const ConstraintGraph& graph);
 };
 
 // What the functions of this folder work on: the constants, the part of the arrays that belongs to
 // one island, and the arena in which a large island is shared out (null: the calling thread does it
 // all).
 struct IslandView {
-  const ContactGraph& graph;
+  const ConstraintGraph& graph;
   const SapModel& model;
   int island;
   TaskArena* arena;
 
   const IslandRange& range() const { return graph.island_ranges()[island]; }
   const IslandConstants& constants() const { return model.constants(island); }
+  template <int index>
+  const auto& layout(PoolIndex<index> pool) const {
+    return LayoutOf(graph, pool);
+  }
+  // The range of the island in a pool.
+  template <int index>
+  PoolRange range(PoolIndex<index> pool) const {
+    return RangeOf(layout(pool).island(island));
+  }
 };
 
-// v_c := J u for velocities u of the island; part of it if it was stopped.
-void ContactVelocities(const IslandView& view, const std::vector<double>& u, const StopToken& stop,
-                       ContactVectors* v_c);
+// Calls body(PoolIndex) for each pool but that of friction contacts whose bit is set. Out of line:
+// loops over friction contacts, which most islands have alone, stay small.
+template <typename Body>
+[[gnu::noinline]] void ForOtherPools(unsigned kinds, Body& body) {
+  ForEachPool([&](auto pool) {
+    if constexpr (pool != kFrictionPool) {
+      if ((kinds >> pool & 1) != 0) body(pool);
+    }
+  });
+}
 
-// Everything that follows from data->v but G and s: contact velocities, impulses, gradient and
-// norms. They mean nothing after a cancellation.
+// Calls body(PoolIndex) for each pool of which the island has constraints, friction contacts first.
+template <typename Body>
+inline void ForPoolsOf(const IslandView& view, Body&& body) {
+  const unsigned kinds = view.range().kinds;
+  if ((kinds & 1U << kFrictionPool) != 0) body(kFrictionPool);
+  if ((kinds & ~(1U << kFrictionPool)) != 0) ForOtherPools(kinds, body);
+}
+
+// v_c := J u for velocities u of the island, in the pools of data or step; part of it if it was
+// stopped.
+template <typename Pools>
+void ConstraintVelocities(const IslandView& view, const std::vector<double>& u,
+                          const StopToken& stop, Pools* pools) {
+  ForPoolsOf(view, [&](auto pool) {
+    const PoolRange range = view.range(pool);
+    ForChunks(view.arena, range.unit_begin, range.unit_end, EvaluationChunks(pool),
+              [&](int begin, int end, int) {
+                if (stop.Requested()) return;
+                view.model.pools[pool].jacobians.Velocities(view.graph, view.layout(pool), begin,
+                                                            end, u, &(*pools)[pool].v_c);
+              });
+  });
+}
+
+// Everything that follows from data->v but G and s: velocities of constraints, impulses, gradient
+// and norms. They mean nothing after a cancellation.
 IslandNorms Evaluate(const IslandView& view, SapData* data, SapScratch* scratch,
                      const StopToken& stop = StopToken());
 

@@ -1,9 +1,12 @@
-// What is constant during a solve, gathered in the order of the contact graph.
+// What is constant during a solve, gathered in the order of the constraint graph.
 //
-//   l(v) = 1/2 |v - v*|_A^2 + sum_i 1/2 gamma_i' R_i gamma_i    the paper's primal cost, Sec. III-C
-//   R_n  = max(beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau_d)))    Sec. V-B
-//   R_t  = sigma w
-//   w    = |J A^-1 J'|_F / 3
+//   l(v) = 1/2 |v - v*|_A^2 + sum_i f_i(J_i v)                  the paper's primal cost, Sec. III-C
+//   R_n  = max(beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau_d)))    of a contact, Sec. V-B
+//   R_t  = sigma w,   w = |J A^-1 J'|_F / 3
+//   R    = max(row_beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau)))  of a row, w = J A^-1 J'
+//
+// Bilateral rows have a quadratic cost for ever; with them the quadratic part of l has the Hessian
+// Q = A + J_b' R_b^-1 J_b, assembled here once per solve.
 //
 // Masses are in a unit of the island's own, the power of two next to its largest diagonal entry of
 // A, so that the solve never meets numbers far from one and a problem whose masses and stiffnesses
@@ -17,16 +20,16 @@
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
 #include "solver/parallel/task_arena.h"
-#include "solver/problem/contact_graph.h"
+#include "solver/problem/constraint_graph.h"
 #include "solver/problem/contact_problem.h"
-#include "solver/sap/friction_contacts.h"
+#include "solver/sap/constraint_pools.h"
 
 namespace sap {
 
 struct IslandConstants {
   double mass_unit{1};       // in units of the problem
   double trace_A{0};         // of the scaled A
-  bool representable{true};  // false: a constant of a tree or contact left the range of doubles
+  bool representable{true};  // false: a constant of a tree or constraint left the range of doubles
 };
 
 // Arrays over all islands. Storage only grows; islands are filled independently of each other, also
@@ -34,55 +37,50 @@ struct IslandConstants {
 class SapModel {
  public:
   // Makes room for every island of the graph, which must outlive the model's use.
-  void Resize(const ContactGraph& graph);
+  void Resize(const ConstraintGraph& graph);
 
   // Fills the ranges of one island, a large one with the threads of the arena (may be null). What
   // is cancelled meanwhile is left half filled.
-  void Gather(const ContactProblem& problem, const ContactGraph& graph, int island,
+  void Gather(const ContactProblem& problem, const ConstraintGraph& graph, int island,
               const StopToken& stop, TaskArena* arena);
 
   const IslandConstants& constants(int island) const { return constants_[island]; }
-  const FrictionContacts& contacts() const { return contacts_; }
-
-  const double* A(const ContactGraph& graph, int slot) const {
+  const double* A(const ConstraintGraph& graph, int slot) const {
     return A_.data() + graph.matrix_start()[slot];
   }
   // L D L' of A: L below the diagonal, the inverse of D on it.
-  const double* A_factor(const ContactGraph& graph, int slot) const {
+  const double* A_factor(const ConstraintGraph& graph, int slot) const {
     return A_factor_.data() + graph.matrix_start()[slot];
   }
   std::span<const double> D() const { return D_; }  // diag(A)^-1/2, per velocity
   std::span<const double> v_star() const { return v_star_; }
-  // J_low, then J_high, of a contact.
-  const double* J(const ContactPair& pair, int contact) const {
-    return J_.data() + JacobianStart(pair, contact);
+  // The diagonal block of Q.
+  const double* Q(const ConstraintGraph& graph, int slot) const {
+    if (graph.rows(ConstraintKind::kBilateralRow).parts_of_slot(slot).empty()) {
+      return A(graph, slot);
+    }
+    return Q_.data() + graph.matrix_start()[slot];
   }
-  const double* J(const ContactPair& pair, int contact, bool high) const {
-    return J(pair, contact) + (high ? 3 * pair.dofs_low : 0);
+  // The block of Q of two trees; null where it is 0.
+  const double* Q_block(const ConstraintGraph& graph, int tree_pair) const {
+    if (graph.couplings(ConstraintKind::kBilateralRow, tree_pair).empty()) return nullptr;
+    return Q_blocks_.data() + graph.pairs()[tree_pair].block_start;
   }
 
+  PerPool<std::type_identity_t> pools;  // laws and Jacobians
+
  private:
-  static int64_t JacobianStart(const ContactPair& pair, int contact) {
-    return pair.jacobian_start + static_cast<int64_t>(contact - pair.contact_begin) * 3 *
-                                     (pair.dofs_low + pair.dofs_high);
-  }
-  void GatherTrees(const ContactProblem& problem, const ContactGraph& graph, int island);
-  // Of pairs [pair_begin, pair_end) of the island; false if a constant left the range of doubles.
-  bool GatherContacts(const ContactProblem& problem, const ContactGraph& graph, int island,
-                      int pair_begin, int pair_end, const StopToken& stop);
-  // The law of contact i in graph order, of which the Jacobian has been gathered.
-  bool GatherLaw(const ContactProblem& problem, const ContactGraph& graph, int island,
-                 const ContactPair& pair, int i);
-  double DelassusEstimate(const ContactGraph& graph, const ContactPair& pair, int contact,
-                          DelassusRule rule) const;
+  void GatherTrees(const ContactProblem& problem, const ConstraintGraph& graph, int island);
+  void AssembleQuadratic(const ConstraintGraph& graph, int island, const StopToken& stop,
+                         TaskArena* arena);
 
   std::vector<IslandConstants> constants_;
   GrowingBuffer<double> A_;
   GrowingBuffer<double> A_factor_;
   std::vector<double> D_;
   std::vector<double> v_star_;
-  GrowingBuffer<double> J_;
-  FrictionContacts contacts_;
+  GrowingBuffer<double> Q_;
+  GrowingBuffer<double> Q_blocks_;
 };
 
 }  // namespace sap

@@ -57,24 +57,27 @@ class SweepGuard {
   int pause_{0};
 };
 
-// Notices when neither cost nor gradient come down any more.
+// Notices when neither cost nor gradient come down any more. Rounding errors of a cost are in
+// proportion to the sizes of its terms, not to their sum.
 class StallDetector {
  public:
   explicit StallDetector(const IslandNorms& norms)
-      : last_cost_(norms.cost), best_gradient_(norms.gradient) {}
+      : best_cost_(norms.cost), last_cost_size_(norms.cost_size), best_gradient_(norms.gradient) {}
 
   bool Stalled(const IslandNorms& norms) {
-    const double least_decrease = 4 * std::numeric_limits<double>::epsilon() * last_cost_;
+    const double least_decrease = 4 * std::numeric_limits<double>::epsilon() * last_cost_size_;
     const bool progress =
-        norms.cost < last_cost_ - least_decrease || norms.gradient < 0.5 * best_gradient_;
+        norms.cost < best_cost_ - least_decrease || norms.gradient < 0.5 * best_gradient_;
     steps_ = progress ? 0 : steps_ + 1;
-    last_cost_ = norms.cost;
+    best_cost_ = std::min(best_cost_, norms.cost);
+    last_cost_size_ = norms.cost_size;
     best_gradient_ = std::min(best_gradient_, norms.gradient);
     return steps_ >= kStalledSteps;
   }
 
  private:
-  double last_cost_;
+  double best_cost_;  // rounding can make costs swing
+  double last_cost_size_;
   double best_gradient_;
   int steps_{0};
 };
@@ -127,7 +130,7 @@ class IslandSolve {
       const bool sweep = guard.ShouldSweep(Residual(), search.alpha);
       if (!Advance(search.alpha)) return Report(SolveStatus::kNumericalFailure);
       if (sweep && !Converged()) {
-        if (!SweepOnce(SweptTrees::kSliding)) {
+        if (!SweepOnce(SweptGroups::kKinked)) {
           return ReportIterationBefore(StopStatus(), workspace_.v_before);
         }
         if (!EvaluateOrGoBack(workspace_.v_before_sweep)) {
@@ -150,7 +153,7 @@ class IslandSolve {
       }
       if (stop_.Requested()) return Report(StopStatus());
       ++report_.iterations;
-      if (!SweepOnce(SweptTrees::kAll)) {
+      if (!SweepOnce(SweptGroups::kAll)) {
         return ReportIterationBefore(StopStatus(), workspace_.v_before_sweep);
       }
       if (!EvaluateOrGoBack(workspace_.v_before_sweep))
@@ -175,24 +178,34 @@ class IslandSolve {
                                                     : SolveStatus::kDeadline;
   }
 
+  // Calls body(pool, begin, end) for ranges of the constraints of the island.
   template <typename Body>
-  void ForContacts(Body&& body) {
-    ForChunks(view_.arena, view_.range().contact_begin, view_.range().contact_end, kConeContacts,
-              body);
+  void ForConstraints(Body&& body) {
+    ForPoolsOf(view_, [&](auto pool) {
+      const PoolRange range = view_.range(pool);
+      ForChunks(view_.arena, range.begin, range.end, kConeContacts,
+                [&](int begin, int end, int) { body(pool, begin, end); });
+    });
   }
 
   void StartDualDirections() {
-    view_.model.contacts().StartDualDirections(view_.range().contact_begin,
-                                               view_.range().contact_end, data_.gamma, &data_.s);
+    ForPoolsOf(view_, [&](auto pool) {
+      const PoolRange range = view_.range(pool);
+      auto& state = data_.pools[pool];
+      view_.model.pools[pool].laws.StartDualDirections(range.begin, range.end, state.v_c,
+                                                       state.gamma, &state.s);
+    });
   }
 
   StepStatus ComputeStep() {
-    const FrictionContacts& contacts = view_.model.contacts();
-    ForContacts([&](int begin, int end, int) {
+    ForConstraints([&](auto pool, int begin, int end) {
+      if (IsQuadratic(pool)) return;
+      auto& state = data_.pools[pool];
+      const auto& laws = view_.model.pools[pool].laws;
       if (accelerated_) {
-        contacts.Hessians(begin, end, data_.v_c, data_.s, &data_.G);
+        laws.Hessians(begin, end, state.v_c, state.s, &state.G);
       } else {
-        contacts.Hessians(begin, end, data_.v_c, &data_.G);
+        laws.Hessians(begin, end, state.v_c, &state.G);
       }
     });
     const Hessian& hessian = workspace_.hessian;
@@ -217,8 +230,10 @@ class IslandSolve {
   bool Advance(double alpha) {
     const IslandRange& range = view_.range();
     if (accelerated_) {
-      ForContacts([&](int begin, int end, int) {
-        view_.model.contacts().UpdateDualDirections(begin, end, data_.v_c, step_.v_c, &data_.s);
+      ForConstraints([&](auto pool, int begin, int end) {
+        auto& state = data_.pools[pool];
+        view_.model.pools[pool].laws.UpdateDualDirections(begin, end, state.v_c,
+                                                          step_.pools[pool].v_c, &state.s);
       });
     }
     for (int i = range.velocity_begin; i < range.velocity_end; ++i) {
@@ -229,13 +244,13 @@ class IslandSolve {
   }
 
   // A sweep, in the other direction than the last one; false if it was stopped on its way.
-  bool SweepOnce(SweptTrees trees) {
+  bool SweepOnce(SweptGroups groups) {
     const IslandRange& range = view_.range();
     std::copy(data_.v.begin() + range.velocity_begin, data_.v.begin() + range.velocity_end,
               workspace_.v_before_sweep.begin() + range.velocity_begin);
-    const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_, &step_, trees);
+    const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_, &step_, groups);
     backward_ = !backward_;
-    if (range.num_trees() == 1) ++report_.factorizations;  // a sweep of one tree is one
+    if (sweep_order_.num_groups(view_.island) == 1) ++report_.factorizations;  // one group: one
     return complete;
   }
 
@@ -297,7 +312,7 @@ bool IsPreconditioned(const EliminationPlan& plan, const SolverOptions& options)
          plan.factor_flops() >= kPreconditionedFlops;
 }
 
-void SapWorkspace::Resize(const ContactGraph& graph) {
+void SapWorkspace::Resize(const ConstraintGraph& graph) {
   data.Resize(graph);
   step.Resize(graph);
   scratch.Resize(graph);

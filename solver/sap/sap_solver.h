@@ -3,9 +3,9 @@
 //   H = A + J' G J,   H dv = -grad l,   alpha = argmin l(v + alpha dv),   v += alpha dv
 //   until |D grad l| <= eps_a + eps_r max(|D A v|, |D J' gamma|),   D = diag(A)^-1/2
 //
-// [Castro et al. 2021, Algorithm 2]. The accelerated method changes G on sliding contacts (see
-// friction_cone.h) and sweeps between the steps (see gauss_seidel.h); cost, gradient and the
-// stopping test are the same.
+// [Castro et al. 2021, Algorithm 2]. The accelerated method changes G of kinked constraints by
+// their dual directions (see the laws) and sweeps between the steps (see gauss_seidel.h); cost,
+// gradient and the stopping test are the same.
 #pragma once
 
 #include "solver/problem/contact_solution.h"
@@ -46,7 +46,7 @@ struct SapWorkspace {
   std::vector<double> v_before;        // before the last Newton step, to go back to
   std::vector<double> v_before_sweep;  // and before the sweep after it
 
-  void Resize(const ContactGraph& graph);
+  void Resize(const ConstraintGraph& graph);
 };
 
 // Solves one island from workspace->data.v, where the best iterate is left. Never fails: the report

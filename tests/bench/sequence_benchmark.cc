@@ -17,7 +17,7 @@
 
 #include "client/cpp/simulation/simulation.h"
 #include "solver/cholesky/elimination_plan.h"
-#include "solver/problem/contact_graph.h"
+#include "solver/problem/constraint_graph.h"
 #include "solver/solve.h"
 #include "tests/support/allocation_counter.h"
 
@@ -132,7 +132,7 @@ class Side {
 
 // How the largest island of a problem is factored.
 sap::EliminationPlan PlanOfLargestIsland(const ContactProblem& problem) {
-  sap::ContactGraph graph;
+  sap::ConstraintGraph graph;
   graph.Build(problem, true);
   const std::span<const sap::IslandRange> ranges = graph.island_ranges();
   const sap::IslandRange& range = *std::max_element(
@@ -140,8 +140,7 @@ sap::EliminationPlan PlanOfLargestIsland(const ContactProblem& problem) {
       [](const auto& a, const auto& b) { return a.num_velocities() < b.num_velocities(); });
   std::vector<int> edge_a, edge_b;
   for (int p = range.pair_begin; p < range.pair_end; ++p) {
-    const sap::ContactPair& pair = graph.pairs()[p];
-    if (pair.high < 0) continue;
+    const sap::TreePair& pair = graph.pairs()[p];
     edge_a.push_back(pair.low - range.slot_begin);
     edge_b.push_back(pair.high - range.slot_begin);
   }

@@ -1,43 +1,42 @@
 // The solver behind a C interface, so that a benchmark written in Python can run it in turn with
 // the peers, in one process and on one core. Timed here: the whole of Solver::Solve, with what a
-// session keeps between steps (workspaces, elimination plans) and nothing else.
+// session keeps between steps (workspaces, elimination plans) and nothing else; and apart from it
+// the check of the problem.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "solver/solve.h"
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using sap::ContactProblem;
 using sap::ContactProblemView;
 
-// Arrays as in ContactProblemView; all problems of a benchmark are in the form of trees.
+// An array of a problem, in the form of trees, contacts with Jacobians and rows.
+struct BenchArray {
+  const char* name;  // as on the wire: "contacts.jacobian"
+  const void* data;
+  int64_t size;
+};
+
 struct BenchProblem {
   double time_step;
-  int64_t num_trees, num_contacts;
-  const uint32_t* dofs;
-  const double* dynamics_matrix;
-  const double* free_motion_velocity;
-  const double* guess_velocity;
-  const int32_t* tree_a;
-  const int32_t* tree_b;
-  const double* jacobian;
-  const double* signed_distance;
-  const double* stiffness;
-  const double* relaxation_time;
-  const double* friction;
-  const double* regularization_t;  // null: computed
-  const double* regularization_n;  // null: computed
-  const double* surface_velocity;  // null: none
-  double beta, sigma;
+  double beta, sigma, stiction_speed;
   int32_t diagonal_rule;
-  int64_t num_velocities, matrix_entries, jacobian_entries;
+  int32_t num_arrays;
+  const BenchArray* arrays;
 };
 
 struct BenchResult {
+  double check_s;            // of reading the problem
   double first_s;            // of the first solve: what a step costs in a session
   double least_s;            // of all repeats
   double momentum_residual;  // largest of all islands
@@ -59,33 +58,88 @@ struct Bench {
   sap::ContactSolution solution;
 };
 
-template <typename T>
-std::span<const T> Span(const T* data, int64_t size) {
-  return data == nullptr ? std::span<const T>() : std::span<const T>(data, size);
+using Field =
+    std::variant<std::span<const double>*, std::span<const int32_t>*, std::span<const uint32_t>*>;
+
+std::map<std::string, Field> Fields(ContactProblemView* view) {
+  ContactProblemView::Law& law = view->contacts.law;
+  return {
+      {"trees.dofs", &view->trees.dofs},
+      {"trees.dynamics_matrix", &view->trees.dynamics_matrix},
+      {"trees.free_motion_velocity", &view->trees.free_motion_velocity},
+      {"trees.guess_velocity", &view->trees.guess_velocity},
+      {"contacts.tree_a", &view->contacts.tree_a},
+      {"contacts.tree_b", &view->contacts.tree_b},
+      {"contacts.jacobian", &view->contacts.jacobian},
+      {"contacts.angular_jacobian", &view->contacts.angular_jacobian},
+      {"contacts.signed_distance", &law.signed_distance},
+      {"contacts.stiffness", &law.stiffness},
+      {"contacts.relaxation_time", &law.relaxation_time},
+      {"contacts.friction", &law.friction},
+      {"contacts.friction_2", &law.friction_2},
+      {"contacts.torsional_friction", &law.torsional_friction},
+      {"contacts.rolling_friction", &law.rolling_friction},
+      {"contacts.regularization_t", &law.regularization_t},
+      {"contacts.regularization_n", &law.regularization_n},
+      {"contacts.delassus_estimate", &law.delassus_estimate},
+      {"contacts.surface_velocity", &law.surface_velocity},
+      {"contacts.target_velocity", &law.target_velocity},
+      {"contacts.target_angular_velocity", &law.target_angular_velocity},
+      {"rows.entries", &view->rows.entries},
+      {"rows.velocity_index", &view->rows.velocity_index},
+      {"rows.coefficient", &view->rows.coefficient},
+      {"rows.position_error", &view->rows.position_error},
+      {"rows.velocity_offset", &view->rows.velocity_offset},
+      {"rows.stiffness", &view->rows.stiffness},
+      {"rows.relaxation_time", &view->rows.relaxation_time},
+      {"rows.force_lower", &view->rows.force_lower},
+      {"rows.force_upper", &view->rows.force_upper},
+      {"rows.regularization", &view->rows.regularization},
+      {"rows.target_velocity", &view->rows.target_velocity},
+      {"rows.delassus_estimate", &view->rows.delassus_estimate},
+      {"rows.slip_parameter", &view->rows.slip_parameter},
+      {"rows.force_offset", &view->rows.force_offset},
+  };
 }
 
-ContactProblemView View(const BenchProblem& p) {
-  ContactProblemView view;
-  view.time_step = p.time_step;
-  view.trees.dofs = Span(p.dofs, p.num_trees);
-  view.trees.dynamics_matrix = Span(p.dynamics_matrix, p.matrix_entries);
-  view.trees.free_motion_velocity = Span(p.free_motion_velocity, p.num_velocities);
-  view.trees.guess_velocity = Span(p.guess_velocity, p.num_velocities);
-  view.contacts.tree_a = Span(p.tree_a, p.num_contacts);
-  view.contacts.tree_b = Span(p.tree_b, p.num_contacts);
-  view.contacts.jacobian = Span(p.jacobian, p.jacobian_entries);
-  ContactProblemView::Law& law = view.contacts.law;
-  law.signed_distance = Span(p.signed_distance, p.num_contacts);
-  law.stiffness = Span(p.stiffness, p.num_contacts);
-  law.relaxation_time = Span(p.relaxation_time, p.num_contacts);
-  law.friction = Span(p.friction, p.num_contacts);
-  law.regularization_t = Span(p.regularization_t, p.num_contacts);
-  law.regularization_n = Span(p.regularization_n, p.num_contacts);
-  law.surface_velocity = Span(p.surface_velocity, 3 * p.num_contacts);
-  view.regularization = {
-      p.beta, p.sigma,
-      p.diagonal_rule != 0 ? sap::DelassusRule::kDiagonal : sap::DelassusRule::kFull};
-  return view;
+// False, with the reason on standard error, where an array has no place in the view.
+bool FillView(const BenchProblem& problem, ContactProblemView* view) {
+  view->time_step = problem.time_step;
+  view->regularization.beta = problem.beta;
+  view->regularization.sigma = problem.sigma;
+  view->regularization.stiction_speed = problem.stiction_speed;
+  view->regularization.rule =
+      problem.diagonal_rule != 0 ? sap::DelassusRule::kDiagonal : sap::DelassusRule::kFull;
+  const std::map<std::string, Field> fields = Fields(view);
+  for (int32_t i = 0; i < problem.num_arrays; ++i) {
+    const BenchArray& array = problem.arrays[i];
+    const auto field = fields.find(array.name);
+    if (field == fields.end()) {
+      std::fprintf(stderr, "the benchmark has no array %s\n", array.name);
+      return false;
+    }
+    const auto set = [&array]<typename T>(std::span<const T>* values) {
+      *values = std::span<const T>(static_cast<const T*>(array.data), array.size);
+    };
+    std::visit(set, field->second);
+  }
+  return true;
+}
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void Report(const sap::ContactSolution& solution, BenchResult* result) {
+  result->islands = static_cast<int32_t>(solution.islands.size());
+  for (const sap::IslandReport& report : solution.islands) {
+    result->momentum_residual = std::max(result->momentum_residual, report.momentum_residual);
+    result->iterations = std::max(result->iterations, report.iterations);
+    result->factorizations += report.factorizations;
+    result->largest_island_dofs = std::max(result->largest_island_dofs, report.dofs);
+    result->failed_islands += report.status != sap::SolveStatus::kConverged &&
+                              report.status != sap::SolveStatus::kStalledAtRoundoff;
+  }
 }
 
 }  // namespace
@@ -102,15 +156,20 @@ Bench* BenchMake(int threads, int accelerated, double tolerance) {
 
 void BenchFree(Bench* bench) { delete bench; }
 
-// Solves `repeats` times. 0, or 1 with the reason on standard error. velocity [num_velocities] and
-// impulse [3 num_contacts] may be null.
+// Solves `repeats` times. 0, or 1 with the reason on standard error. velocity [sum n_t] and
+// impulse [3 C] may be null.
 int BenchSolve(Bench* bench, const BenchProblem* arrays, int repeats, BenchResult* result,
                double* velocity, double* impulse) {
-  if (const auto checked = bench->problem.Reset(View(*arrays)); !checked) {
+  ContactProblemView view;
+  if (!FillView(*arrays, &view)) return 1;
+  *result = {};
+  const Clock::time_point check_start = Clock::now();
+  const auto checked = bench->problem.Reset(view);
+  result->check_s = SecondsSince(check_start);
+  if (!checked) {
     std::fprintf(stderr, "%s\n", checked.error().Message().c_str());
     return 1;
   }
-  *result = {};
   for (int repeat = 0; repeat < repeats; ++repeat) {
     bench->solver.Solve(bench->problem, bench->options, sap::StopToken(), &bench->solution);
     const double seconds = bench->solution.times.islands_s + bench->solution.times.solve_s;
@@ -118,15 +177,7 @@ int BenchSolve(Bench* bench, const BenchProblem* arrays, int repeats, BenchResul
     result->least_s = std::min(result->least_s, seconds);
   }
   const sap::ContactSolution& solution = bench->solution;
-  result->islands = static_cast<int32_t>(solution.islands.size());
-  for (const sap::IslandReport& report : solution.islands) {
-    result->momentum_residual = std::max(result->momentum_residual, report.momentum_residual);
-    result->iterations = std::max(result->iterations, report.iterations);
-    result->factorizations += report.factorizations;
-    result->largest_island_dofs = std::max(result->largest_island_dofs, report.dofs);
-    result->failed_islands += report.status != sap::SolveStatus::kConverged &&
-                              report.status != sap::SolveStatus::kStalledAtRoundoff;
-  }
+  Report(solution, result);
   if (velocity != nullptr) std::copy(solution.velocity.begin(), solution.velocity.end(), velocity);
   if (impulse != nullptr) std::copy(solution.impulse.begin(), solution.impulse.end(), impulse);
   return 0;

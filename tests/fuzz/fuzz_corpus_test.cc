@@ -10,6 +10,7 @@
 
 #include "sap/v1/solver_service.pb.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/support/mixed_constraints.h"
 #include "tests/support/scenes.h"
 
 namespace sap::test {
@@ -25,15 +26,35 @@ std::string WithLength(const std::string& message) {
          message;
 }
 
-// A valid input of each target.
+// Plain friction; rows and general cones; rows and Hunt & Crossley.
+std::vector<v1::SolveRequest> GoodRequests() {
+  std::vector<v1::SolveRequest> requests(3);
+  for (v1::SolveRequest& request : requests) *request.mutable_problem() = MixedProblem();
+  v1::ContactProblem* cones = requests[1].mutable_problem();
+  v1::ContactProblem* hunt_crossley = requests[2].mutable_problem();
+  AddRows(cones);
+  AddTangents(cones);
+  AddRows(hunt_crossley);
+  for (const char* group : {"contacts", "body_contacts"}) {
+    AddAngularFriction(group, cones);
+    MakeHuntCrossley(group, hunt_crossley);
+  }
+  return requests;
+}
+
+// Valid inputs of each target.
 std::vector<Input> GoodInputs(const std::string& target) {
-  v1::SolveRequest request;
-  *request.mutable_problem() = MixedProblem();
-  if (target == "solve") return {ToInput(request.SerializeAsString())};
+  if (target == "solve") {
+    std::vector<Input> inputs;
+    for (const v1::SolveRequest& request : GoodRequests()) {
+      inputs.push_back(ToInput(request.SerializeAsString()));
+    }
+    return inputs;
+  }
   if (target == "session") {
     v1::SolveSessionRequest open, step;
     open.mutable_open();
-    *step.mutable_step()->mutable_problem() = request.problem();
+    *step.mutable_step()->mutable_problem() = MixedProblem();
     step.mutable_step()->set_step_id(1);
     return {ToInput(WithLength(open.SerializeAsString()) + WithLength(step.SerializeAsString()) +
                     WithLength(step.SerializeAsString()))};

@@ -26,6 +26,9 @@ ServerConfig SmallConfig() {
   config.problem.max_trees = 50;
   config.problem.max_tree_dofs = 30;
   config.problem.max_contacts = 200;
+  config.problem.max_rows = 200;
+  config.problem.max_row_entries = 1000;
+  config.problem.max_row_pairs = 200;
   return config;
 }
 

@@ -33,18 +33,6 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
                   "4",
                   "--idle-spinners",
                   "0",
-                  "--max-message-bytes",
-                  "5000",
-                  "--max-trees",
-                  "6",
-                  "--max-tree-dofs",
-                  "7",
-                  "--max-contacts",
-                  "8",
-                  "--max-iterations",
-                  "9",
-                  "--max-solve-memory-mib",
-                  "3",
                   "--max-concurrent-calls",
                   "10",
                   "--inline-below-us",
@@ -71,12 +59,6 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
   EXPECT_EQ(config.threads, 3);
   EXPECT_EQ(config.io_threads, 4);
   EXPECT_EQ(config.idle_spinners, 0);
-  EXPECT_EQ(config.max_message_bytes, 5000);
-  EXPECT_EQ(config.problem.max_trees, 6);
-  EXPECT_EQ(config.problem.max_tree_dofs, 7);
-  EXPECT_EQ(config.problem.max_contacts, 8);
-  EXPECT_EQ(config.max_iterations, 9);
-  EXPECT_EQ(config.max_solve_memory_mib, 3);
   EXPECT_EQ(config.admission.all.max_calls, 10);
   EXPECT_EQ(config.inline_below_us, 11);
   EXPECT_EQ(config.drain_timeout_s, 12.5);
@@ -87,6 +69,24 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
   EXPECT_EQ(config.recording.rule, RecordingConfig::Rule::kSlower);
   EXPECT_EQ(config.recording.slower_than_s, 0.5);
   EXPECT_EQ(config.recording.max_bytes, 16);
+}
+
+TEST(ServerConfigTest, FlagsOfMessagesSetTheirValues) {
+  ServerConfig config;
+  ASSERT_EQ(Read({"--max-message-bytes", "5000", "--max-trees", "6", "--max-tree-dofs", "7",
+                  "--max-contacts", "8", "--max-rows", "21", "--max-row-entries", "22",
+                  "--max-row-pairs", "23", "--max-iterations", "9", "--max-solve-memory-mib", "3"},
+                 &config),
+            std::nullopt);
+  EXPECT_EQ(config.max_message_bytes, 5000);
+  EXPECT_EQ(config.problem.max_trees, 6);
+  EXPECT_EQ(config.problem.max_tree_dofs, 7);
+  EXPECT_EQ(config.problem.max_contacts, 8);
+  EXPECT_EQ(config.problem.max_rows, 21);
+  EXPECT_EQ(config.problem.max_row_entries, 22);
+  EXPECT_EQ(config.problem.max_row_pairs, 23);
+  EXPECT_EQ(config.max_iterations, 9);
+  EXPECT_EQ(config.max_solve_memory_mib, 3);
 }
 
 TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {
@@ -202,6 +202,12 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
                   "7",
                   "--max-contacts",
                   "8",
+                  "--max-rows",
+                  "21",
+                  "--max-row-entries",
+                  "22",
+                  "--max-row-pairs",
+                  "23",
                   "--max-iterations",
                   "9",
                   "--max-solve-memory-mib",
@@ -229,6 +235,9 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
   EXPECT_EQ(info.limits().max_trees(), 6u);
   EXPECT_EQ(info.limits().max_tree_dofs(), 7u);
   EXPECT_EQ(info.limits().max_contacts(), 8u);
+  EXPECT_EQ(info.limits().max_rows(), 21u);
+  EXPECT_EQ(info.limits().max_row_entries(), 22u);
+  EXPECT_EQ(info.limits().max_row_pairs(), 23u);
   EXPECT_EQ(info.limits().max_iterations(), 9u);
   EXPECT_EQ(info.limits().max_solve_memory_bytes(), 3u << 20);
   EXPECT_EQ(info.limits().max_concurrent_calls(), 10u);
@@ -266,6 +275,9 @@ INSTANTIATE_TEST_SUITE_P(Flags, RefusedFlagsTest,
                                          std::vector<const char*>{"--max-trees", "0"},
                                          std::vector<const char*>{"--max-tree-dofs", "100000"},
                                          std::vector<const char*>{"--max-contacts", "0"},
+                                         std::vector<const char*>{"--max-rows", "0"},
+                                         std::vector<const char*>{"--max-row-entries", "0"},
+                                         std::vector<const char*>{"--max-row-pairs", "-1"},
                                          std::vector<const char*>{"--max-iterations", "0"},
                                          std::vector<const char*>{"--max-solve-memory-mib", "0"},
                                          std::vector<const char*>{"--max-concurrent-calls", "0"},

@@ -6,37 +6,12 @@
 
 #include "solver/solve.h"
 #include "tests/support/answer_errors.h"
+#include "tests/support/solve_ways.h"
 
 namespace sap::test {
 namespace {
 
 constexpr double kTolerance = 1e-5;
-
-struct Way {
-  NewtonMethod newton;
-  bool islands;
-  const char* name;
-};
-
-constexpr Way kWays[] = {
-    {NewtonMethod::kAccelerated, true, "accelerated, by islands"},
-    {NewtonMethod::kAccelerated, false, "accelerated, as a whole"},
-    {NewtonMethod::kPlain, true, "plain, by islands"},
-    {NewtonMethod::kPlain, false, "plain, as a whole"},
-};
-
-ContactSolution SolveBy(const ContactProblem& problem, const Way& way) {
-  SolverOptions options;
-  options.newton = way.newton;
-  options.islands = way.islands;
-  return Solve(problem, options);
-}
-
-int MostIterations(const ContactSolution& solution) {
-  int most = 0;
-  for (const IslandReport& report : solution.islands) most = std::max(most, report.iterations);
-  return most;
-}
 
 // One test per file of the set, so that a failure names it.
 class GoldenProblemTest : public ::testing::TestWithParam<std::string> {
@@ -97,34 +72,26 @@ TEST_P(GoldenProblemTest, IslandsAreThoseOfTheReference) {
 
 TEST_P(GoldenProblemTest, AccelerationCostsFewIterationsWhereItDoesNotHelp) {
   for (const bool islands : {true, false}) {
-    const int plain = MostIterations(SolveBy(problem_, {NewtonMethod::kPlain, islands, ""}));
-    const int accelerated =
-        MostIterations(SolveBy(problem_, {NewtonMethod::kAccelerated, islands, ""}));
+    const int plain = MostIterations(SolveBy(problem_, NewtonMethod::kPlain, islands));
+    const int accelerated = MostIterations(SolveBy(problem_, NewtonMethod::kAccelerated, islands));
     EXPECT_LE(accelerated, std::max(plain + 2, static_cast<int>(1.4 * plain)))
         << (islands ? "by islands" : "as a whole") << ", plain " << plain;
   }
 }
 
-std::string NameOf(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Set, GoldenProblemTest, ::testing::ValuesIn(GoldenNames()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Set, GoldenProblemTest, ::testing::ValuesIn(GoldenNames()), NameOfGolden);
 
 // The paper's clutter stepped with SAP: the guess is the solution of the step before.
 class SapDrivenTest : public GoldenProblemTest {};
 
 TEST_P(SapDrivenTest, PlainNewtonOnTheWholeTakesTheRecordedIterations) {
-  const ContactSolution solution = SolveBy(problem_, {NewtonMethod::kPlain, false, ""});
+  const ContactSolution solution = SolveBy(problem_, NewtonMethod::kPlain, false);
   ASSERT_EQ(solution.islands.size(), 1u);
   EXPECT_NEAR(solution.islands[0].iterations, golden_.reference.iterations_of_plain_newton, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Set, SapDrivenTest, ::testing::ValuesIn(GoldenNames("sapdriven_")),
-                         NameOf);
+                         NameOfGolden);
 
 class DrakeTest : public GoldenProblemTest {};
 
@@ -147,7 +114,7 @@ TEST_P(DrakeTest, SolvedTightlyEveryVelocityIsThatOfDrake) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Set, DrakeTest, ::testing::ValuesIn(GoldenNames("drake_")), NameOf);
+INSTANTIATE_TEST_SUITE_P(Set, DrakeTest, ::testing::ValuesIn(GoldenNames("drake_")), NameOfGolden);
 
 TEST(GoldenSetTest, AcceleratedNewtonTakesAtMostSevenIterationsOnAverage) {
   double sum = 0;
@@ -155,7 +122,7 @@ TEST(GoldenSetTest, AcceleratedNewtonTakesAtMostSevenIterationsOnAverage) {
   for (const std::string& name : GoldenNames()) {
     const ContactProblem problem = Checked(LoadGolden(name).arrays);
     if (problem.num_velocities() > 1300) continue;
-    sum += MostIterations(SolveBy(problem, {NewtonMethod::kAccelerated, true, ""}));
+    sum += MostIterations(SolveBy(problem, NewtonMethod::kAccelerated, true));
     ++count;
   }
   ASSERT_GT(count, 0);

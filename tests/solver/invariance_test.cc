@@ -11,12 +11,10 @@
 #include "solver/solve.h"
 #include "tests/support/golden_problem.h"
 #include "tests/support/random_problem.h"
+#include "tests/support/same_bits.h"
 
-namespace sap {
+namespace sap::test {
 namespace {
-
-using test::Checked;
-using test::ProblemArrays;
 
 ContactSolution SolveWith(const ContactProblem& problem, TaskArena* arena,
                           const SolverOptions& options = {}) {
@@ -24,28 +22,6 @@ ContactSolution SolveWith(const ContactProblem& problem, TaskArena* arena,
   ContactSolution solution;
   solver.Solve(problem, options, StopToken(), &solution);
   return solution;
-}
-
-bool SameBits(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
-}
-
-std::vector<int> Iterations(const ContactSolution& solution) {
-  std::vector<int> iterations;
-  for (const IslandReport& report : solution.islands) iterations.push_back(report.iterations);
-  return iterations;
-}
-
-void ExpectSameBits(const ContactSolution& a, const ContactSolution& b) {
-  EXPECT_TRUE(SameBits(a.velocity, b.velocity));
-  EXPECT_TRUE(SameBits(a.impulse, b.impulse));
-  EXPECT_TRUE(SameBits(a.contact_velocity, b.contact_velocity));
-  EXPECT_EQ(Iterations(a), Iterations(b));
-  EXPECT_EQ(a.cost, b.cost);
-  for (size_t i = 0; i < a.islands.size() && i < b.islands.size(); ++i) {
-    EXPECT_EQ(a.islands[i].optimality_gap_bound, b.islands[i].optimality_gap_bound);
-    EXPECT_EQ(a.islands[i].momentum_residual, b.islands[i].momentum_residual);
-  }
 }
 
 double LargestDifference(const std::vector<double>& a, const std::vector<double>& b) {
@@ -63,7 +39,7 @@ double LargestEntry(const std::vector<double>& a) {
 class InvarianceTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(InvarianceTest, SolutionByIslandsEqualsSolutionOfTheWhole) {
-  const ContactProblem problem = Checked(test::LoadGolden(GetParam()).arrays);
+  const ContactProblem problem = Checked(LoadGolden(GetParam()).arrays);
   SolverOptions options;
   options.relative_tolerance = 1e-10;
   const ContactSolution islands = SolveWith(problem, nullptr, options);
@@ -75,7 +51,7 @@ TEST_P(InvarianceTest, SolutionByIslandsEqualsSolutionOfTheWhole) {
 }
 
 TEST_P(InvarianceTest, BitsDoNotDependOnThreads) {
-  const ContactProblem problem = Checked(test::LoadGolden(GetParam()).arrays);
+  const ContactProblem problem = Checked(LoadGolden(GetParam()).arrays);
   const ContactSolution alone = SolveWith(problem, nullptr);
   for (int threads : {1, 2, 3, 8}) {
     TaskArena arena(threads);
@@ -86,7 +62,7 @@ TEST_P(InvarianceTest, BitsDoNotDependOnThreads) {
 // One island that is shared out among the threads, and hundreds that are handed out.
 TEST(InvarianceOfLargeProblemsTest, BitsDoNotDependOnThreads) {
   for (const char* name : {"pile_1000_t12p00", "heaps_300x3_t1p50"}) {
-    const ContactProblem problem = Checked(test::LoadGolden(name).arrays);
+    const ContactProblem problem = Checked(LoadGolden(name).arrays);
     const ContactSolution alone = SolveWith(problem, nullptr);
     for (int threads : {2, 3, 8}) {
       TaskArena arena(threads);
@@ -96,8 +72,8 @@ TEST(InvarianceOfLargeProblemsTest, BitsDoNotDependOnThreads) {
 }
 
 TEST_P(InvarianceTest, BitsDoNotDependOnWhatWasSolvedBefore) {
-  const ContactProblem problem = Checked(test::LoadGolden(GetParam()).arrays);
-  const ContactProblem other = Checked(test::RandomBodiesInContact(3, 60, 150));
+  const ContactProblem problem = Checked(LoadGolden(GetParam()).arrays);
+  const ContactProblem other = Checked(RandomBodiesInContact(3, 60, 150));
   Solver solver(nullptr);
   ContactSolution solution;
   solver.Solve(problem, {}, StopToken(), &solution);
@@ -108,7 +84,7 @@ TEST_P(InvarianceTest, BitsDoNotDependOnWhatWasSolvedBefore) {
 }
 
 TEST_P(InvarianceTest, BitsDoNotDependOnWhereTheArraysLie) {
-  const ProblemArrays arrays = test::LoadGolden(GetParam()).arrays;
+  const ProblemArrays arrays = LoadGolden(GetParam()).arrays;
   const ContactSolution first = SolveWith(Checked(arrays), nullptr);
   for (size_t shift = 1; shift < 4; ++shift) {
     // A copy that begins shift doubles off the alignment of the allocator.
@@ -130,7 +106,7 @@ ProblemArrays Scaled(ProblemArrays arrays, double factor) {
   Scale(&arrays.trees.dynamics_matrix, factor);
   Scale(&arrays.bodies.mass, factor);
   Scale(&arrays.bodies.inertia, factor);
-  for (test::LawArrays* law : {&arrays.contacts.law, &arrays.body_contacts.law}) {
+  for (LawArrays* law : {&arrays.contacts.law, &arrays.body_contacts.law}) {
     Scale(&law->stiffness, factor);
     Scale(&law->regularization_t, 1 / factor);
     Scale(&law->regularization_n, 1 / factor);
@@ -140,7 +116,7 @@ ProblemArrays Scaled(ProblemArrays arrays, double factor) {
 }
 
 TEST_P(InvarianceTest, MassesTimesAPowerOfTwoGiveTheSameBits) {
-  const ProblemArrays arrays = test::LoadGolden(GetParam()).arrays;
+  const ProblemArrays arrays = LoadGolden(GetParam()).arrays;
   for (NewtonMethod newton : {NewtonMethod::kPlain, NewtonMethod::kAccelerated}) {
     const SolverOptions options{.newton = newton};
     const ContactSolution first = SolveWith(Checked(arrays), nullptr, options);
@@ -154,7 +130,7 @@ TEST_P(InvarianceTest, MassesTimesAPowerOfTwoGiveTheSameBits) {
 }
 
 TEST_P(InvarianceTest, MassesTimesAMillionTakeTheSameIterationsWithinOne) {
-  const ProblemArrays arrays = test::LoadGolden(GetParam()).arrays;
+  const ProblemArrays arrays = LoadGolden(GetParam()).arrays;
   const std::vector<int> first = Iterations(SolveWith(Checked(arrays), nullptr));
   for (double factor : {1e6, 1e-6}) {
     const std::vector<int> scaled = Iterations(SolveWith(Checked(Scaled(arrays, factor)), nullptr));
@@ -171,10 +147,10 @@ INSTANTIATE_TEST_SUITE_P(Golden, InvarianceTest,
                          [](const auto& test) { return test.param; });
 
 TEST(InvarianceOfRandomProblemsTest, ShuffledTreesAndContactsGiveTheSameAnswer) {
-  const ProblemArrays arrays = test::RandomTreesInContact(11, {.trees = 20, .contacts = 50});
-  const std::vector<int> starts = test::VelocityStarts(arrays);
-  const std::vector<int64_t> jacobians = test::JacobianStarts(arrays);
-  test::Random random(5);
+  const ProblemArrays arrays = RandomTreesInContact(11, {.trees = 20, .contacts = 50});
+  const std::vector<int> starts = VelocityStarts(arrays);
+  const std::vector<int64_t> jacobians = JacobianStarts(arrays);
+  Random random(5);
   std::vector<int> trees(arrays.num_trees());  // new number -> old number
   std::iota(trees.begin(), trees.end(), 0);
   std::shuffle(trees.begin(), trees.end(), random);
@@ -203,9 +179,9 @@ TEST(InvarianceOfRandomProblemsTest, ShuffledTreesAndContactsGiveTheSameAnswer) 
     const int n_a = static_cast<int>(arrays.trees.dofs[a]);
     const double* J = arrays.contacts.jacobian.data() + jacobians[c];
     const ProblemArrays::Jacobian J_a = Eigen::Map<const ProblemArrays::Jacobian>(J, 3, n_a);
-    const test::LawArrays& law = arrays.contacts.law;
-    const test::Material material{law.signed_distance[c], law.stiffness[c], law.relaxation_time[c],
-                                  law.friction[c]};
+    const LawArrays& law = arrays.contacts.law;
+    const Material material{law.signed_distance[c], law.stiffness[c], law.relaxation_time[c],
+                            law.friction[c]};
     if (b < 0) {
       shuffled.AddContact(new_number[a], J_a, material);
       continue;
@@ -219,7 +195,7 @@ TEST(InvarianceOfRandomProblemsTest, ShuffledTreesAndContactsGiveTheSameAnswer) 
   const SolverOptions options{.relative_tolerance = 1e-12};
   const ContactSolution first = SolveWith(Checked(arrays), nullptr, options);
   const ContactSolution second = SolveWith(Checked(shuffled), nullptr, options);
-  const std::vector<int> new_starts = test::VelocityStarts(shuffled);
+  const std::vector<int> new_starts = VelocityStarts(shuffled);
   const double scale = LargestEntry(first.velocity);
   for (size_t tree = 0; tree < trees.size(); ++tree) {
     for (uint32_t i = 0; i < arrays.trees.dofs[tree]; ++i) {
@@ -230,7 +206,7 @@ TEST(InvarianceOfRandomProblemsTest, ShuffledTreesAndContactsGiveTheSameAnswer) 
 }
 
 TEST(InvarianceOfRandomProblemsTest, BodiesAndTheirTreesGiveTheSameAnswer) {
-  const ProblemArrays bodies = test::RandomBodiesInContact(7, 12, 40);
+  const ProblemArrays bodies = RandomBodiesInContact(7, 12, 40);
   const ContactProblem as_bodies = Checked(bodies);
   ProblemArrays trees;
   trees.time_step = bodies.time_step;
@@ -252,7 +228,7 @@ TEST(InvarianceOfRandomProblemsTest, BodiesAndTheirTreesGiveTheSameAnswer) {
 }
 
 TEST(InvarianceOfRandomProblemsTest, OneIslandsFailureLeavesTheOthersBits) {
-  ProblemArrays arrays = test::Heaps(3, 4, 3);
+  ProblemArrays arrays = Heaps(3, 4, 3);
   const ContactSolution good = SolveWith(Checked(arrays), nullptr);
   ASSERT_EQ(good.islands.size(), 4u);
   arrays.body_contacts.law.signed_distance[0] = 1e308;  // over the time step no longer a double
@@ -275,4 +251,4 @@ TEST(InvarianceOfRandomProblemsTest, OneIslandsFailureLeavesTheOthersBits) {
 }
 
 }  // namespace
-}  // namespace sap
+}  // namespace sap::test

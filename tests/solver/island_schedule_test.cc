@@ -21,7 +21,7 @@ class IslandScheduleTest : public testing::Test {
   // Many heaps, and a pile that comes last in the order of islands.
   static ProblemArrays Mixed() { return HeapsBeforeAPile(40, 60); }
 
-  ContactGraph graph_;
+  ConstraintGraph graph_;
   IslandPlans plans_;
   IslandSchedule schedule_;
 };
@@ -47,18 +47,22 @@ TEST_F(IslandScheduleTest, EveryIslandIsInOneTaskAndTheLargestComesFirst) {
 TEST_F(IslandScheduleTest, WhatComesAfterIsTheRest) {
   const int count = graph_.islands().count();
   for (int position = 0; position < count; ++position) {
-    int64_t contacts = 0;
+    int64_t constraints = 0;
+    double cubed_dofs = graph_.island_ranges()[schedule_.island(position)].cubed_dofs;
     for (int later = position + 1; later < count; ++later) {
-      contacts += graph_.island_ranges()[schedule_.island(later)].num_contacts();
+      const IslandRange& range = graph_.island_ranges()[schedule_.island(later)];
+      constraints += range.num_constraints();
+      cubed_dofs += range.cubed_dofs;
     }
-    EXPECT_EQ(schedule_.contacts_after(position), contacts);
+    EXPECT_EQ(schedule_.constraints_after(position), constraints);
+    EXPECT_EQ(schedule_.cubed_dofs_from(position), cubed_dofs);  // cubes of integers are exact
     EXPECT_EQ(schedule_.islands_after(position), count - 1 - position);
   }
 }
 
 TEST(IslandPlansTest, SmallIslandsNeedNone) {
   const ContactProblem problem = Checked(Heaps(1, 3, 6));
-  ContactGraph graph;
+  ConstraintGraph graph;
   graph.Build(problem, true);
   IslandPlans plans;
   plans.Make(graph, StopToken().Expired(), nullptr);
@@ -71,7 +75,7 @@ TEST(IslandPlansTest, SmallIslandsNeedNone) {
 
 TEST(IslandPlansTest, WithoutTimeLargeIslandsHaveNoPlanUntilThereIsSome) {
   const ContactProblem problem = Checked(HeapsBeforeAPile(2, 30));
-  ContactGraph graph;
+  ConstraintGraph graph;
   graph.Build(problem, true);
   IslandPlans plans;
   plans.Make(graph, StopToken().Expired(), nullptr);

@@ -23,7 +23,7 @@ class SolutionScatterTest : public testing::Test {
   }
 
   ContactProblem problem_;
-  ContactGraph graph_;
+  ConstraintGraph graph_;
   SapModel model_;
   SapData data_;
   ContactSolution solution_;
@@ -54,17 +54,19 @@ TEST_F(SolutionScatterTest, AGuessThatIsTheAnswerComesBackInItsPlaces) {
 }
 
 TEST_F(SolutionScatterTest, ImpulsesGoToTheirContactInTheUnitOfTheProblem) {
-  for (int i = 0; i < graph_.num_contacts(); ++i) {
-    data_.gamma.Set(i, ContactVector<double>{1.0 * i, 2.0 * i, 3.0 * i});
-    data_.v_c.Set(i, ContactVector<double>{4.0 * i, 5.0 * i, 6.0 * i});
+  auto& pool = data_.pools[kFrictionPool];
+  for (int i = 0; i < problem_.num_contacts(); ++i) {
+    pool.gamma.Set(i, ContactVector<double>{1.0 * i, 2.0 * i, 3.0 * i});
+    pool.v_c.Set(i, ContactVector<double>{4.0 * i, 5.0 * i, 6.0 * i});
   }
   for (int island = 0; island < graph_.islands().count(); ++island) {
     model_.Gather(problem_, graph_, island, StopToken(), nullptr);
     const IslandView view{graph_, model_, island, nullptr};
     ScatterIterate(problem_, view, data_, &solution_);
     const double unit = view.constants().mass_unit;
-    for (int i = view.range().contact_begin; i < view.range().contact_end; ++i) {
-      const int to = 3 * graph_.contact_order()[i];
+    const PoolRange range = view.range(kFrictionPool);
+    for (int i = range.begin; i < range.end; ++i) {
+      const int to = 3 * view.layout(kFrictionPool).order()[i];
       for (int axis = 0; axis < 3; ++axis) {
         EXPECT_EQ(solution_.impulse[to + axis], (1.0 + axis) * i * unit);
         EXPECT_EQ(solution_.contact_velocity[to + axis],

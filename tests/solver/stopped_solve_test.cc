@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "solver/solve.h"
+#include "tests/support/golden_problem.h"
 #include "tests/support/random_problem.h"
 
 namespace sap::test {
@@ -39,6 +40,9 @@ void ExpectCutsToBeIterates(const ContactProblem& problem, NewtonMethod newton, 
     ASSERT_EQ(replayed.velocity, stopped.velocity) << report.iterations << " iterations";
     ASSERT_EQ(replayed.impulse, stopped.impulse);
     ASSERT_EQ(replayed.contact_velocity, stopped.contact_velocity);
+    ASSERT_EQ(replayed.angular_impulse, stopped.angular_impulse);
+    ASSERT_EQ(replayed.row_impulse, stopped.row_impulse);
+    ASSERT_EQ(replayed.row_velocity, stopped.row_velocity);
     ASSERT_EQ(replayed.cost, stopped.cost);
     ASSERT_EQ(replayed.islands[0].momentum_residual, report.momentum_residual);
     ASSERT_EQ(replayed.islands[0].optimality_gap_bound, report.optimality_gap_bound);
@@ -47,6 +51,15 @@ void ExpectCutsToBeIterates(const ContactProblem& problem, NewtonMethod newton, 
 
 TEST(StoppedSolveTest, ACutSolveIsTheIterateOfItsIterationCount) {
   const ContactProblem problem = Checked(RandomBodiesInContact(3, 150, 600));
+  for (const NewtonMethod newton : {NewtonMethod::kPlain, NewtonMethod::kAccelerated}) {
+    for (const int threads : {1, 2}) ExpectCutsToBeIterates(problem, newton, threads);
+  }
+}
+
+// Rows, and contacts of every law.
+TEST(StoppedSolveTest, ACutSolveOfEveryConstraintIsTheIterateOfItsIterationCount) {
+  const ContactProblem problem =
+      Checked(LoadGolden("rows_everything_t0p40", GoldenSet::kConstraints).arrays);
   for (const NewtonMethod newton : {NewtonMethod::kPlain, NewtonMethod::kAccelerated}) {
     for (const int threads : {1, 2}) ExpectCutsToBeIterates(problem, newton, threads);
   }

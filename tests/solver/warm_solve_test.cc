@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "solver/solve.h"
 #include "tests/support/allocation_counter.h"
@@ -20,6 +21,38 @@ using test::Checked;
 using test::ProblemArrays;
 
 class WarmSolveTest : public testing::TestWithParam<const char*> {};
+
+// Rows, cones of every kind, laws of Hunt & Crossley, a body form: all in one step.
+class WarmConstraintsTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(WarmConstraintsTest, AStepOfAPatternSeenBeforeAllocatesNothing) {
+  ProblemArrays arrays = test::LoadGolden(GetParam(), test::GoldenSet::kConstraints).arrays;
+  ContactProblem problem = Checked(arrays);
+  TaskArena arena(2);
+  test::StartThreads(&arena);
+  for (TaskArena* used : {static_cast<TaskArena*>(nullptr), &arena}) {
+    for (const NewtonMethod newton :
+         {NewtonMethod::kPlain, NewtonMethod::kAccelerated, NewtonMethod::kGaussSeidel}) {
+      const SolverOptions options{.max_iterations = 50, .newton = newton};
+      Solver solver(used);
+      ContactSolution solution;
+      solver.Solve(problem, options, StopToken(), &solution);
+      for (int step = 0; step < 3; ++step) {
+        for (double& v : arrays.trees.free_motion_velocity) v *= 0.99;
+        for (double& v : arrays.bodies.free_motion_velocity) v *= 0.99;
+        const ContactProblemView view = arrays.View();
+        const int64_t before = AllocationCount();
+        ASSERT_TRUE(problem.Reset(view));
+        solver.Solve(problem, options, StopToken(), &solution);
+        EXPECT_EQ(AllocationCount() - before, 0) << step;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, WarmConstraintsTest,
+                         testing::ValuesIn(test::GoldenNames("", test::GoldenSet::kConstraints)),
+                         test::NameOfGolden);
 
 TEST_P(WarmSolveTest, AStepOfAPatternSeenBeforeAllocatesNothing) {
   ProblemArrays arrays = test::LoadGolden(GetParam()).arrays;

@@ -1,6 +1,8 @@
-// Contact problems with certified solutions, read from the files of tests/data or, where the
-// environment variable SAP_PROBLEMS_DIR names a larger set, from there. See tests/data/README.md.
+// Problems with certified solutions, read from the files of tests/data or, where an environment
+// variable names a larger set, from there. See tests/data/README.md.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -9,8 +11,14 @@
 
 namespace sap::test {
 
+// Which problems: each set has a directory of its own.
+enum class GoldenSet {
+  kFriction,     // friction contacts alone: tests/data, or SAP_PROBLEMS_DIR
+  kConstraints,  // every constraint: tests/data/constraints, or SAP_PROBLEMS_CONSTRAINTS_DIR
+};
+
 struct Reference {
-  std::vector<double> velocity, impulse;
+  std::vector<double> velocity, impulse, angular_impulse, row_impulse;
   double cost{0};                      // [J]
   std::vector<int> island_of_tree;     // lowest tree of the island
   double velocity_error_bound_rel{0};  // |v - v_opt|_A over the largest norm of v, v*, v - v*
@@ -24,10 +32,14 @@ struct GoldenProblem {
 };
 
 // Names of the problems, without directory and suffix, sorted; those that begin with prefix only.
-std::vector<std::string> GoldenNames(const std::string& prefix = "");
+std::vector<std::string> GoldenNames(const std::string& prefix = "",
+                                     GoldenSet set = GoldenSet::kFriction);
+
+// The name of a problem as part of a test's, where only letters, digits and _ are allowed.
+std::string NameOfGolden(const testing::TestParamInfo<std::string>& info);
 
 // Reads a problem by its name, from tests/data if the larger set lacks it. Fails the test where it
 // cannot be read.
-GoldenProblem LoadGolden(const std::string& name);
+GoldenProblem LoadGolden(const std::string& name, GoldenSet set = GoldenSet::kFriction);
 
 }  // namespace sap::test

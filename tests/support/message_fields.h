@@ -19,7 +19,7 @@ struct FieldPlace {
 // The path must exist.
 FieldPlace FindField(const std::string& path, google::protobuf::Message* message);
 
-// The repeated field at a path; Value must be its type.
+// The repeated field at a path; Value must be its type, int32_t for an enum.
 template <typename Value>
 class Array {
  public:
@@ -42,8 +42,12 @@ class Array {
   google::protobuf::MutableRepeatedFieldRef<Value> values_;
 };
 
-// Paths of all repeated fields of the type, one level of sub-messages deep.
+// Paths of all repeated fields of the type, of sub-messages too.
 std::vector<std::string> ArrayPaths(const google::protobuf::Descriptor& descriptor,
                                     google::protobuf::FieldDescriptor::CppType type);
+
+// Sets every field, down to the last sub-message: numbers that differ from field to field, `count`
+// entries in arrays, enums that are not UNSPECIFIED. Fields must be messages, numbers or enums.
+void FillFields(int count, google::protobuf::Message* message);
 
 }  // namespace sap::test

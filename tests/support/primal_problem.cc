@@ -43,12 +43,12 @@ PrimalProblem::PrimalProblem(const ProblemArrays& arrays)
     at += static_cast<int64_t>(n) * n;
   }
   at = 0;
-  const auto& [tree_a, tree_b, jacobian, law] = arrays.contacts;
-  for (int i = 0; i < static_cast<int>(tree_a.size()); ++i) {
-    for (int tree : {tree_a[i], tree_b[i]}) {
+  const ProblemArrays::Contacts& c = arrays.contacts;
+  for (int i = 0; i < static_cast<int>(c.tree_a.size()); ++i) {
+    for (int tree : {c.tree_a[i], c.tree_b[i]}) {
       if (tree < 0) continue;
       const int n = static_cast<int>(arrays.trees.dofs[tree]);
-      blocks_.push_back({i, tree, BlockAt(jacobian, at, 3, n)});
+      blocks_.push_back({i, tree, BlockAt(c.jacobian, at, 3, n)});
       at += 3 * static_cast<int64_t>(n);
     }
   }
@@ -168,12 +168,9 @@ std::vector<double> PrimalProblem::DiagonalOfA() const {
   return diagonal;
 }
 
-namespace {
-
 using Eigen::Matrix3d;
 using Eigen::Vector3d;
 
-// The frame that proto/sap/v1/problem.proto promises for a normal.
 Matrix3d FrameOfSchema(const Vector3d& n) {
   const double s = std::copysign(1.0, n.z());
   const double a = -1.0 / (s + n.z());
@@ -184,7 +181,6 @@ Matrix3d FrameOfSchema(const Vector3d& n) {
   return frame;
 }
 
-// How a point at r from the center of mass moves, by unit velocity j.
 ProblemArrays::Jacobian PointJacobian(const Matrix3d& frame, const Vector3d& r, double sign) {
   ProblemArrays::Jacobian J(3, 6);
   for (int j = 0; j < 3; ++j) {
@@ -193,6 +189,8 @@ ProblemArrays::Jacobian PointJacobian(const Matrix3d& frame, const Vector3d& r, 
   }
   return J;
 }
+
+namespace {
 
 void AppendOptional(const std::vector<double>& from, std::vector<double>* to) {
   to->insert(to->end(), from.begin(), from.end());

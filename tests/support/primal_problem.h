@@ -70,4 +70,11 @@ class PrimalProblem {
 // when velocity j is one.
 ProblemArrays WithBodiesAsTrees(const ProblemArrays& arrays);
 
+// The frame (t1, t2, n), as columns, that proto/sap/v1/problem.proto promises for a normal.
+Eigen::Matrix3d FrameOfSchema(const Eigen::Vector3d& n);
+
+// How a point at r from the center of mass moves in that frame, by unit velocity j, times sign.
+ProblemArrays::Jacobian PointJacobian(const Eigen::Matrix3d& frame, const Eigen::Vector3d& r,
+                                      double sign);
+
 }  // namespace sap::test

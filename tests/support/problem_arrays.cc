@@ -25,8 +25,22 @@ void LawArrays::Add(const Material& material) {
 }
 
 ContactProblemView::Law LawArrays::View() const {
-  return {signed_distance,  stiffness,        relaxation_time,   friction,
-          regularization_t, regularization_n, delassus_estimate, surface_velocity};
+  return {.signed_distance = signed_distance,
+          .stiffness = stiffness,
+          .relaxation_time = relaxation_time,
+          .friction = friction,
+          .regularization_t = regularization_t,
+          .regularization_n = regularization_n,
+          .delassus_estimate = delassus_estimate,
+          .surface_velocity = surface_velocity,
+          .friction_2 = friction_2,
+          .torsional_friction = torsional_friction,
+          .rolling_friction = rolling_friction,
+          .target_velocity = target_velocity,
+          .target_angular_velocity = target_angular_velocity,
+          .adhesion = adhesion,
+          .law = law,
+          .hunt_crossley = {elastic_force, dissipation, lagged_normal_impulse}};
 }
 
 ContactProblemView ProblemArrays::View() const {
@@ -37,9 +51,24 @@ ContactProblemView ProblemArrays::View() const {
   view.bodies = {bodies.mass,           bodies.inertia,
                  bodies.center_of_mass, bodies.free_motion_velocity,
                  bodies.guess_velocity, bodies.body_id};
-  view.contacts = {contacts.tree_a, contacts.tree_b, contacts.jacobian, contacts.law.View()};
-  view.body_contacts = {body_contacts.body_a, body_contacts.body_b, body_contacts.point,
-                        body_contacts.normal, body_contacts.law.View()};
+  view.contacts = {contacts.tree_a, contacts.tree_b, contacts.jacobian, contacts.angular_jacobian,
+                   contacts.law.View()};
+  view.body_contacts = {body_contacts.body_a, body_contacts.body_b,  body_contacts.point,
+                        body_contacts.normal, body_contacts.tangent, body_contacts.law.View()};
+  view.rows = {.entries = rows.entries,
+               .velocity_index = rows.velocity_index,
+               .coefficient = rows.coefficient,
+               .position_error = rows.position_error,
+               .velocity_offset = rows.velocity_offset,
+               .stiffness = rows.stiffness,
+               .relaxation_time = rows.relaxation_time,
+               .force_lower = rows.force_lower,
+               .force_upper = rows.force_upper,
+               .regularization = rows.regularization,
+               .target_velocity = rows.target_velocity,
+               .delassus_estimate = rows.delassus_estimate,
+               .slip_parameter = rows.slip_parameter,
+               .force_offset = rows.force_offset};
   view.regularization = regularization;
   return view;
 }
@@ -88,6 +117,15 @@ int ProblemArrays::AddBodyContact(int body_a, int body_b, const Eigen::Vector3d&
   return static_cast<int>(body_contacts.body_a.size()) - 1;
 }
 
+int ProblemArrays::AddRow(const std::vector<uint32_t>& velocity_index,
+                          const std::vector<double>& coefficient) {
+  rows.entries.push_back(static_cast<uint32_t>(velocity_index.size()));
+  rows.velocity_index.insert(rows.velocity_index.end(), velocity_index.begin(),
+                             velocity_index.end());
+  Append(coefficient, &rows.coefficient);
+  return static_cast<int>(rows.entries.size()) - 1;
+}
+
 ContactProblem Checked(const ProblemArrays& arrays) {
   auto problem = ContactProblem::Make(arrays.View());
   EXPECT_TRUE(problem.has_value()) << problem.error().Message();
@@ -101,7 +139,8 @@ std::vector<int> VelocityStarts(const ProblemArrays& arrays) {
 }
 
 std::vector<int64_t> JacobianStarts(const ProblemArrays& arrays) {
-  const auto& [tree_a, tree_b, jacobian, law] = arrays.contacts;
+  const std::vector<int32_t>& tree_a = arrays.contacts.tree_a;
+  const std::vector<int32_t>& tree_b = arrays.contacts.tree_b;
   const std::vector<uint32_t>& dofs = arrays.trees.dofs;
   std::vector<int64_t> starts{0};
   for (size_t i = 0; i < tree_a.size(); ++i) {
@@ -109,6 +148,11 @@ std::vector<int64_t> JacobianStarts(const ProblemArrays& arrays) {
     starts.push_back(starts.back() + 3 * columns);
   }
   return starts;
+}
+
+std::string Complaint(const ProblemArrays& arrays, const ProblemLimits& limits) {
+  const auto problem = ContactProblem::Make(arrays.View(), limits);
+  return problem ? "" : problem.error().Message();
 }
 
 }  // namespace sap::test

@@ -6,6 +6,7 @@
 
 #include <Eigen/Core>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "solver/problem/contact_problem.h"
@@ -23,6 +24,10 @@ struct Material {
 struct LawArrays {
   std::vector<double> signed_distance, stiffness, relaxation_time, friction;
   std::vector<double> regularization_t, regularization_n, delassus_estimate, surface_velocity;
+  std::vector<double> friction_2, torsional_friction, rolling_friction;
+  std::vector<double> target_velocity, target_angular_velocity, adhesion;
+  std::vector<int32_t> law;
+  std::vector<double> elastic_force, dissipation, lagged_normal_impulse;
 
   void Add(const Material& material);
   ContactProblemView::Law View() const;
@@ -43,14 +48,20 @@ struct ProblemArrays {
   } bodies;
   struct Contacts {
     std::vector<int32_t> tree_a, tree_b;
-    std::vector<double> jacobian;
+    std::vector<double> jacobian, angular_jacobian;
     LawArrays law;
   } contacts;
   struct BodyContacts {
     std::vector<int32_t> body_a, body_b;
-    std::vector<double> point, normal;
+    std::vector<double> point, normal, tangent;
     LawArrays law;
   } body_contacts;
+  struct Rows {
+    std::vector<uint32_t> entries, velocity_index;
+    std::vector<double> coefficient, position_error, velocity_offset, stiffness, relaxation_time;
+    std::vector<double> force_lower, force_upper, regularization, target_velocity;
+    std::vector<double> delassus_estimate, slip_parameter, force_offset;
+  } rows;
   ContactProblemView::Regularization regularization;
 
   ContactProblemView View() const;
@@ -69,6 +80,8 @@ struct ProblemArrays {
   // A contact of body_a with body_b, or with the world for -1.
   int AddBodyContact(int body_a, int body_b, const Eigen::Vector3d& point,
                      const Eigen::Vector3d& normal, const Material& material);
+  // A row over the velocities of these indices; its number among rows.
+  int AddRow(const std::vector<uint32_t>& velocity_index, const std::vector<double>& coefficient);
 };
 
 // The problem as the solver takes it. Fails the test where it is refused.
@@ -78,5 +91,8 @@ ContactProblem Checked(const ProblemArrays& arrays);
 // 1]; only of what is given as trees and by Jacobians.
 std::vector<int> VelocityStarts(const ProblemArrays& arrays);
 std::vector<int64_t> JacobianStarts(const ProblemArrays& arrays);
+
+// What is wrong with the problem, or nothing.
+std::string Complaint(const ProblemArrays& arrays, const ProblemLimits& limits = {});
 
 }  // namespace sap::test

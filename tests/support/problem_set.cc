@@ -1,7 +1,7 @@
 #include "tests/support/problem_set.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <vector>
 
 namespace sap::test {
 
@@ -16,6 +16,19 @@ std::filesystem::path ProblemPath(const std::string& name) {
     }
   }
   return directories.back() / (name + ".json");
+}
+
+std::vector<std::filesystem::path> ConstraintProblemPaths() {
+  std::filesystem::path directory = std::filesystem::path(SAP_TEST_DATA_DIR) / "constraints";
+  if (const char* full_set = std::getenv("SAP_PROBLEMS_CONSTRAINTS_DIR")) directory = full_set;
+  std::vector<std::filesystem::path> paths;
+  std::error_code error;  // a directory that is not there holds no problems
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string file = entry.path().filename();
+    if (file.ends_with(".json") || file.ends_with(".json.gz")) paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 }  // namespace sap::test

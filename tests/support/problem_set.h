@@ -3,10 +3,15 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace sap::test {
 
 // The file of a problem in this set, by name without suffix. It must be in tests/data at least.
 std::filesystem::path ProblemPath(const std::string& name);
+
+// The files of all problems with every kind of constraint, sorted: in the directory that
+// SAP_PROBLEMS_CONSTRAINTS_DIR names, else in tests/data/constraints.
+std::vector<std::filesystem::path> ConstraintProblemPaths();
 
 }  // namespace sap::test

@@ -29,6 +29,32 @@ client::RigidBody Sphere(double x, double y, double z) {
           .free_motion_velocity = {0.1, 0.0, -0.5, 0.0, 0.2, 0.0}};
 }
 
+constexpr std::array<double, 6> kHingeJacobian{1.0, 0.2, 0.1, 0.9, 0.3, 0.4};
+constexpr std::array<double, 9> kArmJacobian{-1.0, 0.1, 0.2, 0.2, -0.8, 0.1, 0.1, 0.3, -0.9};
+
+// Of a body's center.
+std::vector<double> BodyJacobian() {
+  std::vector<double> jacobian(18, 0.0);
+  for (int row = 0; row < 3; ++row) jacobian[row * 6 + row] = -1.0;
+  return jacobian;
+}
+
+struct MixedMembers {
+  Member hinge;  // 2 dofs
+  Member arm;    // 3 dofs
+  Member left;   // bodies
+  Member right;
+};
+
+MixedMembers AddMixedMembers(ProblemBuilder* builder) {
+  return {.hinge = builder->AddTree(std::vector<double>{2.0, 0.3, 0.3, 1.0},
+                                    std::vector<double>{-0.3, 0.4}),
+          .arm = builder->AddTree(std::vector<double>{3.0, 0.1, 0.2, 0.1, 2.0, 0.3, 0.2, 0.3, 1.5},
+                                  std::vector<double>{0.5, -1.0, 0.2}),
+          .left = builder->AddBody(Sphere(0.0, 0.0, 0.1)),
+          .right = builder->AddBody(Sphere(0.2, 0.0, 0.1))};
+}
+
 // Deterministic numbers in [-1, 1] without a pattern that a solver could profit from.
 double Scatter(int i) { return std::sin(12.9898 * i + 4.1414 * i * i); }
 
@@ -42,20 +68,10 @@ std::array<double, 3> Center(int s, int count, double spacing) {
 
 v1::ContactProblem MixedProblem() {
   ProblemBuilder builder(/*time_step=*/0.01);
-  const Member hinge =
-      builder.AddTree(std::vector<double>{2.0, 0.3, 0.3, 1.0}, std::vector<double>{-0.3, 0.4});
-  const Member arm =
-      builder.AddTree(std::vector<double>{3.0, 0.1, 0.2, 0.1, 2.0, 0.3, 0.2, 0.3, 1.5},
-                      std::vector<double>{0.5, -1.0, 0.2});
-  const Member left = builder.AddBody(Sphere(0.0, 0.0, 0.1));
-  const Member right = builder.AddBody(Sphere(0.2, 0.0, 0.1));
-  const std::vector<double> hinge_jacobian{1.0, 0.2, 0.1, 0.9, 0.3, 0.4};
-  const std::vector<double> arm_jacobian{-1.0, 0.1, 0.2, 0.2, -0.8, 0.1, 0.1, 0.3, -0.9};
-  std::vector<double> body_jacobian(18, 0.0);
-  for (int row = 0; row < 3; ++row) body_jacobian[row * 6 + row] = -1.0;
-  builder.AddContact(hinge, arm, hinge_jacobian, arm_jacobian, kLaw);
-  builder.AddContact(arm, kWorld, arm_jacobian, {}, kLaw);
-  builder.AddContact(hinge, left, hinge_jacobian, body_jacobian, kLaw);
+  const auto [hinge, arm, left, right] = AddMixedMembers(&builder);
+  builder.AddContact(hinge, arm, kHingeJacobian, kArmJacobian, kLaw);
+  builder.AddContact(arm, kWorld, kArmJacobian, {}, kLaw);
+  builder.AddContact(hinge, left, kHingeJacobian, BodyJacobian(), kLaw);
   builder.AddBodyContact(left, right, {0.1, 0.0, 0.1}, {-1.0, 0.0, 0.0}, kLaw);
   builder.AddBodyContact(right, kWorld, {0.2, 0.0, 0.0}, {0.0, 0.0, 1.0}, kLaw);
   client::Problem problem = builder.Build();
@@ -66,6 +82,44 @@ v1::ContactProblem MixedProblem() {
   v1::ContactProblem message;
   client::ToMessage(problem, &message);
   return message;
+}
+
+client::Problem EveryConstraint() {
+  using client::HuntCrossleyLaw;
+  ProblemBuilder builder(/*time_step=*/0.01);
+  const auto [hinge, arm, left, right] = AddMixedMembers(&builder);
+
+  client::ContactLaw cone = kLaw;
+  cone.friction_2 = 0.3;
+  cone.torsional_friction = 0.01;
+  client::ContactLaw rolling = cone;
+  rolling.rolling_friction = {0.005, 0.01};
+  rolling.adhesion = 2;
+  rolling.target_velocity = {0.1, 0.0, 0.05};
+  rolling.target_angular_velocity = {0.0, 0.2, 0.1};
+  client::ContactLaw lagged = kLaw;
+  lagged.hunt_crossley = {.friction = HuntCrossleyLaw::Friction::kLagged,
+                          .elastic_force = 100,
+                          .dissipation = 0.5,
+                          .lagged_normal_impulse = 1};
+  client::ContactLaw similar = lagged;
+  similar.hunt_crossley->friction = HuntCrossleyLaw::Friction::kSimilar;
+  builder.AddContact(hinge, arm, kHingeJacobian, kArmJacobian, cone, kHingeJacobian, kArmJacobian);
+  builder.AddContact(arm, kWorld, kArmJacobian, {}, lagged);
+  builder.AddContact(hinge, left, kHingeJacobian, BodyJacobian(), kLaw);
+  builder.AddBodyContact(left, right, {0.1, 0.0, 0.1}, {-1.0, 0.0, 0.0}, similar);
+  builder.AddBodyContact(right, kWorld, {0.2, 0.0, 0.0}, {0.0, 0.0, 1.0}, rolling, {{0, 1, 0}});
+
+  // A limit, a coupler, a weld, a tendon, a motor and dry friction.
+  builder.AddRow({{arm, 2, -1}}, {.position_error = 0.001, .force_lower = 0});
+  builder.AddRow({{hinge, 0, 1}, {arm, 0, -0.5}}, {.position_error = 0.002});
+  builder.AddRow({{left, 2, 1}, {right, 2, -1}, {left, 4, -0.1}, {right, 4, -0.1}}, {});
+  builder.AddRow(
+      {{right, 0, 1}, {arm, 1, 0.3}, {hinge, 1, -0.2}},
+      {.position_error = 0.01, .stiffness = 1e3, .relaxation_time = 0.01, .force_upper = 0});
+  builder.AddRow({{arm, 0, 1}}, {.force_lower = -5, .force_upper = 5, .target_velocity = 2});
+  builder.AddRow({{hinge, 1, 1}}, {.force_lower = -3, .force_upper = 3, .slip_parameter = 1e-3});
+  return builder.Build();
 }
 
 client::Problem SphereBlock(int count) {

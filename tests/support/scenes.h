@@ -11,6 +11,11 @@ namespace sap::test {
 // schema is filled, and it has one well-conditioned solution.
 v1::ContactProblem MixedProblem();
 
+// The members of MixedProblem with a constraint of every kind: SAP contacts, general cones, both
+// laws of Hunt & Crossley, and a limit, a coupler, a weld, a tendon, a motor and dry friction as
+// rows.
+client::Problem EveryConstraint();
+
 // A block of count^3 spheres, each pressed against its neighbours and the lowest layer against the
 // floor: one island. Solving a block of 1000 takes long enough to be interrupted, since no warm
 // start is near its solution.

@@ -22,6 +22,9 @@ int PrintInfo(const SolveFlags& flags) {
   std::printf("max trees             %u\n", info->max_trees);
   std::printf("max tree dofs         %u\n", info->max_tree_dofs);
   std::printf("max contacts          %u\n", info->max_contacts);
+  std::printf("max rows              %u\n", info->max_rows);
+  std::printf("max row entries       %u\n", info->max_row_entries);
+  std::printf("max row pairs         %u\n", info->max_row_pairs);
   std::printf("max iterations        %u\n", info->max_iterations);
   std::printf("max concurrent calls  %u\n", info->max_concurrent_calls);
   std::printf("max batch problems    %u\n", info->max_batch_problems);

@@ -43,16 +43,17 @@ Summary Summarize(const Solution& solution) {
 }
 
 void PrintTableHead() {
-  std::printf("%-36s %7s %8s %7s %-19s %10s %10s %11s %10s\n", "problem", "bodies", "contacts",
-              "islands", "worst status", "iterations", "residual", "gap bound/J", "ms");
+  std::printf("%-36s %7s %8s %7s %7s %-19s %10s %10s %11s %10s\n", "problem", "bodies", "contacts",
+              "rows", "islands", "worst status", "iterations", "residual", "gap bound/J", "ms");
 }
 
 void PrintTableLine(const std::string& file, const Solution& solution, double time_ms) {
   const Summary summary = Summarize(solution);
-  std::printf("%-36s %7zu %8zu %7zu %-19s %10d %10.2e %11.2e %10.3f\n",
+  std::printf("%-36s %7zu %8zu %7zu %7zu %-19s %10d %10.2e %11.2e %10.3f\n",
               std::filesystem::path(file).filename().c_str(), solution.island_of_tree.size(),
-              solution.impulse.size() / 3, solution.islands.size(), summary.worst_status,
-              summary.iterations, summary.momentum_residual, summary.optimality_gap_bound, time_ms);
+              solution.impulse.size() / 3, solution.row_impulse.size(), solution.islands.size(),
+              summary.worst_status, summary.iterations, summary.momentum_residual,
+              summary.optimality_gap_bound, time_ms);
   std::fflush(stdout);
 }
 

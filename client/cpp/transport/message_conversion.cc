@@ -61,6 +61,17 @@ void ToMessage(const Problem::Law& law, Message* message) {
   Copy(law.regularization_n, message->mutable_regularization_n());
   Copy(law.delassus_estimate, message->mutable_delassus_estimate());
   Copy(law.surface_velocity, message->mutable_surface_velocity());
+  Copy(law.friction_2, message->mutable_friction_2());
+  Copy(law.torsional_friction, message->mutable_torsional_friction());
+  Copy(law.rolling_friction, message->mutable_rolling_friction());
+  Copy(law.target_velocity, message->mutable_target_velocity());
+  Copy(law.target_angular_velocity, message->mutable_target_angular_velocity());
+  Copy(law.adhesion, message->mutable_adhesion());
+  Copy(law.law, message->mutable_law());
+  v1::HuntCrossley* hunt_crossley = message->mutable_hunt_crossley();
+  Copy(law.hunt_crossley.elastic_force, hunt_crossley->mutable_elastic_force());
+  Copy(law.hunt_crossley.dissipation, hunt_crossley->mutable_dissipation());
+  Copy(law.hunt_crossley.lagged_normal_impulse, hunt_crossley->mutable_lagged_normal_impulse());
 }
 
 template <typename Message>
@@ -72,7 +83,75 @@ Problem::Law LawFrom(const Message& message) {
           .regularization_t = Copy(message.regularization_t()),
           .regularization_n = Copy(message.regularization_n()),
           .delassus_estimate = Copy(message.delassus_estimate()),
-          .surface_velocity = Copy(message.surface_velocity())};
+          .surface_velocity = Copy(message.surface_velocity()),
+          .friction_2 = Copy(message.friction_2()),
+          .torsional_friction = Copy(message.torsional_friction()),
+          .rolling_friction = Copy(message.rolling_friction()),
+          .target_velocity = Copy(message.target_velocity()),
+          .target_angular_velocity = Copy(message.target_angular_velocity()),
+          .adhesion = Copy(message.adhesion()),
+          .law = Copy(message.law()),
+          .hunt_crossley = {
+              .elastic_force = Copy(message.hunt_crossley().elastic_force()),
+              .dissipation = Copy(message.hunt_crossley().dissipation()),
+              .lagged_normal_impulse = Copy(message.hunt_crossley().lagged_normal_impulse())}};
+}
+
+void ToMessage(const Problem::Rows& rows, v1::ConstraintRows* message) {
+  Copy(rows.entries, message->mutable_entries());
+  Copy(rows.velocity_index, message->mutable_velocity_index());
+  Copy(rows.coefficient, message->mutable_coefficient());
+  Copy(rows.position_error, message->mutable_position_error());
+  Copy(rows.velocity_offset, message->mutable_velocity_offset());
+  Copy(rows.stiffness, message->mutable_stiffness());
+  Copy(rows.relaxation_time, message->mutable_relaxation_time());
+  Copy(rows.force_lower, message->mutable_force_lower());
+  Copy(rows.force_upper, message->mutable_force_upper());
+  Copy(rows.regularization, message->mutable_regularization());
+  Copy(rows.target_velocity, message->mutable_target_velocity());
+  Copy(rows.delassus_estimate, message->mutable_delassus_estimate());
+  Copy(rows.slip_parameter, message->mutable_slip_parameter());
+  Copy(rows.force_offset, message->mutable_force_offset());
+}
+
+Problem::Rows RowsFrom(const v1::ConstraintRows& message) {
+  return {.entries = Copy(message.entries()),
+          .velocity_index = Copy(message.velocity_index()),
+          .coefficient = Copy(message.coefficient()),
+          .position_error = Copy(message.position_error()),
+          .velocity_offset = Copy(message.velocity_offset()),
+          .stiffness = Copy(message.stiffness()),
+          .relaxation_time = Copy(message.relaxation_time()),
+          .force_lower = Copy(message.force_lower()),
+          .force_upper = Copy(message.force_upper()),
+          .regularization = Copy(message.regularization()),
+          .target_velocity = Copy(message.target_velocity()),
+          .delassus_estimate = Copy(message.delassus_estimate()),
+          .slip_parameter = Copy(message.slip_parameter()),
+          .force_offset = Copy(message.force_offset())};
+}
+
+void ToMessage(const ContactProblemView::Regularization& regularization,
+               v1::Regularization* message) {
+  message->set_beta(regularization.beta);
+  message->set_sigma(regularization.sigma);
+  message->set_rule(regularization.rule == DelassusRule::kFull ? v1::REGULARIZATION_RULE_FULL
+                                                               : v1::REGULARIZATION_RULE_DIAGONAL);
+  message->set_row_beta(regularization.row_beta);
+  message->set_stiction_speed(regularization.stiction_speed);
+}
+
+// The rule must be known.
+ContactProblemView::Regularization RegularizationFrom(const v1::Regularization& message) {
+  ContactProblemView::Regularization regularization;
+  if (message.has_beta()) regularization.beta = message.beta();
+  if (message.has_sigma()) regularization.sigma = message.sigma();
+  if (message.rule() == v1::REGULARIZATION_RULE_DIAGONAL) {
+    regularization.rule = DelassusRule::kDiagonal;
+  }
+  if (message.has_row_beta()) regularization.row_beta = message.row_beta();
+  if (message.has_stiction_speed()) regularization.stiction_speed = message.stiction_speed();
+  return regularization;
 }
 
 v1::IslandStatus EncodeStatus(SolveStatus status) {
@@ -102,6 +181,10 @@ tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& me
         message.solve_time_s_size()}) {
     if (size != count) return Malformed("island arrays of different lengths");
   }
+  // Servers before these fields do not send them.
+  for (const int size : {message.rows_size(), message.cost_size()}) {
+    if (size != 0 && size != count) return Malformed("island arrays of different lengths");
+  }
   std::vector<Island> islands(count);
   for (int i = 0; i < count; ++i) {
     const int status = message.status(i);
@@ -113,8 +196,10 @@ tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& me
                   .factorizations = static_cast<int>(message.factorizations(i)),
                   .momentum_residual = message.momentum_residual(i),
                   .optimality_gap_bound = message.optimality_gap_bound(i),
+                  .cost = message.cost().empty() ? 0 : message.cost(i),
                   .dofs = static_cast<int>(message.dofs(i)),
                   .contacts = static_cast<int>(message.contacts(i)),
+                  .rows = message.rows().empty() ? 0 : static_cast<int>(message.rows(i)),
                   .solve_time_s = message.solve_time_s(i)};
   }
   for (const uint32_t i : message.swept()) {
@@ -146,19 +231,17 @@ void ToMessage(const Problem& problem, v1::ContactProblem* message) {
   Copy(problem.contacts.tree_a, contacts->mutable_tree_a());
   Copy(problem.contacts.tree_b, contacts->mutable_tree_b());
   Copy(problem.contacts.jacobian, contacts->mutable_jacobian());
+  Copy(problem.contacts.angular_jacobian, contacts->mutable_angular_jacobian());
   ToMessage(problem.contacts.law, contacts);
   v1::BodyContacts* body_contacts = message->mutable_body_contacts();
   Copy(problem.body_contacts.body_a, body_contacts->mutable_body_a());
   Copy(problem.body_contacts.body_b, body_contacts->mutable_body_b());
   Copy(problem.body_contacts.point, body_contacts->mutable_point());
   Copy(problem.body_contacts.normal, body_contacts->mutable_normal());
+  Copy(problem.body_contacts.tangent, body_contacts->mutable_tangent());
   ToMessage(problem.body_contacts.law, body_contacts);
-  v1::Regularization* regularization = message->mutable_regularization();
-  regularization->set_beta(problem.regularization.beta);
-  regularization->set_sigma(problem.regularization.sigma);
-  regularization->set_rule(problem.regularization.rule == DelassusRule::kFull
-                               ? v1::REGULARIZATION_RULE_FULL
-                               : v1::REGULARIZATION_RULE_DIAGONAL);
+  ToMessage(problem.rows, message->mutable_rows());
+  ToMessage(problem.regularization, message->mutable_regularization());
 }
 
 void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
@@ -182,6 +265,9 @@ void ToMessage(const Solution& solution, v1::ContactSolution* message) {
   Copy(solution.velocity, message->mutable_velocity());
   Copy(solution.impulse, message->mutable_impulse());
   Copy(solution.contact_velocity, message->mutable_contact_velocity());
+  Copy(solution.row_impulse, message->mutable_row_impulse());
+  Copy(solution.row_velocity, message->mutable_row_velocity());
+  Copy(solution.angular_impulse, message->mutable_angular_impulse());
   message->set_cost(solution.cost);
   Copy(solution.island_of_tree, message->mutable_island_of_tree());
   v1::IslandReports* islands = message->mutable_islands();
@@ -196,6 +282,8 @@ void ToMessage(const Solution& solution, v1::ContactSolution* message) {
     islands->add_dofs(island.dofs);
     islands->add_contacts(island.contacts);
     islands->add_solve_time_s(island.solve_time_s);
+    islands->add_rows(island.rows);
+    islands->add_cost(island.cost);
   }
   v1::PhaseTimings* timings = message->mutable_timings();
   timings->set_decode_s(solution.timings.decode_s);
@@ -234,20 +322,16 @@ tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message) {
   problem.contacts = {.tree_a = Copy(message.contacts().tree_a()),
                       .tree_b = Copy(message.contacts().tree_b()),
                       .jacobian = Copy(message.contacts().jacobian()),
+                      .angular_jacobian = Copy(message.contacts().angular_jacobian()),
                       .law = LawFrom(message.contacts())};
   problem.body_contacts = {.body_a = Copy(message.body_contacts().body_a()),
                            .body_b = Copy(message.body_contacts().body_b()),
                            .point = Copy(message.body_contacts().point()),
                            .normal = Copy(message.body_contacts().normal()),
+                           .tangent = Copy(message.body_contacts().tangent()),
                            .law = LawFrom(message.body_contacts())};
-  if (message.regularization().has_beta()) {
-    problem.regularization.beta = message.regularization().beta();
-  }
-  if (message.regularization().has_sigma()) {
-    problem.regularization.sigma = message.regularization().sigma();
-  }
-  problem.regularization.rule =
-      rule == v1::REGULARIZATION_RULE_DIAGONAL ? DelassusRule::kDiagonal : DelassusRule::kFull;
+  problem.rows = RowsFrom(message.rows());
+  problem.regularization = RegularizationFrom(message.regularization());
   return problem;
 }
 
@@ -258,6 +342,9 @@ tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message) {
   solution.velocity = Copy(message.velocity());
   solution.impulse = Copy(message.impulse());
   solution.contact_velocity = Copy(message.contact_velocity());
+  solution.row_impulse = Copy(message.row_impulse());
+  solution.row_velocity = Copy(message.row_velocity());
+  solution.angular_impulse = Copy(message.angular_impulse());
   solution.cost = message.cost();
   solution.island_of_tree = Copy(message.island_of_tree());
   solution.islands = std::move(*islands);
@@ -278,6 +365,9 @@ ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
           .max_trees = message.limits().max_trees(),
           .max_tree_dofs = message.limits().max_tree_dofs(),
           .max_contacts = message.limits().max_contacts(),
+          .max_rows = message.limits().max_rows(),
+          .max_row_entries = message.limits().max_row_entries(),
+          .max_row_pairs = message.limits().max_row_pairs(),
           .max_iterations = message.limits().max_iterations(),
           .max_concurrent_calls = message.limits().max_concurrent_calls(),
           .max_batch_problems = message.limits().max_batch_problems(),

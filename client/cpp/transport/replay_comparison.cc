@@ -51,6 +51,7 @@ std::string First(const Comparisons&... comparisons) {
   return difference;
 }
 
+// Recordings of servers before rows have neither rows nor costs of islands.
 bool HasEqualLengths(const v1::IslandReports& islands) {
   const auto sizes = {islands.iterations_size(),
                       islands.factorizations_size(),
@@ -58,7 +59,35 @@ bool HasEqualLengths(const v1::IslandReports& islands) {
                       islands.optimality_gap_bound_size(),
                       islands.dofs_size(),
                       islands.contacts_size()};
-  return std::ranges::all_of(sizes, [&](int size) { return size == islands.status_size(); });
+  const auto later_sizes = {islands.rows_size(), islands.cost_size()};
+  return std::ranges::all_of(sizes, [&](int size) { return size == islands.status_size(); }) &&
+         std::ranges::all_of(later_sizes,
+                             [&](int size) { return size == 0 || size == islands.status_size(); });
+}
+
+// Whether contact i has a torsional or rolling coefficient > 0, and with it an angular impulse.
+template <typename Contacts>
+bool HasAngularAxes(const Contacts& contacts, int i) {
+  const auto positive = [](const RepeatedField<double>& values, int k) {
+    return !values.empty() && values[k] > 0;
+  };
+  return positive(contacts.torsional_friction(), i) ||
+         positive(contacts.rolling_friction(), 2 * i) ||
+         positive(contacts.rolling_friction(), 2 * i + 1);
+}
+
+// First velocity of each tree, then of each body.
+std::vector<uint32_t> VelocityStarts(const v1::ContactProblem& problem) {
+  std::vector<uint32_t> starts;
+  uint32_t start = 0;
+  for (const uint32_t dofs : problem.trees().dofs()) {
+    starts.push_back(start);
+    start += dofs;
+  }
+  for (int body = 0; body < problem.bodies().mass_size(); ++body) {
+    starts.push_back(start + 6 * static_cast<uint32_t>(body));
+  }
+  return starts;
 }
 
 }  // namespace
@@ -133,8 +162,9 @@ std::string ReplayComparison::FirstDifference() const {
                                      solution_.island_of_tree_size());
                },
                [&] { return CompareIslands(); }, [&] { return CompareVelocities(); },
-               [&] { return CompareContacts(); },
-               // Only the sum of the costs of all islands is recorded.
+               [&] { return CompareContacts(); }, [&] { return CompareAngularImpulses(); },
+               [&] { return CompareRows(); },
+               // A sum over all islands, hence of one run.
                [&] {
                  if (solutions_.size() > 1) return std::string();
                  return CompareValue<double>("cost", solutions_[0].cost(), solution_.cost());
@@ -147,20 +177,26 @@ std::string ReplayComparison::CompareSizes() const {
   const auto size = [](const char* name, int64_t now_size, int64_t recorded_size) {
     return CompareValue<int64_t>("the length of " + std::string(name), now_size, recorded_size);
   };
-  return First([&] { return size("velocity", now.velocity_size(), solution_.velocity_size()); },
-               [&] { return size("impulse", now.impulse_size(), solution_.impulse_size()); },
-               [&] {
-                 return size("contact_velocity", now.contact_velocity_size(),
-                             solution_.contact_velocity_size());
-               },
-               [&] {
-                 return size("island_of_tree", now.island_of_tree_size(),
-                             solution_.island_of_tree_size());
-               },
-               [&] {
-                 return size("islands.status", now.islands().status_size(),
-                             solution_.islands().status_size());
-               });
+  return First(
+      [&] { return size("velocity", now.velocity_size(), solution_.velocity_size()); },
+      [&] { return size("impulse", now.impulse_size(), solution_.impulse_size()); },
+      [&] {
+        return size("contact_velocity", now.contact_velocity_size(),
+                    solution_.contact_velocity_size());
+      },
+      [&] { return size("row_impulse", now.row_impulse_size(), solution_.row_impulse_size()); },
+      [&] { return size("row_velocity", now.row_velocity_size(), solution_.row_velocity_size()); },
+      [&] {
+        return size("angular_impulse", now.angular_impulse_size(),
+                    solution_.angular_impulse_size());
+      },
+      [&] {
+        return size("island_of_tree", now.island_of_tree_size(), solution_.island_of_tree_size());
+      },
+      [&] {
+        return size("islands.status", now.islands().status_size(),
+                    solution_.islands().status_size());
+      });
 }
 
 std::string ReplayComparison::CompareIslands() const {
@@ -168,7 +204,8 @@ std::string ReplayComparison::CompareIslands() const {
   for (int i = 0; i < recorded.status_size(); ++i) {
     const v1::IslandReports& now = RunOf(i).islands();
     const auto array = [i](const char* name, const auto& now_values, const auto& recorded_values) {
-      return CompareRange(name, now_values, recorded_values, i, i + 1);
+      const bool has_both = !now_values.empty() && !recorded_values.empty();
+      return has_both ? CompareRange(name, now_values, recorded_values, i, i + 1) : std::string();
     };
     std::string difference = First(
         [&] {
@@ -192,7 +229,9 @@ std::string ReplayComparison::CompareIslands() const {
                        recorded.optimality_gap_bound());
         },
         [&] { return array("islands.dofs", now.dofs(), recorded.dofs()); },
-        [&] { return array("islands.contacts", now.contacts(), recorded.contacts()); });
+        [&] { return array("islands.contacts", now.contacts(), recorded.contacts()); },
+        [&] { return array("islands.rows", now.rows(), recorded.rows()); },
+        [&] { return array("islands.cost", now.cost(), recorded.cost()); });
     if (!difference.empty()) return difference;
   }
   return "";
@@ -213,15 +252,19 @@ std::string ReplayComparison::CompareVelocities() const {
   return "";
 }
 
-std::string ReplayComparison::CompareContacts() const {
+// The run of the island of contact i, counted over contacts, then body contacts.
+const v1::ContactSolution& ReplayComparison::RunOfContact(int i) const {
   const v1::ContactProblem& problem = record_.problem();
-  const int num_trees = problem.trees().dofs_size();
   const int num_contacts = problem.contacts().tree_a_size();
+  const int tree = i < num_contacts ? problem.contacts().tree_a(i)
+                                    : problem.trees().dofs_size() +
+                                          problem.body_contacts().body_a(i - num_contacts);
+  return RunOf(solution_.island_of_tree(tree));
+}
+
+std::string ReplayComparison::CompareContacts() const {
   for (int i = 0; i < solution_.impulse_size() / 3; ++i) {
-    const int tree = i < num_contacts
-                         ? problem.contacts().tree_a(i)
-                         : num_trees + problem.body_contacts().body_a(i - num_contacts);
-    const v1::ContactSolution& now = RunOf(solution_.island_of_tree(tree));
+    const v1::ContactSolution& now = RunOfContact(i);
     std::string difference = First(
         [&] {
           return CompareRange("impulse", now.impulse(), solution_.impulse(), 3 * i, 3 * i + 3);
@@ -231,6 +274,48 @@ std::string ReplayComparison::CompareContacts() const {
                               solution_.contact_velocity(), 3 * i, 3 * i + 3);
         });
     if (!difference.empty()) return difference;
+  }
+  return "";
+}
+
+std::string ReplayComparison::CompareAngularImpulses() const {
+  const v1::ContactProblem& problem = record_.problem();
+  const int num_contacts = problem.contacts().tree_a_size();
+  int begin = 0;
+  for (int i = 0; 3 * i < solution_.impulse_size() && begin < solution_.angular_impulse_size();
+       ++i) {
+    const bool has_angular_axes = i < num_contacts
+                                      ? HasAngularAxes(problem.contacts(), i)
+                                      : HasAngularAxes(problem.body_contacts(), i - num_contacts);
+    if (!has_angular_axes) continue;
+    std::string difference = CompareRange("angular_impulse", RunOfContact(i).angular_impulse(),
+                                          solution_.angular_impulse(), begin, begin + 3);
+    if (!difference.empty()) return difference;
+    begin += 3;
+  }
+  return "";
+}
+
+std::string ReplayComparison::CompareRows() const {
+  const v1::ConstraintRows& rows = record_.problem().rows();
+  const std::vector<uint32_t> starts = VelocityStarts(record_.problem());
+  int entry = 0;
+  for (int row = 0; row < solution_.row_impulse_size(); ++row) {
+    // All trees of a row are in one island.
+    const auto next_tree = std::ranges::upper_bound(starts, rows.velocity_index(entry));
+    const auto tree = static_cast<int>(next_tree - starts.begin()) - 1;
+    const v1::ContactSolution& now = RunOf(solution_.island_of_tree(tree));
+    std::string difference = First(
+        [&] {
+          return CompareRange("row_impulse", now.row_impulse(), solution_.row_impulse(), row,
+                              row + 1);
+        },
+        [&] {
+          return CompareRange("row_velocity", now.row_velocity(), solution_.row_velocity(), row,
+                              row + 1);
+        });
+    if (!difference.empty()) return difference;
+    entry += static_cast<int>(rows.entries(row));
   }
   return "";
 }

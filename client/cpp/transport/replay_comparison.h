@@ -44,11 +44,14 @@ class ReplayComparison {
   bool IsCut(int island) const;
   uint32_t IterationsNeeded(int island) const;
   const v1::ContactSolution& RunOf(int island) const;
+  const v1::ContactSolution& RunOfContact(int i) const;
 
   std::string CompareSizes() const;
   std::string CompareIslands() const;
   std::string CompareVelocities() const;
   std::string CompareContacts() const;
+  std::string CompareAngularImpulses() const;
+  std::string CompareRows() const;
 
   const v1::RecordedSolve& record_;
   const v1::ContactSolution& solution_;

@@ -13,6 +13,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"
+#include "tests/support/solution_bits.h"
 
 namespace sap::client {
 namespace {
@@ -58,6 +59,23 @@ TEST_P(ClientTest, SolvesAProblem) {
   EXPECT_EQ(solution->islands[0].contacts, 5);
   EXPECT_LE(solution->islands[0].momentum_residual, 1e-6);
   EXPECT_GT(solution->timings.solve_s, 0);
+}
+
+TEST_P(ClientTest, EveryConstraintHasTheSameBitsEmbeddedAndRemote) {
+  auto embedded = Client::Connect("embedded:");
+  ASSERT_TRUE(embedded.has_value()) << embedded.error().message;
+  const auto expected = embedded->Solve(test::EveryConstraint());
+  const auto solution = client_->Solve(test::EveryConstraint());
+  ASSERT_TRUE(expected.has_value()) << expected.error().message;
+  ASSERT_TRUE(solution.has_value()) << solution.error().message;
+  EXPECT_EQ(test::Bits(*solution), test::Bits(*expected));
+  EXPECT_TRUE(solution->Solved());
+  EXPECT_EQ(solution->row_impulse.size(), 6u);
+  EXPECT_EQ(solution->row_velocity.size(), 6u);
+  EXPECT_EQ(solution->angular_impulse.size(), 6u);  // of the two contacts with angular axes
+  ASSERT_EQ(solution->islands.size(), 1u);
+  EXPECT_EQ(solution->islands[0].rows, 6);
+  EXPECT_EQ(solution->islands[0].cost, solution->cost);
 }
 
 TEST_P(ClientTest, AnErrorNamesTheField) {
@@ -132,6 +150,9 @@ TEST_P(ClientTest, InfoAndHealthAnswer) {
   EXPECT_EQ(info->version, SAP_VERSION);
   EXPECT_EQ(info->solver_threads, 2u);
   EXPECT_GT(info->max_message_bytes, 0u);
+  EXPECT_GT(info->max_rows, 0u);
+  EXPECT_GT(info->max_row_entries, 0u);
+  EXPECT_GT(info->max_row_pairs, 0u);
   const auto serving = client_->Health();
   ASSERT_TRUE(serving.has_value()) << serving.error().message;
   EXPECT_TRUE(*serving);

@@ -5,21 +5,38 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 
 #include "client/cpp/transport/message_conversion.h"
 #include "tests/support/child_process.h"
+#include "tests/support/message_fields.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"
 
 namespace sap::client {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 std::string Bytes(const Problem& problem) {
   v1::ContactProblem message;
   ToMessage(problem, &message);
   return message.SerializeAsString();
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Every array of the schema, most of them with numbers that say nothing.
+Problem Filled() {
+  v1::ContactProblem message;
+  test::FillFields(/*count=*/3, &message);
+  Problem problem = *FromMessage(message);
+  problem.rows.stiffness = {kInfinity, 1e5, 1.0 / 3};
+  problem.rows.force_lower = {-kInfinity, -0.0, -4.9e-324};
+  problem.rows.force_upper = {0, kInfinity, 1.7976931348623157e308};
+  return problem;
 }
 
 Problem Example() {
@@ -48,13 +65,14 @@ class ProblemFileTest : public testing::Test {
 };
 
 TEST_F(ProblemFileTest, EveryFormatBringsBackTheSameBits) {
-  const Problem problem = Example();
-  for (const char* name : {"p.json", "p.json.gz", "p.binpb", "p.binpb.gz"}) {
-    const std::string path = directory_ / name;
-    ASSERT_TRUE(SaveProblem(problem, path).has_value()) << name;
-    const auto loaded = LoadProblem(path);
-    ASSERT_TRUE(loaded.has_value()) << name << ": " << loaded.error().message;
-    EXPECT_TRUE(Bytes(*loaded) == Bytes(problem)) << name;
+  for (const Problem& problem : {Example(), Filled()}) {
+    for (const char* name : {"p.json", "p.json.gz", "p.binpb", "p.binpb.gz"}) {
+      const std::string path = directory_ / name;
+      ASSERT_TRUE(SaveProblem(problem, path).has_value()) << name;
+      const auto loaded = LoadProblem(path);
+      ASSERT_TRUE(loaded.has_value()) << name << ": " << loaded.error().message;
+      EXPECT_TRUE(Bytes(*loaded) == Bytes(problem)) << name;
+    }
   }
 }
 
@@ -146,6 +164,30 @@ TEST_F(ProblemFileTest, NaNAndInfinityAreRead) {
   EXPECT_TRUE(std::isnan(friction[0]));
   EXPECT_TRUE(std::isinf(friction[1]) && friction[1] > 0);
   EXPECT_TRUE(std::isinf(friction[2]) && friction[2] < 0);
+}
+
+TEST_F(ProblemFileTest, RowsAreReadAsTheMappingWritesThem) {
+  const auto problem = LoadProblem(Write(R"({"time_step": 0.01,
+      "rows": {"entries": [2, 1], "velocity_index": [0, 7, 3], "coefficient": [1, -0.5, 1],
+               "stiffness": ["Infinity", 1e5], "force_lower": ["-Infinity", 0],
+               "force_upper": [20, "Infinity"]},
+      "contacts": {"law": ["CONTACT_LAW_SAP", "CONTACT_LAW_HUNT_CROSSLEY_SIMILAR"],
+                   "hunt_crossley": {"elastic_force": [0, 3.5]}},
+      "regularization": {"row_beta": 0}})"));
+  ASSERT_TRUE(problem.has_value()) << problem.error().message;
+  EXPECT_THAT(problem->rows.entries, ElementsAre(2, 1));
+  EXPECT_THAT(problem->rows.velocity_index, ElementsAre(0, 7, 3));
+  EXPECT_THAT(problem->rows.coefficient, ElementsAre(1, -0.5, 1));
+  EXPECT_THAT(problem->rows.stiffness, ElementsAre(kInfinity, 1e5));
+  EXPECT_THAT(problem->rows.force_lower, ElementsAre(-kInfinity, 0));
+  EXPECT_THAT(problem->rows.force_upper, ElementsAre(20, kInfinity));
+  EXPECT_THAT(problem->rows.position_error, IsEmpty());
+  EXPECT_THAT(problem->contacts.law.law,
+              ElementsAre(static_cast<int32_t>(sap::ContactLaw::kSap),
+                          static_cast<int32_t>(sap::ContactLaw::kHuntCrossleySimilar)));
+  EXPECT_THAT(problem->contacts.law.hunt_crossley.elastic_force, ElementsAre(0, 3.5));
+  EXPECT_EQ(problem->regularization.row_beta, 0);
+  EXPECT_EQ(problem->regularization.stiction_speed, 1e-4);
 }
 
 TEST_F(ProblemFileTest, ProblemsOfTheSetLoad) {

@@ -83,12 +83,12 @@ TEST_F(ReplayTest, WhatWasRecordedIsReproducedForEveryOption) {
   SolveOptions short_of_iterations;
   short_of_iterations.solver.max_iterations = 2;
   for (const SolveOptions& options : {SolveOptions(), plain, whole, sweeps, short_of_iterations}) {
-    Record({MixedScene(), Load("clutter_bin_8_t2p00"), Load("nasty_small_trees_1"),
-            Load("nasty_no_contacts"), Load("drake_bin_arm_12_t1p20")},
+    Record({MixedScene(), test::EveryConstraint(), Load("clutter_bin_8_t2p00"),
+            Load("nasty_small_trees_1"), Load("nasty_no_contacts"), Load("drake_bin_arm_12_t1p20")},
            options);
     const ReplayReport report = Replay();
-    EXPECT_EQ(report.records, 5);
-    EXPECT_EQ(report.identical, 5) << report.first_difference;
+    EXPECT_EQ(report.records, 6);
+    EXPECT_EQ(report.identical, 6) << report.first_difference;
     EXPECT_TRUE(report.same_build);
   }
 }

@@ -25,7 +25,10 @@ std::vector<double> FirstValues(const ContactProblemView& view) {
   };
   const auto add_law = [&add](const ContactProblemView::Law& law) {
     add(law.signed_distance, law.stiffness, law.relaxation_time, law.friction, law.regularization_t,
-        law.regularization_n, law.delassus_estimate, law.surface_velocity);
+        law.regularization_n, law.delassus_estimate, law.surface_velocity, law.friction_2,
+        law.torsional_friction, law.rolling_friction, law.target_velocity,
+        law.target_angular_velocity, law.adhesion, law.law, law.hunt_crossley.elastic_force,
+        law.hunt_crossley.dissipation, law.hunt_crossley.lagged_normal_impulse);
   };
   const auto& trees = view.trees;
   add(trees.dofs, trees.dynamics_matrix, trees.free_motion_velocity, trees.guess_velocity,
@@ -33,11 +36,17 @@ std::vector<double> FirstValues(const ContactProblemView& view) {
   const auto& bodies = view.bodies;
   add(bodies.mass, bodies.inertia, bodies.center_of_mass, bodies.free_motion_velocity,
       bodies.guess_velocity, bodies.body_id);
-  add(view.contacts.tree_a, view.contacts.tree_b, view.contacts.jacobian);
+  add(view.contacts.tree_a, view.contacts.tree_b, view.contacts.jacobian,
+      view.contacts.angular_jacobian);
   add_law(view.contacts.law);
   add(view.body_contacts.body_a, view.body_contacts.body_b, view.body_contacts.point,
-      view.body_contacts.normal);
+      view.body_contacts.normal, view.body_contacts.tangent);
   add_law(view.body_contacts.law);
+  const auto& rows = view.rows;
+  add(rows.entries, rows.velocity_index, rows.coefficient, rows.position_error,
+      rows.velocity_offset, rows.stiffness, rows.relaxation_time, rows.force_lower,
+      rows.force_upper, rows.regularization, rows.target_velocity, rows.delassus_estimate,
+      rows.slip_parameter, rows.force_offset);
   return values;
 }
 
@@ -56,6 +65,7 @@ std::vector<double> FillArrays(int first, v1::ContactProblem* message) {
   fill(double{0}, FieldDescriptor::CPPTYPE_DOUBLE);
   fill(uint32_t{0}, FieldDescriptor::CPPTYPE_UINT32);
   fill(int32_t{0}, FieldDescriptor::CPPTYPE_INT32);
+  fill(int32_t{0}, FieldDescriptor::CPPTYPE_ENUM);
   return values;
 }
 
@@ -80,15 +90,21 @@ TEST(ProblemDecoderTest, ScalarsAreThoseOfTheMessageOrTheDefaults) {
   EXPECT_EQ(view->regularization.beta, 1.0);
   EXPECT_EQ(view->regularization.sigma, 1e-3);
   EXPECT_EQ(view->regularization.rule, DelassusRule::kFull);
+  EXPECT_EQ(view->regularization.row_beta, 0.1);
+  EXPECT_EQ(view->regularization.stiction_speed, 1e-4);
 
   message.mutable_regularization()->set_beta(0.0);
   message.mutable_regularization()->set_sigma(0.5);
   message.mutable_regularization()->set_rule(v1::REGULARIZATION_RULE_DIAGONAL);
+  message.mutable_regularization()->set_row_beta(0.0);
+  message.mutable_regularization()->set_stiction_speed(0.25);
   view = DecodeProblem(message);
   ASSERT_TRUE(view.has_value());
   EXPECT_EQ(view->regularization.beta, 0.0);
   EXPECT_EQ(view->regularization.sigma, 0.5);
   EXPECT_EQ(view->regularization.rule, DelassusRule::kDiagonal);
+  EXPECT_EQ(view->regularization.row_beta, 0.0);
+  EXPECT_EQ(view->regularization.stiction_speed, 0.25);
 }
 
 // Who names a default gets what he names, whatever becomes the default.
@@ -109,6 +125,19 @@ TEST(ProblemDecoderTest, RefusesARuleThatItDoesNotKnow) {
   const auto view = DecodeProblem(message);
   ASSERT_FALSE(view.has_value());
   EXPECT_EQ(view.error().field, "regularization.rule");
+}
+
+TEST(ProblemDecoderTest, EveryTreeContactAndRowAddsToThePredictedWork) {
+  v1::ContactProblem message;
+  EXPECT_EQ(PredictedWork(message), 0);
+  message.mutable_trees()->add_free_motion_velocity(0);
+  const double of_a_tree = PredictedWork(message);
+  EXPECT_GT(of_a_tree, 0);
+  message.mutable_contacts()->add_tree_a(0);
+  const double with_a_contact = PredictedWork(message);
+  EXPECT_GT(with_a_contact, of_a_tree);
+  message.mutable_rows()->add_entries(1);
+  EXPECT_GT(PredictedWork(message), with_a_contact);
 }
 
 TEST(OptionsDecoderTest, AbsentOptionsAreTheDefaults) {

@@ -13,6 +13,9 @@ ContactSolution Example() {
   solution.velocity = {1, 2};
   solution.impulse = {3, 4, 5};
   solution.contact_velocity = {6, 7, 8};
+  solution.row_impulse = {20, 21};
+  solution.row_velocity = {22, 23};
+  solution.angular_impulse = {24, 25, 26};
   solution.cost = 9;
   solution.island_of_tree = {0, -1};
   solution.islands = {{.status = SolveStatus::kStalledAtRoundoff,
@@ -21,9 +24,10 @@ ContactSolution Example() {
                        .factorizations = 11,
                        .momentum_residual = 12,
                        .optimality_gap_bound = 13,
-                       .cost = 9,
+                       .cost = 27,
                        .dofs = 14,
                        .contacts = 15,
+                       .rows = 28,
                        .solve_time_s = 16}};
   solution.times = {.islands_s = 17, .solve_s = 18};
   return solution;
@@ -35,6 +39,9 @@ TEST(SolutionEncoderTest, CarriesEveryField) {
   EXPECT_THAT(message.velocity(), ElementsAre(1, 2));
   EXPECT_THAT(message.impulse(), ElementsAre(3, 4, 5));
   EXPECT_THAT(message.contact_velocity(), ElementsAre(6, 7, 8));
+  EXPECT_THAT(message.row_impulse(), ElementsAre(20, 21));
+  EXPECT_THAT(message.row_velocity(), ElementsAre(22, 23));
+  EXPECT_THAT(message.angular_impulse(), ElementsAre(24, 25, 26));
   EXPECT_EQ(message.cost(), 9);
   EXPECT_THAT(message.island_of_tree(), ElementsAre(0, -1));
   EXPECT_THAT(message.islands().status(), ElementsAre(v1::ISLAND_STATUS_STALLED_AT_ROUNDOFF));
@@ -44,6 +51,8 @@ TEST(SolutionEncoderTest, CarriesEveryField) {
   EXPECT_THAT(message.islands().optimality_gap_bound(), ElementsAre(13));
   EXPECT_THAT(message.islands().dofs(), ElementsAre(14u));
   EXPECT_THAT(message.islands().contacts(), ElementsAre(15u));
+  EXPECT_THAT(message.islands().rows(), ElementsAre(28u));
+  EXPECT_THAT(message.islands().cost(), ElementsAre(27));
   EXPECT_THAT(message.islands().solve_time_s(), ElementsAre(16));
   EXPECT_THAT(message.islands().swept(), ElementsAre(0u));
   EXPECT_EQ(message.timings().islands_s(), 17);
@@ -85,6 +94,7 @@ TEST(SolutionEncoderTest, ReplacesWhatTheMessageHeld) {
   EncodeSolution(Example(), ResponseMask().set(), &message);
   EncodeSolution(ContactSolution(), ResponseMask().set(), &message);
   EXPECT_EQ(message.velocity_size(), 0);
+  EXPECT_EQ(message.row_impulse_size(), 0);
   EXPECT_EQ(message.islands().status_size(), 0);
 }
 

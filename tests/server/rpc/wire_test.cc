@@ -13,6 +13,7 @@
 #include "server/engine/engine.h"
 #include "server/rpc/grpc_server.h"
 #include "tests/support/message_fields.h"
+#include "tests/support/mixed_constraints.h"
 #include "tests/support/scenes.h"
 
 namespace sap {
@@ -30,14 +31,37 @@ enum class Range {
   kFinite,
   kPositive,
   kNonNegative,
+  kPositiveOrInfinite,
+  kFiniteOrMinusInfinity,
+  kFiniteOrInfinity,
   kStructured,  // a matrix or a unit vector: one changed entry may or may not break it
 };
+
+bool Allows(Range range, double value) {
+  if (std::isnan(value)) return false;
+  switch (range) {
+    case Range::kPositive:
+      return value > 0 && value < kInfinity;
+    case Range::kNonNegative:
+      return value >= 0 && value < kInfinity;
+    case Range::kPositiveOrInfinite:
+      return value > 0;
+    case Range::kFiniteOrMinusInfinity:
+      return value < kInfinity;
+    case Range::kFiniteOrInfinity:
+      return value > -kInfinity;
+    default:
+      return std::isfinite(value);
+  }
+}
 
 struct ArrayRule {
   std::string path;
   Range range;
   bool optional = false;  // may be empty
   bool counts = false;    // its length says how many trees, bodies or contacts there are
+
+  std::string Group() const { return path.substr(0, path.find('.')); }
 };
 
 std::vector<ArrayRule> DoubleRules() {
@@ -50,8 +74,22 @@ std::vector<ArrayRule> DoubleRules() {
                                   {"bodies.free_motion_velocity", Range::kFinite},
                                   {"bodies.guess_velocity", Range::kFinite, /*optional=*/true},
                                   {"contacts.jacobian", Range::kFinite},
+                                  {"contacts.angular_jacobian", Range::kFinite},
                                   {"body_contacts.point", Range::kFinite},
-                                  {"body_contacts.normal", Range::kStructured}};
+                                  {"body_contacts.normal", Range::kStructured},
+                                  {"body_contacts.tangent", Range::kStructured, true},
+                                  {"rows.coefficient", Range::kFinite},
+                                  {"rows.position_error", Range::kFinite, true},
+                                  {"rows.velocity_offset", Range::kFinite, true},
+                                  {"rows.stiffness", Range::kPositiveOrInfinite, true},
+                                  {"rows.relaxation_time", Range::kNonNegative, true},
+                                  {"rows.force_lower", Range::kFiniteOrMinusInfinity, true},
+                                  {"rows.force_upper", Range::kFiniteOrInfinity, true},
+                                  {"rows.regularization", Range::kNonNegative, true},
+                                  {"rows.target_velocity", Range::kFinite, true},
+                                  {"rows.delassus_estimate", Range::kNonNegative, true},
+                                  {"rows.slip_parameter", Range::kNonNegative, true},
+                                  {"rows.force_offset", Range::kFinite, true}};
   for (const std::string group : {"contacts.", "body_contacts."}) {
     rules.push_back({group + "signed_distance", Range::kFinite});
     rules.push_back({group + "stiffness", Range::kPositive});
@@ -61,6 +99,15 @@ std::vector<ArrayRule> DoubleRules() {
     rules.push_back({group + "regularization_n", Range::kPositive, /*optional=*/true});
     rules.push_back({group + "delassus_estimate", Range::kPositive, /*optional=*/true});
     rules.push_back({group + "surface_velocity", Range::kFinite, /*optional=*/true});
+    rules.push_back({group + "friction_2", Range::kNonNegative, /*optional=*/true});
+    rules.push_back({group + "torsional_friction", Range::kNonNegative, /*optional=*/true});
+    rules.push_back({group + "rolling_friction", Range::kNonNegative, /*optional=*/true});
+    rules.push_back({group + "target_velocity", Range::kFinite, /*optional=*/true});
+    rules.push_back({group + "target_angular_velocity", Range::kFinite, /*optional=*/true});
+    rules.push_back({group + "adhesion", Range::kNonNegative, /*optional=*/true});
+    rules.push_back({group + "hunt_crossley.elastic_force", Range::kFinite});
+    rules.push_back({group + "hunt_crossley.dissipation", Range::kNonNegative});
+    rules.push_back({group + "hunt_crossley.lagged_normal_impulse", Range::kNonNegative});
   }
   return rules;
 }
@@ -82,14 +129,33 @@ class WireTest : public testing::Test {
     return request;
   }
 
-  // With the optional array filled by allowed values, so that one of them can be spoilt.
+  // With the array filled by allowed values, so that one of them can be spoilt.
   static v1::SolveRequest GoodWith(const ArrayRule& rule) {
     v1::SolveRequest request = Good();
-    Array<double> array(rule.path, request.mutable_problem());
+    v1::ContactProblem* problem = request.mutable_problem();
+    if (rule.Group() == "rows") test::AddRows(problem);
+    if (rule.path.find("hunt_crossley") != std::string::npos) {
+      test::MakeHuntCrossley(rule.Group(), problem);
+    }
+    if (IsOfAngularFriction(rule)) test::AddAngularFriction(rule.Group(), problem);
+    if (rule.path == "body_contacts.tangent") test::AddTangents(problem);
+    Array<double> array(rule.path, problem);
     if (array.size() > 0) return request;
-    const std::string group = rule.path.substr(0, rule.path.find('.'));
-    array.Resize(Array<double>(group + ".friction", request.mutable_problem()).size(), 0.01);
+    const bool is_vector = rule.path.find("target_velocity") != std::string::npos;
+    if (rule.Group() == "rows") {
+      array.Resize(problem->rows().entries_size(), 0.01);
+    } else {
+      const int contacts = Array<double>(rule.Group() + ".friction", problem).size();
+      array.Resize((is_vector ? 3 : 1) * contacts, 0.01);
+    }
     return request;
+  }
+
+  static bool IsOfAngularFriction(const ArrayRule& rule) {
+    for (const char* name : {"torsional", "rolling", "angular"}) {
+      if (rule.path.find(name) != std::string::npos) return true;
+    }
+    return false;
   }
 
   // Everything of the answer that is a function of the request.
@@ -169,14 +235,19 @@ TEST_F(WireTest, TheTableHoldsEveryArrayOfTheSchema) {
                          *v1::ContactProblem::descriptor(), FieldDescriptor::CPPTYPE_DOUBLE)));
 }
 
-TEST_F(WireTest, NaNAndInfinityAreRefusedEverywhere) {
+TEST_F(WireTest, NaNIsRefusedEverywhereAndInfinityWhereTheSchemaDoesNotNameIt) {
   for (const ArrayRule& rule : DoubleRules()) {
     for (const double value : {kNaN, kInfinity, -kInfinity}) {
       v1::SolveRequest request = GoodWith(rule);
       Array<double> array(rule.path, request.mutable_problem());
       const int last = array.size() - 1;
       array.Set(last, value);
-      ExpectRefused(request, rule.path + "[" + std::to_string(last) + "]");
+      const std::string entry = rule.path + "[" + std::to_string(last) + "]";
+      if (Allows(rule.range, value)) {
+        ExpectAnswered(request, entry + " = " + std::to_string(value));
+      } else {
+        ExpectRefused(request, entry);
+      }
     }
   }
 }
@@ -187,12 +258,9 @@ TEST_F(WireTest, FiniteValuesAreRefusedExactlyWhereTheSchemaSaysSo) {
       v1::SolveRequest request = GoodWith(rule);
       Array<double>(rule.path, request.mutable_problem()).Set(1, value);
       const std::string what = rule.path + "[1] = " + std::to_string(value);
-      const bool refused = (rule.range == Range::kPositive && value <= 0) ||
-                           (rule.range == Range::kNonNegative && value < 0);
-      if (refused) {
+      if (!Allows(rule.range, value)) {
         ExpectRefused(request, rule.path + "[1]");
-      } else if (rule.range == Range::kFinite || rule.range == Range::kPositive ||
-                 rule.range == Range::kNonNegative) {
+      } else if (rule.range != Range::kStructured) {
         ExpectAnswered(request, what);
       } else {
         v1::SolveResponse response;
@@ -207,7 +275,7 @@ TEST_F(WireTest, FiniteValuesAreRefusedExactlyWhereTheSchemaSaysSo) {
 
 TEST_F(WireTest, WrongLengthsAreRefused) {
   for (const ArrayRule& rule : DoubleRules()) {
-    const std::string group = rule.path.substr(0, rule.path.find('.') + 1);
+    const std::string group = rule.Group() + ".";
     for (const int change : {-1, +1, +3}) {
       v1::SolveRequest request = GoodWith(rule);
       Array<double> array(rule.path, request.mutable_problem());
@@ -248,6 +316,67 @@ TEST_F(WireTest, WrongLengthsOfIndexArraysAreRefused) {
       ExpectGroupRefused(request, path.substr(0, path.find('.') + 1));
     }
   }
+  for (const std::string path : {"rows.entries", "rows.velocity_index"}) {
+    for (const int change : {-1, +1}) {
+      v1::SolveRequest request = Good();
+      test::AddRows(request.mutable_problem());
+      Array<uint32_t> array(path, request.mutable_problem());
+      array.Resize(array.size() + change, 1);
+      ExpectRefused(request, "rows.velocity_index");
+    }
+  }
+  for (const std::string path : {"contacts.law", "body_contacts.law"}) {
+    for (const int size : {1, 9}) {
+      v1::SolveRequest request = Good();
+      Array<int32_t>(path, request.mutable_problem()).Resize(size, 1);
+      ExpectRefused(request, path);
+    }
+  }
+}
+
+TEST_F(WireTest, LawsThatThisVersionDoesNotKnowAreRefused) {
+  for (const int law : {-1, 4, std::numeric_limits<int32_t>::max()}) {
+    v1::SolveRequest request = Good();
+    Array<int32_t> array("body_contacts.law", request.mutable_problem());
+    array.Resize(2, 1);
+    array.Set(1, law);
+    ExpectRefused(request, "body_contacts.law[1]");
+  }
+}
+
+TEST_F(WireTest, IndicesOfRowsOutOfRangeOrOrderAreRefused) {
+  for (const uint32_t index : {17u, 0x80000000u, 0xFFFFFFFFu, 0u}) {
+    v1::SolveRequest request = Good();
+    test::AddRows(request.mutable_problem());
+    request.mutable_problem()->mutable_rows()->set_velocity_index(1, index);
+    ExpectRefused(request, "rows.velocity_index[1]");
+  }
+  v1::SolveRequest request = Good();
+  test::AddRows(request.mutable_problem());
+  request.mutable_problem()->mutable_rows()->set_entries(1, 0);
+  ExpectRefused(request, "rows.entries[1]");
+}
+
+TEST_F(WireTest, RowsWithoutRegularizationAreRefused) {
+  v1::SolveRequest request = Good();
+  test::AddRows(request.mutable_problem());
+  request.mutable_problem()->mutable_regularization()->set_row_beta(0);
+  ExpectRefused(request, "rows.stiffness[0]");
+
+  request = Good();
+  test::AddRows(request.mutable_problem());
+  for (double& J : *request.mutable_problem()->mutable_rows()->mutable_coefficient()) J = 0;
+  ExpectRefused(request, "rows.coefficient[0]");
+}
+
+TEST_F(WireTest, BoundsOfRowsOutOfOrderAreRefused) {
+  v1::SolveRequest request = Good();
+  test::AddRows(request.mutable_problem());
+  Array<double>("rows.force_lower", request.mutable_problem()).Resize(3, 2.0);
+  Array<double> upper("rows.force_upper", request.mutable_problem());
+  upper.Resize(3, 2.0);
+  upper.Set(2, 1.0);
+  ExpectRefused(request, "rows.force_upper[2]");
 }
 
 TEST_F(WireTest, PartnersOutOfRangeAreRefused) {
@@ -334,11 +463,17 @@ TEST_F(WireTest, ScalarsOutOfRangeAreRefused) {
     request = Good();
     request.mutable_problem()->mutable_regularization()->set_sigma(value);
     ExpectRefused(request, "regularization.sigma");
+    request = Good();
+    request.mutable_problem()->mutable_regularization()->set_stiction_speed(value);
+    ExpectRefused(request, "regularization.stiction_speed");
   }
   for (const double value : {kNaN, kInfinity, -kInfinity, -1.0, -kDenormal}) {
     v1::SolveRequest request = Good();
     request.mutable_problem()->mutable_regularization()->set_beta(value);
     ExpectRefused(request, "regularization.beta");
+    request = Good();
+    request.mutable_problem()->mutable_regularization()->set_row_beta(value);
+    ExpectRefused(request, "regularization.row_beta");
   }
   v1::SolveRequest request = Good();
   request.mutable_problem()->mutable_regularization()->set_rule(
@@ -357,6 +492,14 @@ TEST_F(WireTest, HugeAndTinyScalarsAreAnswered) {
     request = Good();
     request.mutable_problem()->mutable_regularization()->set_beta(value);
     ExpectAnswered(request, "beta " + std::to_string(value));
+    request = Good();
+    test::AddRows(request.mutable_problem());
+    request.mutable_problem()->mutable_regularization()->set_row_beta(value);
+    ExpectAnswered(request, "row_beta " + std::to_string(value));
+    request = Good();
+    test::MakeHuntCrossley("contacts", request.mutable_problem());
+    request.mutable_problem()->mutable_regularization()->set_stiction_speed(value);
+    ExpectAnswered(request, "stiction_speed " + std::to_string(value));
   }
 }
 
@@ -366,6 +509,17 @@ TEST_F(WireTest, StiffnessIsNotReadWhereRegularizationIsGiven) {
   ExpectAnswered(request, "stiffness NaN, R_n given");
   request.mutable_problem()->mutable_contacts()->clear_stiffness();
   ExpectAnswered(request, "no stiffness, R_n given");
+}
+
+TEST_F(WireTest, TheDistanceIsNotReadWhereATargetIsGiven) {
+  for (const std::string group : {"contacts", "body_contacts"}) {
+    v1::SolveRequest request = GoodWith({group + ".target_velocity", Range::kFinite, true});
+    Array<double> distance(group + ".signed_distance", request.mutable_problem());
+    distance.Set(0, kNaN);
+    ExpectAnswered(request, group + ": distance NaN, target given");
+    distance.Clear();
+    ExpectAnswered(request, group + ": no distance, target given");
+  }
 }
 
 TEST_F(WireTest, ARequestWithoutProblemIsRefusedAndAnEmptyProblemIsAnswered) {
@@ -391,6 +545,18 @@ TEST_F(WireTest, ProblemsOverTheLimitsAreRefused) {
   status = Engine(config).Solve(Good(), CallContext(), &response);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().field, "body_contacts.body_a");
+
+  v1::SolveRequest request = Good();
+  test::AddRows(request.mutable_problem());
+  for (const auto& [limits, field] :
+       {std::pair(ProblemLimits{.max_rows = 2}, "rows.entries"),
+        std::pair(ProblemLimits{.max_row_entries = 5}, "rows.velocity_index"),
+        std::pair(ProblemLimits{.max_row_pairs = 3}, "rows.velocity_index")}) {
+    config.problem = limits;
+    status = Engine(config).Solve(request, CallContext(), &response);
+    ASSERT_FALSE(status.has_value());
+    EXPECT_EQ(status.error().field, field);
+  }
 }
 
 TEST_F(WireTest, BadOptionsAreRefusedBeforeTheProblemIsLookedAt) {

@@ -44,12 +44,6 @@ ProblemArrays GoodProblem() {
   return arrays;
 }
 
-// What is wrong with the problem, or nothing.
-std::string Complaint(const ProblemArrays& arrays, const ProblemLimits& limits = {}) {
-  const auto problem = ContactProblem::Make(arrays.View(), limits);
-  return problem ? "" : problem.error().Message();
-}
-
 std::string ComplaintAfter(const std::function<void(ProblemArrays*)>& change) {
   ProblemArrays arrays = GoodProblem();
   change(&arrays);

@@ -53,6 +53,20 @@ TEST(ContactFrameTest, IsOrthonormalAndRightHandedNextToThePoles) {
   }
 }
 
+// A tangent may be off by 1e-6 in length and angle.
+TEST(ContactFrameTest, IsOrthonormalAndRightHandedForTangentsThatAreNearlyOrthogonal) {
+  Random random(6);
+  for (int i = 0; i < 1000; ++i) {
+    const Vector3d n = RandomUnitVector(&random);
+    const Vector3d exact = n.cross(RandomUnitVector(&random)).normalized();
+    const Matrix3d R = ContactFrame(n, exact + 1e-6 * RandomUnitVector(&random));
+    EXPECT_EQ(R.col(2), n);
+    EXPECT_LE((R.transpose() * R - Matrix3d::Identity()).norm(), 4e-15) << n.transpose();
+    EXPECT_NEAR(R.determinant(), 1, 4e-15) << n.transpose();
+    EXPECT_LE((R.col(0) - exact).norm(), 2e-6);
+  }
+}
+
 TEST(ContactFrameTest, IsContinuousAwayFromTheEquator) {
   Random random(2);
   for (int i = 0; i < 1000; ++i) {

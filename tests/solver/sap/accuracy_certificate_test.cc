@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/Eigenvalues>
+#include <Eigen/LU>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "solver/solve.h"
 #include "tests/support/answer_errors.h"
-#include "tests/support/random_problem.h"
+#include "tests/support/dense_problem.h"
+#include "tests/support/random_constraints.h"
 
 namespace sap::test {
 namespace {
@@ -183,6 +186,83 @@ TEST(CertificateTest, MomentumResidualIsTheScaledGradientOfTheIsland) {
     const double expected = static_cast<double>(primal.ScaledNorm(primal.Gradient(v)) / scale);
     ASSERT_EQ(solution.islands.size(), 1u);
     EXPECT_NEAR(solution.islands[0].momentum_residual, expected, 1e-9 * expected + 1e-14);
+  }
+}
+
+class EveryKindCertificateTest : public ::testing::TestWithParam<std::tuple<int, NewtonMethod>> {
+ protected:
+  EveryKindCertificateTest()
+      : arrays_(RandomConstraintsOfEveryKind(std::get<0>(GetParam()))),
+        problem_(Checked(arrays_)),
+        dense_(arrays_),
+        inverse_A_(dense_.A().inverse()) {}
+  static NewtonMethod Method() { return std::get<1>(GetParam()); }
+  // 1/2 |grad l|^2 in the inverse of A, in 80-bit arithmetic: of a gap a bound of its own.
+  long double DualGap(const VectorL& v) const {
+    const VectorL gradient = dense_.Gradient(v);
+    return gradient.dot(inverse_A_ * gradient) / 2;
+  }
+
+  const ProblemArrays arrays_;
+  const ContactProblem problem_;
+  const DenseProblem dense_;
+  const MatrixL inverse_A_;
+};
+
+TEST_P(EveryKindCertificateTest, BoundIsAboveTheGapAndTheDualNormAtEveryIterate) {
+  const ContactSolution tight = SolveUpTo(problem_, NewtonMethod::kPlain, 500, 1e-14);
+  const long double optimal_cost = dense_.Cost(ToVectorL(tight.velocity));
+  for (int iterations = 0;; ++iterations) {
+    const ContactSolution solution = SolveUpTo(problem_, Method(), iterations);
+    const VectorL v = ToVectorL(solution.velocity);
+    const long double rounding =
+        16 * std::numeric_limits<long double>::epsilon() * dense_.CostSize(v);
+    const double bound = GapBound(solution);
+    EXPECT_LE(static_cast<double>(dense_.Cost(v) - optimal_cost - rounding), bound)
+        << "after " << iterations << " iterations";
+    // Also of the last iterates, whose gradient is rounding alone.
+    const auto dual = static_cast<double>(DualGap(v));
+    EXPECT_GE(bound, dual * (1 - 1e-13)) << "after " << iterations << " iterations";
+    if (iterations == 0) {
+      EXPECT_NEAR(bound, dual, 1e-6 * dual);
+    }
+    if (Ended(solution)) return;
+    ASSERT_LT(iterations, 400);
+  }
+}
+
+TEST_P(EveryKindCertificateTest, VelocityErrorIsWithinTheBound) {
+  const ContactSolution tight = SolveUpTo(problem_, NewtonMethod::kPlain, 500, 1e-15);
+  const long double error_of_tight = std::sqrt(2 * DualGap(ToVectorL(tight.velocity)));
+  for (const double tolerance : {1e-1, 1e-3, 1e-6, 1e-9}) {
+    const ContactSolution solution = SolveUpTo(problem_, Method(), 500, tolerance);
+    const VectorL error = ToVectorL(solution.velocity) - ToVectorL(tight.velocity);
+    EXPECT_LE(std::sqrt(error.dot(dense_.A() * error)),
+              std::sqrt(2 * GapBound(solution)) + error_of_tight);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RandomProblems, EveryKindCertificateTest,
+                         ::testing::Combine(::testing::Range(0, 16),
+                                            ::testing::Values(NewtonMethod::kPlain,
+                                                              NewtonMethod::kAccelerated)));
+
+// Of stiff constraints 1/R turns the rounding of velocities into most of the gradient at the end.
+TEST(CertificateTest, BoundCoversTheRoundingOfStiffConstraintsOfEveryKind) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    ProblemArrays arrays = RandomConstraintsOfEveryKind(seed, {.max_entries = 2});
+    arrays.regularization.sigma = 1e-7;
+    arrays.regularization.beta = 1e-3;
+    arrays.regularization.row_beta = 1e-3;
+    std::ranges::fill(arrays.contacts.law.relaxation_time, 0.0);
+    arrays.rows.regularization.clear();
+    arrays.rows.slip_parameter.clear();
+    const DenseProblem dense(arrays);
+    const ContactSolution solution =
+        SolveUpTo(Checked(arrays), NewtonMethod::kAccelerated, 500, 1e-15);
+    const VectorL gradient = dense.Gradient(ToVectorL(solution.velocity));
+    const long double dual = gradient.dot(dense.A().inverse() * gradient) / 2;
+    EXPECT_LE(static_cast<double>(dual), GapBound(solution)) << "seed " << seed;
   }
 }
 

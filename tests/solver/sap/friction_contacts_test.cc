@@ -65,12 +65,12 @@ TEST_P(FrictionContactsTest, RangeEqualsItsContactsOneByOne) {
   Pool pool(100 + begin);
   Pool one_by_one = pool;
   for (int end = begin; end <= Pool::kSize; ++end) {
-    const double cost = pool.contacts.Impulses(begin, end, pool.v_c, &pool.gamma);
+    const CostSum cost = pool.contacts.Impulses(begin, end, pool.v_c, &pool.gamma);
     pool.contacts.Hessians(begin, end, pool.v_c, pool.s, &pool.G);
     const LineSlope slope = pool.contacts.AlongLine(begin, end, pool.v_c, pool.d, 0.3);
     double sum_cost = 0, sum_first = 0, sum_second = 0;
     for (int i = begin; i < end; ++i) {
-      sum_cost += one_by_one.contacts.Impulses(i, i + 1, one_by_one.v_c, &one_by_one.gamma);
+      sum_cost += one_by_one.contacts.Impulses(i, i + 1, one_by_one.v_c, &one_by_one.gamma).value;
       one_by_one.contacts.Hessians(i, i + 1, one_by_one.v_c, one_by_one.s, &one_by_one.G);
       const LineSlope part =
           one_by_one.contacts.AlongLine(i, i + 1, one_by_one.v_c, one_by_one.d, 0.3);
@@ -79,7 +79,8 @@ TEST_P(FrictionContactsTest, RangeEqualsItsContactsOneByOne) {
       ExpectNear(pool.gamma.At(i, double{}), one_by_one.gamma.At(i, double{}));
       ExpectNear(pool.G.At(i), one_by_one.G.At(i));
     }
-    EXPECT_NEAR(cost, sum_cost, kTolerance * sum_cost);
+    EXPECT_NEAR(cost.value, sum_cost, kTolerance * sum_cost);
+    EXPECT_EQ(cost.magnitude, cost.value);  // no cost is negative
     EXPECT_NEAR(slope.first, sum_first, kTolerance * 100);
     EXPECT_NEAR(slope.second, sum_second, kTolerance * sum_second);
   }
@@ -128,7 +129,7 @@ TEST(FrictionContactsTest, PlainHessianIsThatOfTheSlipDirection) {
 TEST(FrictionContactsTest, DualDirectionsStartAsThoseOfTheImpulses) {
   Pool pool(2);
   pool.contacts.Impulses(0, Pool::kSize, pool.v_c, &pool.gamma);
-  pool.contacts.StartDualDirections(0, Pool::kSize, pool.gamma, &pool.s);
+  pool.contacts.StartDualDirections(0, Pool::kSize, pool.v_c, pool.gamma, &pool.s);
   for (int i = 0; i < Pool::kSize; ++i) {
     const double bound = pool.contacts.At(i, double{}).mu * pool.gamma.n[i];
     EXPECT_NEAR(pool.s.x[i] * bound, pool.gamma.x[i], kTolerance);

@@ -6,7 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include "tests/support/random_problem.h"
+#include "tests/solver/sap/dense_vectors.h"
+#include "tests/solver/sap/prepared_problem.h"
+#include "tests/support/random_constraints.h"
 
 namespace sap::test {
 namespace {
@@ -132,6 +134,79 @@ TEST(LineSearchTest, SlopeThatNeverRisesEndsFiniteAfterBoundedEvaluations) {
   EXPECT_LE(evaluations, 100);
   EXPECT_TRUE(std::isfinite(alpha));
 }
+
+// A problem with constraints of every kind as one island at its guess, and a direction against its
+// gradient.
+class SearchAlongStepTest : public ::testing::TestWithParam<int> {
+ protected:
+  SearchAlongStepTest()
+      : arrays_(RandomConstraintsOfEveryKind(GetParam())), dense_(arrays_), p_(arrays_, false) {
+    Evaluate(p_.View(0), &p_.data, &p_.scratch);
+    Random random(GetParam());
+    const double length = LogUniform(&random, 1e-3, 10);
+    for (size_t i = 0; i < p_.step.v.size(); ++i) {
+      p_.step.v[i] = -length * Uniform(&random, 0.1, 1) * p_.data.gradient[i];
+    }
+    dv_ = VectorL::Zero(p_.problem.num_velocities());
+    for (int slot = 0; slot < p_.graph.num_slots(); ++slot) {
+      dv_.segment(p_.StartInProblem(slot), p_.graph.dofs()[slot]) = p_.Of(p_.step.v, slot);
+    }
+  }
+  LineSearchResult Search(double tolerance) {
+    return SearchAlongStep(p_.View(0), tolerance, StopToken(), p_.data, &p_.step, &p_.scratch);
+  }
+  long double SlopeAt(long double alpha) const {
+    return dense_.Gradient(p_.Velocity() + alpha * dv_).dot(dv_);
+  }
+
+  const ProblemArrays arrays_;
+  const DenseProblem dense_;
+  PreparedProblem p_;
+  VectorL dv_;
+};
+
+TEST_P(SearchAlongStepTest, EndsOnTheNearSideOfTheRootOfTheSlopeOfTheCost) {
+  for (const double tolerance : {0.1, 1e-10}) {
+    const LineSearchResult result = Search(tolerance);
+    EXPECT_TRUE(result.descends);
+    const long double at_zero = SlopeAt(0);
+    const long double slope = SlopeAt(result.alpha);
+    constexpr long double kRoundoff = 1e-10L;  // of the far side, and of the slopes
+    EXPECT_LE(slope, 2 * kRoundoff * -at_zero);
+    EXPECT_GE(slope, (tolerance + kRoundoff) * at_zero);
+  }
+}
+
+TEST_P(SearchAlongStepTest, FillsInWhatTheStepChanges) {
+  Search(0.1);
+  const VectorL momentum = dense_.A() * dv_;
+  const double unit = p_.model.constants(0).mass_unit;
+  for (int slot = 0; slot < p_.graph.num_slots(); ++slot) {
+    const VectorL of_slot = unit * p_.Of(p_.step.momentum, slot);
+    const auto expected = momentum.segment(p_.StartInProblem(slot), of_slot.size());
+    EXPECT_LE((of_slot - expected).norm(), 1e-14L * momentum.norm());
+  }
+  const IslandView view = p_.View(0);
+  ForPoolsOf(view, [&](auto pool) {
+    for (int i = 0; i < view.range(pool).end; ++i) {
+      const MatrixL J = DenseJacobian(dense_, pool, view.layout(pool).order()[i]);
+      const VectorL dv_c = ToDense(p_.step.pools[pool].v_c.At(i));
+      const VectorL expected = J * dv_;
+      for (int row = 0; row < NumRows(pool.kind()); ++row) {
+        const int at = DenseRowOf(row, NumRows(pool.kind()));
+        EXPECT_NEAR(static_cast<double>(dv_c[at]), static_cast<double>(expected[at]),
+                    1e-14 * static_cast<double>(dv_.norm()));
+      }
+    }
+  });
+}
+
+TEST_P(SearchAlongStepTest, RefusesADirectionUphill) {
+  for (double& component : p_.step.v) component = -component;
+  EXPECT_FALSE(Search(0.1).descends);
+}
+
+INSTANTIATE_TEST_SUITE_P(RandomProblems, SearchAlongStepTest, ::testing::Range(0, 16));
 
 }  // namespace
 }  // namespace sap::test

@@ -17,11 +17,11 @@ struct Gathered {
     model.Resize(graph);
     for (int island = 0; island < graph.islands().count(); ++island) {
       model.Gather(problem, graph, island, StopToken(), nullptr);
-      const IslandRange& range = graph.island_ranges()[island];
+      const ContactRange range = contacts().island(island);
       const double unit = model.constants(island).mass_unit;
       for (int i = range.contact_begin; i < range.contact_end; ++i) {
-        const int contact = graph.contact_order()[i];
-        const ConeParameters<double> p = model.contacts().At(i, double{});
+        const int contact = contacts().order()[i];
+        const ConeParameters<double> p = model.pools[kFrictionPool].laws.At(i, double{});
         R_t.resize(problem.num_contacts());
         R_n.resize(problem.num_contacts());
         v_hat.resize(problem.num_contacts());
@@ -31,8 +31,10 @@ struct Gathered {
       }
     }
   }
+  const ContactLayout& contacts() const { return graph.contacts(ConstraintKind::kFriction); }
+
   ContactProblem problem;
-  ContactGraph graph;
+  ConstraintGraph graph;
   SapModel model;
   std::vector<double> R_t, R_n;
   std::vector<ContactVector<double>> v_hat;
@@ -137,15 +139,16 @@ TEST(SapModelTest, JacobiansStandLowTreeFirstWhicheverWayTheyWereGiven) {
   const ProblemArrays arrays = RandomTreesInContact(7, {.trees = 8, .contacts = 40});
   const Gathered gathered(arrays);
   const std::vector<int64_t> starts = JacobianStarts(arrays);
-  for (const ContactPair& pair : gathered.graph.pairs()) {
+  const auto& jacobians = gathered.model.pools[kFrictionPool].jacobians;
+  for (const ContactPair& pair : gathered.contacts().pairs()) {
     for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-      const int contact = gathered.graph.contact_order()[i];
+      const int contact = gathered.contacts().order()[i];
       const double* given = arrays.contacts.jacobian.data() + starts[contact];
-      const bool swapped = gathered.graph.swapped(i);
+      const bool swapped = gathered.contacts().swapped(i);
       const double* low = swapped ? given + 3 * pair.dofs_high : given;
-      EXPECT_TRUE(std::equal(low, low + 3 * pair.dofs_low, gathered.model.J(pair, i, false)));
+      EXPECT_TRUE(std::equal(low, low + 3 * pair.dofs_low, jacobians.of(pair, i, false)));
       const double* high = swapped ? given : given + 3 * pair.dofs_low;
-      EXPECT_TRUE(std::equal(high, high + 3 * pair.dofs_high, gathered.model.J(pair, i, true)));
+      EXPECT_TRUE(std::equal(high, high + 3 * pair.dofs_high, jacobians.of(pair, i, true)));
     }
   }
 }

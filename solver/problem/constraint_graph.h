@@ -1,0 +1,112 @@
+// The graph of trees and constraints, laid out for the solver.
+//
+// Trees appear by their slots (see Islands). Each kind of constraint has a layout of its own: a
+// list of pairs for contacts, of parts for rows. Pairs of trees with any constraint in common are
+// the off-diagonal blocks of the Hessian. All of it is ordered by island, so that an island is a
+// contiguous range of each array; the data of a solve are gathered in this order once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "solver/problem/contact_layout.h"
+#include "solver/problem/contact_problem.h"
+#include "solver/problem/islands.h"
+#include "solver/problem/row_layout.h"
+
+namespace sap {
+
+// Two trees with constraints in common: a block H(low, high) of the Hessian, dofs_low x dofs_high
+// row-major.
+struct TreePair {
+  int low, high;  // slots
+  int dofs_low, dofs_high;
+  int64_t block_start;
+};
+
+// Ranges of one island.
+struct IslandRange {
+  int slot_begin, slot_end;
+  int velocity_begin, velocity_end;
+  int pair_begin, pair_end;          // of tree pairs
+  int64_t matrix_begin, matrix_end;  // of diagonal blocks
+  int64_t block_begin, block_end;    // of off-diagonal blocks
+  int num_contacts;
+  int num_rows;
+  unsigned kinds;     // bit k: it has constraints of kind k
+  double cubed_dofs;  // sum over trees: work on their matrices
+
+  int num_trees() const { return slot_end - slot_begin; }
+  int num_velocities() const { return velocity_end - velocity_begin; }
+  int num_constraints() const { return num_contacts + num_rows; }
+  bool has(ConstraintKind kind) const { return (kinds >> static_cast<int>(kind) & 1) != 0; }
+};
+
+// A pure function of which constraint touches which trees, and of their dofs. Storage only grows.
+class ConstraintGraph {
+ public:
+  // Finds islands and lays out trees, pairs and constraints.
+  void Build(const ContactProblem& problem, bool split_islands);
+
+  const Islands& islands() const { return islands_; }
+  std::span<const IslandRange> island_ranges() const { return island_ranges_; }
+
+  // Trees by slot.
+  int num_slots() const { return islands_.num_slots(); }
+  std::span<const int> dofs() const { return dofs_; }                      // [slots]
+  std::span<const int> velocity_start() const { return velocity_start_; }  // [slots + 1]
+  std::span<const int64_t> matrix_start() const { return matrix_start_; }  // [slots + 1]
+
+  // Pairs of trees, by low slot, then by high slot.
+  std::span<const TreePair> pairs() const { return pairs_; }
+  // The pairs of a slot, ascending.
+  std::span<const PairSide> sides_of(int slot) const {
+    return std::span(sides_).subspan(side_start_[slot], side_start_[slot + 1] - side_start_[slot]);
+  }
+  int64_t block_size() const { return block_size_; }
+
+  const ContactLayout& contacts(ConstraintKind kind) const {
+    return contacts_[static_cast<int>(kind)];
+  }
+  const RowLayout& rows(ConstraintKind kind) const {
+    return rows_[static_cast<int>(kind) - kNumContactKinds];
+  }
+  // Index of the contact pair of two trees; -1: none.
+  int contact_pair(ConstraintKind kind, int pair) const {
+    return contact_pair_[static_cast<int>(kind)][pair];
+  }
+  // Range of the couplings of two trees.
+  RowRange couplings(ConstraintKind kind, int pair) const {
+    const auto& ranges = coupling_range_[static_cast<int>(kind) - kNumContactKinds];
+    return ranges.empty() ? RowRange() : ranges[pair];
+  }
+
+ private:
+  void LayOutTrees(const ContactProblem& problem);
+  void FindPairs();
+  void MatchContactPairs(int kind);
+  void MatchCouplings(int row_kind);
+  void ListSides();
+  void FindIslandRanges();
+  void CountConstraints(int island);
+
+  Islands islands_;
+  std::vector<IslandRange> island_ranges_;
+  std::vector<int> dofs_;
+  std::vector<int> velocity_start_;
+  std::vector<int64_t> matrix_start_;
+  std::array<ContactLayout, kNumContactKinds> contacts_;
+  std::array<RowLayout, kNumConstraintKinds - kNumContactKinds> rows_;
+  std::vector<TreePair> pairs_;
+  std::vector<int> side_start_;
+  std::vector<PairSide> sides_;
+  // By kind, per pair; empty where the kind has no constraint.
+  std::array<std::vector<int>, kNumContactKinds> contact_pair_;
+  std::array<std::vector<RowRange>, kNumConstraintKinds - kNumContactKinds> coupling_range_;
+  std::vector<int> count_;  // scratch
+  int64_t block_size_{0};
+};
+
+}  // namespace sap

@@ -1,0 +1,81 @@
+// The constraint rows of one kind, laid out for the solver: sorted by island, each row split into
+// the parts that belong to one tree.
+//
+// A row may touch any number of trees. For loops over trees there is a list of parts per slot, for
+// loops over blocks of the Hessian a list of couplings, two parts of a row each, per pair of trees.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "solver/problem/contact_problem.h"
+#include "solver/problem/islands.h"
+
+namespace sap {
+
+// The entries of a row that belong to one tree.
+struct RowPart {
+  int row;
+  int slot;
+  int64_t entry_begin, entry_end;
+};
+
+// Two parts of one row, in trees low < high.
+struct RowCoupling {
+  int low, high;  // slots
+  int row;
+  int part_low, part_high;
+};
+
+// Ranges of one island, or of one pair of trees.
+struct RowRange {
+  int begin{0}, end{0};
+
+  int size() const { return end - begin; }
+  bool empty() const { return begin == end; }
+};
+
+// Storage only grows.
+class RowLayout {
+ public:
+  // Lays out the rows of one kind. Couplings are sorted by pair of trees.
+  void Build(const ContactProblem& problem, const Islands& islands, ConstraintKind kind);
+
+  int num_rows() const { return static_cast<int>(order_.size()); }
+  int64_t num_entries() const { return static_cast<int64_t>(dof_.size()); }
+  std::span<const int> order() const { return order_; }  // number in the problem
+  std::span<const RowPart> parts() const { return parts_; }
+  std::span<const RowPart> parts_of_row(int row) const {
+    return parts().subspan(part_start_[row], part_start_[row + 1] - part_start_[row]);
+  }
+  // Degree of freedom of its tree, per entry. Entries of a row are in the order of the problem.
+  std::span<const int> dof() const { return dof_; }
+  // Indices of the parts of a tree, ascending.
+  std::span<const int> parts_of_slot(int slot) const {
+    if (order_.empty()) return {};
+    return std::span(slot_parts_)
+        .subspan(slot_start_[slot], slot_start_[slot + 1] - slot_start_[slot]);
+  }
+  std::span<const RowCoupling> couplings() const { return couplings_; }
+  RowRange island(int island) const { return order_.empty() ? RowRange() : island_ranges_[island]; }
+
+ private:
+  void OrderRows(const ContactProblem& problem, const Islands& islands, ConstraintKind kind);
+  void SplitRow(const ContactProblem& problem, const Islands& islands, int row);
+  void ListPartsOfSlots(int num_slots);
+  void FindCouplings();
+
+  std::vector<int> order_;
+  std::vector<RowPart> parts_;
+  std::vector<int> part_start_;
+  std::vector<int> dof_;
+  std::vector<int> slot_parts_;
+  std::vector<int> slot_start_;
+  std::vector<RowCoupling> couplings_;
+  std::vector<RowRange> island_ranges_;
+  std::vector<int> count_;  // scratch of counting sorts
+  std::vector<int> unsorted_;
+};
+
+}  // namespace sap

@@ -1,0 +1,159 @@
+// What a replay compares of rows, angular impulses and islands, on solutions made by hand.
+#include "client/cpp/transport/replay_comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace sap::client {
+namespace {
+
+using testing::StartsWith;
+
+// Two trees of one dof and a body; three islands in reverse order of their rows: the body has row 0
+// and the contact with angular axes, tree 1 has row 1, tree 0 has row 2.
+v1::ContactProblem ThreeIslands() {
+  v1::ContactProblem problem;
+  problem.set_time_step(0.01);
+  for (const double v : {1.0, 2.0}) {
+    problem.mutable_trees()->add_dofs(1);
+    problem.mutable_trees()->add_dynamics_matrix(1);
+    problem.mutable_trees()->add_free_motion_velocity(v);
+  }
+  problem.mutable_bodies()->add_mass(1);
+  v1::ConstraintRows* rows = problem.mutable_rows();
+  rows->add_entries(2);
+  for (const uint32_t index : {3, 6}) rows->add_velocity_index(index);
+  for (const uint32_t index : {1, 0}) {
+    rows->add_entries(1);
+    rows->add_velocity_index(index);
+  }
+  v1::BodyContacts* contacts = problem.mutable_body_contacts();
+  for (const double torsional_friction : {0.0, 0.02}) {
+    contacts->add_body_a(0);
+    contacts->add_body_b(-1);
+    contacts->add_torsional_friction(torsional_friction);
+  }
+  return problem;
+}
+
+// Every number is `base` and something of its own.
+v1::ContactSolution SolutionOf(double base) {
+  v1::ContactSolution solution;
+  for (int i = 0; i < 8; ++i) solution.add_velocity(base + i);
+  for (int i = 0; i < 6; ++i) {
+    solution.add_impulse(base + 10 + i);
+    solution.add_contact_velocity(base + 20 + i);
+  }
+  for (int i = 0; i < 3; ++i) {
+    solution.add_row_impulse(base + 30 + i);
+    solution.add_row_velocity(base + 40 + i);
+    solution.add_angular_impulse(base + 50 + i);
+    solution.add_island_of_tree(i);
+    v1::IslandReports* islands = solution.mutable_islands();
+    islands->add_status(v1::ISLAND_STATUS_CONVERGED);
+    islands->add_iterations(4);
+    islands->add_factorizations(4);
+    islands->add_momentum_residual(base + 60 + i);
+    islands->add_optimality_gap_bound(base + 70 + i);
+    islands->add_dofs(i < 2 ? 1 : 6);
+    islands->add_contacts(i < 2 ? 0 : 2);
+    islands->add_rows(1);
+    islands->add_cost(base + 80 + i);
+  }
+  solution.set_cost(base + 90);
+  return solution;
+}
+
+class ReplayComparisonTest : public testing::Test {
+ protected:
+  ReplayComparisonTest() {
+    *record_.mutable_problem() = ThreeIslands();
+    *record_.mutable_outcome()->mutable_solution() = SolutionOf(0);
+  }
+
+  v1::ContactSolution* recorded() { return record_.mutable_outcome()->mutable_solution(); }
+
+  // Of the record from what the runs gave, one after the other.
+  std::string Difference(const std::vector<v1::ContactSolution>& runs) {
+    ReplayComparison comparison(record_);
+    if (!comparison.complete()) return "not complete";
+    EXPECT_EQ(comparison.runs().size(), runs.size());
+    for (const v1::ContactSolution& run : runs) comparison.AddRun(run);
+    return comparison.FirstDifference();
+  }
+
+  v1::RecordedSolve record_;
+};
+
+TEST_F(ReplayComparisonTest, EqualSolutionsHaveNoDifference) {
+  EXPECT_EQ(Difference({SolutionOf(0)}), "");
+}
+
+TEST_F(ReplayComparisonTest, ADifferenceOfAnyArrayIsNamed) {
+  using Solution = v1::ContactSolution;
+  const std::vector<std::pair<std::string, std::function<void(Solution*)>>> changes = {
+      {"row_impulse[1] is 31, recorded as 0.5", [](Solution* s) { s->set_row_impulse(1, 0.5); }},
+      {"row_velocity[2] is 42, recorded as 0.5", [](Solution* s) { s->set_row_velocity(2, 0.5); }},
+      {"angular_impulse[0] is 50, recorded as 0.5",
+       [](Solution* s) { s->set_angular_impulse(0, 0.5); }},
+      {"islands.rows[2] is 1, recorded as 5",
+       [](Solution* s) { s->mutable_islands()->set_rows(2, 5); }},
+      {"islands.cost[1] is 81, recorded as 0.5",
+       [](Solution* s) { s->mutable_islands()->set_cost(1, 0.5); }},
+      {"the length of row_impulse is 3, recorded as 4", [](Solution* s) { s->add_row_impulse(0); }},
+      {"the length of row_velocity is 3, recorded as 4",
+       [](Solution* s) { s->add_row_velocity(0); }},
+      {"the length of angular_impulse is 3, recorded as 4",
+       [](Solution* s) { s->add_angular_impulse(0); }},
+      {"not complete", [](Solution* s) { s->mutable_islands()->add_rows(0); }},
+      {"not complete", [](Solution* s) { s->mutable_islands()->add_cost(0); }}};
+  for (const auto& [words, change] : changes) {
+    *recorded() = SolutionOf(0);
+    change(recorded());
+    EXPECT_EQ(Difference({SolutionOf(0)}), words);
+  }
+}
+
+// Islands that a deadline cut after 1, 2 and 3 iterations: the solution with a limit of k
+// iterations has the bits of the island that was cut after k, and others everywhere else.
+TEST_F(ReplayComparisonTest, RowsAndContactsAreComparedWithTheRunOfTheirIsland) {
+  const std::vector<v1::ContactSolution> runs = {SolutionOf(100), SolutionOf(200), SolutionOf(300)};
+  const auto row_of_island = [](int island) { return 2 - island; };
+  for (int i = 0; i < 3; ++i) {
+    recorded()->mutable_islands()->set_status(i, v1::ISLAND_STATUS_DEADLINE);
+    recorded()->mutable_islands()->set_iterations(i, i + 1);
+    recorded()->mutable_islands()->set_momentum_residual(i, runs[i].islands().momentum_residual(i));
+    recorded()->mutable_islands()->set_optimality_gap_bound(
+        i, runs[i].islands().optimality_gap_bound(i));
+    recorded()->mutable_islands()->set_cost(i, runs[i].islands().cost(i));
+    recorded()->set_row_impulse(row_of_island(i), runs[i].row_impulse(row_of_island(i)));
+    recorded()->set_row_velocity(row_of_island(i), runs[i].row_velocity(row_of_island(i)));
+  }
+  for (int i = 0; i < 8; ++i) recorded()->set_velocity(i, runs[std::min(i, 2)].velocity(i));
+  *recorded()->mutable_impulse() = runs[2].impulse();
+  *recorded()->mutable_contact_velocity() = runs[2].contact_velocity();
+  *recorded()->mutable_angular_impulse() = runs[2].angular_impulse();
+
+  std::vector<v1::ContactSolution> now = runs;
+  for (int i = 0; i < 3; ++i) {
+    now[i].mutable_islands()->set_status(i, v1::ISLAND_STATUS_ITERATION_LIMIT);
+    now[i].mutable_islands()->set_iterations(i, i + 1);
+  }
+  EXPECT_EQ(Difference(now), "");
+  now[1].set_row_impulse(row_of_island(1), 0.5);
+  EXPECT_THAT(Difference(now), StartsWith("row_impulse[1] is 0.5"));
+  now[2].set_angular_impulse(2, 0.5);
+  EXPECT_THAT(Difference(now), StartsWith("angular_impulse[2] is 0.5"));
+}
+
+// Servers of version 0.1.0 have neither rows nor costs of islands.
+TEST_F(ReplayComparisonTest, WhatIslandsWereNotRecordedWithIsNotCompared) {
+  recorded()->mutable_islands()->clear_rows();
+  recorded()->mutable_islands()->clear_cost();
+  EXPECT_EQ(Difference({SolutionOf(0)}), "");
+}
+
+}  // namespace
+}  // namespace sap::client

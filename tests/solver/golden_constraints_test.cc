@@ -1,0 +1,146 @@
+// Problems with rows, cones of every kind and contacts of Hunt & Crossley, against their certified
+// optima.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "solver/solve.h"
+#include "tests/support/constraint_errors.h"
+#include "tests/support/solve_ways.h"
+
+namespace sap::test {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+constexpr long double kExactArithmetic = 1e-17L;  // rounding errors of the oracle, with a margin
+
+long double GapBound(const ContactSolution& solution) {
+  long double gap = 0;
+  for (const IslandReport& report : solution.islands) gap += report.optimality_gap_bound;
+  return gap;
+}
+
+// One test per file of the set, so that a failure names it.
+class GoldenConstraintsTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  GoldenConstraintsTest()
+      : golden_(LoadGolden(GetParam(), GoldenSet::kConstraints)),
+        problem_(Checked(golden_.arrays)) {}
+
+  const GoldenProblem golden_;
+  const ContactProblem problem_;
+};
+
+TEST_P(GoldenConstraintsTest, IsSolvedWithinToleranceAndCertified) {
+  const ConstrainedProblem exact(golden_.arrays);
+  const VectorL v_reference = ToVectorL(golden_.reference.velocity);
+  const long double magnitude = exact.CostMagnitude(v_reference);
+  EXPECT_NEAR(static_cast<double>(exact.Cost(v_reference) - golden_.reference.cost), 0,
+              static_cast<double>(1e-12L * magnitude));
+  for (const Way& way : kWays) {
+    SCOPED_TRACE(way.name);
+    const ContactSolution solution = SolveBy(problem_, way);
+    for (const IslandReport& report : solution.islands) {
+      EXPECT_EQ(report.status, SolveStatus::kConverged);
+    }
+    const ConstraintErrors errors = JudgeConstraints(exact, golden_.reference, solution);
+    EXPECT_LE(std::abs(errors.cost), kTolerance);
+    EXPECT_LE(errors.gradient, kTolerance);
+    EXPECT_LE(errors.velocity, kTolerance);
+    EXPECT_LE(errors.admissibility, kTolerance);
+    EXPECT_LE(errors.law, kTolerance);
+    EXPECT_LE(errors.generalized_impulse, kTolerance);
+    EXPECT_LE(errors.momentum_balance, kTolerance);
+    // The excess over the reference is at most that over the optimum.
+    const long double excess = exact.Cost(ToVectorL(solution.velocity)) - exact.Cost(v_reference);
+    EXPECT_LE(excess, GapBound(solution) + kExactArithmetic * magnitude);
+    EXPECT_NEAR(solution.cost, static_cast<double>(exact.Cost(ToVectorL(solution.velocity))),
+                static_cast<double>(1e-9L * magnitude));
+  }
+}
+
+TEST_P(GoldenConstraintsTest, PlainAndAcceleratedNewtonAgreeByIslandsAndAsAWhole) {
+  const ConstrainedProblem exact(golden_.arrays);
+  const long double scale = VelocityScale(exact, golden_.reference);
+  const SolverOptions tight{.relative_tolerance = 1e-10};
+  const VectorL v = ToVectorL(Solve(problem_, tight).velocity);
+  for (const Way& way : kWays) {
+    SolverOptions options = tight;
+    options.newton = way.newton;
+    options.islands = way.islands;
+    const VectorL other = ToVectorL(Solve(problem_, options).velocity);
+    EXPECT_LE(exact.NormA(other - v), 1e-9L * scale) << way.name;
+  }
+}
+
+TEST_P(GoldenConstraintsTest, IslandsAreThoseOfTheReference) {
+  const ContactSolution solution = Solve(problem_, {.max_iterations = 0});
+  std::vector<bool> touched(problem_.num_trees(), false);
+  for (const auto& trees : {problem_.tree_a(), problem_.tree_b()}) {
+    for (const int tree : trees) {
+      if (tree >= 0) touched[tree] = true;
+    }
+  }
+  for (const RowEntry& entry : problem_.row_entries()) touched[entry.tree] = true;
+  std::map<int, int> number_of_lowest;
+  for (int tree = 0; tree < problem_.num_trees(); ++tree) {
+    int expected = -1;
+    if (touched[tree]) {
+      const int lowest = golden_.reference.island_of_tree[tree];
+      const int next = static_cast<int>(number_of_lowest.size());
+      expected = number_of_lowest.emplace(lowest, next).first->second;
+    }
+    EXPECT_EQ(solution.island_of_tree[tree], expected) << "tree " << tree;
+  }
+  EXPECT_EQ(solution.islands.size(), number_of_lowest.size());
+}
+
+TEST_P(GoldenConstraintsTest, AccelerationCostsFewIterationsWhereItDoesNotHelp) {
+  for (const bool islands : {true, false}) {
+    const int plain = MostIterations(SolveBy(problem_, NewtonMethod::kPlain, islands));
+    const int accelerated = MostIterations(SolveBy(problem_, NewtonMethod::kAccelerated, islands));
+    EXPECT_LE(accelerated, std::max(plain + 2, static_cast<int>(1.4 * plain)))
+        << (islands ? "by islands" : "as a whole") << ", plain " << plain;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Set, GoldenConstraintsTest,
+                         ::testing::ValuesIn(GoldenNames("", GoldenSet::kConstraints)),
+                         NameOfGolden);
+
+// The oracle is worth nothing if it lets wrong impulses pass.
+TEST(GoldenConstraintsSetTest, OneWrongImpulseOfTheReferenceIsFound) {
+  const GoldenProblem golden = LoadGolden("rows_everything_t0p40", GoldenSet::kConstraints);
+  const ConstrainedProblem exact(golden.arrays);
+  ContactSolution right;
+  right.velocity = golden.reference.velocity;
+  right.impulse = golden.reference.impulse;
+  right.angular_impulse = golden.reference.angular_impulse;
+  right.row_impulse = golden.reference.row_impulse;
+  EXPECT_LE(JudgeConstraints(exact, golden.reference, right).law, 1e-9);
+  for (const auto impulses : {&ContactSolution::impulse, &ContactSolution::angular_impulse,
+                              &ContactSolution::row_impulse}) {
+    ContactSolution wrong = right;
+    std::vector<double>& values = wrong.*impulses;
+    double& largest = *std::max_element(values.begin(), values.end());
+    largest *= -1;  // pulls, pushes the wrong way, or turns with the slip
+    EXPECT_GT(JudgeConstraints(exact, golden.reference, wrong).law, 10 * kTolerance);
+  }
+}
+
+TEST(GoldenConstraintsSetTest, AcceleratedNewtonTakesAtMostFiveAndAHalfIterationsOnAverage) {
+  double sum = 0;
+  int count = 0;
+  for (const std::string& name : GoldenNames("", GoldenSet::kConstraints)) {
+    const ContactProblem problem = Checked(LoadGolden(name, GoldenSet::kConstraints).arrays);
+    sum += MostIterations(SolveBy(problem, NewtonMethod::kAccelerated, true));
+    ++count;
+  }
+  ASSERT_GT(count, 0);
+  EXPECT_LE(sum / count, 5.5);
+}
+
+}  // namespace
+}  // namespace sap::test

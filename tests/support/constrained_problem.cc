@@ -1,0 +1,321 @@
+#include "tests/support/constrained_problem.h"
+
+#include <Eigen/Geometry>
+#include <Eigen/LU>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace sap::test {
+
+namespace {
+
+using Eigen::Matrix3d;
+using Eigen::Vector3d;
+using RowMajorD = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+double ValueAt(const std::vector<double>& values, size_t i, double otherwise) {
+  return values.empty() ? otherwise : values[i];
+}
+
+Vector3d VectorAt(const std::vector<double>& values, size_t i) {
+  if (values.empty()) return Vector3d::Zero();
+  return {values[3 * i], values[3 * i + 1], values[3 * i + 2]};
+}
+
+bool HasAngularAxes(const LawArrays& law, size_t i) {
+  return ValueAt(law.torsional_friction, i, 0) > 0 || ValueAt(law.rolling_friction, 2 * i, 0) > 0 ||
+         ValueAt(law.rolling_friction, 2 * i + 1, 0) > 0;
+}
+
+// Least regularization that keeps a constraint near-rigid.
+long double NearRigidR(double beta, long double w) {
+  constexpr long double kPi = std::numbers::pi_v<long double>;
+  return static_cast<long double>(beta) * beta / (4 * kPi * kPi) * w;
+}
+
+MatrixL Transposed(const MatrixL& matrix) { return matrix.transpose(); }
+
+}  // namespace
+
+ConstrainedProblem::ConstrainedProblem(const ProblemArrays& arrays) {
+  ReadTrees(arrays);
+  ReadContacts(arrays);
+  ReadBodyContacts(arrays);
+  ReadRows(arrays);
+}
+
+void ConstrainedProblem::ReadTrees(const ProblemArrays& arrays) {
+  size_t at = 0;
+  for (const uint32_t n : arrays.trees.dofs) {
+    const MatrixL A = Eigen::Map<const RowMajorD>(arrays.trees.dynamics_matrix.data() + at, n, n)
+                          .cast<long double>();
+    A_.push_back((A + Transposed(A)) / 2);
+    at += static_cast<size_t>(n) * n;
+  }
+  for (size_t i = 0; i < arrays.bodies.mass.size(); ++i) {
+    const double* I = arrays.bodies.inertia.data() + 6 * i;
+    MatrixL A = MatrixL::Identity(6, 6) * static_cast<long double>(arrays.bodies.mass[i]);
+    A.bottomRightCorner<3, 3>() << I[0], I[3], I[4], I[3], I[1], I[5], I[4], I[5], I[2];
+    A_.push_back(A);
+  }
+  for (const MatrixL& A : A_) {
+    starts_.push_back(starts_.back() + static_cast<int>(A.rows()));
+    delassus_inverse_.push_back(arrays.regularization.rule == DelassusRule::kDiagonal
+                                    ? MatrixL(A.diagonal().cwiseInverse().asDiagonal())
+                                    : MatrixL(A.inverse()));
+  }
+  v_star_.resize(num_velocities());
+  v_star_ << ToVectorL(arrays.trees.free_motion_velocity),
+      ToVectorL(arrays.bodies.free_motion_velocity);
+}
+
+void ConstrainedProblem::ReadContacts(const ProblemArrays& arrays) {
+  const ProblemArrays::Contacts& contacts = arrays.contacts;
+  size_t at = 0, angular_at = 0, num_angular = 0;
+  const auto take = [](const std::vector<double>& from, size_t* start, int columns) {
+    const MatrixL J =
+        Eigen::Map<const RowMajorD>(from.data() + *start, 3, columns).cast<long double>();
+    *start += 3 * static_cast<size_t>(columns);
+    return J;
+  };
+  for (size_t i = 0; i < contacts.tree_a.size(); ++i) {
+    const size_t first_block = blocks_.size();
+    const int row = 6 * num_contacts();
+    for (const int tree : {contacts.tree_a[i], contacts.tree_b[i]}) {
+      if (tree < 0) continue;
+      const int n = static_cast<int>(A_[tree].rows());
+      MatrixL J = MatrixL::Zero(6, n);
+      J.topRows(3) = take(contacts.jacobian, &at, n);
+      if (HasAngularAxes(contacts.law, i)) {
+        J.bottomRows(3) = take(contacts.angular_jacobian, &angular_at, n);
+      }
+      AddBlock(row, tree, J);
+    }
+    ReadLaw(arrays, contacts.law, i, first_block, Matrix3d::Identity(), &num_angular);
+  }
+}
+
+void ConstrainedProblem::ReadBodyContacts(const ProblemArrays& arrays) {
+  const ProblemArrays::BodyContacts& contacts = arrays.body_contacts;
+  const int num_trees = static_cast<int>(arrays.trees.dofs.size());
+  size_t num_angular = 0;
+  for (size_t i = 0; i < contacts.body_a.size(); ++i) {
+    const Vector3d n = VectorAt(contacts.normal, i).normalized();
+    Matrix3d frame = FrameOfSchema(n);
+    if (!contacts.tangent.empty()) {
+      const Vector3d given = VectorAt(contacts.tangent, i);
+      const Vector3d t1 = (given - n * n.dot(given)).normalized();
+      frame << t1, n.cross(t1), n;
+    }
+    const size_t first_block = blocks_.size();
+    const int row = 6 * num_contacts();
+    for (const double sign : {1.0, -1.0}) {
+      const int body = sign > 0 ? contacts.body_a[i] : contacts.body_b[i];
+      if (body < 0) continue;
+      const Vector3d r = VectorAt(contacts.point, i) - VectorAt(arrays.bodies.center_of_mass, body);
+      MatrixL J = MatrixL::Zero(6, 6);
+      J.topRows(3) = PointJacobian(frame, r, sign).cast<long double>();
+      if (HasAngularAxes(contacts.law, i)) {
+        J.bottomRightCorner<3, 3>() = (sign * frame.transpose()).cast<long double>();
+      }
+      AddBlock(row, num_trees + body, J);
+    }
+    ReadLaw(arrays, contacts.law, i, first_block, frame, &num_angular);
+  }
+}
+
+void ConstrainedProblem::ReadLaw(const ProblemArrays& arrays, const LawArrays& law, size_t i,
+                                 size_t first_block, const Matrix3d& frame, size_t* num_angular) {
+  const long double dt = arrays.time_step;
+  const long double period = dt + ValueAt(law.relaxation_time, i, 0);
+  const double mu = law.friction[i];
+  ExactContact contact;
+  contact.law = static_cast<ContactLaw>(law.law.empty() ? 1 : law.law[i]);
+  contact.mu << mu, ValueAt(law.friction_2, i, mu), 0, ValueAt(law.rolling_friction, 2 * i, 0),
+      ValueAt(law.rolling_friction, 2 * i + 1, 0), ValueAt(law.torsional_friction, i, 0);
+  const Vector3d target =
+      law.target_velocity.empty() ? Vector3d::Zero() : VectorAt(law.target_velocity, i);
+  contact.v_hat.head<3>() = (frame.transpose() * target).cast<long double>();
+  if (law.target_velocity.empty()) contact.v_hat[2] = -law.signed_distance[i] / period;
+  if (HasAngularAxes(law, i)) {
+    const Vector3d spin = VectorAt(law.target_angular_velocity, (*num_angular)++);
+    contact.v_hat.tail<3>() = (frame.transpose() * spin).cast<long double>();
+    angular_contacts_.push_back(num_contacts());
+  }
+  const Vector3d surface = frame.transpose() * VectorAt(law.surface_velocity, i);
+  offsets_.insert(offsets_.end(), {surface.x(), surface.y(), surface.z(), 0, 0, 0});
+
+  MatrixL delassus = MatrixL::Zero(3, 3);
+  for (size_t b = first_block; b < blocks_.size(); ++b) {
+    const MatrixL J = blocks_[b].J.topRows(3);
+    delassus += J * delassus_inverse_[blocks_[b].tree] * Transposed(J);
+  }
+  const ContactProblemView::Regularization& rule = arrays.regularization;
+  const long double w =
+      law.delassus_estimate.empty() ? delassus.norm() / 3 : law.delassus_estimate[i];
+  const long double R_t = law.regularization_t.empty() ? rule.sigma * w : law.regularization_t[i];
+  contact.R_n = law.regularization_n.empty()
+                    ? std::max(NearRigidR(rule.beta, w), 1 / (dt * law.stiffness[i] * period))
+                    : law.regularization_n[i];
+  contact.rho = R_t * mu * mu;
+  contact.adhesion_impulse = dt * ValueAt(law.adhesion, i, 0);
+  contact.time_step = dt;
+  contact.elastic_force = ValueAt(law.elastic_force, i, 0);
+  contact.stiffness = ValueAt(law.stiffness, i, 0);
+  contact.dissipation = ValueAt(law.dissipation, i, 0);
+  contact.lagged_normal_impulse = ValueAt(law.lagged_normal_impulse, i, 0);
+  contact.slip_speed = std::max<long double>(rule.stiction_speed,
+                                             mu * rule.sigma * w * contact.lagged_normal_impulse);
+  contacts_.push_back(contact);
+}
+
+void ConstrainedProblem::ReadRows(const ProblemArrays& arrays) {
+  const ProblemArrays::Rows& rows = arrays.rows;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const long double dt = arrays.time_step;
+  size_t entry = 0;
+  for (size_t i = 0; i < rows.entries.size(); ++i) {
+    const int row = 6 * num_contacts() + num_rows();
+    long double w = 0;
+    for (const size_t end = entry + rows.entries[i]; entry < end;) {
+      const int index = static_cast<int>(rows.velocity_index[entry]);
+      const int tree = static_cast<int>(std::upper_bound(starts_.begin(), starts_.end(), index) -
+                                        starts_.begin()) -
+                       1;
+      MatrixL J = MatrixL::Zero(1, A_[tree].rows());
+      for (; entry < end && static_cast<int>(rows.velocity_index[entry]) < starts_[tree + 1];
+           ++entry) {
+        J(0, static_cast<int>(rows.velocity_index[entry]) - starts_[tree]) =
+            rows.coefficient[entry];
+      }
+      w += (J * delassus_inverse_[tree] * Transposed(J))(0, 0);
+      AddBlock(row, tree, J);
+    }
+    const long double period = dt + ValueAt(rows.relaxation_time, i, 0);
+    if (ValueAt(rows.delassus_estimate, i, 0) > 0) w = rows.delassus_estimate[i];
+    long double R = std::max(NearRigidR(arrays.regularization.row_beta, w),
+                             1 / (dt * ValueAt(rows.stiffness, i, kInfinity) * period));
+    if (ValueAt(rows.slip_parameter, i, 0) > 0) R = rows.slip_parameter[i] * w;
+    if (ValueAt(rows.regularization, i, 0) > 0) R = rows.regularization[i];
+    const long double v_hat = rows.target_velocity.empty()
+                                  ? -ValueAt(rows.position_error, i, 0) / period
+                                  : rows.target_velocity[i];
+    rows_.push_back({v_hat, R, dt * ValueAt(rows.force_lower, i, -kInfinity),
+                     dt * ValueAt(rows.force_upper, i, kInfinity),
+                     dt * ValueAt(rows.force_offset, i, 0)});
+    offsets_.push_back(ValueAt(rows.velocity_offset, i, 0));
+  }
+}
+
+VectorL ConstrainedProblem::ConstraintVelocity(const VectorL& v) const {
+  VectorL v_c = Eigen::Map<const VectorL>(offsets_.data(), dimension());
+  for (const Block& block : blocks_) {
+    v_c.segment(block.row, block.J.rows()) +=
+        block.J * v.segment(starts_[block.tree], block.J.cols());
+  }
+  return v_c;
+}
+
+VectorL ConstrainedProblem::VelocityMagnitude(const VectorL& v) const {
+  VectorL magnitude = Eigen::Map<const VectorL>(offsets_.data(), dimension()).cwiseAbs();
+  for (const Block& block : blocks_) {
+    magnitude.segment(block.row, block.J.rows()) +=
+        block.J.cwiseAbs() * v.segment(starts_[block.tree], block.J.cols()).cwiseAbs();
+  }
+  return magnitude;
+}
+
+VectorL ConstrainedProblem::Impulse(const VectorL& v) const {
+  const VectorL v_c = ConstraintVelocity(v);
+  VectorL gamma(dimension());
+  for (int i = 0; i < num_contacts(); ++i) {
+    gamma.segment<6>(6 * i) = contacts_[i].At(v_c.segment<6>(6 * i)).impulse;
+  }
+  for (int i = 0; i < num_rows(); ++i) {
+    gamma[6 * num_contacts() + i] = rows_[i].At(v_c[6 * num_contacts() + i]).impulse;
+  }
+  return gamma;
+}
+
+std::vector<long double> ConstrainedProblem::Costs(const VectorL& v) const {
+  const VectorL v_c = ConstraintVelocity(v);
+  std::vector<long double> costs;
+  for (int i = 0; i < num_contacts(); ++i) {
+    costs.push_back(contacts_[i].At(v_c.segment<6>(6 * i)).cost);
+  }
+  for (int i = 0; i < num_rows(); ++i) {
+    costs.push_back(rows_[i].At(v_c[6 * num_contacts() + i]).cost);
+  }
+  return costs;
+}
+
+long double ConstrainedProblem::Cost(const VectorL& v) const {
+  const VectorL change = v - v_star_;
+  long double sum = change.dot(TimesA(change)) / 2;
+  for (const long double cost : Costs(v)) sum += cost;
+  return sum;
+}
+
+long double ConstrainedProblem::CostMagnitude(const VectorL& v) const {
+  const VectorL change = v - v_star_;
+  long double sum = change.dot(TimesA(change)) / 2;
+  for (const long double cost : Costs(v)) sum += std::abs(cost);
+  return sum;
+}
+
+VectorL ConstrainedProblem::Gradient(const VectorL& v) const {
+  return TimesA(v - v_star_) - TimesJt(Impulse(v));
+}
+
+VectorL ConstrainedProblem::Stacked(const std::vector<double>& impulse,
+                                    const std::vector<double>& angular_impulse,
+                                    const std::vector<double>& row_impulse) const {
+  VectorL stacked = VectorL::Zero(dimension());
+  for (int i = 0; i < num_contacts(); ++i) {
+    for (int j = 0; j < 3; ++j) stacked[6 * i + j] = impulse.at(3 * i + j);
+  }
+  for (size_t i = 0; i < angular_contacts_.size(); ++i) {
+    for (int j = 0; j < 3; ++j) {
+      stacked[6 * angular_contacts_[i] + 3 + j] = angular_impulse.at(3 * i + j);
+    }
+  }
+  for (int i = 0; i < num_rows(); ++i) stacked[6 * num_contacts() + i] = row_impulse.at(i);
+  return stacked;
+}
+
+VectorL ConstrainedProblem::TimesA(const VectorL& v) const {
+  VectorL p(v.size());
+  for (size_t t = 0; t < A_.size(); ++t) {
+    p.segment(starts_[t], A_[t].rows()) = A_[t] * v.segment(starts_[t], A_[t].rows());
+  }
+  return p;
+}
+
+VectorL ConstrainedProblem::TimesJt(const VectorL& impulse) const {
+  VectorL f = VectorL::Zero(num_velocities());
+  for (const Block& block : blocks_) {
+    f.segment(starts_[block.tree], block.J.cols()) +=
+        block.J.transpose() * impulse.segment(block.row, block.J.rows());
+  }
+  return f;
+}
+
+long double ConstrainedProblem::NormA(const VectorL& v) const {
+  return std::sqrt(std::max(0.0L, v.dot(TimesA(v))));
+}
+
+VectorL ConstrainedProblem::DiagonalOfA() const {
+  VectorL diagonal(num_velocities());
+  for (size_t t = 0; t < A_.size(); ++t) {
+    diagonal.segment(starts_[t], A_[t].rows()) = A_[t].diagonal();
+  }
+  return diagonal;
+}
+
+long double ConstrainedProblem::ScaledNorm(const VectorL& p) const {
+  return p.cwiseQuotient(DiagonalOfA().cwiseSqrt()).norm();
+}
+
+}  // namespace sap::test
