@@ -25,7 +25,6 @@ from sap_islands.scenes import load_scene
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "client" / "python" / "examples"
 SETTLED_S = 0.5  # simulated before anything is measured
-IGNORED = ("friction loss", "torsional friction", "rolling friction", "tendon limits")
 
 Steps = tuple[Callable[[], None], Callable[[], None], Callable[[], Problem]]
 
@@ -40,7 +39,7 @@ def mujoco_steps(model: mujoco.MjModel) -> Steps:
         mujoco.mj_copyData(other, model, data)
 
     def build() -> Problem:
-        return sap_islands.mujoco.build_problem(model, other, ignore=IGNORED).problem
+        return sap_islands.mujoco.build_problem(model, other).problem
 
     return prepare, lambda: mujoco.mj_step(model, data), build
 

@@ -1,67 +1,51 @@
-"""The Drake adapter: the same velocities as Drake's own discrete solver."""
+"""The Drake adapter: contacts, forces and steps as Drake's own discrete solver has them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import textwrap
 
 import numpy as np
 import pytest
 import sap_islands as sap
 import sap_islands.drake as adapter
+from pydrake.geometry import AddContactMaterial, ProximityProperties, Sphere
 from pydrake.math import RigidTransform
 from pydrake.multibody.math import SpatialForce
-from pydrake.multibody.plant import ExternallyAppliedSpatialForce
+from pydrake.multibody.plant import CoulombFriction, ExternallyAppliedSpatialForce
+from pydrake.multibody.tree import JointIndex, SpatialInertia, UnitInertia
 from pydrake.systems.analysis import Simulator
+from sap_islands.unsolved import Unsolved, UnsolvedWarning
 
-from support.drake_scenes import TIME_STEP, Scene, arm_holding_box, clutter, stacks
-from support.norms import relative_error
-
-TIGHT = sap.Options(relative_tolerance=1e-9)
-
-SCENES: dict[str, Callable[[], Scene]] = {
-    "clutter": lambda: clutter(18),
-    "stacks": lambda: stacks(3, 4),
-    "arm": arm_holding_box,
-    "hydroelastic boxes": lambda: clutter(12, hydroelastic=True),
-    "hydroelastic stack": lambda: stacks(1, 3, hydroelastic=True),
-}
-
-
-def check_steps(scene: Scene, client: sap.Client, steps: int) -> int:
-    """Compares each step of a simulation by Drake; returns the largest number of contacts.
-
-    Both solve every step from Drake's state. The velocities agree to 1e-5 by `relative_error`.
-    """
-    simulator = Simulator(scene.diagram, scene.context)
-    simulator.Initialize()
-    most_contacts = 0
-    for i in range(steps):
-        built = adapter.build_problem(scene.plant, scene.plant_context)
-        most_contacts = max(most_contacts, built.problem.contacts.count)
-        solution = client.solve(built.problem, TIGHT)
-        assert solution.solved
-        simulator.AdvanceTo((i + 1) * TIME_STEP)
-        expected = scene.plant.GetVelocities(scene.plant_context)[built.velocities]
-        error = relative_error(built.problem, solution.velocity, expected)
-        assert error <= 1e-5, f"step {i}"
-    return most_contacts
+from conftest import ROOT
+from support.drake_agreement import SCENES, largest_error
+from support.drake_scenes import (
+    TIME_STEP,
+    arm_holding_box,
+    begin,
+    clutter,
+    finish,
+    stacks,
+)
 
 
 @pytest.mark.parametrize("name", SCENES)
 def test_velocities_of_each_step_are_those_of_drake(client: sap.Client, name: str) -> None:
-    assert check_steps(SCENES[name](), client, 60) >= 8
+    error, contacts, rows = largest_error(SCENES[name](), client, 60)
+    assert error <= 1e-5
+    assert contacts + rows > 0
 
 
-def test_held_box_is_where_drake_holds_it(client: sap.Client) -> None:
-    drake = arm_holding_box()
+@pytest.mark.parametrize("approximation", ["sap", "lagged"])
+def test_held_box_is_where_drake_holds_it(client: sap.Client, approximation: str) -> None:
+    drake = arm_holding_box(approximation)
     mine = drake.copy()
     simulator = Simulator(drake.diagram, drake.context)
     simulator.Initialize()
     simulator.AdvanceTo(3.0)
     with client.session() as session:
         while mine.context.get_time() < 3.0 - TIME_STEP / 2:
-            _, solution = adapter.step(mine.plant, mine.context, session)
-            assert solution.solved
+            adapter.step(mine.plant, mine.context, session, on_unsolved="raise")
     box = drake.bodies[0]
     expected: RigidTransform = drake.plant.GetFreeBodyPose(drake.plant_context, box)
     found: RigidTransform = mine.plant.GetFreeBodyPose(mine.plant_context, box)
@@ -71,14 +55,9 @@ def test_held_box_is_where_drake_holds_it(client: sap.Client) -> None:
     assert abs(np.rad2deg(turned.angle())) <= 2.0
 
 
-def test_geometry_without_material_is_as_stiff_as_in_drake(client: sap.Client) -> None:
-    from pydrake.geometry import AddContactMaterial, ProximityProperties, Sphere
-    from pydrake.multibody.plant import CoulombFriction
-    from pydrake.multibody.tree import SpatialInertia, UnitInertia
-
-    from support import drake_scenes
-
-    builder, plant = drake_scenes._begin(hydroelastic=False)
+@pytest.mark.parametrize("approximation", ["sap", "lagged", "similar"])
+def test_geometry_without_material_is_as_in_drake(client: sap.Client, approximation: str) -> None:
+    builder, plant = begin(approximation=approximation)
     plain = ProximityProperties()
     AddContactMaterial(friction=CoulombFriction(0.3, 0.3), properties=plain)
     balls = []
@@ -88,10 +67,35 @@ def test_geometry_without_material_is_as_stiff_as_in_drake(client: sap.Client) -
         )
         plant.RegisterCollisionGeometry(body, RigidTransform(), Sphere(0.1), f"ball{i}", plain)
         balls.append(body)
-    scene = drake_scenes._finish(builder, plant, balls)
+    scene = finish(builder, plant, balls)
     for i, body in enumerate(balls):
         plant.SetFreeBodyPose(scene.plant_context, body, RigidTransform([i * 0.199, 0, 0.0995]))
-    assert check_steps(scene, client, 5) == 3
+    error, contacts, _ = largest_error(scene, client, 5)
+    assert error <= 1e-5
+    assert contacts == 3
+
+
+@pytest.mark.parametrize("tolerance", [1e-5, 1e-3, 0.1])
+def test_stiction_tolerance_is_found_from_drakes_own_update(
+    client: sap.Client, tolerance: float
+) -> None:
+    scene = stacks(3, 4, approximation="lagged")
+    scene.plant.set_stiction_tolerance(tolerance)
+    assert largest_error(scene, client, 10)[0] <= 1e-5
+    built = adapter.build_problem(scene.plant, scene.plant_context)
+    assert built.problem.regularization.stiction_speed == pytest.approx(tolerance, rel=1e-9)
+
+
+def test_stiction_tolerance_is_found_where_ports_are_not_sampled(client: sap.Client) -> None:
+    scene = stacks(2, 2, approximation="similar", sampled=False)
+    scene.plant.set_stiction_tolerance(2e-3)
+    assert largest_error(scene, client, 10)[0] <= 1e-5
+
+
+def test_given_stiction_tolerance_is_taken() -> None:
+    scene = stacks(1, 2, approximation="similar")
+    built = adapter.build_problem(scene.plant, scene.plant_context, stiction_tolerance=0.02)
+    assert built.problem.regularization.stiction_speed == 0.02
 
 
 def test_applied_forces_act_as_in_drake(client: sap.Client) -> None:
@@ -105,36 +109,93 @@ def test_applied_forces_act_as_in_drake(client: sap.Client) -> None:
     torque = np.linspace(-1, 1, plant.num_velocities())
     plant.get_applied_generalized_force_input_port().FixValue(context, torque)
     plant.get_actuation_input_port().FixValue(context, [3.0, -2.0, 1.0, 0.5, 0.25])
-    check_steps(scene, client, 2)
+    assert largest_error(scene, client, 2)[0] <= 1e-5
 
 
-def test_joint_limits_hold_as_in_drake(client: sap.Client) -> None:
-    scene = arm_holding_box()
-    plant, context = scene.plant, scene.plant_context
-    plant.GetJointByName("pan").set_angular_rate(context, 4.0)
-    plant.GetJointByName("pan").set_angle(context, 1.95)
-    desired = np.zeros(10)
-    desired[0] = 2.5
-    plant.get_desired_state_input_port(plant.GetModelInstanceByName("arm")).FixValue(
-        context, desired
-    )
-    built = adapter.build_problem(plant, context)
-    assert built.problem.contacts.count == len(built.bodies) + 1
-    check_steps(scene, client, 40)
-    assert plant.GetJointByName("pan").get_angle(context) == pytest.approx(2.0, abs=0.02)
+def test_unsolved_steps_are_taken_with_a_warning_or_raise(client: sap.Client) -> None:
+    scene = stacks(1, 2, approximation="lagged")
+    nothing = sap.Options(max_iterations=0)
+    with client.session(nothing) as session:
+        with pytest.raises(Unsolved, match="1 of 1 islands were not solved"):
+            adapter.step(scene.plant, scene.context, session, on_unsolved="raise")
+        assert scene.context.get_time() == 0.0
+        with pytest.warns(UnsolvedWarning, match="ITERATION_LIMIT"):
+            adapter.step(scene.plant, scene.context, session)
+        assert scene.context.get_time() == TIME_STEP
+        adapter.step(scene.plant, scene.context, session, on_unsolved="ignore")
+        with pytest.raises(sap.InvalidArgument, match="on_unsolved is 'stop'"):
+            adapter.step(
+                scene.plant,
+                scene.context,
+                session,
+                on_unsolved="stop",  # type: ignore[arg-type]  # on purpose
+            )
 
 
-def test_unsupported_features_are_refused_by_name() -> None:
-    scene = arm_holding_box()
-    plant, context = scene.plant, scene.plant_context
-    plant.GetJointByName("lift").Lock(context)
-    with pytest.raises(sap.InvalidArgument, match=r"locked joints \(joint 'lift'\)"):
-        adapter.build_problem(plant, context)
-    adapter.build_problem(plant, context, ignore=("locked joints",))
+def _blocks(text: str) -> str:
+    """The indented code of a docstring."""
+    found = re.findall(r"\n\n((?:    .*\n|\n)+)", text)
+    return textwrap.dedent("".join(found))
+
+
+def test_example_of_the_docstring_runs_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert adapter.__doc__ is not None
+    exec(_blocks(adapter.__doc__), {})
+    force = np.array(re.findall(r"-?\d+\.\d*", capsys.readouterr().out), float)
+    np.testing.assert_allclose(force, [0.0, 0.0, -9.81], atol=1e-2)  # the ball rests on the floor
+
+
+def test_readme_shows_the_example_of_the_docstring_and_all_scenes() -> None:
+    assert adapter.__doc__ is not None
+    readme = (ROOT / "client" / "python" / "README.md").read_text()
+    assert _blocks(adapter.__doc__).strip() in readme
+    for name in SCENES:
+        assert f"\n| {name} |" in readme
+
+
+def test_continuous_plants_and_unknown_names_are_refused() -> None:
+    scene = stacks(1, 1)
     with pytest.raises(sap.InvalidArgument, match="ignore has 'gravity'"):
-        adapter.build_problem(plant, context, ignore=("gravity",))
+        adapter.build_problem(scene.plant, scene.plant_context, ignore=("gravity",))
+    builder, plant = begin(time_step=0.0)
+    scene = finish(builder, plant, [])
+    with pytest.raises(sap.InvalidArgument, match="the plant is continuous"):
+        adapter.build_problem(scene.plant, scene.plant_context)
+
+
+def test_deformable_bodies_are_refused_by_name() -> None:
+    from pydrake.geometry import GeometryInstance
+    from pydrake.multibody.fem import DeformableBodyConfig
+
+    builder, plant = begin()
+    ball = GeometryInstance(RigidTransform(), Sphere(0.1), "ball")
+    ball.set_proximity_properties(ProximityProperties())
+    model = plant.mutable_deformable_model()
+    model.RegisterDeformableBody(ball, DeformableBodyConfig(), 0.05)
+    scene = finish(builder, plant, [])
+    with pytest.raises(sap.InvalidArgument, match=r"the plant has deformable bodies \(1 of them\)"):
+        adapter.build_problem(scene.plant, scene.plant_context)
+
+
+def test_tamsi_is_refused_by_name() -> None:
+    scene = stacks(1, 1, approximation="tamsi")
+    with pytest.raises(sap.InvalidArgument, match="the contact approximation tamsi"):
+        adapter.build_problem(scene.plant, scene.plant_context)
+
+
+def test_joint_limits_are_left_out_where_told(client: sap.Client) -> None:
+    scene = SCENES["joint limits"]()
+    with_limits = adapter.build_problem(scene.plant, scene.plant_context)
+    limits = [row for row in with_limits.rows if row.kind == "limit"]
+    assert limits == [("limit", int(scene.plant.GetJointByName("pan").index()))]
+    assert scene.plant.get_joint(JointIndex(limits[0].number)).name() == "pan"
+    without = adapter.build_problem(scene.plant, scene.plant_context, ignore=("joint limits",))
+    assert [row for row in without.rows if row.kind == "limit"] == []
 
 
 @pytest.mark.full
-def test_large_clutter_agrees_with_drake(client: sap.Client) -> None:
-    assert check_steps(clutter(60), client, 100) >= 100
+@pytest.mark.parametrize("approximation", ["sap", "lagged"])
+def test_large_clutter_agrees_with_drake(client: sap.Client, approximation: str) -> None:
+    error, contacts, _ = largest_error(clutter(60, approximation=approximation), client, 100)
+    assert error <= 1e-5
+    assert contacts >= 60

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sap_islands as sap
 
@@ -58,6 +59,33 @@ def test_arm_lifts_and_holds_the_cube(client: sap.Client) -> None:
     assert slip <= 1e6 * 1e-3 * 0.8 * 0.005 * 9.81
 
 
+def test_hand_turns_the_block(client: sap.Client) -> None:
+    printed = run("hand_turning_block.py", "--server", client.address, "--time", "2")
+    assert int(re.findall(r"turned by (\d+) degrees", printed)[-1]) > 90
+
+
+def test_arm_places_the_cube_and_holds_it_meanwhile(client: sap.Client) -> None:
+    printed = run("fetch_pick.py", "--server", client.address)
+    heights = [float(z) for z in re.findall(r"cube at \[\S+ +\S+ +(\S+)\]", printed)]
+    assert max(heights) > 0.3
+    assert heights[-1] == pytest.approx(0.225, abs=2e-3)
+    assert float(re.findall(r"slid by ([\d.]+) um", printed)[0]) < 100
+
+
+def test_quadruped_stands_after_the_push(client: sap.Client) -> None:
+    printed = run("quadruped.py", "--server", client.address)
+    assert "4 feet on the ground" in printed
+    assert float(re.findall(r"trunk at ([\d.]+) m", printed)[0]) > 0.25
+    assert float(re.findall(r"moves (\d+) um", printed)[0]) < 1000
+
+
+def test_loop_of_mujocos_linkage_stays_closed(client: sap.Client) -> None:
+    printed = run("mujoco_four_bar.py", "--server", client.address)
+    assert float(re.findall(r"([\d.]+) turns,", printed)[0]) > 2.5
+    assert float(re.findall(r"torque of at most ([\d.]+)", printed)[0]) <= 2.0
+    assert float(re.findall(r"open by at most ([\d.]+) mm", printed)[0]) < 1.0
+
+
 def test_bodies_pile_up_in_the_bin(client: sap.Client) -> None:
     arguments = ("--bodies", "60", "--time", "1", "--server", client.address)
     printed = run("thousand_bodies.py", *arguments)
@@ -71,6 +99,34 @@ def test_a_thousand_bodies_pile_up_in_the_bin(client: sap.Client) -> None:
     printed = run("thousand_bodies.py", "--server", client.address, timeout=900)
     lowest = float(re.findall(r"lowest body at ([\d.]+) m", printed)[0])
     assert lowest > 0.04
+
+
+def test_linkage_stays_closed_while_its_motor_turns_the_crank(client: sap.Client) -> None:
+    printed = run("four_bar_linkage.py", "--server", client.address)
+    angles = np.array(re.findall(r"-?\d+\.\d{5}", printed), float)
+    length = np.array([0.1, 0.35, 0.25])
+    # The three links in a row lead from one pin on the ground to the other, 0.4 m along x.
+    gap = np.hypot(length @ np.cos(angles) - 0.4, length @ np.sin(angles))
+    # Rows keep pins together to first order in the rotation of a step, which is at most 0.035 rad
+    # for every link; half its square times both arms is left.
+    bound = 0.035**2 / 2 * (0.1 + 0.35) / 2
+    largest = float(re.findall(r"closure error ([\d.]+) mm", printed)[0]) / 1e3
+    assert largest <= bound
+    assert gap <= 4 * bound
+    speed = float(re.findall(r"turns with ([\d.]+) rad/s", printed)[0])
+    # A torque within the limit of 2 N m leaves at most 2 / 10 of the servo's gain.
+    assert abs(speed - 2 * np.pi) <= 0.2
+    assert 0 < int(re.findall(r"limit in (\d+) of 200", printed)[0]) < 100
+
+
+@pytest.mark.parametrize("path", ["client/python/README.md", "proto/CONSTRAINTS.md"])
+def test_rows_in_the_documents_print_what_is_shown(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = (ROOT / path).read_text()
+    (snippet,) = [block for block in blocks(document, "python") if "ConstraintRows" in block]
+    exec(compile(snippet, path, "exec"), {})
+    assert capsys.readouterr().out in blocks(document, "text")
 
 
 def test_every_example_is_tested() -> None:

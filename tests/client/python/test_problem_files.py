@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import sap_islands as sap
 from sap_islands.problem_files import problem_from_json, problem_to_json
+from sap_islands.v1 import problem_pb2
 
+from support.random_messages import random_message
 from support.scenes import balls_on_floor
 
 
@@ -25,6 +27,23 @@ def test_problem_is_read_as_it_was_written(tmp_path: Path, name: str) -> None:
     again = sap.load_problem(path)
     assert again.to_bytes() == problem.to_bytes()
     assert again.regularization == problem.regularization
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_problem_with_every_field_is_read_from_json_as_it_was_written(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    message = random_message(problem_pb2.ContactProblem.DESCRIPTOR, rng, omitted=0.0)
+    problem = sap.Problem.from_bytes(message.SerializeToString())
+    assert problem_from_json(problem_to_json(problem)).to_bytes() == message.SerializeToString()
+
+
+def test_infinities_are_strings_in_json() -> None:
+    rows = sap.ConstraintRows.from_dense([[1.0, 0.0]], stiffness=np.inf, force_lower=-np.inf)
+    text = problem_to_json(sap.Problem(0.01, rows=rows))
+    values = json.loads(text)["rows"]
+    assert values["stiffness"] == ["Infinity"]
+    assert values["force_lower"] == ["-Infinity"]
+    assert problem_from_json(text).rows.stiffness.tolist() == [np.inf]
 
 
 def test_negative_zero_keeps_its_sign() -> None:

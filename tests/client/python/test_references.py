@@ -11,6 +11,7 @@ import pytest
 import sap_islands as sap
 
 from conftest import problem_files
+from support.cones import friction_and_bound
 from support.norms import relative_error
 
 
@@ -24,7 +25,9 @@ def test_solution_agrees_with_the_certified_one(client: sap.Client, path: Path) 
     assert solution.solved
     exact = np.array(reference["velocity"])
     assert relative_error(problem, solution.velocity, exact) <= 1e-5
-    impulse = solution.impulse
-    slip = np.hypot(impulse[:, 0], impulse[:, 1])
-    friction = np.concatenate((problem.contacts.friction, problem.body_contacts.friction))
-    assert np.all(slip <= friction * impulse[:, 2] + 1e-12 * abs(impulse).max(initial=0))
+    friction, bound = friction_and_bound(problem, solution)
+    assert np.all(friction <= bound + 1e-12 * abs(solution.impulse).max(initial=0))
+    rows, impulse = problem.rows, solution.row_impulse
+    lower, upper = rows.force_lower, rows.force_upper
+    assert np.all(impulse >= (problem.time_step * lower if lower.size else -np.inf))
+    assert np.all(impulse <= (problem.time_step * upper if upper.size else np.inf))

@@ -1,4 +1,4 @@
-"""Robot models from other packages, simulated for 3 s each; `IGNORED` features are ignored."""
+"""Robot models from other packages, simulated for 3 s each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ pytestmark = pytest.mark.full
 
 DURATION_S = 3.0
 GRAVITY = 9.81
-IGNORED = ("friction loss", "torsional friction", "rolling friction", "tendon limits")
 
 
 def directory_of(package: str) -> Path:
@@ -75,7 +74,7 @@ def test_robot_moves_as_it_does_in_mujoco(client: sap.Client, name: str) -> None
     allowed = deepest(other)
     with client.session() as session:
         while data.time < DURATION_S - 1e-9:
-            _, solution = adapter.step(model, data, session, ignore=IGNORED)
+            _, solution = adapter.step(model, data, session)
             assert solution.solved
             assert np.isfinite(data.qvel).all()
             mujoco.mj_step(model, other)
@@ -99,7 +98,7 @@ def test_humanoid_falls_as_it_does_in_mujoco(client: sap.Client) -> None:
     data, other = mujoco.MjData(model), mujoco.MjData(model)
     data.qpos[2] = other.qpos[2] = 2.0
     for _ in range(60):
-        adapter.step(model, data, client, ignore=IGNORED)
+        adapter.step(model, data, client)
         mujoco.mj_step(model, other)
     height: tuple[FloatArray, FloatArray] = (data.subtree_com[1], other.subtree_com[1])
     assert height[0] == pytest.approx(height[1], abs=1e-3)
@@ -128,7 +127,7 @@ def test_panda_holds_a_cube_with_less_slip_than_sigma_allows(client: sap.Client)
     start = None
     with client.session() as session:
         while data.time < DURATION_S - 1e-9:
-            _, solution = adapter.step(model, data, session, ignore=IGNORED)
+            _, solution = adapter.step(model, data, session)
             assert solution.solved
             if start is None and data.time > 1.0:
                 start = data.body("cube").xpos.copy()

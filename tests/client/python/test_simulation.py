@@ -39,6 +39,17 @@ def test_scene_comes_to_rest_on_the_floor(client: sap.Client, name: str) -> None
     assert last.contact_force[on_floor, 2].sum() == pytest.approx(weight, rel=0.2)
 
 
+def test_forces_of_frictionless_contacts_are_shown(client: sap.Client) -> None:
+    model = load_scene("stacks", 2)
+    model.geom_condim[:] = 1
+    simulation = Simulation(model, client)
+    for _ in range(50):
+        frame = simulation.step()
+    on_floor = frame.contact_point[:, 2] < 0.01
+    weight = 9.81 * model.body_mass.sum()
+    assert frame.contact_force[on_floor, 2].sum() == pytest.approx(weight, rel=0.01)
+
+
 def make_trajectory(client: sap.Client) -> Trajectory:
     simulation = Simulation(load_scene("stacks", 4), client)
     trajectory = simulation.new_trajectory()
@@ -57,6 +68,18 @@ def test_trajectory_is_read_as_it_was_written(client: sap.Client, tmp_path: Path
     (tmp_path / "broken.npz").write_bytes(b"no archive")
     with pytest.raises(sap.InvalidArgument, match="is not a saved run"):
         Trajectory.load(tmp_path / "broken.npz")
+
+
+def test_trajectory_that_was_saved_without_rows_is_read(client: sap.Client, tmp_path: Path) -> None:
+    trajectory = make_trajectory(client)
+    trajectory.save(tmp_path / "run.npz")
+    with np.load(tmp_path / "run.npz") as saved:
+        arrays = {name: saved[name] for name in saved if not name.startswith("rows")}
+    np.savez(tmp_path / "old.npz", **arrays)
+    again = Trajectory.load(tmp_path / "old.npz")
+    for frame, wanted in zip(again.frames, trajectory.frames, strict=True):
+        assert np.array_equal(frame.contacts, wanted.contacts)
+        assert frame.rows.tolist() == [0] * len(wanted.contacts)
 
 
 def test_bodies_in_contact_are_one_island(client: sap.Client) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 import pytest
 import sap_islands as sap
@@ -10,6 +13,7 @@ from sap_islands.options import from_message, to_message
 from sap_islands.v1 import problem_pb2, solution_pb2, solver_service_pb2
 
 from conftest import problem_files
+from support.random_messages import random_message
 from support.scenes import balls_on_floor
 
 
@@ -26,21 +30,151 @@ def test_problems_are_what_protobuf_reads_and_writes(path: object) -> None:
     assert sap.Problem.from_bytes(message.SerializeToString()).to_bytes() == problem.to_bytes()
 
 
-def test_every_field_of_the_schema_has_its_array() -> None:
-    for kind, descriptor in (
-        (sap.Trees, problem_pb2.Trees.DESCRIPTOR),
-        (sap.RigidBodies, problem_pb2.RigidBodies.DESCRIPTOR),
-        (sap.Contacts, problem_pb2.Contacts.DESCRIPTOR),
-        (sap.BodyContacts, problem_pb2.BodyContacts.DESCRIPTOR),
-    ):
-        values = {field.name: [1, 2, 3, 4, 5, 6, 7] for field in descriptor.fields}
-        group = kind(**values)
-        name = group.FIELD
-        problem = sap.Problem(0.5)
-        setattr(problem, name, group)
-        message = problem_pb2.ContactProblem.FromString(problem.to_bytes())
-        for field in descriptor.fields:
-            assert list(getattr(getattr(message, name), field.name)) == [1, 2, 3, 4, 5, 6, 7]
+GROUPS: dict[str, type[Any]] = {
+    "trees": sap.Trees,
+    "bodies": sap.RigidBodies,
+    "contacts": sap.Contacts,
+    "body_contacts": sap.BodyContacts,
+    "rows": sap.ConstraintRows,
+    "hunt_crossley": sap.HuntCrossley,
+}
+
+
+def problem_of(message: Any) -> sap.Problem:
+    """The problem with the fields of a message, by the public constructors alone."""
+
+    def group_of(part: Any, name: str) -> Any:
+        values = {
+            field.name: group_of(value, field.name) if field.message_type else list(value)
+            for field, value in part.ListFields()
+        }
+        return GROUPS[name](**values)
+
+    problem = sap.Problem(message.time_step)
+    for field, value in message.ListFields():
+        if field.name in GROUPS:
+            setattr(problem, field.name, group_of(value, field.name))
+    given = {field.name: value for field, value in message.regularization.ListFields()}
+    problem.regularization = sap.Regularization(**given)
+    return problem
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("omitted", [0.0, 0.3, 0.8])
+def test_random_problems_with_any_fields_are_the_bytes_of_protobuf(
+    seed: int, omitted: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    message = random_message(problem_pb2.ContactProblem.DESCRIPTOR, rng, omitted)
+    message.time_step = 0.25  # never absent in a problem
+    serialized = message.SerializeToString()
+    assert problem_of(message).to_bytes() == serialized
+    assert sap.Problem.from_bytes(serialized).to_bytes() == serialized
+
+
+def test_every_group_has_the_arrays_of_its_message() -> None:
+    for name, kind in GROUPS.items():
+        descriptor = getattr(problem_pb2, kind.__name__).DESCRIPTOR
+        assert [field.name for field in dataclasses.fields(kind)] == [
+            field.name for field in descriptor.fields
+        ]
+        assert name == kind.FIELD
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_solutions_are_what_protobuf_reads(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    message = random_message(solution_pb2.ContactSolution.DESCRIPTOR, rng, omitted=0.0)
+    solution = sap.Solution(message.SerializeToString())
+    for field, value in message.ListFields():
+        read = getattr(solution, field.name)
+        if field.message_type is not None:
+            for part, numbers in value.ListFields():
+                assert np.array_equal(getattr(read, part.name), numbers)
+        else:
+            assert np.array_equal(np.ravel(read), np.ravel(value))
+    assert solution.angular_impulse.shape == (4, 3)
+
+
+def test_solution_of_a_server_without_rows_is_read() -> None:
+    reports = solution_pb2.IslandReports(
+        status=["ISLAND_STATUS_CONVERGED"], iterations=[4], factorizations=[3], dofs=[6],
+        momentum_residual=[1e-9], optimality_gap_bound=[1e-12], contacts=[1], solve_time_s=[1e-4],
+    )  # fmt: skip
+    message = solution_pb2.ContactSolution(velocity=[1.0], impulse=[0, 0, 1], islands=reports)
+    solution = sap.Solution(message.SerializeToString())
+    assert solution.row_impulse.shape == solution.row_velocity.shape == (0,)
+    assert solution.angular_impulse.shape == (0, 3)
+    assert solution.islands[0].contacts == 1
+    assert solution.islands[0].rows == 0
+    assert np.isnan(solution.islands[0].cost)
+    assert len(sap.Solution(b"").islands) == 0
+
+
+def test_parts_of_a_message_in_a_message_are_merged() -> None:
+    descriptor = problem_pb2.Contacts.DESCRIPTOR
+    tag = wire_format.length_tag(descriptor, "hunt_crossley")
+    first = problem_pb2.HuntCrossley(elastic_force=[1.0], dissipation=[2.0]).SerializeToString()
+    second = problem_pb2.HuntCrossley(elastic_force=[3.0]).SerializeToString()
+    serialized = b"".join(tag + wire_format.varint(len(part)) + part for part in (first, second))
+    merged = sap.Contacts.decode(serialized, 0, len(serialized)).hunt_crossley
+    assert merged is not None
+    assert merged.elastic_force.tolist() == [1.0, 3.0]
+    assert merged.dissipation.tolist() == [2.0]
+
+
+def test_arrays_of_a_group_in_a_group_are_repeated_for_its_contacts() -> None:
+    hunt_crossley = sap.HuntCrossley(elastic_force=[1.0, 2.0], dissipation=0.5)
+    contacts = sap.Contacts(
+        tree_a=[0, 1], law=sap.ContactLaw.HUNT_CROSSLEY_SIMILAR, hunt_crossley=hunt_crossley
+    )
+    message = problem_pb2.ContactProblem.FromString(
+        sap.Problem(0.5, contacts=contacts).to_bytes()
+    ).contacts
+    assert list(message.law) == [problem_pb2.CONTACT_LAW_HUNT_CROSSLEY_SIMILAR] * 2
+    assert list(message.hunt_crossley.elastic_force) == [1.0, 2.0]
+    assert list(message.hunt_crossley.dissipation) == [0.5, 0.5]
+    assert not message.hunt_crossley.lagged_normal_impulse
+
+
+def test_an_absent_group_in_a_group_is_not_written() -> None:
+    contacts = sap.Contacts(tree_a=[0], hunt_crossley=sap.HuntCrossley())
+    message = problem_pb2.ContactProblem.FromString(sap.Problem(0.5, contacts=contacts).to_bytes())
+    assert not message.contacts.HasField("hunt_crossley")
+    assert sap.Contacts().hunt_crossley is None
+
+
+def test_rows_of_the_contacts_with_angular_axes_are_not_repeated() -> None:
+    contacts = sap.Contacts(tree_a=[0, 0], target_angular_velocity=[[1.0, 2.0, 3.0]])
+    message = problem_pb2.ContactProblem.FromString(sap.Problem(0.5, contacts=contacts).to_bytes())
+    assert list(message.contacts.target_angular_velocity) == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("law", "error"),
+    [
+        ([1, 128], r"contacts\.law\[1\] is 128; it must be in \[0, 127\]"),
+        (np.array([200], np.uint8), r"contacts\.law\[0\] is 200"),
+        ([-1], r"contacts\.law\[0\] is -1"),
+        ([0.5], r"contacts\.law has type float64; integers are needed"),
+    ],
+)
+def test_laws_that_are_no_small_integers_are_refused(law: object, error: str) -> None:
+    with pytest.raises(sap.InvalidArgument, match=error):
+        sap.Contacts(law=law)  # type: ignore[arg-type]  # on purpose
+
+
+def test_unknown_laws_of_a_message_are_refused_by_name() -> None:
+    contacts = problem_pb2.Contacts()
+    contacts.law.extend([300, -1])  # type: ignore[list-item]  # on purpose
+    serialized = contacts.SerializeToString()
+    with pytest.raises(sap.InvalidArgument, match=r"contacts\.law\[0\] is 300"):
+        sap.Contacts.decode(serialized, 0, len(serialized))
+
+
+def test_a_group_of_the_wrong_type_is_refused() -> None:
+    with pytest.raises(sap.InvalidArgument, match="hunt_crossley has type dict; HuntCrossley"):
+        sap.Contacts(hunt_crossley={})  # type: ignore[arg-type]  # on purpose
 
 
 def test_single_numbers_and_rows_are_repeated() -> None:

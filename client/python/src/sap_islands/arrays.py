@@ -7,6 +7,7 @@ in place changes the message.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -22,19 +23,21 @@ UIntArray: TypeAlias = NDArray[np.uint32]
 # Key in the __dict__ of a group to which an array was assigned: groups without it are not written.
 HAS_ARRAYS = "_has_arrays"
 
-ScalarT = TypeVar("ScalarT", np.float64, np.int32, np.uint32)
+ScalarT = TypeVar("ScalarT", np.float64, np.int32, np.uint32, np.uint8)
 
 
 class ArrayField(Generic[ScalarT]):
-    """An array of a message with `columns` numbers per tree, body or contact; empty by default.
+    """An array of a message with `columns` numbers per tree, body, contact or row; else empty.
 
     A single number, or a single row of `columns` numbers, is repeated for all entries of the
-    group: `contacts.friction = 0.5`.
+    group: `contacts.friction = 0.5`. Without `repeats` the array has a length of its own, and
+    nothing is repeated. Enumerations are uint8.
     """
 
-    def __init__(self, scalar: type[ScalarT], columns: int = 1) -> None:
+    def __init__(self, scalar: type[ScalarT], columns: int = 1, repeats: bool = True) -> None:
         self.dtype: np.dtype[Any] = np.dtype(scalar).newbyteorder("<")
         self.columns = columns
+        self.repeats = repeats
         self.empty: NDArray[Any] = np.empty(0, self.dtype)
         self.name = ""
         self.path = ""
@@ -69,8 +72,13 @@ class ArrayField(Generic[ScalarT]):
             array = np.asarray(value)
         except ValueError as error:
             raise InvalidArgument(f"{self.path} is not an array: {error}", self.path) from error
+        if array.ndim == 0 and not self.repeats:
+            message = f"{self.path} is a single number; an array is needed"
+            raise InvalidArgument(message, self.path)
         if array.dtype != self.dtype:
             array = self._cast(array)
+        elif self.dtype == np.uint8:
+            self._check_range(array)
         # ascontiguousarray would turn a scalar, shape (), into a vector of one number.
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
@@ -83,11 +91,23 @@ class ArrayField(Generic[ScalarT]):
             message = f"{self.path} has type {array.dtype}; {wanted} are needed"
             raise InvalidArgument(message, self.path)
         if self.dtype.kind != "f":
-            limits = np.iinfo(self.dtype)
-            outside = np.flatnonzero((array < limits.min) | (array > limits.max))
-            if outside.size:
-                field = f"{self.path}[{outside[0]}]"
-                found = array.flat[outside[0]]
-                message = f"{field} is {found}; it must be in [{limits.min}, {limits.max}]"
-                raise InvalidArgument(message, field)
+            self._check_range(array)
         return array.astype(self.dtype)
+
+    def _check_range(self, array: NDArray[Any]) -> None:
+        limits = np.iinfo(self.dtype)
+        # An enumeration is a varint on the wire, which up to 127 is one byte.
+        least, largest = limits.min, 127 if self.dtype == np.uint8 else limits.max
+        outside = np.flatnonzero((array < least) | (array > largest))
+        if outside.size:
+            field = f"{self.path}[{outside[0]}]"
+            found = array.flat[outside[0]]
+            message = f"{field} is {found}; it must be in [{least}, {largest}]"
+            raise InvalidArgument(message, field)
+
+
+def concatenate(blocks: Sequence[FloatArray]) -> FloatArray:
+    """Flattens matrices row-major and concatenates them, as `dynamics_matrix` and `jacobian`."""
+    if not len(blocks):
+        return np.empty(0)
+    return np.concatenate([np.asarray(block, np.float64).ravel() for block in blocks])

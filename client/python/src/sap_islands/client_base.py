@@ -27,7 +27,8 @@ class ServerInfo:
             return equal bits.
         processors: Logical processors of the machine.
         solver_threads: Threads that solve islands.
-        limits: The fields of sap.v1.ServerLimits by name, for example "max_contacts".
+        limits: The fields of sap.v1.ServerLimits by name, for example "max_contacts" and
+            "max_rows"; 0 for one that the server does not know.
     """
 
     version: str

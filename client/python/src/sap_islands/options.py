@@ -43,7 +43,8 @@ class Options:
             applies to each step, in a batch to the whole batch.
         islands: Whether to solve the islands separately (True).
         newton: Newton method (accelerated).
-        response_mask: Names of the fields of sap.v1.ContactSolution to return; empty: all.
+        response_mask: Names of the attributes of `Solution` to return, for example "velocity" and
+            "row_impulse"; empty: all.
         priority: Scheduling priority; high is for control loops and interactive use.
     """
 

@@ -1,8 +1,7 @@
-"""The frictional-contact problem of one time step, in SI units.
+"""The constrained motion of one time step, in SI units: contacts and constraint rows.
 
-    min_v  1/2 |v - v*|_A^2 + sum_i 1/2 γ_i' R_i γ_i
-    γ_i = P_F(y_i) in the R_i norm,   y_i = -R_i^-1 (v_c,i - v̂_i)
-    v_c,i = J_a v_a + J_b v_b + b_i
+    min_v  1/2 |v - v*|_A^2 + sum_i f_i(v_c,i),   v_c,i = J_i v + b_i
+    γ_i = -∂f_i / ∂v_c,i = P_C(y_i) in the R_i norm,   y_i = R_i^-1 (v̂_i - v_c,i)
 
 [Castro, Permenter, Han 2021, "An Unconstrained Convex Formulation of Compliant Contact"]. The
 classes mirror the messages of proto/sap/v1/problem.proto with NumPy arrays. Only data types are
@@ -14,242 +13,32 @@ from __future__ import annotations
 import enum
 import functools
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from sap_islands import wire_format
-from sap_islands.arrays import HAS_ARRAYS, ArrayField, Float64, FloatArray
+from sap_islands.array_group import ArrayGroup
+from sap_islands.arrays import concatenate
+from sap_islands.bodies import RigidBodies, Trees
+from sap_islands.constraint_rows import ConstraintRows
+from sap_islands.contacts import WORLD, BodyContacts, ContactLaw, Contacts, HuntCrossley
 from sap_islands.v1 import problem_pb2
 
-WORLD = -1  # as the second tree or body of a contact: the world
-
-GroupT = TypeVar("GroupT", bound="_Group")
-
-
-class _Group:
-    """A message that consists of arrays with one entry per tree, body or contact.
-
-    A subclass declares one `ArrayField` per field of its message, under the same name.
-    """
-
-    FIELD: ClassVar[str]
-    _DESCRIPTOR: ClassVar[wire_format.Descriptor]
-    _arrays: ClassVar[wire_format.PackedArrays]
-    _columns: ClassVar[dict[str, int]]
-    _none: ClassVar[dict[str, NDArray[Any]]]
-    _decoder: ClassVar[wire_format.ArrayDecoder]
-
-    def __init_subclass__(cls) -> None:
-        columns = {name: f.columns for name, f in vars(cls).items() if isinstance(f, ArrayField)}
-        cls._columns = columns
-        cls._none = {f.name: f.empty for f in vars(cls).values() if isinstance(f, ArrayField)}
-        cls._arrays = wire_format.PackedArrays(cls._DESCRIPTOR, columns)
-        cls._decoder = wire_format.ArrayDecoder(cls._DESCRIPTOR)
-
-    @classmethod
-    def from_wire_arrays(cls: type[GroupT], **arrays: NDArray[Any]) -> GroupT:
-        """Makes a group without conversion: arrays are contiguous, of the wire's data types."""
-        group = cls.__new__(cls)
-        group.__dict__ = {**cls._none, **arrays, HAS_ARRAYS: True}
-        return group
-
-    @classmethod
-    def none(cls: type[GroupT]) -> GroupT:
-        """Makes a group without entries."""
-        group = cls.__new__(cls)
-        group.__dict__ = cls._none.copy()
-        return group
-
-    @property
-    def count(self) -> int:
-        """Number of entries."""
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __repr__(self) -> str:
-        arrays = ", ".join(f"{name}[{self.__dict__[name].size}]" for name in self._columns)
-        return f"{type(self).__name__}({arrays})"
-
-    @classmethod
-    def _decode(cls, data: bytes, start: int, end: int) -> dict[str, Any]:
-        values = cls._decoder.decode(data, start, end)
-        for name, columns in cls._columns.items():
-            if columns > 1 and len(values[name]) % columns == 0:
-                values[name] = values[name].reshape(-1, columns)
-        return values
-
-
-@dataclass(eq=False, repr=False)
-class Trees(_Group):
-    """Articulated bodies: T kinematic trees, tree t with n_t degrees of freedom.
-
-    Attributes:
-        dofs: [T] n_t, each at least 1.
-        dynamics_matrix: [sum n_t²] A_t of each tree, row-major, concatenated [kg, kg m, kg m²].
-            Symmetric and positive definite.
-        free_motion_velocity: [sum n_t] v*, the velocity at the end of the step without contact
-            [m/s, rad/s].
-        guess_velocity: [sum n_t] initial guess, or empty: v* [m/s, rad/s].
-        tree_id: [T] identifiers that a session matches from step to step, or empty.
-    """
-
-    FIELD = "trees"
-    _DESCRIPTOR = problem_pb2.Trees.DESCRIPTOR
-
-    dofs: ArrayField[np.uint32] = ArrayField(np.uint32)
-    dynamics_matrix: ArrayField[Float64] = ArrayField(Float64)
-    free_motion_velocity: ArrayField[Float64] = ArrayField(Float64)
-    guess_velocity: ArrayField[Float64] = ArrayField(Float64)
-    tree_id: ArrayField[np.uint32] = ArrayField(np.uint32)
-
-    @property
-    def count(self) -> int:
-        """T."""
-        return self.dofs.size
-
-    @classmethod
-    def from_blocks(
-        cls,
-        matrices: Sequence[FloatArray],
-        free_motion_velocity: ArrayLike,
-        guess_velocity: ArrayLike = (),
-        tree_id: ArrayLike = (),
-    ) -> Trees:
-        """Makes trees from their dynamics matrices A_t, [n_t, n_t] each."""
-        return cls(
-            dofs=np.array([len(matrix) for matrix in matrices], np.uint32),
-            dynamics_matrix=concatenate(matrices),
-            free_motion_velocity=free_motion_velocity,
-            guess_velocity=guess_velocity,
-            tree_id=tree_id,
-        )
-
-    def blocks(self) -> list[FloatArray]:
-        """A_t of each tree as views, [n_t, n_t] each."""
-        ends = np.cumsum(self.dofs.astype(np.int64) ** 2)
-        pieces = np.split(self.dynamics_matrix.ravel(), ends[:-1]) if len(ends) else []
-        return [piece.reshape(n, n) for piece, n in zip(pieces, self.dofs, strict=True)]
-
-
-@dataclass(eq=False, repr=False)
-class RigidBodies(_Group):
-    """B free rigid bodies with six velocities each: that of the center of mass, then angular.
-
-    All quantities are in world axes. Body i counts as tree T + i.
-
-    Attributes:
-        mass: [B] > 0 [kg].
-        inertia: [B, 6] about the center of mass as xx, yy, zz, xy, xz, yz [kg m²].
-        center_of_mass: [B, 3] position [m].
-        free_motion_velocity: [B, 6] v*, the velocity at the end of the step without contact [m/s,
-            rad/s].
-        guess_velocity: [B, 6] initial guess, or empty: v* [m/s, rad/s].
-        body_id: [B] identifiers that a session matches from step to step, or empty.
-    """
-
-    FIELD = "bodies"
-    _DESCRIPTOR = problem_pb2.RigidBodies.DESCRIPTOR
-
-    mass: ArrayField[Float64] = ArrayField(Float64)
-    inertia: ArrayField[Float64] = ArrayField(Float64, 6)
-    center_of_mass: ArrayField[Float64] = ArrayField(Float64, 3)
-    free_motion_velocity: ArrayField[Float64] = ArrayField(Float64, 6)
-    guess_velocity: ArrayField[Float64] = ArrayField(Float64, 6)
-    body_id: ArrayField[np.uint32] = ArrayField(np.uint32)
-
-    @property
-    def count(self) -> int:
-        """B."""
-        return self.mass.size if self.mass.ndim else self.center_of_mass.size // 3
-
-
-@dataclass(eq=False, repr=False)
-class Contacts(_Group):
-    """C contacts given by Jacobians in their frames (t1, t2, n); v_n > 0 separates.
-
-    Attributes:
-        tree_a: [C] first tree: its number, or T + number of a body.
-        tree_b: [C] second tree, likewise, or `WORLD`. For a contact within one tree add both sides
-            to J_a and use `WORLD`.
-        jacobian: For each contact J_a, [3, n_a] row-major, then J_b, [3, n_b], unless b is the
-            world; concatenated [-, m]. See `concatenate`.
-        signed_distance: [C] φ0, negative in penetration [m].
-        stiffness: [C] k > 0 [N/m].
-        relaxation_time: [C] τ_d >= 0 [s].
-        friction: [C] μ >= 0 [-].
-        regularization_t: [C] R_t, or empty: σ w [1/kg].
-        regularization_n: [C] R_n, or empty: max(β² w / 4π², 1 / (δt k (δt + τ_d))) [1/kg].
-        delassus_estimate: [C] w, or empty: |J A^-1 J'| / 3 [1/kg].
-        surface_velocity: [C, 3] b in the frame of the contact, or empty: 0 [m/s].
-    """
-
-    FIELD = "contacts"
-    _DESCRIPTOR = problem_pb2.Contacts.DESCRIPTOR
-
-    tree_a: ArrayField[np.int32] = ArrayField(np.int32)
-    tree_b: ArrayField[np.int32] = ArrayField(np.int32)
-    jacobian: ArrayField[Float64] = ArrayField(Float64)
-    signed_distance: ArrayField[Float64] = ArrayField(Float64)
-    stiffness: ArrayField[Float64] = ArrayField(Float64)
-    relaxation_time: ArrayField[Float64] = ArrayField(Float64)
-    friction: ArrayField[Float64] = ArrayField(Float64)
-    regularization_t: ArrayField[Float64] = ArrayField(Float64)
-    regularization_n: ArrayField[Float64] = ArrayField(Float64)
-    delassus_estimate: ArrayField[Float64] = ArrayField(Float64)
-    surface_velocity: ArrayField[Float64] = ArrayField(Float64, 3)
-
-    @property
-    def count(self) -> int:
-        """C."""
-        return self.tree_a.size if self.tree_a.ndim else self.signed_distance.size
-
-
-@dataclass(eq=False, repr=False)
-class BodyContacts(_Group):
-    """C' contacts between rigid bodies given by point and normal; the server makes the Jacobians.
-
-    Attributes:
-        body_a: [C'] first body, 0 to B - 1.
-        body_b: [C'] second body, or `WORLD`.
-        point: [C', 3] contact point in world axes [m].
-        normal: [C', 3] unit vector in world axes from b to a, so that v_n > 0 separates [-].
-        signed_distance: [C'] φ0, negative in penetration [m].
-        stiffness: [C'] k > 0 [N/m].
-        relaxation_time: [C'] τ_d >= 0 [s].
-        friction: [C'] μ >= 0 [-].
-        regularization_t: [C'] as `Contacts.regularization_t`.
-        regularization_n: [C'] as `Contacts.regularization_n`.
-        delassus_estimate: [C'] as `Contacts.delassus_estimate`.
-        surface_velocity: [C', 3] added to the velocity of a relative to b, in world axes, or
-            empty: 0 [m/s].
-    """
-
-    FIELD = "body_contacts"
-    _DESCRIPTOR = problem_pb2.BodyContacts.DESCRIPTOR
-
-    body_a: ArrayField[np.int32] = ArrayField(np.int32)
-    body_b: ArrayField[np.int32] = ArrayField(np.int32)
-    point: ArrayField[Float64] = ArrayField(Float64, 3)
-    normal: ArrayField[Float64] = ArrayField(Float64, 3)
-    signed_distance: ArrayField[Float64] = ArrayField(Float64)
-    stiffness: ArrayField[Float64] = ArrayField(Float64)
-    relaxation_time: ArrayField[Float64] = ArrayField(Float64)
-    friction: ArrayField[Float64] = ArrayField(Float64)
-    regularization_t: ArrayField[Float64] = ArrayField(Float64)
-    regularization_n: ArrayField[Float64] = ArrayField(Float64)
-    delassus_estimate: ArrayField[Float64] = ArrayField(Float64)
-    surface_velocity: ArrayField[Float64] = ArrayField(Float64, 3)
-
-    @property
-    def count(self) -> int:
-        """C'."""
-        return self.body_a.size if self.body_a.ndim else self.signed_distance.size
+__all__ = [
+    "WORLD",
+    "BodyContacts",
+    "ConstraintRows",
+    "ContactLaw",
+    "Contacts",
+    "HuntCrossley",
+    "Problem",
+    "Regularization",
+    "RegularizationRule",
+    "RigidBodies",
+    "Trees",
+    "concatenate",
+]
 
 
 class RegularizationRule(enum.IntEnum):
@@ -262,52 +51,62 @@ class RegularizationRule(enum.IntEnum):
 
 @dataclass
 class Regularization:
-    """Regularization of the contacts that have no regularization_t and _n of their own.
+    """Regularization of the contacts and rows that have none of their own.
 
     Attributes:
         beta: Near-rigid parameter β in R_n [-]; None: 1.
         sigma: Slip parameter σ in R_t = σ w [-]; None: 1e-3.
         rule: Estimate of w; unspecified: full.
+        row_beta: β in R of constraint rows [-]; None: 0.1.
+        stiction_speed: Slip below which friction of a contact of Hunt & Crossley is not full, at
+            least [m/s]; None: 1e-4.
     """
 
     beta: float | None = None
     sigma: float | None = None
     rule: RegularizationRule = RegularizationRule.UNSPECIFIED
+    row_beta: float | None = None
+    stiction_speed: float | None = None
 
     @classmethod
     def _parse(cls, data: bytes) -> Regularization:
         message = problem_pb2.Regularization.FromString(data)
-        return cls(
-            message.beta if message.HasField("beta") else None,
-            message.sigma if message.HasField("sigma") else None,
-            RegularizationRule(message.rule),
-        )
+        given = {descriptor.name: value for descriptor, value in message.ListFields()}
+        given["rule"] = RegularizationRule(message.rule)
+        return cls(**given)
 
 
 @functools.lru_cache(maxsize=256)  # the same in every step of a simulation
 def _regularization_field(
-    beta: float | None, sigma: float | None, rule: RegularizationRule
+    rule: RegularizationRule,
+    beta: float | None,
+    sigma: float | None,
+    row_beta: float | None,
+    stiction_speed: float | None,
 ) -> bytes:
     """The serialized field `regularization` with its tag; empty if all are the defaults."""
-    if beta is None and sigma is None and not rule:
-        return b""
-    message = problem_pb2.Regularization(beta=beta, sigma=sigma)
+    message = problem_pb2.Regularization(
+        beta=beta, sigma=sigma, row_beta=row_beta, stiction_speed=stiction_speed
+    )
     message.rule = int(rule)  # type: ignore[assignment]  # an enumeration is an int there
     serialized = message.SerializeToString()
+    if not serialized:
+        return b""
     return _REGULARIZATION_TAG + wire_format.varint(len(serialized)) + serialized
 
 
 _FIELDS = problem_pb2.ContactProblem.DESCRIPTOR.fields_by_name
 _TIME_STEP_TAG = wire_format.varint(_FIELDS["time_step"].number << 3 | wire_format.FIXED64)
-_GROUPS: tuple[tuple[str, type[_Group], bytes], ...] = tuple(
+_GROUPS: tuple[tuple[str, type[ArrayGroup], bytes], ...] = tuple(
     (kind.FIELD, kind, wire_format.length_tag(problem_pb2.ContactProblem.DESCRIPTOR, kind.FIELD))
-    for kind in (Trees, RigidBodies, Contacts, BodyContacts)
+    for kind in (Trees, RigidBodies, Contacts, BodyContacts, ConstraintRows)
 )
 _GROUP_BY_NUMBER = {_FIELDS[name].number: (name, kind) for name, kind, _ in _GROUPS}
 _REGULARIZATION_NUMBER = _FIELDS["regularization"].number
 _REGULARIZATION_TAG = wire_format.length_tag(
     problem_pb2.ContactProblem.DESCRIPTOR, "regularization"
 )
+_BEFORE_REGULARIZATION = sum(number < _REGULARIZATION_NUMBER for number in _GROUP_BY_NUMBER)
 
 
 @dataclass(eq=False)
@@ -324,6 +123,7 @@ class Problem:
         contacts: Contacts given by Jacobians.
         body_contacts: Contacts between rigid bodies given by points and normals.
         regularization: Parameters of the near-rigid regularization.
+        rows: Constraint rows.
     """
 
     time_step: float
@@ -332,6 +132,7 @@ class Problem:
     contacts: Contacts = field(default_factory=Contacts.none)
     body_contacts: BodyContacts = field(default_factory=BodyContacts.none)
     regularization: Regularization = field(default_factory=Regularization)
+    rows: ConstraintRows = field(default_factory=ConstraintRows.none)
 
     @property
     def num_velocities(self) -> int:
@@ -348,11 +149,15 @@ class Problem:
         parts: wire_format.Parts = [_TIME_STEP_TAG, struct.pack("<d", self.time_step)]
         size = len(_TIME_STEP_TAG) + 8
         values = self.__dict__
-        for name, kind, tag in _GROUPS:
-            size += kind._arrays.append(values[name], tag, parts)
+        for name, kind, tag in _GROUPS[:_BEFORE_REGULARIZATION]:
+            size += kind.encoder.append(values[name], tag, parts)
         given = self.regularization
-        regularization = _regularization_field(given.beta, given.sigma, given.rule)
+        regularization = _regularization_field(
+            given.rule, given.beta, given.sigma, given.row_beta, given.stiction_speed
+        )
         parts.append(regularization)
+        for name, kind, tag in _GROUPS[_BEFORE_REGULARIZATION:]:
+            size += kind.encoder.append(values[name], tag, parts)
         return parts, size + len(regularization)
 
     def to_bytes(self) -> bytes:
@@ -380,15 +185,8 @@ class Problem:
                 pieces = groups[name]
                 if len(pieces) > 1:  # protobuf merges repeated occurrences by concatenation
                     data_of_group = b"".join(data[start:end] for start, end in pieces)
-                    values = kind._decode(data_of_group, 0, len(data_of_group))
+                    group = kind.decode(data_of_group, 0, len(data_of_group))
                 else:
-                    values = kind._decode(data, *pieces[0])
-                setattr(problem, name, kind(**values))
+                    group = kind.decode(data, *pieces[0])
+                setattr(problem, name, group)
         return problem
-
-
-def concatenate(blocks: Sequence[FloatArray]) -> FloatArray:
-    """Flattens matrices row-major and concatenates them, as `dynamics_matrix` and `jacobian`."""
-    if not len(blocks):
-        return np.empty(0)
-    return np.concatenate([np.asarray(block, np.float64).ravel() for block in blocks])

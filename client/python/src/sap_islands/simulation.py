@@ -1,8 +1,6 @@
-"""Simulates a MuJoCo model with contacts solved by the service; returns a frame per step."""
+"""Simulates a MuJoCo model with constraints solved by the service; returns a frame per step."""
 
 from __future__ import annotations
-
-from collections.abc import Collection
 
 import mujoco
 import numpy as np
@@ -40,21 +38,18 @@ class Simulation:
         solver: Session | Client,
         *,
         material: Material | None = None,
-        ignore: Collection[str] = (),
     ) -> None:
         """Starts at the initial state of the model.
 
         Args:
             model: The model.
-            solver: A session, which warm-starts each step from the last one, or a client.
+            solver: A session or a client.
             material: As for `sap_islands.mujoco.step`.
-            ignore: As for `sap_islands.mujoco.step`.
         """
         self.model = model
         self.data = mujoco.MjData(model)
         self._solver = solver
         self._material = material or Material()
-        self._ignore = ignore
         self._visible = [
             geom
             for geom in range(model.ngeom)
@@ -72,8 +67,9 @@ class Simulation:
             The state at the beginning of the step, and the contacts and islands of the step.
         """
         time = float(self.data.time)
+        # Frames count the unsolved islands.
         built, solution = step(
-            self.model, self.data, self._solver, material=self._material, ignore=self._ignore
+            self.model, self.data, self._solver, material=self._material, on_unsolved="ignore"
         )
         visible = self._visible
         rotation = np.empty((len(visible), 4))
@@ -93,17 +89,23 @@ class Simulation:
             solve_time_s=islands.solve_time_s.astype(np.float32),
             dofs=islands.dofs.astype(np.int32),
             contacts=islands.contacts.astype(np.int32),
+            rows=islands.rows.astype(np.int32),
             unsolved=int(np.sum(~np.isin(islands.status, _SOLVED))),
         )
 
     def _forces(self, built: BuiltProblem, solution: Solution) -> tuple[Floats, Floats]:
+        """Points and forces of all contacts; those of condim 1 are rows of the problem."""
         contact = self.data.contact
-        which = built.contact
+        row = contact.efc_address
+        single = np.flatnonzero((contact.dim == 1) & (row >= 0))
+        which = np.concatenate((built.contact, single))
         if not len(which):
             return np.empty((0, 3), np.float32), np.empty((0, 3), np.float32)
+        in_frame = np.zeros((len(which), 3))
+        in_frame[: len(built.contact)] = solution.impulse / self.model.opt.timestep
+        in_frame[len(built.contact) :, 2] = self.data.efc_force[row[single]]
         frame = contact.frame[which].reshape(-1, 3, 3)[:, [1, 2, 0]]
-        impulse = solution.impulse[: len(which)]
-        force = np.einsum("cij,ci->cj", frame, impulse) / self.model.opt.timestep
+        force = np.einsum("cij,ci->cj", frame, in_frame)
         return contact.pos[which].astype(np.float32), force.astype(np.float32)
 
     def _island_of_geoms(self, solution: Solution) -> Ints:

@@ -43,6 +43,8 @@ class Island(NamedTuple):
     dofs: int
     contacts: int
     solve_time_s: float
+    rows: int
+    cost: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,8 @@ class Islands:
         contacts: [I] number of contacts.
         solve_time_s: [I] wall-clock time of the solve [s].
         swept: Numbers of the islands solved by Gauss-Seidel sweeps alone, ascending.
+        rows: [I] number of constraint rows; 0 from a server that does not send it.
+        cost: [I] cost l(v) [J]; NaN from a server that does not send it.
     """
 
     status: IntArray
@@ -71,6 +75,15 @@ class Islands:
     contacts: UIntArray
     solve_time_s: FloatArray
     swept: UIntArray
+    rows: UIntArray
+    cost: FloatArray
+
+    def __post_init__(self) -> None:
+        # A server that is older than the last two fields does not send them.
+        if not self.rows.size:
+            object.__setattr__(self, "rows", np.zeros(len(self.status), np.uint32))
+        if not self.cost.size:
+            object.__setattr__(self, "cost", np.full(len(self.status), np.nan))
 
     def __len__(self) -> int:
         return len(self.status)
@@ -85,6 +98,8 @@ class Islands:
             int(self.dofs[index]),
             int(self.contacts[index]),
             float(self.solve_time_s[index]),
+            int(self.rows[index]),
+            float(self.cost[index]),
         )
 
 
@@ -136,14 +151,32 @@ class Solution:
         return self._array("contact_velocity", np.float64).reshape(-1, 3)
 
     @functools.cached_property
+    def row_impulse(self) -> FloatArray:
+        """[R] γ of each constraint row [N s, N m s]."""
+        return self._array("row_impulse", np.float64)
+
+    @functools.cached_property
+    def row_velocity(self) -> FloatArray:
+        """[R] v_c = J v + b of each constraint row [m/s, rad/s]."""
+        return self._array("row_velocity", np.float64)
+
+    @functools.cached_property
+    def angular_impulse(self) -> FloatArray:
+        """[K, 3] angular impulse about (t1, t2, n) [N m s].
+
+        Of each contact, then of each body contact, with a torsional or rolling coefficient > 0.
+        """
+        return self._array("angular_impulse", np.float64).reshape(-1, 3)
+
+    @functools.cached_property
     def cost(self) -> float:
-        """Cost l(v) [J]."""
+        """Cost l(v) [J]; rows and contacts of Hunt & Crossley can make it negative."""
         value = self._array("cost", np.float64)
         return float(value[0]) if value.size else 0.0
 
     @functools.cached_property
     def island_of_tree(self) -> IntArray:
-        """[T + B] island of each tree, then of each body; -1: it has no contact."""
+        """[T + B] island of each tree, then of each body; -1: it has no constraint."""
         return self._array("island_of_tree", np.int32)
 
     @functools.cached_property
@@ -170,7 +203,8 @@ class Solution:
     def __repr__(self) -> str:
         return (
             f"Solution(velocity[{self.velocity.size}], impulse[{len(self.impulse)}, 3], "
-            f"islands[{len(self.islands)}], solved={self.solved})"
+            f"row_impulse[{self.row_impulse.size}], islands[{len(self.islands)}], "
+            f"solved={self.solved})"
         )
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:

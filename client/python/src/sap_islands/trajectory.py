@@ -54,6 +54,7 @@ class Frame:
         solve_time_s: [I] time of the solve [s].
         dofs: [I] degrees of freedom.
         contacts: [I] number of contacts.
+        rows: [I] number of constraint rows.
         unsolved: Number of islands that were not solved.
     """
 
@@ -68,6 +69,7 @@ class Frame:
     solve_time_s: Floats
     dofs: Ints
     contacts: Ints
+    rows: Ints
     unsolved: int = 0
 
 
@@ -119,7 +121,9 @@ class Trajectory:
                         strict=True,
                     )
                 ]
-                pieces = {name: _unpack(arrays, name) for name in _ARRAYS}
+                pieces = {name: _unpack(arrays, name) for name in _ARRAYS if name in arrays}
+                # A file that was saved before there were constraint rows.
+                pieces.setdefault("rows", [np.zeros_like(n) for n in pieces["contacts"]])
                 frames = [
                     Frame(
                         time=float(time),

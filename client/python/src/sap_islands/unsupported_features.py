@@ -1,6 +1,6 @@
 """Rejects models with features that the service cannot represent, unless the caller ignores them.
 
-Both adapters share this check; each has a table `UNSUPPORTED` of names and search functions.
+An adapter has a table `UNSUPPORTED` of names and search functions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from sap_islands.errors import InvalidArgument
 
-JOINT_LIMITS = "joint limits"  # both adapters support them, but they may be ignored, too
+JOINT_LIMITS = "joint limits"  # supported, but they may be ignored, too
 _MAX_LISTED = 3  # names of model elements in an error message
 
 

@@ -274,13 +274,15 @@ def _status(frame: Frame) -> str:
 
 
 def _table(frame: Frame) -> str:
-    """Markdown table of the islands with the most contacts."""
-    lines = ["| island | dofs | contacts | iterations | gap [J] | time [ms] |", "|-|-|-|-|-|-|"]
-    for island in np.argsort(-frame.contacts, kind="stable")[:_MAX_LISTED_ISLANDS].tolist():
+    """Markdown table of the islands with the most contacts and rows."""
+    header = "| island | dofs | contacts | rows | iterations | gap [J] | time [ms] |"
+    lines = [header, "|-|-|-|-|-|-|-|"]
+    largest = np.argsort(-frame.contacts - frame.rows, kind="stable")[:_MAX_LISTED_ISLANDS]
+    for island in largest.tolist():
         lines.append(
             f"| {island} | {frame.dofs[island]} | {frame.contacts[island]} "
-            f"| {frame.iterations[island]} | {frame.gap_bound[island]:.0e} "
-            f"| {1e3 * frame.solve_time_s[island]:.3f} |"
+            f"| {frame.rows[island]} | {frame.iterations[island]} "
+            f"| {frame.gap_bound[island]:.0e} | {1e3 * frame.solve_time_s[island]:.3f} |"
         )
     return "\n".join(lines)
 

@@ -68,19 +68,30 @@ def wrap(tag: bytes, parts: Parts, size: int) -> tuple[Parts, int]:
 
 
 class PackedArrays:
-    """Encodes a message whose fields are all packed arrays."""
+    """Encodes a message whose fields are packed arrays, and messages of such arrays."""
 
-    def __init__(self, descriptor: Descriptor, columns: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        descriptor: Descriptor,
+        columns: Mapping[str, int],
+        groups: Mapping[str, PackedArrays],
+    ) -> None:
         """Prepares the tags.
 
         Args:
             descriptor: Of the message.
-            columns: For each field, how many numbers one entry has.
+            columns: For each array, how many numbers one entry has.
+            groups: For each message in the message, its encoder.
         """
-        self.names = [field.name for field in descriptor.fields]
-        self._columns = [columns[name] for name in self.names]
-        self._tags = [length_tag(descriptor, name) for name in self.names]
-        self._arrays_of = operator.itemgetter(*self.names)
+        self._fields = [
+            (field.name, length_tag(descriptor, field.name)) for field in descriptor.fields
+        ]
+        self._columns = columns
+        self._names = [name for name, _ in self._fields if name in columns]
+        self._groups = groups
+        self._arrays_of = operator.itemgetter(*self._names)
+        self.num_arrays: int = len(self._names) + sum(g.num_arrays for g in groups.values())
+        self._no_arrays = (np.empty(0),) * self.num_arrays
         # Cached, since the steps of a simulation repeat the same shapes.
         self._headers: dict[tuple[tuple[int, ...], ...], _Headers] = {}
 
@@ -92,14 +103,13 @@ class PackedArrays:
             tag: Tag of the field.
             parts: List to append to; nothing is appended for an empty message.
         """
-        values = group.__dict__
-        if HAS_ARRAYS not in values:
+        if HAS_ARRAYS not in group.__dict__:
             return 0
-        arrays: tuple[NDArray[Any], ...] = self._arrays_of(values)
+        arrays = self._arrays(group)
         shapes = tuple([array.shape for array in arrays])
         headers = self._headers.get(shapes)
         if headers is None:
-            headers = self._make_headers(tag, arrays, group.count)
+            headers = self._make_headers(tag, arrays, 0, group.count)
             if len(self._headers) >= _MAX_REMEMBERED:
                 self._headers.clear()
             self._headers[shapes] = headers
@@ -108,19 +118,42 @@ class PackedArrays:
             parts.append(arrays[index].tobytes() * repeat if repeat else arrays[index])
         return headers.size
 
-    def _make_headers(self, tag: bytes, arrays: tuple[NDArray[Any], ...], count: int) -> _Headers:
+    def _arrays(self, group: Any) -> tuple[NDArray[Any], ...]:
+        """The arrays of a group, then those of the groups in it; empty ones for an absent group."""
+        if group is None:
+            return self._no_arrays
+        values = group.__dict__
+        arrays: tuple[NDArray[Any], ...] = self._arrays_of(values)
+        for name, encoder in self._groups.items():
+            arrays += encoder._arrays(values[name])
+        return arrays
+
+    def _make_headers(
+        self, tag: bytes, arrays: tuple[NDArray[Any], ...], first: int, count: int
+    ) -> _Headers:
+        """Headers of the message whose arrays are arrays[first], arrays[first + 1], ..."""
         present: list[tuple[bytes, int, int]] = []
         size = 0
-        for index, (array, columns) in enumerate(zip(arrays, self._columns, strict=True)):
+        index, index_in_group = first, first + len(self._names)
+        for name, field_tag in self._fields:
+            if name in self._groups:
+                encoder = self._groups[name]
+                headers = encoder._make_headers(field_tag, arrays, index_in_group, count)
+                present += headers.present
+                size += headers.size
+                index_in_group += encoder.num_arrays
+                continue
+            array, columns = arrays[index], self._columns[name]
             length = array.nbytes
             repeat = 0
             if array.ndim == 0 or (columns > 1 and array.size == columns):
                 length = count * columns * array.itemsize
                 repeat = length // array.nbytes
             if length:
-                header = self._tags[index] + varint(length)
+                header = field_tag + varint(length)
                 present.append((header, index, repeat))
                 size += len(header) + length
+            index += 1
         if present:
             header = tag + varint(size)
             present[0] = (header + present[0][0], *present[0][1:])
@@ -191,10 +224,22 @@ def array_view(data: bytes, dtype: np.dtype[Any], start: int, end: int) -> NDArr
 class ArrayDecoder:
     """Decodes a message of numbers, packed arrays and enumerations; other fields are skipped."""
 
-    def __init__(self, descriptor: Descriptor) -> None:
+    def __init__(
+        self, descriptor: Descriptor, groups: Mapping[str, ArrayDecoder] | None = None
+    ) -> None:
+        """Prepares the fields.
+
+        Args:
+            descriptor: Of the message.
+            groups: For each message in the message that is to be decoded, its decoder.
+        """
         self._fields: dict[int, tuple[str, np.dtype[Any] | None]] = {}
         self._empty: dict[str, NDArray[Any]] = {}
+        self._groups: dict[int, tuple[str, ArrayDecoder]] = {}
         for field in descriptor.fields:
+            if groups and field.name in groups:
+                self._groups[field.number] = (field.name, groups[field.name])
+                continue
             if field.type in _PACKED_TYPES:
                 dtype: np.dtype[Any] | None = np.dtype(_PACKED_TYPES[field.type])
             elif field.type == FieldDescriptor.TYPE_ENUM:
@@ -207,9 +252,19 @@ class ArrayDecoder:
                 self._empty[field.name].flags.writeable = False
 
     def decode(self, data: bytes, start: int, end: int) -> dict[str, Any]:
-        """Values by name. Absent arrays are empty; absent single numbers have no entry."""
+        """Values by name. Absent arrays are empty; absent numbers and messages have no entry."""
         values: dict[str, Any] = dict(self._empty)
+        self._decode_into(values, data, start, end)
+        return values
+
+    def _decode_into(self, values: dict[str, Any], data: bytes, start: int, end: int) -> None:
         for number, wire_type, first, last in scan(data, start, end):
+            if number in self._groups and wire_type == LENGTH:
+                name, decoder = self._groups[number]
+                decoder._decode_into(
+                    values.setdefault(name, dict(decoder._empty)), data, first, last
+                )
+                continue
             if number not in self._fields:
                 continue
             name, dtype = self._fields[number]
@@ -225,7 +280,6 @@ class ArrayDecoder:
                 values[name] = np.concatenate((values[name], value))
             else:
                 values[name] = np.asarray(value, values[name].dtype)
-        return values
 
 
 def _enumerations(data: bytes, start: int, end: int) -> NDArray[np.int32]:
@@ -237,5 +291,5 @@ def _enumerations(data: bytes, start: int, end: int) -> NDArray[np.int32]:
         while position < end:
             value, position = read_varint(data, position)
             values.append(value)
-        return np.array(values, np.int64).astype(np.int32)
+        return np.array(values, np.uint64).astype(np.int32)  # a negative one has 64 bits
     return codes.astype(np.int32)

@@ -62,28 +62,38 @@ def properties(hydroelastic: bool, *, rigid: bool = False, friction: float = 0.5
         point_stiffness=1e6, friction=CoulombFriction(friction, friction), properties=made
     )
     made.AddProperty("material", "relaxation_time", TIME_STEP)
+    made.AddProperty("material", "hunt_crossley_dissipation", 2.0 if rigid else 5.0)
     return made
 
 
-def _begin(hydroelastic: bool) -> tuple[DiagramBuilder, MultibodyPlant]:
+def begin(
+    hydroelastic: bool = False,
+    approximation: str = "sap",
+    floor: bool = True,
+    time_step: float = TIME_STEP,
+    sampled: bool = True,
+) -> tuple[DiagramBuilder, MultibodyPlant]:
+    """A plant to which bodies can be added."""
     builder = DiagramBuilder()
     config = MultibodyPlantConfig(
-        time_step=TIME_STEP,
+        time_step=time_step,
+        use_sampled_output_ports=sampled,
         contact_model="hydroelastic_with_fallback" if hydroelastic else "point",
-        discrete_contact_approximation="sap",
+        discrete_contact_approximation=approximation,
     )
     plant, _ = AddMultibodyPlant(config, builder)
-    plant.RegisterCollisionGeometry(
-        plant.world_body(),
-        RigidTransform([0, 0, -0.5]),
-        Box(10, 10, 1),
-        "floor",
-        properties(hydroelastic, rigid=True),
-    )
+    if floor:
+        plant.RegisterCollisionGeometry(
+            plant.world_body(),
+            RigidTransform([0, 0, -0.5]),
+            Box(10, 10, 1),
+            "floor",
+            properties(hydroelastic, rigid=True),
+        )
     return builder, plant
 
 
-def _finish(builder: DiagramBuilder, plant: MultibodyPlant, bodies: list[RigidBody]) -> Scene:
+def finish(builder: DiagramBuilder, plant: MultibodyPlant, bodies: list[RigidBody]) -> Scene:
     plant.Finalize()
     diagram = builder.Build()
     return Scene(diagram, plant, diagram.CreateDefaultContext(), bodies)
@@ -105,11 +115,11 @@ def _add_body(plant: MultibodyPlant, name: str, is_box: bool, hydroelastic: bool
     return body
 
 
-def clutter(count: int, hydroelastic: bool = False) -> Scene:
+def clutter(count: int, hydroelastic: bool = False, approximation: str = "sap") -> Scene:
     """Boxes and spheres that fall onto each other and the floor."""
-    builder, plant = _begin(hydroelastic)
+    builder, plant = begin(hydroelastic, approximation)
     bodies = [_add_body(plant, f"b{i}", i % 2 == 1, hydroelastic) for i in range(count)]
-    scene = _finish(builder, plant, bodies)
+    scene = finish(builder, plant, bodies)
     rng = np.random.default_rng(1)
     for i, body in enumerate(bodies):
         rotation = RollPitchYaw(rng.uniform(-0.3, 0.3, 3))
@@ -119,11 +129,17 @@ def clutter(count: int, hydroelastic: bool = False) -> Scene:
     return scene
 
 
-def stacks(columns: int, height: int, hydroelastic: bool = False) -> Scene:
+def stacks(
+    columns: int,
+    height: int,
+    hydroelastic: bool = False,
+    approximation: str = "sap",
+    sampled: bool = True,
+) -> Scene:
     """Stacks of boxes."""
-    builder, plant = _begin(hydroelastic)
+    builder, plant = begin(hydroelastic, approximation, sampled=sampled)
     bodies = [_add_body(plant, f"b{i}", True, hydroelastic) for i in range(columns * height)]
-    scene = _finish(builder, plant, bodies)
+    scene = finish(builder, plant, bodies)
     for i, body in enumerate(bodies):
         place = [0.3 * (i // height), 0.01 * (i % 2), (i % height + 0.499) * EDGE]
         plant.SetFreeBodyPose(scene.plant_context, body, RigidTransform(place))
@@ -168,9 +184,9 @@ ARM = f"""<robot name="arm" xmlns:drake="http://drake.mit.edu">
 </robot>"""
 
 
-def arm_holding_box() -> Scene:
+def arm_holding_box(approximation: str = "sap") -> Scene:
     """An arm of three joints whose gripper presses a box from both sides, with PD controllers."""
-    builder, plant = _begin(hydroelastic=False)
+    builder, plant = begin(approximation=approximation)
     (arm,) = Parser(plant).AddModelsFromString(ARM, "urdf")
     inertia = SpatialInertia(0.3, np.zeros(3), UnitInertia.SolidCube(EDGE))
     box = plant.AddRigidBody("box", default_model_instance(), inertia)
@@ -184,7 +200,7 @@ def arm_holding_box() -> Scene:
         is_finger = actuator.name() in ("left", "right")
         gains = PdControllerGains(p=2000, d=40) if is_finger else PdControllerGains(p=4000, d=200)
         actuator.set_controller_gains(gains)
-    scene = _finish(builder, plant, [box])
+    scene = finish(builder, plant, [box])
     # The desired positions of the fingers are 5 mm inside the box.
     wanted = np.zeros(10)
     wanted[3:5] = -0.005

@@ -54,8 +54,33 @@ def same_bits(a: sap.Solution, b: sap.Solution) -> bool:
         a.velocity.tobytes() == b.velocity.tobytes()
         and a.impulse.tobytes() == b.impulse.tobytes()
         and a.contact_velocity.tobytes() == b.contact_velocity.tobytes()
+        and a.angular_impulse.tobytes() == b.angular_impulse.tobytes()
+        and a.row_impulse.tobytes() == b.row_impulse.tobytes()
+        and a.row_velocity.tobytes() == b.row_velocity.tobytes()
         and a.cost == b.cost
         and a.island_of_tree.tobytes() == b.island_of_tree.tobytes()
         and a.islands.iterations.tobytes() == b.islands.iterations.tobytes()
         and a.islands.optimality_gap_bound.tobytes() == b.islands.optimality_gap_bound.tobytes()
     )
+
+
+def linked_balls(seed: int, count: int = 8, time_step: float = 0.01) -> sap.Problem:
+    """Balls on a floor with every kind of contact, linked by rows; a chain of them is an island."""
+    rng = np.random.default_rng(seed)
+    problem = balls_on_floor(rng.uniform(-0.5, 0.5, count).tolist(), time_step, gap=-1e-4)
+    problem.bodies.free_motion_velocity[:, 3:] = rng.uniform(-3, 3, (count, 3))
+    contacts = problem.body_contacts
+    kind = np.arange(count) % 4
+    contacts.friction_2 = np.where(kind == 1, 0.2, 0.5)
+    contacts.torsional_friction = np.where(kind == 0, 0.01, 0.0)
+    contacts.rolling_friction = np.where(kind[:, None] == 1, [0.002, 0.001], 0.0)
+    contacts.adhesion = np.where(kind == 0, 3.0, 0.0)
+    contacts.law = np.where(kind == 2, sap.ContactLaw.HUNT_CROSSLEY_LAGGED, sap.ContactLaw.SAP)
+    contacts.law[kind == 3] = sap.ContactLaw.HUNT_CROSSLEY_SIMILAR
+    contacts.hunt_crossley = sap.HuntCrossley(100.0, 0.2, GRAVITY * time_step)
+    J = np.zeros((count - 2, 6 * count))
+    for row in range(count - 2):  # balls 0 to count - 2 keep their distances along x, more or less
+        J[row, 6 * row], J[row, 6 * row + 6] = -1.0, 1.0
+    limit = rng.uniform(0.5, 50.0, count - 2)
+    problem.rows = sap.ConstraintRows.from_dense(J, force_lower=-limit, force_upper=limit)
+    return problem

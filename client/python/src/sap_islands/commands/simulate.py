@@ -17,9 +17,6 @@ def add_scene_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options that select a scene and its contact parameters."""
     parser.add_argument("scene", help="clutter, bin, stacks, heaps, or an MJCF or URDF file")
     parser.add_argument("--bodies", type=int, metavar="N", help="number of bodies of a scene")
-    parser.add_argument(
-        "--ignore", action="append", default=[], metavar="NAME", help="model feature to ignore"
-    )
     parser.add_argument("--stiffness", type=float, metavar="K", help="of all contacts [N/m]")
     parser.add_argument("--relaxation-time", type=float, metavar="TAU", help="of all contacts [s]")
 
@@ -45,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = load_scene(arguments.scene, arguments.bodies)
     material = Material(stiffness=arguments.stiffness, relaxation_time=arguments.relaxation_time)
     with connect_to(arguments) as client, client.session() as session:
-        simulation = Simulation(model, session, material=material, ignore=arguments.ignore)
+        simulation = Simulation(model, session, material=material)
         trajectory = simulation.new_trajectory()
         started = time.perf_counter()
         for _ in tqdm(range(round(arguments.time / model.opt.timestep)), disable=None, leave=False):

@@ -50,6 +50,9 @@ def as_json(solution: Solution) -> dict[str, object]:
         "velocity": solution.velocity.tolist(),
         "impulse": solution.impulse.tolist(),
         "contact_velocity": solution.contact_velocity.tolist(),
+        "angular_impulse": solution.angular_impulse.tolist(),
+        "row_impulse": solution.row_impulse.tolist(),
+        "row_velocity": solution.row_velocity.tolist(),
         "cost": solution.cost,
         "island_of_tree": solution.island_of_tree.tolist(),
         "islands": islands,
@@ -57,8 +60,8 @@ def as_json(solution: Solution) -> dict[str, object]:
 
 
 def _print_table(client: Client, files: list[str], options: Options) -> int:
-    print(f"{'velocities':>10} {'contacts':>8} {'islands':>7} {'iterations':>10}", end=" ")
-    print(f"{'gap [J]':>8} {'time [ms]':>9}  outcome")
+    print(f"{'velocities':>10} {'contacts':>8} {'rows':>6} {'islands':>7}", end=" ")
+    print(f"{'iterations':>10} {'gap [J]':>8} {'time [ms]':>9}  outcome")
     unsolved = 0
     for path in tqdm(files, disable=None, leave=False):
         problem = load_problem(path)
@@ -68,10 +71,11 @@ def _print_table(client: Client, files: list[str], options: Options) -> int:
         islands = solution.islands
         outcomes = sorted({IslandStatus(status).name for status in islands.status.tolist()})
         tqdm.write(
-            f"{solution.velocity.size:10} {len(solution.impulse):8} {len(islands):7} "
+            f"{solution.velocity.size:10} {len(solution.impulse):8} "
+            f"{solution.row_impulse.size:6} {len(islands):7} "
             f"{islands.iterations.max(initial=0):10} "
             f"{islands.optimality_gap_bound.max(initial=0):8.1e} {1e3 * elapsed:9.3f}  "
-            f"{', '.join(outcomes) or 'no contact'}: {path}"
+            f"{', '.join(outcomes) or 'no constraint'}: {path}"
         )
         unsolved += not solution.solved
     return 1 if unsolved else 0

@@ -52,7 +52,7 @@ def _show_simulation(arguments: argparse.Namespace) -> int:
     model = load_scene(arguments.scene, arguments.bodies)
     material = Material(stiffness=arguments.stiffness, relaxation_time=arguments.relaxation_time)
     with connect_to(arguments) as client, client.session() as session:
-        simulation = Simulation(model, session, material=material, ignore=arguments.ignore)
+        simulation = Simulation(model, session, material=material)
         viewer = Viewer(simulation.new_trajectory(), host=arguments.host, port=arguments.port)
         _print_url(viewer.url, arguments)
         viewer.play(simulation.step, duration_s=arguments.time)

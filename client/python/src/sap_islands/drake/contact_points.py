@@ -17,7 +17,15 @@ from pydrake.multibody.plant import ContactModel, MultibodyPlant
 from pydrake.systems.framework import Context
 
 from sap_islands.arrays import FloatArray, IntArray
-from sap_islands.drake.layout import BODY, FRICTION, RELAXATION_TIME, STIFFNESS, Layout
+from sap_islands.drake.layout import (
+    BODY,
+    DISSIPATION,
+    FRICTION,
+    MODULUS,
+    RELAXATION_TIME,
+    STIFFNESS,
+    Layout,
+)
 from sap_islands.numba_kernels import FlagArray, IndexArray, compiled
 
 _MIN_AREA, _MIN_GRADIENT = 1e-14, 1e-14  # m², Pa/m; smaller faces and gradients are skipped
@@ -34,7 +42,8 @@ class PointColumns(NamedTuple):
     stiffness: int = 7
     relaxation_time: int = 8
     friction: int = 9
-    width: int = 10
+    dissipation: int = 10
+    width: int = 11
 
 
 POINT = PointColumns()
@@ -44,7 +53,7 @@ class Points(NamedTuple):
     """C contact points.
 
     Attributes:
-        rows: [C, 10] with the columns of `PointColumns`.
+        rows: [C, 11] with the columns of `PointColumns`.
         bodies: [C, 2] indices of bodies A and B in the plant.
     """
 
@@ -177,6 +186,7 @@ def _add_pairs(
             row[k] = at_b[3 * i + k] - weight * depth[i] * normal[3 * i + k]
             row[3 + k] = -normal[3 * i + k]
         row[POINT.signed_distance], row[POINT.stiffness] = -depth[i], stiffness
+        row[POINT.dissipation] = _dissipation(materials[a], materials[b], k_a, k_b)
         count += _finish_point(materials, tree_of_body, a, b, row, bodies[count])
     return count
 
@@ -203,6 +213,9 @@ def _add_faces(
     for surface in range(len(faces)):
         a, b = geometries[surface], geometries[len(faces) + surface]
         has_m, has_n = has_gradient[surface]
+        modulus_m = materials[a, MODULUS] if has_m else math.inf
+        modulus_n = materials[b, MODULUS] if has_n else math.inf
+        dissipation = _dissipation(materials[a], materials[b], modulus_m, modulus_n)
         for _ in range(faces[surface]):
             g_m, g_n = gradient_m[at_m : at_m + 3], gradient_n[at_n : at_n + 3]
             if has_m and has_n:  # the face is where both pressures are equal
@@ -227,9 +240,20 @@ def _add_faces(
                 row[:3], row[3:6] = position[3 * face : 3 * face + 3], -n
                 row[POINT.signed_distance] = -pressure[face] * compliance
                 row[POINT.stiffness] = area[face] / compliance
+                row[POINT.dissipation] = dissipation
                 count += _finish_point(materials, tree_of_body, a, b, row, bodies[count])
             face += 1
     return count
+
+
+@compiled
+def _dissipation(a: FloatArray, b: FloatArray, k_a: float, k_b: float) -> float:
+    """The d of two materials, of which the more compliant one counts more, as in Drake."""
+    if math.isinf(k_a) or math.isinf(k_b):
+        return float(b[DISSIPATION] if math.isinf(k_a) else a[DISSIPATION])
+    if k_a + k_b == 0.0:
+        return 0.0
+    return float((k_b * a[DISSIPATION] + k_a * b[DISSIPATION]) / (k_a + k_b))
 
 
 @compiled

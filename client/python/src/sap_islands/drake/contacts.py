@@ -1,4 +1,4 @@
-"""Converts contact points and joint limits of a Drake state to contacts of a problem.
+"""Converts contact points of a Drake state to contacts of a problem.
 
 The normal points from geometry A to geometry B, and v_c = J_B v - J_A v at the contact point with
 
@@ -8,91 +8,68 @@ The normal points from geometry A to geometry B, and v_c = J_B v - J_A v at the 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
-from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.plant import DiscreteContactApproximation, MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
 from pydrake.systems.framework import Context
 
 from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.drake.contact_points import POINT, Points
-from sap_islands.drake.dynamics import Dynamics
 from sap_islands.drake.layout import Layout
 from sap_islands.numba_kernels import IndexArray, block_trees, compiled
-from sap_islands.problem import WORLD, Contacts
+from sap_islands.problem import ContactLaw, Contacts, HuntCrossley
 
-# Constants of Drake's discrete solver, so that the solutions agree with Drake's.
-SIGMA = 1e-3
-_LIMIT_STIFFNESS, _LIMIT_BETA, _LIMIT_REACH = 1e12, 0.1, 2.0
+SIGMA = 1e-3  # of Drake's discrete solver, so that the solutions agree with Drake's
+_LAWS = {
+    DiscreteContactApproximation.kTamsi: ContactLaw.HUNT_CROSSLEY_LAGGED,  # only if ignored
+    DiscreteContactApproximation.kSap: ContactLaw.SAP,
+    DiscreteContactApproximation.kSimilar: ContactLaw.HUNT_CROSSLEY_SIMILAR,
+    DiscreteContactApproximation.kLagged: ContactLaw.HUNT_CROSSLEY_LAGGED,
+}
 _MAX_NORMAL_X = 0.6  # largest |n_x| with which the tangents are made from the x axis
 _ORIGIN = np.zeros(3)
-_PARAMETERS = 7  # rows of `parameters` in `_write`
-
-
-class _Limits(NamedTuple):
-    """L joint limits that may be reached within two steps.
-
-    Attributes:
-        dofs: [L] index of the joint's velocity in the problem.
-        signs: [L] 1 for a lower limit, whose distance grows with q; -1 for an upper one.
-        distances: [L] distance to the limit [m or rad].
-    """
-
-    dofs: IndexArray
-    signs: FloatArray
-    distances: FloatArray
+_PARAMETERS = 8  # rows of `parameters` in `_write`
 
 
 def make_contacts(
     plant: MultibodyPlant,
     context: Context,
     layout: Layout,
-    dynamics: Dynamics,
+    diagonal: FloatArray,
     points: Points,
-    position: FloatArray,
-    with_limits: bool,
-) -> Contacts:
-    """Makes the contacts at `points`, then the joint limits that may be reached in two steps.
+) -> tuple[Contacts, FloatArray]:
+    """Makes the contacts at `points`; also returns their frames with rows t1, t2, n [C, 3, 3].
 
     Args:
         plant: The plant.
         context: Its context.
         layout: Its layout.
-        dynamics: A and v* of the step.
+        diagonal: Diagonal of A, with which Drake estimates w.
         points: Contact points.
-        position: q of the context.
-        with_limits: Whether joint limits are part of the problem.
     """
-    dt = plant.time_step()
-    limits = _find_limits(plant, context, layout, dynamics, position, with_limits)
-    where = (layout.first, layout.tree_of_body)
-    values, others = _size_jacobian(*where, layout.position_of_free, points.bodies, limits.dofs)
-    jacobians = _jacobians(plant, context, others)
-    count = len(points.bodies) + len(limits.dofs)
+    count = len(points.bodies)
+    where = (layout.first, layout.tree_of_body, layout.position_of_free)
+    values, others = _size_jacobian(*where, points.bodies)
     trees, jacobian = np.empty((2, count), np.int32), np.empty(values)
-    parameters = np.empty((_PARAMETERS, count))
-    beta = plant.get_sap_near_rigid_threshold()
+    parameters, frames = np.empty((_PARAMETERS, count)), np.empty((count, 3, 3))
     _write(
         *where,
-        layout.position_of_free,
         layout.velocities,
-        dt,
-        beta,
-        dynamics.diagonal,
-        position,
+        plant.time_step(),
+        diagonal,
+        plant.GetPositions(context),
+        plant.GetVelocities(context),
         others,
-        jacobians,
+        body_jacobians(plant, context, others),
         points.rows,
         points.bodies,
-        limits.dofs,
-        limits.signs,
-        limits.distances,
         trees,
         jacobian,
         parameters,
+        frames,
     )
-    distance, stiffness, relaxation_time, friction, weight, r_t, r_n = parameters
+    distance, stiffness, relaxation_time, friction, weight, force, dissipation, n_0 = parameters
     contacts = Contacts.from_wire_arrays(
         tree_a=trees[0],
         tree_b=trees[1],
@@ -103,13 +80,16 @@ def make_contacts(
         friction=friction,
         delassus_estimate=weight,
     )
-    if len(limits.dofs):
-        # Joint limits have their own regularization, and the array must cover all contacts.
-        contacts.regularization_t, contacts.regularization_n = r_t, r_n
-    return contacts
+    law = _LAWS[plant.get_discrete_contact_approximation()]
+    if count and law != ContactLaw.SAP:
+        contacts.law = np.full(count, law, np.uint8)
+        contacts.hunt_crossley = HuntCrossley.from_wire_arrays(
+            elastic_force=force, dissipation=dissipation, lagged_normal_impulse=n_0
+        )
+    return contacts, frames
 
 
-def _jacobians(plant: MultibodyPlant, context: Context, bodies: IndexArray) -> FloatArray:
+def body_jacobians(plant: MultibodyPlant, context: Context, bodies: IndexArray) -> FloatArray:
     """Origins and Jacobians of bodies [bodies, 3 + 6 nv].
 
     A row has p_o, then the Jacobian of (ω, V) with respect to Drake's v, [6, nv] row-major.
@@ -125,67 +105,12 @@ def _jacobians(plant: MultibodyPlant, context: Context, bodies: IndexArray) -> F
     return rows
 
 
-def _find_limits(
-    plant: MultibodyPlant,
-    context: Context,
-    layout: Layout,
-    dynamics: Dynamics,
-    position: FloatArray,
-    with_limits: bool,
-) -> _Limits:
-    most = 2 * len(layout.limited) if with_limits else 0
-    limits = _Limits(np.empty(most, np.int64), np.empty(most), np.empty(most))
-    if not most:
-        return limits
-    count = _add_limits(
-        layout.limited,
-        layout.problem_index,
-        plant.time_step(),
-        position,
-        plant.GetVelocities(context),
-        dynamics.v_star_without_servos,
-        plant.GetPositionLowerLimits(),
-        plant.GetPositionUpperLimits(),
-        *limits,
-    )
-    return _Limits(limits.dofs[:count], limits.signs[:count], limits.distances[:count])
-
-
-@compiled
-def _add_limits(
-    limited: IndexArray,
-    problem_index: IndexArray,
-    dt: float,
-    position: FloatArray,
-    velocity: FloatArray,
-    v_star: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    dofs: IndexArray,
-    signs: FloatArray,
-    distances: FloatArray,
-) -> int:
-    """Writes the limits that may be reached within two steps; returns their number."""
-    count = 0
-    for i in range(len(limited)):
-        q, v = limited[i]
-        dof = problem_index[v]
-        reach = _LIMIT_REACH * dt * max(abs(velocity[v]), abs(v_star[dof]))
-        for sign, end in ((1.0, lower[q]), (-1.0, upper[q])):
-            distance = sign * (position[q] - end)
-            if distance <= reach:
-                dofs[count], signs[count], distances[count] = dof, sign, distance
-                count += 1
-    return count
-
-
 @compiled
 def _size_jacobian(
     first: IndexArray,
     tree_of_body: IntArray,
     position_of_free: IndexArray,
     bodies: IntArray,
-    limits: IndexArray,
 ) -> tuple[int, IndexArray]:
     """Number of values in the Jacobian, and the bodies in contact whose Jacobians Drake computes.
 
@@ -201,15 +126,7 @@ def _size_jacobian(
         for body in bodies[i]:
             if tree_of_body[body] >= 0 and position_of_free[body] < 0:
                 is_other[body] = 1
-    for dof in limits:
-        tree = _tree_of_dof(first, dof)
-        values += 3 * (first[tree + 1] - first[tree])
     return values, is_other.nonzero()[0]
-
-
-@compiled
-def _tree_of_dof(first: IndexArray, dof: int) -> int:
-    return int(np.searchsorted(first, dof, side="right")) - 1
 
 
 @compiled
@@ -219,23 +136,22 @@ def _write(
     position_of_free: IndexArray,
     velocities: IndexArray,
     dt: float,
-    beta: float,
     diagonal: FloatArray,
     position: FloatArray,
+    v_0: FloatArray,
     others: IndexArray,
     jacobians: FloatArray,
     points: FloatArray,
     bodies: IntArray,
-    limits: IndexArray,
-    signs: FloatArray,
-    distances: FloatArray,
     trees: IntArray,
     jacobian: FloatArray,
     parameters: FloatArray,
+    frames: FloatArray,
 ) -> None:
-    """Writes contacts, then joint limits, to `trees` [2, C], `jacobian` and `parameters` [7, C].
+    """Writes contacts to `trees` [2, C], `jacobian`, `parameters` [8, C] and `frames` [C, 3, 3].
 
-    The rows of `parameters` are signed distance, stiffness, relaxation time, friction, w, R_t, R_n.
+    The rows of `parameters` are signed distance, stiffness, relaxation time, friction, w, elastic
+    force, dissipation, and n_0, the normal impulse of Hunt & Crossley at v_0.
     """
     jacobian[:] = 0.0
     place = 0
@@ -247,7 +163,8 @@ def _write(
         place = second
         if tree_b >= 0:
             place += 3 * (first[tree_b + 1] - first[tree_b])
-        frame = _frame(points[i, 3:6])
+        frame = frames[i]
+        _write_frame(points[i, 3:6], frame)
         for side in range(2):
             body = bodies[i, side]
             tree = tree_of_body[body]
@@ -263,70 +180,45 @@ def _write(
                 _add_other(frame, points[i, :3] - row[:3], sign, row[3:], dofs, block)
         delassus[:] = 0.0
         _add_delassus(jacobian[begin:second], diagonal[first[tree_a] :], delassus)
+        v_n = _normal_velocity(jacobian[begin:second], velocities[first[tree_a] :], v_0)
         if tree_b >= 0:
             _add_delassus(jacobian[second:place], diagonal[first[tree_b] :], delassus)
+            v_n += _normal_velocity(jacobian[second:place], velocities[first[tree_b] :], v_0)
         weight = math.sqrt(np.square(delassus).sum()) / 3.0
-        _set_parameters(points[i], dt, beta, weight, parameters[:, i])
-    count = len(points)
-    _write_limits(
-        first,
-        dt,
-        diagonal,
-        limits,
-        signs,
-        distances,
-        trees[:, count:],
-        jacobian[place:],
-        parameters[:, count:],
-    )
+        _set_parameters(points[i], dt, weight, v_n, parameters[:, i])
+
+
+@compiled
+def _normal_velocity(block: FloatArray, velocities: IndexArray, v_0: FloatArray) -> float:
+    """Contribution of one tree to the normal velocity at v_0, which is in Drake's order."""
+    n = len(block) // 3
+    total = 0.0
+    for j in range(n):
+        total += block[2 * n + j] * v_0[velocities[j]]
+    return total
 
 
 @compiled
 def _set_parameters(
-    point: FloatArray, dt: float, beta: float, weight: float, parameters: FloatArray
+    point: FloatArray, dt: float, weight: float, v_n: float, parameters: FloatArray
 ) -> None:
-    k, tau = point[POINT.stiffness], point[POINT.relaxation_time]
-    parameters[0], parameters[1], parameters[2] = point[POINT.signed_distance], k, tau
-    parameters[3], parameters[4], parameters[5] = point[POINT.friction], weight, SIGMA * weight
-    near_rigid = beta**2 / (4.0 * math.pi**2) * weight
-    parameters[6] = max(near_rigid, 1.0 / (dt * k * (dt + tau)))
+    k, d = point[POINT.stiffness], point[POINT.dissipation]
+    force = -k * point[POINT.signed_distance]
+    parameters[0], parameters[1] = point[POINT.signed_distance], k
+    parameters[2], parameters[3] = point[POINT.relaxation_time], point[POINT.friction]
+    parameters[4], parameters[5], parameters[6] = weight, force, d
+    parameters[7] = dt * max(0.0, force) * max(0.0, 1.0 - d * v_n)
 
 
 @compiled
-def _write_limits(
-    first: IndexArray,
-    dt: float,
-    diagonal: FloatArray,
-    limits: IndexArray,
-    signs: FloatArray,
-    distances: FloatArray,
-    trees: IntArray,
-    jacobian: FloatArray,
-    parameters: FloatArray,
-) -> None:
-    place = 0
-    for i in range(len(limits)):
-        tree = _tree_of_dof(first, limits[i])
-        n = first[tree + 1] - first[tree]
-        trees[0, i], trees[1, i] = tree, WORLD
-        jacobian[place + 2 * n + limits[i] - first[tree]] = signs[i]
-        place += 3 * n
-        weight = 1.0 / diagonal[limits[i]]
-        near_rigid = _LIMIT_BETA**2 / (4.0 * math.pi**2) * weight
-        parameters[0, i], parameters[1, i], parameters[2, i] = distances[i], _LIMIT_STIFFNESS, dt
-        parameters[3, i], parameters[4, i], parameters[5, i] = 0.0, weight, SIGMA * weight
-        parameters[6, i] = max(near_rigid, 1.0 / (dt * _LIMIT_STIFFNESS * 2.0 * dt))
-
-
-@compiled
-def _frame(normal: FloatArray) -> FloatArray:
-    """Contact frame with the rows t1, t2, n [3, 3].
+def _write_frame(normal: FloatArray, frame: FloatArray) -> None:
+    """Writes a contact frame with the rows t1, t2, n [3, 3].
 
     t1 is normal to n and to the x axis, or to the y axis if |n_x| > 0.6. The solution does not
     depend on the choice.
     """
     x, y, z = normal[0], normal[1], normal[2]
-    frame = np.zeros((3, 3))
+    frame[0] = 0.0
     # n × e_x or n × e_y
     if abs(x) <= _MAX_NORMAL_X:
         frame[0, 1], frame[0, 2] = z, -y
@@ -336,7 +228,6 @@ def _frame(normal: FloatArray) -> FloatArray:
     a, b, c = frame[0, 0], frame[0, 1], frame[0, 2]
     frame[1, 0], frame[1, 1], frame[1, 2] = y * c - z * b, z * a - x * c, x * b - y * a
     frame[2] = normal
-    return frame
 
 
 @compiled

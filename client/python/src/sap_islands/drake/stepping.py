@@ -2,62 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import MultibodyConstraintId
 from pydrake.systems.framework import Context
 
-from sap_islands.arrays import IntArray
+from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.client import Client
 from sap_islands.drake import dynamics as dynamics_of
-from sap_islands.drake.contact_points import find_points
+from sap_islands.drake.constraint_parameters import find_constraints
+from sap_islands.drake.constraint_rows import Rows, RowSource, make_rows
+from sap_islands.drake.constraints import Named
+from sap_islands.drake.contact_points import Points, find_points
 from sap_islands.drake.contacts import SIGMA, make_contacts
-from sap_islands.drake.layout import layout_of
+from sap_islands.drake.dynamics import Dynamics
+from sap_islands.drake.layout import Layout, layout_of
+from sap_islands.drake.results import StepResults
+from sap_islands.drake.stiction import find_stiction_tolerance
 from sap_islands.drake.unsupported_features import check_supported
 from sap_islands.problem import Problem, Regularization, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
+from sap_islands.unsolved import OnUnsolved, check_on_unsolved, report_unsolved
 from sap_islands.unsupported_features import JOINT_LIMITS
+
+_NONE: Mapping[MultibodyConstraintId, Named] = {}
 
 
 class BuiltProblem(NamedTuple):
     """A problem, and how it maps to the plant.
 
     Attributes:
-        problem: Its trees are those of the plant.
-        bodies: [C_b, 2] for contact i < C_b of the problem, the indices of bodies A and B; the
-            remaining contacts are joint limits.
-        velocities: [nv] index in the plant's v of each velocity of the problem.
+        problem: Its trees are those of the plant; locked joints have no velocities.
+        bodies: [C, 2] indices of bodies A and B of each contact.
+        rows: [R] what each constraint row belongs to.
+        velocities: [n] index in the plant's v of each velocity of the problem.
     """
 
     problem: Problem
     bodies: IntArray
+    rows: list[RowSource]
     velocities: IntArray
 
 
 def build_problem(
-    plant: MultibodyPlant, context: Context, *, ignore: Collection[str] = ()
+    plant: MultibodyPlant,
+    context: Context,
+    *,
+    constraints: Mapping[MultibodyConstraintId, Named] = _NONE,
+    stiction_tolerance: float | None = None,
+    ignore: Collection[str] = (),
 ) -> BuiltProblem:
     """Builds the contact problem of one discrete step.
 
     Args:
         plant: A finalized discrete plant, connected to its scene graph.
         context: The context of the plant, from `plant.GetMyContextFromRoot`.
-        ignore: Keys of `UNSUPPORTED` to ignore; "joint limits" leaves joint limits out.
+        constraints: As for `step`.
+        stiction_tolerance: As for `step`.
+        ignore: As for `step`.
 
     Raises:
         InvalidArgument: The plant is continuous, it has an unsupported feature that `ignore` does
-            not name, or `ignore` has an unknown name.
+            not name, `ignore` has an unknown name, or the parameters of a constraint cannot be
+            found.
     """
-    layout = layout_of(plant)
-    check_supported(plant, context, layout, ignore)
-    position = plant.GetPositions(context)
-    dynamics = dynamics_of.evaluate(plant, context, layout, position)
+    return _build(plant, context, constraints, stiction_tolerance, ignore)[0]
+
+
+class _Parts(NamedTuple):
+    """What the results of a step need beyond its problem."""
+
+    layout: Layout
+    dynamics: Dynamics
+    rows: Rows
+    problem: Problem
+    points: Points
+    frames: FloatArray
+
+
+def _build(
+    plant: MultibodyPlant,
+    context: Context,
+    constraints: Mapping[MultibodyConstraintId, Named],
+    stiction_tolerance: float | None,
+    ignore: Collection[str],
+) -> tuple[BuiltProblem, _Parts]:
+    check_supported(plant, ignore)
+    layout = layout_of(plant, context)
+    dynamics = dynamics_of.evaluate(plant, context, layout)
     points = find_points(plant, context, layout)
-    with_limits = JOINT_LIMITS not in ignore
-    contacts = make_contacts(plant, context, layout, dynamics, points, position, with_limits)
+    contacts, frames = make_contacts(plant, context, layout, dynamics.diagonal, points)
+    if contacts.hunt_crossley is not None and stiction_tolerance is None:
+        stiction_tolerance = find_stiction_tolerance(plant, context)
+    active = find_constraints(plant, context, constraints)
+    rows = make_rows(plant, context, layout, dynamics, active, JOINT_LIMITS not in ignore)
     problem = Problem(
         time_step=plant.time_step(),
         trees=Trees.from_wire_arrays(
@@ -67,9 +109,30 @@ def build_problem(
             tree_id=layout.names,
         ),
         contacts=contacts,
-        regularization=Regularization(plant.get_sap_near_rigid_threshold(), SIGMA),
+        rows=rows.problem_rows(),
+        regularization=Regularization(
+            beta=plant.get_sap_near_rigid_threshold(),
+            sigma=SIGMA,
+            stiction_speed=stiction_tolerance,
+        ),
     )
-    return BuiltProblem(problem, points.bodies, layout.velocity_numbers)
+    built = BuiltProblem(problem, points.bodies, rows.sources, layout.velocity_numbers)
+    return built, _Parts(layout, dynamics, rows, problem, points, frames)
+
+
+class Step(NamedTuple):
+    """A step that was taken.
+
+    Attributes:
+        built: The problem, and how it maps to the plant.
+        solution: Its solution. Impulse i acts on body B of contact i, and its negative on body A
+            [N s].
+        results: Contact results, actuation and reaction forces.
+    """
+
+    built: BuiltProblem
+    solution: Solution
+    results: StepResults
 
 
 def step(
@@ -77,38 +140,49 @@ def step(
     root_context: Context,
     solver: Session | Client,
     *,
+    constraints: Mapping[MultibodyConstraintId, Named] = _NONE,
+    stiction_tolerance: float | None = None,
+    on_unsolved: OnUnsolved = "warn",
     ignore: Collection[str] = (),
-) -> tuple[BuiltProblem, Solution]:
+) -> Step:
     """Advances the plant by one time step, as its discrete update does.
 
     Sets q, v and the time in the context. Systems connected to the plant's state outputs see the
-    new state. Outputs that the plant samples at its discrete updates, such as contact_results and
-    reaction_forces, keep their old values. Updates of other systems are up to the caller. The step
-    is taken even if an island was not solved; check `Solution.solved`.
+    new state. The ports contact_results, reaction_forces, net_actuation and
+    generalized_contact_forces keep what the plant sampled at its own last update, which here is
+    nothing; `Step.results` has them of this step. Updates of other systems are up to the caller.
 
     Args:
         plant: The plant, in a diagram or by itself.
         root_context: The root context; changed.
         solver: A session, which warm-starts each step from the last one, or a client.
-        ignore: As for `build_problem`.
-
-    Returns:
-        The problem and its solution. Impulse i < len(bodies) acts on body B of contact i, and its
-        negative on body A [N s].
+        constraints: Constraints of the plant whose parameters pydrake does not give, by their
+            identifiers. Needed if an error says so, and for balls and welds with the world in a
+            plant with tendons: Drake's own update of these ends the process.
+        stiction_tolerance: Of the contacts of Hunt & Crossley [m/s]. pydrake does not give it;
+            None: found from Drake's own update, at the first state in which it has an influence.
+        on_unsolved: What to do if an island is not solved: "raise" `Unsolved` and leave the state
+            as it is, "warn" with `UnsolvedWarning` and go on with its best iterate, or "ignore".
+        ignore: Keys of `UNSUPPORTED` to ignore; "joint limits" leaves joint limits out.
 
     Raises:
         SapError: The problem could not be built or solved; the state is not advanced.
     """
+    check_on_unsolved(on_unsolved)
     context = plant.GetMyMutableContextFromRoot(root_context)
-    built = build_problem(plant, context, ignore=ignore)
+    built, parts = _build(plant, context, constraints, stiction_tolerance, ignore)
     if isinstance(solver, Session):
         solution = solver.step(built.problem)
     else:
         solution = solver.solve(built.problem)
-    velocity = np.empty(plant.num_velocities())
+    report_unsolved(solution, on_unsolved, root_context.get_time())
+    state = plant.GetPositionsAndVelocities(context)
+    results = StepResults(plant, context, *parts, solution, state)
+    dt = plant.time_step()
+    velocity = np.zeros(plant.num_velocities())
     velocity[built.velocities] = solution.velocity
     position = plant.GetPositions(context)
-    position += plant.time_step() * plant.MapVelocityToQDot(context, velocity)
+    position += dt * plant.MapVelocityToQDot(context, velocity)
     plant.SetPositionsAndVelocities(context, np.concatenate((position, velocity)))
-    root_context.SetTime(root_context.get_time() + plant.time_step())
-    return built, solution
+    root_context.SetTime(root_context.get_time() + dt)
+    return Step(built, solution, results)

@@ -1,4 +1,4 @@
-"""MuJoCo adapter: steps an MjModel with contacts solved by the service.
+"""MuJoCo adapter: steps an MjModel with its constraints solved by the service.
 
     model = mujoco.MjModel.from_xml_path("scene.xml")
     data = mujoco.MjData(model)
@@ -6,17 +6,28 @@
         while data.time < 3.0:
             sap_islands.mujoco.step(model, data, session)
 
-MuJoCo computes kinematics, smooth forces and collisions; the service replaces its constraint
-solver. The integrator is always semi-implicit Euler, whatever the model selects: the contact
-problem gives the velocities, and these move the positions. Joint damping, joint springs and servo
-gains are implicit: they are part of A.
+MuJoCo computes kinematics, smooth forces, collisions and constraints: their Jacobians, R and
+reference accelerations. The service replaces its constraint solver, for every kind of constraint:
+equalities, friction loss, limits of joints and tendons, contacts of condim 1, 3, 4 and 6. Only
+flexes (deformable bodies) are refused.
+
+- law="sap", the default: contacts have elliptic cones, whatever the model selects, and friction is
+  regularized as SAP does, so that what is held stays held. The normal compliance is MuJoCo's. Joint
+  damping, joint springs and servos act with their forces at the end of the step, within their
+  limits. The integrator is semi-implicit Euler.
+- law="mujoco": MuJoCo's own convex problem, with pyramids or cones as the model selects, solved to
+  convergence; then MuJoCo's integrator, Euler, implicit or implicitfast. Steps agree with those of
+  MuJoCo's Newton solver at a tight tolerance to 1e-6.
+
+Forces are written back: `efc_force`, `efc_state`, `qfrc_constraint`, `qacc`, `cfrc_ext`, sensors
+and energies are those of this step. Under law="sap", `actuator_force` and `qfrc_actuator` are those
+at the end of the step, and `qacc` is the change of velocity over the step.
+
+What MuJoCo does otherwise, and a `DifferenceWarning` says once per model: RK4 and other integrators
+become Euler, there is no noslip solver, and no early stop of PGS.
 
 MuJoCo reports contacts when geoms touch. `find_contacts_within` makes it report them earlier, so
-that fast sliding bodies do not lose contact. Joint limits become frictionless contacts. Features
-that the service cannot represent (`UNSUPPORTED`) raise an error unless `ignore` names them.
-
-Forces are stored in `data.qacc` and `data.qfrc_constraint` only: `data.efc_*` is empty, so that
-MuJoCo's touch, force, torque and contact sensors do not see the contact forces.
+that fast sliding bodies do not lose contact.
 """
 
 import importlib.util
@@ -26,14 +37,26 @@ if importlib.util.find_spec("mujoco") is None:
         "sap_islands.mujoco needs MuJoCo: pip install 'mujoco>=3.5'", name="mujoco"
     )
 
+from sap_islands.mujoco.differences import DifferenceWarning
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.stepping import BuiltProblem, build_problem, find_contacts_within, step
-from sap_islands.mujoco.unsupported_features import UNSUPPORTED
+from sap_islands.mujoco.stepping import (
+    BuiltProblem,
+    Law,
+    advance,
+    build_problem,
+    find_contacts_within,
+    step,
+)
+from sap_islands.unsolved import Unsolved, UnsolvedWarning
 
 __all__ = [
-    "UNSUPPORTED",
     "BuiltProblem",
+    "DifferenceWarning",
+    "Law",
     "Material",
+    "Unsolved",
+    "UnsolvedWarning",
+    "advance",
     "build_problem",
     "find_contacts_within",
     "step",

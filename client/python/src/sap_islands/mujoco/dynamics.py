@@ -1,13 +1,15 @@
 """Dynamics matrix A and free-motion velocity v* of a MuJoCo model, tree by tree.
 
-Springs, dampers and servos of joints are linear in position and velocity. Their forces are taken
-at the end of the step, τ = τ_0 - D (v - v_0) - δt K v. Hence
+MuJoCo's own problem has A = M and v* = v_0 + δt M^-1 τ_0, with τ_0 all smooth forces at the
+beginning of the step. In that of SAP, springs, dampers and servos of joints and tendons, which are
+linear in position and velocity, act with their forces at the end of the step, τ = τ_0 - D (v - v_0)
+- δt K v:
 
-    A v* = A v_0 + δt (τ_0 - δt K v_0),   A = M + δt D + δt² K
+    A v* = A v_0 + δt (τ_0 - τ_r - δt K v_0),   A = M + δt D + δt² K
 
-with τ_0 all smooth forces at the beginning of the step. Forces that are not linear, or that couple
-two trees, are explicit: they keep their value at the beginning of the step. A tree without
-springs, dampers and servos has v* = v_0 + δt M^-1 τ_0, as MuJoCo computes it.
+where τ_r are the forces of those that are constraint rows. Other forces are explicit: they keep
+their value at the beginning of the step. A tree without springs, dampers and servos has v* = v_0 +
+δt M^-1 τ_0, as MuJoCo computes it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ import numpy as np
 
 from sap_islands.arrays import FloatArray
 from sap_islands.mujoco.layout import LAYOUT, MODEL, STATE
-from sap_islands.mujoco.servos import add_servos
+from sap_islands.mujoco.servos import Servos, add_servos
+from sap_islands.mujoco.tendons import add_tendons
 from sap_islands.numba_kernels import (
     FlagArray,
     IndexArray,
@@ -57,8 +60,10 @@ def evaluate(
     dt: float,
     disabled: int,
     disabled_groups: int,
+    implicit: bool,
     blocks: FloatArray,
     v_star: FloatArray,
+    servos: Servos,
 ) -> None:
     """Writes A to `blocks` and v* to `v_star`, for a state whose smooth forces are computed.
 
@@ -69,20 +74,42 @@ def evaluate(
         dt: δt [s].
         disabled: `disableflags` of the model.
         disabled_groups: `disableactuator` of the model.
+        implicit: Whether springs, dampers and servos are implicit; False: A = M.
         blocks: Output [sum n_t²].
         v_star: Output [nv].
+        servos: Output.
     """
     _fill_blocks(state, layout, blocks)
     velocity, acceleration = reals(state, STATE.qvel), reals(state, STATE.qacc_smooth)
     for i in range(len(v_star)):
         v_star[i] = velocity[i] + dt * acceleration[i]
-    K_v0 = np.zeros(len(v_star))
+    if not implicit:
+        return
+    withheld = np.zeros(len(v_star))
     is_implicit = np.zeros(len(indices(layout, LAYOUT.sizes)), np.uint8)
-    _add_dampers_and_springs(model, state, layout, dt, disabled, blocks, K_v0, is_implicit)
-    add_servos(model, state, layout, dt, disabled, disabled_groups, blocks, K_v0, is_implicit)
+    _add_dampers_and_springs(model, state, layout, dt, disabled, blocks, withheld, is_implicit)
+    add_servos(
+        model, state, layout, dt, disabled, disabled_groups, blocks, withheld, is_implicit, servos
+    )
+    add_tendons(
+        model,
+        state,
+        layout,
+        dt,
+        not disabled & _NO_SPRINGS,
+        not disabled & _NO_DAMPERS,
+        blocks,
+        withheld,
+        is_implicit,
+        servos,
+    )
+    trees = indices(layout, LAYOUT.tree_of_dof)
+    for dof in range(len(withheld)):
+        if withheld[dof] != 0.0:
+            is_implicit[trees[dof]] = 1
     for tree in range(len(is_implicit)):
         if is_implicit[tree]:
-            _move_freely(state, layout, tree, dt, blocks, K_v0, v_star)
+            _move_freely(state, layout, tree, dt, blocks, withheld, v_star)
 
 
 @compiled
@@ -103,10 +130,10 @@ def _add_dampers_and_springs(
     dt: float,
     disabled: int,
     blocks: FloatArray,
-    K_v0: FloatArray,
+    withheld: FloatArray,
     is_implicit: FlagArray,
 ) -> None:
-    """Adds δt D + δt² K of joints to the blocks of A and K v_0 to `K_v0`; marks their trees."""
+    """Adds δt D + δt² K of joints to the blocks of A and δt K v_0 to `withheld`."""
     tree_of_dof = indices(layout, LAYOUT.tree_of_dof)
     if not disabled & _NO_DAMPERS:
         damping = reals(model, MODEL.dof_damping)
@@ -123,7 +150,7 @@ def _add_dampers_and_springs(
             dof = integers(model, MODEL.jnt_dofadr)[joint]
             is_implicit[tree_of_dof[dof]] = 1
             blocks[_diagonal(layout, dof)] += dt * dt * stiffness[joint]
-            K_v0[dof] += stiffness[joint] * velocity[dof]
+            withheld[dof] += dt * stiffness[joint] * velocity[dof]
 
 
 @compiled
@@ -142,7 +169,7 @@ def _move_freely(
     tree: int,
     dt: float,
     blocks: FloatArray,
-    K_v0: FloatArray,
+    withheld: FloatArray,
     v_star: FloatArray,
 ) -> None:
     """Writes v* of a tree with implicit forces."""
@@ -151,25 +178,7 @@ def _move_freely(
     force, velocity = reals(state, STATE.qfrc_smooth), reals(state, STATE.qvel)
     change = np.empty(n)
     for i in range(n):
-        change[i] = dt * (force[first + i] - dt * K_v0[first + i])
+        change[i] = dt * (force[first + i] - withheld[first + i])
     solve_in_place(blocks[start : start + n * n].copy().reshape((n, n)), change)
     for i in range(n):
         v_star[first + i] = velocity[first + i] + change[i]
-
-
-@compiled
-def generalized_impulse(
-    layout: IndexArray, blocks: FloatArray, v_star: FloatArray, velocity: FloatArray
-) -> FloatArray:
-    """Generalized impulse of the contacts, J' γ = A (v - v*) [nv] [N s, N m s]."""
-    impulse = np.empty(len(v_star))
-    sizes, starts = indices(layout, LAYOUT.sizes), indices(layout, LAYOUT.block_start)
-    for tree in range(len(sizes)):
-        n, first = sizes[tree], indices(layout, LAYOUT.first_dof)[tree]
-        for i in range(n):
-            total = 0.0
-            for j in range(n):
-                change = velocity[first + j] - v_star[first + j]
-                total += blocks[starts[tree] + i * n + j] * change
-            impulse[first + i] = total
-    return impulse

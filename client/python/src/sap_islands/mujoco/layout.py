@@ -1,22 +1,20 @@
 """The constant part of a MuJoCo model: its trees, and the addresses of its arrays.
 
 Determined once per model and cached. Values that a caller may change between steps, such as
-damping, gains and joint ranges, are not cached: every step reads them from the model's memory.
+damping, gains and force ranges, are not cached: every step reads them from the model's memory.
 """
 
 from __future__ import annotations
 
-import functools
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
 from sap_islands.arrays import UIntArray
-from sap_islands.mujoco.unsupported_features import watched_arrays
 from sap_islands.numba_kernels import Flag, Index, IndexArray, Integer, Real, make_table
 
 
@@ -25,49 +23,61 @@ class ModelArrays(NamedTuple):
 
     dof_damping: Real
     jnt_stiffness: Real
-    jnt_range: Real
-    jnt_margin: Real
-    jnt_solref: Real
-    jnt_solimp: Real
-    dof_invweight0: Real
-    body_invweight0: Real
+    tendon_stiffness: Real
+    tendon_damping: Real
+    tendon_lengthspring: Real
+    actuator_damping: Real
+    jnt_actfrcrange: Real
+    tendon_actfrcrange: Real
     actuator_gainprm: Real
     actuator_biasprm: Real
     actuator_forcerange: Real
     actuator_ctrlrange: Real
-    dof_parentid: Integer
-    geom_bodyid: Integer
+    actuator_actrange: Real
     jnt_type: Integer
     jnt_dofadr: Integer
-    jnt_qposadr: Integer
+    dof_jntid: Integer
+    actuator_trntype: Integer
+    actuator_trnid: Integer
     actuator_gaintype: Integer
     actuator_biastype: Integer
     actuator_group: Integer
     actuator_actadr: Integer
     actuator_actnum: Integer
-    jnt_limited: Flag
+    jnt_actfrclimited: Flag
+    jnt_actgravcomp: Flag
+    tendon_actfrclimited: Flag
     actuator_forcelimited: Flag
     actuator_ctrllimited: Flag
+    actuator_actlimited: Flag
+    actuator_actearly: Flag
 
 
 class StateArrays(NamedTuple):
-    """Arrays of MjData that compiled functions read."""
+    """Arrays of MjData, or in some versions of MjModel, that compiled functions read and write."""
 
-    qpos: Real
     qvel: Real
     qacc_smooth: Real
     qfrc_smooth: Real
+    qfrc_actuator: Real
+    qfrc_gravcomp: Real
     M: Real
-    cdof: Real
-    subtree_com: Real
     act: Real
+    act_dot: Real
     ctrl: Real
     actuator_force: Real
+    actuator_length: Real
+    actuator_velocity: Real
     actuator_moment: Real
+    ten_length: Real
+    ten_velocity: Real
+    ten_J: Real
+    ten_J_rowadr: Integer
+    ten_J_rownnz: Integer
+    ten_J_colind: Integer
     moment_rowadr: Integer
     moment_rownnz: Integer
     moment_colind: Integer
-    eq_active: Flag
 
 
 class LayoutArrays(NamedTuple):
@@ -76,55 +86,30 @@ class LayoutArrays(NamedTuple):
     Attributes:
         sizes: [T] degrees of freedom of each tree.
         first_dof: [T] first dof of each tree.
-        root: [T] root body of each tree.
         block_start: [T + 1] index of A_t in the array of all blocks.
         tree_of_dof: [nv] tree of each dof.
-        tree_of_body: [nbody] tree of each body; -1: fixed to the world.
-        last_dof: [nbody] last dof that moves the body; the others are its ancestors; -1: none.
+        tree_of_geom: [ngeom] tree of each geom; -1: fixed to the world.
         entries: [2 nnz] index in the blocks of each entry of MuJoCo's sparse M: those of the lower
             triangle, then those of the upper.
-        output: [nu] row of each actuator in actuator_force and actuator_moment.
+        output: [nu] row of each actuator in actuator_force and actuator_moment; -1: it has several.
         control: [nu] index of each actuator's first control.
-        contact: `ContactFields`.
+        delayed: [nu] 1 where controls act after a delay.
     """
 
     sizes: Index
     first_dof: Index
-    root: Index
     block_start: Index
     tree_of_dof: Index
-    tree_of_body: Index
-    last_dof: Index
+    tree_of_geom: Index
     entries: Index
     output: Index
     control: Index
-    contact: Index
-
-
-class ContactFields(NamedTuple):
-    """Offsets of the fields of mjContact from its field `dist` [bytes].
-
-    Attributes:
-        stride: Size of mjContact [bytes].
-    """
-
-    dist: int
-    pos: int
-    frame: int
-    includemargin: int
-    friction: int
-    solref: int
-    solimp: int
-    dim: int
-    geom: int
-    exclude: int
-    stride: int
+    delayed: Index
 
 
 MODEL = ModelArrays(*range(len(ModelArrays._fields)))
 STATE = StateArrays(*range(len(StateArrays._fields)))
 LAYOUT = LayoutArrays(*range(len(LayoutArrays._fields)))
-CONTACT = ContactFields(*range(len(ContactFields._fields)))
 
 PARAMETERS = 10  # length of a row of actuator_gainprm and actuator_biasprm
 
@@ -135,37 +120,24 @@ class Layout:
 
     Attributes:
         dofs: [T] degrees of freedom of each tree.
-        names: [T] `tree_id` of each tree.
         velocities: nv.
         block_values: Number of values in the blocks of A, sum n_t².
-        joint_ends: Number of joint limits at most, 2 njnt.
-        has_surface_velocities: Whether this version of MuJoCo has surface velocities in contacts.
         arrays: The arrays of `table`, which must outlive it.
+        model_arrays: Those of `model_table`.
         table: Table of `LayoutArrays`.
         model_table: Table of `ModelArrays`.
-        watched: [n, 2] address and size [bytes] of the arrays that `check_supported` depends on.
-        seen: Contents of these arrays and of eq_active at the last check.
-        forward: Functions that compute positions, velocities and smooth forces, in order: those
-            before, and those after the control callback.
-        checked_for: Ignored names and disable flags of the last successful check; None: no check.
+        warned: What the caller was warned about.
     """
 
     dofs: UIntArray
-    names: UIntArray
     velocities: int
     block_values: int
-    joint_ends: int
-    has_surface_velocities: bool
     arrays: dict[str, IndexArray]
+    model_arrays: dict[str, NDArray[Any]]
     table: IndexArray
     model_table: IndexArray
-    watched: IndexArray
-    seen: np.ndarray[Any, np.dtype[np.uint8]]
-    forward: tuple[list[_Stage], list[_Stage]]
-    checked_for: object = field(default=None)
+    warned: set[str] = field(default_factory=set)
 
-
-_Stage = Callable[[mujoco.MjModel, mujoco.MjData], None]
 
 _layouts: weakref.WeakKeyDictionary[mujoco.MjModel, Layout] = weakref.WeakKeyDictionary()
 _states: weakref.WeakKeyDictionary[mujoco.MjData, IndexArray] = weakref.WeakKeyDictionary()
@@ -183,7 +155,10 @@ def state_table(data: mujoco.MjData) -> IndexArray:
     """The table of `StateArrays` of a state; made at the first call."""
     table = _states.get(data)
     if table is None:
-        arrays = {name: getattr(data, name) for name in StateArrays._fields}
+        arrays = {
+            name: getattr(data, name) if hasattr(data, name) else getattr(data.model, name)
+            for name in StateArrays._fields
+        }
         table = _states[data] = make_table(StateArrays, arrays)
     return table
 
@@ -197,88 +172,35 @@ def _make_layout(model: mujoco.MjModel) -> Layout:
     column = model.M_colind.astype(np.int64)
     tree = tree_of_dof[row]
     start, first, n = block_start[tree], first_dof[tree], dofs[tree]
-    every = np.arange(model.nu)
+    # MuJoCo before 4 has one force and one control per actuator, and no address arrays.
+    every = np.arange(len(model.actuator_trntype))
+    outputs = np.asarray(getattr(model, "actuator_outnum", np.ones_like(every)))
     arrays: dict[str, IndexArray] = {
         "sizes": dofs,
         "first_dof": first_dof,
-        "root": model.body_rootid[model.dof_bodyid[first_dof]].astype(np.int64),
         "block_start": block_start,
         "tree_of_dof": tree_of_dof,
-        "tree_of_body": model.body_treeid.astype(np.int64),
-        "last_dof": _last_dofs(model),
+        "tree_of_geom": model.body_treeid[model.geom_bodyid].astype(np.int64),
         "entries": np.concatenate(
             (start + (row - first) * n + column - first, start + (column - first) * n + row - first)
         ),
-        # MuJoCo before 4 has one force and one control per actuator, and no address arrays.
-        "output": np.asarray(getattr(model, "actuator_outadr", every), np.int64),
+        "output": np.where(
+            outputs == 1, np.asarray(getattr(model, "actuator_outadr", every)), -1
+        ).astype(np.int64),
         "control": np.asarray(getattr(model, "actuator_ctrladr", every), np.int64),
-        "contact": np.array(_contact_fields(), np.int64),
+        "delayed": (np.asarray(getattr(model, "actuator_delay", 0 * every)) > 0).astype(np.int64),
     }
-    watched = watched_arrays(model)
+    dampers = np.zeros(len(every))  # MuJoCo before 4 has none in actuators
+    model_arrays: dict[str, NDArray[Any]] = {
+        name: getattr(model, name, dampers) if name == "actuator_damping" else getattr(model, name)
+        for name in ModelArrays._fields
+    }
     return Layout(
         dofs=dofs.astype(np.uint32),
-        names=np.arange(len(dofs), dtype=np.uint32),
         velocities=model.nv,
         block_values=int(block_start[-1]),
-        joint_ends=2 * model.njnt,
-        has_surface_velocities=hasattr(mujoco.MjContact, "surfacevel"),
         arrays=arrays,
+        model_arrays=model_arrays,
         table=make_table(LayoutArrays, arrays),
-        model_table=make_table(
-            ModelArrays, {name: getattr(model, name) for name in ModelArrays._fields}
-        ),
-        watched=np.array([(array.ctypes.data, array.nbytes) for array in watched], np.int64),
-        seen=np.zeros(sum(array.nbytes for array in watched) + model.neq, np.uint8),
-        forward=_forward_stages(model),
+        model_table=make_table(ModelArrays, model_arrays),
     )
-
-
-def _last_dofs(model: mujoco.MjModel) -> IndexArray:
-    last: IndexArray = np.full(model.nbody, -1)
-    for body in range(1, model.nbody):  # parents come first
-        count = model.body_dofnum[body]
-        own = model.body_dofadr[body] + count - 1
-        last[body] = own if count else last[model.body_parentid[body]]
-    return last
-
-
-def _forward_stages(model: mujoco.MjModel) -> tuple[list[_Stage], list[_Stage]]:
-    """Stages of mj_forward before its constraints, without those that the model does not need."""
-    stages = [
-        (True, mujoco.mj_kinematics),
-        (True, mujoco.mj_comPos),
-        (model.ncam or model.nlight, mujoco.mj_camlight),
-        (model.ntendon, mujoco.mj_tendon),
-        (True, mujoco.mj_makeM),
-        (True, mujoco.mj_factorM),
-        (True, mujoco.mj_collision),
-        (model.nu, mujoco.mj_transmission),
-        (model.nsensor, mujoco.mj_sensorPos),
-        (True, mujoco.mj_fwdVelocity),
-        (model.nsensor, mujoco.mj_sensorVel),
-    ]
-    forces = [(True, mujoco.mj_fwdActuation), (True, mujoco.mj_fwdAcceleration)]
-    before, after = ([stage for needed, stage in part if needed] for part in (stages, forces))
-    return before, after
-
-
-@functools.cache
-def _contact_fields() -> ContactFields:
-    """Offsets in mjContact, measured on the contacts of a small model."""
-    model = mujoco.MjModel.from_xml_string(
-        """<mujoco><worldbody><geom size=".1"/><body><freejoint/><geom size=".1"/></body>
-        <body pos=".1 0 0"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
-    )
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    contact = data.contact
-    first = contact.dist.ctypes.data
-    offsets = []
-    for name in ContactFields._fields[:-1]:
-        array = getattr(contact, name)
-        wanted = np.int32 if name in ("dim", "geom", "exclude") else np.float64
-        place = array.ctypes.data - first
-        if array.dtype != wanted or place < 0 or array.strides[0] != contact.dist.strides[0]:
-            raise TypeError(f"mjContact.{name} has an unsupported type or offset in this MuJoCo")
-        offsets.append(place)
-    return ContactFields(*offsets, *contact.dist.strides)

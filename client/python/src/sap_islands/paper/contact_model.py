@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,7 @@ def solve_particle(
         dt: Time step [s].
         contact: Fields of `Contacts` that replace the defaults.
     """
-    given = {"stiffness": RIGID, "relaxation_time": 0.0, "friction": 1.0, **contact}
+    given: dict[str, Any] = {"stiffness": RIGID, "relaxation_time": 0.0, "friction": 1.0, **contact}
     problem = Problem(
         time_step=dt,
         trees=Trees(dofs=3, dynamics_matrix=MASS * np.eye(3), free_motion_velocity=velocity),
@@ -138,7 +139,7 @@ def solve_slider(
         dt: Time step [s].
         contact: Fields of `Contacts` that replace the defaults.
     """
-    given = {"stiffness": RIGID, "relaxation_time": 0.0, "friction": 1.0, **contact}
+    given: dict[str, Any] = {"stiffness": RIGID, "relaxation_time": 0.0, "friction": 1.0, **contact}
     problem = Problem(
         time_step=dt,
         trees=Trees(dofs=1, dynamics_matrix=MASS, free_motion_velocity=sinking),

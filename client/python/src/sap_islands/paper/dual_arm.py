@@ -26,6 +26,8 @@ from sap_islands.paper.solved_steps import SolvedSteps
 
 TOLERANCE = 1e-3
 _EVERY = 60  # steps between problems that are kept
+# Contacts of SAP, by stiffness and relaxation time. This one is that of MuJoCo's default solref.
+_MATERIAL = Material(relaxation_time=0.04)  # s
 _HEIGHT, _POUR_HEIGHT, _TILT = 0.06, 0.27, 2.3  # m, m, rad
 
 
@@ -120,7 +122,7 @@ def simulate(
     with client.session(options) as session:
         for control in controls:
             data.ctrl[:] = control
-            built, solution = step(model, data, session, material=Material())
+            built, solution = step(model, data, session, material=_MATERIAL)
             history.add(built.problem, solution, _EVERY)
     history.poured = sum(_in_bowl(data, i) for i in range(scene.MARBLES))
     jar, lid = data.body("jar"), data.body("lid")

@@ -145,8 +145,8 @@ def simulate(client: Client, start: float, end: float, options: Options) -> Hist
             force.FixValue(scene.plant_context, [grip, grip])
             history.time.append(time)
             history.pitch.append(scene.pitch())
-            built, solution = step(scene.plant, scene.context, session)
-            history.add(built.problem, solution, _EVERY)
+            taken = step(scene.plant, scene.context, session)
+            history.add(taken.built.problem, taken.solution, _EVERY)
     return history
 
 
