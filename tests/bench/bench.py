@@ -3,14 +3,16 @@
     bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
-clarabel, cholmod, golden, scaling, threads, or a single line of a table such as drake/bin/160 (a
-prefix). Tables go to standard output, to DIR/<name>.csv, and all together to DIR/tables.md.
+robots, robots_drake, clarabel, cholmod, golden, scaling, threads, or a part of a table such as
+drake/bin or drake/bin/160. Tables go to standard output, to DIR/<name>.csv, and all together to
+DIR/tables.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import io
 import json
 import os
@@ -66,8 +68,10 @@ class Bench:
     wanted: list[str]
 
     def wants(self, line: str) -> bool:
+        """Whether the line, or group of lines, is a part of a wanted case or the case of it."""
         return not self.wanted or any(
-            line.startswith(prefix) or prefix.startswith(line) for prefix in self.wanted
+            all(part == wanted for part, wanted in zip(line.split("/"), case.split("/")))
+            for case in self.wanted
         )
 
     def solver(self, accelerated: bool = True, tolerance: float = 1e-6):
@@ -75,6 +79,13 @@ class Bench:
 
         library = self.build / "tests" / "bench" / "libsap_bench_solver.so"
         return Solver(library, accelerated=accelerated, tolerance=tolerance)
+
+    @functools.cached_property
+    def drake_timer(self):
+        """It changes functions of Drake's library, which can be done once."""
+        import drake_peer
+
+        return drake_peer.Timer(self.build / "tests" / "bench" / "libdrake_timer.so")
 
     def program(self, name: str, *arguments: str) -> str:
         command = [str(self.build / "bin" / name), *arguments]
@@ -100,7 +111,7 @@ def drake(bench: Bench) -> Iterator[Table]:
     import drake_peer
 
     pin_to_one_core()
-    timer = drake_peer.Timer(bench.build / "tests" / "bench" / "libdrake_timer.so")
+    timer = bench.drake_timer
     table = Table(
         "drake",
         f"Drake {drake_peer.version()}: its own contact problems, time inside SapSolver",
@@ -189,6 +200,99 @@ def mujoco(bench: Bench) -> Iterator[Table]:
                 round(statistics.mean(s[1].iterations for s in steps), 1),
                 f"{max(s[2] for s in steps):.0e}",
             )
+    yield table
+
+
+def robots(bench: Bench) -> Iterator[Table]:
+    """Published robots with all their constraints, stepped by MuJoCo; the same problems here."""
+    import robots as models
+    from mujoco_peer import version
+    from robot_steps import Served, Timed, timed_steps
+
+    pin_to_one_core()
+    table = Table(
+        "robots",
+        f"MuJoCo {version()}: robots, all constraints; medians over states, times in us",
+        "robot;cone;velocities;rows;contacts;islands;MuJoCo iterations;ours;"
+        "MuJoCo warm us;ours warm us;ratio;MuJoCo in step us;ours in step us;its ratio;"
+        "ours new us;check us;session step us;MuJoCo error;our error",
+    )
+    for name in models.ROBOTS:
+        for cone in models.CONES:
+            if not bench.wants(f"robots/{name}/{cone}"):
+                continue
+            steps = list(timed_steps(bench.solver, name, cone, 60 if bench.full else 30))
+
+            def median(value: Callable[[Timed], float], form: str = ".1f") -> str:
+                return format(statistics.median(value(step) for step in steps), form)
+
+            with Served(bench.build / "bin", [step.problem for step in steps]) as served:
+                session_s = served.median_step_s()
+            table.add(
+                name,
+                cone,
+                len(steps[0].velocity),
+                median(lambda step: step.problem.rows.count, ".0f"),
+                median(lambda step: step.problem.num_contacts, ".0f"),
+                median(lambda step: step.ours.islands, ".0f"),
+                f"{statistics.mean(step.peer.iterations for step in steps):.1f}",
+                f"{statistics.mean(step.ours.iterations for step in steps):.1f}",
+                median(lambda step: 1e6 * step.peer_warm_s),
+                median(lambda step: 1e6 * step.warm_s),
+                median(lambda step: step.peer_warm_s / step.warm_s, ".2f"),
+                median(lambda step: 1e6 * step.peer.seconds),
+                median(lambda step: 1e6 * step.ours.first_s),
+                median(lambda step: step.peer.seconds / step.ours.first_s, ".2f"),
+                median(lambda step: 1e6 * step.new_s),
+                median(lambda step: 1e6 * step.ours.check_s),
+                f"{1e6 * session_s:.0f}",
+                f"{max(step.peer_error for step in steps):.0e}",
+                f"{max(step.error for step in steps):.0e}",
+            )
+    yield table
+
+
+def robots_drake(bench: Bench) -> Iterator[Table]:
+    """Robots that Drake's parser reads, stepped by Drake: contacts and joint limits."""
+    import drake_peer
+    import drake_robots as models
+    from sap_library import wire_arrays_of_client
+
+    pin_to_one_core()
+    timer = bench.drake_timer
+    table = Table(
+        "robots_drake",
+        f"Drake {drake_peer.version()}: robots, time inside SapSolver; medians over states, in us",
+        "robot;velocities;rows;contacts;islands;Drake iterations;ours;Drake warm us;ours warm us;"
+        "ratio;Drake in step us;ours in step us;its ratio;largest difference m/s",
+    )
+    for name in models.ROBOTS:
+        if not bench.wants(f"robots_drake/{name}"):
+            continue
+        solver, rows = bench.solver(), []
+        for step in models.Scene(name, timer).steps(60 if bench.full else 30):
+            arrays = wire_arrays_of_client(step.problem)
+            ours = solver.solve(arrays)
+            warm_s = solver.solve(arrays, repeats=models.REPEATS).least_s
+            figures = {
+                "velocities": len(ours.velocity),
+                "rows": step.problem.rows.count,
+                "contacts": step.problem.num_contacts,
+                "islands": ours.islands,
+                "peer iterations": step.iterations,
+                "iterations": ours.iterations,
+                "peer warm": 1e6 * step.warm_s,
+                "warm": 1e6 * warm_s,
+                "ratio": step.warm_s / warm_s,
+                "peer step": 1e6 * step.solve_s,
+                "step": 1e6 * ours.first_s,
+                "step ratio": step.solve_s / ours.first_s,
+            }
+            rows.append((list(figures.values()), np.abs(ours.velocity - step.velocity).max()))
+        medians = np.median([figures for figures, _ in rows], axis=0)
+        forms = [".0f"] * 4 + [".1f"] * 8
+        shown = [format(value, form) for value, form in zip(medians, forms)]
+        table.add(name, *shown, f"{max(difference for _, difference in rows):.0e}")
     yield table
 
 
@@ -387,6 +491,8 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "cholmod": cholmod,
     "clarabel": clarabel,
     "mujoco": mujoco,
+    "robots": robots,
+    "robots_drake": robots_drake,
     "drake": drake,
 }
 

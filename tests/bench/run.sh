@@ -12,14 +12,19 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 deploy/install_packages.sh build tests bench
 mkdir -p build/bench
 
-if ! cmp --silent tests/bench/requirements.txt build/bench/venv/requirements.txt; then
+required=(tests/bench/requirements.txt tests/bench/requirements-models.txt)
+if ! cat "${required[@]}" | cmp --silent - build/bench/venv/requirements.txt; then
   echo "== installing the peers into build/bench/venv"
   rm -rf build/bench/venv
   python3 -m venv build/bench/venv
   build/bench/venv/bin/pip install --quiet --disable-pip-version-check \
     --requirement tests/bench/requirements.txt
-  cp tests/bench/requirements.txt build/bench/venv/requirements.txt
+  build/bench/venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
+    --requirement tests/bench/requirements-models.txt
+  cat "${required[@]}" > build/bench/venv/requirements.txt
 fi
+# Makes problems of Drake's plants.
+build/bench/venv/bin/pip install --quiet --disable-pip-version-check ./client/python
 
 echo "== building the benchmarks in build/bench"
 if command -v ccache > /dev/null; then
@@ -27,7 +32,8 @@ if command -v ccache > /dev/null; then
 fi
 cmake -S . -B build/bench -G Ninja -DCMAKE_BUILD_TYPE=Release -DSAP_BUILD_BENCHMARKS=ON \
   > build/bench/configure.log
-cmake --build build/bench --target sap_bench_solver drake_timer sequence_benchmark \
+cmake --build build/bench --target sap_bench_solver drake_timer sap-server sap-client \
+  sequence_benchmark \
   solve_benchmark stop_benchmark block_cholesky_benchmark
 
 grep --max-count=1 'model name' /proc/cpuinfo || true

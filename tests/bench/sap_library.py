@@ -3,45 +3,42 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_double, c_int, c_int32, c_int64, c_uint32, c_void_p
-from dataclasses import dataclass
+from collections.abc import Mapping
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_void_p
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contact_arrays import ContactArrays
 
+if TYPE_CHECKING:
+    from sap_islands.problem import Problem
+
+UNSIGNED = {"trees.dofs", "rows.entries", "rows.velocity_index"}
+SIGNED = {"contacts.tree_a", "contacts.tree_b"}
+
+
+class _Array(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("data", c_void_p), ("size", c_int64)]
+
 
 class _Problem(ctypes.Structure):
     _fields_ = [
         ("time_step", c_double),
-        ("num_trees", c_int64),
-        ("num_contacts", c_int64),
-        ("dofs", POINTER(c_uint32)),
-        ("dynamics_matrix", POINTER(c_double)),
-        ("free_motion_velocity", POINTER(c_double)),
-        ("guess_velocity", POINTER(c_double)),
-        ("tree_a", POINTER(c_int32)),
-        ("tree_b", POINTER(c_int32)),
-        ("jacobian", POINTER(c_double)),
-        ("signed_distance", POINTER(c_double)),
-        ("stiffness", POINTER(c_double)),
-        ("relaxation_time", POINTER(c_double)),
-        ("friction", POINTER(c_double)),
-        ("regularization_t", POINTER(c_double)),
-        ("regularization_n", POINTER(c_double)),
-        ("surface_velocity", POINTER(c_double)),
         ("beta", c_double),
         ("sigma", c_double),
+        ("stiction_speed", c_double),
         ("diagonal_rule", c_int32),
-        ("num_velocities", c_int64),
-        ("matrix_entries", c_int64),
-        ("jacobian_entries", c_int64),
+        ("num_arrays", c_int32),
+        ("arrays", POINTER(_Array)),
     ]
 
 
 class _Result(ctypes.Structure):
     _fields_ = [
+        ("check_s", c_double),
         ("first_s", c_double),
         ("least_s", c_double),
         ("momentum_residual", c_double),
@@ -54,9 +51,74 @@ class _Result(ctypes.Structure):
 
 
 @dataclass
-class Solved:
-    """What one solve took. `first_s` counts everything that a step of a session would."""
+class WireArrays:
+    """A problem of trees, contacts with Jacobians and rows, as proto/sap/v1/problem.proto has it.
 
+    Attributes:
+        time_step: dt [s].
+        arrays: By name, such as "contacts.jacobian"; what is absent or empty has its default.
+        beta, sigma, stiction_speed, diagonal_rule: Regularization.
+    """
+
+    time_step: float
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    beta: float = 1.0
+    sigma: float = 1e-3
+    stiction_speed: float = 1e-4
+    diagonal_rule: bool = False
+
+    def count(self, name: str) -> int:
+        return len(self.arrays.get(name, ()))
+
+
+def wire_arrays(problem: ContactArrays) -> WireArrays:
+    sides = [side for pair in zip(problem.J_a, problem.J_b) for side in pair if side is not None]
+    arrays = {
+        "trees.dofs": problem.dofs,
+        "trees.dynamics_matrix": np.concatenate([block.ravel() for block in problem.A]),
+        "trees.free_motion_velocity": problem.v_star,
+        "trees.guess_velocity": problem.guess,
+        "contacts.tree_a": problem.tree_a,
+        "contacts.tree_b": problem.tree_b,
+        "contacts.jacobian": np.concatenate([side.ravel() for side in sides] or [np.zeros(0)]),
+        "contacts.signed_distance": problem.phi0,
+        "contacts.stiffness": problem.stiffness,
+        "contacts.relaxation_time": problem.tau_d,
+        "contacts.friction": problem.mu,
+        "contacts.regularization_t": problem.R_t,
+        "contacts.regularization_n": problem.R_n,
+        "contacts.surface_velocity": problem.surface_velocity,
+    }
+    given = {name: array for name, array in arrays.items() if array is not None}
+    return WireArrays(
+        problem.time_step,
+        given,
+        beta=problem.beta,
+        sigma=problem.sigma,
+        diagonal_rule=problem.diagonal_rule,
+    )
+
+
+def wire_arrays_of_client(problem: Problem) -> WireArrays:
+    """A problem of trees, contacts with Jacobians and rows."""
+    arrays = {
+        f"{group}.{name}": np.asarray(values)
+        for group in ("trees", "contacts", "rows")
+        for name, values in vars(getattr(problem, group)).items()
+        if isinstance(values, np.ndarray) and values.size and not name.endswith("_id")
+    }
+    given = problem.regularization
+    law = {"beta": given.beta, "sigma": given.sigma, "stiction_speed": given.stiction_speed}
+    chosen = {name: value for name, value in law.items() if value is not None}
+    return WireArrays(problem.time_step, arrays, **chosen)
+
+
+@dataclass
+class Solved:
+    """What one solve took. `first_s` counts everything that a step of a session would, except
+    `check_s`, the check of the problem."""
+
+    check_s: float
     first_s: float
     least_s: float
     momentum_residual: float
@@ -69,8 +131,8 @@ class Solved:
     impulse: np.ndarray
 
 
-def _pointer(array: np.ndarray | None, type_):
-    return None if array is None else array.ctypes.data_as(POINTER(type_))
+def _type_of(name: str) -> type:
+    return np.uint32 if name in UNSIGNED else np.int32 if name in SIGNED else np.float64
 
 
 class Solver:
@@ -88,60 +150,44 @@ class Solver:
             POINTER(_Problem),
             c_int,
             POINTER(_Result),
-            POINTER(c_double),
-            POINTER(c_double),
+            c_void_p,
+            c_void_p,
         ]
         self._bench = self._library.BenchMake(threads, accelerated, tolerance)
 
     def __del__(self):
         self._library.BenchFree(self._bench)
 
-    def solve(self, problem: ContactArrays, repeats: int = 1) -> Solved:
+    def solve(self, problem: ContactArrays | WireArrays, repeats: int = 1) -> Solved:
         """Raises ValueError where the problem is refused; the reason is on standard error."""
-        A = np.concatenate([block.ravel() for block in problem.A])
-        blocks = []
-        for J_a, J_b in zip(problem.J_a, problem.J_b):
-            blocks += [J_a.ravel()] if J_b is None else [J_a.ravel(), J_b.ravel()]
-        J = np.concatenate(blocks) if blocks else np.zeros(0)
-        kept = {
-            "v_star": np.ascontiguousarray(problem.v_star, float),
-            "guess": np.ascontiguousarray(problem.guess, float),
+        if isinstance(problem, ContactArrays):
+            problem = wire_arrays(problem)
+        flat = {
+            name: np.ascontiguousarray(array, _type_of(name)).ravel()
+            for name, array in problem.arrays.items()
         }
-        arrays = _Problem(
+        arrays = (_Array * len(flat))(
+            *(_Array(name.encode(), array.ctypes.data, len(array)) for name, array in flat.items())
+        )
+        given = _Problem(
             problem.time_step,
-            len(problem.dofs),
-            problem.num_contacts,
-            _pointer(problem.dofs, c_uint32),
-            _pointer(A, c_double),
-            _pointer(kept["v_star"], c_double),
-            _pointer(kept["guess"], c_double),
-            _pointer(problem.tree_a, c_int32),
-            _pointer(problem.tree_b, c_int32),
-            _pointer(J, c_double),
-            _pointer(problem.phi0, c_double),
-            _pointer(problem.stiffness, c_double),
-            _pointer(problem.tau_d, c_double),
-            _pointer(problem.mu, c_double),
-            _pointer(problem.R_t, c_double),
-            _pointer(problem.R_n, c_double),
-            _pointer(problem.surface_velocity, c_double),
             problem.beta,
             problem.sigma,
+            problem.stiction_speed,
             problem.diagonal_rule,
-            problem.num_velocities,
-            len(A),
-            len(J),
+            len(flat),
+            arrays,
         )
         result = _Result()
-        velocity = np.empty(problem.num_velocities)
-        impulse = np.empty(3 * problem.num_contacts)
+        velocity = np.empty(len(flat["trees.free_motion_velocity"]))
+        impulse = np.empty(3 * problem.count("contacts.tree_a"))
         if self._library.BenchSolve(
             self._bench,
-            ctypes.byref(arrays),
+            ctypes.byref(given),
             repeats,
             ctypes.byref(result),
-            _pointer(velocity, c_double),
-            _pointer(impulse, c_double),
+            velocity.ctypes.data,
+            impulse.ctypes.data,
         ):
             raise ValueError("the solver refused the problem")
         figures = {name: getattr(result, name) for name, _ in _Result._fields_}
