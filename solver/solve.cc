@@ -77,10 +77,10 @@ struct Solver::Impl {
   void SolveTask(const ContactProblem& problem, const SolverOptions& options, const StopToken& stop,
                  int task, ContactSolution* solution);
   void SolveIslandAt(int position, int task, const ContactProblem& problem,
-                     const SolverOptions& options, const StopToken& stop,
+                     const SolverOptions& options, const StopToken& stop, Clock::time_point start,
                      ContactSolution* solution);
-  IslandReport Iterate(const IslandView& view, int position, int task, const SolverOptions& options,
-                       const StopToken& stop, Clock::time_point start);
+  void Iterate(const IslandView& view, int position, int task, const SolverOptions& options,
+               const StopToken& stop, Clock::time_point start, IslandReport* report);
   Clock::duration TimeAfterIterations(int position) const;
 
   int num_threads() const { return arena != nullptr ? arena->num_threads() : 1; }
@@ -176,22 +176,29 @@ tl::expected<void, MemoryLimitExceeded> Solver::Impl::Solve(const ContactProblem
 
 void Solver::Impl::SolveTask(const ContactProblem& problem, const SolverOptions& options,
                              const StopToken& stop, int task, ContactSolution* solution) {
+  // One reading of the clock per island, since it takes longer than the sweep of a small one.
+  Clock::time_point start = Clock::now();
   for (int i = schedule.task_begin(task); i < schedule.task_end(task); ++i) {
-    SolveIslandAt(i, task, problem, options, stop, solution);
+    SolveIslandAt(i, task, problem, options, stop, start, solution);
+    const Clock::time_point end = Clock::now();
+    IslandReport& report = solution->islands[schedule.island(i)];
+    report.solve_time_s = std::chrono::duration<double>(end - start).count();
+    start = end;
   }
 }
 
+// `start` is when the island began to be gathered.
 void Solver::Impl::SolveIslandAt(int position, int task, const ContactProblem& problem,
                                  const SolverOptions& options, const StopToken& stop,
-                                 ContactSolution* solution) {
-  const Clock::time_point start = Clock::now();
+                                 Clock::time_point start, ContactSolution* solution) {
   const int island = schedule.island(position);
   const IslandView view{graph, model, island, ArenaOf(island)};
-  IslandReport report{.status = SolveStatus::kCancelled};
+  IslandReport& report = solution->islands[island];
+  report = {.status = SolveStatus::kCancelled};
   if (!stop.Cancelled()) model.Gather(problem, graph, island, stop, view.arena);
   if (!stop.Cancelled()) {
     GatherGuess(problem, graph, island, &workspace.data.v);
-    report = Iterate(view, position, task, options, stop, start);
+    Iterate(view, position, task, options, stop, start, &report);
   }
   if (report.status != SolveStatus::kCancelled) {
     ScatterIterate(problem, view, workspace.data, solution);
@@ -207,14 +214,11 @@ void Solver::Impl::SolveIslandAt(int position, int task, const ContactProblem& p
   report.dofs = view.range().num_velocities();
   report.contacts = view.range().num_contacts;
   report.rows = view.range().num_rows;
-  report.solve_time_s = SecondsSince(start);
-  solution->islands[island] = report;
 }
 
-// `start` is when the island began to be gathered.
-IslandReport Solver::Impl::Iterate(const IslandView& view, int position, int task,
-                                   const SolverOptions& options, const StopToken& stop,
-                                   Clock::time_point start) {
+void Solver::Impl::Iterate(const IslandView& view, int position, int task,
+                           const SolverOptions& options, const StopToken& stop,
+                           Clock::time_point start, IslandReport* report) {
   StopToken island_stop = stop;
   if (stop.HasDeadline()) {
     // Large trees take longer to gather than their constraints tell.
@@ -224,9 +228,11 @@ IslandReport Solver::Impl::Iterate(const IslandView& view, int position, int tas
     island_stop = stop.EarlierBy(TimeAfterIterations(position));
   }
   const EliminationPlan* plan = PlanOf(view.island, options);
-  if (plan == nullptr) return SolveIsland(view, options, island_stop, sweep_order, {}, &workspace);
+  if (plan == nullptr) {
+    return SolveIsland(view, options, island_stop, sweep_order, {}, &workspace, report);
+  }
   const FactorStores::Lease store(&factors, task);
-  return SolveIsland(view, options, island_stop, sweep_order, {plan, store.factors()}, &workspace);
+  SolveIsland(view, options, island_stop, sweep_order, {plan, store.factors()}, &workspace, report);
 }
 
 // From the last iterate of the island at this position of the schedule to the end of the solve.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 
 #include "solver/cholesky/dense_cholesky.h"
@@ -57,7 +58,7 @@ double NearRigid(double beta) { return beta * beta / (4.0 * std::numbers::pi * s
 // `first_angular` and on of its angular Jacobian.
 template <int num_rows>
 void CopyBlock(const double* linear, const double* angular, int dofs, double* to) {
-  std::copy_n(linear, 3 * dofs, to);
+  ForSize(dofs, [&](auto n) { std::memcpy(to, linear, 3 * n * sizeof(double)); });
   if constexpr (num_rows > 3) {
     constexpr int kAngular = num_rows - 3;
     std::copy_n(angular + (3 - kAngular) * dofs, kAngular * dofs, to + 3 * dofs);

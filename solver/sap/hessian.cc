@@ -1,6 +1,7 @@
 #include "solver/sap/hessian.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/sap/jacobian_kernels.h"
@@ -73,11 +74,12 @@ StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const 
   std::fill(H, H + n * n, 0.0);
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int at = graph.velocity_start()[slot] - range.velocity_begin;
-    const int dofs = graph.dofs()[slot];
     const double* block = hessian.diagonal_block(graph, slot);
-    for (int i = 0; i < dofs; ++i) {
-      std::copy(block + i * dofs, block + i * dofs + i + 1, H + (at + i) * n + at);
-    }
+    ForSize(graph.dofs()[slot], [&](auto dofs) {
+      for (int i = 0; i < dofs; ++i) {
+        std::memcpy(H + (at + i) * n + at, block + i * dofs, dofs * sizeof(double));
+      }
+    });
   }
   for (int p = range.pair_begin; p < range.pair_end; ++p) {
     const TreePair& pair = graph.pairs()[p];

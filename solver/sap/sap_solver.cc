@@ -87,7 +87,7 @@ class IslandSolve {
  public:
   IslandSolve(const IslandView& view, const SolverOptions& options, const StopToken& stop,
               const SweepOrder& sweep_order, const IslandFactorization& factorization,
-              SapWorkspace* workspace)
+              SapWorkspace* workspace, IslandReport* report)
       : view_(view),
         options_(options),
         stop_(stop),
@@ -99,10 +99,10 @@ class IslandSolve {
         accelerated_(options.newton == NewtonMethod::kAccelerated),
         preconditioned_(factorization.plan != nullptr &&
                         IsPreconditioned(*factorization.plan, options)),
-        absolute_tolerance_(options.absolute_speed_tolerance *
-                            std::sqrt(view.constants().trace_A)) {}
+        absolute_tolerance_(options.absolute_speed_tolerance * std::sqrt(view.constants().trace_A)),
+        report_(*report) {}
 
-  IslandReport Run() {
+  void Run() {
     norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
     if (!norms_.finite || !view_.constants().representable) {
       return Report(SolveStatus::kNumericalFailure);
@@ -139,13 +139,13 @@ class IslandSolve {
       }
       if (!Converged() && stall.Stalled(norms_)) return Report(SolveStatus::kStalledAtRoundoff);
     }
-    return Report(SolveStatus::kConverged);
+    Report(SolveStatus::kConverged);
   }
 
  private:
   // Sweeps over all trees, each of which counts as an iteration. They converge slowly: that one
   // makes little progress does not mean that rounding errors allow no more.
-  IslandReport RunSweeps() {
+  void RunSweeps() {
     report_.swept = true;
     while (!Converged()) {
       if (report_.iterations >= options_.max_iterations) {
@@ -159,7 +159,7 @@ class IslandSolve {
       if (!EvaluateOrGoBack(workspace_.v_before_sweep))
         return Report(SolveStatus::kNumericalFailure);
     }
-    return Report(SolveStatus::kConverged);
+    Report(SolveStatus::kConverged);
   }
 
   double Residual() const {
@@ -272,13 +272,13 @@ class IslandSolve {
 
   // How far a sweep got when it was stopped is not recorded: the iterate before is returned, so
   // that what a deadline has cut can be solved again to the same bits.
-  IslandReport ReportIterationBefore(SolveStatus status, const std::vector<double>& v_before) {
+  void ReportIterationBefore(SolveStatus status, const std::vector<double>& v_before) {
     --report_.iterations;
     if (status != SolveStatus::kCancelled) GoBack(v_before);
-    return Report(status);
+    Report(status);
   }
 
-  IslandReport Report(SolveStatus status) {
+  void Report(SolveStatus status) {
     const double unit = view_.constants().mass_unit;
     report_.momentum_residual = Residual();
     report_.cost = norms_.cost * unit;
@@ -286,7 +286,6 @@ class IslandSolve {
         OptimalityGapBound(view_, data_, stop_, &workspace_.scratch) * unit;
     // A cancellation cuts off anything that it meets, so that none of it means anything.
     report_.status = stop_.Cancelled() ? SolveStatus::kCancelled : status;
-    return report_;
   }
 
   const IslandView& view_;
@@ -302,7 +301,7 @@ class IslandSolve {
   const double absolute_tolerance_;
   bool backward_{false};
   IslandNorms norms_;
-  IslandReport report_;
+  IslandReport& report_;
 };
 
 }  // namespace
@@ -322,10 +321,10 @@ void SapWorkspace::Resize(const ConstraintGraph& graph) {
   v_before_sweep.resize(graph.velocity_start().back());
 }
 
-IslandReport SolveIsland(const IslandView& view, const SolverOptions& options,
-                         const StopToken& stop, const SweepOrder& sweep_order,
-                         const IslandFactorization& factorization, SapWorkspace* workspace) {
-  return IslandSolve(view, options, stop, sweep_order, factorization, workspace).Run();
+void SolveIsland(const IslandView& view, const SolverOptions& options, const StopToken& stop,
+                 const SweepOrder& sweep_order, const IslandFactorization& factorization,
+                 SapWorkspace* workspace, IslandReport* report) {
+  IslandSolve(view, options, stop, sweep_order, factorization, workspace, report).Run();
 }
 
 }  // namespace sap
