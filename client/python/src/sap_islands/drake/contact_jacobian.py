@@ -12,55 +12,38 @@ from sap_islands.problem import Contacts
 
 def generalized_impulse(layout: Layout, contacts: Contacts, impulse: FloatArray) -> FloatArray:
     """J'γ [n] of impulses γ [C, 3]."""
-    generalized = np.zeros(len(layout.velocities))
-    trees = np.stack((contacts.tree_a, contacts.tree_b)).astype(np.int64)
-    _add_impulses(layout.first, trees, contacts.jacobian, impulse, generalized)
-    return generalized
+    rows, columns = _places(layout, contacts)
+    products = contacts.jacobian * impulse.ravel()[rows]
+    return np.bincount(columns, products, minlength=len(layout.velocities))
 
 
 def contact_velocity(layout: Layout, contacts: Contacts, velocity: FloatArray) -> FloatArray:
     """J v [C, 3]."""
-    result = np.zeros((contacts.count, 3))
+    rows, columns = _places(layout, contacts)
+    products = contacts.jacobian * velocity[columns]
+    return np.bincount(rows, products, minlength=3 * contacts.count).reshape(-1, 3)
+
+
+def _places(layout: Layout, contacts: Contacts) -> tuple[IndexArray, IndexArray]:
+    """Row and column in J of each entry of `Contacts.jacobian`."""
+    rows = np.empty(contacts.jacobian.size, np.int64)
+    columns = np.empty(contacts.jacobian.size, np.int64)
     trees = np.stack((contacts.tree_a, contacts.tree_b)).astype(np.int64)
-    _add_velocities(layout.first, trees, contacts.jacobian, velocity, result)
-    return result
+    _fill_places(layout.first, trees, rows, columns)
+    return rows, columns
 
 
 @compiled
-def _add_impulses(
-    first: IndexArray,
-    trees: IndexArray,
-    jacobian: FloatArray,
-    impulse: FloatArray,
-    generalized: FloatArray,
+def _fill_places(
+    first: IndexArray, trees: IndexArray, rows: IndexArray, columns: IndexArray
 ) -> None:
     place = 0
     for i in range(trees.shape[1]):
         for tree in trees[:, i]:
             if tree < 0:
                 continue
-            begin, n = first[tree], first[tree + 1] - first[tree]
-            for k in range(3):
-                for j in range(n):
-                    generalized[begin + j] += jacobian[place + k * n + j] * impulse[i, k]
-            place += 3 * n
-
-
-@compiled
-def _add_velocities(
-    first: IndexArray,
-    trees: IndexArray,
-    jacobian: FloatArray,
-    velocity: FloatArray,
-    result: FloatArray,
-) -> None:
-    place = 0
-    for i in range(trees.shape[1]):
-        for tree in trees[:, i]:
-            if tree < 0:
-                continue
-            begin, n = first[tree], first[tree + 1] - first[tree]
-            for k in range(3):
-                for j in range(n):
-                    result[i, k] += jacobian[place + k * n + j] * velocity[begin + j]
-            place += 3 * n
+            for row in range(3):
+                for column in range(first[tree], first[tree + 1]):
+                    rows[place] = 3 * i + row
+                    columns[place] = column
+                    place += 1
