@@ -2,20 +2,15 @@
 // socket inside, and calls, sessions and refusals as without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "client/cpp/transport/message_conversion.h"
 #include "tests/e2e/ledger.h"
+#include "tests/e2e/proxy_process.h"
 #include "tests/e2e/server_process.h"
 #include "tests/support/certificates.h"
-#include "tests/support/child_process.h"
 #include "tests/support/generic_call.h"
 #include "tests/support/raw_socket.h"
 #include "tests/support/scenes.h"
@@ -32,33 +27,8 @@ class ProxyTest : public testing::Test {
   ProxyTest()
       : authority_(directory_ / "", "authority"),
         server_({"--listen", "unix:" + (directory_ / "socket").string(), "--token-file", Tokens()},
-                {"/usr/bin/prlimit", "--nofile=64"}) {
-    const CertificateFiles files = authority_.Issue("proxy");
-    std::ofstream pem(directory_ / "proxy.pem");
-    pem << std::ifstream(files.certificate).rdbuf() << std::ifstream(files.key).rdbuf();
-    pem.close();
-    const int socket = Listen();
-    proxy_ = std::make_unique<ChildProcess>(
-        std::vector<std::string>{"/usr/bin/env", "SAP_BIND=fd@" + std::to_string(socket),
-                                 "SAP_CERT=" + (directory_ / "proxy.pem").string(),
-                                 "SAP_SERVER=unix@" + (directory_ / "socket").string(),
-                                 "/usr/sbin/haproxy", "-db", "-f", SAP_PROXY_CONFIGURATION});
-    close(socket);
-  }
-
-  // A socket on a free port of the loopback, which the proxy inherits.
-  int Listen() {
-    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in name{};
-    name.sin_family = AF_INET;
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof name;
-    EXPECT_EQ(bind(socket, reinterpret_cast<sockaddr*>(&name), length), 0);
-    EXPECT_EQ(listen(socket, 128), 0);
-    EXPECT_EQ(getsockname(socket, reinterpret_cast<sockaddr*>(&name), &length), 0);
-    proxy_address_ = "127.0.0.1:" + std::to_string(ntohs(name.sin_port));
-    return socket;
-  }
+                {"/usr/bin/prlimit", "--nofile=64"}),
+        proxy_(directory_ / "", authority_, directory_ / "socket") {}
 
   std::string Tokens() const {
     std::ofstream(directory_ / "tokens") << "alice a-token-0123456789\n";
@@ -77,12 +47,11 @@ class ProxyTest : public testing::Test {
   TemporaryDirectory directory_;
   CertificateAuthority authority_;
   ServerProcess server_;
-  std::string proxy_address_;
-  std::unique_ptr<ChildProcess> proxy_;
+  ProxyProcess proxy_;
 };
 
 TEST_F(ProxyTest, CallsAndSessionsGoThroughWithTheSameBits) {
-  auto client = Client::Connect(proxy_address_, Options());
+  auto client = Client::Connect(proxy_.address(), Options());
   ASSERT_TRUE(client.has_value()) << client.error().message;
   EXPECT_TRUE(client->Health().value_or(false));
   EXPECT_TRUE(client->Info().has_value());
@@ -100,7 +69,7 @@ TEST_F(ProxyTest, CallsAndSessionsGoThroughWithTheSameBits) {
   EXPECT_EQ(refused.error().field, "time_step");
   client::ConnectOptions stranger = Options();
   stranger.credentials.token_file.clear();
-  const auto unknown = Client::Connect(proxy_address_, stranger)->Solve(problem);
+  const auto unknown = Client::Connect(proxy_.address(), stranger)->Solve(problem);
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code, ErrorCode::kUnauthenticated);
 }
@@ -111,7 +80,7 @@ TEST_F(ProxyTest, OtherPathsEndAtTheProxy) {
   std::stringstream authority;
   authority << std::ifstream(authority_.certificate()).rdbuf();
   options.pem_root_certs = authority.str();
-  const auto channel = grpc::CreateChannel(proxy_address_, grpc::SslCredentials(options));
+  const auto channel = grpc::CreateChannel(proxy_.address(), grpc::SslCredentials(options));
   const grpc::Status status = CallByName(channel, "/sap.v1.AdminService/Drain", "");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_THAT(status.error_message(), testing::HasSubstr("404"));
@@ -119,11 +88,11 @@ TEST_F(ProxyTest, OtherPathsEndAtTheProxy) {
 
 // What does not speak TLS, or not HTTP/2, gets nowhere, and the next client is served.
 TEST_F(ProxyTest, HostilePeersEndAtTheProxy) {
-  auto client = Client::Connect(proxy_address_, Options());
+  auto client = Client::Connect(proxy_.address(), Options());
   ASSERT_TRUE(client.has_value()) << client.error().message;
   for (const std::string& bytes : {std::string(100'000, 'x'), std::string("GET / HTTP/1.1\r\n\r\n"),
                                    std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}) {
-    const RawSocket socket(proxy_address_);
+    const RawSocket socket(proxy_.address());
     ASSERT_TRUE(socket.connected());
     socket.Send(bytes);
     socket.ReadAll(200);
@@ -132,12 +101,12 @@ TEST_F(ProxyTest, HostilePeersEndAtTheProxy) {
   // More than the server has descriptors, which would take no new client after them.
   std::vector<std::unique_ptr<RawSocket>> flood;
   for (int i = 0; i < 150; ++i) {
-    flood.push_back(std::make_unique<RawSocket>(proxy_address_));
+    flood.push_back(std::make_unique<RawSocket>(proxy_.address()));
     ASSERT_TRUE(flood.back()->connected()) << i;
   }
   EXPECT_TRUE(client->Health().value_or(false));
   flood.clear();
-  auto next = Client::Connect(proxy_address_, Options());
+  auto next = Client::Connect(proxy_.address(), Options());
   ASSERT_TRUE(next.has_value()) << next.error().message;
   EXPECT_TRUE(next->Solve(*client::FromMessage(MixedProblem())).has_value());
 }

@@ -1,0 +1,163 @@
+#include "tests/e2e/hostile/attacks.h"
+#include "tests/e2e/hostile/held_calls.h"
+#include "tests/e2e/hostile/http2_connection.h"
+#include "tests/e2e/hostile/requests.h"
+#include "tests/support/scenes.h"
+
+namespace sap::test::hostile {
+namespace {
+
+constexpr size_t kMB = 1'000'000;
+constexpr int kMostStreams = 1000;  // on one connection
+
+// What one client may hold at these servers, and a message that is well below it.
+const std::vector<std::string> kFewBytes{"--max-client-bytes", "64000000"};
+constexpr size_t kLargeBytes = 8 * kMB;
+// Every problem is queued for the arena.
+const std::vector<std::string> kAllQueued{"--inline-below-us", "0"};
+
+// Calls without a pause, in position when some have ended.
+void KeepLoad(const Target& target, Siege* siege, const std::string& method,
+              const std::string& message, const LoadOptions& options, int64_t in_position) {
+  siege->Hold(std::make_shared<Load>(target, method, message, options))->Await(in_position);
+}
+
+void EverythingHigh(const Target& target, Siege* siege) {
+  v1::SolveOptions options;
+  options.set_priority(v1::PRIORITY_HIGH);
+  KeepLoad(target, siege, kSolve, SolveRequest(SphereBlock(5), options),
+           {.outstanding = 64, .high_priority = true}, 64);
+}
+
+void EndlessSolves(const Target& target, Siege* siege) {
+  const grpc::ByteBuffer message = ToBuffer(EndlessRequest());
+  const auto channel = OpenChannel(target);
+  for (int i = 0; i < 4; ++i) {
+    siege->Hold(std::make_shared<HeldCall>(target, channel, kSolve, message));
+  }
+}
+
+// Calls of whose answers not a byte is taken, each on a message of its own.
+void LeaveUnread(const Target& target, Siege* siege, const std::string& method,
+                 const std::vector<std::string>& messages, int calls) {
+  std::shared_ptr<Http2Connection> connection;
+  for (int i = 0; i < calls; ++i) {
+    if (i % 8 == 0) {
+      connection = siege->Hold(std::make_shared<Http2Connection>(target, /*receive_window=*/0));
+    }
+    const int call = connection->Begin(method);
+    for (const std::string& message : messages) {
+      if (!connection->Send(call, MessagePrefix(message.size()) + message)) break;
+    }
+  }
+}
+
+void UnreadAnswers(const Target& target, Siege* siege) {
+  LeaveUnread(target, siege, kSolve, {SolveRequest(LargeProblem(kLargeBytes))}, 64);
+}
+
+void UnreadBatches(const Target& target, Siege* siege) {
+  LeaveUnread(target, siege, kStreamBatch, {BatchRequest(LargeProblem(kLargeBytes / 8), 8)}, 64);
+}
+
+void UnreadSessions(const Target& target, Siege* siege) {
+  std::vector<std::string> messages{OpenRequest()};
+  for (uint64_t step = 1; step <= 8; ++step) {
+    messages.push_back(StepRequest(step, LargeProblem(kLargeBytes)));
+  }
+  LeaveUnread(target, siege, kSolveSession, messages, 8);
+}
+
+// The first step has no end, the others wait behind it.
+void LargeStepsAhead(const Target& target, Siege* siege) {
+  std::vector<std::string> messages{OpenRequest(),
+                                    StepRequest(1, SphereBlock(kEndlessBlock), ManyIterations())};
+  for (uint64_t step = 2; step <= 9; ++step) {
+    messages.push_back(StepRequest(step, LargeProblem(40 * kMB)));
+  }
+  LeaveUnread(target, siege, kSolveSession, messages, 1);
+}
+
+void SolvesNeverFinished(const Target& target, Siege* siege) {
+  const std::string part(50 * kMB, 'a');
+  for (int i = 0; i < 8; ++i) {
+    const auto connection = siege->Hold(std::make_shared<Http2Connection>(target));
+    const int call = connection->Begin(kSolve);
+    if (connection->Send(call, MessagePrefix(60 * kMB))) connection->Send(call, part);
+  }
+}
+
+// More than the server has.
+void SessionsUntilRefused(const Target& target, Siege* siege) {
+  const std::string open = OpenRequest();
+  const std::string message = MessagePrefix(open.size()) + open;
+  for (int i = 0; i < 2; ++i) {
+    const auto connection = siege->Hold(std::make_shared<Http2Connection>(target));
+    for (int call = 0; call < 600; ++call) {
+      connection->Send(connection->Begin(kSolveSession), message);
+      siege->Count();
+    }
+    connection->Receive(100);
+  }
+}
+
+void RejectedCallsOutstanding(const Target& target, Siege* siege) {
+  EndlessSolves(target, siege);
+  const std::string message = SolveRequest(SmallProblem());
+  // Each call takes 25 kB of the attacker, too.
+  const int connections = IsFullProof() ? 40 : 20;
+  for (int i = 0; i < connections; ++i) {
+    siege->Hold(
+        std::make_shared<Load>(target, kSolve, message, LoadOptions{.outstanding = kMostStreams}));
+  }
+}
+
+// They take a hundred times as long as predicted. Then it is quiet.
+void BadlyPredictedProblems(const Target& target, Siege* siege) {
+  constexpr int kProblems = 200;
+  v1::SolveOptions options = ManyIterations();
+  options.set_max_iterations(500);
+  Load(target, kSolve, SolveRequest(SphereBlock(2), options), {.outstanding = 4}).Await(kProblems);
+  siege->Count(kProblems);
+}
+
+void ManySmallCalls(const Target& target, Siege* siege) {
+  KeepLoad(target, siege, kSolve, SolveRequest(SmallProblem()), {.outstanding = 512}, 1000);
+}
+
+void LargestBatches(const Target& target, Siege* siege) {
+  KeepLoad(target, siege, kSolveBatch, BatchRequest(SmallProblem(), 4096), {.outstanding = 4}, 2);
+}
+
+void SmallProblemsWithManyIterations(const Target& target, Siege* siege) {
+  KeepLoad(target, siege, kSolve, SolveRequest(SmallProblem(), ManyIterations()),
+           {.outstanding = 64}, 8);
+}
+
+}  // namespace
+
+std::vector<Attack> AttacksByClients() {
+  return {
+      {"EverythingHigh", EverythingHigh, 150, &Neighbour::SolveQueued, kAllQueued},
+      {"EndlessSolvesBesideSmallOnes", EndlessSolves, 150},
+      {"EndlessSolvesBesideQueuedOnes", EndlessSolves, 150, &Neighbour::SolveQueued, kAllQueued},
+      {"UnreadAnswers", UnreadAnswers, 300, &Neighbour::SolveSmall, kFewBytes},
+      {"UnreadBatches", UnreadBatches, 300, &Neighbour::SolveSmall, kFewBytes},
+      {"UnreadSessions", UnreadSessions, 300, &Neighbour::SolveSmall, kFewBytes},
+      {"LargeStepsAhead", LargeStepsAhead, 200, &Neighbour::SolveSmall, kFewBytes},
+      {"SolvesNeverFinished", SolvesNeverFinished, 200, &Neighbour::SolveSmall, kFewBytes},
+      {"SessionsUntilRefused", SessionsUntilRefused, 150, &Neighbour::StepNewSession},
+      {"RejectedCallsOutstanding",
+       RejectedCallsOutstanding,
+       700,
+       &Neighbour::BeRejected,
+       {"--max-client-calls", "1"}},
+      {"BadlyPredictedProblems", BadlyPredictedProblems, 100, &Neighbour::SolveManyAtOnce,
+       kAllQueued},
+      {"ManySmallCalls", ManySmallCalls, 100},
+      {"LargestBatches", LargestBatches, 200},
+      {"SmallProblemsWithManyIterations", SmallProblemsWithManyIterations, 100},
+  };
+}
+
+}  // namespace sap::test::hostile

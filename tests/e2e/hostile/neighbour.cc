@@ -1,0 +1,107 @@
+#include "tests/e2e/hostile/neighbour.h"
+
+#include <future>
+
+#include "client/cpp/transport/message_conversion.h"
+#include "tests/e2e/hostile/requests.h"
+#include "tests/support/raw_socket.h"
+#include "tests/support/scenes.h"
+
+namespace sap::test::hostile {
+namespace {
+
+using client::Error;
+using client::ErrorCode;
+
+constexpr int kAtOnce = 96;
+constexpr size_t kMostFailures = 3;
+
+Question Ask(const client::Problem& problem) {
+  auto embedded = client::Client::Connect("embedded:", {.threads = 1});
+  return {problem, Bits(*embedded->Solve(problem))};
+}
+
+std::string Describe(const Error& error) {
+  return std::string(Name(error.code)) + " " + error.reason + ": " + error.message;
+}
+
+std::string Judge(const tl::expected<client::Solution, Error>& solution, const AnswerBits& answer) {
+  if (!solution) return Describe(solution.error());
+  return Bits(*solution) == answer ? "" : "other bits";
+}
+
+client::SolveOptions Options() {
+  client::SolveOptions options;
+  options.deadline = kHangLimit;
+  return options;
+}
+
+}  // namespace
+
+Neighbour::Neighbour(Target target, client::Client client)
+    : target_(std::move(target)),
+      client_(std::move(client)),
+      small_(Ask(SmallProblem())),
+      queued_(Ask(SphereBlock(3))),
+      long_(Ask(SphereBlock(5))) {}
+
+std::string Neighbour::Solve(const Question& question) {
+  return Judge(client_.Solve(question.problem, Options()), question.answer);
+}
+
+std::string Neighbour::SolveSmall() { return Solve(small_); }
+
+std::string Neighbour::SolveQueued() { return Solve(queued_); }
+
+std::string Neighbour::SolveManyAtOnce() {
+  std::vector<std::future<std::string>> calls;
+  for (int i = 0; i < kAtOnce; ++i) {
+    calls.push_back(std::async(std::launch::async, [this] { return Solve(long_); }));
+  }
+  std::string wrong;
+  for (auto& call : calls) {
+    if (const std::string what = call.get(); !what.empty()) wrong = what;
+  }
+  return wrong;
+}
+
+std::string Neighbour::StepNewSession() {
+  auto session = client_.OpenSession(Options());
+  if (!session) return Describe(session.error());
+  const std::string wrong = Judge(session->Step(small_.problem), small_.answer);
+  const auto closed = session->Close();
+  if (!wrong.empty() || closed) return wrong;
+  return Describe(closed.error());
+}
+
+std::string Neighbour::BeRejected() {
+  if (endless_ == nullptr) {
+    endless_ = std::make_unique<HeldCall>(target_, OpenChannel(target_), kSolve,
+                                          ToBuffer(EndlessRequest()));
+  }
+  const auto solution = client_.Solve(small_.problem, Options());
+  if (solution) return "answered over a limit";
+  if (solution.error().code == ErrorCode::kResourceExhausted) return "";
+  return Describe(solution.error());
+}
+
+std::string Neighbour::ScrapeMetrics() {
+  const std::string text = HttpGet(target_.metrics_address, "/metrics");
+  return text.find("sap_build_info") != std::string::npos ? "" : "no metrics";
+}
+
+Visits VisitUntil(Neighbour* neighbour, Neighbour::Visit visit,
+                  const std::function<bool(size_t)>& enough) {
+  using Clock = std::chrono::steady_clock;
+  Visits visits;
+  while (!enough(visits.latencies_s.size()) && visits.failures.size() < kMostFailures) {
+    const auto begin = Clock::now();
+    const std::string wrong = (neighbour->*visit)();
+    const std::chrono::duration<double> took = Clock::now() - begin;
+    visits.latencies_s.push_back(took.count());
+    if (!wrong.empty()) visits.failures.push_back(wrong);
+  }
+  return visits;
+}
+
+}  // namespace sap::test::hostile

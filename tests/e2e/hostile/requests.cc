@@ -1,0 +1,68 @@
+#include "tests/e2e/hostile/requests.h"
+
+#include "client/cpp/transport/message_conversion.h"
+#include "tests/support/scenes.h"
+
+namespace sap::test::hostile {
+namespace {
+
+// Mass, inertia, center and velocity of a body, each number of 8 bytes.
+constexpr size_t kBodyBytes = 8 * (1 + 6 + 3 + 6);
+
+}  // namespace
+
+client::Problem SmallProblem() { return *client::FromMessage(MixedProblem()); }
+
+client::Problem LargeProblem(size_t bytes) {
+  const size_t bodies = bytes / kBodyBytes;
+  client::Problem problem;
+  problem.time_step = 0.01;
+  problem.bodies.mass.assign(bodies, 1);
+  problem.bodies.center_of_mass.assign(3 * bodies, 0);
+  problem.bodies.free_motion_velocity.assign(6 * bodies, 1);
+  for (size_t i = 0; i < bodies; ++i) {
+    problem.bodies.inertia.insert(problem.bodies.inertia.end(), {1, 1, 1, 0, 0, 0});
+  }
+  return problem;
+}
+
+v1::SolveOptions ManyIterations() {
+  v1::SolveOptions options;
+  options.set_relative_tolerance(0);
+  options.set_absolute_speed_tolerance(0);
+  options.set_max_iterations(10'000);
+  options.set_newton(v1::NEWTON_METHOD_GAUSS_SEIDEL);
+  return options;
+}
+
+std::string EndlessRequest() { return SolveRequest(SphereBlock(kEndlessBlock), ManyIterations()); }
+
+std::string SolveRequest(const client::Problem& problem, const v1::SolveOptions& options) {
+  v1::SolveRequest request;
+  client::ToMessage(problem, request.mutable_problem());
+  *request.mutable_options() = options;
+  return request.SerializeAsString();
+}
+
+std::string BatchRequest(const client::Problem& problem, int count) {
+  v1::SolveBatchRequest request;
+  for (int i = 0; i < count; ++i) client::ToMessage(problem, request.add_problems());
+  return request.SerializeAsString();
+}
+
+std::string OpenRequest() {
+  v1::SolveSessionRequest request;
+  request.mutable_open();
+  return request.SerializeAsString();
+}
+
+std::string StepRequest(uint64_t step_id, const client::Problem& problem,
+                        const v1::SolveOptions& options) {
+  v1::SolveSessionRequest request;
+  request.mutable_step()->set_step_id(step_id);
+  client::ToMessage(problem, request.mutable_step()->mutable_problem());
+  *request.mutable_step()->mutable_options() = options;
+  return request.SerializeAsString();
+}
+
+}  // namespace sap::test::hostile

@@ -1,0 +1,36 @@
+// What an attacker knows of the server: where it is, and perhaps a token.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+namespace sap::test::hostile {
+
+struct Target {
+  std::string address;          // "127.0.0.1:PORT"
+  std::string server_ca;        // PEM; empty: plain text
+  std::string metrics_address;  // of the metrics endpoint
+  std::string token;            // empty: a stranger
+};
+
+// A new connection of gRPC's client, shared with no other channel.
+inline std::shared_ptr<grpc::Channel> OpenChannel(const Target& target) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxSendMessageSize(-1);
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (!target.server_ca.empty()) {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = target.server_ca;
+    credentials = grpc::SslCredentials(options);
+  }
+  return grpc::CreateCustomChannel(target.address, credentials, arguments);
+}
+
+inline void Authorize(const Target& target, grpc::ClientContext* context) {
+  if (!target.token.empty()) context->AddMetadata("authorization", "Bearer " + target.token);
+}
+
+}  // namespace sap::test::hostile
