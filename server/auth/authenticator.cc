@@ -4,18 +4,14 @@
 
 #include <string_view>
 
+#include "server/auth/address_identity.h"
+
 namespace sap {
 namespace {
 
 constexpr const char* kHeader = "authorization";
 
 std::string_view View(const grpc::string_ref& text) { return {text.data(), text.size()}; }
-
-// "ipv4:10.0.0.7:41234" without the port, which differs between connections.
-std::string WithoutPort(const std::string& peer) {
-  if (peer.starts_with("unix")) return "unix";
-  return peer.substr(0, peer.rfind(':'));
-}
 
 }  // namespace
 
@@ -42,7 +38,7 @@ tl::expected<std::string, ServiceError> Authenticator::NameOf(
       return "certificate:" + std::string(View(name));
     }
   }
-  return "address:" + WithoutPort(context.peer());
+  return "address:" + AddressIdentity(context.peer());
 }
 
 }  // namespace sap
