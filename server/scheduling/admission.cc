@@ -2,14 +2,9 @@
 
 #include <algorithm>
 
+#include "server/scheduling/retry_delay.h"
+
 namespace sap {
-namespace {
-
-// Bounds of the retry delay. The lower bound keeps retries from becoming the load.
-constexpr double kMinRetryDelay_s = 0.01;
-constexpr double kMaxRetryDelay_s = 10;
-
-}  // namespace
 
 std::shared_ptr<ClientAccount> Admission::AccountOf(std::string_view name) {
   const std::lock_guard lock(mutex_);
@@ -102,7 +97,7 @@ int64_t Admission::bytes() const {
 ServiceError Admission::Refusal(const char* reason, const std::string& what, double work_s) const {
   ServiceError error{ServiceCode::kResourceExhausted, what + "; retry later", ""};
   error.reason = reason;
-  error.retry_after_s = std::clamp(work_s / threads_ / 10, kMinRetryDelay_s, kMaxRetryDelay_s);
+  error.retry_after_s = BoundedRetryDelay(work_s / threads_ / 10);
   return error;
 }
 

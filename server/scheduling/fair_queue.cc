@@ -8,6 +8,8 @@
 #include <limits>
 #include <string>
 
+#include "server/scheduling/retry_delay.h"
+
 namespace sap {
 namespace {
 
@@ -26,7 +28,7 @@ constexpr int Index(Priority priority) { return static_cast<int>(priority); }
 ServiceError QueueTimeError(const std::string& what, double retry_after_s) {
   ServiceError error{ServiceCode::kResourceExhausted, what + "; retry later", ""};
   error.reason = "QUEUE_TIME";
-  error.retry_after_s = retry_after_s;
+  error.retry_after_s = BoundedRetryDelay(retry_after_s);
   return error;
 }
 

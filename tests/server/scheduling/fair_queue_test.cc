@@ -163,6 +163,27 @@ TEST_F(FairQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
   while (ran < accepted) std::this_thread::yield();
 }
 
+// However long the predicted wait is: predictions err, and an idle server helps nobody.
+TEST_F(FairQueueTest, ARefusedClientIsToldToComeBackWithinTenSeconds) {
+  FairQueue queue(&arena_, 1000);
+  Close(&a_);
+  std::atomic<int> ran{0};
+  QueuedTask first, second;
+  for (QueuedTask* task : {&first, &second}) {
+    task->run = [](void* ran, Dispatch) { ++*static_cast<std::atomic<int>*>(ran); };
+    task->context = &ran;
+    task->account = &b_;
+    task->work_s = 1e5;
+  }
+  ASSERT_TRUE(queue.Push(&first).has_value());
+  const ServiceStatus refused = queue.Push(&second);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().retry_after_s, 10);
+  EXPECT_LE(queue.Expired().retry_after_s, 10);
+  Open();
+  while (ran < 1) std::this_thread::yield();
+}
+
 // A call whose message is being read counts with its client's recent mean per task, until its
 // reservation is released.
 TEST_F(FairQueueTest, ReservedCallsCountInThePredictedWait) {
