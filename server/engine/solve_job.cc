@@ -12,6 +12,8 @@ using Clock = CallContext::Clock;
 
 // Predicted time to validate and copy a problem, per byte of its message.
 constexpr double kDecodeTimePerByte_s = 1e-9;
+// Predicted time to encode and send an answer, per byte of its request, which is rarely smaller.
+constexpr std::chrono::nanoseconds kAnswerTimePerByte{10};
 
 bool AllSolved(const ContactSolution& solution) {
   return std::ranges::all_of(solution.islands, [](const IslandReport& island) {
@@ -88,9 +90,17 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   return {};
 }
 
+SolveLimits SolveJob::Limits() const {
+  SolveLimits limits{.time_budget = settings_.time_budget};
+  if (call_.deadline != Clock::time_point::max()) {
+    limits.answer_time = static_cast<int64_t>(message_->ByteSizeLong()) * kAnswerTimePerByte;
+  }
+  return limits;
+}
+
 ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
-  const auto solved = solver->Solve(problem_, settings_.solver,
-                                    StopTokenFor(call_, settings_.time_budget), &solution_);
+  const auto solved =
+      solver->Solve(problem_, settings_.solver, StopTokenFor(call_, Limits()), &solution_);
   if (ServiceStatus live = CheckLive(call_); !live) return live;
   if (!solved) {
     return tl::unexpected(ServiceError{ServiceCode::kResourceExhausted, solved.error().Message(),

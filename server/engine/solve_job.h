@@ -79,6 +79,7 @@ class SolveJob {
   void Report(const ServiceStatus& status, const Telemetry& telemetry) const;
 
  private:
+  SolveLimits Limits() const;
   ServiceStatus DecodeAll(const ServerConfig& config);
   void Record(const ServiceStatus& status, RequestRecorder* recorder) const;
   void AddTimings(v1::PhaseTimings* timings) const;
