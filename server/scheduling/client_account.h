@@ -4,18 +4,19 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
 namespace sap {
 
-// Strict priority: queued high-priority tasks run before all normal ones, across clients.
+// Queued high-priority tasks run before normal ones, up to a share of the time (see FairQueue).
 enum class Priority : uint8_t { kHigh, kNormal };
 constexpr int kNumPriorities = 2;
 
 struct QueuedTask;
 
-class ClientAccount {
+class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
  public:
   explicit ClientAccount(std::string name) : name_(std::move(name)) {}
   ClientAccount(const ClientAccount&) = delete;
@@ -27,14 +28,14 @@ class ClientAccount {
   friend class Admission;
   friend class FairQueue;
 
-  // FIFO and deficit-round-robin state of one client in one priority class.
+  // FIFO and fair-queuing state of one client in one priority class.
   struct Flow {
     QueuedTask* first{nullptr};
     QueuedTask* last{nullptr};
     Flow* next{nullptr};   // next client in the ring
-    double credit_s{0};    // deficit: work that it may still start in this round
-    double work_s{0};      // sum over its queued tasks
-    double mean_s{0};      // moving average over its tasks
+    double virtual_s{0};   // virtual time: what its tasks have taken
+    double work_s{0};      // expected time of its queued tasks
+    double mean_s{0};      // expected time of a task, moving average
     int reserved{0};       // calls with a reservation: their messages are being read
     double reserved_s{0};  // sum of the reserved work
   };
@@ -48,6 +49,7 @@ class ClientAccount {
 
   // Guarded by FairQueue's mutex.
   std::array<Flow, kNumPriorities> flows_;
+  double scale_{0};  // measured over predicted time of its tasks, moving average; 0: no task yet
 };
 
 }  // namespace sap
