@@ -77,7 +77,8 @@ class Engine {
   // Number of existing sessions, detached ones included.
   int num_sessions() const { return num_sessions_.load(std::memory_order_relaxed); }
 
-  v1::GetServerInfoResponse Info() const;
+  // With the limits of this client; null: of this process.
+  v1::GetServerInfoResponse Info(const ClientAccount* account = nullptr) const;
 
   Admission& admission() { return admission_; }
   const FairQueue& queue() const { return queue_; }

@@ -15,6 +15,11 @@ constexpr double kDecodeTimePerByte_s = 1e-9;
 // Predicted time to encode and send an answer, per byte of its request, which is rarely smaller.
 constexpr std::chrono::nanoseconds kAnswerTimePerByte{10};
 
+std::chrono::nanoseconds Nanoseconds(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(seconds));
+}
+
 bool AllSolved(const ContactSolution& solution) {
   return std::ranges::all_of(solution.islands, [](const IslandReport& island) {
     return island.status == SolveStatus::kConverged ||
@@ -90,6 +95,7 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   return {};
 }
 
+  small_ = IsSmall(config);
 SolveLimits SolveJob::Limits() const {
   SolveLimits limits{.time_budget = settings_.time_budget};
   if (call_.deadline != Clock::time_point::max()) {
@@ -98,6 +104,10 @@ SolveLimits SolveJob::Limits() const {
   return limits;
 }
 
+  // Small problems are bounded by their iterations, and spared the clock.
+  if (call_.account != nullptr && !small_) {
+    limits.latest = Clock::now() + Nanoseconds(call_.account->entitlements().max_solve_s);
+  }
 ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
   const auto solved =
       solver->Solve(problem_, settings_.solver, StopTokenFor(call_, Limits()), &solution_);

@@ -93,6 +93,7 @@ class SolveJob {
   SolveSettings settings_;
   ContactSolution solution_;
   double predicted_s_{0};  // of the solve
+  bool small_{false};
   double queue_s_{0};
   double decode_s_{0};
   double encode_s_{0};

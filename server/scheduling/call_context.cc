@@ -13,10 +13,11 @@ constexpr std::chrono::milliseconds kMaxReserve{50};
 }  // namespace
 
 Clock::time_point SolveDeadline(const CallContext& call, const SolveLimits& limits) {
-  Clock::time_point stop = Clock::time_point::max();
+  Clock::time_point stop = limits.latest;
   if (call.deadline != Clock::time_point::max()) {
     const Clock::duration share = (call.deadline - call.arrival) / 20;
-    stop = call.deadline - std::min<Clock::duration>(share, kMaxReserve + limits.answer_time);
+    const auto reserve = std::min<Clock::duration>(share, kMaxReserve + limits.answer_time);
+    stop = std::min(stop, call.deadline - reserve);
   }
   if (limits.time_budget) stop = std::min(stop, call.arrival + *limits.time_budget);
   return stop;

@@ -28,10 +28,11 @@ inline double SecondsSince(CallContext::Clock::time_point start) {
 // Limits of one solve besides those of its call.
 struct SolveLimits {
   std::optional<std::chrono::nanoseconds> time_budget{};  // from the arrival of the call
+  CallContext::Clock::time_point latest{CallContext::Clock::time_point::max()};
   std::chrono::nanoseconds answer_time{0};  // predicted time to encode and send the answer
 };
 
-// When the solver has to stop: at the time budget, or before the deadline of the call with a
+// When the solver has to stop: at the time budget, at `latest`, or before the deadline of the call with a
 // reserve for the answer: 5 % of the time from arrival to deadline, but no more than 50 ms and the
 // predicted time of the answer.
 CallContext::Clock::time_point SolveDeadline(const CallContext& call, const SolveLimits& limits);

@@ -1,12 +1,19 @@
-// Per-client state: name, admitted resources, and the client's queued tasks. The calls of the
-// client share ownership; Admission and FairQueue each guard their part with their own lock.
+// Per-client state: name, entitlements, admitted resources, and the client's queued tasks. Admission
+// and the calls of the client share ownership; Admission and FairQueue each guard their part with
+// their own lock.
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "server/server_config.h"
 
 namespace sap {
 
@@ -18,11 +25,31 @@ struct QueuedTask;
 
 class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
  public:
-  explicit ClientAccount(std::string name) : name_(std::move(name)) {}
+  explicit ClientAccount(std::string name, const Entitlements& entitlements = {})
+      : name_(std::move(name)) {
+    SetEntitlements(entitlements);
+  }
   ClientAccount(const ClientAccount&) = delete;
   ClientAccount& operator=(const ClientAccount&) = delete;
 
   const std::string& name() const { return name_; }
+
+  // Thread-safe; the reference stays valid while the account exists.
+  const Entitlements& entitlements() const {
+    return *entitlements_.load(std::memory_order_acquire);
+  }
+  void SetEntitlements(const Entitlements& entitlements) {
+    const Entitlements* const current = entitlements_.load(std::memory_order_acquire);
+    if (current != nullptr && *current == entitlements) return;
+    const std::lock_guard lock(versions_mutex_);
+    versions_.push_back(std::make_unique<const Entitlements>(entitlements));
+    entitlements_.store(versions_.back().get(), std::memory_order_release);
+  }
+
+  // The priority with which the client's tasks are scheduled if it asks for this one.
+  Priority Granted(Priority asked) const {
+    return entitlements().high_priority ? asked : Priority::kNormal;
+  }
 
  private:
   friend class Admission;
@@ -42,10 +69,18 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
 
   const std::string name_;
 
+  // All versions are kept, because readers may still use an earlier one; a new one comes with a
+  // changed line of the token file.
+  std::atomic<const Entitlements*> entitlements_{nullptr};
+  std::mutex versions_mutex_;
+  std::vector<std::unique_ptr<const Entitlements>> versions_;
+
   // Guarded by Admission's mutex.
   int calls_{0};
   int64_t bytes_{0};
   double work_s_{0};
+  double rate_credit_{0};  // calls that it may begin now
+  std::chrono::steady_clock::time_point credited_{};
 
   // Guarded by FairQueue's mutex.
   std::array<Flow, kNumPriorities> flows_;

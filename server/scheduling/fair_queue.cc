@@ -69,6 +69,7 @@ FairQueue::~FairQueue() {
 ServiceStatus FairQueue::Push(QueuedTask* task) {
   const std::lock_guard lock(mutex_);
   task->expected_s = ExpectedTime(*task);
+  task->priority = task->account->Granted(task->priority);
   if (!task->preadmitted) {
     ServiceStatus checked = CheckWaitLocked(*task->account, task->priority, task->expected_s);
     if (!checked) return checked;
@@ -84,7 +85,8 @@ ServiceStatus FairQueue::Push(QueuedTask* task) {
   return {};
 }
 
-ServiceStatus FairQueue::CheckWait(const ClientAccount& account, Priority priority) const {
+ServiceStatus FairQueue::CheckWait(const ClientAccount& account, Priority asked) const {
+  const Priority priority = account.Granted(asked);
   const std::lock_guard lock(mutex_);
   return CheckWaitLocked(account, priority, account.flows_[Index(priority)].mean_s);
 }
@@ -98,7 +100,8 @@ ServiceStatus FairQueue::CheckWaitLocked(const ClientAccount& account, Priority 
 }
 
 tl::expected<FairQueue::Reservation, ServiceError> FairQueue::Reserve(ClientAccount* account,
-                                                                      Priority priority) {
+                                                                      Priority asked) {
+  const Priority priority = account->Granted(asked);
   const std::lock_guard lock(mutex_);
   Flow& flow = account->flows_[Index(priority)];
   if (ServiceStatus checked = CheckWaitLocked(*account, priority, flow.mean_s); !checked) {

@@ -69,11 +69,13 @@ class FairQueue {
   ~FairQueue();
 
   // Queues the task. RESOURCE_EXHAUSTED if its predicted wait exceeds the limit; then it does not
+  // A client that may not use high priority is served as normal, here and in the checks below.
+
   // run. A preadmitted task is never rejected.
   ServiceStatus Push(QueuedTask* task);
 
   // RESOURCE_EXHAUSTED if the predicted wait of another task of the client exceeds the limit.
-  ServiceStatus CheckWait(const ClientAccount& account, Priority priority) const;
+  ServiceStatus CheckWait(const ClientAccount& account, Priority asked) const;
 
   // Predicted work of a call whose message has not been read yet: the client's recent mean per
   // task.
@@ -83,7 +85,7 @@ class FairQueue {
   };
   // Checks as CheckWait does, then counts the reserved work in later predictions until it is
   // released.
-  tl::expected<Reservation, ServiceError> Reserve(ClientAccount* account, Priority priority);
+  tl::expected<Reservation, ServiceError> Reserve(ClientAccount* account, Priority asked);
   void ReleaseReservation(ClientAccount* account, const Reservation& reservation);
 
   // The error that an expired task is answered with.

@@ -185,6 +185,56 @@ TEST(EngineTest, ATimeBudgetReturnsTheBestIterateOfALargeProblem) {
   EXPECT_EQ(response.solution().velocity_size(), 6 * 14 * 14 * 14);
 }
 
+// A client without a deadline would occupy the solver threads for as long as it likes.
+TEST(EngineTest, ASolveOverTheLongestTimeReturnsItsBestIterate) {
+  Engine engine(Config(200));
+  ClientAccount client("client", {.max_solve_s = 0.02});
+  CallContext call;
+  call.account = &client;
+  v1::SolveRequest request = BlockRequest(14);
+  v1::SolveResponse response;
+  ASSERT_TRUE(engine.Solve(request, call, &response).has_value());
+  ASSERT_EQ(response.solution().islands().status_size(), 1);
+  EXPECT_EQ(response.solution().islands().status(0), v1::ISLAND_STATUS_DEADLINE);
+  EXPECT_EQ(response.solution().velocity_size(), 6 * 14 * 14 * 14);
+  EXPECT_GT(response.solution().islands().optimality_gap_bound(0), 0);
+}
+
+TEST(EngineTest, ACallOverTheRateOfItsClientIsRefusedOnItsHeaders) {
+  Metrics metrics;
+  Engine engine(Config(200), nullptr, &metrics);
+  ClientAccount client("client", {.max_calls_per_s = 0.001});
+  const auto reserve = [&] { return engine.ReserveCall(&client, Priority::kNormal); };
+  const auto first = reserve();
+  ASSERT_TRUE(first.has_value());
+  engine.ReleaseReservation(&client, *first);
+  const auto second = reserve();
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, ServiceCode::kResourceExhausted);
+  EXPECT_EQ(second.error().reason, "CLIENT_RATE");
+  EXPECT_EQ(metrics.refusals().at("CLIENT_RATE"), 1u);
+}
+
+TEST(EngineTest, InfoHasTheLimitsOfTheCaller) {
+  ServerConfig config = Config(200);
+  config.admission.client = {.max_calls = 5, .max_bytes = 6, .max_solve_s = 7};
+  Engine engine(config);
+  const ClientAccount client("client", {.max_calls = 1,
+                                        .max_bytes = 2,
+                                        .max_solve_s = 3,
+                                        .max_calls_per_s = 4,
+                                        .high_priority = false});
+  const v1::ServerLimits own = engine.Info(&client).limits();
+  EXPECT_EQ(own.max_client_calls(), 1u);
+  EXPECT_EQ(own.max_client_bytes(), 2u);
+  EXPECT_EQ(own.max_solve_s(), 3);
+  EXPECT_EQ(own.max_client_calls_per_s(), 4);
+  EXPECT_FALSE(own.high_priority());
+  const auto account = engine.admission().AccountOf("another");
+  EXPECT_EQ(engine.Info(account.get()).limits().max_solve_s(), 7);
+  EXPECT_TRUE(engine.Info(account.get()).limits().high_priority());
+}
+
 TEST(EngineTest, AProblemOverTheMemoryLimitIsRefusedWithBothSizesAndNoOtherIs) {
   ServerConfig config = Config(200);
   config.max_solve_memory_mib = 1;

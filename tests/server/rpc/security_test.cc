@@ -39,10 +39,16 @@ class SecurityTest : public testing::Test {
     config_.security.tls.key = files.key;
   }
 
-  void UseTokens() {
-    const std::string path = (directory_ / "tokens").string();
-    std::ofstream(path) << "alice " << kToken << "\n";
-    auto tokens = BearerTokens::Open(path, [](const std::string&) {});
+  // Replaces the token file.
+  void WriteTokens(const std::string& text) {
+    std::ofstream(directory_ / "next") << text;
+    std::filesystem::rename(directory_ / "next", directory_ / "tokens");
+  }
+
+  void UseTokens(const std::string& text = "alice " + std::string(kToken) + "\n") {
+    WriteTokens(text);
+    auto tokens = BearerTokens::Open((directory_ / "tokens").string(), [](const std::string&) {},
+                                     config_.admission.client);
     ASSERT_TRUE(tokens.has_value()) << tokens.error();
     tokens_ = std::move(*tokens);
   }
@@ -228,6 +234,20 @@ TEST_F(SecurityTest, EveryCallNeedsATokenButForHealth) {
     EXPECT_TRUE(unknown->Health().value());
   }
   EXPECT_EQ(engine_->num_sessions(), 0);
+}
+
+TEST_F(SecurityTest, AClientIsRefusedOverTheRateOfItsLine) {
+  UseTokens("alice " + std::string(kToken) + " rate=0.001\n");
+  Start();
+  ConnectOptions options;
+  options.credentials.token_file = WriteToken(kToken);
+  auto client = Client::Connect(server_->address(), options);
+  ASSERT_TRUE(client.has_value());
+  const client::Problem problem = *client::FromMessage(MixedProblem());
+  EXPECT_TRUE(client->Solve(problem).has_value());
+  const auto refused = client->Solve(problem);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().reason, "CLIENT_RATE");
 }
 
 TEST_F(SecurityTest, TheClientKeepsItsTokenFromTheNetwork) {

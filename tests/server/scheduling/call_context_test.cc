@@ -38,6 +38,15 @@ TEST(CallContextTest, TheTimeBudgetCountsFromTheArrivalUnlessTheDeadlineIsSooner
   EXPECT_LT(SolveDeadline(call, {.time_budget = minutes(20)}), call.deadline);
 }
 
+TEST(CallContextTest, TheEarliestOfAllLimitsCounts) {
+  const CallContext call = CallWithin(minutes(10));
+  const Clock::time_point latest = call.arrival + minutes(1);
+  EXPECT_EQ(SolveDeadline(call, {.latest = latest}), latest);
+  EXPECT_EQ(SolveDeadline(call, {.time_budget = minutes(2), .latest = latest}), latest);
+  EXPECT_EQ(SolveDeadline(call, {.time_budget = milliseconds(1), .latest = latest}),
+            call.arrival + milliseconds(1));
+}
+
 TEST(CallContextTest, WithoutALimitNothingStopsASolve) {
   EXPECT_EQ(SolveDeadline(CallContext(), {}), Clock::time_point::max());
   EXPECT_FALSE(StopTokenFor(CallContext(), {}).HasDeadline());

@@ -201,6 +201,18 @@ TEST_F(FairQueueTest, EachClientIsPredictedByItsOwnTasks) {
   EXPECT_TRUE(accepted(&b_));
 }
 
+TEST_F(FairQueueTest, WhoMayNotUseHighPriorityIsServedAsNormal) {
+  ClientAccount unlisted("unlisted", {.high_priority = false});
+  Close(&c_, Priority::kHigh);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(Push("unlisted", &unlisted, 1e-3, Priority::kHigh).has_value());
+    ASSERT_TRUE(Push("listed", &b_, 1e-3, Priority::kHigh).has_value());
+  }
+  const std::vector<std::string> order = Order();
+  EXPECT_EQ(std::vector<std::string>(order.begin(), order.begin() + 3),
+            std::vector<std::string>(3, "listed"));
+}
+
 // Strict priority would let whoever asks for it starve all others.
 TEST_F(FairQueueTest, HighPriorityGetsNineOfTenPartsWhileBothWait) {
   Close(&c_, Priority::kHigh);
