@@ -10,6 +10,7 @@
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/auth/tls_credentials.h"
 #include "server/rpc/grpc_server.h"
+#include "tests/support/await.h"
 #include "tests/support/certificates.h"
 #include "tests/support/child_process.h"
 #include "tests/support/scenes.h"
@@ -234,6 +235,33 @@ TEST_F(SecurityTest, EveryCallNeedsATokenButForHealth) {
     EXPECT_TRUE(unknown->Health().value());
   }
   EXPECT_EQ(engine_->num_sessions(), 0);
+}
+
+// Nobody calls meanwhile: the file must be looked at without.
+TEST_F(SecurityTest, ARevokedTokenEndsTheSessionsOpenedWithIt) {
+  UseTokens();
+  Start();
+  const auto account = engine_->admission().AccountOf("token:alice");
+  ConnectOptions options;
+  options.credentials.token_file = WriteToken(kToken);
+  auto client = Client::Connect(server_->address(), options);
+  ASSERT_TRUE(client.has_value());
+  auto session = client->OpenSession();
+  ASSERT_TRUE(session.has_value()) << session.error().message;
+  const client::Problem problem = *client::FromMessage(MixedProblem());
+  ASSERT_TRUE(session->Step(problem).has_value());
+
+  // A second token of the same client, and other limits, end nothing.
+  const std::string second = "alice another-token-of-that-length calls=3\n";
+  WriteTokens(second + "alice " + kToken + " calls=3\n");
+  ASSERT_TRUE(Await([&] { return account->entitlements().max_calls == 3; }));
+  ASSERT_TRUE(session->Step(problem).has_value());
+
+  WriteTokens(second);
+  EXPECT_TRUE(Await([&] { return engine_->num_sessions() == 0; }));
+  const auto after = session->Step(problem);
+  ASSERT_FALSE(after.has_value());
+  EXPECT_EQ(after.error().code, ErrorCode::kUnauthenticated);
 }
 
 TEST_F(SecurityTest, AClientIsRefusedOverTheRateOfItsLine) {
