@@ -99,9 +99,13 @@ void Engine::Start(const v1::SolveRequest& request, const CallContext& call,
   job->context = context;
   SolveJob& solve = job->solve;
   if (solve.IsLongMessage(config_)) return Enqueue(std::move(job));
+  const Clock::time_point begin = Clock::now();
   if (ServiceStatus decoded = solve.Decode(config_); !decoded) return End(std::move(job), decoded);
-  if (!solve.IsSmall(config_)) return Enqueue(std::move(job));
+  if (!solve.IsSmall(config_) || !queue_.MayRunInline(*admitted->account)) {
+    return Enqueue(std::move(job));
+  }
   const ServiceStatus status = Run(&solve, /*arena=*/nullptr, response->mutable_solution());
+  queue_.ChargeInline(admitted->account, Clock::now() - begin);
   End(std::move(job), status);
 }
 
@@ -174,13 +178,13 @@ v1::GetServerInfoResponse Engine::Info(const ClientAccount* account) const {
   limits->set_max_rows(config_.problem.max_rows);
   limits->set_max_row_entries(config_.problem.max_row_entries);
   limits->set_max_row_pairs(config_.problem.max_row_pairs);
+  limits->set_max_solve_s(client.max_solve_s);
+  limits->set_max_client_calls_per_s(client.max_calls_per_s);
+  limits->set_high_priority(client.high_priority);
   info.set_processors(std::thread::hardware_concurrency());
   info.set_solver_threads(config_.threads);
   info.set_instruction_set(InstructionSet());
   return info;
-  limits->set_max_solve_s(client.max_solve_s);
-  limits->set_max_client_calls_per_s(client.max_calls_per_s);
-  limits->set_high_priority(client.high_priority);
 }
 
 // On success the call counts against the limits until Release.

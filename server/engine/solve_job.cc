@@ -67,8 +67,11 @@ bool SolveJob::IsLongMessage(const ServerConfig& config) const {
              config.inline_below_us * 1e-6;
 }
 
+// A higher iteration limit than the default may take longer by this ratio.
 bool SolveJob::IsSmall(const ServerConfig& config) const {
-  return predicted_s_ < config.inline_below_us * 1e-6;
+  const double usual_iterations = SolverOptions().max_iterations;
+  const double longer = std::max(1.0, settings_.solver.max_iterations / usual_iterations);
+  return predicted_s_ * longer < config.inline_below_us * 1e-6;
 }
 
 ServiceStatus SolveJob::Decode(const ServerConfig& config) {
@@ -92,22 +95,22 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   decoded_ = true;
   decode_s_ = SecondsSince(call_.arrival) - queue_s_;
   predicted_s_ = PredictedSolveTime(problem_);
+  small_ = IsSmall(config);
   return {};
 }
 
-  small_ = IsSmall(config);
 SolveLimits SolveJob::Limits() const {
   SolveLimits limits{.time_budget = settings_.time_budget};
   if (call_.deadline != Clock::time_point::max()) {
     limits.answer_time = static_cast<int64_t>(message_->ByteSizeLong()) * kAnswerTimePerByte;
   }
-  return limits;
-}
-
   // Small problems are bounded by their iterations, and spared the clock.
   if (call_.account != nullptr && !small_) {
     limits.latest = Clock::now() + Nanoseconds(call_.account->entitlements().max_solve_s);
   }
+  return limits;
+}
+
 ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
   const auto solved =
       solver->Solve(problem_, settings_.solver, StopTokenFor(call_, Limits()), &solution_);

@@ -44,8 +44,8 @@ class Admission {
   ServiceStatus Admit(ClientAccount* account, const Demand& demand);
   void Release(ClientAccount* account, const Demand& demand);
 
-  // Counts a call that begins; RESOURCE_EXHAUSTED if the client exceeds its rate. A client may begin
-  // the calls of one second at once.
+  // Counts a call that begins; RESOURCE_EXHAUSTED if the client exceeds its rate. A client may
+  // begin the calls of one second at once.
   ServiceStatus CheckRate(ClientAccount* account, Clock::time_point now = Clock::now());
 
   // Checks the limits on the number of calls, without admitting one.

@@ -32,9 +32,9 @@ struct SolveLimits {
   std::chrono::nanoseconds answer_time{0};  // predicted time to encode and send the answer
 };
 
-// When the solver has to stop: at the time budget, at `latest`, or before the deadline of the call with a
-// reserve for the answer: 5 % of the time from arrival to deadline, but no more than 50 ms and the
-// predicted time of the answer.
+// When the solver has to stop: at the time budget, at `latest`, or before the deadline of the call
+// with a reserve for the answer: 5 % of the time from arrival to deadline, but no more than 50 ms
+// and the predicted time of the answer.
 CallContext::Clock::time_point SolveDeadline(const CallContext& call, const SolveLimits& limits);
 
 // Stops at SolveDeadline and on cancellation.

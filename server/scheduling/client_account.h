@@ -1,6 +1,6 @@
-// Per-client state: name, entitlements, admitted resources, and the client's queued tasks. Admission
-// and the calls of the client share ownership; Admission and FairQueue each guard their part with
-// their own lock.
+// Per-client state: name, entitlements, admitted resources, and the client's queued tasks.
+// Admission and the calls of the client share ownership; Admission and FairQueue each guard their
+// part with their own lock.
 #pragma once
 
 #include <array>
@@ -54,6 +54,7 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
  private:
   friend class Admission;
   friend class FairQueue;
+  friend class InlineShares;
 
   // FIFO and fair-queuing state of one client in one priority class.
   struct Flow {
@@ -65,6 +66,14 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
     double mean_s{0};      // expected time of a task, moving average
     int reserved{0};       // calls with a reservation: their messages are being read
     double reserved_s{0};  // sum of the reserved work
+  };
+
+  // Use of the receiving threads; atomic, since it is updated without a lock.
+  struct InlineUse {
+    std::atomic<int64_t> period{-1};       // in which the time was used
+    std::atomic<int64_t> used_ns{0};       // in this period
+    std::atomic<int64_t> uncharged_ns{0};  // not yet part of a virtual time
+    std::atomic<int> queued_flows{0};      // priorities in which the client has queued tasks
   };
 
   const std::string name_;
@@ -81,6 +90,8 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
   double work_s_{0};
   double rate_credit_{0};  // calls that it may begin now
   std::chrono::steady_clock::time_point credited_{};
+
+  InlineUse inline_use_;
 
   // Guarded by FairQueue's mutex.
   std::array<Flow, kNumPriorities> flows_;

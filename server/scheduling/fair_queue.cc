@@ -17,6 +17,8 @@ constexpr double kHighShare = 9;
 // ninefold this time at most.
 constexpr double kMaxNormalDebt_s = 1;
 
+// Most inline time that is charged at once: for what came long before, nobody may have waited.
+constexpr double kMaxInlineCharge_s = 0.1;
 // Weight of a new sample in the moving averages, and the shortest time that counts as a sample.
 constexpr double kSampleWeight = 0.05;
 constexpr double kMinMeasurable_s = 20e-6;
@@ -67,9 +69,9 @@ FairQueue::~FairQueue() {
 }
 
 ServiceStatus FairQueue::Push(QueuedTask* task) {
+  task->priority = task->account->Granted(task->priority);
   const std::lock_guard lock(mutex_);
   task->expected_s = ExpectedTime(*task);
-  task->priority = task->account->Granted(task->priority);
   if (!task->preadmitted) {
     ServiceStatus checked = CheckWaitLocked(*task->account, task->priority, task->expected_s);
     if (!checked) return checked;
@@ -177,9 +179,12 @@ void FairQueue::Append(QueuedTask* task) {
     if (round.last != nullptr) round.last->next = &flow;
     round.last = &flow;
     ++round.flows;
+    CountQueuedFlow(task->account, 1);
   } else {
     flow.last->next = task;
   }
+  const auto inline_ns = task->account->inline_use_.uncharged_ns.exchange(0);
+  flow.virtual_s += std::min(static_cast<double>(inline_ns) * 1e-9, kMaxInlineCharge_s);
   flow.last = task;
   flow.work_s += task->expected_s;
   flow.mean_s += kSampleWeight * (task->expected_s - flow.mean_s);
@@ -230,8 +235,14 @@ QueuedTask* FairQueue::Pop(Round* round) {
   if (flow->first == nullptr) {
     before->next = flow->next;
     round->last = --round->flows == 0 ? nullptr : before;
+    CountQueuedFlow(task->account, -1);
   }
   return task;
+}
+
+void FairQueue::CountQueuedFlow(ClientAccount* account, int change) {
+  queued_flows_.fetch_add(change, std::memory_order_relaxed);
+  account->inline_use_.queued_flows.fetch_add(change, std::memory_order_relaxed);
 }
 
 // Adds to the client's virtual time, and to the balance between the priorities if both waited.

@@ -26,6 +26,7 @@
 #include <thread>
 
 #include "server/scheduling/client_account.h"
+#include "server/scheduling/inline_shares.h"
 #include "server/service_error.h"
 #include "solver/parallel/task_arena.h"
 
@@ -68,9 +69,9 @@ class FairQueue {
   // Requires an empty queue. Waits for worker threads that are about to return.
   ~FairQueue();
 
-  // Queues the task. RESOURCE_EXHAUSTED if its predicted wait exceeds the limit; then it does not
   // A client that may not use high priority is served as normal, here and in the checks below.
 
+  // Queues the task. RESOURCE_EXHAUSTED if its predicted wait exceeds the limit; then it does not
   // run. A preadmitted task is never rejected.
   ServiceStatus Push(QueuedTask* task);
 
@@ -87,6 +88,18 @@ class FairQueue {
   // released.
   tl::expected<Reservation, ServiceError> Reserve(ClientAccount* account, Priority asked);
   void ReleaseReservation(ClientAccount* account, const Reservation& reservation);
+
+  // Whether the client's next small problem may be solved on the thread that received it; otherwise
+  // it has to be pushed, because the client has taken more than its share of these threads.
+  // Lock-free.
+  bool MayRunInline(const ClientAccount& account) const {
+    return !inline_shares_.Exceeded(account, queued_flows_.load(std::memory_order_relaxed), now_());
+  }
+  // Adds time that a receiving thread spent on a problem of the client to what the client has had.
+  // Lock-free.
+  void ChargeInline(ClientAccount* account, Clock::duration time) {
+    inline_shares_.Add(account, time, now_());
+  }
 
   // The error that an expired task is answered with.
   ServiceError Expired() const;
@@ -129,6 +142,7 @@ class FairQueue {
   void RunOnArena();
   void RunOnReservedThread();
   void Run(QueuedTask* task, Dispatch dispatch, std::unique_lock<std::mutex>* lock);
+  void CountQueuedFlow(ClientAccount* account, int change);
   void Charge(ClientAccount* account, Priority priority, double seconds, bool contended);
   void UpdateScale(ClientAccount* account, double predicted_s, double measured_s);
 
@@ -137,7 +151,9 @@ class FairQueue {
   const int nice_;
   Clock::time_point (*const now_)();
 
-  std::atomic<int> num_waiting_{0};  // queued tasks
+  std::atomic<int> num_waiting_{0};   // queued tasks
+  std::atomic<int> queued_flows_{0};  // clients with queued tasks, in each priority
+  InlineShares inline_shares_;
 
   mutable std::mutex mutex_;
   std::array<Round, kNumPriorities> rounds_;

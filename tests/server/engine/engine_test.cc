@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "client/cpp/transport/message_conversion.h"
+#include "tests/support/await.h"
 #include "tests/support/scenes.h"
 
 namespace sap {
@@ -198,6 +199,48 @@ TEST(EngineTest, ASolveOverTheLongestTimeReturnsItsBestIterate) {
   EXPECT_EQ(response.solution().islands().status(0), v1::ISLAND_STATUS_DEADLINE);
   EXPECT_EQ(response.solution().velocity_size(), 6 * 14 * 14 * 14);
   EXPECT_GT(response.solution().islands().optimality_gap_bound(0), 0);
+}
+
+// 10 000 sweeps of a small problem would hold up all calls behind it on the same thread.
+TEST(EngineTest, AProblemOfManyIterationsIsNotSolvedOnTheReceivingThread) {
+  Engine engine(Config(200));
+  v1::SolveRequest request = BlockRequest(2);
+  v1::SolveOptions* options = request.mutable_options();
+  v1::SolveResponse response;
+  Outcome few, many;
+  engine.Start(request, CallContext(), &response, Outcome::Done, &few);
+  ASSERT_TRUE(few.Wait().has_value());
+  EXPECT_TRUE(few.CameFrom(std::this_thread::get_id()));
+  options->set_newton(v1::NEWTON_METHOD_GAUSS_SEIDEL);
+  options->set_max_iterations(10'000);
+  options->set_relative_tolerance(0);
+  options->set_absolute_speed_tolerance(0);
+  engine.Start(request, CallContext(), &response, Outcome::Done, &many);
+  ASSERT_TRUE(many.Wait().has_value());
+  EXPECT_FALSE(many.CameFrom(std::this_thread::get_id()));
+}
+
+// While another client is active; the answers are the same.
+TEST(EngineTest, AFloodOfSmallProblemsOfOneClientIsQueued) {
+  Engine engine(Config(1e6));
+  ClientAccount flood("flood"), other("other");
+  const v1::SolveRequest request = Request(test::MixedProblem());
+  const auto answered_here = [&](ClientAccount* account) {
+    CallContext call;
+    call.account = account;
+    v1::SolveResponse response;
+    Outcome outcome;
+    engine.Start(request, call, &response, Outcome::Done, &outcome);
+    EXPECT_TRUE(outcome.Wait().has_value());
+    return outcome.CameFrom(std::this_thread::get_id());
+  };
+  EXPECT_TRUE(test::Await([&] {
+    EXPECT_TRUE(answered_here(&other));
+    for (int i = 0; i < 50; ++i) {
+      if (!answered_here(&flood)) return true;
+    }
+    return false;
+  }));
 }
 
 TEST(EngineTest, ACallOverTheRateOfItsClientIsRefusedOnItsHeaders) {

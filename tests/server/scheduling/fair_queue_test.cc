@@ -213,6 +213,33 @@ TEST_F(FairQueueTest, WhoMayNotUseHighPriorityIsServedAsNormal) {
             std::vector<std::string>(3, "listed"));
 }
 
+// What receiving threads have solved for a client counts like what the queue has.
+TEST_F(FairQueueTest, InlineTimeIsPartOfTheShare) {
+  Close(&c_);
+  queue_.ChargeInline(&a_, std::chrono::milliseconds(50));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Push("a", &a_, 10e-3).has_value());
+    ASSERT_TRUE(Push("b", &b_, 10e-3).has_value());
+  }
+  const std::vector<std::string> order = Order();
+  const auto first_of_a = std::find(order.begin(), order.end(), "a") - order.begin();
+  EXPECT_GE(first_of_a, 5);
+  EXPECT_LE(first_of_a, 6);
+}
+
+// A client that alone uses the receiving threads goes on while nobody else is there to wait.
+TEST_F(FairQueueTest, AClientThatWaitsInTheQueueTakesInlineTimeFromOthers) {
+  queue_.ChargeInline(&a_, std::chrono::milliseconds(6));
+  EXPECT_TRUE(queue_.MayRunInline(a_));
+  Close(&c_);
+  ASSERT_TRUE(Push("a", &a_, 1e-3).has_value());
+  queue_.ChargeInline(&a_, std::chrono::milliseconds(6));
+  EXPECT_TRUE(queue_.MayRunInline(a_));
+  ASSERT_TRUE(Push("b", &b_, 1e-3).has_value());
+  EXPECT_FALSE(queue_.MayRunInline(a_));
+  EXPECT_TRUE(queue_.MayRunInline(b_));
+}
+
 // Strict priority would let whoever asks for it starve all others.
 TEST_F(FairQueueTest, HighPriorityGetsNineOfTenPartsWhileBothWait) {
   Close(&c_, Priority::kHigh);
