@@ -80,6 +80,12 @@ tl::expected<Engine::Reservation, ServiceError> Engine::ReserveCall(ClientAccoun
   return reservation;
 }
 
+ServiceStatus Engine::CheckRate(ClientAccount* account) {
+  ServiceStatus checked = admission_.CheckRate(account);
+  if (!checked) telemetry_.CountRefusal(checked.error());
+  return checked;
+}
+
 ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallContext& call,
                             v1::SolveResponse* response) {
   const auto admitted = Admit(call, DemandOf(request));

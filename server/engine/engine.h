@@ -50,6 +50,10 @@ class Engine {
     queue_.ReleaseReservation(account, reservation);
   }
 
+  // Counts a stream of steps that begins as ReserveCall counts a call: RESOURCE_EXHAUSTED if the
+  // client exceeds its rate.
+  ServiceStatus CheckRate(ClientAccount* account);
+
   // Blocking: solves on the calling thread, with help of the arena threads.
   ServiceStatus Solve(const v1::SolveRequest& request, const CallContext& call,
                       v1::SolveResponse* response);

@@ -164,6 +164,8 @@ void SessionStream::Call::Accepted(bool ok) {
     EndWith(ShuttingDown());
   } else if (account_ == nullptr) {
     EndWith(ToRpcStatus(tl::unexpected(account.error())));
+  } else if (const auto checked = method_->context_.engine->CheckRate(account_.get()); !checked) {
+    EndWith(ToRpcStatus(checked));
   } else {
     lock.unlock();
     const bool added = method_->Add(this);

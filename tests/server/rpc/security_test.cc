@@ -276,6 +276,9 @@ TEST_F(SecurityTest, AClientIsRefusedOverTheRateOfItsLine) {
   const auto refused = client->Solve(problem);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().reason, "CLIENT_RATE");
+  const auto session = client->OpenSession();
+  ASSERT_FALSE(session.has_value());
+  EXPECT_EQ(session.error().reason, "CLIENT_RATE");
 }
 
 TEST_F(SecurityTest, TheClientKeepsItsTokenFromTheNetwork) {
