@@ -21,6 +21,12 @@ TEST(AddressIdentityTest, AllAddressesOfA64AreOneClient) {
   EXPECT_EQ(AddressIdentity("ipv6:%5Bfe80::1%25eth0%5D:9"), "ipv6:fe80::/64");
 }
 
+// Else all of them would be one client to a socket that takes both versions.
+TEST(AddressIdentityTest, AMappedIPv4AddressIsThatAddress) {
+  EXPECT_EQ(AddressIdentity("ipv6:%5B::ffff:10.0.0.7%5D:41234"), "ipv4:10.0.0.7");
+  EXPECT_EQ(AddressIdentity("ipv6:[::ffff:10.0.0.8]:41234"), "ipv4:10.0.0.8");
+}
+
 TEST(AddressIdentityTest, EveryPeerOfAUnixSocketIsOneClient) {
   EXPECT_EQ(AddressIdentity("unix:/run/sap.sock"), "unix");
   EXPECT_EQ(AddressIdentity("unix:"), "unix");
