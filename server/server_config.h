@@ -88,7 +88,7 @@ struct Entitlements {
   int max_calls{512};  // as in AdmissionLimits
   int64_t max_bytes{int64_t{1} << 29};
   double max_work_s{60};
-  int max_sessions{1024};     // open at the same time
+  int max_sessions{512};      // open at the same time
   double max_solve_s{60};     // then a solve ends as at a time budget
   double max_calls_per_s{0};  // 0: no limit
   bool high_priority{true};   // false: requests for high priority are served as normal
