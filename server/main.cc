@@ -82,7 +82,9 @@ std::string StartFiles(const sap::ServerConfig& config, Server* server) {
   };
   std::string error;
   if (!config.security.token_file.empty()) {
-    error = StoreResult(sap::BearerTokens::Open(config.security.token_file, warn), &server->tokens);
+    error = StoreResult(
+        sap::BearerTokens::Open(config.security.token_file, warn, config.admission.client),
+        &server->tokens);
   }
   if (error.empty() && !config.operations.admin_token_file.empty()) {
     error = StoreResult(sap::BearerTokens::Open(config.operations.admin_token_file, warn),

@@ -52,7 +52,15 @@ void AddSecurityFlags(CLI::App* app, SecurityConfig* security) {
                   "CA certificate (PEM); every client needs a certificate signed by it")
       ->needs(certificate);
   app->add_option("--token-file", security->token_file,
-                  "File with a client name and a bearer token per line; every call needs a token");
+                  "File with a client name, a bearer token and optional limits (key=value) per "
+                  "line; every call needs a token");
+  using Clients = SecurityConfig::HighPriorityClients;
+  const std::map<std::string, Clients> clients{
+      {"auto", Clients::kAuto}, {"all", Clients::kAll}, {"listed", Clients::kListed}};
+  app->add_option("--high-priority-clients", security->high_priority_clients,
+                  "Clients that may use high priority: all; listed: those with priority=high in "
+                  "the token file; auto: listed with --token-file, else all")
+      ->transform(CLI::CheckedTransformer(clients));
   app->add_flag("--insecure-listen", security->insecure_listen,
                 "Allow a non-local address without TLS, or without tokens or client CA");
 }
@@ -82,7 +90,7 @@ void AddConnectionFlags(CLI::App* app, ConnectionConfig* connection) {
 }
 
 void AddAdmissionFlags(CLI::App* app, ServerConfig* config) {
-  const auto add = [app](AdmissionLimits* limits, const std::string& who, const std::string& what) {
+  const auto add = [app](auto* limits, const std::string& who, const std::string& what) {
     app->add_option("--max-" + who + "-calls", limits->max_calls,
                     "Limit of concurrent calls " + what + "; beyond it RESOURCE_EXHAUSTED")
         ->check(CLI::Range(1, 1'000'000));
@@ -94,7 +102,14 @@ void AddAdmissionFlags(CLI::App* app, ServerConfig* config) {
         ->check(CLI::Range(0.0, 1e9));
   };
   add(&config->admission.all, "concurrent", "for all clients");
-  add(&config->admission.client, "client", "for one client");
+  Entitlements* client = &config->admission.client;
+  add(client, "client", "for one client");
+  app->add_option("--max-client-calls-per-s", client->max_calls_per_s,
+                  "Limit of the rate of calls of one client, session steps not counted; 0: none")
+      ->check(CLI::Range(0.0, 1e9));
+  app->add_option("--max-solve-s", client->max_solve_s,
+                  "Longest solve of a problem; then it ends as at a time budget")
+      ->check(CLI::Range(1e-3, 86'400.0));
   app->add_option("--queue-timeout-s", config->queue_timeout_s,
                   "Longest wait of a problem in the queue")
       ->check(CLI::Range(0.0, 86'400.0));
@@ -219,6 +234,14 @@ std::string CheckExposure(const std::string& address, const SecurityConfig& secu
   return "";
 }
 
+bool EveryClientMayUseHighPriority(const SecurityConfig& security) {
+  using Clients = SecurityConfig::HighPriorityClients;
+  if (security.high_priority_clients != Clients::kAuto) {
+    return security.high_priority_clients == Clients::kAll;
+  }
+  return security.token_file.empty();
+}
+
 std::string CheckExposure(const ServerConfig& config) {
   std::string error =
       CheckExposure(config.listen, config.security, config.security.token_file, "--token-file");
@@ -249,6 +272,7 @@ std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConf
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
+  config->admission.client.high_priority = EveryClientMayUseHighPriority(config->security);
   return std::nullopt;
 }
 

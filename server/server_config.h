@@ -33,6 +33,13 @@ struct TlsConfig {
 struct SecurityConfig {
   TlsConfig tls;
   std::string token_file;  // client names and bearer tokens; empty: no token required
+  // Clients that may use high priority. kAuto: kListed with a token file, else kAll.
+  enum class HighPriorityClients : uint8_t {
+    kAuto,
+    kAll,
+    kListed,  // those with priority=high in the token file
+  };
+  HighPriorityClients high_priority_clients{HighPriorityClients::kAuto};
   // Allows a non-local listen address without TLS or without client authentication.
   bool insecure_listen{false};
 };
@@ -76,10 +83,23 @@ struct AdmissionLimits {
   double max_work_s{120};  // predicted solve time on one core
 };
 
+// What one client may do and take. A line of the token file replaces some of it for its client.
+struct Entitlements {
+  int max_calls{512};  // as in AdmissionLimits
+  int64_t max_bytes{int64_t{1} << 29};
+  double max_work_s{60};
+  int max_sessions{512};      // open at the same time
+  double max_solve_s{60};     // then a solve ends as at a time budget
+  double max_calls_per_s{0};  // 0: no limit
+  bool high_priority{true};   // false: requests for high priority are served as normal
+
+  bool operator==(const Entitlements&) const = default;
+};
+
 // Limits for all clients together, and for each client.
 struct AdmissionConfig {
   AdmissionLimits all;
-  AdmissionLimits client{.max_calls = 512, .max_bytes = int64_t{1} << 29, .max_work_s = 60};
+  Entitlements client;
 };
 
 struct SessionConfig {

@@ -45,6 +45,9 @@ struct ServerInfo {
   uint32_t max_sessions{0};
   uint32_t max_steps_in_flight{0};
   uint64_t max_solve_memory_bytes{0};  // of the factorization of one problem
+  double max_solve_s{0};               // of this client, as the two below
+  double max_client_calls_per_s{0};    // 0: no limit
+  bool high_priority{false};           // false: high priority is served as normal
 };
 
 // Thread-safe: calls may run concurrently.

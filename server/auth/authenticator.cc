@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "server/auth/address_identity.h"
+
 namespace sap {
 namespace {
 
@@ -11,38 +13,56 @@ constexpr const char* kHeader = "authorization";
 
 std::string_view View(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
-// "ipv4:10.0.0.7:41234" without the port, which differs between connections.
-std::string WithoutPort(const std::string& peer) {
-  if (peer.starts_with("unix")) return "unix";
-  return peer.substr(0, peer.rfind(':'));
-}
+std::string AccountName(const BearerTokens::Client& client) { return "token:" + client.name; }
 
-}  // namespace
-
-tl::expected<std::shared_ptr<ClientAccount>, ServiceError> Authenticator::Identify(
-    const grpc::ServerContext& context) const {
-  const auto name = NameOf(context);
-  if (!name) return tl::unexpected(name.error());
-  return admission_->AccountOf(*name);
-}
-
-tl::expected<std::string, ServiceError> Authenticator::NameOf(
-    const grpc::ServerContext& context) const {
-  if (tokens_ != nullptr) {
-    const auto headers = context.client_metadata().equal_range(kHeader);
-    for (auto header = headers.first; header != headers.second; ++header) {
-      if (const auto name = tokens_->NameOf(View(header->second))) return "token:" + *name;
-    }
-    return tl::unexpected(
-        ServiceError{ServiceCode::kUnauthenticated, "a valid bearer token is required", ""});
-  }
+std::string NameOfPeer(const grpc::ServerContext& context) {
   const auto security = context.auth_context();
   if (security != nullptr && security->IsPeerAuthenticated()) {
     for (const grpc::string_ref& name : security->GetPeerIdentity()) {
       return "certificate:" + std::string(View(name));
     }
   }
-  return "address:" + WithoutPort(context.peer());
+  return "address:" + AddressIdentity(context.peer());
+}
+
+}  // namespace
+
+tl::expected<std::shared_ptr<ClientAccount>, ServiceError> Authenticator::Identify(
+    const grpc::ServerContext& context) const {
+  if (tokens_ == nullptr) return admission_->AccountOf(NameOfPeer(context));
+  const auto client = FindToken(context);
+  if (!client) {
+    return tl::unexpected(
+        ServiceError{ServiceCode::kUnauthenticated, "a valid bearer token is required", ""});
+  }
+  auto account = admission_->AccountOf(AccountName(*client));
+  account->SetEntitlements(client->entitlements);
+  return account;
+}
+
+void Authenticator::Refresh() const {
+  if (tokens_ != nullptr) tokens_->Refresh();
+}
+
+bool Authenticator::IsStillValid(const grpc::ServerContext& context, ClientAccount* account,
+                                 uint64_t* version) const {
+  if (tokens_ == nullptr) return true;
+  const uint64_t current = tokens_->version();
+  if (*version == current) return true;
+  *version = current;
+  const auto client = FindToken(context);
+  if (!client || AccountName(*client) != account->name()) return false;
+  account->SetEntitlements(client->entitlements);
+  return true;
+}
+
+std::optional<BearerTokens::Client> Authenticator::FindToken(
+    const grpc::ServerContext& context) const {
+  const auto headers = context.client_metadata().equal_range(kHeader);
+  for (auto header = headers.first; header != headers.second; ++header) {
+    if (auto client = tokens_->Find(View(header->second))) return client;
+  }
+  return std::nullopt;
 }
 
 }  // namespace sap

@@ -4,7 +4,9 @@
 
 #include <grpcpp/server_context.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/auth/bearer_tokens.h"
@@ -25,8 +27,17 @@ class Authenticator {
   tl::expected<std::shared_ptr<ClientAccount>, ServiceError> Identify(
       const grpc::ServerContext& context) const;
 
+  // Reloads the tokens if their file has changed; call periodically, since calls may be rare.
+  void Refresh() const;
+
+  // Whether the token of an identified call that lasts is still accepted; also applies changed
+  // entitlements to the account. `version` is that of the tokens at the previous check, at first 0:
+  // while it is the current one, this is a comparison.
+  bool IsStillValid(const grpc::ServerContext& context, ClientAccount* account,
+                    uint64_t* version) const;
+
  private:
-  tl::expected<std::string, ServiceError> NameOf(const grpc::ServerContext& context) const;
+  std::optional<BearerTokens::Client> FindToken(const grpc::ServerContext& context) const;
 
   Admission* const admission_;
   BearerTokens* const tokens_;

@@ -18,6 +18,9 @@ using Clock = CallContext::Clock;
 // no use.
 constexpr double kRetrySession_s = 1;
 
+// For this process itself, whose solves delay no client of a server.
+constexpr double kUnlimited_s = 1e9;
+
 Demand DemandOf(const v1::SolveRequest& request) {
   return {static_cast<int64_t>(request.ByteSizeLong()), PredictedWork(request.problem())};
 }
@@ -58,16 +61,29 @@ Engine::Engine(const ServerConfig& config, RequestRecorder* recorder, Metrics* m
       idle_spinners_(std::min(config.idle_spinners, config.threads)),
       idle_solvers_(config.threads + config.io_threads),
       idle_jobs_(config.threads + config.io_threads),
-      idle_solves_(config.threads) {}
+      idle_solves_(config.threads) {
+  Entitlements own = config.admission.client;
+  own.max_solve_s = kUnlimited_s;
+  own.high_priority = true;
+  this_process_->SetEntitlements(own);
+}
 
 Engine::~Engine() = default;
 
 tl::expected<Engine::Reservation, ServiceError> Engine::ReserveCall(ClientAccount* account,
                                                                     Priority priority) {
   tl::expected<Reservation, ServiceError> reservation =
-      admission_.CheckCalls(account).and_then([&] { return queue_.Reserve(account, priority); });
+      admission_.CheckRate(account)
+          .and_then([&] { return admission_.CheckCalls(account); })
+          .and_then([&] { return queue_.Reserve(account, priority); });
   if (!reservation) telemetry_.CountRefusal(reservation.error());
   return reservation;
+}
+
+ServiceStatus Engine::CheckRate(ClientAccount* account) {
+  ServiceStatus checked = admission_.CheckRate(account);
+  if (!checked) telemetry_.CountRefusal(checked.error());
+  return checked;
 }
 
 ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallContext& call,
@@ -89,9 +105,13 @@ void Engine::Start(const v1::SolveRequest& request, const CallContext& call,
   job->context = context;
   SolveJob& solve = job->solve;
   if (solve.IsLongMessage(config_)) return Enqueue(std::move(job));
+  const Clock::time_point begin = Clock::now();
   if (ServiceStatus decoded = solve.Decode(config_); !decoded) return End(std::move(job), decoded);
-  if (!solve.IsSmall(config_)) return Enqueue(std::move(job));
+  if (!solve.IsSmall(config_) || !queue_.MayRunInline(*admitted->account)) {
+    return Enqueue(std::move(job));
+  }
   const ServiceStatus status = Run(&solve, /*arena=*/nullptr, response->mutable_solution());
+  queue_.ChargeInline(admitted->account, Clock::now() - begin);
   End(std::move(job), status);
 }
 
@@ -140,7 +160,9 @@ tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession() {
   return tl::unexpected(error);
 }
 
-v1::GetServerInfoResponse Engine::Info() const {
+v1::GetServerInfoResponse Engine::Info(const ClientAccount* account) const {
+  const Entitlements& client =
+      account != nullptr ? account->entitlements() : this_process_->entitlements();
   v1::GetServerInfoResponse info;
   info.set_version(SAP_VERSION);
   v1::ServerLimits* limits = info.mutable_limits();
@@ -154,14 +176,17 @@ v1::GetServerInfoResponse Engine::Info() const {
   limits->set_max_batch_problems(config_.max_batch_problems);
   limits->set_max_sessions(config_.session.max_sessions);
   limits->set_max_steps_in_flight(config_.session.max_steps_in_flight);
-  limits->set_max_client_calls(config_.admission.client.max_calls);
+  limits->set_max_client_calls(client.max_calls);
   limits->set_max_held_bytes(config_.admission.all.max_bytes);
-  limits->set_max_client_bytes(config_.admission.client.max_bytes);
+  limits->set_max_client_bytes(client.max_bytes);
   limits->set_queue_timeout_s(config_.queue_timeout_s);
   limits->set_session_idle_s(config_.session.idle_s);
   limits->set_max_rows(config_.problem.max_rows);
   limits->set_max_row_entries(config_.problem.max_row_entries);
   limits->set_max_row_pairs(config_.problem.max_row_pairs);
+  limits->set_max_solve_s(client.max_solve_s);
+  limits->set_max_client_calls_per_s(client.max_calls_per_s);
+  limits->set_high_priority(client.high_priority);
   info.set_processors(std::thread::hardware_concurrency());
   info.set_solver_threads(config_.threads);
   info.set_instruction_set(InstructionSet());

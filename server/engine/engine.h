@@ -50,6 +50,10 @@ class Engine {
     queue_.ReleaseReservation(account, reservation);
   }
 
+  // Counts a stream of steps that begins as ReserveCall counts a call: RESOURCE_EXHAUSTED if the
+  // client exceeds its rate.
+  ServiceStatus CheckRate(ClientAccount* account);
+
   // Blocking: solves on the calling thread, with help of the arena threads.
   ServiceStatus Solve(const v1::SolveRequest& request, const CallContext& call,
                       v1::SolveResponse* response);
@@ -77,7 +81,8 @@ class Engine {
   // Number of existing sessions, detached ones included.
   int num_sessions() const { return num_sessions_.load(std::memory_order_relaxed); }
 
-  v1::GetServerInfoResponse Info() const;
+  // With the limits of this client; null: of this process.
+  v1::GetServerInfoResponse Info(const ClientAccount* account = nullptr) const;
 
   Admission& admission() { return admission_; }
   const FairQueue& queue() const { return queue_; }

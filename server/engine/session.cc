@@ -80,9 +80,14 @@ bool Session::StartStep(const v1::SessionStep& step, const CallContext& call,
   context_ = context;
   if (const ServiceStatus checked = CheckStepId(); !checked) return SetFailure(checked), true;
   if (solve_.IsLongMessage(shared_.config)) return !Enqueue();
+  const Clock::time_point begin = Clock::now();
+  ClientAccount* const account = solve_.call().account;
   ServiceStatus status = Decode();
-  if (status && !solve_.IsSmall(shared_.config)) return !Enqueue();
+  if (status && !(solve_.IsSmall(shared_.config) && shared_.queue->MayRunInline(*account))) {
+    return !Enqueue();
+  }
   if (status) status = Run(/*arena=*/nullptr);
+  shared_.queue->ChargeInline(account, Clock::now() - begin);
   End(status);
   return true;
 }

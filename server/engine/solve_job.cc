@@ -12,6 +12,13 @@ using Clock = CallContext::Clock;
 
 // Predicted time to validate and copy a problem, per byte of its message.
 constexpr double kDecodeTimePerByte_s = 1e-9;
+// Predicted time to encode and send an answer, per byte of its request, which is rarely smaller.
+constexpr std::chrono::nanoseconds kAnswerTimePerByte{10};
+
+std::chrono::nanoseconds Nanoseconds(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(seconds));
+}
 
 bool AllSolved(const ContactSolution& solution) {
   return std::ranges::all_of(solution.islands, [](const IslandReport& island) {
@@ -60,8 +67,11 @@ bool SolveJob::IsLongMessage(const ServerConfig& config) const {
              config.inline_below_us * 1e-6;
 }
 
+// A higher iteration limit than the default may take longer by this ratio.
 bool SolveJob::IsSmall(const ServerConfig& config) const {
-  return predicted_s_ < config.inline_below_us * 1e-6;
+  const double usual_iterations = SolverOptions().max_iterations;
+  const double longer = std::max(1.0, settings_.solver.max_iterations / usual_iterations);
+  return predicted_s_ * longer < config.inline_below_us * 1e-6;
 }
 
 ServiceStatus SolveJob::Decode(const ServerConfig& config) {
@@ -85,12 +95,25 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   decoded_ = true;
   decode_s_ = SecondsSince(call_.arrival) - queue_s_;
   predicted_s_ = PredictedSolveTime(problem_);
+  small_ = IsSmall(config);
   return {};
 }
 
+SolveLimits SolveJob::Limits() const {
+  SolveLimits limits{.time_budget = settings_.time_budget};
+  if (call_.deadline != Clock::time_point::max()) {
+    limits.answer_time = static_cast<int64_t>(message_->ByteSizeLong()) * kAnswerTimePerByte;
+  }
+  // Small problems are bounded by their iterations, and spared the clock.
+  if (call_.account != nullptr && !small_) {
+    limits.latest = Clock::now() + Nanoseconds(call_.account->entitlements().max_solve_s);
+  }
+  return limits;
+}
+
 ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
-  const auto solved = solver->Solve(problem_, settings_.solver,
-                                    StopTokenFor(call_, settings_.time_budget), &solution_);
+  const auto solved =
+      solver->Solve(problem_, settings_.solver, StopTokenFor(call_, Limits()), &solution_);
   if (ServiceStatus live = CheckLive(call_); !live) return live;
   if (!solved) {
     return tl::unexpected(ServiceError{ServiceCode::kResourceExhausted, solved.error().Message(),

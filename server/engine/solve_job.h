@@ -79,6 +79,7 @@ class SolveJob {
   void Report(const ServiceStatus& status, const Telemetry& telemetry) const;
 
  private:
+  SolveLimits Limits() const;
   ServiceStatus DecodeAll(const ServerConfig& config);
   void Record(const ServiceStatus& status, RequestRecorder* recorder) const;
   void AddTimings(v1::PhaseTimings* timings) const;
@@ -92,6 +93,7 @@ class SolveJob {
   SolveSettings settings_;
   ContactSolution solution_;
   double predicted_s_{0};  // of the solve
+  bool small_{false};
   double queue_s_{0};
   double decode_s_{0};
   double encode_s_{0};

@@ -118,6 +118,7 @@ class SessionStream::Call final : public SessionClaimant, public SessionHolder {
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<v1::SolveSessionResponse, v1::SolveSessionRequest> stream_;
   std::shared_ptr<ClientAccount> account_;
+  uint64_t tokens_version_{0};  // see Authenticator::IsStillValid
   std::unique_ptr<Session> session_;
   std::string token_;                              // resume token; empty: not resumable
   bool claiming_{false};                           // waits for the session of the token
@@ -163,6 +164,8 @@ void SessionStream::Call::Accepted(bool ok) {
     EndWith(ShuttingDown());
   } else if (account_ == nullptr) {
     EndWith(ToRpcStatus(tl::unexpected(account.error())));
+  } else if (const auto checked = method_->context_.engine->CheckRate(account_.get()); !checked) {
+    EndWith(ToRpcStatus(checked));
   } else {
     lock.unlock();
     const bool added = method_->Add(this);
@@ -295,6 +298,12 @@ void SessionStream::Call::Sweep(Clock::time_point now) {
   const SessionConfig& config = method_->context_.engine->config().session;
   Lock lock(mutex_);
   const std::chrono::duration<double> elapsed = now - last_activity_;
+  if (!end_status_ &&
+      !method_->context_.authenticator->IsStillValid(context_, account_.get(), &tokens_version_)) {
+    EndWith(ToRpcStatus(tl::unexpected(
+        ServiceError{ServiceCode::kUnauthenticated, "the bearer token is no longer valid", ""})));
+    return FinishIfAnswered();
+  }
   if (writing_ && elapsed.count() > config.write_timeout_s) {
     // After TryCancel the write completes with an error and the stream ends as if the client had
     // disconnected.
@@ -437,6 +446,7 @@ void SessionStream::Drain() {
 
 void SessionStream::Sweep() {
   detached_sessions_.Sweep();
+  context_.authenticator->Refresh();
   const Clock::time_point now = Clock::now();
   const std::lock_guard lock(mutex_);
   for (Call* call : calls_) call->Sweep(now);

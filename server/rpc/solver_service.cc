@@ -38,7 +38,7 @@ SolverService::SolverService(const ServiceContext& context)
       session_(&service_, context),
       info_(&service_, static_cast<int>(Method::kGetServerInfo),
             [engine = context.engine](InfoMethod::Call* call) {
-              *call->response() = engine->Info();
+              *call->response() = engine->Info(call->call_context().account);
               call->Finish(grpc::Status::OK);
             },
             context.in_flight_calls, context.authenticator, InfoMethod::WhileDraining::kAnswered,

@@ -2,28 +2,52 @@
 
 #include <algorithm>
 
+#include "server/scheduling/retry_delay.h"
+
 namespace sap {
 namespace {
 
-// Bounds of the retry delay. The lower bound keeps retries from becoming the load.
-constexpr double kMinRetryDelay_s = 0.01;
-constexpr double kMaxRetryDelay_s = 10;
+// Longer than a client's rate takes to fill up again.
+constexpr std::chrono::seconds kKeepUnused{10};
 
 }  // namespace
 
 std::shared_ptr<ClientAccount> Admission::AccountOf(std::string_view name) {
+  const Clock::time_point now = Clock::now();
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(name);
   if (found != accounts_.end()) {
-    if (auto account = found->second.lock()) return account;
+    found->second.last_call = now;
+    return found->second.account;
   }
   if (accounts_.size() >= sweep_at_) {
-    std::erase_if(accounts_, [](const auto& entry) { return entry.second.expired(); });
+    std::erase_if(accounts_, [&](const auto& entry) {
+      return entry.second.account.use_count() == 1 && now - entry.second.last_call > kKeepUnused;
+    });
     sweep_at_ = std::max<size_t>(64, 2 * accounts_.size());
   }
-  auto account = std::make_shared<ClientAccount>(std::string(name));
-  accounts_[account->name()] = account;
+  auto account = std::make_shared<ClientAccount>(std::string(name), config_.client);
+  accounts_[account->name()] = {account, now};
   return account;
+}
+
+ServiceStatus Admission::CheckRate(ClientAccount* account, Clock::time_point now) {
+  const double rate = account->entitlements().max_calls_per_s;
+  if (rate == 0) return {};
+  const std::lock_guard lock(mutex_);
+  const std::chrono::duration<double> elapsed = now - account->credited_;
+  account->credited_ = now;
+  account->rate_credit_ =
+      std::min(std::max(1.0, rate), account->rate_credit_ + rate * elapsed.count());
+  if (account->rate_credit_ < 1) {
+    ServiceError error{ServiceCode::kResourceExhausted,
+                       "this client begins more calls per second than it may; retry later", ""};
+    error.reason = "CLIENT_RATE";
+    error.retry_after_s = BoundedRetryDelay((1 - account->rate_credit_) / rate);
+    return tl::unexpected(error);
+  }
+  account->rate_credit_ -= 1;
+  return {};
 }
 
 ServiceStatus Admission::CheckCalls(const ClientAccount* account) const {
@@ -39,10 +63,10 @@ ServiceStatus Admission::CheckCallsLocked(const ClientAccount& account) const {
     return refuse("SERVER_CALLS", "the server is already serving its limit of " +
                                       std::to_string(config_.all.max_calls) + " concurrent calls");
   }
-  if (account.calls_ >= config_.client.max_calls) {
+  const int client_calls = account.entitlements().max_calls;
+  if (account.calls_ >= client_calls) {
     return refuse("CLIENT_CALLS", "this client already has its limit of " +
-                                      std::to_string(config_.client.max_calls) +
-                                      " concurrent calls");
+                                      std::to_string(client_calls) + " concurrent calls");
   }
   return {};
 }
@@ -51,7 +75,7 @@ ServiceStatus Admission::Admit(ClientAccount* account, const Demand& demand) {
   const std::lock_guard lock(mutex_);
   if (ServiceStatus checked = CheckCallsLocked(*account); !checked) return checked;
   const AdmissionLimits& all = config_.all;
-  const AdmissionLimits& client = config_.client;
+  const Entitlements& client = account->entitlements();
   const auto refuse = [&](const char* reason, const std::string& what) {
     return tl::unexpected(Refusal(reason, what, work_s_));
   };
@@ -102,7 +126,7 @@ int64_t Admission::bytes() const {
 ServiceError Admission::Refusal(const char* reason, const std::string& what, double work_s) const {
   ServiceError error{ServiceCode::kResourceExhausted, what + "; retry later", ""};
   error.reason = reason;
-  error.retry_after_s = std::clamp(work_s / threads_ / 10, kMinRetryDelay_s, kMaxRetryDelay_s);
+  error.retry_after_s = BoundedRetryDelay(work_s / threads_ / 10);
   return error;
 }
 

@@ -5,6 +5,7 @@
 // overloaded server thus spends its time on the calls that it has accepted.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -28,10 +29,13 @@ struct Demand {
 // Thread-safe.
 class Admission {
  public:
+  using Clock = std::chrono::steady_clock;
+
   // `threads` is the number of solver threads; it converts the admitted work into a retry delay.
   Admission(const AdmissionConfig& config, int threads) : config_(config), threads_(threads) {}
 
-  // Returns the account of the named client. All calls that hold it at the same time share it.
+  // Returns the account of the named client, a new one with the default entitlements. It is kept
+  // for a while after its last call, so that rates and predictions outlast a client's single calls.
   std::shared_ptr<ClientAccount> AccountOf(std::string_view name);
 
   // On success the demand counts against the limits until Release. The byte and work limits do not
@@ -39,6 +43,10 @@ class Admission {
   // problem over a limit could never be solved.
   ServiceStatus Admit(ClientAccount* account, const Demand& demand);
   void Release(ClientAccount* account, const Demand& demand);
+
+  // Counts a call that begins; RESOURCE_EXHAUSTED if the client exceeds its rate. A client may
+  // begin the calls of one second at once.
+  ServiceStatus CheckRate(ClientAccount* account, Clock::time_point now = Clock::now());
 
   // Checks the limits on the number of calls, without admitting one.
   ServiceStatus CheckCalls(const ClientAccount* account) const;
@@ -50,6 +58,11 @@ class Admission {
   ServiceStatus CheckCallsLocked(const ClientAccount& account) const;
   ServiceError Refusal(const char* reason, const std::string& what, double work_s) const;
 
+  struct Known {
+    std::shared_ptr<ClientAccount> account;
+    Clock::time_point last_call;
+  };
+
   const AdmissionConfig config_;
   const int threads_;
 
@@ -57,8 +70,8 @@ class Admission {
   int calls_{0};
   int64_t bytes_{0};
   double work_s_{0};
-  std::map<std::string, std::weak_ptr<ClientAccount>, std::less<>> accounts_;
-  size_t sweep_at_{64};  // number of accounts at which expired ones are erased
+  std::map<std::string, Known, std::less<>> accounts_;
+  size_t sweep_at_{64};  // number of accounts at which unused ones are erased
 };
 
 }  // namespace sap

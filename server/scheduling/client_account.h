@@ -1,53 +1,101 @@
-// Per-client state: name, admitted resources, and the client's queued tasks. The calls of the
-// client share ownership; Admission and FairQueue each guard their part with their own lock.
+// Per-client state: name, entitlements, admitted resources, and the client's queued tasks.
+// Admission and the calls of the client share ownership; Admission and FairQueue each guard their
+// part with their own lock.
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "server/server_config.h"
 
 namespace sap {
 
-// Strict priority: queued high-priority tasks run before all normal ones, across clients.
+// Queued high-priority tasks run before normal ones, up to a share of the time (see FairQueue).
 enum class Priority : uint8_t { kHigh, kNormal };
 constexpr int kNumPriorities = 2;
 
 struct QueuedTask;
 
-class ClientAccount {
+class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
  public:
-  explicit ClientAccount(std::string name) : name_(std::move(name)) {}
+  explicit ClientAccount(std::string name, const Entitlements& entitlements = {})
+      : name_(std::move(name)) {
+    SetEntitlements(entitlements);
+  }
   ClientAccount(const ClientAccount&) = delete;
   ClientAccount& operator=(const ClientAccount&) = delete;
 
   const std::string& name() const { return name_; }
 
+  // Thread-safe; the reference stays valid while the account exists.
+  const Entitlements& entitlements() const {
+    return *entitlements_.load(std::memory_order_acquire);
+  }
+  void SetEntitlements(const Entitlements& entitlements) {
+    const Entitlements* const current = entitlements_.load(std::memory_order_acquire);
+    if (current != nullptr && *current == entitlements) return;
+    const std::lock_guard lock(versions_mutex_);
+    versions_.push_back(std::make_unique<const Entitlements>(entitlements));
+    entitlements_.store(versions_.back().get(), std::memory_order_release);
+  }
+
+  // The priority with which the client's tasks are scheduled if it asks for this one.
+  Priority Granted(Priority asked) const {
+    return entitlements().high_priority ? asked : Priority::kNormal;
+  }
+
  private:
   friend class Admission;
   friend class FairQueue;
+  friend class InlineShares;
 
-  // FIFO and deficit-round-robin state of one client in one priority class.
+  // FIFO and fair-queuing state of one client in one priority class.
   struct Flow {
     QueuedTask* first{nullptr};
     QueuedTask* last{nullptr};
     Flow* next{nullptr};   // next client in the ring
-    double credit_s{0};    // deficit: work that it may still start in this round
-    double work_s{0};      // sum over its queued tasks
-    double mean_s{0};      // moving average over its tasks
+    double virtual_s{0};   // virtual time: what its tasks have taken
+    double work_s{0};      // expected time of its queued tasks
+    double mean_s{0};      // expected time of a task, moving average
     int reserved{0};       // calls with a reservation: their messages are being read
     double reserved_s{0};  // sum of the reserved work
   };
 
+  // Use of the receiving threads; atomic, since it is updated without a lock.
+  struct InlineUse {
+    std::atomic<int64_t> period{-1};       // in which the time was used
+    std::atomic<int64_t> used_ns{0};       // in this period
+    std::atomic<int64_t> uncharged_ns{0};  // not yet part of a virtual time
+    std::atomic<int> queued_flows{0};      // priorities in which the client has queued tasks
+  };
+
   const std::string name_;
+
+  // All versions are kept, because readers may still use an earlier one; a new one comes with a
+  // changed line of the token file.
+  std::atomic<const Entitlements*> entitlements_{nullptr};
+  std::mutex versions_mutex_;
+  std::vector<std::unique_ptr<const Entitlements>> versions_;
 
   // Guarded by Admission's mutex.
   int calls_{0};
   int64_t bytes_{0};
   double work_s_{0};
+  double rate_credit_{0};  // calls that it may begin now
+  std::chrono::steady_clock::time_point credited_{};
+
+  InlineUse inline_use_;
 
   // Guarded by FairQueue's mutex.
   std::array<Flow, kNumPriorities> flows_;
+  double scale_{0};  // measured over predicted time of its tasks, moving average; 0: no task yet
 };
 
 }  // namespace sap

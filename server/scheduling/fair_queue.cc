@@ -4,18 +4,28 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <string>
+
+#include "server/scheduling/retry_delay.h"
 
 namespace sap {
 namespace {
 
-// Deficit-round-robin quantum: predicted work per client and round.
-constexpr double kQuantum_s = 1e-3;
+// While both priorities wait, time of high-priority tasks per time of normal ones.
+constexpr double kHighShare = 9;
+// A normal task that took longer than it had earned keeps the others of its priority waiting for
+// ninefold this time at most.
+constexpr double kMaxNormalDebt_s = 1;
+
+// Most inline time that is charged at once: for what came long before, nobody may have waited.
+constexpr double kMaxInlineCharge_s = 0.1;
 // Weight of a new sample in the moving averages, and the shortest time that counts as a sample.
 constexpr double kSampleWeight = 0.05;
 constexpr double kMinMeasurable_s = 20e-6;
+// Bounds of the ratio of measured to predicted time: of one client, and of the mean that new
+// clients start from, which one client must not spoil.
+constexpr double kMaxScale = 100;
+constexpr double kMaxMeanScale = 4;
 
 // Largest predicted wait at admission, as a fraction of the limit. The margin covers prediction
 // errors: a task that expires in the queue has held its place for nothing.
@@ -26,7 +36,7 @@ constexpr int Index(Priority priority) { return static_cast<int>(priority); }
 ServiceError QueueTimeError(const std::string& what, double retry_after_s) {
   ServiceError error{ServiceCode::kResourceExhausted, what + "; retry later", ""};
   error.reason = "QUEUE_TIME";
-  error.retry_after_s = retry_after_s;
+  error.retry_after_s = BoundedRetryDelay(retry_after_s);
   return error;
 }
 
@@ -59,40 +69,46 @@ FairQueue::~FairQueue() {
 }
 
 ServiceStatus FairQueue::Push(QueuedTask* task) {
+  task->priority = task->account->Granted(task->priority);
   const std::lock_guard lock(mutex_);
+  task->expected_s = ExpectedTime(*task);
   if (!task->preadmitted) {
-    ServiceStatus checked = CheckWaitLocked(*task->account, task->priority);
+    ServiceStatus checked = CheckWaitLocked(*task->account, task->priority, task->expected_s);
     if (!checked) return checked;
   }
-  task->queued = Clock::now();
+  task->queued = now_();
   Append(task);
   if (workers_ < arena_->num_threads()) {
     StartWorker();
-  } else if (task->priority == Priority::kHigh && high_running_ == 0 && !reserved_busy_) {
+  } else if (task->priority == Priority::kHigh && !reserved_busy_ &&
+             rounds_[Index(Priority::kHigh)].running == 0) {
     WakeReservedThread();
   }
   return {};
 }
 
-ServiceStatus FairQueue::CheckWait(const ClientAccount& account, Priority priority) const {
+ServiceStatus FairQueue::CheckWait(const ClientAccount& account, Priority asked) const {
+  const Priority priority = account.Granted(asked);
   const std::lock_guard lock(mutex_);
-  return CheckWaitLocked(account, priority);
+  return CheckWaitLocked(account, priority, account.flows_[Index(priority)].mean_s);
 }
 
-ServiceStatus FairQueue::CheckWaitLocked(const ClientAccount& account, Priority priority) const {
-  const double wait_s = PredictedWait(account, priority);
+ServiceStatus FairQueue::CheckWaitLocked(const ClientAccount& account, Priority priority,
+                                         double task_s) const {
+  const double wait_s = PredictedWait(account, priority, task_s);
   if (wait_s <= kMaxWaitFraction * timeout_s_) return {};
   return tl::unexpected(QueueTimeError(
       "the predicted wait in the queue exceeds the limit of " + Seconds(timeout_s_), wait_s / 4));
 }
 
 tl::expected<FairQueue::Reservation, ServiceError> FairQueue::Reserve(ClientAccount* account,
-                                                                      Priority priority) {
+                                                                      Priority asked) {
+  const Priority priority = account->Granted(asked);
   const std::lock_guard lock(mutex_);
-  if (ServiceStatus checked = CheckWaitLocked(*account, priority); !checked) {
+  Flow& flow = account->flows_[Index(priority)];
+  if (ServiceStatus checked = CheckWaitLocked(*account, priority, flow.mean_s); !checked) {
     return tl::unexpected(checked.error());
   }
-  Flow& flow = account->flows_[Index(priority)];
   Round& round = rounds_[Index(priority)];
   ++flow.reserved;
   ++round.reserved;
@@ -124,91 +140,120 @@ int FairQueue::running() const {
   return workers_ + (reserved_busy_ ? 1 : 0);
 }
 
-// Predicted wait of the client's next task if the client gets its fair share and no other tasks
-// arrive. Per round, each other client runs as much work as this client, or all it has.
-double FairQueue::PredictedWait(const ClientAccount& account, Priority priority) const {
-  const Round& high = rounds_[Index(Priority::kHigh)];
+// Predicted wait of the client's next task, which takes `task_s`, if the client gets its fair share
+// and no other tasks arrive. For what this client runs, each other client runs as much or all it
+// has, and the other priority what is in the ratio of their shares.
+double FairQueue::PredictedWait(const ClientAccount& account, Priority priority,
+                                double task_s) const {
   const Round& round = rounds_[Index(priority)];
   const Flow& flow = account.flows_[Index(priority)];
   const double own_s = flow.work_s + flow.reserved_s;
   const double all_s = round.work_s + round.reserved_s;
   double ahead_s = std::min(all_s, own_s * std::max(1, round.flows));
-  if (priority == Priority::kNormal) ahead_s += high.work_s;
+  if (priority == Priority::kNormal) {
+    ahead_s += std::min(rounds_[Index(Priority::kHigh)].work_s, kHighShare * (ahead_s + task_s));
+  } else {
+    ahead_s += std::min(rounds_[Index(Priority::kNormal)].work_s, ahead_s / kHighShare);
+  }
   // Running tasks count with their full work, since their remaining time is unknown. Too long a
   // prediction costs a rejection; too short a one costs a task that expires in the queue.
   if (own_s > 0) ahead_s += running_s_;
-  return scale_ * ahead_s / arena_->num_threads();
+  return ahead_s / arena_->num_threads();
+}
+
+double FairQueue::ExpectedTime(const QueuedTask& task) const {
+  const double scale = task.account->scale_;
+  return task.work_s * (scale > 0 ? scale : mean_scale_);
 }
 
 void FairQueue::Append(QueuedTask* task) {
   Round& round = rounds_[Index(task->priority)];
   Flow& flow = task->account->flows_[Index(task->priority)];
+  // With nobody waiting or running, all debts are forgiven.
+  if (round.tasks == 0 && round.running == 0) round.virtual_s = round.latest_s;
   task->next = nullptr;
   if (flow.first == nullptr) {
     flow.first = task;
-    flow.credit_s = 0;
+    flow.virtual_s = std::max(flow.virtual_s, round.virtual_s);
     flow.next = round.last == nullptr ? &flow : round.last->next;
     if (round.last != nullptr) round.last->next = &flow;
     round.last = &flow;
     ++round.flows;
+    CountQueuedFlow(task->account, 1);
   } else {
     flow.last->next = task;
   }
+  const auto inline_ns = task->account->inline_use_.uncharged_ns.exchange(0);
+  flow.virtual_s += std::min(static_cast<double>(inline_ns) * 1e-9, kMaxInlineCharge_s);
   flow.last = task;
-  flow.work_s += task->work_s;
-  flow.mean_s += kSampleWeight * (task->work_s - flow.mean_s);
-  round.work_s += task->work_s;
+  flow.work_s += task->expected_s;
+  flow.mean_s += kSampleWeight * (task->expected_s - flow.mean_s);
+  round.work_s += task->expected_s;
   ++round.tasks;
   num_waiting_.fetch_add(1, std::memory_order_relaxed);
 }
 
+// While both priorities wait, a normal task runs once high-priority tasks have earned its time.
 QueuedTask* FairQueue::PopNext() {
-  for (Round& round : rounds_) {
-    if (QueuedTask* task = Pop(&round)) return task;
+  Round& high = rounds_[Index(Priority::kHigh)];
+  Round& normal = rounds_[Index(Priority::kNormal)];
+  if (high.tasks == 0) {
+    normal_credit_s_ = 0;
+    return Pop(&normal);
   }
-  return nullptr;
+  if (normal.tasks == 0) return Pop(&high);
+  const double needed_s = BeforeEarliest(normal)->next->first->expected_s;
+  return Pop(normal_credit_s_ < needed_s ? &high : &normal);
+}
+
+// The predecessor in the ring of the client with the earliest virtual time; of equal ones the first
+// in the ring. Linear in the clients that wait, of which there are at most as many as calls.
+FairQueue::Flow* FairQueue::BeforeEarliest(const Round& round) {
+  Flow* before = round.last;
+  Flow* candidate = round.last;
+  for (int i = 1; i < round.flows; ++i) {
+    candidate = candidate->next;
+    if (candidate->next->virtual_s < before->next->virtual_s) before = candidate;
+  }
+  return before;
 }
 
 QueuedTask* FairQueue::Pop(Round* round) {
-  if (round->last == nullptr) return nullptr;
-  // At most one pass over the ring; then a new round begins, in which at least one client has
-  // enough credit.
-  for (int i = 0; i < round->flows; ++i) {
-    if (round->last->next->credit_s >= round->last->next->first->work_s) break;
-    round->last = round->last->next;
-    if (i + 1 == round->flows) StartRound(round);
-  }
-  while (round->last->next->credit_s < round->last->next->first->work_s) {
-    round->last = round->last->next;
-  }
-  Flow* flow = round->last->next;
+  if (round->tasks == 0) return nullptr;
+  Flow* before = BeforeEarliest(*round);
+  Flow* flow = before->next;
   QueuedTask* task = flow->first;
+  task->contended = rounds_[0].tasks > 0 && rounds_[1].tasks > 0;
+  round->virtual_s = std::max(round->virtual_s, flow->virtual_s);
+  Charge(task->account, task->priority, task->expected_s, task->contended);
   flow->first = task->next;
-  flow->credit_s -= task->work_s;
-  flow->work_s = flow->first == nullptr ? 0 : flow->work_s - task->work_s;
+  flow->work_s = flow->first == nullptr ? 0 : flow->work_s - task->expected_s;
   --round->tasks;
-  round->work_s = round->tasks == 0 ? 0 : round->work_s - task->work_s;
+  round->work_s = round->tasks == 0 ? 0 : round->work_s - task->expected_s;
+  // Clients of equal virtual time take turns: the next search begins behind this one.
+  round->last = flow;
   if (flow->first == nullptr) {
-    if (--round->flows == 0) {
-      round->last = nullptr;
-    } else {
-      round->last->next = flow->next;
-    }
+    before->next = flow->next;
+    round->last = --round->flows == 0 ? nullptr : before;
+    CountQueuedFlow(task->account, -1);
   }
   return task;
 }
 
-// Grants as many quanta at once as the cheapest next task needs.
-void FairQueue::StartRound(Round* round) {
-  double quanta = std::numeric_limits<double>::infinity();
-  Flow* flow = round->last;
-  for (int i = 0; i < round->flows; ++i, flow = flow->next) {
-    quanta = std::min(quanta, std::ceil((flow->first->work_s - flow->credit_s) / kQuantum_s));
-  }
-  // One extra quantum, in case round-off leaves the credit just below the task's work.
-  for (int i = 0; i < round->flows; ++i, flow = flow->next) {
-    flow->credit_s += kQuantum_s * (quanta + 1);
-  }
+void FairQueue::CountQueuedFlow(ClientAccount* account, int change) {
+  queued_flows_.fetch_add(change, std::memory_order_relaxed);
+  account->inline_use_.queued_flows.fetch_add(change, std::memory_order_relaxed);
+}
+
+// Adds to the client's virtual time, and to the balance between the priorities if both waited.
+void FairQueue::Charge(ClientAccount* account, Priority priority, double seconds, bool contended) {
+  Round& round = rounds_[Index(priority)];
+  Flow& flow = account->flows_[Index(priority)];
+  flow.virtual_s += seconds;
+  round.latest_s = std::max(round.latest_s, flow.virtual_s);
+  if (!contended) return;
+  normal_credit_s_ += priority == Priority::kHigh ? seconds / kHighShare : -seconds;
+  normal_credit_s_ = std::max(normal_credit_s_, -kMaxNormalDebt_s);
 }
 
 void FairQueue::StartWorker() {
@@ -234,7 +279,8 @@ void FairQueue::RunOnArena() {
 void FairQueue::RunOnReservedThread() {
   std::unique_lock lock(mutex_);
   while (!closing_) {
-    QueuedTask* task = high_running_ == 0 ? Pop(rounds_.data()) : nullptr;
+    Round& high = rounds_[Index(Priority::kHigh)];
+    QueuedTask* task = high.running == 0 ? Pop(&high) : nullptr;
     if (task == nullptr) {
       reserved_wake_.wait(lock);
       continue;
@@ -246,27 +292,37 @@ void FairQueue::RunOnReservedThread() {
 }
 
 void FairQueue::Run(QueuedTask* task, Dispatch dispatch, std::unique_lock<std::mutex>* lock) {
-  const bool high = task->priority == Priority::kHigh;
+  ClientAccount* const account = task->account;
+  const auto keep_alive = account->weak_from_this().lock();  // the call may end before the charge
+  const Priority priority = task->priority;
   const double work_s = task->work_s;
+  const double expected_s = task->expected_s;
+  const bool contended = task->contended;
+  Round& round = rounds_[Index(priority)];
   num_waiting_.fetch_sub(1, std::memory_order_relaxed);
-  if (high) ++high_running_;
-  if (dispatch == Dispatch::kArena) running_s_ += work_s;
+  ++round.running;
+  if (dispatch == Dispatch::kArena) running_s_ += expected_s;
   lock->unlock();
-  const Clock::time_point start = Clock::now();
+  const Clock::time_point start = now_();
   const std::chrono::duration<double> waited = start - task->queued;
   const bool expired = !task->preadmitted && waited.count() > timeout_s_;
   task->run(task->context, expired ? Dispatch::kExpired : dispatch);  // may free the task
-  const std::chrono::duration<double> took = Clock::now() - start;
+  const std::chrono::duration<double> took = now_() - start;
   lock->lock();
-  if (high) --high_running_;
-  if (dispatch == Dispatch::kArena) running_s_ = workers_ > 1 ? running_s_ - work_s : 0;
-  if (!expired) UpdateScale(work_s, took.count());
+  --round.running;
+  if (dispatch == Dispatch::kArena) running_s_ = workers_ > 1 ? running_s_ - expected_s : 0;
+  Charge(account, priority, took.count() - expected_s, contended);
+  if (!expired) UpdateScale(account, work_s, took.count());
 }
 
-void FairQueue::UpdateScale(double predicted_s, double measured_s) {
+void FairQueue::UpdateScale(ClientAccount* account, double predicted_s, double measured_s) {
   if (predicted_s < kMinMeasurable_s || measured_s < kMinMeasurable_s) return;
-  const double ratio = std::clamp(measured_s / predicted_s, 0.01, 100.0);
-  scale_ += kSampleWeight * (ratio - scale_);
+  const double ratio = measured_s / predicted_s;
+  double& scale = account->scale_;
+  if (scale == 0) scale = mean_scale_;
+  scale += kSampleWeight * (std::clamp(ratio, 1 / kMaxScale, kMaxScale) - scale);
+  mean_scale_ +=
+      kSampleWeight * (std::clamp(ratio, 1 / kMaxMeanScale, kMaxMeanScale) - mean_scale_);
 }
 
 }  // namespace sap

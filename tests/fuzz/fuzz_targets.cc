@@ -116,7 +116,7 @@ void FuzzTokens(Bytes bytes) {
   const auto tokens = BearerTokens::Open(path, [](const std::string&) {});
   std::filesystem::remove(path);
   if (!tokens) return Require(!tokens.error().empty());
-  if (const auto name = (*tokens)->NameOf(Text(bytes.first(half)))) Require(!name->empty());
+  if (const auto client = (*tokens)->Find(Text(bytes.first(half)))) Require(!client->name.empty());
 }
 
 }  // namespace sap::test

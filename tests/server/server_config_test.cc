@@ -169,6 +169,29 @@ TEST(ServerConfigTest, FlagsOfSessionsAndOperationsSetTheirValues) {
   EXPECT_NE(Read({"--admin-listen", "0.0.0.0:1"}, &open), std::nullopt);
 }
 
+TEST(ServerConfigTest, FlagsOfEntitlementsSetTheirValues) {
+  ServerConfig config;
+  EXPECT_EQ(config.admission.client.max_solve_s, 60);
+  EXPECT_EQ(config.admission.client.max_calls_per_s, 0);
+  ASSERT_EQ(Read({"--max-solve-s", "2.5", "--max-client-calls-per-s", "100"}, &config),
+            std::nullopt);
+  EXPECT_EQ(config.admission.client.max_solve_s, 2.5);
+  EXPECT_EQ(config.admission.client.max_calls_per_s, 100);
+}
+
+TEST(ServerConfigTest, HighPriorityIsForListedClientsWhereThereAreTokens) {
+  const auto everybody = [](std::vector<const char*> flags) {
+    ServerConfig config;
+    EXPECT_EQ(Read(flags, &config), std::nullopt);
+    return config.admission.client.high_priority;
+  };
+  EXPECT_TRUE(everybody({}));
+  EXPECT_FALSE(everybody({"--token-file", "t"}));
+  EXPECT_TRUE(everybody({"--token-file", "t", "--high-priority-clients", "all"}));
+  EXPECT_FALSE(everybody({"--high-priority-clients", "listed"}));
+  EXPECT_FALSE(everybody({"--token-file", "t", "--high-priority-clients", "auto"}));
+}
+
 // A non-local address needs TLS and client authentication, or --insecure-listen.
 TEST(ServerConfigTest, ListensBeyondThisMachineOnlyWithCredentialsOrWhenToldSo) {
   const auto accepts = [](const char* address, std::vector<const char*> flags) {
@@ -265,37 +288,40 @@ TEST_P(RefusedFlagsTest, ExitsWithAnErrorThatNamesTheFlag) {
   EXPECT_THAT(printed, testing::HasSubstr(GetParam()[0]));
 }
 
-INSTANTIATE_TEST_SUITE_P(Flags, RefusedFlagsTest,
-                         testing::Values(std::vector<const char*>{"--threads", "0"},
-                                         std::vector<const char*>{"--threads", "many"},
-                                         std::vector<const char*>{"--io-threads", "-1"},
-                                         std::vector<const char*>{"--max-message-bytes", "0"},
-                                         std::vector<const char*>{"--max-message-bytes",
-                                                                  "2147483648"},
-                                         std::vector<const char*>{"--max-trees", "0"},
-                                         std::vector<const char*>{"--max-tree-dofs", "100000"},
-                                         std::vector<const char*>{"--max-contacts", "0"},
-                                         std::vector<const char*>{"--max-rows", "0"},
-                                         std::vector<const char*>{"--max-row-entries", "0"},
-                                         std::vector<const char*>{"--max-row-pairs", "-1"},
-                                         std::vector<const char*>{"--max-iterations", "0"},
-                                         std::vector<const char*>{"--max-solve-memory-mib", "0"},
-                                         std::vector<const char*>{"--max-concurrent-calls", "0"},
-                                         std::vector<const char*>{"--inline-below-us", "-1"},
-                                         std::vector<const char*>{"--max-batch-problems", "0"},
-                                         std::vector<const char*>{"--max-sessions", "0"},
-                                         std::vector<const char*>{"--max-steps-in-flight", "0"},
-                                         std::vector<const char*>{"--record-rule", "some"},
-                                         std::vector<const char*>{"--record-rule", "failed"},
-                                         std::vector<const char*>{"--record-max-bytes", "0"},
-                                         std::vector<const char*>{"--drain-timeout-s", "-1"},
-                                         std::vector<const char*>{"--listen", "50051"},
-                                         std::vector<const char*>{"--listen", ":50051"},
-                                         std::vector<const char*>{"--listen", "localhost"},
-                                         std::vector<const char*>{"--listen", "localhost:65536"},
-                                         std::vector<const char*>{"--listen", "localhost:http"},
-                                         std::vector<const char*>{"--listen", "unix:"},
-                                         std::vector<const char*>{"--no-such-flag", "1"}));
+INSTANTIATE_TEST_SUITE_P(
+    Flags, RefusedFlagsTest,
+    testing::Values(std::vector<const char*>{"--threads", "0"},
+                    std::vector<const char*>{"--threads", "many"},
+                    std::vector<const char*>{"--io-threads", "-1"},
+                    std::vector<const char*>{"--max-message-bytes", "0"},
+                    std::vector<const char*>{"--max-message-bytes", "2147483648"},
+                    std::vector<const char*>{"--max-trees", "0"},
+                    std::vector<const char*>{"--max-tree-dofs", "100000"},
+                    std::vector<const char*>{"--max-contacts", "0"},
+                    std::vector<const char*>{"--max-rows", "0"},
+                    std::vector<const char*>{"--max-row-entries", "0"},
+                    std::vector<const char*>{"--max-row-pairs", "-1"},
+                    std::vector<const char*>{"--max-iterations", "0"},
+                    std::vector<const char*>{"--max-solve-memory-mib", "0"},
+                    std::vector<const char*>{"--max-concurrent-calls", "0"},
+                    std::vector<const char*>{"--inline-below-us", "-1"},
+                    std::vector<const char*>{"--max-batch-problems", "0"},
+                    std::vector<const char*>{"--max-sessions", "0"},
+                    std::vector<const char*>{"--max-solve-s", "0"},
+                    std::vector<const char*>{"--max-client-calls-per-s", "-1"},
+                    std::vector<const char*>{"--high-priority-clients", "some"},
+                    std::vector<const char*>{"--max-steps-in-flight", "0"},
+                    std::vector<const char*>{"--record-rule", "some"},
+                    std::vector<const char*>{"--record-rule", "failed"},
+                    std::vector<const char*>{"--record-max-bytes", "0"},
+                    std::vector<const char*>{"--drain-timeout-s", "-1"},
+                    std::vector<const char*>{"--listen", "50051"},
+                    std::vector<const char*>{"--listen", ":50051"},
+                    std::vector<const char*>{"--listen", "localhost"},
+                    std::vector<const char*>{"--listen", "localhost:65536"},
+                    std::vector<const char*>{"--listen", "localhost:http"},
+                    std::vector<const char*>{"--listen", "unix:"},
+                    std::vector<const char*>{"--no-such-flag", "1"}));
 
 }  // namespace
 }  // namespace sap

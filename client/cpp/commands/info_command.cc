@@ -31,6 +31,10 @@ int PrintInfo(const SolveFlags& flags) {
   std::printf("max sessions          %u\n", info->max_sessions);
   std::printf("max steps in flight   %u\n", info->max_steps_in_flight);
   std::printf("max solve memory      %" PRIu64 "\n", info->max_solve_memory_bytes);
+  std::printf("max solve time        %g s\n", info->max_solve_s);
+  std::printf("max calls per second  %g%s\n", info->max_client_calls_per_s,
+              info->max_client_calls_per_s == 0 ? " (no limit)" : "");
+  std::printf("high priority         %s\n", info->high_priority ? "yes" : "served as normal");
   return 0;
 }
 

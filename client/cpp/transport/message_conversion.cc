@@ -373,7 +373,10 @@ ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
           .max_batch_problems = message.limits().max_batch_problems(),
           .max_sessions = message.limits().max_sessions(),
           .max_steps_in_flight = message.limits().max_steps_in_flight(),
-          .max_solve_memory_bytes = message.limits().max_solve_memory_bytes()};
+          .max_solve_memory_bytes = message.limits().max_solve_memory_bytes(),
+          .max_solve_s = message.limits().max_solve_s(),
+          .max_client_calls_per_s = message.limits().max_client_calls_per_s(),
+          .high_priority = message.limits().high_priority()};
 }
 
 std::chrono::nanoseconds FromMessage(const google::protobuf::Duration& message) {

@@ -107,5 +107,16 @@ TEST(MessageConversionTest, TheLimitsOnRowsAreRead) {
   EXPECT_EQ(info.max_row_pairs, 10u);
 }
 
+TEST(MessageConversionTest, TheLimitsOfTheClientAreRead) {
+  v1::GetServerInfoResponse message;
+  message.mutable_limits()->set_max_solve_s(2.5);
+  message.mutable_limits()->set_max_client_calls_per_s(100);
+  message.mutable_limits()->set_high_priority(true);
+  const ServerInfo info = FromMessage(message);
+  EXPECT_EQ(info.max_solve_s, 2.5);
+  EXPECT_EQ(info.max_client_calls_per_s, 100);
+  EXPECT_TRUE(info.high_priority);
+}
+
 }  // namespace
 }  // namespace sap::client

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "tests/support/await.h"
 #include "tests/support/child_process.h"
 
 namespace sap {
@@ -22,6 +24,12 @@ constexpr const char* kAlice = "alice-0123456789abcdef";
 constexpr const char* kBob = "bob-0123456789abcdef";
 
 std::string Header(const std::string& token) { return "Bearer " + token; }
+
+std::optional<std::string> NameOf(BearerTokens* tokens, const std::string& header) {
+  const auto client = tokens->Find(header);
+  if (!client) return std::nullopt;
+  return client->name;
+}
 
 class BearerTokensTest : public testing::Test {
  protected:
@@ -42,11 +50,17 @@ class BearerTokensTest : public testing::Test {
     return tokens ? "none" : tokens.error();
   }
 
+  static Entitlements EntitlementsOf(BearerTokens* tokens, const char* token) {
+    const auto client = tokens->Find(Header(token));
+    EXPECT_TRUE(client.has_value());
+    return client ? client->entitlements : Entitlements();
+  }
+
   // Asks until the answer is the name; false if it never is.
   bool Becomes(BearerTokens* tokens, const char* token, const char* name) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (std::chrono::steady_clock::now() < until) {
-      if (tokens->NameOf(Header(token)) == name) return true;
+      if (NameOf(tokens, Header(token)) == name) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return false;
@@ -65,8 +79,8 @@ class BearerTokensTest : public testing::Test {
 TEST_F(BearerTokensTest, NamesTheClientOfAToken) {
   const auto tokens =
       Open("# clients\n\nalice " + std::string(kAlice) + "\n  bob\t" + kBob + "  \n");
-  EXPECT_EQ(tokens->NameOf(Header(kAlice)), "alice");
-  EXPECT_EQ(tokens->NameOf(Header(kBob)), "bob");
+  EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
+  EXPECT_EQ(NameOf(tokens.get(), Header(kBob)), "bob");
 }
 
 TEST_F(BearerTokensTest, KnowsNobodyByAnythingElse) {
@@ -75,7 +89,7 @@ TEST_F(BearerTokensTest, KnowsNobodyByAnythingElse) {
        {std::string(), std::string("Bearer "), std::string(kAlice), Header("alice"),
         Header(std::string(kAlice) + "0"), Header("alice-0123456789abcdeg"),
         "bearer " + std::string(kAlice), "Basic " + std::string(kAlice)}) {
-    EXPECT_EQ(tokens->NameOf(header), std::nullopt) << header;
+    EXPECT_EQ(NameOf(tokens.get(), header), std::nullopt) << header;
   }
 }
 
@@ -88,7 +102,8 @@ TEST_F(BearerTokensTest, AFaultyFileIsRefusedByLineWithoutItsTokens) {
   EXPECT_THAT(ErrorOf(std::string(65, 'a') + " " + kAlice), HasSubstr("more than 64 characters"));
   EXPECT_EQ(ErrorOf(std::string(64, 'a') + " " + kAlice), "none");
   EXPECT_THAT(ErrorOf("alice " + std::string(kAlice) + "\nbob"), HasSubstr("line 2 is not"));
-  EXPECT_THAT(ErrorOf("alice " + std::string(kAlice) + " more"), HasSubstr("line 1 is not"));
+  EXPECT_THAT(ErrorOf("alice " + std::string(kAlice) + " more"),
+              HasSubstr("line 1 is not a name, a token and words key=value"));
   const std::string doubled =
       ErrorOf("alice " + std::string(kAlice) + "\nbob " + std::string(kAlice));
   EXPECT_THAT(doubled, HasSubstr("line 2 has the token of another line"));
@@ -98,14 +113,97 @@ TEST_F(BearerTokensTest, AFaultyFileIsRefusedByLineWithoutItsTokens) {
   EXPECT_THAT(absent.error(), HasSubstr("No such file"));
 }
 
+TEST_F(BearerTokensTest, ALineStatesWhatItsClientMayDo) {
+  const auto tokens = Open("alice " + std::string(kAlice) +
+                           " priority=high sessions=16 bytes=64Mi solve-s=2 calls=64 work-s=0.5"
+                           " rate=200\nbob " +
+                           kBob + " bytes=1000 priority=normal\n");
+  const Entitlements alice = EntitlementsOf(tokens.get(), kAlice);
+  EXPECT_TRUE(alice.high_priority);
+  EXPECT_EQ(alice.max_sessions, 16);
+  EXPECT_EQ(alice.max_bytes, 64 * 1024 * 1024);
+  EXPECT_EQ(alice.max_solve_s, 2);
+  EXPECT_EQ(alice.max_calls, 64);
+  EXPECT_EQ(alice.max_work_s, 0.5);
+  EXPECT_EQ(alice.max_calls_per_s, 200);
+  const Entitlements bob = EntitlementsOf(tokens.get(), kBob);
+  EXPECT_FALSE(bob.high_priority);
+  EXPECT_EQ(bob.max_bytes, 1000);
+}
+
+TEST_F(BearerTokensTest, WhatALineDoesNotStateIsTheDefault) {
+  const Entitlements defaults{.max_calls = 7, .max_solve_s = 3, .high_priority = false};
+  const auto tokens =
+      BearerTokens::Open(Write("alice " + std::string(kAlice) + " solve-s=4"), {}, defaults);
+  ASSERT_TRUE(tokens.has_value()) << tokens.error();
+  Entitlements expected = defaults;
+  expected.max_solve_s = 4;
+  EXPECT_EQ(EntitlementsOf(tokens->get(), kAlice), expected);
+}
+
+TEST_F(BearerTokensTest, AFaultyLimitIsRefusedByLineAndKey) {
+  const auto error = [&](const std::string& words) {
+    return ErrorOf("# clients\nalice " + std::string(kAlice) + " calls=3 " + words);
+  };
+  EXPECT_THAT(error("colour=red"), HasSubstr("line 2 has the unknown key colour; the keys are"));
+  EXPECT_THAT(error("=3"), HasSubstr("line 2 has the unknown key"));
+  for (const char* word :
+       {"priority=urgent", "priority=", "calls=0",       "calls=1000001", "calls=2.5",
+        "calls=",          "bytes=0",   "bytes=1025Gi",  "bytes=1.5Mi",   "bytes=64M",
+        "bytes=-1",        "work-s=-1", "work-s=inf",    "work-s=nan",    "sessions=0",
+        "sessions=many",   "solve-s=0", "solve-s=86401", "rate=-1",       "rate=1e10",
+        "rate=2x"}) {
+    const std::string key = std::string(word).substr(0, std::string(word).find('='));
+    EXPECT_THAT(error(word), HasSubstr("line 2 has a value of " + key + " that is not ")) << word;
+  }
+  EXPECT_EQ(error("bytes=1024Gi work-s=0 solve-s=0.001 rate=0"), "none");
+}
+
+// A second token on a line, with the padding of base64, looks like a key without a value.
+TEST_F(BearerTokensTest, NoMessageContainsAWordThatMayBeAToken) {
+  const std::string error = ErrorOf("alice " + std::string(kAlice) + " c2VjcmV0LXNlY3JldA==");
+  EXPECT_THAT(error, HasSubstr("line 1 has the unknown key"));
+  EXPECT_THAT(error, Not(HasSubstr("c2VjcmV0")));
+}
+
+TEST_F(BearerTokensTest, TheLinesOfOneNameStateTheSame) {
+  const std::string alice = "alice " + std::string(kAlice);
+  EXPECT_EQ(ErrorOf(alice + " calls=3\nalice " + kBob + " calls=3"), "none");
+  EXPECT_THAT(ErrorOf(alice + " calls=3\nalice " + kBob),
+              HasSubstr("line 2 has other limits than an earlier line of the same name"));
+}
+
+// As it must where sessions last and calls are rare.
+TEST_F(BearerTokensTest, RefreshReadsAChangedFileWithoutACall) {
+  const auto tokens = Open("alice " + std::string(kAlice));
+  const uint64_t before = tokens->version();
+  Write("alice " + std::string(kAlice) + " calls=3");
+  EXPECT_TRUE(test::Await([&] {
+    tokens->Refresh();
+    return tokens->version() != before;
+  }));
+  EXPECT_EQ(EntitlementsOf(tokens.get(), kAlice).max_calls, 3);
+}
+
+TEST_F(BearerTokensTest, TheSameErrorOfAReloadIsLoggedOnce) {
+  const auto tokens = Open("alice " + std::string(kAlice));
+  std::filesystem::remove(directory_ / "tokens");
+  ASSERT_TRUE(test::Await([&] { return tokens->Refresh(), !log_.empty(); }));
+  const std::string first = log_;
+  Write("bob");
+  ASSERT_TRUE(test::Await([&] { return tokens->Refresh(), log_ != first; }));
+  EXPECT_THAT(log_.substr(first.size()), HasSubstr("line 1 is not"));
+  EXPECT_EQ(std::count(log_.begin(), log_.end(), ';'), 2);
+}
+
 TEST_F(BearerTokensTest, AChangedFileIsReadAgain) {
   const auto tokens = Open("alice " + std::string(kAlice));
   Write("bob " + std::string(kBob) + " \n");
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!tokens->NameOf(Header(kBob)) && std::chrono::steady_clock::now() < until) {
+  while (!NameOf(tokens.get(), Header(kBob)) && std::chrono::steady_clock::now() < until) {
   }
-  EXPECT_EQ(tokens->NameOf(Header(kBob)), "bob");
-  EXPECT_EQ(tokens->NameOf(Header(kAlice)), std::nullopt);
+  EXPECT_EQ(NameOf(tokens.get(), Header(kBob)), "bob");
+  EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), std::nullopt);
   EXPECT_EQ(log_, "");
 }
 
@@ -113,7 +211,7 @@ TEST_F(BearerTokensTest, AChangedFileIsReadAgain) {
 TEST_F(BearerTokensTest, EveryKindOfChangeIsSeen) {
   const std::string path = (directory_ / "tokens").string();
   const auto tokens = Open("nancy " + std::string(kAlice));
-  EXPECT_EQ(tokens->NameOf(Header(kAlice)), "nancy");
+  EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "nancy");
   const std::string other = (directory_ / "other").string();
   std::ofstream(other) << "alice " << kAlice;
   std::filesystem::rename(other, path);
@@ -137,7 +235,7 @@ TEST_F(BearerTokensTest, AFileThatStaysIsNotReadAgain) {
   SetTime(path, {1'000'000'000, 1});
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
   while (std::chrono::steady_clock::now() < until) {
-    EXPECT_EQ((*tokens)->NameOf(Header(kAlice)), "alice");
+    EXPECT_EQ(NameOf(tokens->get(), Header(kAlice)), "alice");
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
@@ -147,10 +245,10 @@ TEST_F(BearerTokensTest, AFileThatIsGoneLeavesTheTokensAsTheyWere) {
   std::filesystem::remove(directory_ / "tokens");
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (log_.empty() && std::chrono::steady_clock::now() < until) {
-    EXPECT_EQ(tokens->NameOf(Header(kAlice)), "alice");
+    EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
   }
   EXPECT_THAT(log_, HasSubstr("No such file"));
-  EXPECT_EQ(tokens->NameOf(Header(kAlice)), "alice");
+  EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
 }
 
 // As one may be that the user of the server has no right to read.
@@ -168,10 +266,10 @@ TEST_F(BearerTokensTest, WhatCannotBeReadLeavesTheTokensAsTheyWere) {
   Write("bob");
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (log_.empty() && std::chrono::steady_clock::now() < until) {
-    EXPECT_EQ(tokens->NameOf(Header(kAlice)), "alice");
+    EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
   }
   EXPECT_THAT(log_, HasSubstr("the tokens stay as they were"));
-  EXPECT_EQ(tokens->NameOf(Header(kAlice)), "alice");
+  EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
 }
 
 }  // namespace

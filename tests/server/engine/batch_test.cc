@@ -4,7 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <future>
+#include <string>
+
 #include "server/engine/engine.h"
+#include "server/engine/problem_decoder.h"
 #include "tests/server/engine/batches.h"
 
 namespace sap::test {
@@ -46,6 +53,50 @@ TEST(BatchTest, WhatIsWrongWithTheBatchFailsIt) {
   status = engine.SolveBatch(request, CallContext(), &response);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().field, "options.max_iterations");
+}
+
+std::atomic<int64_t> g_now_ns{0};
+
+std::chrono::steady_clock::time_point Now() {
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(g_now_ns));
+}
+
+// Every problem of either client takes a millisecond, on the only thread.
+TEST(BatchTest, AFullBatchTakesNoMoreThanTheShareOfItsClient) {
+  TaskArena arena(1);
+  ClientAccount batches("batches"), other("other");
+  std::string order;
+  std::promise<void> at_gate, gate, done;
+  FairQueue queue(&arena, 1e6, 0, &Now);
+  Batch::Problems problems;
+  for (int i = 0; i < 40; ++i) *problems.Add() = Block(2);
+  Batch::Start(
+      problems, {&queue, 1, &batches, Priority::kNormal},
+      [&](int, Dispatch) {
+        if (order.empty()) {
+          at_gate.set_value();
+          gate.get_future().wait();
+        }
+        order += 'b';
+        g_now_ns += 1'000'000;
+      },
+      [&] { done.set_value(); });
+  at_gate.get_future().wait();
+  std::deque<QueuedTask> tasks(10);
+  for (QueuedTask& task : tasks) {
+    task.run = [](void* order, Dispatch) {
+      *static_cast<std::string*>(order) += 'o';
+      g_now_ns += 1'000'000;
+    };
+    task.context = &order;
+    task.account = &other;
+    task.work_s = PredictedWork(problems[0]);
+    ASSERT_TRUE(queue.Push(&task).has_value());
+  }
+  gate.set_value();
+  done.get_future().wait();
+  EXPECT_EQ(std::count(order.begin(), order.end(), 'b'), 40);
+  EXPECT_NEAR(static_cast<double>(std::count(order.begin(), order.begin() + 20, 'o')), 10, 1);
 }
 
 // The budget is that of the whole batch: what has not begun when it is over returns its guess.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "client/cpp/transport/message_conversion.h"
+#include "tests/support/await.h"
 #include "tests/support/scenes.h"
 
 namespace sap {
@@ -183,6 +184,98 @@ TEST(EngineTest, ATimeBudgetReturnsTheBestIterateOfALargeProblem) {
   ASSERT_EQ(response.solution().islands().status_size(), 1);
   EXPECT_EQ(response.solution().islands().status(0), v1::ISLAND_STATUS_DEADLINE);
   EXPECT_EQ(response.solution().velocity_size(), 6 * 14 * 14 * 14);
+}
+
+// A client without a deadline would occupy the solver threads for as long as it likes.
+TEST(EngineTest, ASolveOverTheLongestTimeReturnsItsBestIterate) {
+  Engine engine(Config(200));
+  ClientAccount client("client", {.max_solve_s = 0.02});
+  CallContext call;
+  call.account = &client;
+  v1::SolveRequest request = BlockRequest(14);
+  v1::SolveResponse response;
+  ASSERT_TRUE(engine.Solve(request, call, &response).has_value());
+  ASSERT_EQ(response.solution().islands().status_size(), 1);
+  EXPECT_EQ(response.solution().islands().status(0), v1::ISLAND_STATUS_DEADLINE);
+  EXPECT_EQ(response.solution().velocity_size(), 6 * 14 * 14 * 14);
+  EXPECT_GT(response.solution().islands().optimality_gap_bound(0), 0);
+}
+
+// 10 000 sweeps of a small problem would hold up all calls behind it on the same thread.
+TEST(EngineTest, AProblemOfManyIterationsIsNotSolvedOnTheReceivingThread) {
+  Engine engine(Config(200));
+  v1::SolveRequest request = BlockRequest(2);
+  v1::SolveOptions* options = request.mutable_options();
+  v1::SolveResponse response;
+  Outcome few, many;
+  engine.Start(request, CallContext(), &response, Outcome::Done, &few);
+  ASSERT_TRUE(few.Wait().has_value());
+  EXPECT_TRUE(few.CameFrom(std::this_thread::get_id()));
+  options->set_newton(v1::NEWTON_METHOD_GAUSS_SEIDEL);
+  options->set_max_iterations(10'000);
+  options->set_relative_tolerance(0);
+  options->set_absolute_speed_tolerance(0);
+  engine.Start(request, CallContext(), &response, Outcome::Done, &many);
+  ASSERT_TRUE(many.Wait().has_value());
+  EXPECT_FALSE(many.CameFrom(std::this_thread::get_id()));
+}
+
+// While another client is active; the answers are the same.
+TEST(EngineTest, AFloodOfSmallProblemsOfOneClientIsQueued) {
+  Engine engine(Config(1e6));
+  ClientAccount flood("flood"), other("other");
+  const v1::SolveRequest request = Request(test::MixedProblem());
+  const auto answered_here = [&](ClientAccount* account) {
+    CallContext call;
+    call.account = account;
+    v1::SolveResponse response;
+    Outcome outcome;
+    engine.Start(request, call, &response, Outcome::Done, &outcome);
+    EXPECT_TRUE(outcome.Wait().has_value());
+    return outcome.CameFrom(std::this_thread::get_id());
+  };
+  EXPECT_TRUE(test::Await([&] {
+    EXPECT_TRUE(answered_here(&other));
+    for (int i = 0; i < 50; ++i) {
+      if (!answered_here(&flood)) return true;
+    }
+    return false;
+  }));
+}
+
+TEST(EngineTest, ACallOverTheRateOfItsClientIsRefusedOnItsHeaders) {
+  Metrics metrics;
+  Engine engine(Config(200), nullptr, &metrics);
+  ClientAccount client("client", {.max_calls_per_s = 0.001});
+  const auto reserve = [&] { return engine.ReserveCall(&client, Priority::kNormal); };
+  const auto first = reserve();
+  ASSERT_TRUE(first.has_value());
+  engine.ReleaseReservation(&client, *first);
+  const auto second = reserve();
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, ServiceCode::kResourceExhausted);
+  EXPECT_EQ(second.error().reason, "CLIENT_RATE");
+  EXPECT_EQ(metrics.refusals().at("CLIENT_RATE"), 1u);
+}
+
+TEST(EngineTest, InfoHasTheLimitsOfTheCaller) {
+  ServerConfig config = Config(200);
+  config.admission.client = {.max_calls = 5, .max_bytes = 6, .max_solve_s = 7};
+  Engine engine(config);
+  const ClientAccount client("client", {.max_calls = 1,
+                                        .max_bytes = 2,
+                                        .max_solve_s = 3,
+                                        .max_calls_per_s = 4,
+                                        .high_priority = false});
+  const v1::ServerLimits own = engine.Info(&client).limits();
+  EXPECT_EQ(own.max_client_calls(), 1u);
+  EXPECT_EQ(own.max_client_bytes(), 2u);
+  EXPECT_EQ(own.max_solve_s(), 3);
+  EXPECT_EQ(own.max_client_calls_per_s(), 4);
+  EXPECT_FALSE(own.high_priority());
+  const auto account = engine.admission().AccountOf("another");
+  EXPECT_EQ(engine.Info(account.get()).limits().max_solve_s(), 7);
+  EXPECT_TRUE(engine.Info(account.get()).limits().high_priority());
 }
 
 TEST(EngineTest, AProblemOverTheMemoryLimitIsRefusedWithBothSizesAndNoOtherIs) {

@@ -10,6 +10,7 @@
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/auth/tls_credentials.h"
 #include "server/rpc/grpc_server.h"
+#include "tests/support/await.h"
 #include "tests/support/certificates.h"
 #include "tests/support/child_process.h"
 #include "tests/support/scenes.h"
@@ -39,10 +40,16 @@ class SecurityTest : public testing::Test {
     config_.security.tls.key = files.key;
   }
 
-  void UseTokens() {
-    const std::string path = (directory_ / "tokens").string();
-    std::ofstream(path) << "alice " << kToken << "\n";
-    auto tokens = BearerTokens::Open(path, [](const std::string&) {});
+  // Replaces the token file.
+  void WriteTokens(const std::string& text) {
+    std::ofstream(directory_ / "next") << text;
+    std::filesystem::rename(directory_ / "next", directory_ / "tokens");
+  }
+
+  void UseTokens(const std::string& text = "alice " + std::string(kToken) + "\n") {
+    WriteTokens(text);
+    auto tokens = BearerTokens::Open((directory_ / "tokens").string(), [](const std::string&) {},
+                                     config_.admission.client);
     ASSERT_TRUE(tokens.has_value()) << tokens.error();
     tokens_ = std::move(*tokens);
   }
@@ -228,6 +235,50 @@ TEST_F(SecurityTest, EveryCallNeedsATokenButForHealth) {
     EXPECT_TRUE(unknown->Health().value());
   }
   EXPECT_EQ(engine_->num_sessions(), 0);
+}
+
+// Nobody calls meanwhile: the file must be looked at without.
+TEST_F(SecurityTest, ARevokedTokenEndsTheSessionsOpenedWithIt) {
+  UseTokens();
+  Start();
+  const auto account = engine_->admission().AccountOf("token:alice");
+  ConnectOptions options;
+  options.credentials.token_file = WriteToken(kToken);
+  auto client = Client::Connect(server_->address(), options);
+  ASSERT_TRUE(client.has_value());
+  auto session = client->OpenSession();
+  ASSERT_TRUE(session.has_value()) << session.error().message;
+  const client::Problem problem = *client::FromMessage(MixedProblem());
+  ASSERT_TRUE(session->Step(problem).has_value());
+
+  // A second token of the same client, and other limits, end nothing.
+  const std::string second = "alice another-token-of-that-length calls=3\n";
+  WriteTokens(second + "alice " + kToken + " calls=3\n");
+  ASSERT_TRUE(Await([&] { return account->entitlements().max_calls == 3; }));
+  ASSERT_TRUE(session->Step(problem).has_value());
+
+  WriteTokens(second);
+  EXPECT_TRUE(Await([&] { return engine_->num_sessions() == 0; }));
+  const auto after = session->Step(problem);
+  ASSERT_FALSE(after.has_value());
+  EXPECT_EQ(after.error().code, ErrorCode::kUnauthenticated);
+}
+
+TEST_F(SecurityTest, AClientIsRefusedOverTheRateOfItsLine) {
+  UseTokens("alice " + std::string(kToken) + " rate=0.001\n");
+  Start();
+  ConnectOptions options;
+  options.credentials.token_file = WriteToken(kToken);
+  auto client = Client::Connect(server_->address(), options);
+  ASSERT_TRUE(client.has_value());
+  const client::Problem problem = *client::FromMessage(MixedProblem());
+  EXPECT_TRUE(client->Solve(problem).has_value());
+  const auto refused = client->Solve(problem);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().reason, "CLIENT_RATE");
+  const auto session = client->OpenSession();
+  ASSERT_FALSE(session.has_value());
+  EXPECT_EQ(session.error().reason, "CLIENT_RATE");
 }
 
 TEST_F(SecurityTest, TheClientKeepsItsTokenFromTheNetwork) {

@@ -65,6 +65,49 @@ TEST_F(AdmissionTest, TheOnlyCallMayBeOfAnySize) {
   EXPECT_EQ(Admit(b_, {.bytes = 5000}), "accepted");
 }
 
+TEST_F(AdmissionTest, EntitlementsReplaceTheLimitsOfTheirClientAtOnce) {
+  EXPECT_EQ(Admit(a_, {.bytes = 400}), "accepted");
+  EXPECT_EQ(Admit(a_, {.bytes = 500}), "CLIENT_BYTES");
+  a_->SetEntitlements({.max_calls = 3, .max_bytes = 900, .max_work_s = 1});
+  EXPECT_EQ(Admit(a_, {.bytes = 500}), "accepted");
+  EXPECT_EQ(Admit(a_, {.work_s = 2}), "CLIENT_WORK");
+  EXPECT_EQ(Admit(a_, {}), "accepted");
+  EXPECT_EQ(Admit(a_, {}), "CLIENT_CALLS");
+  EXPECT_EQ(b_->entitlements(), Config().client);
+}
+
+TEST_F(AdmissionTest, TheRateOfAClientIsBoundedAfterABurstOfOneSecond) {
+  a_->SetEntitlements({.max_calls_per_s = 5});
+  auto now = Admission::Clock::now();
+  const auto begin = [&] { return ReasonOf(admission_.CheckRate(a_.get(), now)); };
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(begin(), "accepted");
+  EXPECT_EQ(begin(), "CLIENT_RATE");
+  const double retry_after_s = admission_.CheckRate(a_.get(), now).error().retry_after_s;
+  EXPECT_NEAR(retry_after_s, 0.2, 1e-9);
+  now += std::chrono::milliseconds(201);
+  EXPECT_EQ(begin(), "accepted");
+  EXPECT_EQ(begin(), "CLIENT_RATE");
+  now += std::chrono::hours(1);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(begin(), "accepted");
+  EXPECT_EQ(begin(), "CLIENT_RATE");
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(ReasonOf(admission_.CheckRate(b_.get(), now)), "accepted");
+  }
+}
+
+// A client that makes one call after the other holds its account during none of its pauses.
+TEST_F(AdmissionTest, ARateOutlastsTheSingleCallsOfAClient) {
+  const auto now = Admission::Clock::now();
+  const auto begin = [&] {
+    const auto account = admission_.AccountOf("one by one");
+    account->SetEntitlements({.max_calls_per_s = 2});
+    return ReasonOf(admission_.CheckRate(account.get(), now));
+  };
+  EXPECT_EQ(begin(), "accepted");
+  EXPECT_EQ(begin(), "accepted");
+  EXPECT_EQ(begin(), "CLIENT_RATE");
+}
+
 TEST_F(AdmissionTest, ARefusalSaysWhatAndWhenToTryAgain) {
   EXPECT_EQ(Admit(a_, {.work_s = 5}), "accepted");
   const ServiceStatus refused = admission_.Admit(a_.get(), {.work_s = 2});

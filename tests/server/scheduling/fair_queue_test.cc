@@ -1,10 +1,12 @@
-// Clients share the arena by predicted work, regardless of arrival order and number of tasks.
+// Clients share the arena by the time of their tasks, regardless of arrival order and number.
 #include "server/scheduling/fair_queue.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <future>
 #include <map>
 #include <random>
@@ -15,14 +17,20 @@ namespace sap {
 namespace {
 
 // Tasks that record how they were dispatched. The first one blocks the only thread until it is
-// opened, so that the others queue up.
+// opened, so that the others queue up. The clock is that of the tasks: each advances it by the time
+// that it takes, by default as predicted.
 class FairQueueTest : public testing::Test {
  protected:
   struct Item {
     FairQueueTest* test;
     std::string name;
+    double takes_s;
     QueuedTask task;
   };
+
+  static FairQueue::Clock::time_point Now() {
+    return FairQueue::Clock::time_point(std::chrono::nanoseconds(now_ns_));
+  }
 
   ~FairQueueTest() override {
     Open();
@@ -30,11 +38,14 @@ class FairQueueTest : public testing::Test {
   }
 
   ServiceStatus Push(const std::string& name, ClientAccount* account, double work_s,
-                     Priority priority = Priority::kNormal) {
-    Item& item = items_.emplace_back(Item{this, name, {}});
+                     Priority priority = Priority::kNormal, double takes_s = -1) {
+    Item& item = items_.emplace_back(Item{this, name, takes_s < 0 ? work_s : takes_s, {}});
     item.task.run = [](void* context, Dispatch dispatch) {
       auto* item = static_cast<Item*>(context);
       item->test->Ran(item->name, dispatch);
+      now_ns_ += static_cast<int64_t>(item->takes_s * 1e9);
+      if (item->test->after_) item->test->after_(item->name);
+      ++item->test->ran_;
     };
     item.task.context = &item;
     item.task.account = account;
@@ -46,8 +57,8 @@ class FairQueueTest : public testing::Test {
   }
 
   // Occupies the only thread.
-  void Close(ClientAccount* account) {
-    ASSERT_TRUE(Push("gate", account, 1e-3).has_value());
+  void Close(ClientAccount* account, Priority priority = Priority::kNormal) {
+    ASSERT_TRUE(Push("gate", account, 1e-3, priority).has_value());
     at_gate_.get_future().wait();
   }
 
@@ -75,20 +86,30 @@ class FairQueueTest : public testing::Test {
       order_.push_back(name);
       dispatches_[name] = dispatch;
     }
-    ++ran_;
   }
 
+  // One after the other.
+  void RunTasks(int count, ClientAccount* account, double work_s, double takes_s) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_TRUE(Push("warm-up", account, work_s, Priority::kNormal, takes_s).has_value());
+      while (queue_.running() > 0) std::this_thread::yield();
+    }
+    order_.clear();
+  }
+
+  inline static std::atomic<int64_t> now_ns_{0};
   ClientAccount a_{"a"}, b_{"b"}, c_{"c"};
   std::mutex mutex_;
   std::vector<std::string> order_;
   std::map<std::string, Dispatch> dispatches_;
   std::promise<void> gate_, at_gate_;
   bool opened_{false};
+  std::function<void(const std::string& name)> after_;  // called when a task has ended
   std::atomic<int> ran_{0};
-  int pushed_{0};
+  std::atomic<int> pushed_{0};
   std::deque<Item> items_;
   TaskArena arena_{1};
-  FairQueue queue_{&arena_, 1e6};
+  FairQueue queue_{&arena_, 1e6, 0, &Now};
 };
 
 TEST_F(FairQueueTest, TasksOfOneClientRunInTheirOrder) {
@@ -122,6 +143,125 @@ TEST_F(FairQueueTest, ClientsShareByPredictedWorkAndNotByNumber) {
     EXPECT_NEAR(done["a"], done["b"], 0.045);
     EXPECT_NEAR(done["a"], done["c"], 0.045);
   }
+}
+
+// Tasks that are predicted alike, but those of one client take ten times as long.
+TEST_F(FairQueueTest, AClientPaysForWhatItsTasksTakeAndNotForWhatIsPredicted) {
+  Close(&c_);
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE(Push("a", &a_, 1e-3, Priority::kNormal, 10e-3).has_value());
+  }
+  for (int i = 0; i < 400; ++i) ASSERT_TRUE(Push("b", &b_, 1e-3).has_value());
+  std::map<std::string, double> done;
+  for (const std::string& name : Order()) {
+    done[name] += name == "a" ? 10e-3 : 1e-3;
+    if (done["b"] > 0.38) break;
+    EXPECT_NEAR(done["a"], done["b"], 0.025);
+  }
+}
+
+// The next task of the client whose only one took a second waits for a second of another's tasks.
+TEST_F(FairQueueTest, ADebtOutlastsAnEmptyQueueOfTheClient) {
+  Close(&c_);
+  ASSERT_TRUE(Push("long", &a_, 1e-3, Priority::kNormal, 1).has_value());
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(Push("b", &b_, 0.1).has_value());
+  after_ = [&](const std::string& name) {
+    if (name != "long") return;
+    EXPECT_TRUE(Push("again", &a_, 1e-3).has_value());
+  };
+  const std::vector<std::string> order = Order();
+  const auto again = std::find(order.begin(), order.end(), "again") - order.begin();
+  EXPECT_GE(again, 10);
+  EXPECT_LE(again, 13);
+}
+
+// A client that was served while nobody else waited owes nothing for it.
+TEST_F(FairQueueTest, TimeThatNobodyWaitedForIsNoDebt) {
+  RunTasks(5, &a_, 1, 1);
+  Close(&c_);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Push("b", &b_, 0.1).has_value());
+    ASSERT_TRUE(Push("a", &a_, 0.1).has_value());
+  }
+  const std::vector<std::string> order = Order();
+  EXPECT_NEAR(static_cast<double>(std::count(order.begin(), order.begin() + 20, "a")), 10, 1);
+}
+
+// One client's predictions are far too short. Another is not refused for it, and the first one is.
+TEST_F(FairQueueTest, EachClientIsPredictedByItsOwnTasks) {
+  RunTasks(100, &a_, 1e-3, 90e-3);
+  FairQueue& queue = queue_;
+  const auto accepted = [&](ClientAccount* account) {
+    return queue.CheckWait(*account, Priority::kNormal).has_value();
+  };
+  Close(&c_);
+  ASSERT_TRUE(Push("a", &a_, 20e3).has_value());
+  EXPECT_FALSE(accepted(&a_));
+  ASSERT_TRUE(Push("b", &b_, 20e3).has_value());
+  EXPECT_TRUE(accepted(&b_));
+}
+
+TEST_F(FairQueueTest, WhoMayNotUseHighPriorityIsServedAsNormal) {
+  ClientAccount unlisted("unlisted", {.high_priority = false});
+  Close(&c_, Priority::kHigh);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(Push("unlisted", &unlisted, 1e-3, Priority::kHigh).has_value());
+    ASSERT_TRUE(Push("listed", &b_, 1e-3, Priority::kHigh).has_value());
+  }
+  const std::vector<std::string> order = Order();
+  EXPECT_EQ(std::vector<std::string>(order.begin(), order.begin() + 3),
+            std::vector<std::string>(3, "listed"));
+}
+
+// What receiving threads have solved for a client counts like what the queue has.
+TEST_F(FairQueueTest, InlineTimeIsPartOfTheShare) {
+  Close(&c_);
+  queue_.ChargeInline(&a_, std::chrono::milliseconds(50));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Push("a", &a_, 10e-3).has_value());
+    ASSERT_TRUE(Push("b", &b_, 10e-3).has_value());
+  }
+  const std::vector<std::string> order = Order();
+  const auto first_of_a = std::find(order.begin(), order.end(), "a") - order.begin();
+  EXPECT_GE(first_of_a, 5);
+  EXPECT_LE(first_of_a, 6);
+}
+
+// A client that alone uses the receiving threads goes on while nobody else is there to wait.
+TEST_F(FairQueueTest, AClientThatWaitsInTheQueueTakesInlineTimeFromOthers) {
+  queue_.ChargeInline(&a_, std::chrono::milliseconds(6));
+  EXPECT_TRUE(queue_.MayRunInline(a_));
+  Close(&c_);
+  ASSERT_TRUE(Push("a", &a_, 1e-3).has_value());
+  queue_.ChargeInline(&a_, std::chrono::milliseconds(6));
+  EXPECT_TRUE(queue_.MayRunInline(a_));
+  ASSERT_TRUE(Push("b", &b_, 1e-3).has_value());
+  EXPECT_FALSE(queue_.MayRunInline(a_));
+  EXPECT_TRUE(queue_.MayRunInline(b_));
+}
+
+// Strict priority would let whoever asks for it starve all others.
+TEST_F(FairQueueTest, HighPriorityGetsNineOfTenPartsWhileBothWait) {
+  Close(&c_, Priority::kHigh);
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(Push("normal", &a_, 1e-3).has_value());
+    ASSERT_TRUE(Push("high", &b_, 1e-3, Priority::kHigh).has_value());
+  }
+  const std::vector<std::string> order = Order();
+  EXPECT_NEAR(static_cast<double>(std::count(order.begin(), order.begin() + 200, "high")), 180, 2);
+  EXPECT_EQ(order.front(), "high");
+}
+
+// By the time that it takes, not by the number or prediction of its tasks.
+TEST_F(FairQueueTest, TheSharesOfThePrioritiesAreOfMeasuredTime) {
+  Close(&c_, Priority::kHigh);
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(Push("normal", &a_, 1e-3, Priority::kNormal, 3e-3).has_value());
+    ASSERT_TRUE(Push("high", &b_, 1e-3, Priority::kHigh).has_value());
+  }
+  const std::vector<std::string> order = Order();
+  const auto high = std::count(order.begin(), order.begin() + 200, "high");
+  EXPECT_NEAR(static_cast<double>(high), 200 * 27 / 28, 3);
 }
 
 TEST_F(FairQueueTest, HighPriorityGoesFirst) {
@@ -161,6 +301,27 @@ TEST_F(FairQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
   EXPECT_EQ(refused, 5);
   Open();
   while (ran < accepted) std::this_thread::yield();
+}
+
+// However long the predicted wait is: predictions err, and an idle server helps nobody.
+TEST_F(FairQueueTest, ARefusedClientIsToldToComeBackWithinTenSeconds) {
+  FairQueue queue(&arena_, 1000);
+  Close(&a_);
+  std::atomic<int> ran{0};
+  QueuedTask first, second;
+  for (QueuedTask* task : {&first, &second}) {
+    task->run = [](void* ran, Dispatch) { ++*static_cast<std::atomic<int>*>(ran); };
+    task->context = &ran;
+    task->account = &b_;
+    task->work_s = 1e5;
+  }
+  ASSERT_TRUE(queue.Push(&first).has_value());
+  const ServiceStatus refused = queue.Push(&second);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().retry_after_s, 10);
+  EXPECT_LE(queue.Expired().retry_after_s, 10);
+  Open();
+  while (ran < 1) std::this_thread::yield();
 }
 
 // A call whose message is being read counts with its client's recent mean per task, until its
