@@ -4,15 +4,20 @@
 
 namespace sap {
 
-std::string CheckAddress(const std::string& address) {
-  std::string expected = "'" + address + "' is not an address; expected HOST:PORT or unix:PATH";
-  if (IsUnixSocket(address)) return address.size() > 5 ? "" : expected;
+std::string CheckTcpAddress(const std::string& address) {
+  const std::string expected = "'" + address + "' is not an address; expected HOST:PORT";
   const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0) return expected;
+  if (IsUnixSocket(address) || colon == std::string::npos || colon == 0) return expected;
   const std::string port = address.substr(colon + 1);
   const bool numeric = !port.empty() && port.size() <= 5 &&
                        port.find_first_not_of("0123456789") == std::string::npos;
   return numeric && std::stoi(port) <= 65535 ? "" : expected;
+}
+
+std::string CheckAddress(const std::string& address) {
+  if (IsUnixSocket(address) && address.size() > 5) return "";
+  const std::string error = CheckTcpAddress(address);
+  return error.empty() ? error : error + " or unix:PATH";
 }
 
 std::string WithPort(const std::string& address, int port) {

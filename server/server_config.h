@@ -33,7 +33,8 @@ struct TlsConfig {
 struct SecurityConfig {
   TlsConfig tls;
   std::string token_file;  // client names and bearer tokens; empty: no token required
-  // Allows a non-local listen address without TLS or without client authentication.
+  // Allows a non-local main address without TLS or without client authentication. The admin address
+  // has no such exception.
   bool insecure_listen{false};
 };
 
@@ -64,7 +65,7 @@ struct LogConfig {
 
 // Operator endpoints; an empty address disables the endpoint.
 struct OperationsConfig {
-  std::string metrics_listen;    // HOST:PORT
+  std::string metrics_listen;    // HOST:PORT; plain HTTP, no authentication
   std::string admin_listen;      // HOST:PORT or unix:PATH
   std::string admin_token_file;  // operator names and bearer tokens
 };
