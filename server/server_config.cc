@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "server/cpu_quota.h"
 #include "server/listen_address.h"
 
 namespace sap {
@@ -165,7 +166,9 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--listen", config->listen,
                   "Listen address: HOST:PORT (port 0: any free port) or unix:PATH")
       ->check(CLI::Validator(CheckAddress, "ADDR"));
-  app->add_option("--threads", config->threads, "Arena threads, which solve large problems")
+  app->add_option("--threads", config->threads,
+                  "Arena threads, which solve large problems; by default one per processor, or as "
+                  "many as the quota of the control group keeps busy")
       ->check(CLI::Range(1, kMostThreads));
   app->add_option("--solver-nice", config->solver_nice,
                   "Nice value of the arena threads, which lowers them below the io threads and the "
@@ -176,7 +179,8 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(1, kMostThreads));
   app->add_option("--idle-spinners", config->idle_spinners,
                   "Limit of idle-priority spinners that keep processors out of sleep states for "
-                  "low-latency sessions; 0 where processor time is shared, limited or paid for")
+                  "low-latency sessions; 0 where processor time is shared or paid for, and by "
+                  "default where a control group limits it")
       ->check(CLI::Range(0, kMostThreads));
   app->add_option("--max-message-bytes", config->max_message_bytes, "Limit of the request size")
       ->check(CLI::Range(int64_t{1}, kLargestMessage_bytes));
@@ -251,10 +255,12 @@ std::string CheckAdminListen(const ServerConfig& config) {
 
 }  // namespace
 
-int ServerConfig::DefaultThreads() { return NumProcessors(); }
+int ServerConfig::DefaultThreads() { return ThreadsWithin(NumProcessors(), CpuQuota()); }
+
+int ServerConfig::DefaultIdleSpinners() { return SpinnersWithin(NumProcessors(), CpuQuota()); }
 
 // More receiving threads would compete with the solver threads for processors.
-int ServerConfig::DefaultIoThreads() { return std::min(NumProcessors(), 8); }
+int ServerConfig::DefaultIoThreads() { return std::min(DefaultThreads(), 8); }
 
 std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConfig* config) {
   CLI::App app("Solves frictional contact problems sent over gRPC.", "sap-server");

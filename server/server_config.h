@@ -101,7 +101,7 @@ struct ServerConfig {
   int solver_nice{0};                  // nice value of the arena threads
   int io_threads{DefaultIoThreads()};  // receive calls and solve small problems
   // Upper bound on SCHED_IDLE spinners for low-latency sessions; at most `threads` are started.
-  int idle_spinners{DefaultThreads()};
+  int idle_spinners{DefaultIdleSpinners()};
 
   int64_t max_message_bytes{int64_t{256} << 20};
   ProblemLimits problem;
@@ -125,7 +125,9 @@ struct ServerConfig {
 
   RecordingConfig recording;
 
+  // Processors, within the processor quota of the control group.
   static int DefaultThreads();
+  static int DefaultIdleSpinners();
   static int DefaultIoThreads();
 };
 
