@@ -122,13 +122,16 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
     if (!error.empty()) return error;
     server->log->Message(LogLevel::kInfo, "admin service on " + server->admin->address());
   }
-  return StoreResult(
+  std::string error = StoreResult(
       sap::GrpcServer::Start(config, server->engine.get(), server->tokens.get(), observer),
       &server->grpc);
+  if (error.empty() && server->endpoint != nullptr) server->endpoint->SetReady(true);
+  return error;
 }
 
 void Drain(const sap::ServerConfig& config, int signal, Server* server) {
   const std::string name = strsignal(signal);
+  if (server->endpoint != nullptr) server->endpoint->SetReady(false);
   if (config.lame_duck_s > 0) {
     server->log->Message(LogLevel::kInfo,
                          name + ": lame duck for " + std::to_string(config.lame_duck_s) + " s");

@@ -16,6 +16,7 @@
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "tests/e2e/server_log.h"
 #include "tests/e2e/server_process.h"
+#include "tests/support/await.h"
 #include "tests/support/raw_socket.h"
 #include "tests/support/scenes.h"
 
@@ -81,6 +82,54 @@ TEST(OperationsTest, MetricsAreServedWhereTheyWereAskedFor) {
   EXPECT_THAT(text, HasSubstr("grpc_server_handled_total{" + solve + ",grpc_code=\"OK\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("grpc_code=\"InvalidArgument\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("sap_build_info{version="));
+}
+
+// The first line of the answer to a request without a body.
+std::string StatusOf(const std::string& address, const std::string& request) {
+  const RawSocket socket(address);
+  if (!socket.connected()) return "not connected";
+  socket.Send(request + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const std::string answer = socket.ReadAll(10'000);
+  return answer.substr(0, answer.find("\r\n"));
+}
+
+TEST(OperationsTest, ProbesTellThatTheServerLivesAndIsReady) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  const ServerProcess server({"--metrics-listen", "127.0.0.1:0", "--log-file", log.string()});
+  const std::string address = AddressIn(log, "metrics");
+  EXPECT_EQ(StatusOf(address, "GET /live"), "HTTP/1.1 200 OK");
+  EXPECT_EQ(StatusOf(address, "GET /ready"), "HTTP/1.1 200 OK");
+  EXPECT_EQ(StatusOf(address, "GET /metrics"), "HTTP/1.1 200 OK");
+  EXPECT_EQ(StatusOf(address, "GET /"), "HTTP/1.1 404 Not Found");
+  EXPECT_EQ(StatusOf(address, "POST /ready"), "HTTP/1.1 405 Method Not Allowed");
+}
+
+// A balancer takes the server out while it still serves.
+TEST(OperationsTest, AServerThatAnnouncesItsShutdownLivesAndIsNotReady) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  const ServerProcess server(
+      {"--metrics-listen", "127.0.0.1:0", "--log-file", log.string(), "--lame-duck-s", "600"});
+  const std::string address = AddressIn(log, "metrics");
+  ASSERT_EQ(StatusOf(address, "GET /ready"), "HTTP/1.1 200 OK");
+  server.Terminate();
+  EXPECT_TRUE(
+      Await([&] { return StatusOf(address, "GET /ready") == "HTTP/1.1 503 Service Unavailable"; }));
+  EXPECT_EQ(StatusOf(address, "GET /live"), "HTTP/1.1 200 OK");
+  EXPECT_TRUE(server.Connect().Solve(Small()).has_value());
+}
+
+TEST(OperationsTest, SilentConnectionsStopNeitherScrapesNorProbes) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  const ServerProcess server({"--metrics-listen", "127.0.0.1:0", "--log-file", log.string()});
+  const std::string address = AddressIn(log, "metrics");
+  std::vector<std::unique_ptr<RawSocket>> silent;
+  for (int i = 0; i < 200; ++i) silent.push_back(std::make_unique<RawSocket>(address));
+  silent.front()->Send("GET /metr");
+  EXPECT_THAT(HttpGet(address, "/metrics"), HasSubstr("sap_build_info{version="));
+  EXPECT_EQ(StatusOf(address, "GET /ready"), "HTTP/1.1 200 OK");
 }
 
 // The line identifies the call and contains no secret.
