@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -205,6 +207,83 @@ TEST(OperationsTest, AClockThatStepsCostsNothing) {
     latest = std::max(latest, TimeOf(line));
   }
   EXPECT_GE(latest - earliest, 2 * 3600);
+}
+
+// Whoever stops it twice does not want to wait for the end of the drain.
+TEST(OperationsTest, ASecondSignalEndsTheLameDuckPeriod) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  for (const int second : {SIGTERM, SIGINT}) {
+    ServerProcess server({"--lame-duck-s", "600", "--log-file", log.string()});
+    server.Terminate();
+    ASSERT_TRUE(AwaitMessage(log, "lame duck"));
+    server.Signal(second);
+    EXPECT_EQ(server.Wait().exit_code, 128 + second);
+    std::filesystem::remove(log);
+  }
+}
+
+TEST(OperationsTest, ASecondSignalEndsTheDrain) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  ServerProcess server(
+      {"--drain-timeout-s", "600", "--log-file", log.string(), "--metrics-listen", "127.0.0.1:0"});
+  std::thread call(
+      [&server] { EXPECT_FALSE(server.Connect().Solve(SphereBlock(24)).has_value()); });
+  const std::string metrics = AddressIn(log, "metrics");
+  EXPECT_TRUE(Await([&] {
+    return HttpGet(metrics, "/metrics").find("\nsap_calls_held 1\n") != std::string::npos;
+  }));
+  server.Terminate();
+  EXPECT_TRUE(AwaitMessage(log, "draining in-flight calls"));
+  server.Terminate();
+  EXPECT_EQ(server.Wait().exit_code, 128 + SIGTERM);
+  call.join();
+}
+
+// As logrotate does: the file gets another name, then the server a hang-up.
+TEST(OperationsTest, AHangUpReopensTheLogFile) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  ServerProcess server({"--log-file", log.string(), "--log-level", "debug"});
+  Client client = server.Connect();
+  ASSERT_TRUE(client.Info().has_value());
+  std::filesystem::rename(log, directory / "log.1");
+  server.Signal(SIGHUP);
+  ASSERT_TRUE(AwaitMessage(log, "log file reopened"));
+  const auto lines_before = ReadLog(directory / "log.1").size();
+  ASSERT_TRUE(client.Solve(Small()).has_value());
+  server.Terminate();
+  EXPECT_EQ(server.Wait().exit_code, 0);
+  EXPECT_EQ(ReadLog(directory / "log.1").size(), lines_before);
+  EXPECT_TRUE(std::ranges::any_of(
+      ReadLog(log), [](const Json& line) { return line.value("method", "") == "Solve"; }));
+}
+
+// A terminal that closes, or a reload of a unit that logs to the journal.
+TEST(OperationsTest, AHangUpWithoutALogFileIsHarmless) {
+  ServerProcess server;
+  for (int i = 0; i < 3; ++i) server.Signal(SIGHUP);
+  EXPECT_TRUE(server.Connect().Solve(Small()).has_value());
+  server.Terminate();
+  EXPECT_EQ(server.Wait().exit_code, 0);
+}
+
+// Operators may say it twice: only signals end the server at once.
+TEST(OperationsTest, ADrainThatIsRequestedTwiceIsOneDrain) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  ServerProcess server(
+      {"--log-file", log.string(), "--admin-listen", "127.0.0.1:0", "--lame-duck-s", "600"});
+  const auto stub = v1::AdminService::NewStub(
+      grpc::CreateChannel(AddressIn(log, "admin service"), grpc::InsecureChannelCredentials()));
+  for (int i = 0; i < 3; ++i) {
+    grpc::ClientContext context;
+    v1::DrainResponse response;
+    EXPECT_TRUE(stub->Drain(&context, {}, &response).ok());
+  }
+  ASSERT_TRUE(AwaitMessage(log, "lame duck"));
+  EXPECT_TRUE(server.Connect().Solve(Small()).has_value());
 }
 
 TEST(OperationsTest, AnOperatorDrainsTheServer) {

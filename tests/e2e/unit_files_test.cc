@@ -22,14 +22,19 @@ class UnitFilesTest : public testing::Test {
  protected:
   UnitFilesTest() {
     for (const std::string name : {"sap-server.service", "sap-proxy.service"}) {
-      std::stringstream text;
-      text << std::ifstream(std::string(SAP_DEPLOY_DIRECTORY) + "/" + name).rdbuf();
-      std::string unit = text.str();
+      std::string unit = Text(name);
       Replace("/usr/local/bin/sap-server", SAP_SERVER_BINARY, &unit);
       Write(name, unit);
     }
     Write("tokens", "alice a-token-0123456789\n");
     Write("token", "a-token-0123456789\n");
+  }
+
+  // Of a file as it ships.
+  static std::string Text(const std::string& name) {
+    std::stringstream text;
+    text << std::ifstream(std::string(SAP_DEPLOY_DIRECTORY) + "/" + name).rdbuf();
+    return text.str();
   }
 
   static void Replace(const std::string& from, const std::string& to, std::string* text) {
@@ -80,6 +85,17 @@ TEST_F(UnitFilesTest, SystemdWouldSayWhatIsWrong) {
   const ProcessResult verified =
       RunProcess({"/usr/bin/systemd-analyze", "verify", Path("wrong.service")}, kPatience);
   EXPECT_THAT(verified.err, HasSubstr("LimitNOFILES"));
+}
+
+// The rotation relies on the unit to pass on a hang-up, and on the directory that it makes.
+TEST_F(UnitFilesTest, TheUnitReloadsAndLogsWhereTheRotationExpectsIt) {
+  const std::string unit = Text("sap-server.service");
+  const std::string rotation = Text("sap-server.logrotate");
+  EXPECT_THAT(unit, HasSubstr("\nExecReload=/bin/kill -HUP $MAINPID\n"));
+  EXPECT_THAT(unit, HasSubstr("\nLogsDirectory=sap-server\n"));
+  EXPECT_THAT(unit, HasSubstr("\nUser=sap-server\n"));
+  EXPECT_THAT(rotation, HasSubstr("\n/var/log/sap-server/*.log {\n  su sap-server "));
+  EXPECT_THAT(rotation, HasSubstr("systemctl reload sap-server\n"));
 }
 
 TEST_F(UnitFilesTest, TheServerServesWithTheFlagsOfItsUnit) {
