@@ -1,6 +1,12 @@
 #include "server/listen_address.h"
 
 #include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 namespace sap {
 
@@ -18,6 +24,22 @@ std::string CheckAddress(const std::string& address) {
   if (IsUnixSocket(address) && address.size() > 5) return "";
   const std::string error = CheckTcpAddress(address);
   return error.empty() ? error : error + " or unix:PATH";
+}
+
+bool HasListener(const std::string& address) {
+  if (!IsUnixSocket(address)) return false;
+  const std::string path = address.substr(5);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path.size() >= sizeof name.sun_path) return false;  // gRPC reports the error
+  std::memcpy(name.sun_path, path.data(), path.size());
+  const int socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket_fd < 0) return false;
+  const int result = connect(socket_fd, reinterpret_cast<const sockaddr*>(&name), sizeof name);
+  const int error = result == 0 ? 0 : errno;
+  close(socket_fd);
+  // EAGAIN: too many connections wait to be accepted. EACCES: the socket of another user.
+  return error == 0 || error == EAGAIN || error == EACCES;
 }
 
 std::string WithPort(const std::string& address, int port) {

@@ -171,6 +171,22 @@ std::string StartFiles(const sap::ServerConfig& config, Server* server) {
   return error;
 }
 
+std::string StartAdmin(const sap::ServerConfig& config, Server* server) {
+  std::string error =
+      StoreResult(sap::AdminServer::Start(
+                      config.operations.admin_listen, config.security.tls,
+                      {.drain = [shutdown = server->shutdown] { shutdown->Make("operator"); },
+                       .log = server->log,
+                       .recorder = server->recorder.get(),
+                       .recording = config.recording,
+                       .tokens = server->operator_tokens.get()}),
+                  &server->admin);
+  if (error.empty()) {
+    server->log->Message(LogLevel::kInfo, "admin service on " + server->admin->address());
+  }
+  return error;
+}
+
 std::string StartServices(const sap::ServerConfig& config, Server* server) {
   server->engine = std::make_unique<sap::Engine>(config, server->recorder.get(), &server->metrics);
   const sap::CallObserver observer(&server->metrics, server->log);
@@ -184,22 +200,12 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
     if (!error.empty()) return error;
     server->log->Message(LogLevel::kInfo, "metrics on " + server->endpoint->address());
   }
-  if (!operations.admin_listen.empty()) {
-    std::string error =
-        StoreResult(sap::AdminServer::Start(
-                        operations.admin_listen, tls,
-                        {.drain = [shutdown = server->shutdown] { shutdown->Make("operator"); },
-                         .log = server->log,
-                         .recorder = server->recorder.get(),
-                         .recording = config.recording,
-                         .tokens = server->operator_tokens.get()}),
-                    &server->admin);
-    if (!error.empty()) return error;
-    server->log->Message(LogLevel::kInfo, "admin service on " + server->admin->address());
-  }
+  // The main address first: a second server of the same configuration fails here, before it touches
+  // the operators' address.
   std::string error = StoreResult(
       sap::GrpcServer::Start(config, server->engine.get(), server->tokens.get(), observer),
       &server->grpc);
+  if (error.empty() && !operations.admin_listen.empty()) error = StartAdmin(config, server);
   if (error.empty() && server->endpoint != nullptr) server->endpoint->SetReady(true);
   return error;
 }

@@ -203,7 +203,8 @@ TEST_F(RequestRecorderTest, AFailedWriteEndsTheRecordingAndNoCall) {
   EXPECT_THAT(log_, HasSubstr("recording to " + path_ + " ends here: it cannot be written"));
 }
 
-// A record is in the file, or reported, before the next one is taken: no buffer is left for the end.
+// A record is in the file, or reported, before the next one is taken: no buffer is left for the
+// end.
 TEST_F(RequestRecorderTest, ASmallRecordThatCannotBeWrittenIsReported) {
   Start(Rule::kAll);
   {
