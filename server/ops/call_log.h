@@ -28,7 +28,7 @@ struct CallSummary {
   std::string_view message{};
   double duration_s{0};
   std::string_view client{};
-  std::string_view request_id{};   // header x-request-id; may be empty
+  std::string_view request_id{};   // see request_id.h
   std::string_view traceparent{};  // header traceparent (W3C trace context); may be empty
   uint64_t request_bytes{0};
   std::optional<uint64_t> step_id{};

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "client/cpp/transport/message_conversion.h"
@@ -163,6 +164,97 @@ TEST(OperationsTest, AFailedCallIsLoggedWithItsRequestIdAndWithoutItsToken) {
     EXPECT_EQ(line["traceparent"], "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
   }
   EXPECT_EQ(found, 1);
+}
+
+// The trailing metadata x-request-id of a call, or an empty string.
+std::string RequestIdIn(const grpc::ClientContext& context) {
+  const auto& trailers = context.GetServerTrailingMetadata();
+  const auto found = trailers.find("x-request-id");
+  return found == trailers.end() ? "" : std::string(found->second.data(), found->second.size());
+}
+
+// So that a client can report the failure, and the operator finds its line.
+TEST(OperationsTest, AFailedCallReturnsTheRequestIdOfItsLogLine) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  const ServerProcess server({"--log-file", log.string(), "--max-batch-problems", "1"});
+  const auto stub = v1::SolverService::NewStub(
+      grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials()));
+  const auto solve = [&stub](const std::string& given) {
+    grpc::ClientContext context;
+    if (!given.empty()) context.AddMetadata("x-request-id", given);
+    v1::SolveResponse response;
+    EXPECT_FALSE(stub->Solve(&context, {}, &response).ok());
+    return RequestIdIn(context);
+  };
+  const auto stream = [&stub] {
+    grpc::ClientContext context;
+    v1::StreamBatchRequest request;
+    request.add_problems();
+    request.add_problems();
+    const auto call = stub->StreamBatch(&context, request);
+    EXPECT_FALSE(call->Finish().ok());
+    return RequestIdIn(context);
+  };
+  const auto session = [&stub] {
+    grpc::ClientContext context;
+    const auto call = stub->SolveSession(&context);
+    call->Write({});
+    call->WritesDone();
+    EXPECT_FALSE(call->Finish().ok());
+    return RequestIdIn(context);
+  };
+  EXPECT_EQ(solve("r-17"), "r-17");
+  const std::vector<std::string> ids{solve(""), solve(""), stream(), session()};
+  std::set<std::string> different;
+  for (const std::string& id : ids) {
+    EXPECT_EQ(id.size(), 32u) << id;
+    different.insert(id);
+    EXPECT_TRUE(Await([&] {
+      return std::ranges::count_if(ReadLog(log), [&](const Json& line) {
+               return line.value("request_id", "") == id;
+             }) == 1;
+    })) << id;
+  }
+  EXPECT_EQ(different.size(), ids.size());
+}
+
+// It would cost every call; a client that wants to find its calls gives them ids.
+TEST(OperationsTest, ACallThatSucceedsReturnsNoRequestId) {
+  const ServerProcess server;
+  const auto stub = v1::SolverService::NewStub(
+      grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.AddMetadata("x-request-id", "r-17");
+  v1::GetServerInfoResponse response;
+  EXPECT_TRUE(stub->GetServerInfo(&context, {}, &response).ok());
+  EXPECT_EQ(RequestIdIn(context), "");
+}
+
+// Of unary calls, batches and sessions alike.
+TEST(OperationsTest, ErrorsOfTheClientHaveTheRequestId) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "tokens") << "alice a-token-0123456789\n";
+  const ServerProcess server({"--token-file", (directory / "tokens").string()});
+  Client stranger = server.Connect();
+  const auto problem = Small();
+  const auto solution = stranger.Solve(problem);
+  const auto batch = stranger.SolveBatch({&problem, 1});
+  const auto session = stranger.OpenSession();
+  const auto info = stranger.Info();
+  ASSERT_FALSE(solution.has_value() || batch[0].has_value() || session.has_value() ||
+               info.has_value());
+  std::set<std::string> different;
+  for (const client::Error& error :
+       {solution.error(), batch[0].error(), session.error(), info.error()}) {
+    EXPECT_EQ(error.request_id.size(), 32u);
+    different.insert(error.request_id);
+  }
+  EXPECT_EQ(different.size(), 4u);
+  const ProcessResult command =
+      RunProcess({SAP_CLIENT_BINARY, "info", "--server", server.address()});
+  EXPECT_NE(command.exit_code, 0);
+  EXPECT_THAT(command.err, testing::ContainsRegex("\\(request id [0-9a-f]{32}\\)"));
 }
 
 // The time of day of a line of the log, "2026-01-31T23:59:59.123456Z", in seconds.
