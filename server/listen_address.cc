@@ -11,7 +11,7 @@
 namespace sap {
 
 std::string CheckTcpAddress(const std::string& address) {
-  const std::string expected = "'" + address + "' is not an address; expected HOST:PORT";
+  std::string expected = "'" + address + "' is not an address; expected HOST:PORT";
   const size_t colon = address.rfind(':');
   if (IsUnixSocket(address) || colon == std::string::npos || colon == 0) return expected;
   const std::string port = address.substr(colon + 1);

@@ -185,7 +185,8 @@ bool HttpServer::Receive(Connection* connection) {
 }
 
 bool HttpServer::Send(Connection* connection) {
-  const std::string_view rest = std::string_view(connection->answer).substr(connection->sent);
+  std::string_view rest(connection->answer);
+  rest.remove_prefix(connection->sent);
   const ssize_t count = send(connection->fd, rest.data(), rest.size(), MSG_NOSIGNAL);
   if (count < 0) return IsRetryable(errno);
   connection->sent += static_cast<size_t>(count);
@@ -197,7 +198,8 @@ bool HttpServer::Send(Connection* connection) {
 }
 
 std::string HttpServer::Answer(const std::string& header) const {
-  const std::string_view line = std::string_view(header).substr(0, header.find("\r\n"));
+  std::string_view line(header);
+  line = line.substr(0, line.find("\r\n"));
   const size_t first = line.find(' ');
   const size_t second = line.find(' ', first + 1);
   if (first == std::string_view::npos || second == std::string_view::npos ||
