@@ -7,9 +7,16 @@ namespace sap {
 
 // Validates the syntax. Returns an error message for the operator, or an empty string.
 std::string CheckAddress(const std::string& address);
+// The same where only HOST:PORT is accepted.
+std::string CheckTcpAddress(const std::string& address);
 
 // Whether only processes on this machine can connect: a Unix socket or the loopback interface.
 bool IsLocal(const std::string& address);
+
+// Whether a process listens on the Unix socket, even one that does not accept connections or lets
+// this user connect. False for other addresses. gRPC unlinks an existing socket file before it
+// binds, so it would silently take over the address of a running server.
+bool HasListener(const std::string& address);
 
 // Replaces port 0 by the port that the kernel assigned.
 std::string WithPort(const std::string& address, int port);

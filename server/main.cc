@@ -1,15 +1,19 @@
-// The sap-server command. On SIGTERM or SIGINT it drains in-flight calls and exits with 0.
+// The sap-server command. On SIGTERM or SIGINT it drains in-flight calls and exits with 0; a second
+// one ends it at once, with 128 plus the number of the signal. SIGHUP reopens the log file.
 #include <absl/synchronization/mutex.h>
 #include <google/protobuf/stubs/logging.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -28,15 +32,84 @@ namespace {
 
 using sap::LogLevel;
 
-// Blocks the stop signals in every thread, so that the main thread can wait for them with sigwait.
-sigset_t BlockStopSignals() {
+// Blocks the signals in every thread, so that SignalThread alone receives them.
+sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
+
+// The first request to shut down, from a signal or from an operator.
+class ShutdownRequest {
+ public:
+  void Make(const std::string& reason) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!reason_.empty()) return;
+      reason_ = reason;
+    }
+    made_.notify_all();
+  }
+
+  // Waits for it; returns its reason.
+  std::string Await() {
+    std::unique_lock lock(mutex_);
+    made_.wait(lock, [this] { return !reason_.empty(); });
+    return reason_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable made_;
+  std::string reason_;
+};
+
+// Handles signals while the main thread starts, waits or drains.
+class SignalThread {
+ public:
+  SignalThread(const sigset_t& signals, sap::CallLog* log, ShutdownRequest* shutdown)
+      : signals_(signals), log_(log), shutdown_(shutdown), thread_([this] { Run(); }) {}
+
+  ~SignalThread() {
+    stopping_ = true;
+    pthread_kill(thread_.native_handle(), SIGHUP);
+    thread_.join();
+  }
+
+ private:
+  void Run() {
+    bool shutting_down = false;
+    for (int signal = 0; sigwait(&signals_, &signal) == 0 && !stopping_;) {
+      if (signal == SIGHUP) {
+        ReopenLog();
+      } else if (shutting_down) {
+        // Neither flushes nor destructs: either may be what does not end.
+        std::fprintf(stderr, "sap-server: %s again; ends without a drain\n", strsignal(signal));
+        _exit(128 + signal);
+      } else {
+        shutting_down = true;
+        shutdown_->Make(strsignal(signal));
+      }
+    }
+  }
+
+  void ReopenLog() {
+    const std::string error = log_->Reopen();
+    if (error.empty()) {
+      log_->Message(LogLevel::kInfo, "log file reopened");
+    } else {
+      log_->Message(LogLevel::kError, error + "; the old file is written on");
+    }
+  }
+
+  const sigset_t signals_;
+  sap::CallLog* const log_;
+  ShutdownRequest* const shutdown_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
 
 // Each connection needs a file descriptor. Once descriptors have run out, gRPC 1.51 accepts no more
 // connections until the process is restarted.
@@ -55,7 +128,8 @@ std::chrono::nanoseconds Nanoseconds(double seconds) {
 // Components of the process. Declaration order is lifetime order: a component may use those above
 // it.
 struct Server {
-  std::unique_ptr<sap::CallLog> log;
+  sap::CallLog* log{nullptr};
+  ShutdownRequest* shutdown{nullptr};
   std::unique_ptr<sap::BearerTokens> tokens;
   std::unique_ptr<sap::BearerTokens> operator_tokens;
   std::unique_ptr<sap::RequestRecorder> recorder;
@@ -77,7 +151,7 @@ std::string StoreResult(tl::expected<std::unique_ptr<Part>, std::string> result,
 }
 
 std::string StartFiles(const sap::ServerConfig& config, Server* server) {
-  const auto warn = [log = server->log.get()](const std::string& message) {
+  const auto warn = [log = server->log](const std::string& message) {
     log->Message(LogLevel::kWarning, message);
   };
   std::string error;
@@ -99,9 +173,25 @@ std::string StartFiles(const sap::ServerConfig& config, Server* server) {
   return error;
 }
 
+std::string StartAdmin(const sap::ServerConfig& config, Server* server) {
+  std::string error =
+      StoreResult(sap::AdminServer::Start(
+                      config.operations.admin_listen, config.security.tls,
+                      {.drain = [shutdown = server->shutdown] { shutdown->Make("operator"); },
+                       .log = server->log,
+                       .recorder = server->recorder.get(),
+                       .recording = config.recording,
+                       .tokens = server->operator_tokens.get()}),
+                  &server->admin);
+  if (error.empty()) {
+    server->log->Message(LogLevel::kInfo, "admin service on " + server->admin->address());
+  }
+  return error;
+}
+
 std::string StartServices(const sap::ServerConfig& config, Server* server) {
   server->engine = std::make_unique<sap::Engine>(config, server->recorder.get(), &server->metrics);
-  const sap::CallObserver observer(&server->metrics, server->log.get());
+  const sap::CallObserver observer(&server->metrics, server->log);
   const sap::OperationsConfig& operations = config.operations;
   const sap::TlsConfig& tls = config.security.tls;
   if (!operations.metrics_listen.empty()) {
@@ -112,32 +202,25 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
     if (!error.empty()) return error;
     server->log->Message(LogLevel::kInfo, "metrics on " + server->endpoint->address());
   }
-  if (!operations.admin_listen.empty()) {
-    std::string error =
-        StoreResult(sap::AdminServer::Start(operations.admin_listen, tls,
-                                            {.drain = [] { kill(getpid(), SIGTERM); },
-                                             .log = server->log.get(),
-                                             .recorder = server->recorder.get(),
-                                             .recording = config.recording,
-                                             .tokens = server->operator_tokens.get()}),
-                    &server->admin);
-    if (!error.empty()) return error;
-    server->log->Message(LogLevel::kInfo, "admin service on " + server->admin->address());
-  }
-  return StoreResult(
+  // The main address first: a second server of the same configuration fails here, before it touches
+  // the operators' address.
+  std::string error = StoreResult(
       sap::GrpcServer::Start(config, server->engine.get(), server->tokens.get(), observer),
       &server->grpc);
+  if (error.empty() && !operations.admin_listen.empty()) error = StartAdmin(config, server);
+  if (error.empty() && server->endpoint != nullptr) server->endpoint->SetReady(true);
+  return error;
 }
 
-void Drain(const sap::ServerConfig& config, int signal, Server* server) {
-  const std::string name = strsignal(signal);
+void Drain(const sap::ServerConfig& config, const std::string& reason, Server* server) {
+  if (server->endpoint != nullptr) server->endpoint->SetReady(false);
   if (config.lame_duck_s > 0) {
     server->log->Message(LogLevel::kInfo,
-                         name + ": lame duck for " + std::to_string(config.lame_duck_s) + " s");
+                         reason + ": lame duck for " + std::to_string(config.lame_duck_s) + " s");
     server->grpc->AnnounceDrain();
     std::this_thread::sleep_for(Nanoseconds(config.lame_duck_s));
   }
-  server->log->Message(LogLevel::kInfo, name + ": draining in-flight calls for at most " +
+  server->log->Message(LogLevel::kInfo, reason + ": draining in-flight calls for at most " +
                                             std::to_string(config.drain_timeout_s) + " s");
   server->grpc->Drain(Nanoseconds(config.drain_timeout_s));
 }
@@ -152,29 +235,32 @@ int main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // Protobuf would log every malformed message to standard error, at a rate that clients control.
   google::protobuf::SetLogHandler(nullptr);
-  const sigset_t signals = BlockStopSignals();
+  const sigset_t signals = BlockSignals();
   RaiseDescriptorLimit();
-  Server server;
-  std::string error = StoreResult(sap::CallLog::Open(config.log), &server.log);
+  std::unique_ptr<sap::CallLog> log;
+  std::string error = StoreResult(sap::CallLog::Open(config.log), &log);
   if (!error.empty()) {
     std::fprintf(stderr, "sap-server: %s\n", error.c_str());
     return EXIT_FAILURE;
   }
+  ShutdownRequest shutdown;
+  const SignalThread signal_thread(signals, log.get(), &shutdown);
+  Server server;
+  server.log = log.get();
+  server.shutdown = &shutdown;
   error = StartFiles(config, &server);
   if (error.empty()) error = StartServices(config, &server);
   if (!error.empty()) {
-    server.log->Message(LogLevel::kError, error);
+    log->Message(LogLevel::kError, error);
     return EXIT_FAILURE;
   }
-  server.log->Message(LogLevel::kInfo, std::string("version ") + SAP_VERSION + ", " +
-                                           std::to_string(config.threads) + " solver threads, " +
-                                           std::to_string(config.io_threads) + " io threads");
+  log->Message(LogLevel::kInfo, std::string("version ") + SAP_VERSION + ", " +
+                                    std::to_string(config.threads) + " solver threads, " +
+                                    std::to_string(config.io_threads) + " io threads");
   std::printf("listening on %s\n", server.grpc->address().c_str());
   std::fflush(stdout);
 
-  int signal = 0;
-  sigwait(&signals, &signal);
-  Drain(config, signal, &server);
-  server.log->Message(LogLevel::kInfo, "done");
+  Drain(config, shutdown.Await(), &server);
+  log->Message(LogLevel::kInfo, "done");
   return EXIT_SUCCESS;
 }

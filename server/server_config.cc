@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "server/cpu_quota.h"
 #include "server/listen_address.h"
 
 namespace sap {
@@ -21,6 +22,21 @@ constexpr int64_t kLargestMessage_bytes = std::numeric_limits<int32_t>::max();
 
 int NumProcessors() { return std::max(1u, std::thread::hardware_concurrency()); }
 
+// Accepts the names and replaces them by their values. CLI11's own CheckedTransformer prints values
+// of enums as control characters, in help texts and errors.
+template <typename Value>
+CLI::Validator OneOf(const std::map<std::string, Value>& values) {
+  std::string names;
+  for (const auto& [name, value] : values) names += (names.empty() ? "" : ", ") + name;
+  const auto replace = [values, names](std::string& text) {
+    const auto found = values.find(text);
+    if (found == values.end()) return "'" + text + "' is not one of " + names;
+    text = std::to_string(static_cast<int>(found->second));
+    return std::string();
+  };
+  return CLI::Validator(replace, "{" + names + "}");
+}
+
 void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
   using Rule = RecordingConfig::Rule;
   const std::map<std::string, Rule> rules{
@@ -29,7 +45,8 @@ void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
       app->add_option("--record", recording->directory,
                       "Directory for recordings of problems and answers; see sap-client replay");
   app->add_option("--record-rule", recording->rule, "Problems to record: all, failed or slower")
-      ->transform(CLI::CheckedTransformer(rules))
+      ->default_str("all")
+      ->transform(OneOf(rules))
       ->needs(directory);
   app->add_option("--record-slower-than", recording->slower_than_s,
                   "Duration in seconds above which rule 'slower' records a problem")
@@ -60,7 +77,8 @@ void AddSecurityFlags(CLI::App* app, SecurityConfig* security) {
   app->add_option("--high-priority-clients", security->high_priority_clients,
                   "Clients that may use high priority: all; listed: those with priority=high in "
                   "the token file; auto: listed with --token-file, else all")
-      ->transform(CLI::CheckedTransformer(clients));
+      ->default_str("auto")
+      ->transform(OneOf(clients));
   app->add_flag("--insecure-listen", security->insecure_listen,
                 "Allow a non-local address without TLS, or without tokens or client CA");
 }
@@ -140,17 +158,20 @@ void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
                                                {"error", LogLevel::kError}};
   const CLI::Validator address(CheckAddress, "ADDR");
   app->add_option("--log-level", config->log.level, "Log verbosity: debug, info, warning or error")
-      ->transform(CLI::CheckedTransformer(levels));
+      ->default_str("info")
+      ->transform(OneOf(levels));
   app->add_option("--log-file", config->log.file, "Log file; standard error if not given");
   app->add_option("--slow-call-s", config->log.slow_call_s,
                   "Duration from which a call is logged as slow")
       ->check(CLI::Range(0.0, 86'400.0));
   OperationsConfig* operations = &config->operations;
   app->add_option("--metrics-listen", operations->metrics_listen,
-                  "HOST:PORT of the Prometheus endpoint")
-      ->check(address);
+                  "HOST:PORT of the Prometheus endpoint and the probes: plain HTTP without tokens, "
+                  "so on a non-local address only within a trusted network")
+      ->check(CLI::Validator(CheckTcpAddress, "HOST:PORT"));
   CLI::Option* admin = app->add_option("--admin-listen", operations->admin_listen,
-                                       "HOST:PORT or unix:PATH of the admin service")
+                                       "HOST:PORT or unix:PATH of the admin service; a non-local "
+                                       "address needs TLS and --admin-token-file")
                            ->check(address);
   app->add_option("--admin-token-file", operations->admin_token_file,
                   "File with an operator name and a bearer token per line")
@@ -161,7 +182,9 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--listen", config->listen,
                   "Listen address: HOST:PORT (port 0: any free port) or unix:PATH")
       ->check(CLI::Validator(CheckAddress, "ADDR"));
-  app->add_option("--threads", config->threads, "Arena threads, which solve large problems")
+  app->add_option("--threads", config->threads,
+                  "Arena threads, which solve large problems; by default one per processor, or as "
+                  "many as the quota of the control group keeps busy")
       ->check(CLI::Range(1, kMostThreads));
   app->add_option("--solver-nice", config->solver_nice,
                   "Nice value of the arena threads, which lowers them below the io threads and the "
@@ -172,7 +195,8 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(1, kMostThreads));
   app->add_option("--idle-spinners", config->idle_spinners,
                   "Limit of idle-priority spinners that keep processors out of sleep states for "
-                  "low-latency sessions; 0 where processor time is shared, limited or paid for")
+                  "low-latency sessions; 0 where processor time is shared or paid for, and by "
+                  "default where a control group limits it")
       ->check(CLI::Range(0, kMostThreads));
   app->add_option("--max-message-bytes", config->max_message_bytes, "Limit of the request size")
       ->check(CLI::Range(int64_t{1}, kLargestMessage_bytes));
@@ -221,15 +245,15 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
 
 // Refuses a non-local address without TLS or without client authentication, unless the operator
 // insists. Returns an error message, or an empty string.
-std::string CheckExposure(const std::string& address, const SecurityConfig& security,
-                          const std::string& token_file, const std::string& token_flag) {
-  if (security.insecure_listen || IsLocal(address)) return "";
-  const std::string beyond = address + " is reachable from other machines: ";
+std::string CheckListen(const ServerConfig& config) {
+  const SecurityConfig& security = config.security;
+  if (security.insecure_listen || IsLocal(config.listen)) return "";
+  const std::string beyond = config.listen + " is reachable from other machines: ";
   if (security.tls.certificate.empty()) {
     return beyond + "give --tls-cert and --tls-key, or --insecure-listen";
   }
-  if (security.tls.client_ca.empty() && token_file.empty()) {
-    return beyond + "give " + token_flag + " or --tls-client-ca, or --insecure-listen";
+  if (security.tls.client_ca.empty() && security.token_file.empty()) {
+    return beyond + "give --token-file or --tls-client-ca, or --insecure-listen";
   }
   return "";
 }
@@ -242,23 +266,25 @@ bool EveryClientMayUseHighPriority(const SecurityConfig& security) {
   return security.token_file.empty();
 }
 
-std::string CheckExposure(const ServerConfig& config) {
-  std::string error =
-      CheckExposure(config.listen, config.security, config.security.token_file, "--token-file");
+// The admin service drains the server and writes files. Certificates do not tell operators from
+// clients, so beyond this machine it always needs tokens of operators, and TLS to protect them.
+std::string CheckAdminListen(const ServerConfig& config) {
   const OperationsConfig& operations = config.operations;
-  if (error.empty() && !operations.admin_listen.empty()) {
-    error = CheckExposure(operations.admin_listen, config.security, operations.admin_token_file,
-                          "--admin-token-file");
-  }
-  return error;
+  if (operations.admin_listen.empty() || IsLocal(operations.admin_listen)) return "";
+  if (!config.security.tls.certificate.empty() && !operations.admin_token_file.empty()) return "";
+  return operations.admin_listen +
+         " is reachable from other machines: --admin-listen needs "
+         "--tls-cert, --tls-key and --admin-token-file there";
 }
 
 }  // namespace
 
-int ServerConfig::DefaultThreads() { return NumProcessors(); }
+int ServerConfig::DefaultThreads() { return ThreadsWithin(NumProcessors(), CpuQuota()); }
+
+int ServerConfig::DefaultIdleSpinners() { return SpinnersWithin(NumProcessors(), CpuQuota()); }
 
 // More receiving threads would compete with the solver threads for processors.
-int ServerConfig::DefaultIoThreads() { return std::min(NumProcessors(), 8); }
+int ServerConfig::DefaultIoThreads() { return std::min(DefaultThreads(), 8); }
 
 std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConfig* config) {
   CLI::App app("Solves frictional contact problems sent over gRPC.", "sap-server");
@@ -266,9 +292,9 @@ std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConf
   AddFlags(&app, config);
   try {
     app.parse(argc, argv);
-    if (const std::string error = CheckExposure(*config); !error.empty()) {
-      return app.exit(CLI::ValidationError("listening", error));
-    }
+    std::string error = CheckListen(*config);
+    if (error.empty()) error = CheckAdminListen(*config);
+    if (!error.empty()) return app.exit(CLI::ValidationError("listening", error));
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }

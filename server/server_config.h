@@ -40,7 +40,8 @@ struct SecurityConfig {
     kListed,  // those with priority=high in the token file
   };
   HighPriorityClients high_priority_clients{HighPriorityClients::kAuto};
-  // Allows a non-local listen address without TLS or without client authentication.
+  // Allows a non-local main address without TLS or without client authentication. The admin address
+  // has no such exception.
   bool insecure_listen{false};
 };
 
@@ -71,7 +72,7 @@ struct LogConfig {
 
 // Operator endpoints; an empty address disables the endpoint.
 struct OperationsConfig {
-  std::string metrics_listen;    // HOST:PORT
+  std::string metrics_listen;    // HOST:PORT; plain HTTP, no authentication
   std::string admin_listen;      // HOST:PORT or unix:PATH
   std::string admin_token_file;  // operator names and bearer tokens
 };
@@ -120,7 +121,7 @@ struct ServerConfig {
   int solver_nice{0};                  // nice value of the arena threads
   int io_threads{DefaultIoThreads()};  // receive calls and solve small problems
   // Upper bound on SCHED_IDLE spinners for low-latency sessions; at most `threads` are started.
-  int idle_spinners{DefaultThreads()};
+  int idle_spinners{DefaultIdleSpinners()};
 
   int64_t max_message_bytes{int64_t{256} << 20};
   ProblemLimits problem;
@@ -144,7 +145,9 @@ struct ServerConfig {
 
   RecordingConfig recording;
 
+  // Processors, within the processor quota of the control group.
   static int DefaultThreads();
+  static int DefaultIdleSpinners();
   static int DefaultIoThreads();
 };
 

@@ -27,6 +27,8 @@ struct Error {
   std::string field;     // "contacts.friction[17]"; empty: no field is at fault
   std::string reason{};  // limit that was exceeded, as in "CLIENT_CALLS"; empty: none
   std::chrono::nanoseconds retry_after{0};  // wait before a retry; 0: the server suggests none
+  // Names the failed call in the server's log; empty: embedded, or no server has answered.
+  std::string request_id{};
 };
 
 // "INVALID_ARGUMENT", ...

@@ -1,5 +1,6 @@
 #include "server/engine/request_recorder.h"
 
+#include <fcntl.h>
 #include <google/protobuf/util/delimited_message_util.h>
 #include <unistd.h>
 
@@ -58,9 +59,10 @@ tl::expected<std::string, std::string> RequestRecorder::Begin(const RecordingCon
     return tl::unexpected("cannot record to " + config.directory + ": " + error.message());
   }
   std::string path = (std::filesystem::path(config.directory) / FileName()).string();
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file) return tl::unexpected("cannot record to " + path + ": " + std::strerror(errno));
+  const int fd =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (fd < 0) return tl::unexpected("cannot record to " + path + ": " + std::strerror(errno));
+  auto file = std::make_unique<google::protobuf::io::FileOutputStream>(fd);
   End();
   const std::lock_guard lock(mutex_);
   current_ = std::make_shared<Recording>(Recording{config, path, std::move(file)});
@@ -127,14 +129,6 @@ void RequestRecorder::Work() {
 // Returns nothing once the recorder is closing and the queue is empty.
 std::optional<RequestRecorder::Task> RequestRecorder::NextTask() {
   std::unique_lock lock(mutex_);
-  if (queue_.empty() && current_ != nullptr) {
-    // Flush while idle, so that records survive if the server is killed. No call waits for the
-    // disk.
-    const std::shared_ptr<Recording> recording = current_;
-    lock.unlock();
-    recording->file.flush();
-    lock.lock();
-  }
   work_.wait(lock, [this] { return closing_ || !queue_.empty(); });
   if (queue_.empty()) return std::nullopt;
   Task task = std::move(queue_.front());
@@ -152,10 +146,12 @@ void RequestRecorder::Write(Recording* recording, const v1::RecordedSolve& recor
     return Stop(recording, "its limit of " + std::to_string(recording->config.max_bytes) +
                                " bytes is reached");
   }
-  errno = 0;
-  if (!google::protobuf::util::SerializeDelimitedToOstream(record, &recording->file)) {
+  // Flushed with each record, so that records survive if the server is killed, and a full disk is
+  // reported at once. No call waits for the disk.
+  google::protobuf::io::FileOutputStream* const file = recording->file.get();
+  if (!google::protobuf::util::SerializeDelimitedToZeroCopyStream(record, file) || !file->Flush()) {
     Drop();
-    return Stop(recording, "it cannot be written: " + std::string(std::strerror(errno)));
+    return Stop(recording, "it cannot be written: " + std::string(std::strerror(file->GetErrno())));
   }
   recording->written_bytes += bytes;
   ++recording->recorded;
@@ -171,7 +167,11 @@ void RequestRecorder::Stop(Recording* recording, const std::string& why) {
 }
 
 void RequestRecorder::Finish(Recording* recording) {
-  recording->file.flush();
+  // Some file systems report failed writes only here.
+  if (!recording->file->Close() && !recording->stopped) {
+    log_("recording to " + recording->path +
+         " may lack records: " + std::strerror(recording->file->GetErrno()));
+  }
   log_("recorded " + std::to_string(recording->recorded) + " solves to " + recording->path +
        ", dropped " + std::to_string(dropped()));
 }

@@ -6,11 +6,12 @@
 // recording, never a call.
 #pragma once
 
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -41,7 +42,8 @@ class RequestRecorder {
   ~RequestRecorder();
 
   // Ends the current recording, if any, and begins one in a new file in the directory, which is
-  // created if necessary. Returns the file's path. On an error, an operator message, the state is
+  // created if necessary. Only the owner can read the file, and no file or link of its name is
+  // written to. Returns the file's path. On an error, an operator message, the state is
   // unchanged.
   tl::expected<std::string, std::string> Begin(const RecordingConfig& config);
 
@@ -67,7 +69,7 @@ class RequestRecorder {
   struct Recording {
     const RecordingConfig config;
     const std::string path;
-    std::ofstream file;
+    std::unique_ptr<google::protobuf::io::FileOutputStream> file;  // closed by Finish
     int64_t recorded{0};
     int64_t written_bytes{0};
     bool stopped{false};

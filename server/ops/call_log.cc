@@ -1,7 +1,6 @@
 #include "server/ops/call_log.h"
 
 #include <spdlog/async.h>
-#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <nlohmann/json.hpp>
@@ -44,11 +43,15 @@ std::string Now() {
 }  // namespace
 
 tl::expected<std::unique_ptr<CallLog>, std::string> CallLog::Open(const LogConfig& config) {
+  std::shared_ptr<LogFile> file;
+  if (!config.file.empty()) {
+    auto opened = LogFile::Open(config.file);
+    if (!opened) return tl::unexpected(opened.error());
+    file = std::move(*opened);
+  }
   try {
-    spdlog::sink_ptr sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    if (!config.file.empty()) {
-      sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(config.file);
-    }
+    spdlog::sink_ptr sink = file;
+    if (sink == nullptr) sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
     if (spdlog::thread_pool() == nullptr) spdlog::init_thread_pool(kQueuedLines, 1);
     auto logger = std::make_shared<spdlog::async_logger>(
         "sap-server", sink, spdlog::thread_pool(), spdlog::async_overflow_policy::overrun_oldest);
@@ -56,16 +59,22 @@ tl::expected<std::unique_ptr<CallLog>, std::string> CallLog::Open(const LogConfi
     // Write errors, such as a full disk, lose lines and have no other effect.
     logger->set_error_handler([](const std::string&) {});
     logger->flush_on(spdlog::level::info);
-    return std::unique_ptr<CallLog>(new CallLog(config, std::move(logger)));
+    return std::unique_ptr<CallLog>(new CallLog(config, std::move(file), std::move(logger)));
   } catch (const spdlog::spdlog_ex& error) {
     return tl::unexpected(std::string("cannot log: ") + error.what());
   }
 }
 
-CallLog::CallLog(const LogConfig& config, std::shared_ptr<spdlog::logger> logger)
-    : slow_call_s_(config.slow_call_s), level_(config.level), logger_(std::move(logger)) {}
+CallLog::CallLog(const LogConfig& config, std::shared_ptr<LogFile> file,
+                 std::shared_ptr<spdlog::logger> logger)
+    : slow_call_s_(config.slow_call_s),
+      level_(config.level),
+      file_(std::move(file)),
+      logger_(std::move(logger)) {}
 
 CallLog::~CallLog() { logger_->flush(); }
+
+std::string CallLog::Reopen() { return file_ == nullptr ? "" : file_->Reopen(); }
 
 void CallLog::Message(LogLevel level, const std::string& text) {
   if (level < level_.load(std::memory_order_relaxed)) return;

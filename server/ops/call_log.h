@@ -16,6 +16,7 @@
 #include <tl/expected.hpp>
 
 #include "server/engine/metrics.h"
+#include "server/ops/log_file.h"
 #include "server/server_config.h"
 
 namespace sap {
@@ -27,7 +28,7 @@ struct CallSummary {
   std::string_view message{};
   double duration_s{0};
   std::string_view client{};
-  std::string_view request_id{};   // header x-request-id; may be empty
+  std::string_view request_id{};   // see request_id.h
   std::string_view traceparent{};  // header traceparent (W3C trace context); may be empty
   uint64_t request_bytes{0};
   std::optional<uint64_t> step_id{};
@@ -40,6 +41,10 @@ class CallLog {
   static tl::expected<std::unique_ptr<CallLog>, std::string> Open(const LogConfig& config);
   ~CallLog();
 
+  // Opens the log file anew under its name, after log rotation has renamed it. Returns an error
+  // message, and writes on to the old file, if that fails; otherwise an empty string.
+  std::string Reopen();
+
   void SetLevel(LogLevel level) { level_.store(level, std::memory_order_relaxed); }
 
   void Message(LogLevel level, const std::string& text);
@@ -49,10 +54,12 @@ class CallLog {
   void Call(const CallSummary& call);
 
  private:
-  CallLog(const LogConfig& config, std::shared_ptr<spdlog::logger> logger);
+  CallLog(const LogConfig& config, std::shared_ptr<LogFile> file,
+          std::shared_ptr<spdlog::logger> logger);
 
   const double slow_call_s_;
   std::atomic<LogLevel> level_;
+  const std::shared_ptr<LogFile> file_;  // null: standard error
   const std::shared_ptr<spdlog::logger> logger_;
 };
 

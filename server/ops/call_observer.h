@@ -10,6 +10,7 @@
 
 #include "server/engine/metrics.h"
 #include "server/ops/call_log.h"
+#include "server/ops/request_id.h"
 #include "server/scheduling/client_account.h"
 
 namespace sap {
@@ -26,22 +27,22 @@ class CallObserver {
   // The account is null if the call was not authenticated.
   template <typename Request>
   void Ended(Method method, const grpc::Status& status, double duration_s,
-             const grpc::ServerContext& context, const ClientAccount* account,
+             const grpc::ServerContext& context, RequestId* id, const ClientAccount* account,
              const Request& request) const {
     if (metrics_ != nullptr) metrics_->CallEnded(method, status.error_code(), duration_s);
     if (log_ == nullptr || !log_->Wants(status.error_code(), duration_s)) return;
-    Log(method, status.error_code(), status.error_message(), duration_s, context, account,
+    Log(method, status.error_code(), status.error_message(), duration_s, context, id, account,
         request.ByteSizeLong(), std::nullopt);
   }
 
   // Logs a session step; steps are not calls in the metrics.
   template <typename Request>
   void StepEnded(int code, std::string_view message, double duration_s,
-                 const grpc::ServerContext& context, const ClientAccount* account,
+                 const grpc::ServerContext& context, RequestId* id, const ClientAccount* account,
                  const Request& request, uint64_t step_id) const {
     if (log_ == nullptr || !log_->Wants(code, duration_s)) return;
-    Log(Method::kSolveSession, code, message, duration_s, context, account, request.ByteSizeLong(),
-        step_id);
+    Log(Method::kSolveSession, code, message, duration_s, context, id, account,
+        request.ByteSizeLong(), step_id);
   }
 
   void SessionExpired() const {
@@ -53,8 +54,8 @@ class CallObserver {
 
  private:
   void Log(Method method, int code, std::string_view message, double duration_s,
-           const grpc::ServerContext& context, const ClientAccount* account, uint64_t bytes,
-           std::optional<uint64_t> step_id) const;
+           const grpc::ServerContext& context, RequestId* id, const ClientAccount* account,
+           uint64_t bytes, std::optional<uint64_t> step_id) const;
 
   Metrics* const metrics_;
   CallLog* const log_;

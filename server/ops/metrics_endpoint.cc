@@ -1,13 +1,15 @@
 #include "server/ops/metrics_endpoint.h"
 
+#include <prometheus/text_serializer.h>
+
 #include <chrono>
-#include <exception>
 #include <limits>
 #include <utility>
 
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/auth/tls_credentials.h"
 #include "server/build_info.h"
+#include "server/listen_address.h"
 
 namespace sap {
 namespace {
@@ -143,20 +145,7 @@ void AddServer(const Metrics& metrics, Engine* engine, const std::string& certif
   }
 }
 
-class Collector final : public prometheus::Collectable {
- public:
-  Collector(const Metrics* metrics, Engine* engine, std::string certificate)
-      : metrics_(metrics), engine_(engine), certificate_(std::move(certificate)) {}
-
-  std::vector<MetricFamily> Collect() const override {
-    return CollectMetrics(*metrics_, engine_, certificate_);
-  }
-
- private:
-  const Metrics* const metrics_;
-  Engine* const engine_;
-  const std::string certificate_;
-};
+constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
 }  // namespace
 
@@ -174,16 +163,21 @@ tl::expected<std::unique_ptr<MetricsEndpoint>, std::string> MetricsEndpoint::Sta
     const std::string& address, const Metrics* metrics, Engine* engine,
     const std::string& certificate) {
   std::unique_ptr<MetricsEndpoint> self(new MetricsEndpoint());
-  self->families_ = std::make_shared<Collector>(metrics, engine, certificate);
-  try {
-    self->exposer_ = std::make_unique<prometheus::Exposer>(address, 1);
-    self->exposer_->RegisterCollectable(self->families_);
-  } catch (const std::exception& error) {
-    return tl::unexpected("cannot serve metrics on " + address + ": " + error.what());
-  }
-  const auto ports = self->exposer_->GetListeningPorts();
-  self->address_ =
-      address.substr(0, address.rfind(':') + 1) + std::to_string(ports.empty() ? 0 : ports.front());
+  const auto answer = [metrics, engine, certificate,
+                       ready = &self->ready_](std::string_view path) -> HttpServer::Response {
+    if (path == "/metrics") {
+      const auto families = CollectMetrics(*metrics, engine, certificate);
+      return {200, prometheus::TextSerializer().Serialize(families), kMetricsType};
+    }
+    if (path == "/live") return {200, "live\n"};
+    if (path != "/ready") return {404, "the paths are /metrics, /live and /ready\n"};
+    if (ready->load(std::memory_order_relaxed)) return {200, "ready\n"};
+    return {503, "not ready\n"};
+  };
+  auto server = HttpServer::Start(address, answer, HttpServer::Limits());
+  if (!server) return tl::unexpected("metrics: " + server.error());
+  self->server_ = std::move(*server);
+  self->address_ = WithPort(address, self->server_->port());
   return self;
 }
 

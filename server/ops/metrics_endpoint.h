@@ -1,11 +1,15 @@
-// Prometheus endpoint: GET /metrics on its own HTTP address. The call metrics have the usual names
-// of gRPC services; server/README.md lists all.
+// Metrics and probes on an HTTP address of their own, plain and without authentication:
+//
+//   GET /metrics  for Prometheus. The call metrics have the usual names of gRPC services;
+//                 server/README.md lists all
+//   GET /live     200 while the process runs
+//   GET /ready    200 while new calls are welcome, 503 before the start has completed and from the
+//                 announcement of the shutdown on
 #pragma once
 
-#include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
@@ -13,13 +17,14 @@
 
 #include "server/engine/engine.h"
 #include "server/engine/metrics.h"
+#include "server/ops/http_server.h"
 
 namespace sap {
 
 class MetricsEndpoint {
  public:
-  // Serves from the return of this call on. Address: HOST:PORT. Metrics and engine must outlive the
-  // endpoint. `accuracy_certificate` is the file whose expiry time is exported; may be empty.
+  // Serves from the return of this call on, not ready. Address: HOST:PORT. Metrics and engine must
+  // outlive the endpoint. `certificate` is the file whose expiry time is exported; may be empty.
   static tl::expected<std::unique_ptr<MetricsEndpoint>, std::string> Start(
       const std::string& address, const Metrics* metrics, Engine* engine,
       const std::string& certificate);
@@ -27,12 +32,14 @@ class MetricsEndpoint {
   // The address with the assigned port if port 0 was requested.
   const std::string& address() const { return address_; }
 
+  void SetReady(bool ready) { ready_.store(ready, std::memory_order_relaxed); }
+
  private:
   MetricsEndpoint() = default;
 
   std::string address_;
-  std::shared_ptr<prometheus::Collectable> families_;
-  std::unique_ptr<prometheus::Exposer> exposer_;
+  std::atomic<bool> ready_{false};
+  std::unique_ptr<HttpServer> server_;
 };
 
 // Snapshot of all metric families.

@@ -1,5 +1,7 @@
 #include "server/rpc/admin_server.h"
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -19,6 +21,19 @@ constexpr int kSetRecording = 2;
 
 // Longer than answers of a few bytes take, unless the client does not read.
 constexpr std::chrono::seconds kLastAnswer{1};
+
+// New files, such as the socket, are their owner's alone while the object exists: a later chmod
+// would leave a time in which others can connect.
+class OwnerOnlyFiles {
+ public:
+  OwnerOnlyFiles() : before_(umask(S_IRWXG | S_IRWXO)) {}
+  ~OwnerOnlyFiles() { umask(before_); }
+  OwnerOnlyFiles(const OwnerOnlyFiles&) = delete;
+  OwnerOnlyFiles& operator=(const OwnerOnlyFiles&) = delete;
+
+ private:
+  const mode_t before_;
+};
 
 std::optional<LogLevel> ToLogLevel(v1::LogLevel level) {
   switch (level) {
@@ -53,6 +68,9 @@ AdminServer::AdminServer(Subjects subjects)
 
 tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
     const std::string& address, const TlsConfig& tls, Subjects subjects) {
+  if (HasListener(address)) {
+    return tl::unexpected("cannot listen on " + address + ": another server uses this address");
+  }
   const auto credentials = MakeServerCredentials(tls);
   if (!credentials) return tl::unexpected(credentials.error());
   std::unique_ptr<AdminServer> self(new AdminServer(std::move(subjects)));
@@ -62,7 +80,10 @@ tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
   builder.AddListeningPort(address, *credentials, &port);
   builder.RegisterService(&self->service_);
   self->queue_ = builder.AddCompletionQueue();
-  self->server_ = builder.BuildAndStart();
+  {
+    const OwnerOnlyFiles owner_only;
+    self->server_ = builder.BuildAndStart();
+  }
   if (self->server_ == nullptr || port == 0) {
     return tl::unexpected("cannot listen on " + address +
                           ": the address is in use or does not belong to this machine");

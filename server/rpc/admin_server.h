@@ -32,7 +32,9 @@ class AdminServer {
     BearerTokens* tokens;       // operator tokens; null: every connected client is an operator
   };
 
-  // Serves from the return of this call on, with the TLS configuration of the main address.
+  // Serves from the return of this call on, with the TLS configuration of the main address. Fails
+  // with an error message if the address is not available, also if another server uses it. Only the
+  // owner of the process can connect to a Unix socket.
   static tl::expected<std::unique_ptr<AdminServer>, std::string> Start(const std::string& address,
                                                                        const TlsConfig& tls,
                                                                        Subjects subjects);

@@ -117,8 +117,9 @@ class BatchStream::Call {
     if (status_ && !writing_ && !finishing_) {
       finishing_ = true;
       const std::chrono::duration<double> took = Clock::now() - arrival_;
+      if (!status_->ok()) request_id_.Return(&context_);
       method_->context_.observer->Ended(Method::kStreamBatch, *status_, took.count(), context_,
-                                        account_.get(), request_);
+                                        &request_id_, account_.get(), request_);
       stream_.Finish(*status_, &finished_tag_);
     }
     if (!finished_ || !done_) return;
@@ -147,6 +148,7 @@ class BatchStream::Call {
   v1::StreamBatchRequest request_;
   grpc::ServerAsyncReaderWriter<v1::StreamBatchResponse, v1::StreamBatchRequest> stream_;
   std::shared_ptr<ClientAccount> account_;
+  RequestId request_id_;
   Engine::Reservation reservation_;
   Clock::time_point arrival_;
   std::atomic<bool> cancelled_{false};

@@ -3,12 +3,8 @@
 #include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/resource_quota.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "server/auth/tls_credentials.h"
 #include "server/listen_address.h"
@@ -27,21 +23,6 @@ constexpr std::chrono::milliseconds kSweepPeriod{500};
 constexpr int kMinClientPingInterval_ms = 5000;
 
 int Milliseconds(double seconds) { return static_cast<int>(std::min(seconds * 1e3, 2e9)); }
-
-// gRPC unlinks an existing socket file before it binds, so it would silently take over the address
-// of a running server.
-bool HasListener(const std::string& path) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  if (path.size() >= sizeof name.sun_path) return false;  // gRPC reports the error
-  std::memcpy(name.sun_path, path.data(), path.size());
-  const int socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket_fd < 0) return false;
-  const bool connected =
-      connect(socket_fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
-  close(socket_fd);
-  return connected;
-}
 
 // gRPC shuts down with its last object, and a poller that is still finishing a large write can
 // delay that by 10 s. Keeping the library initialized until the process exits avoids the delay.
@@ -96,7 +77,7 @@ GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens*
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
     const ServerConfig& config, Engine* engine, BearerTokens* tokens,
     const CallObserver& observer) {
-  if (IsUnixSocket(config.listen) && HasListener(config.listen.substr(5))) {
+  if (HasListener(config.listen)) {
     return tl::unexpected("cannot listen on " + config.listen +
                           ": another server uses this address");
   }

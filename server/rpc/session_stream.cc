@@ -119,6 +119,7 @@ class SessionStream::Call final : public SessionClaimant, public SessionHolder {
   grpc::ServerAsyncReaderWriter<v1::SolveSessionResponse, v1::SolveSessionRequest> stream_;
   std::shared_ptr<ClientAccount> account_;
   uint64_t tokens_version_{0};  // see Authenticator::IsStillValid
+  RequestId request_id_;  // of all lines of the session
   std::unique_ptr<Session> session_;
   std::string token_;                              // resume token; empty: not resumable
   bool claiming_{false};                           // waits for the session of the token
@@ -289,7 +290,7 @@ void SessionStream::Call::RecordAnswer() {
   const v1::Failure& failure = slot.response.step().outcome().failure();
   const std::chrono::duration<double> took = Clock::now() - slot.arrival;
   method_->context_.observer->StepEnded(failure.code(), failure.message(), took.count(), context_,
-                                        account_.get(), slot.request,
+                                        &request_id_, account_.get(), slot.request,
                                         slot.response.step().step_id());
   ++answered_;
 }
@@ -343,7 +344,7 @@ void SessionStream::Call::Advance(Lock lock) {
   const grpc::Status& status = Cancelled() ? grpc::Status::CANCELLED : *end_status_;
   const std::chrono::duration<double> took = Clock::now() - arrival_;
   method_->context_.observer->Ended(Method::kSolveSession, status, took.count(), context_,
-                                    account_.get(), v1::SolveSessionRequest());
+                                    &request_id_, account_.get(), v1::SolveSessionRequest());
   std::unique_ptr<DetachedSession> detached = DetachSession();
   lock.unlock();
   method_->Remove(this);
@@ -426,6 +427,7 @@ void SessionStream::Call::FinishIfAnswered() {
   if (finishing_ || !end_status_ || solving_ || writing_) return;
   if (!Cancelled() && sent_ < accepted_) return;
   finishing_ = true;
+  if (!end_status_->ok()) request_id_.Return(&context_);
   stream_.Finish(*end_status_, &finished_tag_);
 }
 

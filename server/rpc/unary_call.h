@@ -21,6 +21,7 @@
 #include "server/engine/engine.h"
 #include "server/engine/object_pool.h"
 #include "server/ops/call_observer.h"
+#include "server/ops/request_id.h"
 #include "server/rpc/completion_tag.h"
 #include "server/rpc/headers_first_service.h"
 #include "server/rpc/in_flight_calls.h"
@@ -129,8 +130,9 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   void Finish(const grpc::Status& status) {
     if (const Observed& observed = method_->observed_; observed.observer != nullptr) {
       const std::chrono::duration<double> took = CallContext::Clock::now() - arrival_;
-      observed.observer->Ended(observed.method, status, took.count(), *context_, account_.get(),
-                               request_);
+      if (!status.ok()) request_id_.Return(&*context_);
+      observed.observer->Ended(observed.method, status, took.count(), *context_, &request_id_,
+                               account_.get(), request_);
     }
     if (status.ok()) {
       stream_->WriteAndFinish(response_, {}, status, &finished_tag_);
@@ -224,6 +226,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     stream_.reset();
     context_.reset();
     account_.reset();
+    request_id_.Clear();
     if (request_.ByteSizeLong() > kMaxRetained_bytes) {
       request_ = Request();
     } else {
@@ -245,6 +248,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncReaderWriter<Response, Request>> stream_;
   std::shared_ptr<ClientAccount> account_;
+  RequestId request_id_;
   Request request_;
   Response response_;
   CallContext::Clock::time_point arrival_;

@@ -131,8 +131,11 @@ TEST_F(ClientCommandTest, ErrorsNameFileAndFieldOnStandardError) {
     const ProcessResult result = RunClient(arguments);
     EXPECT_EQ(result.exit_code, kFailed);
     EXPECT_EQ(result.out, "");
-    EXPECT_EQ(result.err, "sap-client: INVALID_ARGUMENT: " + broken +
-                              ": contacts.friction[3] is NaN; it must be finite and >= 0\n");
+    const std::string message = "sap-client: INVALID_ARGUMENT: " + broken +
+                                ": contacts.friction[3] is NaN; it must be finite and >= 0";
+    ASSERT_THAT(result.err, testing::StartsWith(message));
+    EXPECT_THAT(result.err.substr(message.size()),
+                testing::MatchesRegex(place.empty() ? "\n" : " \\(request id [0-9a-f]{32}\\)\n"));
   }
 }
 

@@ -173,6 +173,24 @@ TEST(FaultsTest, ManyCallsThatAreResetAtOnceDoNoLastingHarm) {
   EXPECT_TRUE(Answers(server));
 }
 
+// gRPC receives such headers, and aborts where they are sent back.
+TEST(FaultsTest, ARequestIdThatIsNoTextIsReplaced) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  const ServerProcess server({"--log-file", log.string()});
+  const std::string headers = SolveHeaders() + std::string("\0\x0cx-request-id\4a\1\x7f\xff", 19);
+  const RawSocket socket(server.address());
+  ASSERT_TRUE(socket.connected());
+  socket.Send(kPreface + Frame(static_cast<int>(headers.size()), kHeaders, kEndStream | kEndHeaders,
+                               1, headers));
+  EXPECT_TRUE(Await([&] {
+    return std::ranges::any_of(ReadLog(log), [](const nlohmann::json& line) {
+      return line.value("method", "") == "Solve" && line.value("request_id", "").size() == 32;
+    });
+  }));
+  EXPECT_TRUE(Answers(server));
+}
+
 // Bytes that are no HTTP/2, or bad HTTP/2: of that kind are inputs that later versions of gRPC were
 // mended for.
 TEST(FaultsTest, HostileBytesDoNoLastingHarm) {

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "client/cpp/transport/message_conversion.h"
@@ -16,6 +19,7 @@
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "tests/e2e/server_log.h"
 #include "tests/e2e/server_process.h"
+#include "tests/support/await.h"
 #include "tests/support/raw_socket.h"
 #include "tests/support/scenes.h"
 
@@ -83,6 +87,54 @@ TEST(OperationsTest, MetricsAreServedWhereTheyWereAskedFor) {
   EXPECT_THAT(text, HasSubstr("sap_build_info{version="));
 }
 
+// The first line of the answer to a request without a body.
+std::string StatusOf(const std::string& address, const std::string& request) {
+  const RawSocket socket(address);
+  if (!socket.connected()) return "not connected";
+  socket.Send(request + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const std::string answer = socket.ReadAll(10'000);
+  return answer.substr(0, answer.find("\r\n"));
+}
+
+TEST(OperationsTest, ProbesTellThatTheServerLivesAndIsReady) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  const ServerProcess server({"--metrics-listen", "127.0.0.1:0", "--log-file", log.string()});
+  const std::string address = AddressIn(log, "metrics");
+  EXPECT_EQ(StatusOf(address, "GET /live"), "HTTP/1.1 200 OK");
+  EXPECT_EQ(StatusOf(address, "GET /ready"), "HTTP/1.1 200 OK");
+  EXPECT_EQ(StatusOf(address, "GET /metrics"), "HTTP/1.1 200 OK");
+  EXPECT_EQ(StatusOf(address, "GET /"), "HTTP/1.1 404 Not Found");
+  EXPECT_EQ(StatusOf(address, "POST /ready"), "HTTP/1.1 405 Method Not Allowed");
+}
+
+// A balancer takes the server out while it still serves.
+TEST(OperationsTest, AServerThatAnnouncesItsShutdownLivesAndIsNotReady) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  const ServerProcess server(
+      {"--metrics-listen", "127.0.0.1:0", "--log-file", log.string(), "--lame-duck-s", "600"});
+  const std::string address = AddressIn(log, "metrics");
+  ASSERT_EQ(StatusOf(address, "GET /ready"), "HTTP/1.1 200 OK");
+  server.Terminate();
+  EXPECT_TRUE(
+      Await([&] { return StatusOf(address, "GET /ready") == "HTTP/1.1 503 Service Unavailable"; }));
+  EXPECT_EQ(StatusOf(address, "GET /live"), "HTTP/1.1 200 OK");
+  EXPECT_TRUE(server.Connect().Solve(Small()).has_value());
+}
+
+TEST(OperationsTest, SilentConnectionsStopNeitherScrapesNorProbes) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  const ServerProcess server({"--metrics-listen", "127.0.0.1:0", "--log-file", log.string()});
+  const std::string address = AddressIn(log, "metrics");
+  std::vector<std::unique_ptr<RawSocket>> silent;
+  for (int i = 0; i < 200; ++i) silent.push_back(std::make_unique<RawSocket>(address));
+  silent.front()->Send("GET /metr");
+  EXPECT_THAT(HttpGet(address, "/metrics"), HasSubstr("sap_build_info{version="));
+  EXPECT_EQ(StatusOf(address, "GET /ready"), "HTTP/1.1 200 OK");
+}
+
 // The line identifies the call and contains no secret.
 TEST(OperationsTest, AFailedCallIsLoggedWithItsRequestIdAndWithoutItsToken) {
   const TemporaryDirectory directory;
@@ -112,6 +164,97 @@ TEST(OperationsTest, AFailedCallIsLoggedWithItsRequestIdAndWithoutItsToken) {
     EXPECT_EQ(line["traceparent"], "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
   }
   EXPECT_EQ(found, 1);
+}
+
+// The trailing metadata x-request-id of a call, or an empty string.
+std::string RequestIdIn(const grpc::ClientContext& context) {
+  const auto& trailers = context.GetServerTrailingMetadata();
+  const auto found = trailers.find("x-request-id");
+  return found == trailers.end() ? "" : std::string(found->second.data(), found->second.size());
+}
+
+// So that a client can report the failure, and the operator finds its line.
+TEST(OperationsTest, AFailedCallReturnsTheRequestIdOfItsLogLine) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  const ServerProcess server({"--log-file", log.string(), "--max-batch-problems", "1"});
+  const auto stub = v1::SolverService::NewStub(
+      grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials()));
+  const auto solve = [&stub](const std::string& given) {
+    grpc::ClientContext context;
+    if (!given.empty()) context.AddMetadata("x-request-id", given);
+    v1::SolveResponse response;
+    EXPECT_FALSE(stub->Solve(&context, {}, &response).ok());
+    return RequestIdIn(context);
+  };
+  const auto stream = [&stub] {
+    grpc::ClientContext context;
+    v1::StreamBatchRequest request;
+    request.add_problems();
+    request.add_problems();
+    const auto call = stub->StreamBatch(&context, request);
+    EXPECT_FALSE(call->Finish().ok());
+    return RequestIdIn(context);
+  };
+  const auto session = [&stub] {
+    grpc::ClientContext context;
+    const auto call = stub->SolveSession(&context);
+    call->Write({});
+    call->WritesDone();
+    EXPECT_FALSE(call->Finish().ok());
+    return RequestIdIn(context);
+  };
+  EXPECT_EQ(solve("r-17"), "r-17");
+  const std::vector<std::string> ids{solve(""), solve(""), stream(), session()};
+  std::set<std::string> different;
+  for (const std::string& id : ids) {
+    EXPECT_EQ(id.size(), 32u) << id;
+    different.insert(id);
+    EXPECT_TRUE(Await([&] {
+      return std::ranges::count_if(ReadLog(log), [&](const Json& line) {
+               return line.value("request_id", "") == id;
+             }) == 1;
+    })) << id;
+  }
+  EXPECT_EQ(different.size(), ids.size());
+}
+
+// It would cost every call; a client that wants to find its calls gives them ids.
+TEST(OperationsTest, ACallThatSucceedsReturnsNoRequestId) {
+  const ServerProcess server;
+  const auto stub = v1::SolverService::NewStub(
+      grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.AddMetadata("x-request-id", "r-17");
+  v1::GetServerInfoResponse response;
+  EXPECT_TRUE(stub->GetServerInfo(&context, {}, &response).ok());
+  EXPECT_EQ(RequestIdIn(context), "");
+}
+
+// Of unary calls, batches and sessions alike.
+TEST(OperationsTest, ErrorsOfTheClientHaveTheRequestId) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "tokens") << "alice a-token-0123456789\n";
+  const ServerProcess server({"--token-file", (directory / "tokens").string()});
+  Client stranger = server.Connect();
+  const auto problem = Small();
+  const auto solution = stranger.Solve(problem);
+  const auto batch = stranger.SolveBatch({&problem, 1});
+  const auto session = stranger.OpenSession();
+  const auto info = stranger.Info();
+  ASSERT_FALSE(solution.has_value() || batch[0].has_value() || session.has_value() ||
+               info.has_value());
+  std::set<std::string> different;
+  for (const client::Error& error :
+       {solution.error(), batch[0].error(), session.error(), info.error()}) {
+    EXPECT_EQ(error.request_id.size(), 32u);
+    different.insert(error.request_id);
+  }
+  EXPECT_EQ(different.size(), 4u);
+  const ProcessResult command =
+      RunProcess({SAP_CLIENT_BINARY, "info", "--server", server.address()});
+  EXPECT_NE(command.exit_code, 0);
+  EXPECT_THAT(command.err, testing::ContainsRegex("\\(request id [0-9a-f]{32}\\)"));
 }
 
 // The time of day of a line of the log, "2026-01-31T23:59:59.123456Z", in seconds.
@@ -156,6 +299,83 @@ TEST(OperationsTest, AClockThatStepsCostsNothing) {
     latest = std::max(latest, TimeOf(line));
   }
   EXPECT_GE(latest - earliest, 2 * 3600);
+}
+
+// Whoever stops it twice does not want to wait for the end of the drain.
+TEST(OperationsTest, ASecondSignalEndsTheLameDuckPeriod) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  for (const int second : {SIGTERM, SIGINT}) {
+    ServerProcess server({"--lame-duck-s", "600", "--log-file", log.string()});
+    server.Terminate();
+    ASSERT_TRUE(AwaitMessage(log, "lame duck"));
+    server.Signal(second);
+    EXPECT_EQ(server.Wait().exit_code, 128 + second);
+    std::filesystem::remove(log);
+  }
+}
+
+TEST(OperationsTest, ASecondSignalEndsTheDrain) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  ServerProcess server(
+      {"--drain-timeout-s", "600", "--log-file", log.string(), "--metrics-listen", "127.0.0.1:0"});
+  std::thread call(
+      [&server] { EXPECT_FALSE(server.Connect().Solve(SphereBlock(24)).has_value()); });
+  const std::string metrics = AddressIn(log, "metrics");
+  EXPECT_TRUE(Await([&] {
+    return HttpGet(metrics, "/metrics").find("\nsap_calls_held 1\n") != std::string::npos;
+  }));
+  server.Terminate();
+  EXPECT_TRUE(AwaitMessage(log, "draining in-flight calls"));
+  server.Terminate();
+  EXPECT_EQ(server.Wait().exit_code, 128 + SIGTERM);
+  call.join();
+}
+
+// As logrotate does: the file gets another name, then the server a hang-up.
+TEST(OperationsTest, AHangUpReopensTheLogFile) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  ServerProcess server({"--log-file", log.string(), "--log-level", "debug"});
+  Client client = server.Connect();
+  ASSERT_TRUE(client.Info().has_value());
+  std::filesystem::rename(log, directory / "log.1");
+  server.Signal(SIGHUP);
+  ASSERT_TRUE(AwaitMessage(log, "log file reopened"));
+  const auto lines_before = ReadLog(directory / "log.1").size();
+  ASSERT_TRUE(client.Solve(Small()).has_value());
+  server.Terminate();
+  EXPECT_EQ(server.Wait().exit_code, 0);
+  EXPECT_EQ(ReadLog(directory / "log.1").size(), lines_before);
+  EXPECT_TRUE(std::ranges::any_of(
+      ReadLog(log), [](const Json& line) { return line.value("method", "") == "Solve"; }));
+}
+
+// A terminal that closes, or a reload of a unit that logs to the journal.
+TEST(OperationsTest, AHangUpWithoutALogFileIsHarmless) {
+  ServerProcess server;
+  for (int i = 0; i < 3; ++i) server.Signal(SIGHUP);
+  EXPECT_TRUE(server.Connect().Solve(Small()).has_value());
+  server.Terminate();
+  EXPECT_EQ(server.Wait().exit_code, 0);
+}
+
+// Operators may say it twice: only signals end the server at once.
+TEST(OperationsTest, ADrainThatIsRequestedTwiceIsOneDrain) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  ServerProcess server(
+      {"--log-file", log.string(), "--admin-listen", "127.0.0.1:0", "--lame-duck-s", "600"});
+  const auto stub = v1::AdminService::NewStub(
+      grpc::CreateChannel(AddressIn(log, "admin service"), grpc::InsecureChannelCredentials()));
+  for (int i = 0; i < 3; ++i) {
+    grpc::ClientContext context;
+    v1::DrainResponse response;
+    EXPECT_TRUE(stub->Drain(&context, {}, &response).ok());
+  }
+  ASSERT_TRUE(AwaitMessage(log, "lame duck"));
+  EXPECT_TRUE(server.Connect().Solve(Small()).has_value());
 }
 
 TEST(OperationsTest, AnOperatorDrainsTheServer) {

@@ -1,8 +1,12 @@
 // Debian's HAProxy in front of the server, with the configuration that ships: TLS outside, a Unix
 // socket inside, and calls, sessions and refusals as without it.
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -10,6 +14,7 @@
 #include "tests/e2e/ledger.h"
 #include "tests/e2e/proxy_process.h"
 #include "tests/e2e/server_process.h"
+#include "tests/support/await.h"
 #include "tests/support/certificates.h"
 #include "tests/support/generic_call.h"
 #include "tests/support/raw_socket.h"
@@ -44,6 +49,14 @@ class ProxyTest : public testing::Test {
     return options;
   }
 
+  std::shared_ptr<grpc::ChannelCredentials> Credentials() const {
+    grpc::SslCredentialsOptions options;
+    std::stringstream authority;
+    authority << std::ifstream(authority_.certificate()).rdbuf();
+    options.pem_root_certs = authority.str();
+    return grpc::SslCredentials(options);
+  }
+
   TemporaryDirectory directory_;
   CertificateAuthority authority_;
   ServerProcess server_;
@@ -57,6 +70,7 @@ TEST_F(ProxyTest, CallsAndSessionsGoThroughWithTheSameBits) {
   EXPECT_TRUE(client->Info().has_value());
   const client::Problem problem = *client::FromMessage(MixedProblem());
   EXPECT_TRUE(client->Solve(problem).has_value());
+  EXPECT_TRUE(client->Solve(SphereBlock(8)).has_value());  // larger than a buffer of the proxy
   EXPECT_TRUE(client->SolveBatch({&problem, 1})[0].has_value());
   const Ledger ledger = DriveSession(&*client, 1, 200, [](int) {});
   EXPECT_EQ(ledger.answered, 200);
@@ -76,14 +90,70 @@ TEST_F(ProxyTest, CallsAndSessionsGoThroughWithTheSameBits) {
 
 // Other services than those for clients are not there, whatever the server answers.
 TEST_F(ProxyTest, OtherPathsEndAtTheProxy) {
-  grpc::SslCredentialsOptions options;
-  std::stringstream authority;
-  authority << std::ifstream(authority_.certificate()).rdbuf();
-  options.pem_root_certs = authority.str();
-  const auto channel = grpc::CreateChannel(proxy_.address(), grpc::SslCredentials(options));
+  const auto channel = grpc::CreateChannel(proxy_.address(), Credentials());
   const grpc::Status status = CallByName(channel, "/sap.v1.AdminService/Drain", "");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_THAT(status.error_message(), testing::HasSubstr("404"));
+}
+
+// A robot cell behind one address has many sessions, on a few connections.
+TEST_F(ProxyTest, SessionsOfOneAddressAreNotCountedAsConnections) {
+  std::vector<Client> clients;
+  std::vector<client::Session> sessions;
+  for (int i = 0; i < 3; ++i) {
+    auto client = Client::Connect(proxy_.address(), Options());
+    ASSERT_TRUE(client.has_value()) << client.error().message;
+    clients.push_back(std::move(*client));
+    for (int k = 0; k < 75; ++k) {
+      auto session = clients.back().OpenSession();
+      ASSERT_TRUE(session.has_value()) << 75 * i + k << ": " << session.error().message;
+      sessions.push_back(std::move(*session));
+    }
+  }
+  EXPECT_TRUE(sessions.back().Step(*client::FromMessage(MixedProblem())).has_value());
+}
+
+// Those that send nothing, too: they are counted before TLS. Other addresses are served meanwhile.
+TEST_F(ProxyTest, ConnectionsOfOneAddressAreLimited) {
+  constexpr int kLimit = 200, kTried = 260;
+  std::vector<std::unique_ptr<RawSocket>> flood;
+  for (int i = 0; i < kTried; ++i) {
+    flood.push_back(std::make_unique<RawSocket>(proxy_.address(), "127.0.0.2"));
+  }
+  const auto refused = [&flood] {
+    return std::ranges::count_if(
+        flood, [](const auto& socket) { return !socket->connected() || socket->ClosedWithin(1); });
+  };
+  EXPECT_EQ(refused(), kTried - kLimit);
+  auto client = Client::Connect(proxy_.address(), Options());
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  EXPECT_TRUE(client->Solve(*client::FromMessage(MixedProblem())).has_value());
+  // The address is served again once its connections are closed.
+  flood.clear();
+  EXPECT_TRUE(Await([&] {
+    const RawSocket next(proxy_.address(), "127.0.0.2");
+    return next.connected() && !next.ClosedWithin(50);
+  }));
+}
+
+// A call whose message does not come holds a stream of the server, but not for long.
+TEST_F(ProxyTest, ACallWithoutItsMessageEndsAtTheProxy) {
+  const auto channel = grpc::CreateChannel(proxy_.address(), Credentials());
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(&context, "/sap.v1.SolverService/Solve", &queue);
+  const auto next = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+  };
+  call->StartCall(nullptr);
+  next();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  next();
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("408")) << status.error_code();
 }
 
 // What does not speak TLS, or not HTTP/2, gets nowhere, and the next client is served.

@@ -21,6 +21,16 @@ inline std::vector<nlohmann::json> ReadLog(const std::filesystem::path& path) {
   return lines;
 }
 
+// Waits for a line whose message contains the text.
+inline bool AwaitMessage(const std::filesystem::path& log, const std::string& text) {
+  return Await([&] {
+    for (const nlohmann::json& line : ReadLog(log)) {
+      if (line.value("message", "").find(text) != std::string::npos) return true;
+    }
+    return false;
+  });
+}
+
 // Waits for a message with "NAME on ADDRESS" and returns the address.
 inline std::string AddressIn(const std::filesystem::path& log, const std::string& name) {
   std::string address;

@@ -5,16 +5,21 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <optional>
 #include <thread>
 
 #include "client/cpp/problem_file.h"
 #include "client/cpp/transport/message_conversion.h"
+#include "sap/v1/admin_service.grpc.pb.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "tests/support/generic_call.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"
+#include "tests/support/unix_socket.h"
 
 namespace sap::test {
 namespace {
@@ -122,6 +127,77 @@ TEST(ServerProcessTest, ASecondServerOnTheUnixSocketFailsLoudly) {
   EXPECT_GT(second.exit_code, 0);
   EXPECT_THAT(second.err, HasSubstr("another server"));
   EXPECT_TRUE(first.Connect().Health().value());
+}
+
+// Whether the admin service answers.
+bool Administers(const std::string& address) {
+  const auto stub =
+      v1::AdminService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  v1::SetLogLevelRequest request;
+  request.set_level(v1::LOG_LEVEL_DEBUG);
+  v1::SetLogLevelResponse response;
+  return stub->SetLogLevel(&context, request, &response).ok();
+}
+
+TEST(ServerProcessTest, ASecondServerTakesNoAdminSocketOver) {
+  const TemporaryDirectory directory;
+  const std::string main = "unix:" + (directory / "socket").string();
+  const std::string admin = "unix:" + (directory / "admin").string();
+  const ServerProcess first({"--listen", main, "--admin-listen", admin});
+  for (const std::string& listen : {main, std::string("127.0.0.1:0")}) {
+    const ProcessResult second =
+        RunProcess({SAP_SERVER_BINARY, "--listen", listen, "--admin-listen", admin}, kPatience);
+    EXPECT_GT(second.exit_code, 0);
+    EXPECT_THAT(second.err, HasSubstr("another server"));
+    EXPECT_TRUE(Administers(admin));
+    EXPECT_TRUE(first.Connect().Health().value());
+  }
+}
+
+// Even one that does not answer: a stopped process still has its address.
+TEST(ServerProcessTest, ASecondServerTakesNoSocketOfAStoppedServerOver) {
+  const TemporaryDirectory directory;
+  const std::string main = "unix:" + (directory / "socket").string();
+  const ServerProcess first({"--listen", main});
+  first.Signal(SIGSTOP);
+  std::vector<std::unique_ptr<UnixSocket>> waiting;
+  do {
+    waiting.push_back(std::make_unique<UnixSocket>(directory / "socket"));
+  } while (waiting.back()->connected());
+  const ProcessResult second = RunProcess({SAP_SERVER_BINARY, "--listen", main}, kPatience);
+  EXPECT_GT(second.exit_code, 0);
+  EXPECT_THAT(second.err, HasSubstr("another server"));
+  waiting.clear();
+  first.Signal(SIGCONT);
+  EXPECT_TRUE(first.Connect().Health().value());
+}
+
+TEST(ServerProcessTest, AFailedStartRemovesNothingThatWasThere) {
+  const TemporaryDirectory directory;
+  const ServerProcess first;
+  const std::filesystem::path file = directory / "file", left = directory / "left";
+  std::ofstream(file) << "content";
+  // A socket file that a killed server has left.
+  { const ServerProcess killed({"--listen", "unix:" + left.string()}); }
+  for (const std::filesystem::path& admin : {file, left}) {
+    const ProcessResult second = RunProcess({SAP_SERVER_BINARY, "--listen", first.address(),
+                                             "--admin-listen", "unix:" + admin.string()},
+                                            kPatience);
+    EXPECT_GT(second.exit_code, 0);
+    EXPECT_TRUE(std::filesystem::exists(admin)) << admin;
+  }
+  EXPECT_EQ(std::filesystem::file_size(file), 7u);
+}
+
+// Who may connect to it may drain the server.
+TEST(ServerProcessTest, TheAdminSocketIsItsOwnersAlone) {
+  using std::filesystem::perms;
+  const TemporaryDirectory directory;
+  const ServerProcess server({"--admin-listen", "unix:" + (directory / "admin").string()},
+                             {"/bin/sh", "-c", "umask 0; exec \"$0\" \"$@\""});
+  EXPECT_EQ(std::filesystem::status(directory / "admin").permissions(), perms::owner_all);
 }
 
 // The socket file that a killed server leaves does not block its address.

@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <map>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -17,14 +21,19 @@ namespace {
 
 using testing::HasSubstr;
 
+// Of a file as it ships.
+std::string Text(const std::string& name) {
+  std::stringstream text;
+  text << std::ifstream(std::string(SAP_DEPLOY_DIRECTORY) + "/" + name).rdbuf();
+  return text.str();
+}
+
 // With the places that an installation makes in a directory.
 class UnitFilesTest : public testing::Test {
  protected:
   UnitFilesTest() {
     for (const std::string name : {"sap-server.service", "sap-proxy.service"}) {
-      std::stringstream text;
-      text << std::ifstream(std::string(SAP_DEPLOY_DIRECTORY) + "/" + name).rdbuf();
-      std::string unit = text.str();
+      std::string unit = Text(name);
       Replace("/usr/local/bin/sap-server", SAP_SERVER_BINARY, &unit);
       Write(name, unit);
     }
@@ -80,6 +89,165 @@ TEST_F(UnitFilesTest, SystemdWouldSayWhatIsWrong) {
   const ProcessResult verified =
       RunProcess({"/usr/bin/systemd-analyze", "verify", Path("wrong.service")}, kPatience);
   EXPECT_THAT(verified.err, HasSubstr("LimitNOFILES"));
+}
+
+// The rotation relies on the unit to pass on a hang-up, and on the directory that it makes.
+TEST_F(UnitFilesTest, TheUnitReloadsAndLogsWhereTheRotationExpectsIt) {
+  const std::string unit = Text("sap-server.service");
+  const std::string rotation = Text("sap-server.logrotate");
+  EXPECT_THAT(unit, HasSubstr("\nExecReload=/bin/kill -HUP $MAINPID\n"));
+  EXPECT_THAT(unit, HasSubstr("\nLogsDirectory=sap-server\n"));
+  EXPECT_THAT(unit, HasSubstr("\nUser=sap-server\n"));
+  EXPECT_THAT(rotation, HasSubstr("\n/var/log/sap-server/*.log {\n  su sap-server "));
+  EXPECT_THAT(rotation, HasSubstr("systemctl reload sap-server\n"));
+}
+
+// Users and groups of a unit's process; without User= it is one of its own.
+struct Identity {
+  std::string user;
+  std::set<std::string> groups;
+};
+
+Identity IdentityOf(const std::string& unit) {
+  Identity identity;
+  std::stringstream lines(unit);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t equals = line.find('=');
+    const std::string key = line.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : line.substr(equals + 1);
+    if (key == "User") identity.user = value;
+    if (key == "Group" || key == "SupplementaryGroups") {
+      std::stringstream names(value);
+      for (std::string name; names >> name;) identity.groups.insert(name);
+    }
+  }
+  return identity;
+}
+
+// The table of owners and modes in README.md.
+class FileModes {
+ public:
+  FileModes() {
+    std::stringstream readme(Text("../README.md"));
+    const std::regex row(R"(^\| (`/.*`) \| ([\w-]+):([\w-]+) \| ([0-7]{3}) \|.*)");
+    const std::regex path("`([^`]+)`");
+    std::smatch cells;
+    for (std::string line; std::getline(readme, line);) {
+      if (!std::regex_match(line, cells, row)) continue;
+      const std::string paths = cells[1];
+      for (std::sregex_iterator i(paths.begin(), paths.end(), path), end; i != end; ++i) {
+        files_[(*i)[1]] = {cells[2], cells[3], std::stoi(cells[4], nullptr, 8)};
+      }
+    }
+  }
+
+  int ModeOf(const std::string& path) const { return files_.at(path).mode; }
+  std::string GroupOf(const std::string& path) const { return files_.at(path).group; }
+
+  // Permission bits (4 read, 2 write, 1 execute) of an identity on a file of the table; 0 if it may
+  // not enter the directory.
+  int Bits(const Identity& who, const std::filesystem::path& path) const {
+    const auto directory = files_.find(path.parent_path());
+    if (directory != files_.end() && (Bits(who, directory->second) & 1) == 0) return 0;
+    return Bits(who, files_.at(path));
+  }
+
+ private:
+  struct File {
+    std::string owner, group;
+    int mode;
+  };
+
+  static int Bits(const Identity& who, const File& file) {
+    if (who.user == file.owner) return file.mode >> 6 & 7;
+    return (who.groups.contains(file.group) ? file.mode >> 3 : file.mode) & 7;
+  }
+
+  std::map<std::string, File> files_;
+};
+
+TEST_F(UnitFilesTest, TheProxyReadsNoTokensNorKeysOfTheServer) {
+  const FileModes files;
+  const Identity server = IdentityOf(Text("sap-server.service"));
+  const Identity proxy = IdentityOf(Text("sap-proxy.service"));
+  EXPECT_EQ(server.user, "sap-server");
+  EXPECT_EQ(proxy.user, "");
+  for (const char* secret : {"/etc/sap-server/tokens", "/etc/sap-server/server.key"}) {
+    EXPECT_EQ(files.Bits(server, secret), 4) << secret;
+    EXPECT_EQ(files.Bits(proxy, secret), 0) << secret;
+  }
+  for (const char* own : {"/etc/sap-proxy/proxy.pem", "/etc/sap-proxy/haproxy.cfg"}) {
+    EXPECT_EQ(files.Bits(proxy, own), 4) << own;
+    EXPECT_THAT(Text("sap-proxy.service"), HasSubstr(own));
+  }
+  // To connect takes the permission to write.
+  EXPECT_EQ(files.Bits(proxy, "/run/sap-server/socket") & 2, 2);
+  for (const char* others :
+       {"/run/sap-server/admin", "/var/lib/sap-server", "/var/log/sap-server"}) {
+    EXPECT_EQ(files.Bits(proxy, others), 0) << others;
+    EXPECT_EQ(files.Bits(server, others), 7) << others;
+  }
+}
+
+TEST_F(UnitFilesTest, TheUnitMakesItsDirectoriesAsTheDocumentsSay) {
+  const FileModes files;
+  const std::string unit = Text("sap-server.service");
+  for (const auto& [path, mode] :
+       std::map<std::string, std::string>{{"/run/sap-server", "RuntimeDirectoryMode"},
+                                          {"/var/lib/sap-server", "StateDirectoryMode"},
+                                          {"/var/log/sap-server", "LogsDirectoryMode"}}) {
+    EXPECT_EQ(files.GroupOf(path), "sap-socket");
+    std::stringstream octal;
+    octal << std::oct << files.ModeOf(path);
+    EXPECT_THAT(unit, HasSubstr("\n" + mode + "=0" + octal.str() + "\n"));
+  }
+  EXPECT_THAT(unit, HasSubstr("\nGroup=sap-socket\n"));
+}
+
+TEST_F(UnitFilesTest, SocketsHaveTheModesOfTheDocuments) {
+  const FileModes files;
+  EXPECT_THAT(Text("sap-server.service"), HasSubstr("\nUMask=0007\n"));
+  const ServerProcess server(FlagsOfTheServer(),
+                             {"/bin/sh", "-c", "umask 0007; exec \"$0\" \"$@\""});
+  for (const std::string name : {"socket", "admin"}) {
+    EXPECT_EQ(static_cast<int>(std::filesystem::status(Path(name)).permissions()),
+              files.ModeOf("/run/sap-server/" + name));
+  }
+}
+
+// Runs them in another place, without the users and groups of an installation.
+TEST_F(UnitFilesTest, TheCommandsOfTheDocumentsMakeTheModesOfTheDocuments) {
+  std::string section = Text("../README.md");
+  section = section.substr(section.find("\n## In operation\n"));
+  std::string commands =
+      "set -eu; umask 022\nuseradd() { :; }\ngroupadd() { :; }\nchgrp() { :; }\n";
+  // Without "-g GROUP", and not into /usr.
+  commands +=
+      "install() {\n  case \"$*\" in *sbin*|*/usr/*|*/systemd/*) return ;; esac\n"
+      "  command install $(echo \"$*\" | sed 's/-g [a-z-]* //')\n}\n";
+  std::stringstream lines(section);
+  bool inside = false, first = true;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("```")) {
+      if (inside) first = false;
+      inside = line == "```sh";
+    } else if (inside && (first || line.find("/etc/sap-proxy") != std::string::npos)) {
+      commands += line + "\n";
+    }
+  }
+  Replace("/etc/sap-", Path("") + "etc-sap-", &commands);
+  Replace("~/", Path(""), &commands);
+  Replace("deploy/", std::string(SAP_DEPLOY_DIRECTORY) + "/", &commands);
+  const ProcessResult run = RunProcess({"/bin/sh", "-c", commands}, kPatience);
+  ASSERT_EQ(run.exit_code, 0) << run.err << commands;
+  const FileModes files;
+  for (const char* name : {"server", "server/server.key", "server/tokens", "server/server.crt",
+                           "server/ca.crt", "proxy", "proxy/proxy.pem", "proxy/haproxy.cfg"}) {
+    EXPECT_EQ(static_cast<int>(
+                  std::filesystem::status(Path(std::string("etc-sap-") + name)).permissions()),
+              files.ModeOf(std::string("/etc/sap-") + name))
+        << name;
+  }
 }
 
 TEST_F(UnitFilesTest, TheServerServesWithTheFlagsOfItsUnit) {

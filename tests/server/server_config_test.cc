@@ -212,6 +212,54 @@ TEST(ServerConfigTest, ListensBeyondThisMachineOnlyWithCredentialsOrWhenToldSo) 
   }
 }
 
+// Operators drain the server and write files, so nothing opens their address to strangers: neither
+// the flag for the main address nor a certificate that every client has.
+TEST(ServerConfigTest, TheAdminServiceListensBeyondThisMachineOnlyWithTlsAndOperatorTokens) {
+  const auto accepts = [](const char* address, std::vector<const char*> flags) {
+    flags.insert(flags.end(), {"--admin-listen", address});
+    ServerConfig config;
+    return !Read(flags, &config).has_value();
+  };
+  for (const char* address : {"0.0.0.0:1", "[::]:1", "robot.example:1"}) {
+    EXPECT_FALSE(accepts(address, {}));
+    EXPECT_FALSE(accepts(address, {"--insecure-listen"}));
+    EXPECT_FALSE(accepts(address, {"--admin-token-file", "t"}));
+    EXPECT_FALSE(accepts(address, {"--admin-token-file", "t", "--insecure-listen"}));
+    EXPECT_FALSE(accepts(address, {"--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "a"}));
+    EXPECT_FALSE(accepts(address, {"--tls-cert", "c", "--tls-key", "k", "--token-file", "t"}));
+    EXPECT_TRUE(accepts(address, {"--tls-cert", "c", "--tls-key", "k", "--admin-token-file", "t"}));
+  }
+  for (const char* address : {"127.0.0.1:1", "unix:/tmp/s"}) {
+    EXPECT_TRUE(accepts(address, {}));
+  }
+}
+
+// A help text or an error with control characters would change the terminal of whoever reads it.
+TEST(ServerConfigTest, HelpAndErrorsOfNamedValuesArePlainText) {
+  for (const std::vector<const char*>& flags :
+       {std::vector<const char*>{"--help"}, std::vector<const char*>{"--log-level", "foo"},
+        std::vector<const char*>{"--record", "d", "--record-rule", "foo"}}) {
+    ServerConfig config;
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(Read(flags, &config).has_value());
+    const std::string printed =
+        testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
+    EXPECT_GT(printed.size(), 0u);
+    for (const char c : printed) {
+      EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~')) << flags[0] << ": " << static_cast<int>(c);
+    }
+  }
+}
+
+TEST(ServerConfigTest, AnErrorOfANamedValueTellsTheNames) {
+  ServerConfig config;
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(Read({"--log-level", "foo"}, &config).has_value());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("'foo' is not one of debug, error, info, warning"));
+}
+
 // A client can find out every limit before it meets it.
 TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
   ServerConfig config;
@@ -321,6 +369,8 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<const char*>{"--listen", "localhost:65536"},
                     std::vector<const char*>{"--listen", "localhost:http"},
                     std::vector<const char*>{"--listen", "unix:"},
+                    std::vector<const char*>{"--metrics-listen", "unix:/m"},
+                    std::vector<const char*>{"--log-level", "loud"},
                     std::vector<const char*>{"--no-such-flag", "1"}));
 
 }  // namespace

@@ -15,13 +15,17 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-RawSocket::RawSocket(const std::string& address) {
+RawSocket::RawSocket(const std::string& address, const char* source) {
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (connect(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0) return;
+  sockaddr_in from{};
+  from.sin_family = AF_INET;
+  inet_pton(AF_INET, source, &from.sin_addr);
+  const bool bound = bind(fd_, reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0;
+  if (bound && connect(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0) return;
   close(fd_);
   fd_ = -1;
 }

@@ -7,8 +7,8 @@ namespace sap::test {
 
 class RawSocket {
  public:
-  // Of "127.0.0.1:PORT". Whether it is open says connected().
-  explicit RawSocket(const std::string& address);
+  // To "127.0.0.1:PORT", from an address of the loopback. Whether it is open says connected().
+  explicit RawSocket(const std::string& address, const char* source = "127.0.0.1");
   ~RawSocket();
   RawSocket(const RawSocket&) = delete;
   RawSocket& operator=(const RawSocket&) = delete;

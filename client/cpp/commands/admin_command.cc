@@ -32,7 +32,7 @@ tl::expected<Response, Error> Call(const AdminFlags& flags, Method method, const
   CallStart(channel->authorization).Prepare(kTimeout, &context);
   Response response;
   const grpc::Status status = (stub.get()->*method)(&context, request, &response);
-  if (!status.ok()) return tl::unexpected(ToError(status));
+  if (!status.ok()) return tl::unexpected(ToError(status, context));
   return response;
 }
 

@@ -9,7 +9,9 @@
 namespace sap::client {
 
 int Report(const Error& error) {
-  std::fprintf(stderr, "sap-client: %s: %s\n", Name(error.code), error.message.c_str());
+  std::fprintf(stderr, "sap-client: %s: %s", Name(error.code), error.message.c_str());
+  if (!error.request_id.empty()) std::fprintf(stderr, " (request id %s)", error.request_id.c_str());
+  std::fprintf(stderr, "\n");
   return kFailed;
 }
 

@@ -6,8 +6,12 @@
 
 namespace sap::client {
 
-Error ToError(const grpc::Status& status) {
+Error ToError(const grpc::Status& status, const grpc::ClientContext& context) {
   Error error{FromCode(status.error_code()), status.error_message(), ""};
+  const auto& trailers = context.GetServerTrailingMetadata();
+  if (const auto id = trailers.find("x-request-id"); id != trailers.end()) {
+    error.request_id.assign(id->second.data(), id->second.size());
+  }
   google::rpc::Status details;
   if (!details.ParseFromString(status.error_details())) return error;
   for (const auto& detail : details.details()) {

@@ -27,12 +27,14 @@ class CallStart {
   const std::string authorization_;
 };
 
-// Includes field, reason and retry time from the details of the status.
-Error ToError(const grpc::Status& status);
+// Of a call that has ended with an error. Includes field, reason and retry time from the details of
+// the status, and the request id from the trailing metadata.
+Error ToError(const grpc::Status& status, const grpc::ClientContext& context);
 
-inline Transport::Status FromRpcStatus(const grpc::Status& status) {
+inline Transport::Status FromRpcStatus(const grpc::Status& status,
+                                       const grpc::ClientContext& context) {
   if (status.ok()) return {};
-  return tl::unexpected(ToError(status));
+  return tl::unexpected(ToError(status, context));
 }
 
 }  // namespace sap::client

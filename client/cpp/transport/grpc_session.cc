@@ -45,11 +45,11 @@ class Stream {
   }
 
   // To be called once, after Read has returned false or Cancel was called.
-  grpc::Status Finish() {
+  Transport::Status Finish() {
     grpc::Status status;
     stream_->Finish(&status, completions_.tag());
     completions_.Await();
-    return status;
+    return FromRpcStatus(status, context_);
   }
 
   void Cancel() { context_.TryCancel(); }
@@ -113,7 +113,7 @@ class GrpcSession final : public SessionStream {
     v1::SolveSessionResponse unwanted;
     while (stream_->Read(&unwanted)) {
     }
-    return FromRpcStatus(Finish());
+    return Finish();
   }
 
  private:
@@ -165,7 +165,7 @@ class GrpcSession final : public SessionStream {
     Finish();
   }
 
-  grpc::Status Finish() {
+  Transport::Status Finish() {
     finished_ = true;
     return stream_->Finish();
   }
@@ -173,8 +173,8 @@ class GrpcSession final : public SessionStream {
   // Finishes the stream and returns why there is nothing more to read.
   Error End() {
     if (finished_) return {ErrorCode::kUnavailable, "the session has ended", ""};
-    const grpc::Status status = Finish();
-    if (!status.ok()) return ToError(status);
+    const auto status = Finish();
+    if (!status) return status.error();
     return {ErrorCode::kUnavailable, "the server has ended the session", "", "ENDED"};
   }
 

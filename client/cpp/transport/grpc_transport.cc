@@ -33,7 +33,7 @@ class GrpcTransport final : public Transport {
     start_.Prepare(deadline, &context);
     SetPriority(request.options(), &context);
     CallCompletions completions(low_latency_);
-    return Finish(solver_->AsyncSolve(&context, request, completions.get()), &completions,
+    return Finish(solver_->AsyncSolve(&context, request, completions.get()), context, &completions,
                   response);
   }
 
@@ -43,8 +43,8 @@ class GrpcTransport final : public Transport {
     start_.Prepare(deadline, &context);
     SetPriority(request.options(), &context);
     CallCompletions completions(low_latency_);
-    return Finish(solver_->AsyncSolveBatch(&context, request, completions.get()), &completions,
-                  response);
+    return Finish(solver_->AsyncSolveBatch(&context, request, completions.get()), context,
+                  &completions, response);
   }
 
   Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
@@ -55,7 +55,7 @@ class GrpcTransport final : public Transport {
     const auto stream = solver_->StreamBatch(&context, request);
     v1::StreamBatchResponse response;
     while (stream->Read(&response)) sink(response);
-    return FromRpcStatus(stream->Finish());
+    return FromRpcStatus(stream->Finish(), context);
   }
 
   tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
@@ -66,7 +66,8 @@ class GrpcTransport final : public Transport {
   Status Info(v1::GetServerInfoResponse* response) override {
     grpc::ClientContext context;
     start_.Prepare(kQuickCall, &context);
-    return FromRpcStatus(solver_->GetServerInfo(&context, {}, response));
+    const grpc::Status status = solver_->GetServerInfo(&context, {}, response);
+    return FromRpcStatus(status, context);
   }
 
   tl::expected<bool, Error> Health() override {
@@ -76,7 +77,7 @@ class GrpcTransport final : public Transport {
     grpc::ClientContext context;
     start_.Prepare(kQuickCall, &context);
     const grpc::Status status = health_->Check(&context, request, &response);
-    if (!status.ok()) return tl::unexpected(FromRpcStatus(status).error());
+    if (!status.ok()) return tl::unexpected(ToError(status, context));
     return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;
   }
 
@@ -85,11 +86,12 @@ class GrpcTransport final : public Transport {
   static constexpr std::chrono::seconds kQuickCall{5};
 
   template <typename Call, typename Response>
-  static Status Finish(const Call& call, CallCompletions* completions, Response* response) {
+  static Status Finish(const Call& call, const grpc::ClientContext& context,
+                       CallCompletions* completions, Response* response) {
     grpc::Status status;
     call->Finish(response, &status, completions->tag());
     completions->Await();
-    return FromRpcStatus(status);
+    return FromRpcStatus(status, context);
   }
 
   const CallStart start_;

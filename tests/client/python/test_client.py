@@ -172,16 +172,28 @@ def test_errors_have_reason_and_retry_delay() -> None:
         def details(self) -> str:
             return "too much at once"
 
-        def trailing_metadata(self) -> list[tuple[str, bytes]]:
-            return [("grpc-status-details-bin", status.SerializeToString())]
+        def trailing_metadata(self) -> list[tuple[str, str | bytes]]:
+            return [("grpc-status-details-bin", status.SerializeToString()), ("x-request-id", "r")]
 
     error = error_of_call(Call())
     assert isinstance(error, sap.ResourceExhausted)
     assert (error.reason, error.retry_after_s, error.field) == ("QUEUE_FULL", 0.25, "")
+    assert error.request_id == "r"
+    assert str(error) == "too much at once (request id r)"
     again = error_of_failure(failure_of_error(error))
-    assert (type(again), again.args) == (type(error), error.args)
+    assert (type(again), again.args[:4]) == (type(error), error.args[:4])
     pickled = pickle.loads(pickle.dumps(error))
     assert pickled.args == error.args
+
+
+def test_a_failed_call_has_the_request_id_of_the_server(client: sap.Client) -> None:
+    problem = balls_on_floor([0.0])
+    problem.time_step = -1.0
+    with pytest.raises(sap.InvalidArgument) as caught:
+        client.solve(problem)
+    assert len(caught.value.request_id) == 32
+    assert caught.value.request_id in str(caught.value)
+    assert caught.value.request_id not in caught.value.message
 
 
 def test_info_has_version_threads_and_limits(client: sap.Client) -> None:

@@ -6,6 +6,8 @@
 #include <google/protobuf/util/delimited_message_util.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -199,6 +201,53 @@ TEST_F(RequestRecorderTest, AFailedWriteEndsTheRecordingAndNoCall) {
   EXPECT_LT(records.size(), 50u);
   EXPECT_LE(std::filesystem::file_size(path_), 16'384u);
   EXPECT_THAT(log_, HasSubstr("recording to " + path_ + " ends here: it cannot be written"));
+}
+
+// A record is in the file, or reported, before the next one is taken: no buffer is left for the
+// end.
+TEST_F(RequestRecorderTest, ASmallRecordThatCannotBeWrittenIsReported) {
+  Start(Rule::kAll);
+  {
+    const test::FileSizeLimit full(10);
+    Solve({});
+    Records();
+  }
+  EXPECT_THAT(log_, HasSubstr("recording to " + path_ + " ends here: it cannot be written"));
+  EXPECT_THAT(log_, HasSubstr("recorded 0 solves to " + path_ + ", dropped 1"));
+}
+
+// Problems are for the eyes of the operator.
+TEST_F(RequestRecorderTest, OnlyTheOwnerReadsARecording) {
+  using std::filesystem::perms;
+  Start(Rule::kAll);
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), perms::owner_read | perms::owner_write);
+}
+
+// Names of recordings can be predicted. Whoever may write to the directory gets no file elsewhere
+// overwritten by a link of the next name.
+TEST_F(RequestRecorderTest, ALinkInThePlaceOfARecordingIsNotFollowed) {
+  Start(Rule::kAll);
+  const std::filesystem::path victim = directory_ / "victim";
+  std::ofstream(victim) << "content";
+  // "solves-TIME-PROCESS-NUMBER.saprec"
+  const std::filesystem::path first(path_);
+  const std::string stem = first.stem().string();
+  const int number = std::stoi(stem.substr(stem.rfind('-') + 1));
+  const std::string process = stem.substr(23, stem.rfind('-') - 23);
+  for (std::time_t time = std::time(nullptr) - 1; time < std::time(nullptr) + 300; ++time) {
+    std::tm utc{};
+    gmtime_r(&time, &utc);
+    std::array<char, 32> text;
+    std::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &utc);
+    std::filesystem::create_symlink(
+        victim, first.parent_path() / (std::string("solves-") + text.data() + process + "-" +
+                                       std::to_string(number + 1) + ".saprec"));
+  }
+  const auto second = recorder_->Begin({.directory = first.parent_path()});
+  ASSERT_FALSE(second.has_value()) << *second;
+  EXPECT_THAT(second.error(), HasSubstr("cannot record to"));
+  EXPECT_EQ(recorder_->path(), path_);
+  EXPECT_EQ(std::filesystem::file_size(victim), 7u);
 }
 
 TEST_F(RequestRecorderTest, ADirectoryThatCannotBeMadeIsAnError) {

@@ -122,6 +122,48 @@ TEST(CallLogFileTest, AFullDiskLosesLinesAndNoLaterOnes) {
   EXPECT_TRUE(test::Await(written));
 }
 
+// Nobody else on the machine reads names of clients.
+TEST(CallLogFileTest, OnlyOwnerAndGroupReadTheFile) {
+  using std::filesystem::perms;
+  const test::TemporaryDirectory directory;
+  const std::filesystem::path file = directory / "log";
+  ASSERT_TRUE(CallLog::Open({.file = file.string()}).has_value());
+  EXPECT_EQ(std::filesystem::status(file).permissions() & perms::others_all, perms::none);
+}
+
+// Lines of before stay in the renamed file, those after the reopening go to a new one.
+TEST(CallLogFileTest, ReopeningFollowsTheNameOfTheFile) {
+  const test::TemporaryDirectory directory;
+  const std::filesystem::path file = directory / "log", renamed = directory / "log.1";
+  auto log = CallLog::Open({.file = file.string()});
+  ASSERT_TRUE(log.has_value()) << log.error();
+  const auto size = [](const std::filesystem::path& path) {
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(path, error);
+    return error ? 0 : bytes;
+  };
+  (*log)->Message(LogLevel::kInfo, "before");
+  EXPECT_TRUE(test::Await([&] { return size(file) > 0; }));
+  std::filesystem::rename(file, renamed);
+  const auto bytes = size(renamed);
+  EXPECT_EQ((*log)->Reopen(), "");
+  (*log)->Message(LogLevel::kInfo, "after");
+  EXPECT_TRUE(test::Await([&] { return size(file) > 0; }));
+  EXPECT_EQ(size(renamed), bytes);
+}
+
+TEST(CallLogFileTest, AFileThatCannotBeReopenedIsWrittenOn) {
+  const test::TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "d");
+  const std::filesystem::path file = directory / "d" / "log", moved = directory / "e" / "log";
+  auto log = CallLog::Open({.file = file.string()});
+  ASSERT_TRUE(log.has_value()) << log.error();
+  std::filesystem::rename(directory / "d", directory / "e");
+  EXPECT_NE((*log)->Reopen().find("cannot log to " + file.string()), std::string::npos);
+  (*log)->Message(LogLevel::kInfo, "after");
+  EXPECT_TRUE(test::Await([&] { return std::filesystem::file_size(moved) > 0; }));
+}
+
 TEST(CallLogFileTest, AFileThatCannotBeOpenedIsAnError) {
   EXPECT_FALSE(CallLog::Open({.file = "/dev/null/log"}).has_value());
 }

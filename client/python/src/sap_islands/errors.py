@@ -15,6 +15,7 @@ from google.rpc import error_details_pb2, status_pb2
 from sap_islands.v1 import solver_service_pb2
 
 _DETAILS_KEY = "grpc-status-details-bin"
+_REQUEST_ID_KEY = "x-request-id"
 _INDEX = re.compile(r"\[(\d+)\]$")
 
 
@@ -27,24 +28,31 @@ class SapError(Exception):
         index: The array index in `field`, here 17; None if it has none.
         reason: Machine-readable name of the exceeded limit, for example "QUEUE_TIME"; or empty.
         retry_after_s: Time after which a retry may succeed [s]; None if the server gives none.
+        request_id: Names the failed call in the server's log; empty if no server has answered.
         code: gRPC status code.
     """
 
     code = grpc.StatusCode.UNKNOWN
 
     def __init__(
-        self, message: str, field: str = "", reason: str = "", retry_after_s: float | None = None
+        self,
+        message: str,
+        field: str = "",
+        reason: str = "",
+        retry_after_s: float | None = None,
+        request_id: str = "",
     ) -> None:
-        super().__init__(message, field, reason, retry_after_s)
+        super().__init__(message, field, reason, retry_after_s, request_id)
         self.message = message
         self.field = field
         self.reason = reason
         self.retry_after_s = retry_after_s
+        self.request_id = request_id
         match = _INDEX.search(field)
         self.index = int(match.group(1)) if match else None
 
     def __str__(self) -> str:
-        return self.message
+        return f"{self.message} (request id {self.request_id})" if self.request_id else self.message
 
 
 class InvalidArgument(SapError, ValueError):
@@ -126,10 +134,13 @@ def error_of_call(call: Any) -> SapError:
     """
     kind = _KINDS.get(call.code(), SapError)
     message = call.details() or call.code().name
+    details, request_id = b"", ""
     for key, value in call.trailing_metadata() or ():
         if key == _DETAILS_KEY and isinstance(value, bytes):
-            return kind(message, *_details_of(value))
-    return kind(message)
+            details = value
+        elif key == _REQUEST_ID_KEY:
+            request_id = str(value)
+    return kind(message, *_details_of(details), request_id)
 
 
 def error_of_failure(failure: solver_service_pb2.Failure) -> SapError:

@@ -1,0 +1,214 @@
+#include "server/ops/http_server.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace sap {
+namespace {
+
+// Precision of the deadlines, and the wait after a failed accept: without descriptors the listener
+// stays readable.
+constexpr std::chrono::milliseconds kTick{100};
+
+const char* Reason(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Unknown";
+  }
+}
+
+std::string Text(const HttpServer::Response& response, const std::string& header = "") {
+  return "HTTP/1.1 " + std::to_string(response.status) + " " + Reason(response.status) +
+         "\r\nContent-Type: " + response.content_type +
+         "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\n" + header +
+         "Connection: close\r\n\r\n" + response.body;
+}
+
+// A listening socket, or -1 with errno set.
+int Listen(const addrinfo& name) {
+  const int fd = socket(name.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd, name.ai_addr, name.ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+// The first name of HOST:PORT that can be bound.
+tl::expected<int, std::string> Listen(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* names = nullptr;
+  const int error = getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &wanted, &names);
+  if (error != 0) return tl::unexpected(std::string(gai_strerror(error)));
+  int fd = -1;
+  for (const addrinfo* name = names; name != nullptr && fd < 0; name = name->ai_next) {
+    fd = Listen(*name);
+  }
+  const std::string reason = std::strerror(errno);
+  freeaddrinfo(names);
+  if (fd < 0) return tl::unexpected(reason);
+  return fd;
+}
+
+int PortOf(int fd) {
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0) return 0;
+  // The port has the same place in both families.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&name)->sin_port);
+}
+
+bool IsRetryable(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+tl::expected<std::unique_ptr<HttpServer>, std::string> HttpServer::Start(const std::string& address,
+                                                                         Handler handler,
+                                                                         const Limits& limits) {
+  const auto listener = Listen(address);
+  if (!listener) {
+    return tl::unexpected("cannot listen on " + address + ": " + listener.error());
+  }
+  std::unique_ptr<HttpServer> self(new HttpServer(std::move(handler), limits));
+  self->listener_ = *listener;
+  self->port_ = PortOf(*listener);
+  self->wake_ = eventfd(0, EFD_CLOEXEC);
+  if (self->wake_ < 0) return tl::unexpected("cannot serve HTTP: " + std::string(strerror(errno)));
+  self->thread_ = std::thread([server = self.get()] { server->Serve(); });
+  return self;
+}
+
+HttpServer::~HttpServer() {
+  if (thread_.joinable()) {
+    eventfd_write(wake_, 1);
+    thread_.join();
+  }
+  for (const Connection& connection : connections_) close(connection.fd);
+  if (listener_ >= 0) close(listener_);
+  if (wake_ >= 0) close(wake_);
+}
+
+void HttpServer::Serve() {
+  std::vector<pollfd> polled;
+  for (;;) {
+    const bool accepting = Clock::now() >= next_accept_;
+    polled = {{wake_, POLLIN, 0}, {listener_, static_cast<short>(accepting ? POLLIN : 0), 0}};
+    for (const Connection& connection : connections_) {
+      const bool sending = connection.sent < connection.answer.size();
+      polled.push_back({connection.fd, static_cast<short>(sending ? POLLOUT : POLLIN), 0});
+    }
+    const bool waits_for_peers = accepting && connections_.empty();
+    poll(polled.data(), polled.size(), waits_for_peers ? -1 : static_cast<int>(kTick.count()));
+    if (polled[0].revents != 0) return;
+    const auto now = Clock::now();
+    auto event = polled.begin() + 2;
+    for (auto connection = connections_.begin(); connection != connections_.end(); ++event) {
+      const bool ready = event->revents != 0;
+      if (now < connection->deadline && (!ready || Continue(&*connection))) {
+        ++connection;
+      } else {
+        close(connection->fd);
+        connection = connections_.erase(connection);
+      }
+    }
+    if (polled[1].revents != 0) Accept();
+  }
+}
+
+void HttpServer::Accept() {
+  const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) {
+    if (!IsRetryable(errno)) next_accept_ = Clock::now() + kTick;
+    return;
+  }
+  if (connections_.size() >= limits_.connections) {
+    close(connections_.front().fd);
+    connections_.pop_front();
+  }
+  connections_.push_back({.fd = fd, .deadline = Clock::now() + limits_.duration});
+}
+
+bool HttpServer::Continue(Connection* connection) {
+  if (connection->sent < connection->answer.size()) return Send(connection);
+  return Receive(connection);
+}
+
+bool HttpServer::Receive(Connection* connection) {
+  std::array<char, 4096> bytes;
+  const ssize_t count = recv(connection->fd, bytes.data(), bytes.size(), 0);
+  if (count < 0) return IsRetryable(errno);
+  if (count == 0) return false;
+  // The rest of what the peer sends is discarded: data left unread at the close would reset the
+  // connection, and the peer might lose the answer.
+  if (connection->answered) return true;
+  std::string& received = connection->received;
+  received.append(bytes.data(), static_cast<size_t>(count));
+  const size_t end = received.find("\r\n\r\n");
+  if (end != std::string::npos && end <= limits_.header_bytes) {
+    connection->answer = Answer(received.substr(0, end));
+  } else if (received.size() > limits_.header_bytes) {
+    connection->answer = Text({431});
+  } else {
+    return true;
+  }
+  return Send(connection);
+}
+
+bool HttpServer::Send(Connection* connection) {
+  std::string_view rest(connection->answer);
+  rest.remove_prefix(connection->sent);
+  const ssize_t count = send(connection->fd, rest.data(), rest.size(), MSG_NOSIGNAL);
+  if (count < 0) return IsRetryable(errno);
+  connection->sent += static_cast<size_t>(count);
+  if (connection->sent == connection->answer.size()) {
+    connection->answered = true;
+    shutdown(connection->fd, SHUT_WR);
+  }
+  return true;
+}
+
+std::string HttpServer::Answer(const std::string& header) const {
+  std::string_view line(header);
+  line = line.substr(0, line.find("\r\n"));
+  const size_t first = line.find(' ');
+  const size_t second = line.find(' ', first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos ||
+      !line.substr(first).starts_with(" /") || !line.substr(second).starts_with(" HTTP/1.")) {
+    return Text({400});
+  }
+  if (line.substr(0, first) != "GET") return Text({405}, "Allow: GET\r\n");
+  const std::string_view target = line.substr(first + 1, second - first - 1);
+  return Text(handler_(target.substr(0, target.find('?'))));
+}
+
+}  // namespace sap
