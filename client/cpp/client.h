@@ -86,7 +86,6 @@ class Client {
   Client(std::unique_ptr<Transport> transport, const ConnectOptions& options);
 
   std::unique_ptr<Transport> transport_;
-  bool resume_sessions_;
   bool low_latency_;
 };
 
