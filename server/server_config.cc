@@ -113,9 +113,6 @@ void AddSessionFlags(CLI::App* app, SessionConfig* session) {
   app->add_option("--write-timeout-s", session->write_timeout_s,
                   "Time for a client to receive an answer; then its call is cancelled")
       ->check(CLI::Range(0.1, 86'400.0));
-  app->add_option("--session-resume-s", session->resume_s,
-                  "Time during which a session that lost its connection can be resumed")
-      ->check(CLI::Range(0.0, 86'400.0));
 }
 
 void AddOperationsFlags(CLI::App* app, ServerConfig* config) {

@@ -87,7 +87,6 @@ struct SessionConfig {
   int max_steps_in_flight{8};  // per session: steps accepted and not yet answered
   double idle_s{600};          // idle timeout: time without a step
   double write_timeout_s{30};  // for the client to receive an answer, then the call is cancelled
-  double resume_s{30};         // how long a session without a connection is kept
 };
 
 struct ServerConfig {

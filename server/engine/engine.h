@@ -74,7 +74,7 @@ class Engine {
   // sessions.
   tl::expected<std::unique_ptr<Session>, ServiceError> NewSession();
 
-  // Number of existing sessions, detached ones included.
+  // Number of existing sessions.
   int num_sessions() const { return num_sessions_.load(std::memory_order_relaxed); }
 
   v1::GetServerInfoResponse Info() const;

@@ -107,7 +107,6 @@ ServiceStatus Session::CheckStepId() {
                                       std::to_string(*last_step_id_) +
                                       ", the id of the previous step");
   }
-  previous_step_id_ = last_step_id_;
   last_step_id_ = step_id;
   return {};
 }
@@ -182,8 +181,6 @@ void Session::End(const ServiceStatus& status) {
   if (!status) SetFailure(status);
   solve_.Report(status, shared_.telemetry);
   if (shared_.telemetry.metrics != nullptr) shared_.telemetry.metrics->session_steps.Add();
-  // A cancelled or expired step has no outcome, so the client may send its id again.
-  if (!status && IsAbandoned(status.error().code)) last_step_id_ = previous_step_id_;
   last_end_ = Clock::now();
   if (low_latency_) shared_.idle_spinners->KeepSpinning();
 }

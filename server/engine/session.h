@@ -83,9 +83,6 @@ class Session {
   bool StartStep(const v1::SessionStep& step, const CallContext& call, v1::StepOutcome* outcome,
                  Done done, void* context);
 
-  // Id of the last step that has an outcome or is being solved.
-  std::optional<uint64_t> last_step_id() const { return last_step_id_; }
-
   // Whether the session is a low-latency session (see IdleSpinners).
   bool low_latency() const { return low_latency_; }
 
@@ -108,7 +105,6 @@ class Session {
   std::unique_ptr<Solver> solver_;
   NamedVelocities last_velocities_;
   std::optional<uint64_t> last_step_id_;
-  std::optional<uint64_t> previous_step_id_;
   CallContext::Clock::time_point last_end_;
 
   // The step in progress.

@@ -39,7 +39,7 @@ ServiceStatus RefuseMessage(const v1::SolveSessionRequest& request, bool is_firs
 
 // One stream. The mutex guards all members except those that the running step uses. At most one
 // read, one write and one step are in progress at a time; each completed operation calls Advance.
-class SessionStream::Call final : public SessionClaimant, public SessionHolder {
+class SessionStream::Call {
  public:
   Call(SessionStream* method, grpc::ServerCompletionQueue* queue)
       : method_(method), queue_(queue), stream_(&context_) {
@@ -59,10 +59,6 @@ class SessionStream::Call final : public SessionClaimant, public SessionHolder {
   // Called periodically while the call is registered.
   void Sweep(Clock::time_point now);
 
-  void Resume(std::unique_ptr<DetachedSession> detached) override;
-  // Another stream claims this session: cancels the stream, which completes its operations.
-  void GiveUp() override { context_.TryCancel(); }
-
  private:
   using Lock = std::unique_lock<std::mutex>;
 
@@ -81,11 +77,8 @@ class SessionStream::Call final : public SessionClaimant, public SessionHolder {
   void Finished(bool ok);
 
   void AcceptMessage();
-  void OpenOrClaim(const v1::OpenSession& open);
-  void SetOpened(v1::SessionOpened* opened);
-  bool ReplayOutcome(const v1::SessionStep& step, v1::StepOutcome* outcome);
+  void Open(const v1::OpenSession& open);
   void RecordAnswer();
-  std::unique_ptr<DetachedSession> DetachSession();
   void Advance(Lock lock);
   bool StartStep();
   void ReadNext();
@@ -119,9 +112,6 @@ class SessionStream::Call final : public SessionClaimant, public SessionHolder {
   grpc::ServerAsyncReaderWriter<v1::SolveSessionResponse, v1::SolveSessionRequest> stream_;
   std::shared_ptr<ClientAccount> account_;
   std::unique_ptr<Session> session_;
-  std::string token_;                              // resume token; empty: not resumable
-  bool claiming_{false};                           // waits for the session of the token
-  std::vector<v1::StepOutcome> earlier_outcomes_;  // of a resumed session, until a new step
   Clock::time_point arrival_;
   Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
@@ -182,13 +172,7 @@ void SessionStream::Call::Read(bool ok) {
   } else if (!end_status_) {
     AcceptMessage();
   }
-  if (!claiming_) return Advance(std::move(lock));
-  // Until Resume is called nothing else may happen on this stream, so the claim counts as a running
-  // step.
-  claiming_ = false;
-  solving_ = true;
-  lock.unlock();
-  method_->detached_sessions_.Claim(token_, account_->name(), this);
+  Advance(std::move(lock));
 }
 
 void SessionStream::Call::AcceptMessage() {
@@ -197,88 +181,21 @@ void SessionStream::Call::AcceptMessage() {
   if (const ServiceStatus refused = RefuseMessage(slot.request, accepted_ == 0); !refused) {
     return EndWith(ToRpcStatus(refused));
   }
-  if (accepted_ == 0) OpenOrClaim(slot.request.open());
+  if (accepted_ == 0) Open(slot.request.open());
   if (!end_status_) ++accepted_;
 }
 
-void SessionStream::Call::OpenOrClaim(const v1::OpenSession& open) {
-  if (!open.resume_token().empty()) {
-    token_ = open.resume_token();
-    claiming_ = true;
-    return;
-  }
-  auto session = method_->NewSession();
+void SessionStream::Call::Open(const v1::OpenSession& open) {
+  auto session = method_->context_.engine->NewSession();
   if (!session) return EndWith(ToRpcStatus(tl::unexpected(session.error())));
-  if (const ServiceStatus opened = (*session)->Open(open); !opened) {
-    return EndWith(ToRpcStatus(opened));
+  if (const ServiceStatus checked = (*session)->Open(open); !checked) {
+    return EndWith(ToRpcStatus(checked));
   }
   session_ = std::move(*session);
-  if (open.resumable() && method_->detached_sessions_.keeps()) {
-    token_ = DetachedSessions::NewToken();
-    method_->detached_sessions_.Hold(token_, this);
-  }
-  SetOpened(SlotOf(0).response.mutable_opened());
-  answered_ = 1;
-}
-
-void SessionStream::Call::SetOpened(v1::SessionOpened* opened) {
+  v1::SessionOpened* opened = SlotOf(0).response.mutable_opened();
   opened->set_max_steps_in_flight(MaxStepsInFlight());
   opened->set_low_latency(session_->low_latency());
-  opened->set_resume_token(token_);
-  if (!token_.empty()) {
-    opened->set_resume_within_s(method_->context_.engine->config().session.resume_s);
-  }
-}
-
-void SessionStream::Call::Resume(std::unique_ptr<DetachedSession> detached) {
-  Lock lock(mutex_);
-  solving_ = false;
-  if (detached == nullptr) {
-    token_.clear();
-    EndWith(ToRpcStatus(tl::unexpected(ServiceError{
-        ServiceCode::kFailedPrecondition,
-        "there is no such session to resume; open a new one and send the steps again", ""})));
-    // The `open` message has no answer.
-    accepted_ = 0;
-    return Advance(std::move(lock));
-  }
-  session_ = std::move(detached->session);
-  earlier_outcomes_ = std::move(detached->outcomes);
-  method_->detached_sessions_.Hold(token_, this);
-  method_->context_.observer->SessionResumed();
-  v1::SessionOpened* opened = SlotOf(0).response.mutable_opened();
-  SetOpened(opened);
-  if (const auto last = session_->last_step_id()) opened->set_last_step_id(*last);
   answered_ = 1;
-  Advance(std::move(lock));
-}
-
-// A step that was answered before the connection was lost has the same outcome again.
-bool SessionStream::Call::ReplayOutcome(const v1::SessionStep& step, v1::StepOutcome* outcome) {
-  for (const v1::StepOutcome& earlier : earlier_outcomes_) {
-    if (earlier.step_id() != step.step_id()) continue;
-    *outcome = earlier;
-    return true;
-  }
-  return false;
-}
-
-// The state to keep for a resumable session that lost its client, or null.
-std::unique_ptr<DetachedSession> SessionStream::Call::DetachSession() {
-  if (token_.empty() || session_ == nullptr || !Cancelled()) return nullptr;
-  auto detached = std::make_unique<DetachedSession>();
-  // The slots hold the last answers, as many as the client may not have received.
-  const uint64_t first = answered_ > slots_.size() ? answered_ - slots_.size() : 1;
-  for (const v1::StepOutcome& outcome : earlier_outcomes_) detached->outcomes.push_back(outcome);
-  for (uint64_t i = std::max<uint64_t>(first, 1); i < answered_; ++i) {
-    v1::StepOutcome* outcome = SlotOf(i).response.mutable_step();
-    // A cancelled or expired step has no outcome.
-    if (IsAbandoned(static_cast<ServiceCode>(outcome->outcome().failure().code()))) continue;
-    detached->outcomes.push_back(std::move(*outcome));
-  }
-  detached->session = std::move(session_);
-  detached->client = account_->name();
-  return detached;
 }
 
 void SessionStream::Call::RecordAnswer() {
@@ -335,14 +252,8 @@ void SessionStream::Call::Advance(Lock lock) {
   const std::chrono::duration<double> took = Clock::now() - arrival_;
   method_->context_.observer->Ended(Method::kSolveSession, status, took.count(), context_,
                                     account_.get(), v1::SolveSessionRequest());
-  std::unique_ptr<DetachedSession> detached = DetachSession();
   lock.unlock();
   method_->Remove(this);
-  if (detached != nullptr) {
-    method_->detached_sessions_.Keep(token_, std::move(detached));
-  } else if (!token_.empty()) {
-    method_->detached_sessions_.Forget(token_);
-  }
   method_->context_.in_flight_calls->Leave();
   Delete();
 }
@@ -355,10 +266,6 @@ void SessionStream::Call::Delete() {
 
 bool SessionStream::Call::StartStep() {
   Slot& slot = SlotOf(answered_);
-  if (!earlier_outcomes_.empty()) {
-    if (ReplayOutcome(slot.request.step(), slot.response.mutable_step())) return true;
-    earlier_outcomes_.clear();
-  }
   return session_->StartStep(
       slot.request.step(), {slot.arrival, deadline_, &cancelled_, account_.get()},
       slot.response.mutable_step(), [](void* call) { static_cast<Call*>(call)->Solved(); }, this);
@@ -432,21 +339,12 @@ void SessionStream::Drain() {
   const std::lock_guard lock(mutex_);
   draining_ = true;
   for (Call* call : calls_) call->Drain();
-  detached_sessions_.DropAll();
 }
 
 void SessionStream::Sweep() {
-  detached_sessions_.Sweep();
   const Clock::time_point now = Clock::now();
   const std::lock_guard lock(mutex_);
   for (Call* call : calls_) call->Sweep(now);
-}
-
-// At the limit, drops the oldest detached session to make room.
-tl::expected<std::unique_ptr<Session>, ServiceError> SessionStream::NewSession() {
-  auto session = context_.engine->NewSession();
-  if (!session && detached_sessions_.DropOldest()) session = context_.engine->NewSession();
-  return session;
 }
 
 bool SessionStream::Add(Call* call) {

@@ -148,16 +148,14 @@ TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {
 
 TEST(ServerConfigTest, FlagsOfSessionsAndOperationsSetTheirValues) {
   ServerConfig config;
-  ASSERT_EQ(Read({"--session-idle-s",   "1",       "--write-timeout-s",  "2",
-                  "--session-resume-s", "3",       "--lame-duck-s",      "4",
-                  "--log-level",        "warning", "--log-file",         "f",
-                  "--slow-call-s",      "5",       "--metrics-listen",   "127.0.0.1:6",
-                  "--admin-listen",     "unix:/a", "--admin-token-file", "t"},
-                 &config),
-            std::nullopt);
+  ASSERT_EQ(
+      Read({"--session-idle-s", "1", "--write-timeout-s", "2", "--lame-duck-s", "4", "--log-level",
+            "warning", "--log-file", "f", "--slow-call-s", "5", "--metrics-listen", "127.0.0.1:6",
+            "--admin-listen", "unix:/a", "--admin-token-file", "t"},
+           &config),
+      std::nullopt);
   EXPECT_EQ(config.session.idle_s, 1);
   EXPECT_EQ(config.session.write_timeout_s, 2);
-  EXPECT_EQ(config.session.resume_s, 3);
   EXPECT_EQ(config.lame_duck_s, 4);
   EXPECT_EQ(config.log.level, LogLevel::kWarning);
   EXPECT_EQ(config.log.file, "f");

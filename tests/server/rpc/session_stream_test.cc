@@ -112,9 +112,14 @@ class Stream {
 
 class SessionStreamTest : public testing::Test {
  protected:
-  explicit SessionStreamTest(const ServerConfig& config = Config()) {
-    engine_ = std::make_unique<Engine>(config);
-    auto server = GrpcServer::Start(config, engine_.get());
+  SessionStreamTest() { Start(Config()); }
+
+  // In place of the server before, if any.
+  void Start(const ServerConfig& config) {
+    server_.reset();
+    engine_ = std::make_unique<Engine>(config, nullptr, &metrics_);
+    auto server =
+        GrpcServer::Start(config, engine_.get(), nullptr, CallObserver(&metrics_, nullptr));
     EXPECT_TRUE(server.has_value()) << server.error();
     server_ = std::move(*server);
     grpc::ChannelArguments arguments;
@@ -137,6 +142,7 @@ class SessionStreamTest : public testing::Test {
     EXPECT_THAT(status.error_message(), testing::HasSubstr(words));
   }
 
+  Metrics metrics_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<GrpcServer> server_;
   std::unique_ptr<v1::SolverService::Stub> stub_;
@@ -295,6 +301,33 @@ TEST_F(SessionStreamTest, TheDeadlineEndsTheSessionAndItsStep) {
   }
   EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   ExpectSessions(0);
+}
+
+TEST_F(SessionStreamTest, AnIdleSessionEndsAndSaysWhy) {
+  ServerConfig config = Config();
+  config.session.idle_s = 0.2;
+  Start(config);
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  stream.Send(1, Small());
+  EXPECT_TRUE(stream.Solved(1));
+  ExpectRefused(&stream, grpc::StatusCode::ABORTED, "idle");
+  ExpectSessions(0);
+  EXPECT_EQ(metrics_.sessions_expired.Sum(), 1u);
+}
+
+TEST_F(SessionStreamTest, AnswersTellOfCreditsAndOfTheDrainBeforeItComes) {
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  EXPECT_EQ(stream.response().credits(), 4u);
+  stream.Send(1, Small());
+  ASSERT_TRUE(stream.Solved(1));
+  EXPECT_EQ(stream.response().credits(), 4u);
+  EXPECT_FALSE(stream.response().draining());
+  server_->AnnounceDrain();
+  stream.Send(2, Small());
+  ASSERT_TRUE(stream.Solved(2));
+  EXPECT_TRUE(stream.response().draining());
 }
 
 TEST_F(SessionStreamTest, DrainingAnswersTheStepsTakenInAndEndsTheSession) {
