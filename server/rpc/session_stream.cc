@@ -21,6 +21,11 @@ constexpr size_t kMaxRetained_bytes = 4 << 20;
 // Larger requests are followed by an early read, see ShouldReadAhead.
 constexpr size_t kReadAheadThreshold_bytes = 64 << 10;
 
+// As gRPC does for a stream of messages; releases the bytes.
+bool Parse(grpc::ByteBuffer* bytes, v1::SolveSessionRequest* request) {
+  return grpc::SerializationTraits<v1::SolveSessionRequest>::Deserialize(bytes, request).ok();
+}
+
 ServiceStatus RefuseMessage(const v1::SolveSessionRequest& request, bool is_first) {
   switch (request.request_case()) {
     case v1::SolveSessionRequest::kOpen:
@@ -109,7 +114,10 @@ class SessionStream::Call {
   SessionStream* const method_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext context_;
-  grpc::ServerAsyncReaderWriter<v1::SolveSessionResponse, v1::SolveSessionRequest> stream_;
+  // Messages are read as bytes: gRPC reports a message that it cannot parse like the end of the
+  // stream.
+  grpc::ServerAsyncReaderWriter<v1::SolveSessionResponse, grpc::ByteBuffer> stream_;
+  grpc::ByteBuffer received_;  // by the read in progress
   std::shared_ptr<ClientAccount> account_;
   std::unique_ptr<Session> session_;
   Clock::time_point arrival_;
@@ -130,6 +138,7 @@ class SessionStream::Call {
   bool finished_{false};
   bool done_{false};
   Clock::time_point last_activity_;
+  Clock::time_point write_start_;  // of the write in progress
 
   MemberTag<Call> accepted_tag_{this, &Call::Accepted};
   MemberTag<Call> read_tag_{this, &Call::Read};
@@ -164,11 +173,19 @@ void SessionStream::Call::Accepted(bool ok) {
 
 void SessionStream::Call::Read(bool ok) {
   Lock lock(mutex_);
+  // Until it is accepted, the slot of the next message belongs to the read.
+  Slot& slot = SlotOf(accepted_);
+  lock.unlock();
+  const bool parsed = ok && Parse(&received_, &slot.request);
+  lock.lock();
   reading_ = false;
   last_activity_ = Clock::now();
   if (!ok) {
     EndWith(accepted_ > 0 ? grpc::Status::OK
                           : ToRpcStatus(RefuseField("open", "is missing; nothing was sent")));
+  } else if (!parsed) {
+    EndWith({grpc::StatusCode::INVALID_ARGUMENT,
+             "the bytes of a message are not a sap.v1.SolveSessionRequest"});
   } else if (!end_status_) {
     AcceptMessage();
   }
@@ -211,12 +228,13 @@ void SessionStream::Call::RecordAnswer() {
 void SessionStream::Call::Sweep(Clock::time_point now) {
   const SessionConfig& config = method_->context_.engine->config().session;
   Lock lock(mutex_);
-  const std::chrono::duration<double> elapsed = now - last_activity_;
-  if (writing_ && elapsed.count() > config.write_timeout_s) {
+  const std::chrono::duration<double> writing = now - write_start_;
+  const std::chrono::duration<double> idle = now - last_activity_;
+  if (writing_ && writing.count() > config.write_timeout_s) {
     // After TryCancel the write completes with an error and the stream ends as if the client had
-    // disconnected.
+    // disconnected. Any other status would wait behind the answer.
     context_.TryCancel();
-  } else if (!end_status_ && !solving_ && accepted_ == sent_ && elapsed.count() > config.idle_s) {
+  } else if (!end_status_ && !solving_ && accepted_ == sent_ && idle.count() > config.idle_s) {
     method_->context_.observer->SessionExpired();
     EndWith(ToRpcStatus(tl::unexpected(ServiceError{
         ServiceCode::kAborted,
@@ -281,12 +299,13 @@ void SessionStream::Call::Solved() {
 void SessionStream::Call::ReadNext() {
   if (reading_ || end_status_ || accepted_ - sent_ == slots_.size()) return;
   reading_ = true;
-  stream_.Read(&SlotOf(accepted_).request, &read_tag_);
+  stream_.Read(&received_, &read_tag_);
 }
 
 void SessionStream::Call::WriteNext() {
   if (writing_ || sent_ == answered_ || Cancelled()) return;
   writing_ = true;
+  write_start_ = Clock::now();
   v1::SolveSessionResponse& response = SlotOf(sent_).response;
   response.set_credits(method_->context_.engine->queue().backlogged() ? 1 : MaxStepsInFlight());
   response.set_draining(method_->drain_announced_.load(std::memory_order_relaxed));

@@ -3,6 +3,7 @@
 #include "server/rpc/session_stream.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -110,6 +111,53 @@ class Stream {
   grpc::Status status_;
 };
 
+// A stream of arbitrary bytes, which generated stubs cannot send.
+class RawStream {
+ public:
+  explicit RawStream(const std::string& address)
+      : stub_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())) {
+    context_.set_deadline(std::chrono::system_clock::now() + kLong);
+    stream_ = stub_.PrepareCall(&context_, "/sap.v1.SolverService/SolveSession", &queue_);
+    stream_->StartCall(this);
+    Await();
+  }
+  ~RawStream() { queue_.Shutdown(); }
+
+  bool Write(const std::string& bytes) {
+    const grpc::Slice slice(bytes);
+    stream_->Write(grpc::ByteBuffer(&slice, 1), this);
+    return Await();
+  }
+
+  // Until the end of the stream.
+  std::vector<grpc::ByteBuffer> ReadAll() {
+    std::vector<grpc::ByteBuffer> messages;
+    grpc::ByteBuffer message;
+    for (stream_->Read(&message, this); Await(); stream_->Read(&message, this)) {
+      messages.push_back(message);
+    }
+    stream_->Finish(&status_, this);
+    Await();
+    return messages;
+  }
+
+  const grpc::Status& status() const { return status_; }
+
+ private:
+  bool Await() {
+    void* tag = nullptr;
+    bool ok = false;
+    queue_.Next(&tag, &ok);
+    return ok;
+  }
+
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue queue_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  grpc::Status status_;
+};
+
 class SessionStreamTest : public testing::Test {
  protected:
   SessionStreamTest() { Start(Config()); }
@@ -124,6 +172,8 @@ class SessionStreamTest : public testing::Test {
     server_ = std::move(*server);
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
+    // A window of 64 kB, so that large answers wait until they are read.
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     stub_ = v1::SolverService::NewStub(grpc::CreateCustomChannel(
         server_->address(), grpc::InsecureChannelCredentials(), arguments));
   }
@@ -255,6 +305,26 @@ TEST_F(SessionStreamTest, AMessageWithoutAPlaceEndsTheSession) {
   }
 }
 
+// Bytes that are no message have no outcome, so that the session cannot go on after them.
+TEST_F(SessionStreamTest, BytesThatAreNoMessageEndTheSession) {
+  v1::SolveSessionRequest open, step;
+  open.mutable_open();
+  step.mutable_step()->set_step_id(1);
+  *step.mutable_step()->mutable_problem() = Small();
+  const std::vector<std::string> messages = {open.SerializeAsString(), step.SerializeAsString(),
+                                             "\xff\xff\xff"};
+  for (const bool at_first : {false, true}) {
+    RawStream stream(server_->address());
+    for (const std::string& message : messages) {
+      if (!at_first || &message == &messages.back()) stream.Write(message);
+    }
+    const auto answers = stream.ReadAll();
+    EXPECT_EQ(answers.size(), at_first ? 0u : 2u);
+    EXPECT_EQ(stream.status().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(stream.status().error_message(), testing::HasSubstr("not a"));
+  }
+}
+
 TEST_F(SessionStreamTest, BeyondTheLimitOfSessionsOneIsRefusedAndThenHasItsTurn) {
   std::vector<std::unique_ptr<Stream>> streams;
   for (int i = 0; i < 3; ++i) {
@@ -328,6 +398,41 @@ TEST_F(SessionStreamTest, AnswersTellOfCreditsAndOfTheDrainBeforeItComes) {
   stream.Send(2, Small());
   ASSERT_TRUE(stream.Solved(2));
   EXPECT_TRUE(stream.response().draining());
+}
+
+// A client that does not read cannot be told why: its status would wait behind the answer.
+TEST_F(SessionStreamTest, AnAnswerThatIsNotReadCancelsTheSession) {
+  ServerConfig config = Config();
+  config.session.write_timeout_s = 0.2;
+  Start(config);
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  stream.Send(1, Block(12));
+  ExpectSessions(1);
+  ExpectSessions(0);
+  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+// The time begins with the answer, not with the step.
+TEST_F(SessionStreamTest, AStepThatTakesLongerThanTheWriteTimeoutKeepsItsAnswer) {
+  ServerConfig config = Config();
+  config.session.write_timeout_s = 3;
+  config.session.idle_s = 0.1;
+  Start(config);
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  v1::SolveSessionRequest request;
+  request.mutable_step()->set_step_id(1);
+  *request.mutable_step()->mutable_problem() = Endless();
+  request.mutable_step()->mutable_options()->mutable_time_budget()->set_seconds(4);
+  stream.Send(request);
+  ASSERT_TRUE(Await([this] { return engine_->queue().running() > 0; }));
+  ASSERT_TRUE(Await([this] { return engine_->queue().running() == 0; }));
+  // The sweep that ends this session finds the answer of the other one unread.
+  Stream idle(stub_.get());
+  ASSERT_TRUE(idle.Open());
+  ExpectRefused(&idle, grpc::StatusCode::ABORTED, "idle");
+  EXPECT_TRUE(stream.Solved(1));
 }
 
 TEST_F(SessionStreamTest, DrainingAnswersTheStepsTakenInAndEndsTheSession) {
