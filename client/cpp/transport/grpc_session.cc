@@ -140,8 +140,10 @@ class GrpcSession final : public SessionStream {
   Transport::Status OpenCall(Clock::time_point limit) {
     Transport::Timeout left;
     if (deadline_) left = *deadline_ - Clock::now();
-    call_ =
-        std::make_unique<SessionCall>(stub_.get(), start_, left, open_.open().low_latency(), limit);
+    const auto without_connection = limit == kNever ? SessionCall::WithoutConnection::kFails
+                                                    : SessionCall::WithoutConnection::kWaits;
+    call_ = std::make_unique<SessionCall>(stub_.get(), start_, left, open_.open().low_latency(),
+                                          without_connection, limit);
     v1::SolveSessionResponse response;
     call_->Write(open_);  // if this fails, so does the read
     if (!call_->Read(&response)) return tl::unexpected(End());

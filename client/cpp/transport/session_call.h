@@ -18,9 +18,13 @@ class SessionCall {
  public:
   using Clock = CallCompletions::Clock;
 
+  // What happens without a connection. Waiting keeps the channel polled, which gRPC otherwise does
+  // every 5 s only.
+  enum class WithoutConnection : uint8_t { kFails, kWaits };
+
   // An operation that is not complete at the limit cancels the call.
   SessionCall(v1::SolverService::Stub* stub, const CallStart& start, Transport::Timeout deadline,
-              bool polls, Clock::time_point limit);
+              bool polls, WithoutConnection without_connection, Clock::time_point limit);
 
   // For later operations.
   void SetLimit(Clock::time_point limit) { limit_ = limit; }
