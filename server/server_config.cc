@@ -104,6 +104,9 @@ void AddSessionFlags(CLI::App* app, SessionConfig* session) {
   app->add_option("--max-sessions", session->max_sessions,
                   "Limit of open sessions; beyond it RESOURCE_EXHAUSTED")
       ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--max-client-sessions", session->max_client_sessions,
+                  "Limit of open sessions of one client; beyond it RESOURCE_EXHAUSTED")
+      ->check(CLI::Range(1, 1'000'000));
   app->add_option("--max-steps-in-flight", session->max_steps_in_flight,
                   "Limit of steps per session that are accepted and not yet answered")
       ->check(CLI::Range(1, 1024));

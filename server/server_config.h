@@ -83,10 +83,11 @@ struct AdmissionConfig {
 };
 
 struct SessionConfig {
-  int max_sessions{1024};      // open at the same time
-  int max_steps_in_flight{8};  // per session: steps accepted and not yet answered
-  double idle_s{600};          // idle timeout: time without a step
-  double write_timeout_s{30};  // for the client to receive an answer, then the call is cancelled
+  int max_sessions{1024};        // open at the same time
+  int max_client_sessions{512};  // of one client
+  int max_steps_in_flight{8};    // per session: steps accepted and not yet answered
+  double idle_s{600};            // idle timeout: time without a step
+  double write_timeout_s{30};    // for the client to receive an answer, then the call is cancelled
 };
 
 struct ServerConfig {

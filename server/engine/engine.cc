@@ -14,10 +14,6 @@ namespace {
 
 using Clock = CallContext::Clock;
 
-// Retry delay when the session limit is reached. Sessions are long-lived, so a shorter delay is of
-// no use.
-constexpr double kRetrySession_s = 1;
-
 Demand DemandOf(const v1::SolveRequest& request) {
   return {static_cast<int64_t>(request.ByteSizeLong()), PredictedWork(request.problem())};
 }
@@ -51,7 +47,7 @@ struct Engine::Job {
 Engine::Engine(const ServerConfig& config, RequestRecorder* recorder, Metrics* metrics)
     : config_(config),
       telemetry_{recorder, metrics},
-      admission_(config.admission, config.threads),
+      admission_(config.admission, config.threads, config.session),
       this_process_(admission_.AccountOf("this process")),
       arena_(config.threads),
       queue_(&arena_, config.queue_timeout_s, config.solver_nice),
@@ -123,21 +119,14 @@ void Engine::StartStreamBatch(const v1::StreamBatchRequest& request, const CallC
   StartBatch(request.problems(), request.options(), call, std::move(sink), done, context);
 }
 
-tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession() {
-  if (num_sessions_.fetch_add(1, std::memory_order_relaxed) < config_.session.max_sessions) {
-    return std::make_unique<Session>(SessionResources{config_, &arena_, &queue_, &idle_spinners_,
-                                                      &admission_, this_process_.get(), telemetry_,
-                                                      &num_sessions_});
+tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession(ClientAccount* account) {
+  if (account == nullptr) account = this_process_.get();
+  if (const ServiceStatus admitted = admission_.AdmitSession(account); !admitted) {
+    telemetry_.CountRefusal(admitted.error());
+    return tl::unexpected(admitted.error());
   }
-  num_sessions_.fetch_sub(1, std::memory_order_relaxed);
-  ServiceError error{ServiceCode::kResourceExhausted,
-                     "the server already has its limit of " +
-                         std::to_string(config_.session.max_sessions) + " sessions; retry later",
-                     ""};
-  error.reason = "SERVER_SESSIONS";
-  error.retry_after_s = kRetrySession_s;
-  telemetry_.CountRefusal(error);
-  return tl::unexpected(error);
+  return std::make_unique<Session>(SessionResources{config_, &arena_, &queue_, &idle_spinners_,
+                                                    &admission_, account, telemetry_});
 }
 
 v1::GetServerInfoResponse Engine::Info() const {
@@ -153,6 +142,7 @@ v1::GetServerInfoResponse Engine::Info() const {
   limits->set_max_concurrent_calls(config_.admission.all.max_calls);
   limits->set_max_batch_problems(config_.max_batch_problems);
   limits->set_max_sessions(config_.session.max_sessions);
+  limits->set_max_client_sessions(config_.session.max_client_sessions);
   limits->set_max_steps_in_flight(config_.session.max_steps_in_flight);
   limits->set_max_client_calls(config_.admission.client.max_calls);
   limits->set_max_held_bytes(config_.admission.all.max_bytes);

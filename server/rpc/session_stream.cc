@@ -72,6 +72,8 @@ class SessionStream::Call {
     v1::SolveSessionRequest request;
     v1::SolveSessionResponse response;
     Clock::time_point arrival;
+    int64_t held_bytes{0};                  // of the request, then of the answer that is being sent
+    std::optional<ServiceError> refused{};  // the step did not fit into the limits on bytes
   };
 
   void Accepted(bool ok);
@@ -81,8 +83,10 @@ class SessionStream::Call {
   void Done(bool ok);
   void Finished(bool ok);
 
-  void AcceptMessage();
+  void AcceptMessage(int64_t bytes);
   void Open(const v1::OpenSession& open);
+  void HoldStep(Slot* slot, int64_t bytes);
+  void SetHeldBytes(Slot* slot, int64_t bytes);
   void RecordAnswer();
   void Advance(Lock lock);
   bool StartStep();
@@ -130,6 +134,7 @@ class SessionStream::Call {
   uint64_t answered_{0};  // answer available
   uint64_t sent_{0};      // answer written
   std::vector<Slot> slots_;
+  int64_t held_bytes_{0};  // by all slots
   bool reading_{false};
   bool solving_{false};
   bool writing_{false};
@@ -176,6 +181,7 @@ void SessionStream::Call::Read(bool ok) {
   // Until it is accepted, the slot of the next message belongs to the read.
   Slot& slot = SlotOf(accepted_);
   lock.unlock();
+  const auto bytes = static_cast<int64_t>(received_.Length());
   const bool parsed = ok && Parse(&received_, &slot.request);
   lock.lock();
   reading_ = false;
@@ -187,23 +193,50 @@ void SessionStream::Call::Read(bool ok) {
     EndWith({grpc::StatusCode::INVALID_ARGUMENT,
              "the bytes of a message are not a sap.v1.SolveSessionRequest"});
   } else if (!end_status_) {
-    AcceptMessage();
+    AcceptMessage(bytes);
   }
   Advance(std::move(lock));
 }
 
-void SessionStream::Call::AcceptMessage() {
+void SessionStream::Call::AcceptMessage(int64_t bytes) {
   Slot& slot = SlotOf(accepted_);
   slot.arrival = last_activity_;
   if (const ServiceStatus refused = RefuseMessage(slot.request, accepted_ == 0); !refused) {
     return EndWith(ToRpcStatus(refused));
   }
-  if (accepted_ == 0) Open(slot.request.open());
+  if (accepted_ == 0) {
+    Open(slot.request.open());
+  } else {
+    HoldStep(&slot, bytes);
+  }
   if (!end_status_) ++accepted_;
 }
 
+// Counts the step against the limits on bytes. If it does not fit, it fails in its turn, and its
+// problem is freed at once.
+void SessionStream::Call::HoldStep(Slot* slot, int64_t bytes) {
+  const ServiceStatus held =
+      method_->context_.engine->admission().HoldBytes(account_.get(), bytes, held_bytes_);
+  if (held) {
+    slot->held_bytes = bytes;
+    held_bytes_ += bytes;
+    return;
+  }
+  slot->refused = held.error();
+  const uint64_t step_id = slot->request.step().step_id();
+  slot->request = {};
+  slot->request.mutable_step()->set_step_id(step_id);
+}
+
+void SessionStream::Call::SetHeldBytes(Slot* slot, int64_t bytes) {
+  const int64_t more = bytes - slot->held_bytes;
+  slot->held_bytes = bytes;
+  held_bytes_ += more;
+  method_->context_.engine->admission().AddBytes(account_.get(), more);
+}
+
 void SessionStream::Call::Open(const v1::OpenSession& open) {
-  auto session = method_->context_.engine->NewSession();
+  auto session = method_->context_.engine->NewSession(account_.get());
   if (!session) return EndWith(ToRpcStatus(tl::unexpected(session.error())));
   if (const ServiceStatus checked = (*session)->Open(open); !checked) {
     return EndWith(ToRpcStatus(checked));
@@ -270,6 +303,9 @@ void SessionStream::Call::Advance(Lock lock) {
   const std::chrono::duration<double> took = Clock::now() - arrival_;
   method_->context_.observer->Ended(Method::kSolveSession, status, took.count(), context_,
                                     account_.get(), v1::SolveSessionRequest());
+  if (held_bytes_ > 0) {
+    method_->context_.engine->admission().AddBytes(account_.get(), -held_bytes_);
+  }
   lock.unlock();
   method_->Remove(this);
   method_->context_.in_flight_calls->Leave();
@@ -284,9 +320,16 @@ void SessionStream::Call::Delete() {
 
 bool SessionStream::Call::StartStep() {
   Slot& slot = SlotOf(answered_);
+  const CallContext call{slot.arrival, deadline_, &cancelled_, account_.get()};
+  v1::StepOutcome* outcome = slot.response.mutable_step();
+  if (slot.refused) {
+    session_->RefuseStep(slot.request.step(), call, *slot.refused, outcome);
+    slot.refused.reset();
+    return true;
+  }
   return session_->StartStep(
-      slot.request.step(), {slot.arrival, deadline_, &cancelled_, account_.get()},
-      slot.response.mutable_step(), [](void* call) { static_cast<Call*>(call)->Solved(); }, this);
+      slot.request.step(), call, outcome, [](void* call) { static_cast<Call*>(call)->Solved(); },
+      this);
 }
 
 void SessionStream::Call::Solved() {
@@ -298,6 +341,8 @@ void SessionStream::Call::Solved() {
 
 void SessionStream::Call::ReadNext() {
   if (reading_ || end_status_ || accepted_ - sent_ == slots_.size()) return;
+  // At a limit on bytes the client waits in the transport until one of its answers is sent.
+  if (accepted_ > sent_ && method_->context_.engine->admission().IsFull(*account_)) return;
   reading_ = true;
   stream_.Read(&received_, &read_tag_);
 }
@@ -306,23 +351,25 @@ void SessionStream::Call::WriteNext() {
   if (writing_ || sent_ == answered_ || Cancelled()) return;
   writing_ = true;
   write_start_ = Clock::now();
-  v1::SolveSessionResponse& response = SlotOf(sent_).response;
+  Slot& slot = SlotOf(sent_);
+  v1::SolveSessionResponse& response = slot.response;
   response.set_credits(method_->context_.engine->queue().backlogged() ? 1 : MaxStepsInFlight());
   response.set_draining(method_->drain_announced_.load(std::memory_order_relaxed));
   stream_.Write(response, &written_tag_);
+  SetHeldBytes(&slot, static_cast<int64_t>(response.ByteSizeLong()));
+  if (slot.request.ByteSizeLong() > kMaxRetained_bytes) {
+    slot.request = {};
+  } else {
+    slot.request.Clear();
+  }
 }
 
 void SessionStream::Call::Written(bool ok) {
   Lock lock(mutex_);
   writing_ = false;
   last_activity_ = Clock::now();
-  v1::SolveSessionRequest& request = SlotOf(sent_).request;
-  if (request.ByteSizeLong() > kMaxRetained_bytes) {
-    request = {};
-  } else {
-    request.Clear();
-  }
   if (ok) {
+    SetHeldBytes(&SlotOf(sent_), 0);
     ++sent_;
   } else {
     Cancel();

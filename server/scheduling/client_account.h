@@ -45,6 +45,7 @@ class ClientAccount {
   int calls_{0};
   int64_t bytes_{0};
   double work_s_{0};
+  int sessions_{0};
 
   // Guarded by FairQueue's mutex.
   std::array<Flow, kNumPriorities> flows_;

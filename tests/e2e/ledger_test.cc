@@ -47,17 +47,17 @@ class Faults {
     std::mt19937 random(1);
     while (!ending_) {
       Pause(10 + random() % 60);
-      switch (random() % 5) {
+      switch (count_ % 5) {
         case 0:
         case 1:
           link_->Cut();
           break;
-        case 2:
+        case 3:
           link_->Stall(true);
           Pause(5 + random() % 40);
           link_->Stall(false);
           break;
-        case 3:
+        case 2:
           ReplaceServer(random() % 2 == 0 ? SIGTERM : SIGKILL);
           break;
         default:

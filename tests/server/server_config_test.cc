@@ -43,6 +43,8 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
                   "13",
                   "--max-sessions",
                   "14",
+                  "--max-client-sessions",
+                  "17",
                   "--max-steps-in-flight",
                   "15",
                   "--record",
@@ -64,6 +66,7 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
   EXPECT_EQ(config.drain_timeout_s, 12.5);
   EXPECT_EQ(config.max_batch_problems, 13);
   EXPECT_EQ(config.session.max_sessions, 14);
+  EXPECT_EQ(config.session.max_client_sessions, 17);
   EXPECT_EQ(config.session.max_steps_in_flight, 15);
   EXPECT_EQ(config.recording.directory, "/tmp/r");
   EXPECT_EQ(config.recording.rule, RecordingConfig::Rule::kSlower);
@@ -225,7 +228,9 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
                   "--max-client-bytes",
                   "16",
                   "--queue-timeout-s",
-                  "17"},
+                  "17",
+                  "--max-client-sessions",
+                  "18"},
                  &config),
             std::nullopt);
   const v1::GetServerInfoResponse info = Engine(config).Info();
@@ -241,6 +246,7 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
   EXPECT_EQ(info.limits().max_concurrent_calls(), 10u);
   EXPECT_EQ(info.limits().max_batch_problems(), 11u);
   EXPECT_EQ(info.limits().max_sessions(), 12u);
+  EXPECT_EQ(info.limits().max_client_sessions(), 18u);
   EXPECT_EQ(info.limits().max_steps_in_flight(), 13u);
   EXPECT_EQ(info.limits().max_client_calls(), 14u);
   EXPECT_EQ(info.limits().max_held_bytes(), 15u);
