@@ -133,9 +133,13 @@ void AddAdmissionFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(0.0, 86'400.0));
 }
 
-void AddSessionFlags(CLI::App* app, SessionConfig* session) {
-  app->add_option("--max-sessions", session->max_sessions,
+void AddSessionFlags(CLI::App* app, ServerConfig* config) {
+  SessionConfig* session = &config->session;
+  app->add_option("--max-sessions", config->admission.all.max_sessions,
                   "Limit of open sessions; beyond it RESOURCE_EXHAUSTED")
+      ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--max-client-sessions", config->admission.client.max_sessions,
+                  "Limit of open sessions of one client; beyond it RESOURCE_EXHAUSTED")
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--max-steps-in-flight", session->max_steps_in_flight,
                   "Limit of steps per session that are accepted and not yet answered")
@@ -146,9 +150,6 @@ void AddSessionFlags(CLI::App* app, SessionConfig* session) {
   app->add_option("--write-timeout-s", session->write_timeout_s,
                   "Time for a client to receive an answer; then its call is cancelled")
       ->check(CLI::Range(0.1, 86'400.0));
-  app->add_option("--session-resume-s", session->resume_s,
-                  "Time during which a session that lost its connection can be resumed")
-      ->check(CLI::Range(0.0, 86'400.0));
 }
 
 void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
@@ -234,7 +235,7 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--drain-timeout-s", config->drain_timeout_s,
                   "Time for in-flight calls to finish after the lame-duck period")
       ->check(CLI::Range(0.0, 86'400.0));
-  AddSessionFlags(app, &config->session);
+  AddSessionFlags(app, config);
   AddOperationsFlags(app, config);
   AddSecurityFlags(app, &config->security);
   AddConnectionFlags(app, &config->connection);

@@ -82,6 +82,7 @@ struct AdmissionLimits {
   int max_calls{1024};
   int64_t max_bytes{int64_t{1} << 30};
   double max_work_s{120};  // predicted solve time on one core
+  int max_sessions{1024};  // open at the same time
 };
 
 // What one client may do and take. A line of the token file replaces some of it for its client.
@@ -89,7 +90,7 @@ struct Entitlements {
   int max_calls{512};  // as in AdmissionLimits
   int64_t max_bytes{int64_t{1} << 29};
   double max_work_s{60};
-  int max_sessions{512};      // open at the same time
+  int max_sessions{512};
   double max_solve_s{60};     // then a solve ends as at a time budget
   double max_calls_per_s{0};  // 0: no limit
   bool high_priority{true};   // false: requests for high priority are served as normal
@@ -104,11 +105,9 @@ struct AdmissionConfig {
 };
 
 struct SessionConfig {
-  int max_sessions{1024};      // open at the same time
   int max_steps_in_flight{8};  // per session: steps accepted and not yet answered
   double idle_s{600};          // idle timeout: time without a step
   double write_timeout_s{30};  // for the client to receive an answer, then the call is cancelled
-  double resume_s{30};         // how long a session without a connection is kept
 };
 
 struct ServerConfig {

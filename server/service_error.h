@@ -9,22 +9,16 @@
 namespace sap {
 
 enum class ServiceCode : uint8_t {
-  kCancelled = 1,           // by the client
-  kInvalidArgument = 3,     // the request violates a rule of the schema; do not retry
-  kDeadlineExceeded = 4,    // the deadline passed before a result was available
-  kPermissionDenied = 7,    // the client is not authorized for this call
-  kResourceExhausted = 8,   // a server limit is exceeded; retry later
-  kFailedPrecondition = 9,  // the session to resume does not exist
-  kAborted = 10,            // the session exceeded its idle timeout
-  kInternal = 13,           // a bug in the server
-  kUnavailable = 14,        // the server is shutting down; retry on another server
-  kUnauthenticated = 16,    // no valid credentials
+  kCancelled = 1,          // by the client
+  kInvalidArgument = 3,    // the request violates a rule of the schema; do not retry
+  kDeadlineExceeded = 4,   // the deadline passed before a result was available
+  kPermissionDenied = 7,   // the client is not authorized for this call
+  kResourceExhausted = 8,  // a server limit is exceeded; retry later
+  kAborted = 10,           // the session exceeded its idle timeout
+  kInternal = 13,          // a bug in the server
+  kUnavailable = 14,       // the server is shutting down; retry on another server
+  kUnauthenticated = 16,   // no valid credentials
 };
-
-// Whether the client no longer waits for the answer.
-inline bool IsAbandoned(ServiceCode code) {
-  return code == ServiceCode::kCancelled || code == ServiceCode::kDeadlineExceeded;
-}
 
 struct ServiceError {
   ServiceCode code{ServiceCode::kInternal};

@@ -33,9 +33,7 @@ tl::expected<Client, Error> Client::Connect(const std::string& address,
 }
 
 Client::Client(std::unique_ptr<Transport> transport, const ConnectOptions& options)
-    : transport_(std::move(transport)),
-      resume_sessions_(options.resume_sessions),
-      low_latency_(options.low_latency) {}
+    : transport_(std::move(transport)), low_latency_(options.low_latency) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
@@ -94,7 +92,6 @@ tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options) {
   if (!deadline) return tl::unexpected(deadline.error());
   v1::SolveSessionRequest request;
   ToMessage(options, request.mutable_open()->mutable_options());
-  request.mutable_open()->set_resumable(resume_sessions_);
   request.mutable_open()->set_low_latency(low_latency_);
   auto stream = transport_->OpenSession(request, *deadline);
   if (!stream) return tl::unexpected(stream.error());

@@ -43,6 +43,7 @@ struct ServerInfo {
   uint32_t max_concurrent_calls{0};
   uint32_t max_batch_problems{0};
   uint32_t max_sessions{0};
+  uint32_t max_client_sessions{0};
   uint32_t max_steps_in_flight{0};
   uint64_t max_solve_memory_bytes{0};  // of the factorization of one problem
   double max_solve_s{0};               // of this client, as the two below
@@ -89,7 +90,6 @@ class Client {
   Client(std::unique_ptr<Transport> transport, const ConnectOptions& options);
 
   std::unique_ptr<Transport> transport_;
-  bool resume_sessions_;
   bool low_latency_;
 };
 

@@ -14,8 +14,9 @@ struct ConnectOptions {
   int threads{0};
   // Not used by an embedded server.
   Credentials credentials{};
-  // Whether a session is resumed on a new connection after its connection is lost.
-  bool resume_sessions{true};
+  // Time within which a session that lost its connection or its server finds one again; then it
+  // ends. 0: it ends at once.
+  std::chrono::nanoseconds reconnect_within{std::chrono::seconds(5)};
   // Lower latency at the cost of processor time: a calling thread polls for up to a millisecond
   // before it sleeps, and the server is asked to keep processors out of sleep states between the
   // steps of a session, which its operator may forbid. Changes no answer.

@@ -12,7 +12,7 @@ enum class ErrorCode : uint8_t {
   kResourceExhausted,   // a limit of the server is reached: retry later
   kUnauthenticated,     // the server does not accept the token, or needs one
   kPermissionDenied,    // this client may not make the call
-  kFailedPrecondition,  // there is no session to resume
+  kFailedPrecondition,  // the server cannot do this now
   kAborted,             // the session was idle for too long
   kDeadlineExceeded,
   kCancelled,

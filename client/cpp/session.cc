@@ -66,7 +66,7 @@ tl::expected<uint64_t, Error> Session::Send(const Problem& problem,
   ToMessage(problem, step->mutable_problem());
   step->clear_options();
   if (options) ToMessage(*options, step->mutable_options());
-  if (state.stream->Send(state.request)) {
+  if (state.stream->Send(&state.request)) {
     ++state.at_server;
     return state.last_step_id;
   }

@@ -1,6 +1,6 @@
-// A session: a sequence of time steps solved by one server. The server keeps its allocations and
-// its analysis of the contact pattern, and starts each step from the velocities of the last solved
-// step, matched by tree_id and body_id, unless the step has a guess.
+// A session: a sequence of time steps. A server keeps its allocations and its analysis of the
+// contact pattern, and starts each step from the velocities of the last solved step, matched by
+// tree_id and body_id, unless the step has a guess.
 //
 //   auto session = client->OpenSession();
 //   while (...) {
@@ -13,10 +13,14 @@
 //   const auto outcome = session->Receive();                   // of the first
 //
 // A step that fails, as for an invalid field, has an error as its outcome and does not end the
-// session: the next step starts from the last solved one. After the session has ended (the server
-// drains, the deadline has passed), every call returns the reason. A lost connection does not end
-// the session: it is resumed on a new connection, and every step still has exactly one outcome, in
-// order.
+// session: the next step starts from the last solved one.
+//
+// The state of a session is at the client: these velocities, and the steps without an outcome. So
+// it outlives connections and servers. After a loss (no connection, a server that shuts down or has
+// ended the session as idle) it goes on at any server of the address, within
+// ConnectOptions::reconnect_within: every step still has exactly one outcome, in order, with the
+// same bits and the same `warm_started`. If no server is found in time, or the deadline has passed,
+// the session has ended and every call returns the reason.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +71,8 @@ class Session {
   // Steps sent whose outcome was not received.
   int in_flight() const;
 
-  // Whether the server has announced its shutdown: close the session and open one at another
-  // server.
+  // Whether the server has announced its shutdown. With the next step that is sent while none is in
+  // flight, the session moves to another server if the address has one.
   bool draining() const;
 
   // Whether steps can be sent: false after the session has ended.

@@ -14,10 +14,6 @@ namespace {
 
 using Clock = CallContext::Clock;
 
-// Retry delay when the session limit is reached. Sessions are long-lived, so a shorter delay is of
-// no use.
-constexpr double kRetrySession_s = 1;
-
 // For this process itself, whose solves delay no client of a server.
 constexpr double kUnlimited_s = 1e9;
 
@@ -65,6 +61,7 @@ Engine::Engine(const ServerConfig& config, RequestRecorder* recorder, Metrics* m
   Entitlements own = config.admission.client;
   own.max_solve_s = kUnlimited_s;
   own.high_priority = true;
+  own.max_sessions = config.admission.all.max_sessions;
   this_process_->SetEntitlements(own);
 }
 
@@ -143,21 +140,14 @@ void Engine::StartStreamBatch(const v1::StreamBatchRequest& request, const CallC
   StartBatch(request.problems(), request.options(), call, std::move(sink), done, context);
 }
 
-tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession() {
-  if (num_sessions_.fetch_add(1, std::memory_order_relaxed) < config_.session.max_sessions) {
-    return std::make_unique<Session>(SessionResources{config_, &arena_, &queue_, &idle_spinners_,
-                                                      &admission_, this_process_.get(), telemetry_,
-                                                      &num_sessions_});
+tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession(ClientAccount* account) {
+  if (account == nullptr) account = this_process_.get();
+  if (const ServiceStatus admitted = admission_.AdmitSession(account); !admitted) {
+    telemetry_.CountRefusal(admitted.error());
+    return tl::unexpected(admitted.error());
   }
-  num_sessions_.fetch_sub(1, std::memory_order_relaxed);
-  ServiceError error{ServiceCode::kResourceExhausted,
-                     "the server already has its limit of " +
-                         std::to_string(config_.session.max_sessions) + " sessions; retry later",
-                     ""};
-  error.reason = "SERVER_SESSIONS";
-  error.retry_after_s = kRetrySession_s;
-  telemetry_.CountRefusal(error);
-  return tl::unexpected(error);
+  return std::make_unique<Session>(SessionResources{config_, &arena_, &queue_, &idle_spinners_,
+                                                    &admission_, account, telemetry_});
 }
 
 v1::GetServerInfoResponse Engine::Info(const ClientAccount* account) const {
@@ -174,7 +164,8 @@ v1::GetServerInfoResponse Engine::Info(const ClientAccount* account) const {
   limits->set_max_solve_memory_bytes(static_cast<uint64_t>(config_.max_solve_memory_mib) << 20);
   limits->set_max_concurrent_calls(config_.admission.all.max_calls);
   limits->set_max_batch_problems(config_.max_batch_problems);
-  limits->set_max_sessions(config_.session.max_sessions);
+  limits->set_max_sessions(config_.admission.all.max_sessions);
+  limits->set_max_client_sessions(client.max_sessions);
   limits->set_max_steps_in_flight(config_.session.max_steps_in_flight);
   limits->set_max_client_calls(client.max_calls);
   limits->set_max_held_bytes(config_.admission.all.max_bytes);

@@ -6,7 +6,6 @@
 // answers and errors are the same.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -74,12 +73,12 @@ class Engine {
   void StartStreamBatch(const v1::StreamBatchRequest& request, const CallContext& call,
                         BatchSink sink, Done done, void* context);
 
-  // A session, not yet opened; the engine must outlive it. RESOURCE_EXHAUSTED at the limit of
-  // sessions.
-  tl::expected<std::unique_ptr<Session>, ServiceError> NewSession();
+  // A session, not yet opened, of the client, or of this process; engine and account must outlive
+  // it. RESOURCE_EXHAUSTED at a limit of sessions.
+  tl::expected<std::unique_ptr<Session>, ServiceError> NewSession(ClientAccount* account = nullptr);
 
-  // Number of existing sessions, detached ones included.
-  int num_sessions() const { return num_sessions_.load(std::memory_order_relaxed); }
+  // Number of existing sessions.
+  int num_sessions() const { return admission_.sessions(); }
 
   // With the limits of this client; null: of this process.
   v1::GetServerInfoResponse Info(const ClientAccount* account = nullptr) const;
@@ -121,7 +120,6 @@ class Engine {
 
   const ServerConfig config_;
   const Telemetry telemetry_;
-  std::atomic<int> num_sessions_{0};
   Admission admission_;
   const std::shared_ptr<ClientAccount> this_process_;
   TaskArena arena_;

@@ -109,7 +109,6 @@ class Metrics {
   Counter problems_failed;
   Counter session_steps;
   Counter sessions_expired;
-  Counter sessions_resumed;
 
  private:
   mutable std::mutex mutex_;

@@ -56,7 +56,7 @@ bool NamedVelocities::SetGuess(const v1::ContactProblem& message, ContactProblem
   return any;
 }
 
-Session::~Session() { shared_.session_count->fetch_sub(1, std::memory_order_relaxed); }
+Session::~Session() { shared_.admission->ReleaseSession(shared_.account); }
 
 ServiceStatus Session::Open(const v1::OpenSession& request) {
   const auto settings = DecodeOptions(request.options(), shared_.config.max_iterations);
@@ -92,6 +92,13 @@ bool Session::StartStep(const v1::SessionStep& step, const CallContext& call,
   return true;
 }
 
+void Session::RefuseStep(const v1::SessionStep& step, const CallContext& call,
+                         const ServiceError& error, v1::StepOutcome* outcome) {
+  Begin(step, call, outcome);
+  const ServiceStatus checked = CheckStepId();
+  End(checked ? tl::unexpected(error) : checked);
+}
+
 // The time budget of a step that was sent ahead starts when the previous step ends.
 void Session::Begin(const v1::SessionStep& step, const CallContext& call,
                     v1::StepOutcome* outcome) {
@@ -99,7 +106,7 @@ void Session::Begin(const v1::SessionStep& step, const CallContext& call,
   outcome_ = outcome;
   CallContext own_call = call;
   own_call.arrival = std::max(call.arrival, last_end_);
-  if (call.account == nullptr) own_call.account = shared_.this_process;
+  if (call.account == nullptr) own_call.account = shared_.account;
   solve_.Begin(ProblemOf(step), step.has_options() ? step.options() : options_, own_call);
   outcome->set_step_id(step.step_id());
   outcome->set_warm_started(false);
@@ -112,7 +119,6 @@ ServiceStatus Session::CheckStepId() {
                                       std::to_string(*last_step_id_) +
                                       ", the id of the previous step");
   }
-  previous_step_id_ = last_step_id_;
   last_step_id_ = step_id;
   return {};
 }
@@ -151,7 +157,7 @@ ServiceStatus Session::Run(TaskArena* arena) {
 // False if the step was rejected; then it is already answered.
 bool Session::Enqueue() {
   const CallContext& call = solve_.call();
-  demand_ = {static_cast<int64_t>(step_->ByteSizeLong()), PredictedWork(step_->problem())};
+  demand_ = {.work_s = PredictedWork(step_->problem())};
   if (const ServiceStatus admitted = shared_.admission->Admit(call.account, demand_); !admitted) {
     return End(admitted), false;
   }
@@ -187,8 +193,6 @@ void Session::End(const ServiceStatus& status) {
   if (!status) SetFailure(status);
   solve_.Report(status, shared_.telemetry);
   if (shared_.telemetry.metrics != nullptr) shared_.telemetry.metrics->session_steps.Add();
-  // A cancelled or expired step has no outcome, so the client may send its id again.
-  if (!status && IsAbandoned(status.error().code)) last_step_id_ = previous_step_id_;
   last_end_ = Clock::now();
   if (low_latency_) shared_.idle_spinners->KeepSpinning();
 }

@@ -10,7 +10,6 @@
 // the same guess.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -56,9 +55,8 @@ struct SessionResources {
   FairQueue* queue;
   IdleSpinners* idle_spinners;
   Admission* admission;
-  ClientAccount* this_process;  // account of steps without a client account
+  ClientAccount* account;  // of the client; admission counts this session for it
   Telemetry telemetry;
-  std::atomic<int>* session_count;  // existing sessions, this one included
 };
 
 // Not thread-safe; at most one step at a time.
@@ -79,12 +77,14 @@ class Session {
   void Step(const v1::SessionStep& step, const CallContext& call, v1::StepOutcome* outcome);
 
   // Non-blocking: returns true if the step is already answered; otherwise `done` is called when it
-  // is. Step, outcome and context must live until then.
+  // is. Step, outcome and context must live until then. The caller accounts for the step's bytes,
+  // see Admission::HoldBytes.
   bool StartStep(const v1::SessionStep& step, const CallContext& call, v1::StepOutcome* outcome,
                  Done done, void* context);
 
-  // Id of the last step that has an outcome or is being solved.
-  std::optional<uint64_t> last_step_id() const { return last_step_id_; }
+  // As a step that fails with the error; its problem is not read.
+  void RefuseStep(const v1::SessionStep& step, const CallContext& call, const ServiceError& error,
+                  v1::StepOutcome* outcome);
 
   // Whether the session is a low-latency session (see IdleSpinners).
   bool low_latency() const { return low_latency_; }
@@ -108,7 +108,6 @@ class Session {
   std::unique_ptr<Solver> solver_;
   NamedVelocities last_velocities_;
   std::optional<uint64_t> last_step_id_;
-  std::optional<uint64_t> previous_step_id_;
   CallContext::Clock::time_point last_end_;
 
   // The step in progress.

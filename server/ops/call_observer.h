@@ -48,9 +48,6 @@ class CallObserver {
   void SessionExpired() const {
     if (metrics_ != nullptr) metrics_->sessions_expired.Add();
   }
-  void SessionResumed() const {
-    if (metrics_ != nullptr) metrics_->sessions_resumed.Add();
-  }
 
  private:
   void Log(Method method, int code, std::string_view message, double duration_s,

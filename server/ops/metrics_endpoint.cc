@@ -124,12 +124,10 @@ void AddServer(const Metrics& metrics, Engine* engine, const std::string& certif
   const auto counter = [&](const char* name, const char* help, const Counter& count) {
     families->Begin(name, help, MetricType::Counter).Add({}, static_cast<double>(count.Sum()));
   };
-  gauge("sap_sessions", "Existing sessions, including detached ones that can be resumed.",
-        engine->num_sessions());
+  gauge("sap_sessions", "Open sessions.", engine->num_sessions());
   counter("sap_session_steps_total", "Session steps answered.", metrics.session_steps);
   counter("sap_sessions_expired_total", "Sessions ended by the idle timeout.",
           metrics.sessions_expired);
-  counter("sap_sessions_resumed_total", "Sessions resumed.", metrics.sessions_resumed);
   gauge("sap_calls_held", "Calls received, queued or being solved.", engine->admission().calls());
   gauge("sap_bytes_held", "Request bytes of the held calls.",
         static_cast<double>(engine->admission().bytes()));

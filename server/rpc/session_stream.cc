@@ -21,6 +21,11 @@ constexpr size_t kMaxRetained_bytes = 4 << 20;
 // Larger requests are followed by an early read, see ShouldReadAhead.
 constexpr size_t kReadAheadThreshold_bytes = 64 << 10;
 
+// As gRPC does for a stream of messages; releases the bytes.
+bool Parse(grpc::ByteBuffer* bytes, v1::SolveSessionRequest* request) {
+  return grpc::SerializationTraits<v1::SolveSessionRequest>::Deserialize(bytes, request).ok();
+}
+
 ServiceStatus RefuseMessage(const v1::SolveSessionRequest& request, bool is_first) {
   switch (request.request_case()) {
     case v1::SolveSessionRequest::kOpen:
@@ -39,7 +44,7 @@ ServiceStatus RefuseMessage(const v1::SolveSessionRequest& request, bool is_firs
 
 // One stream. The mutex guards all members except those that the running step uses. At most one
 // read, one write and one step are in progress at a time; each completed operation calls Advance.
-class SessionStream::Call final : public SessionClaimant, public SessionHolder {
+class SessionStream::Call {
  public:
   Call(SessionStream* method, grpc::ServerCompletionQueue* queue)
       : method_(method), queue_(queue), stream_(&context_) {
@@ -59,10 +64,6 @@ class SessionStream::Call final : public SessionClaimant, public SessionHolder {
   // Called periodically while the call is registered.
   void Sweep(Clock::time_point now);
 
-  void Resume(std::unique_ptr<DetachedSession> detached) override;
-  // Another stream claims this session: cancels the stream, which completes its operations.
-  void GiveUp() override { context_.TryCancel(); }
-
  private:
   using Lock = std::unique_lock<std::mutex>;
 
@@ -71,6 +72,8 @@ class SessionStream::Call final : public SessionClaimant, public SessionHolder {
     v1::SolveSessionRequest request;
     v1::SolveSessionResponse response;
     Clock::time_point arrival;
+    int64_t held_bytes{0};                  // of the request, then of the answer that is being sent
+    std::optional<ServiceError> refused{};  // the step did not fit into the limits on bytes
   };
 
   void Accepted(bool ok);
@@ -80,12 +83,11 @@ class SessionStream::Call final : public SessionClaimant, public SessionHolder {
   void Done(bool ok);
   void Finished(bool ok);
 
-  void AcceptMessage();
-  void OpenOrClaim(const v1::OpenSession& open);
-  void SetOpened(v1::SessionOpened* opened);
-  bool ReplayOutcome(const v1::SessionStep& step, v1::StepOutcome* outcome);
+  void AcceptMessage(int64_t bytes);
+  void Open(const v1::OpenSession& open);
+  void HoldStep(Slot* slot, int64_t bytes);
+  void SetHeldBytes(Slot* slot, int64_t bytes);
   void RecordAnswer();
-  std::unique_ptr<DetachedSession> DetachSession();
   void Advance(Lock lock);
   bool StartStep();
   void ReadNext();
@@ -116,14 +118,14 @@ class SessionStream::Call final : public SessionClaimant, public SessionHolder {
   SessionStream* const method_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext context_;
-  grpc::ServerAsyncReaderWriter<v1::SolveSessionResponse, v1::SolveSessionRequest> stream_;
+  // Messages are read as bytes: gRPC reports a message that it cannot parse like the end of the
+  // stream.
+  grpc::ServerAsyncReaderWriter<v1::SolveSessionResponse, grpc::ByteBuffer> stream_;
+  grpc::ByteBuffer received_;  // by the read in progress
   std::shared_ptr<ClientAccount> account_;
   uint64_t tokens_version_{0};  // see Authenticator::IsStillValid
-  RequestId request_id_;  // of all lines of the session
+  RequestId request_id_;        // of all lines of the session
   std::unique_ptr<Session> session_;
-  std::string token_;                              // resume token; empty: not resumable
-  bool claiming_{false};                           // waits for the session of the token
-  std::vector<v1::StepOutcome> earlier_outcomes_;  // of a resumed session, until a new step
   Clock::time_point arrival_;
   Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
@@ -134,6 +136,7 @@ class SessionStream::Call final : public SessionClaimant, public SessionHolder {
   uint64_t answered_{0};  // answer available
   uint64_t sent_{0};      // answer written
   std::vector<Slot> slots_;
+  int64_t held_bytes_{0};  // by all slots
   bool reading_{false};
   bool solving_{false};
   bool writing_{false};
@@ -142,6 +145,7 @@ class SessionStream::Call final : public SessionClaimant, public SessionHolder {
   bool finished_{false};
   bool done_{false};
   Clock::time_point last_activity_;
+  Clock::time_point write_start_;  // of the write in progress
 
   MemberTag<Call> accepted_tag_{this, &Call::Accepted};
   MemberTag<Call> read_tag_{this, &Call::Read};
@@ -178,111 +182,74 @@ void SessionStream::Call::Accepted(bool ok) {
 
 void SessionStream::Call::Read(bool ok) {
   Lock lock(mutex_);
+  // Until it is accepted, the slot of the next message belongs to the read.
+  Slot& slot = SlotOf(accepted_);
+  lock.unlock();
+  const auto bytes = static_cast<int64_t>(received_.Length());
+  const bool parsed = ok && Parse(&received_, &slot.request);
+  lock.lock();
   reading_ = false;
   last_activity_ = Clock::now();
   if (!ok) {
     EndWith(accepted_ > 0 ? grpc::Status::OK
                           : ToRpcStatus(RefuseField("open", "is missing; nothing was sent")));
+  } else if (!parsed) {
+    EndWith({grpc::StatusCode::INVALID_ARGUMENT,
+             "the bytes of a message are not a sap.v1.SolveSessionRequest"});
   } else if (!end_status_) {
-    AcceptMessage();
+    AcceptMessage(bytes);
   }
-  if (!claiming_) return Advance(std::move(lock));
-  // Until Resume is called nothing else may happen on this stream, so the claim counts as a running
-  // step.
-  claiming_ = false;
-  solving_ = true;
-  lock.unlock();
-  method_->detached_sessions_.Claim(token_, account_->name(), this);
+  Advance(std::move(lock));
 }
 
-void SessionStream::Call::AcceptMessage() {
+void SessionStream::Call::AcceptMessage(int64_t bytes) {
   Slot& slot = SlotOf(accepted_);
   slot.arrival = last_activity_;
   if (const ServiceStatus refused = RefuseMessage(slot.request, accepted_ == 0); !refused) {
     return EndWith(ToRpcStatus(refused));
   }
-  if (accepted_ == 0) OpenOrClaim(slot.request.open());
+  if (accepted_ == 0) {
+    Open(slot.request.open());
+  } else {
+    HoldStep(&slot, bytes);
+  }
   if (!end_status_) ++accepted_;
 }
 
-void SessionStream::Call::OpenOrClaim(const v1::OpenSession& open) {
-  if (!open.resume_token().empty()) {
-    token_ = open.resume_token();
-    claiming_ = true;
+// Counts the step against the limits on bytes. If it does not fit, it fails in its turn, and its
+// problem is freed at once.
+void SessionStream::Call::HoldStep(Slot* slot, int64_t bytes) {
+  const ServiceStatus held =
+      method_->context_.engine->admission().HoldBytes(account_.get(), bytes, held_bytes_);
+  if (held) {
+    slot->held_bytes = bytes;
+    held_bytes_ += bytes;
     return;
   }
-  auto session = method_->NewSession();
+  slot->refused = held.error();
+  const uint64_t step_id = slot->request.step().step_id();
+  slot->request = {};
+  slot->request.mutable_step()->set_step_id(step_id);
+}
+
+void SessionStream::Call::SetHeldBytes(Slot* slot, int64_t bytes) {
+  const int64_t more = bytes - slot->held_bytes;
+  slot->held_bytes = bytes;
+  held_bytes_ += more;
+  method_->context_.engine->admission().AddBytes(account_.get(), more);
+}
+
+void SessionStream::Call::Open(const v1::OpenSession& open) {
+  auto session = method_->context_.engine->NewSession(account_.get());
   if (!session) return EndWith(ToRpcStatus(tl::unexpected(session.error())));
-  if (const ServiceStatus opened = (*session)->Open(open); !opened) {
-    return EndWith(ToRpcStatus(opened));
+  if (const ServiceStatus checked = (*session)->Open(open); !checked) {
+    return EndWith(ToRpcStatus(checked));
   }
   session_ = std::move(*session);
-  if (open.resumable() && method_->detached_sessions_.keeps()) {
-    token_ = DetachedSessions::NewToken();
-    method_->detached_sessions_.Hold(token_, this);
-  }
-  SetOpened(SlotOf(0).response.mutable_opened());
-  answered_ = 1;
-}
-
-void SessionStream::Call::SetOpened(v1::SessionOpened* opened) {
+  v1::SessionOpened* opened = SlotOf(0).response.mutable_opened();
   opened->set_max_steps_in_flight(MaxStepsInFlight());
   opened->set_low_latency(session_->low_latency());
-  opened->set_resume_token(token_);
-  if (!token_.empty()) {
-    opened->set_resume_within_s(method_->context_.engine->config().session.resume_s);
-  }
-}
-
-void SessionStream::Call::Resume(std::unique_ptr<DetachedSession> detached) {
-  Lock lock(mutex_);
-  solving_ = false;
-  if (detached == nullptr) {
-    token_.clear();
-    EndWith(ToRpcStatus(tl::unexpected(ServiceError{
-        ServiceCode::kFailedPrecondition,
-        "there is no such session to resume; open a new one and send the steps again", ""})));
-    // The `open` message has no answer.
-    accepted_ = 0;
-    return Advance(std::move(lock));
-  }
-  session_ = std::move(detached->session);
-  earlier_outcomes_ = std::move(detached->outcomes);
-  method_->detached_sessions_.Hold(token_, this);
-  method_->context_.observer->SessionResumed();
-  v1::SessionOpened* opened = SlotOf(0).response.mutable_opened();
-  SetOpened(opened);
-  if (const auto last = session_->last_step_id()) opened->set_last_step_id(*last);
   answered_ = 1;
-  Advance(std::move(lock));
-}
-
-// A step that was answered before the connection was lost has the same outcome again.
-bool SessionStream::Call::ReplayOutcome(const v1::SessionStep& step, v1::StepOutcome* outcome) {
-  for (const v1::StepOutcome& earlier : earlier_outcomes_) {
-    if (earlier.step_id() != step.step_id()) continue;
-    *outcome = earlier;
-    return true;
-  }
-  return false;
-}
-
-// The state to keep for a resumable session that lost its client, or null.
-std::unique_ptr<DetachedSession> SessionStream::Call::DetachSession() {
-  if (token_.empty() || session_ == nullptr || !Cancelled()) return nullptr;
-  auto detached = std::make_unique<DetachedSession>();
-  // The slots hold the last answers, as many as the client may not have received.
-  const uint64_t first = answered_ > slots_.size() ? answered_ - slots_.size() : 1;
-  for (const v1::StepOutcome& outcome : earlier_outcomes_) detached->outcomes.push_back(outcome);
-  for (uint64_t i = std::max<uint64_t>(first, 1); i < answered_; ++i) {
-    v1::StepOutcome* outcome = SlotOf(i).response.mutable_step();
-    // A cancelled or expired step has no outcome.
-    if (IsAbandoned(static_cast<ServiceCode>(outcome->outcome().failure().code()))) continue;
-    detached->outcomes.push_back(std::move(*outcome));
-  }
-  detached->session = std::move(session_);
-  detached->client = account_->name();
-  return detached;
 }
 
 void SessionStream::Call::RecordAnswer() {
@@ -298,18 +265,19 @@ void SessionStream::Call::RecordAnswer() {
 void SessionStream::Call::Sweep(Clock::time_point now) {
   const SessionConfig& config = method_->context_.engine->config().session;
   Lock lock(mutex_);
-  const std::chrono::duration<double> elapsed = now - last_activity_;
+  const std::chrono::duration<double> writing = now - write_start_;
+  const std::chrono::duration<double> idle = now - last_activity_;
   if (!end_status_ &&
       !method_->context_.authenticator->IsStillValid(context_, account_.get(), &tokens_version_)) {
     EndWith(ToRpcStatus(tl::unexpected(
         ServiceError{ServiceCode::kUnauthenticated, "the bearer token is no longer valid", ""})));
     return FinishIfAnswered();
   }
-  if (writing_ && elapsed.count() > config.write_timeout_s) {
+  if (writing_ && writing.count() > config.write_timeout_s) {
     // After TryCancel the write completes with an error and the stream ends as if the client had
-    // disconnected.
+    // disconnected. Any other status would wait behind the answer.
     context_.TryCancel();
-  } else if (!end_status_ && !solving_ && accepted_ == sent_ && elapsed.count() > config.idle_s) {
+  } else if (!end_status_ && !solving_ && accepted_ == sent_ && idle.count() > config.idle_s) {
     method_->context_.observer->SessionExpired();
     EndWith(ToRpcStatus(tl::unexpected(ServiceError{
         ServiceCode::kAborted,
@@ -345,14 +313,11 @@ void SessionStream::Call::Advance(Lock lock) {
   const std::chrono::duration<double> took = Clock::now() - arrival_;
   method_->context_.observer->Ended(Method::kSolveSession, status, took.count(), context_,
                                     &request_id_, account_.get(), v1::SolveSessionRequest());
-  std::unique_ptr<DetachedSession> detached = DetachSession();
+  if (held_bytes_ > 0) {
+    method_->context_.engine->admission().AddBytes(account_.get(), -held_bytes_);
+  }
   lock.unlock();
   method_->Remove(this);
-  if (detached != nullptr) {
-    method_->detached_sessions_.Keep(token_, std::move(detached));
-  } else if (!token_.empty()) {
-    method_->detached_sessions_.Forget(token_);
-  }
   method_->context_.in_flight_calls->Leave();
   Delete();
 }
@@ -365,13 +330,16 @@ void SessionStream::Call::Delete() {
 
 bool SessionStream::Call::StartStep() {
   Slot& slot = SlotOf(answered_);
-  if (!earlier_outcomes_.empty()) {
-    if (ReplayOutcome(slot.request.step(), slot.response.mutable_step())) return true;
-    earlier_outcomes_.clear();
+  const CallContext call{slot.arrival, deadline_, &cancelled_, account_.get()};
+  v1::StepOutcome* outcome = slot.response.mutable_step();
+  if (slot.refused) {
+    session_->RefuseStep(slot.request.step(), call, *slot.refused, outcome);
+    slot.refused.reset();
+    return true;
   }
   return session_->StartStep(
-      slot.request.step(), {slot.arrival, deadline_, &cancelled_, account_.get()},
-      slot.response.mutable_step(), [](void* call) { static_cast<Call*>(call)->Solved(); }, this);
+      slot.request.step(), call, outcome, [](void* call) { static_cast<Call*>(call)->Solved(); },
+      this);
 }
 
 void SessionStream::Call::Solved() {
@@ -383,30 +351,35 @@ void SessionStream::Call::Solved() {
 
 void SessionStream::Call::ReadNext() {
   if (reading_ || end_status_ || accepted_ - sent_ == slots_.size()) return;
+  // At a limit on bytes the client waits in the transport until one of its answers is sent.
+  if (accepted_ > sent_ && method_->context_.engine->admission().IsFull(*account_)) return;
   reading_ = true;
-  stream_.Read(&SlotOf(accepted_).request, &read_tag_);
+  stream_.Read(&received_, &read_tag_);
 }
 
 void SessionStream::Call::WriteNext() {
   if (writing_ || sent_ == answered_ || Cancelled()) return;
   writing_ = true;
-  v1::SolveSessionResponse& response = SlotOf(sent_).response;
+  write_start_ = Clock::now();
+  Slot& slot = SlotOf(sent_);
+  v1::SolveSessionResponse& response = slot.response;
   response.set_credits(method_->context_.engine->queue().backlogged() ? 1 : MaxStepsInFlight());
   response.set_draining(method_->drain_announced_.load(std::memory_order_relaxed));
   stream_.Write(response, &written_tag_);
+  SetHeldBytes(&slot, static_cast<int64_t>(response.ByteSizeLong()));
+  if (slot.request.ByteSizeLong() > kMaxRetained_bytes) {
+    slot.request = {};
+  } else {
+    slot.request.Clear();
+  }
 }
 
 void SessionStream::Call::Written(bool ok) {
   Lock lock(mutex_);
   writing_ = false;
   last_activity_ = Clock::now();
-  v1::SolveSessionRequest& request = SlotOf(sent_).request;
-  if (request.ByteSizeLong() > kMaxRetained_bytes) {
-    request = {};
-  } else {
-    request.Clear();
-  }
   if (ok) {
+    SetHeldBytes(&SlotOf(sent_), 0);
     ++sent_;
   } else {
     Cancel();
@@ -443,22 +416,13 @@ void SessionStream::Drain() {
   const std::lock_guard lock(mutex_);
   draining_ = true;
   for (Call* call : calls_) call->Drain();
-  detached_sessions_.DropAll();
 }
 
 void SessionStream::Sweep() {
-  detached_sessions_.Sweep();
   context_.authenticator->Refresh();
   const Clock::time_point now = Clock::now();
   const std::lock_guard lock(mutex_);
   for (Call* call : calls_) call->Sweep(now);
-}
-
-// At the limit, drops the oldest detached session to make room.
-tl::expected<std::unique_ptr<Session>, ServiceError> SessionStream::NewSession() {
-  auto session = context_.engine->NewSession();
-  if (!session && detached_sessions_.DropOldest()) session = context_.engine->NewSession();
-  return session;
 }
 
 bool SessionStream::Add(Call* call) {

@@ -6,9 +6,9 @@
 //       write -> write ...
 //
 // A stream ends when the client has closed its side and received all answers; with INVALID_ARGUMENT
-// at a message out of order; when the client disconnects or cancels (a resumable session is then
-// kept for a while); with ABORTED at the idle timeout; when the write timeout expires, by
-// cancellation; and when the server drains, after the accepted steps are answered.
+// at a message out of order; when the client disconnects or cancels; with ABORTED at the idle
+// timeout; when the write timeout expires, by cancellation; and when the server drains, after the
+// accepted steps are answered. The session ends with its stream: its state is the client's.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -18,7 +18,6 @@
 #include <set>
 
 #include "sap/v1/solver_service.grpc.pb.h"
-#include "server/engine/detached_sessions.h"
 #include "server/rpc/headers_first_service.h"
 #include "server/rpc/service_context.h"
 
@@ -30,9 +29,7 @@ class SessionStream {
   using Service = HeadersFirstService<v1::SolverService::Service>;
 
   SessionStream(Service* service, const ServiceContext& context)
-      : service_(service),
-        context_(context),
-        detached_sessions_(context.engine->config().session.resume_s) {}
+      : service_(service), context_(context) {}
 
   // Requests a stream on the queue. Each accepted stream requests the next one.
   void Await(grpc::ServerCompletionQueue* queue);
@@ -40,8 +37,7 @@ class SessionStream {
   // From now on every answer announces the shutdown.
   void AnnounceDrain() { drain_announced_.store(true, std::memory_order_relaxed); }
 
-  // Enforces the idle and write timeouts, and drops detached sessions that were not resumed in
-  // time.
+  // Enforces the idle and write timeouts.
   void Sweep();
 
   // Accepts no more steps: each stream ends with UNAVAILABLE once its steps are answered.
@@ -52,11 +48,9 @@ class SessionStream {
 
   bool Add(Call* call);  // false: draining
   void Remove(Call* call);
-  tl::expected<std::unique_ptr<Session>, ServiceError> NewSession();
 
   Service* const service_;
   const ServiceContext context_;
-  DetachedSessions detached_sessions_;
   std::atomic<bool> drain_announced_{false};
 
   std::mutex mutex_;

@@ -9,6 +9,8 @@ namespace {
 
 // Longer than a client's rate takes to fill up again.
 constexpr std::chrono::seconds kKeepUnused{10};
+// Sessions are long-lived, so a shorter delay is of no use.
+constexpr double kSessionRetryDelay_s = 1;
 
 }  // namespace
 
@@ -79,13 +81,12 @@ ServiceStatus Admission::Admit(ClientAccount* account, const Demand& demand) {
   const auto refuse = [&](const char* reason, const std::string& what) {
     return tl::unexpected(Refusal(reason, what, work_s_));
   };
-  if (calls_ > 0 && bytes_ + demand.bytes > all.max_bytes) {
-    return refuse("SERVER_BYTES", "the server already holds requests up to its limit of " +
-                                      std::to_string(all.max_bytes) + " bytes");
+  if (demand.bytes > 0 && calls_ > 0 && bytes_ + demand.bytes > all.max_bytes) {
+    return tl::unexpected(ServerBytes());
   }
-  if (account->calls_ > 0 && account->bytes_ + demand.bytes > client.max_bytes) {
-    return refuse("CLIENT_BYTES", "the requests of this client already reach its limit of " +
-                                      std::to_string(client.max_bytes) + " bytes");
+  if (demand.bytes > 0 && account->calls_ > 0 &&
+      account->bytes_ + demand.bytes > client.max_bytes) {
+    return tl::unexpected(ClientBytes(*account));
   }
   if (calls_ > 0 && work_s_ + demand.work_s > all.max_work_s) {
     return refuse("SERVER_WORK", "the predicted work of all calls reaches the server's limit");
@@ -112,6 +113,63 @@ void Admission::Release(ClientAccount* account, const Demand& demand) {
   account->work_s_ = account->calls_ > 0 ? account->work_s_ - demand.work_s : 0;
 }
 
+ServiceStatus Admission::AdmitSession(ClientAccount* account) {
+  const std::lock_guard lock(mutex_);
+  const auto refuse = [&](const char* reason, const std::string& what) {
+    ServiceError error{ServiceCode::kResourceExhausted, what + " sessions; retry later", ""};
+    error.reason = reason;
+    error.retry_after_s = kSessionRetryDelay_s;
+    return tl::unexpected(error);
+  };
+  const int max_sessions = config_.all.max_sessions;
+  const int max_client_sessions = account->entitlements().max_sessions;
+  if (sessions_ >= max_sessions) {
+    return refuse("SERVER_SESSIONS",
+                  "the server already has its limit of " + std::to_string(max_sessions));
+  }
+  if (account->sessions_ >= max_client_sessions) {
+    return refuse("CLIENT_SESSIONS",
+                  "this client already has its limit of " + std::to_string(max_client_sessions));
+  }
+  ++sessions_;
+  ++account->sessions_;
+  return {};
+}
+
+void Admission::ReleaseSession(ClientAccount* account) {
+  const std::lock_guard lock(mutex_);
+  --sessions_;
+  --account->sessions_;
+}
+
+ServiceStatus Admission::HoldBytes(ClientAccount* account, int64_t bytes, int64_t held) {
+  const std::lock_guard lock(mutex_);
+  const auto exceeds = [&](int64_t all, int64_t limit) {
+    const int64_t others = all - held;
+    return others > 0 && others + bytes > limit;
+  };
+  if (exceeds(bytes_, config_.all.max_bytes)) {
+    return tl::unexpected(ServerBytes());
+  }
+  if (exceeds(account->bytes_, account->entitlements().max_bytes)) {
+    return tl::unexpected(ClientBytes(*account));
+  }
+  bytes_ += bytes;
+  account->bytes_ += bytes;
+  return {};
+}
+
+void Admission::AddBytes(ClientAccount* account, int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  bytes_ += bytes;
+  account->bytes_ += bytes;
+}
+
+bool Admission::IsFull(const ClientAccount& account) const {
+  const std::lock_guard lock(mutex_);
+  return bytes_ >= config_.all.max_bytes || account.bytes_ >= account.entitlements().max_bytes;
+}
+
 int Admission::calls() const {
   const std::lock_guard lock(mutex_);
   return calls_;
@@ -120,6 +178,25 @@ int Admission::calls() const {
 int64_t Admission::bytes() const {
   const std::lock_guard lock(mutex_);
   return bytes_;
+}
+
+int Admission::sessions() const {
+  const std::lock_guard lock(mutex_);
+  return sessions_;
+}
+
+ServiceError Admission::ServerBytes() const {
+  return Refusal("SERVER_BYTES",
+                 "the server already holds requests up to its limit of " +
+                     std::to_string(config_.all.max_bytes) + " bytes",
+                 work_s_);
+}
+
+ServiceError Admission::ClientBytes(const ClientAccount& account) const {
+  return Refusal("CLIENT_BYTES",
+                 "the requests of this client already reach its limit of " +
+                     std::to_string(account.entitlements().max_bytes) + " bytes",
+                 work_s_);
 }
 
 // The delay is the time in which the solver threads finish a tenth of the admitted work.

@@ -1,5 +1,5 @@
-// Admission control: limits on concurrent calls, request bytes and predicted work, per client and
-// in total.
+// Admission control: limits on concurrent calls, held bytes, predicted work and sessions, per
+// client and in total.
 //
 // A call over a limit is rejected at once, with the name of the limit and a retry delay. An
 // overloaded server thus spends its time on the calls that it has accepted.
@@ -22,7 +22,7 @@ namespace sap {
 
 // Resources that a call holds while it is admitted.
 struct Demand {
-  int64_t bytes{0};  // of the request
+  int64_t bytes{0};  // of the request; 0 for a step of a session, which holds them itself
   double work_s{0};  // predicted solve time on one core
 };
 
@@ -51,11 +51,27 @@ class Admission {
   // Checks the limits on the number of calls, without admitting one.
   ServiceStatus CheckCalls(const ClientAccount* account) const;
 
+  // A session counts from its admission to its release.
+  ServiceStatus AdmitSession(ClientAccount* account);
+  void ReleaseSession(ClientAccount* account);
+
+  // A step that a session has received counts with its bytes. An error if these and those of other
+  // calls and sessions are over a limit; without others the limits do not apply, as in Admit.
+  // `held` is what the session holds already.
+  ServiceStatus HoldBytes(ClientAccount* account, int64_t bytes, int64_t held);
+  // Adds to the held bytes (negative: releases), where an answer replaces its step or is sent.
+  void AddBytes(ClientAccount* account, int64_t bytes);
+  // Whether a limit on bytes is reached.
+  bool IsFull(const ClientAccount& account) const;
+
   int calls() const;
   int64_t bytes() const;
+  int sessions() const;
 
  private:
   ServiceStatus CheckCallsLocked(const ClientAccount& account) const;
+  ServiceError ServerBytes() const;
+  ServiceError ClientBytes(const ClientAccount& account) const;
   ServiceError Refusal(const char* reason, const std::string& what, double work_s) const;
 
   struct Known {
@@ -70,6 +86,7 @@ class Admission {
   int calls_{0};
   int64_t bytes_{0};
   double work_s_{0};
+  int sessions_{0};
   std::map<std::string, Known, std::less<>> accounts_;
   size_t sweep_at_{64};  // number of accounts at which unused ones are erased
 };

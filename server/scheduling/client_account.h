@@ -88,6 +88,7 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
   int calls_{0};
   int64_t bytes_{0};
   double work_s_{0};
+  int sessions_{0};
   double rate_credit_{0};  // calls that it may begin now
   std::chrono::steady_clock::time_point credited_{};
 

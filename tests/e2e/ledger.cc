@@ -22,6 +22,21 @@ void Violate(Ledger* ledger, const std::string& what) {
   if (ledger->violations.size() < kMostViolations) ledger->violations.push_back(what);
 }
 
+void CheckOutcome(const client::StepOutcome& outcome, client::Session* reference, int client,
+                  int step, Ledger* ledger) {
+  const std::string which = "step " + std::to_string(step);
+  if (outcome.step_id != static_cast<uint64_t>(step)) {
+    Violate(ledger, "step " + std::to_string(outcome.step_id) + " instead of " + which);
+  }
+  if (!reference->Send(LedgerProblem(client, step))) Violate(ledger, which + " has no reference");
+  const auto expected = reference->Receive();
+  if (!expected || BitsOf(outcome.solution) != BitsOf(expected->solution)) {
+    Violate(ledger, which + " has other bits");
+  } else if (outcome.warm_started != expected->warm_started) {
+    Violate(ledger, which + (outcome.warm_started ? " is warm" : " is cold"));
+  }
+}
+
 }  // namespace
 
 client::Problem LedgerProblem(int client, int step) {
@@ -64,14 +79,7 @@ Ledger DriveSession(client::Client* served, int client, int steps,
       return ledger;
     }
     const int step = ++ledger.answered;
-    if (outcome->step_id != static_cast<uint64_t>(step)) {
-      Violate(&ledger,
-              "step " + std::to_string(outcome->step_id) + " instead of " + std::to_string(step));
-    }
-    const auto expected = reference->Step(LedgerProblem(client, step));
-    if (BitsOf(outcome->solution) != BitsOf(expected)) {
-      Violate(&ledger, "step " + std::to_string(step) + " has other bits");
-    }
+    CheckOutcome(*outcome, &*reference, client, step, &ledger);
     after(step);
   }
   const auto closed = session->Close();

@@ -1,5 +1,6 @@
 // Nothing is lost, doubled, reordered or wrong: many clients step sessions at a real server while
-// connections are cut, the network stands still, and the server itself is stopped and continued.
+// connections are cut, the network stands still, and the server itself is stopped and continued,
+// shut down, killed, and replaced.
 #include "tests/e2e/ledger.h"
 
 #include <gmock/gmock.h>
@@ -8,7 +9,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <fstream>
+#include <memory>
 #include <random>
 #include <thread>
 
@@ -29,8 +30,8 @@ using Progress = std::array<std::atomic<int>, kClients>;
 // again and again would give up, as it is meant to.
 class Faults {
  public:
-  Faults(FaultyLink* link, const ServerProcess* server, const Progress* progress)
-      : link_(link), server_(server), progress_(progress) {
+  Faults(FaultyLink* link, std::unique_ptr<ServerProcess> server, const Progress* progress)
+      : link_(link), server_(std::move(server)), progress_(progress) {
     thread_ = std::thread([this] { Run(); });
   }
   ~Faults() {
@@ -39,21 +40,25 @@ class Faults {
   }
 
   int count() const { return count_; }
+  int servers() const { return servers_; }
 
  private:
   void Run() {
     std::mt19937 random(1);
     while (!ending_) {
       Pause(10 + random() % 60);
-      switch (random() % 4) {
+      switch (count_ % 5) {
         case 0:
         case 1:
           link_->Cut();
           break;
-        case 2:
+        case 3:
           link_->Stall(true);
           Pause(5 + random() % 40);
           link_->Stall(false);
+          break;
+        case 2:
+          ReplaceServer(random() % 2 == 0 ? SIGTERM : SIGKILL);
           break;
         default:
           server_->Signal(SIGSTOP);
@@ -63,6 +68,16 @@ class Faults {
       ++count_;
       WaitForProgress();
     }
+  }
+
+  // The new one knows nothing of the sessions.
+  void ReplaceServer(int signal) {
+    auto next = std::make_unique<ServerProcess>();
+    link_->Redirect(next->address());
+    server_->Signal(signal);
+    server_->Wait();
+    server_ = std::move(next);
+    ++servers_;
   }
 
   void WaitForProgress() const {
@@ -75,21 +90,23 @@ class Faults {
   static void Pause(unsigned ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
   FaultyLink* const link_;
-  const ServerProcess* const server_;
+  std::unique_ptr<ServerProcess> server_;
   const Progress* const progress_;
   std::atomic<bool> ending_{false};
   std::atomic<int> count_{0};
+  std::atomic<int> servers_{1};
   std::thread thread_;
 };
 
 TEST(LedgerTest, EveryStepHasOneOutcomeInOrderWithTheSameBitsUnderFaults) {
-  const ServerProcess server;
-  FaultyLink link(server.address());
+  auto server = std::make_unique<ServerProcess>();
+  FaultyLink link(server->address());
   std::vector<Ledger> ledgers(kClients);
   int faults = 0;
+  int servers = 0;
   {
     Progress progress{};
-    const Faults chaos(&link, &server, &progress);
+    const Faults chaos(&link, std::move(server), &progress);
     std::vector<std::thread> clients;
     for (int i = 0; i < kClients; ++i) {
       clients.emplace_back([&, i] {
@@ -101,6 +118,7 @@ TEST(LedgerTest, EveryStepHasOneOutcomeInOrderWithTheSameBitsUnderFaults) {
     }
     for (std::thread& client : clients) client.join();
     faults = chaos.count();
+    servers = chaos.servers();
   }
   for (const Ledger& ledger : ledgers) {
     EXPECT_EQ(ledger.answered, kSteps);
@@ -108,8 +126,10 @@ TEST(LedgerTest, EveryStepHasOneOutcomeInOrderWithTheSameBitsUnderFaults) {
   }
   // The proof is worth something only if something happened.
   EXPECT_GT(faults, 3);
+  EXPECT_GT(servers, 1);
   EXPECT_GT(link.connections(), kClients);
   RecordProperty("faults", faults);
+  RecordProperty("servers", servers);
   RecordProperty("connections", link.connections());
 }
 

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include "client/cpp/problem_file.h"
@@ -54,7 +55,6 @@ bool Becomes(const Engine& engine, int sessions) {
 TEST(SessionProcessTest, AClientThatIsKilledLeavesNoSession) {
   ServerConfig config;
   config.threads = 2;
-  config.session.resume_s = 0.3;
   Server server("tcp:", config);
   for (const char* bodies : {"4", "400"}) {
     {
@@ -72,13 +72,14 @@ TEST(SessionProcessTest, TerminationAnswersTheStepAndEndsTheSession) {
   const TemporaryDirectory directory;
   const auto log = directory / "log";
   ServerProcess server({"--metrics-listen", "127.0.0.1:0", "--log-file", log.string()});
-  Client client = server.Connect();
+  auto client = Client::Connect(server.address(), {.reconnect_within = {}});
+  ASSERT_TRUE(client.has_value()) << client.error().message;
   SolveOptions options;
   options.time_budget = std::chrono::seconds(2);
-  auto session = client.OpenSession(options);
+  auto session = client->OpenSession(options);
   ASSERT_TRUE(session.has_value()) << session.error().message;
   ASSERT_TRUE(session->Step(Small(0)).has_value());
-  auto idle = client.OpenSession();
+  auto idle = client->OpenSession();
   ASSERT_TRUE(idle.has_value());
   ASSERT_TRUE(session->Send(SphereBlock(20)).has_value());
   const std::string metrics = AddressIn(log, "metrics");
@@ -98,17 +99,20 @@ TEST(SessionProcessTest, TerminationAnswersTheStepAndEndsTheSession) {
   EXPECT_EQ(server.Wait().exit_code, 0);
 }
 
-TEST(SessionProcessTest, AServerThatIsKilledEndsTheSession) {
-  auto server = std::make_unique<ServerProcess>();
-  Client client = server->Connect();
-  auto session = client.OpenSession();
+TEST(SessionProcessTest, ASessionOutlivesAServerThatIsKilled) {
+  const TemporaryDirectory directory;
+  const std::vector<std::string> flags = {"--listen", "unix:" + (directory / "socket").string()};
+  auto server = std::make_unique<ServerProcess>(flags);
+  auto client = Client::Connect(server->address(), {.reconnect_within = kPatience});
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  auto session = client->OpenSession();
   ASSERT_TRUE(session.has_value());
   ASSERT_TRUE(session->Step(Small(0)).has_value());
   server.reset();  // by SIGKILL
-  const auto step = session->Step(Small(1));
-  ASSERT_FALSE(step.has_value());
-  EXPECT_EQ(step.error().code, ErrorCode::kUnavailable);
-  EXPECT_FALSE(session->open());
+  auto step = std::async(std::launch::async, [&] { return session->Step(Small(1)); });
+  server = std::make_unique<ServerProcess>(flags);
+  const auto solution = step.get();
+  EXPECT_TRUE(solution.has_value()) << solution.error().message;
 }
 
 class RecordingProcessTest : public testing::Test {

@@ -85,8 +85,7 @@ void Rounds(const ServerProcess& server, int rounds) {
 }
 
 TEST(SoakTest, WhoeverComesAndGoesLeavesNothingBehind) {
-  // Lost sessions are dropped soon.
-  const ServerProcess server({"--session-resume-s", "0.5"});
+  const ServerProcess server;
   Rounds(server, kWarmUpRounds);
   std::this_thread::sleep_for(std::chrono::seconds(2));
   const Usage before = UsageOf(server.pid());

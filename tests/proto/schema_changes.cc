@@ -1,6 +1,7 @@
 #include "tests/proto/schema_changes.h"
 
 #include <map>
+#include <set>
 
 namespace sap {
 namespace {
@@ -25,6 +26,13 @@ class Promises {
 
   const std::map<std::string, std::string>& all() const { return all_; }
 
+  // Whether a field that is gone cannot come back with another meaning.
+  bool IsReserved(const std::string& where, const std::string& what) const {
+    const std::string message = where.substr(0, where.find(' '));
+    const std::string name = what.substr(what.rfind(' ') + 1);
+    return reserved_numbers_.contains(where) && all_.contains(message + " reserves " + name);
+  }
+
  private:
   void Add(const std::string& scope, const DescriptorProto& message) {
     const std::string name = scope + "." + message.name();
@@ -32,6 +40,12 @@ class Promises {
     for (const auto& field : message.field()) {
       all_[name + " field " + std::to_string(field.number())] = Describe(message, field);
     }
+    for (const auto& range : message.reserved_range()) {
+      for (int number = range.start(); number < range.end(); ++number) {
+        reserved_numbers_.insert(name + " field " + std::to_string(number));
+      }
+    }
+    for (const auto& removed : message.reserved_name()) all_[name + " reserves " + removed] = "";
     for (const auto& nested : message.nested_type()) Add(name, nested);
     for (const auto& type : message.enum_type()) Add(name, type);
   }
@@ -71,6 +85,7 @@ class Promises {
   }
 
   std::map<std::string, std::string> all_;
+  std::set<std::string> reserved_numbers_;
 };
 
 }  // namespace
@@ -83,6 +98,7 @@ std::vector<std::string> BreakingSchemaChanges(const FileDescriptorSet& before,
   for (const auto& [where, what] : old_promises.all()) {
     const auto found = new_promises.all().find(where);
     if (found == new_promises.all().end()) {
+      if (new_promises.IsReserved(where, what)) continue;
       changes.push_back(where + (what.empty() ? "" : " (" + what + ")") + " is gone");
     } else if (found->second != what) {
       changes.push_back(where + " was " + what + ", is " + found->second);

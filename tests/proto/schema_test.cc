@@ -177,8 +177,12 @@ TEST(SchemaChangesTest, AdditionsBreakNothing) {
 }
 
 TEST(SchemaChangesTest, ARemovalIsSeen) {
-  EXPECT_THAT(Changes("message A { double x = 1; }", "message A { reserved 1; }"),
-              ElementsAre("sap.v1.A field 1 (OPTIONAL DOUBLE x) is gone"));
+  for (const std::string now :
+       {"message A {}", "message A { reserved 1; }", "message A { reserved \"x\"; }",
+        "message A { reserved 2; reserved \"x\"; }"}) {
+    EXPECT_THAT(Changes("message A { double x = 1; }", now),
+                ElementsAre("sap.v1.A field 1 (OPTIONAL DOUBLE x) is gone"));
+  }
   EXPECT_THAT(Changes("message A { message B {} }", "message A {}"),
               ElementsAre("message sap.v1.A.B is gone"));
   EXPECT_THAT(Changes("enum E { E_UNSPECIFIED = 0; E_ONE = 1; }", "enum E { E_UNSPECIFIED = 0; }"),
@@ -186,6 +190,15 @@ TEST(SchemaChangesTest, ARemovalIsSeen) {
   EXPECT_THAT(
       Changes("message A {} service S { rpc Do(A) returns (A); }", "message A {} service S {}"),
       ElementsAre(HasSubstr("call sap.v1.S.Do")));
+}
+
+// A removal is listed in the changelog; neither its number nor its name is used again.
+TEST(SchemaChangesTest, AFieldMayGoIfItsNumberAndItsNameStayReserved) {
+  const std::string removed = "message A { reserved 1; reserved \"x\"; }";
+  EXPECT_THAT(Changes("message A { double x = 1; }", removed), IsEmpty());
+  EXPECT_THAT(Changes(removed, removed), IsEmpty());
+  EXPECT_THAT(Changes(removed, "message A { reserved 1; }"),
+              ElementsAre("sap.v1.A reserves x is gone"));
 }
 
 TEST(SchemaChangesTest, AChangeOfAFieldIsSeen) {

@@ -43,6 +43,8 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
                   "13",
                   "--max-sessions",
                   "14",
+                  "--max-client-sessions",
+                  "17",
                   "--max-steps-in-flight",
                   "15",
                   "--record",
@@ -63,7 +65,8 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
   EXPECT_EQ(config.inline_below_us, 11);
   EXPECT_EQ(config.drain_timeout_s, 12.5);
   EXPECT_EQ(config.max_batch_problems, 13);
-  EXPECT_EQ(config.session.max_sessions, 14);
+  EXPECT_EQ(config.admission.all.max_sessions, 14);
+  EXPECT_EQ(config.admission.client.max_sessions, 17);
   EXPECT_EQ(config.session.max_steps_in_flight, 15);
   EXPECT_EQ(config.recording.directory, "/tmp/r");
   EXPECT_EQ(config.recording.rule, RecordingConfig::Rule::kSlower);
@@ -148,16 +151,14 @@ TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {
 
 TEST(ServerConfigTest, FlagsOfSessionsAndOperationsSetTheirValues) {
   ServerConfig config;
-  ASSERT_EQ(Read({"--session-idle-s",   "1",       "--write-timeout-s",  "2",
-                  "--session-resume-s", "3",       "--lame-duck-s",      "4",
-                  "--log-level",        "warning", "--log-file",         "f",
-                  "--slow-call-s",      "5",       "--metrics-listen",   "127.0.0.1:6",
-                  "--admin-listen",     "unix:/a", "--admin-token-file", "t"},
-                 &config),
-            std::nullopt);
+  ASSERT_EQ(
+      Read({"--session-idle-s", "1", "--write-timeout-s", "2", "--lame-duck-s", "4", "--log-level",
+            "warning", "--log-file", "f", "--slow-call-s", "5", "--metrics-listen", "127.0.0.1:6",
+            "--admin-listen", "unix:/a", "--admin-token-file", "t"},
+           &config),
+      std::nullopt);
   EXPECT_EQ(config.session.idle_s, 1);
   EXPECT_EQ(config.session.write_timeout_s, 2);
-  EXPECT_EQ(config.session.resume_s, 3);
   EXPECT_EQ(config.lame_duck_s, 4);
   EXPECT_EQ(config.log.level, LogLevel::kWarning);
   EXPECT_EQ(config.log.file, "f");
@@ -298,7 +299,9 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
                   "--max-client-bytes",
                   "16",
                   "--queue-timeout-s",
-                  "17"},
+                  "17",
+                  "--max-client-sessions",
+                  "18"},
                  &config),
             std::nullopt);
   const v1::GetServerInfoResponse info = Engine(config).Info();
@@ -314,6 +317,7 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
   EXPECT_EQ(info.limits().max_concurrent_calls(), 10u);
   EXPECT_EQ(info.limits().max_batch_problems(), 11u);
   EXPECT_EQ(info.limits().max_sessions(), 12u);
+  EXPECT_EQ(info.limits().max_client_sessions(), 18u);
   EXPECT_EQ(info.limits().max_steps_in_flight(), 13u);
   EXPECT_EQ(info.limits().max_client_calls(), 14u);
   EXPECT_EQ(info.limits().max_held_bytes(), 15u);

@@ -67,13 +67,23 @@ void FaultyLink::Cut() {
   for (Connection& connection : all_) connection.cut = true;
 }
 
+std::string FaultyLink::Server() {
+  const std::lock_guard lock(mutex_);
+  return server_;
+}
+
+void FaultyLink::Redirect(const std::string& server) {
+  const std::lock_guard lock(mutex_);
+  server_ = server;
+}
+
 void FaultyLink::Accept() {
   while (!closing_) {
     pollfd waiting{listener_, POLLIN, 0};
     if (poll(&waiting, 1, kPoll_ms) <= 0) continue;
     const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (client < 0) continue;
-    const int server = Connect(server_);
+    const int server = Connect(Server());
     if (server < 0) {
       Reset(client);
       continue;

@@ -23,6 +23,9 @@ class FaultyLink {
   // Resets all current connections; new ones are accepted as before.
   void Cut();
 
+  // Forwards new connections to another server. Current ones stay as they are.
+  void Redirect(const std::string& server);
+
   // While it stalls, no byte passes in either direction and no connection is closed.
   void Stall(bool stall) { stalled_ = stall; }
 
@@ -38,16 +41,17 @@ class FaultyLink {
   };
 
   void Accept();
+  std::string Server();
   void Forward(Connection* connection) const;
   static bool Pass(int from, int to);
 
-  std::string server_;
   std::string address_;
   int listener_{-1};
   std::atomic<bool> closing_{false};
   std::atomic<bool> stalled_{false};
   std::atomic<int> connections_{0};
   std::mutex mutex_;
+  std::string server_;
   std::list<Connection> all_;
   std::thread accepter_;
 };

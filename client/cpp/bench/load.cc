@@ -86,9 +86,9 @@ class Worker {
       if (!opened) return tl::unexpected(opened.error());
       session_ = std::move(*opened);
     }
-    v1::SolveSessionRequest& request = steps_[next_++ % steps_.size()];
-    request.mutable_step()->set_step_id(next_);  // must be ascending
-    session_->Send(request);
+    step_request_ = steps_[next_++ % steps_.size()];
+    step_request_.mutable_step()->set_step_id(next_);  // must be ascending
+    session_->Send(&step_request_);
     timings_ = nullptr;
     if (auto received = session_->Receive(&step_response_); !received) {
       session_ = nullptr;
@@ -110,6 +110,7 @@ class Worker {
   v1::SolveBatchRequest batch_;
   v1::SolveResponse response_;
   v1::SolveBatchResponse batch_response_;
+  v1::SolveSessionRequest step_request_;  // taken by the session
   v1::SolveSessionResponse step_response_;
   std::unique_ptr<SessionStream> session_;
   const v1::PhaseTimings* timings_{nullptr};

@@ -29,6 +29,7 @@ int PrintInfo(const SolveFlags& flags) {
   std::printf("max concurrent calls  %u\n", info->max_concurrent_calls);
   std::printf("max batch problems    %u\n", info->max_batch_problems);
   std::printf("max sessions          %u\n", info->max_sessions);
+  std::printf("max client sessions   %u\n", info->max_client_sessions);
   std::printf("max steps in flight   %u\n", info->max_steps_in_flight);
   std::printf("max solve memory      %" PRIu64 "\n", info->max_solve_memory_bytes);
   std::printf("max solve time        %g s\n", info->max_solve_s);

@@ -42,11 +42,11 @@ class EmbeddedSession final : public SessionStream {
 
   bool draining() const override { return false; }
 
-  bool Send(const v1::SolveSessionRequest& request) override {
+  bool Send(v1::SolveSessionRequest* request) override {
     CallContext context;
     context.deadline = deadline_;
     v1::StepOutcome outcome;
-    session_->Step(request.step(), context, &outcome);
+    session_->Step(request->step(), context, &outcome);
     // As over gRPC, the deadline is that of the session, not of the step.
     if (!CheckLive(context)) return false;
     outcomes_.push_back(std::move(outcome));

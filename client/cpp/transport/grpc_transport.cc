@@ -21,9 +21,10 @@ void SetPriority(const v1::SolveOptions& options, grpc::ClientContext* context) 
 
 class GrpcTransport final : public Transport {
  public:
-  GrpcTransport(Channel channel, bool low_latency)
+  GrpcTransport(Channel channel, const ConnectOptions& options)
       : start_(std::move(channel.authorization)),
-        low_latency_(low_latency),
+        low_latency_(options.low_latency),
+        reconnect_within_(options.reconnect_within),
         solver_(v1::SolverService::NewStub(channel.channel)),
         health_(grpc::health::v1::Health::NewStub(channel.channel)) {}
 
@@ -60,7 +61,7 @@ class GrpcTransport final : public Transport {
 
   tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
       const v1::SolveSessionRequest& request, Timeout deadline) override {
-    return OpenGrpcSession(solver_, start_, request, deadline);
+    return OpenGrpcSession(solver_, start_, request, deadline, reconnect_within_);
   }
 
   Status Info(v1::GetServerInfoResponse* response) override {
@@ -96,6 +97,7 @@ class GrpcTransport final : public Transport {
 
   const CallStart start_;
   const bool low_latency_;
+  const std::chrono::nanoseconds reconnect_within_;
   const std::shared_ptr<v1::SolverService::Stub> solver_;
   std::unique_ptr<grpc::health::v1::Health::Stub> health_;
 };
@@ -111,7 +113,7 @@ tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(const std::string&
   if (!channel->channel->WaitForConnected(until)) {
     return tl::unexpected(Error{ErrorCode::kUnavailable, "no server answers at " + address, ""});
   }
-  return std::make_unique<GrpcTransport>(std::move(*channel), options.low_latency);
+  return std::make_unique<GrpcTransport>(std::move(*channel), options);
 }
 
 }  // namespace sap::client

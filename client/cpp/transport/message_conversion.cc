@@ -372,6 +372,7 @@ ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
           .max_concurrent_calls = message.limits().max_concurrent_calls(),
           .max_batch_problems = message.limits().max_batch_problems(),
           .max_sessions = message.limits().max_sessions(),
+          .max_client_sessions = message.limits().max_client_sessions(),
           .max_steps_in_flight = message.limits().max_steps_in_flight(),
           .max_solve_memory_bytes = message.limits().max_solve_memory_bytes(),
           .max_solve_s = message.limits().max_solve_s(),

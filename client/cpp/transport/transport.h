@@ -23,9 +23,9 @@ class SessionStream {
   virtual int max_steps_in_flight() const = 0;
   // Whether the server has announced its shutdown.
   virtual bool draining() const = 0;
-  // False if the session has ended: Receive then returns the outcomes that have arrived, then the
-  // reason.
-  virtual bool Send(const v1::SolveSessionRequest& request) = 0;
+  // May take the contents of the request and leave older ones, whose storage can be reused. False
+  // if the session has ended: Receive then returns the outcomes that have arrived, then the reason.
+  virtual bool Send(v1::SolveSessionRequest* request) = 0;
   // Waits for the outcome of the next step. An error if the session has ended; then it must not be
   // called again.
   virtual tl::expected<void, Error> Receive(v1::SolveSessionResponse* response) = 0;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 from pathlib import Path
 
@@ -73,6 +74,26 @@ def test_errors_are_the_same(client: sap.Client) -> None:
     asyncio.run(run())
 
 
+def test_time_to_reconnect_holds_where_nobody_answers(tmp_path: Path) -> None:
+    path = f"{tmp_path}/s"
+
+    async def run() -> None:
+        server = start_server(f"unix:{path}")
+        async with sap_islands.aio.connect(f"unix:{path}") as client:
+            session = await client.session(reconnect_within=0.3)
+            await session.step(balls_on_floor([0.0]))
+            kill(server)
+            Path(path).unlink(missing_ok=True)
+            with socket.socket(socket.AF_UNIX) as silent:
+                silent.bind(path)
+                silent.listen()
+                with pytest.raises(sap.Unavailable):
+                    await session.step(balls_on_floor([0.0]))
+            assert not session.open
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("in_flight", [0, 3])
 def test_session_continues_after_the_server_was_killed(
     tmp_path: Path, client: sap.Client, in_flight: int
@@ -101,6 +122,7 @@ def test_session_continues_after_the_server_was_killed(
         for outcome, wanted in zip(outcomes, expected, strict=True):
             assert isinstance(outcome.outcome, sap.Solution)
             assert same_bits(outcome.outcome, wanted)
+            assert outcome.warm_started == (outcome.step_id > 1)
         return server
 
     kill(asyncio.run(run(start_server(f"unix:{tmp_path}/s"))))

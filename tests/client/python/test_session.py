@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+import socket
 import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +17,11 @@ from sap_islands.embedded import find_server
 from support.scenes import balls_on_floor, pushed_steps, same_bits
 
 
-def start_server(address: str) -> subprocess.Popen[bytes]:
+def start_server(address: str, *flags: str) -> subprocess.Popen[bytes]:
     server = subprocess.Popen(
-        [find_server(), "--listen", address], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [find_server(), "--listen", address, *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert server.stdout is not None
     assert server.stdout.readline().startswith(b"listening on")
@@ -135,12 +141,96 @@ def test_session_continues_with_the_same_bits_after_the_server_was_killed(
     kill(server)
     for i, (outcome, wanted) in enumerate(zip(outcomes, expected, strict=True)):
         assert outcome.step_id == wanted.step_id
+        assert outcome.warm_started == wanted.warm_started
         if i == 7:
             assert isinstance(outcome.outcome, sap.InvalidArgument)
             continue
         assert isinstance(outcome.outcome, sap.Solution)
         assert isinstance(wanted.outcome, sap.Solution)
         assert same_bits(outcome.outcome, wanted.outcome)
+
+
+def test_fields_outside_the_mask_are_kept_by_the_session_alone(
+    tmp_path: Path, client: sap.Client
+) -> None:
+    problems = pushed_steps(4)
+    cost = sap.Options(response_mask=("cost",))
+    impulse = sap.Options(response_mask=("impulse", "islands"))
+    with client.session(cost, reconnect_within=0) as session:
+        expected = [session.step(problems[0]), session.step(problems[1], impulse)]
+        expected += [session.step(problem) for problem in problems[2:]]
+
+    address = f"unix:{tmp_path}/s"
+    server = start_server(address)
+    with sap.connect(address) as restarted, restarted.session(cost) as session:
+        solutions = []
+        for i, problem in enumerate(problems):
+            solutions.append(session.step(problem, impulse if i == 1 else None))
+            kill(server)
+            server = start_server(address)
+    kill(server)
+    for solution, wanted in zip(solutions, expected, strict=True):
+        assert not solution.velocity.size
+        assert same_bits(solution, wanted)
+        assert not pickle.loads(pickle.dumps(solution)).velocity.size
+
+
+def test_session_that_the_server_ended_as_idle_continues(client: sap.Client) -> None:
+    problems = pushed_steps(2)
+    with client.session() as session:
+        expected = [session.step(problem) for problem in problems]
+    with (
+        sap.connect("embedded:", server_arguments=["--session-idle-s", "0.1"]) as impatient,
+        impatient.session() as session,
+    ):
+        assert same_bits(session.step(problems[0]), expected[0])
+        stream: Any = session._stream
+        until = time.monotonic() + 60
+        while stream.is_active() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not stream.is_active()
+        assert same_bits(session.step(problems[1]), expected[1])
+
+
+def test_session_leaves_a_server_that_shuts_down(tmp_path: Path, client: sap.Client) -> None:
+    problems = pushed_steps(5)
+    address = f"unix:{tmp_path}/s"
+    server = start_server(address, "--lame-duck-s", "60")
+    with sap.connect(address) as leaving, leaving.session() as session:
+        first = session._stream
+        server.terminate()
+        solutions = [session.step(problems[0])]
+        while not session._draining:
+            solutions.append(session.step(problems[0]))
+        repeated = len(solutions)
+        # The same server takes the new stream, too; the session stays there until it ends.
+        solutions += [session.step(problem) for problem in problems[1:3]]
+        assert session._stream is not first
+        kill(server)
+        server = start_server(address)
+        solutions += [session.step(problem) for problem in problems[3:]]
+    kill(server)
+    with client.session() as session:
+        for problem, solution in zip(
+            problems[:1] * repeated + problems[1:], solutions, strict=True
+        ):
+            assert same_bits(session.step(problem), solution)
+
+
+def test_time_to_reconnect_holds_where_nobody_answers(tmp_path: Path) -> None:
+    address = f"unix:{tmp_path}/s"
+    server = start_server(address)
+    with sap.connect(address) as client:
+        session = client.session(reconnect_within=0.3)
+        session.step(balls_on_floor([0.0]))
+        kill(server)
+        Path(f"{tmp_path}/s").unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(f"{tmp_path}/s")
+            silent.listen()
+            with pytest.raises(sap.Unavailable):
+                session.step(balls_on_floor([0.0]))
+        assert not session.open
 
 
 def test_session_that_may_not_reconnect_ends(tmp_path: Path) -> None:

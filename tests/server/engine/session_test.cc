@@ -331,7 +331,7 @@ TEST_F(SessionTest, AnIslandThatLeftTheRangeOfDoublesLeavesNoVelocities) {
 
 TEST_F(SessionTest, TheGaugeCountsSessionsAndTheLimitHolds) {
   ServerConfig config = Config();
-  config.session.max_sessions = 2;
+  config.admission.all.max_sessions = 2;
   Engine engine(config);
   EXPECT_EQ(engine.num_sessions(), 0);
   auto first = engine.NewSession();

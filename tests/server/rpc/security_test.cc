@@ -32,7 +32,6 @@ class SecurityTest : public testing::Test {
     config_.listen = "127.0.0.1:0";
     config_.threads = 2;
     config_.io_threads = 2;
-    config_.session.resume_s = 0;  // no lost session is kept
   }
 
   void UseTls(const CertificateFiles& files) {

@@ -3,143 +3,63 @@
 #include "server/rpc/session_stream.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <future>
-#include <thread>
 
-#include "client/cpp/transport/message_conversion.h"
-#include "sap/v1/solver_service.grpc.pb.h"
-#include "server/rpc/grpc_server.h"
-#include "tests/support/await.h"
-#include "tests/support/scenes.h"
+#include "tests/server/rpc/session_streams.h"
 #include "tests/support/solution_bits.h"
 
-namespace sap {
+namespace sap::test::session_streams {
 namespace {
 
-using test::Await;
-using test::Bits;
-using test::kLong;
-
-ServerConfig Config() {
-  ServerConfig config;
-  config.listen = "127.0.0.1:0";
-  config.threads = 2;
-  config.io_threads = 2;
-  config.session.max_sessions = 3;
-  config.session.max_steps_in_flight = 4;
-  return config;
-}
-
-v1::ContactProblem Small(int step = 0) {
-  v1::ContactProblem problem = test::MixedProblem();
-  problem.mutable_trees()->clear_guess_velocity();
-  problem.mutable_bodies()->clear_guess_velocity();
-  problem.mutable_bodies()->set_free_motion_velocity(2, -0.5 - 0.01 * step);
-  return problem;
-}
-
-v1::ContactProblem Block(int count) {
-  v1::ContactProblem problem;
-  client::ToMessage(test::SphereBlock(count), &problem);
-  return problem;
-}
-
-// Whole minutes of work unless it is stopped.
-const v1::ContactProblem& Endless() {
-  static const v1::ContactProblem problem = Block(24);
-  return problem;
-}
-
-// A client of the wire, without the client library.
-class Stream {
+// A stream of arbitrary bytes, which generated stubs cannot send.
+class RawStream {
  public:
-  explicit Stream(v1::SolverService::Stub* stub, std::chrono::milliseconds deadline = kLong) {
-    context_.set_deadline(std::chrono::system_clock::now() + deadline);
-    stream_ = stub->SolveSession(&context_);
+  explicit RawStream(const std::string& address)
+      : stub_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())) {
+    context_.set_deadline(std::chrono::system_clock::now() + kLong);
+    stream_ = stub_.PrepareCall(&context_, "/sap.v1.SolverService/SolveSession", &queue_);
+    stream_->StartCall(this);
+    Await();
+  }
+  ~RawStream() { queue_.Shutdown(); }
+
+  bool Write(const std::string& bytes) {
+    const grpc::Slice slice(bytes);
+    stream_->Write(grpc::ByteBuffer(&slice, 1), this);
+    return Await();
   }
 
-  ~Stream() {
-    if (!finished_) context_.TryCancel();
-    Finish();
-  }
-
-  bool Open(const v1::SolveOptions& options = {}) {
-    v1::SolveSessionRequest request;
-    *request.mutable_open()->mutable_options() = options;
-    stream_->Write(request);
-    return Read() && response_.has_opened();
-  }
-
-  bool Send(uint64_t step_id, const v1::ContactProblem& problem) {
-    v1::SolveSessionRequest request;
-    request.mutable_step()->set_step_id(step_id);
-    *request.mutable_step()->mutable_problem() = problem;
-    return stream_->Write(request);
-  }
-
-  bool Send(const v1::SolveSessionRequest& request) { return stream_->Write(request); }
-  bool Read() { return stream_->Read(&response_); }
-  void CloseWriting() { stream_->WritesDone(); }
-  void Cancel() { context_.TryCancel(); }
-
-  // Whether the next answer is the solution of this step.
-  bool Solved(uint64_t step_id) {
-    return Read() && step().step_id() == step_id && step().outcome().has_solution();
-  }
-
-  const v1::StepOutcome& step() const { return response_.step(); }
-  const v1::SolveSessionResponse& response() const { return response_; }
-
-  grpc::Status Finish() {
-    if (finished_) return status_;
-    while (Read()) {
+  // Until the end of the stream.
+  std::vector<grpc::ByteBuffer> ReadAll() {
+    std::vector<grpc::ByteBuffer> messages;
+    grpc::ByteBuffer message;
+    for (stream_->Read(&message, this); Await(); stream_->Read(&message, this)) {
+      messages.push_back(message);
     }
-    finished_ = true;
-    return status_ = stream_->Finish();
+    stream_->Finish(&status_, this);
+    Await();
+    return messages;
   }
+
+  const grpc::Status& status() const { return status_; }
 
  private:
+  bool Await() {
+    void* tag = nullptr;
+    bool ok = false;
+    queue_.Next(&tag, &ok);
+    return ok;
+  }
+
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue queue_;
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::SolveSessionRequest, v1::SolveSessionResponse>>
-      stream_;
-  v1::SolveSessionResponse response_;
-  bool finished_{false};
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
   grpc::Status status_;
-};
-
-class SessionStreamTest : public testing::Test {
- protected:
-  explicit SessionStreamTest(const ServerConfig& config = Config()) {
-    engine_ = std::make_unique<Engine>(config);
-    auto server = GrpcServer::Start(config, engine_.get());
-    EXPECT_TRUE(server.has_value()) << server.error();
-    server_ = std::move(*server);
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(-1);
-    stub_ = v1::SolverService::NewStub(grpc::CreateCustomChannel(
-        server_->address(), grpc::InsecureChannelCredentials(), arguments));
-  }
-
-  ~SessionStreamTest() override { ExpectSessions(0); }
-
-  // The end of a stream reaches the client before the server has cleared up.
-  void ExpectSessions(int count) {
-    Await([&] { return engine_->num_sessions() == count; });
-    EXPECT_EQ(engine_->num_sessions(), count);
-  }
-
-  void ExpectRefused(Stream* stream, grpc::StatusCode code, const std::string& words) {
-    const grpc::Status status = stream->Finish();
-    EXPECT_EQ(status.error_code(), code);
-    EXPECT_THAT(status.error_message(), testing::HasSubstr(words));
-  }
-
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<GrpcServer> server_;
-  std::unique_ptr<v1::SolverService::Stub> stub_;
 };
 
 TEST_F(SessionStreamTest, StepsAreAnsweredOneByOne) {
@@ -161,7 +81,7 @@ TEST_F(SessionStreamTest, StepsAreAnsweredOneByOne) {
 TEST_F(SessionStreamTest, StepsSentAheadAreAnsweredInOrderWithTheSameBits) {
   constexpr int kSteps = 60;
   const auto problem = [](int i) { return i % 5 == 3 ? Block(4) : Small(i); };
-  std::vector<test::AnswerBits> one_by_one;
+  std::vector<AnswerBits> one_by_one;
   Stream waiting(stub_.get());
   ASSERT_TRUE(waiting.Open());
   for (int i = 0; i < kSteps; ++i) {
@@ -249,6 +169,26 @@ TEST_F(SessionStreamTest, AMessageWithoutAPlaceEndsTheSession) {
   }
 }
 
+// Bytes that are no message have no outcome, so that the session cannot go on after them.
+TEST_F(SessionStreamTest, BytesThatAreNoMessageEndTheSession) {
+  v1::SolveSessionRequest open, step;
+  open.mutable_open();
+  step.mutable_step()->set_step_id(1);
+  *step.mutable_step()->mutable_problem() = Small();
+  const std::vector<std::string> messages = {open.SerializeAsString(), step.SerializeAsString(),
+                                             "\xff\xff\xff"};
+  for (const bool at_first : {false, true}) {
+    RawStream stream(server_->address());
+    for (const std::string& message : messages) {
+      if (!at_first || &message == &messages.back()) stream.Write(message);
+    }
+    const auto answers = stream.ReadAll();
+    EXPECT_EQ(answers.size(), at_first ? 0u : 2u);
+    EXPECT_EQ(stream.status().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(stream.status().error_message(), testing::HasSubstr("not a"));
+  }
+}
+
 TEST_F(SessionStreamTest, BeyondTheLimitOfSessionsOneIsRefusedAndThenHasItsTurn) {
   std::vector<std::unique_ptr<Stream>> streams;
   for (int i = 0; i < 3; ++i) {
@@ -262,6 +202,22 @@ TEST_F(SessionStreamTest, BeyondTheLimitOfSessionsOneIsRefusedAndThenHasItsTurn)
   ExpectSessions(2);
   Stream taken(stub_.get());
   EXPECT_TRUE(taken.Open());
+}
+
+// Sessions of one client leave room for those of others, and end none of them.
+TEST_F(SessionStreamTest, OneClientMayNotOpenAllSessions) {
+  ServerConfig config = Config();
+  config.admission.client.max_sessions = 1;
+  Start(config);
+  Stream first(stub_.get());
+  ASSERT_TRUE(first.Open());
+  Stream refused(stub_.get());
+  EXPECT_FALSE(refused.Open());
+  ExpectRefused(&refused, grpc::StatusCode::RESOURCE_EXHAUSTED, "this client already has");
+  const auto other = engine_->admission().AccountOf("other");
+  EXPECT_TRUE(engine_->NewSession(other.get()).has_value());
+  EXPECT_TRUE(first.Send(1, Small()));
+  EXPECT_TRUE(first.Solved(1));
 }
 
 TEST_F(SessionStreamTest, ACancelledSessionStopsItsStep) {
@@ -295,6 +251,68 @@ TEST_F(SessionStreamTest, TheDeadlineEndsTheSessionAndItsStep) {
   }
   EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   ExpectSessions(0);
+}
+
+TEST_F(SessionStreamTest, AnIdleSessionEndsAndSaysWhy) {
+  ServerConfig config = Config();
+  config.session.idle_s = 0.2;
+  Start(config);
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  stream.Send(1, Small());
+  EXPECT_TRUE(stream.Solved(1));
+  ExpectRefused(&stream, grpc::StatusCode::ABORTED, "idle");
+  ExpectSessions(0);
+  EXPECT_EQ(metrics_.sessions_expired.Sum(), 1u);
+}
+
+TEST_F(SessionStreamTest, AnswersTellOfCreditsAndOfTheDrainBeforeItComes) {
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  EXPECT_EQ(stream.response().credits(), 4u);
+  stream.Send(1, Small());
+  ASSERT_TRUE(stream.Solved(1));
+  EXPECT_EQ(stream.response().credits(), 4u);
+  EXPECT_FALSE(stream.response().draining());
+  server_->AnnounceDrain();
+  stream.Send(2, Small());
+  ASSERT_TRUE(stream.Solved(2));
+  EXPECT_TRUE(stream.response().draining());
+}
+
+// A client that does not read cannot be told why: its status would wait behind the answer.
+TEST_F(SessionStreamTest, AnAnswerThatIsNotReadCancelsTheSession) {
+  ServerConfig config = Config();
+  config.session.write_timeout_s = 0.2;
+  Start(config);
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  stream.Send(1, Block(12));
+  ExpectSessions(1);
+  ExpectSessions(0);
+  EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+// The time begins with the answer, not with the step.
+TEST_F(SessionStreamTest, AStepThatTakesLongerThanTheWriteTimeoutKeepsItsAnswer) {
+  ServerConfig config = Config();
+  config.session.write_timeout_s = 3;
+  config.session.idle_s = 0.1;
+  Start(config);
+  Stream stream(stub_.get());
+  ASSERT_TRUE(stream.Open());
+  v1::SolveSessionRequest request;
+  request.mutable_step()->set_step_id(1);
+  *request.mutable_step()->mutable_problem() = Endless();
+  request.mutable_step()->mutable_options()->mutable_time_budget()->set_seconds(4);
+  stream.Send(request);
+  ASSERT_TRUE(Await([this] { return engine_->queue().running() > 0; }));
+  ASSERT_TRUE(Await([this] { return engine_->queue().running() == 0; }));
+  // The sweep that ends this session finds the answer of the other one unread.
+  Stream idle(stub_.get());
+  ASSERT_TRUE(idle.Open());
+  ExpectRefused(&idle, grpc::StatusCode::ABORTED, "idle");
+  EXPECT_TRUE(stream.Solved(1));
 }
 
 TEST_F(SessionStreamTest, DrainingAnswersTheStepsTakenInAndEndsTheSession) {
@@ -370,4 +388,4 @@ TEST_F(SessionStreamTest, AClientThatDoesNotReadKeepsNobodyFromTheServer) {
 }
 
 }  // namespace
-}  // namespace sap
+}  // namespace sap::test::session_streams

@@ -9,8 +9,8 @@ namespace {
 using testing::HasSubstr;
 
 AdmissionConfig Config() {
-  return {.all = {.max_calls = 4, .max_bytes = 1000, .max_work_s = 10},
-          .client = {.max_calls = 2, .max_bytes = 600, .max_work_s = 6}};
+  return {.all = {.max_calls = 4, .max_bytes = 1000, .max_work_s = 10, .max_sessions = 3},
+          .client = {.max_calls = 2, .max_bytes = 600, .max_work_s = 6, .max_sessions = 2}};
 }
 
 std::string ReasonOf(const ServiceStatus& status) {
@@ -55,6 +55,42 @@ TEST_F(AdmissionTest, WorkIsBoundedForOneClientAndForAll) {
   EXPECT_EQ(Admit(a_, {.work_s = 2}), "CLIENT_WORK");
   EXPECT_EQ(Admit(b_, {.work_s = 6}), "SERVER_WORK");
   EXPECT_EQ(Admit(b_, {.work_s = 4}), "accepted");
+}
+
+TEST_F(AdmissionTest, SessionsAreBoundedForOneClientAndForAll) {
+  const auto admit = [&](const auto& account) {
+    return ReasonOf(admission_.AdmitSession(account.get()));
+  };
+  EXPECT_EQ(admit(a_), "accepted");
+  EXPECT_EQ(admit(a_), "accepted");
+  EXPECT_EQ(admit(a_), "CLIENT_SESSIONS");
+  EXPECT_EQ(admit(b_), "accepted");
+  EXPECT_EQ(admit(c_), "SERVER_SESSIONS");
+  EXPECT_EQ(admission_.sessions(), 3);
+  admission_.ReleaseSession(a_.get());
+  EXPECT_EQ(admit(c_), "accepted");
+}
+
+// Those of a session are its own affair as long as nobody else holds any.
+TEST_F(AdmissionTest, BytesThatASessionHoldsCount) {
+  const auto hold = [&](const auto& account, int64_t bytes, int64_t held) {
+    return ReasonOf(admission_.HoldBytes(account.get(), bytes, held));
+  };
+  EXPECT_EQ(hold(a_, 500, 0), "accepted");
+  EXPECT_FALSE(admission_.IsFull(*a_));
+  EXPECT_EQ(hold(a_, 200, 0), "CLIENT_BYTES");
+  EXPECT_EQ(hold(a_, 200, 500), "accepted");
+  EXPECT_TRUE(admission_.IsFull(*a_));
+  EXPECT_FALSE(admission_.IsFull(*b_));
+  EXPECT_EQ(hold(b_, 301, 0), "SERVER_BYTES");
+  EXPECT_EQ(hold(b_, 300, 0), "accepted");
+  EXPECT_TRUE(admission_.IsFull(*c_));
+  EXPECT_EQ(Admit(c_, {.bytes = 1}), "accepted");  // the only call
+  EXPECT_EQ(Admit(b_, {.bytes = 1}), "SERVER_BYTES");
+  EXPECT_EQ(Admit(b_, {}), "accepted");  // a step, whose bytes are held
+  admission_.AddBytes(a_.get(), -700);
+  EXPECT_FALSE(admission_.IsFull(*a_));
+  EXPECT_EQ(admission_.bytes(), 301);
 }
 
 // Else a problem beyond the bounds could never be solved.

@@ -15,6 +15,7 @@ from sap_islands.client import Client, connect
 from sap_islands.client_base import ServerInfo
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import (
+    Aborted,
     Cancelled,
     DeadlineExceeded,
     Internal,
@@ -49,6 +50,7 @@ from sap_islands.solution import Island, Islands, IslandStatus, Solution, Timing
 
 __all__ = [
     "WORLD",
+    "Aborted",
     "BodyContacts",
     "Cancelled",
     "Client",

@@ -153,6 +153,8 @@ class Session(SessionBase):
     async def send(self, problem: Problem, options: Options | None = None) -> int:
         """As `sap_islands.Session.send`."""
         await self._ensure_open()
+        if self._should_leave_server():
+            await self._leave_server()
         while self._state.unanswered >= self._max_in_flight:
             self._buffered_outcomes.append(await self._receive())
         step_id = self._state.add(problem, options)
@@ -178,7 +180,9 @@ class Session(SessionBase):
             await self._stream.done_writing()
             await self._stream.read()
         except grpc.aio.AioRpcError as error:
-            raise error_of_call(error) from None
+            self._check_closed(_error_of_stream(error))
+        except asyncio.InvalidStateError:
+            return
 
     def __await__(self) -> Any:
         return self.__aenter__().__await__()
@@ -197,11 +201,11 @@ class Session(SessionBase):
     async def _ensure_open(self) -> None:
         self._check_open()
         if self._stream is None:
-            await self._connect(self._reconnect_within)
+            await self._connect()
 
     async def _flush_or_recover(self) -> None:
         try:
-            for request in self._state.take_sendable():
+            for request in self._state.take_sendable(self._max_in_flight):
                 await self._stream.write(request)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             # The next read raises the reason; `_receive` reconnects there.
@@ -218,38 +222,55 @@ class Session(SessionBase):
             if response is grpc.aio.EOF:
                 await self._recover(Unavailable("the server ended the session"))
                 continue
-            outcome = messages.step_outcome(response)
-            self._state.answer(outcome)
+            outcome = self._take_outcome(response)
             await self._flush_or_recover()
             return outcome
 
     async def _recover(self, error: SapError) -> None:
         """Opens a new stream and resends the unanswered steps; raises if that is not allowed."""
-        self._raise_unless_retryable(self._reconnect_within > 0, error)
-        await self._connect(self._reconnect_within)
-        self._state.restart_stream()
+        self._note_loss(error)
+        await self._connect(error)
         await self._flush_or_recover()
 
-    async def _connect(self, within: float) -> None:
-        """Opens a stream; retries for `within` seconds while the server is unavailable."""
-        give_up = time.monotonic() + within
-        while True:
-            stream = self._open_stream(self._time_left())
-            error: SapError
-            try:
-                await stream.write(self._opening)
-                response = await stream.read()
-                if response is not grpc.aio.EOF:
-                    self._max_in_flight = messages.max_steps_in_flight(response)
-                    self._stream = stream
-                    return
-                error = Internal("the server ended the session before it opened")
-            except grpc.aio.AioRpcError as failure:
-                error = _error_of_stream(failure)
-            except asyncio.InvalidStateError:
-                error = Unavailable("the server ended the session before it opened")
-            self._raise_unless_retryable(time.monotonic() <= give_up, error)
+    async def _connect(self, lost: SapError | None = None) -> None:
+        """Opens a stream within `reconnect_within` seconds after one that ended with `lost`."""
+        give_up = time.monotonic() + self._reconnect_within
+        while (error := await self._try_to_open(give_up)) is not None:
+            self._check_retry(error, lost, give_up)
             await asyncio.sleep(RECONNECT_PAUSE_S)
+
+    async def _try_to_open(self, give_up: float) -> SapError | None:
+        """Opens a stream, or returns why it could not be opened; then the present one stays."""
+        stream = self._open_stream(self._time_left())
+        # Where packets vanish, gRPC itself would wait for much longer.
+        limit = max(0.0, give_up - time.monotonic()) if self._reconnect_within > 0 else None
+        try:
+            response = await asyncio.wait_for(_first_response(stream, self._opening), limit)
+        except asyncio.TimeoutError:
+            stream.cancel()
+            return Unavailable("no server opened the session in time")
+        except grpc.aio.AioRpcError as failure:
+            return _error_of_stream(failure)
+        except asyncio.InvalidStateError:
+            return Unavailable("the server ended the session before it opened")
+        if response is grpc.aio.EOF:
+            return Internal("the server ended the session before it opened")
+        self._take_opened(response)
+        self._stream = stream
+        return None
+
+    async def _leave_server(self) -> None:
+        """Opens a stream at another server; keeps the present one if there is none."""
+        stream = self._stream
+        if await self._try_to_open(time.monotonic() + self._reconnect_within) is None:
+            stream.cancel()
+        else:
+            self._opened_draining = True
+
+
+async def _first_response(stream: Any, opening: bytes) -> Any:
+    await stream.write(opening)
+    return await stream.read()
 
 
 def _error_of_stream(error: grpc.aio.AioRpcError) -> SapError:

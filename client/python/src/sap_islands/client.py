@@ -120,7 +120,8 @@ class Client(ClientBase):
         Args:
             options: Options of the steps that are sent without their own.
             timeout: Deadline of the whole session [s]; for one step use `Options.time_budget`.
-            reconnect_within: How long to retry after a lost connection [s]; 0: the session ends.
+            reconnect_within: How long to look for a server after a lost connection [s]; 0: the
+                session ends.
             low_latency: Whether the server keeps its processors out of deep idle states for 50 ms
                 after each answer, with threads of idle priority. This shortens mainly the tail of
                 the latency. The operator of the server may forbid it.

@@ -79,6 +79,12 @@ class Cancelled(SapError):
     code = grpc.StatusCode.CANCELLED
 
 
+class Aborted(SapError):
+    """The server ended the session, since no step came within its limit."""
+
+    code = grpc.StatusCode.ABORTED
+
+
 class Unauthenticated(SapError, PermissionError):
     """The call has no token, or one that the server does not know."""
 
@@ -116,6 +122,7 @@ _KINDS: dict[grpc.StatusCode, type[SapError]] = {
         ResourceExhausted,
         DeadlineExceeded,
         Cancelled,
+        Aborted,
         Unauthenticated,
         PermissionDenied,
         Unavailable,

@@ -53,6 +53,7 @@ _INDEXED_OUTCOME = _number(service.StreamBatchResponse, "outcome")
 _OUTCOME_SOLUTION = _number(service.Outcome, "solution")
 _OUTCOME_FAILURE = _number(service.Outcome, "failure")
 _SESSION_OUTCOME = _number(service.SolveSessionResponse, "step")
+_SESSION_DRAINING = _number(service.SolveSessionResponse, "draining")
 _OUTCOME_STEP_ID = _number(service.StepOutcome, "step_id")
 _OUTCOME_OUTCOME = _number(service.StepOutcome, "outcome")
 _OUTCOME_WARM = _number(service.StepOutcome, "warm_started")
@@ -148,8 +149,11 @@ def indexed_outcome(data: bytes) -> tuple[int, Solution | SapError]:
     return index, outcome
 
 
-def max_steps_in_flight(data: bytes) -> int:
-    """The limit in the first sap.v1.SolveSessionResponse of a stream, at least 1.
+def session_opened(data: bytes) -> tuple[int, bool]:
+    """The limit of steps in flight, at least 1, and whether the server is draining.
+
+    Args:
+        data: The first serialized sap.v1.SolveSessionResponse of a stream.
 
     Raises:
         Internal: The response does not open the session.
@@ -157,19 +161,25 @@ def max_steps_in_flight(data: bytes) -> int:
     response = service.SolveSessionResponse.FromString(data)
     if not response.HasField("opened"):
         raise Internal("the server's first response does not open the session")
-    return max(1, response.opened.max_steps_in_flight)
+    return max(1, response.opened.max_steps_in_flight), response.draining
 
 
-def step_outcome(data: bytes) -> StepOutcome:
-    """The outcome in a serialized sap.v1.SolveSessionResponse.
+def step_outcome(data: bytes) -> tuple[StepOutcome, bool]:
+    """The outcome in a serialized sap.v1.SolveSessionResponse, and whether the server is draining.
 
     Raises:
         Internal: There is none.
     """
+    outcome = None
+    draining = False
     for number, _, start, end in wire_format.scan(data, 0, len(data)):
         if number == _SESSION_OUTCOME:
-            return _step_outcome(data, start, end)
-    raise Internal("the server's response has no outcome of a step")
+            outcome = _step_outcome(data, start, end)
+        elif number == _SESSION_DRAINING:
+            draining = bool(start)
+    if outcome is None:
+        raise Internal("the server's response has no outcome of a step")
+    return outcome, draining
 
 
 def _step_outcome(data: bytes, start: int, end: int) -> StepOutcome:

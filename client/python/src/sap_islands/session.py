@@ -17,14 +17,15 @@ Steps may also be sent before earlier ones are answered; outcomes are received i
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import grpc
 
-from sap_islands.errors import Internal, SapError, Unavailable, error_of_call
-from sap_islands.messages import StepOutcome, max_steps_in_flight, step_outcome
+from sap_islands.errors import Cancelled, Internal, SapError, Unavailable, error_of_call
+from sap_islands.messages import StepOutcome
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.session_base import RECONNECT_PAUSE_S, SessionBase, solution_of
@@ -45,10 +46,11 @@ class Session(SessionBase):
     """A stream of steps to one server, opened by `Client.session`. Not thread-safe.
 
     A failed step, for example one with an invalid field, does not end the session; the next step
-    starts from the last solved one. If the connection is lost or the server restarts, the session
-    opens a new stream within `reconnect_within` seconds and sends the unanswered steps again, with
-    the same results. If that fails, or after the deadline of the session, every call raises the
-    reason.
+    starts from the last solved one. The state of a session is here: the last velocities, and the
+    unanswered steps. If the connection is lost, or the server restarts or ends the session as idle,
+    it opens a new stream within `reconnect_within` seconds, at any server of the address, and sends
+    the unanswered steps again, with the same results. If that fails, or after the deadline of the
+    session, every call raises the reason.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class Session(SessionBase):
         super().__init__(options, timeout, reconnect_within, low_latency)
         self._open_stream = open_stream
         self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._connect(reconnect_within)
+        self._connect()
 
     def step(self, problem: Problem, options: Options | None = None) -> Solution:
         """Sends a step and waits for its solution.
@@ -86,6 +88,8 @@ class Session(SessionBase):
         buffers it for `receive`. The problem is copied: it may be changed afterwards.
         """
         self._check_open()
+        if self._should_leave_server():
+            self._leave_server()
         while self._state.unanswered >= self._max_in_flight:
             self._buffered_outcomes.append(self._receive())
         step_id = self._state.add(problem, options)
@@ -117,7 +121,7 @@ class Session(SessionBase):
         try:
             next(self._stream, None)
         except grpc.RpcError as error:
-            raise error_of_call(error) from None
+            self._check_closed(error_of_call(error))
 
     def __enter__(self) -> Session:
         return self
@@ -138,20 +142,20 @@ class Session(SessionBase):
         self._stream.cancel()
 
     def _flush(self) -> None:
-        for request in self._state.take_sendable():
+        for request in self._state.take_sendable(self._max_in_flight):
             self._requests.put(request)
 
     def _receive(self) -> StepOutcome:
         self._check_waiting()
         while True:
             try:
-                outcome = step_outcome(next(self._stream))
+                response = next(self._stream)
             except grpc.RpcError as error:
                 self._recover(error_of_call(error))
             except StopIteration:
                 self._recover(Unavailable("the server ended the session"))
             else:
-                self._state.answer(outcome)
+                outcome = self._take_outcome(response)
                 if self._state.has_unsent:
                     self._flush()
                 return outcome
@@ -159,26 +163,49 @@ class Session(SessionBase):
     def _recover(self, error: SapError) -> None:
         """Opens a new stream and resends the unanswered steps; raises if that is not allowed."""
         self._requests.put(None)
-        self._raise_unless_retryable(self._reconnect_within > 0, error)
-        self._connect(self._reconnect_within)
-        self._state.restart_stream()
+        self._note_loss(error)
+        self._connect(error)
         self._flush()
 
-    def _connect(self, within: float) -> None:
-        """Opens a stream; retries for `within` seconds while the server is unavailable."""
-        give_up = time.monotonic() + within
-        while True:
-            self._requests = queue.SimpleQueue()
-            self._requests.put(self._opening)
-            self._stream = self._open_stream(iter(self._requests.get, None), self._time_left())
-            try:
-                self._max_in_flight = max_steps_in_flight(next(self._stream))
-            except StopIteration:
-                error: SapError = Internal("the server ended the session before it opened")
-            except grpc.RpcError as failure:
-                error = error_of_call(failure)
-            else:
-                return
-            self._requests.put(None)
-            self._raise_unless_retryable(time.monotonic() <= give_up, error)
+    def _connect(self, lost: SapError | None = None) -> None:
+        """Opens a stream within `reconnect_within` seconds after one that ended with `lost`."""
+        give_up = time.monotonic() + self._reconnect_within
+        while (error := self._try_to_open(give_up)) is not None:
+            self._check_retry(error, lost, give_up)
             time.sleep(RECONNECT_PAUSE_S)
+
+    def _try_to_open(self, give_up: float) -> SapError | None:
+        """Opens a stream, or returns why it could not be opened."""
+        self._requests = queue.SimpleQueue()
+        self._requests.put(self._opening)
+        self._stream = self._open_stream(iter(self._requests.get, None), self._time_left())
+        # Where packets vanish, gRPC itself would wait for much longer.
+        limit = threading.Timer(max(0.0, give_up - time.monotonic()), self._stream.cancel)
+        limit.daemon = True
+        if self._reconnect_within > 0:
+            limit.start()
+        error: SapError
+        try:
+            self._take_opened(next(self._stream))
+        except StopIteration:
+            error = Internal("the server ended the session before it opened")
+        except grpc.RpcError as failure:
+            error = error_of_call(failure)
+            if isinstance(error, Cancelled) and time.monotonic() >= give_up:
+                error = Unavailable("no server opened the session in time")
+        else:
+            return None
+        finally:
+            limit.cancel()
+        self._requests.put(None)
+        return error
+
+    def _leave_server(self) -> None:
+        """Opens a stream at another server; keeps the present one if there is none."""
+        stream, requests = self._stream, self._requests
+        if self._try_to_open(time.monotonic() + self._reconnect_within) is None:
+            requests.put(None)
+            stream.cancel()
+        else:
+            self._stream, self._requests = stream, requests
+            self._opened_draining = True

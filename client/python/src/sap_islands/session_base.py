@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from typing import NoReturn
 
-from sap_islands.errors import SapError, Unavailable
-from sap_islands.messages import StepOutcome, open_request
+from sap_islands.errors import (
+    Aborted,
+    Cancelled,
+    Internal,
+    ResourceExhausted,
+    SapError,
+    Unavailable,
+)
+from sap_islands.messages import StepOutcome, open_request, session_opened, step_outcome
 from sap_islands.options import Options
 from sap_islands.session_state import SessionState
 from sap_islands.solution import Solution
 
 RECONNECT_PAUSE_S = 0.1
+# A step that ends so many streams, and over the whole time to reconnect, is not sent again: it may
+# be what ends them.
+_MAX_LOSSES = 10
+# Ends of a stream for reasons of its connection or its server, not of its messages. The server
+# itself ends no stream with INTERNAL, but gRPC and proxies report a lost connection so.
+_LOSSES = (Unavailable, Cancelled, Aborted, Internal)
 
 
 class SessionBase:
@@ -24,13 +38,17 @@ class SessionBase:
         reconnect_within: float,
         low_latency: bool,
     ) -> None:
-        self._opening = open_request(options, low_latency)
-        self._deadline = None if timeout is None else time.monotonic() + timeout
         self._reconnect_within = reconnect_within
-        self._state = SessionState()
+        self._state = SessionState(options, reconnect_within > 0)
+        self._opening = open_request(self._state.options, low_latency)
+        self._deadline = None if timeout is None else time.monotonic() + timeout
         self._buffered_outcomes: deque[StepOutcome] = deque()
         self._end_reason: SapError | None = None
         self._max_in_flight = 1
+        self._draining = False
+        self._opened_draining = False  # from the first response of the stream on
+        self._losses = 0  # since the last outcome
+        self._first_loss = 0.0
 
     @property
     def in_flight(self) -> int:
@@ -61,11 +79,62 @@ class SessionBase:
         self._end_reason = Unavailable("the session is closed")
         self._buffered_outcomes.clear()
 
-    def _raise_unless_retryable(self, may_retry: bool, error: SapError) -> None:
-        """Ends the session with `error` and raises it, unless it is `Unavailable` and may retry."""
-        if not may_retry or not isinstance(error, Unavailable):
-            self._end_reason = error
+    def _end(self, error: SapError) -> NoReturn:
+        self._end_reason = error
+        raise error from None
+
+    def _take_opened(self, response: bytes) -> None:
+        """Takes the first response of a stream."""
+        self._max_in_flight, self._draining = session_opened(response)
+        self._opened_draining = self._draining
+        self._state.restart_stream()
+
+    def _take_outcome(self, response: bytes) -> StepOutcome:
+        outcome, self._draining = step_outcome(response)
+        self._losses = 0
+        return self._state.answer(outcome)
+
+    def _should_leave_server(self) -> bool:
+        """Whether to open another stream, which another server may take.
+
+        Where the same server takes it, the session stays until that stream ends.
+        """
+        return (
+            self._draining
+            and not self._opened_draining
+            and not self._state.unanswered
+            and self._reconnect_within > 0
+        )
+
+    def _note_loss(self, error: SapError) -> None:
+        """Ends the session with `error` if no other stream may follow the one that it ended."""
+        now = time.monotonic()
+        if not self._losses:
+            self._first_loss = now
+        self._losses += 1
+        in_vain = self._losses > _MAX_LOSSES and now > self._first_loss + self._reconnect_within
+        if in_vain or self._reconnect_within <= 0 or not isinstance(error, _LOSSES):
+            self._end(error)
+
+    def _check_closed(self, error: SapError) -> None:
+        """Raises the error of a closed stream; a loss is none where no step is left."""
+        if not isinstance(error, _LOSSES):
             raise error from None
+
+    def _check_retry(self, error: SapError, lost: SapError | None, give_up: float) -> None:
+        """Ends the session unless another attempt to open a stream may succeed in time.
+
+        Args:
+            error: Of the last attempt.
+            lost: Why the stream before ended; None: there was none.
+            give_up: When no further attempt is made, of `time.monotonic`.
+        """
+        # A server that has not noticed the loss may still count the old stream against its limit.
+        full = lost is not None and isinstance(error, ResourceExhausted)
+        if not full and not isinstance(error, _LOSSES):
+            self._end(error)
+        if time.monotonic() + RECONNECT_PAUSE_S >= give_up:
+            self._end(lost or error)
 
 
 def solution_of(step: StepOutcome) -> Solution:

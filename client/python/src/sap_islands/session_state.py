@@ -4,11 +4,15 @@ The server starts a step from the velocities of the last solved step, matched by
 trees and bodies. A new stream has no last step. So the first step that is resent carries these
 velocities as its guess, which gives the same bits as on the old stream. The other steps are held
 back until it is answered: if it fails, the next one has to carry the guess.
+
+The server must return what a guess needs. Where a response mask excludes it, it is asked for, and
+removed from the solution.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,21 +24,33 @@ from sap_islands.problem import Problem
 from sap_islands.solution import IslandStatus, Solution
 from sap_islands.v1 import solver_service_pb2 as service
 
+_NEEDED_FIELDS = ("velocity", "island_of_tree", "islands")
+
 
 class _Step(NamedTuple):
     step_id: int
     request: bytes
+    unwanted: tuple[str, ...]  # fields that its response mask excludes
 
 
 class SessionState:
     """The unanswered steps in the order of `send`, and the last solved one. Does no I/O."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options | None, reconnects: bool) -> None:
+        """Starts without steps.
+
+        Args:
+            options: Of the steps without their own.
+            reconnects: Whether a new stream may follow a broken one.
+        """
+        self._reconnects = reconnects
+        self.options, self._unwanted = self._widen(options)
         self._last_id = 0
         self._unanswered: deque[_Step] = deque()
         self._on_stream = 0  # how many of them, from the first on, were written to the stream
         self._last_solved: tuple[bytes, Solution] | None = None
         self._guess_pending = False
+        self._guessed = False  # whether the first step has the last velocities as its guess
 
     @property
     def unanswered(self) -> int:
@@ -48,33 +64,52 @@ class SessionState:
 
     def add(self, problem: Problem, options: Options | None) -> int:
         """Appends a step and returns its number."""
+        unwanted = self._unwanted
+        if options is not None:
+            options, unwanted = self._widen(options)
         request = step_request(self._last_id + 1, problem, options)
         self._last_id += 1
-        self._unanswered.append(_Step(self._last_id, request))
+        self._unanswered.append(_Step(self._last_id, request, unwanted))
         return self._last_id
 
-    def take_sendable(self) -> list[bytes]:
+    def take_sendable(self, max_in_flight: int) -> list[bytes]:
         """The requests to write to the stream now; they count as written."""
         if self._guess_pending:
             if self._on_stream or not self._unanswered or self._last_solved is None:
                 return []
             self._on_stream = 1
-            return [_with_guess(self._unanswered[0], *self._last_solved)]
-        first, self._on_stream = self._on_stream, len(self._unanswered)
+            request, self._guessed = _with_guess(self._unanswered[0], *self._last_solved)
+            return [request]
+        first = self._on_stream
+        self._on_stream = max(first, min(max_in_flight, len(self._unanswered)))
         return [self._unanswered[i].request for i in range(first, self._on_stream)]
 
-    def answer(self, outcome: StepOutcome) -> None:
-        """Records the outcome of the oldest step and removes it."""
+    def answer(self, outcome: StepOutcome) -> StepOutcome:
+        """Records the outcome of the oldest step, removes it, and returns what the caller sees."""
         step = self._unanswered.popleft()
         self._on_stream -= 1
-        if isinstance(outcome.outcome, Solution):
-            self._last_solved = (step.request, outcome.outcome)
-            self._guess_pending = False
+        guessed, self._guessed = self._guessed, False
+        solution = outcome.outcome
+        if not isinstance(solution, Solution):
+            return outcome
+        self._last_solved = (step.request, solution)
+        self._guess_pending = False
+        if step.unwanted:
+            solution = solution.without(step.unwanted)
+        return StepOutcome(outcome.step_id, solution, outcome.warm_started or guessed)
 
     def restart_stream(self) -> None:
         """Marks all steps as not written, after a new stream has replaced the broken one."""
         self._on_stream = 0
+        self._guessed = False
         self._guess_pending = self._last_solved is not None
+
+    def _widen(self, options: Options | None) -> tuple[Options | None, tuple[str, ...]]:
+        """The options to send, and the fields that they ask for beyond the given ones."""
+        if options is None or not options.response_mask or not self._reconnects:
+            return options, ()
+        unwanted = tuple(name for name in _NEEDED_FIELDS if name not in options.response_mask)
+        return replace(options, response_mask=options.response_mask + unwanted), unwanted
 
 
 def _parse(request: bytes) -> tuple[Problem, Options | None]:
@@ -83,23 +118,27 @@ def _parse(request: bytes) -> tuple[Problem, Options | None]:
     return Problem.from_bytes(step.problem.SerializeToString()), options
 
 
-def _with_guess(step: _Step, last_request: bytes, last: Solution) -> bytes:
-    """The step's request with the velocities of the last solved step as its guess."""
+def _with_guess(step: _Step, last_request: bytes, last: Solution) -> tuple[bytes, bool]:
+    """The step's request with the velocities of the last solved step as its guess.
+
+    Also returns whether any tree or body has such a velocity.
+    """
     problem, options = _parse(step.request)
     known = _velocities_by_name(_parse(last_request)[0], last)
-    if not known:
-        return step.request
     trees, bodies = problem.trees, problem.bodies
+    guessed = False
     if not trees.guess_velocity.size:
         trees.guess_velocity = _guess(
             known, trees.tree_id, trees.dofs, trees.free_motion_velocity.ravel()
         )
+        guessed |= trees.guess_velocity.size > 0
     if not bodies.guess_velocity.size:
         dofs = np.full(bodies.body_id.size, 6, np.uint32)
         bodies.guess_velocity = _guess(
             known, bodies.body_id, dofs, bodies.free_motion_velocity.ravel()
         )
-    return step_request(step.step_id, problem, options)
+        guessed |= bodies.guess_velocity.size > 0
+    return step_request(step.step_id, problem, options), guessed
 
 
 def _velocities_by_name(problem: Problem, solution: Solution) -> dict[int, FloatArray]:
@@ -113,7 +152,7 @@ def _velocities_by_name(problem: Problem, solution: Solution) -> dict[int, Float
         names[trees.count :] = bodies.body_id
     dofs = np.concatenate((trees.dofs, np.full(bodies.count, 6, np.uint32)))
     if solution.velocity.size != dofs.sum():
-        return {}  # the response mask excluded the velocities
+        return {}
     status = solution.islands.status
     failed = np.zeros(len(names), bool)
     if len(status) and len(solution.island_of_tree) == len(names):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -213,6 +214,11 @@ class Solution:
     def to_bytes(self) -> bytes:
         """The serialized sap.v1.ContactSolution."""
         return self._data[self._start : self._end]
+
+    def without(self, names: Collection[str]) -> Solution:
+        """A copy without these fields, as if the response mask excluded them."""
+        numbers = {_FIELDS[name].number for name in names}
+        return Solution(wire_format.without_fields(self._data, self._start, self._end, numbers))
 
     def _array(self, name: str, scalar: type[Any]) -> NDArray[Any]:
         start, end = self._spans.get(_FIELDS[name].number, (0, 0))

@@ -9,7 +9,7 @@ are taken from the compiled schema.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -210,6 +210,17 @@ def scan(data: bytes, start: int, end: int) -> list[tuple[int, int, int, int]]:
     if position != end:
         raise ValueError("a message ends within a field")
     return fields
+
+
+def without_fields(data: bytes, start: int, end: int, numbers: Collection[int]) -> bytes:
+    """The message in data[start:end] without the fields of these numbers."""
+    kept = []
+    begin = start
+    for number, _, _, last in scan(data, start, end):
+        if number not in numbers:
+            kept.append(data[begin:last])
+        begin = last
+    return b"".join(kept)
 
 
 def array_view(data: bytes, dtype: np.dtype[Any], start: int, end: int) -> NDArray[Any]:

@@ -1,0 +1,30 @@
+// The state of a session: the velocities of the last solved step, by tree_id and body_id. A server
+// has the same state while the stream lasts. On a new stream the first step contains it as an
+// explicit guess, and its answer has the bits that the old stream would have given. Internal.
+#pragma once
+
+#include "sap/v1/problem.pb.h"
+#include "sap/v1/solution.pb.h"
+
+namespace sap::client {
+
+class LastVelocities {
+ public:
+  // Replaces the state by that after a solved step. Takes the step's problem, and leaves an older
+  // one in its place, whose storage can be reused. The solution needs its fields `velocity`,
+  // `island_of_tree` and `islands`.
+  void Remember(v1::ContactProblem* problem, const v1::ContactSolution& solution);
+
+  // Sets the guess that a server would use for the next step of the stream: for each named tree or
+  // body its last velocity, for the others v*; not where the problem contains a guess. Returns
+  // whether any velocity was found.
+  bool SetGuess(v1::ContactProblem* problem) const;
+
+ private:
+  v1::ContactProblem problem_;
+  google::protobuf::RepeatedField<double> velocity_;
+  google::protobuf::RepeatedField<int32_t> island_of_tree_;
+  google::protobuf::RepeatedField<int> status_;  // of the islands
+};
+
+}  // namespace sap::client
