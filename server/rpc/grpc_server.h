@@ -30,8 +30,8 @@ class GrpcServer {
  public:
   // Serves from the return of this call on. Fails with an error message if the address is not
   // available, also if another server uses it. The engine must outlive the server. If tokens are
-  // given (they may be null and must outlive the server), every call except health checks and
-  // reflection needs one.
+  // given (they may be null and must outlive the server), every call except health checks needs one,
+  // and reflection is not offered.
   static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(
       const ServerConfig& config, Engine* engine, BearerTokens* tokens = nullptr,
       const CallObserver& observer = CallObserver(nullptr, nullptr));

@@ -126,6 +126,48 @@ TEST_F(GrpcServerTest, BytesThatAreNoMessageAreRefusedAndTheServerLives) {
   EXPECT_TRUE(test::CallByName(channel_, "/sap.v1.SolverService/GetServerInfo", "").ok());
 }
 
+// Kilobytes could inflate to gigabytes, which no limit would see.
+TEST_F(GrpcServerTest, ACompressedMessageIsRefusedByEveryMethod) {
+  const auto compress = [](grpc::ClientContext* context) {
+    Bound(context);
+    context->set_compression_algorithm(GRPC_COMPRESS_GZIP);
+  };
+  const auto health = Health::NewStub(channel_);
+  const auto solver = v1::SolverService::NewStub(channel_);
+  HealthCheckRequest name;
+  name.set_service(std::string(1 << 20, 'a'));
+  HealthCheckResponse status;
+  {
+    grpc::ClientContext context;
+    compress(&context);
+    EXPECT_EQ(health->Check(&context, name, &status).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  }
+  {
+    grpc::ClientContext context;
+    compress(&context);
+    v1::SolveRequest request;
+    *request.mutable_problem() = test::MixedProblem();
+    v1::SolveResponse response;
+    EXPECT_EQ(solver->Solve(&context, request, &response).error_code(),
+              grpc::StatusCode::UNIMPLEMENTED);
+  }
+  {
+    grpc::ClientContext context;
+    compress(&context);
+    v1::StreamBatchRequest request;
+    *request.add_problems() = test::MixedProblem();
+    EXPECT_EQ(solver->StreamBatch(&context, request)->Finish().error_code(),
+              grpc::StatusCode::UNIMPLEMENTED);
+  }
+  grpc::ClientContext context;
+  compress(&context);
+  const auto session = solver->SolveSession(&context);
+  v1::SolveSessionRequest open;
+  open.mutable_open();
+  session->Write(open);
+  EXPECT_EQ(session->Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
 // Reflection is what lets grpcurl and the like call a server whose schema they do not have.
 TEST_F(GrpcServerTest, ReflectionListsTheServices) {
   grpc::GenericStub stub(channel_);
