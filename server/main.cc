@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -19,6 +20,7 @@
 #include "server/engine/request_recorder.h"
 #include "server/ops/call_log.h"
 #include "server/ops/call_observer.h"
+#include "server/ops/grpc_log.h"
 #include "server/ops/metrics_endpoint.h"
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
@@ -56,6 +58,7 @@ std::chrono::nanoseconds Nanoseconds(double seconds) {
 // it.
 struct Server {
   std::unique_ptr<sap::CallLog> log;
+  std::optional<sap::GrpcLog> grpc_log;
   std::unique_ptr<sap::BearerTokens> tokens;
   std::unique_ptr<sap::BearerTokens> operator_tokens;
   std::unique_ptr<sap::RequestRecorder> recorder;
@@ -158,6 +161,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "sap-server: %s\n", error.c_str());
     return EXIT_FAILURE;
   }
+  server.grpc_log.emplace(server.log.get());
   error = StartFiles(config, &server);
   if (error.empty()) error = StartServices(config, &server);
   if (!error.empty()) {

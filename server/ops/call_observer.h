@@ -44,6 +44,11 @@ class CallObserver {
         step_id);
   }
 
+  // Periodic work: the log lines that a rate limit suppressed are reported as a number.
+  void Sweep() const {
+    if (log_ != nullptr) log_->ReportSuppressed();
+  }
+
   void SessionExpired() const {
     if (metrics_ != nullptr) metrics_->sessions_expired.Add();
   }

@@ -164,6 +164,7 @@ void GrpcServer::RunSweeper() {
   std::unique_lock lock(sweep_mutex_);
   while (!sweep_wake_.wait_for(lock, kSweepPeriod, [this] { return sweeper_stopping_; })) {
     solver_service_.Sweep();
+    observer_.Sweep();
   }
 }
 
