@@ -1,5 +1,7 @@
 #include "server/rpc/batch_stream.h"
 
+#include <grpcpp/alarm.h>
+
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -48,11 +50,11 @@ class BatchStream::Call {
     method_->context_.observer->Started(Method::kStreamBatch);
     if (method_->context_.in_flight_calls->draining()) return End(ShuttingDown());
     auto account = method_->context_.authenticator->Identify(context_);
-    if (!account) return End(ToRpcStatus(tl::unexpected(account.error())));
+    if (!account) return Reject(ToRpcStatus(tl::unexpected(account.error())));
     account_ = std::move(*account);
     const auto reservation =
         method_->context_.engine->ReserveCall(account_.get(), PriorityInHeaders(context_));
-    if (!reservation) return End(ToRpcStatus(tl::unexpected(reservation.error())));
+    if (!reservation) return Reject(ToRpcStatus(tl::unexpected(reservation.error())));
     reservation_ = *reservation;
     stream_.Read(&request_, &read_tag_);
   }
@@ -73,6 +75,16 @@ class BatchStream::Call {
         },
         this);
   }
+
+  // Sends the rejection at once, or delayed if the rate is exceeded.
+  void Reject(const grpc::Status& status) {
+    rejection_ = status;
+    const bool delayed = method_->context_.rejection_limiter->Delay(
+        account_.get(), queue_, &rejection_tag_, &rejection_alarm_);
+    if (!delayed) SendRejection(true);
+  }
+
+  void SendRejection(bool) { End(rejection_); }
 
   void AddOutcome(int index, v1::Outcome outcome) {
     v1::StreamBatchResponse response;
@@ -100,7 +112,10 @@ class BatchStream::Call {
   void Done(bool) {
     Lock lock(mutex_);
     done_ = true;
-    if (context_.IsCancelled()) cancelled_.store(true, std::memory_order_relaxed);
+    if (context_.IsCancelled()) {
+      cancelled_.store(true, std::memory_order_relaxed);
+      rejection_alarm_.Cancel();  // the client no longer waits for the rejection
+    }
     Advance(std::move(lock));
   }
 
@@ -150,6 +165,8 @@ class BatchStream::Call {
   Engine::Reservation reservation_;
   Clock::time_point arrival_;
   std::atomic<bool> cancelled_{false};
+  grpc::Status rejection_;
+  grpc::Alarm rejection_alarm_;
 
   std::mutex mutex_;
   std::deque<v1::StreamBatchResponse> responses_;  // the first one is being written if writing_
@@ -163,6 +180,7 @@ class BatchStream::Call {
 
   MemberTag<Call> accepted_tag_{this, &Call::Accepted};
   MemberTag<Call> read_tag_{this, &Call::Read};
+  MemberTag<Call> rejection_tag_{this, &Call::SendRejection};
   MemberTag<Call> written_tag_{this, &Call::Written};
   MemberTag<Call> done_tag_{this, &Call::Done};
   MemberTag<Call> finished_tag_{this, &Call::Finished};

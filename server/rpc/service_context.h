@@ -5,6 +5,7 @@
 #include "server/engine/engine.h"
 #include "server/ops/call_observer.h"
 #include "server/rpc/in_flight_calls.h"
+#include "server/rpc/rejection_rate_limiter.h"
 
 namespace sap {
 
@@ -13,6 +14,7 @@ struct ServiceContext {
   InFlightCalls* in_flight_calls;
   const Authenticator* authenticator;
   const CallObserver* observer;
+  RejectionRateLimiter* rejection_limiter;
 };
 
 }  // namespace sap

@@ -24,16 +24,15 @@ auto StartWith(Engine* engine,
 }  // namespace
 
 SolverService::SolverService(const ServiceContext& context)
-    : rejection_limiter_(context.engine->config().threads),
-      solve_(&service_, static_cast<int>(Method::kSolve),
+    : solve_(&service_, static_cast<int>(Method::kSolve),
              StartWith<SolveMethod::Call>(context.engine, &Engine::Start), context.in_flight_calls,
              context.authenticator, SolveMethod::WhileDraining::kRefused,
-             {context.observer, Method::kSolve}, {context.engine, &rejection_limiter_}),
+             {context.observer, Method::kSolve}, {context.engine, context.rejection_limiter}),
       solve_batch_(&service_, static_cast<int>(Method::kSolveBatch),
                    StartWith<BatchMethod::Call>(context.engine, &Engine::StartBatch),
                    context.in_flight_calls, context.authenticator,
                    BatchMethod::WhileDraining::kRefused, {context.observer, Method::kSolveBatch},
-                   {context.engine, &rejection_limiter_}),
+                   {context.engine, context.rejection_limiter}),
       stream_batch_(&service_, context),
       session_(&service_, context),
       info_(&service_, static_cast<int>(Method::kGetServerInfo),
@@ -42,7 +41,7 @@ SolverService::SolverService(const ServiceContext& context)
               call->Finish(grpc::Status::OK);
             },
             context.in_flight_calls, context.authenticator, InfoMethod::WhileDraining::kAnswered,
-            {context.observer, Method::kGetServerInfo}) {}
+            {context.observer, Method::kGetServerInfo}, {nullptr, context.rejection_limiter}) {}
 
 void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
   for (int i = 0; i < count; ++i) {

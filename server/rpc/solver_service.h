@@ -41,7 +41,6 @@ class SolverService {
   using InfoMethod = UnaryMethod<Service, v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
 
   HeadersFirstService<Service> service_{kNumMethods};
-  RejectionRateLimiter rejection_limiter_;
   SolveMethod solve_;
   BatchMethod solve_batch_;
   BatchStream stream_batch_;

@@ -67,8 +67,8 @@ class UnaryMethod {
     Method method{};
   };
 
-  // Pre-read admission control and the rate limiter of its rejections. Null: all calls are
-  // admitted.
+  // Pre-read admission control (null: all calls are admitted), and the rate limiter of rejections
+  // (null: they are not delayed).
   struct AdmissionGate {
     Engine* engine{nullptr};
     RejectionRateLimiter* rejection_limiter{nullptr};
@@ -173,7 +173,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     }
     if (method_->authenticator_ != nullptr) {
       auto account = method_->authenticator_->Identify(*context_);
-      if (!account) return Finish(ToRpcStatus(tl::unexpected(account.error())));
+      if (!account) return Reject(ToRpcStatus(tl::unexpected(account.error())));
       account_ = std::move(*account);
     }
     if (Engine* const engine = method_->gate_.engine; engine != nullptr) {
@@ -200,9 +200,10 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   // Sends the rejection at once, or delayed if the rate is exceeded.
   void Reject(const grpc::Status& status) {
     rejection_ = status;
-    const auto wait = method_->gate_.rejection_limiter->Wait(CallContext::Clock::now());
-    if (wait == wait.zero()) return SendRejection(true);
-    rejection_alarm_.Set(queue_, std::chrono::system_clock::now() + wait, &rejection_tag_);
+    RejectionRateLimiter* const limiter = method_->gate_.rejection_limiter;
+    const bool delayed = limiter != nullptr &&
+                         limiter->Delay(account_.get(), queue_, &rejection_tag_, &rejection_alarm_);
+    if (!delayed) SendRejection(true);
   }
 
   void SendRejection(bool) { Finish(rejection_); }
