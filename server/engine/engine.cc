@@ -162,6 +162,7 @@ v1::GetServerInfoResponse Engine::Info() const {
   limits->set_max_rows(config_.problem.max_rows);
   limits->set_max_row_entries(config_.problem.max_row_entries);
   limits->set_max_row_pairs(config_.problem.max_row_pairs);
+  limits->set_read_timeout_s(config_.read_timeout_s);
   info.set_processors(std::thread::hardware_concurrency());
   info.set_solver_threads(config_.threads);
   info.set_instruction_set(InstructionSet());

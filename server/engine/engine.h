@@ -50,6 +50,9 @@ class Engine {
     queue_.ReleaseReservation(account, reservation);
   }
 
+  // Counts a rejection by the transport in the metrics.
+  void CountRefusal(const ServiceError& error) const { telemetry_.CountRefusal(error); }
+
   // Blocking: solves on the calling thread, with help of the arena threads.
   ServiceStatus Solve(const v1::SolveRequest& request, const CallContext& call,
                       v1::SolveResponse* response);

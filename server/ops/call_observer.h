@@ -24,14 +24,13 @@ class CallObserver {
   }
 
   // The account is null if the call was not authenticated.
-  template <typename Request>
   void Ended(Method method, const grpc::Status& status, double duration_s,
              const grpc::ServerContext& context, const ClientAccount* account,
-             const Request& request) const {
+             int64_t request_bytes) const {
     if (metrics_ != nullptr) metrics_->CallEnded(method, status.error_code(), duration_s);
     if (log_ == nullptr || !log_->Wants(status.error_code(), duration_s)) return;
     Log(method, status.error_code(), status.error_message(), duration_s, context, account,
-        request.ByteSizeLong(), std::nullopt);
+        static_cast<uint64_t>(request_bytes), std::nullopt);
   }
 
   // Logs a session step; steps are not calls in the metrics.

@@ -108,8 +108,9 @@ GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens*
     : authenticator_(&engine->admission(), tokens),
       observer_(observer),
       rejection_limiter_(config.threads),
-      solver_service_(
-          {engine, &in_flight_calls_, &authenticator_, &observer_, &rejection_limiter_}),
+      transfers_(config),
+      solver_service_({engine, &in_flight_calls_, &authenticator_, &observer_, &rejection_limiter_,
+                       &transfers_}),
       health_service_(config.admission.all.max_calls, &in_flight_calls_) {}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(

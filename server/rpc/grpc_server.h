@@ -21,6 +21,7 @@
 #include "server/rpc/completion_threads.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/in_flight_calls.h"
+#include "server/rpc/message_transfers.h"
 #include "server/rpc/rejection_rate_limiter.h"
 #include "server/rpc/solver_service.h"
 #include "server/server_config.h"
@@ -62,6 +63,7 @@ class GrpcServer {
   Authenticator authenticator_;
   const CallObserver observer_;
   RejectionRateLimiter rejection_limiter_;
+  MessageTransfers transfers_;
   SolverService solver_service_;
   HealthService health_service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;

@@ -334,7 +334,7 @@ void SessionStream::Call::Advance(Lock lock) {
   const grpc::Status& status = Cancelled() ? grpc::Status::CANCELLED : *end_status_;
   const std::chrono::duration<double> took = Clock::now() - arrival_;
   method_->context_.observer->Ended(Method::kSolveSession, status, took.count(), context_,
-                                    account_.get(), v1::SolveSessionRequest());
+                                    account_.get(), /*request_bytes=*/0);
   std::unique_ptr<DetachedSession> detached = DetachSession();
   lock.unlock();
   method_->Remove(this);

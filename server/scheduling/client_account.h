@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -23,7 +24,16 @@ class ClientAccount {
 
   const std::string& name() const { return name_; }
 
+  // Messages of the client in the transport.
+  struct Transfers {
+    std::atomic<int> receiving{0};         // calls whose request is being received
+    std::atomic<int> slots{0};             // of these, those with a posted read
+    std::atomic<int> answers{0};           // calls whose answer is not yet taken
+    std::atomic<int64_t> answer_bytes{0};  // bytes of their requests
+  };
+
  private:
+  friend class MessageTransfers;
   friend class Admission;
   friend class FairQueue;
 
@@ -45,6 +55,8 @@ class ClientAccount {
   int calls_{0};
   int64_t bytes_{0};
   double work_s_{0};
+
+  Transfers transfers_;
 
   // Guarded by FairQueue's mutex.
   std::array<Flow, kNumPriorities> flows_;
