@@ -111,7 +111,7 @@ GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens*
       transfers_(config),
       solver_service_({engine, &in_flight_calls_, &authenticator_, &observer_, &rejection_limiter_,
                        &transfers_}),
-      health_service_(config.admission.all.max_calls, &in_flight_calls_) {}
+      health_service_(&in_flight_calls_) {}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
     const ServerConfig& config, Engine* engine, BearerTokens* tokens,
@@ -167,6 +167,7 @@ void GrpcServer::RunSweeper() {
   std::unique_lock lock(sweep_mutex_);
   while (!sweep_wake_.wait_for(lock, kSweepPeriod, [this] { return sweeper_stopping_; })) {
     solver_service_.Sweep();
+    health_service_.Sweep();
     observer_.Sweep();
   }
 }

@@ -4,12 +4,14 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <future>
 
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "tests/support/await.h"
 #include "tests/support/generic_call.h"
+#include "tests/support/half_sent_call.h"
 #include "tests/support/scenes.h"
 
 namespace sap {
@@ -62,8 +64,8 @@ TEST_F(GrpcServerTest, HealthIsServingForTheServerAndTheService) {
   EXPECT_EQ(stub->Check(&context, request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-// Watchers learn of the draining before their stream ends.
-TEST_F(GrpcServerTest, WatchersAreNotifiedWhenTheServerDrains) {
+// A client whose Watch ended would ask again at once, as long as the server drains.
+TEST_F(GrpcServerTest, WatchersAreNotifiedOfTheDrainAndStay) {
   const auto stub = Health::NewStub(channel_);
   HealthCheckRequest request;
   request.set_service("sap.v1.SolverService");
@@ -74,12 +76,53 @@ TEST_F(GrpcServerTest, WatchersAreNotifiedWhenTheServerDrains) {
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
 
-  auto drained = std::async(std::launch::async, [this] { server_->Drain(kLong); });
+  server_->AnnounceDrain();
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
-  EXPECT_FALSE(stream->Read(&response));
+  auto more = std::async(std::launch::async, [&] { return stream->Read(&response); });
+  for (int i = 0; i < 10; ++i) {
+    grpc::ClientContext check;
+    Bound(&check);
+    HealthCheckResponse checked;
+    EXPECT_TRUE(stub->Check(&check, request, &checked).ok());
+    EXPECT_EQ(checked.status(), HealthCheckResponse::NOT_SERVING);
+  }
+  EXPECT_EQ(more.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  server_->Drain(kLong);
+  EXPECT_FALSE(more.get());
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(drained.wait_for(kLong), std::future_status::ready);
+}
+
+// Anybody may call, so messages that do not end must not gather, nor keep others from their answer.
+TEST_F(GrpcServerTest, HealthMessagesThatDoNotEndAreGivenUp) {
+  constexpr uint32_t kAnnounced = 100 << 20;
+  std::deque<test::HalfSentCall> calls;
+  for (int i = 0; i < 20; ++i) {
+    const std::string method = i % 2 == 0 ? "Check" : "Watch";
+    calls.emplace_back(server_->address(), "/grpc.health.v1.Health/" + method, kAnnounced);
+  }
+  const auto stub = Health::NewStub(channel_);
+  grpc::ClientContext context;
+  Bound(&context);
+  HealthCheckResponse response;
+  EXPECT_TRUE(stub->Check(&context, HealthCheckRequest(), &response).ok());
+  for (test::HalfSentCall& call : calls) EXPECT_TRUE(test::Await([&] { return call.Ended(); }));
+}
+
+TEST_F(GrpcServerTest, ALongNameIsUnknownAndNotKept) {
+  const auto stub = Health::NewStub(channel_);
+  HealthCheckRequest request;
+  request.set_service(std::string(1 << 20, 'a'));
+  HealthCheckResponse response;
+  grpc::ClientContext check;
+  Bound(&check);
+  EXPECT_EQ(stub->Check(&check, request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
+  grpc::ClientContext watch;
+  Bound(&watch);
+  const auto stream = stub->Watch(&watch, request);
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVICE_UNKNOWN);
+  watch.TryCancel();
 }
 
 TEST_F(GrpcServerTest, AWatcherThatLeavesIsForgotten) {
