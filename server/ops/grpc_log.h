@@ -1,5 +1,5 @@
-// Routes the log lines of gRPC itself to the JSON log. By default gRPC writes them to standard error
-// as plain text, at a rate that clients control.
+// Routes the log lines of gRPC itself to the JSON log. By default gRPC writes them to standard
+// error as plain text, at a rate that clients control.
 #pragma once
 
 #include "server/ops/call_log.h"

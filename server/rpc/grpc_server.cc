@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <vector>
 
 #include "server/auth/tls_credentials.h"
@@ -181,13 +182,17 @@ void GrpcServer::Drain(std::chrono::nanoseconds timeout) {
   health_service_.Drain();
   in_flight_calls_.Drain();
   solver_service_.Drain();
-  // Waits here instead of in gRPC's shutdown, which also waits for idle clients to close their
-  // connections; clients without an own thread do so seconds later.
+  // Sends GOAWAY at once, and returns when all connections are closed.
+  auto shutdown = std::async(std::launch::async, [this] { server_->Shutdown(); });
   const auto until = std::chrono::steady_clock::now() + timeout;
   while (in_flight_calls_.count() > 0 && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(kDrainPoll);
   }
-  server_->Shutdown(std::chrono::system_clock::now());
+  // Closes the connections, too: clients without a thread of their own would do so seconds later.
+  // Repeated, because a connection may have been accepted just before the shutdown began.
+  do {
+    grpc_server_cancel_all_calls(server_->c_server());
+  } while (shutdown.wait_for(kDrainPoll) != std::future_status::ready);
 }
 
 }  // namespace sap

@@ -93,7 +93,44 @@ TEST_F(GrpcServerTest, WatchersAreNotifiedOfTheDrainAndStay) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// Anybody may call, so messages that do not end must not gather, nor keep others from their answer.
+// Clients are told to connect elsewhere as soon as the drain begins, while calls in flight, also
+// one whose message is still being sent, are served.
+TEST_F(GrpcServerTest, TheDrainSendsClientsAwayAndServesWhatIsInFlight) {
+  grpc::GenericStub stub(channel_);
+  grpc::CompletionQueue queue;
+  const auto next = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  grpc::ClientContext context;
+  Bound(&context);
+  const auto call = stub.PrepareCall(&context, "/sap.v1.SolverService/Solve", &queue);
+  call->StartCall(nullptr);
+  ASSERT_TRUE(next());
+  v1::SolveRequest request;
+  *request.mutable_problem() = test::MixedProblem();
+  const std::string bytes = request.SerializeAsString();
+  // The call has been accepted when the server has answered a later one on the same connection.
+  EXPECT_TRUE(test::CallByName(channel_, "/sap.v1.SolverService/GetServerInfo", "").ok());
+
+  auto drained = std::async(std::launch::async, [this] { server_->Drain(10 * kLong); });
+  // The client has no connection for new calls any more.
+  EXPECT_TRUE(test::Await([this] { return channel_->GetState(false) != GRPC_CHANNEL_READY; }));
+  const grpc::Slice slice(bytes);
+  call->WriteLast(grpc::ByteBuffer(&slice, 1), {}, nullptr);
+  EXPECT_TRUE(next());
+  grpc::ByteBuffer answer;
+  call->Read(&answer, nullptr);
+  EXPECT_TRUE(next());
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  EXPECT_TRUE(next());
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(drained.wait_for(kLong), std::future_status::ready);
+}
+
+// Anybody may call, so messages that do not end must not gather, nor keep others from answers.
 TEST_F(GrpcServerTest, HealthMessagesThatDoNotEndAreGivenUp) {
   constexpr uint32_t kAnnounced = 100 << 20;
   std::deque<test::HalfSentCall> calls;

@@ -71,7 +71,7 @@ TEST_F(MessageTransfersTest, AReadThatWaitsIsPostedOnceItsCallIsCancelled) {
   EXPECT_FALSE(Begin(&alice_));
 }
 
-// However slots are taken and returned, each read is posted once, and all slots are free at the end.
+// However slots are taken and returned, each read is posted, and all slots are free at the end.
 TEST_F(MessageTransfersTest, NoReadIsForgottenByManyThreads) {
   constexpr int kThreads = 4;
   constexpr int kReads = 2000;
