@@ -15,11 +15,14 @@ using grpc::health::v1::HealthCheckResponse;
 constexpr int kCheck = 0;
 constexpr int kWatch = 1;
 
-constexpr size_t kMaxReads = 4;
+constexpr size_t kMaxLongReads = 4;
+constexpr size_t kMaxReads = 256;
 constexpr size_t kMaxChecks = 256;
 constexpr size_t kMaxWatchers = 1024;
 // Longer messages have no known name.
 constexpr size_t kMaxMessage_bytes = 1024;
+// A short message is complete by then, unless packets are lost.
+constexpr std::chrono::milliseconds kShortRead{50};
 constexpr std::chrono::seconds kReadTimeout{1};
 constexpr std::chrono::seconds kAnswerTimeout{5};
 
@@ -52,8 +55,9 @@ class HealthService::Call {
 
   // The call ends as if the client had cancelled it.
   void CancelIfSince(Clock::time_point limit) {
-    if (since_ < limit) context_.TryCancel();
+    if (since_ < limit) Cancel();
   }
+  Clock::time_point since() const { return since_; }
   void CancelIfWritingSince(Clock::time_point limit) {
     if (writing_) CancelIfSince(limit);
   }
@@ -75,10 +79,7 @@ class HealthService::Call {
     }
     if (owner_->checks_.size() > kMaxChecks) owner_->checks_.front()->Cancel();
     owner_->reading_.push_back(this);
-    if (owner_->reading_.size() > kMaxReads) {
-      owner_->reading_.front()->Cancel();
-      owner_->reading_.pop_front();
-    }
+    owner_->CancelReads(since_);
     reading_ = true;
     stream_.Read(&bytes_, &read_tag_);
   }
@@ -203,9 +204,21 @@ void HealthService::Drain() {
   for (Call* watcher : watchers_) watcher->SendStatus();
 }
 
+void HealthService::CancelReads(Clock::time_point now) {
+  const auto is_over_limit = [&] {
+    return reading_.size() > kMaxReads ||
+           (reading_.size() > kMaxLongReads && reading_.front()->since() < now - kShortRead);
+  };
+  while (is_over_limit()) {
+    reading_.front()->Cancel();
+    reading_.pop_front();
+  }
+}
+
 void HealthService::Sweep() {
   const Clock::time_point now = Clock::now();
   const std::lock_guard lock(mutex_);
+  CancelReads(now);
   for (Call* call : reading_) call->CancelIfSince(now - kReadTimeout);
   for (Call* call : checks_) call->CancelIfSince(now - kAnswerTimeout);
   for (Call* call : watchers_) call->CancelIfWritingSince(now - kAnswerTimeout);

@@ -7,10 +7,10 @@
 // Watch streams stay open until the server shuts down: clients that watch would ask again at once.
 //
 // Everybody may call this service, so what a call can hold is small. gRPC 1.51 takes in any message
-// once its read is posted. At most 4 messages are being received at a time, a further one cancels
-// the oldest, and none for longer than a second or two; so a stranger can make the server hold what
-// the network carries in that time. A message is freed once its name is compared, without being
-// parsed if it is too long to be a known name.
+// once its read is posted. At most 4 messages are being received for longer than 50 ms, a further
+// one cancels the oldest, and none for longer than 1.5 s; so strangers can make the server hold
+// what the network carries in that time. A message is freed once its name is compared, without
+// being parsed if it is too long to be a known name.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -46,6 +46,9 @@ class HealthService {
   using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
   class Call;
+
+  // Cancels the oldest reads beyond the limit.
+  void CancelReads(Clock::time_point now);
 
   HeadersFirstService<Service> service_{2};
   InFlightCalls* const in_flight_calls_;
