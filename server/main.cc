@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -23,6 +24,7 @@
 #include "server/engine/request_recorder.h"
 #include "server/ops/call_log.h"
 #include "server/ops/call_observer.h"
+#include "server/ops/grpc_log.h"
 #include "server/ops/metrics_endpoint.h"
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
@@ -130,6 +132,7 @@ std::chrono::nanoseconds Nanoseconds(double seconds) {
 struct Server {
   sap::CallLog* log{nullptr};
   ShutdownRequest* shutdown{nullptr};
+  std::optional<sap::GrpcLog> grpc_log;
   std::unique_ptr<sap::BearerTokens> tokens;
   std::unique_ptr<sap::BearerTokens> operator_tokens;
   std::unique_ptr<sap::RequestRecorder> recorder;
@@ -248,6 +251,7 @@ int main(int argc, char** argv) {
   Server server;
   server.log = log.get();
   server.shutdown = &shutdown;
+  server.grpc_log.emplace(server.log);
   error = StartFiles(config, &server);
   if (error.empty()) error = StartServices(config, &server);
   if (!error.empty()) {

@@ -201,6 +201,9 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(0, kMostThreads));
   app->add_option("--max-message-bytes", config->max_message_bytes, "Limit of the request size")
       ->check(CLI::Range(int64_t{1}, kLargestMessage_bytes));
+  app->add_option("--read-timeout-s", config->read_timeout_s,
+                  "Time for the server to receive a request; then the call is cancelled")
+      ->check(CLI::Range(0.1, 86'400.0));
   app->add_option("--max-trees", config->problem.max_trees, "Limit of trees and bodies per problem")
       ->check(CLI::Range(1, kMostTrees));
   app->add_option("--max-tree-dofs", config->problem.max_tree_dofs,

@@ -178,6 +178,7 @@ v1::GetServerInfoResponse Engine::Info(const ClientAccount* account) const {
   limits->set_max_solve_s(client.max_solve_s);
   limits->set_max_client_calls_per_s(client.max_calls_per_s);
   limits->set_high_priority(client.high_priority);
+  limits->set_read_timeout_s(config_.read_timeout_s);
   info.set_processors(std::thread::hardware_concurrency());
   info.set_solver_threads(config_.threads);
   info.set_instruction_set(InstructionSet());

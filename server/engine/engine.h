@@ -52,6 +52,8 @@ class Engine {
   // Counts a stream of steps that begins as ReserveCall counts a call: RESOURCE_EXHAUSTED if the
   // client exceeds its rate.
   ServiceStatus CheckRate(ClientAccount* account);
+  // Counts a rejection by the transport in the metrics.
+  void CountRefusal(const ServiceError& error) const { telemetry_.CountRefusal(error); }
 
   // Blocking: solves on the calling thread, with help of the arena threads.
   ServiceStatus Solve(const v1::SolveRequest& request, const CallContext& call,

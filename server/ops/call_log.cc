@@ -3,6 +3,7 @@
 #include <spdlog/async.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace sap {
@@ -13,6 +14,10 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kQueuedLines = 8192;
 constexpr int kOk = 0;
 constexpr int kCancelled = 1;
+constexpr int kUnknown = 2;
+// Rate of the lines of one budget, and their number at once: at most some 300 MB a day.
+constexpr std::chrono::milliseconds kLineInterval{100};
+constexpr int kLinesAtOnce = 100;
 // Text from clients is truncated to this length in bytes.
 constexpr size_t kLongestText = 256;
 
@@ -72,7 +77,21 @@ CallLog::CallLog(const LogConfig& config, std::shared_ptr<LogFile> file,
       file_(std::move(file)),
       logger_(std::move(logger)) {}
 
-CallLog::~CallLog() { logger_->flush(); }
+CallLog::~CallLog() {
+  ReportSuppressed();
+  logger_->flush();
+}
+
+bool LineBudget::Take(Clock::time_point now) {
+  const Clock::time_point due =
+      std::max(last_due_, now - kLinesAtOnce * kLineInterval) + kLineInterval;
+  if (due > now) {
+    ++suppressed_;
+    return false;
+  }
+  last_due_ = due;
+  return true;
+}
 
 std::string CallLog::Reopen() { return file_ == nullptr ? "" : file_->Reopen(); }
 
@@ -81,7 +100,36 @@ void CallLog::Message(LogLevel level, const std::string& text) {
   logger_->info(Line({{"time", Now()}, {"level", Name(level)}, {"message", text}}));
 }
 
-bool CallLog::Wants(int code, double duration_s) const {
+void CallLog::LibraryMessage(LogLevel level, const std::string& text) {
+  if (level >= level_.load(std::memory_order_relaxed) && TakeLine(kLibrary)) {
+    Message(level, Cut(text));
+  }
+}
+
+bool CallLog::TakeLine(int budget) {
+  const std::lock_guard lock(mutex_);
+  return budgets_[budget].Take(LineBudget::Clock::now());
+}
+
+void CallLog::ReportSuppressed() {
+  for (int i = 0; i <= kLibrary; ++i) {
+    std::unique_lock lock(mutex_);
+    const uint64_t lines = budgets_[i].TakeSuppressed();
+    lock.unlock();
+    if (lines == 0) continue;
+    const std::string whose =
+        i == kLibrary ? "lines of gRPC" : std::string("calls with code ") + NameOfCode(i);
+    Message(LogLevel::kWarning, std::to_string(lines) + " more " + whose + " suppressed");
+  }
+}
+
+bool CallLog::Wants(int code, double duration_s) {
+  if (!Selects(code, duration_s)) return false;
+  const bool failed = code != kOk && code != kCancelled;
+  return !failed || TakeLine(code >= 0 && code < kNumCodes ? code : kUnknown);
+}
+
+bool CallLog::Selects(int code, double duration_s) const {
   switch (level_.load(std::memory_order_relaxed)) {
     case LogLevel::kDebug:
       return true;

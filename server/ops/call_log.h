@@ -1,19 +1,26 @@
 // JSON log lines for operators: slow and failed calls, and server events. A separate thread writes
 // them; if it falls behind, the oldest lines are dropped and no call waits.
 //
+// Lines that clients can cause without limit have a rate: per status code of failed calls, and for
+// the lines of gRPC itself. Those beyond it are counted and reported as one line.
+//
 // A line never contains problems, tokens, or headers other than the request id and the trace
 // context.
 #pragma once
 
 #include <spdlog/logger.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 
 #include "server/engine/metrics.h"
 #include "server/ops/log_file.h"
@@ -34,6 +41,22 @@ struct CallSummary {
   std::optional<uint64_t> step_id{};
 };
 
+// Token bucket of log lines. Not thread-safe.
+class LineBudget {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Whether a line may be written now; otherwise it is counted.
+  bool Take(Clock::time_point now);
+
+  // The number of lines that were not written since the last call of this.
+  uint64_t TakeSuppressed() { return std::exchange(suppressed_, 0); }
+
+ private:
+  Clock::time_point last_due_{};  // when the last line was or would have been due at the mean rate
+  uint64_t suppressed_{0};
+};
+
 // Thread-safe.
 class CallLog {
  public:
@@ -49,18 +72,34 @@ class CallLog {
 
   void Message(LogLevel level, const std::string& text);
 
-  // Whether the level selects such a call; check it before building a summary.
-  bool Wants(int code, double duration_s) const;
+  // A line of gRPC, as far as the rate allows.
+  void LibraryMessage(LogLevel level, const std::string& text);
+
+  // Whether the level selects such a call and, if it failed, the rate of its code allows a line.
+  // Call it once per call, before building its summary.
+  bool Wants(int code, double duration_s);
   void Call(const CallSummary& call);
+
+  // Writes how many lines were suppressed since the last report, per code; call periodically.
+  void ReportSuppressed();
 
  private:
   CallLog(const LogConfig& config, std::shared_ptr<LogFile> file,
           std::shared_ptr<spdlog::logger> logger);
 
+  bool Selects(int code, double duration_s) const;
+  bool TakeLine(int budget);
+
+  // One budget per status code, and one for the lines of gRPC.
+  static constexpr int kLibrary = kNumCodes;
+
   const double slow_call_s_;
   std::atomic<LogLevel> level_;
   const std::shared_ptr<LogFile> file_;  // null: standard error
   const std::shared_ptr<spdlog::logger> logger_;
+
+  std::mutex mutex_;
+  std::array<LineBudget, kNumCodes + 1> budgets_;
 };
 
 }  // namespace sap

@@ -25,14 +25,13 @@ class CallObserver {
   }
 
   // The account is null if the call was not authenticated.
-  template <typename Request>
   void Ended(Method method, const grpc::Status& status, double duration_s,
              const grpc::ServerContext& context, RequestId* id, const ClientAccount* account,
-             const Request& request) const {
+             int64_t request_bytes) const {
     if (metrics_ != nullptr) metrics_->CallEnded(method, status.error_code(), duration_s);
     if (log_ == nullptr || !log_->Wants(status.error_code(), duration_s)) return;
     Log(method, status.error_code(), status.error_message(), duration_s, context, id, account,
-        request.ByteSizeLong(), std::nullopt);
+        static_cast<uint64_t>(request_bytes), std::nullopt);
   }
 
   // Logs a session step; steps are not calls in the metrics.
@@ -43,6 +42,11 @@ class CallObserver {
     if (log_ == nullptr || !log_->Wants(code, duration_s)) return;
     Log(Method::kSolveSession, code, message, duration_s, context, id, account,
         request.ByteSizeLong(), step_id);
+  }
+
+  // Periodic work: the log lines that a rate limit suppressed are reported as a number.
+  void Sweep() const {
+    if (log_ != nullptr) log_->ReportSuppressed();
   }
 
   void SessionExpired() const {

@@ -1,5 +1,7 @@
 #include "server/rpc/batch_stream.h"
 
+#include <grpcpp/alarm.h>
+
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -8,6 +10,7 @@
 
 #include "server/rpc/completion_tag.h"
 #include "server/rpc/rpc_status.h"
+#include "server/rpc/stall_timer.h"
 #include "server/rpc/unary_call.h"
 
 namespace sap {
@@ -18,7 +21,7 @@ using Clock = CallContext::Clock;
 }  // namespace
 
 // One call. Arena threads append outcomes to a queue; one write is in progress at a time.
-class BatchStream::Call {
+class BatchStream::Call final : private MessageTransfers::Reader {
  public:
   Call(BatchStream* method, grpc::ServerCompletionQueue* queue)
       : method_(method), queue_(queue), stream_(&context_) {
@@ -28,14 +31,17 @@ class BatchStream::Call {
                                &accepted_tag_);
   }
 
-  // Called periodically while the call is registered.
+  // Called periodically while the call is registered. After TryCancel the operation completes with
+  // an error and the call ends as if the client had disconnected.
   void Sweep(Clock::time_point now) {
-    const double timeout_s = method_->context_.engine->config().session.write_timeout_s;
+    const ServerConfig& config = method_->context_.engine->config();
+    const std::chrono::duration<double> read_timeout(config.read_timeout_s);
+    receiving_.CancelIfStartedBy(now - std::chrono::duration_cast<Clock::duration>(read_timeout),
+                                 [this] { context_.TryCancel(); });
     const Lock lock(mutex_);
-    const std::chrono::duration<double> elapsed = now - last_write_;
-    // After TryCancel the write completes with an error and the call ends as if the client had
-    // disconnected.
-    if (writing_ && elapsed.count() > timeout_s) context_.TryCancel();
+    if (writing_ && write_budget_.IsExceeded(now, config.session.write_timeout_s)) {
+      context_.TryCancel();
+    }
   }
 
  private:
@@ -46,24 +52,35 @@ class BatchStream::Call {
     method_->Await(queue_);
     arrival_ = Clock::now();
     method_->context_.observer->Started(Method::kStreamBatch);
-    if (method_->context_.in_flight_calls->draining()) return End(ShuttingDown());
+    method_->Add(this);
+    if (!method_->context_.in_flight_calls->Enter()) return End(ShuttingDown());
     auto account = method_->context_.authenticator->Identify(context_);
-    if (!account) return End(ToRpcStatus(tl::unexpected(account.error())));
+    if (!account) return Reject(ToRpcStatus(tl::unexpected(account.error())));
     account_ = std::move(*account);
-    const auto reservation =
-        method_->context_.engine->ReserveCall(account_.get(), PriorityInHeaders(context_));
-    if (!reservation) return End(ToRpcStatus(tl::unexpected(reservation.error())));
+    Engine* const engine = method_->context_.engine;
+    const auto reservation = engine->ReserveCall(account_.get(), PriorityInHeaders(context_));
+    if (!reservation) return Reject(ToRpcStatus(tl::unexpected(reservation.error())));
     reservation_ = *reservation;
-    stream_.Read(&request_, &read_tag_);
+    const ServiceStatus begun = method_->context_.transfers->BeginRead(account_.get(), this);
+    if (begun) return;
+    engine->CountRefusal(begun.error());
+    engine->ReleaseReservation(account_.get(), reservation_);
+    Reject(ToRpcStatus(begun));
+  }
+
+  void PostRead() override {
+    receiving_.Start(Clock::now());
+    stream_.Read(&bytes_, &read_tag_);
   }
 
   void Read(bool ok) {
+    receiving_.Stop();
+    method_->context_.transfers->EndRead(account_.get());
     method_->context_.engine->ReleaseReservation(account_.get(), reservation_);
     arrival_ = Clock::now();
-    counted_ = true;
-    if (!method_->context_.in_flight_calls->Enter()) return End(ShuttingDown());
-    if (!ok) return End({grpc::StatusCode::INVALID_ARGUMENT, "the message cannot be read"});
-    method_->Add(this);
+    if (!ok) return EndNotReceived();
+    request_bytes_ = static_cast<int64_t>(bytes_.Length());
+    if (!ParseMessage(&bytes_, &request_)) return End(NoMessage());
     const CallContext call_context{arrival_, SteadyDeadline(context_), &cancelled_, account_.get()};
     method_->context_.engine->StartStreamBatch(
         request_, call_context,
@@ -74,6 +91,16 @@ class BatchStream::Call {
         this);
   }
 
+  // Sends the rejection at once, or delayed if the rate is exceeded.
+  void Reject(const grpc::Status& status) {
+    rejection_ = status;
+    const bool delayed = method_->context_.rejection_limiter->Delay(
+        account_.get(), queue_, &rejection_tag_, &rejection_alarm_);
+    if (!delayed) SendRejection(true);
+  }
+
+  void SendRejection(bool) { End(rejection_); }
+
   void AddOutcome(int index, v1::Outcome outcome) {
     v1::StreamBatchResponse response;
     response.set_index(static_cast<uint32_t>(index));
@@ -83,15 +110,31 @@ class BatchStream::Call {
     WriteNext();
   }
 
+  // All problems are answered, or the call is rejected.
   void End(const grpc::Status& status) {
+    const v1::StreamBatchRequest freed = std::move(request_);
     Lock lock(mutex_);
+    if (request_bytes_ > 0) {
+      answering_ = true;
+      method_->context_.transfers->BeginAnswer(account_.get(), request_bytes_);
+    }
     status_ = status;
+    Advance(std::move(lock));
+  }
+
+  void EndNotReceived() {
+    Lock lock(mutex_);
+    not_received_ = true;
+    status_ = NotReceived(context_);
     Advance(std::move(lock));
   }
 
   void Written(bool ok) {
     Lock lock(mutex_);
     writing_ = false;
+    // The size is known from serializing it.
+    write_budget_.WriteCompleted(Clock::now(),
+                                 static_cast<size_t>(responses_.front().GetCachedSize()));
     responses_.pop_front();
     if (!ok) cancelled_.store(true, std::memory_order_relaxed);
     Advance(std::move(lock));
@@ -100,7 +143,11 @@ class BatchStream::Call {
   void Done(bool) {
     Lock lock(mutex_);
     done_ = true;
-    if (context_.IsCancelled()) cancelled_.store(true, std::memory_order_relaxed);
+    if (context_.IsCancelled()) {
+      cancelled_.store(true, std::memory_order_relaxed);
+      rejection_alarm_.Cancel();  // the client no longer waits for the rejection
+      method_->context_.transfers->Expedite(this);
+    }
     Advance(std::move(lock));
   }
 
@@ -116,17 +163,22 @@ class BatchStream::Call {
     WriteNext();
     if (status_ && !writing_ && !finishing_) {
       finishing_ = true;
-      const std::chrono::duration<double> took = Clock::now() - arrival_;
       if (!status_->ok()) request_id_.Return(&context_);
-      method_->context_.observer->Ended(Method::kStreamBatch, *status_, took.count(), context_,
-                                        &request_id_, account_.get(), request_);
+      if (!not_received_) Report(*status_);
       stream_.Finish(*status_, &finished_tag_);
     }
     if (!finished_ || !done_) return;
     lock.unlock();
+    if (not_received_) Report(NotReceived(context_));
+    if (answering_) method_->context_.transfers->EndAnswer(account_.get(), request_bytes_);
     method_->Remove(this);
-    if (counted_) method_->context_.in_flight_calls->Leave();
+    method_->context_.in_flight_calls->Leave();
     Delete();
+  }
+
+  void Report(const grpc::Status& status) {
+    method_->context_.observer->Ended(Method::kStreamBatch, status, SecondsSince(arrival_),
+                                      context_, &request_id_, account_.get(), request_bytes_);
   }
 
   void Delete() {
@@ -138,33 +190,40 @@ class BatchStream::Call {
   void WriteNext() {
     if (writing_ || responses_.empty() || cancelled_.load(std::memory_order_relaxed)) return;
     writing_ = true;
-    last_write_ = Clock::now();
+    write_budget_.WriteStarted(Clock::now());
     stream_.Write(responses_.front(), &written_tag_);
   }
 
   BatchStream* const method_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext context_;
+  grpc::ByteBuffer bytes_;  // of the request, until they are parsed
   v1::StreamBatchRequest request_;
-  grpc::ServerAsyncReaderWriter<v1::StreamBatchResponse, v1::StreamBatchRequest> stream_;
+  int64_t request_bytes_{0};
+  grpc::ServerAsyncReaderWriter<v1::StreamBatchResponse, grpc::ByteBuffer> stream_;
+  StallTimer receiving_;
   std::shared_ptr<ClientAccount> account_;
   RequestId request_id_;
   Engine::Reservation reservation_;
   Clock::time_point arrival_;
   std::atomic<bool> cancelled_{false};
+  grpc::Status rejection_;
+  grpc::Alarm rejection_alarm_;
 
   std::mutex mutex_;
   std::deque<v1::StreamBatchResponse> responses_;  // the first one is being written if writing_
   std::optional<grpc::Status> status_;             // set when all problems are answered
   bool writing_{false};
-  Clock::time_point last_write_;
+  WriteBudget write_budget_;
   bool finishing_{false};
   bool finished_{false};
   bool done_{false};
-  bool counted_{false};  // counted in InFlightCalls
+  bool not_received_{false};  // reported at the end of the call, when it is known why
+  bool answering_{false};     // between BeginAnswer and EndAnswer
 
   MemberTag<Call> accepted_tag_{this, &Call::Accepted};
   MemberTag<Call> read_tag_{this, &Call::Read};
+  MemberTag<Call> rejection_tag_{this, &Call::SendRejection};
   MemberTag<Call> written_tag_{this, &Call::Written};
   MemberTag<Call> done_tag_{this, &Call::Done};
   MemberTag<Call> finished_tag_{this, &Call::Finished};

@@ -23,7 +23,8 @@ class BatchStream {
   // Requests a call on the queue. Each accepted call requests the next one.
   void Await(grpc::ServerCompletionQueue* queue);
 
-  // Cancels calls whose client receives no answers within the write timeout; call periodically.
+  // Cancels calls whose request does not arrive within the read timeout, or whose client does not
+  // receive the answers within the write timeout and a second per megabyte; call periodically.
   void Sweep();
 
  private:
@@ -36,7 +37,7 @@ class BatchStream {
   const ServiceContext context_;
 
   std::mutex mutex_;
-  std::set<Call*> calls_;  // calls that send outcomes
+  std::set<Call*> calls_;  // all accepted calls
 };
 
 }  // namespace sap

@@ -2,9 +2,12 @@
 
 #include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/impl/server_builder_option.h>
 #include <grpcpp/resource_quota.h>
 
 #include <algorithm>
+#include <future>
+#include <vector>
 
 #include "server/auth/tls_credentials.h"
 #include "server/listen_address.h"
@@ -34,7 +37,22 @@ void KeepGrpcInitialized() {
   (void)initialized;
 }
 
+// Removes the reflection service, which gRPC adds to every server of a process that links it.
+class NoReflection final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
+    const std::string reflection = grpc::reflection::ProtoServerReflectionPlugin().name();
+    std::erase_if(*plugins, [&](const auto& plugin) { return plugin->name() == reflection; });
+  }
+};
+
 void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
+  // gRPC compares only the compressed length with the message limit, so a megabyte could inflate to
+  // gigabytes. Calls with compressed messages end with UNIMPLEMENTED.
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   // By default a second server could bind the same port, and the kernel would distribute clients
   // over both.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -71,8 +89,11 @@ GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens*
                        const CallObserver& observer)
     : authenticator_(&engine->admission(), tokens),
       observer_(observer),
-      solver_service_({engine, &in_flight_calls_, &authenticator_, &observer_}),
-      health_service_(config.admission.all.max_calls, &in_flight_calls_) {}
+      rejection_limiter_(config.threads),
+      transfers_(config),
+      solver_service_({engine, &in_flight_calls_, &authenticator_, &observer_, &rejection_limiter_,
+                       &transfers_}),
+      health_service_(&in_flight_calls_) {}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
     const ServerConfig& config, Engine* engine, BearerTokens* tokens,
@@ -89,6 +110,8 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
   std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine, tokens, observer));
   grpc::ServerBuilder builder;
   SetOptions(config, &builder);
+  // The reflection service authenticates nobody and reads messages of any length.
+  if (tokens != nullptr) builder.SetOption(std::make_unique<NoReflection>());
   int port = 0;
   builder.AddListeningPort(config.listen, *credentials, &port);
   builder.RegisterService(self->solver_service_.service());
@@ -126,6 +149,8 @@ void GrpcServer::RunSweeper() {
   std::unique_lock lock(sweep_mutex_);
   while (!sweep_wake_.wait_for(lock, kSweepPeriod, [this] { return sweeper_stopping_; })) {
     solver_service_.Sweep();
+    health_service_.Sweep();
+    observer_.Sweep();
   }
 }
 
@@ -138,13 +163,17 @@ void GrpcServer::Drain(std::chrono::nanoseconds timeout) {
   health_service_.Drain();
   in_flight_calls_.Drain();
   solver_service_.Drain();
-  // Waits here instead of in gRPC's shutdown, which also waits for idle clients to close their
-  // connections; clients without an own thread do so seconds later.
+  // Sends GOAWAY at once, and returns when all connections are closed.
+  auto shutdown = std::async(std::launch::async, [this] { server_->Shutdown(); });
   const auto until = std::chrono::steady_clock::now() + timeout;
   while (in_flight_calls_.count() > 0 && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(kDrainPoll);
   }
-  server_->Shutdown(std::chrono::system_clock::now());
+  // Closes the connections, too: clients without a thread of their own would do so seconds later.
+  // Repeated, because a connection may have been accepted just before the shutdown began.
+  do {
+    grpc_server_cancel_all_calls(server_->c_server());
+  } while (shutdown.wait_for(kDrainPoll) != std::future_status::ready);
 }
 
 }  // namespace sap

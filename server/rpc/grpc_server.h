@@ -21,6 +21,8 @@
 #include "server/rpc/completion_threads.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/in_flight_calls.h"
+#include "server/rpc/message_transfers.h"
+#include "server/rpc/rejection_rate_limiter.h"
 #include "server/rpc/solver_service.h"
 #include "server/server_config.h"
 
@@ -30,8 +32,8 @@ class GrpcServer {
  public:
   // Serves from the return of this call on. Fails with an error message if the address is not
   // available, also if another server uses it. The engine must outlive the server. If tokens are
-  // given (they may be null and must outlive the server), every call except health checks and
-  // reflection needs one.
+  // given (they may be null and must outlive the server), every call except health checks needs
+  // one, and reflection is not offered.
   static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(
       const ServerConfig& config, Engine* engine, BearerTokens* tokens = nullptr,
       const CallObserver& observer = CallObserver(nullptr, nullptr));
@@ -46,8 +48,13 @@ class GrpcServer {
   // accepted, so that clients have time to switch to another server.
   void AnnounceDrain();
 
-  // Rejects new calls with UNAVAILABLE, sets health to NOT_SERVING, waits for in-flight calls up to
-  // the timeout, cancels the rest, and closes all connections.
+  // Sends GOAWAY and stops listening, so that clients connect elsewhere; waits for in-flight calls,
+  // those being received included, up to the timeout; cancels the rest, and closes all connections.
+  //
+  // gRPC 1.51 sends GOAWAY only when the server shuts down, and from then on ends new calls on old
+  // connections itself, so it comes after the lame-duck period and not before. A call that crosses
+  // it ends with CANCELLED. Refusing calls with UNAVAILABLE instead would keep clients on
+  // connections that serve nothing.
   void Drain(std::chrono::nanoseconds timeout);
 
  private:
@@ -60,6 +67,8 @@ class GrpcServer {
   InFlightCalls in_flight_calls_;
   Authenticator authenticator_;
   const CallObserver observer_;
+  RejectionRateLimiter rejection_limiter_;
+  MessageTransfers transfers_;
   SolverService solver_service_;
   HealthService health_service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;

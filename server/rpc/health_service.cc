@@ -1,6 +1,6 @@
 #include "server/rpc/health_service.h"
 
-#include <atomic>
+#include <string>
 
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/completion_tag.h"
@@ -15,96 +15,153 @@ using grpc::health::v1::HealthCheckResponse;
 constexpr int kCheck = 0;
 constexpr int kWatch = 1;
 
+constexpr size_t kMaxLongReads = 4;
+constexpr size_t kMaxReads = 256;
+constexpr size_t kMaxChecks = 256;
+constexpr size_t kMaxWatchers = 1024;
+// Longer messages have no known name.
+constexpr size_t kMaxMessage_bytes = 1024;
+// A short message is complete by then, unless packets are lost.
+constexpr std::chrono::milliseconds kShortRead{50};
+constexpr std::chrono::seconds kReadTimeout{1};
+constexpr std::chrono::seconds kAnswerTimeout{5};
+
 bool IsKnown(const std::string& name) {
   return name.empty() || name == v1::SolverService::service_full_name();
 }
 
 }  // namespace
 
-// One Watch stream. The status changes at most once, when the server drains, so the stream has at
-// most two messages: the current status, and NOT_SERVING together with the end of the stream.
-class HealthService::Watcher {
+// One Check or Watch. The owner's mutex guards all members.
+class HealthService::Call {
  public:
-  Watcher(HealthService* owner, grpc::ServerCompletionQueue* queue)
-      : owner_(owner), queue_(queue), stream_(&context_) {
+  Call(HealthService* owner, grpc::ServerCompletionQueue* queue, int method)
+      : owner_(owner), queue_(queue), method_(method), stream_(&context_) {
     owner_->in_flight_calls_->BeginOnQueue();
     context_.AsyncNotifyWhenDone(&done_tag_);
-    owner_->service_.Request(kWatch, &context_, &stream_, queue, &accepted_tag_);
+    owner_->service_.Request(method_, &context_, &stream_, queue_, &accepted_tag_);
   }
 
-  // Called once, with the owner's mutex held.
-  void Drain() {
-    if (!writing_) WriteLast();
-  }
-
- private:
-  void Accepted(bool ok) {
-    if (!ok) return Delete();
-    new Watcher(owner_, queue_);
-    stream_.Read(&request_, &read_tag_);
-  }
-
-  void Read(bool ok) {
-    {
-      const std::lock_guard lock(owner_->mutex_);
-      Begin(ok);
-    }
-    TagCompleted();
-  }
-
-  void Begin(bool ok) {
-    if (!ok || gone_) return Finish();
-    if (owner_->draining_) return WriteLast();
-    if (owner_->watchers_.size() >= owner_->max_watchers_) {
-      finishing_ = true;
-      stream_.Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many Watch streams"},
-                     &finished_tag_);
-      return;
-    }
-    owner_->watchers_.insert(this);
+  // Of a Watch: sends the current status, unless it is the last one sent.
+  void SendStatus() {
+    if (!received_ || writing_ || finishing_) return;
+    const Status status = CurrentStatus();
+    if (status == response_.status()) return;
+    response_.set_status(status);
+    since_ = Clock::now();
     writing_ = true;
-    response_.set_status(IsKnown(request_.service()) ? HealthCheckResponse::SERVING
-                                                     : HealthCheckResponse::SERVICE_UNKNOWN);
     stream_.Write(response_, &written_tag_);
   }
 
-  void Written(bool) {
-    const std::lock_guard lock(owner_->mutex_);
-    writing_ = false;
-    if (gone_) {
-      Finish();
-    } else if (owner_->draining_) {
-      WriteLast();
+  // The call ends as if the client had cancelled it.
+  void CancelIfSince(Clock::time_point limit) {
+    if (since_ < limit) Cancel();
+  }
+  Clock::time_point since() const { return since_; }
+  void CancelIfWritingSince(Clock::time_point limit) {
+    if (writing_) CancelIfSince(limit);
+  }
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  void Accepted(bool ok) {
+    if (!ok) return Delete();  // shutting down: the done tag will not complete
+    new Call(owner_, queue_, method_);
+    Lock lock(owner_->mutex_);
+    since_ = Clock::now();
+    std::list<Call*>& calls = method_ == kCheck ? owner_->checks_ : owner_->watchers_;
+    calls.push_back(this);
+    if (owner_->watchers_.size() > kMaxWatchers && method_ == kWatch) {
+      Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many Watch streams"});
+      return;
     }
+    if (owner_->checks_.size() > kMaxChecks) owner_->checks_.front()->Cancel();
+    owner_->reading_.push_back(this);
+    owner_->CancelReads(since_);
+    reading_ = true;
+    stream_.Read(&bytes_, &read_tag_);
   }
 
-  // The client disconnected, or the stream ended.
-  void Done(bool) {
-    {
-      const std::lock_guard lock(owner_->mutex_);
-      gone_ = true;
-      owner_->watchers_.erase(this);
-      if (!writing_) Finish();
+  void Read(bool ok) {
+    Lock lock(owner_->mutex_);
+    reading_ = false;
+    owner_->reading_.remove(this);
+    if (!finishing_) {
+      if (ok && CompareName()) {
+        Answer();
+      } else {
+        Finish({grpc::StatusCode::INVALID_ARGUMENT, "the bytes are not a message"});
+      }
     }
-    TagCompleted();
+    Complete(std::move(lock));
   }
 
-  void Finished(bool) { TagCompleted(); }
+  // False: the bytes are no message.
+  bool CompareName() {
+    HealthCheckRequest request;
+    const bool is_long = bytes_.Length() > kMaxMessage_bytes;
+    if (!is_long &&
+        !grpc::SerializationTraits<HealthCheckRequest>::Deserialize(&bytes_, &request).ok()) {
+      return false;
+    }
+    bytes_.Clear();
+    known_ = !is_long && IsKnown(request.service());
+    received_ = true;
+    return true;
+  }
 
-  void WriteLast() {
+  void Answer() {
+    if (method_ == kWatch) return SendStatus();
+    if (!known_) return Finish({grpc::StatusCode::NOT_FOUND, "unknown service"});
+    response_.set_status(CurrentStatus());
     finishing_ = true;
-    if (IsKnown(request_.service())) response_.set_status(HealthCheckResponse::NOT_SERVING);
-    stream_.WriteAndFinish(response_, {}, ShuttingDown(), &finished_tag_);
+    stream_.WriteAndFinish(response_, {}, grpc::Status::OK, &finished_tag_);
   }
 
-  void Finish() {
+  Status CurrentStatus() const {
+    if (!known_) return HealthCheckResponse::SERVICE_UNKNOWN;
+    return owner_->draining_ ? HealthCheckResponse::NOT_SERVING : HealthCheckResponse::SERVING;
+  }
+
+  void Written(bool) {
+    Lock lock(owner_->mutex_);
+    writing_ = false;
+    if (done_) {
+      Finish(grpc::Status::CANCELLED);
+    } else {
+      SendStatus();
+    }
+    Complete(std::move(lock));
+  }
+
+  // The client disconnected or cancelled, the server shuts down, or the call ended.
+  void Done(bool) {
+    Lock lock(owner_->mutex_);
+    done_ = true;
+    if (!writing_) Finish(grpc::Status::CANCELLED);
+    Complete(std::move(lock));
+  }
+
+  void Finished(bool) {
+    Lock lock(owner_->mutex_);
+    finished_ = true;
+    Complete(std::move(lock));
+  }
+
+  void Finish(const grpc::Status& status) {
     if (finishing_) return;
     finishing_ = true;
-    stream_.Finish(grpc::Status::CANCELLED, &finished_tag_);
+    stream_.Finish(status, &finished_tag_);
   }
 
-  void TagCompleted() {
-    if (--open_tags_ == 0) Delete();
+  // Deletes `this` once no operation is left. Do not use the call afterwards.
+  void Complete(Lock lock) {
+    if (!done_ || !finished_ || reading_ || writing_) return;
+    (method_ == kCheck ? owner_->checks_ : owner_->watchers_).remove(this);
+    lock.unlock();
+    Delete();
   }
 
   void Delete() {
@@ -115,51 +172,56 @@ class HealthService::Watcher {
 
   HealthService* const owner_;
   grpc::ServerCompletionQueue* const queue_;
+  const int method_;
   grpc::ServerContext context_;
-  HealthCheckRequest request_;
+  grpc::ByteBuffer bytes_;
   HealthCheckResponse response_;
-  grpc::ServerAsyncReaderWriter<HealthCheckResponse, HealthCheckRequest> stream_;
+  grpc::ServerAsyncReaderWriter<HealthCheckResponse, grpc::ByteBuffer> stream_;
+  Clock::time_point since_;  // acceptance, or start of the write of a Watch
+  bool known_{false};
+  bool received_{false};
+  bool reading_{false};
   bool writing_{false};
   bool finishing_{false};
-  bool gone_{false};
-  std::atomic<int> open_tags_{3};  // read, done and finished
+  bool finished_{false};
+  bool done_{false};
 
-  MemberTag<Watcher> accepted_tag_{this, &Watcher::Accepted};
-  MemberTag<Watcher> read_tag_{this, &Watcher::Read};
-  MemberTag<Watcher> written_tag_{this, &Watcher::Written};
-  MemberTag<Watcher> done_tag_{this, &Watcher::Done};
-  MemberTag<Watcher> finished_tag_{this, &Watcher::Finished};
+  MemberTag<Call> accepted_tag_{this, &Call::Accepted};
+  MemberTag<Call> read_tag_{this, &Call::Read};
+  MemberTag<Call> written_tag_{this, &Call::Written};
+  MemberTag<Call> done_tag_{this, &Call::Done};
+  MemberTag<Call> finished_tag_{this, &Call::Finished};
 };
 
-HealthService::HealthService(int max_watchers, InFlightCalls* in_flight_calls)
-    : max_watchers_(max_watchers),
-      in_flight_calls_(in_flight_calls),
-      check_(
-          &service_, kCheck, [this](CheckMethod::Call* call) { Check(call); }, in_flight_calls,
-          /*authenticator=*/nullptr, CheckMethod::WhileDraining::kAnswered) {}
-
-HealthService::~HealthService() = default;
-
 void HealthService::Await(grpc::ServerCompletionQueue* queue, int count) {
-  for (int i = 0; i < count; ++i) check_.Await(queue);
-  new Watcher(this, queue);
+  for (int i = 0; i < count; ++i) new Call(this, queue, kCheck);
+  new Call(this, queue, kWatch);
 }
 
 void HealthService::Drain() {
   const std::lock_guard lock(mutex_);
-  if (draining_) return;
   draining_ = true;
-  for (Watcher* watcher : watchers_) watcher->Drain();
+  for (Call* watcher : watchers_) watcher->SendStatus();
 }
 
-void HealthService::Check(CheckMethod::Call* call) {
-  if (!IsKnown(call->request().service())) {
-    return call->Finish({grpc::StatusCode::NOT_FOUND, "unknown service"});
+void HealthService::CancelReads(Clock::time_point now) {
+  const auto is_over_limit = [&] {
+    return reading_.size() > kMaxReads ||
+           (reading_.size() > kMaxLongReads && reading_.front()->since() < now - kShortRead);
+  };
+  while (is_over_limit()) {
+    reading_.front()->Cancel();
+    reading_.pop_front();
   }
+}
+
+void HealthService::Sweep() {
+  const Clock::time_point now = Clock::now();
   const std::lock_guard lock(mutex_);
-  call->response()->set_status(draining_ ? HealthCheckResponse::NOT_SERVING
-                                         : HealthCheckResponse::SERVING);
-  call->Finish(grpc::Status::OK);
+  CancelReads(now);
+  for (Call* call : reading_) call->CancelIfSince(now - kReadTimeout);
+  for (Call* call : checks_) call->CancelIfSince(now - kAnswerTimeout);
+  for (Call* call : watchers_) call->CancelIfWritingSince(now - kAnswerTimeout);
 }
 
 }  // namespace sap

@@ -4,49 +4,61 @@
 //
 // Service names: "" is the whole server, "sap.v1.SolverService" the solver. Both are SERVING from
 // the start, since there is no initialization to wait for, and NOT_SERVING once the server drains.
+// Watch streams stay open until the server shuts down: clients that watch would ask again at once.
+//
+// Everybody may call this service, so what a call can hold is small. gRPC 1.51 takes in any message
+// once its read is posted. At most 4 messages are being received for longer than 50 ms, a further
+// one cancels the oldest, and none for longer than 1.5 s; so strangers can make the server hold
+// what the network carries in that time. A message is freed once its name is compared, without
+// being parsed if it is too long to be a known name.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
+#include <list>
 #include <mutex>
-#include <set>
 
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "server/rpc/unary_call.h"
+#include "server/rpc/headers_first_service.h"
+#include "server/rpc/in_flight_calls.h"
 
 namespace sap {
 
 class HealthService {
  public:
-  // Limits the number of open Watch streams; beyond it RESOURCE_EXHAUSTED.
-  HealthService(int max_watchers, InFlightCalls* in_flight_calls);
-  ~HealthService();
+  explicit HealthService(InFlightCalls* in_flight_calls) : in_flight_calls_(in_flight_calls) {}
 
   grpc::Service* service() { return &service_; }
 
   // Keeps `count` Check calls and one Watch call awaited on the queue.
   void Await(grpc::ServerCompletionQueue* queue, int count);
 
-  // From now on NOT_SERVING. Watch streams receive it and end.
+  // From now on NOT_SERVING. Watch streams receive it.
   void Drain();
 
+  // Cancels calls that their clients hold up; call periodically.
+  void Sweep();
+
  private:
-  class Watcher;
+  using Clock = std::chrono::steady_clock;
   using Service = grpc::health::v1::Health::Service;
   using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
-  using CheckMethod = UnaryMethod<Service, grpc::health::v1::HealthCheckRequest,
-                                  grpc::health::v1::HealthCheckResponse>;
 
-  void Check(CheckMethod::Call* call);
+  class Call;
 
-  const size_t max_watchers_;
-  InFlightCalls* const in_flight_calls_;
+  // Cancels the oldest reads beyond the limit.
+  void CancelReads(Clock::time_point now);
+
   HeadersFirstService<Service> service_{2};
-  CheckMethod check_;
+  InFlightCalls* const in_flight_calls_;
 
   std::mutex mutex_;
   bool draining_{false};
-  std::set<Watcher*> watchers_;
+  // Accepted calls, oldest first.
+  std::list<Call*> reading_;
+  std::list<Call*> checks_;
+  std::list<Call*> watchers_;
 };
 
 }  // namespace sap

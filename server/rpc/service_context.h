@@ -5,6 +5,8 @@
 #include "server/engine/engine.h"
 #include "server/ops/call_observer.h"
 #include "server/rpc/in_flight_calls.h"
+#include "server/rpc/message_transfers.h"
+#include "server/rpc/rejection_rate_limiter.h"
 
 namespace sap {
 
@@ -13,6 +15,8 @@ struct ServiceContext {
   InFlightCalls* in_flight_calls;
   const Authenticator* authenticator;
   const CallObserver* observer;
+  RejectionRateLimiter* rejection_limiter;
+  MessageTransfers* transfers;
 };
 
 }  // namespace sap

@@ -312,7 +312,7 @@ void SessionStream::Call::Advance(Lock lock) {
   const grpc::Status& status = Cancelled() ? grpc::Status::CANCELLED : *end_status_;
   const std::chrono::duration<double> took = Clock::now() - arrival_;
   method_->context_.observer->Ended(Method::kSolveSession, status, took.count(), context_,
-                                    &request_id_, account_.get(), v1::SolveSessionRequest());
+                                    &request_id_, account_.get(), /*request_bytes=*/0);
   if (held_bytes_ > 0) {
     method_->context_.engine->admission().AddBytes(account_.get(), -held_bytes_);
   }

@@ -24,16 +24,18 @@ auto StartWith(Engine* engine,
 }  // namespace
 
 SolverService::SolverService(const ServiceContext& context)
-    : rejection_limiter_(context.engine->config().threads),
+    : read_timeout_(context.engine->config().read_timeout_s),
+      write_timeout_(context.engine->config().session.write_timeout_s),
       solve_(&service_, static_cast<int>(Method::kSolve),
              StartWith<SolveMethod::Call>(context.engine, &Engine::Start), context.in_flight_calls,
              context.authenticator, SolveMethod::WhileDraining::kRefused,
-             {context.observer, Method::kSolve}, {context.engine, &rejection_limiter_}),
+             {context.observer, Method::kSolve},
+             {context.engine, context.rejection_limiter, context.transfers}),
       solve_batch_(&service_, static_cast<int>(Method::kSolveBatch),
                    StartWith<BatchMethod::Call>(context.engine, &Engine::StartBatch),
                    context.in_flight_calls, context.authenticator,
                    BatchMethod::WhileDraining::kRefused, {context.observer, Method::kSolveBatch},
-                   {context.engine, &rejection_limiter_}),
+                   {context.engine, context.rejection_limiter, context.transfers}),
       stream_batch_(&service_, context),
       session_(&service_, context),
       info_(&service_, static_cast<int>(Method::kGetServerInfo),
@@ -42,7 +44,8 @@ SolverService::SolverService(const ServiceContext& context)
               call->Finish(grpc::Status::OK);
             },
             context.in_flight_calls, context.authenticator, InfoMethod::WhileDraining::kAnswered,
-            {context.observer, Method::kGetServerInfo}) {}
+            {context.observer, Method::kGetServerInfo},
+            {nullptr, context.rejection_limiter, context.transfers}) {}
 
 void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
   for (int i = 0; i < count; ++i) {
@@ -52,6 +55,14 @@ void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
     session_.Await(queue);
     info_.Await(queue);
   }
+}
+
+void SolverService::Sweep() {
+  session_.Sweep();
+  stream_batch_.Sweep();
+  solve_.Sweep(read_timeout_, write_timeout_);
+  solve_batch_.Sweep(read_timeout_, write_timeout_);
+  info_.Sweep(read_timeout_, write_timeout_);
 }
 
 }  // namespace sap

@@ -4,6 +4,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
+
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/batch_stream.h"
 #include "server/rpc/service_context.h"
@@ -28,11 +30,8 @@ class SolverService {
   // Lame duck: answers of sessions announce the shutdown, and sessions continue.
   void AnnounceDrain() { session_.AnnounceDrain(); }
 
-  // Enforces the idle and write timeouts; call periodically.
-  void Sweep() {
-    session_.Sweep();
-    stream_batch_.Sweep();
-  }
+  // Enforces the idle, read and write timeouts; call periodically.
+  void Sweep();
 
  private:
   using Service = v1::SolverService::Service;
@@ -40,8 +39,9 @@ class SolverService {
   using BatchMethod = UnaryMethod<Service, v1::SolveBatchRequest, v1::SolveBatchResponse>;
   using InfoMethod = UnaryMethod<Service, v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
 
+  const std::chrono::duration<double> read_timeout_;
+  const std::chrono::duration<double> write_timeout_;
   HeadersFirstService<Service> service_{kNumMethods};
-  RejectionRateLimiter rejection_limiter_;
   SolveMethod solve_;
   BatchMethod solve_batch_;
   BatchStream stream_batch_;

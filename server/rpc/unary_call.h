@@ -5,7 +5,8 @@
 //                      \-> done (cancelled or not) ---------------+-> object returns to the pool
 //
 // An accepted call is replaced by a new awaited one before its message is read, so the number of
-// awaited calls per queue is constant.
+// awaited calls per queue is constant. A sweep cancels calls whose message does not arrive or whose
+// answer is not taken in time.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -15,7 +16,9 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 
 #include "server/auth/authenticator.h"
 #include "server/engine/engine.h"
@@ -25,8 +28,10 @@
 #include "server/rpc/completion_tag.h"
 #include "server/rpc/headers_first_service.h"
 #include "server/rpc/in_flight_calls.h"
+#include "server/rpc/message_transfers.h"
 #include "server/rpc/rejection_rate_limiter.h"
 #include "server/rpc/rpc_status.h"
+#include "server/rpc/stall_timer.h"
 
 namespace sap {
 
@@ -50,6 +55,28 @@ inline Priority PriorityInHeaders(const grpc::ServerContext& context) {
   return high ? Priority::kHigh : Priority::kNormal;
 }
 
+// The status of a call whose message was not received, once its end is known.
+inline grpc::Status NotReceived(const grpc::ServerContext& context) {
+  if (!context.IsCancelled()) {
+    return {grpc::StatusCode::INVALID_ARGUMENT, "the call has no message"};
+  }
+  if (context.deadline() <= std::chrono::system_clock::now()) {
+    return {grpc::StatusCode::DEADLINE_EXCEEDED, "the deadline passed before the message arrived"};
+  }
+  return {grpc::StatusCode::CANCELLED,
+          "the client cancelled the call, or its message is too large or did not arrive in time"};
+}
+
+// Parses the bytes of a message and frees them. False: they are no message.
+template <typename Message>
+bool ParseMessage(grpc::ByteBuffer* bytes, Message* message) {
+  return grpc::SerializationTraits<Message>::Deserialize(bytes, message).ok();
+}
+
+inline grpc::Status NoMessage() {
+  return {grpc::StatusCode::INVALID_ARGUMENT, "the bytes are not a message of this method"};
+}
+
 // One method of a service. Must outlive the completion queues on which it awaits calls.
 template <typename Service, typename Request, typename Response>
 class UnaryMethod {
@@ -68,11 +95,11 @@ class UnaryMethod {
     Method method{};
   };
 
-  // Pre-read admission control and the rate limiter of its rejections. Null: all calls are
-  // admitted.
-  struct AdmissionGate {
-    Engine* engine{nullptr};
-    RejectionRateLimiter* rejection_limiter{nullptr};
+  // Limits of the calls. A null member: that limit does not apply.
+  struct Gate {
+    Engine* engine{nullptr};                           // admission before the message is read
+    RejectionRateLimiter* rejection_limiter{nullptr};  // delays of rejections
+    MessageTransfers* transfers{nullptr};              // messages being received or sent
   };
 
   // `index` is the method's position in the schema. Without an authenticator (null) every client
@@ -80,7 +107,7 @@ class UnaryMethod {
   UnaryMethod(HeadersFirstService<Service>* service, int index, Handler handler,
               InFlightCalls* in_flight_calls, const Authenticator* authenticator,
               WhileDraining while_draining = WhileDraining::kRefused, Observed observed = {},
-              AdmissionGate gate = {})
+              Gate gate = {})
       : service_(service),
         index_(index),
         handler_(std::move(handler)),
@@ -97,8 +124,19 @@ class UnaryMethod {
     call.release()->Await(queue);
   }
 
+  // Cancels calls whose message or answer takes longer than this; call periodically.
+  void Sweep(std::chrono::duration<double> read_timeout,
+             std::chrono::duration<double> write_timeout) {
+    const auto now = CallContext::Clock::now();
+    const auto before = [now](std::chrono::duration<double> timeout) {
+      return now - std::chrono::duration_cast<CallContext::Clock::duration>(timeout);
+    };
+    const std::lock_guard lock(mutex_);
+    for (Call* call : calls_) call->Sweep(before(read_timeout), before(write_timeout));
+  }
+
  private:
-  // Pooled calls keep the storage of their messages, so the pool is bounded.
+  // Bounds the memory of call objects after a burst.
   static constexpr size_t kMaxIdle = 32;
 
   HeadersFirstService<Service>* const service_;
@@ -108,17 +146,29 @@ class UnaryMethod {
   const Authenticator* const authenticator_;
   const WhileDraining while_draining_;
   const Observed observed_;
-  const AdmissionGate gate_;
-  ObjectPool<Call> idle_{kMaxIdle};
+  const Gate gate_;
+
+  std::mutex mutex_;
+  std::set<Call*> calls_;  // all existing ones, pooled ones included
+
+  ObjectPool<Call> idle_{kMaxIdle};  // destroyed first: calls remove themselves from calls_
 };
 
 template <typename Service, typename RequestMessage, typename ResponseMessage>
-class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
+class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
+    : private MessageTransfers::Reader {
  public:
   using Request = RequestMessage;
   using Response = ResponseMessage;
 
-  explicit Call(UnaryMethod* method) : method_(method) {}
+  explicit Call(UnaryMethod* method) : method_(method) {
+    const std::lock_guard lock(method_->mutex_);
+    method_->calls_.insert(this);
+  }
+  ~Call() {
+    const std::lock_guard lock(method_->mutex_);
+    method_->calls_.erase(this);
+  }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
@@ -126,16 +176,21 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
   Response* response() { return &response_; }
   CallContext call_context() const { return {arrival_, deadline_, &cancelled_, account_.get()}; }
 
-  // Sends the response or the error. Call once; do not use the call afterwards.
+  // Sends the response or the error, and frees the messages. Call once; do not use the call
+  // afterwards.
   void Finish(const grpc::Status& status) {
-    if (const Observed& observed = method_->observed_; observed.observer != nullptr) {
-      const std::chrono::duration<double> took = CallContext::Clock::now() - arrival_;
-      if (!status.ok()) request_id_.Return(&*context_);
-      observed.observer->Ended(observed.method, status, took.count(), *context_, &request_id_,
-                               account_.get(), request_);
+    if (!status.ok()) request_id_.Return(&*context_);
+    if (!not_received_) Report(status);
+    // The sent bytes are a copy, so the messages need not wait until the client has taken them.
+    const Request request = std::move(request_);
+    const Response response = std::move(response_);
+    if (method_->gate_.transfers != nullptr && request_bytes_ > 0) {
+      answering_ = true;
+      method_->gate_.transfers->BeginAnswer(account_.get(), request_bytes_);
     }
+    sending_.Start(CallContext::Clock::now());
     if (status.ok()) {
-      stream_->WriteAndFinish(response_, {}, status, &finished_tag_);
+      stream_->WriteAndFinish(response, {}, status, &finished_tag_);
     } else {
       stream_->Finish(status, &finished_tag_);
     }
@@ -149,6 +204,9 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     queue_ = queue;
     cancelled_ = false;
     counted_ = false;
+    not_received_ = false;
+    answering_ = false;
+    request_bytes_ = 0;
     open_tags_ = 2;
     context_.emplace();
     stream_.emplace(&*context_);
@@ -169,13 +227,11 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     if (method_->observed_.observer != nullptr) {
       method_->observed_.observer->Started(method_->observed_.method);
     }
-    if (method_->while_draining_ == WhileDraining::kRefused &&
-        method_->in_flight_calls_->draining()) {
-      return Finish(ShuttingDown());
-    }
+    counted_ = method_->while_draining_ == WhileDraining::kRefused;
+    if (counted_ && !method_->in_flight_calls_->Enter()) return Finish(ShuttingDown());
     if (method_->authenticator_ != nullptr) {
       auto account = method_->authenticator_->Identify(*context_);
-      if (!account) return Finish(ToRpcStatus(tl::unexpected(account.error())));
+      if (!account) return Reject(ToRpcStatus(tl::unexpected(account.error())));
       account_ = std::move(*account);
     }
     if (Engine* const engine = method_->gate_.engine; engine != nullptr) {
@@ -183,28 +239,51 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
       if (!reservation) return Reject(ToRpcStatus(tl::unexpected(reservation.error())));
       reservation_ = *reservation;
     }
-    stream_->Read(&request_, &read_tag_);
+    BeginRead();
+  }
+
+  void BeginRead() {
+    MessageTransfers* const transfers = method_->gate_.transfers;
+    if (transfers == nullptr) return PostRead();
+    const ServiceStatus begun = transfers->BeginRead(account_.get(), this);
+    if (begun) return;
+    if (method_->gate_.engine != nullptr) method_->gate_.engine->CountRefusal(begun.error());
+    ReleaseReservation();
+    Reject(ToRpcStatus(begun));
+  }
+
+  void PostRead() override {
+    receiving_.Start(CallContext::Clock::now());
+    stream_->Read(&bytes_, &read_tag_);
   }
 
   void Read(bool ok) {
+    receiving_.Stop();
+    if (method_->gate_.transfers != nullptr) method_->gate_.transfers->EndRead(account_.get());
+    ReleaseReservation();
+    arrival_ = CallContext::Clock::now();
+    if (!ok) {
+      not_received_ = true;
+      return Finish(NotReceived(*context_));
+    }
+    request_bytes_ = static_cast<int64_t>(bytes_.Length());
+    if (!ParseMessage(&bytes_, &request_)) return Finish(NoMessage());
+    method_->handler_(this);
+  }
+
+  void ReleaseReservation() {
     if (Engine* const engine = method_->gate_.engine; engine != nullptr) {
       engine->ReleaseReservation(account_.get(), reservation_);
     }
-    // Reached after a failed read, too. If the message exceeded the size limit, the transport has
-    // already ended the call.
-    arrival_ = CallContext::Clock::now();
-    counted_ = method_->while_draining_ == WhileDraining::kRefused;
-    if (counted_ && !method_->in_flight_calls_->Enter()) return Finish(ShuttingDown());
-    if (!ok) return Finish({grpc::StatusCode::INVALID_ARGUMENT, "the message cannot be read"});
-    method_->handler_(this);
   }
 
   // Sends the rejection at once, or delayed if the rate is exceeded.
   void Reject(const grpc::Status& status) {
     rejection_ = status;
-    const auto wait = method_->gate_.rejection_limiter->Wait(CallContext::Clock::now());
-    if (wait == wait.zero()) return SendRejection(true);
-    rejection_alarm_.Set(queue_, std::chrono::system_clock::now() + wait, &rejection_tag_);
+    RejectionRateLimiter* const limiter = method_->gate_.rejection_limiter;
+    const bool delayed = limiter != nullptr &&
+                         limiter->Delay(account_.get(), queue_, &rejection_tag_, &rejection_alarm_);
+    if (!delayed) SendRejection(true);
   }
 
   void SendRejection(bool) { Finish(rejection_); }
@@ -213,26 +292,27 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     if (context_->IsCancelled()) {
       cancelled_.store(true, std::memory_order_relaxed);
       rejection_alarm_.Cancel();  // the client no longer waits for the rejection
+      if (method_->gate_.transfers != nullptr) method_->gate_.transfers->Expedite(this);
     }
     TagCompleted();
   }
 
-  void Finished(bool) { TagCompleted(); }
+  void Finished(bool) {
+    sending_.Stop();
+    if (answering_) method_->gate_.transfers->EndAnswer(account_.get(), request_bytes_);
+    TagCompleted();
+  }
 
   // The finished and done tags may complete on two threads, in any order; the second one recycles
   // the call.
   void TagCompleted() {
     if (--open_tags_ > 0) return;
+    if (not_received_) Report(NotReceived(*context_));
     stream_.reset();
     context_.reset();
     account_.reset();
     request_id_.Clear();
-    if (request_.ByteSizeLong() > kMaxRetained_bytes) {
-      request_ = Request();
-    } else {
-      request_.Clear();
-    }
-    response_.Clear();
+    bytes_.Clear();
     InFlightCalls* const in_flight_calls = method_->in_flight_calls_;
     const bool counted = counted_;
     method_->idle_.Give(std::unique_ptr<Call>(this));
@@ -240,21 +320,40 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call {
     in_flight_calls->EndOnQueue();
   }
 
-  // Larger requests are freed when the call returns to the pool.
-  static constexpr size_t kMaxRetained_bytes = 4 << 20;
+  void Report(const grpc::Status& status) {
+    const Observed& observed = method_->observed_;
+    if (observed.observer == nullptr) return;
+    const std::chrono::duration<double> took = CallContext::Clock::now() - arrival_;
+    observed.observer->Ended(observed.method, status, took.count(), *context_, &request_id_,
+                             account_.get(), request_bytes_);
+  }
+
+  // After TryCancel the operation completes with an error, and the call ends as if the client had
+  // cancelled it.
+  void Sweep(CallContext::Clock::time_point read_limit,
+             CallContext::Clock::time_point write_limit) {
+    receiving_.CancelIfStartedBy(read_limit, [this] { context_->TryCancel(); });
+    sending_.CancelIfStartedBy(write_limit, [this] { context_->TryCancel(); });
+  }
 
   UnaryMethod* const method_;
   grpc::ServerCompletionQueue* queue_{nullptr};
   std::optional<grpc::ServerContext> context_;
-  std::optional<grpc::ServerAsyncReaderWriter<Response, Request>> stream_;
+  std::optional<grpc::ServerAsyncReaderWriter<Response, grpc::ByteBuffer>> stream_;
   std::shared_ptr<ClientAccount> account_;
   RequestId request_id_;
+  grpc::ByteBuffer bytes_;  // of the request, until they are parsed
   Request request_;
   Response response_;
+  int64_t request_bytes_{0};
+  StallTimer receiving_;
+  StallTimer sending_;
   CallContext::Clock::time_point arrival_;
   CallContext::Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
-  bool counted_{false};  // counted in InFlightCalls
+  bool counted_{false};       // counted in InFlightCalls
+  bool not_received_{false};  // reported at the end of the call, when it is known why
+  bool answering_{false};     // between BeginAnswer and EndAnswer
   std::atomic<int> open_tags_{0};
   Engine::Reservation reservation_;
   grpc::Status rejection_;

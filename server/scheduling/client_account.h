@@ -50,8 +50,16 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
   Priority Granted(Priority asked) const {
     return entitlements().high_priority ? asked : Priority::kNormal;
   }
+  // Messages of the client in the transport.
+  struct Transfers {
+    std::atomic<int> receiving{0};         // calls whose request is being received
+    std::atomic<int> slots{0};             // of these, those with a posted read
+    std::atomic<int> answers{0};           // calls whose answer is not yet taken
+    std::atomic<int64_t> answer_bytes{0};  // bytes of their requests
+  };
 
  private:
+  friend class MessageTransfers;
   friend class Admission;
   friend class FairQueue;
   friend class InlineShares;
@@ -93,6 +101,8 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
   std::chrono::steady_clock::time_point credited_{};
 
   InlineUse inline_use_;
+
+  Transfers transfers_;
 
   // Guarded by FairQueue's mutex.
   std::array<Flow, kNumPriorities> flows_;

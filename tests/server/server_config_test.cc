@@ -301,7 +301,9 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
                   "--queue-timeout-s",
                   "17",
                   "--max-client-sessions",
-                  "18"},
+                  "18",
+                  "--read-timeout-s",
+                  "19"},
                  &config),
             std::nullopt);
   const v1::GetServerInfoResponse info = Engine(config).Info();
@@ -323,6 +325,7 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
   EXPECT_EQ(info.limits().max_held_bytes(), 15u);
   EXPECT_EQ(info.limits().max_client_bytes(), 16u);
   EXPECT_EQ(info.limits().queue_timeout_s(), 17);
+  EXPECT_EQ(info.limits().read_timeout_s(), 19);
   EXPECT_EQ(info.solver_threads(), 2u);
   EXPECT_FALSE(info.version().empty());
   EXPECT_FALSE(info.instruction_set().empty());

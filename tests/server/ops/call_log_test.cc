@@ -1,5 +1,6 @@
 #include "server/ops/call_log.h"
 
+#include <grpc/support/log.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "server/ops/grpc_log.h"
 #include "tests/support/await.h"
 #include "tests/support/child_process.h"
 #include "tests/support/file_size_limit.h"
@@ -97,6 +99,49 @@ TEST_F(CallLogTest, TheLevelSaysWhichCallsAreLogged) {
   const auto lines = Lines(1);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0]["message"], "heard");
+}
+
+// Whoever can connect can fail calls, so their lines are limited, and those of other codes are not.
+TEST_F(CallLogTest, AFloodOfFailedCallsIsAFewLinesAndANumber) {
+  constexpr int kUnauthenticated = 16;
+  constexpr int kInternal = 13;
+  size_t written = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    if (!log_->Wants(kUnauthenticated, 0)) continue;
+    log_->Call({.method = Method::kSolve, .code = kUnauthenticated});
+    ++written;
+  }
+  EXPECT_GE(written, 1u);
+  EXPECT_LT(written, 5000u);
+  EXPECT_TRUE(log_->Wants(kInternal, 0));
+  log_->ReportSuppressed();
+  const auto lines = Lines(written + 1);
+  ASSERT_EQ(lines.size(), written + 1);
+  EXPECT_EQ(lines.back()["message"],
+            std::to_string(10'000 - written) + " more calls with code Unauthenticated suppressed");
+  log_->ReportSuppressed();
+  log_->Message(LogLevel::kWarning, "the next line");
+  EXPECT_EQ(Lines(written + 2).back()["message"], "the next line");
+}
+
+TEST_F(CallLogTest, LinesOfGrpcAreJsonAndLimited) {
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);  // as an initialized gRPC has it
+  {
+    const GrpcLog grpc_log(log_.get());
+    for (int i = 0; i < 10'000; ++i) gpr_log("/somewhere/call.cc", 1, GPR_LOG_SEVERITY_ERROR, "no");
+  }
+  log_->ReportSuppressed();
+  log_->Message(LogLevel::kError, "the end");
+  const auto ended = [this] {
+    std::ifstream file(config_.file);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    return text.find("the end") != std::string::npos;
+  };
+  ASSERT_TRUE(test::Await(ended));
+  const auto lines = Lines(1);
+  EXPECT_LT(lines.size(), 5000u);
+  EXPECT_EQ(lines[0]["message"], "gRPC: call.cc: no");
+  EXPECT_EQ(lines[0]["level"], "warning");
 }
 
 // A disk that is full loses lines; when it has room again, the next ones are written.

@@ -4,12 +4,14 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <future>
 
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "tests/support/await.h"
 #include "tests/support/generic_call.h"
+#include "tests/support/half_sent_call.h"
 #include "tests/support/scenes.h"
 
 namespace sap {
@@ -62,8 +64,8 @@ TEST_F(GrpcServerTest, HealthIsServingForTheServerAndTheService) {
   EXPECT_EQ(stub->Check(&context, request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-// Watchers learn of the draining before their stream ends.
-TEST_F(GrpcServerTest, WatchersAreNotifiedWhenTheServerDrains) {
+// A client whose Watch ended would ask again at once, as long as the server drains.
+TEST_F(GrpcServerTest, WatchersAreNotifiedOfTheDrainAndStay) {
   const auto stub = Health::NewStub(channel_);
   HealthCheckRequest request;
   request.set_service("sap.v1.SolverService");
@@ -74,12 +76,90 @@ TEST_F(GrpcServerTest, WatchersAreNotifiedWhenTheServerDrains) {
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
 
-  auto drained = std::async(std::launch::async, [this] { server_->Drain(kLong); });
+  server_->AnnounceDrain();
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
-  EXPECT_FALSE(stream->Read(&response));
+  auto more = std::async(std::launch::async, [&] { return stream->Read(&response); });
+  for (int i = 0; i < 10; ++i) {
+    grpc::ClientContext check;
+    Bound(&check);
+    HealthCheckResponse checked;
+    EXPECT_TRUE(stub->Check(&check, request, &checked).ok());
+    EXPECT_EQ(checked.status(), HealthCheckResponse::NOT_SERVING);
+  }
+  EXPECT_EQ(more.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  server_->Drain(kLong);
+  EXPECT_FALSE(more.get());
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+// Clients are told to connect elsewhere as soon as the drain begins, while calls in flight, also
+// one whose message is still being sent, are served.
+TEST_F(GrpcServerTest, TheDrainSendsClientsAwayAndServesWhatIsInFlight) {
+  grpc::GenericStub stub(channel_);
+  grpc::CompletionQueue queue;
+  const auto next = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  grpc::ClientContext context;
+  Bound(&context);
+  const auto call = stub.PrepareCall(&context, "/sap.v1.SolverService/Solve", &queue);
+  call->StartCall(nullptr);
+  ASSERT_TRUE(next());
+  v1::SolveRequest request;
+  *request.mutable_problem() = test::MixedProblem();
+  const std::string bytes = request.SerializeAsString();
+  // The call has been accepted when the server has answered a later one on the same connection.
+  EXPECT_TRUE(test::CallByName(channel_, "/sap.v1.SolverService/GetServerInfo", "").ok());
+
+  auto drained = std::async(std::launch::async, [this] { server_->Drain(10 * kLong); });
+  // The client has no connection for new calls any more.
+  EXPECT_TRUE(test::Await([this] { return channel_->GetState(false) != GRPC_CHANNEL_READY; }));
+  const grpc::Slice slice(bytes);
+  call->WriteLast(grpc::ByteBuffer(&slice, 1), {}, nullptr);
+  EXPECT_TRUE(next());
+  grpc::ByteBuffer answer;
+  call->Read(&answer, nullptr);
+  EXPECT_TRUE(next());
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  EXPECT_TRUE(next());
+  EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(drained.wait_for(kLong), std::future_status::ready);
+}
+
+// Anybody may call, so messages that do not end must not gather, nor keep others from answers.
+TEST_F(GrpcServerTest, HealthMessagesThatDoNotEndAreGivenUp) {
+  constexpr uint32_t kAnnounced = 100 << 20;
+  std::deque<test::HalfSentCall> calls;
+  for (int i = 0; i < 20; ++i) {
+    const std::string method = i % 2 == 0 ? "Check" : "Watch";
+    calls.emplace_back(server_->address(), "/grpc.health.v1.Health/" + method, kAnnounced);
+  }
+  const auto stub = Health::NewStub(channel_);
+  grpc::ClientContext context;
+  Bound(&context);
+  HealthCheckResponse response;
+  EXPECT_TRUE(stub->Check(&context, HealthCheckRequest(), &response).ok());
+  for (test::HalfSentCall& call : calls) EXPECT_TRUE(test::Await([&] { return call.Ended(); }));
+}
+
+TEST_F(GrpcServerTest, ALongNameIsUnknownAndNotKept) {
+  const auto stub = Health::NewStub(channel_);
+  HealthCheckRequest request;
+  request.set_service(std::string(1 << 20, 'a'));
+  HealthCheckResponse response;
+  grpc::ClientContext check;
+  Bound(&check);
+  EXPECT_EQ(stub->Check(&check, request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
+  grpc::ClientContext watch;
+  Bound(&watch);
+  const auto stream = stub->Watch(&watch, request);
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVICE_UNKNOWN);
+  watch.TryCancel();
 }
 
 TEST_F(GrpcServerTest, AWatcherThatLeavesIsForgotten) {
@@ -124,6 +204,48 @@ TEST_F(GrpcServerTest, BytesThatAreNoMessageAreRefusedAndTheServerLives) {
               grpc::StatusCode::INVALID_ARGUMENT);
   }
   EXPECT_TRUE(test::CallByName(channel_, "/sap.v1.SolverService/GetServerInfo", "").ok());
+}
+
+// Kilobytes could inflate to gigabytes, which no limit would see.
+TEST_F(GrpcServerTest, ACompressedMessageIsRefusedByEveryMethod) {
+  const auto compress = [](grpc::ClientContext* context) {
+    Bound(context);
+    context->set_compression_algorithm(GRPC_COMPRESS_GZIP);
+  };
+  const auto health = Health::NewStub(channel_);
+  const auto solver = v1::SolverService::NewStub(channel_);
+  HealthCheckRequest name;
+  name.set_service(std::string(1 << 20, 'a'));
+  HealthCheckResponse status;
+  {
+    grpc::ClientContext context;
+    compress(&context);
+    EXPECT_EQ(health->Check(&context, name, &status).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  }
+  {
+    grpc::ClientContext context;
+    compress(&context);
+    v1::SolveRequest request;
+    *request.mutable_problem() = test::MixedProblem();
+    v1::SolveResponse response;
+    EXPECT_EQ(solver->Solve(&context, request, &response).error_code(),
+              grpc::StatusCode::UNIMPLEMENTED);
+  }
+  {
+    grpc::ClientContext context;
+    compress(&context);
+    v1::StreamBatchRequest request;
+    *request.add_problems() = test::MixedProblem();
+    EXPECT_EQ(solver->StreamBatch(&context, request)->Finish().error_code(),
+              grpc::StatusCode::UNIMPLEMENTED);
+  }
+  grpc::ClientContext context;
+  compress(&context);
+  const auto session = solver->SolveSession(&context);
+  v1::SolveSessionRequest open;
+  open.mutable_open();
+  session->Write(open);
+  EXPECT_EQ(session->Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
 
 // Reflection is what lets grpcurl and the like call a server whose schema they do not have.

@@ -83,8 +83,10 @@ TEST_F(HeadersFirstServiceTest, RefusalsThatAreHeldAreSentToo) {
   Start();
   const auto account = engine_->admission().AccountOf("address:ipv4:127.0.0.1");
   ASSERT_TRUE(engine_->admission().Admit(account.get(), {}).has_value());
-  for (int i = 0; i < 150; ++i) {
-    EXPECT_EQ(EndOfHeadersAlone("Solve").error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  for (const char* method : {"Solve", "StreamBatch"}) {
+    for (int i = 0; i < 120; ++i) {
+      EXPECT_EQ(EndOfHeadersAlone(method).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    }
   }
   engine_->admission().Release(account.get(), {});
 }

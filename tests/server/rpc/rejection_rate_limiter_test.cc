@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <vector>
 
 namespace sap::test {
@@ -21,54 +22,71 @@ constexpr Clock::time_point kStart{seconds(1000)};
 std::vector<Clock::time_point> Sent(RejectionRateLimiter* pace,
                                     const std::vector<Clock::time_point>& asked) {
   std::vector<Clock::time_point> sent;
-  for (const Clock::time_point time : asked) sent.push_back(time + pace->Wait(time));
+  for (const Clock::time_point time : asked) sent.push_back(time + pace->Wait("alice", time));
   std::ranges::sort(sent);
   return sent;
 }
 
 TEST(RejectionRateLimiterTest, AHundredAtOnceAreSentAtOnce) {
   RejectionRateLimiter pace(1);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(pace.Wait(kStart), seconds(0));
-  EXPECT_GT(pace.Wait(kStart), seconds(0));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(pace.Wait("alice", kStart), seconds(0));
+  EXPECT_GT(pace.Wait("alice", kStart), seconds(0));
 }
 
 TEST(RejectionRateLimiterTest, AFloodIsSentAtTheRate) {
   RejectionRateLimiter pace(2);
-  // One second at 5000 per second.
+  // One second at 1200 per second.
   std::vector<Clock::time_point> asked;
-  for (int i = 0; i < 5000; ++i) asked.push_back(kStart + i * microseconds(200));
+  for (int i = 0; i < 1200; ++i) asked.push_back(kStart + i * microseconds(833));
   const auto sent = Sent(&pace, asked);
   // 600 per second for two solver threads, plus the burst of a hundred.
-  for (const auto time : {seconds(1), seconds(2), seconds(5)}) {
+  for (const auto time : {milliseconds(500), milliseconds(1000), milliseconds(1500)}) {
     const auto by = std::ranges::upper_bound(sent, kStart + time) - sent.begin();
-    EXPECT_NEAR(by, 100 + 600 * time.count(), 600 * 0.02 + 1) << time.count();
+    EXPECT_NEAR(by, 100 + 0.6 * time.count(), 600 * 0.02 + 1) << time.count();
   }
-  EXPECT_LE(sent.back(), kStart + milliseconds(8200));
+  EXPECT_LE(sent.back(), kStart + milliseconds(1900));
 }
 
 TEST(RejectionRateLimiterTest, ThoseThatWaitAreSentTogether) {
   RejectionRateLimiter pace(1);
   std::vector<Clock::time_point> asked;
-  for (int i = 0; i < 400; ++i) asked.push_back(kStart + i * microseconds(10));
+  for (int i = 0; i < 390; ++i) asked.push_back(kStart + i * microseconds(10));
   auto sent = Sent(&pace, asked);
   sent.erase(sent.begin(), sent.begin() + 110);
   const auto last = std::ranges::unique(sent).begin();
-  // 290 in one second at 300 per second, every 20 ms.
-  EXPECT_NEAR(last - sent.begin(), 290.0 / 6, 2);
+  // 280 in a second at 300 per second, every 20 ms.
+  EXPECT_NEAR(last - sent.begin(), 280.0 / 6, 2);
 }
 
 TEST(RejectionRateLimiterTest, AfterAQuietTimeAHundredAreSentAtOnceAgain) {
   RejectionRateLimiter pace(1);
-  for (int i = 0; i < 200; ++i) pace.Wait(kStart);
+  for (int i = 0; i < 200; ++i) pace.Wait("alice", kStart);
   const Clock::time_point later = kStart + seconds(60);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(pace.Wait(later), seconds(0));
-  EXPECT_GT(pace.Wait(later), seconds(0));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(pace.Wait("alice", later), seconds(0));
+  EXPECT_GT(pace.Wait("alice", later), seconds(0));
 }
 
 TEST(RejectionRateLimiterTest, WhatComesSlowerThanTheRateNeverWaits) {
   RejectionRateLimiter pace(1);
   for (int i = 0; i < 1000; ++i)
-    EXPECT_EQ(pace.Wait(kStart + i * milliseconds(4)), seconds(0)) << i;
+    EXPECT_EQ(pace.Wait("alice", kStart + i * milliseconds(4)), seconds(0)) << i;
+}
+
+// However many calls are rejected, each client learns of its rejection within a second.
+TEST(RejectionRateLimiterTest, NoRejectionWaitsLongerThanASecond) {
+  RejectionRateLimiter pace(1);
+  for (int i = 0; i < 100'000; ++i) EXPECT_LE(pace.Wait("alice", kStart), seconds(1));
+  EXPECT_LE(pace.Wait("alice", kStart + seconds(1)), seconds(1));
+  EXPECT_EQ(pace.Wait("alice", kStart + seconds(2)), seconds(0));
+}
+
+TEST(RejectionRateLimiterTest, RejectionsOfOneClientDelayNoOther) {
+  RejectionRateLimiter pace(1);
+  for (int i = 0; i < 10'000; ++i) pace.Wait("alice", kStart);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(pace.Wait("bob", kStart), seconds(0));
+  // Nor do many clients make it forget one that still owes time.
+  for (int i = 0; i < 1000; ++i) pace.Wait("client " + std::to_string(i), kStart);
+  EXPECT_GT(pace.Wait("alice", kStart), seconds(0));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "tests/support/await.h"
 #include "tests/support/certificates.h"
 #include "tests/support/child_process.h"
+#include "tests/support/generic_call.h"
 #include "tests/support/scenes.h"
 
 namespace sap::test {
@@ -312,6 +313,22 @@ TEST_F(SecurityTest, HeadersAreBounded) {
       EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
     }
   }
+}
+
+// gRPC's reflection service reads messages of any length from whoever calls.
+TEST_F(SecurityTest, ReflectionIsNotOfferedToStrangers) {
+  constexpr const char* kReflection =
+      "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+  Start();
+  const auto reflect = [&] {
+    return CallByName(grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()),
+                      kReflection, "\x3a\x01*");
+  };
+  EXPECT_NE(reflect().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  server_.reset();
+  UseTokens();
+  Start();
+  EXPECT_EQ(reflect().error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
 
 }  // namespace

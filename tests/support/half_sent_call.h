@@ -1,0 +1,35 @@
+// A call whose message is announced and not sent in full, which a gRPC client cannot do: HTTP/2
+// frames on a connection of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "tests/support/raw_socket.h"
+
+namespace sap::test {
+
+class HalfSentCall {
+ public:
+  // Sends the headers of a call of that method ("/package.Service/Method") and the beginning of a
+  // message of `announced` bytes: `sent` of them, at most the initial window.
+  HalfSentCall(const std::string& address, const std::string& path, uint32_t announced,
+               size_t sent = 100);
+
+  // Whether the server has ended the stream: by RST_STREAM, or by headers or data that end it.
+  bool Ended();
+
+  // Whether the server allows more than the initial window of the stream to be sent.
+  bool WindowOpened();
+
+ private:
+  void Receive();
+
+  RawSocket socket_;
+  std::string received_;
+  bool ended_{false};
+  bool window_opened_{false};
+};
+
+}  // namespace sap::test
