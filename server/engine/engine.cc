@@ -61,7 +61,6 @@ Engine::Engine(const ServerConfig& config, RequestRecorder* recorder, Metrics* m
   Entitlements own = config.admission.client;
   own.max_solve_s = kUnlimited_s;
   own.high_priority = true;
-  own.max_sessions = config.admission.all.max_sessions;
   this_process_->SetEntitlements(own);
 }
 

@@ -103,8 +103,8 @@ TEST(MessageTransfersLimitsTest, CallsAndBytesBeyondTheLimitsAreRefusedByName) {
   config.admission.client.max_bytes = 100;
   config.admission.all.max_calls = 3;
   MessageTransfers transfers(config);
-  ClientAccount alice("alice");
-  ClientAccount bob("bob");
+  ClientAccount alice("alice", config.admission.client);
+  ClientAccount bob("bob", config.admission.client);
   std::deque<PostedRead> reads(4);
   const auto reason = [&](ClientAccount* account, PostedRead* read) {
     const ServiceStatus begun = transfers.BeginRead(account, read);
