@@ -27,6 +27,11 @@ class Authenticator {
   tl::expected<std::shared_ptr<ClientAccount>, ServiceError> Identify(
       const grpc::ServerContext& context) const;
 
+  // Whether tokens are required and the call carries no valid one.
+  bool IsStranger(const grpc::ServerContext& context) const {
+    return tokens_ != nullptr && !FindToken(context);
+  }
+
   // Reloads the tokens if their file has changed; call periodically, since calls may be rare.
   void Refresh() const;
 

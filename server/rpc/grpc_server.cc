@@ -93,7 +93,8 @@ GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens*
       transfers_(config),
       solver_service_({engine, &in_flight_calls_, &authenticator_, &observer_, &rejection_limiter_,
                        &transfers_}),
-      health_service_(&in_flight_calls_) {}
+      health_service_(&in_flight_calls_, &authenticator_),
+      unknown_methods_(&in_flight_calls_) {}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
     const ServerConfig& config, Engine* engine, BearerTokens* tokens,
@@ -116,6 +117,7 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
   builder.AddListeningPort(config.listen, *credentials, &port);
   builder.RegisterService(self->solver_service_.service());
   builder.RegisterService(self->health_service_.service());
+  builder.RegisterAsyncGenericService(self->unknown_methods_.service());
   self->queue_ = builder.AddCompletionQueue();
   self->server_ = builder.BuildAndStart();
   if (self->server_ == nullptr || port == 0) {
@@ -126,6 +128,7 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
   self->address_ = WithPort(config.listen, port);
   self->solver_service_.Await(self->queue_.get(), kAwaitedCalls);
   self->health_service_.Await(self->queue_.get(), kAwaitedCalls);
+  self->unknown_methods_.Await(self->queue_.get(), kAwaitedCalls);
   self->threads_ = std::make_unique<CompletionThreads>(self->queue_.get(), config.io_threads);
   self->sweeper_ = std::thread([server = self.get()] { server->RunSweeper(); });
   return self;

@@ -24,6 +24,7 @@
 #include "server/rpc/message_transfers.h"
 #include "server/rpc/rejection_rate_limiter.h"
 #include "server/rpc/solver_service.h"
+#include "server/rpc/unknown_methods.h"
 #include "server/server_config.h"
 
 namespace sap {
@@ -71,6 +72,7 @@ class GrpcServer {
   MessageTransfers transfers_;
   SolverService solver_service_;
   HealthService health_service_;
+  UnknownMethods unknown_methods_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<CompletionThreads> threads_;

@@ -78,6 +78,10 @@ class HealthService::Call {
       return;
     }
     if (owner_->checks_.size() > kMaxChecks) owner_->checks_.front()->Cancel();
+    if (owner_->authenticator_->IsStranger(context_)) {
+      known_ = received_ = true;
+      return Answer();
+    }
     owner_->reading_.push_back(this);
     owner_->CancelReads(since_);
     reading_ = true;

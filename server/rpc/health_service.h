@@ -6,11 +6,13 @@
 // the start, since there is no initialization to wait for, and NOT_SERVING once the server drains.
 // Watch streams stay open until the server shuts down: clients that watch would ask again at once.
 //
-// Everybody may call this service, so what a call can hold is small. gRPC 1.51 takes in any message
-// once its read is posted. At most 4 messages are being received for longer than 50 ms, a further
-// one cancels the oldest, and none for longer than 1.5 s; so strangers can make the server hold
-// what the network carries in that time. A message is freed once its name is compared, without
-// being parsed if it is too long to be a known name.
+// Everybody may call this service, and gRPC 1.51 takes in a message of any length once its read is
+// posted. Where tokens are required, the message of a call without a valid one is therefore not
+// read: it gets the status of the server, whatever name it asks for, and holds no more than the
+// initial window of 64 kB. Messages of clients are read, since they may hold memory elsewhere as
+// well: at most 4 are being received for longer than 50 ms, a further one cancels the oldest, and
+// none for longer than 1.5 s. A message is freed once its name is compared, without being parsed if
+// it is too long to be a known name.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -20,6 +22,7 @@
 #include <mutex>
 
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "server/auth/authenticator.h"
 #include "server/rpc/headers_first_service.h"
 #include "server/rpc/in_flight_calls.h"
 
@@ -27,7 +30,8 @@ namespace sap {
 
 class HealthService {
  public:
-  explicit HealthService(InFlightCalls* in_flight_calls) : in_flight_calls_(in_flight_calls) {}
+  HealthService(InFlightCalls* in_flight_calls, const Authenticator* authenticator)
+      : in_flight_calls_(in_flight_calls), authenticator_(authenticator) {}
 
   grpc::Service* service() { return &service_; }
 
@@ -52,6 +56,7 @@ class HealthService {
 
   HeadersFirstService<Service> service_{2};
   InFlightCalls* const in_flight_calls_;
+  const Authenticator* const authenticator_;
 
   std::mutex mutex_;
   bool draining_{false};

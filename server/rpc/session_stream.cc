@@ -1,5 +1,7 @@
 #include "server/rpc/session_stream.h"
 
+#include <grpcpp/alarm.h>
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -81,6 +83,7 @@ class SessionStream::Call {
   void Solved();
   void Written(bool ok);
   void Done(bool ok);
+  void RejectionDue(bool ok);
   void Finished(bool ok);
 
   void AcceptMessage(int64_t bytes);
@@ -98,6 +101,12 @@ class SessionStream::Call {
   // Accepts no more steps; the stream ends with the status once the accepted ones are answered.
   void EndWith(const grpc::Status& status) {
     if (!end_status_) end_status_ = status;
+  }
+  // The same for a stream that is not let in, at the rate that the limiter allows.
+  void Reject(const grpc::Status& status) {
+    EndWith(status);
+    rejection_delayed_ = method_->context_.rejection_limiter->Delay(
+        account_.get(), queue_, &rejection_tag_, &rejection_alarm_);
   }
   void Cancel() {
     cancelled_.store(true, std::memory_order_relaxed);
@@ -126,6 +135,7 @@ class SessionStream::Call {
   uint64_t tokens_version_{0};  // see Authenticator::IsStillValid
   RequestId request_id_;        // of all lines of the session
   std::unique_ptr<Session> session_;
+  grpc::Alarm rejection_alarm_;
   Clock::time_point arrival_;
   Clock::time_point deadline_;
   std::atomic<bool> cancelled_{false};
@@ -141,6 +151,7 @@ class SessionStream::Call {
   bool solving_{false};
   bool writing_{false};
   std::optional<grpc::Status> end_status_;  // set once no more steps are accepted
+  bool rejection_delayed_{false};
   bool finishing_{false};
   bool finished_{false};
   bool done_{false};
@@ -151,6 +162,7 @@ class SessionStream::Call {
   MemberTag<Call> read_tag_{this, &Call::Read};
   MemberTag<Call> written_tag_{this, &Call::Written};
   MemberTag<Call> done_tag_{this, &Call::Done};
+  MemberTag<Call> rejection_tag_{this, &Call::RejectionDue};
   MemberTag<Call> finished_tag_{this, &Call::Finished};
 };
 
@@ -168,9 +180,9 @@ void SessionStream::Call::Accepted(bool ok) {
   if (!entered) {
     EndWith(ShuttingDown());
   } else if (account_ == nullptr) {
-    EndWith(ToRpcStatus(tl::unexpected(account.error())));
+    Reject(ToRpcStatus(tl::unexpected(account.error())));
   } else if (const auto checked = method_->context_.engine->CheckRate(account_.get()); !checked) {
-    EndWith(ToRpcStatus(checked));
+    Reject(ToRpcStatus(checked));
   } else {
     lock.unlock();
     const bool added = method_->Add(this);
@@ -241,7 +253,7 @@ void SessionStream::Call::SetHeldBytes(Slot* slot, int64_t bytes) {
 
 void SessionStream::Call::Open(const v1::OpenSession& open) {
   auto session = method_->context_.engine->NewSession(account_.get());
-  if (!session) return EndWith(ToRpcStatus(tl::unexpected(session.error())));
+  if (!session) return Reject(ToRpcStatus(tl::unexpected(session.error())));
   if (const ServiceStatus checked = (*session)->Open(open); !checked) {
     return EndWith(ToRpcStatus(checked));
   }
@@ -392,16 +404,24 @@ void SessionStream::Call::Done(bool) {
   Lock lock(mutex_);
   done_ = true;
   if (context_.IsCancelled()) Cancel();
+  if (rejection_delayed_) rejection_alarm_.Cancel();
   Advance(std::move(lock));
 }
 
 // A read may still be in progress; it completes when the stream has ended.
 void SessionStream::Call::FinishIfAnswered() {
-  if (finishing_ || !end_status_ || solving_ || writing_) return;
+  if (finishing_ || !end_status_ || solving_ || writing_ || rejection_delayed_) return;
   if (!Cancelled() && sent_ < accepted_) return;
   finishing_ = true;
   if (!end_status_->ok()) request_id_.Return(&context_);
   stream_.Finish(*end_status_, &finished_tag_);
+}
+
+// The rejection may be sent, or need not wait since the client is gone.
+void SessionStream::Call::RejectionDue(bool) {
+  Lock lock(mutex_);
+  rejection_delayed_ = false;
+  Advance(std::move(lock));
 }
 
 void SessionStream::Call::Finished(bool) {

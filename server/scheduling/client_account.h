@@ -107,6 +107,7 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
   // Guarded by FairQueue's mutex.
   std::array<Flow, kNumPriorities> flows_;
   double scale_{0};  // measured over predicted time of its tasks, moving average; 0: no task yet
+  int running_{0};   // tasks that have started and not ended
 };
 
 }  // namespace sap

@@ -17,6 +17,10 @@ constexpr double kHighShare = 9;
 // ninefold this time at most.
 constexpr double kMaxNormalDebt_s = 1;
 
+// Arena threads that take no task for so long while some wait are held by long solves. Longer than
+// most solves take, and short beside the limit of the queue.
+constexpr std::chrono::milliseconds kHeld{50};
+
 // Most inline time that is charged at once: for what came long before, nobody may have waited.
 constexpr double kMaxInlineCharge_s = 0.1;
 // Weight of a new sample in the moving averages, and the shortest time that counts as a sample.
@@ -80,8 +84,9 @@ ServiceStatus FairQueue::Push(QueuedTask* task) {
   Append(task);
   if (workers_ < arena_->num_threads()) {
     StartWorker();
-  } else if (task->priority == Priority::kHigh && !reserved_busy_ &&
-             rounds_[Index(Priority::kHigh)].running == 0) {
+  } else if (!reserved_busy_ && (reserved_asleep_ || IsHeld() ||
+                                 (task->priority == Priority::kHigh &&
+                                  rounds_[Index(Priority::kHigh)].running == 0))) {
     WakeReservedThread();
   }
   return {};
@@ -199,28 +204,55 @@ QueuedTask* FairQueue::PopNext() {
   Round& normal = rounds_[Index(Priority::kNormal)];
   if (high.tasks == 0) {
     normal_credit_s_ = 0;
-    return Pop(&normal);
+    return Pop(&normal, BeforeEarliest(normal));
   }
-  if (normal.tasks == 0) return Pop(&high);
+  if (normal.tasks == 0) return Pop(&high, BeforeEarliest(high));
   const double needed_s = BeforeEarliest(normal)->next->first->expected_s;
-  return Pop(normal_credit_s_ < needed_s ? &high : &normal);
+  Round& next = normal_credit_s_ < needed_s ? high : normal;
+  return Pop(&next, BeforeEarliest(next));
 }
 
-// The predecessor in the ring of the client with the earliest virtual time; of equal ones the first
-// in the ring. Linear in the clients that wait, of which there are at most as many as calls.
-FairQueue::Flow* FairQueue::BeforeEarliest(const Round& round) {
-  Flow* before = round.last;
+bool FairQueue::IsHeld() const {
+  return workers_ == arena_->num_threads() && now_() - last_dispatch_ >= kHeld;
+}
+
+// A high-priority task if none runs. Else, where long solves hold all arena threads, the next task
+// of a client that has none running: those who hold the threads must not keep all others waiting.
+QueuedTask* FairQueue::PopForReservedThread() {
+  Round& high = rounds_[Index(Priority::kHigh)];
+  if (high.running == 0 && high.tasks > 0) return Pop(&high, BeforeEarliest(high));
+  if (!IsHeld()) return nullptr;
+  for (Round& round : rounds_) {
+    Flow* const before =
+        BeforeEarliest(round, [](const Flow& flow) { return flow.first->account->running_ == 0; });
+    if (before != nullptr) return Pop(&round, before);
+  }
+  return nullptr;
+}
+
+// The predecessor in the ring of the accepted client with the earliest virtual time; of equal ones
+// the first in the ring; null if there is none. Linear in the clients that wait, of which there are
+// at most as many as calls.
+template <typename Accept>
+FairQueue::Flow* FairQueue::BeforeEarliest(const Round& round, Accept&& accept) {
+  Flow* before = nullptr;
   Flow* candidate = round.last;
-  for (int i = 1; i < round.flows; ++i) {
-    candidate = candidate->next;
-    if (candidate->next->virtual_s < before->next->virtual_s) before = candidate;
+  for (int i = 0; i < round.flows; ++i, candidate = candidate->next) {
+    if (!accept(*candidate->next)) continue;
+    if (before == nullptr || candidate->next->virtual_s < before->next->virtual_s) {
+      before = candidate;
+    }
   }
   return before;
 }
 
-QueuedTask* FairQueue::Pop(Round* round) {
-  if (round->tasks == 0) return nullptr;
-  Flow* before = BeforeEarliest(*round);
+FairQueue::Flow* FairQueue::BeforeEarliest(const Round& round) {
+  return BeforeEarliest(round, [](const Flow&) { return true; });
+}
+
+// Takes the next task of the client behind `before` in the ring; null: there is none.
+QueuedTask* FairQueue::Pop(Round* round, Flow* before) {
+  if (before == nullptr) return nullptr;
   Flow* flow = before->next;
   QueuedTask* task = flow->first;
   task->contended = rounds_[0].tasks > 0 && rounds_[1].tasks > 0;
@@ -265,6 +297,7 @@ void FairQueue::WakeReservedThread() {
   if (!reserved_thread_.joinable()) {
     reserved_thread_ = std::thread([this] { RunOnReservedThread(); });
   }
+  reserved_asleep_ = false;
   reserved_wake_.notify_one();
 }
 
@@ -279,10 +312,15 @@ void FairQueue::RunOnArena() {
 void FairQueue::RunOnReservedThread() {
   std::unique_lock lock(mutex_);
   while (!closing_) {
-    Round& high = rounds_[Index(Priority::kHigh)];
-    QueuedTask* task = high.running == 0 ? Pop(&high) : nullptr;
+    QueuedTask* task = PopForReservedThread();
     if (task == nullptr) {
-      reserved_wake_.wait(lock);
+      // While tasks wait it looks again, since a thread that is held wakes nobody.
+      if (rounds_[0].tasks + rounds_[1].tasks > 0) {
+        reserved_wake_.wait_for(lock, kHeld);
+      } else {
+        reserved_asleep_ = true;
+        reserved_wake_.wait(lock);
+      }
       continue;
     }
     reserved_busy_ = true;
@@ -301,15 +339,20 @@ void FairQueue::Run(QueuedTask* task, Dispatch dispatch, std::unique_lock<std::m
   Round& round = rounds_[Index(priority)];
   num_waiting_.fetch_sub(1, std::memory_order_relaxed);
   ++round.running;
-  if (dispatch == Dispatch::kArena) running_s_ += expected_s;
-  lock->unlock();
+  ++account->running_;
   const Clock::time_point start = now_();
+  if (dispatch == Dispatch::kArena) {
+    running_s_ += expected_s;
+    last_dispatch_ = start;
+  }
+  lock->unlock();
   const std::chrono::duration<double> waited = start - task->queued;
   const bool expired = !task->preadmitted && waited.count() > timeout_s_;
   task->run(task->context, expired ? Dispatch::kExpired : dispatch);  // may free the task
   const std::chrono::duration<double> took = now_() - start;
   lock->lock();
   --round.running;
+  --account->running_;
   if (dispatch == Dispatch::kArena) running_s_ = workers_ > 1 ? running_s_ - expected_s : 0;
   Charge(account, priority, took.count() - expected_s, contended);
   if (!expired) UpdateScale(account, work_s, took.count());

@@ -11,7 +11,9 @@
 // much work therefore delays its own tasks, not those of others.
 //
 // At most as many tasks run at once as the arena has threads. A high-priority task does not wait
-// for running normal ones: if all arena threads run normal tasks, a reserved thread runs it.
+// for running normal ones: if all arena threads run normal tasks, a reserved thread runs it. The
+// reserved thread also runs tasks of clients that have none running, while long solves of others
+// hold all arena threads.
 //
 // Push rejects a task whose predicted wait exceeds the limit. A task that has waited longer than
 // the limit in spite of the prediction is expired when it is dispatched.
@@ -135,7 +137,11 @@ class FairQueue {
   double ExpectedTime(const QueuedTask& task) const;
   void Append(QueuedTask* task);
   QueuedTask* PopNext();
-  QueuedTask* Pop(Round* round);
+  QueuedTask* PopForReservedThread();
+  bool IsHeld() const;  // all arena threads, by long solves
+  QueuedTask* Pop(Round* round, Flow* before);
+  template <typename Accept>
+  static Flow* BeforeEarliest(const Round& round, Accept&& accept);
   static Flow* BeforeEarliest(const Round& round);
   void StartWorker();
   void WakeReservedThread();
@@ -165,6 +171,8 @@ class FairQueue {
   std::condition_variable workers_ended_;  // notified when workers_ becomes 0
   std::condition_variable reserved_wake_;
   bool reserved_busy_{false};
+  bool reserved_asleep_{true};       // until it is woken
+  Clock::time_point last_dispatch_;  // of a task to an arena thread
   bool closing_{false};
   std::thread reserved_thread_;  // started with the first task for it
 };

@@ -49,9 +49,9 @@ struct SapWorkspace {
   void Resize(const ConstraintGraph& graph);
 };
 
-// Solves one island from workspace->data.v, where the best iterate is left. Never fails: the report,
-// blank at first, tells what was reached. Cost and gap are in the unit of the problem. The arena
-// serves large islands only and may be null.
+// Solves one island from workspace->data.v, where the best iterate is left. Never fails: the
+// report, blank at first, tells what was reached. Cost and gap are in the unit of the problem. The
+// arena serves large islands only and may be null.
 void SolveIsland(const IslandView& view, const SolverOptions& options, const StopToken& stop,
                  const SweepOrder& sweep_order, const IslandFactorization& factorization,
                  SapWorkspace* workspace, IslandReport* report);

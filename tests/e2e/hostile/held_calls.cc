@@ -13,7 +13,7 @@ namespace {
 using Clock = std::chrono::system_clock;
 
 constexpr size_t kSlice = 1 << 20;
-constexpr std::chrono::seconds kPositioning{5};
+constexpr std::chrono::seconds kPositioning{1};
 constexpr std::chrono::milliseconds kGlance{10};
 
 // Takes what completes until the queue, which is shut down, is empty.

@@ -278,6 +278,21 @@ TEST_F(FairQueueTest, HighPriorityGoesFirst) {
   EXPECT_EQ(Order().size(), 4u);
 }
 
+// However long its solves take, and however many more it has sent.
+TEST_F(FairQueueTest, AClientThatHoldsAllThreadsDoesNotStopTheOthers) {
+  Close(&a_);
+  ASSERT_TRUE(Push("own", &a_, 1e-3).has_value());
+  ASSERT_TRUE(Push("of another", &b_, 1e-3).has_value());
+  now_ns_ += 1'000'000'000;
+  while (ran_ == 0) std::this_thread::yield();
+  {
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(order_, std::vector<std::string>{"of another"});
+    EXPECT_EQ(dispatches_.at("of another"), Dispatch::kReservedThread);
+  }
+  EXPECT_EQ(Order().back(), "own");
+}
+
 TEST_F(FairQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
   FairQueue queue(&arena_, 0.05);
   Close(&a_);
