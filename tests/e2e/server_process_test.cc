@@ -301,7 +301,8 @@ TEST(ServerProcessTest, TerminationFinishesTheCallThatRuns) {
   }
   const auto refused = other.Solve(Small());
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  // gRPC itself ends a call that crosses the GOAWAY, with CANCELLED.
+  EXPECT_THAT(refused.error().code, testing::AnyOf(ErrorCode::kUnavailable, ErrorCode::kCancelled));
   const auto solution = call.get();
   ASSERT_TRUE(solution.has_value()) << solution.error().message;
   EXPECT_EQ(solution->velocity.size(), 6u * 24 * 24 * 24);

@@ -14,14 +14,19 @@ def generalized_impulse(layout: Layout, contacts: Contacts, impulse: FloatArray)
     """J'γ [n] of impulses γ [C, 3]."""
     rows, columns = _places(layout, contacts)
     products = contacts.jacobian * impulse.ravel()[rows]
-    return np.bincount(columns, products, minlength=len(layout.velocities))
+    return _sums(columns, products, len(layout.velocities))
 
 
 def contact_velocity(layout: Layout, contacts: Contacts, velocity: FloatArray) -> FloatArray:
     """J v [C, 3]."""
     rows, columns = _places(layout, contacts)
     products = contacts.jacobian * velocity[columns]
-    return np.bincount(rows, products, minlength=3 * contacts.count).reshape(-1, 3)
+    return _sums(rows, products, 3 * contacts.count).reshape(-1, 3)
+
+
+def _sums(places: IndexArray, products: FloatArray, size: int) -> FloatArray:
+    """Of the products with the same place."""
+    return np.bincount(places, products, minlength=size).astype(np.float64, copy=False)
 
 
 def _places(layout: Layout, contacts: Contacts) -> tuple[IndexArray, IndexArray]:
