@@ -10,6 +10,7 @@
 #include "server/listen_address.h"
 #include "server/rpc/completion_tag.h"
 #include "server/rpc/rpc_status.h"
+#include "server/rpc/server_options.h"
 
 namespace sap {
 namespace {
@@ -34,6 +35,20 @@ class OwnerOnlyFiles {
  private:
   const mode_t before_;
 };
+
+// Everything that connections to this address hold in the transport.
+constexpr size_t kMaxMemory_bytes = 64 << 20;
+constexpr int kMaxMessage_bytes = 64 << 10;
+constexpr int kMaxStreams = 32;
+constexpr int kHandshakeTimeout_ms = 10'000;
+
+void SetOptions(grpc::ServerBuilder* builder) {
+  SetCommonOptions(builder);
+  builder->SetMaxReceiveMessageSize(kMaxMessage_bytes);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeout_ms);
+  builder->SetResourceQuota(grpc::ResourceQuota("sap-admin").Resize(kMaxMemory_bytes));
+}
 
 std::optional<LogLevel> ToLogLevel(v1::LogLevel level) {
   switch (level) {
@@ -75,7 +90,8 @@ tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
   if (!credentials) return tl::unexpected(credentials.error());
   std::unique_ptr<AdminServer> self(new AdminServer(std::move(subjects)));
   grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  SetOptions(&builder);
+  if (self->subjects_.tokens != nullptr) RemoveReflection(&builder);
   int port = 0;
   builder.AddListeningPort(address, *credentials, &port);
   builder.RegisterService(&self->service_);

@@ -2,15 +2,14 @@
 
 #include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/impl/server_builder_option.h>
 #include <grpcpp/resource_quota.h>
 
 #include <algorithm>
 #include <future>
-#include <vector>
 
 #include "server/auth/tls_credentials.h"
 #include "server/listen_address.h"
+#include "server/rpc/server_options.h"
 
 namespace sap {
 namespace {
@@ -37,30 +36,10 @@ void KeepGrpcInitialized() {
   (void)initialized;
 }
 
-// Removes the reflection service, which gRPC adds to every server of a process that links it.
-class NoReflection final : public grpc::ServerBuilderOption {
- public:
-  void UpdateArguments(grpc::ChannelArguments*) override {}
-  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
-    const std::string reflection = grpc::reflection::ProtoServerReflectionPlugin().name();
-    std::erase_if(*plugins, [&](const auto& plugin) { return plugin->name() == reflection; });
-  }
-};
-
 void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
-  // gRPC compares only the compressed length with the message limit, so a megabyte could inflate to
-  // gigabytes. Calls with compressed messages end with UNIMPLEMENTED.
-  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
-  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  // By default a second server could bind the same port, and the kernel would distribute clients
-  // over both.
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  SetCommonOptions(builder);
   builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
   builder->SetMaxSendMessageSize(-1);
-  // Fixed flow-control window: a client sends at most the initial window of a message before it is
-  // read. With a window that adapts to the connection, rejected messages would arrive in full.
-  builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   const ConnectionConfig& connection = config.connection;
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, connection.max_streams);
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, connection.max_header_bytes);
@@ -111,8 +90,7 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
   std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine, tokens, observer));
   grpc::ServerBuilder builder;
   SetOptions(config, &builder);
-  // The reflection service authenticates nobody and reads messages of any length.
-  if (tokens != nullptr) builder.SetOption(std::make_unique<NoReflection>());
+  if (tokens != nullptr) RemoveReflection(&builder);
   int port = 0;
   builder.AddListeningPort(config.listen, *credentials, &port);
   builder.RegisterService(self->solver_service_.service());

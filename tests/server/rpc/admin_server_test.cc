@@ -78,6 +78,21 @@ class AdminServerTest : public testing::Test {
   std::unique_ptr<v1::AdminService::Stub> stub_;
 };
 
+// What somebody without a token could make the server hold.
+TEST_F(AdminServerTest, NothingIsInflatedAndReflectionIsNotOffered) {
+  grpc::ClientContext context;
+  Prepare(&context, kToken);
+  context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+  v1::SetRecordingRequest request;
+  request.set_directory(std::string(10'000, 'a'));
+  v1::SetRecordingResponse response;
+  EXPECT_EQ(stub_->SetRecording(&context, request, &response).error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+  const grpc::Status reflection = test::CallByName(
+      channel_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "");
+  EXPECT_EQ(reflection.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
 TEST_F(AdminServerTest, OnlyAnOperatorMayCall) {
   std::string path;
   for (const char* token : {"", "operator-0123456789abcdee"}) {
