@@ -38,13 +38,13 @@ class OwnerOnlyFiles {
 
 // Everything that connections to this address hold in the transport.
 constexpr size_t kMaxMemory_bytes = 64 << 20;
-constexpr int kMaxMessage_bytes = 64 << 10;
+constexpr int kMaxRequest_bytes = 64 << 10;
 constexpr int kMaxStreams = 32;
 constexpr int kHandshakeTimeout_ms = 10'000;
 
 void SetOptions(grpc::ServerBuilder* builder) {
   SetCommonOptions(builder);
-  builder->SetMaxReceiveMessageSize(kMaxMessage_bytes);
+  builder->SetMaxReceiveMessageSize(kMaxRequest_bytes);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeout_ms);
   builder->SetResourceQuota(grpc::ResourceQuota("sap-admin").Resize(kMaxMemory_bytes));
