@@ -178,7 +178,7 @@ class GrpcSession final : public SessionStream {
     const Clock::time_point until = lost + reconnect_within_;
     if (losses_ > 1) std::this_thread::sleep_for(kBetweenAttempts);
     while (true) {
-      const Transport::Status opened = OpenCall(until);
+      Transport::Status opened = OpenCall(until);
       if (opened) break;
       if (!MayRetryToOpen(opened.error())) return opened;
       if (Clock::now() + kBetweenAttempts >= until) return tl::unexpected(why);
