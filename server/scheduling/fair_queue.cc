@@ -17,10 +17,6 @@ constexpr double kHighShare = 9;
 // ninefold this time at most.
 constexpr double kMaxNormalDebt_s = 1;
 
-// Arena threads that take no task for so long while some wait are held by long solves. Longer than
-// most solves take, and short beside the limit of the queue.
-constexpr std::chrono::milliseconds kHeld{50};
-
 // Most inline time that is charged at once: for what came long before, nobody may have waited.
 constexpr double kMaxInlineCharge_s = 0.1;
 // Weight of a new sample in the moving averages, and the shortest time that counts as a sample.
@@ -212,8 +208,9 @@ QueuedTask* FairQueue::PopNext() {
   return Pop(&next, BeforeEarliest(next));
 }
 
+// Whether long solves hold all arena threads.
 bool FairQueue::IsHeld() const {
-  return workers_ == arena_->num_threads() && now_() - last_dispatch_ >= kHeld;
+  return workers_ == arena_->num_threads() && now_() - last_dispatch_ >= held_;
 }
 
 // A high-priority task if none runs. Else, where long solves hold all arena threads, the next task
@@ -316,7 +313,7 @@ void FairQueue::RunOnReservedThread() {
     if (task == nullptr) {
       // While tasks wait it looks again, since a thread that is held wakes nobody.
       if (rounds_[0].tasks + rounds_[1].tasks > 0) {
-        reserved_wake_.wait_for(lock, kHeld);
+        reserved_wake_.wait_for(lock, held_);
       } else {
         reserved_asleep_ = true;
         reserved_wake_.wait(lock);

@@ -63,11 +63,12 @@ class FairQueue {
   using Clock = QueuedTask::Clock;
 
   // The arena must outlive the queue. The nice value applies to the arena threads that run tasks,
-  // so that the reserved thread is scheduled first when processors are scarce. `now` is the clock;
-  // tests replace it.
+  // so that the reserved thread is scheduled first when processors are scarce. `now` is the clock,
+  // and `held` the time without a dispatch after which long solves hold the arena; tests replace
+  // them.
   FairQueue(TaskArena* arena, double timeout_s, int nice = 0,
-            Clock::time_point (*now)() = &Clock::now)
-      : arena_(arena), timeout_s_(timeout_s), nice_(nice), now_(now) {}
+            Clock::time_point (*now)() = &Clock::now, Clock::duration held = kHeld)
+      : arena_(arena), timeout_s_(timeout_s), nice_(nice), now_(now), held_(held) {}
   // Requires an empty queue. Waits for worker threads that are about to return.
   ~FairQueue();
 
@@ -115,6 +116,8 @@ class FairQueue {
   int running() const;
 
  private:
+  // Longer than most solves take, and short beside the limit of the queue.
+  static constexpr std::chrono::milliseconds kHeld{50};
   static constexpr int kBackloggedTasksPerThread = 4;
   using Flow = ClientAccount::Flow;
 
@@ -138,7 +141,7 @@ class FairQueue {
   void Append(QueuedTask* task);
   QueuedTask* PopNext();
   QueuedTask* PopForReservedThread();
-  bool IsHeld() const;  // all arena threads, by long solves
+  bool IsHeld() const;
   QueuedTask* Pop(Round* round, Flow* before);
   template <typename Accept>
   static Flow* BeforeEarliest(const Round& round, Accept&& accept);
@@ -156,6 +159,7 @@ class FairQueue {
   const double timeout_s_;
   const int nice_;
   Clock::time_point (*const now_)();
+  const Clock::duration held_;
 
   std::atomic<int> num_waiting_{0};   // queued tasks
   std::atomic<int> queued_flows_{0};  // clients with queued tasks, in each priority
