@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <vector>
 
 #include "solver/problem/contact_solution.h"
@@ -11,7 +13,8 @@
 namespace sap::test {
 
 inline bool SameBits(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+  constexpr auto kBits = [](double x) { return std::bit_cast<uint64_t>(x); };
+  return std::ranges::equal(a, b, {}, kBits, kBits);
 }
 
 inline std::vector<int> Iterations(const ContactSolution& solution) {
