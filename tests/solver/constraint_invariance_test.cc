@@ -12,6 +12,7 @@
 #include "tests/support/golden_problem.h"
 #include "tests/support/random_problem.h"
 #include "tests/support/same_bits.h"
+#include "tests/support/scaled_problem.h"
 
 namespace sap::test {
 namespace {
@@ -57,33 +58,6 @@ TEST_P(ConstraintInvarianceTest, BitsDoNotDependOnWhatWasSolvedBefore) {
     ASSERT_TRUE(solver.Solve(problem, {}, StopToken(), &solution));
     ExpectSameBits(solution, expected);
   }
-}
-
-void Scale(std::vector<double>* values, double factor) {
-  for (double& value : *values) value *= factor;
-}
-
-// Masses, stiffnesses, forces and impulses times a factor; regularization is its inverse.
-ProblemArrays Scaled(ProblemArrays arrays, double factor) {
-  Scale(&arrays.trees.dynamics_matrix, factor);
-  Scale(&arrays.bodies.mass, factor);
-  Scale(&arrays.bodies.inertia, factor);
-  for (LawArrays* law : {&arrays.contacts.law, &arrays.body_contacts.law}) {
-    Scale(&law->stiffness, factor);
-    Scale(&law->regularization_t, 1 / factor);
-    Scale(&law->regularization_n, 1 / factor);
-    Scale(&law->delassus_estimate, 1 / factor);
-    Scale(&law->adhesion, factor);
-    Scale(&law->elastic_force, factor);
-    Scale(&law->lagged_normal_impulse, factor);
-  }
-  Scale(&arrays.rows.stiffness, factor);
-  Scale(&arrays.rows.force_lower, factor);
-  Scale(&arrays.rows.force_upper, factor);
-  Scale(&arrays.rows.force_offset, factor);
-  Scale(&arrays.rows.regularization, 1 / factor);
-  Scale(&arrays.rows.delassus_estimate, 1 / factor);
-  return arrays;
 }
 
 TEST_P(ConstraintInvarianceTest, MassesTimesAPowerOfTwoGiveTheSameBits) {

@@ -12,6 +12,7 @@
 #include "tests/support/golden_problem.h"
 #include "tests/support/random_problem.h"
 #include "tests/support/same_bits.h"
+#include "tests/support/scaled_problem.h"
 
 namespace sap::test {
 namespace {
@@ -95,24 +96,6 @@ TEST_P(InvarianceTest, BitsDoNotDependOnWhereTheArraysLie) {
     view.contacts.jacobian = std::span<const double>(padded).subspan(shift);
     ExpectSameBits(SolveWith(*ContactProblem::Make(view), nullptr), first);
   }
-}
-
-void Scale(std::vector<double>* values, double factor) {
-  for (double& value : *values) value *= factor;
-}
-
-// All masses and stiffnesses times a factor; the regularization, where given, is its inverse.
-ProblemArrays Scaled(ProblemArrays arrays, double factor) {
-  Scale(&arrays.trees.dynamics_matrix, factor);
-  Scale(&arrays.bodies.mass, factor);
-  Scale(&arrays.bodies.inertia, factor);
-  for (LawArrays* law : {&arrays.contacts.law, &arrays.body_contacts.law}) {
-    Scale(&law->stiffness, factor);
-    Scale(&law->regularization_t, 1 / factor);
-    Scale(&law->regularization_n, 1 / factor);
-    Scale(&law->delassus_estimate, 1 / factor);
-  }
-  return arrays;
 }
 
 TEST_P(InvarianceTest, MassesTimesAPowerOfTwoGiveTheSameBits) {
