@@ -23,11 +23,6 @@ constexpr size_t kMaxRetained_bytes = 4 << 20;
 // Larger requests are followed by an early read, see ShouldReadAhead.
 constexpr size_t kReadAheadThreshold_bytes = 64 << 10;
 
-// As gRPC does for a stream of messages; releases the bytes.
-bool Parse(grpc::ByteBuffer* bytes, v1::SolveSessionRequest* request) {
-  return grpc::SerializationTraits<v1::SolveSessionRequest>::Deserialize(bytes, request).ok();
-}
-
 ServiceStatus RefuseMessage(const v1::SolveSessionRequest& request, bool is_first) {
   switch (request.request_case()) {
     case v1::SolveSessionRequest::kOpen:
@@ -198,7 +193,7 @@ void SessionStream::Call::Read(bool ok) {
   Slot& slot = SlotOf(accepted_);
   lock.unlock();
   const auto bytes = static_cast<int64_t>(received_.Length());
-  const bool parsed = ok && Parse(&received_, &slot.request);
+  const bool parsed = ok && ParseMessage(&received_, &slot.request);
   lock.lock();
   reading_ = false;
   last_activity_ = Clock::now();
@@ -206,8 +201,7 @@ void SessionStream::Call::Read(bool ok) {
     EndWith(accepted_ > 0 ? grpc::Status::OK
                           : ToRpcStatus(RefuseField("open", "is missing; nothing was sent")));
   } else if (!parsed) {
-    EndWith({grpc::StatusCode::INVALID_ARGUMENT,
-             "the bytes of a message are not a sap.v1.SolveSessionRequest"});
+    EndWith(NoMessage());
   } else if (!end_status_) {
     AcceptMessage(bytes);
   }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "solver/problem/contact_problem.h"
+#include "tests/solver/problem/plain_problem.h"
 #include "tests/support/random_problem.h"
 
 namespace sap::test::contact_law {
@@ -23,23 +24,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int32_t kSap = 1;
 constexpr int32_t kLagged = 2;
 constexpr int32_t kSimilar = 3;
-
-// Trees of 2 and 3 dofs, two bodies; three contacts by Jacobian, two between bodies.
-ProblemArrays PlainProblem() {
-  ProblemArrays arrays;
-  Random random(1);
-  arrays.AddTree(RandomDynamicsMatrix(&random, 2, 1, 2), UniformVector(&random, 2, -1, 1));
-  arrays.AddTree(RandomDynamicsMatrix(&random, 3, 1, 2), UniformVector(&random, 3, -1, 1));
-  arrays.AddBody(2, {1, 1, 1}, {0, 0, 1}, UniformVector(&random, 6, -1, 1));
-  arrays.AddBody(3, {1, 2, 2}, {0, 1, 1}, UniformVector(&random, 6, -1, 1));
-  const auto ones = [](int n) { return ProblemArrays::Jacobian::Ones(3, n); };
-  arrays.AddContact(0, ones(2), 1, ones(3), {});
-  arrays.AddContact(1, ones(3), 2, ones(6), {});
-  arrays.AddContact(1, ones(3), {});
-  arrays.AddBodyContact(0, 1, {0, 0.5, 1}, Vector3d(2, -1, 2) / 3, {});
-  arrays.AddBodyContact(1, -1, {0, 1, 0}, Vector3d(-2, -2, 1) / 3, {});
-  return arrays;
-}
 
 // A number per entry, none equal to another, so that a mix-up shows.
 std::vector<double> Numbers(int64_t count, double first = 1) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "tests/solver/problem/plain_problem.h"
 #include "tests/support/primal_problem.h"
 #include "tests/support/random_problem.h"
 
@@ -16,21 +17,9 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Two trees of 2 and 3 dofs, two bodies; a contact of both trees, one of a tree with a body and one
-// of a tree alone; two contacts of bodies. All optional arrays given.
+// All optional arrays given.
 ProblemArrays GoodProblem() {
-  ProblemArrays arrays;
-  Random random(1);
-  arrays.AddTree(RandomDynamicsMatrix(&random, 2, 1, 2), UniformVector(&random, 2, -1, 1));
-  arrays.AddTree(RandomDynamicsMatrix(&random, 3, 1, 2), UniformVector(&random, 3, -1, 1));
-  arrays.AddBody(2, {1, 1, 1}, {0, 0, 1}, UniformVector(&random, 6, -1, 1));
-  arrays.AddBody(3, {1, 2, 2}, {0, 1, 1}, UniformVector(&random, 6, -1, 1));
-  const auto ones = [](int n) { return ProblemArrays::Jacobian::Ones(3, n); };
-  arrays.AddContact(0, ones(2), 1, ones(3), {});
-  arrays.AddContact(1, ones(3), 2, ones(6), {});
-  arrays.AddContact(1, ones(3), {});
-  arrays.AddBodyContact(0, 1, {0, 0, 0}, {0, 0, 1}, {});
-  arrays.AddBodyContact(1, -1, {0, 0, 0}, {0, 1, 0}, {});
+  ProblemArrays arrays = PlainProblem();
   arrays.trees.guess_velocity.assign(5, 0.1);
   arrays.trees.tree_id = {7, 8};
   arrays.bodies.guess_velocity.assign(12, 0.2);
