@@ -35,8 +35,13 @@ def main() -> None:
     data = mujoco.MjData(model)
     data.qpos[1:4] = posture(0.45, 0.15)
     # Stages: end time [s], target (x, z) of the grip center [m], target of the fingers [m].
-    plan = [(0.5, 0.45, 0.15, OPEN), (1.2, 0.45, 0.03, OPEN), (1.7, 0.45, 0.03, CLOSED),
-            (2.7, 0.40, 0.30, CLOSED), (np.inf, 0.40, 0.30, CLOSED)]  # fmt: skip
+    plan = [
+        (0.5, 0.45, 0.15, OPEN),
+        (1.2, 0.45, 0.03, OPEN),
+        (1.7, 0.45, 0.03, CLOSED),
+        (2.7, 0.40, 0.30, CLOSED),
+        (np.inf, 0.40, 0.30, CLOSED),
+    ]
     goal = np.array([0.45, 0.15])
     with sap.connect(arguments.server) as client, client.session() as session:
         while data.time < arguments.time:

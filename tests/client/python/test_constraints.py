@@ -220,8 +220,9 @@ def test_adhesion_holds_a_ball_that_is_pulled(
     assert solution.velocity[2] == pytest.approx(0.1 + impulse / 2.0, rel=RELATIVE)
 
 
-@pytest.mark.parametrize("law", [sap.ContactLaw.HUNT_CROSSLEY_LAGGED,
-                                 sap.ContactLaw.HUNT_CROSSLEY_SIMILAR])  # fmt: skip
+@pytest.mark.parametrize(
+    "law", [sap.ContactLaw.HUNT_CROSSLEY_LAGGED, sap.ContactLaw.HUNT_CROSSLEY_SIMILAR]
+)
 def test_hunt_and_crossley_without_friction_is_a_root_of_a_quadratic(
     client: sap.Client, law: sap.ContactLaw
 ) -> None:
@@ -332,8 +333,14 @@ def test_four_times_all_masses_and_forces_leaves_the_bits_of_velocities(
     contacts = heavy.body_contacts
     assert contacts.hunt_crossley is not None
     for group in (contacts, contacts.hunt_crossley, heavy.rows):
-        for name in ("stiffness", "adhesion", "elastic_force", "lagged_normal_impulse",
-                     "force_lower", "force_upper"):  # fmt: skip
+        for name in (
+            "stiffness",
+            "adhesion",
+            "elastic_force",
+            "lagged_normal_impulse",
+            "force_lower",
+            "force_upper",
+        ):
             if hasattr(group, name):
                 setattr(group, name, 4 * getattr(group, name))
     light_solution, heavy_solution = client.solve(problem), client.solve(heavy)

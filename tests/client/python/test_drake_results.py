@@ -99,8 +99,12 @@ def test_forces_of_a_step_explain_its_velocities(client: sap.Client) -> None:
     built = adapter.build_problem(scene.plant, scene.plant_context)
     _, step = both(scene, client)
     (first, *rest), dt = built.problem.trees.blocks(), built.problem.time_step
-    A = np.block([[first, np.zeros((len(first), len(rest[0])))],
-                  [np.zeros((len(rest[0]), len(first))), rest[0]]])  # fmt: skip
+    A = np.block(
+        [
+            [first, np.zeros((len(first), len(rest[0])))],
+            [np.zeros((len(rest[0]), len(first))), rest[0]],
+        ]
+    )
     change = step.solution.velocity - built.problem.trees.free_motion_velocity
     forces = step.results.generalized_contact_forces + step.results.generalized_constraint_forces
     assert_close(A @ change / dt, forces[built.velocities])

@@ -98,9 +98,15 @@ def test_random_solutions_are_what_protobuf_reads(seed: int) -> None:
 
 def test_solution_of_a_server_without_rows_is_read() -> None:
     reports = solution_pb2.IslandReports(
-        status=["ISLAND_STATUS_CONVERGED"], iterations=[4], factorizations=[3], dofs=[6],
-        momentum_residual=[1e-9], optimality_gap_bound=[1e-12], contacts=[1], solve_time_s=[1e-4],
-    )  # fmt: skip
+        status=["ISLAND_STATUS_CONVERGED"],
+        iterations=[4],
+        factorizations=[3],
+        dofs=[6],
+        momentum_residual=[1e-9],
+        optimality_gap_bound=[1e-12],
+        contacts=[1],
+        solve_time_s=[1e-4],
+    )
     message = solution_pb2.ContactSolution(velocity=[1.0], impulse=[0, 0, 1], islands=reports)
     solution = sap.Solution(message.SerializeToString())
     assert solution.row_impulse.shape == solution.row_velocity.shape == (0,)

@@ -305,7 +305,7 @@ TEST_F(HeldArenaTest, AClientThatHoldsAllThreadsDoesNotStopTheOthers) {
 }
 
 TEST_F(FairQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
-  FairQueue queue(&arena_, 0.05);
+  FairQueue queue(&arena_, 0.05, 0, &FairQueue::Clock::now, kNever);
   Close(&a_);
   std::atomic<int> ran{0};
   std::deque<QueuedTask> tasks(8);
@@ -331,7 +331,7 @@ TEST_F(FairQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
 
 // However long the predicted wait is: predictions err, and an idle server helps nobody.
 TEST_F(FairQueueTest, ARefusedClientIsToldToComeBackWithinTenSeconds) {
-  FairQueue queue(&arena_, 1000);
+  FairQueue queue(&arena_, 1000, 0, &FairQueue::Clock::now, kNever);
   Close(&a_);
   std::atomic<int> ran{0};
   QueuedTask first, second;

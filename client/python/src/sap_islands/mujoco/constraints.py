@@ -321,9 +321,19 @@ def write_contacts(
             for row, scale in ((one, factor), (other, second)):
                 if scale != 0.0:
                     _add_row(
-                        J, column, made.start[row], made.length[row], scale, blocks,
-                        at_a, first_dof[tree_a], n_a, at_b, begin_b, n_b,
-                    )  # fmt: skip
+                        J,
+                        column,
+                        made.start[row],
+                        made.length[row],
+                        scale,
+                        blocks,
+                        at_a,
+                        first_dof[tree_a],
+                        n_a,
+                        at_b,
+                        begin_b,
+                        n_b,
+                    )
         written.trees[0, i], written.trees[1, i] = tree_a, tree_b
         R_n = made.R[first] / (2 * (dim - 1)) if is_pyramid else made.R[first]
         written.R[0, i], written.R[1, i] = made.R[first + 1], R_n

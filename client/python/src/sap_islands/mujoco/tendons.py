@@ -65,9 +65,20 @@ def add_tendons(
         moment = reals(state, STATE.ten_J)[first:last]
         speed = reals(state, STATE.ten_velocity)[tendon]
         _add(
-            state, layout, dt, k, d, force, speed, dofs, moment, blocks, withheld, is_implicit,
+            state,
+            layout,
+            dt,
+            k,
+            d,
+            force,
+            speed,
+            dofs,
+            moment,
+            blocks,
+            withheld,
+            is_implicit,
             servos,
-        )  # fmt: skip
+        )
     if not with_dampers:
         return
     for actuator in range(len(servos.mode)):
@@ -78,9 +89,20 @@ def add_tendons(
             dofs, moment = moment_arms(state, output)
             speed = reals(state, STATE.actuator_velocity)[output]
             _add(
-                state, layout, dt, 0.0, d, 0.0, speed, dofs, moment, blocks, withheld, is_implicit,
+                state,
+                layout,
+                dt,
+                0.0,
+                d,
+                0.0,
+                speed,
+                dofs,
+                moment,
+                blocks,
+                withheld,
+                is_implicit,
                 servos,
-            )  # fmt: skip
+            )
 
 
 @compiled
