@@ -29,84 +29,86 @@ enum class DelassusRule : uint8_t { kFull, kDiagonal };
 enum class ContactLaw : uint8_t { kSap = 1, kHuntCrossleyLagged = 2, kHuntCrossleySimilar = 3 };
 
 // Arrays of one problem, in SI units; meanings, lengths and ranges as in
-// proto/sap/v1/problem.proto. Empty spans where an array is optional and absent.
-struct ContactProblemView {
-  struct Trees {                                   // T articulated trees
-    std::span<const uint32_t> dofs;                // [T], each n_t >= 1
-    std::span<const double> dynamics_matrix;       // [sum n_t^2], row-major SPD blocks A_t
-    std::span<const double> free_motion_velocity;  // v* [sum n_t]
-    std::span<const double> guess_velocity;        // [sum n_t] or empty: v*
-    std::span<const uint32_t> tree_id;             // [T] or empty
+// proto/sap/v1/problem.proto. Empty where an array is optional and absent. Array is that of the
+// values: a span for what is read, a vector for derivatives with respect to it.
+template <template <typename> typename Array>
+struct ContactProblemArrays {
+  struct Trees {                         // T articulated trees
+    Array<uint32_t> dofs;                // [T], each n_t >= 1
+    Array<double> dynamics_matrix;       // [sum n_t^2], row-major SPD blocks A_t
+    Array<double> free_motion_velocity;  // v* [sum n_t]
+    Array<double> guess_velocity;        // [sum n_t] or empty: v*
+    Array<uint32_t> tree_id;             // [T] or empty
   };
-  struct RigidBodies {             // B free bodies
-    std::span<const double> mass;  // [B] kg
+  struct RigidBodies {   // B free bodies
+    Array<double> mass;  // [B] kg
     // [6 B] xx yy zz xy xz yz, world axes, about the center of mass, kg m^2
-    std::span<const double> inertia;
-    std::span<const double> center_of_mass;  // [3 B] m
+    Array<double> inertia;
+    Array<double> center_of_mass;  // [3 B] m
     // [6 B] (v of the center of mass, angular velocity)
-    std::span<const double> free_motion_velocity;
-    std::span<const double> guess_velocity;  // [6 B] or empty
-    std::span<const uint32_t> body_id;       // [B] or empty
+    Array<double> free_motion_velocity;
+    Array<double> guess_velocity;  // [6 B] or empty
+    Array<uint32_t> body_id;       // [B] or empty
   };
-  struct HuntCrossley {                             // of n contacts, or empty
-    std::span<const double> elastic_force;          // f_e [n] N
-    std::span<const double> dissipation;            // d [n] s/m
-    std::span<const double> lagged_normal_impulse;  // n_0 [n] N s
+  struct HuntCrossley {                   // of n contacts, or empty
+    Array<double> elastic_force;          // f_e [n] N
+    Array<double> dissipation;            // d [n] s/m
+    Array<double> lagged_normal_impulse;  // n_0 [n] N s
   };
-  struct Law {                                // of n contacts, by Jacobian or between bodies
-    std::span<const double> signed_distance;  // phi0 [n] m
-    std::span<const double> stiffness;        // k [n] N/m, not read where regularization_n is given
-    std::span<const double> relaxation_time;  // tau_d [n] s
-    std::span<const double> friction;         // mu [n]
-    std::span<const double> regularization_t;   // R_t [n] or empty
-    std::span<const double> regularization_n;   // R_n [n] or empty
-    std::span<const double> delassus_estimate;  // w [n] or empty
+  struct Law {                        // of n contacts, by Jacobian or between bodies
+    Array<double> signed_distance;    // phi0 [n] m
+    Array<double> stiffness;          // k [n] N/m, not read where regularization_n is given
+    Array<double> relaxation_time;    // tau_d [n] s
+    Array<double> friction;           // mu [n]
+    Array<double> regularization_t;   // R_t [n] or empty
+    Array<double> regularization_n;   // R_n [n] or empty
+    Array<double> delassus_estimate;  // w [n] or empty
     // b [3 n] or empty: (t1, t2, n) for Contacts, world axes for BodyContacts
-    std::span<const double> surface_velocity;
-    std::span<const double> friction_2;          // [n] or empty: friction
-    std::span<const double> torsional_friction;  // [n] or empty: 0
-    std::span<const double> rolling_friction;    // [2 n] or empty: 0
+    Array<double> surface_velocity;
+    Array<double> friction_2;          // [n] or empty: friction
+    Array<double> torsional_friction;  // [n] or empty: 0
+    Array<double> rolling_friction;    // [2 n] or empty: 0
     // v_hat [3 n] or empty, axes as surface_velocity.
-    std::span<const double> target_velocity;
+    Array<double> target_velocity;
     // [3 per contact with a torsional or rolling coefficient > 0] or empty: 0
-    std::span<const double> target_angular_velocity;
-    std::span<const double> adhesion;  // [n] N or empty: 0
-    std::span<const int32_t> law;      // [n] or empty: SAP; values of the wire's ContactLaw
+    Array<double> target_angular_velocity;
+    Array<double> adhesion;  // [n] N or empty: 0
+    Array<int32_t> law;      // [n] or empty: SAP; values of the wire's ContactLaw
     HuntCrossley hunt_crossley;
   };
-  struct Contacts {                   // C contacts
-    std::span<const int32_t> tree_a;  // [C] in [0, T+B)
-    std::span<const int32_t> tree_b;  // [C] in [-1, T+B)
+  struct Contacts {         // C contacts
+    Array<int32_t> tree_a;  // [C] in [0, T+B)
+    Array<int32_t> tree_b;  // [C] in [-1, T+B)
     // Per contact 3 x n_a, then 3 x n_b if tree_b >= 0, row-major.
-    std::span<const double> jacobian;
+    Array<double> jacobian;
     // Of each contact with a torsional or rolling coefficient > 0, in the same form.
-    std::span<const double> angular_jacobian;
+    Array<double> angular_jacobian;
     Law law;
   };
-  struct BodyContacts {               // C' contacts
-    std::span<const int32_t> body_a;  // [C'] in [0, B)
-    std::span<const int32_t> body_b;  // [C'] in [-1, B)
-    std::span<const double> point;    // [3 C'] m
-    std::span<const double> normal;   // [3 C'] unit, from b to a
-    std::span<const double> tangent;  // [3 C'] unit, orthogonal to the normal; or empty
+  struct BodyContacts {     // C' contacts
+    Array<int32_t> body_a;  // [C'] in [0, B)
+    Array<int32_t> body_b;  // [C'] in [-1, B)
+    Array<double> point;    // [3 C'] m
+    Array<double> normal;   // [3 C'] unit, from b to a
+    Array<double> tangent;  // [3 C'] unit, orthogonal to the normal; or empty
     Law law;
   };
-  struct Rows {                                // R constraint rows with E entries
-    std::span<const uint32_t> entries;         // [R]
-    std::span<const uint32_t> velocity_index;  // [E]
-    std::span<const double> coefficient;       // [E]
+  struct Rows {                      // R constraint rows with E entries
+    Array<uint32_t> entries;         // [R]
+    Array<uint32_t> velocity_index;  // [E]
+    Array<double> coefficient;       // [E]
     // All of [R] or empty: the default.
-    std::span<const double> position_error;     // g_0: 0
-    std::span<const double> velocity_offset;    // b: 0
-    std::span<const double> stiffness;          // k: infinite
-    std::span<const double> relaxation_time;    // tau: 0
-    std::span<const double> force_lower;        // -infinity
-    std::span<const double> force_upper;        // infinity
-    std::span<const double> regularization;     // R: by rule; so is an entry of 0
-    std::span<const double> target_velocity;    // v_hat: -g_0 / (dt + tau)
-    std::span<const double> delassus_estimate;  // w: by rule; so is an entry of 0
-    std::span<const double> slip_parameter;     // 0: R by stiffness
-    std::span<const double> force_offset;       // u: 0
+    Array<double> position_error;     // g_0: 0
+    Array<double> velocity_offset;    // b: 0
+    Array<double> stiffness;          // k: infinite
+    Array<double> relaxation_time;    // tau: 0
+    Array<double> force_lower;        // -infinity
+    Array<double> force_upper;        // infinity
+    Array<double> regularization;     // R: by rule; so is an entry of 0
+    Array<double> target_velocity;    // v_hat: -g_0 / (dt + tau)
+    Array<double> delassus_estimate;  // w: by rule; so is an entry of 0
+    Array<double> slip_parameter;     // 0: R by stiffness
+    Array<double> force_offset;       // u: 0
   };
   struct Regularization {
     double beta{1};
@@ -124,6 +126,10 @@ struct ContactProblemView {
   Rows rows;
   Regularization regularization;
 };
+
+template <typename Value>
+using ConstSpan = std::span<const Value>;
+using ContactProblemView = ContactProblemArrays<ConstSpan>;
 
 // Limits on the size of what is accepted.
 struct ProblemLimits {

@@ -1,0 +1,42 @@
+// Between the arrays of a client and those of the ContactProblem made from them: how a direction of
+// the former moves the latter, and how a derivative with respect to the latter becomes one with
+// respect to the former.
+//
+//   v_hat_n = -phi0 / (dt + tau_d)   A of a body from mass and inertia   J from point, normal, center
+//
+// The two functions are each other's transpose: <ToInputs(g), d> = <g, FromInputs(d)>.
+#pragma once
+
+#include <span>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "solver/problem/contact_problem.h"
+#include "solver/problem/problem_differential.h"
+
+namespace sap {
+
+// Derivatives in the shape of the client's arrays. Each array is full-sized where the problem has
+// it or has a number as its default, and empty where a rule takes its place; arrays of indices,
+// identifiers and guesses are empty.
+template <typename Value>
+using OwnedArray = std::vector<Value>;
+using InputDifferential = ContactProblemArrays<OwnedArray>;
+
+// Checks the doubles of a direction against the problem that it belongs to, which has been read:
+// each array empty or of full length, and finite. An array whose place a rule takes in the problem
+// must be empty. Field names are those of the problem ("contacts.friction").
+tl::expected<void, ProblemError> CheckDirection(const ContactProblemView& problem,
+                                                const ContactProblemView& direction);
+
+// *change: how the problem read from `inputs` moves along a checked direction of them. Empty arrays
+// of the direction are 0; its regularization is that of the direction, with zeros where it has none.
+void FromInputs(const ContactProblemView& inputs, const ContactProblem& problem,
+                const ContactProblemView& direction, ProblemDifferential* change);
+
+// *gradient: the derivative with respect to the arrays of `inputs`, of which `problem` was read.
+// Storage only grows.
+void ToInputs(const ContactProblemView& inputs, const ContactProblem& problem,
+              const ProblemDifferential& derivative, InputDifferential* gradient);
+
+}  // namespace sap
