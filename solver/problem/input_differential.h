@@ -2,7 +2,8 @@
 // the former moves the latter, and how a derivative with respect to the latter becomes one with
 // respect to the former.
 //
-//   v_hat_n = -phi0 / (dt + tau_d)   A of a body from mass and inertia   J from point, normal, center
+//   v_hat_n = -phi0 / (dt + tau_d),   A of a body from mass and inertia,
+//   J of its contacts from point, normal and center of mass
 //
 // The two functions are each other's transpose: <ToInputs(g), d> = <g, FromInputs(d)>. Which arrays
 // have a derivative: input_arrays.h. dynamics_matrix is symmetrized, so that its derivative is; xy,
@@ -35,7 +36,7 @@ tl::expected<void, ProblemError> CheckDirection(const ContactProblemView& proble
                                                 const ContactProblemView& direction);
 
 // *change: how the problem read from `inputs` moves along a checked direction of them. Empty arrays
-// of the direction are 0; its regularization is that of the direction, with zeros where it has none.
+// of the direction are 0; its regularization is that of the direction, zeros where it has none.
 void FromInputs(const ContactProblemView& inputs, const ContactProblem& problem,
                 const ContactProblemView& direction, ProblemDifferential* change);
 
