@@ -114,9 +114,16 @@ void Symmetrize(const std::vector<uint32_t>& dofs, std::vector<double>* matrices
   }
 }
 
-// Where two inputs must stay equal: coefficients of a law of Hunt & Crossley, bounds that coincide.
+// 0 where two inputs must stay equal, coefficients of a law of Hunt & Crossley or bounds that
+// coincide, and where the frame of a contact jumps.
 void HoldTied(const ProblemArrays& arrays, const std::string& name,
               std::vector<double>* direction) {
+  const std::vector<double>& normal = arrays.body_contacts.normal;
+  if (name == "body_contacts.normal" && arrays.body_contacts.tangent.empty()) {
+    for (size_t i = 0; i < normal.size(); i += 3) {
+      if (normal[i + 2] == 0) std::fill_n(direction->begin() + i, 3, 0.0);
+    }
+  }
   const ProblemArrays::Rows& rows = arrays.rows;
   if (name == "rows.force_lower" || name == "rows.force_upper") {
     if (rows.force_lower.empty() || rows.force_upper.empty()) return;
