@@ -79,12 +79,9 @@ struct Solver::Impl {
   tl::expected<void, MemoryLimitExceeded> Solve(const ContactProblem& problem,
                                                 const SolverOptions& options, const StopToken& stop,
                                                 ContactSolution* solution);
-  tl::expected<void, MemoryLimitExceeded> Differentiate(const ContactProblem& problem,
-                                                        const SolverOptions& options,
-                                                        const DerivativeRequest& request,
-                                                        const StopToken& stop,
-                                                        ContactSolution* solution,
-                                                        Derivatives* derivatives);
+  tl::expected<void, MemoryLimitExceeded> Differentiate(
+      const ContactProblem& problem, const SolverOptions& options, const DerivativeRequest& request,
+      const StopToken& stop, ContactSolution* solution, Derivatives* derivatives);
   tl::expected<void, MemoryLimitExceeded> Prepare(const ContactProblem& problem,
                                                   const SolverOptions& options, bool factors_all,
                                                   const StopToken& stop, ContactSolution* solution);

@@ -25,22 +25,35 @@ void AdjointData::Resize(const ConstraintGraph& graph, bool with_directions) {
   });
 }
 
+void MultiplyJacobians(const IslandView& view, const std::vector<double>& u, const StopToken& stop,
+                       AdjointData* adjoint) {
+  ForPoolsOf(view, [&](auto pool) {
+    const PoolRange range = view.range(pool);
+    ForSameChunks(view.arena, range.unit_begin, range.unit_end, EvaluationChunks(pool),
+                  [&](int begin, int end, int) {
+                    if (stop.Requested()) return;
+                    view.model.pools[pool].jacobians.Velocities(
+                        view.graph, view.layout(pool), begin, end, u, &adjoint->pools[pool].v_c);
+                  });
+  });
+}
+
 void AddImpulses(const IslandView& view, const AdjointData& adjoint, const StopToken& stop,
                  std::vector<double>* x) {
   const ConstraintGraph& graph = view.graph;
-  ForChunks(view.arena, view.range().slot_begin, view.range().slot_end, kEvaluateSlots,
-            [&](int begin, int end, int) {
-              if (stop.Requested()) return;
-              for (int slot = begin; slot < end; ++slot) {
-                ForSize(graph.dofs()[slot], [&](auto n) {
-                  ForPoolsOf(view, [&](auto pool) {
-                    view.model.pools[pool].jacobians.AddImpulse(
-                        view.layout(pool), slot, n, adjoint.pools[pool].v_c,
-                        x->data() + graph.velocity_start()[slot]);
-                  });
+  ForSameChunks(view.arena, view.range().slot_begin, view.range().slot_end, kEvaluateSlots,
+                [&](int begin, int end, int) {
+                  if (stop.Requested()) return;
+                  for (int slot = begin; slot < end; ++slot) {
+                    ForSize(graph.dofs()[slot], [&](auto n) {
+                      ForPoolsOf(view, [&](auto pool) {
+                        view.model.pools[pool].jacobians.AddImpulse(
+                            view.layout(pool), slot, n, adjoint.pools[pool].v_c,
+                            x->data() + graph.velocity_start()[slot]);
+                      });
+                    });
+                  }
                 });
-              }
-            });
 }
 
 }  // namespace sap

@@ -47,7 +47,7 @@ struct PoolAdjoint {
   std::vector<double> w;           // [1/kg], in the unit of the problem
   // dw/dW = W / (9 w), with zeros in angular rows; 0 where w does not follow from J and A.
   ConstraintMatrices<kRows> w_by_W;
-  ConstraintMatrices<kRows> W_bar;  // dw/dW w_bar
+  ConstraintMatrices<kRows> W_bar;   // dw/dW w_bar
   std::vector<DerivativeSums> sums;  // by chunks of the units of an island
   typename Pool::Jacobians dJ;       // forward
 };
@@ -97,15 +97,30 @@ inline std::array<double, rows> MultiplyG(const IslandView& view, const SapData&
   return product;
 }
 
+// ForChunks with one copy of the body. Where it is inlined into the loop of one thread and into that
+// of several, the compiler may vectorize the two differently, and round differently.
+template <typename Body>
+inline void ForSameChunks(TaskArena* arena, int begin, int end, const Chunks& cut, Body&& body) {
+  struct OutOfLine {
+    Body& body;
+    [[gnu::noinline]] void operator()(int from, int to, int chunk) const { body(from, to, chunk); }
+  };
+  ForChunks(arena, begin, end, cut, OutOfLine{body});
+}
+
 // Calls body(pool, begin, end) for ranges of the constraints of the island.
 template <typename Body>
 inline void ForConstraintsOf(const IslandView& view, Body&& body) {
   ForPoolsOf(view, [&](auto pool) {
     const PoolRange range = view.range(pool);
-    ForChunks(view.arena, range.begin, range.end, kConeContacts,
-              [&](int begin, int end, int) { body(pool, begin, end); });
+    ForSameChunks(view.arena, range.begin, range.end, kConeContacts,
+                  [&](int begin, int end, int) { body(pool, begin, end); });
   });
 }
+
+// v_c := J u.
+void MultiplyJacobians(const IslandView& view, const std::vector<double>& u, const StopToken& stop,
+                       AdjointData* adjoint);
 
 // x += J' of what v_c holds.
 void AddImpulses(const IslandView& view, const AdjointData& adjoint, const StopToken& stop,

@@ -132,8 +132,7 @@ struct BoundedRow {
     return s;
   }
   // Distance of y from the bounds, where these differ, and inside of R from its other branch.
-  static double KinkMargin(const Parameters& p, const LawVector<1>& v_c,
-                           const KinkScales& scales) {
+  static double KinkMargin(const Parameters& p, const LawVector<1>& v_c, const KinkScales& scales) {
     if (p.lower == p.upper) return 1;
     const Point point = At(p, v_c);
     const double margin =

@@ -20,7 +20,8 @@ struct DelassusColumns {
 // W += J A^-1 J' for one tree by L D L' = A, with the inverse of D on the diagonal of `factor`; X
 // is scratch of n. J is 3 x n row-major.
 template <typename Size>
-inline void AddDelassus(const double* J, Size n, const double* factor, Lanes4* X, DelassusColumns* W) {
+inline void AddDelassus(const double* J, Size n, const double* factor, Lanes4* X,
+                        DelassusColumns* W) {
   for (int i = 0; i < n; ++i) X[i] = Lanes4{J[i], J[n + i], J[2 * n + i], 0};
   SolveUnitLower(factor, n, X);
   for (int i = 0; i < n; ++i) {
@@ -43,8 +44,8 @@ inline void AddDiagonalDelassus(const double* J, int n, const double* D, Delassu
 
 // Over both trees of a pair; J_high is null where there is one.
 inline DelassusColumns Delassus(const ContactProblem& problem, const ConstraintGraph& graph,
-                                const SapModel& model, const ContactPair& pair,
-                                const double* J_low, const double* J_high) {
+                                const SapModel& model, const ContactPair& pair, const double* J_low,
+                                const double* J_high) {
   DelassusColumns W;
   const auto add = [&](int slot, const double* J) {
     const int dofs = graph.dofs()[slot];

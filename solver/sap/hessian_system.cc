@@ -117,8 +117,7 @@ bool HessianSystem::Precondition(const std::vector<double>& r, std::vector<doubl
   const size_t n = view_.range().num_velocities();
   if (factorization_.plan == nullptr) {
     std::copy_n(r.begin() + begin, n, z->begin() + begin);
-    ForSize(static_cast<int>(n),
-            [&](auto size) { SolveDense(dense_, size, z->data() + begin); });
+    ForSize(static_cast<int>(n), [&](auto size) { SolveDense(dense_, size, z->data() + begin); });
     return true;
   }
   const EliminationPlan& plan = *factorization_.plan;
@@ -126,34 +125,28 @@ bool HessianSystem::Precondition(const std::vector<double>& r, std::vector<doubl
     return factorization_.factors->exact.Solve(plan, {r.data() + begin, n}, {z->data() + begin, n},
                                                stop_, view_.arena);
   }
-  // Brought into the range of single precision.
-  const double largest = Largest(r);
-  const double scale = largest > 0 && std::isfinite(largest) ? ScaleOf(largest) : 1.0;
-  for (size_t i = begin; i < begin + n; ++i) (*z)[i] = scale * r[i];
-  const bool solved = factorization_.factors->preconditioner.Solve(
-      plan, {z->data() + begin, n}, {z->data() + begin, n}, stop_, view_.arena);
-  for (size_t i = begin; i < begin + n; ++i) (*z)[i] /= scale;
-  return solved;
+  return factorization_.factors->preconditioner.Solve(plan, {r.data() + begin, n},
+                                                      {z->data() + begin, n}, stop_, view_.arena);
 }
 
 // product := A x + J' G J x, without the blocks of H, which would have to be assembled.
 void HessianSystem::Multiply(const std::vector<double>& x, std::vector<double>* product) {
   const ConstraintGraph& graph = view_.graph;
-  ConstraintVelocities(view_, x, stop_, &adjoint_.pools);
+  MultiplyJacobians(view_, x, stop_, &adjoint_);
   ForConstraintsOf(view_, [&](auto pool, int begin, int end) {
     auto& v_c = adjoint_.pools[pool].v_c;
     for (int i = begin; i < end; ++i) v_c.Set(i, MultiplyG(view_, data_, pool, i, v_c.At(i)));
   });
-  ForChunks(view_.arena, view_.range().slot_begin, view_.range().slot_end, kMomentumSlots,
-            [&](int begin, int end, int) {
-              for (int slot = begin; slot < end; ++slot) {
-                const int start = graph.velocity_start()[slot];
-                ForSize(graph.dofs()[slot], [&](auto n) {
-                  MultiplySymmetric(view_.model.A(graph, slot), n, x.data() + start,
-                                    product->data() + start);
+  ForSameChunks(view_.arena, view_.range().slot_begin, view_.range().slot_end, kMomentumSlots,
+                [&](int begin, int end, int) {
+                  for (int slot = begin; slot < end; ++slot) {
+                    const int start = graph.velocity_start()[slot];
+                    ForSize(graph.dofs()[slot], [&](auto n) {
+                      MultiplySymmetric(view_.model.A(graph, slot), n, x.data() + start,
+                                        product->data() + start);
+                    });
+                  }
                 });
-              }
-            });
   AddImpulses(view_, adjoint_, stop_, product);
 }
 

@@ -162,7 +162,8 @@ struct HuntCrossley {
     const double soft_speed = SoftSpeed(p, v_c, point);
     Sensitivity s;
     const bool closed = point.z < p.opening_velocity;
-    const double z = closed ? point.z : (std::isfinite(p.opening_velocity) ? p.opening_velocity : 0);
+    const double z =
+        closed ? point.z : (std::isfinite(p.opening_velocity) ? p.opening_velocity : 0);
     const double q = 1 - p.d * z;
     const double f = p.elastic_impulse - p.normal_stiffness * z;
     const std::array<double, 3> n_theta{q, -z * q, -z * f};

@@ -132,21 +132,20 @@ class DelassusPass {
     ForPoolsOf(view_, [&](auto pool) {
       const PoolRange range = view_.range(pool);
       std::vector<DerivativeSums>& sums = scope_.adjoint->pools[pool].sums;
-      ForChunks(view_.arena, range.unit_begin, range.unit_end, kGatherPairs,
-                [&](int begin, int end, int chunk) {
-                  double& least = sums[range.begin + chunk].kink_margin;
-                  least = 1;
-                  if (scope_.stop.Requested()) return;
-                  ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
-                    const int number = view_.layout(pool).order()[i];
-                    SetDelassus(pool, unit, i, number);
-                    least = std::min(least, KinkMargin(pool, i, number));
-                  });
-                });
-      ForChunks(nullptr, range.unit_begin, range.unit_end, kGatherPairs,
-                [&](int, int, int chunk) {
-                  margin = std::min(margin, sums[range.begin + chunk].kink_margin);
-                });
+      ForSameChunks(view_.arena, range.unit_begin, range.unit_end, kGatherPairs,
+                    [&](int begin, int end, int chunk) {
+                      double& least = sums[range.begin + chunk].kink_margin;
+                      least = 1;
+                      if (scope_.stop.Requested()) return;
+                      ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
+                        const int number = view_.layout(pool).order()[i];
+                        SetDelassus(pool, unit, i, number);
+                        least = std::min(least, KinkMargin(pool, i, number));
+                      });
+                    });
+      ForChunks(nullptr, range.unit_begin, range.unit_end, kGatherPairs, [&](int, int, int chunk) {
+        margin = std::min(margin, sums[range.begin + chunk].kink_margin);
+      });
     });
     return margin;
   }
@@ -154,17 +153,18 @@ class DelassusPass {
  private:
   void InvertTrees() {
     const ConstraintGraph& graph = view_.graph;
-    ForChunks(view_.arena, view_.range().slot_begin, view_.range().slot_end, kDifferentiateSlots,
-              [&](int begin, int end, int) {
-                for (int slot = begin; slot < end; ++slot) {
-                  if (scope_.stop.Requested()) return;
-                  ForSize(graph.dofs()[slot], [&](auto n) {
-                    DelassusInverse(scope_.problem, view_.model.A_factor(graph, slot),
-                                    view_.model.D().data() + graph.velocity_start()[slot], n,
-                                    scope_.adjoint->A_inverse.data() + graph.matrix_start()[slot]);
+    ForSameChunks(view_.arena, view_.range().slot_begin, view_.range().slot_end,
+                  kDifferentiateSlots, [&](int begin, int end, int) {
+                    for (int slot = begin; slot < end; ++slot) {
+                      if (scope_.stop.Requested()) return;
+                      ForSize(graph.dofs()[slot], [&](auto n) {
+                        DelassusInverse(
+                            scope_.problem, view_.model.A_factor(graph, slot),
+                            view_.model.D().data() + graph.velocity_start()[slot], n,
+                            scope_.adjoint->A_inverse.data() + graph.matrix_start()[slot]);
+                      });
+                    }
                   });
-                }
-              });
   }
   template <int index>
   void SetDelassus(PoolIndex<index> pool, int unit, int i, int number) {
@@ -216,9 +216,9 @@ class DelassusPass {
   double KinkMargin(PoolIndex<index> pool, int i, int number) const {
     const auto& laws = view_.model.pools[pool].laws;
     const auto& v_c = scope_.data.pools[pool].v_c;
-    KinkScales scales{.normal_speeds = 0,
-                      .regularization =
-                          chain_.BranchMargin(pool, number, scope_.adjoint->pools[pool].w[i])};
+    KinkScales scales{
+        .normal_speeds = 0,
+        .regularization = chain_.BranchMargin(pool, number, scope_.adjoint->pools[pool].w[i])};
     if constexpr (NumRows(pool.kind()) > 1) {
       const int64_t normal = 3 * static_cast<int64_t>(number) + 2;
       scales.normal_speeds =
@@ -368,22 +368,19 @@ class IslandDifferentiation {
 
 AdjointStatus DifferentiateIsland(const ContactProblem& problem, const IslandView& view,
                                   const SolverOptions& options, const DerivativeRequest& request,
-                                  const IslandFactorization& factorization,
-                                  const StopToken& stop, SapWorkspace* workspace,
-                                  AdjointData* adjoint, IslandReport* report,
-                                  IslandDerivatives* derivatives) {
-  const DerivativeScope scope{problem, view,    stop, workspace->data,
-                              adjoint, request.hold_delassus};
+                                  const IslandFactorization& factorization, const StopToken& stop,
+                                  SapWorkspace* workspace, AdjointData* adjoint,
+                                  IslandReport* report, IslandDerivatives* derivatives) {
+  const DerivativeScope scope{problem, view, stop, workspace->data, adjoint, request.hold_delassus};
   *derivatives->kink_margin = 0;
   if (stop.Requested() || report->status == SolveStatus::kCancelled) {
     return AdjointStatus::kDeadline;
   }
   if (report->status == SolveStatus::kNumericalFailure) return AdjointStatus::kNumericalFailure;
-  const bool is_wanted =
-      !request.directions.empty() ||
-      std::ranges::any_of(request.cotangents, [&](const Cotangent& cotangent) {
-        return !IsZero(problem, view, cotangent);
-      });
+  const bool is_wanted = !request.directions.empty() ||
+                         std::ranges::any_of(request.cotangents, [&](const Cotangent& cotangent) {
+                           return !IsZero(problem, view, cotangent);
+                         });
   if (!is_wanted) {
     *derivatives->kink_margin = DelassusPass(scope).Run(false);
     return report->status == SolveStatus::kConverged ? AdjointStatus::kDifferentiated

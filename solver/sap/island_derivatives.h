@@ -50,10 +50,9 @@ struct IslandDerivatives {
 // there are directions.
 AdjointStatus DifferentiateIsland(const ContactProblem& problem, const IslandView& view,
                                   const SolverOptions& options, const DerivativeRequest& request,
-                                  const IslandFactorization& factorization,
-                                  const StopToken& stop, SapWorkspace* workspace,
-                                  AdjointData* adjoint, IslandReport* report,
-                                  IslandDerivatives* derivatives);
+                                  const IslandFactorization& factorization, const StopToken& stop,
+                                  SapWorkspace* workspace, AdjointData* adjoint,
+                                  IslandReport* report, IslandDerivatives* derivatives);
 
 // Adds dL/d(input) of one cotangent: dL/d(shared input) and, for the island, *gradient.
 StepStatus AddGradient(const DerivativeScope& scope, const Cotangent& cotangent,
@@ -101,8 +100,8 @@ inline auto BlockOf(const ContactProblem& problem, const IslandView& view, PoolI
                              nullptr};
   if constexpr (HasAngularRows(pool.kind())) {
     const GeneralFriction& general = problem.general_friction()[problem.contact_extra()[contact]];
-    block.angular = arrays.angular_jacobian.data() +
-                    problem.angular_start()[general.angular_contact] + before;
+    block.angular =
+        arrays.angular_jacobian.data() + problem.angular_start()[general.angular_contact] + before;
   }
   return block;
 }

@@ -13,7 +13,9 @@ namespace sap {
 
 namespace {
 
-double ValueOr0(std::span<const double> values, int64_t i) { return values.empty() ? 0 : values[i]; }
+double ValueOr0(std::span<const double> values, int64_t i) {
+  return values.empty() ? 0 : values[i];
+}
 
 class IslandGradient {
  public:
@@ -34,7 +36,7 @@ class IslandGradient {
     if (scope_.stop.Requested()) return StepStatus::kStopped;
     const StepStatus status = system->Solve(adjoint_.right_side, &adjoint_.lambda);
     if (status == StepStatus::kStopped) return status;
-    ConstraintVelocities(view_, adjoint_.lambda, scope_.stop, &adjoint_.pools);
+    MultiplyJacobians(view_, adjoint_.lambda, scope_.stop, &adjoint_);
     ForPoolsOf(view_, [&](auto pool) { WriteConstraints(pool, shared); });
     WriteTrees();
     return scope_.stop.Requested() ? StepStatus::kStopped : status;
@@ -81,8 +83,7 @@ class IslandGradient {
       gamma_bar[0] = unit_ * ValueOr0(cotangent_.row_impulse, number);
     } else {
       for (int r = 0; r < 3; ++r) {
-        gamma_bar[r] =
-            unit_ * ValueOr0(cotangent_.impulse, 3 * static_cast<int64_t>(number) + r);
+        gamma_bar[r] = unit_ * ValueOr0(cotangent_.impulse, 3 * static_cast<int64_t>(number) + r);
       }
     }
     if constexpr (kRows > 3) {
@@ -111,15 +112,15 @@ class IslandGradient {
   void WriteConstraints(PoolIndex<index> pool, SharedInputs* shared) {
     const PoolRange range = view_.range(pool);
     std::vector<DerivativeSums>& sums = adjoint_.pools[pool].sums;
-    ForChunks(view_.arena, range.unit_begin, range.unit_end, DerivativeChunks(pool),
-              [&](int begin, int end, int chunk) {
-                DerivativeSums& sum = sums[range.begin + chunk];
-                sum = {};
-                if (scope_.stop.Requested()) return;
-                ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
-                  WriteConstraint(pool, unit, i, &sum.shared);
-                });
-              });
+    ForSameChunks(view_.arena, range.unit_begin, range.unit_end, DerivativeChunks(pool),
+                  [&](int begin, int end, int chunk) {
+                    DerivativeSums& sum = sums[range.begin + chunk];
+                    sum = {};
+                    if (scope_.stop.Requested()) return;
+                    ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
+                      WriteConstraint(pool, unit, i, &sum.shared);
+                    });
+                  });
     ForChunks(nullptr, range.unit_begin, range.unit_end, DerivativeChunks(pool),
               [&](int, int, int chunk) { shared->Add(sums[range.begin + chunk].shared); });
   }
@@ -222,13 +223,13 @@ class IslandGradient {
 
   void WriteTrees() {
     const IslandRange& range = view_.range();
-    ForChunks(view_.arena, range.slot_begin, range.slot_end, kDifferentiateSlots,
-              [&](int begin, int end, int) {
-                for (int slot = begin; slot < end; ++slot) {
-                  if (scope_.stop.Requested()) return;
-                  ForSize(view_.graph.dofs()[slot], [&](auto n) { WriteTree(slot, n); });
-                }
-              });
+    ForSameChunks(view_.arena, range.slot_begin, range.slot_end, kDifferentiateSlots,
+                  [&](int begin, int end, int) {
+                    for (int slot = begin; slot < end; ++slot) {
+                      if (scope_.stop.Requested()) return;
+                      ForSize(view_.graph.dofs()[slot], [&](auto n) { WriteTree(slot, n); });
+                    }
+                  });
   }
 
   template <typename Size>

@@ -35,7 +35,7 @@ class IslandTangent {
     *cost = sum * unit_;
     const StepStatus status = system->Solve(adjoint_.right_side, &adjoint_.lambda);
     if (status == StepStatus::kStopped) return status;
-    ConstraintVelocities(view_, adjoint_.lambda, scope_.stop, &adjoint_.pools);
+    MultiplyJacobians(view_, adjoint_.lambda, scope_.stop, &adjoint_);
     WriteVelocities();
     ForConstraintsOf(view_, [&](auto pool, int begin, int end) {
       for (int i = begin; i < end; ++i) WriteConstraint(pool, i);
@@ -50,18 +50,18 @@ class IslandTangent {
   double MoveConstraints(PoolIndex<index> pool) {
     const PoolRange range = view_.range(pool);
     auto& adjoint = adjoint_.pools[pool];
-    ForChunks(view_.arena, range.unit_begin, range.unit_end, DerivativeChunks(pool),
-              [&](int begin, int end, int chunk) {
-                double& cost = adjoint.sums[range.begin + chunk].cost;
-                cost = 0;
-                if (scope_.stop.Requested()) return;
-                for (int unit = begin; unit < end; ++unit) GatherJacobian(pool, unit);
-                adjoint.dJ.Velocities(view_.graph, view_.layout(pool), begin, end, data_.v,
-                                      &adjoint.dJ_v);
-                ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
-                  cost += MoveConstraint(pool, unit, i);
-                });
-              });
+    ForSameChunks(view_.arena, range.unit_begin, range.unit_end, DerivativeChunks(pool),
+                  [&](int begin, int end, int chunk) {
+                    double& cost = adjoint.sums[range.begin + chunk].cost;
+                    cost = 0;
+                    if (scope_.stop.Requested()) return;
+                    for (int unit = begin; unit < end; ++unit) GatherJacobian(pool, unit);
+                    adjoint.dJ.Velocities(view_.graph, view_.layout(pool), begin, end, data_.v,
+                                          &adjoint.dJ_v);
+                    ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
+                      cost += MoveConstraint(pool, unit, i);
+                    });
+                  });
     double cost = 0;
     ForChunks(nullptr, range.unit_begin, range.unit_end, DerivativeChunks(pool),
               [&](int, int, int chunk) { cost += adjoint.sums[range.begin + chunk].cost; });
@@ -209,20 +209,19 @@ class IslandTangent {
   // right_side := -dA D + A dv* + dJ' gamma. Returns what the cost changes by.
   double MoveTrees() {
     const IslandRange& range = view_.range();
-    ForChunks(view_.arena, range.slot_begin, range.slot_end, kDifferentiateSlots,
-              [&](int begin, int end, int chunk) {
-                double& cost = adjoint_.slot_sums[range.slot_begin + chunk].cost;
-                cost = 0;
-                if (scope_.stop.Requested()) return;
-                for (int slot = begin; slot < end; ++slot) {
-                  ForSize(view_.graph.dofs()[slot], [&](auto n) { cost += MoveTree(slot, n); });
-                }
-              });
+    ForSameChunks(view_.arena, range.slot_begin, range.slot_end, kDifferentiateSlots,
+                  [&](int begin, int end, int chunk) {
+                    double& cost = adjoint_.slot_sums[range.slot_begin + chunk].cost;
+                    cost = 0;
+                    if (scope_.stop.Requested()) return;
+                    for (int slot = begin; slot < end; ++slot) {
+                      ForSize(view_.graph.dofs()[slot], [&](auto n) { cost += MoveTree(slot, n); });
+                    }
+                  });
     double cost = 0;
-    ForChunks(nullptr, range.slot_begin, range.slot_end, kDifferentiateSlots,
-              [&](int, int, int chunk) {
-                cost += adjoint_.slot_sums[range.slot_begin + chunk].cost;
-              });
+    ForChunks(
+        nullptr, range.slot_begin, range.slot_end, kDifferentiateSlots,
+        [&](int, int, int chunk) { cost += adjoint_.slot_sums[range.slot_begin + chunk].cost; });
     return cost;
   }
 
@@ -230,9 +229,8 @@ class IslandTangent {
   double MoveTree(int slot, Size n) {
     const int start = view_.graph.velocity_start()[slot];
     const double* dA = OfTree(slot);
-    const double* dv_star =
-        direction_.v_star.data() +
-        problem_.velocity_start()[view_.graph.islands().tree_of_slot()[slot]];
+    const double* dv_star = direction_.v_star.data() +
+                            problem_.velocity_start()[view_.graph.islands().tree_of_slot()[slot]];
     const double* v = data_.v.data() + start;
     const double* v_star = view_.model.v_star().data() + start;
     const double* change = data_.momentum_change.data() + start;
@@ -277,8 +275,7 @@ class IslandTangent {
       const int64_t to = 3 * static_cast<int64_t>(number);
       for (int r = 0; r < 3; ++r) {
         tangent_.impulse[to + r] = dgamma[r];
-        tangent_.contact_velocity[to + r] =
-            J_dv[r] + dJ_v[r] + direction_.surface_velocity[to + r];
+        tangent_.contact_velocity[to + r] = J_dv[r] + dJ_v[r] + direction_.surface_velocity[to + r];
       }
     }
     if constexpr (kRows > 3) {

@@ -35,8 +35,8 @@ struct LawSensitivity {
 
 // What the distance of a law from its kinks is measured with.
 struct KinkScales {
-  double normal_speeds;         // |v_hat_n| + |v_n| of a contact, surface velocity included [m/s]
-  double regularization{1};     // distance of R from its other branch, in [0, 1]
+  double normal_speeds;      // |v_hat_n| + |v_n| of a contact, surface velocity included [m/s]
+  double regularization{1};  // distance of R from its other branch, in [0, 1]
 };
 
 // |a - b| / (|a| + |b|), in [0, 1]; 1 where one of them is infinite.

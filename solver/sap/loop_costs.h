@@ -18,10 +18,10 @@ constexpr Chunks kSweepGroups{8, 4000};     // of one color, which has few slots
 constexpr Chunks kCertifySlots{32, 8000};   // the gradient and its rounding error in the norm of A
 constexpr Chunks kDifferentiateSlots{16, 10000};  // derivatives with respect to A and v*
 // Over pairs of trees with constraints in common; where a pool has rows, over these.
-constexpr Chunks kGatherPairs{64, 10000};   // Jacobians and regularization
-constexpr Chunks kEvaluatePairs{64, 2500};  // contact velocities and impulses
-constexpr Chunks kAssemblePairs{32, 3000};  // off-diagonal blocks of the Hessian
-constexpr Chunks kCertifyPairs{64, 6000};   // rounding errors of impulses
+constexpr Chunks kGatherPairs{64, 10000};         // Jacobians and regularization
+constexpr Chunks kEvaluatePairs{64, 2500};        // contact velocities and impulses
+constexpr Chunks kAssemblePairs{32, 3000};        // off-diagonal blocks of the Hessian
+constexpr Chunks kCertifyPairs{64, 6000};         // rounding errors of impulses
 constexpr Chunks kDifferentiatePairs{32, 30000};  // derivatives with respect to J and the law
 // Over the constraints of a pool.
 constexpr Chunks kConeContacts{512, 2500};  // the law of a pool and its derivatives

@@ -75,9 +75,8 @@ class ParameterChain {
       return RelativeDistance(rule.stiction_speed, SlipSpeed(number, w));
     } else {
       if (problem_.given_R_n()[number] != 0) return 1;
-      return RelativeDistance(
-          NearRigid(rule.beta) * w * unit_,
-          Compliance(problem_.stiffness()[number], problem_.tau_d()[number]));
+      return RelativeDistance(NearRigid(rule.beta) * w * unit_,
+                              Compliance(problem_.stiffness()[number], problem_.tau_d()[number]));
     }
   }
 

@@ -325,9 +325,8 @@ void ReportIterate(const IslandView& view, const SolverOptions& options, const I
                    const SapData& data, const StopToken& stop, SapScratch* scratch,
                    IslandReport* report) {
   ReportNorms(view, norms, data, stop, scratch, report);
-  const double tolerance =
-      AbsoluteTolerance(view, options) +
-      options.relative_tolerance * std::max(norms.momentum, norms.impulse);
+  const double tolerance = AbsoluteTolerance(view, options) +
+                           options.relative_tolerance * std::max(norms.momentum, norms.impulse);
   if (norms.gradient <= tolerance) report->status = SolveStatus::kConverged;
 }
 
