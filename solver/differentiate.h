@@ -21,12 +21,12 @@ namespace sap {
 
 // dL/d(output), in the shape of ContactSolution. Empty arrays are 0.
 struct Cotangent {
-  std::span<const double> velocity;
-  std::span<const double> impulse;
-  std::span<const double> contact_velocity;
-  std::span<const double> row_impulse;
-  std::span<const double> row_velocity;
-  std::span<const double> angular_impulse;
+  std::span<const double> velocity{};
+  std::span<const double> impulse{};
+  std::span<const double> contact_velocity{};
+  std::span<const double> row_impulse{};
+  std::span<const double> row_velocity{};
+  std::span<const double> angular_impulse{};
   double cost{0};
 };
 

@@ -3,9 +3,9 @@
     bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
-robots, robots_drake, clarabel, cholmod, golden, scaling, threads, or a part of a table such as
-drake/bin or drake/bin/160. Tables go to standard output, to DIR/<name>.csv, and all together to
-DIR/tables.md.
+robots, robots_drake, clarabel, cholmod, golden, gradients, scaling, threads, or a part of a table
+such as drake/bin or drake/bin/160. Tables go to standard output, to DIR/<name>.csv, and all
+together to DIR/tables.md.
 """
 
 from __future__ import annotations
@@ -484,8 +484,67 @@ def threads(bench: Bench) -> Iterator[Table]:
     yield table
 
 
+def gradients(bench: Bench) -> Iterator[Table]:
+    """A gradient beside a solve, differences of solutions, and Drake's AutoDiff."""
+    scenes = [("clutter", n, 1, step) for n in (8, 40, 160, 500) for step in (60, 100)]
+    table = Table(
+        "gradients",
+        "Own scenes, one thread: a gradient against a cold solve, and against differences for 10 "
+        "parameters",
+        "scene;bodies;step;contacts;iterations;solve min ms;solve median ms;gradient min ms;"
+        "gradient median ms;gradient / solve;differences median ms;differences / gradient",
+    )
+    for scene, bodies, walls, step in scenes:
+        if bench.wants(f"gradients/{scene}/{bodies}"):
+            arguments = map(str, (scene, bodies, walls, step))
+            output = bench.program("gradient_benchmark", "--csv", *arguments)
+            table.add(*next(csv.reader(io.StringIO(output))))
+    yield table
+    if bench.wants("gradients/drake"):
+        yield drake_gradients(bench)
+
+
+def drake_gradients(bench: Bench) -> Table:
+    """Drake differentiates its step with SapSolver<AutoDiffXd>; the same problem here."""
+    import drake_gradients as peer
+
+    pin_to_one_core()
+    table = Table(
+        "gradients_drake",
+        "Derivatives of the velocity along directions of v*, solve and derivatives together: "
+        "inside Drake's SapSolver<AutoDiffXd>, and here",
+        "bodies;contacts;directions;Drake min ms;Drake median ms;ours min ms;ours median ms;ratio;"
+        "Drake's whole step ms;largest difference",
+    )
+    for bodies in (20, 60):
+        differentiator = peer.Differentiator(bodies, 40, bench.drake_timer)
+        solver = bench.solver(tolerance=1e-10)
+        random = np.random.default_rng(1)
+        for count in (1, 10):
+            directions = random.standard_normal((count, differentiator.num_velocities))
+            drakes, ours, steps = [], [], []
+            for _ in range(10):
+                theirs = differentiator.derivative(directions)
+                seconds, tangents = solver.tangents(theirs.problem, directions)
+                drakes.append(theirs.solve_s)
+                steps.append(theirs.step_s)
+                ours.append(seconds)
+            table.add(
+                bodies,
+                theirs.problem.num_contacts,
+                count,
+                *ms(drakes),
+                *ms(ours),
+                ratio(drakes, ours),
+                ms(steps)[1],
+                f"{np.abs(tangents - theirs.tangents).max():.0e}",
+            )
+    return table
+
+
 GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "golden": golden,
+    "gradients": gradients,
     "scaling": scaling,
     "threads": threads,
     "cholmod": cholmod,

@@ -48,8 +48,8 @@ class Timer:
 
     def __init__(self, library: Path):
         self._library = ctypes.CDLL(str(library))
-        for name in ("DrakeTimerSolveSeconds", "DrakeTimerFactorSeconds"):
-            getattr(self._library, name).restype = ctypes.c_double
+        for name in ("Solve", "SolveAutoDiff", "Factor"):
+            getattr(self._library, f"DrakeTimer{name}Seconds").restype = ctypes.c_double
         path = Path(pydrake.__file__).parent / "lib" / "libdrake.so"
         if self._library.DrakeTimerInstall(str(path).encode()):
             raise RuntimeError("Drake's solver cannot be timed; see above")
@@ -71,7 +71,7 @@ def _surface() -> ProximityProperties:
 
 
 class Scene:
-    """`bin`, `open` (columns of ten spheres and boxes, with walls or without) or `stacks`.
+    """`bin`, `open` (columns of ten spheres and boxes, walls or none), `stacks` or `spheres`.
 
     Boxes carry a small sphere at each corner, since Drake's point contact gives one point per pair
     of shapes.
@@ -100,7 +100,7 @@ class Scene:
                     self._add_body(False)
                     poses.append(RigidTransform([x, y, 0.05 + 0.1 * level]))
                 else:
-                    self._add_body((level + column) % 2 == 0)
+                    self._add_body(kind == "spheres" or (level + column) % 2 == 0)
                     turn = RollPitchYaw(random.uniform(-0.3, 0.3, 3))
                     dx, dy = random.uniform(-0.01, 0.01, 2)
                     poses.append(RigidTransform(turn, [x + dx, y + dy, 0.08 + 0.135 * level]))
@@ -111,7 +111,7 @@ class Scene:
                 self._add_wall((1, depth + 4, 4), (side * (width / 2 + 0.5), 0, 1))
                 self._add_wall((width + 4, 1, 4), (0, side * (depth / 2 + 0.5), 1))
         self._plant.Finalize()
-        diagram = builder.Build()
+        self.diagram = diagram = builder.Build()
         context = diagram.CreateDefaultContext()
         self._context = self._plant.GetMyMutableContextFromRoot(context)
         self._graph_context = self._graph.GetMyContextFromRoot(context)
@@ -197,22 +197,34 @@ class Scene:
         )
         return contacts, np.array([-pair.depth for pair in pairs])
 
+    @property
+    def plant(self):
+        return self._plant
+
+    def positions_and_velocities(self) -> np.ndarray:
+        """In Drake's order."""
+        return self._plant.GetPositionsAndVelocities(self._context)
+
+    def problem(self) -> ContactArrays:
+        """What Drake's solver is given in the next step."""
+        bodies = self._state()
+        contacts, phi0 = self._contacts()
+        return from_bodies(
+            bodies,
+            contacts,
+            TIME_STEP,
+            v_star=bodies.v_star(GRAVITY, TIME_STEP),
+            guess=bodies.velocity.ravel(),
+            phi0=phi0,
+            stiffness=np.full_like(phi0, STIFFNESS / 2),  # two surfaces in series
+            tau_d=np.full_like(phi0, 2 * RELAXATION_TIME),
+            mu=np.full_like(phi0, FRICTION),
+            diagonal_rule=True,
+        )
+
     def steps(self, count: int) -> Iterator[DrakeStep]:
         for _ in range(count):
-            bodies = self._state()
-            contacts, phi0 = self._contacts()
-            problem = from_bodies(
-                bodies,
-                contacts,
-                TIME_STEP,
-                v_star=bodies.v_star(GRAVITY, TIME_STEP),
-                guess=bodies.velocity.ravel(),
-                phi0=phi0,
-                stiffness=np.full_like(phi0, STIFFNESS / 2),  # two surfaces in series
-                tau_d=np.full_like(phi0, 2 * RELAXATION_TIME),
-                mu=np.full_like(phi0, FRICTION),
-                diagonal_rule=True,
-            )
+            problem = self.problem()
             self._timer.Reset()
             self._simulator.AdvanceTo((self._steps_done() + 1) * TIME_STEP)
             yield DrakeStep(

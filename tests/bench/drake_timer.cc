@@ -1,4 +1,4 @@
-// Times two functions inside Drake's shared library while its own plant steps, and counts the
+// Times functions inside Drake's shared library while its own plant steps, and counts the
 // iterations of its solver: the contact solve alone, without geometry and set-up.
 //
 // Drake's Python package has no interface to its contact solver. The functions are exported symbols
@@ -27,7 +27,7 @@ struct Hook {
   long calls{0};
 };
 
-enum HookIndex { kSolve, kFactor, kNumHooks };
+enum HookIndex { kSolve, kFactor, kSolveAutoDiff, kNumHooks };
 
 std::array<Hook, kNumHooks> hooks = {{
     {"_ZN5drake9multibody15contact_solvers8internal9SapSolverIdE14SolveWithGuessERKNS2_"
@@ -35,6 +35,9 @@ std::array<Hook, kNumHooks> hooks = {{
      "16SapSolverResultsIdEE"},
     {"_ZN5drake9multibody15contact_solvers8internal25BlockSparseCholeskySolverIN5Eigen6MatrixIdLin"
      "1ELin1ELi0ELin1ELin1EEEE6FactorEv"},
+    {"_ZN5drake9multibody15contact_solvers8internal9SapSolverIN5Eigen14AutoDiffScalarINS4_6MatrixI"
+     "dLin1ELi1ELi0ELin1ELi1EEEEEE14SolveWithGuessERKNS2_17SapContactProblemIS8_EERKNS6_IS8_Lin1E"
+     "Li1ELi0ELin1ELi1EEEPNS2_16SapSolverResultsIS8_EE"},
 }};
 
 // SapSolver<double>::get_statistics(); the struct it refers to begins with the iterations.
@@ -116,8 +119,8 @@ int DrakeTimerInstall(const char* library_path) {
   }
   get_statistics = reinterpret_cast<Statistics>(dlsym(library, kStatistics));
   const std::array<const void*, kNumHooks> wrappers = {
-      reinterpret_cast<const void*>(&Timed<kSolve>),
-      reinterpret_cast<const void*>(&Timed<kFactor>)};
+      reinterpret_cast<const void*>(&Timed<kSolve>), reinterpret_cast<const void*>(&Timed<kFactor>),
+      reinterpret_cast<const void*>(&Timed<kSolveAutoDiff>)};
   for (int i = 0; i < kNumHooks; ++i) {
     const char* fault = get_statistics == nullptr ? "the solver's statistics are not exported"
                                                   : Install(&hooks[i], library, wrappers[i]);
@@ -134,6 +137,7 @@ void DrakeTimerReset() {
   for (Hook& hook : hooks) hook.seconds = hook.calls = 0;
 }
 double DrakeTimerSolveSeconds() { return hooks[kSolve].seconds; }
+double DrakeTimerSolveAutoDiffSeconds() { return hooks[kSolveAutoDiff].seconds; }
 double DrakeTimerFactorSeconds() { return hooks[kFactor].seconds; }
 long DrakeTimerSolves() { return hooks[kSolve].calls; }
 long DrakeTimerFactorizations() { return hooks[kFactor].calls; }

@@ -135,6 +135,27 @@ def _type_of(name: str) -> type:
     return np.uint32 if name in UNSIGNED else np.int32 if name in SIGNED else np.float64
 
 
+def _pass(problem: WireArrays) -> tuple[_Problem, dict[str, np.ndarray]]:
+    """The problem as the library takes it, and the arrays, which must outlive it."""
+    flat = {
+        name: np.ascontiguousarray(array, _type_of(name)).ravel()
+        for name, array in problem.arrays.items()
+    }
+    arrays = (_Array * len(flat))(
+        *(_Array(name.encode(), array.ctypes.data, len(array)) for name, array in flat.items())
+    )
+    given = _Problem(
+        problem.time_step,
+        problem.beta,
+        problem.sigma,
+        problem.stiction_speed,
+        problem.diagonal_rule,
+        len(flat),
+        arrays,
+    )
+    return given, flat
+
+
 class Solver:
     """One stream of problems: workspaces and elimination plans are kept between calls."""
 
@@ -153,6 +174,14 @@ class Solver:
             c_void_p,
             c_void_p,
         ]
+        self._library.BenchTangents.restype = c_double
+        self._library.BenchTangents.argtypes = [
+            c_void_p,
+            POINTER(_Problem),
+            c_int,
+            c_void_p,
+            c_void_p,
+        ]
         self._bench = self._library.BenchMake(threads, accelerated, tolerance)
 
     def __del__(self):
@@ -162,22 +191,7 @@ class Solver:
         """Raises ValueError where the problem is refused; the reason is on standard error."""
         if isinstance(problem, ContactArrays):
             problem = wire_arrays(problem)
-        flat = {
-            name: np.ascontiguousarray(array, _type_of(name)).ravel()
-            for name, array in problem.arrays.items()
-        }
-        arrays = (_Array * len(flat))(
-            *(_Array(name.encode(), array.ctypes.data, len(array)) for name, array in flat.items())
-        )
-        given = _Problem(
-            problem.time_step,
-            problem.beta,
-            problem.sigma,
-            problem.stiction_speed,
-            problem.diagonal_rule,
-            len(flat),
-            arrays,
-        )
+        given, flat = _pass(problem)
         result = _Result()
         velocity = np.empty(len(flat["trees.free_motion_velocity"]))
         impulse = np.empty(3 * problem.count("contacts.tree_a"))
@@ -192,3 +206,23 @@ class Solver:
             raise ValueError("the solver refused the problem")
         figures = {name: getattr(result, name) for name, _ in _Result._fields_}
         return Solved(**figures, velocity=velocity, impulse=impulse)
+
+    def tangents(self, problem: ContactArrays, directions: np.ndarray) -> tuple[float, np.ndarray]:
+        """Solves, and differentiates the velocity along the rows of `directions` of v*.
+
+        Returns the seconds of both together, and the derivatives as rows.
+        """
+        given, flat = _pass(wire_arrays(problem))
+        directions = np.ascontiguousarray(directions, float)
+        tangents = np.empty_like(directions)
+        seconds = self._library.BenchTangents(
+            self._bench,
+            ctypes.byref(given),
+            len(directions),
+            directions.ctypes.data,
+            tangents.ctypes.data,
+        )
+        del flat
+        if seconds < 0:
+            raise ValueError("the solver refused the problem")
+        return seconds, tangents

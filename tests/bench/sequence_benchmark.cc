@@ -19,12 +19,12 @@
 #include "solver/cholesky/elimination_plan.h"
 #include "solver/problem/constraint_graph.h"
 #include "solver/solve.h"
+#include "tests/bench/scene_view.h"
 #include "tests/support/allocation_counter.h"
 
 namespace {
 
 using sap::ContactProblem;
-using sap::ContactProblemView;
 using sap::ContactSolution;
 using sap::client::Problem;
 
@@ -64,25 +64,6 @@ double Largest(const std::vector<double>& values) {
 }
 double Least(const std::vector<double>& values) {
   return values.empty() ? 0 : *std::min_element(values.begin(), values.end());
-}
-
-ContactProblemView View(const Problem& problem) {
-  ContactProblemView view;
-  view.time_step = problem.time_step;
-  const Problem::RigidBodies& bodies = problem.bodies;
-  view.bodies = {bodies.mass,           bodies.inertia,
-                 bodies.center_of_mass, bodies.free_motion_velocity,
-                 bodies.guess_velocity, bodies.body_id};
-  const Problem::BodyContacts& contacts = problem.body_contacts;
-  view.body_contacts.body_a = contacts.body_a;
-  view.body_contacts.body_b = contacts.body_b;
-  view.body_contacts.point = contacts.point;
-  view.body_contacts.normal = contacts.normal;
-  view.body_contacts.law.signed_distance = contacts.law.signed_distance;
-  view.body_contacts.law.stiffness = contacts.law.stiffness;
-  view.body_contacts.law.relaxation_time = contacts.law.relaxation_time;
-  view.body_contacts.law.friction = contacts.law.friction;
-  return view;
 }
 
 // One way of solving a sequence.
@@ -236,7 +217,9 @@ int Run(const Request& request) {
   int step = 0;
   const auto solve =
       [&](const Problem& arrays) -> tl::expected<sap::client::Solution, sap::client::Error> {
-    if (const auto checked = problem.Reset(View(arrays)); !checked) {
+    sap::ContactProblemView view = sap::bench::ViewOf(arrays);
+    view.bodies.guess_velocity = arrays.bodies.guess_velocity;
+    if (const auto checked = problem.Reset(view); !checked) {
       return tl::unexpected(sap::client::Error{sap::client::ErrorCode::kInvalidArgument,
                                                checked.error().Message(), ""});
     }

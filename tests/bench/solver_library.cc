@@ -183,4 +183,33 @@ int BenchSolve(Bench* bench, const BenchProblem* arrays, int repeats, BenchResul
   return 0;
 }
 
+// Solves and differentiates along `count` directions of the free-motion velocity, [count x sum n_t]
+// as is what comes out: the velocity's. The seconds of both together, or -1 with the reason on
+// standard error.
+double BenchTangents(Bench* bench, const BenchProblem* arrays, int count, const double* directions,
+                     double* tangents) {
+  ContactProblemView view;
+  if (!FillView(*arrays, &view)) return -1;
+  if (const auto checked = bench->problem.Reset(view); !checked) {
+    std::fprintf(stderr, "%s\n", checked.error().Message().c_str());
+    return -1;
+  }
+  const size_t n = bench->problem.num_velocities();
+  std::vector<sap::ProblemDifferential> changes(count);
+  for (int k = 0; k < count; ++k) {
+    changes[k].Reset(bench->problem);
+    changes[k].v_star.assign(directions + k * n, directions + (k + 1) * n);
+  }
+  sap::Derivatives derivatives;
+  const Clock::time_point start = Clock::now();
+  bench->solver.Differentiate(bench->problem, bench->options, {}, changes, {}, sap::StopToken(),
+                              &bench->solution, &derivatives);
+  const double seconds = SecondsSince(start);
+  for (int k = 0; k < count; ++k) {
+    const std::vector<double>& velocity = derivatives.tangents[k].velocity;
+    std::copy(velocity.begin(), velocity.end(), tangents + k * n);
+  }
+  return seconds;
+}
+
 }  // extern "C"
