@@ -5,6 +5,7 @@
 // Jacobians. input_differential.h leads from here to the arrays that the client knows, and back.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "solver/problem/contact_problem.h"
@@ -12,7 +13,7 @@
 namespace sap {
 
 struct ProblemDifferential {
-  double time_step{0};
+  double time_step{0};  // by R and by bounds of impulses: v_hat is an input of its own here
   double beta{0};
   double sigma{0};
   double row_beta{0};
@@ -23,14 +24,20 @@ struct ProblemDifferential {
   std::vector<double> jacobian;
   std::vector<double> v_hat;             // [3 C], contact frame
   std::vector<double> surface_velocity;  // [3 C], contact frame
-  std::vector<double> tau_d;             // by R_n alone: v_hat is an input of its own here
-  std::vector<double> mu;                // at mu_2 held where the contact has a general cone
+  std::vector<double> tau_d;             // by R_n alone
+  // Along t1 at the coefficient of t2 held, R_2 = R_t mu^2 / mu_2^2. Along both where one number
+  // stands for both: at mu = 0 and in laws of Hunt & Crossley, where mu_2 below is 0.
+  std::vector<double> mu;
+  std::vector<double> mu_2;  // along t2, of kFriction too
   std::vector<double> stiffness;
   std::vector<double> R_t;
   std::vector<double> R_n;
   std::vector<double> w;
-  std::vector<GeneralFriction> general_friction;  // angular_contact is not used
+  std::vector<double> adhesion;  // of every contact but those of Hunt & Crossley
   std::vector<HuntCrossleyParameters> hunt_crossley;
+  // Per contact with angular Jacobians. A coefficient of 0 has no derivative other than 0: the
+  // impulse about its axis is quadratic in it.
+  std::vector<std::array<double, 3>> angular_friction;  // about t1, t2 (rolling) and n (torsional)
   std::vector<double> angular_jacobian;
   std::vector<double> angular_v_hat;
   // Per row. relaxation_time by R alone; given_R and given_w where they are given.
