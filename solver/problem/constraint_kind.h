@@ -40,6 +40,11 @@ constexpr int NumRows(ConstraintKind kind) {
   return 0;
 }
 
+constexpr bool IsHuntCrossley(ConstraintKind kind) {
+  return kind == ConstraintKind::kHuntCrossleyLagged ||
+         kind == ConstraintKind::kHuntCrossleySimilar;
+}
+
 constexpr bool HasAngularRows(ConstraintKind kind) {
   return kind == ConstraintKind::kSpinCone || kind == ConstraintKind::kRollingCone;
 }

@@ -2,9 +2,15 @@
 // the former moves the latter, and how a derivative with respect to the latter becomes one with
 // respect to the former.
 //
-//   v_hat_n = -phi0 / (dt + tau_d)   A of a body from mass and inertia   J from point, normal, center
+//   v_hat_n = -phi0 / (dt + tau_d),   A of a body from mass and inertia,
+//   J of its contacts from point, normal and center of mass
 //
-// The two functions are each other's transpose: <ToInputs(g), d> = <g, FromInputs(d)>.
+// The two functions are each other's transpose: <ToInputs(g), d> = <g, FromInputs(d)>. Which arrays
+// have a derivative: input_arrays.h. dynamics_matrix is symmetrized, so that its derivative is; xy,
+// xz and yz of an inertia stand for two entries each. normal is normalized and tangent made
+// orthogonal to it, and their derivatives are orthogonal to them. The frame of a contact without a
+// tangent turns with its normal, the sign of n_z held. Where friction_2 is absent, friction moves
+// both coefficients.
 #pragma once
 
 #include <span>
@@ -16,21 +22,21 @@
 
 namespace sap {
 
-// Derivatives in the shape of the client's arrays. Each array is full-sized where the problem has
-// it or has a number as its default, and empty where a rule takes its place; arrays of indices,
-// identifiers and guesses are empty.
+// Derivatives in the shape of the client's arrays: each full-sized or, where it has none, empty.
+// Arrays of indices, identifiers and guesses are empty.
 template <typename Value>
 using OwnedArray = std::vector<Value>;
 using InputDifferential = ContactProblemArrays<OwnedArray>;
 
 // Checks the doubles of a direction against the problem that it belongs to, which has been read:
-// each array empty or of full length, and finite. An array whose place a rule takes in the problem
-// must be empty. Field names are those of the problem ("contacts.friction").
+// each array empty or of full length, and finite. An array without a derivative must be empty;
+// guesses and arrays of indices are not read. Field names are those of the problem
+// ("contacts.friction").
 tl::expected<void, ProblemError> CheckDirection(const ContactProblemView& problem,
                                                 const ContactProblemView& direction);
 
 // *change: how the problem read from `inputs` moves along a checked direction of them. Empty arrays
-// of the direction are 0; its regularization is that of the direction, with zeros where it has none.
+// of the direction are 0; its regularization is that of the direction, zeros where it has none.
 void FromInputs(const ContactProblemView& inputs, const ContactProblem& problem,
                 const ContactProblemView& direction, ProblemDifferential* change);
 
