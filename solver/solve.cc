@@ -9,10 +9,12 @@
 
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/deadline_reserve.h"
+#include "solver/derivative_scatter.h"
 #include "solver/factor_stores.h"
 #include "solver/island_plans.h"
 #include "solver/island_schedule.h"
 #include "solver/problem/constraint_graph.h"
+#include "solver/sap/island_derivatives.h"
 #include "solver/sap/sap_solver.h"
 #include "solver/solution_scatter.h"
 
@@ -64,6 +66,11 @@ struct Pattern {
   }
 };
 
+void SumCosts(ContactSolution* solution) {
+  solution->cost = 0;
+  for (const IslandReport& report : solution->islands) solution->cost += report.cost;
+}
+
 }  // namespace
 
 struct Solver::Impl {
@@ -72,10 +79,26 @@ struct Solver::Impl {
   tl::expected<void, MemoryLimitExceeded> Solve(const ContactProblem& problem,
                                                 const SolverOptions& options, const StopToken& stop,
                                                 ContactSolution* solution);
+  tl::expected<void, MemoryLimitExceeded> Differentiate(const ContactProblem& problem,
+                                                        const SolverOptions& options,
+                                                        const DerivativeRequest& request,
+                                                        const StopToken& stop,
+                                                        ContactSolution* solution,
+                                                        Derivatives* derivatives);
+  tl::expected<void, MemoryLimitExceeded> Prepare(const ContactProblem& problem,
+                                                  const SolverOptions& options, bool factors_all,
+                                                  const StopToken& stop, ContactSolution* solution);
+  void SolveTasks(const ContactProblem& problem, const SolverOptions& options,
+                  const StopToken& stop, ContactSolution* solution);
   void LayOut(const ContactProblem& problem, bool split_islands, const StopToken& stop);
-  tl::expected<void, MemoryLimitExceeded> ReserveFactors(const SolverOptions& options);
+  tl::expected<void, MemoryLimitExceeded> ReserveFactors(const SolverOptions& options,
+                                                         bool factors_all);
   void SolveTask(const ContactProblem& problem, const SolverOptions& options, const StopToken& stop,
                  int task, ContactSolution* solution);
+  void DifferentiateIslandAt(int island, int task, const ContactProblem& problem,
+                             const SolverOptions& options, const DerivativeRequest& request,
+                             const StopToken& stop, ContactSolution* solution,
+                             Derivatives* derivatives);
   void SolveIslandAt(int position, int task, const ContactProblem& problem,
                      const SolverOptions& options, const StopToken& stop, Clock::time_point start,
                      ContactSolution* solution);
@@ -87,6 +110,14 @@ struct Solver::Impl {
   // The plan that an island is factored by; null: dense, or swept.
   const EliminationPlan* PlanOf(int island, const SolverOptions& options) const {
     return options.newton != NewtonMethod::kGaussSeidel ? plans.plan(island) : nullptr;
+  }
+  template <typename Body>
+  void ForTasks(Body&& body) {
+    if (arena != nullptr) {
+      arena->ParallelFor(schedule.num_tasks(), body);
+    } else {
+      for (int task = 0; task < schedule.num_tasks(); ++task) body(task);
+    }
   }
   // Null: the island is worth one thread only.
   TaskArena* ArenaOf(int island) const {
@@ -106,6 +137,10 @@ struct Solver::Impl {
   SapModel model;
   SapWorkspace workspace;
   DeadlineReserve deadline_reserve;
+  // Of its derivatives:
+  AdjointData adjoint;
+  std::vector<SharedInputs> shared_inputs;  // by island, then by cotangent
+  std::vector<double> tangent_costs;        // by island, then by direction
 };
 
 // The layout of the last problem is kept while the pattern holds: no sorting, ordering or analysis
@@ -127,12 +162,14 @@ void Solver::Impl::LayOut(const ContactProblem& problem, bool split_islands,
 }
 
 // Compares what the factorizations need with the limit before any of it is allocated.
-tl::expected<void, MemoryLimitExceeded> Solver::Impl::ReserveFactors(const SolverOptions& options) {
+// `factors_all`: also of islands that are solved by sweeps.
+tl::expected<void, MemoryLimitExceeded> Solver::Impl::ReserveFactors(const SolverOptions& options,
+                                                                     bool factors_all) {
   factor_bytes.assign(schedule.num_tasks(), {});
   for (int task = 0; task < schedule.num_tasks(); ++task) {
     for (int i = schedule.task_begin(task); i < schedule.task_end(task); ++i) {
       const int island = schedule.island(i);
-      const EliminationPlan* plan = PlanOf(island, options);
+      const EliminationPlan* plan = factors_all ? plans.plan(island) : PlanOf(island, options);
       if (plan == nullptr) continue;
       factor_bytes[task].RaiseTo(
           FactorBytes::Of(*plan, IsPreconditioned(*plan, options), ArenaOf(island)));
@@ -150,28 +187,94 @@ tl::expected<void, MemoryLimitExceeded> Solver::Impl::Solve(const ContactProblem
                                                             const SolverOptions& options,
                                                             const StopToken& stop,
                                                             ContactSolution* solution) {
+  const auto prepared = Prepare(problem, options, /*factors_all=*/false, stop, solution);
+  if (prepared) SolveTasks(problem, options, stop, solution);
+  return prepared;
+}
+
+tl::expected<void, MemoryLimitExceeded> Solver::Impl::Prepare(const ContactProblem& problem,
+                                                              const SolverOptions& options,
+                                                              bool factors_all,
+                                                              const StopToken& stop,
+                                                              ContactSolution* solution) {
   const Clock::time_point start = Clock::now();
   deadline_reserve.Start();
   LayOut(problem, options.islands, stop);
   if (!stop.Cancelled()) {  // else no island will use them
-    if (const auto reserved = ReserveFactors(options); !reserved) return reserved;
+    if (const auto reserved = ReserveFactors(options, factors_all); !reserved) return reserved;
     model.Resize(graph);
     workspace.Resize(graph);
   }
   PrepareSolution(problem, graph, solution);
   solution->times.islands_s = SecondsSince(start);
-
-  const Clock::time_point solve_start = Clock::now();
-  const auto solve_task = [&](int task) { SolveTask(problem, options, stop, task, solution); };
-  if (arena != nullptr) {
-    arena->ParallelFor(schedule.num_tasks(), solve_task);
-  } else {
-    for (int task = 0; task < schedule.num_tasks(); ++task) solve_task(task);
-  }
-  solution->cost = 0;
-  for (const IslandReport& report : solution->islands) solution->cost += report.cost;
-  solution->times.solve_s = SecondsSince(solve_start);
   return {};
+}
+
+void Solver::Impl::SolveTasks(const ContactProblem& problem, const SolverOptions& options,
+                              const StopToken& stop, ContactSolution* solution) {
+  const Clock::time_point start = Clock::now();
+  ForTasks([&](int task) { SolveTask(problem, options, stop, task, solution); });
+  SumCosts(solution);
+  solution->times.solve_s = SecondsSince(start);
+}
+
+tl::expected<void, MemoryLimitExceeded> Solver::Impl::Differentiate(
+    const ContactProblem& problem, const SolverOptions& options, const DerivativeRequest& request,
+    const StopToken& stop, ContactSolution* solution, Derivatives* derivatives) {
+  const auto prepared = Prepare(problem, options, /*factors_all=*/true, stop, solution);
+  if (!prepared) return prepared;
+  SolveTasks(problem, options, stop, solution);
+  const Clock::time_point start = Clock::now();
+  if (!stop.Cancelled()) adjoint.Resize(graph, !request.directions.empty());
+  PrepareDerivatives(problem, graph, request, derivatives);
+  const int islands = graph.islands().count();
+  shared_inputs.assign(islands * request.cotangents.size(), {});
+  tangent_costs.assign(islands * request.directions.size(), 0.0);
+  ForTasks([&](int task) {
+    for (int i = schedule.task_begin(task); i < schedule.task_end(task); ++i) {
+      DifferentiateIslandAt(schedule.island(i), task, problem, options, request, stop, solution,
+                            derivatives);
+    }
+  });
+  SumCosts(solution);
+  SumOverIslands(islands, shared_inputs, tangent_costs, derivatives);
+  solution->times.solve_s += SecondsSince(start);
+  return {};
+}
+
+void Solver::Impl::DifferentiateIslandAt(int island, int task, const ContactProblem& problem,
+                                         const SolverOptions& options,
+                                         const DerivativeRequest& request, const StopToken& stop,
+                                         ContactSolution* solution, Derivatives* derivatives) {
+  const IslandView view{graph, model, island, ArenaOf(island)};
+  const size_t cotangents = request.cotangents.size();
+  const size_t directions = request.directions.size();
+  IslandDerivatives of_island{
+      .gradients = derivatives->gradients,
+      .shared = std::span(shared_inputs).subspan(island * cotangents, cotangents),
+      .tangents = derivatives->tangents,
+      .costs = std::span(tangent_costs).subspan(island * directions, directions),
+      .kink_margin = &derivatives->kink_margin[island]};
+  IslandReport& report = solution->islands[island];
+  const IslandReport of_solve = report;
+  const Clock::time_point start = Clock::now();
+  const auto differentiate = [&](const IslandFactorization& factorization) {
+    return DifferentiateIsland(problem, view, options, request, factorization, stop, &workspace,
+                               &adjoint, &report, &of_island);
+  };
+  AdjointStatus& status = derivatives->adjoint_status[island];
+  if (const EliminationPlan* plan = plans.plan(island); plan != nullptr) {
+    const FactorStores::Lease store(&factors, task);
+    status = differentiate({plan, store.factors()});
+  } else {
+    status = differentiate({});
+  }
+  if (stop.Cancelled() || of_solve.status == SolveStatus::kCancelled) {
+    report = of_solve;  // what was cut off means nothing
+  } else {
+    ScatterIterate(problem, view, workspace.data, solution);
+    report.solve_time_s += SecondsSince(start);
+  }
 }
 
 void Solver::Impl::SolveTask(const ContactProblem& problem, const SolverOptions& options,
@@ -267,6 +370,30 @@ tl::expected<void, MemoryLimitExceeded> Solver::Solve(const ContactProblem& prob
                                                       const StopToken& stop,
                                                       ContactSolution* solution) {
   return impl_->Solve(problem, options, stop, solution);
+}
+
+tl::expected<void, MemoryLimitExceeded> Solver::Differentiate(
+    const ContactProblem& problem, const SolverOptions& options,
+    std::span<const Cotangent> cotangents, std::span<const ProblemDifferential> directions,
+    const DerivativeOptions& derivative_options, const StopToken& stop, ContactSolution* solution,
+    Derivatives* derivatives) {
+  return impl_->Differentiate(problem, options,
+                              {cotangents, directions, derivative_options.hold_delassus}, stop,
+                              solution, derivatives);
+}
+
+Derivatives Differentiate(const ContactProblem& problem, const SolverOptions& options,
+                          std::span<const Cotangent> cotangents,
+                          std::span<const ProblemDifferential> directions,
+                          const DerivativeOptions& derivative_options, ContactSolution* solution) {
+  SolverOptions unlimited = options;
+  unlimited.max_factor_bytes = std::numeric_limits<size_t>::max();
+  ContactSolution unwanted;
+  Derivatives derivatives;
+  (void)Solver(nullptr).Differentiate(problem, unlimited, cotangents, directions,
+                                      derivative_options, StopToken(),
+                                      solution != nullptr ? solution : &unwanted, &derivatives);
+  return derivatives;
 }
 
 ContactSolution Solve(const ContactProblem& problem, const SolverOptions& options) {

@@ -10,9 +10,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <tl/expected.hpp>
 
+#include "solver/differentiate.h"
 #include "solver/parallel/stop_token.h"
 #include "solver/parallel/task_arena.h"
 #include "solver/problem/contact_problem.h"
@@ -55,6 +57,22 @@ class Solver {
                                                 const SolverOptions& options, const StopToken& stop,
                                                 ContactSolution* solution);
 
+  // Solves as Solve does, polishes the velocity of each island that has a cotangent other than 0
+  // (of all of them where there are directions) by a plain Newton step, and differentiates there:
+  // one gradient for each cotangent, one tangent for each direction. *solution is that of the
+  // polished velocity; iterations are those of the solve. An island without a cotangent keeps the
+  // solution of the solve and has gradients of exactly 0, as islands have that no derivatives could
+  // be computed for. The storage of *derivatives is reused.
+  //
+  // Next to a boundary between regions of a law the derivative of the side counts on which the
+  // polished velocity lies; kink_margin tells how near that is. A tolerance of 1e-10 is small
+  // enough for derivatives good to eight digits.
+  tl::expected<void, MemoryLimitExceeded> Differentiate(
+      const ContactProblem& problem, const SolverOptions& options,
+      std::span<const Cotangent> cotangents, std::span<const ProblemDifferential> directions,
+      const DerivativeOptions& derivative_options, const StopToken& stop, ContactSolution* solution,
+      Derivatives* derivatives);
+
   // Bytes held for factorizations.
   size_t factor_bytes() const;
 
@@ -65,6 +83,13 @@ class Solver {
 
 // Solves one problem on the calling thread with fresh workspaces, whatever memory it takes.
 ContactSolution Solve(const ContactProblem& problem, const SolverOptions& options = {});
+
+// The same of Differentiate.
+Derivatives Differentiate(const ContactProblem& problem, const SolverOptions& options,
+                          std::span<const Cotangent> cotangents,
+                          std::span<const ProblemDifferential> directions = {},
+                          const DerivativeOptions& derivative_options = {},
+                          ContactSolution* solution = nullptr);
 
 // Predicted time of a warm solve on one core [s], from the sizes of the islands: for scheduling and
 // admission. Costs a search for the islands; allocates nothing for a size seen before.

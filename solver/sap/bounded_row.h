@@ -14,6 +14,9 @@
 //   inside     G = 1 / R                   s + ds = (e + de) / (R h)
 //
 // then brought back to [-1, 1]. |e| >= R h where the row is saturated, so G <= 2 / R.
+//
+// Derivatives at fixed v_c: inside d gamma/dR = -gamma / R; at a bound d gamma/d bound = 1 and
+// df/d bound = R (y - bound). df/dR = -gamma^2 / 2 everywhere.
 #pragma once
 
 #include <algorithm>
@@ -51,6 +54,15 @@ struct BilateralRow {
   static LawMatrix<1> Hessian(const Parameters& p, const Point&) { return {{p.inv_R}}; }
   static LawMatrix<1> Hessian(const Parameters& p, const Point&, const DualDirection&) {
     return {{p.inv_R}};
+  }
+  // Derivatives with respect to R.
+  using Sensitivity = LawSensitivity<1, 1>;
+  static Sensitivity SensitivityAt(const Parameters& p, const LawVector<1>& v_c) {
+    const double gamma = At(p, v_c).gamma[0];
+    return {.impulse = {{{-gamma * p.inv_R}}}, .cost = {-0.5 * gamma * gamma}};
+  }
+  static double KinkMargin(const Parameters&, const LawVector<1>&, const KinkScales& scales) {
+    return scales.regularization;
   }
   static bool IsKinked(const Parameters&, const Point&) { return false; }
   static DualDirection StartDirection(const Parameters&, const Point&) { return {}; }
@@ -101,6 +113,32 @@ struct BoundedRow {
   static LawMatrix<1> Hessian(const Parameters& p, const Point& point, const DualDirection& s) {
     if (point.IsInside(p) || !p.has_dual_direction()) return Hessian(p, point);
     return {{HalfWidth(p) / SaturatedError(p, point) * (1 - s[0] * Side(p, point))}};
+  }
+  // Derivatives with respect to R, lower and upper. Where the bounds are equal both of them move
+  // the impulse, so the side counts on which y lies.
+  using Sensitivity = LawSensitivity<1, 3>;
+  static Sensitivity SensitivityAt(const Parameters& p, const LawVector<1>& v_c) {
+    const Point point = At(p, v_c);
+    const double gamma = point.gamma[0];
+    Sensitivity s;
+    s.cost[0] = -0.5 * gamma * gamma;
+    if (point.IsInside(p)) {
+      s.impulse[0][0] = -gamma * p.inv_R;
+    } else {
+      const int bound = point.y >= p.upper ? 2 : 1;
+      s.impulse[bound][0] = 1;
+      s.cost[bound] = p.R * (point.y - gamma);
+    }
+    return s;
+  }
+  // Distance of y from the bounds, where these differ, and inside of R from its other branch.
+  static double KinkMargin(const Parameters& p, const LawVector<1>& v_c,
+                           const KinkScales& scales) {
+    if (p.lower == p.upper) return 1;
+    const Point point = At(p, v_c);
+    const double margin =
+        std::min(RelativeDistance(point.y, p.lower), RelativeDistance(point.y, p.upper));
+    return point.IsInside(p) ? std::min(margin, scales.regularization) : margin;
   }
   // Whether the row is at one of two bounds.
   static bool IsKinked(const Parameters& p, const Point& point) {

@@ -62,6 +62,38 @@ void FrictionContacts::Hessians(int begin, int end, const ContactVectors& v_c,
   });
 }
 
+struct FrictionContacts::GeneralContact {
+  GeneralCone<3>::Parameters parameters;
+  LawVector<3> v_c;
+  ConeRegion region;
+};
+
+FrictionContacts::GeneralContact FrictionContacts::AsGeneral(int contact,
+                                                             const ContactVectors& v_c) const {
+  const ContactVector<double> v = v_c.At(contact);
+  const ConePoint<double> point = ProjectOnCone(At(contact, double{}), v);
+  const double mu = mu_[contact];
+  const ContactVector<double> v_hat = v_hat_.At(contact);
+  ConeRegion region = point.slide ? ConeRegion::kSlide : ConeRegion::kOpen;
+  if (point.stick) region = ConeRegion::kStick;
+  return {GeneralCone<3>::Parameters::Make(R_t_[contact], R_n_[contact], {mu, mu, 1},
+                                           {v_hat.x, v_hat.y, v_hat.n}, 0),
+          {v.x, v.y, v.n},
+          region};
+}
+
+FrictionContacts::Sensitivity FrictionContacts::SensitivityAt(int contact,
+                                                              const ContactVectors& v_c) const {
+  const GeneralContact general = AsGeneral(contact, v_c);
+  return GeneralCone<3>::SensitivityAt(general.parameters, general.v_c, general.region);
+}
+
+double FrictionContacts::KinkMargin(int contact, const ContactVectors& v_c,
+                                    const KinkScales& scales) const {
+  const GeneralContact general = AsGeneral(contact, v_c);
+  return GeneralCone<3>::KinkMargin(general.parameters, general.v_c, general.region, scales);
+}
+
 LineSlope FrictionContacts::AlongLine(int begin, int end, const ContactVectors& v_c,
                                       const ContactVectors& dv_c, double alpha) const {
   Lanes4 first4{};

@@ -11,6 +11,7 @@
 #include "solver/problem/solver_options.h"
 #include "solver/sap/cost_sum.h"
 #include "solver/sap/friction_cone.h"
+#include "solver/sap/general_cone.h"
 #include "solver/sap/line_slope.h"
 
 namespace sap {
@@ -122,6 +123,12 @@ class FrictionContacts {
   void UpdateDualDirections(int begin, int end, const ContactVectors& v_c,
                             const ContactVectors& dv_c, DualDirections* s) const;
 
+  // Derivatives with respect to the parameters at fixed v_c, and the distance from the kinks, those
+  // of a general cone with equal coefficients and no adhesion, in the region that the impulse is in.
+  using Sensitivity = GeneralCone<3>::Sensitivity;
+  Sensitivity SensitivityAt(int contact, const ContactVectors& v_c) const;
+  double KinkMargin(int contact, const ContactVectors& v_c, const KinkScales& scales) const;
+
   // What the impulse of one contact can be off by, component by component, where v_c is known to
   // within `error`: by that, and by the rounding of the projection itself. |d gamma / d v_c| is
   // bounded over all regions, so a contact next to a boundary is covered.
@@ -141,6 +148,9 @@ class FrictionContacts {
   }
 
  private:
+  struct GeneralContact;
+  GeneralContact AsGeneral(int contact, const ContactVectors& v_c) const;
+
   ContactVectors v_hat_;
   std::vector<double> R_t_, R_n_, inv_R_t_, inv_R_n_, mu_, mu_hat_, slide_factor_;
 };

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <numbers>
 
 #include "solver/cholesky/dense_cholesky.h"
+#include "solver/sap/delassus.h"
 #include "solver/sap/jacobian_kernels.h"
 #include "solver/sap/loop_costs.h"
 #include "solver/sap/tree_scratch.h"
@@ -15,35 +15,6 @@ namespace sap {
 
 namespace {
 
-// The three columns of W = J A^-1 J', one lane per row of J; the fourth lane stays zero.
-struct DelassusColumns {
-  Lanes4 x{}, y{}, n{};
-};
-
-// W += J A^-1 J' for one tree by L D L' = A, with the inverse of D on the diagonal of `factor`; X
-// is scratch of n. J is 3 x n row-major.
-template <typename Size>
-void AddDelassus(const double* J, Size n, const double* factor, Lanes4* X, DelassusColumns* W) {
-  for (int i = 0; i < n; ++i) X[i] = Lanes4{J[i], J[n + i], J[2 * n + i], 0};
-  SolveUnitLower(factor, n, X);
-  for (int i = 0; i < n; ++i) {
-    const Lanes4 scaled = X[i] * factor[i * n + i];
-    W->x += scaled * X[i][0];
-    W->y += scaled * X[i][1];
-    W->n += scaled * X[i][2];
-  }
-}
-
-// The same by the diagonal of A alone, which is D^-2.
-void AddDiagonalDelassus(const double* J, int n, const double* D, DelassusColumns* W) {
-  for (int i = 0; i < n; ++i) {
-    const Lanes4 x = Lanes4{J[i], J[n + i], J[2 * n + i], 0} * D[i];
-    W->x += x * x[0];
-    W->y += x * x[1];
-    W->n += x * x[2];
-  }
-}
-
 // Whether the law of a friction contact can be evaluated in doubles. The square of mu has to be
 // finite as well: mu mu_hat is then good to 1e-15 where R_t / R_n is next to the least double.
 bool IsRepresentable(double R_t, double R_n, double mu, double v_hat_n) {
@@ -51,8 +22,6 @@ bool IsRepresentable(double R_t, double R_n, double mu, double v_hat_n) {
          std::isfinite(R_t) && std::isfinite(R_n) && std::isfinite(v_hat_n) &&
          std::isfinite(mu * mu) && std::isfinite(mu * (mu * (R_t / R_n)));
 }
-
-double NearRigid(double beta) { return beta * beta / (4.0 * std::numbers::pi * std::numbers::pi); }
 
 // Copies the block of one tree out of the Jacobian of a contact and, where it has one, the rows
 // `first_angular` and on of its angular Jacobian.
@@ -142,8 +111,7 @@ class ConstraintGatherer {
     const double* given = problem_.v_hat().data() + 3 * contact;
     const double* b = problem_.surface_velocity().data() + 3 * contact;
     const auto w = [&] { return DelassusEstimate(contact, pair, J_low, J_high); };
-    if constexpr (kKind == ConstraintKind::kHuntCrossleyLagged ||
-                  kKind == ConstraintKind::kHuntCrossleySimilar) {
+    if constexpr (IsHuntCrossley(kKind)) {
       return Set(pool, i, HuntCrossleyOf<index>(contact, {b[0], b[1], b[2]}, w));
     } else {
       const auto [R_t, R_n] = RegularizationOf(contact, w);
@@ -214,21 +182,7 @@ class ConstraintGatherer {
                           const double* J_high) const {
     const double given = problem_.given_w()[contact] * mass_unit_;
     if (given != 0) return given;
-    DelassusColumns W;
-    const auto add = [&](int slot, const double* J) {
-      const int dofs = graph_.dofs()[slot];
-      if (problem_.regularization().rule == DelassusRule::kDiagonal) {
-        AddDiagonalDelassus(J, dofs, model_.D().data() + graph_.velocity_start()[slot], &W);
-        return;
-      }
-      WithTreeScratch(static_cast<size_t>(kNumLanes<double>) * dofs, [&](double* scratch) {
-        ForSize(dofs, [&](auto n) {
-          AddDelassus(J, n, model_.A_factor(graph_, slot), reinterpret_cast<Lanes4*>(scratch), &W);
-        });
-      });
-    };
-    add(pair.low, J_low);
-    if (J_high != nullptr) add(pair.high, J_high);
+    const DelassusColumns W = Delassus(problem_, graph_, model_, pair, J_low, J_high);
     const double sum = Sum(W.x * W.x + W.y * W.y + W.n * W.n);
     // A contact whose Jacobian vanishes moves nothing; any positive w does.
     return sum == 0 ? 1.0 : std::sqrt(sum) / 3.0;

@@ -33,6 +33,19 @@
 //
 // then is brought back to the unit ball. mu_j = 0 takes no division: e_j = 0, and the axis carries
 // no impulse. Where all are 0 the contact sticks or is open, with gamma_n = max(y_n, 0) - c.
+//
+// Derivatives at fixed v_c, with d = v_hat - v_c and phi the first term of f, for which
+// phi_e = q, phi_en = p_n, phi_rho = -|q|^2 / 2, phi_Rn = -p_n^2 / 2:
+//
+//   stick   q = e / rho       dq/de = 1 / rho                           dq/drho = -q / rho
+//           p_n = e_n / R_n   dp_n/dR_n = -(p_n - c) / R_n              dp_n/dc = 1
+//   slide   q = p_n t         dq/de = kappa tt' + (p_n / E)(1 - tt')    dq/drho = -kappa p_n t
+//           dp_n/de = kappa t, dp_n/drho = -kappa p_n, dp_n/dR_n = -kappa (p_n - c),
+//           dp_n/dc = kappa R_n
+//
+// chained by e_j = mu_j d_j, gamma_j = mu_j q_j and rho = R_t mu_1^2. A coefficient of 0 beside
+// others has no derivative, for gamma is quadratic in it. Where all are 0 the contact is at a kink
+// in friction: mu_1 then stands for both tangents, which raises it from 0 with t = d_t / |d_t|.
 #pragma once
 
 #include <algorithm>
@@ -163,6 +176,80 @@ struct GeneralCone {
     return G;
   }
 
+  // Derivatives with respect to R_t, R_n, c and each mu_j, in this order, in the region of the
+  // point. The one with respect to R_t is at mu held, as rho follows.
+  static constexpr int kFirstCoefficient = 3;
+  using Sensitivity = LawSensitivity<kRows, kFirstCoefficient + kDualDirections>;
+  static Sensitivity SensitivityAt(const Parameters& p, const LawVector<kRows>& v_c,
+                                   ConeRegion region) {
+    Sensitivity s;
+    const double c = p.adhesion_impulse;
+    const double e_n = p.v_hat[kNormal] - v_c[kNormal] + p.R_n * c;
+    if (region == ConeRegion::kOpen) {
+      s.impulse[2][kNormal] = -1;
+      s.cost[2] = -e_n;
+      s.cost[1] = -0.5 * c * c;
+      return s;
+    }
+    const bool sticks = region == ConeRegion::kStick && p.rho > 0;
+    const Slip slip = SlipAt(p, v_c, e_n, sticks);
+    const double along_R_n = sticks ? p.inv_R_n : p.kappa;  // -d p_n / d R_n over p_n - c
+    s.impulse[1][kNormal] = -along_R_n * (slip.p_n - c);
+    s.cost[1] = -0.5 * (slip.p_n - c) * (slip.p_n - c);
+    s.impulse[2][kNormal] = sticks ? 0 : -p.kappa * p.rho;
+    s.cost[2] = p.R_n * slip.p_n - e_n;
+    LawVector<kRows> along_rho;  // of gamma
+    for (int i = 0; i < kDualDirections; ++i) {
+      along_rho[RowOf(i)] = -p.mu[RowOf(i)] * slip.q[i] * (sticks ? p.inv_rho : p.kappa);
+    }
+    along_rho[kNormal] = sticks ? 0 : -p.kappa * slip.p_n;
+    if (!sticks) {
+      for (int i = 0; i < kDualDirections; ++i) {
+        s.impulse[1][RowOf(i)] = -p.mu[RowOf(i)] * p.kappa * (slip.p_n - c) * slip.t[i];
+        s.impulse[2][RowOf(i)] = p.mu[RowOf(i)] * p.kappa * p.R_n * slip.t[i];
+      }
+    }
+    AddCoefficients(p, slip, sticks, &s);
+    const double rho_by_R_t = p.mu[0] * p.mu[0];
+    const double rho_by_mu = p.mu[0] > 0 ? 2 * p.rho / p.mu[0] : 0;
+    const double cost_rho = -0.5 * Dot(slip.q, slip.q);
+    for (int row = 0; row < kRows; ++row) {
+      s.impulse[0][row] = along_rho[row] * rho_by_R_t;
+      s.impulse[kFirstCoefficient][row] += along_rho[row] * rho_by_mu;
+    }
+    s.cost[0] = cost_rho * rho_by_R_t;
+    s.cost[kFirstCoefficient] += cost_rho * rho_by_mu;
+    return s;
+  }
+  static Sensitivity SensitivityAt(const Parameters& p, const LawVector<kRows>& v_c) {
+    return SensitivityAt(p, v_c, At(p, v_c).region);
+  }
+
+  // Distance from the kinks in [0, 1], with u = E, or the slip speed where nothing rubs:
+  //
+  //   |e_n + E| / (normal_speeds + R_n c + E)
+  //   not open   |R_n E - rho e_n| / (R_n E + rho |e_n|), or u / (normal_speeds + R_n c + u)
+  static double KinkMargin(const Parameters& p, const LawVector<kRows>& v_c, ConeRegion region,
+                           const KinkScales& scales) {
+    const double adhesion = p.R_n * p.adhesion_impulse;
+    const double e_n = p.v_hat[kNormal] - v_c[kNormal] + adhesion;
+    const Slip slip = SlipAt(p, v_c, e_n, false);
+    const double size = scales.normal_speeds + adhesion + slip.E;
+    const double opening = size > 0 ? std::min(std::abs(e_n + slip.E) / size, 1.0) : 0;
+    if (region == ConeRegion::kOpen) return opening;
+    double sliding;
+    if (p.rho > 0) {
+      sliding = RelativeDistance(p.R_n * slip.E, p.rho * e_n);
+    } else {
+      sliding = slip.speed > 0 ? slip.speed / (size + slip.speed) : 0;
+    }
+    return std::min({opening, sliding, scales.regularization});
+  }
+  static double KinkMargin(const Parameters& p, const LawVector<kRows>& v_c,
+                           const KinkScales& scales) {
+    return KinkMargin(p, v_c, At(p, v_c).region, scales);
+  }
+
   // Whether p lies on the surface of its cone, which means that the contact slides.
   static bool IsKinked(const Parameters& p, const Point& point) {
     constexpr double kRounding = 5e-10;
@@ -208,6 +295,54 @@ struct GeneralCone {
  private:
   static constexpr int kNormal = 2;
   static constexpr int RowOf(int axis) { return axis < kNormal ? axis : axis + 1; }
+
+  // e, its direction and the impulse, for derivatives.
+  struct Slip {
+    std::array<double, kDualDirections> d, t, q;
+    double E, p_n;
+    double speed;  // |d_t| of the tangents
+  };
+  static Slip SlipAt(const Parameters& p, const LawVector<kRows>& v_c, double e_n, bool sticks) {
+    Slip slip;
+    std::array<double, kDualDirections> e;
+    for (int axis = 0; axis < kDualDirections; ++axis) {
+      slip.d[axis] = p.v_hat[RowOf(axis)] - v_c[RowOf(axis)];
+      e[axis] = p.mu[RowOf(axis)] * slip.d[axis];
+    }
+    slip.E = std::sqrt(Dot(e, e));
+    slip.speed = std::sqrt(slip.d[0] * slip.d[0] + slip.d[1] * slip.d[1]);
+    slip.p_n = sticks ? e_n * p.inv_R_n : p.kappa * (e_n + slip.E);
+    const double inv_E = slip.E > 0 ? 1 / slip.E : 0;
+    const double inv_speed = slip.speed > 0 ? 1 / slip.speed : 0;
+    for (int axis = 0; axis < kDualDirections; ++axis) {
+      slip.t[axis] = e[axis] * inv_E;
+      if (p.rho == 0) slip.t[axis] = axis < kNormal ? slip.d[axis] * inv_speed : 0;
+      slip.q[axis] = sticks ? e[axis] * p.inv_rho : slip.p_n * slip.t[axis];
+    }
+    return slip;
+  }
+
+  // Derivatives with respect to the coefficients at rho held.
+  static void AddCoefficients(const Parameters& p, const Slip& slip, bool sticks, Sensitivity* s) {
+    if (p.rho == 0) {  // mu_1 for both tangents, from 0
+      for (int i = 0; i < kNormal; ++i) s->impulse[kFirstCoefficient][RowOf(i)] = slip.q[i];
+      s->impulse[kFirstCoefficient][kNormal] = p.kappa * slip.speed;
+      s->cost[kFirstCoefficient] = slip.p_n * slip.speed;
+      return;
+    }
+    const double across = sticks ? p.inv_rho : slip.p_n / slip.E;
+    const double along = sticks ? 0 : p.kappa - across;
+    for (int j = 0; j < kDualDirections; ++j) {
+      LawVector<kRows>& column = s->impulse[kFirstCoefficient + j];
+      for (int i = 0; i < kDualDirections; ++i) {
+        const double q_e = (i == j ? across : 0) + along * slip.t[i] * slip.t[j];
+        column[RowOf(i)] = p.mu[RowOf(i)] * q_e * slip.d[j];
+      }
+      column[RowOf(j)] += slip.q[j];
+      column[kNormal] = sticks ? 0 : p.kappa * slip.t[j] * slip.d[j];
+      s->cost[kFirstCoefficient + j] = slip.q[j] * slip.d[j];
+    }
+  }
 
   // e / (rho p_n) in the unit ball; 0 of a contact that is open or has no friction.
   static DualDirection StickDirection(const Parameters& p, const Point& point,

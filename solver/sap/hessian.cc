@@ -65,12 +65,10 @@ void Hessian::Assemble(const IslandView& view, const SapData& data, const StopTo
             });
 }
 
-StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,
-                          SapStep* step) {
+void AssembleDense(const IslandView& view, const Hessian& hessian, double* H) {
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
   const int n = range.num_velocities();
-  double H[kDenseDofs * kDenseDofs];
   std::fill(H, H + n * n, 0.0);
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int at = graph.velocity_start()[slot] - range.velocity_begin;
@@ -92,6 +90,14 @@ StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const 
       }
     }
   }
+}
+
+StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,
+                          SapStep* step) {
+  const IslandRange& range = view.range();
+  const int n = range.num_velocities();
+  double H[kDenseDofs * kDenseDofs];
+  AssembleDense(view, hessian, H);
   double* dv = step->v.data() + range.velocity_begin;
   const double* gradient = data.gradient.data() + range.velocity_begin;
   for (int i = 0; i < n; ++i) dv[i] = -gradient[i];

@@ -56,6 +56,9 @@ void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, d
 
 enum class StepStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
 
+// The lower triangle of H of an island of at most kDenseDofs, row-major, with zeros above it.
+void AssembleDense(const IslandView& view, const Hessian& hessian, double* H);
+
 // Solves H dv = -grad l into step->v, dense. At most kDenseDofs degrees of freedom.
 StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,
                           SapStep* step);

@@ -26,6 +26,12 @@
 // The accelerated method has the dual direction in the place of s (dual_direction.h), with which
 // the first term of G_tt is at most 2 m / E. It starts as t and changes on a full Newton step as
 // t + (dv_t - s t'dv_t) / E.
+//
+// Derivatives at fixed v, with P = dt f_e, K = dt^2 k and N_theta at min(z, v_z), where n = 0:
+//
+//   n_P = q         n_K = -z q                  n_d = -z f dt
+//   N_P = z - d z^2 / 2   N_K = -z^2 / 2 + d z^3 / 3   N_d = -z^2 / 2 (P - 2/3 K z)
+//   t_eps = -eps t / E^2,   d|v_t|_s / d eps = eps / E - 1
 #pragma once
 
 #include <algorithm>
@@ -149,6 +155,52 @@ struct HuntCrossley {
     return G;
   }
 
+  // Derivatives with respect to mu, P, K, d, the bound mu n_0 of a lagged contact, and eps.
+  using Sensitivity = LawSensitivity<kRows, 6>;
+  static Sensitivity SensitivityAt(const Parameters& p, const LawVector<kRows>& v_c) {
+    const Point point = At(p, v_c);
+    const double soft_speed = SoftSpeed(p, v_c, point);
+    Sensitivity s;
+    const bool closed = point.z < p.opening_velocity;
+    const double z = closed ? point.z : (std::isfinite(p.opening_velocity) ? p.opening_velocity : 0);
+    const double q = 1 - p.d * z;
+    const double f = p.elastic_impulse - p.normal_stiffness * z;
+    const std::array<double, 3> n_theta{q, -z * q, -z * f};
+    const std::array<double, 3> N_theta{
+        z - 0.5 * p.d * z * z, -0.5 * z * z + p.d * z * z * z / 3,
+        -0.5 * z * z * (p.elastic_impulse - 2.0 / 3.0 * p.normal_stiffness * z)};
+    for (int k = 0; k < 3; ++k) {
+      s.cost[1 + k] = -N_theta[k];
+      if (!closed) continue;
+      s.impulse[1 + k][2] = n_theta[k];
+      if (!kIsLagged) AddScaled(-p.mu * n_theta[k], point.t, &s.impulse[1 + k]);
+    }
+    const double soft_by_eps = p.eps / point.E - 1;
+    AddScaled(point.friction_bound * p.eps / (point.E * point.E), point.t, &s.impulse[5]);
+    if (kIsLagged) {
+      AddScaled(-1, point.t, &s.impulse[4]);
+      s.cost[4] = soft_speed;
+      s.cost[5] = p.lagged_bound * soft_by_eps;
+      return s;
+    }
+    const double n = point.gamma[2];
+    AddScaled(-n, point.t, &s.impulse[0]);
+    AddAlongZ(p, point, -soft_speed, &s.impulse[0]);
+    AddAlongZ(p, point, -p.mu * soft_by_eps, &s.impulse[5]);
+    s.cost[0] = n * soft_speed;
+    s.cost[5] = n * p.mu * soft_by_eps;
+    return s;
+  }
+
+  // Distance from the velocity at which the contact opens, and of eps from its other branch where
+  // there is friction.
+  static double KinkMargin(const Parameters& p, const LawVector<kRows>& v_c,
+                           const KinkScales& scales) {
+    const Point point = At(p, v_c);
+    const double opening = RelativeDistance(point.z, p.opening_velocity);
+    return point.friction_bound > 0 ? std::min(opening, scales.regularization) : opening;
+  }
+
   // Whether there is friction: it is regularized, so that the contact slides, if slowly.
   static bool IsKinked(const Parameters&, const Point& point) { return point.friction_bound > 0; }
 
@@ -168,6 +220,23 @@ struct HuntCrossley {
     const double normal = p.NormalCurvature(point.z - z_error) * z_error;
     const double friction = point.friction_bound * t_error + (kIsLagged ? 0 : p.mu * normal);
     return {friction, friction, normal};
+  }
+
+ private:
+  static double SoftSpeed(const Parameters& p, const LawVector<kRows>& v_c, const Point& point) {
+    const DualDirection v_t{v_c[0] + p.offset[0], v_c[1] + p.offset[1]};
+    return Dot(v_t, v_t) / (point.E + p.eps);
+  }
+  static void AddScaled(double factor, const DualDirection& t, LawVector<kRows>* gamma) {
+    (*gamma)[0] += factor * t[0];
+    (*gamma)[1] += factor * t[1];
+  }
+  // What a change of z makes of the impulse of a similar contact.
+  static void AddAlongZ(const Parameters& p, const Point& point, double dz,
+                        LawVector<kRows>* gamma) {
+    const double dn = -point.normal_curvature * dz;
+    (*gamma)[2] += dn;
+    AddScaled(-p.mu * dn, point.t, gamma);
   }
 };
 

@@ -83,6 +83,15 @@ class LawArray {
     }
   }
 
+  // Derivatives with respect to the parameters at fixed v_c, and the distance from the kinks.
+  using Sensitivity = typename Law::Sensitivity;
+  Sensitivity SensitivityAt(int i, const Vectors& v_c) const {
+    return Law::SensitivityAt(parameters_[i], v_c.At(i));
+  }
+  double KinkMargin(int i, const Vectors& v_c, const KinkScales& scales) const {
+    return Law::KinkMargin(parameters_[i], v_c.At(i), scales);
+  }
+
   // Derivatives of the cost along v_c + alpha dv_c at alpha.
   LineSlope AlongLine(int begin, int end, const Vectors& v_c, const Vectors& dv_c,
                       double alpha) const {

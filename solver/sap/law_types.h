@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 
 namespace sap {
 
@@ -15,6 +16,34 @@ struct LawMatrix {
 
   double& operator()(int i, int j) { return entries[i * n + j]; }
   double operator()(int i, int j) const { return entries[i * n + j]; }
+  bool IsZero() const {
+    for (const double entry : entries) {
+      if (entry != 0) return false;
+    }
+    return true;
+  }
 };
+
+// Derivatives of a law at fixed v_c with respect to its parameters theta. Those with respect to
+// v_hat are G and gamma.
+template <int num_rows, int num_parameters>
+struct LawSensitivity {
+  static constexpr int kParameters = num_parameters;
+  std::array<LawVector<num_rows>, num_parameters> impulse{};  // d gamma / d theta_k
+  std::array<double, num_parameters> cost{};                  // d f / d theta_k
+};
+
+// What the distance of a law from its kinks is measured with.
+struct KinkScales {
+  double normal_speeds;         // |v_hat_n| + |v_n| of a contact, surface velocity included [m/s]
+  double regularization{1};     // distance of R from its other branch, in [0, 1]
+};
+
+// |a - b| / (|a| + |b|), in [0, 1]; 1 where one of them is infinite.
+inline double RelativeDistance(double a, double b) {
+  const double size = std::abs(a) + std::abs(b);
+  if (!std::isfinite(size)) return 1;
+  return size > 0 ? std::abs(a - b) / size : 0.0;
+}
 
 }  // namespace sap

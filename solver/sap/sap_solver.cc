@@ -32,6 +32,25 @@ constexpr double kPreconditionedFlops = 2e6;
 // Steps without progress of cost and gradient that rounding errors must explain.
 constexpr int kStalledSteps = 3;
 
+double RelativeGradient(const IslandNorms& norms) {
+  if (!norms.finite) return std::numeric_limits<double>::infinity();
+  const double scale = std::max(norms.momentum, norms.impulse);
+  return scale > 0 ? norms.gradient / scale : 0.0;
+}
+
+double AbsoluteTolerance(const IslandView& view, const SolverOptions& options) {
+  return options.absolute_speed_tolerance * std::sqrt(view.constants().trace_A);
+}
+
+// What is reported of the velocity that `data` was evaluated at.
+void ReportNorms(const IslandView& view, const IslandNorms& norms, const SapData& data,
+                 const StopToken& stop, SapScratch* scratch, IslandReport* report) {
+  const double unit = view.constants().mass_unit;
+  report->momentum_residual = RelativeGradient(norms);
+  report->cost = norms.cost * unit;
+  report->optimality_gap_bound = OptimalityGapBound(view, data, stop, scratch) * unit;
+}
+
 // Decides after which Newton steps to sweep.
 class SweepGuard {
  public:
@@ -99,7 +118,7 @@ class IslandSolve {
         accelerated_(options.newton == NewtonMethod::kAccelerated),
         preconditioned_(factorization.plan != nullptr &&
                         IsPreconditioned(*factorization.plan, options)),
-        absolute_tolerance_(options.absolute_speed_tolerance * std::sqrt(view.constants().trace_A)),
+        absolute_tolerance_(AbsoluteTolerance(view, options)),
         report_(*report) {}
 
   void Run() {
@@ -162,12 +181,7 @@ class IslandSolve {
     Report(SolveStatus::kConverged);
   }
 
-  double Residual() const {
-    if (!norms_.finite) return std::numeric_limits<double>::infinity();
-    const double scale = std::max(norms_.momentum, norms_.impulse);
-    return scale > 0 ? norms_.gradient / scale : 0.0;
-  }
-
+  double Residual() const { return RelativeGradient(norms_); }
   bool Converged() const {
     return norms_.gradient <= absolute_tolerance_ + options_.relative_tolerance *
                                                         std::max(norms_.momentum, norms_.impulse);
@@ -279,11 +293,7 @@ class IslandSolve {
   }
 
   void Report(SolveStatus status) {
-    const double unit = view_.constants().mass_unit;
-    report_.momentum_residual = Residual();
-    report_.cost = norms_.cost * unit;
-    report_.optimality_gap_bound =
-        OptimalityGapBound(view_, data_, stop_, &workspace_.scratch) * unit;
+    ReportNorms(view_, norms_, data_, stop_, &workspace_.scratch, &report_);
     // A cancellation cuts off anything that it meets, so that none of it means anything.
     report_.status = stop_.Cancelled() ? SolveStatus::kCancelled : status;
   }
@@ -309,6 +319,16 @@ class IslandSolve {
 bool IsPreconditioned(const EliminationPlan& plan, const SolverOptions& options) {
   return options.newton == NewtonMethod::kAccelerated &&
          plan.factor_flops() >= kPreconditionedFlops;
+}
+
+void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
+                   const SapData& data, const StopToken& stop, SapScratch* scratch,
+                   IslandReport* report) {
+  ReportNorms(view, norms, data, stop, scratch, report);
+  const double tolerance =
+      AbsoluteTolerance(view, options) +
+      options.relative_tolerance * std::max(norms.momentum, norms.impulse);
+  if (norms.gradient <= tolerance) report->status = SolveStatus::kConverged;
 }
 
 void SapWorkspace::Resize(const ConstraintGraph& graph) {

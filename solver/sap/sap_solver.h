@@ -29,6 +29,12 @@ struct IslandFactors {
 // where that fails.
 bool IsPreconditioned(const EliminationPlan& plan, const SolverOptions& options);
 
+// Residual, status, cost and certificate of the velocity that `data` was evaluated at, where norms
+// are finite: kConverged if it meets the tolerance, else the status that the report has.
+void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
+                   const SapData& data, const StopToken& stop, SapScratch* scratch,
+                   IslandReport* report);
+
 // What one island's factorizations work with. The plan is null for islands that are factored dense.
 // A larger island without a plan is solved by Gauss-Seidel sweeps.
 struct IslandFactorization {

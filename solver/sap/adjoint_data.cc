@@ -1,0 +1,45 @@
+#include "solver/sap/adjoint_data.h"
+
+#include "solver/sap/jacobian_kernels.h"
+
+namespace sap {
+
+void AdjointData::Resize(const ConstraintGraph& graph, bool with_directions) {
+  const size_t velocities = graph.velocity_start().back();
+  for (std::vector<double>* array : {&right_side, &lambda, &v_before}) array->resize(velocities);
+  slot_sums.resize(graph.num_slots());
+  ForEachPool([&](auto pool) {
+    const auto& layout = LayoutOf(graph, pool);
+    const size_t constraints = layout.order().size();
+    auto& adjoint = pools[pool];
+    adjoint.v_c.resize(constraints);
+    adjoint.gamma.resize(constraints);
+    adjoint.w.resize(constraints);
+    adjoint.w_by_W.resize(constraints);
+    adjoint.W_bar.resize(constraints);
+    adjoint.sums.resize(constraints);
+    if (!with_directions) return;
+    adjoint.dJ_v.resize(constraints);
+    adjoint.dJ.Resize(layout);
+  });
+}
+
+void AddImpulses(const IslandView& view, const AdjointData& adjoint, const StopToken& stop,
+                 std::vector<double>* x) {
+  const ConstraintGraph& graph = view.graph;
+  ForChunks(view.arena, view.range().slot_begin, view.range().slot_end, kEvaluateSlots,
+            [&](int begin, int end, int) {
+              if (stop.Requested()) return;
+              for (int slot = begin; slot < end; ++slot) {
+                ForSize(graph.dofs()[slot], [&](auto n) {
+                  ForPoolsOf(view, [&](auto pool) {
+                    view.model.pools[pool].jacobians.AddImpulse(
+                        view.layout(pool), slot, n, adjoint.pools[pool].v_c,
+                        x->data() + graph.velocity_start()[slot]);
+                  });
+                });
+              }
+            });
+}
+
+}  // namespace sap
