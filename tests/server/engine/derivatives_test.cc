@@ -312,6 +312,19 @@ TEST(DerivativesTest, WhatIsWantedIsReturned) {
   }
 }
 
+// An array that is added to the problem needs a derivative, or a reason here.
+TEST(DerivativesTest, EveryArrayOfDoublesButGuessesCanBeWanted) {
+  const auto paths = ArrayPaths(*v1::ContactProblem::descriptor(), FieldDescriptor::CPPTYPE_DOUBLE);
+  ASSERT_GT(paths.size(), 50u);
+  for (const std::string& path : paths) {
+    v1::DifferentiateRequest request = MixedRequest();
+    request.mutable_wanted()->add_paths(path);
+    EXPECT_EQ(CheckSize(request, DerivativesConfig()).has_value(),
+              !path.ends_with("guess_velocity"))
+        << path;
+  }
+}
+
 TEST(DerivativesTest, ThreadsAndTheQueueChangeNoBit) {
   const v1::DifferentiateRequest request = MixedRequest(4);
   const std::string expected = TimelessBytes(Answer(request, 1));
