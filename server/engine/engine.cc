@@ -25,11 +25,14 @@ Demand DemandOf(const v1::SolveRequest& request) {
   return {BytesOf(request), PredictedWork(request.problem())};
 }
 
-// Also holds the derivatives and the answer; none of them if they are refused for their size.
+// Also holds the derivatives and the answer, unless it is going to be refused for their size.
 Demand DemandOf(const v1::DifferentiateRequest& request, const ServerConfig& config) {
-  const DerivativesSize size = CheckSize(request, config).value_or(DerivativesSize());
-  return {BytesOf(request) + size.answer_bytes + size.working_bytes,
-          PredictedWork(request.problem()) * RelativeWork(request)};
+  Demand demand{BytesOf(request), PredictedWork(request.problem())};
+  if (const auto size = CheckSize(request, config)) {
+    demand.bytes += size->answer_bytes + size->working_bytes;
+    demand.work_s *= RelativeWork(request);
+  }
+  return demand;
 }
 
 Demand DemandOf(const Batch::Problems& problems) {

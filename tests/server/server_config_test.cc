@@ -333,8 +333,7 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
   EXPECT_EQ(info.limits().queue_timeout_s(), 17);
   EXPECT_EQ(info.limits().read_timeout_s(), 19);
   EXPECT_EQ(info.solver_threads(), 2u);
-  EXPECT_FALSE(info.version().empty());
-  EXPECT_FALSE(info.instruction_set().empty());
+  EXPECT_FALSE(info.version().empty() || info.instruction_set().empty());
 }
 
 class RefusedFlagsTest : public testing::TestWithParam<std::vector<const char*>> {};
