@@ -65,8 +65,16 @@ class Histogram {
 };
 
 // Methods of the service, in the order of the schema.
-enum class Method : uint8_t { kSolve, kSolveBatch, kStreamBatch, kSolveSession, kGetServerInfo };
-constexpr int kNumMethods = 5;
+enum class Method : uint8_t {
+  kSolve,
+  kSolveBatch,
+  kStreamBatch,
+  kSolveSession,
+  kDifferentiate,
+  kDifferentiateBatch,
+  kGetServerInfo,
+};
+constexpr int kNumMethods = 7;
 const char* Name(Method method);
 
 // Phases between the arrival of a problem and its answer.
