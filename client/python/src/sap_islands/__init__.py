@@ -6,13 +6,22 @@
         solution = client.solve(problem)
 
 `Problem` and `Solution` hold NumPy arrays. Every error is a `SapError` that names the field at
-fault. `sap_islands.aio` has the same calls for asyncio. `sap_islands.mujoco` and
-`sap_islands.drake` make the server the contact solver of a MuJoCo or Drake model.
+fault. `sap_islands.aio` has the same calls for asyncio. `sap_islands.torch` and `sap_islands.jax`
+make the solve a differentiable function of tensors. `sap_islands.mujoco` and `sap_islands.drake`
+make the server the contact solver of a MuJoCo or Drake model.
 """
 
 from sap_islands.channel import Tls
 from sap_islands.client import Client, connect
 from sap_islands.client_base import ServerInfo
+from sap_islands.derivatives import (
+    AdjointStatus,
+    Cotangent,
+    Derivatives,
+    DifferentiateRequest,
+    Gradient,
+    Tangent,
+)
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import (
     Aborted,
@@ -51,14 +60,19 @@ from sap_islands.solution import Island, Islands, IslandStatus, Solution, Timing
 __all__ = [
     "WORLD",
     "Aborted",
+    "AdjointStatus",
     "BodyContacts",
     "Cancelled",
     "Client",
     "ConstraintRows",
     "ContactLaw",
     "Contacts",
+    "Cotangent",
     "DeadlineExceeded",
+    "Derivatives",
+    "DifferentiateRequest",
     "EmbeddedServer",
+    "Gradient",
     "HuntCrossley",
     "Internal",
     "InvalidArgument",
@@ -81,6 +95,7 @@ __all__ = [
     "Session",
     "Solution",
     "StepOutcome",
+    "Tangent",
     "Timings",
     "Tls",
     "Trees",
