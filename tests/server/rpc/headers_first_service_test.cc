@@ -112,7 +112,7 @@ struct Started {
 };
 
 TEST_F(HeadersFirstServiceTest, HighPriorityInTheHeadersPassesWhereNormalIsRefused) {
-  config_.queue_timeout_s = 0.5;
+  config_.queue_timeout_s = 2.5;  // the two large calls are predicted to take longer
   Start();
   v1::SolveRequest large;
   *large.mutable_problem() = Block(24);
