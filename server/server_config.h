@@ -123,7 +123,8 @@ struct ServerConfig {
   int idle_spinners{DefaultIdleSpinners()};
 
   int64_t max_message_bytes{int64_t{256} << 20};
-  double read_timeout_s{30};  // to receive the request of a call, then it is cancelled
+  // To receive the request of a call, or the first one of a session; then the call is cancelled.
+  double read_timeout_s{30};
   ProblemLimits problem;
   int max_iterations{10'000};  // largest iteration limit that a client may request
   // For the factorization of one problem, on all threads together, and for its derivatives. The

@@ -270,6 +270,7 @@ void SessionStream::Call::RecordAnswer() {
 
 void SessionStream::Call::Sweep(Clock::time_point now) {
   const SessionConfig& config = method_->context_.engine->config().session;
+  const double read_timeout_s = method_->context_.engine->config().read_timeout_s;
   Lock lock(mutex_);
   const std::chrono::duration<double> writing = now - write_start_;
   const std::chrono::duration<double> idle = now - last_activity_;
@@ -279,7 +280,9 @@ void SessionStream::Call::Sweep(Clock::time_point now) {
         ServiceError{ServiceCode::kUnauthenticated, "the bearer token is no longer valid", ""})));
     return FinishIfAnswered();
   }
-  if (writing_ && writing.count() > config.write_timeout_s) {
+  const bool is_unopened = !end_status_ && accepted_ == 0;
+  if ((writing_ && writing.count() > config.write_timeout_s) ||
+      (is_unopened && idle.count() > read_timeout_s)) {
     // After TryCancel the write completes with an error and the stream ends as if the client had
     // disconnected. Any other status would wait behind the answer.
     context_.TryCancel();

@@ -7,8 +7,9 @@
 //
 // A stream ends when the client has closed its side and received all answers; with INVALID_ARGUMENT
 // at a message out of order; when the client disconnects or cancels; with ABORTED at the idle
-// timeout; when the write timeout expires, by cancellation; and when the server drains, after the
-// accepted steps are answered. The session ends with its stream: its state is the client's.
+// timeout; by cancellation when the write timeout expires, or the read timeout before the first
+// message has arrived; and when the server drains, after the accepted steps are answered. The
+// session ends with its stream: its state is the client's.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -37,7 +38,7 @@ class SessionStream {
   // From now on every answer announces the shutdown.
   void AnnounceDrain() { drain_announced_.store(true, std::memory_order_relaxed); }
 
-  // Enforces the idle and write timeouts.
+  // Enforces the idle, read and write timeouts.
   void Sweep();
 
   // Accepts no more steps: each stream ends with UNAVAILABLE once its steps are answered.

@@ -93,7 +93,7 @@ TEST(FaultsTest, ExhaustedDescriptorsLeaveTheConnectionsThatAreThere) {
 
 // Connections without a request are closed; those that send it byte by byte delay no other client.
 TEST(FaultsTest, SlowAndSilentPeersAreDroppedAndHoldUpNobody) {
-  const ServerProcess server({"--handshake-timeout-s", "0.5", "--connection-idle-s", "1"});
+  const ServerProcess server({"--handshake-timeout-s", "2", "--connection-idle-s", "5"});
   const RawSocket silent(server.address());
   const RawSocket slow(server.address());
   ASSERT_TRUE(silent.connected() && slow.connected());
@@ -106,9 +106,9 @@ TEST(FaultsTest, SlowAndSilentPeersAreDroppedAndHoldUpNobody) {
   });
   Client client = server.Connect();
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(client.Solve(Small()).has_value());
-  EXPECT_TRUE(silent.ClosedWithin(20'000));
+  EXPECT_TRUE(silent.ClosedWithin(300'000));
   writer.join();
-  EXPECT_TRUE(slow_closed || slow.ClosedWithin(20'000));
+  EXPECT_TRUE(slow_closed || slow.ClosedWithin(300'000));
   EXPECT_TRUE(Answers(server));
 }
 

@@ -110,7 +110,8 @@ TEST(LedgerTest, EveryStepHasOneOutcomeInOrderWithTheSameBitsUnderFaults) {
     std::vector<std::thread> clients;
     for (int i = 0; i < kClients; ++i) {
       clients.emplace_back([&, i] {
-        auto client = client::Client::Connect(link.address(), {.connect_timeout = kPatience});
+        auto client = client::Client::Connect(
+            link.address(), {.connect_timeout = kPatience, .reconnect_within = kPatience});
         if (!client) return;
         ledgers[i] = DriveSession(&*client, i, kSteps,
                                   [&progress, i](int answered) { progress[i] = answered; });

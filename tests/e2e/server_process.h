@@ -16,7 +16,7 @@
 namespace sap::test {
 
 // Longer than any test here should take; ends a test that hangs.
-inline constexpr std::chrono::seconds kPatience{60};
+inline constexpr std::chrono::seconds kPatience{300};
 
 // Whether the proofs run at length: ctest sets this for the tests labelled full.
 inline bool IsFullProof() { return std::getenv("SAP_FULL_PROOF") != nullptr; }

@@ -9,15 +9,16 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <optional>
 #include <thread>
 
 #include "client/cpp/problem_file.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/admin_service.grpc.pb.h"
 #include "sap/v1/solver_service.grpc.pb.h"
+#include "tests/e2e/server_log.h"
 #include "tests/support/generic_call.h"
 #include "tests/support/problem_set.h"
+#include "tests/support/raw_socket.h"
 #include "tests/support/scenes.h"
 #include "tests/support/unix_socket.h"
 
@@ -31,32 +32,32 @@ using client::Solution;
 using client::SolveOptions;
 using testing::HasSubstr;
 
-constexpr const char* kOneCall[] = {"--max-concurrent-calls", "1"};
-
 Problem Small() { return *client::FromMessage(MixedProblem()); }
 
 // About a minute of work for two cores unless it is stopped.
 Problem Endless() { return SphereBlock(24); }
 
-// A server that takes one call at a time, so that a second one tells whether the first still runs.
-class BusyServer : public ServerProcess {
+// A server that tells whether a call runs.
+class BusyServer : private TemporaryDirectory, public ServerProcess {
  public:
-  BusyServer() : ServerProcess({kOneCall[0], kOneCall[1]}) {}
+  explicit BusyServer(const std::vector<std::string>& flags = {})
+      : ServerProcess(WithMetrics(flags, *this / "log")),
+        metrics_(AddressIn(*this / "log", "metrics")) {}
 
-  // Whether the server comes to refuse or to take a small call.
-  bool Becomes(bool busy, std::chrono::seconds within = kPatience) const {
-    Client client = Connect();
-    const auto until = std::chrono::steady_clock::now() + within;
-    while (std::chrono::steady_clock::now() < until) {
-      const auto solution = client.Solve(Small());
-      if (!solution.has_value() && solution.error().code != ErrorCode::kResourceExhausted) {
-        return false;
-      }
-      if (solution.has_value() != busy) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return false;
+  // Whether the server comes to have a call, or none.
+  bool Becomes(bool busy) const {
+    const std::string held = std::string("\nsap_calls_held ") + (busy ? "1\n" : "0\n");
+    return Await([&] { return HttpGet(metrics_, "/metrics").find(held) != std::string::npos; });
   }
+
+ private:
+  static std::vector<std::string> WithMetrics(std::vector<std::string> flags,
+                                              const std::string& log) {
+    flags.insert(flags.end(), {"--metrics-listen", "127.0.0.1:0", "--log-file", log});
+    return flags;
+  }
+
+  const std::string metrics_;
 };
 
 TEST(ServerProcessTest, ServesUntilItIsTerminatedAndExitsCleanly) {
@@ -272,15 +273,8 @@ TEST(ServerProcessTest, AClientThatIsKilledStopsTheSolve) {
   const std::string file = directory / "endless.binpb";
   ASSERT_TRUE(client::SaveProblem(Endless(), file).has_value());
   {
-    // A small call may be in its way: then it is refused, and another one comes.
-    std::optional<ChildProcess> client;
-    bool busy = false;
-    for (int i = 0; i < 10 && !busy; ++i) {
-      client.emplace(
-          std::vector<std::string>{SAP_CLIENT_BINARY, "solve", file, "--server", server.address()});
-      busy = server.Becomes(/*busy=*/true, std::chrono::seconds(3));
-    }
-    EXPECT_TRUE(busy);
+    const ChildProcess client({SAP_CLIENT_BINARY, "solve", file, "--server", server.address()});
+    EXPECT_TRUE(server.Becomes(/*busy=*/true));
   }
   EXPECT_TRUE(server.Becomes(/*busy=*/false));
 }
@@ -290,7 +284,7 @@ TEST(ServerProcessTest, TerminationFinishesTheCallThatRuns) {
   auto call = std::async(std::launch::async, [&] {
     Client client = server.Connect();
     SolveOptions options;
-    options.time_budget = std::chrono::seconds(2);
+    options.time_budget = std::chrono::seconds(5);
     return client.Solve(Endless(), options);
   });
   Client other = server.Connect();
@@ -311,9 +305,9 @@ TEST(ServerProcessTest, TerminationFinishesTheCallThatRuns) {
 
 // With no time to drain, what runs is cancelled, and the server still exits cleanly.
 TEST(ServerProcessTest, TheDrainTimeoutCancelsWhatIsLeft) {
-  ServerProcess server({"--drain-timeout-s", "0.1", "--io-threads", "1"});
+  BusyServer server({"--drain-timeout-s", "0.1", "--io-threads", "1"});
   auto call = std::async(std::launch::async, [&] { return server.Connect().Solve(Endless()); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_TRUE(server.Becomes(/*busy=*/true));
   server.Terminate();
   EXPECT_FALSE(call.get().has_value());
   EXPECT_EQ(server.Wait().exit_code, 0);

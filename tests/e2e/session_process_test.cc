@@ -44,11 +44,7 @@ std::string ReadFile(const std::string& path) {
 }
 
 bool Becomes(const Engine& engine, int sessions) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (engine.num_sessions() != sessions && std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return engine.num_sessions() == sessions;
+  return Await([&] { return engine.num_sessions() == sessions; });
 }
 
 // Killed in the middle of a step or between two: either way nothing is left of its session.
@@ -75,7 +71,7 @@ TEST(SessionProcessTest, TerminationAnswersTheStepAndEndsTheSession) {
   auto client = Client::Connect(server.address(), {.reconnect_within = {}});
   ASSERT_TRUE(client.has_value()) << client.error().message;
   SolveOptions options;
-  options.time_budget = std::chrono::seconds(2);
+  options.time_budget = std::chrono::seconds(5);
   auto session = client->OpenSession(options);
   ASSERT_TRUE(session.has_value()) << session.error().message;
   ASSERT_TRUE(session->Step(Small(0)).has_value());
@@ -160,11 +156,7 @@ TEST_F(RecordingProcessTest, AServerThatIsKilledLeavesWhatItRecorded) {
     const ServerProcess server({"--record", directory_ / "killed"});
     Client client = server.Connect();
     for (int i = 0; i < 5; ++i) ASSERT_TRUE(client.Solve(Small(i)).has_value());
-    const auto until = std::chrono::steady_clock::now() + kPatience;
-    while (std::filesystem::file_size(Recording("killed")) == 0 &&
-           std::chrono::steady_clock::now() < until) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    EXPECT_TRUE(Await([this] { return std::filesystem::file_size(Recording("killed")) > 0; }));
   }
   const auto report = Client::Connect("embedded:")->Replay(Recording("killed"));
   ASSERT_TRUE(report.has_value()) << report.error().message;

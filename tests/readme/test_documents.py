@@ -37,7 +37,7 @@ class DocumentsTest(unittest.TestCase):
         shown = blocks("text") + blocks("text", "client/cpp/README.md")
         for binary in example_binaries:
             with self.subTest(example=pathlib.Path(binary).name):
-                done = subprocess.run([binary], capture_output=True, text=True, timeout=60)
+                done = subprocess.run([binary], capture_output=True, text=True, timeout=600)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertIn(done.stdout, shown)
 

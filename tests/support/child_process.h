@@ -60,6 +60,6 @@ class ChildProcess {
 
 // Runs a command until it exits.
 ProcessResult RunProcess(const std::vector<std::string>& command,
-                         std::chrono::seconds timeout = std::chrono::seconds(60));
+                         std::chrono::seconds timeout = std::chrono::seconds(300));
 
 }  // namespace sap::test

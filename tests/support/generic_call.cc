@@ -8,7 +8,7 @@ namespace sap::test {
 
 grpc::Status CallByName(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                         const std::string& bytes) {
-  constexpr std::chrono::seconds kPatience{60};
+  constexpr std::chrono::seconds kPatience{300};
   grpc::GenericStub stub(channel);
   grpc::CompletionQueue queue;
   grpc::ClientContext context;

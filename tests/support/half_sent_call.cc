@@ -20,6 +20,9 @@ std::string Frame(FrameType type, uint8_t flags, uint32_t stream, const std::str
          static_cast<char>(flags) + BigEndian(stream, 4) + payload;
 }
 
+// Of a message of so many bytes, not compressed.
+std::string Prefix(uint32_t bytes) { return BigEndian(0, 1).append(BigEndian(bytes, 4)); }
+
 // HPACK: a literal that is not indexed, with a name of its own.
 std::string Header(const std::string& name, const std::string& value) {
   return std::string(1, '\0') + static_cast<char>(name.size()) + name +
@@ -29,14 +32,16 @@ std::string Header(const std::string& name, const std::string& value) {
 }  // namespace
 
 HalfSentCall::HalfSentCall(const std::string& address, const std::string& path, uint32_t announced,
-                           size_t sent)
+                           size_t sent, const std::string& first)
     : socket_(address) {
   const std::string headers = Header(":method", "POST") + Header(":scheme", "http") +
                               Header(":path", path) + Header(":authority", "localhost") +
                               Header("te", "trailers") + Header("content-type", "application/grpc");
   std::string bytes = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(kSettings, 0, 0, "") +
                       Frame(kHeaders, kEndHeaders, 1, headers);
-  std::string message = std::string(1, '\0') + BigEndian(announced, 4) + std::string(sent, '\n');
+  std::string message;
+  if (!first.empty()) message.append(Prefix(static_cast<uint32_t>(first.size()))).append(first);
+  message.append(Prefix(announced)).append(sent, '\n');
   constexpr size_t kLargestFrame = 16'384;
   for (size_t i = 0; i < message.size(); i += kLargestFrame) {
     bytes += Frame(kData, 0, 1, message.substr(i, kLargestFrame));

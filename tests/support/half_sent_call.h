@@ -13,9 +13,10 @@ namespace sap::test {
 class HalfSentCall {
  public:
   // Sends the headers of a call of that method ("/package.Service/Method") and the beginning of a
-  // message of `announced` bytes: `sent` of them, at most the initial window.
+  // message of `announced` bytes: `sent` of them, at most the initial window. Before it comes a
+  // whole message, if `first` is not empty.
   HalfSentCall(const std::string& address, const std::string& path, uint32_t announced,
-               size_t sent = 100);
+               size_t sent = 100, const std::string& first = "");
 
   // Whether the server has ended the stream: by RST_STREAM, or by headers or data that end it.
   bool Ended();

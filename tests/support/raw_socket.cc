@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -60,7 +61,9 @@ bool RawSocket::ClosedWithin(int patience_ms) const {
   std::array<char, 4096> bytes;
   while (Clock::now() < until) {
     pollfd waiting{fd_, POLLIN, 0};
-    if (poll(&waiting, 1, 20) > 0 && recv(fd_, bytes.data(), bytes.size(), 0) <= 0) return true;
+    if (poll(&waiting, 1, std::min(20, patience_ms)) > 0 &&
+        recv(fd_, bytes.data(), bytes.size(), 0) <= 0)
+      return true;
   }
   return false;
 }
@@ -69,7 +72,7 @@ std::string HttpGet(const std::string& address, const std::string& path) {
   const RawSocket socket(address);
   if (!socket.connected()) return "";
   socket.Send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-  return socket.ReadAll(10'000);
+  return socket.ReadAll(300'000);
 }
 
 }  // namespace sap::test

@@ -9,6 +9,7 @@
 
 #include "client/cpp/client.h"
 #include "server/rpc/grpc_server.h"
+#include "tests/support/await.h"
 #include "tests/support/child_process.h"
 
 namespace sap::test {
@@ -35,7 +36,8 @@ class Server {
   client::Client Connect(int threads = 2) const {
     return Connect(client::ConnectOptions{.threads = threads});
   }
-  client::Client Connect(const client::ConnectOptions& options) const {
+  client::Client Connect(client::ConnectOptions options) const {
+    options.connect_timeout = kLong;
     auto client = client::Client::Connect(address_, options);
     EXPECT_TRUE(client.has_value()) << client.error().message;
     return std::move(*client);

@@ -10,6 +10,7 @@
 #include "client/cpp/solution_json.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "server/rpc/grpc_server.h"
+#include "tests/support/await.h"
 #include "tests/support/child_process.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"
@@ -34,7 +35,7 @@ class ClientTest : public testing::TestWithParam<const char*> {
     server_ = *GrpcServer::Start(config, engine_.get());
     const std::string address =
         GetParam() == std::string("embedded:") ? GetParam() : server_->address();
-    auto client = Client::Connect(address, {.threads = 2});
+    auto client = Client::Connect(address, {.connect_timeout = test::kLong, .threads = 2});
     EXPECT_TRUE(client.has_value()) << client.error().message;
     client_ = std::make_unique<Client>(std::move(*client));
   }

@@ -53,5 +53,5 @@ def tcp_address() -> Iterator[str]:
     assert listening.startswith("listening on "), listening
     yield listening.split()[-1]
     server.terminate()
-    server.wait(20)
+    server.wait(300)
     server.stdout.close()

@@ -80,7 +80,7 @@ def test_time_to_reconnect_holds_where_nobody_answers(tmp_path: Path) -> None:
     async def run() -> None:
         server = start_server(f"unix:{path}")
         async with sap_islands.aio.connect(f"unix:{path}") as client:
-            session = await client.session(reconnect_within=0.3)
+            session = await client.session(reconnect_within=2.0)
             await session.step(balls_on_floor([0.0]))
             kill(server)
             Path(path).unlink(missing_ok=True)
@@ -90,6 +90,42 @@ def test_time_to_reconnect_holds_where_nobody_answers(tmp_path: Path) -> None:
                 with pytest.raises(sap.Unavailable):
                     await session.step(balls_on_floor([0.0]))
             assert not session.open
+
+    asyncio.run(run())
+
+
+# Each answer is larger than the window of the connection, so that it is sent only as it is read.
+def test_steps_ahead_reach_a_server_at_its_limit_of_bytes(client: sap.Client) -> None:
+    problem = balls_on_floor([0.0] * 20_000)
+    limit = str(len(problem.to_bytes()))
+
+    async def run() -> list[sap.StepOutcome]:
+        async with (
+            sap_islands.aio.connect(
+                "embedded:", server_arguments=["--max-client-bytes", limit]
+            ) as limited,
+            limited.session(reconnect_within=0) as session,
+        ):
+            for _ in range(8):
+                await session.send(problem)
+            return [await session.receive() for _ in range(8)]
+
+    outcomes = asyncio.run(run())
+    assert [outcome.step_id for outcome in outcomes] == list(range(1, 9))
+    assert isinstance(outcomes[0].outcome, sap.Solution)
+    assert same_bits(outcomes[0].outcome, client.solve(problem))
+    assert all(isinstance(outcome.outcome, sap.Solution) for outcome in outcomes)
+
+
+@pytest.mark.parametrize("steps", [1, 8])
+def test_session_may_be_left_while_steps_are_in_flight(client: sap.Client, steps: int) -> None:
+    async def run() -> None:
+        async with sap_islands.aio.connect(client.address) as twin:
+            async with twin.session() as session:
+                for _ in range(steps):
+                    await session.send(balls_on_floor([0.0] * 1000))
+            assert not session.open
+            assert (await twin.solve(balls_on_floor([0.0]))).solved
 
     asyncio.run(run())
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import grpc
@@ -15,10 +13,10 @@ import pytest
 import sap_islands as sap
 from google.protobuf import duration_pb2
 from google.rpc import error_details_pb2, status_pb2
-from sap_islands.embedded import find_server
 from sap_islands.errors import error_of_call, error_of_failure, failure_of_error
 
 from support.scenes import balls_on_floor, same_bits
+from test_session import kill, start_server
 
 
 def test_pushed_ball_sticks_and_rolls_as_a_solid_ball_does(client: sap.Client) -> None:
@@ -115,27 +113,20 @@ def test_timeout_of_a_call_ends_it(client: sap.Client) -> None:
 
 def test_call_waits_for_a_server_that_restarts(tmp_path: Path) -> None:
     address = f"unix:{tmp_path}/s"
-    servers: list[subprocess.Popen[bytes]] = []
-
-    def start_late() -> None:
-        time.sleep(0.3)
-        command = [find_server(), "--listen", address]
-        servers.append(
-            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        )
-
     with sap.connect(address, retry=False) as impatient, pytest.raises(sap.Unavailable) as caught:
         impatient.solve(balls_on_floor([0.0]))
     assert isinstance(caught.value, ConnectionError)
-    starter = threading.Thread(target=start_late)
-    starter.start()
+
+    # A start may take longer than a client waits, so the server runs, and gets the address late.
+    server = start_server(f"unix:{tmp_path}/elsewhere")
+    late = threading.Timer(0.3, lambda: Path(f"{tmp_path}/elsewhere").rename(f"{tmp_path}/s"))
+    late.start()
     try:
         with sap.connect(address) as client:
             assert client.solve(balls_on_floor([0.0])).solved
     finally:
-        starter.join()
-        servers[0].terminate()
-        servers[0].wait(20)
+        late.join()
+        kill(server)
 
 
 @pytest.mark.parametrize("address", ["", "localhost", "localhost:0", "host:99999", "unix:"])
@@ -201,6 +192,15 @@ def test_info_has_version_threads_and_limits(client: sap.Client) -> None:
     assert info.version.count(".") == 2
     assert info.solver_threads >= 1
     assert info.limits["max_steps_in_flight"] >= 1
+
+
+def test_limits_of_parts_of_a_second_are_exact() -> None:
+    flags = ("--queue-timeout-s", "0.5", "--max-solve-s", "0.25")
+    with sap.connect("embedded:", server_arguments=flags) as client:
+        limits = client.info().limits
+    assert (limits["queue_timeout_s"], limits["max_solve_s"]) == (0.5, 0.25)
+    assert isinstance(limits["max_contacts"], int)
+    assert limits["high_priority"] is True
 
 
 def test_package_is_typed() -> None:

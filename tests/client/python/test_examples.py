@@ -17,7 +17,7 @@ PACKAGE = ROOT / "client" / "python"
 EXAMPLES = PACKAGE / "examples"
 
 
-def run(name: str, *arguments: str, timeout: float = 120) -> str:
+def run(name: str, *arguments: str, timeout: float = 1200) -> str:
     command = [sys.executable, str(EXAMPLES / name), *arguments]
     result = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     assert result.returncode == 0, result.stderr

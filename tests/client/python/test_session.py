@@ -30,7 +30,7 @@ def start_server(address: str, *flags: str) -> subprocess.Popen[bytes]:
 
 def kill(server: subprocess.Popen[bytes]) -> None:
     server.kill()
-    server.wait(20)
+    server.wait(300)
     assert server.stdout is not None
     server.stdout.close()
 
@@ -103,7 +103,7 @@ def test_step_of_a_closed_session_is_refused(client: sap.Client) -> None:
 
 
 def test_timeout_ends_the_session(client: sap.Client) -> None:
-    session = client.session(timeout=0.2)
+    session = client.session(timeout=2.0)
     with pytest.raises(sap.DeadlineExceeded):
         while True:
             session.step(balls_on_floor([0.0]))
@@ -185,7 +185,7 @@ def test_session_that_the_server_ended_as_idle_continues(client: sap.Client) -> 
     ):
         assert same_bits(session.step(problems[0]), expected[0])
         stream: Any = session._stream
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while stream.is_active() and time.monotonic() < until:
             time.sleep(0.01)
         assert not stream.is_active()
@@ -221,7 +221,7 @@ def test_time_to_reconnect_holds_where_nobody_answers(tmp_path: Path) -> None:
     address = f"unix:{tmp_path}/s"
     server = start_server(address)
     with sap.connect(address) as client:
-        session = client.session(reconnect_within=0.3)
+        session = client.session(reconnect_within=2.0)
         session.step(balls_on_floor([0.0]))
         kill(server)
         Path(f"{tmp_path}/s").unlink(missing_ok=True)

@@ -58,12 +58,7 @@ class BearerTokensTest : public testing::Test {
 
   // Asks until the answer is the name; false if it never is.
   bool Becomes(BearerTokens* tokens, const char* token, const char* name) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (std::chrono::steady_clock::now() < until) {
-      if (NameOf(tokens, Header(token)) == name) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return false;
+    return test::Await([&] { return NameOf(tokens, Header(token)) == name; });
   }
 
   // As if the file had last been written then.
@@ -199,10 +194,7 @@ TEST_F(BearerTokensTest, TheSameErrorOfAReloadIsLoggedOnce) {
 TEST_F(BearerTokensTest, AChangedFileIsReadAgain) {
   const auto tokens = Open("alice " + std::string(kAlice));
   Write("bob " + std::string(kBob) + " \n");
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!NameOf(tokens.get(), Header(kBob)) && std::chrono::steady_clock::now() < until) {
-  }
-  EXPECT_EQ(NameOf(tokens.get(), Header(kBob)), "bob");
+  EXPECT_TRUE(Becomes(tokens.get(), kBob, "bob"));
   EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), std::nullopt);
   EXPECT_EQ(log_, "");
 }
@@ -243,10 +235,10 @@ TEST_F(BearerTokensTest, AFileThatStaysIsNotReadAgain) {
 TEST_F(BearerTokensTest, AFileThatIsGoneLeavesTheTokensAsTheyWere) {
   const auto tokens = Open("alice " + std::string(kAlice));
   std::filesystem::remove(directory_ / "tokens");
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (log_.empty() && std::chrono::steady_clock::now() < until) {
+  test::Await([&] {
     EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
-  }
+    return !log_.empty();
+  });
   EXPECT_THAT(log_, HasSubstr("No such file"));
   EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
 }
@@ -264,10 +256,10 @@ TEST_F(BearerTokensTest, AFileThatCannotBeOpenedIsRefused) {
 TEST_F(BearerTokensTest, WhatCannotBeReadLeavesTheTokensAsTheyWere) {
   const auto tokens = Open("alice " + std::string(kAlice));
   Write("bob");
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (log_.empty() && std::chrono::steady_clock::now() < until) {
+  test::Await([&] {
     EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
-  }
+    return !log_.empty();
+  });
   EXPECT_THAT(log_, HasSubstr("the tokens stay as they were"));
   EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
 }

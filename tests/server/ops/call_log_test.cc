@@ -28,15 +28,17 @@ class CallLogTest : public testing::Test {
     log_ = std::move(*log);
   }
 
-  // Waits until there are so many lines; each has to be an object of JSON.
+  // Waits until there are so many whole lines; each has to be an object of JSON.
   std::vector<Json> Lines(size_t count) const {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     std::vector<Json> lines;
-    while (lines.size() < count && std::chrono::steady_clock::now() < until) {
+    test::Await([&] {
       lines.clear();
       std::ifstream file(config_.file);
-      for (std::string line; std::getline(file, line);) lines.push_back(Json::parse(line));
-    }
+      for (std::string line; std::getline(file, line) && !file.eof();) {
+        lines.push_back(Json::parse(line));
+      }
+      return lines.size() >= count;
+    });
     return lines;
   }
 

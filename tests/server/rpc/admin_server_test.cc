@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/await.h"
 #include "tests/support/child_process.h"
 #include "tests/support/generic_call.h"
 
@@ -36,7 +37,7 @@ class AdminServerTest : public testing::Test {
   }
 
   static void Prepare(grpc::ClientContext* context, const std::string& token) {
-    context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    context->set_deadline(std::chrono::system_clock::now() + test::kLong);
     if (!token.empty()) context->AddMetadata("authorization", "Bearer " + token);
   }
 

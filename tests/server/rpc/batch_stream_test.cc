@@ -94,7 +94,7 @@ TEST_F(BatchServerTest, OutcomesComeAsTheyAreReadyAndACancelledBatchStops) {
 TEST_F(BatchServerTest, DrainingFinishesTheBatchThatRuns) {
   v1::SolveBatchRequest request;
   for (int i = 0; i < 4; ++i) *request.add_problems() = Block(16);
-  request.mutable_options()->mutable_time_budget()->set_seconds(1);
+  request.mutable_options()->mutable_time_budget()->set_seconds(5);
   v1::SolveBatchResponse response;
   std::thread drain([this] {
     EXPECT_TRUE(Await([this] { return engine_.queue().running() > 0; }));

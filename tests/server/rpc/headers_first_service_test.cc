@@ -6,7 +6,6 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <thread>
 
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/grpc_server.h"
@@ -112,14 +111,15 @@ struct Started {
 };
 
 TEST_F(HeadersFirstServiceTest, HighPriorityInTheHeadersPassesWhereNormalIsRefused) {
-  config_.queue_timeout_s = 0.5;
+  config_.queue_timeout_s = 2.5;  // the two large calls are predicted to take longer
   Start();
   v1::SolveRequest large;
   *large.mutable_problem() = Block(24);
+  const FairQueue& queue = engine_->queue();
   const Started running(stub_.get(), large);
-  while (engine_->queue().running() == 0) std::this_thread::yield();
+  ASSERT_TRUE(Await([&] { return queue.running() == 1 && queue.queued() == 0; }));
   const Started waiting(stub_.get(), large);
-  while (engine_->queue().queued() == 0) std::this_thread::yield();
+  ASSERT_TRUE(Await([&] { return queue.queued() == 1; }));
   EXPECT_EQ(EndOfHeadersAlone("Solve").error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 
   grpc::ClientContext context;

@@ -89,5 +89,28 @@ TEST(RejectionRateLimiterTest, RejectionsOfOneClientDelayNoOther) {
   EXPECT_GT(pace.Wait("alice", kStart), seconds(0));
 }
 
+struct Ended final : CompletionTag {
+  void Complete(bool) override {}
+};
+
+// As sessions and batches ask: by account, and callers without one together.
+TEST(RejectionRateLimiterTest, AnAccountInDebtWaitsAndOthersDoNot) {
+  RejectionRateLimiter pace(1);
+  const ClientAccount alice("alice"), bob("bob");
+  // So many that the debt lasts for as long as a debt can.
+  for (int i = 0; i < 10'000; ++i) pace.Wait("alice", Clock::now());
+  grpc::CompletionQueue queue;
+  Ended tag;
+  grpc::Alarm alarm, none;
+  EXPECT_FALSE(pace.Delay(&bob, &queue, &tag, &none));
+  EXPECT_FALSE(pace.Delay(nullptr, &queue, &tag, &none));
+  if (pace.Delay(&alice, &queue, &tag, &alarm)) {
+    void* completed = nullptr;
+    bool ok = false;
+    ASSERT_TRUE(queue.Next(&completed, &ok));
+    EXPECT_EQ(completed, &tag);
+  }
+}
+
 }  // namespace
 }  // namespace sap::test

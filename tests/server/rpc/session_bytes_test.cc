@@ -9,19 +9,35 @@ namespace {
 
 class SessionBytesTest : public SessionStreamTest {
  protected:
-  static v1::SolveSessionRequest Request(uint64_t step_id, const v1::ContactProblem& problem,
-                                         int budget_s) {
+  static v1::SolveSessionRequest Request(uint64_t step_id, int bodies) {
     v1::SolveSessionRequest request;
     request.mutable_step()->set_step_id(step_id);
-    *request.mutable_step()->mutable_problem() = problem;
-    request.mutable_step()->mutable_options()->mutable_time_budget()->set_seconds(budget_s);
+    *request.mutable_step()->mutable_problem() = Block(bodies);
+    return request;
+  }
+
+  // Takes all of its budget, which is longer than a busy machine takes to receive the next step.
+  static v1::SolveSessionRequest Long() {
+    v1::SolveSessionRequest request = Request(1, 16);
+    v1::SolveOptions* options = request.mutable_step()->mutable_options();
+    options->set_newton(v1::NEWTON_METHOD_GAUSS_SEIDEL);
+    options->set_max_iterations(10'000);
+    options->set_relative_tolerance(0);
+    options->set_absolute_speed_tolerance(0);
+    options->mutable_time_budget()->set_seconds(8);
+    return request;
+  }
+
+  static v1::SolveSessionRequest Short() {
+    v1::SolveSessionRequest request = Request(2, 8);
+    request.mutable_step()->mutable_options()->set_max_iterations(1);
     return request;
   }
 
   int64_t Held() { return engine_->admission().bytes(); }
 
-  const v1::SolveSessionRequest running_ = Request(1, Endless(), 2);
-  const v1::SolveSessionRequest waiting_ = Request(2, Block(8), 2);
+  const v1::SolveSessionRequest running_ = Long();
+  const v1::SolveSessionRequest waiting_ = Short();
   const int64_t running_bytes_ = static_cast<int64_t>(running_.ByteSizeLong());
   const int64_t waiting_bytes_ = static_cast<int64_t>(waiting_.ByteSizeLong());
 };

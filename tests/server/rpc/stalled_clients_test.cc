@@ -61,13 +61,29 @@ class StalledClientsTest : public testing::Test {
 TEST_F(StalledClientsTest, AMessageThatStopsHalfwayEndsItsCall) {
   config_.read_timeout_s = 0.1;
   Start();
-  for (const char* method : {"Solve", "SolveBatch", "StreamBatch", "GetServerInfo"}) {
+  for (const char* method :
+       {"Solve", "SolveBatch", "StreamBatch", "SolveSession", "GetServerInfo"}) {
     HalfSentCall call(server_->address(), PathOf(method), kAnnounced);
     ASSERT_TRUE(Await([&] { return call.Ended(); })) << method;
   }
   EXPECT_TRUE(Await([&] { return Ended(Method::kSolve, grpc::CANCELLED) == 1; }));
   EXPECT_TRUE(Await([&] { return Ended(Method::kStreamBatch, grpc::CANCELLED) == 1; }));
-  EXPECT_TRUE(Solve().ok());
+  EXPECT_TRUE(Await([&] { return Ended(Method::kSolveSession, grpc::CANCELLED) == 1; }));
+  // Once it has its message in time.
+  EXPECT_TRUE(Await([&] { return Solve().ok(); }));
+}
+
+// gRPC does not tell when a step begins to arrive, so that the session counts as idle.
+TEST_F(StalledClientsTest, AStepThatStopsHalfwayEndsItsSessionAsIdle) {
+  config_.session.idle_s = 0.1;
+  Start();
+  v1::SolveSessionRequest open;
+  open.mutable_open()->set_low_latency(true);
+  HalfSentCall call(server_->address(), PathOf("SolveSession"), kAnnounced, 100,
+                    open.SerializeAsString());
+  EXPECT_TRUE(Await([&] { return call.Ended(); }));
+  EXPECT_TRUE(Await([&] { return Ended(Method::kSolveSession, grpc::ABORTED) == 1; }));
+  EXPECT_TRUE(Await([&] { return engine_->num_sessions() == 0; }));
 }
 
 // An upload that the client gives up is not counted with the bytes that are no message.

@@ -13,7 +13,7 @@
 namespace sap::test {
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kPatience{300};
 
 // Lets its callers go only once `expected` of them are here; false if that takes too long.
 class Barrier {

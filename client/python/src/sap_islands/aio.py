@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -181,6 +182,8 @@ class Session(SessionBase):
         super().__init__(options, timeout, reconnect_within, low_latency)
         self._open_stream = open_stream
         self._stream: Any = None
+        self._reading: asyncio.Task[Any] | None = None  # the next response, read during a write
+        self._responses: deque[bytes] = deque()  # read and not yet taken
 
     async def step(self, problem: Problem, options: Options | None = None) -> Solution:
         """As `sap_islands.Session.step`."""
@@ -212,7 +215,7 @@ class Session(SessionBase):
             return
         self._mark_closed()
         if self._state.unanswered:
-            self._stream.cancel()
+            await self._cancel()
             return
         try:
             await self._stream.done_writing()
@@ -234,7 +237,12 @@ class Session(SessionBase):
             await self.close()
         elif self._end_reason is None and self._stream is not None:
             self._mark_closed()
-            self._stream.cancel()
+            await self._cancel()
+
+    async def _cancel(self) -> None:
+        self._stream.cancel()
+        if self._reading is not None:
+            await asyncio.wait((self._reading,))
 
     async def _ensure_open(self) -> None:
         self._check_open()
@@ -242,18 +250,60 @@ class Session(SessionBase):
             await self._connect()
 
     async def _flush_or_recover(self) -> None:
+        requests = self._state.take_sendable(self._max_in_flight)
+        owed = self._state.on_stream - len(requests) - len(self._responses)
         try:
-            for request in self._state.take_sendable(self._max_in_flight):
-                await self._stream.write(request)
+            for request in requests:
+                owed += 1 - await self._write(request, owed)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             # The next read raises the reason; `_receive` reconnects there.
             return
+
+    async def _write(self, request: bytes, owed: int) -> int:
+        """Writes a request, and returns how many of the `owed` responses it has read meanwhile.
+
+        A server at its limit of bytes receives no step before one of its responses is taken.
+        """
+        if owed == 0:
+            await self._stream.write(request)
+            return 0
+        count = 0
+        write = asyncio.ensure_future(self._stream.write(request))
+        try:
+            while count < owed and not write.done():
+                reading = self._start_reading()
+                await asyncio.wait((write, reading), return_when=asyncio.FIRST_COMPLETED)
+                if not reading.done():
+                    continue
+                if reading.cancelled() or reading.exception() or reading.result() is grpc.aio.EOF:
+                    break  # the stream has ended, and so does the write
+                self._reading = None
+                self._responses.append(reading.result())
+                count += 1
+            await write
+        except asyncio.CancelledError:
+            write.cancel()
+            raise
+        return count
+
+    def _start_reading(self) -> asyncio.Task[Any]:
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._stream.read())
+        return self._reading
+
+    async def _next_response(self) -> Any:
+        if self._responses:
+            return self._responses.popleft()
+        if self._reading is None:
+            return await self._stream.read()
+        reading, self._reading = self._reading, None
+        return await reading
 
     async def _receive(self) -> StepOutcome:
         self._check_waiting()
         while True:
             try:
-                response = await self._stream.read()
+                response = await self._next_response()
             except grpc.aio.AioRpcError as error:
                 await self._recover(_error_of_stream(error))
                 continue

@@ -28,14 +28,15 @@ class ServerInfo:
         processors: Logical processors of the machine.
         solver_threads: Threads that solve islands.
         limits: The fields of sap.v1.ServerLimits by name, for example "max_contacts" and
-            "max_rows"; 0 for one that the server does not know.
+            "max_rows", with the type of each: a number, or bool for "high_priority". 0 or False for
+            one that the server does not know.
     """
 
     version: str
     instruction_set: str
     processors: int
     solver_threads: int
-    limits: dict[str, int]
+    limits: dict[str, float]
 
 
 def parse_info(data: bytes) -> ServerInfo:
@@ -47,7 +48,7 @@ def parse_info(data: bytes) -> ServerInfo:
         instruction_set=message.instruction_set,
         processors=message.processors,
         solver_threads=message.solver_threads,
-        limits={name: int(getattr(message.limits, name)) for name in names},
+        limits={name: getattr(message.limits, name) for name in names},
     )
 
 

@@ -58,6 +58,11 @@ class SessionState:
         return len(self._unanswered)
 
     @property
+    def on_stream(self) -> int:
+        """Number of steps without an answer that were written to the stream."""
+        return self._on_stream
+
+    @property
     def has_unsent(self) -> bool:
         """Whether some steps have not been written to the stream."""
         return self._on_stream < len(self._unanswered)
