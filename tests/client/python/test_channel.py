@@ -168,7 +168,7 @@ def listener() -> Iterator[tuple[_Listener, str]]:
     server.stop(0).wait()
 
 
-CALLS = ("Solve", "SolveBatch", "StreamBatch")
+CALLS = ("Solve", "SolveBatch", "StreamBatch", "Differentiate", "DifferentiateBatch")
 
 
 @pytest.mark.parametrize(
@@ -184,11 +184,14 @@ def test_high_priority_is_sent_in_the_headers(
 ) -> None:
     handler, address = listener
     problem, options = balls_on_floor([0.1]), sap.Options(priority=priority)
+    request = sap.DifferentiateRequest(problem, options=options)
     with sap.connect(address) as client:
         for call in (
             lambda: client.solve(problem, options),
             lambda: client.solve_batch([problem], options),
             lambda: list(client.stream_batch([problem], options)),
+            lambda: client.differentiate(problem, options=options),
+            lambda: client.differentiate_batch([request]),
         ):
             with pytest.raises(sap.InvalidArgument, match="heard"):
                 call()
@@ -198,6 +201,7 @@ def test_high_priority_is_sent_in_the_headers(
 def test_high_priority_is_sent_in_the_headers_by_asyncio(listener: tuple[_Listener, str]) -> None:
     handler, address = listener
     problem, options = balls_on_floor([0.1]), sap.Options(priority=sap.Priority.HIGH)
+    request = sap.DifferentiateRequest(problem, options=options)
 
     async def call_all() -> None:
         async with sap.aio.connect(address) as client:
@@ -207,6 +211,10 @@ def test_high_priority_is_sent_in_the_headers_by_asyncio(listener: tuple[_Listen
                 await client.solve_batch([problem], options)
             with pytest.raises(sap.InvalidArgument, match="heard"):
                 _ = [outcome async for outcome in client.stream_batch([problem], options)]
+            with pytest.raises(sap.InvalidArgument, match="heard"):
+                await client.differentiate(problem, options=options)
+            with pytest.raises(sap.InvalidArgument, match="heard"):
+                await client.differentiate_batch([request])
 
     asyncio.run(call_all())
     assert handler.heard == [(name, "high") for name in CALLS]

@@ -10,7 +10,7 @@ import pytest
 import sap_islands as sap
 from sap_islands import messages, wire_format
 from sap_islands.options import from_message, to_message
-from sap_islands.v1 import problem_pb2, solution_pb2, solver_service_pb2
+from sap_islands.v1 import gradient_pb2, problem_pb2, solution_pb2, solver_service_pb2
 
 from conftest import problem_files
 from support.random_messages import random_message
@@ -271,6 +271,93 @@ def test_requests_are_what_protobuf_reads() -> None:
         )
         assert opening.open.options == to_message(options)
         assert opening.open.low_latency == low_latency
+
+
+def test_requests_of_derivatives_are_what_protobuf_reads() -> None:
+    problem = balls_on_floor([0.2, 0.3])
+    direction = sap.Problem(
+        0.125,
+        bodies=sap.RigidBodies(mass=1.0, inertia=[1, 2, 3, 4, 5, 6]),
+        regularization=sap.Regularization(sigma=0.5),
+    )
+    request = sap.DifferentiateRequest(
+        problem,
+        [sap.Cotangent(velocity=np.arange(12), cost=2.0), sap.Cotangent(impulse=np.ones((2, 3)))],
+        [direction],
+        velocity=np.ones(12),
+        wanted=["bodies.mass", "applied_impulse"],
+        hold_delassus=True,
+        options=sap.Options(max_iterations=7),
+    )
+    serialized = messages.differentiate_request(request)
+    message = solver_service_pb2.DifferentiateRequest.FromString(serialized)
+    assert message.problem.SerializeToString() == problem.to_bytes()
+    assert message.options.max_iterations == 7
+    assert list(message.velocity) == [1.0] * 12
+    assert list(message.cotangents[0].velocity) == list(range(12))
+    assert message.cotangents[0].cost == 2.0
+    assert list(message.cotangents[1].impulse) == [1.0] * 6
+    (tangent,) = message.tangents
+    assert (tangent.time_step, tangent.regularization.sigma) == (0.125, 0.5)
+    assert list(tangent.bodies.mass) == [1.0, 1.0]
+    assert list(tangent.bodies.inertia) == [1, 2, 3, 4, 5, 6] * 2
+    assert list(message.wanted.paths) == ["bodies.mass", "applied_impulse"]
+    assert message.hold_delassus
+    batch = solver_service_pb2.DifferentiateBatchRequest.FromString(
+        messages.differentiate_batch_request([request, request], 0.25)
+    )
+    assert list(batch.requests) == [message, message]
+    assert batch.time_budget.ToTimedelta().total_seconds() == 0.25
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_derivatives_are_what_protobuf_reads(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    message = solver_service_pb2.DifferentiateResponse(
+        kink_margin=[0.5, 0.25], adjoint_status=["ADJOINT_STATUS_INACCURATE"]
+    )
+    part = random_message(solution_pb2.ContactSolution.DESCRIPTOR, rng, omitted=0.0)
+    message.solution.ParseFromString(part.SerializeToString())
+    for _ in range(2):
+        part = random_message(gradient_pb2.Gradient.DESCRIPTOR, rng, omitted=0.3)
+        message.gradients.add().ParseFromString(part.SerializeToString())
+        part = random_message(gradient_pb2.Tangent.DESCRIPTOR, rng, omitted=0.0)
+        message.tangents.add().ParseFromString(part.SerializeToString())
+    read = messages.derivatives_of_response(message.SerializeToString())
+    assert read.kink_margin.tolist() == [0.5, 0.25]
+    assert read.adjoint_status.tolist() == [sap.AdjointStatus.INACCURATE]
+    assert not read.accurate
+    assert read.solution.velocity.tolist() == list(message.solution.velocity)
+    for gradient, expected in zip(read.gradients, message.gradients, strict=True):
+        assert gradient.time_step == expected.gradient.time_step
+        for field in ("applied_impulse", "delassus_estimate"):
+            assert list(getattr(expected, field)) == getattr(gradient, field).tolist()
+        for group, value in expected.gradient.ListFields():
+            if group.name in GROUPS:
+                for array, numbers in value.ListFields():
+                    if not array.message_type:
+                        found = getattr(getattr(gradient, group.name), array.name)
+                        assert np.array_equal(np.ravel(found), numbers)
+    for tangent, expected_tangent in zip(read.tangents, message.tangents, strict=True):
+        for array, numbers in expected_tangent.ListFields():
+            assert np.array_equal(np.ravel(getattr(tangent, array.name)), np.ravel(numbers))
+
+
+def test_outcomes_of_derivatives_are_results_or_errors() -> None:
+    batch = solver_service_pb2.DifferentiateBatchResponse()
+    batch.outcomes.add().derivatives.solution.velocity.append(1.5)
+    batch.outcomes.add().failure.CopyFrom(
+        solver_service_pb2.Failure(code=3, message="wrong", field="cotangents[0].cost")
+    )
+    batch.outcomes.add()
+    found, failed, empty = messages.derivatives_of_batch(batch.SerializeToString())
+    assert isinstance(found, sap.Derivatives)
+    assert found.solution.velocity.tolist() == [1.5]
+    assert isinstance(failed, sap.InvalidArgument)
+    assert failed.field == "cotangents[0].cost"
+    assert isinstance(empty, sap.Internal)
+    with pytest.raises(sap.Internal, match="no solution"):
+        messages.derivatives_of_response(b"")
 
 
 def test_solution_is_what_protobuf_reads(client: sap.Client) -> None:

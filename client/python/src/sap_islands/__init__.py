@@ -13,6 +13,14 @@ fault. `sap_islands.aio` has the same calls for asyncio. `sap_islands.mujoco` an
 from sap_islands.channel import Tls
 from sap_islands.client import Client, connect
 from sap_islands.client_base import ServerInfo
+from sap_islands.derivatives import (
+    AdjointStatus,
+    Cotangent,
+    Derivatives,
+    DifferentiateRequest,
+    Gradient,
+    Tangent,
+)
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import (
     Aborted,
@@ -51,14 +59,19 @@ from sap_islands.solution import Island, Islands, IslandStatus, Solution, Timing
 __all__ = [
     "WORLD",
     "Aborted",
+    "AdjointStatus",
     "BodyContacts",
     "Cancelled",
     "Client",
     "ConstraintRows",
     "ContactLaw",
     "Contacts",
+    "Cotangent",
     "DeadlineExceeded",
+    "Derivatives",
+    "DifferentiateRequest",
     "EmbeddedServer",
+    "Gradient",
     "HuntCrossley",
     "Internal",
     "InvalidArgument",
@@ -81,6 +94,7 @@ __all__ = [
     "Session",
     "Solution",
     "StepOutcome",
+    "Tangent",
     "Timings",
     "Tls",
     "Trees",

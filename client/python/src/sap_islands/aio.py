@@ -15,10 +15,12 @@ from typing import Any
 
 import grpc
 import grpc.aio
+from numpy.typing import ArrayLike
 
 from sap_islands import messages
 from sap_islands.channel import Endpoint, Tls
 from sap_islands.client_base import ClientBase, ServerInfo, parse_info, resolve_address
+from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import Internal, SapError, Unavailable, error_of_call
 from sap_islands.messages import StepOutcome
@@ -85,6 +87,42 @@ class Client(ClientBase):
             raise error_of_call(error) from None
         finally:
             call.cancel()
+
+    async def differentiate(
+        self,
+        problem: Problem,
+        cotangents: Sequence[Cotangent] = (),
+        *,
+        tangents: Sequence[Problem] = (),
+        velocity: ArrayLike = (),
+        wanted: Sequence[str] = (),
+        hold_delassus: bool = False,
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Derivatives:
+        """As `sap_islands.Client.differentiate`."""
+        request = messages.differentiate_request(
+            DifferentiateRequest(
+                problem, cotangents, tangents, velocity, wanted, hold_delassus, options
+            )
+        )
+        return messages.derivatives_of_response(
+            await self._call(self._stub.differentiate, request, timeout, options)
+        )
+
+    async def differentiate_batch(
+        self,
+        requests: Sequence[DifferentiateRequest],
+        *,
+        time_budget: float | None = None,
+        timeout: float | None = None,
+    ) -> list[Derivatives | SapError]:
+        """As `sap_islands.Client.differentiate_batch`."""
+        request = messages.differentiate_batch_request(requests, time_budget)
+        options = requests[0].options if requests else None
+        return messages.derivatives_of_batch(
+            await self._call(self._stub.differentiate_batch, request, timeout, options)
+        )
 
     def session(
         self,

@@ -21,7 +21,13 @@ _RETRIES = {
         {
             "name": [
                 {"service": "sap.v1.SolverService", "method": method}
-                for method in ("Solve", "SolveBatch", "GetServerInfo")
+                for method in (
+                    "Solve",
+                    "SolveBatch",
+                    "Differentiate",
+                    "DifferentiateBatch",
+                    "GetServerInfo",
+                )
             ],
             "retryPolicy": {
                 "maxAttempts": 5,

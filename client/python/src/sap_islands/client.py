@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import grpc
+from numpy.typing import ArrayLike
 
 from sap_islands import messages
 from sap_islands.channel import Endpoint, Tls
 from sap_islands.client_base import ClientBase, ServerInfo, parse_info, resolve_address
+from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import SapError, error_of_call
 from sap_islands.options import Options
@@ -36,8 +38,8 @@ def connect(
         address: "HOST:PORT", "unix:PATH", or "embedded:" to start a server that the client owns.
         tls: True or certificates to encrypt the connection; False: plain text.
         token: Bearer token sent with every call; needs TLS, a loopback address or a Unix socket.
-        retry: Whether `solve`, `solve_batch` and `info` are repeated while the server is
-            unavailable, with at most 5 attempts; they are idempotent.
+        retry: Whether all calls but `stream_batch` are repeated while the server is unavailable,
+            with at most 5 attempts; they are idempotent.
         server_arguments: Further command-line arguments for an embedded server.
 
     Raises:
@@ -106,6 +108,76 @@ class Client(ClientBase):
             raise error_of_call(error) from None
         finally:
             call.cancel()
+
+    def differentiate(
+        self,
+        problem: Problem,
+        cotangents: Sequence[Cotangent] = (),
+        *,
+        tangents: Sequence[Problem] = (),
+        velocity: ArrayLike = (),
+        wanted: Sequence[str] = (),
+        hold_delassus: bool = False,
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Derivatives:
+        """Derivatives of the solution of one problem with respect to its inputs.
+
+        Reverse mode with `cotangents`, forward mode with `tangents`, or both. Each cotangent and
+        tangent costs a solve with the factor of the Hessian that all share.
+
+        Impulses have kinks: there the derivatives are those of one side, the branch that the solver
+        takes (see `sap_islands.derivatives`), and never infinite or NaN. Check `kink_margin` of the
+        result.
+
+        Args:
+            problem: The problem.
+            cotangents: dL/d(output), in the shapes of `Solution`; one gradient is returned for
+                each.
+            tangents: Problems whose numbers are directions d(input); see `DifferentiateRequest`.
+            velocity: [nv] velocity of the solution, if it is at hand [m/s, rad/s]. It is checked:
+                an island where it does not meet the tolerance is solved from there.
+            wanted: Inputs to return in gradients, for example "contacts.friction", "bodies.mass",
+                "applied_impulse". Empty: all but dynamics_matrix, jacobian and angular_jacobian.
+            hold_delassus: Whether the Delassus estimates w are constants.
+            options: None: the server's defaults; `relative_tolerance` is 1e-10 here.
+            timeout: Deadline of the call [s].
+
+        Raises:
+            InvalidArgument: `field` names the input, cotangent, tangent or path at fault.
+        """
+        request = messages.differentiate_request(
+            DifferentiateRequest(
+                problem, cotangents, tangents, velocity, wanted, hold_delassus, options
+            )
+        )
+        return messages.derivatives_of_response(
+            self._call(self._stub.differentiate, request, timeout, options)
+        )
+
+    def differentiate_batch(
+        self,
+        requests: Sequence[DifferentiateRequest],
+        *,
+        time_budget: float | None = None,
+        timeout: float | None = None,
+    ) -> list[Derivatives | SapError]:
+        """Differentiates independent problems concurrently.
+
+        Args:
+            requests: The problems, each with its cotangents, tangents and options. The priority of
+                the first is that of the batch.
+            time_budget: Time for the whole batch [s]; None: unlimited.
+            timeout: Deadline of the call [s].
+
+        Returns:
+            For each request, in order, its derivatives or the error that it failed with.
+        """
+        request = messages.differentiate_batch_request(requests, time_budget)
+        options = requests[0].options if requests else None
+        return messages.derivatives_of_batch(
+            self._call(self._stub.differentiate_batch, request, timeout, options)
+        )
 
     def session(
         self,

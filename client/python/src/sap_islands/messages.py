@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from google.protobuf import field_mask_pb2
+
 from sap_islands import wire_format
+from sap_islands.derivatives import Derivatives, DifferentiateRequest
 from sap_islands.errors import Internal, SapError, error_of_failure
 from sap_islands.options import Options, serialize
 from sap_islands.problem import Problem
@@ -25,6 +28,8 @@ class Stub:
         self.solve = channel.unary_unary(SERVICE + "Solve")
         self.solve_batch = channel.unary_unary(SERVICE + "SolveBatch")
         self.info = channel.unary_unary(SERVICE + "GetServerInfo")
+        self.differentiate = channel.unary_unary(SERVICE + "Differentiate")
+        self.differentiate_batch = channel.unary_unary(SERVICE + "DifferentiateBatch")
         self.stream_batch = channel.unary_stream(SERVICE + "StreamBatch")
         self.solve_session = channel.stream_stream(SERVICE + "SolveSession")
 
@@ -46,12 +51,22 @@ _STEP_ID = wire_format.varint(_number(service.SessionStep, "step_id") << 3 | wir
 _STEP_PROBLEM = _tag(service.SessionStep, "problem")
 _STEP_OPTIONS = _tag(service.SessionStep, "options")
 
+_DIFFERENTIATE_PROBLEM = _tag(service.DifferentiateRequest, "problem")
+_DIFFERENTIATE_OPTIONS = _tag(service.DifferentiateRequest, "options")
+_DIFFERENTIATE_VELOCITY = _tag(service.DifferentiateRequest, "velocity")
+_DIFFERENTIATE_COTANGENTS = _tag(service.DifferentiateRequest, "cotangents")
+_DIFFERENTIATE_TANGENTS = _tag(service.DifferentiateRequest, "tangents")
+_DIFFERENTIATE_BATCH_REQUESTS = _tag(service.DifferentiateBatchRequest, "requests")
+
 _RESPONSE_SOLUTION = _number(service.SolveResponse, "solution")
 _BATCH_OUTCOMES = _number(service.SolveBatchResponse, "outcomes")
 _INDEXED_INDEX = _number(service.StreamBatchResponse, "index")
 _INDEXED_OUTCOME = _number(service.StreamBatchResponse, "outcome")
 _OUTCOME_SOLUTION = _number(service.Outcome, "solution")
 _OUTCOME_FAILURE = _number(service.Outcome, "failure")
+_DIFFERENTIATE_BATCH_OUTCOMES = _number(service.DifferentiateBatchResponse, "outcomes")
+_OUTCOME_DERIVATIVES = _number(service.DifferentiateOutcome, "derivatives")
+_DIFFERENTIATE_OUTCOME_FAILURE = _number(service.DifferentiateOutcome, "failure")
 _SESSION_OUTCOME = _number(service.SolveSessionResponse, "step")
 _SESSION_DRAINING = _number(service.SolveSessionResponse, "draining")
 _OUTCOME_STEP_ID = _number(service.StepOutcome, "step_id")
@@ -96,6 +111,39 @@ def batch_request(problems: Iterable[Problem], options: Options | None) -> bytes
     return b"".join(parts + _options_parts(_BATCH_OPTIONS, options)[0])
 
 
+def differentiate_request(request: DifferentiateRequest) -> bytes:
+    """A serialized sap.v1.DifferentiateRequest."""
+    problem = request.problem
+    parts, _ = wire_format.wrap(_DIFFERENTIATE_PROBLEM, *problem.encode())
+    parts += _options_parts(_DIFFERENTIATE_OPTIONS, request.options)[0]
+    if request.velocity.size:
+        velocity = request.velocity
+        parts += wire_format.wrap(_DIFFERENTIATE_VELOCITY, [velocity], velocity.nbytes)[0]
+    for cotangent in request.cotangents:
+        serialized = cotangent.to_bytes()
+        parts += wire_format.wrap(_DIFFERENTIATE_COTANGENTS, [serialized], len(serialized))[0]
+    for tangent in request.tangents:
+        parts += wire_format.wrap(_DIFFERENTIATE_TANGENTS, *tangent.encode(problem))[0]
+    rest = service.DifferentiateRequest(hold_delassus=request.hold_delassus)
+    if request.wanted:
+        rest.wanted.CopyFrom(field_mask_pb2.FieldMask(paths=request.wanted))
+    return b"".join([*parts, rest.SerializeToString()])
+
+
+def differentiate_batch_request(
+    requests: Iterable[DifferentiateRequest], time_budget: float | None
+) -> bytes:
+    """A serialized sap.v1.DifferentiateBatchRequest."""
+    parts: wire_format.Parts = []
+    for request in requests:
+        serialized = differentiate_request(request)
+        parts += wire_format.wrap(_DIFFERENTIATE_BATCH_REQUESTS, [serialized], len(serialized))[0]
+    rest = service.DifferentiateBatchRequest()
+    if time_budget is not None:
+        rest.time_budget.FromNanoseconds(round(1e9 * time_budget))
+    return b"".join([*parts, rest.SerializeToString()])
+
+
 def open_request(options: Options | None, low_latency: bool) -> bytes:
     """A serialized sap.v1.SolveSessionRequest that opens the session."""
     request = service.SolveSessionRequest()
@@ -135,6 +183,29 @@ def outcomes_of_response(data: bytes) -> list[Solution | SapError]:
         for number, _, start, end in wire_format.scan(data, 0, len(data))
         if number == _BATCH_OUTCOMES
     ]
+
+
+def derivatives_of_response(data: bytes) -> Derivatives:
+    """The derivatives in a serialized sap.v1.DifferentiateResponse."""
+    return Derivatives.decode(data, 0, len(data))
+
+
+def derivatives_of_batch(data: bytes) -> list[Derivatives | SapError]:
+    """The outcomes in a serialized sap.v1.DifferentiateBatchResponse, in order."""
+    return [
+        _derivatives_outcome(data, start, end)
+        for number, _, start, end in wire_format.scan(data, 0, len(data))
+        if number == _DIFFERENTIATE_BATCH_OUTCOMES
+    ]
+
+
+def _derivatives_outcome(data: bytes, start: int, end: int) -> Derivatives | SapError:
+    for number, _, first, last in wire_format.scan(data, start, end):
+        if number == _OUTCOME_DERIVATIVES:
+            return Derivatives.decode(data, first, last)
+        if number == _DIFFERENTIATE_OUTCOME_FAILURE:
+            return error_of_failure(service.Failure.FromString(data[first:last]))
+    return Internal("the server's response has an empty outcome")
 
 
 def indexed_outcome(data: bytes) -> tuple[int, Solution | SapError]:

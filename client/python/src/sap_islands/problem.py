@@ -144,20 +144,28 @@ class Problem:
         """Number of contacts and body contacts."""
         return self.contacts.count + self.body_contacts.count
 
-    def encode(self) -> tuple[wire_format.Parts, int]:
-        """Parts and size [bytes] of the serialized message; its arrays are parts, not copied."""
+    def encode(self, direction_of: Problem | None = None) -> tuple[wire_format.Parts, int]:
+        """Parts and size [bytes] of the serialized message; its arrays are parts, not copied.
+
+        Args:
+            direction_of: Given for a direction d(input): the problem that is differentiated. A
+                direction has no index arrays, so numbers and rows are repeated as often as there.
+        """
         parts: wire_format.Parts = [_TIME_STEP_TAG, struct.pack("<d", self.time_step)]
         size = len(_TIME_STEP_TAG) + 8
         values = self.__dict__
+        counts: dict[str, int] = {}
+        if direction_of is not None:
+            counts = {name: getattr(direction_of, name).count for name, _, _ in _GROUPS}
         for name, kind, tag in _GROUPS[:_BEFORE_REGULARIZATION]:
-            size += kind.encoder.append(values[name], tag, parts)
+            size += kind.encoder.append(values[name], tag, parts, counts.get(name))
         given = self.regularization
         regularization = _regularization_field(
             given.rule, given.beta, given.sigma, given.row_beta, given.stiction_speed
         )
         parts.append(regularization)
         for name, kind, tag in _GROUPS[_BEFORE_REGULARIZATION:]:
-            size += kind.encoder.append(values[name], tag, parts)
+            size += kind.encoder.append(values[name], tag, parts, counts.get(name))
         return parts, size + len(regularization)
 
     def to_bytes(self) -> bytes:

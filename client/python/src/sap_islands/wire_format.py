@@ -93,26 +93,28 @@ class PackedArrays:
         self.num_arrays: int = len(self._names) + sum(g.num_arrays for g in groups.values())
         self._no_arrays = (np.empty(0),) * self.num_arrays
         # Cached, since the steps of a simulation repeat the same shapes.
-        self._headers: dict[tuple[tuple[int, ...], ...], _Headers] = {}
+        self._headers: dict[tuple[int | None, tuple[tuple[int, ...], ...]], _Headers] = {}
 
-    def append(self, group: Any, tag: bytes, parts: Parts) -> int:
+    def append(self, group: Any, tag: bytes, parts: Parts, count: int | None = None) -> int:
         """Appends the message to `parts` as a field of another; returns its size [bytes].
 
         Args:
             group: Object with the arrays as attributes, and their `count` of entries.
             tag: Tag of the field.
             parts: List to append to; nothing is appended for an empty message.
+            count: Number of entries, of a group that does not know it; None: `group.count`.
         """
         if HAS_ARRAYS not in group.__dict__:
             return 0
         arrays = self._arrays(group)
         shapes = tuple([array.shape for array in arrays])
-        headers = self._headers.get(shapes)
+        headers = self._headers.get((count, shapes))
         if headers is None:
-            headers = self._make_headers(tag, arrays, 0, group.count)
+            entries = group.count if count is None else count
+            headers = self._make_headers(tag, arrays, 0, entries)
             if len(self._headers) >= _MAX_REMEMBERED:
                 self._headers.clear()
-            self._headers[shapes] = headers
+            self._headers[count, shapes] = headers
         for header, index, repeat in headers.present:
             parts.append(header)
             parts.append(arrays[index].tobytes() * repeat if repeat else arrays[index])
