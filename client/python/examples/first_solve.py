@@ -10,9 +10,15 @@ balls = sap.RigidBodies(
     free_motion_velocity=[[0, 0, -0.0981, 0, 0, 0], [0.1, 0, -0.0981, 0, 0, 0]],
 )
 floor = sap.BodyContacts(
-    body_a=[0, 1], body_b=[sap.WORLD, sap.WORLD], point=[[0, 0, 0], [1, 0, 0]], normal=[0, 0, 1],
-    signed_distance=0.0, stiffness=1e6, relaxation_time=0.01, friction=0.5,
-)  # fmt: skip
+    body_a=[0, 1],
+    body_b=[sap.WORLD, sap.WORLD],
+    point=[[0, 0, 0], [1, 0, 0]],
+    normal=[0, 0, 1],
+    signed_distance=0.0,
+    stiffness=1e6,
+    relaxation_time=0.01,
+    friction=0.5,
+)
 problem = sap.Problem(time_step=0.01, bodies=balls, body_contacts=floor)
 with sap.connect("embedded:") as client:  # or "host:port", or "unix:PATH"
     solution = client.solve(problem)

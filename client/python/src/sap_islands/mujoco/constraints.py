@@ -307,33 +307,17 @@ def write_contacts(
         for axis in range(dim):
             mu = made.friction[contact, max(axis - 1, 0)]
             one, other, factor, second = _rows_of_axis(first, is_pyramid, axis, mu)
-            if as_sap and axis > 0:
-                v_hat[axis] = -(factor * made.surface[one] + second * made.surface[other])
-            else:
-                velocity = factor * made.velocity[one] + second * made.velocity[other]
-                v_hat[axis] = velocity + dt * (
-                    factor * made.a_ref[one] + second * made.a_ref[other]
-                )
+            rest = as_sap and axis > 0
+            v_hat[axis] = factor * _target(made, one, dt, rest)
+            v_hat[axis] += second * _target(made, other, dt, rest)
             if axis > 0:
                 written.friction[axis - 1, i] = mu
             blocks, at = (linear, place) if axis < 3 else (angular, angular_place)
-            at_a, at_b = at + _LINES[axis] * n_a, at + 3 * n_a + _LINES[axis] * n_b
+            a = (at + _LINES[axis] * n_a, first_dof[tree_a], n_a)
+            b = (at + 3 * n_a + _LINES[axis] * n_b, begin_b, n_b)
             for row, scale in ((one, factor), (other, second)):
                 if scale != 0.0:
-                    _add_row(
-                        J,
-                        column,
-                        made.start[row],
-                        made.length[row],
-                        scale,
-                        blocks,
-                        at_a,
-                        first_dof[tree_a],
-                        n_a,
-                        at_b,
-                        begin_b,
-                        n_b,
-                    )
+                    _add_row(J, column, made.start[row], made.length[row], scale, blocks, a, b)
         written.trees[0, i], written.trees[1, i] = tree_a, tree_b
         R_n = made.R[first] / (2 * (dim - 1)) if is_pyramid else made.R[first]
         written.R[0, i], written.R[1, i] = made.R[first + 1], R_n
@@ -348,6 +332,14 @@ def write_contacts(
         k = max(made.KBIP[first, 0] * made.KBIP[first, 2], _TINY)
         written.physical[0, i] = made.gap[first]
         written.physical[1, i], written.physical[2, i] = k / R_n, made.KBIP[first, 1] / k
+
+
+@compiled
+def _target(made: Assembled, row: int, dt: float, rest: bool) -> float:
+    """v̂ of a row: at rest on its surface, or MuJoCo's."""
+    if rest:
+        return -made.surface[row]
+    return made.velocity[row] + dt * made.a_ref[row]
 
 
 @compiled
@@ -376,14 +368,12 @@ def _add_row(
     length: int,
     factor: float,
     blocks: FloatArray,
-    at_a: int,
-    begin_a: int,
-    n_a: int,
-    at_b: int,
-    begin_b: int,
-    n_b: int,
+    a: tuple[int, int, int],
+    b: tuple[int, int, int],
 ) -> None:
-    """Adds a row to lines of two blocks, at `at` for a tree with dofs from `begin` on."""
+    """Adds a row to lines of two blocks: each at a place, of a tree with dofs from a first one."""
+    at_a, begin_a, n_a = a
+    at_b, begin_b, n_b = b
     for k in range(length):
         dof = column[start + k] if len(column) > 0 else k
         if begin_a <= dof < begin_a + n_a:
