@@ -15,6 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 package=client/python
 environment=$PWD/build/python
 requirements=$package/requirements-test.txt
+torch=$package/requirements-torch.txt
 full=()
 if [[ ${1:-} == --full ]]; then
   full=(--full)
@@ -34,7 +35,7 @@ done
 export SAP_SERVER=$server
 
 python=${PYTHON:-python3}
-key=$("$python" -VV | cat - "$requirements" | sha256sum | cut -c1-24)
+key=$("$python" -VV | cat - "$requirements" "$torch" | sha256sum | cut -c1-24)
 if [[ $(cat "$environment/key" 2> /dev/null || true) != "$key" ]]; then
   echo "Making $environment"
   rm -rf "$environment"
@@ -42,6 +43,8 @@ if [[ $(cat "$environment/key" 2> /dev/null || true) != "$key" ]]; then
     fail "cannot make an environment; is python3-venv installed (deploy/install_packages.sh tests)?"
   "$environment/bin/pip" install --quiet --disable-pip-version-check \
     --requirement "$requirements" || fail "pip could not install what $requirements pins"
+  "$environment/bin/pip" install --quiet --disable-pip-version-check --no-deps \
+    --requirement "$torch" || fail "pip could not install what $torch pins"
   echo "$key" > "$environment/key"
 fi
 if ((${#full[@]} > 0)); then

@@ -49,9 +49,4 @@ constexpr bool HasAngularRows(ConstraintKind kind) {
   return kind == ConstraintKind::kSpinCone || kind == ConstraintKind::kRollingCone;
 }
 
-constexpr bool IsHuntCrossley(ConstraintKind kind) {
-  return kind == ConstraintKind::kHuntCrossleyLagged ||
-         kind == ConstraintKind::kHuntCrossleySimilar;
-}
-
 }  // namespace sap

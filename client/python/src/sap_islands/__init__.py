@@ -6,8 +6,9 @@
         solution = client.solve(problem)
 
 `Problem` and `Solution` hold NumPy arrays. Every error is a `SapError` that names the field at
-fault. `sap_islands.aio` has the same calls for asyncio. `sap_islands.mujoco` and
-`sap_islands.drake` make the server the contact solver of a MuJoCo or Drake model.
+fault. `sap_islands.aio` has the same calls for asyncio. `sap_islands.torch` and `sap_islands.jax`
+make the solve a differentiable function of tensors. `sap_islands.mujoco` and `sap_islands.drake`
+make the server the contact solver of a MuJoCo or Drake model.
 """
 
 from sap_islands.channel import Tls

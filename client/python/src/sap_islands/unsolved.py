@@ -31,13 +31,13 @@ def check_on_unsolved(on_unsolved: str) -> None:
         raise InvalidArgument(message, "on_unsolved")
 
 
-def report_unsolved(solution: Solution, on_unsolved: OnUnsolved, time: float) -> None:
+def report_unsolved(solution: Solution, on_unsolved: OnUnsolved, time: float | None = None) -> None:
     """Raises or warns if an island of a solution was not solved.
 
     Args:
         solution: The solution.
         on_unsolved: What to do.
-        time: Simulated time at the beginning of the step [s].
+        time: Simulated time at the beginning of the step [s]; None: the solution is of no step.
 
     Raises:
         Unsolved: An island was not solved, and `on_unsolved` is "raise".
@@ -47,10 +47,11 @@ def report_unsolved(solution: Solution, on_unsolved: OnUnsolved, time: float) ->
     islands = solution.islands
     unsolved = np.flatnonzero(~np.isin(islands.status, _SOLVED))
     worst = islands[int(unsolved[np.argmax(islands.momentum_residual[unsolved])])]
+    step = "" if time is None else f" in the step from {time:g} s"
     message = (
-        f"{len(unsolved)} of {len(islands)} islands were not solved in the step from {time:g} s; "
-        f"the worst is {worst.status.name} with a momentum residual of "
-        f"{worst.momentum_residual:.1e} after {worst.iterations} iterations"
+        f"{len(unsolved)} of {len(islands)} islands were not solved{step}; the worst is "
+        f"{worst.status.name} with a momentum residual of {worst.momentum_residual:.1e} after "
+        f"{worst.iterations} iterations"
     )
     if on_unsolved == "raise":
         raise Unsolved(message)

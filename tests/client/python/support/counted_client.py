@@ -1,0 +1,35 @@
+"""A client that keeps what it is asked, to tell one call from many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sap_islands as sap
+
+
+class CountedClient:
+    """Passes calls on to a client.
+
+    Attributes:
+        solved: The number of problems of each `solve_batch`.
+        requests: The requests of each `differentiate_batch`.
+    """
+
+    def __init__(self, client: sap.Client) -> None:
+        self._client = client
+        self.solved: list[int] = []
+        self.requests: list[list[sap.DifferentiateRequest]] = []
+
+    def solve_batch(self, problems: list[sap.Problem], options: sap.Options) -> Any:
+        """As `Client.solve_batch`."""
+        self.solved.append(len(problems))
+        return self._client.solve_batch(problems, options)
+
+    def differentiate_batch(self, requests: list[sap.DifferentiateRequest], **others: Any) -> Any:
+        """As `Client.differentiate_batch`."""
+        self.requests.append(requests)
+        return self._client.differentiate_batch(requests, **others)
+
+    def info(self) -> sap.ServerInfo:
+        """As `Client.info`."""
+        return self._client.info()
