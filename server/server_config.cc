@@ -179,27 +179,9 @@ void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
       ->needs(admin);
 }
 
-void AddFlags(CLI::App* app, ServerConfig* config) {
-  app->add_option("--listen", config->listen,
-                  "Listen address: HOST:PORT (port 0: any free port) or unix:PATH")
-      ->check(CLI::Validator(CheckAddress, "ADDR"));
-  app->add_option("--threads", config->threads,
-                  "Arena threads, which solve large problems; by default one per processor, or as "
-                  "many as the quota of the control group keeps busy")
-      ->check(CLI::Range(1, kMostThreads));
-  app->add_option("--solver-nice", config->solver_nice,
-                  "Nice value of the arena threads, which lowers them below the io threads and the "
-                  "high-priority thread; 10 is recommended on a dedicated machine")
-      ->check(CLI::Range(0, 19));
-  app->add_option("--io-threads", config->io_threads,
-                  "Limit of threads that receive calls and solve small problems; added under load")
-      ->check(CLI::Range(1, kMostThreads));
-  app->add_option("--idle-spinners", config->idle_spinners,
-                  "Limit of idle-priority spinners that keep processors out of sleep states for "
-                  "low-latency sessions; 0 where processor time is shared or paid for, and by "
-                  "default where a control group limits it")
-      ->check(CLI::Range(0, kMostThreads));
-  app->add_option("--max-message-bytes", config->max_message_bytes, "Limit of the request size")
+void AddMessageFlags(CLI::App* app, ServerConfig* config) {
+  app->add_option("--max-message-bytes", config->max_message_bytes,
+                  "Limit of the size of a request, and of an answer of derivatives")
       ->check(CLI::Range(int64_t{1}, kLargestMessage_bytes));
   app->add_option("--read-timeout-s", config->read_timeout_s,
                   "Time for the server to receive a request; then the call is cancelled")
@@ -224,10 +206,37 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
                   "Largest iteration limit that a client may request")
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--max-solve-memory-mib", config->max_solve_memory_mib,
-                  "Limit of memory for the factorization of a problem [MiB]")
+                  "Limit of memory for the factorization of a problem, and for its derivatives "
+                  "[MiB]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app->add_option("--max-batch-problems", config->max_batch_problems, "Limit of problems per batch")
       ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--max-derivatives", config->max_derivatives,
+                  "Limit of cotangents and tangents of a problem to differentiate, together")
+      ->check(CLI::Range(1, 1'000'000));
+}
+
+void AddFlags(CLI::App* app, ServerConfig* config) {
+  app->add_option("--listen", config->listen,
+                  "Listen address: HOST:PORT (port 0: any free port) or unix:PATH")
+      ->check(CLI::Validator(CheckAddress, "ADDR"));
+  app->add_option("--threads", config->threads,
+                  "Arena threads, which solve large problems; by default one per processor, or as "
+                  "many as the quota of the control group keeps busy")
+      ->check(CLI::Range(1, kMostThreads));
+  app->add_option("--solver-nice", config->solver_nice,
+                  "Nice value of the arena threads, which lowers them below the io threads and the "
+                  "high-priority thread; 10 is recommended on a dedicated machine")
+      ->check(CLI::Range(0, 19));
+  app->add_option("--io-threads", config->io_threads,
+                  "Limit of threads that receive calls and solve small problems; added under load")
+      ->check(CLI::Range(1, kMostThreads));
+  app->add_option("--idle-spinners", config->idle_spinners,
+                  "Limit of idle-priority spinners that keep processors out of sleep states for "
+                  "low-latency sessions; 0 where processor time is shared or paid for, and by "
+                  "default where a control group limits it")
+      ->check(CLI::Range(0, kMostThreads));
+  AddMessageFlags(app, config);
   app->add_option("--inline-below-us", config->inline_below_us,
                   "Problems with a smaller predicted solve time are solved on the receiving thread")
       ->check(CLI::Range(0.0, 1e6));

@@ -126,12 +126,13 @@ struct ServerConfig {
   double read_timeout_s{30};  // to receive the request of a call, then it is cancelled
   ProblemLimits problem;
   int max_iterations{10'000};  // largest iteration limit that a client may request
-  // For the factorization of one problem, on all threads together. A pile of 30,000 bodies needs
-  // 3500 MiB.
+  // For the factorization of one problem, on all threads together, and for its derivatives. The
+  // factorization of a pile of 30,000 bodies needs 3500 MiB.
   int64_t max_solve_memory_mib{4096};
   AdmissionConfig admission;  // sessions have a limit of their own
   double queue_timeout_s{5};  // longest wait of a problem in the queue
   int max_batch_problems{4096};
+  int max_derivatives{1024};  // cotangents and tangents of one problem
   SessionConfig session;
 
   // Problems with a smaller predicted solve time are solved inline, on the thread that received

@@ -13,7 +13,8 @@
 #   --filter    only the C++ tests whose names match
 #
 # SAP_PROBLEMS_DIR names a directory of problems to use instead of the few in tests/data,
-# SAP_PROBLEMS_CONSTRAINTS_DIR one instead of tests/data/constraints.
+# SAP_PROBLEMS_CONSTRAINTS_DIR one instead of tests/data/constraints, SAP_PROBLEMS_GRADIENTS_DIR one
+# of derivatives instead of tests/data/gradients.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,21 +1,17 @@
 #include "server/engine/batch.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
-
-#include "server/engine/problem_decoder.h"
 
 namespace sap {
 namespace {
 
-// Ordered by message size, which is known without decoding.
 std::vector<int> LargestFirst(const Batch::Problems& problems) {
-  std::vector<size_t> bytes;
-  for (const v1::ContactProblem& problem : problems) bytes.push_back(problem.ByteSizeLong());
   std::vector<int> order(problems.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](int a, int b) { return bytes[a] > bytes[b]; });
+  std::ranges::stable_sort(order, std::greater(), [&](int i) { return problems[i].bytes; });
   return order;
 }
 
@@ -27,23 +23,23 @@ void Batch::Run(const Problems& problems, TaskArena* arena, const SolveProblem& 
                      [&](int i) { solve(order[i], Dispatch::kArena); });
 }
 
-void Batch::Start(const Problems& problems, const QueueTarget& target, SolveProblem solve,
+void Batch::Start(Problems problems, const QueueTarget& target, SolveProblem solve,
                   std::function<void()> done) {
   if (problems.empty()) return done();
   // Deleted by the last worker, in Work.
-  auto* batch = new Batch(problems, target, std::move(solve), std::move(done));
+  auto* batch = new Batch(std::move(problems), target, std::move(solve), std::move(done));
   // The batch may be deleted during the last Enqueue, so the count is copied first.
   const size_t count = batch->workers_.size();
   for (size_t i = 0; i < count; ++i) batch->Enqueue(&batch->workers_[i]);
 }
 
-Batch::Batch(const Problems& problems, const QueueTarget& target, SolveProblem solve,
+Batch::Batch(Problems problems, const QueueTarget& target, SolveProblem solve,
              std::function<void()> done)
-    : problems_(problems),
+    : problems_(std::move(problems)),
       target_(target),
       solve_(std::move(solve)),
       done_(std::move(done)),
-      order_(LargestFirst(problems)),
+      order_(LargestFirst(problems_)),
       workers_(std::min<size_t>(order_.size(), target.num_threads)),
       next_(workers_.size()),
       unsolved_(order_.size()) {
@@ -59,7 +55,7 @@ void Batch::Enqueue(Worker* worker) {
   task.context = worker;
   task.account = target_.account;
   task.priority = target_.priority;
-  task.work_s = PredictedWork(problems_[order_[worker->index]]);
+  task.work_s = problems_[order_[worker->index]].work_s;
   task.preadmitted = true;
   (void)target_.queue->Push(&task);  // cannot fail: the batch was admitted as a whole
 }

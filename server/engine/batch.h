@@ -6,14 +6,12 @@
 // calls by at most one problem per thread.
 #pragma once
 
-#include <google/protobuf/repeated_field.h>
-
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
 
-#include "sap/v1/problem.pb.h"
 #include "server/scheduling/fair_queue.h"
 #include "solver/parallel/task_arena.h"
 
@@ -21,7 +19,11 @@ namespace sap {
 
 class Batch {
  public:
-  using Problems = google::protobuf::RepeatedPtrField<v1::ContactProblem>;
+  struct Problem {
+    int64_t bytes;  // of its message, by which problems are ordered: known without decoding
+    double work_s;  // predicted solve time on one core
+  };
+  using Problems = std::vector<Problem>;
   // Solves problem i and delivers its outcome. Called concurrently.
   using SolveProblem = std::function<void(int i, Dispatch dispatch)>;
 
@@ -38,7 +40,7 @@ class Batch {
 
   // Returns at once. `done` is called after the last problem, on a thread of the queue, or
   // immediately if the batch is empty. The account must live until then.
-  static void Start(const Problems& problems, const QueueTarget& target, SolveProblem solve,
+  static void Start(Problems problems, const QueueTarget& target, SolveProblem solve,
                     std::function<void()> done);
 
  private:
@@ -49,13 +51,13 @@ class Batch {
     QueuedTask task;
   };
 
-  Batch(const Problems& problems, const QueueTarget& target, SolveProblem solve,
+  Batch(Problems problems, const QueueTarget& target, SolveProblem solve,
         std::function<void()> done);
 
   void Enqueue(Worker* worker);
   void Work(Worker* worker, Dispatch dispatch);
 
-  const Problems& problems_;
+  const Problems problems_;
   const QueueTarget target_;
   const SolveProblem solve_;
   const std::function<void()> done_;

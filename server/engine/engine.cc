@@ -17,21 +17,60 @@ using Clock = CallContext::Clock;
 // For this process itself, whose solves delay no client of a server.
 constexpr double kUnlimited_s = 1e9;
 
-Demand DemandOf(const v1::SolveRequest& request) {
-  return {static_cast<int64_t>(request.ByteSizeLong()), PredictedWork(request.problem())};
+int64_t BytesOf(const google::protobuf::Message& message) {
+  return static_cast<int64_t>(message.ByteSizeLong());
 }
 
-Demand DemandOf(const Batch::Problems& problems) {
-  Demand demand;
-  for (const v1::ContactProblem& problem : problems) {
-    demand.bytes += static_cast<int64_t>(problem.ByteSizeLong());
-    demand.work_s += PredictedWork(problem);
+Demand DemandOf(const v1::SolveRequest& request) {
+  return {BytesOf(request), PredictedWork(request.problem())};
+}
+
+// Also holds the derivatives and the answer, unless it is going to be refused for their size.
+Demand DemandOf(const v1::DifferentiateRequest& request, const ServerConfig& config) {
+  Demand demand{BytesOf(request), PredictedWork(request.problem())};
+  if (const auto size = CheckSize(request, config)) {
+    demand.bytes += size->answer_bytes + size->working_bytes;
+    demand.work_s *= RelativeWork(request);
   }
   return demand;
 }
 
-const v1::ContactProblem* ProblemOf(const v1::SolveRequest& request) {
+Demand DemandOf(const Batch::Problems& problems) {
+  Demand demand;
+  for (const Batch::Problem& problem : problems) {
+    demand.bytes += problem.bytes;
+    demand.work_s += problem.work_s;
+  }
+  return demand;
+}
+
+template <typename Request>
+const v1::ContactProblem* ProblemOf(const Request& request) {
   return request.has_problem() ? &request.problem() : nullptr;
+}
+
+Engine::BatchSink SinkOf(v1::SolveBatchResponse* response) {
+  return [response](int index, v1::Outcome outcome) {
+    response->mutable_outcomes(index)->Swap(&outcome);
+  };
+}
+
+// All answers of a batch are one message.
+ServiceStatus CheckAnswerBytes(const v1::DifferentiateBatchRequest& batch,
+                               const ServerConfig& config) {
+  int64_t bytes = 0;
+  for (const v1::DifferentiateRequest& request : batch.requests()) {
+    bytes += CheckSize(request, config).value_or(DerivativesSize()).answer_bytes;
+  }
+  return CheckAnswerBytes(bytes, config);
+}
+
+// High if all of its problems ask for it.
+Priority CommonPriority(const v1::DifferentiateBatchRequest& batch) {
+  const bool high = std::ranges::all_of(batch.requests(), [](const auto& request) {
+    return PriorityOf(request.options()) == Priority::kHigh;
+  });
+  return high ? Priority::kHigh : Priority::kNormal;
 }
 
 }  // namespace
@@ -40,7 +79,8 @@ const v1::ContactProblem* ProblemOf(const v1::SolveRequest& request) {
 struct Engine::Job {
   Engine* engine{nullptr};
   SolveJob solve;
-  v1::SolveResponse* response{nullptr};
+  google::protobuf::Message* response{nullptr};
+  v1::ContactSolution* answer{nullptr};  // within the response
   Done done{nullptr};
   void* context{nullptr};
   Admitted admitted{};
@@ -84,59 +124,59 @@ ServiceStatus Engine::CheckRate(ClientAccount* account) {
 
 ServiceStatus Engine::Solve(const v1::SolveRequest& request, const CallContext& call,
                             v1::SolveResponse* response) {
-  const auto admitted = Admit(call, DemandOf(request));
-  if (!admitted) return tl::unexpected(admitted.error());
-  std::unique_ptr<Job> job = MakeJob(request, call, *admitted, response);
-  ServiceStatus status = DecodeAndRun(&job->solve, &arena_, response->mutable_solution());
-  End(std::move(job), status);
-  return status;
+  return RunJob(MakeJob(request, call, response));
 }
 
 void Engine::Start(const v1::SolveRequest& request, const CallContext& call,
                    v1::SolveResponse* response, Done done, void* context) {
-  const auto admitted = Admit(call, DemandOf(request));
-  if (!admitted) return done(context, tl::unexpected(admitted.error()));
-  std::unique_ptr<Job> job = MakeJob(request, call, *admitted, response);
-  job->done = done;
-  job->context = context;
-  SolveJob& solve = job->solve;
-  if (solve.IsLongMessage(config_)) return Enqueue(std::move(job));
-  const Clock::time_point begin = Clock::now();
-  if (ServiceStatus decoded = solve.Decode(config_); !decoded) return End(std::move(job), decoded);
-  if (!solve.IsSmall(config_) || !queue_.MayRunInline(*admitted->account)) {
-    return Enqueue(std::move(job));
-  }
-  const ServiceStatus status = Run(&solve, /*arena=*/nullptr, response->mutable_solution());
-  queue_.ChargeInline(admitted->account, Clock::now() - begin);
-  End(std::move(job), status);
+  StartJob(MakeJob(request, call, response), done, context);
+}
+
+ServiceStatus Engine::Differentiate(const v1::DifferentiateRequest& request,
+                                    const CallContext& call, v1::DifferentiateResponse* response) {
+  return RunJob(MakeJob(request, call, response));
+}
+
+void Engine::StartDifferentiate(const v1::DifferentiateRequest& request, const CallContext& call,
+                                v1::DifferentiateResponse* response, Done done, void* context) {
+  StartJob(MakeJob(request, call, response), done, context);
 }
 
 ServiceStatus Engine::SolveBatch(const v1::SolveBatchRequest& request, const CallContext& call,
                                  v1::SolveBatchResponse* response) {
   for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
-  const auto sink = [response](int index, v1::Outcome outcome) {
-    response->mutable_outcomes(index)->Swap(&outcome);
-  };
-  return RunBatch(request.problems(), request.options(), call, sink);
+  return RunBatch(BatchCallOf(request), call, SolverOf(request, call, SinkOf(response)));
 }
 
 void Engine::StartBatch(const v1::SolveBatchRequest& request, const CallContext& call,
                         v1::SolveBatchResponse* response, Done done, void* context) {
   for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
-  const auto sink = [response](int index, v1::Outcome outcome) {
-    response->mutable_outcomes(index)->Swap(&outcome);
-  };
-  StartBatch(request.problems(), request.options(), call, sink, done, context);
+  StartBatch(BatchCallOf(request), call, SolverOf(request, call, SinkOf(response)), done, context);
 }
 
 ServiceStatus Engine::StreamBatch(const v1::StreamBatchRequest& request, const CallContext& call,
                                   const BatchSink& sink) {
-  return RunBatch(request.problems(), request.options(), call, sink);
+  return RunBatch(BatchCallOf(request), call, SolverOf(request, call, sink));
 }
 
 void Engine::StartStreamBatch(const v1::StreamBatchRequest& request, const CallContext& call,
                               BatchSink sink, Done done, void* context) {
-  StartBatch(request.problems(), request.options(), call, std::move(sink), done, context);
+  StartBatch(BatchCallOf(request), call, SolverOf(request, call, std::move(sink)), done, context);
+}
+
+ServiceStatus Engine::DifferentiateBatch(const v1::DifferentiateBatchRequest& request,
+                                         const CallContext& call,
+                                         v1::DifferentiateBatchResponse* response) {
+  for (int i = 0; i < request.requests_size(); ++i) response->add_outcomes();
+  return RunBatch(BatchCallOf(request), call, SolverOf(request, call, response));
+}
+
+void Engine::StartDifferentiateBatch(const v1::DifferentiateBatchRequest& request,
+                                     const CallContext& call,
+                                     v1::DifferentiateBatchResponse* response, Done done,
+                                     void* context) {
+  for (int i = 0; i < request.requests_size(); ++i) response->add_outcomes();
+  StartBatch(BatchCallOf(request), call, SolverOf(request, call, response), done, context);
 }
 
 tl::expected<std::unique_ptr<Session>, ServiceError> Engine::NewSession(ClientAccount* account) {
@@ -178,6 +218,7 @@ v1::GetServerInfoResponse Engine::Info(const ClientAccount* account) const {
   limits->set_max_client_calls_per_s(client.max_calls_per_s);
   limits->set_high_priority(client.high_priority);
   limits->set_read_timeout_s(config_.read_timeout_s);
+  limits->set_max_derivatives(config_.max_derivatives);
   info.set_processors(std::thread::hardware_concurrency());
   info.set_solver_threads(config_.threads);
   info.set_instruction_set(InstructionSet());
@@ -195,18 +236,58 @@ tl::expected<Engine::Admitted, ServiceError> Engine::Admit(const CallContext& ca
   return Admitted{account, demand};
 }
 
-std::unique_ptr<Engine::Job> Engine::MakeJob(const v1::SolveRequest& request,
-                                             const CallContext& call, const Admitted& admitted,
-                                             v1::SolveResponse* response) {
+Engine::JobOrError Engine::MakeJob(const v1::SolveRequest& request, const CallContext& call,
+                                   v1::SolveResponse* response) {
+  return Admit(call, DemandOf(request)).map([&](const Admitted& admitted) {
+    std::unique_ptr<Job> job = TakeJob(admitted, response);
+    job->solve.Begin(ProblemOf(request), request.options(), call);
+    return job;
+  });
+}
+
+Engine::JobOrError Engine::MakeJob(const v1::DifferentiateRequest& request, const CallContext& call,
+                                   v1::DifferentiateResponse* response) {
+  return Admit(call, DemandOf(request, config_)).map([&](const Admitted& admitted) {
+    std::unique_ptr<Job> job = TakeJob(admitted, response);
+    job->solve.Begin(request, call, response);
+    return job;
+  });
+}
+
+template <typename Response>
+std::unique_ptr<Engine::Job> Engine::TakeJob(const Admitted& admitted, Response* response) {
   std::unique_ptr<Job> job = idle_jobs_.Take();
   if (job == nullptr) job = std::make_unique<Job>();
   job->engine = this;
-  job->solve.Begin(ProblemOf(request), request.options(), call);
   job->response = response;
+  job->answer = response->mutable_solution();
   job->done = nullptr;
   job->context = nullptr;
   job->admitted = admitted;
   return job;
+}
+
+ServiceStatus Engine::RunJob(JobOrError job) {
+  if (!job) return tl::unexpected(job.error());
+  const ServiceStatus status = DecodeAndRun(&(*job)->solve, &arena_, (*job)->answer);
+  End(std::move(*job), status);
+  return status;
+}
+
+void Engine::StartJob(JobOrError made, Done done, void* context) {
+  if (!made) return done(context, tl::unexpected(made.error()));
+  std::unique_ptr<Job> job = std::move(*made);
+  job->done = done;
+  job->context = context;
+  SolveJob& solve = job->solve;
+  if (solve.IsLongMessage(config_)) return Enqueue(std::move(job));
+  const Clock::time_point begin = Clock::now();
+  if (ServiceStatus decoded = solve.Decode(config_); !decoded) return End(std::move(job), decoded);
+  ClientAccount* const account = job->admitted.account;
+  if (!solve.IsSmall(config_) || !queue_.MayRunInline(*account)) return Enqueue(std::move(job));
+  const ServiceStatus status = Run(&solve, /*arena=*/nullptr, job->answer);
+  queue_.ChargeInline(account, Clock::now() - begin);
+  End(std::move(job), status);
 }
 
 ServiceStatus Engine::DecodeAndRun(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer) {
@@ -236,8 +317,7 @@ void Engine::Enqueue(std::unique_ptr<Job> job) {
     Engine* engine = job->engine;
     ServiceStatus status = tl::unexpected(engine->queue_.Expired());
     if (dispatch != Dispatch::kExpired) {
-      status = engine->DecodeAndRun(&job->solve, engine->ArenaFor(dispatch),
-                                    job->response->mutable_solution());
+      status = engine->DecodeAndRun(&job->solve, engine->ArenaFor(dispatch), job->answer);
     }
     engine->End(std::move(job), status);
   };
@@ -255,7 +335,7 @@ void Engine::Enqueue(std::unique_ptr<Job> job) {
 // Returns the job to the pool before `done`, which may release the last reference to the engine.
 void Engine::End(std::unique_ptr<Job> job, const ServiceStatus& status) {
   job->solve.Report(status, telemetry_);
-  if (!status) job->response->clear_solution();
+  if (!status) job->response->Clear();
   const Done done = job->done;
   void* const context = job->context;
   Release(job->admitted);
@@ -263,68 +343,132 @@ void Engine::End(std::unique_ptr<Job> job, const ServiceStatus& status) {
   if (done != nullptr) done(context, status);
 }
 
-ServiceStatus Engine::CheckBatch(int size, const v1::SolveOptions& options) const {
-  if (size > config_.max_batch_problems) {
-    return RefuseField("problems", "has " + std::to_string(size) + " values; at most " +
-                                       std::to_string(config_.max_batch_problems) +
-                                       " are accepted in a batch");
-  }
-  const auto settings = DecodeOptions(options, config_.max_iterations);
-  if (!settings) return tl::unexpected(settings.error());
-  return {};
+ServiceStatus Engine::CheckBatchSize(const char* field, int size) const {
+  if (size <= config_.max_batch_problems) return {};
+  return RefuseField(field, "has " + std::to_string(size) + " values; at most " +
+                                std::to_string(config_.max_batch_problems) +
+                                " are accepted in a batch");
 }
 
-ServiceStatus Engine::RunBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                               const CallContext& call, const BatchSink& sink) {
-  const auto admitted = Admit(call, DemandOf(problems));
-  if (!admitted) return tl::unexpected(admitted.error());
-  ServiceStatus status = CheckBatch(problems.size(), options);
-  if (status) {
-    Batch::Run(problems, &arena_, [&](int i, Dispatch dispatch) {
-      sink(i, SolveInBatch(problems[i], options, call, dispatch));
+// Of SolveBatch and StreamBatch. The request must live as long as the call.
+template <typename Request>
+Engine::BatchCall Engine::BatchCallOf(const Request& request) const {
+  BatchCall batch{{}, PriorityOf(request.options()), {}};
+  for (const v1::ContactProblem& problem : request.problems()) {
+    batch.problems.push_back({BytesOf(problem), PredictedWork(problem)});
+  }
+  batch.check = [this, &request]() -> ServiceStatus {
+    return CheckBatchSize("problems", request.problems_size()).and_then([&]() -> ServiceStatus {
+      const auto settings = DecodeOptions(request.options(), config_.max_iterations);
+      if (!settings) return tl::unexpected(settings.error());
+      return {};
     });
+  };
+  return batch;
+}
+
+Engine::BatchCall Engine::BatchCallOf(const v1::DifferentiateBatchRequest& request) const {
+  BatchCall batch{{}, CommonPriority(request), {}};
+  for (const v1::DifferentiateRequest& problem : request.requests()) {
+    const Demand demand = DemandOf(problem, config_);
+    batch.problems.push_back({demand.bytes, demand.work_s});
+  }
+  batch.check = [this, &request]() -> ServiceStatus {
+    return CheckBatchSize("requests", request.requests_size()).and_then([&]() -> ServiceStatus {
+      if (request.has_time_budget()) {
+        const auto budget = DecodeTimeBudget(request.time_budget(), "time_budget");
+        if (!budget) return tl::unexpected(budget.error());
+      }
+      return CheckAnswerBytes(request, config_);
+    });
+  };
+  return batch;
+}
+
+ServiceStatus Engine::RunBatch(const BatchCall& batch, const CallContext& call,
+                               const Batch::SolveProblem& solve) {
+  const auto admitted = Admit(call, DemandOf(batch.problems));
+  if (!admitted) return tl::unexpected(admitted.error());
+  ServiceStatus status = batch.check();
+  if (status) {
+    Batch::Run(batch.problems, &arena_, solve);
     status = CheckLive(call);
+  } else {
+    telemetry_.CountRefusal(status.error());
   }
   Release(*admitted);
   return status;
 }
 
-void Engine::StartBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                        const CallContext& call, BatchSink sink, Done done, void* context) {
-  const auto admitted = Admit(call, DemandOf(problems));
+void Engine::StartBatch(BatchCall batch, const CallContext& call, Batch::SolveProblem solve,
+                        Done done, void* context) {
+  const auto admitted = Admit(call, DemandOf(batch.problems));
   if (!admitted) return done(context, tl::unexpected(admitted.error()));
-  const Batch::QueueTarget target{&queue_, config_.threads, admitted->account, PriorityOf(options)};
-  ServiceStatus status = CheckBatch(problems.size(), options);
+  const Batch::QueueTarget target{&queue_, config_.threads, admitted->account, batch.priority};
+  ServiceStatus status = batch.check();
   if (status) status = queue_.CheckWait(*target.account, target.priority);
   if (!status) {
     telemetry_.CountRefusal(status.error());
     Release(*admitted);
     return done(context, status);
   }
-  Batch::Start(
-      problems, target,
-      [this, &problems, &options, call, sink = std::move(sink)](int i, Dispatch dispatch) {
-        sink(i, SolveInBatch(problems[i], options, call, dispatch));
-      },
-      [this, call, admitted = *admitted, done, context] {
-        Release(admitted);
-        done(context, CheckLive(call));
-      });
+  Batch::Start(std::move(batch.problems), target, std::move(solve),
+               [this, call, admitted = *admitted, done, context] {
+                 Release(admitted);
+                 done(context, CheckLive(call));
+               });
+}
+
+template <typename Request>
+Batch::SolveProblem Engine::SolverOf(const Request& request, const CallContext& call,
+                                     BatchSink sink) {
+  return [this, &request, call, sink = std::move(sink)](int i, Dispatch dispatch) {
+    sink(i, SolveInBatch(request.problems(i), request.options(), call, dispatch));
+  };
+}
+
+Batch::SolveProblem Engine::SolverOf(const v1::DifferentiateBatchRequest& request,
+                                     const CallContext& call,
+                                     v1::DifferentiateBatchResponse* response) {
+  return [this, &request, call, response](int i, Dispatch dispatch) {
+    v1::DifferentiateOutcome outcome = DifferentiateInBatch(request, i, call, dispatch);
+    response->mutable_outcomes(i)->Swap(&outcome);
+  };
 }
 
 v1::Outcome Engine::SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
                                  const CallContext& call, Dispatch dispatch) {
-  std::unique_ptr<SolveJob> solve = idle_solves_.Take();
-  if (solve == nullptr) solve = std::make_unique<SolveJob>();
+  std::unique_ptr<SolveJob> solve = TakeSolve();
   solve->Begin(&problem, options, call);
-  solve->AddQueueTime(SecondsSince(call.arrival));
   v1::Outcome outcome;
-  const ServiceStatus status =
-      DecodeAndRun(solve.get(), ArenaFor(dispatch), outcome.mutable_solution());
-  if (!status) EncodeFailure(status.error(), outcome.mutable_failure());
+  RunInBatch(std::move(solve), dispatch, outcome.mutable_solution(), &outcome);
+  return outcome;
+}
+
+v1::DifferentiateOutcome Engine::DifferentiateInBatch(const v1::DifferentiateBatchRequest& batch,
+                                                      int i, const CallContext& call,
+                                                      Dispatch dispatch) {
+  std::unique_ptr<SolveJob> solve = TakeSolve();
+  v1::DifferentiateOutcome outcome;
+  v1::DifferentiateResponse* const derivatives = outcome.mutable_derivatives();
+  solve->Begin(batch.requests(i), call, derivatives, &batch);
+  RunInBatch(std::move(solve), dispatch, derivatives->mutable_solution(), &outcome);
+  return outcome;
+}
+
+std::unique_ptr<SolveJob> Engine::TakeSolve() {
+  std::unique_ptr<SolveJob> solve = idle_solves_.Take();
+  return solve != nullptr ? std::move(solve) : std::make_unique<SolveJob>();
+}
+
+template <typename Outcome>
+void Engine::RunInBatch(std::unique_ptr<SolveJob> solve, Dispatch dispatch,
+                        v1::ContactSolution* answer, Outcome* outcome) {
+  solve->AddQueueTime(SecondsSince(solve->call().arrival));
+  const ServiceStatus status = DecodeAndRun(solve.get(), ArenaFor(dispatch), answer);
+  if (!status) EncodeFailure(status.error(), outcome->mutable_failure());
   solve->Report(status, telemetry_);
   idle_solves_.Give(std::move(solve));
-  return outcome;
 }
 
 }  // namespace sap

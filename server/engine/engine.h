@@ -75,6 +75,19 @@ class Engine {
   void StartStreamBatch(const v1::StreamBatchRequest& request, const CallContext& call,
                         BatchSink sink, Done done, void* context);
 
+  // The solution of one problem with its derivatives, and those of independent problems, each with
+  // its own outcome.
+  ServiceStatus Differentiate(const v1::DifferentiateRequest& request, const CallContext& call,
+                              v1::DifferentiateResponse* response);
+  void StartDifferentiate(const v1::DifferentiateRequest& request, const CallContext& call,
+                          v1::DifferentiateResponse* response, Done done, void* context);
+  ServiceStatus DifferentiateBatch(const v1::DifferentiateBatchRequest& request,
+                                   const CallContext& call,
+                                   v1::DifferentiateBatchResponse* response);
+  void StartDifferentiateBatch(const v1::DifferentiateBatchRequest& request,
+                               const CallContext& call, v1::DifferentiateBatchResponse* response,
+                               Done done, void* context);
+
   // A session, not yet opened, of the client, or of this process; engine and account must outlive
   // it. RESOURCE_EXHAUSTED at a limit of sessions.
   tl::expected<std::unique_ptr<Session>, ServiceError> NewSession(ClientAccount* account = nullptr);
@@ -102,8 +115,23 @@ class Engine {
   tl::expected<Admitted, ServiceError> Admit(const CallContext& call, const Demand& demand);
   void Release(const Admitted& admitted) { admission_.Release(admitted.account, admitted.demand); }
 
-  std::unique_ptr<Job> MakeJob(const v1::SolveRequest& request, const CallContext& call,
-                               const Admitted& admitted, v1::SolveResponse* response);
+  // What the calls that solve several problems have in common.
+  struct BatchCall {
+    Batch::Problems problems;
+    Priority priority;
+    std::function<ServiceStatus()> check;  // of the batch as a whole, once it is admitted
+  };
+
+  // An admitted call, which is to be run or started, and ended.
+  using JobOrError = tl::expected<std::unique_ptr<Job>, ServiceError>;
+  JobOrError MakeJob(const v1::SolveRequest& request, const CallContext& call,
+                     v1::SolveResponse* response);
+  JobOrError MakeJob(const v1::DifferentiateRequest& request, const CallContext& call,
+                     v1::DifferentiateResponse* response);
+  template <typename Response>
+  std::unique_ptr<Job> TakeJob(const Admitted& admitted, Response* response);
+  ServiceStatus RunJob(JobOrError job);
+  void StartJob(JobOrError job, Done done, void* context);
   ServiceStatus Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
   ServiceStatus DecodeAndRun(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
   TaskArena* ArenaFor(Dispatch dispatch) {
@@ -112,13 +140,26 @@ class Engine {
   void Enqueue(std::unique_ptr<Job> job);
   void End(std::unique_ptr<Job> job, const ServiceStatus& status);
 
-  ServiceStatus CheckBatch(int size, const v1::SolveOptions& options) const;
-  ServiceStatus RunBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                         const CallContext& call, const BatchSink& sink);
-  void StartBatch(const Batch::Problems& problems, const v1::SolveOptions& options,
-                  const CallContext& call, BatchSink sink, Done done, void* context);
+  template <typename Request>
+  BatchCall BatchCallOf(const Request& request) const;
+  BatchCall BatchCallOf(const v1::DifferentiateBatchRequest& request) const;
+  ServiceStatus CheckBatchSize(const char* field, int size) const;
+  ServiceStatus RunBatch(const BatchCall& batch, const CallContext& call,
+                         const Batch::SolveProblem& solve);
+  void StartBatch(BatchCall batch, const CallContext& call, Batch::SolveProblem solve, Done done,
+                  void* context);
+  template <typename Request>
+  Batch::SolveProblem SolverOf(const Request& request, const CallContext& call, BatchSink sink);
+  Batch::SolveProblem SolverOf(const v1::DifferentiateBatchRequest& request,
+                               const CallContext& call, v1::DifferentiateBatchResponse* response);
   v1::Outcome SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
                            const CallContext& call, Dispatch dispatch);
+  v1::DifferentiateOutcome DifferentiateInBatch(const v1::DifferentiateBatchRequest& batch, int i,
+                                                const CallContext& call, Dispatch dispatch);
+  std::unique_ptr<SolveJob> TakeSolve();
+  template <typename Outcome>
+  void RunInBatch(std::unique_ptr<SolveJob> solve, Dispatch dispatch, v1::ContactSolution* answer,
+                  Outcome* outcome);
 
   const ServerConfig config_;
   const Telemetry telemetry_;

@@ -47,12 +47,8 @@ Histogram::Counts Histogram::Read() const {
 }
 
 const char* Name(Method method) {
-  constexpr const char* kNames[] = {"Solve",
-                                    "SolveBatch",
-                                    "StreamBatch",
-                                    "SolveSession",
-                                    "Differentiate",
-                                    "DifferentiateBatch",
+  constexpr const char* kNames[] = {"Solve",        "SolveBatch",    "StreamBatch",
+                                    "SolveSession", "Differentiate", "DifferentiateBatch",
                                     "GetServerInfo"};
   return kNames[static_cast<int>(method)];
 }

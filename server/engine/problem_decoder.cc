@@ -81,6 +81,26 @@ ContactProblemView::Rows DecodeRows(const v1::ConstraintRows& message) {
           .force_offset = Span(message.force_offset())};
 }
 
+ContactProblemView DecodeArrays(const v1::ContactProblem& message) {
+  ContactProblemView view;
+  view.time_step = message.time_step();
+  view.trees = DecodeTrees(message.trees());
+  view.bodies = DecodeBodies(message.bodies());
+  view.contacts = {.tree_a = Span(message.contacts().tree_a()),
+                   .tree_b = Span(message.contacts().tree_b()),
+                   .jacobian = Span(message.contacts().jacobian()),
+                   .angular_jacobian = Span(message.contacts().angular_jacobian()),
+                   .law = DecodeLaw(message.contacts())};
+  view.body_contacts = {.body_a = Span(message.body_contacts().body_a()),
+                        .body_b = Span(message.body_contacts().body_b()),
+                        .point = Span(message.body_contacts().point()),
+                        .normal = Span(message.body_contacts().normal()),
+                        .tangent = Span(message.body_contacts().tangent()),
+                        .law = DecodeLaw(message.body_contacts())};
+  view.rows = DecodeRows(message.rows());
+  return view;
+}
+
 tl::expected<DelassusRule, ServiceError> DecodeRule(v1::RegularizationRule rule) {
   switch (rule) {
     case v1::REGULARIZATION_RULE_UNSPECIFIED:
@@ -107,24 +127,6 @@ tl::expected<NewtonMethod, ServiceError> DecodeNewton(v1::NewtonMethod method) {
       return RefuseField("options.newton",
                          "is " + std::to_string(method) + "; this version knows 0, 1, 2 and 3");
   }
-}
-
-// Budgets are capped at one year, which the clock can represent.
-tl::expected<std::chrono::nanoseconds, ServiceError> DecodeTimeBudget(
-    const google::protobuf::Duration& message) {
-  constexpr int64_t kLongest_s = 366 * 86'400;
-  const int64_t seconds = message.seconds();
-  const int32_t nanos = message.nanos();
-  if (nanos < 0 || nanos > 999'999'999) {
-    return RefuseField("options.time_budget",
-                       "has " + std::to_string(nanos) + " nanos; they must be in [0, 999999999]");
-  }
-  if (seconds < 0 || (seconds == 0 && nanos == 0)) {
-    return RefuseField(
-        "options.time_budget",
-        "is " + ToText(static_cast<double>(seconds) + nanos * 1e-9) + " s; it must be positive");
-  }
-  return std::chrono::seconds(std::min(seconds, kLongest_s)) + std::chrono::nanoseconds(nanos);
 }
 
 tl::expected<ResponseMask, ServiceError> DecodeMask(const google::protobuf::FieldMask& message) {
@@ -167,23 +169,7 @@ ServiceStatus DecodeTolerances(const v1::SolveOptions& message, SolverOptions* o
 tl::expected<ContactProblemView, ServiceError> DecodeProblem(const v1::ContactProblem& message) {
   const auto rule = DecodeRule(message.regularization().rule());
   if (!rule) return tl::unexpected(rule.error());
-
-  ContactProblemView view;
-  view.time_step = message.time_step();
-  view.trees = DecodeTrees(message.trees());
-  view.bodies = DecodeBodies(message.bodies());
-  view.contacts = {.tree_a = Span(message.contacts().tree_a()),
-                   .tree_b = Span(message.contacts().tree_b()),
-                   .jacobian = Span(message.contacts().jacobian()),
-                   .angular_jacobian = Span(message.contacts().angular_jacobian()),
-                   .law = DecodeLaw(message.contacts())};
-  view.body_contacts = {.body_a = Span(message.body_contacts().body_a()),
-                        .body_b = Span(message.body_contacts().body_b()),
-                        .point = Span(message.body_contacts().point()),
-                        .normal = Span(message.body_contacts().normal()),
-                        .tangent = Span(message.body_contacts().tangent()),
-                        .law = DecodeLaw(message.body_contacts())};
-  view.rows = DecodeRows(message.rows());
+  ContactProblemView view = DecodeArrays(message);
   const v1::Regularization& given = message.regularization();
   ContactProblemView::Regularization& regularization = view.regularization;
   if (given.has_beta()) regularization.beta = given.beta();
@@ -192,6 +178,33 @@ tl::expected<ContactProblemView, ServiceError> DecodeProblem(const v1::ContactPr
   if (given.has_stiction_speed()) regularization.stiction_speed = given.stiction_speed();
   regularization.rule = *rule;
   return view;
+}
+
+ContactProblemView DecodeDirection(const v1::ContactProblem& message) {
+  ContactProblemView view = DecodeArrays(message);
+  const v1::Regularization& change = message.regularization();
+  view.regularization = {.beta = change.beta(),
+                         .sigma = change.sigma(),
+                         .row_beta = change.row_beta(),
+                         .stiction_speed = change.stiction_speed()};
+  return view;
+}
+
+// Budgets are capped at one year, which the clock can represent.
+tl::expected<std::chrono::nanoseconds, ServiceError> DecodeTimeBudget(
+    const google::protobuf::Duration& message, const std::string& field) {
+  constexpr int64_t kLongest_s = 366 * 86'400;
+  const int64_t seconds = message.seconds();
+  const int32_t nanos = message.nanos();
+  if (nanos < 0 || nanos > 999'999'999) {
+    return RefuseField(field,
+                       "has " + std::to_string(nanos) + " nanos; they must be in [0, 999999999]");
+  }
+  if (seconds < 0 || (seconds == 0 && nanos == 0)) {
+    return RefuseField(field, "is " + ToText(static_cast<double>(seconds) + nanos * 1e-9) +
+                                  " s; it must be positive");
+  }
+  return std::chrono::seconds(std::min(seconds, kLongest_s)) + std::chrono::nanoseconds(nanos);
 }
 
 tl::expected<SolveSettings, ServiceError> DecodeOptions(const v1::SolveOptions& message,

@@ -4,9 +4,12 @@
 // The values in the arrays are not checked here; ContactProblem is the single place for that.
 #pragma once
 
+#include <google/protobuf/duration.pb.h>
+
 #include <bitset>
 #include <chrono>
 #include <optional>
+#include <string>
 #include <tl/expected.hpp>
 
 #include "sap/v1/problem.pb.h"
@@ -32,9 +35,25 @@ struct SolveSettings {
 // represent: an unknown rule.
 tl::expected<ContactProblemView, ServiceError> DecodeProblem(const v1::ContactProblem& message);
 
+// A direction of a problem in the shape of one: only its doubles are read, and absent ones are 0.
+ContactProblemView DecodeDirection(const v1::ContactProblem& message);
+
 // Decodes options; absent fields have their defaults.
 tl::expected<SolveSettings, ServiceError> DecodeOptions(const v1::SolveOptions& message,
                                                         int max_iterations);
+
+// An INVALID_ARGUMENT error about what the solver finds at fault in the message of that name, as in
+// "tangents[1].".
+inline tl::unexpected<ServiceError> RefuseField(const ProblemError& error,
+                                                const std::string& within = "") {
+  std::string field = within + error.field;
+  if (error.index >= 0) field.append("[").append(std::to_string(error.index)).append("]");
+  return RefuseField(field, error.reason);
+}
+
+// An error names the field.
+tl::expected<std::chrono::nanoseconds, ServiceError> DecodeTimeBudget(
+    const google::protobuf::Duration& message, const std::string& field = "options.time_budget");
 
 inline Priority PriorityOf(const v1::SolveOptions& options) {
   return options.priority() == v1::PRIORITY_HIGH ? Priority::kHigh : Priority::kNormal;

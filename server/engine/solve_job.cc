@@ -55,10 +55,20 @@ void SolveJob::Begin(const v1::ContactProblem* problem, const v1::SolveOptions& 
   message_ = problem;
   options_ = &options;
   call_ = call;
+  derivatives_ = nullptr;
+  batch_ = nullptr;
   decoded_ = false;
   queue_s_ = 0;
   decode_s_ = 0;
   encode_s_ = 0;
+}
+
+void SolveJob::Begin(const v1::DifferentiateRequest& request, const CallContext& call,
+                     v1::DifferentiateResponse* response,
+                     const v1::DifferentiateBatchRequest* batch) {
+  Begin(request.has_problem() ? &request.problem() : nullptr, request.options(), call);
+  derivatives_ = std::make_unique<DerivativesJob>(&request, response);
+  batch_ = batch;
 }
 
 bool SolveJob::IsLongMessage(const ServerConfig& config) const {
@@ -80,29 +90,46 @@ ServiceStatus SolveJob::Decode(const ServerConfig& config) {
 
 ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   if (message_ == nullptr) return RefuseField("problem", "is missing; every request needs one");
+  if (ServiceStatus decoded = DecodeSettings(config); !decoded) return decoded;
+  const auto view = DecodeProblem(*message_);
+  if (!view) return tl::unexpected(view.error());
+  if (const auto checked = problem_.Reset(*view, config.problem); !checked) {
+    return RefuseField(checked.error());
+  }
+  predicted_s_ = PredictedSolveTime(problem_);
+  if (derivatives_ != nullptr) {
+    ServiceStatus decoded = derivatives_->Decode(config, *view, &problem_);
+    if (!decoded) return decoded;
+    predicted_s_ *= RelativeWork(derivatives_->request());
+  }
+  decoded_ = true;
+  decode_s_ = SecondsSince(call_.arrival) - queue_s_;
+  small_ = IsSmall(config);
+  return {};
+}
+
+ServiceStatus SolveJob::DecodeSettings(const ServerConfig& config) {
   auto settings = DecodeOptions(*options_, config.max_iterations);
   if (!settings) return tl::unexpected(settings.error());
   settings_ = *settings;
   settings_.solver.max_factor_bytes = static_cast<size_t>(config.max_solve_memory_mib) << 20;
-  const auto view = DecodeProblem(*message_);
-  if (!view) return tl::unexpected(view.error());
-  if (const auto checked = problem_.Reset(*view, config.problem); !checked) {
-    const ProblemError& error = checked.error();
-    std::string field = error.field;
-    if (error.index >= 0) field.append("[").append(std::to_string(error.index)).append("]");
-    return RefuseField(field, error.reason);
+  if (derivatives_ != nullptr && !options_->has_relative_tolerance()) {
+    settings_.solver.relative_tolerance = DerivativesJob::kRelativeTolerance;
   }
-  decoded_ = true;
-  decode_s_ = SecondsSince(call_.arrival) - queue_s_;
-  predicted_s_ = PredictedSolveTime(problem_);
-  small_ = IsSmall(config);
+  if (batch_ == nullptr) return {};
+  if (settings_.time_budget) {
+    return RefuseField("options.time_budget", "is given; in a batch there is one for all problems");
+  }
+  if (batch_->has_time_budget()) settings_.time_budget = *DecodeTimeBudget(batch_->time_budget());
   return {};
 }
 
 SolveLimits SolveJob::Limits() const {
   SolveLimits limits{.time_budget = settings_.time_budget};
   if (call_.deadline != Clock::time_point::max()) {
-    limits.answer_time = static_cast<int64_t>(message_->ByteSizeLong()) * kAnswerTimePerByte;
+    const auto request_bytes = static_cast<int64_t>(message_->ByteSizeLong());
+    const int64_t answer_bytes = derivatives_ != nullptr ? derivatives_->answer_bytes() : 0;
+    limits.answer_time = std::max(request_bytes, answer_bytes) * kAnswerTimePerByte;
   }
   // Small problems are bounded by their iterations, and spared the clock.
   if (call_.account != nullptr && !small_) {
@@ -111,9 +138,14 @@ SolveLimits SolveJob::Limits() const {
   return limits;
 }
 
+tl::expected<void, MemoryLimitExceeded> SolveJob::SolveOrDifferentiate(Solver* solver) {
+  const StopToken stop = StopTokenFor(call_, Limits());
+  if (derivatives_ == nullptr) return solver->Solve(problem_, settings_.solver, stop, &solution_);
+  return derivatives_->Differentiate(solver, problem_, settings_.solver, stop, &solution_);
+}
+
 ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
-  const auto solved =
-      solver->Solve(problem_, settings_.solver, StopTokenFor(call_, Limits()), &solution_);
+  const auto solved = SolveOrDifferentiate(solver);
   if (ServiceStatus live = CheckLive(call_); !live) return live;
   if (!solved) {
     return tl::unexpected(ServiceError{ServiceCode::kResourceExhausted, solved.error().Message(),
@@ -121,6 +153,7 @@ ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
   }
   const Clock::time_point encoding = Clock::now();
   EncodeSolution(solution_, settings_.response_mask, answer);
+  if (derivatives_ != nullptr) derivatives_->Encode(problem_);
   encode_s_ = SecondsSince(encoding);
   if (answer->has_timings()) AddTimings(answer->mutable_timings());
   return {};
@@ -132,14 +165,17 @@ void SolveJob::AddTimings(v1::PhaseTimings* timings) const {
   timings->set_encode_s(encode_s_);
 }
 
-void SolveJob::Report(const ServiceStatus& status, const Telemetry& telemetry) const {
+void SolveJob::Report(const ServiceStatus& status, const Telemetry& telemetry) {
   if (telemetry.metrics != nullptr) {
     if (!status) telemetry.CountRefusal(status.error());
     const double solve_s = solution_.times.islands_s + solution_.times.solve_s;
     telemetry.metrics->ProblemEnded({queue_s_, decode_s_, solve_s, encode_s_},
                                     status ? &solution_ : nullptr);
   }
-  Record(status, telemetry.recorder);
+  // A replay solves. The solution of a call of Differentiate has taken a further Newton step, whose
+  // bits it would not find.
+  if (derivatives_ == nullptr) Record(status, telemetry.recorder);
+  derivatives_ = nullptr;
 }
 
 void SolveJob::Record(const ServiceStatus& status, RequestRecorder* recorder) const {

@@ -3,15 +3,17 @@
 //   message -> options and problem, validated -> solution -> message
 //
 // Unary calls, batches and sessions all use this class, so their answers are the same. It knows
-// neither transport nor admission nor threads.
+// neither transport nor admission nor threads. Derivatives are an addition to it: DerivativesJob.
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <new>
 
 #include "sap/v1/problem.pb.h"
 #include "sap/v1/solution.pb.h"
 #include "sap/v1/solver_service.pb.h"
+#include "server/engine/derivatives_job.h"
 #include "server/engine/metrics.h"
 #include "server/engine/problem_decoder.h"
 #include "server/engine/request_recorder.h"
@@ -54,6 +56,12 @@ class SolveJob {
   void Begin(const v1::ContactProblem* problem, const v1::SolveOptions& options,
              const CallContext& call);
 
+  // The same for a problem to differentiate, whose derivatives go to the response; `batch` is the
+  // request that it belongs to, if any.
+  void Begin(const v1::DifferentiateRequest& request, const CallContext& call,
+             v1::DifferentiateResponse* response,
+             const v1::DifferentiateBatchRequest* batch = nullptr);
+
   // Decodes and validates options and problem. Call once per problem.
   ServiceStatus Decode(const ServerConfig& config);
 
@@ -71,15 +79,19 @@ class SolveJob {
   // Adds time spent in the queue.
   void AddQueueTime(double seconds) { queue_s_ += seconds; }
 
-  // Solves the decoded problem and fills the answer fields selected by the response mask. An error
-  // if the call was cancelled or its deadline passed.
+  // Solves the decoded problem, differentiates it if that was asked for, and fills the answer
+  // fields selected by the response mask and the wanted derivatives. An error if the call was
+  // cancelled or its deadline passed.
   ServiceStatus Solve(Solver* solver, v1::ContactSolution* answer);
 
-  // Updates the metrics, and records the problem if the recording rule selects it.
-  void Report(const ServiceStatus& status, const Telemetry& telemetry) const;
+  // Updates the metrics, records the problem if the recording rule selects it, and frees the
+  // derivatives. Call once, at the end.
+  void Report(const ServiceStatus& status, const Telemetry& telemetry);
 
  private:
   SolveLimits Limits() const;
+  ServiceStatus DecodeSettings(const ServerConfig& config);
+  tl::expected<void, MemoryLimitExceeded> SolveOrDifferentiate(Solver* solver);
   ServiceStatus DecodeAll(const ServerConfig& config);
   void Record(const ServiceStatus& status, RequestRecorder* recorder) const;
   void AddTimings(v1::PhaseTimings* timings) const;
@@ -87,6 +99,8 @@ class SolveJob {
 
   const v1::ContactProblem* message_{nullptr};
   const v1::SolveOptions* options_{nullptr};
+  std::unique_ptr<DerivativesJob> derivatives_;  // null: only the solution is asked for
+  const v1::DifferentiateBatchRequest* batch_{nullptr};
   CallContext call_;
   bool decoded_{false};
   ContactProblem problem_;

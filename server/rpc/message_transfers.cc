@@ -34,7 +34,7 @@ ServiceStatus CheckUse(const ClientAccount::Transfers& use, const Limits& limits
                   "answers to the limit of calls " + std::string(whose) + " are not yet taken");
   }
   if (use.answer_bytes >= limits.max_bytes) {
-    return refuse("_BYTES", "answers to the limit of request bytes " + std::string(whose) +
+    return refuse("_BYTES", "answers to the limit of bytes " + std::string(whose) +
                                 " are not yet taken");
   }
   return {};
@@ -93,17 +93,17 @@ void MessageTransfers::Expedite(Reader* reader) {
   reader->PostRead();
 }
 
-void MessageTransfers::BeginAnswer(ClientAccount* account, int64_t request_bytes) {
+void MessageTransfers::BeginAnswer(ClientAccount* account, int64_t bytes) {
   for (Use* use : {&account->transfers_, &all_}) {
     ++use->answers;
-    use->answer_bytes += request_bytes;
+    use->answer_bytes += bytes;
   }
 }
 
-void MessageTransfers::EndAnswer(ClientAccount* account, int64_t request_bytes) {
+void MessageTransfers::EndAnswer(ClientAccount* account, int64_t bytes) {
   for (Use* use : {&account->transfers_, &all_}) {
     --use->answers;
-    use->answer_bytes -= request_bytes;
+    use->answer_bytes -= bytes;
   }
 }
 

@@ -51,9 +51,10 @@ class MessageTransfers {
   // The call of the reader was cancelled: if its read still waits it is posted, and fails at once.
   void Expedite(Reader* reader);
 
-  // An answer is about to be sent to a request of this size, and has been taken.
-  void BeginAnswer(ClientAccount* account, int64_t request_bytes);
-  void EndAnswer(ClientAccount* account, int64_t request_bytes);
+  // An answer is about to be sent, and has been taken. Bytes: of the answer or of its request,
+  // whichever is larger.
+  void BeginAnswer(ClientAccount* account, int64_t bytes);
+  void EndAnswer(ClientAccount* account, int64_t bytes);
 
  private:
   using Use = ClientAccount::Transfers;

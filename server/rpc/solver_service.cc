@@ -6,12 +6,17 @@ namespace sap {
 
 namespace {
 
-// Handler that starts an engine call and finishes the RPC when it completes.
-template <typename Call>
-auto StartWith(Engine* engine,
-               void (Engine::*start)(const typename Call::Request&, const CallContext&,
-                                     typename Call::Response*, Engine::Done, void*)) {
-  return [engine, start](Call* call) {
+// Starts a call on the engine.
+template <typename Method>
+using StartOnEngine = void (Engine::*)(const typename Method::Call::Request&, const CallContext&,
+                                       typename Method::Call::Response*, Engine::Done, void*);
+
+// A method whose calls the engine answers.
+template <typename UnaryMethod>
+UnaryMethod OnEngine(typename UnaryMethod::HeadersFirst* service, Method method,
+                     StartOnEngine<UnaryMethod> start, const ServiceContext& context) {
+  using Call = typename UnaryMethod::Call;
+  const auto handle = [engine = context.engine, start](Call* call) {
     (engine->*start)(
         call->request(), call->call_context(), call->response(),
         [](void* context, const ServiceStatus& status) {
@@ -19,6 +24,10 @@ auto StartWith(Engine* engine,
         },
         call);
   };
+  return UnaryMethod(service, static_cast<int>(method), handle, context.in_flight_calls,
+                     context.authenticator, UnaryMethod::WhileDraining::kRefused,
+                     {context.observer, method},
+                     {context.engine, context.rejection_limiter, context.transfers});
 }
 
 }  // namespace
@@ -26,18 +35,15 @@ auto StartWith(Engine* engine,
 SolverService::SolverService(const ServiceContext& context)
     : read_timeout_(context.engine->config().read_timeout_s),
       write_timeout_(context.engine->config().session.write_timeout_s),
-      solve_(&service_, static_cast<int>(Method::kSolve),
-             StartWith<SolveMethod::Call>(context.engine, &Engine::Start), context.in_flight_calls,
-             context.authenticator, SolveMethod::WhileDraining::kRefused,
-             {context.observer, Method::kSolve},
-             {context.engine, context.rejection_limiter, context.transfers}),
-      solve_batch_(&service_, static_cast<int>(Method::kSolveBatch),
-                   StartWith<BatchMethod::Call>(context.engine, &Engine::StartBatch),
-                   context.in_flight_calls, context.authenticator,
-                   BatchMethod::WhileDraining::kRefused, {context.observer, Method::kSolveBatch},
-                   {context.engine, context.rejection_limiter, context.transfers}),
+      solve_(OnEngine<SolveMethod>(&service_, Method::kSolve, &Engine::Start, context)),
+      solve_batch_(
+          OnEngine<BatchMethod>(&service_, Method::kSolveBatch, &Engine::StartBatch, context)),
       stream_batch_(&service_, context),
       session_(&service_, context),
+      differentiate_(OnEngine<DifferentiateMethod>(&service_, Method::kDifferentiate,
+                                                   &Engine::StartDifferentiate, context)),
+      differentiate_batch_(OnEngine<DifferentiateBatchMethod>(
+          &service_, Method::kDifferentiateBatch, &Engine::StartDifferentiateBatch, context)),
       info_(&service_, static_cast<int>(Method::kGetServerInfo),
             [engine = context.engine](InfoMethod::Call* call) {
               *call->response() = engine->Info(call->call_context().account);
@@ -53,6 +59,8 @@ void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
     solve_batch_.Await(queue);
     stream_batch_.Await(queue);
     session_.Await(queue);
+    differentiate_.Await(queue);
+    differentiate_batch_.Await(queue);
     info_.Await(queue);
   }
 }
@@ -62,6 +70,8 @@ void SolverService::Sweep() {
   stream_batch_.Sweep();
   solve_.Sweep(read_timeout_, write_timeout_);
   solve_batch_.Sweep(read_timeout_, write_timeout_);
+  differentiate_.Sweep(read_timeout_, write_timeout_);
+  differentiate_batch_.Sweep(read_timeout_, write_timeout_);
   info_.Sweep(read_timeout_, write_timeout_);
 }
 

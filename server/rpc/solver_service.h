@@ -37,6 +37,10 @@ class SolverService {
   using Service = v1::SolverService::Service;
   using SolveMethod = UnaryMethod<Service, v1::SolveRequest, v1::SolveResponse>;
   using BatchMethod = UnaryMethod<Service, v1::SolveBatchRequest, v1::SolveBatchResponse>;
+  using DifferentiateMethod =
+      UnaryMethod<Service, v1::DifferentiateRequest, v1::DifferentiateResponse>;
+  using DifferentiateBatchMethod =
+      UnaryMethod<Service, v1::DifferentiateBatchRequest, v1::DifferentiateBatchResponse>;
   using InfoMethod = UnaryMethod<Service, v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
 
   const std::chrono::duration<double> read_timeout_;
@@ -46,6 +50,8 @@ class SolverService {
   BatchMethod solve_batch_;
   BatchStream stream_batch_;
   SessionStream session_;
+  DifferentiateMethod differentiate_;
+  DifferentiateBatchMethod differentiate_batch_;
   InfoMethod info_;
 };
 

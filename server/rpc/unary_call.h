@@ -12,6 +12,7 @@
 #include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -82,6 +83,7 @@ template <typename Service, typename Request, typename Response>
 class UnaryMethod {
  public:
   class Call;
+  using HeadersFirst = HeadersFirstService<Service>;
   // Handles a call. Must call Finish once, during the handler or later, on any thread.
   using Handler = std::function<void(Call*)>;
 
@@ -104,8 +106,8 @@ class UnaryMethod {
 
   // `index` is the method's position in the schema. Without an authenticator (null) every client
   // may call.
-  UnaryMethod(HeadersFirstService<Service>* service, int index, Handler handler,
-              InFlightCalls* in_flight_calls, const Authenticator* authenticator,
+  UnaryMethod(HeadersFirst* service, int index, Handler handler, InFlightCalls* in_flight_calls,
+              const Authenticator* authenticator,
               WhileDraining while_draining = WhileDraining::kRefused, Observed observed = {},
               Gate gate = {})
       : service_(service),
@@ -139,7 +141,7 @@ class UnaryMethod {
   // Bounds the memory of call objects after a burst.
   static constexpr size_t kMaxIdle = 32;
 
-  HeadersFirstService<Service>* const service_;
+  HeadersFirst* const service_;
   const int index_;
   const Handler handler_;
   InFlightCalls* const in_flight_calls_;
@@ -186,7 +188,10 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
     const Response response = std::move(response_);
     if (method_->gate_.transfers != nullptr && request_bytes_ > 0) {
       answering_ = true;
-      method_->gate_.transfers->BeginAnswer(account_.get(), request_bytes_);
+      if (status.ok()) {
+        held_bytes_ = std::max(request_bytes_, static_cast<int64_t>(response.ByteSizeLong()));
+      }
+      method_->gate_.transfers->BeginAnswer(account_.get(), held_bytes_);
     }
     sending_.Start(CallContext::Clock::now());
     if (status.ok()) {
@@ -266,7 +271,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
       not_received_ = true;
       return Finish(NotReceived(*context_));
     }
-    request_bytes_ = static_cast<int64_t>(bytes_.Length());
+    request_bytes_ = held_bytes_ = static_cast<int64_t>(bytes_.Length());
     if (!ParseMessage(&bytes_, &request_)) return Finish(NoMessage());
     method_->handler_(this);
   }
@@ -299,7 +304,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
 
   void Finished(bool) {
     sending_.Stop();
-    if (answering_) method_->gate_.transfers->EndAnswer(account_.get(), request_bytes_);
+    if (answering_) method_->gate_.transfers->EndAnswer(account_.get(), held_bytes_);
     TagCompleted();
   }
 
@@ -346,6 +351,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
   Request request_;
   Response response_;
   int64_t request_bytes_{0};
+  int64_t held_bytes_{0};  // while the answer is not taken: of request or answer, the larger
   StallTimer receiving_;
   StallTimer sending_;
   CallContext::Clock::time_point arrival_;

@@ -55,7 +55,7 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
     std::atomic<int> receiving{0};         // calls whose request is being received
     std::atomic<int> slots{0};             // of these, those with a posted read
     std::atomic<int> answers{0};           // calls whose answer is not yet taken
-    std::atomic<int64_t> answer_bytes{0};  // bytes of their requests
+    std::atomic<int64_t> answer_bytes{0};  // bytes of these, or of their requests if larger
   };
 
  private:

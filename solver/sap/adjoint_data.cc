@@ -8,6 +8,7 @@ void AdjointData::Resize(const ConstraintGraph& graph, bool with_directions) {
   const size_t velocities = graph.velocity_start().back();
   for (std::vector<double>* array : {&right_side, &lambda, &v_before}) array->resize(velocities);
   slot_sums.resize(graph.num_slots());
+  A_inverse.Reserve(graph.matrix_start().back());
   ForEachPool([&](auto pool) {
     const auto& layout = LayoutOf(graph, pool);
     const size_t constraints = layout.order().size();

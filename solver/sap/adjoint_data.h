@@ -57,6 +57,7 @@ struct AdjointData {
   std::vector<double> lambda;      // or dv
   std::vector<double> v_before;    // before the polishing step
   std::vector<DerivativeSums> slot_sums;
+  GrowingBuffer<double> A_inverse;  // as w is made with it: of A, or of its diagonal alone
   PerPool<PoolAdjoint> pools;
 
   void Resize(const ConstraintGraph& graph, bool with_directions);

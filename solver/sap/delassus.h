@@ -1,6 +1,7 @@
 // W = J A^-1 J' of one contact, by its three linear rows, from which w = |W|_F / 3.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <numbers>
 
@@ -62,14 +63,19 @@ inline DelassusColumns Delassus(const ContactProblem& problem, const ConstraintG
   return W;
 }
 
-// x := A^-1 x of one tree, or by the diagonal of A alone, as the rule has it for w.
+// A^-1 of one tree, row-major, or that of the diagonal of A alone, as the rule has it for w.
 template <typename Size>
-inline void ApplyDelassusInverse(const ContactProblem& problem, const double* factor,
-                                 const double* D, Size n, double* x) {
-  if (problem.regularization().rule == DelassusRule::kDiagonal) {
-    for (int i = 0; i < n; ++i) x[i] *= D[i] * D[i];
-  } else {
-    SolveTree(factor, n, x);
+inline void DelassusInverse(const ContactProblem& problem, const double* factor, const double* D,
+                            Size n, double* inverse) {
+  std::fill_n(inverse, n * n, 0.0);
+  for (int i = 0; i < n; ++i) {
+    double* row = inverse + i * n;
+    if (problem.regularization().rule == DelassusRule::kDiagonal) {
+      row[i] = D[i] * D[i];
+    } else {
+      row[i] = 1;
+      SolveTree(factor, n, row);
+    }
   }
 }
 

@@ -125,7 +125,9 @@ class DelassusPass {
   explicit DelassusPass(const DerivativeScope& scope)
       : scope_(scope), view_(scope.view), chain_(scope.chain()) {}
 
-  double Run() {
+  // `with_inverses`: A^-1 as well, without which there are no derivatives of w.
+  double Run(bool with_inverses) {
+    if (with_inverses || view_.range().num_rows > 0) InvertTrees();
     double margin = 1;
     ForPoolsOf(view_, [&](auto pool) {
       const PoolRange range = view_.range(pool);
@@ -150,6 +152,20 @@ class DelassusPass {
   }
 
  private:
+  void InvertTrees() {
+    const ConstraintGraph& graph = view_.graph;
+    ForChunks(view_.arena, view_.range().slot_begin, view_.range().slot_end, kDifferentiateSlots,
+              [&](int begin, int end, int) {
+                for (int slot = begin; slot < end; ++slot) {
+                  if (scope_.stop.Requested()) return;
+                  ForSize(graph.dofs()[slot], [&](auto n) {
+                    DelassusInverse(scope_.problem, view_.model.A_factor(graph, slot),
+                                    view_.model.D().data() + graph.velocity_start()[slot], n,
+                                    scope_.adjoint->A_inverse.data() + graph.matrix_start()[slot]);
+                  });
+                }
+              });
+  }
   template <int index>
   void SetDelassus(PoolIndex<index> pool, int unit, int i, int number) {
     auto& adjoint = scope_.adjoint->pools[pool];
@@ -244,7 +260,7 @@ class IslandDifferentiation {
     const StepStatus polished = Polish();
     if (polished == StepStatus::kStopped) return AdjointStatus::kDeadline;
     if (polished != StepStatus::kOk) return AdjointStatus::kNumericalFailure;
-    *derivatives_.kink_margin = DelassusPass(scope_).Run();
+    *derivatives_.kink_margin = DelassusPass(scope_).Run(!scope_.hold_delassus);
     bool accurate = report_.status == SolveStatus::kConverged;
     const AdjointStatus status = Differentiate(&accurate);
     report_.factorizations += system_.factorizations();
@@ -369,7 +385,7 @@ AdjointStatus DifferentiateIsland(const ContactProblem& problem, const IslandVie
         return !IsZero(problem, view, cotangent);
       });
   if (!is_wanted) {
-    *derivatives->kink_margin = DelassusPass(scope).Run();
+    *derivatives->kink_margin = DelassusPass(scope).Run(false);
     return report->status == SolveStatus::kConverged ? AdjointStatus::kDifferentiated
                                                      : AdjointStatus::kInaccurate;
   }

@@ -26,6 +26,9 @@ struct DerivativeScope {
 
   double unit() const { return view.constants().mass_unit; }
   ParameterChain chain() const { return {problem, unit()}; }
+  const double* A_inverse(int slot) const {
+    return adjoint->A_inverse.data() + view.graph.matrix_start()[slot];
+  }
 };
 
 // What is asked for, and where it goes. Numbers of other islands are left alone.
@@ -108,14 +111,10 @@ inline auto BlockOf(const ContactProblem& problem, const IslandView& view, PoolI
 template <typename Body>
 inline void ForInverseColumns(const DerivativeScope& scope, int slot, const double* J,
                               Body&& body) {
-  const ConstraintGraph& graph = scope.view.graph;
-  const SapModel& model = scope.view.model;
-  const double* D = model.D().data() + graph.velocity_start()[slot];
-  ForSize(graph.dofs()[slot], [&](auto n) {
+  ForSize(scope.view.graph.dofs()[slot], [&](auto n) {
     WithTreeScratch(n, [&](double* x) {
       for (int row = 0; row < 3; ++row) {
-        std::copy_n(J + row * n, static_cast<int>(n), x);
-        ApplyDelassusInverse(scope.problem, model.A_factor(graph, slot), D, n, x);
+        MultiplySymmetric(scope.A_inverse(slot), n, J + row * n, x);
         body(row, x);
       }
     });
@@ -126,18 +125,15 @@ inline void ForInverseColumns(const DerivativeScope& scope, int slot, const doub
 template <typename Body>
 inline void ForInverseOfPart(const DerivativeScope& scope, const RowLayout& layout,
                              const RowJacobians& jacobians, const RowPart& part, Body&& body) {
-  const ConstraintGraph& graph = scope.view.graph;
-  const SapModel& model = scope.view.model;
-  const double* D = model.D().data() + graph.velocity_start()[part.slot];
-  ForSize(graph.dofs()[part.slot], [&](auto n) {
-    WithTreeScratch(n, [&](double* x) {
-      std::fill_n(x, static_cast<int>(n), 0.0);
-      for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
-        x[layout.dof()[e]] = jacobians.at(e);
-      }
-      ApplyDelassusInverse(scope.problem, model.A_factor(graph, part.slot), D, n, x);
-      body(x);
-    });
+  const int n = scope.view.graph.dofs()[part.slot];
+  const double* A_inverse = scope.A_inverse(part.slot);
+  WithTreeScratch(n, [&](double* x) {
+    std::fill_n(x, n, 0.0);
+    for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
+      const double* row = A_inverse + layout.dof()[e] * static_cast<int64_t>(n);
+      for (int i = 0; i < n; ++i) x[i] += jacobians.at(e) * row[i];
+    }
+    body(x);
   });
 }
 

@@ -263,34 +263,30 @@ class IslandGradient {
   // A_bar -= A^-1 (sum of J' W_bar J) A^-1, or the diagonal of it.
   template <typename Size>
   void SubtractDelassus(int slot, Size n, double* A_bar) {
-    const double* D = view_.model.D().data() + view_.graph.velocity_start()[slot];
-    const double* factor = view_.model.A_factor(view_.graph, slot);
+    const double* A_inverse = scope_.A_inverse(slot);
     const bool diagonal = problem_.regularization().rule == DelassusRule::kDiagonal;
-    WithTreeScratch(static_cast<size_t>(n) * n, [&](double* M) {
+    WithTreeScratch(2 * static_cast<size_t>(n) * n, [&](double* M) {
+      double* product = M + n * n;
       std::fill_n(M, n * n, 0.0);
       ForPoolsOf(view_, [&](auto pool) {
         view_.model.pools[pool].jacobians.AddDiagonalBlock(
             view_.layout(pool), slot, n, adjoint_.pools[pool].W_bar, scope_.stop, M);
       });
-      if (diagonal) {
-        for (int i = 0; i < n; ++i) {
-          A_bar[i * n + i] -= D[i] * D[i] * M[i * n + i] * (D[i] * D[i]) / unit_;
-        }
-        return;
-      }
-      const auto solve_rows = [&] {
-        for (int i = 0; i < n; ++i) {
-          if (n > kScalarDofs && scope_.stop.Requested()) return;
-          SolveTree(factor, n, M + i * n);
-        }
-      };
-      solve_rows();  // M is symmetric: M A^-1
       for (int i = 0; i < n; ++i) {
-        for (int j = 0; j < i; ++j) std::swap(M[i * n + j], M[j * n + i]);
+        if (n > kScalarDofs && scope_.stop.Requested()) return;
+        MultiplySymmetric(A_inverse, n, M + i * n, product + i * n);  // M A^-1
       }
-      solve_rows();
+      for (int i = 0; i < n; ++i) {
+        if (n > kScalarDofs && scope_.stop.Requested()) return;
+        double* row = M + i * n;
+        for (int j = 0; j < n; ++j) row[j] = 0;
+        for (int k = 0; k < n; ++k) {
+          for (int j = 0; j < n; ++j) row[j] += A_inverse[i * n + k] * product[k * n + j];
+        }
+      }
       for (int i = 0; i < n; ++i) {
         for (int j = 0; j < n; ++j) {
+          if (diagonal && i != j) continue;
           A_bar[i * n + j] -= 0.5 * (M[i * n + j] + M[j * n + i]) / unit_;
         }
       }

@@ -162,7 +162,6 @@ class IslandTangent {
     const double* J = view_.model.pools[pool].jacobians.of(pair, i, high);
     const double* dJ = adjoint_.pools[pool].dJ.of(pair, i, high);
     double dw = 0;
-    // dw/dW dJ and J in one: the rows of 2 dw/dW dJ - dw/dW X' dA, with X = A^-1 J'.
     ForInverseColumns(scope_, slot, J, [&](int s, const double* x) {
       for (int r = 0; r < 3; ++r) {
         for (int j = 0; j < n; ++j) dw += 2 * w_by_W(r, s) * dJ[r * n + j] * x[j];
@@ -174,12 +173,11 @@ class IslandTangent {
   // dw/dW : X' dA X, with X = A^-1 J' of three rows.
   template <int rows>
   double BlockInertia(int slot, int n, const LawMatrix<rows>& w_by_W, const double* J) {
-    const double* D = view_.model.D().data() + view_.graph.velocity_start()[slot];
-    const double* factor = view_.model.A_factor(view_.graph, slot);
     double sum = 0;
     WithTreeScratch(3 * static_cast<size_t>(n), [&](double* X) {
-      std::copy_n(J, 3 * n, X);
-      for (int r = 0; r < 3; ++r) ApplyDelassusInverse(problem_, factor, D, n, X + r * n);
+      for (int r = 0; r < 3; ++r) {
+        MultiplySymmetric(scope_.A_inverse(slot), n, J + r * n, X + r * n);
+      }
       for (int r = 0; r < 3; ++r) {
         for (int s = 0; s < 3; ++s) {
           sum += w_by_W(r, s) * QuadraticForm(slot, X + r * n, X + s * n);

@@ -42,12 +42,38 @@ std::vector<v1::SolveRequest> GoodRequests() {
   return requests;
 }
 
+// Two cotangents and a direction of everything that the problem has.
+v1::DifferentiateRequest Differentiated(const v1::SolveRequest& solve) {
+  v1::DifferentiateRequest request;
+  *request.mutable_problem() = solve.problem();
+  for (const double scale : {1.0, -1e3}) {
+    v1::Cotangent* cotangent = request.add_cotangents();
+    for (int i = 0; i < 17; ++i) cotangent->add_velocity(scale * i);
+    for (int i = 0; i < 15; ++i) cotangent->add_impulse(scale / (i + 1));
+    cotangent->set_cost(scale);
+  }
+  request.add_tangents()->set_time_step(1);
+  *request.mutable_tangents(0)->mutable_bodies() = solve.problem().bodies();
+  *request.mutable_tangents(0)->mutable_contacts() = solve.problem().contacts();
+  for (const char* path : {"trees", "bodies", "contacts", "body_contacts", "rows"}) {
+    request.mutable_wanted()->add_paths(path);
+  }
+  return request;
+}
+
 // Valid inputs of each target.
 std::vector<Input> GoodInputs(const std::string& target) {
   if (target == "solve") {
     std::vector<Input> inputs;
     for (const v1::SolveRequest& request : GoodRequests()) {
       inputs.push_back(ToInput(request.SerializeAsString()));
+    }
+    return inputs;
+  }
+  if (target == "differentiate") {
+    std::vector<Input> inputs;
+    for (const v1::SolveRequest& solve : GoodRequests()) {
+      inputs.push_back(ToInput(Differentiated(solve).SerializeAsString()));
     }
     return inputs;
   }

@@ -1,7 +1,10 @@
 #include "tests/fuzz/fuzz_targets.h"
 
+#include <google/protobuf/reflection.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -52,6 +55,19 @@ void CheckAnswer(const ServiceStatus& status, const v1::ContactProblem& problem,
           problem.trees().dofs_size() + problem.bodies().mass_size());
 }
 
+// Whether all doubles of the message are finite.
+bool IsFinite(const google::protobuf::Message& message) {
+  const auto* reflection = message.GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection->ListFields(message, &fields);
+  return std::ranges::all_of(fields, [&](const auto* field) {
+    if (field->message_type() != nullptr) return IsFinite(reflection->GetMessage(message, field));
+    if (!field->is_repeated()) return std::isfinite(reflection->GetDouble(message, field));
+    const auto array = reflection->GetRepeatedFieldRef<double>(message, field);
+    return std::all_of(array.begin(), array.end(), [](double x) { return std::isfinite(x); });
+  });
+}
+
 std::string Text(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -64,6 +80,20 @@ void FuzzSolve(Bytes bytes) {
   v1::SolveResponse response;
   const ServiceStatus status = SmallEngine().Solve(request, CallContext(), &response);
   CheckAnswer(status, request.problem(), request.options(), response.solution());
+}
+
+void FuzzDifferentiate(Bytes bytes) {
+  v1::DifferentiateRequest request;
+  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  v1::DifferentiateResponse response;
+  const ServiceStatus status = SmallEngine().Differentiate(request, CallContext(), &response);
+  CheckAnswer(status, request.problem(), request.options(), response.solution());
+  if (!status) return;
+  Require(response.gradients_size() == request.cotangents_size());
+  Require(response.tangents_size() == request.tangents_size());
+  for (const v1::Gradient& gradient : response.gradients()) Require(IsFinite(gradient));
+  for (const v1::Tangent& tangent : response.tangents()) Require(IsFinite(tangent));
+  for (const double margin : response.kink_margin()) Require(margin >= 0 && margin <= 1);
 }
 
 void FuzzSession(Bytes bytes) {

@@ -15,6 +15,9 @@ using Bytes = std::span<const uint8_t>;
 // A SolveRequest from the wire: decoded, checked, and solved for a few iterations.
 void FuzzSolve(Bytes bytes);
 
+// A DifferentiateRequest from the wire. No number of an answer is NaN or infinite.
+void FuzzDifferentiate(Bytes bytes);
+
 // The messages of a session, one after the other, each with a length before it.
 void FuzzSession(Bytes bytes);
 
@@ -31,10 +34,9 @@ struct FuzzTarget {
   const char* name;
   void (*run)(Bytes bytes);
 };
-inline constexpr FuzzTarget kFuzzTargets[] = {{"solve", FuzzSolve},
-                                              {"session", FuzzSession},
-                                              {"json", FuzzJson},
-                                              {"flags", FuzzFlags},
-                                              {"tokens", FuzzTokens}};
+inline constexpr FuzzTarget kFuzzTargets[] = {
+    {"solve", FuzzSolve},     {"differentiate", FuzzDifferentiate},
+    {"session", FuzzSession}, {"json", FuzzJson},
+    {"flags", FuzzFlags},     {"tokens", FuzzTokens}};
 
 }  // namespace sap::test

@@ -79,6 +79,35 @@ TEST(SchemaTest, TakesNothingAwayFromClients) {
       << "The schema changes by addition only.";
 }
 
+// Names of the fields that hold doubles.
+std::vector<std::string> Doubles(const google::protobuf::Descriptor& message) {
+  std::vector<std::string> names;
+  for (int i = 0; i < message.field_count(); ++i) {
+    const auto* field = message.field(i);
+    if (field->type() == google::protobuf::FieldDescriptor::TYPE_DOUBLE) {
+      names.push_back(field->name());
+    }
+  }
+  return names;
+}
+
+// A client fills a cotangent as it reads a solution, and a tangent is dotted with a cotangent.
+TEST(SchemaTest, DerivativesHaveTheNumbersOfASolution) {
+  const FileDescriptorSet schema = ReadSchema(SAP_COMPILED_SCHEMA);
+  DescriptorPool pool;
+  for (const auto& proto : schema.file()) ASSERT_NE(pool.BuildFile(proto), nullptr);
+  const auto* cotangent = pool.FindMessageTypeByName("sap.v1.Cotangent");
+  const auto* tangent = pool.FindMessageTypeByName("sap.v1.Tangent");
+  const auto* solution = pool.FindMessageTypeByName("sap.v1.ContactSolution");
+  ASSERT_TRUE(cotangent != nullptr && tangent != nullptr && solution != nullptr);
+  EXPECT_THAT(Doubles(*cotangent), testing::UnorderedElementsAreArray(Doubles(*solution)));
+  ASSERT_EQ(tangent->field_count(), cotangent->field_count());
+  for (int i = 0; i < tangent->field_count(); ++i) {
+    EXPECT_EQ(tangent->field(i)->name(), cotangent->field(i)->name());
+    EXPECT_EQ(tangent->field(i)->number(), cotangent->field(i)->number());
+  }
+}
+
 TEST(SchemaRulesTest, AcceptWhatKeepsThem) {
   EXPECT_THAT(RulesBrokenBy(R"(
       // A thing.

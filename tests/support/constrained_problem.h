@@ -28,7 +28,8 @@ class ConstrainedProblem {
   // The sum of the magnitudes of the terms of the cost, which may itself vanish.
   long double CostMagnitude(const VectorL& v) const;
   VectorL Gradient(const VectorL& v) const;
-  VectorL Impulse(const VectorL& v) const;  // stacked
+  VectorL ConstraintVelocity(const VectorL& v) const;  // v_c, stacked
+  VectorL Impulse(const VectorL& v) const;             // stacked
   // |J| |v| + |b|, which rounding errors of v_c are relative to; stacked.
   VectorL VelocityMagnitude(const VectorL& v) const;
   // Impulses as in an answer: of contacts, with angular Jacobians, of rows.
@@ -60,7 +61,6 @@ class ConstrainedProblem {
   void AddBlock(int row, int tree, const MatrixL& J) { blocks_.push_back({row, tree, J}); }
   // The costs of every constraint.
   std::vector<long double> Costs(const VectorL& v) const;
-  VectorL ConstraintVelocity(const VectorL& v) const;
 
   int dimension() const { return 6 * num_contacts() + num_rows(); }
 

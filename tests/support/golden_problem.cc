@@ -1,175 +1,63 @@
 #include "tests/support/golden_problem.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <limits>
-#include <nlohmann/json.hpp>
+
+#include "tests/support/problem_json.h"
 
 namespace sap::test {
 
 namespace {
 
-using Json = nlohmann::json;
+// Where the problems of a set are: below tests/data, or where a variable says.
+struct Place {
+  const char* folder;
+  const char* variable;
+};
+
+Place PlaceOf(GoldenSet set) {
+  switch (set) {
+    case GoldenSet::kConstraints:
+      return {"constraints", "SAP_PROBLEMS_CONSTRAINTS_DIR"};
+    case GoldenSet::kGradients:
+      return {"gradients", "SAP_PROBLEMS_GRADIENTS_DIR"};
+    case GoldenSet::kFriction:
+      break;
+  }
+  return {"", "SAP_PROBLEMS_DIR"};
+}
 
 std::filesystem::path SmallDirectory(GoldenSet set) {
-  const std::filesystem::path data = SAP_TEST_DATA_DIR;
-  return set == GoldenSet::kFriction ? data : data / "constraints";
+  return std::filesystem::path(SAP_TEST_DATA_DIR) / PlaceOf(set).folder;
 }
 
 std::filesystem::path Directory(GoldenSet set) {
-  const char* directory = std::getenv(set == GoldenSet::kFriction ? "SAP_PROBLEMS_DIR"
-                                                                  : "SAP_PROBLEMS_CONSTRAINTS_DIR");
+  const char* directory = std::getenv(PlaceOf(set).variable);
   return directory != nullptr && *directory != '\0' ? directory : SmallDirectory(set);
 }
 
-// The text of a file, gzipped or not: zlib reads both.
-std::string ReadText(const std::string& path) {
-  std::string text;
-  gzFile file = gzopen(path.c_str(), "rb");
-  if (file == nullptr) return text;
-  char buffer[1 << 16];
-  for (int got = gzread(file, buffer, sizeof(buffer)); got > 0;
-       got = gzread(file, buffer, sizeof(buffer))) {
-    text.append(buffer, static_cast<size_t>(got));
-  }
-  gzclose(file);
-  return text;
-}
-
-template <typename Value>
-void Read(const Json& from, const char* key, std::vector<Value>* to) {
-  if (!from.contains(key)) return;
-  from.at(key).get_to(*to);
-}
-
-// Infinities are strings, as in all JSON of Protocol Buffers.
-double Number(const Json& value) {
-  if (!value.is_string()) return value.get<double>();
-  const double infinity = std::numeric_limits<double>::infinity();
-  return value == "-Infinity" ? -infinity : infinity;
-}
-
-void Read(const Json& from, const char* key, std::vector<double>* to) {
-  if (!from.contains(key)) return;
-  for (const Json& value : from.at(key)) to->push_back(Number(value));
-}
-
-void Read(const Json& from, const char* key, double* to) {
-  if (from.contains(key)) *to = Number(from.at(key));
-}
-
-void ReadLaw(const Json& from, LawArrays* law) {
-  Read(from, "signed_distance", &law->signed_distance);
-  Read(from, "stiffness", &law->stiffness);
-  Read(from, "relaxation_time", &law->relaxation_time);
-  Read(from, "friction", &law->friction);
-  Read(from, "regularization_t", &law->regularization_t);
-  Read(from, "regularization_n", &law->regularization_n);
-  Read(from, "delassus_estimate", &law->delassus_estimate);
-  Read(from, "surface_velocity", &law->surface_velocity);
-  Read(from, "friction_2", &law->friction_2);
-  Read(from, "torsional_friction", &law->torsional_friction);
-  Read(from, "rolling_friction", &law->rolling_friction);
-  Read(from, "target_velocity", &law->target_velocity);
-  Read(from, "target_angular_velocity", &law->target_angular_velocity);
-  Read(from, "adhesion", &law->adhesion);
-  if (from.contains("law")) {
-    for (const std::string name : from.at("law")) {
-      law->law.push_back(name == "CONTACT_LAW_HUNT_CROSSLEY_LAGGED"    ? 2
-                         : name == "CONTACT_LAW_HUNT_CROSSLEY_SIMILAR" ? 3
-                                                                       : 1);
-    }
-  }
-  const Json hunt_crossley = from.value("hunt_crossley", Json::object());
-  Read(hunt_crossley, "elastic_force", &law->elastic_force);
-  Read(hunt_crossley, "dissipation", &law->dissipation);
-  Read(hunt_crossley, "lagged_normal_impulse", &law->lagged_normal_impulse);
-}
-
-void ReadBodies(const Json& from, ProblemArrays::Bodies* bodies) {
-  Read(from, "mass", &bodies->mass);
-  Read(from, "inertia", &bodies->inertia);
-  Read(from, "center_of_mass", &bodies->center_of_mass);
-  Read(from, "free_motion_velocity", &bodies->free_motion_velocity);
-  Read(from, "guess_velocity", &bodies->guess_velocity);
-}
-
-void ReadRows(const Json& from, ProblemArrays::Rows* rows) {
-  Read(from, "entries", &rows->entries);
-  Read(from, "velocity_index", &rows->velocity_index);
-  Read(from, "coefficient", &rows->coefficient);
-  Read(from, "position_error", &rows->position_error);
-  Read(from, "velocity_offset", &rows->velocity_offset);
-  Read(from, "stiffness", &rows->stiffness);
-  Read(from, "relaxation_time", &rows->relaxation_time);
-  Read(from, "force_lower", &rows->force_lower);
-  Read(from, "force_upper", &rows->force_upper);
-  Read(from, "regularization", &rows->regularization);
-  Read(from, "target_velocity", &rows->target_velocity);
-  Read(from, "delassus_estimate", &rows->delassus_estimate);
-  Read(from, "slip_parameter", &rows->slip_parameter);
-  Read(from, "force_offset", &rows->force_offset);
-}
-
-void ReadContacts(const Json& json, ProblemArrays* arrays) {
-  const Json contacts = json.value("contacts", Json::object());
-  Read(contacts, "tree_a", &arrays->contacts.tree_a);
-  Read(contacts, "tree_b", &arrays->contacts.tree_b);
-  Read(contacts, "jacobian", &arrays->contacts.jacobian);
-  Read(contacts, "angular_jacobian", &arrays->contacts.angular_jacobian);
-  ReadLaw(contacts, &arrays->contacts.law);
-  const Json body_contacts = json.value("body_contacts", Json::object());
-  Read(body_contacts, "body_a", &arrays->body_contacts.body_a);
-  Read(body_contacts, "body_b", &arrays->body_contacts.body_b);
-  Read(body_contacts, "point", &arrays->body_contacts.point);
-  Read(body_contacts, "normal", &arrays->body_contacts.normal);
-  Read(body_contacts, "tangent", &arrays->body_contacts.tangent);
-  ReadLaw(body_contacts, &arrays->body_contacts.law);
-}
-
-void ReadRegularization(const Json& from, ContactProblemView::Regularization* regularization) {
-  Read(from, "beta", &regularization->beta);
-  Read(from, "sigma", &regularization->sigma);
-  Read(from, "row_beta", &regularization->row_beta);
-  Read(from, "stiction_speed", &regularization->stiction_speed);
-  if (from.value("rule", "") == "REGULARIZATION_RULE_DIAGONAL") {
-    regularization->rule = DelassusRule::kDiagonal;
-  }
-}
-
 void ReadReference(const Json& from, Reference* reference) {
-  Read(from, "velocity", &reference->velocity);
-  Read(from, "impulse", &reference->impulse);
-  Read(from, "angular_impulse", &reference->angular_impulse);
-  Read(from, "row_impulse", &reference->row_impulse);
-  Read(from, "island_of_tree", &reference->island_of_tree);
+  ReadValues(from, "velocity", &reference->velocity);
+  ReadValues(from, "impulse", &reference->impulse);
+  ReadValues(from, "angular_impulse", &reference->angular_impulse);
+  ReadValues(from, "row_impulse", &reference->row_impulse);
+  reference->island_of_tree = from.value("island_of_tree", std::vector<int>());
   reference->cost = from.at("cost").get<double>();
   const Json& optimality = from.at("optimality");
-  Read(optimality, "velocity_error_bound_rel", &reference->velocity_error_bound_rel);
-  Read(optimality, "velocity_error_bound", &reference->velocity_error_bound_rel);
+  reference->velocity_error_bound_rel =
+      optimality.value("velocity_error_bound", optimality.value("velocity_error_bound_rel", 0.0));
   reference->iterations_of_plain_newton =
       from.at("newton_iterations_from_guess_rtol_1e-6").get<int>();
 }
 
 GoldenProblem FromJson(const Json& json) {
   GoldenProblem problem;
-  ProblemArrays& arrays = problem.arrays;
-  arrays.time_step = json.at("time_step").get<double>();
-  const Json trees = json.value("trees", Json::object());
-  Read(trees, "dofs", &arrays.trees.dofs);
-  Read(trees, "dynamics_matrix", &arrays.trees.dynamics_matrix);
-  Read(trees, "free_motion_velocity", &arrays.trees.free_motion_velocity);
-  Read(trees, "guess_velocity", &arrays.trees.guess_velocity);
-  ReadBodies(json.value("bodies", Json::object()), &arrays.bodies);
-  ReadContacts(json, &arrays);
-  ReadRows(json.value("rows", Json::object()), &arrays.rows);
-  ReadRegularization(json.value("regularization", Json::object()), &arrays.regularization);
+  problem.arrays = ProblemFromJson(json);
   ReadReference(json.at("reference"), &problem.reference);
-  Read(json, "drake_velocity", &problem.drake_velocity);
+  ReadValues(json, "drake_velocity", &problem.drake_velocity);
   return problem;
 }
 
@@ -195,15 +83,20 @@ std::string NameOfGolden(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-GoldenProblem LoadGolden(const std::string& name, GoldenSet set) {
+std::filesystem::path GoldenPath(const std::string& name, GoldenSet set) {
   for (const std::filesystem::path& directory : {Directory(set), SmallDirectory(set)}) {
     for (const char* suffix : {".json", ".json.gz"}) {
-      const Json json = Json::parse(ReadText(directory / (name + suffix)), nullptr, false);
-      if (!json.is_discarded()) return FromJson(json);
+      std::filesystem::path path = directory / (name + suffix);
+      if (std::filesystem::exists(path)) return path;
     }
   }
-  ADD_FAILURE() << "cannot read " << name << " in " << Directory(set);
+  ADD_FAILURE() << "no " << name << " in " << Directory(set);
   return {};
+}
+
+GoldenProblem LoadGolden(const std::string& name, GoldenSet set) {
+  const std::filesystem::path path = GoldenPath(name, set);
+  return path.empty() ? GoldenProblem() : FromJson(ReadJson(path));
 }
 
 }  // namespace sap::test

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace sap::test {
 enum class GoldenSet {
   kFriction,     // friction contacts alone: tests/data, or SAP_PROBLEMS_DIR
   kConstraints,  // every constraint: tests/data/constraints, or SAP_PROBLEMS_CONSTRAINTS_DIR
+  kGradients,    // derivatives (golden_gradients.h): tests/data/gradients, or
+                 // SAP_PROBLEMS_GRADIENTS_DIR
 };
 
 struct Reference {
@@ -37,6 +40,10 @@ std::vector<std::string> GoldenNames(const std::string& prefix = "",
 
 // The name of a problem as part of a test's, where only letters, digits and _ are allowed.
 std::string NameOfGolden(const testing::TestParamInfo<std::string>& info);
+
+// The file of a problem, from tests/data if the larger set lacks it. Fails the test where there is
+// none.
+std::filesystem::path GoldenPath(const std::string& name, GoldenSet set);
 
 // Reads a problem by its name, from tests/data if the larger set lacks it. Fails the test where it
 // cannot be read.

@@ -119,12 +119,19 @@ def test_linkage_stays_closed_while_its_motor_turns_the_crank(client: sap.Client
     assert 0 < int(re.findall(r"limit in (\d+) of 200", printed)[0]) < 100
 
 
-@pytest.mark.parametrize("path", ["client/python/README.md", "proto/CONSTRAINTS.md"])
-def test_rows_in_the_documents_print_what_is_shown(
-    path: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("path", "call"),
+    [
+        ("client/python/README.md", "ConstraintRows"),
+        ("client/python/README.md", "client.differentiate("),
+        ("proto/CONSTRAINTS.md", "ConstraintRows"),
+    ],
+)
+def test_snippets_in_the_documents_print_what_is_shown(
+    path: str, call: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = (ROOT / path).read_text()
-    (snippet,) = [block for block in blocks(document, "python") if "ConstraintRows" in block]
+    (snippet,) = [block for block in blocks(document, "python") if call in block]
     exec(compile(snippet, path, "exec"), {})
     assert capsys.readouterr().out in blocks(document, "text")
 

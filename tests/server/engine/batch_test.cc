@@ -69,7 +69,8 @@ TEST(BatchTest, AFullBatchTakesNoMoreThanTheShareOfItsClient) {
   std::promise<void> at_gate, gate, done;
   FairQueue queue(&arena, 1e6, 0, &Now);
   Batch::Problems problems;
-  for (int i = 0; i < 40; ++i) *problems.Add() = Block(2);
+  const double work_s = PredictedWork(Block(2));
+  for (int i = 0; i < 40; ++i) problems.push_back({.bytes = 1, .work_s = work_s});
   Batch::Start(
       problems, {&queue, 1, &batches, Priority::kNormal},
       [&](int, Dispatch) {
@@ -90,7 +91,7 @@ TEST(BatchTest, AFullBatchTakesNoMoreThanTheShareOfItsClient) {
     };
     task.context = &order;
     task.account = &other;
-    task.work_s = PredictedWork(problems[0]);
+    task.work_s = work_s;
     ASSERT_TRUE(queue.Push(&task).has_value());
   }
   gate.set_value();

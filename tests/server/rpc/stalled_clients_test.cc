@@ -107,17 +107,18 @@ TEST_F(StalledClientsTest, OnlySoManyMessagesOfAClientAreReceivedAtTheSameTime) 
   EXPECT_TRUE(Await([&] { return third.WindowOpened(); }));
 }
 
-// A call that sends a problem with a large answer and takes nothing of it.
+// A call that sends a request with a large answer and takes nothing of it.
 class UntakenAnswer {
  public:
-  UntakenAnswer(const std::string& address, const v1::SolveRequest& request) {
+  UntakenAnswer(const std::string& address, const char* method,
+                const google::protobuf::Message& request) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     grpc::GenericStub stub(
         grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
     context_.set_deadline(std::chrono::system_clock::now() + kLong);
-    call_ = stub.PrepareCall(&context_, PathOf("Solve"), &queue_);
+    call_ = stub.PrepareCall(&context_, PathOf(method), &queue_);
     call_->StartCall(nullptr);
     Next();
     const grpc::Slice slice(request.SerializeAsString());
@@ -156,7 +157,7 @@ v1::SolveRequest WithLargeAnswer() {
 TEST_F(StalledClientsTest, AnAnswerThatIsNotTakenEndsItsCall) {
   config_.session.write_timeout_s = 0.1;
   Start();
-  UntakenAnswer call(server_->address(), WithLargeAnswer());
+  UntakenAnswer call(server_->address(), "Solve", WithLargeAnswer());
   ASSERT_TRUE(Await([&] { return Ended(Method::kSolve, grpc::OK) == 1; }));
   // The call no longer keeps the server from ending.
   auto drained = std::async(std::launch::async, [this] { server_->Drain(10 * kLong); });
@@ -165,17 +166,33 @@ TEST_F(StalledClientsTest, AnAnswerThatIsNotTakenEndsItsCall) {
   EXPECT_EQ(call.Finish(), grpc::StatusCode::CANCELLED);
 }
 
-// The request's bytes count until the answer is taken.
+// Bytes count until the answer is taken: those of a request,
 TEST_F(StalledClientsTest, AnswersThatAreNotTakenCountAgainstTheLimit) {
   config_.admission.client.max_bytes = 1 << 20;
   Start();
   ASSERT_GT(WithLargeAnswer().ByteSizeLong(), 1u << 20);
-  UntakenAnswer call(server_->address(), WithLargeAnswer());
+  UntakenAnswer call(server_->address(), "Solve", WithLargeAnswer());
   ASSERT_TRUE(Await([&] { return Ended(Method::kSolve, grpc::OK) == 1; }));
   const auto exhausted = [&] {
     return Solve().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
   };
   EXPECT_TRUE(Await(exhausted));
+  call.context()->TryCancel();
+  EXPECT_EQ(call.Finish(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(Await([&] { return Solve().ok(); }));
+}
+
+// or those of an answer that is larger: a thousand gradients.
+TEST_F(StalledClientsTest, DerivativesThatAreNotTakenCountWithTheirOwnBytes) {
+  config_.admission.client.max_bytes = 1 << 20;
+  Start();
+  v1::DifferentiateRequest request;
+  *request.mutable_problem() = MixedProblem();
+  while (request.cotangents_size() < 1000) request.add_cotangents();
+  ASSERT_LT(request.ByteSizeLong(), 1u << 14);
+  UntakenAnswer call(server_->address(), "Differentiate", request);
+  ASSERT_TRUE(Await([&] { return Ended(Method::kDifferentiate, grpc::OK) == 1; }));
+  EXPECT_TRUE(Await([&] { return Solve().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED; }));
   call.context()->TryCancel();
   EXPECT_EQ(call.Finish(), grpc::StatusCode::CANCELLED);
   EXPECT_TRUE(Await([&] { return Solve().ok(); }));

@@ -12,6 +12,7 @@
 
 #include "solver/problem/input_arrays.h"
 #include "tests/solver/problem/plain_problem.h"
+#include "tests/support/input_moves.h"
 #include "tests/support/random_constraints.h"
 
 namespace sap::test::input_differential {
@@ -22,50 +23,7 @@ using Eigen::Vector3d;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // A direction, or the inputs themselves.
-using Owned = InputDifferential;
-
-// y += step x of the numbers that are no arrays.
-template <typename X, typename Y>
-void AddScalars(double step, const X& x, Y* y) {
-  y->time_step += step * x.time_step;
-  y->regularization.beta += step * x.regularization.beta;
-  y->regularization.sigma += step * x.regularization.sigma;
-  y->regularization.row_beta += step * x.regularization.row_beta;
-  y->regularization.stiction_speed += step * x.regularization.stiction_speed;
-}
-
-template <typename Arrays>
-Arrays Zero() {
-  Arrays arrays;
-  arrays.regularization = {0, 0, DelassusRule::kFull, 0, 0};
-  return arrays;
-}
-
-// `indices` with the doubles of `values` in place of its own.
-ContactProblemView ViewOf(const ContactProblemView& indices, const Owned& values) {
-  ContactProblemView view = indices;
-  ForEachInput([](const FieldName&, std::span<const double>& to,
-                  const std::vector<double>& from) { to = from; },
-               view, values);
-  view.time_step = 0;
-  view.regularization = {0, 0, indices.regularization.rule, 0, 0};
-  AddScalars(1, values, &view);
-  return view;
-}
-
-// The inputs of a problem, defaults that are numbers spelled out.
-Owned InputsOf(const ContactProblemView& problem) {
-  Owned inputs = Zero<Owned>();
-  const InputSizes sizes = SizesOfInputs(problem);
-  ForEachInput(
-      [](const FieldName&, std::vector<double>& to, std::span<const double> from, int64_t size) {
-        to.assign(from.begin(), from.end());
-        to.resize(size, 0.0);
-      },
-      inputs, problem, sizes);
-  AddScalars(1, problem, &inputs);
-  return inputs;
-}
+using InputDifferential = InputDifferential;
 
 // All numbers of a differential, in the order of NumbersOf.
 std::vector<double*> PointersTo(ProblemDifferential* d) {
@@ -214,92 +172,31 @@ std::vector<ProblemArrays> Problems() {
   return problems;
 }
 
-// Inputs that may have either sign.
-bool IsSigned(const std::string& name) {
-  static const std::set<std::string> kSigned{"surface_velocity",
-                                             "target_velocity",
-                                             "target_angular_velocity",
-                                             "position_error",
-                                             "velocity_offset",
-                                             "force_offset",
-                                             "point",
-                                             "center_of_mass",
-                                             "normal",
-                                             "tangent",
-                                             "signed_distance"};
-  return kSigned.count(name.substr(name.rfind('.') + 1)) > 0;
-}
-
-void Symmetrize(std::span<const uint32_t> dofs, std::vector<double>* matrices) {
-  double* A = matrices->data();
-  for (const uint32_t n : dofs) {
-    for (uint32_t i = 0; i < n; ++i) {
-      for (uint32_t j = 0; j < i; ++j) A[i * n + j] = A[j * n + i];
-    }
-    A += n * n;
-  }
-}
-
-// A random direction of one array, such that problems on both sides of it are read alike: 0 where
-// the input is infinite, or 0 and must not be negative.
-void Draw(Random* random, const ContactProblemView& problem, const std::string& name,
-          const std::vector<double>& inputs, std::vector<double>* direction) {
-  direction->assign(inputs.size(), 0);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const double size = IsSigned(name) ? 1 : std::abs(inputs[i]);
-    if (std::isfinite(size)) (*direction)[i] = size * Uniform(random, -0.5, 0.5);
-  }
-  if (name == "trees.dynamics_matrix") Symmetrize(problem.trees.dofs, direction);
-  if (name == "rows.force_lower" || name == "rows.force_upper") {
-    const ContactProblemView::Rows& rows = problem.rows;
-    for (size_t i = 0; i < direction->size(); ++i) {
-      if (rows.force_lower[i] == rows.force_upper[i]) (*direction)[i] = 0;
-    }
-  }
-  // The two coefficients of a law of Hunt & Crossley are equal.
-  if (name == "contacts.friction" || name == "contacts.friction_2") {
-    const std::span<const int32_t> law = problem.contacts.law.law;
-    for (size_t i = 0; i < law.size(); ++i) {
-      if (law[i] > 1) (*direction)[i] = 0;
-    }
-  }
-}
-
-std::vector<double> Differences(const ContactProblemView& problem, Owned inputs,
-                                const Owned& direction, double h) {
-  const auto move = [&](double step) {
-    ForEachInput(
-        [step](const FieldName&, std::vector<double>& x, const std::vector<double>& d) {
-          for (size_t i = 0; i < d.size(); ++i) x[i] += step * d[i];
-        },
-        inputs, direction);
-    AddScalars(step, direction, &inputs);
-    auto read = ContactProblem::Make(ViewOf(problem, inputs));
-    EXPECT_TRUE(read.has_value()) << read.error().Message();
-    return NumbersOf(read.value_or(ContactProblem()));
-  };
-  const std::vector<double> after = move(h);
-  std::vector<double> differences = move(-2 * h);
-  for (size_t i = 0; i < after.size(); ++i) {
-    const double before = differences[i];
-    differences[i] = before == after[i] ? 0 : (after[i] - before) / (2 * h);
+std::vector<double> Differences(const ProblemArrays& arrays, const std::string& name,
+                                const std::vector<double>& direction, double h) {
+  const std::vector<double> before = NumbersOf(Checked(Moved(arrays, name, direction, -h)));
+  std::vector<double> differences = NumbersOf(Checked(Moved(arrays, name, direction, h)));
+  for (size_t i = 0; i < before.size(); ++i) {
+    const double after = differences[i];
+    differences[i] = before[i] == after ? 0 : (after - before[i]) / (2 * h);
   }
   return differences;
 }
 
 // The rounding errors of the differences are about 2^-52 / h = 4e-10 of a number of size 1, their
 // truncation error h^2 = 3e-13.
-void ExpectMatchesDifferences(const ContactProblemView& problem, const Owned& direction) {
+void ExpectMatchesDifferences(const ProblemArrays& arrays, const std::string& name,
+                              const std::vector<double>& move) {
   constexpr double kStep = 5e-7;  // vectors may be off unit length by 1e-6
-  const auto read = ContactProblem::Make(problem);
-  ASSERT_TRUE(read.has_value());
-  const ContactProblemView d = ViewOf({}, direction);
-  const auto checked = CheckDirection(problem, d);
+  const ContactProblem problem = Checked(arrays);
+  InputDifferential direction = NoDirection();
+  SetDirection(name, move, &direction);
+  const auto checked = CheckDirection(arrays.View(), ViewOf(direction));
   ASSERT_TRUE(checked.has_value()) << checked.error().Message();
   ProblemDifferential change;
-  FromInputs(problem, *read, d, &change);
-  const std::vector<double> expected = Differences(problem, InputsOf(problem), direction, kStep);
-  const std::vector<double> numbers = NumbersOf(*read);
+  FromInputs(arrays.View(), problem, ViewOf(direction), &change);
+  const std::vector<double> expected = Differences(arrays, name, move, kStep);
+  const std::vector<double> numbers = NumbersOf(problem);
   const std::vector<double*> actual = PointersTo(&change);
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
@@ -308,44 +205,30 @@ void ExpectMatchesDifferences(const ContactProblemView& problem, const Owned& di
   }
 }
 
-TEST(InputDifferentialTest, FromInputsMatchesDifferencesOfReadingForEveryArray) {
+TEST(InputDifferentialTest, FromInputsMatchesDifferencesOfReadingForEveryInput) {
   Random random(1);
-  std::set<std::string> all, moved;
+  std::set<std::string> moved;
   for (const ProblemArrays& arrays : Problems()) {
-    const ContactProblemView problem = arrays.View();
-    const Owned inputs = InputsOf(problem);
-    Owned direction = Zero<Owned>();
-    ForEachInput(
-        [&](const FieldName& field, const std::vector<double>& values, std::vector<double>& d) {
-          const std::string name = field.Text();
-          SCOPED_TRACE(name);
-          all.insert(name);
-          Draw(&random, problem, name, values, &d);
-          if (std::any_of(d.begin(), d.end(), [](double x) { return x != 0; })) moved.insert(name);
-          ExpectMatchesDifferences(problem, direction);
-          d.clear();
-        },
-        inputs, direction);
+    for (const std::string& name : InputNames()) {
+      SCOPED_TRACE(name);
+      const std::vector<double> move = DrawMove(&random, arrays, name);
+      if (std::all_of(move.begin(), move.end(), [](double x) { return x == 0; })) continue;
+      moved.insert(name);
+      ExpectMatchesDifferences(arrays, name, move);
+    }
   }
+  const std::vector<std::string> names = InputNames();
+  std::set<std::string> all(names.begin(), names.end());
   all.erase("body_contacts.friction_2");  // as that of contacts, of which the reader is the same
   EXPECT_EQ(moved, all);
-}
-
-TEST(InputDifferentialTest, FromInputsMatchesDifferencesOfReadingForScalars) {
-  for (const ProblemArrays& arrays : Problems()) {
-    Owned direction = Zero<Owned>();
-    direction.time_step = 0.01;
-    direction.regularization = {1, 1e-3, DelassusRule::kFull, 0.1, 1e-4};
-    ExpectMatchesDifferences(arrays.View(), direction);
-  }
 }
 
 void Randomize(Random* random, std::vector<double>* values) {
   for (double& x : *values) x = Uniform(random, -1, 1);
 }
 
-Owned RandomDirection(Random* random, const ContactProblemView& problem) {
-  Owned direction = Zero<Owned>();
+InputDifferential RandomDirection(Random* random, const ContactProblemView& problem) {
+  InputDifferential direction = NoDirection();
   const InputSizes sizes = SizesOfInputs(problem);
   ForEachInput(
       [&](const FieldName&, std::vector<double>& d, int64_t size) {
@@ -368,7 +251,7 @@ struct Sum {
   double value{0}, size{0};
 };
 
-Sum Product(const Owned& a, const Owned& b) {
+Sum Product(const InputDifferential& a, const InputDifferential& b) {
   Sum sum;
   ForEachInput(
       [&](const FieldName& field, const std::vector<double>& x, const std::vector<double>& y) {
@@ -393,9 +276,9 @@ TEST(InputDifferentialTest, ToInputsIsTheTransposeOfFromInputs) {
     derivative.Reset(problem);
     const std::vector<double*> numbers = PointersTo(&derivative);
     for (double* number : numbers) *number = Uniform(&random, -1, 1);
-    const Owned direction = RandomDirection(&random, inputs);
-    FromInputs(inputs, problem, ViewOf({}, direction), &change);
-    Owned gradient;
+    const InputDifferential direction = RandomDirection(&random, inputs);
+    FromInputs(inputs, problem, ViewOf(direction), &change);
+    InputDifferential gradient;
     ToInputs(inputs, problem, derivative, &gradient);
     const Sum by_inputs = Product(gradient, direction);
     Sum by_numbers;
@@ -410,7 +293,7 @@ TEST(InputDifferentialTest, ArraysThatARuleReplacesAndIndicesHaveNoDerivative) {
   const ContactProblem problem = Checked(arrays);
   ProblemDifferential derivative;
   derivative.Reset(problem);
-  Owned g;
+  InputDifferential g;
   ToInputs(arrays.View(), problem, derivative, &g);
   for (const auto* law : {&g.contacts.law, &g.body_contacts.law}) {
     const size_t n = law->friction.size();
@@ -440,7 +323,7 @@ TEST(InputDifferentialTest, ADerivativeAlongEachCoefficientIsOneAlongFrictionWhe
     derivative.Reset(problem);
     derivative.mu[1] = 2;
     derivative.mu_2[1] = 3;
-    Owned g;
+    InputDifferential g;
     ToInputs(arrays.View(), problem, derivative, &g);
     EXPECT_EQ(g.contacts.law.friction[1], given ? 2 : 5);
     EXPECT_EQ(g.contacts.law.friction_2,
@@ -456,7 +339,7 @@ TEST(InputDifferentialTest, DerivativesByNormalAndTangentAreOrthogonalToThem) {
     ProblemDifferential derivative;
     derivative.Reset(problem);
     for (double* number : PointersTo(&derivative)) *number = Uniform(&random, -1, 1);
-    Owned g;
+    InputDifferential g;
     ToInputs(arrays.View(), problem, derivative, &g);
     const auto& inputs = arrays.body_contacts;
     for (size_t i = 0; i < g.body_contacts.normal.size(); i += 3) {
@@ -477,12 +360,12 @@ struct Direction {
   explicit Direction(const ProblemArrays& of) : problem(of) {}
 
   std::string Complaint() const {
-    const auto checked = CheckDirection(problem.View(), ViewOf({}, values));
+    const auto checked = CheckDirection(problem.View(), ViewOf(values));
     return checked ? "" : checked.error().Message();
   }
 
   const ProblemArrays& problem;
-  Owned values = Zero<Owned>();
+  InputDifferential values = NoDirection();
 };
 
 TEST(CheckDirectionTest, TakesEmptyArraysAndThoseOfFullLength) {
