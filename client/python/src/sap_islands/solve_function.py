@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -23,7 +22,6 @@ from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.contacts import BodyContacts, Contacts
 from sap_islands.derivatives import (
-    AdjointStatus,
     Cotangent,
     Derivatives,
     DifferentiateRequest,
@@ -37,9 +35,8 @@ from sap_islands.problem import Problem
 from sap_islands.solution import Solution
 from sap_islands.unsolved import (
     OnUnsolved,
-    Unsolved,
-    UnsolvedWarning,
     check_on_unsolved,
+    report_inaccurate,
     report_unsolved,
 )
 
@@ -295,7 +292,7 @@ class SolveFunction:
             for (owner, _), outcome in zip(chunk, outcomes, strict=True):
                 if isinstance(outcome, SapError):
                     raise outcome
-                self._report(outcome)
+                report_inaccurate(outcome, self._on_unsolved)
                 results[owner].append(outcome)
         return results
 
@@ -308,20 +305,6 @@ class SolveFunction:
                 cotangents=request.cotangents[first : first + size],
                 tangents=request.tangents[first : first + size],
             )
-
-    def _report(self, derivatives: Derivatives) -> None:
-        """Raises or warns if an island was not differentiated at a solution."""
-        if self._on_unsolved == "ignore" or derivatives.accurate:
-            return
-        status = derivatives.adjoint_status
-        failed = status[status != AdjointStatus.DIFFERENTIATED]
-        message = (
-            f"{len(failed)} of {len(status)} islands have no accurate derivatives; "
-            f"the worst is {AdjointStatus(failed.max()).name}"
-        )
-        if self._on_unsolved == "raise":
-            raise Unsolved(message)
-        warnings.warn(message, UnsolvedWarning, stacklevel=3)
 
     def _store(
         self,

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from sap_islands.derivatives import AdjointStatus, Derivatives
 from sap_islands.errors import InvalidArgument, SapError
 from sap_islands.solution import IslandStatus, Solution
 
@@ -52,6 +53,29 @@ def report_unsolved(solution: Solution, on_unsolved: OnUnsolved, time: float | N
         f"{len(unsolved)} of {len(islands)} islands were not solved{step}; the worst is "
         f"{worst.status.name} with a momentum residual of {worst.momentum_residual:.1e} after "
         f"{worst.iterations} iterations"
+    )
+    if on_unsolved == "raise":
+        raise Unsolved(message)
+    warnings.warn(message, UnsolvedWarning, stacklevel=3)
+
+
+def report_inaccurate(derivatives: Derivatives, on_unsolved: OnUnsolved) -> None:
+    """Raises or warns if an island was not differentiated at a solution.
+
+    Args:
+        derivatives: The derivatives.
+        on_unsolved: What to do.
+
+    Raises:
+        Unsolved: An island was not differentiated, and `on_unsolved` is "raise".
+    """
+    if on_unsolved == "ignore" or derivatives.accurate:
+        return
+    status = derivatives.adjoint_status
+    failed = status[status != AdjointStatus.DIFFERENTIATED]
+    message = (
+        f"{len(failed)} of {len(status)} islands have no accurate derivatives; "
+        f"the worst is {AdjointStatus(failed.max()).name}"
     )
     if on_unsolved == "raise":
         raise Unsolved(message)

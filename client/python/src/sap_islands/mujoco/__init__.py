@@ -26,6 +26,8 @@ at the end of the step, and `qacc` is the change of velocity over the step.
 What MuJoCo does otherwise, and a `DifferenceWarning` says once per model: RK4 and other integrators
 become Euler, there is no noslip solver, and no early stop of PGS.
 
+`linearize` returns the derivatives of a step, as `mujoco.mjd_transitionFD` does for MuJoCo's own.
+
 MuJoCo reports contacts when geoms touch. `find_contacts_within` makes it report them earlier, so
 that fast sliding bodies do not lose contact.
 """
@@ -38,6 +40,7 @@ if importlib.util.find_spec("mujoco") is None:
     )
 
 from sap_islands.mujoco.differences import DifferenceWarning
+from sap_islands.mujoco.linearization import Linearization, linearize
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import (
     BuiltProblem,
@@ -53,11 +56,13 @@ __all__ = [
     "BuiltProblem",
     "DifferenceWarning",
     "Law",
+    "Linearization",
     "Material",
     "Unsolved",
     "UnsolvedWarning",
     "advance",
     "build_problem",
     "find_contacts_within",
+    "linearize",
     "step",
 ]

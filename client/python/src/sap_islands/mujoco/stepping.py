@@ -91,10 +91,16 @@ def build_problem(
     if law not in _LAWS:
         raise InvalidArgument(f"law is {law!r}; it must be 'sap' or 'mujoco'", "law")
     refuse_flexes(model)
-    layout = layout_of(model)
-    warn_of_differences(model, layout)
-    as_sap = law == "sap"
-    _forward(model, data, with_gap=as_sap)
+    warn_of_differences(model, layout_of(model))
+    _forward(model, data, with_gap=law == "sap")
+    return assemble_problem(model, data, law, material)
+
+
+def assemble_problem(
+    model: mujoco.MjModel, data: mujoco.MjData, law: Law, material: Material
+) -> BuiltProblem:
+    """Builds the problem of a state whose forces and constraints are computed."""
+    layout, as_sap = layout_of(model), law == "sap"
     dynamics, motors = _evaluate(model, data, layout, as_sap)
     made = constraints.assembled(model, data)
     row, contact = np.empty(data.nefc, np.int64), np.empty(data.ncon, np.int64)
@@ -183,7 +189,20 @@ def advance(
         data.flg_rnepost = 0
     mujoco.mj_sensorAcc(model, data)
     mujoco.mj_checkAcc(model, data)
-    if built.law == "mujoco":
+    move(model, data, built.law, velocity)
+
+
+def move(model: mujoco.MjModel, data: mujoco.MjData, law: Law, velocity: FloatArray) -> None:
+    """Integrates activations, velocities and positions of a state whose forces are stored.
+
+    Args:
+        model: The model.
+        data: The state; changed.
+        law: Law of the problem that was solved.
+        velocity: [nv] its solution; under law="mujoco" only `qacc` and the forces count.
+    """
+    dt = model.opt.timestep
+    if law == "mujoco":
         if uses_implicit_integrator(model):
             mujoco.mj_implicit(model, data)
         else:
@@ -238,13 +257,10 @@ def _forward(model: mujoco.MjModel, data: mujoco.MjData, with_gap: bool) -> None
         data: The state.
         with_gap: Whether contacts in the gap, beyond their margin, have constraints.
     """
-    disabled, enabled = model.opt.disableflags, model.opt.enableflags
-    has_energy = enabled & int(_ENABLE.mjENBL_ENERGY)
+    has_energy = model.opt.enableflags & int(_ENABLE.mjENBL_ENERGY)
     mujoco.mj_checkPos(model, data)
     mujoco.mj_checkVel(model, data)
-    mujoco.mj_fwdPosition(model, data)
-    if with_gap and data.ncon:
-        _include_gap(model, data)
+    compute_positions(model, data, with_gap)
     mujoco.mj_sensorPos(model, data)
     if has_energy:
         mujoco.mj_energyPos(model, data)
@@ -254,21 +270,36 @@ def _forward(model: mujoco.MjModel, data: mujoco.MjData, with_gap: bool) -> None
     mujoco.mj_sensorVel(model, data)
     if has_energy:
         mujoco.mj_energyVel(model, data)
+    compute_forces(model, data)
+
+
+def compute_positions(model: mujoco.MjModel, data: mujoco.MjData, with_gap: bool) -> None:
+    """What depends on the positions alone: kinematics, M, contacts, constraints.
+
+    For `with_gap` see `_forward`.
+    """
+    mujoco.mj_fwdPosition(model, data)
+    exclude = data.contact.exclude
+    in_gap = exclude == _IN_GAP
+    if with_gap and in_gap.any():
+        exclude[in_gap] = 0
+        make_constraints(model, data)
+
+
+def make_constraints(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """Makes the constraints anew after `data.contact` was changed."""
+    mujoco.mj_makeConstraint(model, data)
+    mujoco.mj_island(model, data)
+    mujoco.mj_transmission(model, data)  # adhesion reads the rows of contacts
+
+
+def compute_forces(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """Controls and smooth forces of a state whose velocities are computed."""
     control = mujoco.get_mjcb_control()
-    if control is not None and not disabled & int(_FLAGS.mjDSBL_ACTUATION):
+    if control is not None and not model.opt.disableflags & int(_FLAGS.mjDSBL_ACTUATION):
         control(model, data)
     mujoco.mj_fwdActuation(model, data)
     mujoco.mj_fwdAcceleration(model, data)
-
-
-def _include_gap(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    exclude = data.contact.exclude
-    in_gap = exclude == _IN_GAP
-    if in_gap.any():
-        exclude[in_gap] = 0
-        mujoco.mj_makeConstraint(model, data)
-        mujoco.mj_island(model, data)
-        mujoco.mj_transmission(model, data)  # adhesion reads the rows of contacts
 
 
 def _evaluate(
