@@ -7,19 +7,36 @@ namespace sap::client {
 namespace {
 
 // The time until the deadline of a call, or an error if it has passed.
-tl::expected<Transport::Timeout, Error> DeadlineOf(const SolveOptions& options) {
-  if (options.deadline && options.deadline->count() <= 0) {
+tl::expected<Transport::Timeout, Error> CheckDeadline(Transport::Timeout deadline) {
+  if (deadline && deadline->count() <= 0) {
     return tl::unexpected(
         Error{ErrorCode::kDeadlineExceeded, "the deadline of the call has passed", ""});
   }
   // Beyond a year there is no deadline: adding the time to a clock could overflow.
   constexpr std::chrono::hours kNever{24 * 366};
-  return options.deadline > kNever ? std::nullopt : options.deadline;
+  return deadline > kNever ? std::nullopt : deadline;
 }
 
 void ToMessages(std::span<const Problem> problems,
                 google::protobuf::RepeatedPtrField<v1::ContactProblem>* messages) {
   for (const Problem& problem : problems) ToMessage(problem, messages->Add());
+}
+
+// One outcome per problem of a batch: what the response has, or the error of the call.
+template <typename Answer, typename Response>
+std::vector<tl::expected<Answer, Error>> OutcomesFrom(const Transport::Status& status,
+                                                      const Response& response, size_t count) {
+  std::vector<tl::expected<Answer, Error>> outcomes;
+  const auto fail = [&](const Error& error) {
+    outcomes.assign(count, tl::unexpected(error));
+    return outcomes;
+  };
+  if (!status) return fail(status.error());
+  if (static_cast<size_t>(response.outcomes_size()) != count) {
+    return fail({ErrorCode::kInternal, "the response does not have one outcome per problem", ""});
+  }
+  for (const auto& outcome : response.outcomes()) outcomes.push_back(FromMessage(outcome));
+  return outcomes;
 }
 
 }  // namespace
@@ -39,7 +56,7 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 tl::expected<Solution, Error> Client::Solve(const Problem& problem, const SolveOptions& options) {
-  const auto deadline = DeadlineOf(options);
+  const auto deadline = CheckDeadline(options.deadline);
   if (!deadline) return tl::unexpected(deadline.error());
   v1::SolveRequest request;
   ToMessage(problem, request.mutable_problem());
@@ -53,30 +70,47 @@ tl::expected<Solution, Error> Client::Solve(const Problem& problem, const SolveO
 
 std::vector<tl::expected<Solution, Error>> Client::SolveBatch(std::span<const Problem> problems,
                                                               const SolveOptions& options) {
-  std::vector<tl::expected<Solution, Error>> outcomes;
-  const auto fail = [&](const Error& error) {
-    outcomes.assign(problems.size(), tl::unexpected(error));
-    return outcomes;
-  };
-  const auto deadline = DeadlineOf(options);
-  if (!deadline) return fail(deadline.error());
   v1::SolveBatchRequest request;
   ToMessages(problems, request.mutable_problems());
   ToMessage(options, request.mutable_options());
   v1::SolveBatchResponse response;
-  if (auto status = transport_->SolveBatch(request, *deadline, &response); !status) {
-    return fail(status.error());
+  const auto status = CheckDeadline(options.deadline).and_then([&](Transport::Timeout deadline) {
+    return transport_->SolveBatch(request, deadline, &response);
+  });
+  return OutcomesFrom<Solution>(status, response, problems.size());
+}
+
+tl::expected<Derivatives, Error> Client::Differentiate(const Problem& problem,
+                                                       std::span<const Cotangent> cotangents,
+                                                       const DifferentiateOptions& options) {
+  const auto deadline = CheckDeadline(options.solve.deadline);
+  if (!deadline) return tl::unexpected(deadline.error());
+  v1::DifferentiateRequest request;
+  ToMessage(problem, cotangents, options, &request);
+  v1::DifferentiateResponse response;
+  if (auto status = transport_->Differentiate(request, *deadline, &response); !status) {
+    return tl::unexpected(status.error());
   }
-  if (response.outcomes_size() != request.problems_size()) {
-    return fail({ErrorCode::kInternal, "the response does not have one outcome per problem", ""});
+  return FromMessage(response);
+}
+
+std::vector<tl::expected<Derivatives, Error>> Client::DifferentiateBatch(
+    std::span<const DifferentiateRequest> requests, const BatchLimits& limits) {
+  v1::DifferentiateBatchRequest batch;
+  for (const DifferentiateRequest& request : requests) {
+    ToMessage(request.problem, request.cotangents, request.options, batch.add_requests());
   }
-  for (const v1::Outcome& outcome : response.outcomes()) outcomes.push_back(FromMessage(outcome));
-  return outcomes;
+  if (limits.time_budget) ToMessage(*limits.time_budget, batch.mutable_time_budget());
+  v1::DifferentiateBatchResponse response;
+  const auto status = CheckDeadline(limits.deadline).and_then([&](Transport::Timeout deadline) {
+    return transport_->DifferentiateBatch(batch, deadline, &response);
+  });
+  return OutcomesFrom<Derivatives>(status, response, requests.size());
 }
 
 tl::expected<void, Error> Client::StreamBatch(std::span<const Problem> problems,
                                               const SolveOptions& options, const BatchSink& sink) {
-  const auto deadline = DeadlineOf(options);
+  const auto deadline = CheckDeadline(options.deadline);
   if (!deadline) return tl::unexpected(deadline.error());
   v1::StreamBatchRequest request;
   ToMessages(problems, request.mutable_problems());
@@ -88,7 +122,7 @@ tl::expected<void, Error> Client::StreamBatch(std::span<const Problem> problems,
 }
 
 tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options) {
-  const auto deadline = DeadlineOf(options);
+  const auto deadline = CheckDeadline(options.deadline);
   if (!deadline) return tl::unexpected(deadline.error());
   v1::SolveSessionRequest request;
   ToMessage(options, request.mutable_open()->mutable_options());

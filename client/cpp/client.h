@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "client/cpp/connect_options.h"
+#include "client/cpp/derivatives.h"
 #include "client/cpp/error.h"
 #include "client/cpp/problem.h"
 #include "client/cpp/replay.h"
@@ -49,6 +50,7 @@ struct ServerInfo {
   double max_solve_s{0};               // of this client, as the two below
   double max_client_calls_per_s{0};    // 0: no limit
   bool high_priority{false};           // false: high priority is served as normal
+  uint32_t max_derivatives{0};         // cotangents and tangents of one problem
 };
 
 // Thread-safe: calls may run concurrently.
@@ -74,6 +76,16 @@ class Client {
   using BatchSink = std::function<void(int index, tl::expected<Solution, Error> outcome)>;
   tl::expected<void, Error> StreamBatch(std::span<const Problem> problems,
                                         const SolveOptions& options, const BatchSink& sink);
+
+  // The solution of a problem with its gradients, one per cotangent, and its changes along the
+  // tangents of the options; see derivatives.h.
+  tl::expected<Derivatives, Error> Differentiate(const Problem& problem,
+                                                 std::span<const Cotangent> cotangents,
+                                                 const DifferentiateOptions& options = {});
+
+  // Differentiates independent problems concurrently, with outcomes as those of SolveBatch.
+  std::vector<tl::expected<Derivatives, Error>> DifferentiateBatch(
+      std::span<const DifferentiateRequest> requests, const BatchLimits& limits = {});
 
   // Opens a session, a stream of problems over time; see session.h.
   tl::expected<Session, Error> OpenSession(const SolveOptions& options = {});

@@ -18,6 +18,7 @@ constexpr int kNotSolved = 1;
 constexpr int kFailed = 2;  // there is no answer
 
 void AddSolveCommand(CLI::App* app, Run* run);
+void AddDifferentiateCommand(CLI::App* app, Run* run);
 void AddInfoCommand(CLI::App* app, Run* run);
 void AddHealthCommand(CLI::App* app, Run* run);
 void AddSimulateCommand(CLI::App* app, Run* run);

@@ -35,6 +35,7 @@ int PrintInfo(const SolveFlags& flags) {
   std::printf("max solve time        %g s\n", info->max_solve_s);
   std::printf("max calls per second  %g%s\n", info->max_client_calls_per_s,
               info->max_client_calls_per_s == 0 ? " (no limit)" : "");
+  std::printf("max derivatives       %u\n", info->max_derivatives);
   std::printf("high priority         %s\n", info->high_priority ? "yes" : "served as normal");
   return 0;
 }

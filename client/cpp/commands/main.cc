@@ -1,5 +1,5 @@
-// The command sap-client: solve, simulate, record and replay problems, measure, query and operate
-// servers.
+// The command sap-client: solve, differentiate, simulate, record and replay problems, measure,
+// query and operate servers.
 #include <absl/synchronization/mutex.h>
 
 #include <cstdio>
@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", SAP_VERSION);
   Run run;
   AddSolveCommand(&app, &run);
+  AddDifferentiateCommand(&app, &run);
   AddInfoCommand(&app, &run);
   AddHealthCommand(&app, &run);
   AddSimulateCommand(&app, &run);

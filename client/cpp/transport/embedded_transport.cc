@@ -97,6 +97,17 @@ class EmbeddedTransport final : public Transport {
     return FromServiceStatus(engine_->StreamBatch(request, ContextUntil(deadline), answer));
   }
 
+  Status Differentiate(const v1::DifferentiateRequest& request, Timeout deadline,
+                       v1::DifferentiateResponse* response) override {
+    return FromServiceStatus(engine_->Differentiate(request, ContextUntil(deadline), response));
+  }
+
+  Status DifferentiateBatch(const v1::DifferentiateBatchRequest& request, Timeout deadline,
+                            v1::DifferentiateBatchResponse* response) override {
+    return FromServiceStatus(
+        engine_->DifferentiateBatch(request, ContextUntil(deadline), response));
+  }
+
   tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
       const v1::SolveSessionRequest& request, Timeout deadline) override {
     auto session = engine_->NewSession();

@@ -1,5 +1,7 @@
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+
 #include "client/cpp/transport/call_completions.h"
 #include "client/cpp/transport/channel.h"
 #include "client/cpp/transport/grpc_call.h"
@@ -15,8 +17,17 @@ namespace {
 using std::chrono::system_clock;
 
 // Admission is decided on the headers, before the server reads the message.
-void SetPriority(const v1::SolveOptions& options, grpc::ClientContext* context) {
-  if (options.priority() == v1::PRIORITY_HIGH) context->AddMetadata("sap-priority", "high");
+void SetPriority(bool high, grpc::ClientContext* context) {
+  if (high) context->AddMetadata("sap-priority", "high");
+}
+
+template <typename Request>
+bool IsHigh(const Request& request) {
+  return request.options().priority() == v1::PRIORITY_HIGH;
+}
+
+bool IsHigh(const v1::DifferentiateBatchRequest& batch) {
+  return std::ranges::all_of(batch.requests(), [](const auto& request) { return IsHigh(request); });
 }
 
 class GrpcTransport final : public Transport {
@@ -30,29 +41,29 @@ class GrpcTransport final : public Transport {
 
   Status Solve(const v1::SolveRequest& request, Timeout deadline,
                v1::SolveResponse* response) override {
-    grpc::ClientContext context;
-    start_.Prepare(deadline, &context);
-    SetPriority(request.options(), &context);
-    CallCompletions completions(low_latency_);
-    return Finish(solver_->AsyncSolve(&context, request, completions.get()), context, &completions,
-                  response);
+    return Call(&v1::SolverService::Stub::AsyncSolve, request, deadline, response);
   }
 
   Status SolveBatch(const v1::SolveBatchRequest& request, Timeout deadline,
                     v1::SolveBatchResponse* response) override {
-    grpc::ClientContext context;
-    start_.Prepare(deadline, &context);
-    SetPriority(request.options(), &context);
-    CallCompletions completions(low_latency_);
-    return Finish(solver_->AsyncSolveBatch(&context, request, completions.get()), context,
-                  &completions, response);
+    return Call(&v1::SolverService::Stub::AsyncSolveBatch, request, deadline, response);
+  }
+
+  Status Differentiate(const v1::DifferentiateRequest& request, Timeout deadline,
+                       v1::DifferentiateResponse* response) override {
+    return Call(&v1::SolverService::Stub::AsyncDifferentiate, request, deadline, response);
+  }
+
+  Status DifferentiateBatch(const v1::DifferentiateBatchRequest& request, Timeout deadline,
+                            v1::DifferentiateBatchResponse* response) override {
+    return Call(&v1::SolverService::Stub::AsyncDifferentiateBatch, request, deadline, response);
   }
 
   Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
                      const BatchSink& sink) override {
     grpc::ClientContext context;
     start_.Prepare(deadline, &context);
-    SetPriority(request.options(), &context);
+    SetPriority(IsHigh(request), &context);
     const auto stream = solver_->StreamBatch(&context, request);
     v1::StreamBatchResponse response;
     while (stream->Read(&response)) sink(response);
@@ -86,12 +97,22 @@ class GrpcTransport final : public Transport {
   // Deadline of calls that do no work.
   static constexpr std::chrono::seconds kQuickCall{5};
 
-  template <typename Call, typename Response>
-  static Status Finish(const Call& call, const grpc::ClientContext& context,
-                       CallCompletions* completions, Response* response) {
+  // Starts a unary call and waits for its answer.
+  template <typename Request, typename Response>
+  using StartCall = std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> (
+      v1::SolverService::Stub::*)(grpc::ClientContext*, const Request&, grpc::CompletionQueue*);
+
+  template <typename Request, typename Response>
+  Status Call(StartCall<Request, Response> start, const Request& request, Timeout deadline,
+              Response* response) {
+    grpc::ClientContext context;
+    start_.Prepare(deadline, &context);
+    SetPriority(IsHigh(request), &context);
+    CallCompletions completions(low_latency_);
+    const auto call = (*solver_.*start)(&context, request, completions.get());
     grpc::Status status;
-    call->Finish(response, &status, completions->tag());
-    completions->Await();
+    call->Finish(response, &status, completions.tag());
+    completions.Await();
     return FromRpcStatus(status, context);
   }
 

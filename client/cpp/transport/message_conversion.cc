@@ -209,6 +209,32 @@ tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& me
   return islands;
 }
 
+static_assert(static_cast<int>(AdjointStatus::kDifferentiated) + 1 ==
+              v1::ADJOINT_STATUS_DIFFERENTIATED);
+static_assert(static_cast<int>(AdjointStatus::kInaccurate) + 1 == v1::ADJOINT_STATUS_INACCURATE);
+static_assert(static_cast<int>(AdjointStatus::kDeadline) + 1 == v1::ADJOINT_STATUS_DEADLINE);
+static_assert(static_cast<int>(AdjointStatus::kNumericalFailure) + 1 ==
+              v1::ADJOINT_STATUS_NUMERICAL_FAILURE);
+
+// In a derivative a number that is absent is 0.
+tl::expected<ProblemDerivative, Error> DerivativeFrom(const v1::ContactProblem& message) {
+  auto problem = FromMessage(message);
+  if (!problem) return tl::unexpected(problem.error());
+  ProblemDerivative derivative;
+  static_cast<Problem&>(derivative) = std::move(*problem);
+  const v1::Regularization& regularization = message.regularization();
+  derivative.regularization = {.beta = regularization.beta(),
+                               .sigma = regularization.sigma(),
+                               .row_beta = regularization.row_beta(),
+                               .stiction_speed = regularization.stiction_speed()};
+  return derivative;
+}
+
+Error ErrorFrom(const v1::Failure& failure) {
+  return {FromCode(failure.code()), failure.message(), failure.field(), failure.reason(),
+          FromMessage(failure.retry_delay())};
+}
+
 v1::NewtonMethod ToMessage(NewtonMethod method) {
   switch (method) {
     case NewtonMethod::kPlain:
@@ -250,11 +276,7 @@ void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
   message->set_max_iterations(static_cast<uint32_t>(options.solver.max_iterations));
   message->set_islands(options.solver.islands);
   message->set_newton(ToMessage(options.solver.newton));
-  if (options.time_budget) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*options.time_budget);
-    message->mutable_time_budget()->set_seconds(seconds.count());
-    message->mutable_time_budget()->set_nanos((*options.time_budget - seconds).count());
-  }
+  if (options.time_budget) ToMessage(*options.time_budget, message->mutable_time_budget());
   if (options.priority == Priority::kHigh) message->set_priority(v1::PRIORITY_HIGH);
   for (const std::string& path : options.response_mask) {
     message->mutable_response_mask()->add_paths(path);
@@ -291,6 +313,33 @@ void ToMessage(const Solution& solution, v1::ContactSolution* message) {
   timings->set_islands_s(solution.timings.islands_s);
   timings->set_solve_s(solution.timings.solve_s);
   timings->set_encode_s(solution.timings.encode_s);
+}
+
+void ToMessage(std::chrono::nanoseconds time, google::protobuf::Duration* message) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  message->set_seconds(seconds.count());
+  message->set_nanos(static_cast<int32_t>((time - seconds).count()));
+}
+
+void ToMessage(const Cotangent& cotangent, v1::Cotangent* message) {
+  Copy(cotangent.velocity, message->mutable_velocity());
+  Copy(cotangent.impulse, message->mutable_impulse());
+  Copy(cotangent.contact_velocity, message->mutable_contact_velocity());
+  Copy(cotangent.row_impulse, message->mutable_row_impulse());
+  Copy(cotangent.row_velocity, message->mutable_row_velocity());
+  Copy(cotangent.angular_impulse, message->mutable_angular_impulse());
+  message->set_cost(cotangent.cost);
+}
+
+void ToMessage(const Problem& problem, std::span<const Cotangent> cotangents,
+               const DifferentiateOptions& options, v1::DifferentiateRequest* message) {
+  ToMessage(problem, message->mutable_problem());
+  ToMessage(options.solve, message->mutable_options());
+  Copy(options.velocity, message->mutable_velocity());
+  for (const Cotangent& cotangent : cotangents) ToMessage(cotangent, message->add_cotangents());
+  for (const Problem& tangent : options.tangents) ToMessage(tangent, message->add_tangents());
+  for (const std::string& path : options.wanted) message->mutable_wanted()->add_paths(path);
+  message->set_hold_delassus(options.hold_delassus);
 }
 
 void ToMessage(const Error& error, v1::Failure* message) {
@@ -377,11 +426,43 @@ ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
           .max_solve_memory_bytes = message.limits().max_solve_memory_bytes(),
           .max_solve_s = message.limits().max_solve_s(),
           .max_client_calls_per_s = message.limits().max_client_calls_per_s(),
-          .high_priority = message.limits().high_priority()};
+          .high_priority = message.limits().high_priority(),
+          .max_derivatives = message.limits().max_derivatives()};
 }
 
 std::chrono::nanoseconds FromMessage(const google::protobuf::Duration& message) {
   return std::chrono::seconds(message.seconds()) + std::chrono::nanoseconds(message.nanos());
+}
+
+tl::expected<Derivatives, Error> FromMessage(const v1::DifferentiateResponse& message) {
+  auto solution = FromMessage(message.solution());
+  if (!solution) return tl::unexpected(solution.error());
+  Derivatives derivatives;
+  derivatives.solution = std::move(*solution);
+  for (const v1::Gradient& gradient : message.gradients()) {
+    auto problem = DerivativeFrom(gradient.gradient());
+    if (!problem) return tl::unexpected(problem.error());
+    derivatives.gradients.push_back({std::move(*problem), Copy(gradient.applied_impulse()),
+                                     Copy(gradient.delassus_estimate())});
+  }
+  for (const v1::Tangent& tangent : message.tangents()) {
+    derivatives.tangents.push_back({.velocity = Copy(tangent.velocity()),
+                                    .impulse = Copy(tangent.impulse()),
+                                    .contact_velocity = Copy(tangent.contact_velocity()),
+                                    .row_impulse = Copy(tangent.row_impulse()),
+                                    .row_velocity = Copy(tangent.row_velocity()),
+                                    .angular_impulse = Copy(tangent.angular_impulse()),
+                                    .cost = tangent.cost()});
+  }
+  derivatives.kink_margin = Copy(message.kink_margin());
+  for (const int status : message.adjoint_status()) {
+    if (status < v1::ADJOINT_STATUS_DIFFERENTIATED ||
+        status > v1::ADJOINT_STATUS_NUMERICAL_FAILURE) {
+      return Malformed("an adjoint status that this version does not know");
+    }
+    derivatives.adjoint_status.push_back(static_cast<AdjointStatus>(status - 1));
+  }
+  return derivatives;
 }
 
 tl::expected<Solution, Error> FromMessage(const v1::Outcome& message) {
@@ -389,13 +470,23 @@ tl::expected<Solution, Error> FromMessage(const v1::Outcome& message) {
     case v1::Outcome::kSolution:
       return FromMessage(message.solution());
     case v1::Outcome::kFailure:
-      return tl::unexpected(Error{FromCode(message.failure().code()), message.failure().message(),
-                                  message.failure().field(), message.failure().reason(),
-                                  FromMessage(message.failure().retry_delay())});
+      return tl::unexpected(ErrorFrom(message.failure()));
     case v1::Outcome::OUTCOME_NOT_SET:
       break;
   }
   return Malformed("neither solution nor failure");
+}
+
+tl::expected<Derivatives, Error> FromMessage(const v1::DifferentiateOutcome& message) {
+  switch (message.outcome_case()) {
+    case v1::DifferentiateOutcome::kDerivatives:
+      return FromMessage(message.derivatives());
+    case v1::DifferentiateOutcome::kFailure:
+      return tl::unexpected(ErrorFrom(message.failure()));
+    case v1::DifferentiateOutcome::OUTCOME_NOT_SET:
+      break;
+  }
+  return Malformed("neither derivatives nor failure");
 }
 
 ErrorCode FromCode(int code) {

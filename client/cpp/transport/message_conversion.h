@@ -2,6 +2,8 @@
 // headers show no message.
 #pragma once
 
+#include <chrono>
+#include <span>
 #include <tl/expected.hpp>
 
 #include "client/cpp/client.h"
@@ -15,11 +17,17 @@ void ToMessage(const Problem& problem, v1::ContactProblem* message);
 void ToMessage(const SolveOptions& options, v1::SolveOptions* message);
 void ToMessage(const Solution& solution, v1::ContactSolution* message);
 void ToMessage(const Error& error, v1::Failure* message);
+void ToMessage(const Cotangent& cotangent, v1::Cotangent* message);
+void ToMessage(const Problem& problem, std::span<const Cotangent> cotangents,
+               const DifferentiateOptions& options, v1::DifferentiateRequest* message);
+void ToMessage(std::chrono::nanoseconds time, google::protobuf::Duration* message);
 
 // An unknown regularization rule is an error; all else is copied unchecked.
 tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message);
 tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message);
 tl::expected<Solution, Error> FromMessage(const v1::Outcome& message);
+tl::expected<Derivatives, Error> FromMessage(const v1::DifferentiateResponse& message);
+tl::expected<Derivatives, Error> FromMessage(const v1::DifferentiateOutcome& message);
 ServerInfo FromMessage(const v1::GetServerInfoResponse& message);
 
 std::chrono::nanoseconds FromMessage(const google::protobuf::Duration& message);

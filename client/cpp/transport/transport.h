@@ -47,6 +47,10 @@ class Transport {
   // One call of the sink at a time.
   virtual Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
                              const BatchSink& sink) = 0;
+  virtual Status Differentiate(const v1::DifferentiateRequest& request, Timeout deadline,
+                               v1::DifferentiateResponse* response) = 0;
+  virtual Status DifferentiateBatch(const v1::DifferentiateBatchRequest& request, Timeout deadline,
+                                    v1::DifferentiateBatchResponse* response) = 0;
   // The request opens the session.
   virtual tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
       const v1::SolveSessionRequest& request, Timeout deadline) = 0;

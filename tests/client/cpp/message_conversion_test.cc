@@ -100,11 +100,13 @@ TEST(MessageConversionTest, TheLimitsOnRowsAreRead) {
   message.mutable_limits()->set_max_rows(8);
   message.mutable_limits()->set_max_row_entries(9);
   message.mutable_limits()->set_max_row_pairs(10);
+  message.mutable_limits()->set_max_derivatives(11);
   const ServerInfo info = FromMessage(message);
   EXPECT_EQ(info.max_contacts, 7u);
   EXPECT_EQ(info.max_rows, 8u);
   EXPECT_EQ(info.max_row_entries, 9u);
   EXPECT_EQ(info.max_row_pairs, 10u);
+  EXPECT_EQ(info.max_derivatives, 11u);
 }
 
 TEST(MessageConversionTest, TheLimitsOfTheClientAreRead) {

@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "client/cpp/client.h"
+#include "client/cpp/commands/commands.h"
+#include "client/cpp/commands/solve_flags.h"
+#include "client/cpp/transport/message_file.h"
+#include "client/cpp/transport/transport.h"
+#include "sap/v1/solver_service.pb.h"
+
+namespace sap::client {
+namespace {
+
+struct DifferentiateFlags : SolveFlags {
+  std::string file;
+  std::string output;
+};
+
+tl::expected<v1::DifferentiateRequest, Error> ReadRequest(const std::string& path) {
+  const auto text = ReadFile(path);
+  if (!text) return tl::unexpected(text.error());
+  v1::DifferentiateRequest request;
+  if (auto read = JsonToMessage(*text, &request); !read) {
+    read.error().message = path + ": " + read.error().message;
+    return tl::unexpected(read.error());
+  }
+  return request;
+}
+
+tl::expected<std::unique_ptr<Transport>, Error> Connect(const DifferentiateFlags& flags) {
+  if (flags.server == "embedded:") return Embed(flags.connect.threads);
+  return ConnectByGrpc(flags.server, flags.connect);
+}
+
+int Write(const v1::DifferentiateResponse& response, const std::string& path) {
+  const std::string text = MessageToJson(response) + "\n";
+  if (path.empty()) {
+    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : kFailed;
+  }
+  const auto written = WriteFile(text, path);
+  return written ? 0 : Report(written.error());
+}
+
+int Differentiate(const DifferentiateFlags& flags) {
+  const auto request = ReadRequest(flags.file);
+  if (!request) return Report(request.error());
+  const auto transport = Connect(flags);
+  if (!transport) return Report(transport.error());
+  v1::DifferentiateResponse response;
+  if (auto status = (*transport)->Differentiate(*request, std::nullopt, &response); !status) {
+    status.error().message = flags.file + ": " + status.error().message;
+    return Report(status.error());
+  }
+  if (const int failure = Write(response, flags.output); failure != 0) return failure;
+  const bool accurate = std::ranges::all_of(response.adjoint_status(), [](int status) {
+    return status == v1::ADJOINT_STATUS_DIFFERENTIATED;
+  });
+  return accurate ? 0 : kNotSolved;
+}
+
+}  // namespace
+
+void AddDifferentiateCommand(CLI::App* app, Run* run) {
+  CLI::App* command = app->add_subcommand(
+      "differentiate", "Derivatives of a solution: a DifferentiateRequest as JSON, also gzipped");
+  const auto flags = std::make_shared<DifferentiateFlags>();
+  command->add_option("FILE", flags->file, "The request: problem, cotangents, tangents, options")
+      ->required();
+  command->add_option("--output", flags->output, "File for the response; default: standard output");
+  AddServerFlags(command, flags.get());
+  command->callback([=] { *run = [=] { return Differentiate(*flags); }; });
+}
+
+}  // namespace sap::client
