@@ -44,8 +44,8 @@ struct BodyContact {
   std::array<int, 2> body{};    // -1: the world
   std::array<Vector3d, 2> arm;  // from center of mass to point
   Matrix3d R;                   // (t1, t2, n)
-  Matrix3d theta_by_normal;
-  Matrix3d theta_by_tangent;
+  double normal_length;
+  Vector3d spin_by_n, spin_by_tangent;  // t2 . d t1 of a change of n, and of the tangent
   Vector3d surface_velocity, target_velocity, target_angular_velocity;  // world axes
 };
 
@@ -70,28 +70,31 @@ BodyContact::BodyContact(const ContactProblemView& inputs, const ContactProblem&
   surface_velocity = VectorOrZero(c.law.surface_velocity, i);
   target_velocity = VectorOrZero(c.law.target_velocity, i);
 
-  const Vector3d n = R.col(2);
-  Vector3d spin = Vector3d::Zero();
-  theta_by_tangent.setZero();
+  normal_length = R.col(2).dot(VectorOrZero(c.normal, i));
   if (c.tangent.empty()) {
-    spin = SpinOfFrame(n);
+    spin_by_n = SpinOfFrame(R.col(2));
+    spin_by_tangent.setZero();
   } else {
     const Vector3d tangent = VectorOrZero(c.tangent, i);
-    const Vector3d t2_by_length = R.col(1) / tangent.dot(R.col(0));
-    spin = -tangent.dot(n) * t2_by_length;
-    theta_by_tangent = n * t2_by_length.transpose();
+    spin_by_tangent = R.col(1) / tangent.dot(R.col(0));
+    spin_by_n = -tangent.dot(R.col(2)) * spin_by_tangent;
   }
-  Matrix3d n_cross;
-  n_cross << 0, -n.z(), n.y(), n.z(), 0, -n.x(), -n.y(), n.x(), 0;
-  theta_by_normal = (n_cross + n * spin.transpose()) * (Matrix3d::Identity() - n * n.transpose()) /
-                    n.dot(VectorOrZero(c.normal, i));
+}
+
+// The part of x orthogonal to the unit vector n.
+Vector3d Orthogonal(const Vector3d& n, const Vector3d& x) { return x - n.dot(x) * n; }
+
+// The rotation of the frame.
+Vector3d Theta(const BodyContact& c, const Vector3d& d_normal, const Vector3d& d_tangent) {
+  const Vector3d n = c.R.col(2);
+  const Vector3d dn = Orthogonal(n, d_normal) / c.normal_length;
+  return n.cross(dn) + (c.spin_by_n.dot(dn) + c.spin_by_tangent.dot(d_tangent)) * n;
 }
 
 void From(const BodyContact& c, const ContactProblem& problem, const ContactProblemView& direction,
           ProblemDifferential* change) {
   const ContactProblemView::BodyContacts& d = direction.body_contacts;
-  const Vector3d theta = c.theta_by_normal * VectorOrZero(d.normal, c.i) +
-                         c.theta_by_tangent * VectorOrZero(d.tangent, c.i);
+  const Vector3d theta = Theta(c, VectorOrZero(d.normal, c.i), VectorOrZero(d.tangent, c.i));
   double* J = change->jacobian.data() + problem.jacobian_start()[c.contact];
   for (int side = 0; side < 2 && c.body[side] >= 0; ++side, J += 18) {
     const double sign = side == 0 ? 1.0 : -1.0;
@@ -181,8 +184,10 @@ void To(const BodyContact& c, const ContactProblem& problem, const ProblemDiffer
           c.angular_input, &g.law.target_angular_velocity);
     theta += ThetaByAngularRows(c, problem, derivative);
   }
-  AddAt(c.theta_by_normal.transpose() * theta, c.i, &g.normal);
-  AddAt(c.theta_by_tangent.transpose() * theta, c.i, &g.tangent);
+  const Vector3d n = c.R.col(2);
+  const double spin = theta.dot(n);
+  AddAt(Orthogonal(n, theta.cross(n) + spin * c.spin_by_n) / c.normal_length, c.i, &g.normal);
+  AddAt(spin * c.spin_by_tangent, c.i, &g.tangent);
 }
 
 template <typename Visit>
