@@ -148,11 +148,10 @@ def test_a_batch_is_one_call_and_a_jacobian_one_request(client: sap.Client) -> N
     vmap(grad(loss(counted, "body_contacts.friction")))(values)
     assert counted.solved == [5]
     assert [len(requests) for requests in counted.requests] == [5]
-    counted.requests.clear()
     jacrev(lambda friction: solver(counted, "body_contacts.friction")(friction).impulse)(FRICTION)
-    ((request,),) = counted.requests
-    assert len(request.cotangents) == 9
-    assert request.wanted == ["body_contacts.friction"]
+    assert counted.cotangents == [9]
+    assert counted.wanted == [["body_contacts.friction"]]
+    assert len(counted.requests) == 1
 
 
 def test_forward_and_reverse_mode_are_transposes(client: sap.Client) -> None:
@@ -238,7 +237,7 @@ def test_options_with_a_mask_are_refused(client: sap.Client) -> None:
 
 
 def test_an_unsolved_island_is_reported(client: sap.Client) -> None:
-    options = sap.Options(max_iterations=1)
+    options = sap.Options(max_iterations=0)
     inputs = {"bodies.mass": MASS.clone().requires_grad_()}
     with pytest.warns(RuntimeWarning, match="islands were not solved; the worst is"):
         outputs = sap.torch.solve(client, balls(), inputs, options=options)

@@ -140,7 +140,7 @@ class SolveFunction:
         points = list(self._points(inputs, axes, batch))
         size = self._limits["max_batch_problems"] if len(points) > 1 else 1
         for chunk in _chunks(points, size):
-            solutions = self._client.solve_batch([point.problem for point in chunk], self._options)
+            solutions = self._solve_chunk([point.problem for point in chunk])
             for point, solution in zip(chunk, solutions, strict=True):
                 if isinstance(solution, SapError):
                     raise solution
@@ -272,7 +272,7 @@ class SolveFunction:
             point.problem,
             velocity=velocity,
             hold_delassus=self._hold_delassus,
-            # The time budget is that of the batch, and the outputs are known.
+            # The outputs are known, and a time budget is that of the batch.
             options=replace(self._options, response_mask=("islands",), time_budget=None),
         )
 
@@ -286,15 +286,37 @@ class SolveFunction:
         results: list[list[Derivatives]] = [[] for _ in requests]
         size = self._limits["max_batch_problems"] if len(split) > 1 else 1
         for chunk in _chunks(split, size):
-            outcomes = self._client.differentiate_batch(
-                [request for _, request in chunk], time_budget=self._options.time_budget
-            )
+            outcomes = self._differentiate_chunk([request for _, request in chunk])
             for (owner, _), outcome in zip(chunk, outcomes, strict=True):
                 if isinstance(outcome, SapError):
                     raise outcome
                 report_inaccurate(outcome, self._on_unsolved)
                 results[owner].append(outcome)
         return results
+
+    def _solve_chunk(self, problems: list[Problem]) -> Sequence[Solution | SapError]:
+        # One problem by its own call, which costs the server no hand-over to another thread.
+        if len(problems) == 1:
+            return [self._client.solve(problems[0], self._options)]
+        return self._client.solve_batch(problems, self._options)
+
+    def _differentiate_chunk(
+        self, requests: list[DifferentiateRequest]
+    ) -> Sequence[Derivatives | SapError]:
+        time_budget = self._options.time_budget
+        if len(requests) > 1:
+            return self._client.differentiate_batch(requests, time_budget=time_budget)
+        (one,) = requests
+        result = self._client.differentiate(
+            one.problem,
+            one.cotangents,
+            tangents=one.tangents,
+            velocity=one.velocity,
+            wanted=one.wanted,
+            hold_delassus=one.hold_delassus,
+            options=replace(one.options or self._options, time_budget=time_budget),
+        )
+        return [result]
 
     def _split(self, request: DifferentiateRequest) -> Iterator[DifferentiateRequest]:
         count = len(request.cotangents) + len(request.tangents)

@@ -13,12 +13,28 @@ class CountedClient:
     Attributes:
         solved: The number of problems of each `solve_batch`.
         requests: The requests of each `differentiate_batch`.
+        cotangents: Their number in each `differentiate`.
+        wanted: The inputs of each `differentiate`.
     """
 
     def __init__(self, client: sap.Client) -> None:
         self._client = client
         self.solved: list[int] = []
         self.requests: list[list[sap.DifferentiateRequest]] = []
+        self.cotangents: list[int] = []
+        self.wanted: list[list[str]] = []
+
+    def solve(self, problem: sap.Problem, options: sap.Options) -> Any:
+        """As `Client.solve`."""
+        return self._client.solve(problem, options)
+
+    def differentiate(
+        self, problem: sap.Problem, cotangents: list[sap.Cotangent], **others: Any
+    ) -> Any:
+        """As `Client.differentiate`."""
+        self.cotangents.append(len(cotangents))
+        self.wanted.append(others["wanted"])
+        return self._client.differentiate(problem, cotangents, **others)
 
     def solve_batch(self, problems: list[sap.Problem], options: sap.Options) -> Any:
         """As `Client.solve_batch`."""
