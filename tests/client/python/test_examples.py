@@ -119,6 +119,29 @@ def test_linkage_stays_closed_while_its_motor_turns_the_crank(client: sap.Client
     assert 0 < int(re.findall(r"limit in (\d+) of 200", printed)[0]) < 100
 
 
+def test_mass_and_friction_are_found_from_the_push(client: sap.Client, tmp_path: Path) -> None:
+    picture = tmp_path / "push.png"
+    printed = run("identify_push.py", "--server", client.address, "--plot", str(picture))
+    # Noise of 0.2 mm in 600 numbers that change by 100 mm.
+    assert max(float(off) for off in re.findall(r"off by ([\d.]+) %", printed)) < 1.0
+    first, last = map(float, re.findall(r"([\d.]+) mm at", printed))
+    assert first > 10
+    assert last == pytest.approx(0.2, rel=0.1)
+    assert picture.stat().st_size > 10_000
+
+
+def test_planned_push_ends_at_the_goal(client: sap.Client, tmp_path: Path) -> None:
+    picture = tmp_path / "plan.png"
+    printed = run("slide_to_goal.py", "--server", client.address, "--plot", str(picture))
+    costs = [float(cost) for cost in re.findall(r"cost ([\d.]+)", printed)]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] < 0.02 * costs[0]
+    assert float(re.findall(r"([\d.]+) mm from the goal", printed)[0]) < 10
+    assert float(re.findall(r"([\d.]+) degrees", printed)[0]) < 2
+    assert float(re.findall(r"([\d.]+) mm/s", printed)[0]) < 50
+    assert picture.stat().st_size > 10_000
+
+
 @pytest.mark.parametrize(
     ("path", "call"),
     [
