@@ -77,11 +77,11 @@ bool SolveJob::IsLongMessage(const ServerConfig& config) const {
              config.inline_below_us * 1e-6;
 }
 
-// A higher iteration limit than the default may take longer by this ratio.
+// The prediction is for some ten iterations. Whoever raises the limit may use all of them, of which
+// 10,000 take a thousand times as long.
 bool SolveJob::IsSmall(const ServerConfig& config) const {
-  const double usual_iterations = SolverOptions().max_iterations;
-  const double longer = std::max(1.0, settings_.solver.max_iterations / usual_iterations);
-  return predicted_s_ * longer < config.inline_below_us * 1e-6;
+  return settings_.solver.max_iterations <= SolverOptions().max_iterations &&
+         predicted_s_ < config.inline_below_us * 1e-6;
 }
 
 ServiceStatus SolveJob::Decode(const ServerConfig& config) {

@@ -201,10 +201,10 @@ TEST(EngineTest, ASolveOverTheLongestTimeReturnsItsBestIterate) {
   EXPECT_GT(response.solution().islands().optimality_gap_bound(0), 0);
 }
 
-// 10 000 sweeps of a small problem would hold up all calls behind it on the same thread.
+// 10 000 sweeps of the smallest problem would hold up all calls behind it on the same thread.
 TEST(EngineTest, AProblemOfManyIterationsIsNotSolvedOnTheReceivingThread) {
   Engine engine(Config(200));
-  v1::SolveRequest request = BlockRequest(2);
+  v1::SolveRequest request = BlockRequest(1);
   v1::SolveOptions* options = request.mutable_options();
   v1::SolveResponse response;
   Outcome few, many;
