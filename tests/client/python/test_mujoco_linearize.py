@@ -252,3 +252,16 @@ def test_what_is_not_supported_is_refused(client: sap.Client) -> None:
     model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
     with pytest.raises(sap.InvalidArgument, match="sleep"):
         adapter.linearize(model, data, client)
+
+
+def test_a_step_that_is_not_solved_is_reported(client: sap.Client) -> None:
+    model, data = load(SPHERE)
+    data.qpos[2] -= 1e-4
+    data.qvel[:3] = 0.5, 0.0, -1.0
+    options = sap.Options(max_iterations=0)
+    with pytest.warns(adapter.UnsolvedWarning) as caught:
+        adapter.linearize(model, data, client, options=options)
+    assert "were not solved" in str(caught[0].message)
+    assert "no accurate derivatives" in str(caught[1].message)
+    with pytest.raises(adapter.Unsolved, match="were not solved"):
+        adapter.linearize(model, data, client, options=options, on_unsolved="raise")
