@@ -35,6 +35,9 @@ constexpr double kParallelIslandFlops = 1e6;
 // the time per constraint.
 constexpr double kLargeTrees = 1e4;
 
+// Sums of derivatives by island and cotangent that are kept for the next call: 2.5 MiB.
+constexpr size_t kMostKeptSums = size_t{1} << 16;
+
 // What the layout of a problem depends on, to tell whether the last one still holds.
 struct Pattern {
   std::vector<int> dofs, tree_a, tree_b;
@@ -235,6 +238,7 @@ tl::expected<void, MemoryLimitExceeded> Solver::Impl::Differentiate(
   });
   SumCosts(solution);
   SumOverIslands(islands, shared_inputs, tangent_costs, derivatives);
+  if (shared_inputs.size() > kMostKeptSums) std::vector<SharedInputs>().swap(shared_inputs);
   solution->times.solve_s += SecondsSince(start);
   return {};
 }

@@ -84,13 +84,6 @@ class Solver {
 // Solves one problem on the calling thread with fresh workspaces, whatever memory it takes.
 ContactSolution Solve(const ContactProblem& problem, const SolverOptions& options = {});
 
-// The same of Differentiate.
-Derivatives Differentiate(const ContactProblem& problem, const SolverOptions& options,
-                          std::span<const Cotangent> cotangents,
-                          std::span<const ProblemDifferential> directions = {},
-                          const DerivativeOptions& derivative_options = {},
-                          ContactSolution* solution = nullptr);
-
 // Predicted time of a warm solve on one core [s], from the sizes of the islands: for scheduling and
 // admission. Costs a search for the islands; allocates nothing for a size seen before.
 double PredictedSolveTime(const ContactProblem& problem);

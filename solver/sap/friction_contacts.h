@@ -124,7 +124,7 @@ class FrictionContacts {
                             const ContactVectors& dv_c, DualDirections* s) const;
 
   // Derivatives with respect to the parameters at fixed v_c, and the distance from the kinks, those
-  // of a general cone with equal coefficients and no adhesion, in the region that the impulse is in.
+  // of a general cone with equal coefficients and no adhesion, in the region of the impulse.
   using Sensitivity = GeneralCone<3>::Sensitivity;
   Sensitivity SensitivityAt(int contact, const ContactVectors& v_c) const;
   double KinkMargin(int contact, const ContactVectors& v_c, const KinkScales& scales) const;

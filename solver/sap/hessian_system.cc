@@ -89,9 +89,9 @@ StepStatus HessianSystem::Iterate(double scale, const std::vector<double>& b,
     const double rz = Dot(r, z);
     if (!(rz >= 0) || !std::isfinite(rz) || (iteration == 0 && rz == 0)) break;
     if (iteration == 0) first_rz = last_rz = rz;
-    const double rz_next = iteration == 0 ? rz : rz * (rz / last_rz);
-    if (rz <= kGoal2 * first_rz || rz_next <= kGoal2 * first_rz) {
-      for (int i = begin; i < end; ++i) (*x)[i] += z[i];
+    const bool is_last_correction = is_current_ && rz * (rz / last_rz) <= kGoal2 * first_rz;
+    if (rz <= kGoal2 * first_rz || (iteration > 0 && is_last_correction)) {
+      for (int i = begin; is_last_correction && i < end; ++i) (*x)[i] += z[i];
       status = StepStatus::kOk;
       break;
     }

@@ -3,11 +3,12 @@
 // Conjugate gradients with the factor as preconditioner M. It may be the factor of H at a velocity
 // nearby, or in single precision:
 //
-//   z = M^-1 r,   until z'r has come down to 1e-28 of what it was or will have once z is added to x
+//   z = M^-1 r,   until z'r has come down to 1e-28 of what it was at first
 //
-// which is the error of x in the norm of M, squared. A factor of H itself in double precision takes
-// two solves, one of them for refinement, and one product with H. Where a factor does not get there
-// H is factored anew, at the velocity itself and then in double precision.
+// which is the error of x in the norm of M, squared. Where M is H but for rounding, z itself
+// corrects x, and z'r is compared as it will be after that: two solves and one product with H in
+// double precision. Each constraint that has changed its region takes an iteration. Where a factor
+// does not get there H is factored anew, at the velocity itself and then in double precision.
 #pragma once
 
 #include "solver/sap/adjoint_data.h"
@@ -30,7 +31,7 @@ class HessianSystem {
         adjoint_(*adjoint) {}
 
   StepStatus Factor();
-  // data.G is no longer what was factored.
+  // data.G differs from what was factored by more than rounding.
   void Moved() { is_current_ = false; }
 
   // z := M^-1 r. False if it was stopped.

@@ -295,6 +295,7 @@ class IslandDifferentiation {
     const int begin = view_.range().velocity_begin;
     const int end = view_.range().velocity_end;
     PlainHessians(view_, &data);
+    KeepHessians();
     const StepStatus factored = system_.Factor();
     if (factored != StepStatus::kOk) return factored;
     const double before = ScaledNorm(data.gradient);
@@ -310,11 +311,43 @@ class IslandDifferentiation {
       norms = Evaluate(view_, &data, &workspace_.scratch, scope_.stop);
     } else {
       PlainHessians(view_, &data);
-      system_.Moved();
+      if (HessiansMoved()) system_.Moved();
     }
     ReportIterate(view_, options_, norms, data, scope_.stop, &workspace_.scratch, &report_);
     if (scope_.stop.Requested()) return StepStatus::kStopped;
     return norms.finite ? StepStatus::kOk : StepStatus::kNotPositiveDefinite;
+  }
+
+  // G of all constraints, kept where W_bar will be.
+  void KeepHessians() {
+    ForConstraintsOf(view_, [&](auto pool, int begin, int end) {
+      if constexpr (!IsQuadratic(pool)) {
+        for (int i = begin; i < end; ++i) {
+          scope_.adjoint->pools[pool].W_bar.values[i] =
+              ToLawMatrix(scope_.data.pools[pool].G.At(i));
+        }
+      }
+    });
+  }
+  // Whether any G differs from what was kept by more than a share of 1e-6.
+  bool HessiansMoved() const {
+    constexpr double kShare2 = 1e-12;
+    bool moved = false;
+    ForPoolsOf(view_, [&](auto pool) {
+      if constexpr (!IsQuadratic(pool)) {
+        for (int i = view_.range(pool).begin; i < view_.range(pool).end; ++i) {
+          const auto& before = scope_.adjoint->pools[pool].W_bar.At(i).entries;
+          const auto now = ToLawMatrix(scope_.data.pools[pool].G.At(i)).entries;
+          double difference2 = 0, size2 = 0;
+          for (size_t k = 0; k < now.size(); ++k) {
+            difference2 += (now[k] - before[k]) * (now[k] - before[k]);
+            size2 += before[k] * before[k];
+          }
+          moved |= !(difference2 <= kShare2 * size2);
+        }
+      }
+    });
+    return moved;
   }
 
   // |D x|, D = diag(A)^-1/2.
@@ -391,9 +424,9 @@ AdjointStatus DifferentiateIsland(const ContactProblem& problem, const IslandVie
   }
   const bool single_precision =
       factorization.plan != nullptr && IsPreconditioned(*factorization.plan, options);
-  HessianSystem system(view, factorization, single_precision, stop, workspace->data, workspace,
-                       adjoint);
-  return IslandDifferentiation(scope, options, request, &system, workspace, report, derivatives)
+  HessianSystem hessian(view, factorization, single_precision, stop, workspace->data, workspace,
+                        adjoint);
+  return IslandDifferentiation(scope, options, request, &hessian, workspace, report, derivatives)
       .Run();
 }
 

@@ -9,7 +9,7 @@
 
 #include <span>
 
-#include "solver/differentiate.h"
+#include "solver/problem/derivatives.h"
 #include "solver/sap/hessian_system.h"
 #include "solver/sap/parameter_chain.h"
 

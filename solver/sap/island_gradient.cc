@@ -1,7 +1,8 @@
 // Reverse mode: dL/d(input) of one cotangent, for one island.
 //
 //   s = v_bar + J' (v_c_bar - G gamma_bar),   H lambda = s,   p = J lambda + gamma_bar
-//   v_hat_bar = G p + c gamma,   q = v_c_bar - v_hat_bar,   theta_bar = p' d gamma/d theta + c f_theta
+//   v_hat_bar = G p + c gamma,   q = v_c_bar - v_hat_bar
+//   theta_bar = p' d gamma/d theta + c f_theta
 //   A_bar = -(lambda D' + D lambda') / 2 + c D D' / 2 - sum X W_bar X',   D = v - v*,  X = A^-1 J'
 //   J_bar = gamma lambda' + q v' + 2 W_bar X',   v*_bar = A (lambda - c D)
 //
@@ -271,7 +272,7 @@ class IslandGradient {
       std::fill_n(M, n * n, 0.0);
       ForPoolsOf(view_, [&](auto pool) {
         view_.model.pools[pool].jacobians.AddDiagonalBlock(
-            view_.layout(pool), slot, n, adjoint_.pools[pool].W_bar, scope_.stop, M);
+            view_.layout(pool), slot, n, adjoint_.pools[pool].W_bar.blocks(), scope_.stop, M);
       });
       for (int i = 0; i < n; ++i) {
         if (n > kScalarDofs && scope_.stop.Requested()) return;

@@ -1,7 +1,7 @@
 // Forward mode: d(output) along one direction of the problem, for one island.
 //
 //   dw = dw/dW : dW,   dW = dJ A^-1 J' + J A^-1 dJ' - J A^-1 dA A^-1 J'
-//   dgamma_v = G (dv_hat - dJ v) + dgamma/dtheta dtheta                    at v held, less the offset
+//   dgamma_v = G (dv_hat - dJ v) + dgamma/dtheta dtheta               at v held, less the offset
 //   H dv = -dA D + A dv* + dJ' gamma + J' dgamma_v,   D = v - v*
 //   dv_c = J dv + dJ v,   dgamma = dgamma_v - G J dv
 //   dl = D' dA D / 2 - (A D)' dv* + gamma' (dv_hat - dJ v) + f_theta dtheta

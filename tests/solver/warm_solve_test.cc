@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "solver/solve.h"
 #include "tests/support/allocation_counter.h"
@@ -47,6 +48,29 @@ TEST_P(WarmConstraintsTest, AStepOfAPatternSeenBeforeAllocatesNothing) {
         EXPECT_EQ(AllocationCount() - before, 0) << step;
       }
     }
+  }
+}
+
+TEST_P(WarmConstraintsTest, DerivativesOfAPatternSeenBeforeAllocateNothing) {
+  const ContactProblem problem =
+      Checked(test::LoadGolden(GetParam(), test::GoldenSet::kConstraints).arrays);
+  const std::vector<double> velocity(problem.num_velocities(), 1.0);
+  const Cotangent cotangent{.velocity = velocity};
+  ProblemDifferential direction;
+  direction.Reset(problem);
+  TaskArena arena(2);
+  test::StartThreads(&arena);
+  for (TaskArena* used : {static_cast<TaskArena*>(nullptr), &arena}) {
+    Solver solver(used);
+    ContactSolution solution;
+    Derivatives derivatives;
+    int64_t before = 0;
+    for (int step = 0; step < 4; ++step) {
+      if (step == 1) before = AllocationCount();
+      ASSERT_TRUE(solver.Differentiate(problem, {}, {&cotangent, 1}, {&direction, 1}, {},
+                                       StopToken(), &solution, &derivatives));
+    }
+    EXPECT_EQ(AllocationCount() - before, 0);
   }
 }
 

@@ -1,0 +1,56 @@
+// Derivatives of the solution of a contact problem: what is asked for, and the answer.
+//
+// Arrays keep the order of the problem, as those of ContactSolution do.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "solver/problem/problem_differential.h"
+
+namespace sap {
+
+// dL/d(output), in the shape of ContactSolution. Empty arrays are 0.
+struct Cotangent {
+  std::span<const double> velocity{};
+  std::span<const double> impulse{};
+  std::span<const double> contact_velocity{};
+  std::span<const double> row_impulse{};
+  std::span<const double> row_velocity{};
+  std::span<const double> angular_impulse{};
+  double cost{0};
+};
+
+// d(output) along a direction of the problem.
+struct Tangent {
+  std::vector<double> velocity;
+  std::vector<double> impulse;
+  std::vector<double> contact_velocity;
+  std::vector<double> row_impulse;
+  std::vector<double> row_velocity;
+  std::vector<double> angular_impulse;
+  double cost{0};
+};
+
+// dL/d(problem) of one cotangent.
+struct Gradient {
+  ProblemDifferential problem;
+  std::vector<double> applied_impulse;  // dL/d(A v* at fixed A): lambda, less c (v - v*)
+};
+
+enum class AdjointStatus : uint8_t {
+  kDifferentiated,
+  kInaccurate,        // at an iterate that does not meet the tolerance, or by an inexact factor
+  kDeadline,          // not computed: 0
+  kNumericalFailure,  // left the range of double precision: 0
+};
+
+struct Derivatives {
+  std::vector<Gradient> gradients;            // one per cotangent
+  std::vector<Tangent> tangents;              // one per direction
+  std::vector<double> kink_margin;            // per island, in [0, 1]
+  std::vector<AdjointStatus> adjoint_status;  // per island
+};
+
+}  // namespace sap
