@@ -110,8 +110,8 @@ inline std::array<double, rows> MultiplyG(const IslandView& view, const SapData&
   return product;
 }
 
-// ForChunks with one copy of the body. Inlined into the loop of one thread and into that of several,
-// it may be vectorized differently, and round differently.
+// ForChunks with one copy of the body. Inlined into the loop of one thread and into that of
+// several, it may be vectorized differently, and round differently.
 template <typename Body>
 inline void ForSameChunks(TaskArena* arena, int begin, int end, const Chunks& cut, Body&& body) {
   struct OutOfLine {
