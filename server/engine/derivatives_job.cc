@@ -65,7 +65,7 @@ tl::unexpected<ServiceError> RefuseSize(const std::string& message, const char* 
   return tl::unexpected(ServiceError{ServiceCode::kResourceExhausted, message, "", reason});
 }
 
-std::span<const double> Span(const RepeatedField<double>& field) {
+std::span<const double> Values(const RepeatedField<double>& field) {
   return {field.data(), static_cast<size_t>(field.size())};
 }
 
@@ -76,12 +76,12 @@ tl::expected<Cotangent, ProblemError> DecodeCotangent(const v1::Cotangent& messa
   const Needed contacts{problem.num_contacts(), "contacts of the problem"};
   const Needed rows{problem.num_rows(), "rows of the problem"};
   const Needed angular{problem.num_angular(), "contacts with torsional or rolling friction"};
-  const Cotangent cotangent{.velocity = Span(message.velocity()),
-                            .impulse = Span(message.impulse()),
-                            .contact_velocity = Span(message.contact_velocity()),
-                            .row_impulse = Span(message.row_impulse()),
-                            .row_velocity = Span(message.row_velocity()),
-                            .angular_impulse = Span(message.angular_impulse()),
+  const Cotangent cotangent{.velocity = Values(message.velocity()),
+                            .impulse = Values(message.impulse()),
+                            .contact_velocity = Values(message.contact_velocity()),
+                            .row_impulse = Values(message.row_impulse()),
+                            .row_velocity = Values(message.row_velocity()),
+                            .angular_impulse = Values(message.angular_impulse()),
                             .cost = message.cost()};
   InputChecker check;
   const auto array = [&](const char* name, std::span<const double> values, int per,
@@ -113,7 +113,7 @@ void EncodeTangent(const Tangent& tangent, v1::Tangent* message) {
   message->set_cost(tangent.cost);
 }
 
-v1::AdjointStatus EncodeStatus(AdjointStatus status) {
+v1::AdjointStatus EncodeAdjointStatus(AdjointStatus status) {
   switch (status) {
     case AdjointStatus::kDifferentiated:
       return v1::ADJOINT_STATUS_DIFFERENTIATED;
@@ -193,7 +193,7 @@ ServiceStatus DerivativesJob::Decode(const ServerConfig& config, const ContactPr
 }
 
 ServiceStatus DerivativesJob::DecodeVelocity(ContactProblem* problem) const {
-  const std::span<const double> velocity = Span(request_->velocity());
+  const std::span<const double> velocity = Values(request_->velocity());
   InputChecker check;
   const Needed why{problem->num_velocities(), "velocities of the problem"};
   check.Optional("velocity", velocity, why.count, Range::kFinite, why);
@@ -256,7 +256,7 @@ void DerivativesJob::Encode(const ContactProblem& problem) {
   }
   Assign(derivatives_.kink_margin, response_->mutable_kink_margin());
   for (const AdjointStatus status : derivatives_.adjoint_status) {
-    response_->add_adjoint_status(EncodeStatus(status));
+    response_->add_adjoint_status(EncodeAdjointStatus(status));
   }
   derivatives_ = {};
 }

@@ -3,10 +3,11 @@
 #include <google/protobuf/descriptor.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <span>
 #include <string>
+
+#include "solver/problem/input_checker.h"
 
 namespace sap {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 template <typename Value>
 std::span<const Value> Span(const google::protobuf::RepeatedField<Value>& field) {
   return {field.data(), static_cast<size_t>(field.size())};
-}
-
-std::string ToText(double value) {
-  if (std::isnan(value)) return "NaN";
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value);
-  return {text, end.ptr};
 }
 
 ContactProblemView::Trees DecodeTrees(const v1::Trees& message) {

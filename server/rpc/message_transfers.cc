@@ -34,8 +34,8 @@ ServiceStatus CheckUse(const ClientAccount::Transfers& use, const Limits& limits
                   "answers to the limit of calls " + std::string(whose) + " are not yet taken");
   }
   if (use.answer_bytes >= limits.max_bytes) {
-    return refuse("_BYTES", "answers to the limit of bytes " + std::string(whose) +
-                                " are not yet taken");
+    return refuse("_BYTES",
+                  "answers to the limit of bytes " + std::string(whose) + " are not yet taken");
   }
   return {};
 }

@@ -200,7 +200,7 @@ TEST_F(StalledClientsTest, AnswersThatAreNotTakenCountAgainstTheLimit) {
 
 // or those of an answer that is larger: a thousand gradients.
 TEST_F(StalledClientsTest, DerivativesThatAreNotTakenCountWithTheirOwnBytes) {
-  config_.admission.client.max_bytes = 1 << 20;
+  config_.admission.client.max_bytes = 1 << 18;
   Start();
   v1::DifferentiateRequest request;
   *request.mutable_problem() = MixedProblem();
