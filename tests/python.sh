@@ -8,8 +8,8 @@
 #
 #   --full    also the tests marked full, which take long and install more packages
 #
-# PYTHON names the interpreter to use (3.10 or later); SAP_PROBLEMS_DIR and SAP_PROBLEMS_GRADIENTS_DIR
-# are as for tests/run.sh.
+# PYTHON names the interpreter to use (3.10 or later). SAP_PROBLEMS_DIR and
+# SAP_PROBLEMS_GRADIENTS_DIR are as for tests/run.sh.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
