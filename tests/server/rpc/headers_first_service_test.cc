@@ -7,32 +7,18 @@
 #include <numeric>
 #include <string>
 
-#include "sap/v1/solver_service.grpc.pb.h"
-#include "server/rpc/grpc_server.h"
 #include "tests/server/engine/batches.h"
+#include "tests/server/rpc/rpc_fixture.h"
 #include "tests/support/await.h"
 
 namespace sap::test {
 namespace {
 
-class HeadersFirstServiceTest : public testing::Test {
+class HeadersFirstServiceTest : public RpcFixture {
  protected:
   HeadersFirstServiceTest() {
-    config_.listen = "127.0.0.1:0";
     config_.threads = 1;
     config_.inline_below_us = 0;
-  }
-
-  void Start() {
-    engine_ = std::make_unique<Engine>(config_, nullptr, &metrics_);
-    auto server = GrpcServer::Start(config_, engine_.get(), nullptr, {&metrics_, nullptr});
-    ASSERT_TRUE(server.has_value()) << server.error();
-    server_ = std::move(*server);
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(-1);
-    channel_ = grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(),
-                                         arguments);
-    stub_ = v1::SolverService::NewStub(channel_);
   }
 
   // How a call ends of which nothing but the headers is ever sent.
@@ -51,13 +37,6 @@ class HeadersFirstServiceTest : public testing::Test {
     queue.Next(&tag, &ok);
     return status;
   }
-
-  ServerConfig config_;
-  Metrics metrics_;
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<GrpcServer> server_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::SolverService::Stub> stub_;
 };
 
 TEST_F(HeadersFirstServiceTest, ACallOverALimitIsRefusedByItsHeaders) {

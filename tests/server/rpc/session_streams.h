@@ -9,8 +9,7 @@
 #include <string>
 
 #include "client/cpp/transport/message_conversion.h"
-#include "sap/v1/solver_service.grpc.pb.h"
-#include "server/rpc/grpc_server.h"
+#include "tests/server/rpc/rpc_fixture.h"
 #include "tests/support/await.h"
 #include "tests/support/scenes.h"
 
@@ -103,24 +102,17 @@ class Stream {
   grpc::Status status_;
 };
 
-class SessionStreamTest : public testing::Test {
+class SessionStreamTest : public RpcFixture {
  protected:
-  SessionStreamTest() { Start(Config()); }
-
-  // In place of the server before, if any.
-  void Start(const ServerConfig& config) {
-    server_.reset();
-    engine_ = std::make_unique<Engine>(config, nullptr, &metrics_);
-    auto server =
-        GrpcServer::Start(config, engine_.get(), nullptr, CallObserver(&metrics_, nullptr));
-    EXPECT_TRUE(server.has_value()) << server.error();
-    server_ = std::move(*server);
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(-1);
+  SessionStreamTest() {
     // A window of 64 kB, so that large answers wait until they are read.
-    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-    stub_ = v1::SolverService::NewStub(grpc::CreateCustomChannel(
-        server_->address(), grpc::InsecureChannelCredentials(), arguments));
+    channel_arguments_.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    Start(Config());
+  }
+
+  void Start(const ServerConfig& config) {
+    config_ = config;
+    RpcFixture::Start();
   }
 
   ~SessionStreamTest() override { ExpectSessions(0); }
@@ -136,11 +128,6 @@ class SessionStreamTest : public testing::Test {
     EXPECT_EQ(status.error_code(), code);
     EXPECT_THAT(status.error_message(), testing::HasSubstr(words));
   }
-
-  Metrics metrics_;
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<GrpcServer> server_;
-  std::unique_ptr<v1::SolverService::Stub> stub_;
 };
 
 }  // namespace sap::test::session_streams

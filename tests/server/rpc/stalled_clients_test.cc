@@ -7,9 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "sap/v1/solver_service.grpc.pb.h"
-#include "server/rpc/grpc_server.h"
 #include "tests/server/engine/batches.h"
+#include "tests/server/rpc/rpc_fixture.h"
 #include "tests/support/await.h"
 #include "tests/support/half_sent_call.h"
 
@@ -20,21 +19,11 @@ constexpr uint32_t kAnnounced = 100 << 20;
 
 std::string PathOf(const std::string& method) { return "/sap.v1.SolverService/" + method; }
 
-class StalledClientsTest : public testing::Test {
+class StalledClientsTest : public RpcFixture {
  protected:
   StalledClientsTest() {
-    config_.listen = "127.0.0.1:0";
     config_.threads = 1;
     config_.io_threads = 2;
-  }
-
-  void Start() {
-    engine_ = std::make_unique<Engine>(config_, nullptr, &metrics_);
-    auto server = GrpcServer::Start(config_, engine_.get(), nullptr, {&metrics_, nullptr});
-    ASSERT_TRUE(server.has_value()) << server.error();
-    server_ = std::move(*server);
-    channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
-    stub_ = v1::SolverService::NewStub(channel_);
   }
 
   grpc::Status Solve() {
@@ -49,13 +38,6 @@ class StalledClientsTest : public testing::Test {
   uint64_t Ended(Method method, grpc::StatusCode code) const {
     return metrics_.handled[static_cast<int>(method)][code].Sum();
   }
-
-  ServerConfig config_;
-  Metrics metrics_;
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<GrpcServer> server_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::SolverService::Stub> stub_;
 };
 
 TEST_F(StalledClientsTest, AMessageThatStopsHalfwayEndsItsCall) {
