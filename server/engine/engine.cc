@@ -269,7 +269,7 @@ std::unique_ptr<Engine::Job> Engine::TakeJob(const Admitted& admitted, Response*
 
 ServiceStatus Engine::RunJob(JobOrError job) {
   if (!job) return tl::unexpected(job.error());
-  const ServiceStatus status = DecodeAndRun(&(*job)->solve, &arena_, (*job)->answer);
+  ServiceStatus status = DecodeAndRun(&(*job)->solve, &arena_, (*job)->answer);
   End(std::move(*job), status);
   return status;
 }

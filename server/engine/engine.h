@@ -131,7 +131,7 @@ class Engine {
   template <typename Response>
   std::unique_ptr<Job> TakeJob(const Admitted& admitted, Response* response);
   ServiceStatus RunJob(JobOrError job);
-  void StartJob(JobOrError job, Done done, void* context);
+  void StartJob(JobOrError made, Done done, void* context);
   ServiceStatus Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
   ServiceStatus DecodeAndRun(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
   TaskArena* ArenaFor(Dispatch dispatch) {

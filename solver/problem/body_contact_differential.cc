@@ -169,7 +169,7 @@ void To(const BodyContact& c, const ContactProblem& problem, const ProblemDiffer
   auto& g = gradient->body_contacts;
   Vector3d theta = ToArms(c, problem, derivative, gradient);
   const auto rotate = [&](const Vector3d& b, const Vector3d& derivative_of_rotated) -> Vector3d {
-    const Vector3d in_world = c.R * derivative_of_rotated;
+    Vector3d in_world = c.R * derivative_of_rotated;
     theta += in_world.cross(b);
     return in_world;
   };

@@ -11,7 +11,7 @@ namespace sap {
 namespace {
 
 constexpr double kGoal2 = 1e-28;
-constexpr int kMaxIterations = 24;
+constexpr int kMostIterations = 24;
 
 // The power of two that brings a positive number next to one.
 double ScaleOf(double x) { return std::ldexp(1.0, -std::clamp(std::ilogb(x), -1000, 1000)); }
@@ -84,7 +84,7 @@ StepStatus HessianSystem::Iterate(double scale, const std::vector<double>& b,
   }
   double first_rz = 0, last_rz = 0;
   StepStatus status = StepStatus::kNotPositiveDefinite;
-  for (int iteration = 0; iteration <= kMaxIterations; ++iteration) {
+  for (int iteration = 0; iteration <= kMostIterations; ++iteration) {
     if (!Precondition(r, &z)) return StepStatus::kStopped;
     const double rz = Dot(r, z);
     if (!(rz >= 0) || !std::isfinite(rz) || (iteration == 0 && rz == 0)) break;
