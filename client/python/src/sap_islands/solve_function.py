@@ -138,7 +138,7 @@ class SolveFunction:
         batch = _batch_shape(inputs, axes)
         outputs = self._allocate(batch)
         points = list(self._points(inputs, axes, batch))
-        size = self._limits["max_batch_problems"] if len(points) > 1 else 1
+        size = self._limit("max_batch_problems") if len(points) > 1 else 1
         for chunk in _chunks(points, size):
             solutions = self._solve_chunk([point.problem for point in chunk])
             for point, solution in zip(chunk, solutions, strict=True):
@@ -215,8 +215,11 @@ class SolveFunction:
         return outputs
 
     @functools.cached_property
-    def _limits(self) -> dict[str, int]:
+    def _limits(self) -> dict[str, float]:
         return self._client.info().limits
+
+    def _limit(self, name: str) -> int:
+        return int(self._limits[name])
 
     def _allocate(self, batch: Index) -> list[FloatArray]:
         return [np.zeros(batch + shape) for shape in self.output_shapes]
@@ -284,7 +287,7 @@ class SolveFunction:
             for piece in self._split(request)
         ]
         results: list[list[Derivatives]] = [[] for _ in requests]
-        size = self._limits["max_batch_problems"] if len(split) > 1 else 1
+        size = self._limit("max_batch_problems") if len(split) > 1 else 1
         for chunk in _chunks(split, size):
             outcomes = self._differentiate_chunk([request for _, request in chunk])
             for (owner, _), outcome in zip(chunk, outcomes, strict=True):
@@ -320,7 +323,7 @@ class SolveFunction:
 
     def _split(self, request: DifferentiateRequest) -> Iterator[DifferentiateRequest]:
         count = len(request.cotangents) + len(request.tangents)
-        size = max(1, self._limits["max_derivatives"]) if count > 1 else 1
+        size = max(1, self._limit("max_derivatives")) if count > 1 else 1
         for first in range(0, count, size):
             yield replace(
                 request,
