@@ -37,9 +37,15 @@ def simulate(client: sap.Client, mass: torch.Tensor, friction: torch.Tensor) -> 
     """[STEPS, 4, 3] positions of the lower corners of the box after every step [m]."""
     box = sap.RigidBodies(mass=1.0, inertia=np.ones(6), center_of_mass=np.zeros((1, 3)))
     floor = sap.BodyContacts(
-        body_a=[0] * 4, body_b=[sap.WORLD] * 4, point=np.zeros((4, 3)), normal=[0, 0, 1],
-        signed_distance=0.0, stiffness=1e5, relaxation_time=0.01, friction=0.5,
-    )  # fmt: skip
+        body_a=[0] * 4,
+        body_b=[sap.WORLD] * 4,
+        point=np.zeros((4, 3)),
+        normal=[0, 0, 1],
+        signed_distance=0.0,
+        stiffness=1e5,
+        relaxation_time=0.01,
+        friction=0.5,
+    )
     problem = sap.Problem(TIME_STEP, bodies=box, body_contacts=floor)
     inertia = mass / 12 * torch.diag((LENGTHS**2).sum() - LENGTHS**2)
     position, rotation, velocity = LENGTHS * torch.tensor([0, 0, 0.5]), torch.eye(3), torch.zeros(6)

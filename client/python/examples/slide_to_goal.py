@@ -48,9 +48,15 @@ def step(client: sap.Client, state: jax.Array, control: jax.Array) -> jax.Array:
     """The state after a time step."""
     box = sap.RigidBodies(mass=MASS, inertia=np.ones(6), center_of_mass=np.zeros((1, 3)))
     floor = sap.BodyContacts(
-        body_a=[0] * 4, body_b=[sap.WORLD] * 4, point=np.zeros((4, 3)), normal=[0, 0, 1],
-        signed_distance=0.0, stiffness=1e4, relaxation_time=0.02, friction=FRICTION,
-    )  # fmt: skip
+        body_a=[0] * 4,
+        body_b=[sap.WORLD] * 4,
+        point=np.zeros((4, 3)),
+        normal=[0, 0, 1],
+        signed_distance=0.0,
+        stiffness=1e4,
+        relaxation_time=0.02,
+        friction=FRICTION,
+    )
     problem = sap.Problem(TIME_STEP, bodies=box, body_contacts=floor)
     position, quaternion, velocity = state[:3], state[3:7], state[7:]
     rotation = rotation_of(quaternion)

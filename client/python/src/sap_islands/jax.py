@@ -93,9 +93,7 @@ def solve(
         InvalidArgument: An input cannot be differentiated or has the wrong shape.
         jax.errors.JaxRuntimeError: The call failed; the message has the error of the client.
     """
-    shapes = {path: np.shape(array) for path, array in inputs.items()}
-    function = SolveFunction(client, problem, shapes, options, hold_delassus, on_unsolved)
-    bridge = _Bridge(function, inputs)
+    bridge = _Bridge(client, problem, inputs, options, hold_delassus, on_unsolved)
 
     @jax.custom_vjp
     def primal(*arrays: jax.Array) -> Arrays:
@@ -122,9 +120,7 @@ def solve_jvp(
     on_unsolved: OnUnsolved = "warn",
 ) -> Outputs:
     """As `solve`, for forward mode."""
-    shapes = {path: np.shape(array) for path, array in inputs.items()}
-    function = SolveFunction(client, problem, shapes, options, hold_delassus, on_unsolved)
-    bridge = _Bridge(function, inputs)
+    bridge = _Bridge(client, problem, inputs, options, hold_delassus, on_unsolved)
 
     @jax.custom_jvp
     def primal(*arrays: jax.Array) -> Arrays:
@@ -145,7 +141,17 @@ class _Bridge:
     is not, it has size 1.
     """
 
-    def __init__(self, function: SolveFunction, inputs: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        problem: Problem,
+        inputs: Mapping[str, Any],
+        options: Options | None,
+        hold_delassus: bool,
+        on_unsolved: OnUnsolved,
+    ) -> None:
+        shapes = {path: np.shape(array) for path, array in inputs.items()}
+        function = SolveFunction(client, problem, shapes, options, hold_delassus, on_unsolved)
         self._function = function
         arrays = [jnp.asarray(array) for array in inputs.values()]
         dtype = jnp.result_type(*arrays) if arrays else jnp.result_type(float)

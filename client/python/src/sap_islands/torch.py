@@ -140,7 +140,23 @@ class _Solve(torch.autograd.Function):
         return outputs, (0,) * len(outputs)
 
 
-class _PullBack(torch.autograd.Function):
+class _Derivative(torch.autograd.Function):
+    """A function that has no derivatives of its own."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensors) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
+        raise NotImplementedError(_NO_SECOND)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: torch.Tensor) -> Any:
+        raise NotImplementedError(_NO_SECOND)
+
+
+class _PullBack(_Derivative):
     """Gradients of the wanted inputs: inputs, velocity and cotangents in."""
 
     @staticmethod
@@ -158,18 +174,6 @@ class _PullBack(torch.autograd.Function):
         )
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensors) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
-        raise NotImplementedError(_NO_SECOND)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: torch.Tensor) -> Any:
-        raise NotImplementedError(_NO_SECOND)
-
-    @staticmethod
     def vmap(
         info: Any,
         in_dims: Sequence[Any],
@@ -183,7 +187,7 @@ class _PullBack(torch.autograd.Function):
         return gradients, (0,) * len(gradients)
 
 
-class _PushForward(torch.autograd.Function):
+class _PushForward(_Derivative):
     """Tangents of the outputs: inputs, velocity and tangents of the inputs in."""
 
     @staticmethod
@@ -194,18 +198,6 @@ class _PushForward(torch.autograd.Function):
             _arrays(inputs), _arrays([velocity])[0], _arrays(tangents), axes
         )
         return _tensors(results, *_kind(inputs))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensors) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
-        raise NotImplementedError(_NO_SECOND)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: torch.Tensor) -> Any:
-        raise NotImplementedError(_NO_SECOND)
 
     @staticmethod
     def vmap(
