@@ -74,15 +74,17 @@ inline Product Dot(ProblemDifferential a, ProblemDifferential b) {
   ForEachPair(a, b, [&](double x, double y) { product.Add(x, y); });
   return product;
 }
-inline Product Dot(const Cotangent& cotangent, const Tangent& tangent) {
+// Outputs: a ContactSolution, or the Tangent of one.
+template <typename Outputs>
+Product Dot(const Cotangent& cotangent, const Outputs& outputs) {
   Product product;
-  product.Add(cotangent.velocity, tangent.velocity);
-  product.Add(cotangent.impulse, tangent.impulse);
-  product.Add(cotangent.contact_velocity, tangent.contact_velocity);
-  product.Add(cotangent.row_impulse, tangent.row_impulse);
-  product.Add(cotangent.row_velocity, tangent.row_velocity);
-  product.Add(cotangent.angular_impulse, tangent.angular_impulse);
-  product.Add(cotangent.cost, tangent.cost);
+  product.Add(cotangent.velocity, outputs.velocity);
+  product.Add(cotangent.impulse, outputs.impulse);
+  product.Add(cotangent.contact_velocity, outputs.contact_velocity);
+  product.Add(cotangent.row_impulse, outputs.row_impulse);
+  product.Add(cotangent.row_velocity, outputs.row_velocity);
+  product.Add(cotangent.angular_impulse, outputs.angular_impulse);
+  product.Add(cotangent.cost, outputs.cost);
   return product;
 }
 

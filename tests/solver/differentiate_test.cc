@@ -114,16 +114,7 @@ Product LossAt(ProblemArrays arrays, const InputClass& input, const std::vector<
     std::vector<double>& mu_2 = arrays.contacts.law.friction_2;
     if (&values == &arrays.contacts.law.friction && mu_2[i] > 0) mu_2[i] += by * direction[i];
   }
-  const ContactSolution s = Solve(Checked(arrays), {.relative_tolerance = 1e-14});
-  Product loss;
-  loss.Add(cotangent.velocity, s.velocity);
-  loss.Add(cotangent.impulse, s.impulse);
-  loss.Add(cotangent.contact_velocity, s.contact_velocity);
-  loss.Add(cotangent.row_impulse, s.row_impulse);
-  loss.Add(cotangent.row_velocity, s.row_velocity);
-  loss.Add(cotangent.angular_impulse, s.angular_impulse);
-  loss.Add(cotangent.cost, s.cost);
-  return loss;
+  return Dot(cotangent, Solve(Checked(arrays), {.relative_tolerance = 1e-14}));
 }
 
 // A direction of relative size one, symmetric for matrices: these are scaled as a whole.
