@@ -149,7 +149,7 @@ std::vector<Attack> AttacksByClients() {
       {"SessionsUntilRefused", SessionsUntilRefused, 150, &Neighbour::StepNewSession},
       {"RejectedCallsOutstanding",
        RejectedCallsOutstanding,
-       700,
+       900,
        &Neighbour::BeRejected,
        {"--max-client-calls", "1"}},
       {"BadlyPredictedProblems", BadlyPredictedProblems, 100, &Neighbour::SolveManyAtOnce,
