@@ -65,6 +65,6 @@ run ruff check --quiet "$package" tests/client/python ||
   fail "ruff found faults (see above)"
 run ruff format --quiet --check "$package" tests/client/python ||
   fail "ruff would write some files differently; mend with: ruff format"
-run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" tests/client/python \
-  --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
+run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" "$package/paper" \
+  tests/client/python --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
 run pytest --quiet -o cache_dir="$environment/pytest" "${full[@]}" tests/client/python "$@"

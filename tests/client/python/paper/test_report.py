@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sap_islands.paper.report import Case, Claim, Run, Status, Table, check, write
-from sap_islands.paper.runner import CASES, main
+from sap_paper.report import Case, Claim, Run, Status, Table, check, write
+from sap_paper.runner import CASES, main
 
 RUN = Run("2026-01-02", "a machine", "a server", "a command", 3.0)
 
@@ -53,5 +53,5 @@ def test_command_writes_the_report_of_the_chosen_case(
     assert main(["scalability", "--out", str(tmp_path)]) == 0
     assert "Scalability" in capsys.readouterr().out
     text = (tmp_path / "REPORT.md").read_text()
-    assert "Command: `python -m sap_islands.paper scalability`" in text
+    assert "Command: `python client/python/paper scalability`" in text
     assert "Spring-cylinder" not in text

@@ -13,9 +13,10 @@ import numpy as np
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.options import Options
-from sap_islands.paper.report import Case, Claim, Status, Table, check
-from sap_islands.paper.setting import Setting
-from sap_islands.paper.theta_method import (
+from sap_islands.problem import WORLD, Contacts, Problem, Trees
+from sap_paper.report import Case, Claim, Status, Table, check
+from sap_paper.setting import Setting
+from sap_paper.theta_method import (
     EXPLICIT,
     IMPLICIT,
     MIDPOINT,
@@ -24,7 +25,6 @@ from sap_islands.paper.theta_method import (
     Scheme,
     ThetaMethod,
 )
-from sap_islands.problem import WORLD, Contacts, Problem, Trees
 
 RADIUS, MASS, SPRING = 0.05, 0.5, 100.0  # m, kg, N/m
 STIFFNESS, RELAXATION, GRAVITY = 1e4, 0.02, 9.81  # N/m, s, m/s²

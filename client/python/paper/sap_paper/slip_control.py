@@ -33,11 +33,11 @@ from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.drake import step
 from sap_islands.options import NewtonMethod, Options
-from sap_islands.paper import interior_point
-from sap_islands.paper.convex_problem import ConvexProblem
-from sap_islands.paper.report import Case, Claim, Status, Table, check, measured, quote
-from sap_islands.paper.setting import Setting
-from sap_islands.paper.solved_steps import SolvedSteps
+from sap_paper import interior_point
+from sap_paper.convex_problem import ConvexProblem
+from sap_paper.report import Case, Claim, Status, Table, check, measured, quote
+from sap_paper.setting import Setting
+from sap_paper.solved_steps import SolvedSteps
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sap_islands.errors import SapError
-from sap_islands.paper import (
+from sap_paper import (
     clutter,
     contact_model,
     dual_arm,
@@ -21,8 +21,8 @@ from sap_islands.paper import (
     slip_parameter,
     spring_cylinder,
 )
-from sap_islands.paper.report import Case, Run, write
-from sap_islands.paper.setting import Setting, open_setting
+from sap_paper.report import Case, Run, write
+from sap_paper.setting import Setting, open_setting
 
 # In the order of the paper's sections; scalability, which the paper does not study, is last.
 CASES: dict[str, Callable[[Setting], Case]] = {
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: The command line without the program name; None: `sys.argv[1:]`.
     """
-    parser = argparse.ArgumentParser(prog="python -m sap_islands.paper", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python client/python/paper", description=__doc__)
     parser.add_argument(
         "cases", nargs="*", metavar="CASE", help=f"one of {', '.join(CASES)} (default: all)"
     )
@@ -75,9 +75,9 @@ def run_cases(names: Sequence[str], full: bool, out: Path) -> list[Case]:
     """Runs cases in the given order; the report is rewritten after each."""
     started, load = time.monotonic(), os.getloadavg()[0]
     place = f"{machine()}; load average of other processes before the run {load:.1f}"
-    command = " ".join(["python -m sap_islands.paper", *names, *(["--full"] if full else [])])
+    command = " ".join(["python client/python/paper", *names, *(["--full"] if full else [])])
     if list(names) == list(CASES):
-        command = f"python -m sap_islands.paper{' --full' if full else ''}"
+        command = f"python client/python/paper{' --full' if full else ''}"
     cases = []
     with open_setting(full, out) as setting:
         info = setting.client.info()

@@ -9,10 +9,11 @@ import numpy as np
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.options import NewtonMethod, Options
-from sap_islands.paper import gurobi, interior_point, rigid_simulation
-from sap_islands.paper.convex_problem import ConvexProblem
-from sap_islands.paper.report import Case, Claim, Status, Table, check, measured, quote
-from sap_islands.paper.rigid_simulation import (
+from sap_islands.problem import Problem
+from sap_paper import gurobi, interior_point, rigid_simulation
+from sap_paper.convex_problem import ConvexProblem
+from sap_paper.report import Case, Claim, Status, Table, check, measured, quote
+from sap_paper.rigid_simulation import (
     PLAIN_ISLANDS,
     PLAIN_WHOLE,
     SERVICE,
@@ -20,8 +21,7 @@ from sap_islands.paper.rigid_simulation import (
     TOLERANCE,
     Simulated,
 )
-from sap_islands.paper.setting import Setting
-from sap_islands.problem import Problem
+from sap_paper.setting import Setting
 
 PAPER_OPTIONS = Options(relative_tolerance=TOLERANCE, islands=False, newton=NewtonMethod.PLAIN)
 SERVICE_OPTIONS = Options(relative_tolerance=TOLERANCE)

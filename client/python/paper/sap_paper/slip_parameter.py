@@ -15,9 +15,9 @@ import numpy as np
 from sap_islands.client import Client
 from sap_islands.mujoco import Material, step
 from sap_islands.options import NewtonMethod, Options
-from sap_islands.paper.convex_problem import ConvexProblem
-from sap_islands.paper.report import Axes, Case, Claim, Status, Table, check
-from sap_islands.paper.setting import Setting
+from sap_paper.convex_problem import ConvexProblem
+from sap_paper.report import Axes, Case, Claim, Status, Table, check
+from sap_paper.setting import Setting
 
 TIME_STEP, GRAVITY, FRICTION = 0.01, 9.81, 1.0  # s, m/s², -
 STIFFNESS = 1e12  # N/m

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from sap_islands.arrays import FloatArray
-from sap_islands.paper.convex_problem import ConvexProblem
-from sap_islands.paper.report import Claim, Status
+from sap_paper.convex_problem import ConvexProblem
+from sap_paper.report import Claim, Status
 
 # Clarabel's default for gap and feasibility. With looser tolerances its momentum error exceeds that
 # of SAP.
