@@ -36,7 +36,7 @@ mkdocs() {
 }
 case ${1:-build} in
   build)
-    mkdocs build --strict --quiet || fail "the site has faults (see above)"
+    mkdocs build --strict || fail "the site has faults (see above)"
     echo "docs: build/docs/site/index.html"
     ;;
   serve) mkdocs serve --dev-addr "${2:-127.0.0.1:8000}" ;;
