@@ -261,9 +261,10 @@ def _markdown(cases: Sequence[Case], run: Run) -> Iterator[str]:
         for table in (_claim_table(case), *case.tables):
             yield from _markdown_table(table)
         for plot in case.plots:
-            yield f"![{plot.caption}]({plot.file})"
+            caption = _markdown_text(plot.caption)
+            yield f"![{caption}]({plot.file})"
             yield ""
-            yield f"*{plot.caption}*"
+            yield f"*{caption}*"
             yield ""
 
 
@@ -271,8 +272,12 @@ def _markdown_table(table: Table) -> Iterator[str]:
     yield f"{table.caption}:"
     yield ""
     for row in (table.head, ["---"] * len(table.head), *table.rows):
-        yield "| " + " | ".join(text.replace("|", "\\|") for text in row) + " |"
+        yield "| " + " | ".join(map(_markdown_text, row)) + " |"
     yield ""
+
+
+def _markdown_text(text: str) -> str:
+    return re.sub(r"([|*])", r"\\\1", text)
 
 
 _STYLE = """body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}

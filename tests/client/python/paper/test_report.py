@@ -35,6 +35,13 @@ def test_failed_claim_is_shown_with_its_reason(tmp_path: Path) -> None:
         assert fact in text
 
 
+def test_formulas_are_no_emphasis(tmp_path: Path) -> None:
+    case = Case("toy", "A toy", "Section 0", "Set up by hand.", tmp_path)
+    case.claims.append(check("error (l - l*) / (l⁰ - l*)", "0", "0", holds=True))
+    write([case], RUN, tmp_path)
+    assert "| error (l - l\\*) / (l⁰ - l\\*) | 0 |" in (tmp_path / "REPORT.md").read_text()
+
+
 def test_figure_that_is_better_than_the_papers_differs_as_one_that_is_worse() -> None:
     assert agrees(1.0, 1.19)
     assert agrees(1.19, 1.0)
