@@ -1,4 +1,4 @@
-"""The report: claims of the paper beside our figures, tables and plots, in Markdown and HTML.
+"""The report: claims of the paper beside our figures, tables and plots, in Markdown.
 
 All claims are listed, also those that were not reproduced.
 """
@@ -6,7 +6,6 @@ All claims are listed, also those that were not reproduced.
 from __future__ import annotations
 
 import enum
-import html
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -198,10 +197,8 @@ class Run:
 
 
 def write(cases: Sequence[Case], run: Run, out: Path) -> None:
-    """Writes REPORT.md and report.html to the directory `out`, which has the plots."""
-    lines = list(_markdown(cases, run))
-    (out / "REPORT.md").write_text("\n".join(lines) + "\n")
-    (out / "report.html").write_text(_html(cases, run))
+    """Writes REPORT.md to the directory `out`, which has the plots."""
+    (out / "REPORT.md").write_text("\n".join(_markdown(cases, run)) + "\n")
 
 
 _CLAIM_HEAD = ("", "paper", "ours", "", "remark")
@@ -278,43 +275,3 @@ def _markdown_table(table: Table) -> Iterator[str]:
 
 def _markdown_text(text: str) -> str:
     return re.sub(r"([|*])", r"\\\1", text)
-
-
-_STYLE = """body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}
-table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;padding:.25em .6em;
-text-align:left;vertical-align:top}caption{text-align:left;font-weight:bold}
-img{max-width:100%}figure{margin:1em 0}"""
-
-
-def _html(cases: Sequence[Case], run: Run) -> str:
-    parts = [
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{_TITLE}</title>",
-        f"<style>{_STYLE}</style><h1>{_TITLE}</h1><ul>",
-        *(f"<li>{_html_text(fact)}</li>" for fact in _facts(run)),
-        f"</ul><p>{_html_text(_LEGEND)}</p>",
-        _html_table(_summary(cases)),
-        _html_table(_differences(cases)),
-    ]
-    for case in cases:
-        parts.append(f"<h2>{_html_text(case.title)} ({_html_text(case.place)})</h2>")
-        parts.append(f"<p>{_html_text(case.setup)}</p>")
-        parts += [_html_table(table) for table in (_claim_table(case), *case.tables)]
-        for plot in case.plots:
-            caption = _html_text(plot.caption)
-            parts.append(f"<figure><img src={plot.file} alt='{caption}'>")
-            parts.append(f"<figcaption>{caption}</figcaption></figure>")
-    return "\n".join(parts) + "</html>\n"
-
-
-def _html_table(table: Table) -> str:
-    head = "".join(f"<th>{_html_text(text)}</th>" for text in table.head)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{_html_text(text)}</td>" for text in row) + "</tr>"
-        for row in table.rows
-    )
-    caption = _html_text(table.caption)
-    return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
-
-
-def _html_text(text: str) -> str:
-    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))

@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SapError as error:
         print(f"paper: {error}", file=sys.stderr)
         return 1
-    print(f"{chosen.out / 'REPORT.md'}, {chosen.out / 'report.html'}")
+    print(chosen.out / "REPORT.md")
     return 0
 
 

@@ -78,18 +78,16 @@ def test_what_does_not_agree_is_at_the_head(tmp_path: Path) -> None:
     assert "held" not in head
 
 
-def test_html_shows_what_markdown_shows_and_escapes_it(tmp_path: Path) -> None:
-    case = Case("toy", "A toy", "Section 0", "Set up with `code`.", tmp_path)
+def test_tables_and_plots_follow_the_claims(tmp_path: Path) -> None:
+    case = Case("toy", "A toy", "Section 0", "Set up by hand.", tmp_path)
     case.claims.append(Claim("a < b", "1", "2", Status.QUOTED))
     case.tables.append(Table("Numbers", ("x", "y"), [("3", "4")]))
     with case.plot("line", "A line") as (axes,):
         axes.plot([0, 1])
     write([case], RUN, tmp_path)
-    text = (tmp_path / "report.html").read_text()
-    assert "a &lt; b" in text
-    assert "<code>code</code>" in text
-    assert "paper, not re-measured" in text
-    assert "<img src=toy-line.png" in text
+    text = (tmp_path / "REPORT.md").read_text()
+    claim, table = text.index("| a < b | 1 | 2 | paper, not re-measured |"), text.index("| 3 | 4 |")
+    assert claim < table < text.index("![A line](toy-line.png)")
     assert (tmp_path / "toy-line.png").stat().st_size > 0
     assert case.unmet() == []
 
