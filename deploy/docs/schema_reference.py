@@ -27,11 +27,12 @@ def pages(root: Path, package: str) -> dict[str, str]:
     """Markdown by path: PACKAGE/FILE.md for every proto file of a directory of `root`."""
     names = sorted(str(path.relative_to(root)) for path in (root / package).glob("*.proto"))
     files = [file for file in _compile(root, names).file if file.name in names]
-    places = {
-        f".{file.package}.{element.name}": f"{Path(file.name).stem}.md#{element.name}"
-        for file in files
-        for element in (*file.message_type, *file.enum_type)
-    }
+    places: dict[str, str] = {}
+    for file in files:
+        names_in_file = [message.name for message in file.message_type]
+        names_in_file += [kind.name for kind in file.enum_type]
+        for name in names_in_file:
+            places[f".{file.package}.{name}"] = f"{Path(file.name).stem}.md#{name}"
     return {file.name.replace(".proto", ".md"): _page(file, places) for file in files}
 
 
