@@ -315,9 +315,9 @@ enum {
 
 typedef struct sap_derivatives {
   int64_t num_gradients;  // one per cotangent
-  const sap_gradient* gradients;
+  const sap_gradient* const* gradients;
   int64_t num_tangents;  // one per direction
-  const sap_tangent* tangents;
+  const sap_tangent* const* tangents;
   sap_doubles kink_margin;    // per island, in [0, 1]
   sap_int32s adjoint_status;  // per island, SAP_ADJOINT_*
 } sap_derivatives;

@@ -16,13 +16,23 @@ namespace {
 // Null while the thread is not within METIS.
 thread_local RandomSequence* metis_random = nullptr;
 
+// What METIS called before: another copy of these functions, in another library of the process. Null
+// where METIS called its own.
+std::atomic<uint32_t (*)()> earlier_rand_int32{nullptr};
+std::atomic<void (*)(uint64_t)> earlier_rand_init{nullptr};
+
 // In glibc rand and random are the same.
 uint32_t RandInt32() {
-  return metis_random != nullptr ? metis_random->Next() : static_cast<uint32_t>(random());
+  if (metis_random != nullptr) return metis_random->Next();
+  const auto earlier = earlier_rand_int32.load();
+  return earlier != nullptr ? earlier() : static_cast<uint32_t>(random());
 }
 
 void RandInit(uint64_t seed) {
-  if (metis_random == nullptr) srandom(static_cast<unsigned>(seed));
+  if (metis_random != nullptr) return;
+  const auto earlier = earlier_rand_init.load();
+  if (earlier != nullptr) return earlier(seed);
+  srandom(static_cast<unsigned>(seed));
 }
 
 // What the dynamic linker knows of a loaded library: its imported functions by name.
@@ -69,17 +79,22 @@ bool Contains(const dl_phdr_info& library, ElfW(Addr) address) {
 
 // The page stays writable: the linker may have left it so, for entries that it fills at the first
 // call.
-void Replace(const Imports& imports, std::string_view name, void* function) {
+template <typename Function>
+void Replace(const dl_phdr_info& metis, const Imports& imports, std::string_view name,
+             Function* function, std::atomic<Function*>* earlier) {
   for (size_t i = 0; i < imports.count; ++i) {
     const ElfW(Rela)& relocation = imports.relocations[i];
     const ElfW(Sym)& symbol = imports.symbols[ELF64_R_SYM(relocation.r_info)];
     if (imports.names + symbol.st_name != name) continue;
     const auto page_size = static_cast<ElfW(Addr)>(sysconf(_SC_PAGESIZE));
-    const ElfW(Addr) entry = imports.base + relocation.r_offset;
-    auto* const page = reinterpret_cast<void*>(entry & ~(page_size - 1));
+    const ElfW(Addr) address = imports.base + relocation.r_offset;
+    auto* const page = reinterpret_cast<void*>(address & ~(page_size - 1));
     if (mprotect(page, page_size, PROT_READ | PROT_WRITE) != 0) return;
     // Another thread may be calling through it.
-    std::atomic_ref(*reinterpret_cast<void**>(entry)).store(function);
+    const std::atomic_ref entry(*reinterpret_cast<Function**>(address));
+    Function* const present = entry.load();
+    if (!Contains(metis, reinterpret_cast<ElfW(Addr)>(present))) earlier->store(present);
+    entry.store(function);
   }
 }
 
@@ -98,8 +113,8 @@ int ReplaceIn(dl_phdr_info* library, size_t, void* function_of_metis) {
     return 1;
   }
   KeepThisLibraryLoaded();
-  Replace(imports, "gk_randint32", reinterpret_cast<void*>(&RandInt32));
-  Replace(imports, "gk_randinit", reinterpret_cast<void*>(&RandInit));
+  Replace(*library, imports, "gk_randint32", &RandInt32, &earlier_rand_int32);
+  Replace(*library, imports, "gk_randinit", &RandInit, &earlier_rand_init);
   return 1;  // no other library is asked for
 }
 

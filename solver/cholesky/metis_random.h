@@ -5,7 +5,8 @@
 // the bits of the solution, and the seed would change what others draw. METIS calls both through
 // its table of imported functions, as ELF libraries do with what they export; here the entries of
 // the two are replaced by functions that draw from the sequence of the calling thread. Threads
-// without one, as other users of METIS, get what METIS itself would give them.
+// without one, as other users of METIS, get what METIS itself would give them. Several libraries in
+// one process may each have a copy of this.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,7 @@ class MetisRandomScope {
   MetisRandomScope& operator=(const MetisRandomScope&) = delete;
 };
 
-// Replaces the entries of the METIS that has this function; once per process suffices. Without
+// Replaces the entries of the METIS that has this function. To be called once. Without
 // effect where METIS has no such entries: linked statically, or with -Bsymbolic.
 void ReplaceRandomNumbersOfMetis(const void* function_of_metis);
 
