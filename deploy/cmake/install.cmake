@@ -90,3 +90,5 @@ install(DIRECTORY proto/sap
   DESTINATION ${CMAKE_INSTALL_DATADIR}/sap_islands/proto
   COMPONENT development
   FILES_MATCHING PATTERN *.proto)
+
+include(${CMAKE_CURRENT_LIST_DIR}/package.cmake)
