@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Python wheel and the source distribution into build/wheel. The wheel carries
-# sap-server and sap-client, built for processors with AVX2 and for any, with the libraries that
-# they need: users need no compiler, no packages and no clone. Safe to repeat.
+# sap-server, sap-client and the C library, built for processors with AVX2 and for any, with the
+# libraries that they need: users need no compiler, no packages and no clone. Safe to repeat.
 #
 #   deploy/wheel.sh
 #
@@ -13,7 +13,7 @@ output=$PWD/build/wheel
 environment=$output/environment
 native=$output/native
 requirements=client/python/requirements-wheel.txt
-programs=(sap-server sap-client)
+files=(bin/sap-server bin/sap-client lib/libsap_islands.so)
 
 deploy/install_packages.sh build tests
 if command -v ccache > /dev/null; then
@@ -24,12 +24,12 @@ fi
 build() {
   echo "== building preset $1"
   cmake --preset "$1" > "$output/$1.log" 2>&1 || { cat "$output/$1.log" >&2; return 1; }
-  cmake --build --preset "$1" --target "${programs[@]}" >> "$output/$1.log" 2>&1 ||
+  cmake --build --preset "$1" --target sap-server sap-client sap_islands >> "$output/$1.log" 2>&1 ||
     { tail -n 40 "$output/$1.log" >&2; return 1; }
   mkdir -p "$native/$2"
   local file
-  for file in "${programs[@]}"; do
-    strip -o "$native/$2/$file" "build/$1/bin/$file"
+  for file in "${files[@]}"; do
+    strip -o "$native/$2/${file#*/}" "build/$1/$file"
   done
 }
 
@@ -38,7 +38,7 @@ build() {
 copy_licenses() {
   mkdir -p "$native/licenses"
   local package
-  ldd "$native"/*/sap-* | sed -n 's|.*=> \(/[^ ]*\).*|\1|p' | sort -u | xargs realpath |
+  ldd "$native"/*/*sap* | sed -n 's|.*=> \(/[^ ]*\).*|\1|p' | sort -u | xargs realpath |
     sed 's|^/usr||' | xargs -I{} sh -c 'dpkg -S "*{}" | cut -d: -f1' | sort -u |
     grep -vx -e libc6 -e libgcc-s1 -e libstdc++6 |
     while read -r package; do

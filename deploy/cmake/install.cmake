@@ -4,7 +4,8 @@
 #   development   lib/sap_islands/: the client library for C++ and the simulation, as archives;
 #                 include/sap_islands/: their public headers; share/sap_islands/proto/: the schema;
 #                 the CMake package sap_islands; pkg-config files
-#   library       lib/: the shared library of client/c
+#   library       lib/: the shared library of client/c; its header, include/sap_islands.h, and
+#                 its name without a version belong to development
 #
 # CMake users link sap_islands::client, sap_islands::simulation or sap_islands::c, also without an
 # installation: add_subdirectory and FetchContent define the same names. Each has an export of its
@@ -24,20 +25,25 @@ function(public_headers target)
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARGN})
 endfunction()
 
-# public_library(NAME TARGET [target...]): TARGET is sap_islands::NAME; the others are what it
-# consists of and have names that users do not write.
-function(public_library name target)
+# public_name(NAME TARGET): an installed target is sap_islands::NAME.
+function(public_name name target)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
-  install(TARGETS ${target} ${ARGN}
-    EXPORT sap_islands_${name}
-    COMPONENT development
-    ARCHIVE DESTINATION ${archives}
-    FILE_SET HEADERS DESTINATION ${headers})
   install(EXPORT sap_islands_${name}
     FILE sap_islands-${name}.cmake
     NAMESPACE sap_islands::
     DESTINATION ${package}
     COMPONENT development)
+endfunction()
+
+# public_library(NAME TARGET [target...]): archives; all but TARGET have names that users do not
+# write.
+function(public_library name target)
+  install(TARGETS ${target} ${ARGN}
+    EXPORT sap_islands_${name}
+    COMPONENT development
+    ARCHIVE DESTINATION ${archives}
+    FILE_SET HEADERS DESTINATION ${headers})
+  public_name(${name} ${target})
 endfunction()
 
 install(TARGETS sap-server sap-client RUNTIME COMPONENT programs)
@@ -62,6 +68,14 @@ public_library(client sap_client sap_client_transport sap_proto sap_engine sap_s
   sap_server_config ${solver_targets})
 public_library(simulation sap_simulation)
 
+target_sources(sap_islands PUBLIC
+  FILE_SET HEADERS BASE_DIRS client/c FILES client/c/sap_islands.h)
+install(TARGETS sap_islands
+  EXPORT sap_islands_c
+  LIBRARY COMPONENT library NAMELINK_COMPONENT development
+  FILE_SET HEADERS COMPONENT development)
+public_name(c sap_islands)
+
 configure_package_config_file(deploy/cmake/sap_islandsConfig.cmake.in
   ${PROJECT_BINARY_DIR}/sap_islandsConfig.cmake
   INSTALL_DESTINATION ${package}
@@ -78,10 +92,9 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
   BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE prefix_from_pkgconfig)
 list(TRANSFORM alignment PREPEND -D OUTPUT_VARIABLE pkgconfig_definitions)
 list(JOIN pkgconfig_definitions " " pkgconfig_definitions)
-foreach(name client simulation)
-  configure_file(deploy/cmake/sap_islands_${name}.pc.in
-    ${PROJECT_BINARY_DIR}/pkgconfig/sap_islands_${name}.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/sap_islands_${name}.pc
+foreach(name sap_islands sap_islands_client sap_islands_simulation)
+  configure_file(deploy/cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
     COMPONENT development)
 endforeach()

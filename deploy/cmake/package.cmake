@@ -1,10 +1,11 @@
 # Debian packages by CPack (deploy/deb.sh):
 #
-#   sap-islands       sap-server, sap-client, the units of deploy/ and their user and directories
-#   libsap-islands-dev    the library for C++ with headers and schema
+#   sap-islands           sap-server, sap-client, the units of deploy/, their user and directories
+#   libsap-islands0       the shared library for C and other languages
+#   libsap-islands-dev    the libraries for C and C++ with headers and schema
 #
-# Included by install.cmake. What only a package has is in the components service and of the
-# documentation, which `cmake --install` leaves out.
+# Included by install.cmake. What only a package has is in the component service and in those of the
+# documents, which `cmake --install` leaves out.
 set(debian ${PROJECT_SOURCE_DIR}/deploy/debian)
 set(generated ${PROJECT_BINARY_DIR}/debian)
 
@@ -66,17 +67,27 @@ Solves one time step of rigid and articulated bodies with frictional contact,
 joint limits, couplers, motors and other constraints, island by island, with a
 certificate of accuracy. Contains sap-server with its systemd unit, and the
 command sap-client.")
+debian_package(libsap-islands0 library libs
+  "Shared library that solves frictional contact
+The solver of sap-islands within the process, behind a C interface to which
+other languages can bind.")
 debian_package(libsap-islands-dev sdk libdevel
-  "Library for C++ that solves frictional contact
-Client of sap-server, which also solves within the process, and a simulation of
-rigid bodies: archives, headers, CMake package, pkg-config files and the schema
-of the service.")
+  "Libraries for C and C++ that solve frictional contact
+Headers of libsap-islands0; the client of sap-server for C++, which also solves
+within the process, and a simulation of rigid bodies, as archives with headers;
+CMake package, pkg-config files and the schema of the service.")
 set(CPACK_DEBIAN_SERVER_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS adduser)
 set(CPACK_DEBIAN_SERVER_PACKAGE_SUGGESTS "haproxy, logrotate")
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA ${scripts} ${generated}/conffiles)
 file(WRITE ${generated}/conffiles "/etc/logrotate.d/sap-server\n/etc/sap-proxy/haproxy.cfg\n")
-set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "libeigen3-dev, libexpected-dev, libfcl-dev, libgrpc++-dev, \
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+file(WRITE ${generated}/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${generated}/triggers)
+set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "libsap-islands0 (= ${PROJECT_VERSION}), \
+libeigen3-dev, libexpected-dev, libfcl-dev, libgrpc++-dev, \
 libmetis-dev, libprotobuf-dev, libtbb-dev, zlib1g-dev")
 
 set(CPACK_GENERATOR DEB)
@@ -90,10 +101,11 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_PACKAGE_NAME sap-islands)
 set(CPACK_PACKAGE_VENDOR "sap-islands")
 include(CPack)
-foreach(group server sdk)
+foreach(group server library sdk)
   cpack_add_component_group(${group})
   cpack_add_component(${group}_documents GROUP ${group})
 endforeach()
 cpack_add_component(programs GROUP server)
 cpack_add_component(service GROUP server)
+cpack_add_component(library GROUP library)
 cpack_add_component(development GROUP sdk)

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ("gear", "fall")
+PROGRAMS = ("gear", "fall", "shafts")
 
 
 def run(*command, **options):

@@ -35,6 +35,7 @@ ls -A /etc/sap-server; test ! -e /etc/sap-proxy && echo gone
 
 COMPILE = """
 c++ /given/gear.cc $(pkg-config --cflags --libs sap_islands_client) -o gear && ./gear
+cc /given/shafts.c $(pkg-config --cflags --libs sap_islands) -lm -o shafts && ./shafts
 """
 
 
@@ -57,11 +58,12 @@ class PackageTest(unittest.TestCase):
             "tokens",  # an operator's file outlives the package
             "gone"])
 
-    def test_the_library_brings_what_a_program_needs(self):
+    def test_the_libraries_bring_what_a_program_needs(self):
         said = run_in_clean_root(
             INSTALL.format("/given/*.deb g++ pkg-config") + COMPILE,
-            [self.packages["libsap-islands-dev"], ROOT / "tests/packaging/gear.cc"])
-        self.assertEqual(said, "fast 0.100 rad/s\n")
+            [self.packages["libsap-islands-dev"], self.packages["libsap-islands0"],
+             *(ROOT / "tests/packaging" / source for source in ("gear.cc", "shafts.c"))])
+        self.assertEqual(said, "fast 0.100 rad/s\n" * 2)
 
 
 if __name__ == "__main__":

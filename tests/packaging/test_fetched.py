@@ -44,7 +44,7 @@ class FlagsTest(FetchedTest):
 class BuildTest(FetchedTest):
     def test_it_builds_and_solves(self):
         said = self.consumer.build_and_run()
-        self.assertEqual(said["gear"], "fast 0.100 rad/s\n")
+        self.assertEqual((said["gear"], said["shafts"]), ("fast 0.100 rad/s\n",) * 2)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from consumer import PROGRAMS, ROOT, Consumer, own_flags, run
+from consumer import ROOT, Consumer, own_flags, run
 
 build = None
 
@@ -31,17 +31,32 @@ class InstalledTest(unittest.TestCase):
         program = consumer.compile_commands()[consumer.source / "fall.cc"]
         self.assertEqual(own_flags(program), [])
         self.assertEqual([word for word in program if str(ROOT) in word], [])
-        self.assertEqual(consumer.build_and_run()["gear"], "fast 0.100 rad/s\n")
+        said = consumer.build_and_run()
+        self.assertEqual((said["gear"], said["shafts"]), ("fast 0.100 rad/s\n",) * 2)
 
     def test_pkg_config_says_how_to_compile_and_link(self):
-        with tempfile.TemporaryDirectory() as scratch:
-            for program, package in zip(PROGRAMS, ("client", "simulation")):
-                flags = run("pkg-config", "--cflags", "--libs", f"sap_islands_{package} = 0.1.0",
-                            env={"PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig")})
-                binary = pathlib.Path(scratch) / program
-                run("c++", ROOT / f"tests/packaging/{program}.cc", *shlex.split(flags), "-o",
+        places = {"PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig")}
+        libraries = {"LD_LIBRARY_PATH": str(self.prefix / "lib")}
+        for compiler, source, package in (("c++", "gear.cc", "sap_islands_client"),
+                                          ("c++", "fall.cc", "sap_islands_simulation"),
+                                          ("cc", "shafts.c", "sap_islands")):
+            with self.subTest(package), tempfile.TemporaryDirectory() as scratch:
+                flags = run("pkg-config", "--cflags", "--libs", f"{package} = 0.1.0", env=places)
+                binary = pathlib.Path(scratch) / "program"
+                run(compiler, ROOT / "tests/packaging" / source, *shlex.split(flags), "-lm", "-o",
                     binary)
-                run(binary)
+                run(binary, env=libraries)
+
+    def test_the_c_library_asks_for_no_dependencies_of_the_client(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            source = pathlib.Path(scratch)
+            (source / "CMakeLists.txt").write_text(
+                "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES C)\n"
+                "find_package(sap_islands REQUIRED COMPONENTS c)\n"
+                "if(TARGET gRPC::grpc OR NOT TARGET sap_islands::c)\n"
+                "  message(FATAL_ERROR)\nendif()\n")
+            run("cmake", "-S", source, "-B", source / "build",
+                f"-DCMAKE_PREFIX_PATH={self.prefix}")
 
     def test_every_public_header_compiles_by_itself(self):
         include = self.prefix / "include/sap_islands"
