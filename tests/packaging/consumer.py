@@ -2,12 +2,14 @@
 
 import json
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+VERSION = re.search(r"VERSION ([0-9.]+) LANG", (ROOT / "CMakeLists.txt").read_text()).group(1)
 PROGRAMS = ("gear", "fall", "shafts")
 
 

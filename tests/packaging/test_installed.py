@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from consumer import ROOT, Consumer, own_flags, run
+from consumer import ROOT, VERSION, Consumer, own_flags, run
 
 build = None
 
@@ -41,7 +41,8 @@ class InstalledTest(unittest.TestCase):
                                           ("c++", "fall.cc", "sap_islands_simulation"),
                                           ("cc", "shafts.c", "sap_islands")):
             with self.subTest(package), tempfile.TemporaryDirectory() as scratch:
-                flags = run("pkg-config", "--cflags", "--libs", f"{package} = 0.1.0", env=places)
+                flags = run("pkg-config", "--cflags", "--libs", f"{package} = {VERSION}",
+                            env=places)
                 binary = pathlib.Path(scratch) / "program"
                 run(compiler, ROOT / "tests/packaging" / source, *shlex.split(flags), "-lm", "-o",
                     binary)
@@ -73,16 +74,16 @@ class InstalledTest(unittest.TestCase):
             source = pathlib.Path(scratch)
             (source / "CMakeLists.txt").write_text(
                 "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\n"
-                "find_package(sap_islands 0.2 REQUIRED)\n")
+                "find_package(sap_islands 0.0 REQUIRED)\n")
             done = subprocess.run(["cmake", "-S", source, "-B", source / "build",
                                    f"-DCMAKE_PREFIX_PATH={self.prefix}"],
                                   capture_output=True, text=True)
             self.assertNotEqual(done.returncode, 0)
-            self.assertIn("version: 0.1.0", done.stderr)
+            self.assertIn(f"version: {VERSION}", done.stderr)
 
     def test_the_installed_programs_run(self):
         for program in ("sap-server", "sap-client"):
-            self.assertIn("0.1.0", run(self.prefix / "bin" / program, "--version"))
+            self.assertIn(VERSION, run(self.prefix / "bin" / program, "--version"))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 from clean_root import run_in_clean_root
-from consumer import ROOT
+from consumer import ROOT, VERSION
 
 STEP = """
 import sap_islands as sap
@@ -72,7 +72,7 @@ class WheelTest(unittest.TestCase):
         *lines, time = [line for line in said.splitlines() if not line.startswith("WARNING")]
         print(time)
         self.assertEqual(lines, [
-            "True x86-64-v3", "0.1.0", "solved", "True x86-64", "x86-64-v3", "x86-64",
+            "True x86-64-v3", VERSION, "solved", "True x86-64", "x86-64-v3", "x86-64",
             "sap-client: $SAP_INSTRUCTION_SET is pentium; there are x86-64-v3 and x86-64",
             "refused"])
 

@@ -64,7 +64,8 @@ def find_server() -> str:
     installed = shutil.which("sap-server")
     if installed is None:
         raise Unavailable(
-            "sap-server was not found: build it (deploy/quickstart.sh) or set $SAP_SERVER"
+            "sap-server was not found: this package has none, as a wheel of deploy/wheel.sh has; "
+            "build it (deploy/quickstart.sh) or set $SAP_SERVER"
         )
     return installed
 
