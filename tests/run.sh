@@ -74,7 +74,7 @@ run_tests() {
 }
 
 begin "installing packages"
-deploy/install_packages.sh build tests lint
+deploy/install_packages.sh build tests lint ${full:+packaging}
 mkdir -p build
 
 begin "checking the format"
