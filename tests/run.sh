@@ -91,6 +91,11 @@ if ((${#filter[@]} == 0)); then
   tests/python.sh "${full[@]}"
 fi
 
+if ((${#filter[@]} == 0)); then
+  begin "building the documentation"
+  deploy/docs.sh build
+fi
+
 if ((${#full[@]} > 0 && ${#filter[@]} == 0)); then
   begin "fuzzing"
   deploy/install_packages.sh fuzz

@@ -13,10 +13,10 @@ import numpy as np
 
 from sap_islands.arrays import FloatArray
 from sap_islands.errors import Internal
-from sap_islands.paper.setting import find_simulator
 from sap_islands.problem import Problem
 from sap_islands.recording import read_recording
 from sap_islands.solution import Solution
+from sap_paper.setting import find_simulator
 
 TIME_STEP = 0.01  # s
 TOLERANCE = 1e-5

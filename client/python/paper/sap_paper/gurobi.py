@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from sap_islands.arrays import FloatArray
-from sap_islands.paper.convex_problem import ConvexProblem
+from sap_paper.convex_problem import ConvexProblem
 
 TOLERANCE = 1e-8  # BarQCPConvTol, as in the paper
 _MAX_VARIABLES = 200

@@ -13,9 +13,10 @@ import numpy as np
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.options import Options
-from sap_islands.paper.report import Case, Claim, Status, Table, check
-from sap_islands.paper.setting import Setting
-from sap_islands.paper.theta_method import (
+from sap_islands.problem import WORLD, Contacts, Problem, Trees
+from sap_paper.report import Case, Claim, Status, Table, agrees, check, figure
+from sap_paper.setting import Setting
+from sap_paper.theta_method import (
     EXPLICIT,
     IMPLICIT,
     MIDPOINT,
@@ -24,7 +25,6 @@ from sap_islands.paper.theta_method import (
     Scheme,
     ThetaMethod,
 )
-from sap_islands.problem import WORLD, Contacts, Problem, Trees
 
 RADIUS, MASS, SPRING = 0.05, 0.5, 100.0  # m, kg, N/m
 STIFFNESS, RELAXATION, GRAVITY = 1e4, 0.02, 9.81  # N/m, s, m/s²
@@ -37,6 +37,9 @@ ROLLING_FREQUENCY = math.sqrt(SPRING / (MASS + INERTIA / RADIUS**2))  # rad/s
 EXACT = Options(relative_tolerance=1e-12)
 
 _JACOBIAN = np.array([[1.0, 0.0, -RADIUS], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+# w = |W_ii| / 3 with W = J M⁻¹ J' [1/kg], as the paper defines it (Section V-B); the service's own
+# estimate has A, which the spring changes, in place of M.
+WEIGHT = math.hypot(1 / MASS + RADIUS**2 / INERTIA, 1 / MASS) / 3
 _SCHEMES = (EXPLICIT, SYMPLECTIC, MIDPOINT, IMPLICIT)
 
 
@@ -57,7 +60,7 @@ def simulate(
     steps: int,
     dt: float = TIME_STEP,
     damping: float = 0.0,
-    weight: float | None = None,
+    weight: float = WEIGHT,
 ) -> tuple[FloatArray, FloatArray]:
     """Simulates the cylinder from rest at x = START, in equilibrium with the ground.
 
@@ -68,7 +71,7 @@ def simulate(
         steps: Number of steps.
         dt: Time step [s].
         damping: Coefficient of the spring's damper [N s/m].
-        weight: Delassus estimate w [1/kg]; None: the service's own.
+        weight: Delassus estimate w [1/kg].
 
     Returns:
         Positions (x, z, angle) [steps + 1, 3] [m, m, rad] and velocities [steps + 1, 3] [m/s, m/s,
@@ -77,7 +80,6 @@ def simulate(
     method = ThetaMethod(system(damping), scheme, dt)
     q, v = np.empty((steps + 1, 3)), np.empty((steps + 1, 3))
     q[0], v[0] = (START, -_resting_depth(dt), 0.0), 0.0
-    given = () if weight is None else (weight,)
     with client.session(EXACT) as session:
         for i in range(steps):
             problem = Problem(
@@ -96,7 +98,7 @@ def simulate(
                     stiffness=STIFFNESS,
                     relaxation_time=RELAXATION,
                     friction=friction,
-                    delassus_estimate=given,
+                    delassus_estimate=[weight],
                 ),
             )
             v[i + 1] = session.step(problem).velocity
@@ -106,8 +108,7 @@ def simulate(
 
 def _resting_depth(dt: float) -> float:
     """Penetration of the cylinder at rest [m]: v_n = 0, γ_n = m g dt."""
-    w = math.hypot(1 / MASS + RADIUS**2 / INERTIA, 1 / MASS) / 3
-    R_n = max(w / (4 * math.pi**2), 1 / (dt * STIFFNESS * (dt + RELAXATION)))
+    R_n = max(WEIGHT / (4 * math.pi**2), 1 / (dt * STIFFNESS * (dt + RELAXATION)))
     return R_n * MASS * GRAVITY * dt * (dt + RELAXATION)
 
 
@@ -223,17 +224,9 @@ def _explicit_claim(label: str, total: FloatArray) -> Claim:
 def _rolling_claims(case: Case, client: Client, curves: dict[Scheme, FloatArray]) -> None:
     period = 2 * math.pi / ROLLING_FREQUENCY
     few = round(FEW_PERIODS * period / TIME_STEP)
-    variation = 100 * float(np.ptp(curves[MIDPOINT][:few]) / ENERGY)
     band = float(np.ptp(curves[SYMPLECTIC][:few]) / ENERGY)
     case.claims += [
-        check(
-            f"μ = 1, midpoint: energy, peak to peak in the first {FEW_PERIODS:g} periods",
-            "0.16 %",
-            f"{variation:.2f} %",
-            variation <= 0.2,
-            "nearly all of it is the loss by regularized friction, so it grows with the number of "
-            "periods, which the paper does not state",
-        ),
+        _variation_claim(curves[MIDPOINT][:few]),
         check(
             "μ = 1, symplectic Euler: band of energy",
             "similar to μ = 0",
@@ -247,18 +240,40 @@ def _rolling_claims(case: Case, client: Client, curves: dict[Scheme, FloatArray]
     _loss_claims(case, client, curves)
 
 
+def _variation_claim(total: FloatArray) -> Claim:
+    """Claim about the energy in the first periods, whose number the paper does not state."""
+    t = np.arange(len(total))
+    trend = np.polyval(np.polyfit(t, total, 1), t)
+    variation, around = (100 * float(np.ptp(part) / ENERGY) for part in (total, total - trend))
+    lost = 100 * float((trend[0] - trend[-1]) / ENERGY)
+    stated = 100 * (1 - 0.9 ** (len(total) * TIME_STEP / 600))
+    return Claim(
+        f"μ = 1, midpoint: energy, peak to peak in the first {FEW_PERIODS:g} periods",
+        "0.16 %",
+        f"{variation:.2f} %",
+        Status.UNEXPLAINED,
+        "not the same quantity, although the figures are close: the number of periods is ours, and "
+        f"{lost:.2f} % is loss, where 10 % in 10 minutes are {stated:.2f} %; the variation about "
+        f"the linear trend is {around:.3f} %",
+    )
+
+
 def _loss_claims(case: Case, client: Client, curves: dict[Scheme, FloatArray]) -> None:
     """Claims about the dissipation of regularized friction, also with w of translation alone."""
     steps = len(curves[MIDPOINT]) - 1
-    lighter = energy(*simulate(client, MIDPOINT, 1.0, steps, weight=math.sqrt(2) / (3 * MASS)))
+    translation = math.sqrt(2) / (3 * MASS)
+    lighter = energy(*simulate(client, MIDPOINT, 1.0, steps, weight=translation))
+    losses = [_loss(curves[scheme]) for scheme in (MIDPOINT, SYMPLECTIC)]
+    # The rate of the loss is proportional to R_t = σ w.
+    needed = WEIGHT * math.log(1 - 0.1) / math.log(1 - losses[0])
     case.claims.append(
-        Claim(
+        figure(
             "μ = 1: energy lost in 10 minutes, midpoint and symplectic Euler",
             "10 %, 10 %",
-            f"{100 * _loss(curves[MIDPOINT]):.0f} %, {100 * _loss(curves[SYMPLECTIC]):.0f} %",
-            Status.DIFFERS,
-            "unexplained. The loss grows with R_t = σ w. The paper's w = |J A⁻¹ J'| / 3 is "
-            "2.1 / kg for this cylinder; with w of translation alone, 0.94 / kg, the loss is "
+            ", ".join(f"{100 * loss:.0f} %" for loss in losses),
+            all(agrees(loss, 0.1) for loss in losses),
+            f"w = |J M⁻¹ J'| / 3 as the paper defines it, {WEIGHT:.2f} / kg. A loss of 10 % would "
+            f"take {needed:.2f} / kg; with w of translation alone, {translation:.2f} / kg, it is "
             f"{100 * _loss(lighter):.0f} %",
         )
     )
@@ -286,10 +301,8 @@ def _loss(total: FloatArray) -> float:
 
 def _dissipation_rate() -> float:
     """Decay rate of the energy [1/s], by friction force times slip of the ideal motion."""
-    delassus = np.diag([1 / MASS + RADIUS**2 / INERTIA, 0.0, 1 / MASS])
-    w = float(np.linalg.norm(delassus)) / 3
     friction = INERTIA / RADIUS**2 * ROLLING_FREQUENCY**2 * START  # amplitude [N]
-    slip = 1e-3 * w * friction * TIME_STEP  # amplitude, σ = 1e-3 [m/s]
+    slip = 1e-3 * WEIGHT * friction * TIME_STEP  # amplitude, σ = 1e-3 [m/s]
     return 0.5 * friction * slip / ENERGY
 
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sap_islands.paper import rigid_simulation
-from sap_islands.paper.report import Case, Claim, Status, Table, check
-from sap_islands.paper.rigid_simulation import PLAIN_WHOLE, SERVICE, Simulated
-from sap_islands.paper.setting import Setting
+from sap_paper import rigid_simulation
+from sap_paper.report import Case, Claim, Status, Table, check
+from sap_paper.rigid_simulation import PLAIN_WHOLE, SERVICE, Simulated
+from sap_paper.setting import Setting
 
 _KINDS = (("pile", True, "one pile"), ("heaps", False, "heaps of three"))
 _WINDOW = 0.5  # last fraction of the steps that is evaluated, in which the bodies are in contact

@@ -15,11 +15,11 @@ import numpy as np
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.options import Options
-from sap_islands.paper.convex_problem import impulse_derivatives, project
-from sap_islands.paper.report import Case, Claim, Status, Table, check
-from sap_islands.paper.setting import Setting
 from sap_islands.problem import WORLD, Contacts, Problem, Regularization, Trees
 from sap_islands.solution import Solution
+from sap_paper.convex_problem import impulse_derivatives, project
+from sap_paper.report import Case, Claim, Status, Table, check
+from sap_paper.setting import Setting
 
 MASS, GRAVITY = 0.7, 9.81  # kg, m/s²
 RIGID = 1e12  # N/m

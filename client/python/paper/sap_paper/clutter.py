@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.options import NewtonMethod, Options
-from sap_islands.paper import gurobi, interior_point, rigid_simulation
-from sap_islands.paper.convex_problem import ConvexProblem
-from sap_islands.paper.report import Case, Claim, Status, Table, check, measured, quote
-from sap_islands.paper.rigid_simulation import (
+from sap_islands.problem import Problem
+from sap_paper import gurobi, rigid_simulation
+from sap_paper.convex_problem import ConvexProblem
+from sap_paper.report import (
+    Case,
+    Claim,
+    Table,
+    agrees,
+    check,
+    figure,
+    measured,
+    other_solver,
+    quote,
+)
+from sap_paper.rigid_simulation import (
     PLAIN_ISLANDS,
     PLAIN_WHOLE,
     SERVICE,
@@ -20,8 +32,8 @@ from sap_islands.paper.rigid_simulation import (
     TOLERANCE,
     Simulated,
 )
-from sap_islands.paper.setting import Setting
-from sap_islands.problem import Problem
+from sap_paper.same_steps import REPEAT, fastest, solve_timed
+from sap_paper.setting import Setting
 
 PAPER_OPTIONS = Options(relative_tolerance=TOLERANCE, islands=False, newton=NewtonMethod.PLAIN)
 SERVICE_OPTIONS = Options(relative_tolerance=TOLERANCE)
@@ -31,7 +43,6 @@ _METHODS = {
     "accelerated, islands (the service's)": SERVICE,
 }
 _EARLY, _LATE = 60, 520  # steps whose convergence the paper shows
-_REPEAT = 3  # repetitions of a timed solve; the fastest is used
 
 
 def run(setting: Setting) -> Case:
@@ -81,22 +92,23 @@ def _iteration_claims(case: Case, runs: dict[str, Simulated]) -> None:
     plain, *_, service = runs.values()
     steady = plain.iterations[-len(plain.iterations) // 5 :]
     case.claims += [
-        check(
+        figure(
             "iterations per step of plain Newton in the steady state",
             "about 3",
             f"{steady.mean():.1f}",
-            bool(steady.mean() <= 4.0),
+            agrees(steady.mean(), 3),
             "mean of the last fifth of the steps; the accelerated method with islands takes "
             f"{service.iterations[-len(steady) :].mean():.1f}",
         ),
-        Claim(
+        figure(
             "iterations of plain Newton in the initial transient",
             "21 at step 60",
             f"{plain.iterations[_EARLY]:.0f} at step 60, {plain.iterations.max():.0f} in the worst "
             "step",
-            Status.REPRODUCED if plain.iterations.max() <= 32 else Status.DIFFERS,
-            f"the accelerated method with islands takes {service.iterations.max():.0f} in its "
-            "worst step",
+            agrees(plain.iterations[_EARLY], 21, 0.25),
+            "within a factor of 1.25, since the paper does not give the positions from which its "
+            "bodies fall; the accelerated method with islands takes "
+            f"{service.iterations.max():.0f} in its worst step",
         ),
         check(
             "momentum error of every step",
@@ -149,20 +161,21 @@ def _convergence(case: Case, client: Client, plain: Simulated) -> None:
     before, after = _sharpest(curves["early"])
     case.claims += [
         check("the cost decreases monotonically", "yes", "yes" if falls else "no", falls),
-        Claim(
+        check(
             f"convergence at step {early}: linear at first, quadratic at the end",
-            "21 iterations",
-            f"{len(curves['early']) - 1} iterations; error from {before:.0e} to {after:.0e} in one",
-            Status.REPRODUCED if after <= before**1.5 else Status.DIFFERS,
+            "yes",
+            f"error from {before:.0e} to {after:.0e} in one of the last iterations",
+            after <= before**1.5,
             "error (l - l*) / (l⁰ - l*); once no contact changes its region, a Newton step is "
             "almost exact",
         ),
-        Claim(
+        figure(
             f"convergence at step {late}, past the transient",
             "5 iterations at step 520, linear",
             f"{len(curves['late']) - 1} iterations",
-            Status.REPRODUCED if len(curves["late"]) - 1 <= 8 else Status.DIFFERS,
-            f"the step with the most iterations of steps {late_first} to {late_first + 49}",
+            agrees(len(curves["late"]) - 1, 5),
+            f"the step with the most iterations of {late_first} to {late_first + 49}; whether "
+            "it is linear is not judged",
         ),
     ]
     caption = "Cost against iterations, plain Newton: (l - l*) / (l⁰ - l*)"
@@ -231,15 +244,11 @@ def compare(client: Client, bodies: int, walls: bool, duration: float, samples: 
     for i in chosen:
         problem = run.problems[pushing[i]]
         matrices = ConvexProblem.of(problem)
-        answers = [interior_point.solve(matrices) for _ in range(_REPEAT)]
-        answer = min(answers, key=lambda one: one.solve_s)
+        answer = fastest(matrices)
         row, errors, slack = [answer.solve_s], [], []
         for options in (PAPER_OPTIONS, SERVICE_OPTIONS):
-            best = np.inf
-            for _ in range(_REPEAT):
-                solution = client.solve(problem, options)
-                best = min(best, solution.timings.solve_s + solution.timings.islands_s)
-            row.append(best)
+            solution, seconds = solve_timed(partial(client.solve, options=options), problem)
+            row.append(seconds)
             errors.append(matrices.momentum_error(solution.velocity))
             slack.append(matrices.slackness(solution))
         times.append(row)
@@ -247,7 +256,7 @@ def compare(client: Client, bodies: int, walls: bool, duration: float, samples: 
         slackness.append((*slack, answer.slackness))
         iterations.append(answer.iterations)
         if gurobi.fits(matrices):
-            found = min((gurobi.solve(matrices) for _ in range(_REPEAT)), key=_time)
+            found = min((gurobi.solve(matrices) for _ in range(REPEAT)), key=_time)
             error = matrices.momentum_error(found.velocity)
             by_gurobi.append((found.solve_s, found.iterations, error))
     mean = np.mean(times, axis=0)
@@ -324,48 +333,42 @@ def _size_claims(case: Case, found: dict[bool, list[Compared]]) -> None:
     far = [row for row in without if row.bodies <= 200][-1]
     faster = _faster(last.clarabel_s / last.paper_s)
     case.claims += [
-        _gurobi_claim(found[True], "with", "25x"),
-        _gurobi_claim(without, "without", "50x"),
-    ]
-    case.claims += [
-        Claim(
+        _gurobi_claim(found[True], "with", 25),
+        _gurobi_claim(without, "without", 50),
+        check(
             "contacts at rest: more without walls than with",
             "more",
             f"more for {more} of {len(with_walls)} sizes",
-            Status.REPRODUCED if more > len(with_walls) / 2 else Status.DIFFERS,
-            "contacts that carry an impulse at the end",
+            more > len(with_walls) / 2,
+            "contacts that carry an impulse at the end. The paper's reason is that boxes lie flat "
+            "on the ground, with several contacts each; why its piles have fewer is unexplained",
         ),
-        measured(
+        other_solver(
             "up to 40 bodies SAP outperforms interior point, with walls",
             "up to 25x over Gurobi",
             f"up to {peak[True]:.0f}x over Clarabel",
-            peak[True] > 5,
-            "plain Newton on the whole scene. Clarabel runs with its default tolerance "
-            "1e-8; with 1e-6 it takes about a fifth fewer iterations, and its "
-            "velocities differ by up to 1 cm/s",
+            peak[True] > 1,
+            "plain Newton on the whole scene. Clarabel runs with its default tolerance 1e-8",
         ),
-        measured(
+        other_solver(
             "up to 40 bodies SAP outperforms interior point, without walls",
             "up to 50x over Gurobi",
             f"up to {peak[False]:.0f}x over Clarabel",
-            peak[False] > 5,
-            "as above",
+            peak[False] > 1,
         ),
-        Claim(
+        other_solver(
             f"{last.bodies} bodies with walls",
             "Gurobi is faster beyond 80 bodies",
             f"plain Newton {faster} than Clarabel, the service's method "
             f"{_faster(last.clarabel_s / last.service_s)}",
-            Status.DIFFERS,
-            "another interior point method and other linear algebra; Gurobi itself cannot be "
-            "measured at this size: its free licence is limited to 200 variables",
+            last.clarabel_s > last.paper_s,
         ),
-        measured(
+        other_solver(
             f"{far.bodies} bodies without walls",
             "about 10x over Gurobi",
             f"{far.clarabel_s / far.paper_s:.0f}x over Clarabel; the service's method "
             f"{far.clarabel_s / far.service_s:.0f}x",
-            far.clarabel_s / far.paper_s > 5,
+            far.clarabel_s > far.paper_s,
         ),
     ]
     _error_claims(case, [row for rows in found.values() for row in rows])
@@ -384,30 +387,30 @@ def _error_claims(case: Case, rows: list[Compared]) -> None:
             slack <= 1e-14,
             "mean over the sampled steps, from the impulses and velocities of the service",
         ),
-        Claim(
-            "iterations per step of interior point",
+        other_solver(
+            "iterations per step of interior point, steady state included",
             "Gurobi about 9",
             f"Clarabel {iterations:.1f}",
-            Status.DIFFERS,
-            "another solver, with tolerance 1e-8; neither can be warm-started",
+            True,
+            "tolerance 1e-8; neither can be warm-started",
         ),
         quote("SAP against the Geodesic IPM, most sizes", "about 2x faster"),
         quote("SAP against the Geodesic IPM, 8 bodies or fewer", "about 5x faster"),
     ]
 
 
-def _gurobi_claim(rows: list[Compared], walls: str, stated: str) -> Claim:
+def _gurobi_claim(rows: list[Compared], walls: str, stated: float) -> Claim:
     """Claim: SAP against Gurobi, on the problems that its licence allows."""
     solved = [(row, row.gurobi_s) for row in rows if row.gurobi_s is not None]
     ratios = [f"{by[0] / row.paper_s:.0f}x at {row.bodies} bodies" for row, by in solved]
     details = [f"{by[1]:.1f} iterations, e_m {by[2]:.0e}" for _, by in solved]
     return measured(
-        f"SAP against Gurobi itself, {walls} walls",
-        f"up to {stated}, at up to 40 bodies",
+        f"SAP against Gurobi itself up to 40 bodies, {walls} walls",
+        max((by[0] / row.paper_s for row, by in solved), default=0.0),
+        stated,
         ", ".join(ratios),
-        all(by[0] > 5 * row.paper_s for row, by in solved) and bool(solved),
-        f"plain Newton on the whole scene. Gurobi: {'; '.join(details)}. Its free licence does not "
-        "allow larger problems",
+        f"plain Newton on the whole scene. Gurobi: {'; '.join(details)}. Its free licence allows "
+        "no larger problems; at which sizes the paper's factor occurs is not stated",
     )
 
 

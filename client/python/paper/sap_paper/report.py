@@ -1,4 +1,4 @@
-"""The report: claims of the paper beside our figures, tables and plots, in Markdown and HTML.
+"""The report: claims of the paper beside our figures, tables and plots, in Markdown.
 
 All claims are listed, also those that were not reproduced.
 """
@@ -6,7 +6,6 @@ All claims are listed, also those that were not reproduced.
 from __future__ import annotations
 
 import enum
-import html
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,10 +25,22 @@ class Status(enum.Enum):
     """Result for a claim of the paper."""
 
     REPRODUCED = "reproduced"
-    DIFFERS = "differs"
+    DIFFERS = "differs, explained"
+    UNEXPLAINED = "differs, unexplained"
     NOT_REPRODUCED = "not reproduced"
+    OTHER_SOLVER = "another solver"
     QUOTED = "paper, not re-measured"
     ADDED = "not in the paper"
+
+
+WITHIN = 0.2  # a figure and the paper's agree if the larger is at most 1.2 times the smaller
+_LEGEND = (
+    "A statement is reproduced if it holds. A figure is reproduced if it and the paper's differ by "
+    f"a factor of at most {1 + WITHIN:g}, whichever is the larger, unless the remark gives another "
+    "width. A difference is explained only by what was varied, or by what is known of both setups. "
+    "“Another solver” stands where Clarabel takes the place of Gurobi, whose free licence does not "
+    "allow problems of this size: that says nothing about the paper's figure."
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,7 @@ class Claim:
         ours: Our figure, with its unit.
         status: Result of the comparison.
         remark: Explanation of a difference, or of how the figure was measured.
+        timed: Whether the result depends on times, so that it may differ from run to run.
     """
 
     what: str
@@ -49,17 +61,45 @@ class Claim:
     ours: str
     status: Status
     remark: str = ""
+    timed: bool = False
 
 
 def check(what: str, paper: str, ours: str, holds: bool, remark: str = "") -> Claim:
-    """A claim that is reproduced if `holds`, and otherwise not reproduced."""
+    """A statement: reproduced if it holds, and otherwise not reproduced."""
     status = Status.REPRODUCED if holds else Status.NOT_REPRODUCED
     return Claim(what, paper, ours, status, remark)
 
 
-def measured(what: str, paper: str, ours: str, holds: bool, remark: str = "") -> Claim:
-    """A claim that is reproduced if `holds`, and otherwise differs, such as times of a machine."""
-    return Claim(what, paper, ours, Status.REPRODUCED if holds else Status.DIFFERS, remark)
+def agrees(ours: float, paper: float, within: float = WITHIN) -> bool:
+    """Whether two positive figures agree up to a factor of 1 + `within`."""
+    return max(ours, paper) <= (1 + within) * min(ours, paper)
+
+
+def figure(
+    what: str, paper: str, ours: str, same: bool, remark: str = "", cause: str = ""
+) -> Claim:
+    """A figure: reproduced if it is the `same`; otherwise it differs, explained by the `cause`."""
+    if same:
+        return Claim(what, paper, ours, Status.REPRODUCED, remark)
+    status = Status.DIFFERS if cause else Status.UNEXPLAINED
+    return Claim(what, paper, ours, status, "; ".join(filter(None, (remark, cause))))
+
+
+def measured(what: str, speed_up: float, paper: float, ours: str, remark: str = "") -> Claim:
+    """A speed-up of SAP over the paper's own peer, where the paper has `paper`.
+
+    It is not reproduced if SAP is slower, and differs if it is outside of what `agrees` allows.
+    """
+    status = Status.REPRODUCED if agrees(speed_up, paper) else Status.UNEXPLAINED
+    if speed_up <= 1:
+        status = Status.NOT_REPRODUCED
+    return Claim(what, f"up to {paper:g}x", ours, status, remark, timed=True)
+
+
+def other_solver(what: str, paper: str, ours: str, better: bool, remark: str = "") -> Claim:
+    """A comparison with Clarabel in place of Gurobi; not reproduced unless SAP is `better`."""
+    status = Status.OTHER_SOLVER if better else Status.NOT_REPRODUCED
+    return Claim(what, paper, ours, status, remark, timed=True)
 
 
 def quote(what: str, paper: str, ours: str = "—", remark: str = "") -> Claim:
@@ -117,8 +157,9 @@ class Case:
     seconds: float = 0.0
 
     def unmet(self) -> list[Claim]:
-        """The claims with the status NOT_REPRODUCED."""
-        return [claim for claim in self.claims if claim.status is Status.NOT_REPRODUCED]
+        """The claims that are not reproduced, but for those that depend on times."""
+        failed = [claim for claim in self.claims if claim.status is Status.NOT_REPRODUCED]
+        return [claim for claim in failed if not claim.timed]
 
     @contextmanager
     def plot(self, stem: str, caption: str, panels: int = 1) -> Iterator[list[Axes]]:
@@ -156,10 +197,8 @@ class Run:
 
 
 def write(cases: Sequence[Case], run: Run, out: Path) -> None:
-    """Writes REPORT.md and report.html to the directory `out`, which has the plots."""
-    lines = list(_markdown(cases, run))
-    (out / "REPORT.md").write_text("\n".join(lines) + "\n")
-    (out / "report.html").write_text(_html(cases, run))
+    """Writes REPORT.md to the directory `out`, which has the plots."""
+    (out / "REPORT.md").write_text("\n".join(_markdown(cases, run)) + "\n")
 
 
 _CLAIM_HEAD = ("", "paper", "ours", "", "remark")
@@ -185,6 +224,18 @@ def _summary(cases: Sequence[Case]) -> Table:
     return Table("Number of claims by result", head, rows)
 
 
+def _differences(cases: Sequence[Case]) -> Table:
+    """The claims that do not agree with the paper, for the head of the report."""
+    apart = (Status.DIFFERS, Status.UNEXPLAINED, Status.NOT_REPRODUCED)
+    rows = [
+        (case.title, claim.what, claim.paper, claim.ours, claim.status.value)
+        for case in cases
+        for claim in case.claims
+        if claim.status in apart
+    ]
+    return Table("What does not agree", ("case", "", "paper", "ours", ""), rows)
+
+
 def _claim_table(case: Case) -> Table:
     rows = [(c.what, c.paper, c.ours, c.status.value, c.remark) for c in case.claims]
     return Table("Figures of the paper and ours", _CLAIM_HEAD, rows)
@@ -195,7 +246,10 @@ def _markdown(cases: Sequence[Case], run: Run) -> Iterator[str]:
     yield ""
     yield from (f"- {fact}" for fact in _facts(run))
     yield ""
-    yield from _markdown_table(_summary(cases))
+    yield _LEGEND
+    yield ""
+    for table in (_summary(cases), _differences(cases)):
+        yield from _markdown_table(table)
     for case in cases:
         yield f"## {case.title} ({case.place})"
         yield ""
@@ -204,9 +258,10 @@ def _markdown(cases: Sequence[Case], run: Run) -> Iterator[str]:
         for table in (_claim_table(case), *case.tables):
             yield from _markdown_table(table)
         for plot in case.plots:
-            yield f"![{plot.caption}]({plot.file})"
+            caption = _markdown_text(plot.caption)
+            yield f"![{caption}]({plot.file})"
             yield ""
-            yield f"*{plot.caption}*"
+            yield f"*{caption}*"
             yield ""
 
 
@@ -214,43 +269,9 @@ def _markdown_table(table: Table) -> Iterator[str]:
     yield f"{table.caption}:"
     yield ""
     for row in (table.head, ["---"] * len(table.head), *table.rows):
-        yield "| " + " | ".join(text.replace("|", "\\|") for text in row) + " |"
+        yield "| " + " | ".join(map(_markdown_text, row)) + " |"
     yield ""
 
 
-_STYLE = """body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}
-table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;padding:.25em .6em;
-text-align:left;vertical-align:top}caption{text-align:left;font-weight:bold}
-img{max-width:100%}figure{margin:1em 0}"""
-
-
-def _html(cases: Sequence[Case], run: Run) -> str:
-    parts = [
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{_TITLE}</title>",
-        f"<style>{_STYLE}</style><h1>{_TITLE}</h1><ul>",
-        *(f"<li>{_html_text(fact)}</li>" for fact in _facts(run)),
-        f"</ul>{_html_table(_summary(cases))}",
-    ]
-    for case in cases:
-        parts.append(f"<h2>{_html_text(case.title)} ({_html_text(case.place)})</h2>")
-        parts.append(f"<p>{_html_text(case.setup)}</p>")
-        parts += [_html_table(table) for table in (_claim_table(case), *case.tables)]
-        for plot in case.plots:
-            caption = _html_text(plot.caption)
-            parts.append(f"<figure><img src={plot.file} alt='{caption}'>")
-            parts.append(f"<figcaption>{caption}</figcaption></figure>")
-    return "\n".join(parts) + "</html>\n"
-
-
-def _html_table(table: Table) -> str:
-    head = "".join(f"<th>{_html_text(text)}</th>" for text in table.head)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{_html_text(text)}</td>" for text in row) + "</tr>"
-        for row in table.rows
-    )
-    caption = _html_text(table.caption)
-    return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
-
-
-def _html_text(text: str) -> str:
-    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))
+def _markdown_text(text: str) -> str:
+    return re.sub(r"([|*])", r"\\\1", text)
