@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from sap_islands.c_answer import ALL_FIELDS, Answer
 from sap_islands.c_library import find_c_library, load
-from sap_islands.c_structs import ProblemBlock
+from sap_islands.c_structs import ProblemBlock, address_of
 from sap_islands.client_base import ServerInfo
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
 from sap_islands.errors import DeadlineExceeded, InvalidArgument, SapError, Unavailable
@@ -212,7 +212,7 @@ class _Request:
 
 
 def _array(array: Any) -> _Array:
-    return _Array(array.__array_interface__["data"][0], array.size)
+    return _Array(address_of(array), array.size)
 
 
 def _cotangent(cotangent: Cotangent) -> _Cotangent:
