@@ -69,7 +69,7 @@ class ProtoBuildHook(BuildHookInterface):
             self.scratch = package.parent
         compile_protos(protos, package / "v1")
         if protos.parent != root:
-            # connect("embedded:") looks for a built server in this clone.
+            # connect("embedded:") looks for a built library in this clone.
             (package / "_origin.txt").write_text(f"{protos.parent.resolve()}\n")
         if version != "editable":
             for path in package.rglob("*"):
