@@ -105,7 +105,7 @@ class ProtoBuildHook(BuildHookInterface):
         if native and version != "editable":
             add_native(Path(native), self.scratch, build_data)
         elif protos.parent != root:
-            # connect("embedded:") looks for a built server in this clone.
+            # connect("embedded:") looks for built binaries in this clone.
             (package / "_origin.txt").write_text(f"{protos.parent.resolve()}\n")
         if version != "editable":
             for path in package.rglob("*"):

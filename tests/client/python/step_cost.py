@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200)
     arguments = parser.parse_args()
     print("| scene | contacts | simulator [ms] | ours [ms] | ratio |\n|---|---:|---:|---:|---:|")
-    with sap.connect("embedded:", server_arguments=("--threads", "1")) as client:
+    with sap.connect("embedded:", threads=1) as client:
         for name in SCENES:
             if not arguments.scenes or any(part in name for part in arguments.scenes):
                 try:

@@ -29,8 +29,8 @@ class Setting:
 
 @contextmanager
 def open_setting(full: bool, out: Path | None) -> Iterator[Setting]:
-    """Context manager: a setting with an embedded server."""
-    with connect("embedded:", server_arguments=("--threads", "1")) as client:
+    """Context manager: a setting with a solver on one thread."""
+    with connect("embedded:", threads=1) as client:
         yield Setting(client, full, out)
 
 
