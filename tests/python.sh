@@ -61,10 +61,11 @@ run() {
   "$environment/bin/python" -m "$@"
 }
 
-run ruff check --quiet "$package" tests/client/python ||
+run ruff check --quiet "$package" tests/client/python deploy/docs ||
   fail "ruff found faults (see above)"
-run ruff format --quiet --check "$package" tests/client/python ||
+run ruff format --quiet --check "$package" tests/client/python deploy/docs ||
   fail "ruff would write some files differently; mend with: ruff format"
-run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" tests/client/python \
+run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" "$package/paper" \
+  deploy/docs/schema_reference.py deploy/docs/notebook_page.py tests/client/python \
   --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
 run pytest --quiet -o cache_dir="$environment/pytest" "${full[@]}" tests/client/python "$@"

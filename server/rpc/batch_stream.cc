@@ -94,8 +94,9 @@ class BatchStream::Call final : private MessageTransfers::Reader {
   // Sends the rejection at once, or delayed if the rate is exceeded.
   void Reject(const grpc::Status& status) {
     rejection_ = status;
-    const bool delayed = method_->context_.rejection_limiter->Delay(
-        account_.get(), queue_, &rejection_tag_, &rejection_alarm_);
+    const bool delayed = !cancelled_.load(std::memory_order_relaxed) &&
+                         method_->context_.rejection_limiter->Delay(
+                             account_.get(), queue_, &rejection_tag_, &rejection_alarm_);
     if (!delayed) SendRejection(true);
   }
 

@@ -32,7 +32,8 @@ bool IsKnown(const std::string& name) {
 
 }  // namespace
 
-// One Check or Watch. The owner's mutex guards all members.
+// One Check or Watch. The owner's mutex guards all members. Another thread of the queue may handle
+// the end of a call before its acceptance is handled; then the call ends with its acceptance.
 class HealthService::Call {
  public:
   Call(HealthService* owner, grpc::ServerCompletionQueue* queue, int method)
@@ -70,9 +71,11 @@ class HealthService::Call {
     if (!ok) return Delete();  // shutting down: the done tag will not complete
     new Call(owner_, queue_, method_);
     Lock lock(owner_->mutex_);
+    accepted_ = true;
     since_ = Clock::now();
     std::list<Call*>& calls = method_ == kCheck ? owner_->checks_ : owner_->watchers_;
     calls.push_back(this);
+    if (done_) return Finish(grpc::Status::CANCELLED);
     if (owner_->watchers_.size() > kMaxWatchers && method_ == kWatch) {
       Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many Watch streams"});
       return;
@@ -144,7 +147,7 @@ class HealthService::Call {
   void Done(bool) {
     Lock lock(owner_->mutex_);
     done_ = true;
-    if (!writing_) Finish(grpc::Status::CANCELLED);
+    if (accepted_ && !writing_) Finish(grpc::Status::CANCELLED);
     Complete(std::move(lock));
   }
 
@@ -182,6 +185,7 @@ class HealthService::Call {
   HealthCheckResponse response_;
   grpc::ServerAsyncReaderWriter<HealthCheckResponse, grpc::ByteBuffer> stream_;
   Clock::time_point since_;  // acceptance, or start of the write of a Watch
+  bool accepted_{false};
   bool known_{false};
   bool received_{false};
   bool reading_{false};

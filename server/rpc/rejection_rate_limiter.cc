@@ -14,8 +14,9 @@ constexpr int kRejectionsPerSecond = 300;  // per client and solver thread
 constexpr int kBurst = 100;
 // Delayed rejections are sent at multiples of this period.
 using Tick = std::chrono::duration<int64_t, std::ratio<20, 1000>>;
-// Longest delay, with the tick to which it is rounded up one second.
-constexpr std::chrono::milliseconds kMaxDelay{980};
+// Longest delay, with the tick to which it is rounded up ten seconds. The rate holds as long as a
+// client has at most this many seconds' worth of rejections outstanding; a drain may wait as long.
+constexpr std::chrono::milliseconds kMaxDelay{9980};
 
 }  // namespace
 

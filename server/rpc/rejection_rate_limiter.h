@@ -1,5 +1,5 @@
 // Token buckets for rejections, one per client. Rejections beyond a client's rate are delayed by at
-// most a second and sent in 20 ms batches.
+// most ten seconds and sent in 20 ms batches.
 //
 // Otherwise clients that retry immediately could saturate the server with rejections. A client that
 // waits for its rejection sends no further request, and a batch costs less than separate responses.

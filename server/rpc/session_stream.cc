@@ -100,6 +100,7 @@ class SessionStream::Call {
   // The same for a stream that is not let in, at the rate that the limiter allows.
   void Reject(const grpc::Status& status) {
     EndWith(status);
+    if (Cancelled()) return;
     rejection_delayed_ = method_->context_.rejection_limiter->Delay(
         account_.get(), queue_, &rejection_tag_, &rejection_alarm_);
   }
@@ -142,6 +143,8 @@ class SessionStream::Call {
   uint64_t sent_{0};      // answer written
   std::vector<Slot> slots_;
   int64_t held_bytes_{0};  // by all slots
+  // Its acceptance is handled. Another thread of the queue may handle the end of the call first.
+  bool begun_{false};
   bool reading_{false};
   bool solving_{false};
   bool writing_{false};
@@ -184,6 +187,7 @@ void SessionStream::Call::Accepted(bool ok) {
     lock.lock();
     if (!added) EndWith(ShuttingDown());
   }
+  begun_ = true;
   Advance(std::move(lock));
 }
 
@@ -298,6 +302,7 @@ void SessionStream::Call::Sweep(Clock::time_point now) {
 // Advances the stream's state machine; deletes `this` when it is complete. Do not use the call
 // afterwards.
 void SessionStream::Call::Advance(Lock lock) {
+  if (!begun_) return;
   // While a write is in progress, a thread solves steps of one stream for at most the inline limit;
   // then other streams are served until the write completes.
   const std::chrono::duration<double, std::micro> inline_budget(

@@ -286,7 +286,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
   void Reject(const grpc::Status& status) {
     rejection_ = status;
     RejectionRateLimiter* const limiter = method_->gate_.rejection_limiter;
-    const bool delayed = limiter != nullptr &&
+    const bool delayed = limiter != nullptr && !cancelled_.load(std::memory_order_relaxed) &&
                          limiter->Delay(account_.get(), queue_, &rejection_tag_, &rejection_alarm_);
     if (!delayed) SendRejection(true);
   }

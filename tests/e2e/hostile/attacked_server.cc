@@ -25,8 +25,10 @@ std::vector<std::string> AttackedServer::Flags(std::vector<std::string> flags, F
   for (const std::string& client : kClients) {
     std::ofstream(directory_ / (client + ".token")) << TokenOf(client) << "\n";
   }
-  const std::vector<std::string> common{"--log-file",   Path("log"),        "--token-file",
-                                        Path("tokens"), "--metrics-listen", "127.0.0.1:0"};
+  // As the unit file has it, threads that solve yield to those that receive.
+  const std::vector<std::string> common{
+      "--log-file",       Path("log"),   "--token-file",  Path("tokens"),
+      "--metrics-listen", "127.0.0.1:0", "--solver-nice", "10"};
   flags.insert(flags.end(), common.begin(), common.end());
   if (front == Front::kProxy) flags.insert(flags.end(), {"--listen", "unix:" + Path("socket")});
   return flags;

@@ -132,6 +132,7 @@ void Withstand(const Attack& attack, const std::string& attacker, Front front) {
     EXPECT_LE(logged_kB, attack.log_kB);
     PrintLine(attack.name, alone, beside, Costs(grown_MB, logged_kB));
   }
+  if (testing::Test::HasFailure()) return;  // the server may be gone
   // New clients are served as before.
   Neighbour next(server.As("neighbour"), server.Connect("neighbour"));
   EXPECT_EQ((next.*attack.visit)(), "");
