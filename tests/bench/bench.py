@@ -303,7 +303,7 @@ def rollout(bench: Bench) -> Iterator[Table]:
     table = Table("rollout", rollouts.TITLE, rollouts.COLUMNS)
     for name in rollouts.SCENES:
         if bench.wants(f"rollout/{name}"):
-            for row in rollouts.rows(name, bench.build / "bin" / "sap-server", bench.threads):
+            for row in rollouts.rows(name, bench.build / "lib" / "libsap_islands.so", bench.threads):
                 table.add(name, *row)
     yield table
 

@@ -1,9 +1,9 @@
-"""Many environments in lockstep: each step of a group of them is one batch of problems.
+"""Many environments in lockstep: each step of them is one batch of problems.
 
-`rollout` has two groups, each with a thread: while the batch of one is solved, the other builds its
-problems. Only one thread at a time is in MuJoCo and Python. Two at once would be slower: MuJoCo
-releases Python's lock in each of its functions, for 10 to 60 us in small scenes, and it takes as
-long to wake the other thread.
+`rollout` may have several groups, each with a thread and batches of its own: while the batch of one
+is solved, another builds its problems. Only one thread at a time is in MuJoCo and Python. Two at
+once would be slower: MuJoCo releases Python's lock in each of its functions, for 10 to 60 us in
+small scenes, and it takes as long to wake the other thread.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def rollout(
     material: Material = DEFAULT_MATERIAL,
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
-    groups: int = 2,
+    groups: int = 1,
 ) -> tuple[FloatArray, FloatArray]:
     """Rolls out open-loop trajectories, as `mujoco.rollout.rollout` does with `mj_step`.
 
@@ -145,7 +145,8 @@ def rollout(
         material: As for `step`.
         options: As for `step`.
         on_unsolved: As for `step`.
-        groups: Number of groups of environments, each with batches of its own.
+        groups: Number of groups of environments with batches of their own. With 2, problems of one
+            are built while a server solves those of the other. In this process 1 is faster.
 
     Returns:
         State [N, nstep, nstate] and sensordata [N, nstep, nsensordata] after each step.
