@@ -7,8 +7,8 @@
 // Keeps one problem, one solver with its plans and workspaces, and one solution, so that a step
 // with a known pattern computes no ordering and allocates no memory; where the solvers of a
 // client's sessions together are over the limits on bytes, a solver is freed after its step. A
-// failed step leaves this state unchanged. The state never changes the bits of an answer: a step equals a unary call with
-// the same guess.
+// failed step leaves this state unchanged. The state never changes the bits of an answer: a step
+// equals a unary call with the same guess.
 #pragma once
 
 #include <cstdint>
