@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Tests the Python client: makes an environment under build/python with pinned packages, installs
-# the package into it, and runs ruff, mypy and pytest. Needs sap-server and sap-client in
-# build/release/bin, or beside each other where $SAP_SERVER is. Safe to repeat; the environment is
-# made anew only when the pins change.
+# Tests the Python client, and the files of deploy unless there are arguments for pytest: makes an
+# environment under build/python with pinned packages, installs the package into it, and runs ruff,
+# mypy and pytest. Needs sap-server and sap-client in build/release/bin, or beside each other where
+# $SAP_SERVER is. Safe to repeat; the environment is made anew only when the pins change.
 #
 #   tests/python.sh [--full] [PYTEST-ARGUMENT...]
 #
@@ -61,10 +61,14 @@ run() {
   "$environment/bin/python" -m "$@"
 }
 
-run ruff check --quiet "$package" tests/client/python ||
+run ruff check --quiet "$package" tests/client/python tests/deploy ||
   fail "ruff found faults (see above)"
-run ruff format --quiet --check "$package" tests/client/python ||
+run ruff format --quiet --check "$package" tests/client/python tests/deploy ||
   fail "ruff would write some files differently; mend with: ruff format"
 run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" tests/client/python \
-  --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
+  tests/deploy --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
 run pytest --quiet -o cache_dir="$environment/pytest" "${full[@]}" tests/client/python "$@"
+if (($# == 0)); then
+  deploy/install_packages.sh operations
+  run pytest --quiet -o cache_dir="$environment/pytest" tests/deploy
+fi
