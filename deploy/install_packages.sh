@@ -3,7 +3,7 @@
 # packages that building and testing need. Not interactive.
 #
 #   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, operations,
-#                                             fuzz, browser, bench
+#                                             fuzz, browser, bench, packaging
 #
 # Needs root or sudo only if a package is missing.
 set -euo pipefail
@@ -17,10 +17,11 @@ declare -A packages=(
            libcli11-dev nlohmann-json3-dev libspdlog-dev
            prometheus-cpp-dev zlib1g-dev libfcl-dev
            python3 python3-pip"
-  # Test framework, parser of protos for tests/proto, virtual environments for the Python tests, and
-  # tools for the tests of faults, proxy and systemd units.
+  # Test framework, parser of protos for tests/proto, virtual environments for the Python tests,
+  # tools for the tests of faults, proxy and systemd units, and the language of an example that
+  # binds to the C library.
   [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime haproxy
-           systemd"
+           systemd rustc"
   [lint]="clang-format clang-tidy git"
   # What reads the files of deploy/prometheus and deploy/compose.yaml, for tests/deploy.
   [operations]="docker-compose haproxy prometheus"
@@ -30,6 +31,8 @@ declare -A packages=(
   # CHOLMOD, the peer of the factorization, with the BLAS that is fastest for it on one core, and
   # the benchmark framework.
   [bench]="libsuitesparse-dev libopenblas0-serial libbenchmark-dev"
+  # To make the Debian package, to check it, and to install it and the wheel in clean roots.
+  [packaging]="dpkg-dev fakeroot file help2man lintian mmdebstrap"
 )
 
 fail() {

@@ -61,12 +61,13 @@ run() {
   "$environment/bin/python" -m "$@"
 }
 
-run ruff check --quiet "$package" tests/client/python tests/deploy ||
+run ruff check --quiet "$package" tests/client/python tests/deploy deploy/docs ||
   fail "ruff found faults (see above)"
-run ruff format --quiet --check "$package" tests/client/python tests/deploy ||
+run ruff format --quiet --check "$package" tests/client/python tests/deploy deploy/docs ||
   fail "ruff would write some files differently; mend with: ruff format"
-run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" tests/client/python \
-  tests/deploy --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
+run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" "$package/paper" \
+  deploy/docs/schema_reference.py deploy/docs/notebook_page.py tests/client/python tests/deploy \
+  --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
 run pytest --quiet -o cache_dir="$environment/pytest" "${full[@]}" tests/client/python "$@"
 if (($# == 0)); then
   deploy/install_packages.sh operations
