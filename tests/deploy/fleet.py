@@ -165,10 +165,17 @@ class Server(Process):
 
     def calls(self) -> int:
         """How many calls of Solve it was given."""
+        return self._counter(r'grpc_server_started_total\{.*"Solve"\}')
+
+    def solved(self) -> int:
+        """How many problems it has solved, those of sessions too."""
+        return self._counter(r'sap_problems_total\{outcome="solved"\}')
+
+    def _counter(self, series: str) -> int:
         with urllib.request.urlopen(self.metrics + "/metrics", timeout=10) as answer:
             text = answer.read().decode()
-        counts = re.findall(r'^grpc_server_started_total\{.*"Solve"\} (\S+)$', text, re.MULTILINE)
-        return int(float(counts[0]))
+        (value,) = re.findall(rf"^{series} (\S+)$", text, re.MULTILINE)
+        return int(float(value))
 
 
 @contextlib.contextmanager
