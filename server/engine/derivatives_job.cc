@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "server/engine/problem_decoder.h"
-#include "solver/problem/input_checker.h"
 
 namespace sap {
 namespace {
@@ -69,34 +68,14 @@ std::span<const double> Values(const RepeatedField<double>& field) {
   return {field.data(), static_cast<size_t>(field.size())};
 }
 
-// The arrays of one cotangent, each of the length of its output or empty.
-tl::expected<Cotangent, ProblemError> DecodeCotangent(const v1::Cotangent& message,
-                                                      const ContactProblem& problem) {
-  const Needed velocities{problem.num_velocities(), "velocities of the problem"};
-  const Needed contacts{problem.num_contacts(), "contacts of the problem"};
-  const Needed rows{problem.num_rows(), "rows of the problem"};
-  const Needed angular{problem.num_angular(), "contacts with torsional or rolling friction"};
-  const Cotangent cotangent{.velocity = Values(message.velocity()),
-                            .impulse = Values(message.impulse()),
-                            .contact_velocity = Values(message.contact_velocity()),
-                            .row_impulse = Values(message.row_impulse()),
-                            .row_velocity = Values(message.row_velocity()),
-                            .angular_impulse = Values(message.angular_impulse()),
-                            .cost = message.cost()};
-  InputChecker check;
-  const auto array = [&](const char* name, std::span<const double> values, int per,
-                         const Needed& why) {
-    check.Optional(name, values, per * why.count, Range::kFinite, why);
-  };
-  array("velocity", cotangent.velocity, 1, velocities);
-  array("impulse", cotangent.impulse, 3, contacts);
-  array("contact_velocity", cotangent.contact_velocity, 3, contacts);
-  array("row_impulse", cotangent.row_impulse, 1, rows);
-  array("row_velocity", cotangent.row_velocity, 1, rows);
-  array("angular_impulse", cotangent.angular_impulse, 3, angular);
-  check.Value("cost", cotangent.cost, Range::kFinite);
-  if (!check.ok()) return tl::unexpected(check.refusal());
-  return cotangent;
+Cotangent DecodeCotangent(const v1::Cotangent& message) {
+  return {.velocity = Values(message.velocity()),
+          .impulse = Values(message.impulse()),
+          .contact_velocity = Values(message.contact_velocity()),
+          .row_impulse = Values(message.row_impulse()),
+          .row_velocity = Values(message.row_velocity()),
+          .angular_impulse = Values(message.angular_impulse()),
+          .cost = message.cost()};
 }
 
 void Assign(const std::vector<double>& values, RepeatedField<double>* field) {
@@ -194,21 +173,19 @@ ServiceStatus DerivativesJob::Decode(const ServerConfig& config, const ContactPr
 
 ServiceStatus DerivativesJob::DecodeVelocity(ContactProblem* problem) const {
   const std::span<const double> velocity = Values(request_->velocity());
-  InputChecker check;
-  const Needed why{problem->num_velocities(), "velocities of the problem"};
-  check.Optional("velocity", velocity, why.count, Range::kFinite, why);
-  if (!check.ok()) return RefuseField(check.refusal());
+  if (const auto checked = CheckVelocity(velocity, *problem); !checked) {
+    return RefuseField(checked.error());
+  }
   if (!velocity.empty()) problem->SetGuess(velocity);
   return {};
 }
 
 ServiceStatus DerivativesJob::DecodeCotangents(const ContactProblem& problem) {
   for (int i = 0; i < request_->cotangents_size(); ++i) {
-    const auto cotangent = DecodeCotangent(request_->cotangents(i), problem);
-    if (!cotangent) {
-      return RefuseField(cotangent.error(), "cotangents[" + std::to_string(i) + "].");
+    cotangents_.push_back(DecodeCotangent(request_->cotangents(i)));
+    if (const auto checked = CheckCotangent(cotangents_.back(), problem); !checked) {
+      return RefuseField(checked.error(), "cotangents[" + std::to_string(i) + "].");
     }
-    cotangents_.push_back(*cotangent);
   }
   return {};
 }

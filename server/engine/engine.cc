@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "server/build_info.h"
 #include "server/engine/solution_encoder.h"
+#include "solver/build_info.h"
 
 namespace sap {
 namespace {

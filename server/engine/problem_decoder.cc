@@ -138,26 +138,6 @@ tl::expected<ResponseMask, ServiceError> DecodeMask(const google::protobuf::Fiel
   return mask;
 }
 
-ServiceStatus DecodeTolerances(const v1::SolveOptions& message, SolverOptions* options) {
-  if (message.has_relative_tolerance()) {
-    const double value = message.relative_tolerance();
-    if (!(value >= 0 && value < 1)) {
-      return RefuseField("options.relative_tolerance",
-                         "is " + ToText(value) + "; it must be finite and in [0, 1)");
-    }
-    options->relative_tolerance = value;
-  }
-  if (message.has_absolute_speed_tolerance()) {
-    const double value = message.absolute_speed_tolerance();
-    if (!(value >= 0 && std::isfinite(value))) {
-      return RefuseField("options.absolute_speed_tolerance",
-                         "is " + ToText(value) + "; it must be finite and >= 0");
-    }
-    options->absolute_speed_tolerance = value;
-  }
-  return {};
-}
-
 }  // namespace
 
 tl::expected<ContactProblemView, ServiceError> DecodeProblem(const v1::ContactProblem& message) {
@@ -204,8 +184,14 @@ tl::expected<std::chrono::nanoseconds, ServiceError> DecodeTimeBudget(
 tl::expected<SolveSettings, ServiceError> DecodeOptions(const v1::SolveOptions& message,
                                                         int max_iterations) {
   SolveSettings settings;
-  if (auto tolerances = DecodeTolerances(message, &settings.solver); !tolerances) {
-    return tl::unexpected(tolerances.error());
+  if (message.has_relative_tolerance()) {
+    settings.solver.relative_tolerance = message.relative_tolerance();
+  }
+  if (message.has_absolute_speed_tolerance()) {
+    settings.solver.absolute_speed_tolerance = message.absolute_speed_tolerance();
+  }
+  if (const auto checked = CheckTolerances(settings.solver); !checked) {
+    return RefuseField(checked.error());
   }
   settings.solver.max_iterations = std::min(settings.solver.max_iterations, max_iterations);
   if (message.has_max_iterations()) {

@@ -15,46 +15,7 @@ const v1::ContactProblem* ProblemOf(const v1::SessionStep& step) {
   return step.has_problem() ? &step.problem() : nullptr;
 }
 
-bool HasVelocity(const ContactSolution& solution, int tree) {
-  const int island = solution.island_of_tree[tree];
-  return island < 0 || solution.islands[island].status != SolveStatus::kNumericalFailure;
-}
-
 }  // namespace
-
-void NamedVelocities::Remember(const ContactProblem& problem, const ContactSolution& solution) {
-  entries_.clear();
-  velocities_.assign(solution.velocity.begin(), solution.velocity.end());
-  for (int tree = 0; tree < problem.num_trees(); ++tree) {
-    if (problem.tree_id()[tree] < 0 || !HasVelocity(solution, tree)) continue;
-    entries_.push_back(
-        {problem.tree_id()[tree], problem.velocity_start()[tree], problem.dofs()[tree]});
-  }
-  // Most clients assign names in ascending order, so the sort is rarely needed.
-  if (!std::ranges::is_sorted(entries_, {}, &Entry::name)) {
-    std::ranges::sort(entries_, {}, &Entry::name);
-  }
-}
-
-bool NamedVelocities::SetGuess(const v1::ContactProblem& message, ContactProblem* problem) {
-  const int num_trees = message.trees().dofs_size();
-  const bool trees_have_guess = message.trees().guess_velocity_size() > 0;
-  const bool bodies_have_guess = message.bodies().guess_velocity_size() > 0;
-  guess_.assign(problem->v_guess().begin(), problem->v_guess().end());
-  bool any = false;
-  for (int tree = 0; tree < problem->num_trees(); ++tree) {
-    if (tree < num_trees ? trees_have_guess : bodies_have_guess) continue;
-    const int64_t name = problem->tree_id()[tree];
-    const auto entry = std::ranges::lower_bound(entries_, name, {}, &Entry::name);
-    if (entry == entries_.end() || entry->name != name) continue;
-    if (entry->dofs != problem->dofs()[tree]) continue;
-    std::copy_n(velocities_.begin() + entry->start, entry->dofs,
-                guess_.begin() + problem->velocity_start()[tree]);
-    any = true;
-  }
-  if (any) problem->SetGuess(guess_);
-  return any;
-}
 
 Session::~Session() { shared_.admission->ReleaseSession(shared_.account); }
 
@@ -126,7 +87,11 @@ ServiceStatus Session::CheckStepId() {
 ServiceStatus Session::Decode() {
   if (ServiceStatus decoded = solve_.Decode(shared_.config); !decoded) return decoded;
   return CatchExceptions([&]() -> ServiceStatus {
-    outcome_->set_warm_started(last_velocities_.SetGuess(step_->problem(), &solve_.problem()));
+    const v1::ContactProblem& message = step_->problem();
+    const GivenGuesses given{.num_trees = message.trees().dofs_size(),
+                             .trees = message.trees().guess_velocity_size() > 0,
+                             .bodies = message.bodies().guess_velocity_size() > 0};
+    outcome_->set_warm_started(last_velocities_.SetGuess(given, &solve_.problem()));
     return {};
   });
 }

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "sap/v1/solver_service.pb.h"
 #include "server/engine/solve_job.h"
@@ -21,32 +20,10 @@
 #include "server/scheduling/fair_queue.h"
 #include "server/scheduling/idle_spinners.h"
 #include "solver/parallel/task_arena.h"
+#include "solver/problem/named_velocities.h"
 #include "solver/solve.h"
 
 namespace sap {
-
-// Velocities of named trees and bodies of one step, used as the guess of the next step.
-class NamedVelocities {
- public:
-  // Stores the velocities of all named trees, except those of islands that ended with a numerical
-  // failure: their velocities must not enter later steps.
-  void Remember(const ContactProblem& problem, const ContactSolution& solution);
-
-  // Sets the guess of each named tree or body that is stored with the same number of dofs, unless
-  // the message contains an explicit guess. Returns whether any guess was set.
-  bool SetGuess(const v1::ContactProblem& message, ContactProblem* problem);
-
- private:
-  struct Entry {
-    int64_t name;
-    int start;  // into velocities_
-    int dofs;
-  };
-
-  std::vector<Entry> entries_;  // sorted by name
-  std::vector<double> velocities_;
-  std::vector<double> guess_;  // scratch of SetGuess
-};
 
 // Resources shared by all sessions; they outlive the sessions.
 struct SessionResources {

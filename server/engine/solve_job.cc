@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "server/build_info.h"
 #include "server/engine/solution_encoder.h"
+#include "solver/build_info.h"
 
 namespace sap {
 namespace {

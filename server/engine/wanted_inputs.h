@@ -5,25 +5,25 @@
 #include <google/protobuf/field_mask.pb.h>
 
 #include <cstdint>
-#include <string>
 #include <tl/expected.hpp>
-#include <vector>
 
 #include "sap/v1/gradient.pb.h"
 #include "sap/v1/problem.pb.h"
 #include "server/service_error.h"
 #include "solver/problem/input_differential.h"
+#include "solver/problem/input_selection.h"
 
 namespace sap {
 
 class WantedInputs {
  public:
+  WantedInputs() = default;  // nothing
   // Meaning of the paths as in DifferentiateRequest.wanted. The problem need not be valid.
   static tl::expected<WantedInputs, ServiceError> Decode(const google::protobuf::FieldMask& paths,
                                                          const v1::ContactProblem& problem);
 
-  bool applied_impulse() const { return applied_impulse_; }
-  bool delassus_estimate() const { return delassus_estimate_; }
+  bool applied_impulse() const { return selection_.applied_impulse(); }
+  bool delassus_estimate() const { return selection_.delassus_estimate(); }
 
   // Bound on the size of the wanted part of `Gradient.gradient`, for a problem that is valid.
   int64_t most_bytes() const { return most_bytes_; }
@@ -32,11 +32,9 @@ class WantedInputs {
   void Encode(const InputDifferential& gradient, v1::ContactProblem* message) const;
 
  private:
-  bool AddPath(const std::string& path, const std::vector<int64_t>& sizes);
+  explicit WantedInputs(InputSelection selection);
 
-  std::vector<bool> inputs_;
-  bool applied_impulse_{false};
-  bool delassus_estimate_{false};
+  InputSelection selection_;
   int64_t most_bytes_{0};
 };
 

@@ -8,8 +8,8 @@
 
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/auth/tls_credentials.h"
-#include "server/build_info.h"
 #include "server/listen_address.h"
+#include "solver/build_info.h"
 
 namespace sap {
 namespace {

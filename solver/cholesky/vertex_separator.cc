@@ -3,82 +3,26 @@
 #include <metis.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <cstdlib>
+
+#include "solver/cholesky/metis_random.h"
 
 // The names below are internal to METIS 5.1.
 static_assert(METIS_VER_MAJOR == 5 && METIS_VER_MINOR == 1);
 // METIS as it is built has 32-bit indices and weights.
 static_assert(sizeof(idx_t) == sizeof(int));
 
-namespace sap {
-namespace {
-
-// Random numbers for one call of METIS.
-class RandomSequence {
- public:
-  // A sequence of high period with any nonzero start [Marsaglia 2003, Xorshift RNGs].
-  uint32_t Next() {
-    ++num_draws_;
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return static_cast<uint32_t>(state_ >> 33);  // METIS takes them for int, so below 2^31
-  }
-
-  int64_t num_draws() const { return num_draws_; }
-
- private:
-  uint64_t state_{0x9e3779b97f4a7c15};
-  int64_t num_draws_{0};
-};
-
-// Null while the thread is not within METIS.
-thread_local RandomSequence* metis_random = nullptr;
-
-}  // namespace
-}  // namespace sap
-
-// METIS draws from gk_randint32 and seeds by gk_randinit. It defines and exports both, on top of
-// rand() and srand() of the process: any other thread that draws there would change the separator
-// and with it the bits of the solution, and the seed would change what others draw. METIS calls
-// both by dynamic linking, so that these definitions take the place of its own: in an executable,
-// which is searched before its libraries, and in a shared library opened by dlopen, which is
-// searched before the libraries it depends on. Calls of METIS by others get what METIS itself would
-// give them (in glibc rand and random are the same).
-extern "C" {
-
-[[gnu::visibility("default")]] uint32_t gk_randint32() {
-  return sap::metis_random != nullptr ? sap::metis_random->Next() : static_cast<uint32_t>(random());
-}
-
-[[gnu::visibility("default")]] void gk_randinit(uint64_t seed) {
-  if (sap::metis_random == nullptr) srandom(static_cast<unsigned>(seed));
-}
-
-idx_t libmetis__irand();  // METIS's own draw, from gk_randint32
-
-}  // extern "C"
+extern "C" idx_t libmetis__irand();  // METIS's own draw
 
 namespace sap {
 namespace {
 
-// Calls METIS, which draws from `random` meanwhile.
-template <typename Body>
-auto WithRandomSequence(RandomSequence* random, Body&& body) {
-  metis_random = random;
-  const auto result = body();
-  metis_random = nullptr;
-  return result;
-}
-
-// False where METIS calls its own definitions: in a process that had loaded METIS before it opened
-// the shared library that holds this, where that library does not export the definitions above, and
-// with a METIS that was linked with -Bsymbolic.
+// False where METIS draws the random numbers of the process all the same.
 bool MetisDrawsHere() {
   static const bool result = [] {
+    ReplaceRandomNumbersOfMetis(reinterpret_cast<const void*>(&libmetis__irand));
     RandomSequence random;
-    WithRandomSequence(&random, libmetis__irand);
+    const MetisRandomScope scope(&random);
+    libmetis__irand();
     return random.num_draws() > 0;
   }();
   return result;
@@ -115,10 +59,10 @@ std::optional<std::vector<Side>> VertexSeparator(const BlockGraph& graph) {
   options[METIS_OPTION_NSEPS] = 2;
   idx_t separator_weight = 0;
   RandomSequence random;
-  const int status = WithRandomSequence(&random, [&] {
-    return METIS_ComputeVertexSeparator(&num_blocks, start.data(), neighbor.data(), weight.data(),
-                                        options, &separator_weight, part.data());
-  });
+  const MetisRandomScope scope(&random);
+  const int status =
+      METIS_ComputeVertexSeparator(&num_blocks, start.data(), neighbor.data(), weight.data(),
+                                   options, &separator_weight, part.data());
   if (status != METIS_OK) return std::nullopt;
 
   std::vector<Side> side(num_blocks);

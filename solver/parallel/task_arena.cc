@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
+#include <optional>
 
+#include "solver/parallel/forked_threads.h"
 #include "solver/parallel/work_sharing_loops.h"
 
 namespace sap {
@@ -23,18 +26,36 @@ void AllowMoreThreadsThanCores() {
 
 // The slot of a thread of the arena; num_threads for any other thread.
 int ThreadNumber(int num_threads) {
-  const int slot = oneapi::tbb::this_task_arena::current_thread_index();
+  const int forked = ForkedThreads::ThreadNumber();
+  const int slot = forked >= 0 ? forked : oneapi::tbb::this_task_arena::current_thread_index();
   return slot >= 0 && slot < num_threads ? slot : num_threads;
 }
 
 }  // namespace
 
 struct TaskArena::Impl {
-  // No slot is kept for callers: enqueued tasks may fill all of them.
-  explicit Impl(int num_threads) : arena(num_threads, 0), board(num_threads) {
-    AllowMoreThreadsThanCores();
+  explicit Impl(int num_threads) : board(num_threads) {
+    if (ForkGeneration() > 0) {
+      forked.emplace(num_threads);
+    } else {
+      // No slot is kept for callers: enqueued tasks may fill all of them.
+      arena.emplace(num_threads, 0);
+      AllowMoreThreadsThanCores();
+    }
   }
-  oneapi::tbb::task_arena arena;
+
+  template <typename Task>
+  void Enqueue(Task&& task) {
+    if (forked) {
+      forked->Enqueue(std::forward<Task>(task));
+    } else {
+      arena->enqueue(std::forward<Task>(task));
+    }
+  }
+
+  // One of the two.
+  std::optional<oneapi::tbb::task_arena> arena;
+  std::optional<ForkedThreads> forked;
   WorkSharingLoops board;
 };
 
@@ -66,7 +87,7 @@ void TaskArena::RunLoop(int count, bool ascending, void (*body)(void* context, i
 // False if there is no memory for it. The loop does not need helpers, but it must be finished.
 bool TaskArena::SendHelper() {
   try {
-    impl_->arena.enqueue([board = &impl_->board, num_threads = num_threads_] {
+    impl_->Enqueue([board = &impl_->board, num_threads = num_threads_] {
       board->Help(ThreadNumber(num_threads));
     });
     return true;
@@ -79,7 +100,7 @@ bool TaskArena::SendHelper() {
 void TaskArena::Enqueue(void (*task)(void* context) noexcept, void* context) {
   impl_->board.TaskWaits();
   try {
-    impl_->arena.enqueue([board = &impl_->board, task, context] {
+    impl_->Enqueue([board = &impl_->board, task, context] {
       board->TaskStarts();
       task(context);
     });

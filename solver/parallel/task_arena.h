@@ -5,9 +5,12 @@
 // a task computes must not depend on which thread runs it or when: that is what keeps results the
 // same for any number of threads.
 //
-// The threads are those of oneTBB; the indices of loops are handed out by a WorkSharingLoops. The
-// parallel_for of oneTBB 2021.8 sends workers to sleep after every loop, and a Newton iteration on
-// one large island has a hundred loops, some shorter than it takes to wake a thread.
+// The threads are those of oneTBB, but in a process made by fork(), where they are ForkedThreads.
+// An arena that was made before the fork must not be used, nor destroyed, in the child.
+//
+// The indices of loops are handed out by a WorkSharingLoops. The parallel_for of oneTBB 2021.8 sends
+// workers to sleep after every loop, and a Newton iteration on one large island has a hundred loops,
+// some shorter than it takes to wake a thread.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <span>
+#include <tl/expected.hpp>
 #include <vector>
 
+#include "solver/problem/contact_problem.h"
 #include "solver/problem/problem_differential.h"
 
 namespace sap {
@@ -21,6 +23,14 @@ struct Cotangent {
   std::span<const double> angular_impulse{};
   double cost{0};
 };
+
+// Each array is finite and of the length of its output, or empty.
+tl::expected<void, ProblemError> CheckCotangent(const Cotangent& cotangent,
+                                                const ContactProblem& problem);
+
+// The same of the velocity at which to differentiate.
+tl::expected<void, ProblemError> CheckVelocity(std::span<const double> velocity,
+                                               const ContactProblem& problem);
 
 // d(output) along a direction of the problem.
 struct Tangent {

@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <tl/expected.hpp>
+
+#include "solver/problem/contact_problem.h"
 
 namespace sap {
 
@@ -24,5 +27,8 @@ struct SolverOptions {
   // That the factorizations of one solve may take, on all threads together.
   size_t max_factor_bytes{std::numeric_limits<size_t>::max()};
 };
+
+// The tolerances are in their ranges; an error names the field of SolveOptions.
+tl::expected<void, ProblemError> CheckTolerances(const SolverOptions& options);
 
 }  // namespace sap

@@ -12,7 +12,7 @@ CHOLESKY = (*PARALLEL, "solver/cholesky/")
 PROBLEM = (*CHOLESKY, "solver/problem/")
 SOLVER = ("solver/",)
 CONFIGURATION = ("server/server_config.h", "server/service_error.h", "server/listen_address.h",
-                 "server/build_info.h", "server/cpu_quota.h", *SOLVER)
+                 "server/cpu_quota.h", *SOLVER)
 SCHEDULING = (*CONFIGURATION, "server/scheduling/")
 ENGINE = (*SCHEDULING, "server/engine/")
 AUTH = (*SCHEDULING, "server/auth/")
@@ -31,9 +31,10 @@ FOLDERS = {
     "server/rpc/": (*OPS, "server/rpc/"),
     "server/main.cc": ("server/",),
     "server/": CONFIGURATION,
+    "client/c/": ("client/c/", *SOLVER),
     "client/cpp/": CLIENT,
     "client/cpp/transport/": (*CLIENT, *ENGINE),
-    "tests/": ("tests/", "client/cpp/", "server/", "solver/"),
+    "tests/": ("tests/", "client/c/", "client/cpp/", "server/", "solver/"),
 }
 PROJECT = ("solver/", "server/", "client/", "tests/")
 

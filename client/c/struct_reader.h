@@ -1,0 +1,68 @@
+// Reads the structs of a caller of the C interface: arrays become spans, nothing is copied.
+//
+// A struct of the caller may be shorter or longer than this library knows it, see "Stability" in
+// sap_islands.h.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "client/c/sap_islands.h"
+#include "solver/problem/contact_problem.h"
+#include "solver/problem/derivatives.h"
+#include "solver/problem/input_selection.h"
+#include "solver/problem/named_velocities.h"
+#include "solver/problem/solver_options.h"
+
+namespace sap::c {
+
+template <typename Value>
+using Read = tl::expected<Value, ProblemError>;
+
+// A problem as given: valid while the arrays of the caller are.
+struct GivenProblem {
+  ContactProblemView view;
+  GivenRegularization regularization;
+
+  GivenGuesses guesses() const {
+    return {.num_trees = static_cast<int>(view.trees.dofs.size()),
+            .trees = !view.trees.guess_velocity.empty(),
+            .bodies = !view.bodies.guess_velocity.empty()};
+  }
+};
+
+// Null is an error: every call needs a problem.
+Read<GivenProblem> ReadProblem(const sap_problem* problem);
+
+// A direction of a problem: absent numbers are 0, not their defaults.
+Read<ContactProblemView> ReadDirection(const sap_problem* direction);
+
+Read<std::chrono::nanoseconds> ReadTimeBudget(double time_budget_s, const char* field);
+
+struct GivenOptions {
+  SolverOptions solver;
+  std::optional<std::chrono::nanoseconds> time_budget;
+};
+
+// Null: the defaults.
+Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolerance);
+
+// What to differentiate, but for the problem and the options.
+struct GivenDifferentiation {
+  std::span<const double> velocity;
+  std::vector<Cotangent> cotangents;
+  std::vector<ContactProblemView> directions;
+  InputSelection wanted;
+  bool hold_delassus;
+};
+
+// The struct in the size that this library knows.
+Read<sap_differentiation> ReadRequest(const sap_differentiation* request);
+
+Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation& request,
+                                               const GivenProblem& problem);
+
+}  // namespace sap::c

@@ -1,0 +1,46 @@
+#include "solver/problem/named_velocities.h"
+
+#include <algorithm>
+
+namespace sap {
+namespace {
+
+bool HasVelocity(const ContactSolution& solution, int tree) {
+  const int island = solution.island_of_tree[tree];
+  return island < 0 || solution.islands[island].status != SolveStatus::kNumericalFailure;
+}
+
+}  // namespace
+
+void NamedVelocities::Remember(const ContactProblem& problem, const ContactSolution& solution) {
+  entries_.clear();
+  velocities_.assign(solution.velocity.begin(), solution.velocity.end());
+  for (int tree = 0; tree < problem.num_trees(); ++tree) {
+    if (problem.tree_id()[tree] < 0 || !HasVelocity(solution, tree)) continue;
+    entries_.push_back(
+        {problem.tree_id()[tree], problem.velocity_start()[tree], problem.dofs()[tree]});
+  }
+  // Most clients assign names in ascending order, so the sort is rarely needed.
+  if (!std::ranges::is_sorted(entries_, {}, &Entry::name)) {
+    std::ranges::sort(entries_, {}, &Entry::name);
+  }
+}
+
+bool NamedVelocities::SetGuess(const GivenGuesses& given, ContactProblem* problem) {
+  guess_.assign(problem->v_guess().begin(), problem->v_guess().end());
+  bool any = false;
+  for (int tree = 0; tree < problem->num_trees(); ++tree) {
+    if (tree < given.num_trees ? given.trees : given.bodies) continue;
+    const int64_t name = problem->tree_id()[tree];
+    const auto entry = std::ranges::lower_bound(entries_, name, {}, &Entry::name);
+    if (entry == entries_.end() || entry->name != name) continue;
+    if (entry->dofs != problem->dofs()[tree]) continue;
+    std::copy_n(velocities_.begin() + entry->start, entry->dofs,
+                guess_.begin() + problem->velocity_start()[tree]);
+    any = true;
+  }
+  if (any) problem->SetGuess(guess_);
+  return any;
+}
+
+}  // namespace sap

@@ -1,0 +1,47 @@
+// The warm start of a session: velocities of named trees and bodies of one step, used as the guess
+// of the next.
+//
+// The state is a function of the last solved step alone, so that whoever keeps its velocities by
+// name can give them as an explicit guess and gets the same bits.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "solver/problem/contact_problem.h"
+#include "solver/problem/contact_solution.h"
+
+namespace sap {
+
+// Which parts of a problem have a guess of their own.
+struct GivenGuesses {
+  int num_trees;  // the bodies follow
+  bool trees;
+  bool bodies;
+};
+
+class NamedVelocities {
+ public:
+  // Stores the velocities of all named trees, except those of islands that ended with a numerical
+  // failure: their velocities must not enter later steps.
+  void Remember(const ContactProblem& problem, const ContactSolution& solution);
+
+  // Sets the guess of each named tree or body that is stored with the same number of dofs, unless
+  // it was given one. Returns whether any guess was set.
+  bool SetGuess(const GivenGuesses& given, ContactProblem* problem);
+
+  void Clear() { entries_.clear(); }
+
+ private:
+  struct Entry {
+    int64_t name;
+    int start;  // into velocities_
+    int dofs;
+  };
+
+  std::vector<Entry> entries_;  // sorted by name
+  std::vector<double> velocities_;
+  std::vector<double> guess_;  // scratch of SetGuess
+};
+
+}  // namespace sap
