@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,41 @@ def test_errors_are_the_same(client: sap.Client) -> None:
             await session.close()
             with pytest.raises(sap.Unavailable, match="closed"):
                 await session.step(balls_on_floor([0.0]))
+
+    asyncio.run(run())
+
+
+def test_episode_after_a_reset_has_the_bits_of_the_first(client: sap.Client) -> None:
+    problems = pushed_steps(4)
+
+    async def run() -> tuple[list[sap.Solution], list[sap.Solution]]:
+        async with sap_islands.aio.connect(client.address) as twin, twin.session() as session:
+            first = [await session.step(problem) for problem in problems]
+            session.reset()
+            return first, [await session.step(problem) for problem in problems]
+
+    for one, other in zip(*asyncio.run(run()), strict=True):
+        assert same_bits(one, other)
+
+
+def test_session_that_the_server_ended_as_idle_continues(client: sap.Client) -> None:
+    problems = pushed_steps(2)
+    with client.session() as reference:
+        expected = [reference.step(problem) for problem in problems]
+
+    async def run() -> None:
+        async with (
+            sap_islands.aio.connect(
+                "embedded:", server_arguments=["--session-idle-s", "0.1"]
+            ) as impatient,
+            impatient.session() as session,
+        ):
+            assert same_bits(await session.step(problems[0]), expected[0])
+            until = time.monotonic() + 300
+            while not session._stream.done() and time.monotonic() < until:
+                await asyncio.sleep(0.01)
+            assert session._stream.done()
+            assert same_bits(await session.step(problems[1]), expected[1])
 
     asyncio.run(run())
 

@@ -112,6 +112,29 @@ def test_applied_forces_act_as_in_drake(client: sap.Client) -> None:
     assert largest_error(scene, client, 2)[0] <= 1e-5
 
 
+def test_halves_of_a_step_around_a_batch_are_steps(client: sap.Client) -> None:
+    scene = arm_holding_box("lagged")
+    stepped, halved = ([scene.copy() for _ in range(2)] for _ in range(2))
+    for i in range(2):
+        for each in (stepped[i], halved[i]):
+            each.plant.SetVelocities(
+                each.plant_context, np.full(each.plant.num_velocities(), 0.1 * i)
+            )
+    for _ in range(3):
+        steps = [adapter.step(each.plant, each.context, client) for each in stepped]
+        built = [adapter.build_problem(each.plant, each.plant_context) for each in halved]
+        solutions = client.solve_batch([each.problem for each in built])
+        for i, each in enumerate(halved):
+            solution = solutions[i]
+            assert isinstance(solution, sap.Solution)
+            results = adapter.apply(each.plant, each.context, built[i], solution)
+            assert np.array_equal(results.contacts.force, steps[i].results.contacts.force)
+    for one, other in zip(stepped, halved, strict=True):
+        assert one.context.get_time() == other.context.get_time() == 3 * TIME_STEP
+        state = one.plant.GetPositionsAndVelocities(one.plant_context)
+        assert np.array_equal(state, other.plant.GetPositionsAndVelocities(other.plant_context))
+
+
 def test_unsolved_steps_are_taken_with_a_warning_or_raise(client: sap.Client) -> None:
     scene = stacks(1, 2, approximation="lagged")
     nothing = sap.Options(max_iterations=0)

@@ -50,6 +50,28 @@ def test_threads_may_share_a_model(client: sap.Client, law: adapter.Law) -> None
     assert len(set(states)) == 1
 
 
+@pytest.mark.parametrize("law", ["sap", "mujoco"])
+def test_halves_of_a_step_around_a_batch_are_steps(client: sap.Client, law: adapter.Law) -> None:
+    model, start = load_kind("everything", "ELLIPTIC", "EULER")
+    options = sap.Options(relative_tolerance=1e-10)
+    stepped, halved = ([mujoco.MjData(model) for _ in range(3)] for _ in range(2))
+    for data in stepped + halved:
+        mujoco.mj_copyData(data, model, start)
+    for i in range(3):
+        stepped[i].qvel[0] = halved[i].qvel[0] = 0.1 * i
+    for _ in range(10):
+        for data in stepped:
+            adapter.step(model, data, client, law=law, options=options)
+        built = [adapter.build_problem(model, data, law=law) for data in halved]
+        solutions = client.solve_batch([each.problem for each in built], options)
+        for data, each, solution in zip(halved, built, solutions, strict=True):
+            assert isinstance(solution, sap.Solution)
+            adapter.apply(model, data, each, solution)
+    for one, other in zip(stepped, halved, strict=True):
+        for name in ("time", "qpos", "qvel", "qacc", "efc_force", "cfrc_ext", "sensordata"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
 def test_unsolved_island_warns_raises_or_is_ignored(client: sap.Client) -> None:
     model = load_scene("clutter", 8)
     data = mujoco.MjData(model)

@@ -63,6 +63,71 @@ def test_steps_in_flight_are_answered_in_their_order(client: sap.Client) -> None
         assert same_bits(outcome.outcome, expected)
 
 
+def test_episode_after_a_reset_has_the_bits_of_the_first(client: sap.Client) -> None:
+    problems = pushed_steps(6)
+    with client.session() as session:
+        first = [session.step(problem) for problem in problems]
+        for restart in ("reset", "go on"):
+            if restart == "reset":
+                session.reset()
+                session.reset()
+            session.send(problems[0])
+            outcome = session.receive()
+            assert isinstance(outcome.outcome, sap.Solution)
+            assert outcome.warm_started == (restart == "go on")
+            again = [outcome.outcome] + [session.step(problem) for problem in problems[1:]]
+            same = [same_bits(a, b) for a, b in zip(again, first, strict=True)]
+            assert all(same) == (restart == "reset")
+
+
+def test_reset_holds_until_a_step_is_solved(client: sap.Client) -> None:
+    problems = pushed_steps(3)
+    bad = pushed_steps(1)[0]
+    bad.bodies.mass = [-1.0] * 3
+    with client.session() as session:
+        first = [session.step(problem) for problem in problems]
+        session.reset()
+        ids = [session.send(problem) for problem in (bad, bad, *problems)]
+        outcomes = [session.receive() for _ in ids]
+        assert [outcome.step_id for outcome in outcomes] == ids
+        assert all(isinstance(outcome.outcome, sap.InvalidArgument) for outcome in outcomes[:2])
+        assert [outcome.warm_started for outcome in outcomes[2:]] == [False, True, True]
+        for outcome, wanted in zip(outcomes[2:], first, strict=True):
+            assert isinstance(outcome.outcome, sap.Solution)
+            assert same_bits(outcome.outcome, wanted)
+
+
+def test_reset_holds_on_a_new_stream_and_for_steps_with_a_guess(
+    tmp_path: Path, client: sap.Client
+) -> None:
+    problems = pushed_steps(3)
+    problems[0].bodies.guess_velocity = np.full((3, 6), 0.1)
+    with client.session() as session:
+        first = [session.step(problem) for problem in problems]
+        session.reset()
+        again = [session.step(problem) for problem in problems]
+    address = f"unix:{tmp_path}/s"
+    server = start_server(address)
+    with sap.connect(address) as restarted, restarted.session() as session:
+        session.step(problems[1])
+        session.reset()
+        kill(server)
+        server = start_server(address)
+        once_more = [session.step(problem) for problem in problems]
+    kill(server)
+    for i, wanted in enumerate(first):
+        assert same_bits(again[i], wanted)
+        assert same_bits(once_more[i], wanted)
+
+
+def test_reset_is_refused_while_steps_are_in_flight(client: sap.Client) -> None:
+    with client.session() as session:
+        session.send(balls_on_floor([0.0]))
+        with pytest.raises(RuntimeError, match="in flight"):
+            session.reset()
+        session.receive()
+
+
 def test_session_of_low_latency_gives_the_same_bits(client: sap.Client) -> None:
     with client.session() as plain, client.session(low_latency=True) as quick:
         for problem in pushed_steps(5):

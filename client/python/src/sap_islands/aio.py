@@ -23,11 +23,12 @@ from sap_islands.channel import Endpoint, Tls
 from sap_islands.client_base import ClientBase, ServerInfo, parse_info, resolve_address
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
 from sap_islands.embedded import EmbeddedServer
-from sap_islands.errors import Internal, SapError, Unavailable, error_of_call
+from sap_islands.errors import Cancelled, Internal, SapError, Unavailable, error_of_call
 from sap_islands.messages import StepOutcome
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.session_base import RECONNECT_PAUSE_S, SessionBase, solution_of
+from sap_islands.session_state import LastSolved
 from sap_islands.solution import Solution
 
 
@@ -146,6 +147,8 @@ class Client(ClientBase):
 
     async def close(self) -> None:
         """Closes the connection; stops the server if it is embedded."""
+        if not self._owner.is_current:
+            return
         await self._channel.close()
         if self._server is not None:
             await asyncio.to_thread(self._server.stop)
@@ -169,7 +172,10 @@ class Client(ClientBase):
 
 
 class Session(SessionBase):
-    """As `sap_islands.Session`, with coroutines. Use it from one task at a time."""
+    """As `sap_islands.Session`, with coroutines. Use it from one task at a time.
+
+    A cancelled call, for example by `asyncio.wait_for`, has no effect.
+    """
 
     def __init__(
         self,
@@ -188,8 +194,15 @@ class Session(SessionBase):
     async def step(self, problem: Problem, options: Options | None = None) -> Solution:
         """As `sap_islands.Session.step`."""
         self._check_idle()
-        await self.send(problem, options)
-        return solution_of(await self.receive())
+        last_solved = self._state.last_solved
+        try:
+            await self.send(problem, options)
+            outcome = await self.receive()
+        except BaseException:
+            if self.in_flight or self._state.last_solved is not last_solved:
+                self._undo(0, last_solved)
+            raise
+        return solution_of(outcome)
 
     async def send(self, problem: Problem, options: Options | None = None) -> int:
         """As `sap_islands.Session.send`."""
@@ -199,7 +212,11 @@ class Session(SessionBase):
         while self._state.unanswered >= self._max_in_flight:
             self._buffered_outcomes.append(await self._receive())
         step_id = self._state.add(problem, options)
-        await self._flush_or_recover()
+        try:
+            await self._flush_or_recover()
+        except BaseException:
+            self._undo(step_id, self._state.last_solved)
+            raise
         return step_id
 
     async def receive(self) -> StepOutcome:
@@ -211,9 +228,11 @@ class Session(SessionBase):
 
     async def close(self) -> None:
         """As `sap_islands.Session.close`."""
-        if self._end_reason is not None or self._stream is None:
+        if self._end_reason is not None or self._stream is None or not self._owner.is_current:
             return
         self._mark_closed()
+        if self._interrupted:
+            return
         if self._state.unanswered:
             await self._cancel()
             return
@@ -239,6 +258,23 @@ class Session(SessionBase):
             self._mark_closed()
             await self._cancel()
 
+    def _undo(self, step_id: int, last_solved: LastSolved | None) -> None:
+        """Makes the steps from `step_id` on, which may be on their way, not to have been sent."""
+        self._state.withdraw(step_id, last_solved)
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Gives the stream up, unless the session has ended."""
+        if self._end_reason is not None or self._stream is None:
+            return
+        self._note_interruption()
+        self._stream.cancel()
+        self._responses.clear()
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading.add_done_callback(_ignore_outcome)
+            self._reading = None
+
     async def _cancel(self) -> None:
         self._stream.cancel()
         if self._reading is not None:
@@ -250,6 +286,8 @@ class Session(SessionBase):
             await self._connect()
 
     async def _flush_or_recover(self) -> None:
+        if self._interrupted:
+            return
         requests = self._state.take_sendable(self._max_in_flight)
         owed = self._state.on_stream - len(requests) - len(self._responses)
         try:
@@ -301,7 +339,16 @@ class Session(SessionBase):
 
     async def _receive(self) -> StepOutcome:
         self._check_waiting()
+        try:
+            return await self._next_outcome()
+        except BaseException:
+            self._interrupt()
+            raise
+
+    async def _next_outcome(self) -> StepOutcome:
         while True:
+            if self._interrupted:
+                await self._recover(Cancelled("a call was interrupted"))
             try:
                 response = await self._next_response()
             except grpc.aio.AioRpcError as error:
@@ -354,6 +401,11 @@ class Session(SessionBase):
             stream.cancel()
         else:
             self._opened_draining = True
+
+
+def _ignore_outcome(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()  # else asyncio logs that nobody has asked for it
 
 
 async def _first_response(stream: Any, opening: bytes) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import grpc
 
 from sap_islands.errors import InvalidArgument
+from sap_islands.owner_process import check_grpc_works
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -80,7 +81,12 @@ class Endpoint:
     metadata: Metadata
 
     def open(self, library: Any) -> Any:
-        """Opens a channel with `library`, which is `grpc` or `grpc.aio`."""
+        """Opens a channel with `library`, which is `grpc` or `grpc.aio`.
+
+        Raises:
+            RuntimeError: gRPC does not work in this process, since it ran before the fork.
+        """
+        check_grpc_works()
         if self.credentials is None:
             return library.insecure_channel(self.target, self.options)
         return library.secure_channel(self.target, self.credentials, self.options)

@@ -50,7 +50,7 @@ def connect(
 
 
 class Client(ClientBase):
-    """Client of one server, made by `connect`. Threads may share it.
+    """Client of one server, made by `connect`. Threads may share it, forked processes may not.
 
     `timeout` is the deadline of a call [s]; None: no deadline. The server stops shortly before it
     and returns the best iterate if it has one. All calls raise `SapError`.
@@ -211,7 +211,12 @@ class Client(ClientBase):
         return parse_info(self._call(self._stub.info, b"", timeout))
 
     def close(self) -> None:
-        """Closes the connection; stops the server if it is embedded."""
+        """Closes the connection; stops the server if it is embedded.
+
+        In a process forked from that which made the client it does nothing.
+        """
+        if not self._owner.is_current:
+            return
         self._channel.close()
         if self._server is not None:
             self._server.stop()

@@ -11,6 +11,7 @@ from sap_islands.channel import Endpoint, Metadata, Tls, make_endpoint
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import InvalidArgument
 from sap_islands.options import Options, Priority
+from sap_islands.owner_process import OwnerProcess
 from sap_islands.v1 import solver_service_pb2 as service
 
 EMBEDDED = "embedded:"
@@ -70,15 +71,26 @@ class ClientBase:
 
     def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None, library: Any) -> None:
         """Opens a channel with `library`, which is `grpc` or `grpc.aio`."""
+        self._owner = OwnerProcess()
         self._server = server
         self._endpoint = endpoint
         self._channel = endpoint.open(library)
-        self._stub = messages.Stub(self._channel)
+        self._methods = messages.Stub(self._channel)
 
     @property
     def address(self) -> str:
         """Address of the server; of an embedded one, its Unix socket."""
         return self._endpoint.target
+
+    @property
+    def _stub(self) -> messages.Stub:
+        """The methods of the service.
+
+        Raises:
+            RuntimeError: Another process made the client.
+        """
+        self._owner.check("client")
+        return self._methods
 
     def _metadata(self, options: Options | None) -> Metadata:
         """Headers of a call, with its priority: admission is decided before the message is read."""

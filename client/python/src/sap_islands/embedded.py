@@ -3,7 +3,8 @@
 The socket is in a directory with mode 0700. The server is terminated by `stop`, when the last
 reference is dropped, and when the interpreter exits. If this process is killed, a guard process
 terminates the server: it is a shell that reads from a pipe held open by this process, and at end
-of file it sends SIGTERM to the server and removes the directory.
+of file it sends SIGTERM to the server and removes the directory. A process forked from this one
+does not own the server: there `stop` does nothing, and the end of the pipe is closed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import IO
 import grpc
 
 from sap_islands.errors import Unavailable
+from sap_islands.owner_process import check_grpc_works
 
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 10.0
@@ -78,7 +80,9 @@ class EmbeddedServer:
         Raises:
             Unavailable: The server was not found, or did not serve within 20 s; the message has
                 its log.
+            RuntimeError: gRPC does not work in this process, since it ran before the fork.
         """
+        check_grpc_works()
         program = find_server()
         self._directory = _private_directory()
         self.address = f"unix:{self._directory}/sap.sock"
@@ -104,6 +108,8 @@ class EmbeddedServer:
         )
         self.pid = process.pid
         self._finalizer = weakref.finalize(self, _stop, process, guard, log, self._directory)
+        self._guard = guard
+        _servers.add(self)
         try:
             _wait_until_serving(self.address, process, log)
         except BaseException:
@@ -114,11 +120,28 @@ class EmbeddedServer:
         """Terminates the server: SIGTERM, then SIGKILL after 10 s. Further calls do nothing."""
         self._finalizer()
 
+    def _disown(self) -> None:
+        """Leaves the server to the process from which this one was forked."""
+        self._finalizer.detach()
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+
     def __enter__(self) -> EmbeddedServer:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+_servers: weakref.WeakSet[EmbeddedServer] = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for server in _servers:
+        server._disown()
+
+
+os.register_at_fork(after_in_child=_disown_all)
 
 
 def _private_directory() -> str:

@@ -29,6 +29,7 @@ from sap_islands.messages import StepOutcome
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.session_base import RECONNECT_PAUSE_S, SessionBase, solution_of
+from sap_islands.session_state import LastSolved
 from sap_islands.solution import Solution
 
 
@@ -51,6 +52,10 @@ class Session(SessionBase):
     it opens a new stream within `reconnect_within` seconds, at any server of the address, and sends
     the unanswered steps again, with the same results. If that fails, or after the deadline of the
     session, every call raises the reason.
+
+    A call that an exception such as KeyboardInterrupt ends while it waits has no effect: the step
+    is not taken, or not sent, or its outcome is still to be received. The session goes on with a
+    new stream.
     """
 
     def __init__(
@@ -78,8 +83,15 @@ class Session(SessionBase):
             RuntimeError: Another step is in flight.
         """
         self._check_idle()
-        self.send(problem, options)
-        return solution_of(self.receive())
+        last_solved = self._state.last_solved
+        try:
+            self.send(problem, options)
+            outcome = self.receive()
+        except BaseException:
+            if self.in_flight or self._state.last_solved is not last_solved:
+                self._undo(0, last_solved)
+            raise
+        return solution_of(outcome)
 
     def send(self, problem: Problem, options: Options | None = None) -> int:
         """Sends a step without waiting for its outcome; returns its number: 1, 2, ...
@@ -93,7 +105,11 @@ class Session(SessionBase):
         while self._state.unanswered >= self._max_in_flight:
             self._buffered_outcomes.append(self._receive())
         step_id = self._state.add(problem, options)
-        self._flush()
+        try:
+            self._flush()
+        except BaseException:
+            self._undo(step_id, self._state.last_solved)
+            raise
         return step_id
 
     def receive(self) -> StepOutcome:
@@ -110,7 +126,7 @@ class Session(SessionBase):
 
     def close(self) -> None:
         """Ends the session; steps in flight are cancelled and their outcomes are lost."""
-        if self._end_reason is not None:
+        if self._end_reason is not None or not self._owner.is_current:
             return
         self._mark_closed()
         self._requests.put(None)
@@ -137,17 +153,41 @@ class Session(SessionBase):
             self._abandon()
 
     def _abandon(self) -> None:
+        if not self._owner.is_current:
+            return
         self._mark_closed()
         self._requests.put(None)
         self._stream.cancel()
 
+    def _undo(self, step_id: int, last_solved: LastSolved | None) -> None:
+        """Makes the steps from `step_id` on, which may be on their way, not to have been sent."""
+        self._state.withdraw(step_id, last_solved)
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Gives the stream up, unless the session has ended."""
+        if self._end_reason is None:
+            self._note_interruption()
+            self._stream.cancel()
+
     def _flush(self) -> None:
+        if self._interrupted:
+            return
         for request in self._state.take_sendable(self._max_in_flight):
             self._requests.put(request)
 
     def _receive(self) -> StepOutcome:
         self._check_waiting()
+        try:
+            return self._next_outcome()
+        except BaseException:
+            self._interrupt()
+            raise
+
+    def _next_outcome(self) -> StepOutcome:
         while True:
+            if self._interrupted:
+                self._recover(Cancelled("a call was interrupted"))
             try:
                 response = next(self._stream)
             except grpc.RpcError as error:

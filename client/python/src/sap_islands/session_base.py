@@ -16,6 +16,7 @@ from sap_islands.errors import (
 )
 from sap_islands.messages import StepOutcome, open_request, session_opened, step_outcome
 from sap_islands.options import Options
+from sap_islands.owner_process import OwnerProcess
 from sap_islands.session_state import SessionState
 from sap_islands.solution import Solution
 
@@ -47,6 +48,8 @@ class SessionBase:
         self._max_in_flight = 1
         self._draining = False
         self._opened_draining = False  # from the first response of the stream on
+        self._interrupted = False  # a call was left half-way, so the stream was given up
+        self._owner = OwnerProcess()
         self._losses = 0  # since the last outcome
         self._first_loss = 0.0
 
@@ -60,6 +63,19 @@ class SessionBase:
         """Whether steps can be sent: False after the end or the deadline of the session."""
         return self._end_reason is None and self._time_left() != 0
 
+    def reset(self) -> None:
+        """Makes the next step start as the first one of a session, from v* if it has no guess.
+
+        So an episode that is repeated has the same bits, whatever the session solved before.
+
+        Raises:
+            SapError: The session has ended.
+            RuntimeError: Steps are in flight.
+        """
+        self._check_open()
+        self._check_idle()
+        self._state.reset()
+
     def _time_left(self) -> float | None:
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
@@ -72,12 +88,21 @@ class SessionBase:
             raise RuntimeError("no step is in flight")
 
     def _check_open(self) -> None:
+        self._owner.check("session")
         if self._end_reason is not None:
             raise self._end_reason
 
     def _mark_closed(self) -> None:
         self._end_reason = Unavailable("the session is closed")
         self._buffered_outcomes.clear()
+
+    def _note_interruption(self) -> None:
+        """Marks the stream as given up: nobody knows what it has taken and returned."""
+        self._interrupted = True
+        if self._reconnect_within <= 0 and self._end_reason is None:
+            self._end_reason = Cancelled(
+                "a call was interrupted, and the session may not reconnect"
+            )
 
     def _end(self, error: SapError) -> NoReturn:
         self._end_reason = error
@@ -87,6 +112,7 @@ class SessionBase:
         """Takes the first response of a stream."""
         self._max_in_flight, self._draining = session_opened(response)
         self._opened_draining = self._draining
+        self._interrupted = False
         self._state.restart_stream()
 
     def _take_outcome(self, response: bytes) -> StepOutcome:

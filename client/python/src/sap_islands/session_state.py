@@ -3,7 +3,8 @@
 The server starts a step from the velocities of the last solved step, matched by the identifiers of
 trees and bodies. A new stream has no last step. So the first step that is resent carries these
 velocities as its guess, which gives the same bits as on the old stream. The other steps are held
-back until it is answered: if it fails, the next one has to carry the guess.
+back until it is answered: if it fails, the next one has to carry the guess. In the same way the
+first step after `reset` carries v*, where a step starts that follows none.
 
 The server must return what a guess needs. Where a response mask excludes it, it is asked for, and
 removed from the solution.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,6 +34,9 @@ class _Step(NamedTuple):
     unwanted: tuple[str, ...]  # fields that its response mask excludes
 
 
+LastSolved: TypeAlias = tuple[bytes, Solution]  # its request, and its solution
+
+
 class SessionState:
     """The unanswered steps in the order of `send`, and the last solved one. Does no I/O."""
 
@@ -48,7 +52,7 @@ class SessionState:
         self._last_id = 0
         self._unanswered: deque[_Step] = deque()
         self._on_stream = 0  # how many of them, from the first on, were written to the stream
-        self._last_solved: tuple[bytes, Solution] | None = None
+        self._last_solved: LastSolved | None = None
         self._guess_pending = False
         self._guessed = False  # whether the first step has the last velocities as its guess
 
@@ -56,6 +60,11 @@ class SessionState:
     def unanswered(self) -> int:
         """Number of steps without an answer."""
         return len(self._unanswered)
+
+    @property
+    def last_solved(self) -> LastSolved | None:
+        """The last solved step, from whose velocities the next one starts."""
+        return self._last_solved
 
     @property
     def on_stream(self) -> int:
@@ -80,10 +89,10 @@ class SessionState:
     def take_sendable(self, max_in_flight: int) -> list[bytes]:
         """The requests to write to the stream now; they count as written."""
         if self._guess_pending:
-            if self._on_stream or not self._unanswered or self._last_solved is None:
+            if self._on_stream or not self._unanswered:
                 return []
             self._on_stream = 1
-            request, self._guessed = _with_guess(self._unanswered[0], *self._last_solved)
+            request, self._guessed = _with_guess(self._unanswered[0], self._last_solved)
             return [request]
         first = self._on_stream
         self._on_stream = max(first, min(max_in_flight, len(self._unanswered)))
@@ -102,6 +111,20 @@ class SessionState:
         if step.unwanted:
             solution = solution.without(step.unwanted)
         return StepOutcome(outcome.step_id, solution, outcome.warm_started or guessed)
+
+    def reset(self) -> None:
+        """Makes the next step start as the first one of a session."""
+        self._last_solved = None
+        self._guess_pending = True
+
+    def withdraw(self, step_id: int, last_solved: LastSolved | None) -> None:
+        """Forgets the steps from `step_id` on; the next one starts from `last_solved`.
+
+        For a stream that is given up, since it may have taken these steps.
+        """
+        while self._unanswered and self._unanswered[-1].step_id >= step_id:
+            self._unanswered.pop()
+        self._last_solved = last_solved
 
     def restart_stream(self) -> None:
         """Marks all steps as not written, after a new stream has replaced the broken one."""
@@ -123,26 +146,26 @@ def _parse(request: bytes) -> tuple[Problem, Options | None]:
     return Problem.from_bytes(step.problem.SerializeToString()), options
 
 
-def _with_guess(step: _Step, last_request: bytes, last: Solution) -> tuple[bytes, bool]:
-    """The step's request with the velocities of the last solved step as its guess.
+def _with_guess(step: _Step, last: LastSolved | None) -> tuple[bytes, bool]:
+    """The step's request with the velocities of the last solved step as its guess, or v*.
 
     Also returns whether any tree or body has such a velocity.
     """
     problem, options = _parse(step.request)
-    known = _velocities_by_name(_parse(last_request)[0], last)
+    known = {} if last is None else _velocities_by_name(_parse(last[0])[0], last[1])
     trees, bodies = problem.trees, problem.bodies
     guessed = False
     if not trees.guess_velocity.size:
-        trees.guess_velocity = _guess(
+        trees.guess_velocity, found = _guess(
             known, trees.tree_id, trees.dofs, trees.free_motion_velocity.ravel()
         )
-        guessed |= trees.guess_velocity.size > 0
+        guessed |= found
     if not bodies.guess_velocity.size:
         dofs = np.full(bodies.body_id.size, 6, np.uint32)
-        bodies.guess_velocity = _guess(
+        bodies.guess_velocity, found = _guess(
             known, bodies.body_id, dofs, bodies.free_motion_velocity.ravel()
         )
-        guessed |= bodies.guess_velocity.size > 0
+        guessed |= found
     return step_request(step.step_id, problem, options), guessed
 
 
@@ -175,8 +198,8 @@ def _velocities_by_name(problem: Problem, solution: Solution) -> dict[int, Float
 
 def _guess(
     known: dict[int, FloatArray], names: UIntArray, dofs: UIntArray, v_star: FloatArray
-) -> FloatArray:
-    """Guess [nv]: known velocities where there are any, v* elsewhere; empty if none is known."""
+) -> tuple[FloatArray, bool]:
+    """Guess [nv]: known velocities where there are any, v* elsewhere; and whether any is known."""
     guess = v_star.copy()
     found = False
     start = 0
@@ -186,4 +209,4 @@ def _guess(
             guess[start : start + n] = velocity
             found = True
         start += n
-    return guess if found else np.empty(0)
+    return guess, found

@@ -56,7 +56,7 @@ if importlib.util.find_spec("pydrake") is None:
 from sap_islands.drake.constraint_rows import RowSource
 from sap_islands.drake.constraints import Ball, Coupler, Tendon, Weld
 from sap_islands.drake.results import ContactResults, StepResults
-from sap_islands.drake.stepping import BuiltProblem, Step, build_problem, step
+from sap_islands.drake.stepping import BuiltProblem, Step, apply, build_problem, step
 from sap_islands.drake.unsupported_features import UNSUPPORTED
 
 __all__ = [
@@ -70,6 +70,7 @@ __all__ = [
     "StepResults",
     "Tendon",
     "Weld",
+    "apply",
     "build_problem",
     "step",
 ]

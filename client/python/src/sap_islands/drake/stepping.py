@@ -32,6 +32,17 @@ from sap_islands.unsupported_features import JOINT_LIMITS
 _NONE: Mapping[MultibodyConstraintId, Named] = {}
 
 
+class Parts(NamedTuple):
+    """What the results of a step need beyond its problem."""
+
+    layout: Layout
+    dynamics: Dynamics
+    rows: Rows
+    problem: Problem
+    points: Points
+    frames: FloatArray
+
+
 class BuiltProblem(NamedTuple):
     """A problem, and how it maps to the plant.
 
@@ -40,12 +51,14 @@ class BuiltProblem(NamedTuple):
         bodies: [C, 2] indices of bodies A and B of each contact.
         rows: [R] what each constraint row belongs to.
         velocities: [n] index in the plant's v of each velocity of the problem.
+        parts: What the results of the step need beyond the problem.
     """
 
     problem: Problem
     bodies: IntArray
     rows: list[RowSource]
     velocities: IntArray
+    parts: Parts
 
 
 def build_problem(
@@ -70,27 +83,6 @@ def build_problem(
             not name, `ignore` has an unknown name, or the parameters of a constraint cannot be
             found.
     """
-    return _build(plant, context, constraints, stiction_tolerance, ignore)[0]
-
-
-class _Parts(NamedTuple):
-    """What the results of a step need beyond its problem."""
-
-    layout: Layout
-    dynamics: Dynamics
-    rows: Rows
-    problem: Problem
-    points: Points
-    frames: FloatArray
-
-
-def _build(
-    plant: MultibodyPlant,
-    context: Context,
-    constraints: Mapping[MultibodyConstraintId, Named],
-    stiction_tolerance: float | None,
-    ignore: Collection[str],
-) -> tuple[BuiltProblem, _Parts]:
     check_supported(plant, ignore)
     layout = layout_of(plant, context)
     dynamics = dynamics_of.evaluate(plant, context, layout)
@@ -116,8 +108,8 @@ def _build(
             stiction_speed=stiction_tolerance,
         ),
     )
-    built = BuiltProblem(problem, points.bodies, rows.sources, layout.velocity_numbers)
-    return built, _Parts(layout, dynamics, rows, problem, points, frames)
+    parts = Parts(layout, dynamics, rows, problem, points, frames)
+    return BuiltProblem(problem, points.bodies, rows.sources, layout.velocity_numbers, parts)
 
 
 class Step(NamedTuple):
@@ -170,14 +162,42 @@ def step(
     """
     check_on_unsolved(on_unsolved)
     context = plant.GetMyMutableContextFromRoot(root_context)
-    built, parts = _build(plant, context, constraints, stiction_tolerance, ignore)
+    built = build_problem(
+        plant,
+        context,
+        constraints=constraints,
+        stiction_tolerance=stiction_tolerance,
+        ignore=ignore,
+    )
     if isinstance(solver, Session):
         solution = solver.step(built.problem)
     else:
         solution = solver.solve(built.problem)
     report_unsolved(solution, on_unsolved, root_context.get_time())
+    return Step(built, solution, apply(plant, root_context, built, solution))
+
+
+def apply(
+    plant: MultibodyPlant, root_context: Context, built: BuiltProblem, solution: Solution
+) -> StepResults:
+    """Advances the plant by one time step with the solution of its problem.
+
+    `build_problem`, a solve of any kind (batches, sessions with several steps in flight, asyncio)
+    and this function are together a `step`. An unsolved island is not reported here: see
+    `Solution.solved`.
+
+    Args:
+        plant: The plant, in a diagram or by itself.
+        root_context: The root context from which `built` was built, unchanged since; changed.
+        built: The problem.
+        solution: Its solution, with the velocity and all impulses.
+
+    Returns:
+        The results of the step; see `Step`.
+    """
+    context = plant.GetMyMutableContextFromRoot(root_context)
     state = plant.GetPositionsAndVelocities(context)
-    results = StepResults(plant, context, *parts, solution, state)
+    results = StepResults(plant, context, *built.parts, solution, state)
     dt = plant.time_step()
     velocity = np.zeros(plant.num_velocities())
     velocity[built.velocities] = solution.velocity
@@ -185,4 +205,4 @@ def step(
     position += dt * plant.MapVelocityToQDot(context, velocity)
     plant.SetPositionsAndVelocities(context, np.concatenate((position, velocity)))
     root_context.SetTime(root_context.get_time() + dt)
-    return Step(built, solution, results)
+    return results

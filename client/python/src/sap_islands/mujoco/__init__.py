@@ -45,7 +45,7 @@ from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import (
     BuiltProblem,
     Law,
-    advance,
+    apply,
     build_problem,
     find_contacts_within,
     step,
@@ -60,7 +60,7 @@ __all__ = [
     "Material",
     "Unsolved",
     "UnsolvedWarning",
-    "advance",
+    "apply",
     "build_problem",
     "find_contacts_within",
     "linearize",

@@ -170,17 +170,24 @@ def step(
     else:
         solution = solver.solve(built.problem, options)
     report_unsolved(solution, on_unsolved, data.time)
-    advance(model, data, built, solution)
+    apply(model, data, built, solution)
     return built, solution
 
 
-def advance(
+def apply(
     model: mujoco.MjModel, data: mujoco.MjData, built: BuiltProblem, solution: Solution
 ) -> None:
-    """Advances `data`, from which `built` was built, by one time step with its solution.
+    """Advances a state by one time step with the solution of its problem.
 
     `build_problem`, a solve of any kind (batches, sessions with several steps in flight, asyncio)
-    and this function are together a `step`.
+    and this function are together a `step`. An unsolved island is not reported here: see
+    `Solution.solved`.
+
+    Args:
+        model: The model; not changed.
+        data: The state from which `built` was built, unchanged since; changed.
+        built: The problem.
+        solution: Its solution, with the velocity and all impulses.
     """
     dt, velocity = model.opt.timestep, solution.velocity
     data.qacc[:] = (velocity - data.qvel) / dt
