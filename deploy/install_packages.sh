@@ -17,10 +17,11 @@ declare -A packages=(
            libcli11-dev nlohmann-json3-dev libspdlog-dev
            prometheus-cpp-dev zlib1g-dev libfcl-dev
            python3 python3-pip"
-  # Test framework, parser of protos for tests/proto, virtual environments for the Python tests, and
-  # tools for the tests of faults, proxy and systemd units.
+  # Test framework, parser of protos for tests/proto, virtual environments for the Python tests,
+  # tools for the tests of faults, proxy and systemd units, and the language of an example that
+  # binds to the C library.
   [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime haproxy
-           systemd"
+           systemd rustc"
   [lint]="clang-format clang-tidy git"
   [fuzz]="clang-14 libclang-rt-14-dev"
   # For the full tests of the viewer.

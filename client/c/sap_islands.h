@@ -3,13 +3,13 @@
 //
 //   sap_solver *solver = sap_solver_new(0);
 //   sap_answer *answer = sap_answer_new();
-//   sap_bodies bodies = {sizeof bodies};          // every struct begins with its size
-//   bodies.mass = (sap_doubles){mass, 1};         // arrays stay the caller's
-//   sap_problem problem = {sizeof problem};
+//   sap_bodies bodies = {.struct_size = sizeof bodies};  // every struct begins with its size
+//   bodies.mass = (sap_doubles){mass, 1};                // arrays stay the caller's
+//   sap_problem problem = {.struct_size = sizeof problem};
 //   problem.time_step = 0.01;
 //   problem.bodies = &bodies;
 //   if (sap_solve(solver, &problem, NULL, NULL, answer) != SAP_OK)
-//     puts(sap_answer_error(answer)->message);    // "bodies.inertia has 0 values; 6 are ..."
+//     puts(sap_answer_error(answer)->message);  // "bodies.inertia has 0 values; 6 are needed ..."
 //   else
 //     use(sap_answer_solution(answer)->velocity);
 //

@@ -71,8 +71,8 @@ struct CallLimits {
   StopToken Token() const;
 };
 
-// Each fills the answers, with solutions or errors; none throws. Those of batches return the kind of
-// what ended the batch.
+// Each fills the answers, with solutions or errors; none throws. Those of batches return the kind
+// of what ended the batch.
 void Solve(SharedState* shared, const sap_problem* problem, const sap_options* options,
            const sap_stop* stop, sap_answer* answer);
 int32_t SolveBatch(SharedState* shared, std::span<const sap_problem* const> problems,

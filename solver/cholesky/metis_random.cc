@@ -16,8 +16,8 @@ namespace {
 // Null while the thread is not within METIS.
 thread_local RandomSequence* metis_random = nullptr;
 
-// What METIS called before: another copy of these functions, in another library of the process. Null
-// where METIS called its own.
+// What METIS called before: another copy of these functions, in another library of the process.
+// Null where METIS called its own.
 std::atomic<uint32_t (*)()> earlier_rand_int32{nullptr};
 std::atomic<void (*)(uint64_t)> earlier_rand_init{nullptr};
 

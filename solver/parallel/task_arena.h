@@ -8,9 +8,9 @@
 // The threads are those of oneTBB, but in a process made by fork(), where they are ForkedThreads.
 // An arena that was made before the fork must not be used, nor destroyed, in the child.
 //
-// The indices of loops are handed out by a WorkSharingLoops. The parallel_for of oneTBB 2021.8 sends
-// workers to sleep after every loop, and a Newton iteration on one large island has a hundred loops,
-// some shorter than it takes to wake a thread.
+// The indices of loops are handed out by a WorkSharingLoops. The parallel_for of oneTBB 2021.8
+// sends workers to sleep after every loop, and a Newton iteration on one large island has a hundred
+// loops, some shorter than it takes to wake a thread.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
     bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
-robots, robots_drake, clarabel, cholmod, golden, gradients, scaling, threads, or a part of a table
-such as drake/bin or drake/bin/160. Tables go to standard output, to DIR/<name>.csv, and all
+robots, robots_drake, rollout, clarabel, cholmod, golden, gradients, scaling, threads, or a part of
+a table such as drake/bin or drake/bin/160. Tables go to standard output, to DIR/<name>.csv, and all
 together to DIR/tables.md.
 """
 
@@ -296,6 +296,18 @@ def robots_drake(bench: Bench) -> Iterator[Table]:
     yield table
 
 
+def rollout(bench: Bench) -> Iterator[Table]:
+    """Many environments in lockstep, on one core and on several, beside mujoco.rollout."""
+    import rollouts
+
+    table = Table("rollout", rollouts.TITLE, rollouts.COLUMNS)
+    for name in rollouts.SCENES:
+        if bench.wants(f"rollout/{name}"):
+            for row in rollouts.rows(name, bench.build / "bin" / "sap-server", bench.threads):
+                table.add(name, *row)
+    yield table
+
+
 def problem_files() -> dict[str, Path]:
     directory = Path(os.environ.get("SAP_PROBLEMS_DIR", ROOT / "tests" / "data"))
     return {path.name.split(".json")[0]: path for path in sorted(directory.glob("*.json*"))}
@@ -552,6 +564,7 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "mujoco": mujoco,
     "robots": robots,
     "robots_drake": robots_drake,
+    "rollout": rollout,
     "drake": drake,
 }
 

@@ -32,10 +32,21 @@ def problem_files() -> list[Path]:
     return sorted(path for path in directory.iterdir() if ".json" in path.name)
 
 
+# Where clients themselves are tested, they are tested with the solver in this process and with a
+# server of their own.
+CLIENT_TESTS = {"test_aio", "test_client", "test_differentiate", "test_session"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "client" in metafunc.fixturenames and metafunc.module.__name__ in CLIENT_TESTS:
+        addresses = ["embedded:", "embedded:process"]
+        metafunc.parametrize("client", addresses, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def client() -> Iterator[sap.Client]:
-    """A client with an embedded server."""
-    with sap.connect("embedded:") as embedded:
+def client(request: pytest.FixtureRequest) -> Iterator[sap.Client]:
+    """A client of the solver in this process, unless another address was asked for."""
+    with sap.connect(getattr(request, "param", "embedded:")) as embedded:
         yield embedded
 
 

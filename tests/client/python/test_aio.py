@@ -96,7 +96,7 @@ def test_session_that_the_server_ended_as_idle_continues(client: sap.Client) -> 
     async def run() -> None:
         async with (
             sap_islands.aio.connect(
-                "embedded:", server_arguments=["--session-idle-s", "0.1"]
+                "embedded:process", server_arguments=["--session-idle-s", "0.1"]
             ) as impatient,
             impatient.session() as session,
         ):
@@ -138,7 +138,7 @@ def test_steps_ahead_reach_a_server_at_its_limit_of_bytes(client: sap.Client) ->
     async def run() -> list[sap.StepOutcome]:
         async with (
             sap_islands.aio.connect(
-                "embedded:", server_arguments=["--max-client-bytes", limit]
+                "embedded:process", server_arguments=["--max-client-bytes", limit]
             ) as limited,
             limited.session(reconnect_within=0) as session,
         ):

@@ -177,10 +177,10 @@ def test_errors_have_reason_and_retry_delay() -> None:
     assert pickled.args == error.args
 
 
-def test_a_failed_call_has_the_request_id_of_the_server(client: sap.Client) -> None:
+def test_a_failed_call_has_the_request_id_of_the_server(tcp_address: str) -> None:
     problem = balls_on_floor([0.0])
     problem.time_step = -1.0
-    with pytest.raises(sap.InvalidArgument) as caught:
+    with sap.connect(tcp_address) as client, pytest.raises(sap.InvalidArgument) as caught:
         client.solve(problem)
     assert len(caught.value.request_id) == 32
     assert caught.value.request_id in str(caught.value)
@@ -196,7 +196,7 @@ def test_info_has_version_threads_and_limits(client: sap.Client) -> None:
 
 def test_limits_of_parts_of_a_second_are_exact() -> None:
     flags = ("--queue-timeout-s", "0.5", "--max-solve-s", "0.25")
-    with sap.connect("embedded:", server_arguments=flags) as client:
+    with sap.connect("embedded:process", server_arguments=flags) as client:
         limits = client.info().limits
     assert (limits["queue_timeout_s"], limits["max_solve_s"]) == (0.5, 0.25)
     assert isinstance(limits["max_contacts"], int)

@@ -89,7 +89,7 @@ def test_server_that_does_not_start_says_why() -> None:
 def test_missing_server_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SAP_SERVER", str(tmp_path / "nowhere"))
     with pytest.raises(sap.Unavailable, match="nowhere"):
-        sap.connect("embedded:")
+        sap.connect("embedded:process")
 
 
 def test_arguments_are_for_embedded_servers_only() -> None:

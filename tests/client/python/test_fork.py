@@ -19,7 +19,7 @@ import sap_islands.aio
 from support.scenes import balls_on_floor, pushed_steps, same_bits
 
 first, second = pushed_steps(2)
-client = sap.connect("embedded:")
+client = sap.connect("embedded:process")
 directory = os.path.dirname(client.address.removeprefix("unix:"))
 session = client.session()
 expected = client.session().step(first)
@@ -46,7 +46,7 @@ REFUSED = """
         client.session,
         lambda: session.step(first),
         session.reset,
-        lambda: sap.connect("embedded:"),
+        lambda: sap.connect("embedded:process"),
         lambda: sap.connect(client.address),
         lambda: sap.aio.connect(client.address),
     ):
@@ -111,7 +111,7 @@ def test_child_alone_may_connect() -> None:
 import os
 import sap_islands as sap
 if (child := os.fork()) == 0:
-    with sap.connect("embedded:") as client:
+    with sap.connect("embedded:process") as client:
         client.info()
     os._exit(0)
 print(os.waitpid(child, 0)[1])

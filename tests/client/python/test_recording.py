@@ -14,7 +14,7 @@ from support.scenes import balls_on_floor, pushed_steps, same_bits
 def test_recording_of_the_server_is_read(tmp_path: Path) -> None:
     problems = pushed_steps(4)
     with (
-        sap.connect("embedded:", server_arguments=("--record", str(tmp_path))) as client,
+        sap.connect("embedded:process", server_arguments=("--record", str(tmp_path))) as client,
         client.session() as session,
     ):
         solutions = [session.step(problem) for problem in problems]

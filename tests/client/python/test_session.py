@@ -245,7 +245,7 @@ def test_session_that_the_server_ended_as_idle_continues(client: sap.Client) -> 
     with client.session() as session:
         expected = [session.step(problem) for problem in problems]
     with (
-        sap.connect("embedded:", server_arguments=["--session-idle-s", "0.1"]) as impatient,
+        sap.connect("embedded:process", server_arguments=["--session-idle-s", "0.1"]) as impatient,
         impatient.session() as session,
     ):
         assert same_bits(session.step(problems[0]), expected[0])

@@ -20,7 +20,13 @@ from numpy.typing import ArrayLike
 
 from sap_islands import messages
 from sap_islands.channel import Endpoint, Tls
-from sap_islands.client_base import ClientBase, ServerInfo, parse_info, resolve_address
+from sap_islands.client_base import (
+    ClientBase,
+    ServerInfo,
+    check_embedded,
+    parse_info,
+    resolve_address,
+)
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import Cancelled, Internal, SapError, Unavailable, error_of_call
@@ -39,8 +45,13 @@ def connect(
     token: str | None = None,
     retry: bool = True,
     server_arguments: Sequence[str] = (),
+    threads: int | None = None,
 ) -> Client:
-    """As `sap_islands.connect`; starting an embedded server blocks the event loop for 0.1 s."""
+    """As `sap_islands.connect`; "embedded:process" blocks the event loop for 0.1 s."""
+    if check_embedded(address, threads, server_arguments):
+        from sap_islands.embedded_aio import EmbeddedClient  # a kind of Client
+
+        return EmbeddedClient(threads)
     return Client(*resolve_address(address, tls, token, retry, server_arguments))
 
 

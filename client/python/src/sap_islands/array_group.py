@@ -92,16 +92,17 @@ class ArrayGroup:
     @classmethod
     def decode(cls: type[GroupT], data: bytes, start: int, end: int) -> GroupT:
         """Parses the serialized message in data[start:end]; the arrays are read-only."""
-        return cls._of_values(cls.decoder.decode(data, start, end))
+        return cls.of_values(cls.decoder.decode(data, start, end))
 
     @classmethod
-    def _of_values(cls: type[GroupT], values: dict[str, Any]) -> GroupT:
+    def of_values(cls: type[GroupT], values: dict[str, Any]) -> GroupT:
+        """Makes a group of flat arrays by name, and of such dicts for the groups in it."""
         for name, field in cls._fields.items():
             if field.columns > 1 and len(values[name]) % field.columns == 0:
                 values[name] = values[name].reshape(-1, field.columns)
         for name, kind in cls._groups.items():
             if name in values:
-                values[name] = kind._of_values(values[name])
+                values[name] = kind.of_values(values[name])
         return cls(**values)
 
     @property

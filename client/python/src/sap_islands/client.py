@@ -14,7 +14,13 @@ from numpy.typing import ArrayLike
 
 from sap_islands import messages
 from sap_islands.channel import Endpoint, Tls
-from sap_islands.client_base import ClientBase, ServerInfo, parse_info, resolve_address
+from sap_islands.client_base import (
+    ClientBase,
+    ServerInfo,
+    check_embedded,
+    parse_info,
+    resolve_address,
+)
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
 from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import SapError, error_of_call
@@ -31,21 +37,28 @@ def connect(
     token: str | None = None,
     retry: bool = True,
     server_arguments: Sequence[str] = (),
+    threads: int | None = None,
 ) -> Client:
     """Makes a client of the server at an address. Nothing is sent until the first call.
 
     Args:
-        address: "HOST:PORT", "unix:PATH", or "embedded:" to start a server that the client owns.
+        address: "HOST:PORT" or "unix:PATH" of a server; "embedded:" for the solver in this process;
+            or "embedded:process" to start a server that the client owns, for isolation.
         tls: True or certificates to encrypt the connection; False: plain text.
         token: Bearer token sent with every call; needs TLS, a loopback address or a Unix socket.
         retry: Whether all calls but `stream_batch` are repeated while the server is unavailable,
             with at most 5 attempts; they are idempotent.
-        server_arguments: Further command-line arguments for an embedded server.
+        server_arguments: Further command-line arguments of the server of "embedded:process".
+        threads: That work on one problem of "embedded:"; None: all that the process may use.
 
     Raises:
         InvalidArgument: An argument is malformed; `field` names it.
-        Unavailable: The embedded server was not found or did not start.
+        Unavailable: The library or server to embed was not found or did not start.
     """
+    if check_embedded(address, threads, server_arguments):
+        from sap_islands.embedded_client import EmbeddedClient  # a kind of Client
+
+        return EmbeddedClient(threads)
     return Client(*resolve_address(address, tls, token, retry, server_arguments))
 
 

@@ -14,7 +14,8 @@ from sap_islands.options import Options, Priority
 from sap_islands.owner_process import OwnerProcess
 from sap_islands.v1 import solver_service_pb2 as service
 
-EMBEDDED = "embedded:"
+EMBEDDED = "embedded:"  # in this process
+EMBEDDED_PROCESS = "embedded:process"  # in a server that the client owns
 _HIGH_PRIORITY = ("sap-priority", "high")
 
 
@@ -53,16 +54,28 @@ def parse_info(data: bytes) -> ServerInfo:
     )
 
 
+def check_embedded(address: str, threads: int | None, server_arguments: Sequence[str]) -> bool:
+    """Whether the address is that of the solver in this process.
+
+    Raises:
+        InvalidArgument: An argument is for another kind of address.
+    """
+    if server_arguments and address != EMBEDDED_PROCESS:
+        message = f"server_arguments need the address {EMBEDDED_PROCESS!r}; it is {address!r}"
+        raise InvalidArgument(message, "server_arguments")
+    if threads is not None and address != EMBEDDED:
+        message = f"threads needs the address {EMBEDDED!r}; it is {address!r}"
+        raise InvalidArgument(message, "threads")
+    return address == EMBEDDED
+
+
 def resolve_address(
     address: str, tls: Tls | bool, token: str | None, retry: bool, server_arguments: Sequence[str]
 ) -> tuple[Endpoint, EmbeddedServer | None]:
-    """The endpoint of an address; for "embedded:" it starts a server and returns it as well."""
-    if address == EMBEDDED:
+    """The endpoint of an address; for "embedded:process" it starts a server and returns it too."""
+    if address == EMBEDDED_PROCESS:
         server = EmbeddedServer(server_arguments)
         return make_endpoint(server.address, tls, token, retry), server
-    if server_arguments:
-        message = f"server_arguments need the address {EMBEDDED!r}; it is {address!r}"
-        raise InvalidArgument(message, "server_arguments")
     return make_endpoint(address, tls, token, retry), None
 
 

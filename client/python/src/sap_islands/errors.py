@@ -150,6 +150,11 @@ def error_of_call(call: Any) -> SapError:
     return kind(message, *_details_of(details), request_id)
 
 
+def error_of_code(code: int, message: str, field: str, reason: str) -> SapError:
+    """The exception of a google.rpc.Code."""
+    return _KINDS.get(_CODES.get(code, grpc.StatusCode.UNKNOWN), SapError)(message, field, reason)
+
+
 def error_of_failure(failure: solver_service_pb2.Failure) -> SapError:
     """The exception for a failed problem of a batch or a failed step of a session."""
     kind = _KINDS.get(_CODES.get(failure.code, grpc.StatusCode.UNKNOWN), SapError)

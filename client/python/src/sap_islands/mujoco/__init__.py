@@ -26,6 +26,9 @@ at the end of the step, and `qacc` is the change of velocity over the step.
 What MuJoCo does otherwise, and a `DifferenceWarning` says once per model: RK4 and other integrators
 become Euler, there is no noslip solver, and no early stop of PGS.
 
+`step_batch` steps many states with one batch of problems, `rollout` many environments over many
+steps, as `mujoco.rollout` does with `mj_step`.
+
 `linearize` returns the derivatives of a step, as `mujoco.mjd_transitionFD` does for MuJoCo's own.
 
 MuJoCo reports contacts when geoms touch. `find_contacts_within` makes it report them earlier, so
@@ -41,6 +44,7 @@ if importlib.util.find_spec("mujoco") is None:
 
 from sap_islands.mujoco.differences import DifferenceWarning
 from sap_islands.mujoco.linearization import Linearization, linearize
+from sap_islands.mujoco.lockstep import rollout, step_batch
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import (
     BuiltProblem,
@@ -64,5 +68,7 @@ __all__ = [
     "build_problem",
     "find_contacts_within",
     "linearize",
+    "rollout",
     "step",
+    "step_batch",
 ]

@@ -35,7 +35,7 @@ from sap_islands.unsolved import OnUnsolved, check_on_unsolved, report_unsolved
 Law: TypeAlias = Literal["sap", "mujoco"]
 _LAWS = get_args(Law)
 
-_DEFAULT_MATERIAL = Material()
+DEFAULT_MATERIAL = Material()
 _DEFAULT_SIGMA = 1e-3
 _CONVERGED = Options(relative_tolerance=1e-10)
 _IN_GAP = 1  # `exclude` of a contact beyond its margin
@@ -72,7 +72,7 @@ def build_problem(
     data: mujoco.MjData,
     *,
     law: Law = "sap",
-    material: Material = _DEFAULT_MATERIAL,
+    material: Material = DEFAULT_MATERIAL,
 ) -> BuiltProblem:
     """Builds the problem of one time step from the state of `data`.
 
@@ -136,7 +136,7 @@ def step(
     solver: Session | Client,
     *,
     law: Law = "sap",
-    material: Material = _DEFAULT_MATERIAL,
+    material: Material = DEFAULT_MATERIAL,
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
 ) -> tuple[BuiltProblem, Solution]:
@@ -163,8 +163,7 @@ def step(
     """
     check_on_unsolved(on_unsolved)
     built = build_problem(model, data, law=law, material=material)
-    if options is None and law == "mujoco":
-        options = _CONVERGED
+    options = options_of(law, options)
     if isinstance(solver, Session):
         solution = solver.step(built.problem, options)
     else:
@@ -172,6 +171,11 @@ def step(
     report_unsolved(solution, on_unsolved, data.time)
     apply(model, data, built, solution)
     return built, solution
+
+
+def options_of(law: Law, options: Options | None) -> Options | None:
+    """The options of a solve: those given, or the default ones of the law."""
+    return _CONVERGED if options is None and law == "mujoco" else options
 
 
 def apply(

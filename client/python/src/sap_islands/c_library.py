@@ -1,0 +1,107 @@
+"""The C library libsap_islands.so: where it is, and its functions.
+
+It is loaded at the first use, once per process. `sap_islands.h` documents the functions; ctypes
+releases the interpreter's lock while they run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import os
+from ctypes.util import find_library
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from sap_islands.errors import Unavailable
+
+ABI_VERSION = 0
+_NAME = "libsap_islands.so"
+
+_pointer, _int, _long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "sap_abi_version": (_int, ()),
+    "sap_version": (ctypes.c_char_p, ()),
+    "sap_instruction_set": (ctypes.c_char_p, ()),
+    "sap_solver_new": (_pointer, (_int,)),
+    "sap_solver_free": (None, (_pointer,)),
+    "sap_solver_threads": (_int, (_pointer,)),
+    "sap_answer_new": (_pointer, ()),
+    "sap_answer_free": (None, (_pointer,)),
+    "sap_answer_error": (_pointer, (_pointer,)),
+    "sap_answer_solution": (_pointer, (_pointer,)),
+    "sap_answer_derivatives": (_pointer, (_pointer,)),
+    "sap_stop_new": (_pointer, ()),
+    "sap_stop_free": (None, (_pointer,)),
+    "sap_stop_request": (None, (_pointer,)),
+    "sap_solve": (_int, (_pointer,) * 5),
+    "sap_solve_batch": (_int, (_pointer, _long, *(_pointer,) * 4)),
+    "sap_session_new": (_pointer, (_pointer,)),
+    "sap_session_free": (None, (_pointer,)),
+    "sap_session_step": (_int, (_pointer,) * 5),
+    "sap_session_reset": (None, (_pointer,)),
+    "sap_differentiate": (_int, (_pointer,) * 4),
+    "sap_differentiate_batch": (_int, (_pointer, _long, *(_pointer,) * 4)),
+}
+
+
+def find_c_library() -> str:
+    """Path of the C library.
+
+    Looked up in this order: $SAP_LIBRARY, this package where it was installed with its binaries,
+    the release build of the clone that it was installed from, the libraries of the system.
+
+    Raises:
+        Unavailable: There is none, or $SAP_LIBRARY is not a file.
+    """
+    chosen = os.environ.get("SAP_LIBRARY")
+    if chosen:
+        if not os.path.isfile(chosen):
+            raise Unavailable(f"$SAP_LIBRARY is {chosen}, which is not a file")
+        return chosen
+    found = _in_package() or _in_clone() or find_library("sap_islands")
+    if found is None:
+        raise Unavailable(
+            f"{_NAME} was not found: build it (deploy/quickstart.sh) or set $SAP_LIBRARY; "
+            "'embedded:process' needs sap-server alone"
+        )
+    return found
+
+
+def _in_package() -> str | None:
+    try:
+        native = importlib.import_module("sap_islands.native")
+    except ModuleNotFoundError:  # installed without binaries
+        return None
+    found = native.find(_NAME)
+    return None if found is None else str(found)
+
+
+def _in_clone() -> str | None:
+    origin = resources.files("sap_islands").joinpath("_origin.txt")
+    if not origin.is_file():
+        return None
+    built = Path(origin.read_text().strip()) / "build" / "release" / "lib" / _NAME
+    return str(built) if built.is_file() else None
+
+
+@functools.cache
+def load(path: str) -> Any:
+    """The library at a path, with the types of its functions.
+
+    Raises:
+        Unavailable: It cannot be loaded, or has another interface than this package.
+    """
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be loaded: {error}") from error
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    if library.sap_abi_version() != ABI_VERSION:
+        message = f"{path} has interface {library.sap_abi_version()}; {ABI_VERSION} is needed"
+        raise Unavailable(message)
+    return library

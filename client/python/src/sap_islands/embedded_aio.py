@@ -1,0 +1,198 @@
+"""Client of the solver in this process for asyncio, made by `aio.connect("embedded:")`.
+
+Calls run on threads of the event loop's executor. A cancelled call ends its solve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, TypeVar
+
+from numpy.typing import ArrayLike
+
+from sap_islands import aio
+from sap_islands.client_base import EMBEDDED, ServerInfo
+from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
+from sap_islands.embedded_client import EmbeddedSession, stream
+from sap_islands.embedded_solver import EmbeddedSolver, Stop
+from sap_islands.errors import SapError, Unavailable
+from sap_islands.messages import StepOutcome
+from sap_islands.options import Options
+from sap_islands.problem import Problem
+from sap_islands.session_base import solution_of
+from sap_islands.solution import Solution
+
+ResultT = TypeVar("ResultT")
+
+
+async def _run(
+    solver: EmbeddedSolver, function: Callable[..., ResultT], *arguments: Any
+) -> ResultT:
+    """Calls a function with the arguments and a stop, on another thread."""
+    stop = Stop(solver.library)
+    call = functools.partial(function, *arguments, stop=stop)
+    future = asyncio.get_running_loop().run_in_executor(None, call)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        stop.request()
+        await asyncio.wait((future,))
+        if not future.cancelled():
+            future.exception()  # else asyncio logs that nobody has asked for it
+        raise
+
+
+class EmbeddedClient(aio.Client):
+    """As `aio.Client`, without a server."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        """Loads the solver; see `EmbeddedSolver`."""
+        self._solver = EmbeddedSolver(threads)
+
+    @property
+    def address(self) -> str:
+        """The address that `connect` got."""
+        return EMBEDDED
+
+    async def solve(
+        self, problem: Problem, options: Options | None = None, *, timeout: float | None = None
+    ) -> Solution:
+        """As `aio.Client.solve`."""
+        return await _run(self._solver, self._solver.solve, problem, options, timeout)
+
+    async def solve_batch(
+        self,
+        problems: Sequence[Problem],
+        options: Options | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> list[Solution | SapError]:
+        """As `aio.Client.solve_batch`."""
+        return await _run(self._solver, self._solver.solve_batch, problems, options, timeout)
+
+    async def stream_batch(
+        self,
+        problems: Sequence[Problem],
+        options: Options | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> AsyncIterator[tuple[int, Solution | SapError]]:
+        """As `aio.Client.stream_batch`."""
+        outcomes = stream(self._solver, problems, options, timeout)
+        while (indexed := await asyncio.to_thread(next, outcomes, None)) is not None:
+            yield indexed
+
+    async def differentiate(
+        self,
+        problem: Problem,
+        cotangents: Sequence[Cotangent] = (),
+        *,
+        tangents: Sequence[Problem] = (),
+        velocity: ArrayLike = (),
+        wanted: Sequence[str] = (),
+        hold_delassus: bool = False,
+        options: Options | None = None,
+        timeout: float | None = None,
+    ) -> Derivatives:
+        """As `aio.Client.differentiate`."""
+        request = DifferentiateRequest(
+            problem, cotangents, tangents, velocity, wanted, hold_delassus, options
+        )
+        return await _run(self._solver, self._solver.differentiate, request, timeout)
+
+    async def differentiate_batch(
+        self,
+        requests: Sequence[DifferentiateRequest],
+        *,
+        time_budget: float | None = None,
+        timeout: float | None = None,
+    ) -> list[Derivatives | SapError]:
+        """As `aio.Client.differentiate_batch`."""
+        return await _run(
+            self._solver, self._solver.differentiate_batch, requests, time_budget, timeout
+        )
+
+    def session(
+        self,
+        options: Options | None = None,
+        *,
+        timeout: float | None = None,
+        reconnect_within: float = 5.0,
+        low_latency: bool = False,
+    ) -> aio.Session:
+        """As `aio.Client.session`."""
+        return AsyncEmbeddedSession(
+            self._solver, functools.partial(EmbeddedSession, self._solver, options, timeout)
+        )
+
+    async def info(self, *, timeout: float | None = None) -> ServerInfo:
+        """As `aio.Client.info`."""
+        return self._solver.info()
+
+    async def close(self) -> None:
+        """As `aio.Client.close`."""
+        self._solver.close()
+
+
+class AsyncEmbeddedSession(aio.Session):
+    """As `aio.Session`, without a stream: `send` starts the step, in the order of the calls.
+
+    A cancelled `step` has no effect, unless it was solved at that moment.
+    """
+
+    def __init__(self, solver: EmbeddedSolver, make: Callable[[], EmbeddedSession]) -> None:
+        self._solver = solver
+        self._make = make
+        self._session: EmbeddedSession | None = None
+        self._closed = False
+
+    @property
+    def in_flight(self) -> int:
+        """As `aio.Session.in_flight`."""
+        return 0 if self._session is None else self._session.in_flight
+
+    @property
+    def open(self) -> bool:
+        """As `aio.Session.open`."""
+        return not self._closed and (self._session is None or self._session.open)
+
+    def reset(self) -> None:
+        """As `aio.Session.reset`."""
+        if self._session is not None:
+            self._session.reset()
+
+    async def step(self, problem: Problem, options: Options | None = None) -> Solution:
+        """As `aio.Session.step`."""
+        session = self._opened()
+        session._check_idle()
+        return solution_of(await _run(self._solver, session.take, problem, options))
+
+    async def send(self, problem: Problem, options: Options | None = None) -> int:
+        """As `aio.Session.send`."""
+        return await _run(self._solver, self._opened().send, problem, options)
+
+    async def receive(self) -> StepOutcome:
+        """As `aio.Session.receive`."""
+        return self._opened().receive()
+
+    async def close(self) -> None:
+        """As `aio.Session.close`."""
+        self._closed = True
+        if self._session is not None:
+            self._session.close()
+
+    async def __aenter__(self) -> aio.Session:
+        self._opened()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _opened(self) -> EmbeddedSession:
+        if self._session is None:
+            if self._closed:
+                raise Unavailable("the session is closed")
+            self._session = self._make()
+        return self._session

@@ -1,0 +1,264 @@
+"""Many environments in lockstep: each step of a group of them is one batch of problems.
+
+Kinematics, collisions and forces are MuJoCo's, which releases Python's lock; so do the compiled
+loops of this adapter, and a client that waits. `rollout` therefore has several threads, each with a
+group of environments: while the batch of one is solved, others build theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sap_islands.arrays import FloatArray
+from sap_islands.client import Client
+from sap_islands.errors import InvalidArgument, SapError
+from sap_islands.mujoco.layout import layout_of
+from sap_islands.mujoco.material import Material
+from sap_islands.mujoco.stepping import (
+    DEFAULT_MATERIAL,
+    BuiltProblem,
+    Law,
+    apply,
+    build_problem,
+    options_of,
+)
+from sap_islands.options import Options
+from sap_islands.solution import Solution
+from sap_islands.unsolved import OnUnsolved, check_on_unsolved, report_unsolved
+
+Models: TypeAlias = mujoco.MjModel | Sequence[mujoco.MjModel]
+
+_STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
+_CONTROL = mujoco.mjtState.mjSTATE_CTRL
+
+
+def step_batch(
+    model: Models,
+    data: Sequence[mujoco.MjData],
+    client: Client,
+    *,
+    law: Law = "sap",
+    material: Material = DEFAULT_MATERIAL,
+    options: Options | None = None,
+    on_unsolved: OnUnsolved = "warn",
+) -> list[tuple[BuiltProblem, Solution]]:
+    """Advances many states by one time step, with one batch of problems.
+
+    Each has the same bits as after a `step` of its own.
+
+    Args:
+        model: The model of all states, or one for each.
+        data: The states; changed.
+        client: The client.
+        law: As for `step`.
+        material: As for `step`.
+        options: As for `step`.
+        on_unsolved: As for `step`.
+
+    Returns:
+        For each state its problem and solution.
+
+    Raises:
+        SapError: A problem could not be built or solved; no state is advanced.
+    """
+    check_on_unsolved(on_unsolved)
+    models = _one_each(model, len(data))
+    built = [
+        build_problem(each, state, law=law, material=material)
+        for each, state in zip(models, data, strict=True)
+    ]
+    outcomes = client.solve_batch([each.problem for each in built], options_of(law, options))
+    solutions = [_solution_of(outcome) for outcome in outcomes]
+    for state, solution in zip(data, solutions, strict=True):
+        report_unsolved(solution, on_unsolved, state.time)
+    for each, state, problem, solution in zip(models, data, built, solutions, strict=True):
+        apply(each, state, problem, solution)
+    return list(zip(built, solutions, strict=True))
+
+
+def rollout(
+    model: Models,
+    initial_state: ArrayLike,
+    control: ArrayLike | None,
+    client: Client,
+    *,
+    control_spec: int = _CONTROL,
+    nstep: int | None = None,
+    law: Law = "sap",
+    material: Material = DEFAULT_MATERIAL,
+    options: Options | None = None,
+    on_unsolved: OnUnsolved = "warn",
+    threads: int | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Rolls out open-loop trajectories, as `mujoco.rollout.rollout` does with `mj_step`.
+
+    The states have the same bits as by `step`, whatever the number of threads.
+
+    Args:
+        model: The model of all environments, or one for each, with states of equal size.
+        initial_state: [N or 1, nstate] states of `mjSTATE_FULLPHYSICS`, or [nstate].
+        control: [N or 1, nstep or 1, ncontrol] controls, or fewer dimensions; None: all zero.
+        client: The client; its server solves a batch on all of its threads.
+        control_spec: What a control consists of, as for `mujoco.mj_setState`.
+        nstep: Number of steps; None: that of `control`.
+        law: As for `step`.
+        material: As for `step`.
+        options: As for `step`.
+        on_unsolved: As for `step`.
+        threads: Number of groups of environments, each stepped by a thread of its own; None: one
+            per processor that this process may use.
+
+    Returns:
+        State [N, nstep, nstate] and sensordata [N, nstep, nsensordata] after each step.
+
+    Raises:
+        InvalidArgument: Shapes do not agree.
+        SapError: A problem could not be built or solved.
+    """
+    check_on_unsolved(on_unsolved)
+    plan = _plan(model, initial_state, control, control_spec, nstep)
+    stop = threading.Event()
+
+    def run(group: Sequence[int]) -> None:
+        models = [plan.models[i] for i in group]
+        data = [plan.begin(i) for i in group]
+        for step in range(plan.nstep):
+            if stop.is_set():
+                return
+            plan.control(group, data, step)
+            step_batch(
+                models,
+                data,
+                client,
+                law=law,
+                material=material,
+                options=options,
+                on_unsolved=on_unsolved,
+            )
+            plan.record(group, data, step)
+
+    count = len(plan.models)
+    wanted = len(os.sched_getaffinity(0)) if threads is None else threads
+    workers = max(1, min(count, wanted))
+    groups = [range(i, count, workers) for i in range(workers)]
+    _run_all(run, groups, stop)
+    return plan.state, plan.sensordata
+
+
+@dataclass
+class _Plan:
+    """Inputs of a rollout for every environment and step, and its outputs."""
+
+    models: Sequence[mujoco.MjModel]
+    initial_state: FloatArray  # [N, nstate]
+    controls: FloatArray | None  # [N, nstep, ncontrol]
+    control_spec: int
+    nstep: int
+    state: FloatArray
+    sensordata: FloatArray
+
+    def begin(self, i: int) -> mujoco.MjData:
+        data = mujoco.MjData(self.models[i])
+        mujoco.mj_setState(self.models[i], data, self.initial_state[i], _STATE)
+        return data
+
+    def control(self, group: Sequence[int], data: list[mujoco.MjData], step: int) -> None:
+        if self.controls is None:
+            return
+        for i, state in zip(group, data, strict=True):
+            mujoco.mj_setState(self.models[i], state, self.controls[i, step], self.control_spec)
+
+    def record(self, group: Sequence[int], data: list[mujoco.MjData], step: int) -> None:
+        for i, state in zip(group, data, strict=True):
+            mujoco.mj_getState(self.models[i], state, self.state[i, step], _STATE)
+            self.sensordata[i, step] = state.sensordata
+
+
+def _plan(
+    model: Models,
+    initial_state: ArrayLike,
+    control: ArrayLike | None,
+    control_spec: int,
+    nstep: int | None,
+) -> _Plan:
+    one = model if isinstance(model, mujoco.MjModel) else model[0]
+    initial = _shaped(initial_state, 2, mujoco.mj_stateSize(one, _STATE), "initial_state")
+    controls = None
+    counts = {len(initial)}
+    if not isinstance(model, mujoco.MjModel):
+        counts.add(len(model))
+    if control is not None:
+        controls = _shaped(control, 3, mujoco.mj_stateSize(one, control_spec), "control")
+        counts.add(len(controls))
+        if nstep is None:
+            nstep = controls.shape[1]
+    if nstep is None or nstep < 0:
+        raise InvalidArgument(f"nstep is {nstep}; it must be given without controls", "nstep")
+    if len(counts - {1}) > 1:
+        message = f"models, initial_state and control are of {sorted(counts)} environments"
+        raise InvalidArgument(message, "initial_state")
+    count = max(counts)
+    if controls is not None:
+        if controls.shape[1] not in (1, nstep):
+            message = f"control has {controls.shape[1]} steps; it must have 1 or {nstep}"
+            raise InvalidArgument(message, "control")
+        controls = np.broadcast_to(controls, (count, nstep, controls.shape[2]))
+    initial = np.broadcast_to(initial, (count, initial.shape[1]))
+    return _Plan(
+        _one_each(model, count),
+        initial,
+        controls,
+        control_spec,
+        nstep,
+        np.empty((count, nstep, initial.shape[1])),
+        np.empty((count, nstep, one.nsensordata)),
+    )
+
+
+def _shaped(values: ArrayLike, dimensions: int, size: int, name: str) -> FloatArray:
+    """The values as an array of so many dimensions, the last of a given size."""
+    array = np.asarray(values, float)
+    if array.ndim > dimensions or array.shape[-1:] != (size,):
+        message = f"{name} has the shape {list(array.shape)}; its last dimension must be {size}"
+        raise InvalidArgument(message, name)
+    return array.reshape((1,) * (dimensions - array.ndim) + array.shape)
+
+
+def _one_each(model: Models, count: int) -> Sequence[mujoco.MjModel]:
+    models = [model] if isinstance(model, mujoco.MjModel) else model
+    for each in models:
+        layout_of(each)  # made here, before threads ask for it
+    if len(models) == 1:
+        return [*models] * count
+    if len(models) != count:
+        raise InvalidArgument(f"there are {len(models)} models for {count} states", "model")
+    return models
+
+
+def _solution_of(outcome: Solution | SapError) -> Solution:
+    if isinstance(outcome, SapError):
+        raise outcome
+    return outcome
+
+
+def _run_all(
+    run: Callable[[Sequence[int]], None], groups: Sequence[Sequence[int]], stop: threading.Event
+) -> None:
+    """Runs each group in a thread; after an error, also an interrupt, all stop soon."""
+    with ThreadPoolExecutor(len(groups)) as pool:
+        futures = [pool.submit(run, group) for group in groups]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            stop.set()
+        for future in futures:
+            future.result()

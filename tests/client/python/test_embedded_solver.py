@@ -1,0 +1,259 @@
+"""The solver in this process: the bits of a server, threads, forks, other libraries beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib.util
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sap_islands as sap
+import sap_islands.aio
+from sap_islands import problem_files
+from sap_islands.derivatives import DifferentiateRequest
+from sap_islands.input_arrays import get
+from sap_islands.v1 import solution_pb2
+
+from conftest import ROOT, problem_files as golden_files
+from support.scenes import balls_on_floor, linked_balls, pushed_steps, same_bits
+
+
+@pytest.fixture(scope="module")
+def inside() -> Iterator[sap.Client]:
+    with sap.connect("embedded:") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[sap.Client]:
+    with sap.connect("embedded:process") as client:
+        yield client
+
+
+def test_every_problem_has_the_bits_of_the_server(inside: sap.Client, server: sap.Client) -> None:
+    files = golden_files() + sorted((ROOT / "tests/data/constraints").iterdir())
+    for path in files:
+        problem = problem_files.load_problem(path)
+        assert same_bits(inside.solve(problem), server.solve(problem)), path
+
+
+def test_numbers_and_rows_that_stand_for_all_are_repeated(
+    inside: sap.Client, server: sap.Client
+) -> None:
+    for seed in range(3):
+        problem = linked_balls(seed)
+        problem.regularization = sap.Regularization(beta=0.5, row_beta=0.2)
+        assert same_bits(inside.solve(problem), server.solve(problem))
+
+
+def test_structs_are_used_again_for_other_problems(inside: sap.Client, server: sap.Client) -> None:
+    problems = [linked_balls(0), balls_on_floor([0.1]), sap.Problem(0.01), linked_balls(0, 5)]
+    for problem in problems * 2:
+        assert same_bits(inside.solve(problem), server.solve(problem))
+
+
+def test_derivatives_have_the_bits_of_the_server(inside: sap.Client, server: sap.Client) -> None:
+    problem = linked_balls(1)
+    direction = sap.Problem(1.0, bodies=sap.RigidBodies(mass=0.1))
+    request = DifferentiateRequest(
+        problem,
+        [sap.Cotangent(velocity=np.ones(problem.num_velocities), cost=0.5)],
+        tangents=[direction],
+        wanted=["bodies", "body_contacts", "rows", "time_step", "regularization.sigma"],
+    )
+    a, b = (client.differentiate_batch([request])[0] for client in (inside, server))
+    assert isinstance(a, sap.Derivatives)
+    assert isinstance(b, sap.Derivatives)
+    assert same_bits(a.solution, b.solution)
+    for path in ("bodies.mass", "bodies.inertia", "body_contacts.friction", "rows.coefficient"):
+        mine, its = get(a.gradients[0], path), get(b.gradients[0], path)
+        assert mine.shape == its.shape
+        assert mine.tobytes() == its.tobytes(), path
+    assert a.gradients[0].time_step == b.gradients[0].time_step
+    assert a.gradients[0].regularization == b.gradients[0].regularization
+    assert a.gradients[0].trees.dynamics_matrix.size == 0
+    assert a.tangents[0].velocity.tobytes() == b.tangents[0].velocity.tobytes()
+    assert a.tangents[0].cost == b.tangents[0].cost
+    assert a.kink_margin.tobytes() == b.kink_margin.tobytes()
+    assert a.adjoint_status.tolist() == b.adjoint_status.tolist()
+
+
+def test_solutions_are_written_as_the_server_writes_them(
+    inside: sap.Client, server: sap.Client
+) -> None:
+    messages = []
+    for client in (inside, server):
+        solution = client.solve(linked_balls(2))
+        message = solution_pb2.ContactSolution.FromString(solution.to_bytes())
+        message.ClearField("timings")
+        message.islands.ClearField("solve_time_s")
+        messages.append(message)
+    assert messages[0] == messages[1]
+
+
+def test_arrays_outlive_the_solution_and_the_client() -> None:
+    with sap.connect("embedded:") as client:
+        expected = client.solve(balls_on_floor([0.3])).velocity.copy()
+        velocity = client.solve(balls_on_floor([0.3])).velocity
+        for push in range(50):
+            client.solve(balls_on_floor([float(push)]))
+    del client
+    gc.collect()
+    assert velocity.tobytes() == expected.tobytes()
+    assert not velocity.flags.writeable
+
+
+def test_solutions_can_be_pickled(inside: sap.Client) -> None:
+    solution = inside.solve(balls_on_floor([0.3]))
+    assert same_bits(pickle.loads(pickle.dumps(solution)), solution)
+
+
+def test_a_mask_leaves_fields_out(inside: sap.Client) -> None:
+    solution = inside.solve(balls_on_floor([0.3]), sap.Options(response_mask=("velocity",)))
+    assert solution.velocity.size == 6
+    assert solution.impulse.shape == (0, 3)
+    assert len(solution.islands) == 0
+    with pytest.raises(sap.InvalidArgument, match="'speed'") as caught:
+        inside.solve(balls_on_floor([0.3]), sap.Options(response_mask=("velocity", "speed")))
+    assert caught.value.field == "options.response_mask.paths[1]"
+
+
+def test_threads_share_a_client(inside: sap.Client) -> None:
+    problems = [linked_balls(seed) for seed in range(4)]
+    expected = [inside.solve(problem) for problem in problems]
+    failures: list[int] = []
+
+    def run(number: int) -> None:
+        for _ in range(20):
+            if not same_bits(inside.solve(problems[number]), expected[number]):
+                failures.append(number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_number_of_threads_is_an_argument() -> None:
+    with sap.connect("embedded:", threads=3) as client:
+        assert client.info().solver_threads == 3
+    with pytest.raises(sap.InvalidArgument, match="threads is 0"):
+        sap.connect("embedded:", threads=0)
+    with pytest.raises(sap.InvalidArgument, match="threads needs the address"):
+        sap.connect("unix:/run/sap.sock", threads=2)
+
+
+def test_limits_are_those_of_a_server_that_was_given_none(
+    inside: sap.Client, server: sap.Client
+) -> None:
+    limits, of_server = inside.info().limits, server.info().limits
+    assert limits.keys() == of_server.keys()
+    for name in ("max_trees", "max_tree_dofs", "max_contacts", "max_rows", "max_row_entries"):
+        assert limits[name] == of_server[name]
+    assert limits["max_row_pairs"] == of_server["max_row_pairs"]
+
+
+def test_a_forked_process_goes_on() -> None:
+    program = """
+import os
+import sap_islands as sap
+from support.scenes import pushed_steps, same_bits
+first, second = pushed_steps(2)
+client = sap.connect("embedded:", threads=2)
+with client.session() as other:
+    other.step(first)
+    expected = other.step(second)
+session = client.session()
+session.step(first)
+if (child := os.fork()) == 0:
+    assert same_bits(session.step(second), expected)
+    assert client.solve_batch([first] * 8)[7].solved
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert same_bits(session.step(second), expected)
+print("fine")
+"""
+    result = run_program(program)
+    assert result.stdout == "fine\n", result.stderr
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SAP_LIBRARY", str(tmp_path / "nowhere"))
+    with pytest.raises(sap.Unavailable, match="nowhere"):
+        sap.connect("embedded:")
+
+
+def test_a_closed_client_is_refused() -> None:
+    client = sap.connect("embedded:")
+    client.close()
+    with pytest.raises(sap.Unavailable, match="closed"):
+        client.solve(balls_on_floor([0.0]))
+
+
+def test_a_cancelled_step_of_asyncio_leaves_the_session_usable(inside: sap.Client) -> None:
+    first, second = pushed_steps(2)
+    with inside.session() as session:
+        session.step(first)
+        expected = session.step(second)
+
+    async def run() -> sap.Solution:
+        async with sap_islands.aio.connect("embedded:") as client, client.session() as twin:
+            await twin.step(first)
+            task = asyncio.ensure_future(twin.step(balls_on_floor([0.5] * 2000)))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return await twin.step(second)
+
+    assert same_bits(asyncio.run(run()), expected)
+
+
+# Each brings its own copies of libraries that the solver must not meet: oneTBB, OpenMP, protobuf.
+NEIGHBOURS = ("mujoco", "pydrake.all", "torch", "jax", "numba", "scipy.sparse.linalg")
+
+
+def test_it_lives_beside_other_libraries(inside: sap.Client, tmp_path: Path) -> None:
+    neighbours = [name for name in NEIGHBOURS if importlib.util.find_spec(name.split(".")[0])]
+    assert len(neighbours) >= 3
+    problem = problem_files.load_problem(ROOT / "tests/data/pile_1000_t12p00.json.gz")
+    (tmp_path / "expected").write_bytes(inside.solve(problem).velocity.tobytes())
+    (tmp_path / "problem").write_bytes(problem.to_bytes())
+    for order in (neighbours, []):
+        program = f"""
+import importlib, pathlib, sys
+for name in {order!r}: importlib.import_module(name)
+import sap_islands as sap
+client = sap.connect("embedded:", threads=2)
+problem = sap.Problem.from_bytes(pathlib.Path("problem").read_bytes())
+assert client.solve(problem).velocity.tobytes() == pathlib.Path("expected").read_bytes()
+for name in {neighbours!r}: importlib.import_module(name)
+assert client.solve(problem).velocity.tobytes() == pathlib.Path("expected").read_bytes()
+print("fine")
+"""
+        result = run_program(program, tmp_path)
+        assert result.stdout.endswith("fine\n"), result.stderr
+
+
+def run_program(program: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    here = Path(__file__).parent
+    path = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=cwd or here,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
