@@ -135,6 +135,22 @@ def test_halves_of_a_step_around_a_batch_are_steps(client: sap.Client) -> None:
         assert np.array_equal(state, other.plant.GetPositionsAndVelocities(other.plant_context))
 
 
+def test_episodes_of_a_session_repeat_after_its_reset(client: sap.Client) -> None:
+    scene = arm_holding_box("lagged")
+    ends = []
+    with client.session() as session:
+        for reset in (True, True, False):
+            episode = scene.copy()
+            if reset:
+                session.reset()
+            for _ in range(5):
+                adapter.step(episode.plant, episode.context, session)
+            ends.append(episode.plant.GetPositionsAndVelocities(episode.plant_context))
+    assert np.array_equal(ends[0], ends[1])
+    assert not np.array_equal(ends[0], ends[2])  # it starts from the end of the episode before
+    np.testing.assert_allclose(ends[0], ends[2], atol=1e-3)
+
+
 def test_unsolved_steps_are_taken_with_a_warning_or_raise(client: sap.Client) -> None:
     scene = stacks(1, 2, approximation="lagged")
     nothing = sap.Options(max_iterations=0)

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,6 +158,14 @@ def test_snippets_in_the_documents_print_what_is_shown(
     (snippet,) = [block for block in blocks(document, "python") if call in block]
     exec(compile(snippet, path, "exec"), {})
     assert capsys.readouterr().out in blocks(document, "text")
+
+
+def test_gymnasium_in_the_readme_runs_as_it_stands() -> None:
+    readme = (PACKAGE / "README.md").read_text()
+    (snippet,) = [block for block in blocks(readme, "python") if "make_vec(" in block]
+    names: dict[str, Any] = {}
+    exec(compile(snippet, "README.md", "exec"), names)
+    assert names["observations"].shape == (16, 66)
 
 
 def test_every_example_is_tested() -> None:
