@@ -1,7 +1,7 @@
 """Many environments in lockstep: each step of a group of them is one batch of problems.
 
-Kinematics, collisions and forces are MuJoCo's, which releases Python's lock; so do the compiled
-loops of this adapter, and a client that waits. `rollout` therefore has several threads, each with a
+Kinematics, collisions and forces are MuJoCo's, which releases Python's lock; so do the loops of
+this adapter, and a client that waits. `rollout` therefore has several threads, each with a
 group of environments: while the batch of one is solved, others build theirs.
 """
 
@@ -21,12 +21,10 @@ from numpy.typing import ArrayLike
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument, SapError
-from sap_islands.mujoco.layout import layout_of
+from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import (
     DEFAULT_MATERIAL,
-    BuiltProblem,
-    Law,
     apply,
     build_problem,
     options_of,
@@ -235,8 +233,6 @@ def _shaped(values: ArrayLike, dimensions: int, size: int, name: str) -> FloatAr
 
 def _one_each(model: Models, count: int) -> Sequence[mujoco.MjModel]:
     models = [model] if isinstance(model, mujoco.MjModel) else model
-    for each in models:
-        layout_of(each)  # made here, before threads ask for it
     if len(models) == 1:
         return [*models] * count
     if len(models) != count:
