@@ -110,6 +110,13 @@ Constraints::Axis Constraints::AxisOf(int64_t first_row, int axis, double mu) co
 
 // Adds a row of efc_J to lines of two blocks.
 void Constraints::AddRow(int64_t row, double factor, const Block& a, const Block& b) const {
+  if (!is_sparse_) {
+    for (const Block& block : {a, b}) {
+      const double* values = fields_.efc_J + row * fields_.nv + block.first_dof;
+      for (int64_t k = 0; k < block.dofs; ++k) block.line[k] += factor * values[k];
+    }
+    return;
+  }
   ForValues(row, [&](int64_t dof, double value) {
     for (const Block& block : {a, b}) {
       const int64_t place = dof - block.first_dof;

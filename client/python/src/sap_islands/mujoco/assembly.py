@@ -198,9 +198,9 @@ def _make_contacts(buffers: Buffers, as_sap: bool, material: Material) -> Contac
     if not count:
         return Contacts.none()
     scalars, rolling, target = layout.scalars, layout.rolling, layout.target
-    friction, friction_2, torsional, R_t, R_n, *physical = doubles[scalars:rolling].reshape(
-        8, count
-    )
+    # Coefficients of friction along t1, t2 and about n, R_t, R_n, and the physical law.
+    scalar = doubles[scalars:rolling].reshape(8, count)
+    friction = scalar[0]
     v_hat = doubles[target : target + 3 * count].reshape(count, 3)
     trees = layout.trees
     named: dict[str, NDArray[Any]] = {
@@ -210,19 +210,19 @@ def _make_contacts(buffers: Buffers, as_sap: bool, material: Material) -> Contac
         "friction": friction,
     }
     if as_sap and (material.stiffness is not None or material.relaxation_time is not None):
-        named.update(_physical_law(physical, v_hat, material))
+        named.update(_physical_law(scalar[5:], v_hat, material))
     else:
         named["relaxation_time"] = np.zeros(count)
         named["target_velocity"] = v_hat
-        named["regularization_n"] = R_n
+        named["regularization_n"] = scalar[4]
         if not as_sap:
-            named["regularization_t"] = R_t
+            named["regularization_t"] = scalar[3]
     if material.friction is not None and as_sap:
-        friction[:] = friction_2[:] = material.friction
+        scalar[:2] = material.friction
     elif layout.two_frictions:
-        named["friction_2"] = friction_2
+        named["friction_2"] = scalar[1]
     if layout.turning:
-        named["torsional_friction"] = torsional
+        named["torsional_friction"] = scalar[2]
         named["rolling_friction"] = doubles[rolling:target].reshape(count, 2)
         named["angular_jacobian"] = doubles[layout.angular : scalars]
         named["target_angular_velocity"] = doubles[layout.target_angular : layout.servos].reshape(
@@ -232,7 +232,7 @@ def _make_contacts(buffers: Buffers, as_sap: bool, material: Material) -> Contac
 
 
 def _physical_law(
-    physical: list[FloatArray], v_hat: FloatArray, material: Material
+    physical: FloatArray, v_hat: FloatArray, material: Material
 ) -> dict[str, FloatArray]:
     """The normal force by stiffness and relaxation time; MuJoCo's where the material has none."""
     named = dict(zip(("signed_distance", "stiffness", "relaxation_time"), physical, strict=True))
