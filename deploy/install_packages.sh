@@ -3,7 +3,7 @@
 # packages that building and testing need. Not interactive.
 #
 #   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, fuzz, browser,
-#                                             bench
+#                                             bench, packaging
 #
 # Needs root or sudo only if a package is missing.
 set -euo pipefail
@@ -29,6 +29,8 @@ declare -A packages=(
   # CHOLMOD, the peer of the factorization, with the BLAS that is fastest for it on one core, and
   # the benchmark framework.
   [bench]="libsuitesparse-dev libopenblas0-serial libbenchmark-dev"
+  # To make the Debian package, to check it, and to install it and the wheel in clean roots.
+  [packaging]="dpkg-dev fakeroot file help2man lintian mmdebstrap"
 )
 
 fail() {

@@ -38,8 +38,8 @@ mkdir -p build
 begin "configuring (log: $log)"
 logged cmake --preset release
 
-begin "building build/release/bin/sap-server and sap-client (a few minutes the first time)"
-logged cmake --build --preset release --target sap-server sap-client
+begin "building sap-server, sap-client and libsap_islands.so (a few minutes the first time)"
+logged cmake --build --preset release --target sap-server sap-client sap_islands
 
 begin "solving the problems of tests/data with sap-client and its embedded server"
 build/release/bin/sap-client solve tests/data/*.json*

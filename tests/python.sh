@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tests the Python client: makes an environment under build/python with pinned packages, installs
 # the package into it, and runs ruff, mypy and pytest. Needs sap-server and sap-client in
-# build/release/bin, or beside each other where $SAP_SERVER is. Safe to repeat; the environment is
-# made anew only when the pins change.
+# build/release/bin, or beside each other where $SAP_SERVER is, and build/release/lib/
+# libsap_islands.so or $SAP_LIBRARY. Safe to repeat; the environment is made anew only when the pins
+# change.
 #
 #   tests/python.sh [--full] [PYTEST-ARGUMENT...]
 #
@@ -29,11 +30,12 @@ fail() {
 }
 
 server=${SAP_SERVER:-$PWD/build/release/bin/sap-server}
-for program in "$server" "$(dirname "$server")/sap-client"; do
-  [[ -x $program ]] || fail "there is no $program; build it: cmake --preset release &&" \
-    "cmake --build --preset release --target sap-server sap-client"
+library=${SAP_LIBRARY:-$PWD/build/release/lib/libsap_islands.so}
+for program in "$server" "$(dirname "$server")/sap-client" "$library"; do
+  [[ -e $program ]] || fail "there is no $program; build it: cmake --preset release &&" \
+    "cmake --build --preset release --target sap-server sap-client sap_islands"
 done
-export SAP_SERVER=$server
+export SAP_SERVER=$server SAP_LIBRARY=$library
 
 python=${PYTHON:-python3}
 key=$("$python" -VV | cat - "$requirements" "$torch" | sha256sum | cut -c1-24)
@@ -61,10 +63,11 @@ run() {
   "$environment/bin/python" -m "$@"
 }
 
-run ruff check --quiet "$package" tests/client/python ||
+run ruff check --quiet "$package" tests/client/python deploy/docs ||
   fail "ruff found faults (see above)"
-run ruff format --quiet --check "$package" tests/client/python ||
+run ruff format --quiet --check "$package" tests/client/python deploy/docs ||
   fail "ruff would write some files differently; mend with: ruff format"
-run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" tests/client/python \
+run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" "$package/paper" \
+  deploy/docs/schema_reference.py deploy/docs/notebook_page.py tests/client/python \
   --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
 run pytest --quiet -o cache_dir="$environment/pytest" "${full[@]}" tests/client/python "$@"

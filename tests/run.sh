@@ -74,7 +74,7 @@ run_tests() {
 }
 
 begin "installing packages"
-deploy/install_packages.sh build tests lint
+deploy/install_packages.sh build tests lint ${full:+packaging}
 mkdir -p build
 
 begin "checking the format"
@@ -89,6 +89,11 @@ run_tests release
 if ((${#filter[@]} == 0)); then
   begin "testing the Python client"
   tests/python.sh "${full[@]}"
+fi
+
+if ((${#filter[@]} == 0)); then
+  begin "building the documentation"
+  deploy/docs.sh build
 fi
 
 if ((${#full[@]} > 0 && ${#filter[@]} == 0)); then

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Shows a simulation in the browser from a fresh clone: installs missing system packages, builds the
-# server, makes an environment with the Python client under build/view, and runs the view command.
+# solver, makes an environment with the Python client under build/view, and runs the view command.
 # Safe to repeat.
 #
 #   client/python/view.sh [SCENE] [ARGUMENT...]     arguments: see python -m sap_islands view --help
 #
-# PYTHON: the interpreter to use (3.10 or later). SAP_SERVER: a built sap-server to use.
+# PYTHON: the interpreter to use (3.10 or later). SAP_LIBRARY: a built libsap_islands.so to use.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -13,10 +13,10 @@ cd "$root"
 environment=$root/build/view
 mkdir -p build
 
-if [[ -z ${SAP_SERVER:-} && ! -x build/release/bin/sap-server ]]; then
+if [[ -z ${SAP_LIBRARY:-} && ! -e build/release/lib/libsap_islands.so ]]; then
   deploy/install_packages.sh build tests
   cmake --preset release > build/view.log 2>&1 || { cat build/view.log >&2; exit 1; }
-  cmake --build --preset release --target sap-server
+  cmake --build --preset release --target sap_islands
 fi
 # The environment is made anew when the sources have changed, for example after a pull.
 key=$(find client/python/src/sap_islands client/python/pyproject.toml proto/sap -type f \

@@ -17,7 +17,10 @@ const v1::ContactProblem* ProblemOf(const v1::SessionStep& step) {
 
 }  // namespace
 
-Session::~Session() { shared_.admission->ReleaseSession(shared_.account); }
+Session::~Session() {
+  shared_.admission->KeepBytes(shared_.account, -kept_bytes_);
+  shared_.admission->ReleaseSession(shared_.account);
+}
 
 ServiceStatus Session::Open(const v1::OpenSession& request) {
   const auto settings = DecodeOptions(request.options(), shared_.config.max_iterations);
@@ -114,9 +117,21 @@ ServiceStatus Session::Run(TaskArena* arena) {
     v1::ContactSolution* answer = outcome_->mutable_outcome()->mutable_solution();
     ServiceStatus status = solve_.Solve(solver.get(), answer);
     if (status) last_velocities_.Remember(solve_.problem(), solve_.solution());
-    solver_ = std::move(solver);
+    Keep(std::move(solver));
     return status;
   });
+}
+
+// Between steps. The factors of a large problem are many times its message.
+void Session::Keep(std::unique_ptr<Solver> solver) {
+  const auto bytes = static_cast<int64_t>(solver->factor_bytes());
+  if (bytes != kept_bytes_ && !shared_.admission->KeepBytes(shared_.account, bytes - kept_bytes_)) {
+    shared_.admission->KeepBytes(shared_.account, -kept_bytes_);
+    kept_bytes_ = 0;
+    return;
+  }
+  kept_bytes_ = bytes;
+  solver_ = std::move(solver);
 }
 
 // False if the step was rejected; then it is already answered.

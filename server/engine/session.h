@@ -5,9 +5,10 @@
 //                                               ^----- velocities stored -------'
 //
 // Keeps one problem, one solver with its plans and workspaces, and one solution, so that a step
-// with a known pattern computes no ordering and allocates no memory. A failed step leaves this
-// state unchanged. The state never changes the bits of an answer: a step equals a unary call with
-// the same guess.
+// with a known pattern computes no ordering and allocates no memory; where the solvers of a
+// client's sessions together are over the limits on bytes, a solver is freed after its step. A
+// failed step leaves this state unchanged. The state never changes the bits of an answer: a step
+// equals a unary call with the same guess.
 #pragma once
 
 #include <cstdint>
@@ -71,6 +72,7 @@ class Session {
   ServiceStatus CheckStepId();
   ServiceStatus Decode();
   ServiceStatus Run(TaskArena* arena);
+  void Keep(std::unique_ptr<Solver> solver);
   ServiceStatus DecodeAndRun(TaskArena* arena);
   bool Enqueue();
   void RunQueued(Dispatch dispatch);
@@ -83,6 +85,7 @@ class Session {
   bool low_latency_{false};
   SolveJob solve_;
   std::unique_ptr<Solver> solver_;
+  int64_t kept_bytes_{0};  // by solver_, as admission counts them
   NamedVelocities last_velocities_;
   std::optional<uint64_t> last_step_id_;
   CallContext::Clock::time_point last_end_;

@@ -32,8 +32,8 @@ bool IsKnown(const std::string& name) {
 
 }  // namespace
 
-// One Check or Watch. The owner's mutex guards all members. Another thread of the queue may handle the
-// end of a call before this one has handled its acceptance; then the call ends with its acceptance.
+// One Check or Watch. The owner's mutex guards all members. Another thread of the queue may handle
+// the end of a call before its acceptance is handled; then the call ends with its acceptance.
 class HealthService::Call {
  public:
   Call(HealthService* owner, grpc::ServerCompletionQueue* queue, int method)

@@ -18,8 +18,6 @@ namespace {
 
 using Clock = CallContext::Clock;
 
-// Larger requests are freed once they are answered.
-constexpr size_t kMaxRetained_bytes = 4 << 20;
 // Larger requests are followed by an early read, see ShouldReadAhead.
 constexpr size_t kReadAheadThreshold_bytes = 64 << 10;
 
@@ -64,7 +62,7 @@ class SessionStream::Call {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // A step and its answer; storage is reused by later steps.
+  // A step and its answer.
   struct Slot {
     v1::SolveSessionRequest request;
     v1::SolveSessionResponse response;
@@ -381,11 +379,7 @@ void SessionStream::Call::WriteNext() {
   response.set_draining(method_->drain_announced_.load(std::memory_order_relaxed));
   stream_.Write(response, &written_tag_);
   SetHeldBytes(&slot, static_cast<int64_t>(response.ByteSizeLong()));
-  if (slot.request.ByteSizeLong() > kMaxRetained_bytes) {
-    slot.request = {};
-  } else {
-    slot.request.Clear();
-  }
+  slot.request.Clear();  // also frees the step, as one of a oneof
 }
 
 void SessionStream::Call::Written(bool ok) {

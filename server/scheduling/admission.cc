@@ -165,6 +165,17 @@ void Admission::AddBytes(ClientAccount* account, int64_t bytes) {
   account->bytes_ += bytes;
 }
 
+bool Admission::KeepBytes(ClientAccount* account, int64_t more) {
+  const std::lock_guard lock(mutex_);
+  if (more > 0 && (kept_bytes_ + more > config_.all.max_bytes ||
+                   account->kept_bytes_ + more > account->entitlements().max_bytes)) {
+    return false;
+  }
+  kept_bytes_ += more;
+  account->kept_bytes_ += more;
+  return true;
+}
+
 bool Admission::IsFull(const ClientAccount& account) const {
   const std::lock_guard lock(mutex_);
   return bytes_ >= config_.all.max_bytes || account.bytes_ >= account.entitlements().max_bytes;
@@ -178,6 +189,11 @@ int Admission::calls() const {
 int64_t Admission::bytes() const {
   const std::lock_guard lock(mutex_);
   return bytes_;
+}
+
+int64_t Admission::kept_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return kept_bytes_;
 }
 
 int Admission::sessions() const {

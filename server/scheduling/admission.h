@@ -64,8 +64,13 @@ class Admission {
   // Whether a limit on bytes is reached.
   bool IsFull(const ClientAccount& account) const;
 
+  // Memory that a session keeps between its steps, counted by itself against the limits on bytes.
+  // False: it would be over one, and is not counted.
+  bool KeepBytes(ClientAccount* account, int64_t more);
+
   int calls() const;
   int64_t bytes() const;
+  int64_t kept_bytes() const;
   int sessions() const;
 
  private:
@@ -85,6 +90,7 @@ class Admission {
   mutable std::mutex mutex_;
   int calls_{0};
   int64_t bytes_{0};
+  int64_t kept_bytes_{0};
   double work_s_{0};
   int sessions_{0};
   std::map<std::string, Known, std::less<>> accounts_;

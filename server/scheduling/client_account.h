@@ -95,6 +95,7 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
   // Guarded by Admission's mutex.
   int calls_{0};
   int64_t bytes_{0};
+  int64_t kept_bytes_{0};  // by its sessions between steps
   double work_s_{0};
   int sessions_{0};
   double rate_credit_{0};  // calls that it may begin now

@@ -301,10 +301,10 @@ def rollout(bench: Bench) -> Iterator[Table]:
     import rollouts
 
     table = Table("rollout", rollouts.TITLE, rollouts.COLUMNS)
-    for name in rollouts.SCENES:
-        if bench.wants(f"rollout/{name}"):
-            for row in rollouts.rows(name, bench.build / "bin" / "sap-server", bench.threads):
-                table.add(name, *row)
+    library = bench.build / "lib" / "libsap_islands.so"
+    for name in filter(lambda name: bench.wants(f"rollout/{name}"), rollouts.SCENES):
+        for row in rollouts.rows(name, library, bench.threads):
+            table.add(name, *row)
     yield table
 
 

@@ -39,7 +39,7 @@ SIDES = ("ours", "MuJoCo")
 STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
 
 
-def rows(name: str, server: Path, threads: int) -> Iterator[list[object]]:
+def rows(name: str, library: Path, threads: int) -> Iterator[list[object]]:
     """A row for one core and one for `threads`; the runs of a round are in turn."""
     processors = sorted(os.sched_getaffinity(0))[:threads]
     chosen = {count: ",".join(map(str, processors[-count:])) for count in {1, len(processors)}}
@@ -50,7 +50,7 @@ def rows(name: str, server: Path, threads: int) -> Iterator[list[object]]:
                 command = ["taskset", "--cpu-list", processor_list, sys.executable, __file__]
                 output = subprocess.run(
                     [*command, side, *map(str, SCENES[name])],
-                    env={**os.environ, "SAP_SERVER": str(server)},
+                    env={**os.environ, "SAP_LIBRARY": str(library)},
                     check=True,
                     stdout=subprocess.PIPE,
                 ).stdout

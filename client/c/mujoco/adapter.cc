@@ -111,6 +111,8 @@ bool IsSap(int32_t flags) { return (flags & SAP_MUJOCO_LAW_SAP) != 0; }
 
 using namespace sap::mujoco;
 
+int64_t sap_mujoco_layout_size() { return sizeof(sap_mujoco_layout); }
+
 void sap_mujoco_measure(const sap_mujoco_field* table, const void* model, const void* data,
                         int32_t flags, sap_mujoco_layout* layout) {
   const Fields fields = ReadFields(table, model, data);

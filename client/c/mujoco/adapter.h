@@ -64,6 +64,9 @@ typedef struct sap_mujoco_layout {
   int64_t joint;   /* joint of each row of actuators; -1: none */
 } sap_mujoco_layout;
 
+/* Its size [bytes]: the caller compares it with that of its own. */
+SAP_MUJOCO_API int64_t sap_mujoco_layout_size(void);
+
 enum {
   SAP_MUJOCO_LAW_SAP = 1, /* the law of SAP, otherwise MuJoCo's */
   SAP_MUJOCO_SPARSE = 2   /* the rows of efc_J are sparse */

@@ -52,12 +52,12 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture(scope="module")
-def secure_address(client: sap.Client, authority: trustme.CA) -> Iterator[str]:
+def secure_address(tcp_address: str, authority: trustme.CA) -> Iterator[str]:
     certificate = authority.issue_cert("localhost", "sap.example")
     key = certificate.private_key_pem.bytes()
     chain = b"".join(blob.bytes() for blob in certificate.cert_chain_pems)
     server: Any = grpc.server(futures.ThreadPoolExecutor(4))
-    with grpc.insecure_channel(client.address) as target:
+    with grpc.insecure_channel(tcp_address) as target:
         server.add_generic_rpc_handlers((_Proxy(target),))
         port = server.add_secure_port(
             "localhost:0",
@@ -101,13 +101,16 @@ def test_calls_over_tls_with_a_token_give_the_same_bits(
 
 
 def test_server_name_may_differ_from_the_address(
-    secure_address: str, tls: sap.Tls, client: sap.Client
+    secure_address: str, tls: sap.Tls, tcp_address: str
 ) -> None:
     named = sap.Tls(
         tls.root_certificates, tls.certificate_chain, tls.private_key, server_name="sap.example"
     )
-    with sap.connect(secure_address, tls=named, token=TOKEN) as secure:
-        assert secure.info() == client.info()
+    with (
+        sap.connect(secure_address, tls=named, token=TOKEN) as secure,
+        sap.connect(tcp_address) as plain,
+    ):
+        assert secure.info() == plain.info()
 
 
 def test_call_without_the_token_is_refused(secure_address: str, tls: sap.Tls) -> None:

@@ -22,7 +22,8 @@ from sap_islands.derivatives import DifferentiateRequest
 from sap_islands.input_arrays import get
 from sap_islands.v1 import solution_pb2
 
-from conftest import ROOT, problem_files as golden_files
+from conftest import ROOT
+from conftest import problem_files as golden_files
 from support.scenes import balls_on_floor, linked_balls, pushed_steps, same_bits
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import sap_islands as sap
 from gymnasium.utils.env_checker import check_env
-from sap_islands import messages
 from sap_islands.arrays import FloatArray
 from sap_islands.gymnasium import ClutterEnv, ClutterVectorEnv
+
+from support.counted_client import CountedClient
 
 NAME = "sap_islands/Clutter-v0"
 STEPS = 12
@@ -93,20 +94,13 @@ def test_vector_has_the_bits_of_its_environments(client: sap.Client) -> None:
 
 
 def test_vector_step_is_one_batch(client: sap.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    batches = []
-
-    def counted(problems: list[sap.Problem], options: sap.Options | None) -> bytes:
-        batches.append(len(problems))
-        return batch_request(problems, options)
-
-    batch_request = messages.batch_request
-    monkeypatch.setattr(messages, "batch_request", counted)
+    counted = CountedClient(client)
+    monkeypatch.setattr("sap_islands.gymnasium.environments.connect", lambda _: counted)
     envs = make_vector(client, 5, objects=3)
     envs.reset(seed=0)
     for actions in random_actions(3, 5):
         envs.step(actions)
-    assert batches == [5, 5, 5]
-    envs.close()
+    assert counted.solved == [5, 5, 5]
 
 
 def test_pusher_moves_the_object_to_the_goal(client: sap.Client) -> None:

@@ -39,12 +39,12 @@ def pushed(model: mujoco.MjModel, data: mujoco.MjData, count: int) -> FloatArray
 
 
 @pytest.mark.parametrize("law", ["sap", "mujoco"])
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_rollout_has_the_bits_of_steps(client: sap.Client, law: adapter.Law, threads: int) -> None:
+@pytest.mark.parametrize("groups", [1, 2, 5])
+def test_rollout_has_the_bits_of_steps(client: sap.Client, law: adapter.Law, groups: int) -> None:
     model, start = load_kind("everything", "PYRAMIDAL", "EULER")
     initial = pushed(model, start, 5)
     control = np.random.default_rng(1).uniform(-1, 1, (5, STEPS, model.nu))
-    state, sensordata = adapter.rollout(model, initial, control, client, law=law, threads=threads)
+    state, sensordata = adapter.rollout(model, initial, control, client, law=law, groups=groups)
     assert state.shape == (5, STEPS, initial.shape[1])
     assert sensordata.shape == (5, STEPS, model.nsensordata)
     for i in range(0, 5, 4):
@@ -121,7 +121,7 @@ def test_error_of_one_environment_ends_the_rollout(client: sap.Client) -> None:
     none = sap.Options(max_iterations=0)
     with pytest.raises(adapter.Unsolved):
         adapter.rollout(
-            model, initial, None, client, nstep=3, options=none, on_unsolved="raise", threads=2
+            model, initial, None, client, nstep=3, options=none, on_unsolved="raise", groups=2
         )
     running = threading.active_count()
     broken = load_scene("clutter", 4)
@@ -129,7 +129,7 @@ def test_error_of_one_environment_ends_the_rollout(client: sap.Client) -> None:
     begun = time.monotonic()
     with pytest.raises(sap.InvalidArgument):
         adapter.rollout(
-            [model, model, model, broken], initial, None, client, nstep=1_000_000, threads=2
+            [model, model, model, broken], initial, None, client, nstep=1_000_000, groups=2
         )
     assert time.monotonic() - begun < 200
     assert threading.active_count() <= running

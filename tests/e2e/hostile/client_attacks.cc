@@ -60,6 +60,13 @@ void UnreadBatches(const Target& target, Siege* siege) {
   LeaveUnread(target, siege, kStreamBatch, {BatchRequest(LargeProblem(kLargeBytes / 8), 8)}, 64);
 }
 
+// A request of 46 kB, an answer of some 10 MB.
+std::string ManyGradients() { return DifferentiateRequest(SphereBlock(5), 128); }
+
+void UnreadGradients(const Target& target, Siege* siege) {
+  LeaveUnread(target, siege, kDifferentiate, {ManyGradients()}, 64);
+}
+
 void UnreadSessions(const Target& target, Siege* siege) {
   std::vector<std::string> messages{OpenRequest()};
   for (uint64_t step = 1; step <= 8; ++step) {
@@ -129,6 +136,10 @@ void LargestBatches(const Target& target, Siege* siege) {
   KeepLoad(target, siege, kSolveBatch, BatchRequest(SmallProblem(), 4096), {.outstanding = 4}, 2);
 }
 
+void GradientsWithoutEnd(const Target& target, Siege* siege) {
+  KeepLoad(target, siege, kDifferentiate, ManyGradients(), {.outstanding = 4}, 2);
+}
+
 void SmallProblemsWithManyIterations(const Target& target, Siege* siege) {
   KeepLoad(target, siege, kSolve, SolveRequest(SmallProblem(), ManyIterations()),
            {.outstanding = 64}, 8);
@@ -143,6 +154,7 @@ std::vector<Attack> AttacksByClients() {
       {"EndlessSolvesBesideQueuedOnes", EndlessSolves, 150, &Neighbour::SolveQueued, kAllQueued},
       {"UnreadAnswers", UnreadAnswers, 300, &Neighbour::SolveSmall, kFewBytes},
       {"UnreadBatches", UnreadBatches, 300, &Neighbour::SolveSmall, kFewBytes},
+      {"UnreadGradients", UnreadGradients, 300, &Neighbour::SolveSmall, kFewBytes},
       {"UnreadSessions", UnreadSessions, 300, &Neighbour::SolveSmall, kFewBytes},
       {"LargeStepsAhead", LargeStepsAhead, 200, &Neighbour::SolveSmall, kFewBytes},
       {"SolvesNeverFinished", SolvesNeverFinished, 200, &Neighbour::SolveSmall, kFewBytes},
@@ -156,6 +168,7 @@ std::vector<Attack> AttacksByClients() {
        kAllQueued},
       {"ManySmallCalls", ManySmallCalls, 100},
       {"LargestBatches", LargestBatches, 200},
+      {"GradientsWithoutEnd", GradientsWithoutEnd, 300},
       {"SmallProblemsWithManyIterations", SmallProblemsWithManyIterations, 100},
   };
 }

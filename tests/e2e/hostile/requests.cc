@@ -50,6 +50,13 @@ std::string BatchRequest(const client::Problem& problem, int count) {
   return request.SerializeAsString();
 }
 
+std::string DifferentiateRequest(const client::Problem& problem, int cotangents) {
+  v1::DifferentiateRequest request;
+  client::ToMessage(problem, request.mutable_problem());
+  for (int i = 0; i < cotangents; ++i) request.add_cotangents()->set_cost(1);
+  return request.SerializeAsString();
+}
+
 std::string OpenRequest() {
   v1::SolveSessionRequest request;
   request.mutable_open();

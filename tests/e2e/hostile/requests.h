@@ -12,6 +12,7 @@ namespace sap::test::hostile {
 inline constexpr char kSolve[] = "/sap.v1.SolverService/Solve";
 inline constexpr char kSolveBatch[] = "/sap.v1.SolverService/SolveBatch";
 inline constexpr char kStreamBatch[] = "/sap.v1.SolverService/StreamBatch";
+inline constexpr char kDifferentiate[] = "/sap.v1.SolverService/Differentiate";
 inline constexpr char kSolveSession[] = "/sap.v1.SolverService/SolveSession";
 inline constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 inline constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
@@ -29,6 +30,7 @@ inline constexpr int kEndlessBlock = 16;
 std::string SolveRequest(const client::Problem& problem, const v1::SolveOptions& options = {});
 std::string EndlessRequest();
 std::string BatchRequest(const client::Problem& problem, int count);
+std::string DifferentiateRequest(const client::Problem& problem, int cotangents);
 std::string OpenRequest();
 std::string StepRequest(uint64_t step_id, const client::Problem& problem,
                         const v1::SolveOptions& options = {});

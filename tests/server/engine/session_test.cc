@@ -347,6 +347,44 @@ TEST_F(SessionTest, TheGaugeCountsSessionsAndTheLimitHolds) {
   EXPECT_EQ(engine.num_sessions(), 0);
 }
 
+// Sessions that pause hold the factors of their last step, which may be gigabytes.
+TEST(SessionKeptMemoryTest, CountsAgainstTheBytesOfItsClientUntilTheSessionEnds) {
+  Engine engine(Config());
+  auto session = std::move(*engine.NewSession());
+  ASSERT_TRUE(session->Open({}).has_value());
+  EXPECT_EQ(engine.admission().kept_bytes(), 0);
+  v1::SessionStep step;
+  client::ToMessage(test::SphereBlock(4), step.mutable_problem());
+  v1::StepOutcome outcome;
+  session->Step(step, {}, &outcome);
+  ASSERT_TRUE(outcome.outcome().has_solution());
+  EXPECT_GT(engine.admission().kept_bytes(), 0);
+  session.reset();
+  EXPECT_EQ(engine.admission().kept_bytes(), 0);
+}
+
+TEST(SessionKeptMemoryTest, IsFreedAfterEachStepWhereItIsOverTheLimit) {
+  ServerConfig config = Config();
+  Engine roomy(config);
+  config.admission.client.max_bytes = 1000;
+  Engine narrow(config);
+  auto keeps = std::move(*roomy.NewSession());
+  auto frees = std::move(*narrow.NewSession());
+  ASSERT_TRUE(keeps->Open({}).has_value() && frees->Open({}).has_value());
+  v1::SessionStep step;
+  client::ToMessage(test::SphereBlock(4), step.mutable_problem());
+  for (uint64_t id = 1; id <= 3; ++id) {
+    step.set_step_id(id);
+    v1::StepOutcome kept, freed;
+    keeps->Step(step, {}, &kept);
+    frees->Step(step, {}, &freed);
+    EXPECT_GT(roomy.admission().kept_bytes(), 0);
+    EXPECT_EQ(narrow.admission().kept_bytes(), 0);
+    EXPECT_EQ(freed.warm_started(), kept.warm_started());
+    EXPECT_EQ(Bits(freed.outcome().solution()), Bits(kept.outcome().solution()));
+  }
+}
+
 // A step may be answered inline or later by the arena; its bits do not tell which.
 TEST(SessionStartTest, InlineAndOnTheArenaGiveTheSameBits) {
   struct Answer {

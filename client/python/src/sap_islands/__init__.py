@@ -1,4 +1,4 @@
-"""Client of sap-server, which solves frictional contact problems over gRPC.
+"""Solves frictional contact problems: in this process, or by a sap-server over gRPC.
 
     import sap_islands as sap
 
@@ -8,8 +8,8 @@
 `Problem` and `Solution` hold NumPy arrays. Every error is a `SapError` that names the field at
 fault. `sap_islands.aio` has the same calls for asyncio. `sap_islands.torch` and `sap_islands.jax`
 make the solve a differentiable function of tensors. `sap_islands.mujoco` and `sap_islands.drake`
-make the server the contact solver of a MuJoCo or Drake model. `sap_islands.gymnasium` has an
-environment with such contacts.
+make it the contact solver of a MuJoCo or Drake model. `sap_islands.gymnasium` has an environment
+with such contacts.
 """
 
 from sap_islands.channel import Tls

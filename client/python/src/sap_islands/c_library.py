@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
 import os
 from ctypes.util import find_library
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from sap_islands import native
 from sap_islands.errors import Unavailable
 
 ABI_VERSION = 0
@@ -54,7 +54,8 @@ def find_c_library() -> str:
     the release build of the clone that it was installed from, the libraries of the system.
 
     Raises:
-        Unavailable: There is none, or $SAP_LIBRARY is not a file.
+        Unavailable: There is none, $SAP_LIBRARY is not a file, or $SAP_INSTRUCTION_SET names a
+            build that this processor cannot run.
     """
     chosen = os.environ.get("SAP_LIBRARY")
     if chosen:
@@ -72,10 +73,9 @@ def find_c_library() -> str:
 
 def _in_package() -> str | None:
     try:
-        native = importlib.import_module("sap_islands.native")
-    except ModuleNotFoundError:  # installed without binaries
-        return None
-    found = native.find(_NAME)
+        found = native.find(_NAME)
+    except RuntimeError as error:
+        raise Unavailable(str(error)) from error
     return None if found is None else str(found)
 
 

@@ -133,7 +133,10 @@ def _target(address: str) -> str:
         return address
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        message = f"address is {address!r}; it must be HOST:PORT, unix:PATH or embedded:"
+        message = (
+            f"address is {address!r}; it must be HOST:PORT, unix:PATH, embedded: or "
+            "embedded:process"
+        )
         raise InvalidArgument(message, "address")
     return address
 

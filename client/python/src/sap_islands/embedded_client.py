@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 
 from numpy.typing import ArrayLike
 
+from sap_islands.c_answer import Answer
 from sap_islands.client import Client
 from sap_islands.client_base import EMBEDDED, ServerInfo
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
-from sap_islands.embedded_solver import EmbeddedSolver, Stop
+from sap_islands.embedded_solver import EmbeddedSolver, Stop, value_of
 from sap_islands.errors import DeadlineExceeded, SapError, Unavailable
 from sap_islands.messages import StepOutcome
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.session import Session
-from sap_islands.session_base import solution_of
 from sap_islands.solution import Solution
 
 # Problems of `stream_batch` that are solved together, per thread.
@@ -162,7 +162,7 @@ class EmbeddedSession(Session):
     def step(self, problem: Problem, options: Options | None = None) -> Solution:
         """As `Session.step`."""
         self._check_idle()
-        return solution_of(self.take(problem, options))
+        return value_of(self._solve(problem, options, None)[0])
 
     def send(
         self, problem: Problem, options: Options | None = None, *, stop: Stop | None = None
@@ -206,12 +206,18 @@ class EmbeddedSession(Session):
         Raises:
             SapError: The session has ended.
         """
+        outcome, answer = self._solve(problem, options, stop)
+        return StepOutcome(self._num_sent, outcome, answer.warm_started)
+
+    def _solve(
+        self, problem: Problem, options: Options | None, stop: Stop | None
+    ) -> tuple[Solution | SapError, Answer]:
         self._check_open()
         left = self._time_left()
         if left == 0:
             self._end(DeadlineExceeded("the deadline of the session has passed"))
         self._num_sent += 1
-        outcome, answer = self._solver.run(
+        return self._solver.run(
             self._solver.library.sap_session_step,
             self._handle,
             problem,
@@ -219,4 +225,3 @@ class EmbeddedSession(Session):
             left,
             stop,
         )
-        return StepOutcome(self._num_sent, outcome, answer.warm_started)

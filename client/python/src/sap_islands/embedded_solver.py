@@ -212,7 +212,7 @@ class _Request:
 
 
 def _array(array: Any) -> _Array:
-    return _Array(array.__array_interface__["data"][0], array.size)
+    return _Array(array.ctypes.data, array.size)
 
 
 def _cotangent(cotangent: Cotangent) -> _Cotangent:
@@ -311,7 +311,7 @@ class EmbeddedSolver:
         stop: Stop | None = None,
     ) -> Solution:
         """As `Client.solve`."""
-        return _value(
+        return value_of(
             self.run(self.library.sap_solve, self.handle, problem, options, timeout, stop)[0]
         )
 
@@ -350,7 +350,7 @@ class EmbeddedSolver:
                 self.handle, struct.address, None if stop is None else stop.handle, answer.handle
             )
         deadline.check()
-        return _value(answer.derivatives(settings.mask))
+        return value_of(answer.derivatives(settings.mask))
 
     def differentiate_batch(
         self,
@@ -418,7 +418,8 @@ class EmbeddedSolver:
         )
 
 
-def _value(outcome: ValueT | SapError) -> ValueT:
+def value_of(outcome: ValueT | SapError) -> ValueT:
+    """The outcome of a call; raises it if it is an error."""
     if isinstance(outcome, SapError):
         raise outcome
     return outcome

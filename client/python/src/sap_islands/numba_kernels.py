@@ -49,12 +49,9 @@ _delete_stale_machine_code()
 
 
 def compiled(function: Function) -> Function:
-    """Decorator: compiles a function at its first call and caches the machine code on disk.
-
-    It runs without Python's lock, so that threads step environments side by side.
-    """
+    """Decorator: compiles a function at its first call and caches the machine code on disk."""
     # This error model lets division by zero give inf or nan, without a check.
-    made: Function = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    made: Function = numba.njit(cache=True, error_model="numpy")(function)
     return made
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sap_islands.paper.setting import Setting, open_setting
+from sap_paper.setting import Setting, open_setting
 
 
 @pytest.fixture(scope="session")

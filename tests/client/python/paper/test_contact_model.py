@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sap_islands as sap
-from sap_islands.paper import contact_model, gurobi, interior_point
-from sap_islands.paper.convex_problem import ConvexProblem, project
-from sap_islands.paper.setting import Setting
+from sap_paper import contact_model, gurobi, interior_point
+from sap_paper.convex_problem import ConvexProblem, project
+from sap_paper.setting import Setting
 
 from conftest import problem_files
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sap_islands.paper import slip_control
-from sap_islands.paper.setting import Setting
+from sap_paper import slip_control
+from sap_paper.setting import Setting
 
 
 def test_claims_of_the_paper_hold(setting: Setting) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sap_islands.paper import spring_cylinder
-from sap_islands.paper.setting import Setting
-from sap_islands.paper.theta_method import (
+from sap_paper import spring_cylinder
+from sap_paper.setting import Setting
+from sap_paper.theta_method import (
     EXPLICIT,
     IMPLICIT,
     MIDPOINT,

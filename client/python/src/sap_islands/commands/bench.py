@@ -14,6 +14,7 @@ from tqdm import tqdm
 from sap_islands import messages
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
+from sap_islands.client_base import EMBEDDED, EMBEDDED_PROCESS
 from sap_islands.commands.shared_arguments import (
     add_server_arguments,
     add_solver_arguments,
@@ -46,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if arguments.plot:
         require_extra("matplotlib", "plot")
+    if arguments.overhead and arguments.server == EMBEDDED:
+        arguments.server = EMBEDDED_PROCESS
     options = options_of(arguments)
     print(f"{'median [ms]':>11} {'p90 [ms]':>9} {'solve [ms]':>10}  file")
     medians = {}

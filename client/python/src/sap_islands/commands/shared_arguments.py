@@ -21,7 +21,7 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
         "--server",
         default=EMBEDDED,
         metavar="ADDR",
-        help="HOST:PORT or unix:PATH (default: an embedded server)",
+        help="HOST:PORT, unix:PATH or embedded:process (default: solve in this process)",
     )
     group.add_argument("--tls", action="store_true", help="encrypt the connection")
     group.add_argument("--ca", metavar="PEM", help="trusted root certificates; implies --tls")

@@ -8,9 +8,8 @@
 
 `make_vec` makes a vector environment of this package, which sends one batch of problems per step.
 
-Both take `address`, that of a server; the default is a server of their own, "embedded:", which is
-started by the first step. So `vectorization_mode="async"` works, too: its processes connect by
-themselves.
+Both take `address`, as for `sap_islands.connect`; the default is "embedded:". They connect at the
+first step, so that `vectorization_mode="async"` works, too: its processes connect by themselves.
 """
 
 import importlib.util

@@ -1,18 +1,18 @@
-"""Many environments in lockstep: each step of a group of them is one batch of problems.
+"""Many environments in lockstep: each step of them is one batch of problems.
 
-Kinematics, collisions and forces are MuJoCo's, which releases Python's lock; so do the loops of
-this adapter, and a client that waits. `rollout` therefore has several threads, each with a
-group of environments: while the batch of one is solved, others build theirs.
+`rollout` may have several groups, each with a thread and batches of its own: while the batch of one
+is solved, another builds its problems. Only one thread at a time is in MuJoCo and Python. Two at
+once would be slower: MuJoCo releases Python's lock in each of its functions, for 10 to 60 us in
+small scenes, and it takes as long to wake the other thread.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import mujoco
 import numpy as np
@@ -69,18 +69,50 @@ def step_batch(
         SapError: A problem could not be built or solved; no state is advanced.
     """
     check_on_unsolved(on_unsolved)
-    models = _one_each(model, len(data))
-    built = [
-        build_problem(each, state, law=law, material=material)
-        for each, state in zip(models, data, strict=True)
-    ]
-    outcomes = client.solve_batch([each.problem for each in built], options_of(law, options))
-    solutions = [_solution_of(outcome) for outcome in outcomes]
-    for state, solution in zip(data, solutions, strict=True):
-        report_unsolved(solution, on_unsolved, state.time)
-    for each, state, problem, solution in zip(models, data, built, solutions, strict=True):
-        apply(each, state, problem, solution)
-    return list(zip(built, solutions, strict=True))
+    stepping = _Stepping(client, law, material, options_of(law, options), on_unsolved)
+    return stepping.step(_one_each(model, len(data)), data)
+
+
+class _Stepping(NamedTuple):
+    """How states are stepped."""
+
+    client: Client
+    law: Law
+    material: Material
+    options: Options | None
+    on_unsolved: OnUnsolved
+
+    def step(
+        self, models: Sequence[mujoco.MjModel], data: Sequence[mujoco.MjData]
+    ) -> list[tuple[BuiltProblem, Solution]]:
+        built = self.build(models, data)
+        solutions = self.solve(built)
+        self.apply(models, data, built, solutions)
+        return list(zip(built, solutions, strict=True))
+
+    def build(
+        self, models: Sequence[mujoco.MjModel], data: Sequence[mujoco.MjData]
+    ) -> list[BuiltProblem]:
+        return [
+            build_problem(model, state, law=self.law, material=self.material)
+            for model, state in zip(models, data, strict=True)
+        ]
+
+    def solve(self, built: Sequence[BuiltProblem]) -> list[Solution]:
+        outcomes = self.client.solve_batch([each.problem for each in built], self.options)
+        return [_solution_of(outcome) for outcome in outcomes]
+
+    def apply(
+        self,
+        models: Sequence[mujoco.MjModel],
+        data: Sequence[mujoco.MjData],
+        built: Sequence[BuiltProblem],
+        solutions: Sequence[Solution],
+    ) -> None:
+        for state, solution in zip(data, solutions, strict=True):
+            report_unsolved(solution, self.on_unsolved, state.time)
+        for model, state, each, solution in zip(models, data, built, solutions, strict=True):
+            apply(model, state, each, solution)
 
 
 def rollout(
@@ -95,11 +127,11 @@ def rollout(
     material: Material = DEFAULT_MATERIAL,
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
-    threads: int | None = None,
+    groups: int = 1,
 ) -> tuple[FloatArray, FloatArray]:
     """Rolls out open-loop trajectories, as `mujoco.rollout.rollout` does with `mj_step`.
 
-    The states have the same bits as by `step`, whatever the number of threads.
+    The states have the same bits as by `step`, whatever the number of groups.
 
     Args:
         model: The model of all environments, or one for each, with states of equal size.
@@ -112,8 +144,8 @@ def rollout(
         material: As for `step`.
         options: As for `step`.
         on_unsolved: As for `step`.
-        threads: Number of groups of environments, each stepped by a thread of its own; None: one
-            per processor that this process may use.
+        groups: Number of groups of environments with batches of their own. With 2, problems of one
+            are built while a server solves those of the other. In this process 1 is faster.
 
     Returns:
         State [N, nstep, nstate] and sensordata [N, nstep, nsensordata] after each step.
@@ -124,31 +156,27 @@ def rollout(
     """
     check_on_unsolved(on_unsolved)
     plan = _plan(model, initial_state, control, control_spec, nstep)
-    stop = threading.Event()
+    stepping = _Stepping(client, law, material, options_of(law, options), on_unsolved)
+    lock, stop = threading.Lock(), threading.Event()
 
     def run(group: Sequence[int]) -> None:
         models = [plan.models[i] for i in group]
-        data = [plan.begin(i) for i in group]
+        with lock:
+            data = [plan.begin(i) for i in group]
         for step in range(plan.nstep):
             if stop.is_set():
                 return
-            plan.control(group, data, step)
-            step_batch(
-                models,
-                data,
-                client,
-                law=law,
-                material=material,
-                options=options,
-                on_unsolved=on_unsolved,
-            )
-            plan.record(group, data, step)
+            with lock:
+                plan.control(group, data, step)
+                built = stepping.build(models, data)
+            solutions = stepping.solve(built)
+            with lock:
+                stepping.apply(models, data, built, solutions)
+                plan.record(group, data, step)
 
     count = len(plan.models)
-    wanted = len(os.sched_getaffinity(0)) if threads is None else threads
-    workers = max(1, min(count, wanted))
-    groups = [range(i, count, workers) for i in range(workers)]
-    _run_all(run, groups, stop)
+    groups = max(1, min(groups, count))
+    _run_all(run, [range(i, count, groups) for i in range(groups)], stop)
     return plan.state, plan.sensordata
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import mujoco
 
 from sap_islands.c_library import find_c_library, load
+from sap_islands.errors import Unavailable
 from sap_islands.mujoco.fields import FieldTable, make_field_table
 
 _LAW_SAP, _SPARSE = 1, 2
@@ -73,10 +74,15 @@ def load_loops() -> Loops:
     """The loops.
 
     Raises:
-        Unavailable: There is no C library.
+        Unavailable: There is no C library, or it is of another version than this package.
         ImportError: It does not know the structs of the installed MuJoCo.
     """
-    library = load(find_c_library())
+    path = find_c_library()
+    library = load(path)
+    if not hasattr(library, "sap_mujoco_layout_size") or (
+        library.sap_mujoco_layout_size() != ctypes.sizeof(Layout)
+    ):
+        raise Unavailable(f"{path} is of another version than this package: build it again")
     pointer, layout = ctypes.c_void_p, ctypes.POINTER(Layout)
     state = (pointer, pointer, pointer, ctypes.c_int32)
     arguments = {

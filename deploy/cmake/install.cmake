@@ -1,0 +1,107 @@
+# What `cmake --install` copies, by component:
+#
+#   programs      bin/: sap-server, sap-client
+#   development   lib/sap_islands/: the client library for C++ and the simulation, as archives;
+#                 include/sap_islands/: their public headers; share/sap_islands/proto/: the schema;
+#                 the CMake package sap_islands; pkg-config files
+#   library       lib/: the shared library of client/c; its header, include/sap_islands.h, and
+#                 its name without a version belong to development
+#
+# CMake users link sap_islands::client, sap_islands::simulation or sap_islands::c, also without an
+# installation: add_subdirectory and FetchContent define the same names. Each has an export of its
+# own, so that a user of one needs the dependencies of that one only.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(archives ${CMAKE_INSTALL_LIBDIR}/sap_islands)
+set(headers ${CMAKE_INSTALL_INCLUDEDIR}/sap_islands)
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/sap_islands)
+
+# public_headers(TARGET file...): headers of a target that users may include, from the top of the
+# tree. What they include is public as well, which tests/packaging checks.
+function(public_headers target)
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/)
+  target_sources(${target} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARGN})
+endfunction()
+
+# public_name(NAME TARGET): an installed target is sap_islands::NAME.
+function(public_name name target)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  install(EXPORT sap_islands_${name}
+    FILE sap_islands-${name}.cmake
+    NAMESPACE sap_islands::
+    DESTINATION ${package}
+    COMPONENT development)
+endfunction()
+
+# public_library(NAME TARGET [target...]): archives; all but TARGET have names that users do not
+# write.
+function(public_library name target)
+  install(TARGETS ${target} ${ARGN}
+    EXPORT sap_islands_${name}
+    COMPONENT development
+    ARCHIVE DESTINATION ${archives}
+    FILE_SET HEADERS DESTINATION ${headers})
+  public_name(${name} ${target})
+endfunction()
+
+install(TARGETS sap-server sap-client RUNTIME COMPONENT programs)
+
+public_headers(sap_solver solver/differentiate.h)
+public_headers(sap_solver_problem
+  solver/problem/constraint_kind.h
+  solver/problem/contact_problem.h
+  solver/problem/contact_solution.h
+  solver/problem/derivatives.h
+  solver/problem/problem_differential.h
+  solver/problem/solver_options.h)
+file(GLOB client_headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS client/cpp/*.h)
+file(GLOB simulation_headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
+  client/cpp/simulation/*.h)
+public_headers(sap_client ${client_headers})
+public_headers(sap_simulation ${simulation_headers})
+
+set(solver_targets sap_flags sap_solver_parallel sap_solver_cholesky sap_solver_problem
+  sap_solver_sap sap_solver)
+public_library(client sap_client sap_client_transport sap_proto sap_engine sap_scheduling
+  sap_server_config ${solver_targets})
+public_library(simulation sap_simulation)
+
+target_sources(sap_islands PUBLIC
+  FILE_SET HEADERS BASE_DIRS client/c FILES client/c/sap_islands.h)
+install(TARGETS sap_islands
+  EXPORT sap_islands_c
+  LIBRARY COMPONENT library NAMELINK_COMPONENT development
+  FILE_SET HEADERS COMPONENT development)
+public_name(c sap_islands)
+
+configure_package_config_file(deploy/cmake/sap_islandsConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/sap_islandsConfig.cmake
+  INSTALL_DESTINATION ${package}
+  NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/sap_islandsConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/sap_islandsConfig.cmake
+              ${PROJECT_BINARY_DIR}/sap_islandsConfigVersion.cmake
+  DESTINATION ${package}
+  COMPONENT development)
+
+# pkg-config finds files relative to its own, so that an installation can be moved.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+  BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE prefix_from_pkgconfig)
+list(TRANSFORM alignment PREPEND -D OUTPUT_VARIABLE pkgconfig_definitions)
+list(JOIN pkgconfig_definitions " " pkgconfig_definitions)
+foreach(name sap_islands sap_islands_client sap_islands_simulation)
+  configure_file(deploy/cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+    COMPONENT development)
+endforeach()
+
+install(DIRECTORY proto/sap
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/sap_islands/proto
+  COMPONENT development
+  FILES_MATCHING PATTERN *.proto)
+
+include(${CMAKE_CURRENT_LIST_DIR}/package.cmake)

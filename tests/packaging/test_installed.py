@@ -1,0 +1,91 @@
+"""A project that finds what `cmake --install` has copied compiles, links and solves.
+
+  test_installed.py BUILD      an existing build of this repository
+"""
+
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from consumer import ROOT, VERSION, Consumer, own_flags, run
+
+build = None
+
+
+class InstalledTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        # Installed at one place and used at another: an installation can be moved.
+        first = pathlib.Path(directory.name) / "first"
+        run("cmake", "--install", build, "--prefix", first)
+        cls.prefix = first.rename(first.with_name("moved"))
+
+    def test_a_project_finds_it_and_keeps_its_own_flags(self):
+        consumer = Consumer("installed", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        self.addCleanup(consumer.close)
+        program = consumer.compile_commands()[consumer.source / "fall.cc"]
+        self.assertEqual(own_flags(program), [])
+        self.assertEqual([word for word in program if str(ROOT) in word], [])
+        said = consumer.build_and_run()
+        self.assertEqual((said["gear"], said["shafts"]), ("fast 0.100 rad/s\n",) * 2)
+
+    def test_pkg_config_says_how_to_compile_and_link(self):
+        places = {"PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig")}
+        libraries = {"LD_LIBRARY_PATH": str(self.prefix / "lib")}
+        for compiler, source, package in (("c++", "gear.cc", "sap_islands_client"),
+                                          ("c++", "fall.cc", "sap_islands_simulation"),
+                                          ("cc", "shafts.c", "sap_islands")):
+            with self.subTest(package), tempfile.TemporaryDirectory() as scratch:
+                flags = run("pkg-config", "--cflags", "--libs", f"{package} = {VERSION}",
+                            env=places)
+                binary = pathlib.Path(scratch) / "program"
+                run(compiler, ROOT / "tests/packaging" / source, *shlex.split(flags), "-lm", "-o",
+                    binary)
+                run(binary, env=libraries)
+
+    def test_the_c_library_asks_for_no_dependencies_of_the_client(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            source = pathlib.Path(scratch)
+            (source / "CMakeLists.txt").write_text(
+                "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES C)\n"
+                "find_package(sap_islands REQUIRED COMPONENTS c)\n"
+                "if(TARGET gRPC::grpc OR NOT TARGET sap_islands::c)\n"
+                "  message(FATAL_ERROR)\nendif()\n")
+            run("cmake", "-S", source, "-B", source / "build",
+                f"-DCMAKE_PREFIX_PATH={self.prefix}")
+
+    def test_every_public_header_compiles_by_itself(self):
+        include = self.prefix / "include/sap_islands"
+        headers = [str(path.relative_to(include)) for path in include.rglob("*.h")]
+        self.assertIn("client/cpp/client.h", headers)
+        text = "".join(f'#include "{header}"\n' for header in sorted(headers))
+        done = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", "-x", "c++", "-",
+                               f"-I{include}", "-I/usr/include/eigen3"],
+                              input=text, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_another_minor_version_is_not_taken(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            source = pathlib.Path(scratch)
+            (source / "CMakeLists.txt").write_text(
+                "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\n"
+                "find_package(sap_islands 0.0 REQUIRED)\n")
+            done = subprocess.run(["cmake", "-S", source, "-B", source / "build",
+                                   f"-DCMAKE_PREFIX_PATH={self.prefix}"],
+                                  capture_output=True, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f"version: {VERSION}", done.stderr)
+
+    def test_the_installed_programs_run(self):
+        for program in ("sap-server", "sap-client"):
+            self.assertIn(VERSION, run(self.prefix / "bin" / program, "--version"))
+
+
+if __name__ == "__main__":
+    build = sys.argv.pop(1)
+    unittest.main()
