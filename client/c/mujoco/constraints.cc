@@ -171,7 +171,7 @@ void Constraints::WriteNormalForce(int64_t contact, int64_t i, const ContactArra
   arrays.relaxation_time[i] = stiffness_damping_impedance[1] / k;
 }
 
-bool Constraints::WriteContacts(const double* velocity, int32_t* index,
+bool Constraints::WriteContacts(const double* velocity, int32_t* contact_index,
                                 const ContactArrays& arrays) const {
   double* linear = arrays.jacobian;
   double* angular = arrays.angular;
@@ -197,7 +197,7 @@ bool Constraints::WriteContacts(const double* velocity, int32_t* index,
       target_angular += 3;
       angular += values;
     }
-    index[i++] = static_cast<int32_t>(contact);
+    contact_index[i++] = static_cast<int32_t>(contact);
   }
   return two_frictions;
 }

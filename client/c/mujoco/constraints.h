@@ -65,14 +65,15 @@ class Constraints {
 
   ConstraintCounts Count() const;
 
-  // Writes the rows, and to `row` the index in efc_* of each.
+  // Writes the rows, and to `row_index` the index in efc_* of each.
   //   velocity  [nefc] J v_0
   //   sigma     slip parameter of friction loss; 0: MuJoCo's R and v_hat
-  void WriteRows(const double* velocity, double sigma, int32_t* row, RowWriter* writer) const;
+  void WriteRows(const double* velocity, double sigma, int32_t* row_index, RowWriter* writer) const;
 
-  // Writes the contacts, and to `contact` the index of each among MuJoCo's; `arrays` is cleared.
+  // Writes the contacts, and to `contact_index` the index of each among MuJoCo's.
   // Returns whether friction along t1 and t2 differs somewhere.
-  bool WriteContacts(const double* velocity, int32_t* contact, const ContactArrays& arrays) const;
+  bool WriteContacts(const double* velocity, int32_t* contact_index,
+                     const ContactArrays& arrays) const;
 
  private:
   // Rows of one tree's dofs in a contact's Jacobian, each of n_t values.
