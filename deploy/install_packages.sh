@@ -2,8 +2,8 @@
 # Installs missing Debian packages, and the protos that Debian does not package. The list of all
 # packages that building and testing need. Not interactive.
 #
-#   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, fuzz, browser,
-#                                             bench, packaging
+#   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, operations,
+#                                             fuzz, browser, bench, packaging
 #
 # Needs root or sudo only if a package is missing.
 set -euo pipefail
@@ -23,6 +23,8 @@ declare -A packages=(
   [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime haproxy
            systemd rustc"
   [lint]="clang-format clang-tidy git"
+  # What reads the files of deploy/prometheus and deploy/compose.yaml, for tests/deploy.
+  [operations]="docker-compose haproxy prometheus"
   [fuzz]="clang-14 libclang-rt-14-dev"
   # For the full tests of the viewer.
   [browser]="chromium"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tests the Python client: makes an environment under build/python with pinned packages, installs
-# the package into it, and runs ruff, mypy and pytest. Needs sap-server and sap-client in
-# build/release/bin, or beside each other where $SAP_SERVER is, and build/release/lib/
-# libsap_islands.so or $SAP_LIBRARY. Safe to repeat; the environment is made anew only when the pins
-# change.
+# Tests the Python client, and the files of deploy unless there are arguments for pytest: makes an
+# environment under build/python with pinned packages, installs the package into it, and runs ruff,
+# mypy and pytest. Needs sap-server and sap-client in build/release/bin, or beside each other where
+# $SAP_SERVER is, and build/release/lib/libsap_islands.so or $SAP_LIBRARY. Safe to repeat; the
+# environment is made anew only when the pins change.
 #
 #   tests/python.sh [--full] [PYTEST-ARGUMENT...]
 #
@@ -63,11 +63,15 @@ run() {
   "$environment/bin/python" -m "$@"
 }
 
-run ruff check --quiet "$package" tests/client/python deploy/docs ||
+run ruff check --quiet "$package" tests/client/python tests/deploy deploy/docs ||
   fail "ruff found faults (see above)"
-run ruff format --quiet --check "$package" tests/client/python deploy/docs ||
+run ruff format --quiet --check "$package" tests/client/python tests/deploy deploy/docs ||
   fail "ruff would write some files differently; mend with: ruff format"
 run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" "$package/paper" \
-  deploy/docs/schema_reference.py deploy/docs/notebook_page.py tests/client/python \
+  deploy/docs/schema_reference.py deploy/docs/notebook_page.py tests/client/python tests/deploy \
   --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
 run pytest --quiet -o cache_dir="$environment/pytest" "${full[@]}" tests/client/python "$@"
+if (($# == 0)); then
+  deploy/install_packages.sh operations
+  run pytest --quiet -o cache_dir="$environment/pytest" tests/deploy
+fi

@@ -74,7 +74,7 @@ run_tests() {
 }
 
 begin "installing packages"
-deploy/install_packages.sh build tests lint ${full:+packaging}
+deploy/install_packages.sh build tests lint operations ${full:+packaging}
 mkdir -p build
 
 begin "checking the format"
@@ -87,7 +87,7 @@ if $lint; then
 fi
 run_tests release
 if ((${#filter[@]} == 0)); then
-  begin "testing the Python client"
+  begin "testing the Python client and the files of deploy"
   tests/python.sh "${full[@]}"
 fi
 

