@@ -41,8 +41,11 @@ const char* sap_instruction_set(void) { return sap::InstructionSet(); }
 sap_solver* sap_solver_new(int32_t threads) {
   if (threads < 0 || threads > kMostThreads) return nullptr;
   if (threads == 0) threads = ThreadsOfProcess();
-  return OrNull(
-      [&] { return std::make_unique<sap_solver>(std::make_shared<sap::c::SharedState>(threads)); });
+  return OrNull([&] {
+    auto solver = std::make_unique<sap_solver>();
+    solver->shared = std::make_shared<sap::c::SharedState>(threads);
+    return solver;
+  });
 }
 
 void sap_solver_free(sap_solver* solver) { delete solver; }

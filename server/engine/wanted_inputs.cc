@@ -20,10 +20,10 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 // The fields from ContactProblem to the array or number of an input.
-using Fields = std::vector<const FieldDescriptor*>;
+using PathFields = std::vector<const FieldDescriptor*>;
 
-Fields FieldsOf(const std::string& path) {
-  Fields fields;
+PathFields FieldsOf(const std::string& path) {
+  PathFields fields;
   const auto* message = v1::ContactProblem::descriptor();
   for (size_t start = 0; start <= path.size();) {
     const size_t end = std::min(path.find('.', start), path.size());
@@ -35,16 +35,16 @@ Fields FieldsOf(const std::string& path) {
 }
 
 // Of every input, in the order of InputPaths().
-const std::vector<Fields>& AllFields() {
-  static const std::vector<Fields> fields = [] {
-    std::vector<Fields> all;
+const std::vector<PathFields>& AllFields() {
+  static const std::vector<PathFields> fields = [] {
+    std::vector<PathFields> all;
     for (const std::string& path : InputPaths()) all.push_back(FieldsOf(path));
     return all;
   }();
   return fields;
 }
 
-void EncodeInput(const Fields& fields, std::span<const double> values,
+void EncodeInput(const PathFields& fields, std::span<const double> values,
                  v1::ContactProblem* gradient) {
   if (values.empty()) return;
   Message* owner = gradient;
@@ -86,7 +86,7 @@ tl::expected<WantedInputs, ServiceError> WantedInputs::Decode(
 }
 
 void WantedInputs::Encode(const InputDifferential& gradient, v1::ContactProblem* message) const {
-  const std::vector<Fields>& fields = AllFields();
+  const std::vector<PathFields>& fields = AllFields();
   size_t i = 0;
   const auto encode = [&](std::span<const double> values) {
     if (selection_.wanted(i)) EncodeInput(fields[i], values, message);
