@@ -37,6 +37,8 @@ cmake --build build/bench --target sap_bench_solver drake_timer sap_islands sap-
 
 grep --max-count=1 'model name' /proc/cpuinfo || true
 echo "cores: $(nproc); load before: $(cut -d' ' -f1-3 /proc/loadavg); $(date -u +%F)"
-build/bench/venv/bin/python tests/bench/bench.py --build build/bench \
+# The adapter for MuJoCo needs the library.
+SAP_LIBRARY=$PWD/build/bench/lib/libsap_islands.so \
+  build/bench/venv/bin/python tests/bench/bench.py --build build/bench \
   --out build/bench/results "$@"
 build/bench/venv/bin/python tests/bench/plots.py build/bench/results build/bench/results

@@ -12,6 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADER = ROOT / "client/c/sap_islands.h"
+ADAPTER = ROOT / "client/c/mujoco/adapter.h"  # for the Python package alone
 EXAMPLES = ROOT / "client/c/examples"
 LIBRARY = pathlib.Path(sys.argv.pop())
 
@@ -35,12 +36,14 @@ def run_program(*compiler):
 
 
 class LibraryTest(unittest.TestCase):
-    def test_exports_the_functions_of_the_header_and_nothing_else(self):
+    def test_exports_the_functions_of_the_headers_and_nothing_else(self):
         exported = {line.split()[-1].split("@")[0]
                     for line in output("nm", "-D", "--defined-only", str(LIBRARY)).splitlines()
                     if " A " not in line}
         declared = set(re.findall(r"^SAP_API [^(]*?(sap_\w+)\(", HEADER.read_text(), re.MULTILINE))
         self.assertGreater(len(declared), 20)
+        declared |= set(re.findall(r"^SAP_MUJOCO_API [^(]*?(sap_\w+)\(", ADAPTER.read_text(),
+                                   re.MULTILINE))
         self.assertEqual(exported, declared)
 
     def test_needs_the_runtime_onetbb_and_metis_alone(self):

@@ -1,21 +1,11 @@
-"""The linear solver and the address tables of the compiled functions."""
+"""The linear solver of the compiled functions."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 from sap_islands.arrays import FloatArray
-from sap_islands.numba_kernels import Integer, Real, integers, make_table, reals, solve_in_place
-
-
-class Arrays(NamedTuple):
-    speed: Real
-    number: Integer
-
-
-ROW = Arrays(*range(2))
+from sap_islands.numba_kernels import solve_in_place
 
 
 def branched(n: int, seed: int) -> FloatArray:
@@ -49,17 +39,3 @@ def test_solution_of_a_full_matrix_is_that_of_lapack() -> None:
     x = b.copy()
     solve_in_place(matrix.copy(), x)
     assert x == pytest.approx(np.linalg.solve(matrix, b), rel=1e-10)
-
-
-def test_table_reads_the_current_values() -> None:
-    speed, number = np.arange(4.0), np.array([[7, 8], [9, 10]], np.int32)
-    table = make_table(Arrays, {"speed": speed, "number": number})
-    speed[2] = 5.5
-    assert reals(table, ROW.speed).tolist() == [0, 1, 5.5, 3]
-    assert integers(table, ROW.number).tolist() == [7, 8, 9, 10]
-
-
-@pytest.mark.parametrize("speed", [np.arange(4), np.arange(8.0)[::2], np.zeros(4, np.float32)])
-def test_array_of_another_type_or_layout_is_refused(speed: FloatArray) -> None:
-    with pytest.raises(TypeError, match="speed is an array of"):
-        make_table(Arrays, {"speed": speed, "number": np.zeros(1, np.int32)})

@@ -7,7 +7,7 @@ import numpy as np
 
 from sap_islands.client import Client
 from sap_islands.mujoco import Material, step
-from sap_islands.mujoco.stepping import BuiltProblem
+from sap_islands.mujoco.assembly import BuiltProblem
 from sap_islands.session import Session
 from sap_islands.solution import IslandStatus, Solution
 from sap_islands.trajectory import Floats, Frame, Ints, Shape, Trajectory

@@ -42,13 +42,12 @@ if importlib.util.find_spec("mujoco") is None:
         "sap_islands.mujoco needs MuJoCo: pip install 'mujoco>=3.5'", name="mujoco"
     )
 
+from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.differences import DifferenceWarning
 from sap_islands.mujoco.linearization import Linearization, linearize
 from sap_islands.mujoco.lockstep import rollout, step_batch
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import (
-    BuiltProblem,
-    Law,
     apply,
     build_problem,
     find_contacts_within,

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 
 import mujoco
 
 from sap_islands.errors import InvalidArgument
-from sap_islands.mujoco.layout import Layout
 
 _INTEGRATORS = mujoco.mjtIntegrator
-_IMPLICIT = (_INTEGRATORS.mjINT_IMPLICIT, _INTEGRATORS.mjINT_IMPLICITFAST)
+# As ints: comparing enumerators of the bindings takes half a microsecond each.
+_IMPLICIT = (int(_INTEGRATORS.mjINT_IMPLICIT), int(_INTEGRATORS.mjINT_IMPLICITFAST))
+_STEPPED = (int(_INTEGRATORS.mjINT_EULER), *_IMPLICIT)
+_PGS = int(mujoco.mjtSolver.mjSOL_PGS)
 _MAX_LISTED = 3  # names of model elements in an error message
+
+# What the caller was warned about.
+_warned: weakref.WeakKeyDictionary[mujoco.MjModel, set[str]] = weakref.WeakKeyDictionary()
 
 
 class DifferenceWarning(UserWarning):
@@ -29,20 +35,24 @@ def refuse_flexes(model: mujoco.MjModel) -> None:
     raise InvalidArgument(message, "model")
 
 
-def warn_of_differences(model: mujoco.MjModel, layout: Layout) -> None:
+def warn_of_differences(model: mujoco.MjModel) -> None:
     """Warns once per model about each method of MuJoCo that is selected and not used."""
     options = model.opt
+    integrator, noslip, solver = options.integrator, options.noslip_iterations, options.solver
+    if integrator in _STEPPED and noslip <= 0 and solver != _PGS:
+        return
     found = []
-    if options.integrator not in (_INTEGRATORS.mjINT_EULER, *_IMPLICIT):
-        name = _INTEGRATORS(options.integrator).name.removeprefix("mjINT_")
+    if integrator not in _STEPPED:
+        name = _INTEGRATORS(integrator).name.removeprefix("mjINT_")
         found.append(f"integrator {name}: steps are semi-implicit Euler")
-    if options.noslip_iterations > 0:
+    if noslip > 0:
         found.append("noslip_iterations: there is no noslip solver; law='sap' holds what is held")
-    if options.solver == mujoco.mjtSolver.mjSOL_PGS:
+    if solver == _PGS:
         found.append("solver PGS: the problem is solved to convergence, and PGS may not have been")
+    warned = _warned.setdefault(model, set())
     for difference in found:
-        if difference not in layout.warned:
-            layout.warned.add(difference)
+        if difference not in warned:
+            warned.add(difference)
             warnings.warn(f"the model selects {difference}", DifferenceWarning, stacklevel=4)
 
 

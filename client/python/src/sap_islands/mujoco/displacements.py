@@ -24,14 +24,9 @@ from sap_islands.arrays import FloatArray
 from sap_islands.bodies import Trees
 from sap_islands.constraint_rows import ConstraintRows
 from sap_islands.contacts import Contacts
+from sap_islands.mujoco.assembly import BuiltProblem, assemble_problem
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.stepping import (
-    BuiltProblem,
-    assemble_problem,
-    compute_forces,
-    compute_positions,
-    make_constraints,
-)
+from sap_islands.mujoco.stepping import compute_forces, compute_positions, make_constraints
 from sap_islands.problem import Problem
 
 _REACH = 1e3  # change of point and frame [m, -] that a contact may have, over the displacement
@@ -241,9 +236,8 @@ def _side_of(built: BuiltProblem, rows: Any, nv: int, complete: bool) -> Side:
 
 def _objects_of_rows(data: mujoco.MjData, built: BuiltProblem) -> Any:
     """[2, R] kind and object of each row of a problem; of kind -1: an actuator and its joint."""
-    own = built.servos.joint[: int(built.servos.rows[0])]
-    kinds = np.append(data.efc_type[built.row], np.full(len(own), -1))
-    return np.stack((kinds, np.append(data.efc_id[built.row], own)))
+    kinds = np.append(data.efc_type[built.row], np.full(len(built.joint), -1))
+    return np.stack((kinds, np.append(data.efc_id[built.row], built.joint)))
 
 
 def _keys(objects: Any) -> list[tuple[int, ...]]:

@@ -18,6 +18,7 @@ import numpy as np
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument
+from sap_islands.mujoco.assembly import Law
 from sap_islands.mujoco.displacements import (
     Direction,
     Nominal,
@@ -26,7 +27,7 @@ from sap_islands.mujoco.displacements import (
     problem_and_tangents,
 )
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.stepping import Law, build_problem, move
+from sap_islands.mujoco.stepping import build_problem, move
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.unsolved import OnUnsolved, check_on_unsolved, report_inaccurate, report_unsolved

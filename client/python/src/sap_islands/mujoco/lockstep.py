@@ -21,11 +21,10 @@ from numpy.typing import ArrayLike
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument, SapError
+from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import (
     DEFAULT_MATERIAL,
-    BuiltProblem,
-    Law,
     apply,
     build_problem,
     options_of,

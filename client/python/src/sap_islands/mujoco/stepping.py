@@ -3,68 +3,32 @@
 from __future__ import annotations
 
 import functools
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import get_args
 
 import mujoco
 import numpy as np
 
 from sap_islands.arrays import FloatArray
-from sap_islands.bodies import Trees
 from sap_islands.client import Client
-from sap_islands.constraint_rows import ConstraintRows
-from sap_islands.contacts import Contacts
 from sap_islands.errors import InvalidArgument
-from sap_islands.mujoco import constraints, servos
-from sap_islands.mujoco.constraints import Assembled, ContactArrays, RowArrays
+from sap_islands.mujoco.assembly import BuiltProblem, Law, assemble_problem, store_forces
 from sap_islands.mujoco.differences import (
     refuse_flexes,
     uses_implicit_integrator,
     warn_of_differences,
 )
-from sap_islands.mujoco.dynamics import Dynamics, evaluate
-from sap_islands.mujoco.layout import Layout, layout_of, state_table
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.servos import Servos
-from sap_islands.numba_kernels import IndexArray
 from sap_islands.options import Options
-from sap_islands.problem import Problem, Regularization
 from sap_islands.session import Session
 from sap_islands.solution import Solution
 from sap_islands.unsolved import OnUnsolved, check_on_unsolved, report_unsolved
 
-Law: TypeAlias = Literal["sap", "mujoco"]
 _LAWS = get_args(Law)
 
 DEFAULT_MATERIAL = Material()
-_DEFAULT_SIGMA = 1e-3
 _CONVERGED = Options(relative_tolerance=1e-10)
 _IN_GAP = 1  # `exclude` of a contact beyond its margin
 _FLAGS, _ENABLE = mujoco.mjtDisableBit, mujoco.mjtEnableBit
-
-
-class BuiltProblem(NamedTuple):
-    """A problem, and how it maps to the MuJoCo model.
-
-    Attributes:
-        problem: Its trees are MuJoCo's kinematic trees, and its velocities are `qvel`.
-        law: Law of the problem.
-        contact: [C] index in `data.contact` of each contact of the problem.
-        row: [R_m] index in `data.efc_*` of row i < R_m of the problem; the remaining rows are
-            actuators.
-        dynamics: A and v*.
-        servos: The implicit actuators.
-        cone: [5, C] coefficients of friction along t1, t2, and about n, t1, t2.
-        made: Constraints as MuJoCo assembled them; valid until the next step of `data`.
-    """
-
-    problem: Problem
-    law: Law
-    contact: IndexArray
-    row: IndexArray
-    dynamics: Dynamics
-    servos: Servos
-    cone: FloatArray
-    made: Assembled
 
 
 def build_problem(
@@ -91,43 +55,9 @@ def build_problem(
     if law not in _LAWS:
         raise InvalidArgument(f"law is {law!r}; it must be 'sap' or 'mujoco'", "law")
     refuse_flexes(model)
-    warn_of_differences(model, layout_of(model))
+    warn_of_differences(model)
     _forward(model, data, with_gap=law == "sap")
     return assemble_problem(model, data, law, material)
-
-
-def assemble_problem(
-    model: mujoco.MjModel, data: mujoco.MjData, law: Law, material: Material
-) -> BuiltProblem:
-    """Builds the problem of a state whose forces and constraints are computed."""
-    layout, as_sap = layout_of(model), law == "sap"
-    dynamics, motors = _evaluate(model, data, layout, as_sap)
-    made = constraints.assembled(model, data)
-    row, contact = np.empty(data.nefc, np.int64), np.empty(data.ncon, np.int64)
-    counts = constraints.count(made, layout.table, as_sap, row, contact)
-    row, contact = row[: counts[0]], contact[: counts[2]]
-    dt = model.opt.timestep
-    sigma = _DEFAULT_SIGMA if material.sigma is None else material.sigma
-    rows = _make_rows(made, row, counts[1], motors, dt, sigma if as_sap else 0.0)
-    arrays = _new_contact_arrays(*counts[2:])
-    if len(contact):
-        constraints.write_contacts(made, layout.table, contact, dt, as_sap, arrays)
-    if material.friction is not None and as_sap:
-        arrays.friction[:2] = material.friction
-    problem = Problem(
-        time_step=dt,
-        trees=Trees.from_wire_arrays(
-            dofs=layout.dofs,
-            dynamics_matrix=dynamics.blocks,
-            free_motion_velocity=dynamics.v_star,
-            # The answer depends on the state alone, not on what a session solved before.
-            guess_velocity=data.qvel.copy(),
-        ),
-        contacts=_make_contacts(arrays, as_sap, material),
-        rows=rows,
-        regularization=Regularization(material.beta, material.sigma),
-    )
-    return BuiltProblem(problem, law, contact, row, dynamics, motors, arrays.friction, made)
 
 
 def step(
@@ -195,7 +125,7 @@ def apply(
     """
     dt, velocity = model.opt.timestep, solution.velocity
     data.qacc[:] = (velocity - data.qvel) / dt
-    _store_forces(model, data, built, solution)
+    store_forces(model, data, built, solution)
     if hasattr(data, "flg_rnepost"):  # cfrc_ext and what depends on it are those of the last step
         data.flg_rnepost = 0
     mujoco.mj_sensorAcc(model, data)
@@ -290,11 +220,14 @@ def compute_positions(model: mujoco.MjModel, data: mujoco.MjData, with_gap: bool
     For `with_gap` see `_forward`.
     """
     mujoco.mj_fwdPosition(model, data)
+    if not (with_gap and data.ncon):
+        return
     exclude = data.contact.exclude
-    in_gap = exclude == _IN_GAP
-    if with_gap and in_gap.any():
-        exclude[in_gap] = 0
-        make_constraints(model, data)
+    if np.count_nonzero(exclude):  # faster than a comparison
+        in_gap = exclude == _IN_GAP
+        if in_gap.any():
+            exclude[in_gap] = 0
+            make_constraints(model, data)
 
 
 def make_constraints(model: mujoco.MjModel, data: mujoco.MjData) -> None:
@@ -311,146 +244,3 @@ def compute_forces(model: mujoco.MjModel, data: mujoco.MjData) -> None:
         control(model, data)
     mujoco.mj_fwdActuation(model, data)
     mujoco.mj_fwdAcceleration(model, data)
-
-
-def _evaluate(
-    model: mujoco.MjModel, data: mujoco.MjData, layout: Layout, as_sap: bool
-) -> tuple[Dynamics, Servos]:
-    blocks, v_star = np.empty(layout.block_values), np.empty(layout.velocities)
-    actuators = len(model.actuator_trntype)
-    implicit = servos.new_servos(
-        actuators,
-        2 * actuators + model.njnt + model.ntendon,
-        2 * len(data.actuator_moment) + model.njnt + len(data.ten_J),
-    )
-    evaluate(
-        layout.model_table,
-        state_table(data),
-        layout.table,
-        model.opt.timestep,
-        model.opt.disableflags,
-        model.opt.disableactuator,
-        as_sap,
-        blocks,
-        v_star,
-        implicit,
-    )
-    return Dynamics(blocks, v_star), implicit
-
-
-def _make_rows(
-    made: Assembled, row: IndexArray, non_zeros: int, motors: Servos, dt: float, sigma: float
-) -> ConstraintRows:
-    """The selected rows of MuJoCo, then the rows of actuators."""
-    own = int(motors.rows[0])
-    count = len(row) + own
-    if not count:
-        return ConstraintRows.none()
-    servo_entries = motors.entries[:own]
-    more = int(servo_entries.sum())
-    arrays = RowArrays(
-        np.empty(count, np.uint32),
-        np.empty(non_zeros + more, np.uint32),
-        np.empty(non_zeros + more),
-        *np.empty((6, count)),
-    )
-    constraints.write_rows(made, row, dt, sigma, arrays)
-    if own:
-        at = slice(len(row), None)
-        arrays.entries[at] = servo_entries
-        arrays.velocity_index[non_zeros:] = motors.column[:more]
-        arrays.coefficient[non_zeros:] = motors.value[:more]
-        arrays.regularization[at], arrays.force_offset[at] = motors.law[:2, :own]
-        arrays.force_lower[at], arrays.force_upper[at] = motors.law[2:, :own]
-        arrays.target_velocity[at] = arrays.slip_parameter[at] = 0.0
-    named = arrays._asdict()
-    if not own:
-        del named["force_offset"]
-    if sigma == 0.0:
-        del named["slip_parameter"]
-    return ConstraintRows.from_wire_arrays(**named)
-
-
-def _new_contact_arrays(count: int, linear: int, angular: int, turning: int) -> ContactArrays:
-    return ContactArrays(
-        np.empty((2, count), np.int32),
-        np.empty(linear),
-        np.empty(angular),
-        np.empty((5, count)),
-        np.empty((2, count)),
-        np.empty((count, 3)),
-        np.empty((turning, 3)),
-        np.empty((3, count)),
-    )
-
-
-def _make_contacts(arrays: ContactArrays, as_sap: bool, material: Material) -> Contacts:
-    tree_a, tree_b = arrays.trees
-    count = len(tree_a)
-    if not count:
-        return Contacts.none()
-    friction, friction_2, torsional, *rolling = arrays.friction
-    named = {
-        "tree_a": tree_a,
-        "tree_b": tree_b,
-        "jacobian": arrays.jacobian,
-        "friction": friction,
-    }
-    is_physical = material.stiffness is not None or material.relaxation_time is not None
-    if as_sap and is_physical:
-        named["signed_distance"], stiffness, relaxation_time = arrays.physical
-        if material.stiffness is not None:
-            stiffness = np.full(count, float(material.stiffness))
-        if material.relaxation_time is not None:
-            relaxation_time = np.full(count, float(material.relaxation_time))
-        named["stiffness"], named["relaxation_time"] = stiffness, relaxation_time
-        arrays.target[:, 2] = 0.0
-        if arrays.target.any():
-            named["surface_velocity"] = -arrays.target
-    else:
-        named["relaxation_time"] = np.zeros(count)
-        named["target_velocity"] = arrays.target
-        named["regularization_n"] = arrays.R[1]
-        if not as_sap:
-            named["regularization_t"] = arrays.R[0]
-    if (friction != friction_2).any():
-        named["friction_2"] = friction_2
-    if len(arrays.target_angular):
-        named["torsional_friction"] = torsional
-        named["rolling_friction"] = np.column_stack(rolling)
-        named["angular_jacobian"] = arrays.angular
-        named["target_angular_velocity"] = arrays.target_angular
-    return Contacts.from_wire_arrays(**named)
-
-
-def _store_forces(
-    model: mujoco.MjModel, data: mujoco.MjData, built: BuiltProblem, solution: Solution
-) -> None:
-    """Writes constraint forces, and the forces of implicit actuators, to `data`."""
-    dt = model.opt.timestep
-    if data.nefc:
-        constraints.store_forces(
-            built.made,
-            built.row,
-            built.contact,
-            dt,
-            solution.row_impulse,
-            solution.impulse,
-            solution.angular_impulse,
-            built.cone,
-            data.efc_force,
-            data.efc_state,
-        )
-        mujoco.mj_mulJacTVec(model, data, data.qfrc_constraint, data.efc_force)
-    else:
-        data.qfrc_constraint[:] = 0.0
-    if built.law == "sap" and model.nu:
-        servos.store_forces(
-            layout_of(model).model_table,
-            state_table(data),
-            layout_of(model).table,
-            dt,
-            solution.velocity,
-            solution.row_impulse[len(built.row) :],
-            built.servos,
-        )

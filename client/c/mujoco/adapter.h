@@ -1,0 +1,104 @@
+/* The loops of the Python package's adapter for MuJoCo, on the arrays of mjModel and mjData.
+ *
+ * Not for other users: the package and the library are of one version, and these functions change
+ * with every one of them. They keep no state, and threads may call them for different states.
+ */
+#ifndef SAP_ISLANDS_CLIENT_C_MUJOCO_ADAPTER_H_
+#define SAP_ISLANDS_CLIENT_C_MUJOCO_ADAPTER_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SAP_MUJOCO_API __attribute__((visibility("default")))
+
+/* Where a field is. */
+typedef struct sap_mujoco_field {
+  int64_t in_data; /* 1: in mjData; 0: in mjModel; -1: the version has no such array */
+  int64_t offset;  /* in the struct [bytes] */
+  int64_t size;    /* of a number [bytes]; of an array 8 */
+} sap_mujoco_field;
+
+/* The names of the rows that a table of fields must have, one per line and in order:
+ *
+ *   integer NAME, real NAME, array TYPE NAME     a number or an array of mjModel or mjData
+ *   contact TYPE NAME                            an array in mjContact; `offset` is in mjContact
+ *   contacts NAME                                an array of mjContact; `size` is that of one
+ *
+ * then constants, which have no row: constant ENUMERATION NAME VALUE. */
+SAP_MUJOCO_API const char* sap_mujoco_fields(void);
+
+/* Numbers of a problem, and where its arrays begin in the buffers that it is written to. */
+typedef struct sap_mujoco_layout {
+  int64_t rows;           /* from MuJoCo's constraints; after the build with those of actuators */
+  int64_t simulator_rows; /* from MuJoCo's constraints */
+  int64_t non_zeros;      /* of all rows */
+  int64_t contacts;       /* C */
+  int64_t turning;        /* N contacts with an angular Jacobian */
+  int64_t two_frictions;  /* after the build: 1 if friction along t1 and t2 differs somewhere */
+  int64_t doubles;        /* length of the buffers */
+  int64_t unsigned_integers;
+  int64_t integers;
+  /* In the doubles. */
+  int64_t v_star; /* [nv]; before it A_t of each tree */
+  int64_t guess;  /* [nv] v_0 */
+  int64_t laws;   /* [6, row_capacity]: R, v_hat, lower, upper, u, slip parameter */
+  int64_t row_capacity;
+  int64_t coefficient;    /* non-zeros of the rows */
+  int64_t jacobian;       /* linear blocks of all contacts */
+  int64_t angular;        /* angular blocks */
+  int64_t scalars;        /* [8, C]: coefficients of friction along t1, t2 and about n, R_t, R_n,
+                              then signed distance, stiffness and relaxation time */
+  int64_t rolling;        /* [C, 2] coefficients about t1 and t2 */
+  int64_t target;         /* [C, 3] v_hat */
+  int64_t target_angular; /* [N, 3] */
+  int64_t servos;         /* for sap_mujoco_store_forces */
+  int64_t velocities;     /* [nefc] J v_0, which the caller writes before the build */
+  /* In the unsigned integers: [row_capacity] non-zeros of each row, then their columns. */
+  /* In the integers. */
+  int64_t row;     /* index in efc_* of each row from MuJoCo's constraints */
+  int64_t contact; /* [C] index in mjData.contact */
+  int64_t trees;   /* [2, C] trees of each contact; -1: the world */
+  int64_t joint;   /* joint of each row of actuators; -1: none */
+} sap_mujoco_layout;
+
+/* Its size [bytes]: the caller compares it with that of its own. */
+SAP_MUJOCO_API int64_t sap_mujoco_layout_size(void);
+
+enum {
+  SAP_MUJOCO_LAW_SAP = 1, /* the law of SAP, otherwise MuJoCo's */
+  SAP_MUJOCO_SPARSE = 2   /* the rows of efc_J are sparse */
+};
+
+/* Determines the layout of the problem of a state whose constraints and forces are computed.
+ *
+ *   flags   of the enumeration above */
+SAP_MUJOCO_API void sap_mujoco_measure(const sap_mujoco_field* fields, const void* model,
+                                       const void* data, int32_t flags, sap_mujoco_layout* layout);
+
+/* Writes the problem to buffers of at least the lengths in the layout.
+ *
+ *   doubles    has the velocities [nefc] J v_0 in its place already
+ *   sigma      slip parameter of friction loss; 0: MuJoCo's R and v_hat */
+SAP_MUJOCO_API void sap_mujoco_build(const sap_mujoco_field* fields, const void* model,
+                                     const void* data, int32_t flags, double sigma,
+                                     sap_mujoco_layout* layout, double* doubles,
+                                     uint32_t* unsigned_integers, int32_t* integers);
+
+/* Writes the forces of a solution to efc_force, efc_state, actuator_force and qfrc_actuator.
+ *
+ *   solution   velocity [nv], impulses of the rows, [C, 3] of contacts, [N, 3] angular ones
+ *
+ * The other arguments are those of the build; the buffers are only read. */
+SAP_MUJOCO_API void sap_mujoco_store_forces(const sap_mujoco_field* fields, const void* model,
+                                            const void* data, int32_t flags,
+                                            const sap_mujoco_layout* layout, double* doubles,
+                                            int32_t* integers, const double* solution);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SAP_ISLANDS_CLIENT_C_MUJOCO_ADAPTER_H_ */

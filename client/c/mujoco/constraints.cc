@@ -1,0 +1,205 @@
+#include "client/c/mujoco/constraints.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace sap::mujoco {
+namespace {
+
+constexpr double kLeastStiffness = 1e-15;  // divisor
+
+bool IsFrictionLoss(int32_t kind) {
+  return kind == mjCNSTR_FRICTION_DOF || kind == mjCNSTR_FRICTION_TENDON;
+}
+
+}  // namespace
+
+std::pair<double, double> ForceBounds(const Fields& fields, int64_t row) {
+  const int32_t kind = fields.efc_type[row];
+  if (kind == mjCNSTR_EQUALITY) return {-kInfinity, kInfinity};
+  const double loss = fields.efc_frictionloss[row];
+  if (IsFrictionLoss(kind)) return {-loss, loss};
+  return {0.0, kInfinity};
+}
+
+template <typename Use>
+void Constraints::ForValues(int64_t row, const Use& use) const {
+  if (!is_sparse_) {
+    const double* values = fields_.efc_J + row * fields_.nv;
+    for (int64_t dof = 0; dof < fields_.nv; ++dof) use(dof, values[dof]);
+    return;
+  }
+  const int64_t begin = fields_.efc_J_rowadr[row];
+  const int64_t end = begin + fields_.efc_J_rownnz[row];
+  for (int64_t k = begin; k < end; ++k) use(fields_.efc_J_colind[k], fields_.efc_J[k]);
+}
+
+bool Constraints::IsCone(int64_t row) const {
+  const int32_t kind = fields_.efc_type[row];
+  return kind == mjCNSTR_CONTACT_ELLIPTIC || (as_sap_ && kind == mjCNSTR_CONTACT_PYRAMIDAL);
+}
+
+bool Constraints::IsContact(int64_t contact) const {
+  const int32_t row = *fields_.contact_efc_address(contact);
+  return row >= 0 && IsCone(row);
+}
+
+int64_t Constraints::Values(int64_t contact) const {
+  const auto [a, b] = trees_.OfContact(contact);
+  return 3 * (trees_.Size(a) + (b >= 0 ? trees_.Size(b) : 0));
+}
+
+ConstraintCounts Constraints::Count() const {
+  ConstraintCounts counts;
+  for (int64_t row = 0; row < fields_.nefc; ++row) {
+    if (IsCone(row)) continue;
+    int64_t non_zeros = 0;
+    ForValues(row, [&](int64_t, double value) { non_zeros += value != 0.0; });
+    counts.rows += non_zeros > 0;
+    counts.non_zeros += non_zeros;
+  }
+  for (int64_t contact = 0; contact < fields_.ncon; ++contact) {
+    if (!IsContact(contact)) continue;
+    const int64_t values = Values(contact);
+    ++counts.contacts;
+    counts.jacobian += values;
+    if (*fields_.contact_dim(contact) > 3) {
+      counts.angular += values;
+      ++counts.turning;
+    }
+  }
+  return counts;
+}
+
+void Constraints::WriteRows(const double* velocity, double sigma, int32_t* row_index,
+                            RowWriter* writer) const {
+  for (int64_t row = 0; row < fields_.nefc; ++row) {
+    if (IsCone(row)) continue;
+    const int64_t before = writer->non_zeros();
+    ForValues(row, [&](int64_t dof, double value) {
+      if (value != 0.0) writer->Add(dof, value);
+    });
+    if (writer->non_zeros() == before) continue;
+    row_index[writer->rows()] = static_cast<int32_t>(row);
+    RowLaw law;
+    std::tie(law.force_lower, law.force_upper) = ForceBounds(fields_, row);
+    if (sigma > 0.0 && IsFrictionLoss(fields_.efc_type[row])) {
+      law.slip_parameter = sigma;
+    } else {
+      law.regularization = fields_.efc_R[row];
+      law.target_velocity = Target(velocity, row, false);
+    }
+    writer->Finish(law);
+  }
+}
+
+// v_hat of a row: at rest on its surface, or MuJoCo's.
+double Constraints::Target(const double* velocity, int64_t row, bool at_rest) const {
+  if (at_rest) return -(fields_.efc_vel[row] - velocity[row]);
+  return velocity[row] + fields_.timestep * fields_.efc_aref[row];
+}
+
+Constraints::Axis Constraints::AxisOf(int64_t first_row, int axis, double mu) const {
+  if (fields_.efc_type[first_row] != mjCNSTR_CONTACT_PYRAMIDAL) {
+    return {{first_row + axis, first_row + axis}, {1.0, 0.0}};
+  }
+  if (axis == 0) return {{first_row, first_row + 1}, {0.5, 0.5}};
+  const int64_t edge = first_row + 2 * axis - 2;
+  return {{edge, edge + 1}, {0.5 / mu, -0.5 / mu}};
+}
+
+// Adds a row of efc_J to lines of two blocks.
+void Constraints::AddRow(int64_t row, double factor, const Block& a, const Block& b) const {
+  if (!is_sparse_) {
+    for (const Block& block : {a, b}) {
+      const double* values = fields_.efc_J + row * fields_.nv + block.first_dof;
+      for (int64_t k = 0; k < block.dofs; ++k) block.line[k] += factor * values[k];
+    }
+    return;
+  }
+  ForValues(row, [&](int64_t dof, double value) {
+    for (const Block& block : {a, b}) {
+      const int64_t place = dof - block.first_dof;
+      if (place >= 0 && place < block.dofs) block.line[place] += factor * value;
+    }
+  });
+}
+
+// Adds to the blocks of a contact, and to the v_hat [6] of its axes.
+void Constraints::WriteJacobian(int64_t contact, const double* velocity, double* linear,
+                                double* angular, double* v_hat) const {
+  const auto [tree_a, tree_b] = trees_.OfContact(contact);
+  const int64_t n_a = trees_.Size(tree_a);
+  const int64_t n_b = tree_b >= 0 ? trees_.Size(tree_b) : 0;
+  const int64_t first_b = tree_b >= 0 ? trees_.FirstDof(tree_b) : 0;
+  const double* friction = fields_.contact_friction(contact);
+  const int32_t first_row = *fields_.contact_efc_address(contact);
+  for (int axis = 0; axis < *fields_.contact_dim(contact); ++axis) {
+    double* blocks = axis < 3 ? linear : angular;
+    const int line = kLineOfAxis[axis];
+    const Block a = {blocks + line * n_a, trees_.FirstDof(tree_a), n_a};
+    const Block b = {blocks + 3 * n_a + line * n_b, first_b, n_b};
+    const Axis rows = AxisOf(first_row, axis, friction[std::max(axis - 1, 0)]);
+    for (int i = 0; i < 2; ++i) {
+      const double factor = rows.factor[i];
+      if (factor == 0.0) continue;
+      v_hat[axis] += factor * Target(velocity, rows.row[i], as_sap_ && axis > 0);
+      AddRow(rows.row[i], factor, a, b);
+    }
+  }
+}
+
+void Constraints::WriteFriction(int64_t contact, int64_t i, const ContactArrays& arrays) const {
+  double* coefficients[] = {arrays.friction + i, arrays.friction_2 + i, arrays.torsional + i,
+                            arrays.rolling + 2 * i, arrays.rolling + 2 * i + 1};
+  const int dim = *fields_.contact_dim(contact);
+  const double* mu = fields_.contact_friction(contact);
+  for (int j = 0; j < kAxes - 1; ++j) *coefficients[j] = j + 1 < dim ? mu[j] : 0.0;
+}
+
+void Constraints::WriteNormalForce(int64_t contact, int64_t i, const ContactArrays& arrays) const {
+  const int32_t row = *fields_.contact_efc_address(contact);
+  const bool is_pyramid = fields_.efc_type[row] == mjCNSTR_CONTACT_PYRAMIDAL;
+  const int edges = is_pyramid ? 2 * (*fields_.contact_dim(contact) - 1) : 1;
+  const double* stiffness_damping_impedance = fields_.efc_KBIP + 4 * row;
+  const double k =
+      std::max(stiffness_damping_impedance[0] * stiffness_damping_impedance[2], kLeastStiffness);
+  arrays.R_t[i] = fields_.efc_R[row + 1];
+  arrays.R_n[i] = fields_.efc_R[row] / edges;
+  arrays.signed_distance[i] = fields_.efc_pos[row] - fields_.efc_margin[row];
+  arrays.stiffness[i] = k / arrays.R_n[i];
+  arrays.relaxation_time[i] = stiffness_damping_impedance[1] / k;
+}
+
+bool Constraints::WriteContacts(const double* velocity, int32_t* contact_index,
+                                const ContactArrays& arrays) const {
+  double* linear = arrays.jacobian;
+  double* angular = arrays.angular;
+  double* target_angular = arrays.target_angular;
+  bool two_frictions = false;
+  int64_t i = 0;
+  for (int64_t contact = 0; contact < fields_.ncon; ++contact) {
+    if (!IsContact(contact)) continue;
+    const int64_t values = Values(contact);
+    const bool is_turning = *fields_.contact_dim(contact) > 3;
+    std::fill_n(linear, values, 0.0);
+    if (is_turning) std::fill_n(angular, values, 0.0);
+    double v_hat[kAxes] = {};
+    WriteJacobian(contact, velocity, linear, angular, v_hat);
+    for (int axis = 0; axis < 3; ++axis) arrays.target[3 * i + kLineOfAxis[axis]] = v_hat[axis];
+    WriteFriction(contact, i, arrays);
+    WriteNormalForce(contact, i, arrays);
+    two_frictions |= arrays.friction[i] != arrays.friction_2[i];
+    std::tie(arrays.tree_a[i], arrays.tree_b[i]) = trees_.OfContact(contact);
+    linear += values;
+    if (is_turning) {
+      for (int axis = 3; axis < kAxes; ++axis) target_angular[kLineOfAxis[axis]] = v_hat[axis];
+      target_angular += 3;
+      angular += values;
+    }
+    contact_index[i++] = static_cast<int32_t>(contact);
+  }
+  return two_frictions;
+}
+
+}  // namespace sap::mujoco

@@ -1,0 +1,51 @@
+#include "client/c/mujoco/dynamics.h"
+
+#include <algorithm>
+
+#include "client/c/mujoco/tendons.h"
+
+namespace sap::mujoco {
+namespace {
+
+// Dampers and springs of joints.
+void AddJoints(const Fields& fields, ImplicitForces* implicit) {
+  if (!(fields.disableflags & mjDSBL_DAMPER)) {
+    for (int64_t dof = 0; dof < fields.nv; ++dof) {
+      const double d = fields.dof_damping[dof];
+      if (d != 0.0) implicit->AddDamper(dof, d);
+    }
+  }
+  if (fields.disableflags & mjDSBL_SPRING) return;
+  for (int64_t joint = 0; joint < fields.njnt; ++joint) {
+    const double k = fields.jnt_stiffness[joint];
+    const int32_t kind = fields.jnt_type[joint];
+    const bool is_scalar = kind == mjJNT_HINGE || kind == mjJNT_SLIDE;
+    if (k != 0.0 && is_scalar) implicit->AddSpring(fields.jnt_dofadr[joint], k);
+  }
+}
+
+}  // namespace
+
+void WriteDynamics(const Fields& fields, const Trees& trees, double* blocks, double* v_star) {
+  std::fill_n(blocks, trees.block_values(), 0.0);
+  for (int64_t row = 0; row < fields.nv; ++row) {
+    const int64_t begin = fields.M_rowadr[row];
+    for (int64_t k = begin; k < begin + fields.M_rownnz[row]; ++k) {
+      const int64_t column = fields.M_colind[k];
+      blocks[trees.Place(row, column)] = fields.M[k];
+      blocks[trees.Place(column, row)] = fields.M[k];
+    }
+    v_star[row] = fields.qvel[row] + fields.timestep * fields.qacc_smooth[row];
+  }
+}
+
+void MakeForcesImplicit(const Fields& fields, const Trees& trees, std::span<Servo> servos,
+                        double* blocks, double* v_star, RowWriter* rows, int32_t* joint) {
+  ImplicitForces implicit(fields, trees, blocks, rows, joint);
+  AddJoints(fields, &implicit);
+  AddServos(fields, trees, servos, &implicit);
+  AddTendons(fields, trees, &implicit);
+  implicit.MoveFreely(v_star);
+}
+
+}  // namespace sap::mujoco

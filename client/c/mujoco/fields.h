@@ -1,0 +1,41 @@
+// What the adapter for MuJoCo reads and writes of mjModel and mjData: the names in fields.inc.
+//
+// The structs differ between versions of MuJoCo, and one library serves all of them. So nothing is
+// compiled against MuJoCo's headers: the caller says where each name is in the structs of the
+// installed version. The Python package knows it from mujoco.introspect.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "client/c/mujoco/adapter.h"
+
+namespace sap::mujoco {
+
+#define SAP_CONSTANT(enumeration, name, value) inline constexpr int name = value;
+#include "client/c/mujoco/fields.inc"
+
+// The fields of one model and state. An array that the version does not have is null.
+struct Fields {
+#define SAP_INTEGER(name) int64_t name;
+#define SAP_REAL(name) double name;
+#define SAP_ARRAY(type, name) type* name;
+#define SAP_CONTACTS(name) const std::byte* name;
+#define SAP_CONTACT_ARRAY(type, name) int64_t offset_of_contact_##name;
+#include "client/c/mujoco/fields.inc"
+
+  int64_t contact_bytes;  // of one mjContact
+
+#define SAP_CONTACT_ARRAY(type, name)                                       \
+  const type* contact_##name(int64_t i) const {                             \
+    const std::byte* begin = contact + i * contact_bytes;                   \
+    return reinterpret_cast<const type*>(begin + offset_of_contact_##name); \
+  }
+#include "client/c/mujoco/fields.inc"
+};
+
+// Reads the fields of a model and a state as they are now: MuJoCo moves the arrays of constraints
+// and contacts from step to step.
+Fields ReadFields(const sap_mujoco_field* table, const void* model, const void* data);
+
+}  // namespace sap::mujoco

@@ -1,0 +1,63 @@
+// What implicit forces along moment arms add to A, to v* and to the rows of a problem.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "client/c/mujoco/rows.h"
+#include "client/c/mujoco/trees.h"
+
+namespace sap::mujoco {
+
+// Dofs and moment arms of a transmission or tendon.
+struct MomentArms {
+  std::span<const int32_t> dofs;
+  const double* values;
+
+  double Times(const double* velocity) const;
+};
+
+MomentArms ArmsOfOutput(const Fields& fields, int64_t output);
+MomentArms ArmsOfTendon(const Fields& fields, int64_t tendon);
+
+class ImplicitForces {
+ public:
+  // `blocks` are those of A, which become M + dt D + dt^2 K; `joint` gets the joint of each row.
+  ImplicitForces(const Fields& fields, const Trees& trees, double* blocks, RowWriter* rows,
+                 int32_t* joint);
+
+  // Adds a damper and a spring of one dof.
+  void AddDamper(int64_t dof, double d);
+  void AddSpring(int64_t dof, double k);
+
+  // Adds m (dt d + dt^2 k) m' to the block of one tree, and dt k m m' v_0 to what is withheld.
+  void AddGains(const MomentArms& m, double k, double d);
+
+  // Writes a row.
+  //   force      at the beginning of the step, which the smooth forces have
+  //   gain       1 / R
+  //   offset     u
+  //   joint      whose actuators the row has; -1: none
+  void AddRow(const MomentArms& m, double force, double gain, double offset, double lower,
+              double upper, int32_t joint = -1);
+
+  // Writes v* of the trees whose A changed, or whose smooth forces lack some that are rows.
+  void MoveFreely(double* v_star);
+
+ private:
+  void MoveFreely(int64_t tree, double* v_star);
+
+  const Fields& fields_;
+  const Trees& trees_;
+  double dt_;
+  double* blocks_;
+  RowWriter* rows_;
+  int32_t* joint_;
+  std::vector<double> withheld_;  // [nv] what smooth forces must lack: dt K v_0, forces of rows
+  std::vector<bool> is_implicit_;
+  std::vector<double> factors_;  // of one tree
+  std::vector<double> change_;
+};
+
+}  // namespace sap::mujoco

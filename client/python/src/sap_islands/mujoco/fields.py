@@ -1,0 +1,186 @@
+"""Where the fields of mjModel and mjData are: the table that the loops of the C library read.
+
+`client/c/mujoco/fields.inc` lists the fields. Their places depend on the version of MuJoCo;
+`mujoco.introspect` describes the structs of the installed one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+from mujoco.introspect import structs
+from mujoco.introspect.ast_nodes import (
+    AnonymousStructDecl,
+    AnonymousUnionDecl,
+    ArrayType,
+    PointerType,
+    StructDecl,
+)
+from numpy.typing import NDArray
+
+_NUMBERS: dict[str, Any] = {
+    "char": ctypes.c_char,
+    "float": ctypes.c_float,
+    "int": ctypes.c_int,
+    "mjtBool": ctypes.c_uint8,
+    "mjtByte": ctypes.c_uint8,
+    "mjtNum": ctypes.c_double,
+    "mjtSize": ctypes.c_int64,
+    "size_t": ctypes.c_size_t,
+    "uint64_t": ctypes.c_uint64,
+    "uintptr_t": ctypes.c_void_p,
+}
+_TYPES = {"double": {"mjtNum"}, "int32_t": {"int"}, "uint8_t": {"mjtBool", "mjtByte"}}
+
+# Before version 4 every actuator has one force and one control, and no damper.
+_FORMER_NAMES = {"nactuator": "nu", "nout": "nu"}
+_ABSENT_BEFORE_4 = {"actuator_outnum", "actuator_outadr", "actuator_ctrladr", "actuator_damping"}
+
+_IN_MODEL, _IN_DATA, _ABSENT = 0, 1, -1
+
+# Has at least one element of every kind.
+_SAMPLE = """
+<mujoco>
+  <option jacobian="sparse"/>
+  <worldbody>
+    <geom type="plane" size="1 1 1"/>
+    <body pos="0 0 .05"><joint name="slide" type="slide" axis="0 0 1" damping="1"/>
+      <geom size=".1" condim="6"/></body>
+  </worldbody>
+  <tendon><fixed name="tendon"><joint joint="slide" coef="1"/></fixed></tendon>
+  <actuator><general tendon="tendon" dyntype="integrator"/></actuator>
+</mujoco>
+"""
+
+
+class FieldTable(NamedTuple):
+    """Rows of `sap_mujoco_field`, and their address."""
+
+    rows: NDArray[np.int64]
+    address: int
+
+
+def make_field_table(names: str) -> FieldTable:
+    """Finds the fields in the structs of the installed MuJoCo.
+
+    Args:
+        names: What `sap_mujoco_fields` returns.
+
+    Raises:
+        ImportError: The installed MuJoCo has other fields, types or constants than the library
+            needs, or its structs are not what it says.
+    """
+    model = mujoco.MjModel.from_xml_string(_SAMPLE)
+    data = mujoco.MjData(model)
+    mujoco.mj_fwdPosition(model, data)  # mj_forward would call the user's callbacks
+    rows = []
+    for kind, *what in map(str.split, names.splitlines()):
+        if kind == "constant":
+            _check_constant(*what)
+            continue
+        row = _row_of(kind, *what)
+        if not _is_right(row, kind, what[-1], model, data):
+            raise ImportError(f"MuJoCo {mujoco.__version__}: {what[-1]} is not where it should be")
+        rows.append(row)
+    table = np.array(rows, np.int64)
+    return FieldTable(table, table.ctypes.data)
+
+
+def _row_of(kind: str, *what: str) -> tuple[int, int, int]:
+    name = what[-1]
+    if kind == "contact":
+        field = _field("mjContact", name)
+        return _IN_DATA, field.offset, field.size
+    opt = _field("mjModel", "opt").offset
+    places = (("mjData", _IN_DATA, 0), ("mjModel", _IN_MODEL, 0), ("mjOption", _IN_MODEL, opt))
+    for struct, where, begin in places:
+        for each in (name, _FORMER_NAMES.get(name, name)):
+            if each in _declared(struct):
+                _check_type(struct, each, kind, *what)
+                field = _field(struct, each)
+                size = ctypes.sizeof(_structure("mjContact")) if kind == "contacts" else field.size
+                return where, begin + field.offset, size
+    if name in _ABSENT_BEFORE_4:
+        return _ABSENT, 0, 0
+    raise ImportError(f"MuJoCo {mujoco.__version__} has no {name}, which the adapter needs")
+
+
+def _check_type(struct: str, name: str, kind: str, *what: str) -> None:
+    if kind != "array":
+        return
+    found = _declared(struct)[name].type
+    if not isinstance(found, PointerType) or found.inner_type.name not in _TYPES[what[0]]:
+        message = f"MuJoCo {mujoco.__version__}: {name} has type {found}; {what[0]} is needed"
+        raise ImportError(message)
+
+
+def _check_constant(enumeration: str, name: str, value: str) -> None:
+    found = int(getattr(getattr(mujoco, enumeration), name))
+    if found != int(value):
+        message = f"MuJoCo {mujoco.__version__}: {name} is {found}; {value} is needed"
+        raise ImportError(message)
+
+
+def _is_right(
+    row: tuple[int, int, int], kind: str, name: str, model: mujoco.MjModel, data: mujoco.MjData
+) -> bool:
+    """Whether a field of the sample has at its place what MuJoCo's own bindings say."""
+    where, offset, size = row
+    if where == _ABSENT:
+        return True
+    owner = data if where == _IN_DATA else model
+    address = owner._address + offset
+    if kind == "contact":
+        begin = data.contact.dist.ctypes.data - _field("mjContact", "dist").offset
+        return bool(getattr(data.contact, name).ctypes.data == begin + offset)
+    if kind == "contacts":
+        begin = data.contact.dist.ctypes.data - _field("mjContact", "dist").offset
+        return ctypes.c_int64.from_address(address).value == begin
+    name = name if hasattr(owner, name) or hasattr(model.opt, name) else _FORMER_NAMES[name]
+    expected = getattr(owner, name) if hasattr(owner, name) else getattr(model.opt, name)
+    if kind == "array":
+        found = ctypes.c_int64.from_address(address).value
+        return bool(expected.size == 0 or found == expected.ctypes.data)
+    if kind == "real":
+        return bool(ctypes.c_double.from_address(address).value == expected)
+    number = ctypes.c_int32 if size == ctypes.sizeof(ctypes.c_int32) else ctypes.c_int64
+    return bool(number.from_address(address).value == expected)
+
+
+def _declared(struct: str) -> dict[str, Any]:
+    return {field.name: field for field in structs.STRUCTS[struct].fields}
+
+
+def _field(struct: str, name: str) -> Any:
+    """Offset and size of a field."""
+    return getattr(_structure(struct), name)
+
+
+@functools.cache
+def _structure(name: str) -> Any:
+    return _c_type(structs.STRUCTS[name])
+
+
+def _c_type(declared: Any) -> Any:
+    """A type of ctypes with the size and alignment of a declared one."""
+    if isinstance(declared, PointerType):
+        return ctypes.c_void_p
+    if isinstance(declared, ArrayType):
+        made = _c_type(declared.inner_type)
+        for extent in reversed(declared.extents):
+            made = made * extent
+        return made
+    if isinstance(declared, (StructDecl, AnonymousStructDecl, AnonymousUnionDecl)):
+        base = ctypes.Union if isinstance(declared, AnonymousUnionDecl) else ctypes.Structure
+        members = [
+            (getattr(field, "name", f"anonymous_{i}"), _c_type(getattr(field, "type", field)))
+            for i, field in enumerate(declared.fields)
+        ]
+        return type("Declared", (base,), {"_fields_": members})
+    if declared.name in structs.STRUCTS:
+        return _structure(declared.name)
+    return _NUMBERS.get(declared.name, ctypes.c_int)  # an enumeration is an int
