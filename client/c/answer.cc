@@ -166,11 +166,6 @@ Error Refusal(const ProblemError& error, const std::string& within) {
 
 }  // namespace sap::c
 
-using sap::c::Doubles;
-using sap::c::Int32s;
-using sap::c::PointAtWanted;
-using sap::c::Uint32s;
-
 void sap_answer::SetError(sap::c::Error new_error) {
   solved_ = false;
   differentiated_ = false;
@@ -182,6 +177,8 @@ void sap_answer::SetError(sap::c::Error new_error) {
 }
 
 void sap_answer::SetSolution(double check_s, bool warm_started) {
+  using sap::c::Doubles;
+  using sap::c::Int32s;
   SetError({});
   SetIslands();
   solution_struct_ = {.velocity = Doubles(solution.velocity),
@@ -201,6 +198,9 @@ void sap_answer::SetSolution(double check_s, bool warm_started) {
 }
 
 void sap_answer::SetIslands() {
+  using sap::c::Doubles;
+  using sap::c::Int32s;
+  using sap::c::Uint32s;
   const size_t count = solution.islands.size();
   status_.resize(count);
   for (auto* array : {&iterations_, &factorizations_, &dofs_, &contacts_, &rows_}) {
@@ -240,6 +240,8 @@ void sap_answer::SetIslands() {
 void sap_answer::SetDerivatives(const sap::ContactProblemView& view,
                                 const sap::ContactProblem& problem,
                                 const sap::InputSelection& wanted) {
+  using sap::c::Doubles;
+  using sap::c::Int32s;
   gradients_.resize(derivatives.gradients.size());
   gradient_list_.clear();
   for (size_t i = 0; i < gradients_.size(); ++i) {
@@ -249,7 +251,7 @@ void sap_answer::SetDerivatives(const sap::ContactProblemView& view,
     ToInputs(view, problem, gradient.problem, &structs.inputs);
     if (wanted.applied_impulse()) structs.applied_impulse = std::move(gradient.applied_impulse);
     if (wanted.delassus_estimate()) structs.delassus_estimate = std::move(gradient.problem.w);
-    PointAtWanted(wanted, &structs);
+    sap::c::PointAtWanted(wanted, &structs);
     gradient_list_.push_back(&structs.gradient);
   }
   tangents_.clear();

@@ -109,12 +109,11 @@ bool IsSap(int32_t flags) { return (flags & SAP_MUJOCO_LAW_SAP) != 0; }
 }  // namespace
 }  // namespace sap::mujoco
 
-using namespace sap::mujoco;
-
 int64_t sap_mujoco_layout_size() { return sizeof(sap_mujoco_layout); }
 
 void sap_mujoco_measure(const sap_mujoco_field* table, const void* model, const void* data,
                         int32_t flags, sap_mujoco_layout* layout) {
+  using namespace sap::mujoco;
   const Fields fields = ReadFields(table, model, data);
   const Trees trees(fields);
   const ConstraintCounts counts = Constraints(fields, trees, IsSparse(flags), IsSap(flags)).Count();
@@ -125,6 +124,7 @@ void sap_mujoco_measure(const sap_mujoco_field* table, const void* model, const 
 void sap_mujoco_build(const sap_mujoco_field* table, const void* model, const void* data,
                       int32_t flags, double sigma, sap_mujoco_layout* layout, double* doubles,
                       uint32_t* unsigned_integers, int32_t* integers) {
+  using namespace sap::mujoco;
   const Fields fields = ReadFields(table, model, data);
   const Trees trees(fields);
   const Constraints constraints(fields, trees, IsSparse(flags), IsSap(flags));
@@ -148,6 +148,7 @@ void sap_mujoco_build(const sap_mujoco_field* table, const void* model, const vo
 void sap_mujoco_store_forces(const sap_mujoco_field* table, const void* model, const void* data,
                              int32_t flags, const sap_mujoco_layout* layout, double* doubles,
                              int32_t* integers, const double* solution) {
+  using namespace sap::mujoco;
   const Fields fields = ReadFields(table, model, data);
   const double* row_impulse = solution + fields.nv;
   const double* impulse = row_impulse + layout->rows;
