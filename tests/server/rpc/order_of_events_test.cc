@@ -98,7 +98,18 @@ class OrderOfEventsTest : public testing::Test {
   ServiceContext context_{&engine_,   &calls_, &authenticator_, &observer_, &rejection_limiter_,
                           &transfers_};
   Solver solver_{kMethods};
+  // They outlive the calls that the queue awaits for them.
   HealthService health_{&calls_, &authenticator_};
+  SessionStream sessions_{&solver_, context_};
+  BatchStream batches_{&solver_, context_};
+  Solve solve_{&solver_,
+               static_cast<int>(Method::kSolve),
+               [](Solve::Call*) { ADD_FAILURE() << "the call is over"; },
+               &calls_,
+               &authenticator_,
+               Solve::WhileDraining::kRefused,
+               {&observer_, Method::kSolve},
+               {&engine_, &rejection_limiter_, &transfers_}};
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
@@ -115,22 +126,17 @@ TEST_F(OrderOfEventsTest, AHealthWatchMayEndBeforeItsAcceptanceIsHandled) {
 }
 
 TEST_F(OrderOfEventsTest, ASessionMayEndBeforeItsAcceptanceIsHandled) {
-  SessionStream sessions(&solver_, context_);
-  sessions.Await(queue_.get());
+  sessions_.Await(queue_.get());
   EndBeforeItBegins("/sap.v1.SolverService/SolveSession");
 }
 
 TEST_F(OrderOfEventsTest, AStreamedBatchMayEndBeforeItsAcceptanceIsHandled) {
-  BatchStream batches(&solver_, context_);
-  batches.Await(queue_.get());
+  batches_.Await(queue_.get());
   EndBeforeItBegins("/sap.v1.SolverService/StreamBatch");
 }
 
 TEST_F(OrderOfEventsTest, AUnaryCallMayEndBeforeItsAcceptanceIsHandled) {
-  Solve solve(&solver_, static_cast<int>(Method::kSolve), [](Solve::Call*) { FAIL(); }, &calls_,
-              &authenticator_, Solve::WhileDraining::kRefused, {&observer_, Method::kSolve},
-              {&engine_, &rejection_limiter_, &transfers_});
-  solve.Await(queue_.get());
+  solve_.Await(queue_.get());
   EndBeforeItBegins("/sap.v1.SolverService/Solve");
 }
 
