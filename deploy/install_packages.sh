@@ -24,7 +24,7 @@ declare -A packages=(
            systemd rustc"
   [lint]="clang-format clang-tidy git"
   # What reads the files of deploy/prometheus and deploy/compose.yaml, for tests/deploy.
-  [operations]="docker-compose haproxy prometheus"
+  [operations]="docker-compose haproxy kubernetes-client prometheus"
   [fuzz]="clang-14 libclang-rt-14-dev"
   # For the full tests of the viewer.
   [browser]="chromium"
@@ -54,6 +54,8 @@ command -v dpkg-query > /dev/null && command -v apt-get > /dev/null ||
 
 missing=()
 for name in "${wanted[@]}"; do
+  # Cannot be installed beside the package of Kubernetes itself, which serves as well.
+  if [[ $name == kubernetes-client ]] && command -v kubectl > /dev/null; then continue; fi
   status=$(dpkg-query --show --showformat='${db:Status-Abbrev}' "$name" 2> /dev/null || true)
   [[ $status == ii* ]] || missing+=("$name")
 done

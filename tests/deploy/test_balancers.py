@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import envoy  # type: ignore[import-untyped]
+import envoy  # type: ignore[import-untyped]  # it has no types
 import grpc
 import pytest
 import sap_islands as sap

@@ -12,11 +12,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate  # type: ignore[import-untyped]
+import kubernetes_validate  # type: ignore[import-untyped]  # it has no types
 import pytest
 import sap_islands as sap
 import yaml
-from kubernetes_validate.utils import (  # type: ignore[import-untyped]
+from kubernetes_validate.utils import (  # type: ignore[import-untyped]  # as above
     all_versions,
     major_minor,
 )
@@ -39,7 +39,6 @@ Manifest = dict[str, Any]
 
 KUBERNETES = DEPLOY / "kubernetes"
 VERSIONS = list(dict.fromkeys(major_minor(version) for version in all_versions()))[-5:]
-KUBECTL = shutil.which("kubectl")
 # For the exit after the drain.
 MARGIN_S = 5
 # Time in which both balancers take a server out, with a second to spare.
@@ -112,9 +111,8 @@ def test_a_misspelt_manifest_would_be_found() -> None:
         kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
 
 
-@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 def test_kubectl_renders_these_manifests_with_the_name_of_the_image() -> None:
-    command = [str(KUBECTL), "kustomize", str(KUBERNETES)]
+    command = ["kubectl", "kustomize", str(KUBERNETES)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     expected = copy.deepcopy(MANIFESTS)
     (image,) = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["images"]
@@ -250,7 +248,6 @@ def test_secrets_have_the_names_that_the_flags_have() -> None:
     assert [str(security["runAsUser"]), str(security["fsGroup"])] == user * 2
 
 
-@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 def test_the_commands_of_the_documents_make_these_secrets(tmp_path: Path) -> None:
     write_secrets(tmp_path)
     text = (DEPLOY / "README.md").read_text().replace("\\\n", " ")
@@ -258,7 +255,7 @@ def test_the_commands_of_the_documents_make_these_secrets(tmp_path: Path) -> Non
     made = {}
     for command in commands:
         words = shlex.split(command.replace("/etc/sap-server/", f"{tmp_path}/").split(" #")[0])
-        run = [str(KUBECTL), *words[1:], "--dry-run=client", "--output=yaml"]
+        run = ["kubectl", *words[1:], "--dry-run=client", "--output=yaml"]
         done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
         secret = yaml.safe_load(done.stdout)
         made[secret["metadata"]["name"]] = set(secret["data"])
