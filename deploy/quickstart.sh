@@ -8,38 +8,9 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 log=build/quickstart.log
-step="starting"
-trap 'echo "quickstart: failed while $step" >&2' ERR
+source deploy/steps.sh
 
-begin() {
-  step=$1
-  echo "== $step"
-}
-
-# Output goes to the log; its last lines are shown if the command fails.
-logged() {
-  "$@" >> "$log" 2>&1 || {
-    tail -n 40 "$log" >&2
-    echo "quickstart: $1 failed; the complete output is in $log" >&2
-    return 1
-  }
-}
-
-begin "installing packages"
-deploy/install_packages.sh build tests
-
-# Uses a compiler cache if one is installed.
-if command -v ccache > /dev/null; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
-fi
-mkdir -p build
-: > "$log"
-
-begin "configuring (log: $log)"
-logged cmake --preset release
-
-begin "building sap-server, sap-client and libsap_islands.so (a few minutes the first time)"
-logged cmake --build --preset release --target sap-server sap-client sap_islands
+install_and_build sap-server sap-client sap_islands
 
 begin "solving the problems of tests/data with sap-client and its embedded server"
 build/release/bin/sap-client solve tests/data/*.json*

@@ -102,6 +102,10 @@ void AddConnectionFlags(CLI::App* app, ConnectionConfig* connection) {
   app->add_option("--connection-idle-s", connection->idle_s,
                   "Idle time after which a connection without calls is closed")
       ->check(CLI::Range(1.0, 1e6));
+  app->add_option("--connection-age-s", connection->age_s,
+                  "Age at which connections and sessions are asked to move, so that servers added "
+                  "later get their share; 0: never")
+      ->check(CLI::Range(0.0, 1e6));
   app->add_option("--max-connection-memory-bytes", connection->max_memory_bytes,
                   "Limit of transport buffer memory, all connections together")
       ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40));

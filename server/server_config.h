@@ -50,9 +50,11 @@ struct ConnectionConfig {
   int max_streams{1024};  // concurrent calls on one connection
   int max_header_bytes{8192};
   double handshake_timeout_s{10};
-  double keepalive_s{60};                      // silence before a keepalive ping is sent
-  double keepalive_timeout_s{20};              // wait for the ping acknowledgement, then close
-  double idle_s{3600};                         // time without a call, then close
+  double keepalive_s{60};          // silence before a keepalive ping is sent
+  double keepalive_timeout_s{20};  // wait for the ping acknowledgement, then close
+  double idle_s{3600};             // time without a call, then close
+  // Then the client is asked to connect again, as DNS and balancers say at that time; 0: never.
+  double age_s{0};
   int64_t max_memory_bytes{int64_t{2} << 30};  // transport buffers of all connections together
 };
 

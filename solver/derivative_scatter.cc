@@ -82,6 +82,9 @@ void SumOverIslands(int islands, std::span<const SharedInputs> shared,
     for (int island = 0; island < islands; ++island) {
       cost += tangent_costs[island * directions + k];
     }
+    if (std::isfinite(cost)) continue;
+    cost = 0;
+    std::ranges::fill(derivatives->adjoint_status, AdjointStatus::kNumericalFailure);
   }
 }
 

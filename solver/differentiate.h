@@ -21,7 +21,7 @@
 namespace sap {
 
 struct DerivativeOptions {
-  bool hold_delassus{false};  // w does not follow J and A
+  bool hold_delassus{false};  // w does not follow J and A; CheckHeldDelassus must hold
 };
 
 // As Solver::Differentiate, on the calling thread with fresh workspaces, whatever memory it takes.

@@ -62,6 +62,7 @@ void ClearConstraint(const ContactProblem& problem, PoolIndex<index> pool, int n
     solution->row_impulse[number] = solution->row_velocity[number] = 0;
   } else {
     const int64_t to = 3 * static_cast<int64_t>(number);
+    solution->delassus_estimate[number] = 0;
     std::fill_n(solution->impulse.begin() + to, 3, 0.0);
     std::fill_n(solution->contact_velocity.begin() + to, 3, 0.0);
     if (NumRows(pool.kind()) > 3) std::fill_n(AngularImpulse(problem, number, solution), 3, 0.0);
@@ -77,6 +78,7 @@ void PrepareSolution(const ContactProblem& problem, const ConstraintGraph& graph
   solution->velocity.assign(problem.v_star().begin(), problem.v_star().end());
   solution->impulse.resize(3 * static_cast<size_t>(problem.num_contacts()));
   solution->contact_velocity.resize(solution->impulse.size());
+  solution->delassus_estimate.resize(problem.num_contacts());
   solution->angular_impulse.resize(3 * static_cast<size_t>(problem.num_angular()));
   solution->row_impulse.resize(problem.num_rows());
   solution->row_velocity.resize(problem.num_rows());
@@ -116,8 +118,12 @@ void ScatterIterate(const ContactProblem& problem, const IslandView& view, const
     const PoolRange range = view.range(pool);
     const auto& state = data.pools[pool];
     for (int i = range.begin; i < range.end; ++i) {
-      WriteConstraint(problem, pool, view.layout(pool).order()[i], Scaled(state.gamma.At(i), unit),
+      const int number = view.layout(pool).order()[i];
+      WriteConstraint(problem, pool, number, Scaled(state.gamma.At(i), unit),
                       Scaled(state.v_c.At(i), 1.0), solution);
+      if constexpr (NumRows(pool.kind()) > 1) {
+        solution->delassus_estimate[number] = view.model.w[number] / unit;
+      }
     }
   });
 }

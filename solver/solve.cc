@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "solver/cholesky/dense_cholesky.h"
 #include "solver/deadline_reserve.h"
 #include "solver/derivative_scatter.h"
 #include "solver/factor_stores.h"
@@ -202,7 +200,7 @@ tl::expected<void, MemoryLimitExceeded> Solver::Impl::Prepare(const ContactProbl
   LayOut(problem, options.islands, stop);
   if (!stop.Cancelled()) {  // else no island will use them
     if (const auto reserved = ReserveFactors(options, factors_all); !reserved) return reserved;
-    model.Resize(graph);
+    model.Resize(problem, graph);
     workspace.Resize(graph);
   }
   PrepareSolution(problem, graph, solution);
@@ -403,30 +401,6 @@ ContactSolution Solve(const ContactProblem& problem, const SolverOptions& option
   ContactSolution solution;
   (void)Solver(nullptr).Solve(problem, unlimited, StopToken(), &solution);
   return solution;
-}
-
-double PredictedSolveTime(const ContactProblem& problem) {
-  // Fitted to warm sequences of piles of 40 to 2000 bodies and of hundreds of heaps of three.
-  constexpr double kPerContact = 0.8e-6;
-  constexpr double kPerRow = 0.3e-6;
-  constexpr double kPerFill = 1e-7;
-  constexpr double kFreeOfFill = 4;  // sqrt of the dofs of an island that is solved as one block
-  // By the cube of a tree's dofs; large trees are factored by the kernel of the fronts.
-  constexpr double kPerScalarFlop = 1e-9;
-  constexpr double kPerBlockedFlop = 7e-11;
-  thread_local Islands islands;
-  islands.Find(problem, true);
-  double time = kPerContact * problem.num_contacts() + kPerRow * problem.num_rows();
-  for (int island = 0; island < islands.count(); ++island) {
-    double n = 0;
-    for (int slot = islands.first_slot()[island]; slot < islands.first_slot()[island + 1]; ++slot) {
-      const double dofs = problem.dofs()[islands.tree_of_slot()[slot]];
-      n += dofs;
-      time += (dofs > kScalarDofs ? kPerBlockedFlop : kPerScalarFlop) * dofs * dofs * dofs;
-    }
-    time += kPerFill * n * std::max(0.0, std::sqrt(n) - kFreeOfFill);
-  }
-  return time;
 }
 
 }  // namespace sap

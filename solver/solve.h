@@ -84,8 +84,4 @@ class Solver {
 // Solves one problem on the calling thread with fresh workspaces, whatever memory it takes.
 ContactSolution Solve(const ContactProblem& problem, const SolverOptions& options = {});
 
-// Predicted time of a warm solve on one core [s], from the sizes of the islands: for scheduling and
-// admission. Costs a search for the islands; allocates nothing for a size seen before.
-double PredictedSolveTime(const ContactProblem& problem);
-
 }  // namespace sap

@@ -63,15 +63,22 @@ run() {
   "$environment/bin/python" -m "$@"
 }
 
-run ruff check --quiet "$package" tests/client/python tests/deploy deploy/docs ||
+run ruff check --quiet "$package" tests/client/python tests/deploy deploy/docs \
+  deploy/fleet ||
   fail "ruff found faults (see above)"
-run ruff format --quiet --check "$package" tests/client/python tests/deploy deploy/docs ||
+run ruff format --quiet --check "$package" tests/client/python tests/deploy deploy/docs \
+  deploy/fleet ||
   fail "ruff would write some files differently; mend with: ruff format"
 run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" "$package/paper" \
-  deploy/docs/schema_reference.py deploy/docs/notebook_page.py tests/client/python tests/deploy \
+  deploy/docs/schema_reference.py deploy/docs/notebook_page.py tests/client/python \
   --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
+# Apart, since their modules have names that occur above.
+for directory in tests/deploy deploy/fleet; do
+  run mypy --config-file "$package/pyproject.toml" "$directory" \
+    --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
+done
 run pytest --quiet -o cache_dir="$environment/pytest" "${full[@]}" tests/client/python "$@"
 if (($# == 0)); then
   deploy/install_packages.sh operations
-  run pytest --quiet -o cache_dir="$environment/pytest" tests/deploy
+  run pytest --quiet -o cache_dir="$environment/pytest" "${full[@]}" tests/deploy
 fi

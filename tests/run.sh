@@ -15,7 +15,8 @@
 # SAP_PROBLEMS_DIR names a directory of problems to use instead of the few in tests/data,
 # SAP_PROBLEMS_CONSTRAINTS_DIR one instead of tests/data/constraints, SAP_PROBLEMS_GRADIENTS_DIR one
 # of derivatives instead of tests/data/gradients.
-set -euo pipefail
+# E: the trap below speaks for what fails in a function, too.
+set -Eeuo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 step="reading the command line"

@@ -107,14 +107,16 @@ void PointAtWanted(const InputSelection& wanted, GradientStructs* structs) {
                     .dynamics_matrix = Doubles(inputs.trees.dynamics_matrix),
                     .free_motion_velocity = Doubles(inputs.trees.free_motion_velocity),
                     .guess_velocity = {},
-                    .tree_id = {}};
+                    .tree_id = {},
+                    .initial_velocity = {}};
   structs->bodies = {.struct_size = sizeof(sap_bodies),
                      .mass = Doubles(inputs.bodies.mass),
                      .inertia = Doubles(inputs.bodies.inertia),
                      .center_of_mass = Doubles(inputs.bodies.center_of_mass),
                      .free_motion_velocity = Doubles(inputs.bodies.free_motion_velocity),
                      .guess_velocity = {},
-                     .body_id = {}};
+                     .body_id = {},
+                     .initial_velocity = {}};
   structs->contact_laws = LawsOf(inputs.contacts.law, &structs->contact_hunt_crossley);
   structs->contacts = {.struct_size = sizeof(sap_contacts),
                        .tree_a = {},
@@ -141,7 +143,8 @@ void PointAtWanted(const InputSelection& wanted, GradientStructs* structs) {
                              .sigma = if_wanted(2, numbers.sigma),
                              .row_beta = if_wanted(3, numbers.row_beta),
                              .stiction_speed = if_wanted(4, numbers.stiction_speed),
-                             .rule = 0};
+                             .rule = 0,
+                             .load_reference_speed = nullptr};
   structs->problem = {.struct_size = sizeof(sap_problem),
                       .time_step = wanted.wanted(0) ? inputs.time_step : 0,
                       .trees = &structs->trees,
@@ -169,11 +172,19 @@ Error Refusal(const ProblemError& error, const std::string& within) {
 void sap_answer::SetError(sap::c::Error new_error) {
   solved_ = false;
   differentiated_ = false;
+  forecast_found_ = false;
   error_ = std::move(new_error);
   error_struct_ = {.kind = error_.kind,
                    .message = error_.message.c_str(),
                    .field = error_.field.c_str(),
                    .reason = error_.reason.c_str()};
+}
+
+void sap_answer::SetForecast() {
+  SetError({});
+  forecast_struct_ = {.island_of_tree = sap::c::Int32s(forecast.island_of_tree),
+                      .solve_time_s = sap::c::Doubles(forecast.solve_time_s)};
+  forecast_found_ = true;
 }
 
 void sap_answer::SetSolution(double check_s, bool warm_started) {
@@ -193,7 +204,8 @@ void sap_answer::SetSolution(double check_s, bool warm_started) {
                       .check_s = check_s,
                       .islands_s = solution.times.islands_s,
                       .solve_s = solution.times.solve_s,
-                      .warm_started = warm_started};
+                      .warm_started = warm_started,
+                      .delassus_estimate = Doubles(solution.delassus_estimate)};
   solved_ = true;
 }
 
@@ -247,8 +259,8 @@ void sap_answer::SetDerivatives(const sap::ContactProblemView& view,
   for (size_t i = 0; i < gradients_.size(); ++i) {
     gradients_[i] = std::make_unique<sap::c::GradientStructs>();
     sap::c::GradientStructs& structs = *gradients_[i];
+    GradientToInputs(view, problem, i, &derivatives, &structs.inputs);
     sap::Gradient gradient = std::move(derivatives.gradients[i]);  // freed once it is converted
-    ToInputs(view, problem, gradient.problem, &structs.inputs);
     if (wanted.applied_impulse()) structs.applied_impulse = std::move(gradient.applied_impulse);
     if (wanted.delassus_estimate()) structs.delassus_estimate = std::move(gradient.problem.w);
     sap::c::PointAtWanted(wanted, &structs);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/c/sap_islands.h"
+#include "solver/island_forecast.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/derivatives.h"
 #include "solver/problem/input_differential.h"
@@ -49,13 +50,15 @@ struct sap_answer {
   // Arrays of the solver, to be filled before Set*.
   sap::ContactSolution solution;
   sap::Derivatives derivatives;
+  sap::IslandForecast forecast;
 
   sap_answer() { SetError({}); }
   sap_answer(const sap_answer&) = delete;
   sap_answer& operator=(const sap_answer&) = delete;
 
-  // Each of the three begins anew.
+  // Each of the four begins anew.
   void SetError(sap::c::Error new_error);
+  void SetForecast();
   void SetSolution(double check_s, bool warm_started);
   // After SetSolution; `view` is that of the problem that was differentiated.
   void SetDerivatives(const sap::ContactProblemView& view, const sap::ContactProblem& problem,
@@ -65,6 +68,9 @@ struct sap_answer {
   const sap_solution* solution_struct() const { return solved_ ? &solution_struct_ : nullptr; }
   const sap_derivatives* derivatives_struct() const {
     return differentiated_ ? &derivatives_struct_ : nullptr;
+  }
+  const sap_forecast* forecast_struct() const {
+    return forecast_found_ ? &forecast_struct_ : nullptr;
   }
 
  private:
@@ -79,6 +85,9 @@ struct sap_answer {
   std::vector<int32_t> status_;
   std::vector<uint32_t> iterations_, factorizations_, dofs_, contacts_, rows_, swept_;
   std::vector<double> momentum_residual_, optimality_gap_bound_, solve_time_s_, cost_;
+
+  bool forecast_found_{false};
+  sap_forecast forecast_struct_{};
 
   bool differentiated_{false};
   sap_derivatives derivatives_struct_{};

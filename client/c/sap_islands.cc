@@ -68,6 +68,10 @@ const sap_derivatives* sap_answer_derivatives(const sap_answer* answer) {
   return answer->derivatives_struct();
 }
 
+const sap_forecast* sap_answer_forecast(const sap_answer* answer) {
+  return answer->forecast_struct();
+}
+
 sap_stop* sap_stop_new(void) {
   return OrNull([] { return std::make_unique<sap_stop>(); });
 }
@@ -89,6 +93,11 @@ int32_t sap_solve_batch(sap_solver* solver, int64_t count, const sap_problem* co
                         sap_answer* const* answers) {
   return sap::c::SolveBatch(solver->shared.get(), List(problems, count), options, stop,
                             List(answers, count));
+}
+
+int32_t sap_find_islands(sap_solver* solver, const sap_problem* problem, sap_answer* answer) {
+  sap::c::FindIslands(solver->shared.get(), problem, answer);
+  return answer->error()->kind;
 }
 
 sap_session* sap_session_new(sap_solver* solver) {

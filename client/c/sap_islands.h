@@ -103,6 +103,7 @@ typedef struct sap_trees {
   sap_doubles free_motion_velocity;  // [sum n_t] v* [m/s, rad/s]
   sap_doubles guess_velocity;        // [sum n_t] or empty
   sap_uint32s tree_id;               // [T] or empty; sessions match trees by it
+  sap_doubles initial_velocity;      // [sum n_t], empty unless the rule is LOAD_PATH
 } sap_trees;
 
 // B rigid bodies, numbered after the trees. World axes.
@@ -114,6 +115,7 @@ typedef struct sap_bodies {
   sap_doubles free_motion_velocity;  // [6 B] (v of the center of mass, angular velocity)
   sap_doubles guess_velocity;        // [6 B] or empty
   sap_uint32s body_id;               // [B] or empty
+  sap_doubles initial_velocity;      // [6 B], empty unless the rule is LOAD_PATH
 } sap_bodies;
 
 // Of the contacts whose `law` is one of Hunt & Crossley; arrays over all contacts of the group.
@@ -191,16 +193,21 @@ typedef struct sap_rows {
   sap_doubles force_offset;
 } sap_rows;
 
-enum { SAP_REGULARIZATION_RULE_FULL = 1, SAP_REGULARIZATION_RULE_DIAGONAL = 2 };
+enum {
+  SAP_REGULARIZATION_RULE_FULL = 1,
+  SAP_REGULARIZATION_RULE_DIAGONAL = 2,
+  SAP_REGULARIZATION_RULE_LOAD_PATH = 3
+};
 
 // NULL: the default in parentheses.
 typedef struct sap_regularization {
   size_t struct_size;
-  const double* beta;            // (1)
-  const double* sigma;           // (1e-3)
-  const double* row_beta;        // (0.1)
-  const double* stiction_speed;  // (1e-4 m/s)
-  int32_t rule;                  // SAP_REGULARIZATION_RULE_*; 0: FULL
+  const double* beta;                  // (1)
+  const double* sigma;                 // (1e-3)
+  const double* row_beta;              // (0.1)
+  const double* stiction_speed;        // (1e-4 m/s)
+  int32_t rule;                        // SAP_REGULARIZATION_RULE_*; 0: FULL
+  const double* load_reference_speed;  // (infinite), m/s; of LOAD_PATH
 } sap_regularization;
 
 // NULL: the problem has none of these.
@@ -267,11 +274,18 @@ typedef struct sap_solution {
   double cost;                   // J
   sap_int32s island_of_tree;     // [T + B], -1: no constraint
   const sap_islands* islands;
-  double check_s;        // time of checking the problem,
-  double islands_s;      // of finding and gathering islands,
-  double solve_s;        // and of solving them
-  int32_t warm_started;  // of a session: a tree or body started from the step before
+  double check_s;                 // time of checking the problem,
+  double islands_s;               // of finding and gathering islands,
+  double solve_s;                 // and of solving them
+  int32_t warm_started;           // of a session: a tree or body started from the step before
+  sap_doubles delassus_estimate;  // [C + C'] w, 0 where it is not used, 1/kg
 } sap_solution;
+
+// The islands of a problem, before it is solved.
+typedef struct sap_forecast {
+  sap_int32s island_of_tree;  // [T + B] as in sap_solution
+  sap_doubles solve_time_s;   // per island: predicted time of a warm solve on one core
+} sap_forecast;
 
 // ---- Derivatives (proto/sap/v1/gradient.proto)
 
@@ -360,6 +374,8 @@ SAP_API const sap_error* sap_answer_error(const sap_answer* answer);
 SAP_API const sap_solution* sap_answer_solution(const sap_answer* answer);
 // NULL after an error, and if none were asked for.
 SAP_API const sap_derivatives* sap_answer_derivatives(const sap_answer* answer);
+// NULL after an error, and after other calls than sap_find_islands.
+SAP_API const sap_forecast* sap_answer_forecast(const sap_answer* answer);
 
 // A flag by which another thread ends a call; a call without one gets NULL.
 SAP_API sap_stop* sap_stop_new(void);
@@ -381,6 +397,12 @@ SAP_API int32_t sap_solve(sap_solver* solver, const sap_problem* problem,
 SAP_API int32_t sap_solve_batch(sap_solver* solver, int64_t count,
                                 const sap_problem* const* problems, const sap_options* options,
                                 const sap_stop* stop, sap_answer* const* answers);
+
+// Finds the islands of one problem, on the calling thread. It checks counts and indices, with the
+// errors of sap_solve, and looks at no other value. An island is a problem of its own: solved alone
+// it has the bits that it has among the others.
+SAP_API int32_t sap_find_islands(sap_solver* solver, const sap_problem* problem,
+                                 sap_answer* answer);
 
 // A sequence of problems: each starts from the velocities of the last solved one, by tree_id and
 // body_id, unless it has a guess.

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "solver/island_forecast.h"
 #include "solver/parallel/forked_threads.h"
 
 namespace sap::c {
@@ -105,6 +106,9 @@ Status SolveIn(const Call& call, const sap_problem* problem, const SolverOptions
 Status CheckDerivatives(const GivenDifferentiation& wanted, const GivenProblem& given,
                         ContactProblem* problem) {
   if (const auto checked = CheckVelocity(wanted.velocity, *problem); !checked) {
+    return Fail(checked.error());
+  }
+  if (const auto checked = CheckHeldDelassus(wanted.hold_delassus, *problem); !checked) {
     return Fail(checked.error());
   }
   if (!wanted.velocity.empty()) problem->SetGuess(wanted.velocity);
@@ -273,6 +277,25 @@ int32_t SolveBatch(SharedState* shared, std::span<const sap_problem* const> prob
         return SolveIn(call, problems[i], given->solver, nullptr);
       });
     });
+    return {};
+  });
+}
+
+void FindIslands(SharedState* shared, const sap_problem* problem, sap_answer* answer) {
+  const CallLimits limits;
+  WithWorkspace(shared, limits, answer, [&](const Call& call) -> Status {
+    const auto given = ReadProblem(problem);
+    if (!given) return Fail(given.error());
+    ProblemLayout& layout = call.workspace->layout;
+    if (!layout.Read(given->view)) {
+      if (Status checked = call.Check(*given); !checked) return checked;
+      return tl::unexpected(Error{SAP_INVALID_ARGUMENT,
+                                  "an array that is not read has a length "
+                                  "that fits nothing; leave it empty",
+                                  ""});
+    }
+    ForecastIslands(layout, &answer->forecast);
+    answer->SetForecast();
     return {};
   });
 }

@@ -24,6 +24,7 @@ namespace sap::c {
 // What a stream of problems keeps between them.
 struct Workspace {
   ContactProblem problem;
+  ProblemLayout layout;
   Solver solver{nullptr};
 };
 
@@ -78,6 +79,7 @@ void Solve(SharedState* shared, const sap_problem* problem, const sap_options* o
 int32_t SolveBatch(SharedState* shared, std::span<const sap_problem* const> problems,
                    const sap_options* options, const sap_stop* stop,
                    std::span<sap_answer* const> answers);
+void FindIslands(SharedState* shared, const sap_problem* problem, sap_answer* answer);
 void Differentiate(SharedState* shared, const sap_differentiation* request, const sap_stop* stop,
                    sap_answer* answer);
 int32_t DifferentiateBatch(SharedState* shared,

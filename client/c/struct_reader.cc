@@ -88,7 +88,8 @@ ContactProblemView::Trees ReadTrees(const sap_trees* given, StructReader* reader
           .dynamics_matrix = span(trees.dynamics_matrix, "dynamics_matrix"),
           .free_motion_velocity = span(trees.free_motion_velocity, "free_motion_velocity"),
           .guess_velocity = span(trees.guess_velocity, "guess_velocity"),
-          .tree_id = span(trees.tree_id, "tree_id")};
+          .tree_id = span(trees.tree_id, "tree_id"),
+          .initial_velocity = span(trees.initial_velocity, "initial_velocity")};
 }
 
 ContactProblemView::RigidBodies ReadBodies(const sap_bodies* given, StructReader* reader) {
@@ -101,7 +102,8 @@ ContactProblemView::RigidBodies ReadBodies(const sap_bodies* given, StructReader
           .center_of_mass = span(bodies.center_of_mass, "center_of_mass"),
           .free_motion_velocity = span(bodies.free_motion_velocity, "free_motion_velocity"),
           .guess_velocity = span(bodies.guess_velocity, "guess_velocity"),
-          .body_id = span(bodies.body_id, "body_id")};
+          .body_id = span(bodies.body_id, "body_id"),
+          .initial_velocity = span(bodies.initial_velocity, "initial_velocity")};
 }
 
 ContactProblemView::Law ReadLaws(const sap_contact_laws* given, const char* group,
@@ -210,6 +212,21 @@ void SetIfGiven(const double* given, double* value) {
   if (given != nullptr) *value = *given;
 }
 
+Read<DelassusRule> ReadRule(int32_t rule) {
+  switch (rule) {
+    case 0:
+    case SAP_REGULARIZATION_RULE_FULL:
+      return DelassusRule::kFull;
+    case SAP_REGULARIZATION_RULE_DIAGONAL:
+      return DelassusRule::kDiagonal;
+    case SAP_REGULARIZATION_RULE_LOAD_PATH:
+      return DelassusRule::kLoadPath;
+    default:
+      return Refuse("regularization.rule",
+                    "is " + std::to_string(rule) + "; this version knows 0, 1, 2 and 3");
+  }
+}
+
 Read<NewtonMethod> ReadNewton(int32_t method) {
   switch (method) {
     case SAP_NEWTON_PLAIN:
@@ -249,16 +266,14 @@ Read<GivenProblem> ReadProblem(const sap_problem* problem) {
   SetIfGiven(numbers.sigma, &regularization.sigma);
   SetIfGiven(numbers.row_beta, &regularization.row_beta);
   SetIfGiven(numbers.stiction_speed, &regularization.stiction_speed);
+  SetIfGiven(numbers.load_reference_speed, &regularization.load_reference_speed);
   given.regularization = {.beta = numbers.beta != nullptr,
                           .sigma = numbers.sigma != nullptr,
                           .row_beta = numbers.row_beta != nullptr,
                           .stiction_speed = numbers.stiction_speed != nullptr};
-  if (numbers.rule < 0 || numbers.rule > SAP_REGULARIZATION_RULE_DIAGONAL) {
-    reader.Fail("regularization.rule",
-                "is " + std::to_string(numbers.rule) + "; this version knows 0, 1 and 2");
-  }
-  regularization.rule = numbers.rule == SAP_REGULARIZATION_RULE_DIAGONAL ? DelassusRule::kDiagonal
-                                                                         : DelassusRule::kFull;
+  const auto rule = ReadRule(numbers.rule);
+  if (!rule) return tl::unexpected(rule.error());
+  regularization.rule = *rule;
   return reader.Result(given);
 }
 

@@ -1,5 +1,6 @@
 #include "client/cpp/client.h"
 
+#include "client/cpp/split/split_solver.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/transport.h"
 
@@ -12,9 +13,7 @@ tl::expected<Transport::Timeout, Error> CheckDeadline(Transport::Timeout deadlin
     return tl::unexpected(
         Error{ErrorCode::kDeadlineExceeded, "the deadline of the call has passed", ""});
   }
-  // Beyond a year there is no deadline: adding the time to a clock could overflow.
-  constexpr std::chrono::hours kNever{24 * 366};
-  return deadline > kNever ? std::nullopt : deadline;
+  return deadline > kLongestTime ? std::nullopt : deadline;
 }
 
 void ToMessages(std::span<const Problem> problems,
@@ -43,21 +42,39 @@ std::vector<tl::expected<Answer, Error>> OutcomesFrom(const Transport::Status& s
 
 tl::expected<Client, Error> Client::Connect(const std::string& address,
                                             const ConnectOptions& options) {
-  if (address == "embedded:") return Client(Embed(options.threads), options);
+  if (address == "embedded:") return Client(address, Embed(options.threads), options);
   auto transport = ConnectByGrpc(address, options);
   if (!transport) return tl::unexpected(transport.error());
-  return Client(std::move(*transport), options);
+  return Client(address, std::move(*transport), options);
 }
 
-Client::Client(std::unique_ptr<Transport> transport, const ConnectOptions& options)
-    : transport_(std::move(transport)), low_latency_(options.low_latency) {}
+Client::Client(const std::string& address, std::unique_ptr<Transport> transport,
+               const ConnectOptions& options)
+    : transport_(std::move(transport)),
+      split_solver_(std::make_unique<SplitSolver>(address)),
+      low_latency_(options.low_latency) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
-tl::expected<Solution, Error> Client::Solve(const Problem& problem, const SolveOptions& options) {
-  const auto deadline = CheckDeadline(options.deadline);
+tl::expected<Solution, Error> Client::Solve(const Problem& problem, const SolveOptions& options,
+                                            int servers) {
+  const auto start = std::chrono::steady_clock::now();
+  auto deadline = CheckDeadline(options.deadline);
   if (!deadline) return tl::unexpected(deadline.error());
+  if (servers < 0) {
+    return tl::unexpected(Error{ErrorCode::kInvalidArgument,
+                                "servers is " + std::to_string(servers) + "; it must be >= 0",
+                                "servers"});
+  }
+  if (servers != 1) {
+    auto split = split_solver_->Solve(transport_.get(), problem, options, servers, *deadline);
+    if (split) return std::move(*split);
+    if (*deadline) {
+      deadline = CheckDeadline(**deadline - (std::chrono::steady_clock::now() - start));
+    }
+    if (!deadline) return tl::unexpected(deadline.error());
+  }
   v1::SolveRequest request;
   ToMessage(problem, request.mutable_problem());
   ToMessage(options, request.mutable_options());
@@ -138,7 +155,8 @@ tl::expected<ReplayReport, Error> Client::Replay(const std::string& recording) {
 
 tl::expected<ServerInfo, Error> Client::Info() {
   v1::GetServerInfoResponse response;
-  if (auto status = transport_->Info(&response); !status) return tl::unexpected(status.error());
+  if (auto status = transport_->Info(std::nullopt, &response); !status)
+    return tl::unexpected(status.error());
   return FromMessage(response);
 }
 

@@ -31,6 +31,7 @@ namespace sap::client {
 struct ServerInfo {
   std::string version;
   std::string instruction_set;
+  std::string boot_id;  // of the process: different after each start
   uint32_t processors{0};
   uint32_t solver_threads{0};
   uint64_t max_message_bytes{0};
@@ -53,17 +54,25 @@ struct ServerInfo {
   uint32_t max_derivatives{0};         // cotangents and tangents of one problem
 };
 
+class SplitSolver;
+
 // Thread-safe: calls may run concurrently.
 class Client {
  public:
-  // Address: HOST:PORT, unix:PATH, or "embedded:" for a server within this process.
+  // Address: HOST:PORT, unix:PATH, or "embedded:" for a server within this process. Of several
+  // servers: HOST:PORT,HOST:PORT,..., dns:///NAME:PORT or xds:///NAME.
   static tl::expected<Client, Error> Connect(const std::string& address,
                                              const ConnectOptions& options = {});
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  tl::expected<Solution, Error> Solve(const Problem& problem, const SolveOptions& options = {});
+  // With servers > 1 a scene of many large islands is solved on several servers at once: whole
+  // islands are dealt to so many calls, which an address list or a balancer spreads. Its answer has
+  // the bits of the undivided one; phases are timed as in the slowest part. The scene stays whole
+  // where splitting would not pay, and in an embedded server. 0: kServersOfAddress.
+  tl::expected<Solution, Error> Solve(const Problem& problem, const SolveOptions& options = {},
+                                      int servers = 1);
 
   // Solves independent problems concurrently. One outcome per problem, in their order: a problem
   // that breaks a rule does not fail the others. If the call itself fails, every outcome is its
@@ -99,9 +108,11 @@ class Client {
   tl::expected<bool, Error> Health();
 
  private:
-  Client(std::unique_ptr<Transport> transport, const ConnectOptions& options);
+  Client(const std::string& address, std::unique_ptr<Transport> transport,
+         const ConnectOptions& options);
 
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<SplitSolver> split_solver_;
   bool low_latency_;
 };
 

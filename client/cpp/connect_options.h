@@ -8,19 +8,23 @@
 namespace sap::client {
 
 struct ConnectOptions {
-  // Time to wait for the connection.
+  // Time to wait for a connection to a server that takes calls. Names are resolved before that.
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(2)};
   // Solver threads of an embedded server; 0: one per processor.
   int threads{0};
   // Not used by an embedded server.
   Credentials credentials{};
-  // Time within which a session that lost its connection or its server finds one again; then it
-  // ends. 0: it ends at once.
+  // Time within which a call that is lost is made again, and a session that is lost opened again.
+  // Then the error is returned. 0: at once.
   std::chrono::nanoseconds reconnect_within{std::chrono::seconds(5)};
   // Lower latency at the cost of processor time: a calling thread polls for up to a millisecond
   // before it sleeps, and the server is asked to keep processors out of sleep states between the
   // steps of a session, which its operator may forbid. Changes no answer.
   bool low_latency{false};
+  // Whether servers of one address may differ in version or instruction set, and so in the bits of
+  // their answers. If not, an answer of a server that differs from the first one is refused with
+  // kFailedPrecondition.
+  bool allow_mixed_servers{false};
 };
 
 }  // namespace sap::client

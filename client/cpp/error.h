@@ -29,6 +29,9 @@ struct Error {
   std::chrono::nanoseconds retry_after{0};  // wait before a retry; 0: the server suggests none
   // Names the failed call in the server's log; empty: embedded, or no server has answered.
   std::string request_id{};
+  // Boot id of the server that ended the call with this error. Empty: none did, but gRPC, a proxy
+  // or this library; or embedded; or the error is that of one problem of a batch or one step.
+  std::string server{};
 };
 
 // "INVALID_ARGUMENT", ...

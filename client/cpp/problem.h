@@ -24,6 +24,7 @@ struct Problem {
     std::vector<double> free_motion_velocity;  // [sum n_t]
     std::vector<double> guess_velocity;        // [sum n_t] or empty
     std::vector<uint32_t> tree_id;             // [T] or empty
+    std::vector<double> initial_velocity;      // [sum n_t], empty unless the rule is kLoadPath
   };
   struct RigidBodies {                         // B free bodies
     std::vector<double> mass;                  // [B]
@@ -32,6 +33,7 @@ struct Problem {
     std::vector<double> free_motion_velocity;  // [6 B] linear, angular
     std::vector<double> guess_velocity;        // [6 B] or empty
     std::vector<uint32_t> body_id;             // [B] or empty
+    std::vector<double> initial_velocity;      // [6 B], empty unless the rule is kLoadPath
   };
   struct HuntCrossley {  // of n contacts, or empty
     std::vector<double> elastic_force;

@@ -115,7 +115,8 @@ void Count(const Judgement& judgement, ReplayReport* report) {
 
 tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Transport* transport) {
   v1::GetServerInfoResponse server;
-  if (const auto info = transport->Info(&server); !info) return tl::unexpected(info.error());
+  if (const auto info = transport->Info(std::nullopt, &server); !info)
+    return tl::unexpected(info.error());
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) {

@@ -71,8 +71,8 @@ class Session {
   // Steps sent whose outcome was not received.
   int in_flight() const;
 
-  // Whether the server has announced its shutdown. With the next step that is sent while none is in
-  // flight, the session moves to another server if the address has one.
+  // Whether the server has asked the session to move, as before its shutdown. Once the steps
+  // that it has are answered, the next one goes to another server if the address has one.
   bool draining() const;
 
   // Whether steps can be sent: false after the session has ended.

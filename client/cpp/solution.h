@@ -42,6 +42,7 @@ struct Solution {
   std::vector<double> row_impulse;
   std::vector<double> row_velocity;
   std::vector<double> angular_impulse;
+  std::vector<double> delassus_estimate;  // w of each contact, then of each body contact
   double cost{0};
   std::vector<int32_t> island_of_tree;
   std::vector<Island> islands;

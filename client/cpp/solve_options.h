@@ -14,6 +14,10 @@ namespace sap::client {
 // server, which solves on the calling thread.
 enum class Priority : uint8_t { kNormal, kHigh };
 
+// As `servers` of Client::Solve: as many as the client's address has. That is the length of a list
+// "A:1,B:2", or the addresses that the name in "dns:///NAME:PORT" has now, and 1 of any other.
+inline constexpr int kServersOfAddress = 0;
+
 struct SolveOptions {
   SolverOptions solver;
   // Time for the solve; when it is used up, islands return their best iterate. In a session it is

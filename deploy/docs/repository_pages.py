@@ -34,8 +34,8 @@ REFERENCE = {
         "sap_islands",
         "connect Client Session Options NewtonMethod Priority Solution Islands Island IslandStatus "
         "Timings StepOutcome ServerInfo EmbeddedServer Tls SapError Aborted Cancelled "
-        "DeadlineExceeded Internal InvalidArgument PermissionDenied ResourceExhausted "
-        "Unauthenticated Unavailable Unimplemented",
+        "DeadlineExceeded FailedPrecondition Internal InvalidArgument PermissionDenied "
+        "ResourceExhausted Unauthenticated Unavailable Unimplemented",
     ),
     "problems": (
         "Problems",
@@ -55,7 +55,7 @@ REFERENCE = {
     ),
 }
 ADAPTERS = ("mujoco", "drake")
-MODULES = ("torch", "jax", "aio")
+MODULES = ("torch", "jax", "aio", "ray")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

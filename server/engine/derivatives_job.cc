@@ -26,9 +26,9 @@ struct Counts {
         contacts(problem.contacts().tree_a_size() + problem.body_contacts().body_a_size()),
         rows(problem.rows().entries_size()) {}
 
-  // Of the arrays of a solution: impulses, velocities and angular impulses of contacts.
+  // Of the arrays of a solution: impulses, velocities, angular impulses and w of contacts.
   int64_t SolutionBytes() const {
-    return kMessage_bytes + kDouble_bytes * (velocities + 9 * contacts + 2 * rows);
+    return kMessage_bytes + kDouble_bytes * (velocities + 10 * contacts + 2 * rows);
   }
 
   int64_t velocities;
@@ -166,6 +166,9 @@ ServiceStatus DerivativesJob::Decode(const ServerConfig& config, const ContactPr
   view_ = view;
   wanted_ =
       *WantedInputs::Decode(request_->wanted(), request_->problem());  // CheckSize has seen it
+  if (const auto held = CheckHeldDelassus(request_->hold_delassus(), *problem); !held) {
+    return RefuseField(held.error());
+  }
   return DecodeVelocity(problem).and_then([&] { return DecodeCotangents(*problem); }).and_then([&] {
     return DecodeTangents();
   });
@@ -216,9 +219,9 @@ tl::expected<void, MemoryLimitExceeded> DerivativesJob::Differentiate(Solver* so
 
 void DerivativesJob::Encode(const ContactProblem& problem) {
   InputDifferential inputs;
-  for (Gradient& computed : derivatives_.gradients) {
-    const Gradient gradient = std::move(computed);  // freed once it is encoded
-    ToInputs(view_, problem, gradient.problem, &inputs);
+  for (size_t k = 0; k < derivatives_.gradients.size(); ++k) {
+    GradientToInputs(view_, problem, k, &derivatives_, &inputs);
+    const Gradient gradient = std::move(derivatives_.gradients[k]);  // freed once it is encoded
     v1::Gradient* message = response_->add_gradients();
     wanted_.Encode(inputs, message->mutable_gradient());
     if (wanted_.applied_impulse()) {

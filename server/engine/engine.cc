@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "server/engine/solution_encoder.h"
+#include "server/server_identity.h"
 #include "solver/build_info.h"
 
 namespace sap {
@@ -219,9 +220,11 @@ v1::GetServerInfoResponse Engine::Info(const ClientAccount* account) const {
   limits->set_high_priority(client.high_priority);
   limits->set_read_timeout_s(config_.read_timeout_s);
   limits->set_max_derivatives(config_.max_derivatives);
+  limits->set_connection_age_s(config_.connection.age_s);
   info.set_processors(std::thread::hardware_concurrency());
   info.set_solver_threads(config_.threads);
   info.set_instruction_set(InstructionSet());
+  info.set_boot_id(BootId());
   return info;
 }
 

@@ -22,7 +22,8 @@ ContactProblemView::Trees DecodeTrees(const v1::Trees& message) {
           .dynamics_matrix = Span(message.dynamics_matrix()),
           .free_motion_velocity = Span(message.free_motion_velocity()),
           .guess_velocity = Span(message.guess_velocity()),
-          .tree_id = Span(message.tree_id())};
+          .tree_id = Span(message.tree_id()),
+          .initial_velocity = Span(message.initial_velocity())};
 }
 
 ContactProblemView::RigidBodies DecodeBodies(const v1::RigidBodies& message) {
@@ -31,7 +32,8 @@ ContactProblemView::RigidBodies DecodeBodies(const v1::RigidBodies& message) {
           .center_of_mass = Span(message.center_of_mass()),
           .free_motion_velocity = Span(message.free_motion_velocity()),
           .guess_velocity = Span(message.guess_velocity()),
-          .body_id = Span(message.body_id())};
+          .body_id = Span(message.body_id()),
+          .initial_velocity = Span(message.initial_velocity())};
 }
 
 // The arrays that contacts and body contacts share.
@@ -102,9 +104,11 @@ tl::expected<DelassusRule, ServiceError> DecodeRule(v1::RegularizationRule rule)
       return DelassusRule::kFull;
     case v1::REGULARIZATION_RULE_DIAGONAL:
       return DelassusRule::kDiagonal;
+    case v1::REGULARIZATION_RULE_LOAD_PATH:
+      return DelassusRule::kLoadPath;
     default:
       return RefuseField("regularization.rule",
-                         "is " + std::to_string(rule) + "; this version knows 0, 1 and 2");
+                         "is " + std::to_string(rule) + "; this version knows 0, 1, 2 and 3");
   }
 }
 
@@ -150,6 +154,9 @@ tl::expected<ContactProblemView, ServiceError> DecodeProblem(const v1::ContactPr
   if (given.has_sigma()) regularization.sigma = given.sigma();
   if (given.has_row_beta()) regularization.row_beta = given.row_beta();
   if (given.has_stiction_speed()) regularization.stiction_speed = given.stiction_speed();
+  if (given.has_load_reference_speed()) {
+    regularization.load_reference_speed = given.load_reference_speed();
+  }
   regularization.rule = *rule;
   return view;
 }

@@ -26,7 +26,7 @@ ServiceStatus Session::Open(const v1::OpenSession& request) {
   const auto settings = DecodeOptions(request.options(), shared_.config.max_iterations);
   if (!settings) return tl::unexpected(settings.error());
   options_ = request.options();
-  low_latency_ = request.low_latency() && shared_.idle_spinners->available();
+  low_latency_ = request.low_latency() && shared_.idle_spinners->Start();
   if (low_latency_) shared_.idle_spinners->KeepSpinning();
   return {};
 }

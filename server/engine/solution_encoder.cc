@@ -77,6 +77,8 @@ void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
               message->mutable_row_velocity());
   EncodeArray(mask[Fields::kAngularImpulseFieldNumber], solution.angular_impulse,
               message->mutable_angular_impulse());
+  EncodeArray(mask[Fields::kDelassusEstimateFieldNumber], solution.delassus_estimate,
+              message->mutable_delassus_estimate());
   message->set_cost(mask[Fields::kCostFieldNumber] ? solution.cost : 0);
   EncodeArray(mask[Fields::kIslandOfTreeFieldNumber], solution.island_of_tree,
               message->mutable_island_of_tree());

@@ -4,6 +4,7 @@
 
 #include "server/engine/solution_encoder.h"
 #include "solver/build_info.h"
+#include "solver/island_forecast.h"
 
 namespace sap {
 namespace {

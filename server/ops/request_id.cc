@@ -1,24 +1,16 @@
 #include "server/ops/request_id.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
+
+#include "server/server_identity.h"
 
 namespace sap {
 namespace {
 
 constexpr const char* kHeader = "x-request-id";
 constexpr size_t kLongestId = 256;
-
-// Without random bytes, as early in the start of a machine, the time tells processes apart.
-uint64_t Random64() {
-  uint64_t number = 0;
-  if (getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
-  return static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-}
 
 void AppendHexadecimal(uint64_t number, std::string* text) {
   constexpr const char* kDigits = "0123456789abcdef";
@@ -39,11 +31,9 @@ bool IsPrintable(std::string_view text) {
 }
 
 std::string MakeRequestId() {
-  static const uint64_t process = Random64();
-  static std::atomic<uint64_t> number{Random64()};
-  std::string id;
+  static std::atomic<uint64_t> number{0};
+  std::string id = BootId();
   id.reserve(32);
-  AppendHexadecimal(process, &id);
   AppendHexadecimal(number.fetch_add(1, std::memory_order_relaxed), &id);
   return id;
 }

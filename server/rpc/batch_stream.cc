@@ -12,6 +12,7 @@
 #include "server/rpc/rpc_status.h"
 #include "server/rpc/stall_timer.h"
 #include "server/rpc/unary_call.h"
+#include "server/server_identity.h"
 
 namespace sap {
 namespace {
@@ -81,6 +82,8 @@ class BatchStream::Call final : private MessageTransfers::Reader {
     if (!ok) return EndNotReceived();
     request_bytes_ = static_cast<int64_t>(bytes_.Length());
     if (!ParseMessage(&bytes_, &request_)) return End(NoMessage());
+    // With the first outcome already: clients refuse servers whose bits could differ.
+    context_.AddInitialMetadata("sap-server", ServerIdentity());
     const CallContext call_context{arrival_, SteadyDeadline(context_), &cancelled_, account_.get()};
     method_->context_.engine->StartStreamBatch(
         request_, call_context,
@@ -164,6 +167,7 @@ class BatchStream::Call final : private MessageTransfers::Reader {
     WriteNext();
     if (status_ && !writing_ && !finishing_) {
       finishing_ = true;
+      MarkAsServed(&context_);
       if (!status_->ok()) request_id_.Return(&context_);
       if (!not_received_) Report(*status_);
       stream_.Finish(*status_, &finished_tag_);

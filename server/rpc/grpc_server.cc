@@ -46,6 +46,13 @@ void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                               Milliseconds(connection.handshake_timeout_s));
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(connection.idle_s));
+  if (connection.age_s > 0) {
+    builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(connection.age_s));
+    // A session may be opened just before the connection reaches its age. It is asked to move at
+    // its own age, and then has a minute for its step.
+    builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
+                                Milliseconds(1.2 * connection.age_s + 60));
+  }
   // Keepalive detects clients that disappeared, so that their sessions end.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(connection.keepalive_s));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,

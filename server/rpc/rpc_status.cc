@@ -3,6 +3,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/engine/solution_encoder.h"
+#include "server/server_identity.h"
 
 namespace sap {
 namespace {
@@ -46,6 +47,10 @@ grpc::Status ShuttingDown() {
   ServiceError error{ServiceCode::kUnavailable, "the server is shutting down; retry elsewhere", ""};
   error.reason = "SHUTTING_DOWN";
   return ToRpcStatus(tl::unexpected(error));
+}
+
+void MarkAsServed(grpc::ServerContext* context) {
+  context->AddTrailingMetadata("sap-server", ServerIdentity());
 }
 
 }  // namespace sap

@@ -1,8 +1,9 @@
 // Converts ServiceError to grpc::Status, in one place: code, message, and as binary details the
 // field at fault (google.rpc.BadRequest), the name of the limit (ErrorInfo) and the retry delay
-// (RetryInfo).
+// (RetryInfo). Marks what the server answers.
 #pragma once
 
+#include <grpcpp/server_context.h>
 #include <grpcpp/support/status.h>
 
 #include "server/service_error.h"
@@ -13,5 +14,10 @@ grpc::Status ToRpcStatus(const ServiceStatus& status);
 
 // The status of calls that arrive while the server drains.
 grpc::Status ShuttingDown();
+
+// Puts `sap-server` into the trailing metadata, see ServerIdentity. A status that reaches the
+// client without it was not chosen by a server: the connection was lost, or a proxy ended the call.
+// At most once, before the call is finished.
+void MarkAsServed(grpc::ServerContext* context);
 
 }  // namespace sap

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "server/rpc/completion_tag.h"
 #include "server/rpc/rpc_status.h"
 #include "server/rpc/unary_call.h"
+#include "server/server_identity.h"
 
 namespace sap {
 namespace {
@@ -132,6 +134,7 @@ class SessionStream::Call {
   grpc::Alarm rejection_alarm_;
   Clock::time_point arrival_;
   Clock::time_point deadline_;
+  Clock::time_point leave_time_{Clock::time_point::max()};  // from then on the client is to move
   std::atomic<bool> cancelled_{false};
 
   std::mutex mutex_;
@@ -169,6 +172,7 @@ void SessionStream::Call::Accepted(bool ok) {
   Lock lock(mutex_);
   arrival_ = last_activity_ = Clock::now();
   deadline_ = SteadyDeadline(context_);
+  leave_time_ = method_->NextLeaveTime(arrival_);
   slots_.resize(MaxStepsInFlight());
   const bool entered = method_->context_.in_flight_calls->Enter();
   auto account = method_->context_.authenticator->Identify(context_);
@@ -257,6 +261,7 @@ void SessionStream::Call::Open(const v1::OpenSession& open) {
   v1::SessionOpened* opened = SlotOf(0).response.mutable_opened();
   opened->set_max_steps_in_flight(MaxStepsInFlight());
   opened->set_low_latency(session_->low_latency());
+  opened->set_server(ServerIdentity());
   answered_ = 1;
 }
 
@@ -376,7 +381,8 @@ void SessionStream::Call::WriteNext() {
   Slot& slot = SlotOf(sent_);
   v1::SolveSessionResponse& response = slot.response;
   response.set_credits(method_->context_.engine->queue().backlogged() ? 1 : MaxStepsInFlight());
-  response.set_draining(method_->drain_announced_.load(std::memory_order_relaxed));
+  response.set_draining(method_->drain_announced_.load(std::memory_order_relaxed) ||
+                        write_start_ >= leave_time_);
   stream_.Write(response, &written_tag_);
   SetHeldBytes(&slot, static_cast<int64_t>(response.ByteSizeLong()));
   slot.request.Clear();  // also frees the step, as one of a oneof
@@ -409,6 +415,7 @@ void SessionStream::Call::FinishIfAnswered() {
   if (finishing_ || !end_status_ || solving_ || writing_ || rejection_delayed_) return;
   if (!Cancelled() && sent_ < accepted_) return;
   finishing_ = true;
+  MarkAsServed(&context_);
   if (!end_status_->ok()) request_id_.Return(&context_);
   stream_.Finish(*end_status_, &finished_tag_);
 }
@@ -424,6 +431,18 @@ void SessionStream::Call::Finished(bool) {
   Lock lock(mutex_);
   finished_ = true;
   Advance(std::move(lock));
+}
+
+// Spread over a fifth of the age, so that sessions that were opened together move one by one.
+Clock::time_point SessionStream::NextLeaveTime(Clock::time_point opened) {
+  const double age_s = context_.engine->config().connection.age_s;
+  if (age_s <= 0) return Clock::time_point::max();
+  constexpr double kGoldenRatio = 0.6180339887498949;
+  double whole = 0;
+  const double part = std::modf(
+      static_cast<double>(opened_.fetch_add(1, std::memory_order_relaxed)) * kGoldenRatio, &whole);
+  const std::chrono::duration<double> age(age_s * (0.9 + 0.2 * part));
+  return opened + std::chrono::duration_cast<Clock::duration>(age);
 }
 
 void SessionStream::Await(grpc::ServerCompletionQueue* queue) { new Call(this, queue); }

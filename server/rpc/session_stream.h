@@ -15,6 +15,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <mutex>
 #include <set>
 
@@ -47,12 +49,15 @@ class SessionStream {
  private:
   class Call;
 
+  // When a session that is opened now is asked to move to another connection.
+  std::chrono::steady_clock::time_point NextLeaveTime(std::chrono::steady_clock::time_point opened);
   bool Add(Call* call);  // false: draining
   void Remove(Call* call);
 
   Service* const service_;
   const ServiceContext context_;
   std::atomic<bool> drain_announced_{false};
+  std::atomic<uint64_t> opened_{0};  // sessions so far
 
   std::mutex mutex_;
   bool draining_{false};

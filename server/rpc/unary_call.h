@@ -181,6 +181,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
   // Sends the response or the error, and frees the messages. Call once; do not use the call
   // afterwards.
   void Finish(const grpc::Status& status) {
+    MarkAsServed(&*context_);
     if (!status.ok()) request_id_.Return(&*context_);
     if (!not_received_) Report(status);
     // The sent bytes are a copy, so the messages need not wait until the client has taken them.

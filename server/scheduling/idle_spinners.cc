@@ -1,6 +1,9 @@
 #include "server/scheduling/idle_spinners.h"
 
+#include <pthread.h>
 #include <sched.h>
+
+#include <system_error>
 
 #include "solver/parallel/spin_pause.h"
 
@@ -10,25 +13,41 @@ namespace {
 constexpr int kPausesPerCheck = 64;
 
 // False if the kernel does not support SCHED_IDLE or forbids it.
-bool SetIdlePriority() {
+bool SetIdlePriority(std::thread* thread) {
   const sched_param none{};
-  return sched_setscheduler(0, SCHED_IDLE, &none) == 0;
+  return pthread_setschedparam(thread->native_handle(), SCHED_IDLE, &none) == 0;
 }
 
 }  // namespace
 
-IdleSpinners::IdleSpinners(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+bool IdleSpinners::Start() {
+  std::call_once(started_, [this] {
+    try {
+      for (int i = 0; i < num_threads_ && !stopping_; ++i) {
+        threads_.emplace_back([this] { Run(); });
+        // At any other priority a spinner would take processor time from working threads.
+        if (!SetIdlePriority(&threads_.back())) Stop();
+      }
+    } catch (const std::system_error&) {
+      // The limit of threads is reached. A session must not end the server by that: it does
+      // without spinners, or with fewer.
+    }
+  });
+  return !threads_.empty() && !stopping_;
 }
 
 IdleSpinners::~IdleSpinners() {
-  stopping_ = true;
-  WakeUp();
+  Stop();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void IdleSpinners::KeepSpinning() {
   spin_until_ = Clock::now().time_since_epoch() + kSpinTime;
+  WakeUp();
+}
+
+void IdleSpinners::Stop() {
+  stopping_ = true;
   WakeUp();
 }
 
@@ -38,11 +57,6 @@ void IdleSpinners::WakeUp() {
 }
 
 void IdleSpinners::Run() {
-  // At any other priority a spinner would take processor time from working threads.
-  if (!SetIdlePriority()) {
-    ++without_priority_;
-    return;
-  }
   while (true) {
     const unsigned seen = wake_epoch_;
     if (stopping_) return;

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -19,14 +20,19 @@ class IdleSpinners {
   // second and more.
   static constexpr std::chrono::milliseconds kSpinTime{50};
 
-  // Starts the spinner threads, which block until the first KeepSpinning. 0: none.
-  explicit IdleSpinners(int threads);
+  // 0: none.
+  explicit IdleSpinners(int threads) : num_threads_(threads) {}
   ~IdleSpinners();
   IdleSpinners(const IdleSpinners&) = delete;
   IdleSpinners& operator=(const IdleSpinners&) = delete;
 
-  // Whether at least one spinner runs: the kernel may refuse SCHED_IDLE.
-  bool available() const { return without_priority_ < static_cast<int>(threads_.size()); }
+  // Starts the threads at the first call, which block until KeepSpinning. Whether there are any:
+  // the kernel may refuse SCHED_IDLE, or further threads. Thread-safe.
+  //
+  // A server without low-latency sessions has no such threads: a process that is killed keeps its
+  // connections until its last thread has ended, which on a busy machine takes seconds for threads
+  // at idle priority.
+  bool Start();
 
   // Spins for kSpinTime from now. Thread-safe; takes nanoseconds unless the spinners are blocked.
   void KeepSpinning();
@@ -34,12 +40,14 @@ class IdleSpinners {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void Stop();
   void WakeUp();
   void Run();
 
+  const int num_threads_;
+  std::once_flag started_;
   std::atomic<Clock::duration> spin_until_{Clock::duration::zero()};
   std::atomic<bool> stopping_{false};
-  std::atomic<int> without_priority_{0};
   // A futex word instead of a mutex: a preempted spinner that held a mutex would block the threads
   // that call KeepSpinning.
   std::atomic<unsigned> wake_epoch_{0};

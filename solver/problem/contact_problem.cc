@@ -31,6 +31,8 @@ void ContactProblemReader::ReadScalars() {
   check_.Value("regularization.sigma", r.sigma, Range::kPositive);
   check_.Value("regularization.row_beta", r.row_beta, Range::kNonNegative);
   check_.Value("regularization.stiction_speed", r.stiction_speed, Range::kPositive);
+  check_.Value("regularization.load_reference_speed", r.load_reference_speed,
+               Range::kPositiveOrInfinite);
   p_.time_step_ = view_.time_step;
   p_.regularization_ = r;
 }
@@ -87,8 +89,8 @@ void ContactProblem::Clear() {
   tree_b_.clear();
   jacobian_start_.clear();
   for (std::vector<double>* array :
-       {&dynamics_matrix_, &dynamics_factor_, &v_star_, &v_guess_, &jacobian_, &v_hat_, &tau_d_,
-        &mu_, &stiffness_, &given_R_t_, &given_R_n_, &given_w_, &surface_velocity_}) {
+       {&dynamics_matrix_, &dynamics_factor_, &v_star_, &v_guess_, &v_0_, &jacobian_, &v_hat_,
+        &tau_d_, &mu_, &stiffness_, &given_R_t_, &given_R_n_, &given_w_, &surface_velocity_}) {
     array->clear();
   }
   contact_kind_.clear();

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,8 +23,9 @@
 
 namespace sap {
 
-// Which inverse of A enters w = |J A^-1 J'|_F / 3.
-enum class DelassusRule : uint8_t { kFull, kDiagonal };
+// How w is estimated: |J A^-1 J'|_F / 3 with the inverse of A, or with that of its diagonal; or the
+// first, and no more than the load that the contact carries allows.
+enum class DelassusRule : uint8_t { kFull, kDiagonal, kLoadPath };
 
 // Which function gives the impulse of a contact from its velocity; values as on the wire.
 enum class ContactLaw : uint8_t { kSap = 1, kHuntCrossleyLagged = 2, kHuntCrossleySimilar = 3 };
@@ -39,6 +41,7 @@ struct ContactProblemArrays {
     Array<double> free_motion_velocity;  // v* [sum n_t]
     Array<double> guess_velocity;        // [sum n_t] or empty: v*
     Array<uint32_t> tree_id;             // [T] or empty
+    Array<double> initial_velocity;      // v_0 [sum n_t]; empty unless the rule is kLoadPath
   };
   struct RigidBodies {   // B free bodies
     Array<double> mass;  // [B] kg
@@ -49,6 +52,8 @@ struct ContactProblemArrays {
     Array<double> free_motion_velocity;
     Array<double> guess_velocity;  // [6 B] or empty
     Array<uint32_t> body_id;       // [B] or empty
+    // v_0 [6 B]; empty unless the rule is kLoadPath
+    Array<double> initial_velocity;
   };
   struct HuntCrossley {                   // of n contacts, or empty
     Array<double> elastic_force;          // f_e [n] N
@@ -116,6 +121,8 @@ struct ContactProblemArrays {
     DelassusRule rule{DelassusRule::kFull};
     double row_beta{0.1};
     double stiction_speed{1e-4};  // m/s
+    // u_ref of kLoadPath [m/s]; infinite: none
+    double load_reference_speed{std::numeric_limits<double>::infinity()};
   };
 
   double time_step{0};  // dt > 0 [s]
@@ -220,6 +227,8 @@ class ContactProblem {
   std::span<const double> v_star() const { return v_star_; }
   std::span<const double> v_guess() const { return v_guess_; }
   bool has_guess() const { return has_guess_; }
+  // Velocity at the beginning of the step; empty unless the rule is kLoadPath.
+  std::span<const double> v_0() const { return v_0_; }
   std::span<const int64_t> tree_id() const { return tree_id_; }                // [T], -1: none
   std::span<const int> tree_a() const { return tree_a_; }                      // [C]
   std::span<const int> tree_b() const { return tree_b_; }                      // [C], -1: none
@@ -276,6 +285,7 @@ class ContactProblem {
   std::vector<double> dynamics_factor_;
   std::vector<double> v_star_;
   std::vector<double> v_guess_;
+  std::vector<double> v_0_;
   bool has_guess_{false};
   std::vector<int64_t> tree_id_;
   std::vector<int64_t> sorted_ids_;  // scratch of the check for duplicates

@@ -45,8 +45,10 @@ struct ContactSolution {
   std::vector<double> velocity;  // v [m/s, rad/s], sum of n_t
   std::vector<double> impulse;   // gamma in (t1, t2, n) of each contact [N s], 3 per contact
   std::vector<double> contact_velocity;  // v_c in (t1, t2, n), surface velocity included [m/s]
-  std::vector<double> row_impulse;       // gamma of each row [N s, N m s]
-  std::vector<double> row_velocity;      // v_c of each row, offset included [m/s, rad/s]
+  // w of each contact as it was used, 0 where no parameter of its law depends on it [1/kg]
+  std::vector<double> delassus_estimate;
+  std::vector<double> row_impulse;      // gamma of each row [N s, N m s]
+  std::vector<double> row_velocity;     // v_c of each row, offset included [m/s, rad/s]
   std::vector<double> angular_impulse;  // about (t1, t2, n), 3 per contact with an angular Jacobian
   double cost{0};                       // l(v), summed over islands [J]
   std::vector<int32_t> island_of_tree;  // dense island number, by lowest tree; -1: no constraint

@@ -44,4 +44,15 @@ tl::expected<void, ProblemError> CheckVelocity(std::span<const double> velocity,
   return Result(check);
 }
 
+tl::expected<void, ProblemError> CheckHeldDelassus(bool hold_delassus,
+                                                   const ContactProblem& problem) {
+  InputChecker check;
+  if (!hold_delassus && problem.regularization().rule == DelassusRule::kLoadPath) {
+    check.Refuse("hold_delassus", -1,
+                 "is false; it must be true with regularization.rule LOAD_PATH, whose Delassus "
+                 "estimates have no derivatives");
+  }
+  return Result(check);
+}
+
 }  // namespace sap

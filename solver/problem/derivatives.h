@@ -32,6 +32,10 @@ tl::expected<void, ProblemError> CheckCotangent(const Cotangent& cotangent,
 tl::expected<void, ProblemError> CheckVelocity(std::span<const double> velocity,
                                                const ContactProblem& problem);
 
+// The estimates w of some rules have no derivatives and have to count as constants.
+tl::expected<void, ProblemError> CheckHeldDelassus(bool hold_delassus,
+                                                   const ContactProblem& problem);
+
 // d(output) along a direction of the problem.
 struct Tangent {
   std::vector<double> velocity;
@@ -53,7 +57,7 @@ enum class AdjointStatus : uint8_t {
   kDifferentiated,
   kInaccurate,        // at an iterate that does not meet the tolerance, or by an inexact factor
   kDeadline,          // not computed: 0
-  kNumericalFailure,  // left the range of double precision: 0
+  kNumericalFailure,  // left the range of double precision: 0; all islands if after them
 };
 
 struct Derivatives {

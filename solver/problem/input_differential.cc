@@ -1,6 +1,8 @@
 #include "solver/problem/input_differential.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "solver/problem/body_contact_differential.h"
@@ -21,10 +23,14 @@ struct Forward {
   }
 };
 
+// An entry that left the range of double precision, as v_hat may, made its island fail, so that all
+// numbers of the island have the derivative 0.
 struct Reverse {
-  void operator()(double c, double& input, double number) const { input += c * number; }
+  void operator()(double c, double& input, double number) const {
+    if (number != 0) input += c * number;
+  }
   void operator()(double c, std::vector<double>& inputs, int64_t i, double number) const {
-    if (!inputs.empty()) inputs[i] += c * number;
+    if (!inputs.empty() && number != 0) inputs[i] += c * number;
   }
 };
 
@@ -221,6 +227,29 @@ void CheckScalars(const ContactProblemView& direction, InputChecker* check) {
   check->Value("regularization.stiction_speed", r.stiction_speed, Range::kFinite);
 }
 
+void SetZero(const ContactProblemView& inputs, InputDifferential* gradient) {
+  const InputSizes sizes = SizesOfInputs(inputs);
+  ForEachInput(
+      [](const FieldName&, std::vector<double>& values, int64_t size) { values.assign(size, 0.0); },
+      *gradient, sizes);
+  gradient->time_step = 0;
+  gradient->regularization = {0, 0, DelassusRule::kFull, 0, 0, 0};
+}
+
+bool IsFinite(const InputDifferential& gradient) {
+  const auto& r = gradient.regularization;
+  bool is_finite = true;
+  for (const double x : {gradient.time_step, r.beta, r.sigma, r.row_beta, r.stiction_speed}) {
+    is_finite &= std::isfinite(x);
+  }
+  ForEachInput(
+      [&](const FieldName&, const std::vector<double>& values) {
+        for (const double x : values) is_finite &= std::isfinite(x);
+      },
+      gradient);
+  return is_finite;
+}
+
 }  // namespace
 
 tl::expected<void, ProblemError> CheckDirection(const ContactProblemView& problem,
@@ -254,14 +283,20 @@ void FromInputs(const ContactProblemView& inputs, const ContactProblem& problem,
 
 void ToInputs(const ContactProblemView& inputs, const ContactProblem& problem,
               const ProblemDifferential& derivative, InputDifferential* gradient) {
-  const InputSizes sizes = SizesOfInputs(inputs);
-  ForEachInput(
-      [](const FieldName&, std::vector<double>& values, int64_t size) { values.assign(size, 0.0); },
-      *gradient, sizes);
-  gradient->time_step = 0;
-  gradient->regularization = {0, 0, DelassusRule::kFull, 0, 0};
+  SetZero(inputs, gradient);
   LinkInputs(Reverse(), inputs, problem, *gradient, derivative);
   ToBodyContacts(inputs, problem, derivative, gradient);
+}
+
+void GradientToInputs(const ContactProblemView& inputs, const ContactProblem& problem, size_t k,
+                      Derivatives* derivatives, InputDifferential* gradient) {
+  Gradient& of_problem = derivatives->gradients[k];
+  ToInputs(inputs, problem, of_problem.problem, gradient);
+  if (IsFinite(*gradient)) return;
+  of_problem.problem.Reset(problem);
+  std::ranges::fill(of_problem.applied_impulse, 0.0);
+  std::ranges::fill(derivatives->adjoint_status, AdjointStatus::kNumericalFailure);
+  SetZero(inputs, gradient);
 }
 
 }  // namespace sap

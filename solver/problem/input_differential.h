@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "solver/problem/contact_problem.h"
+#include "solver/problem/derivatives.h"
 #include "solver/problem/problem_differential.h"
 
 namespace sap {
@@ -44,5 +45,11 @@ void FromInputs(const ContactProblemView& inputs, const ContactProblem& problem,
 // Storage only grows.
 void ToInputs(const ContactProblemView& inputs, const ContactProblem& problem,
               const ProblemDifferential& derivative, InputDifferential* gradient);
+
+// The same of gradient k of *derivatives. Reading mixes numbers of the problem, whose products and
+// sums may leave the range of double precision where they themselves do not: then all of gradient k
+// is 0, and every island is a numerical failure.
+void GradientToInputs(const ContactProblemView& inputs, const ContactProblem& problem, size_t k,
+                      Derivatives* derivatives, InputDifferential* gradient);
 
 }  // namespace sap

@@ -13,10 +13,8 @@ int Islands::Root(int tree) {
   return tree;
 }
 
-void Islands::Find(const ContactProblem& problem, bool split) {
-  const int num_trees = problem.num_trees();
-  const std::span<const int> tree_a = problem.tree_a();
-  const std::span<const int> tree_b = problem.tree_b();
+void Islands::Find(const JoinedTrees& joined, bool split) {
+  const auto& [num_trees, tree_a, tree_b, row_start, row_entries] = joined;
   parent_.resize(num_trees);
   std::iota(parent_.begin(), parent_.end(), 0);
   island_of_tree_.assign(num_trees, -1);
@@ -27,17 +25,17 @@ void Islands::Find(const ContactProblem& problem, bool split) {
     const int b = Root(other);
     parent_[std::max(a, b)] = std::min(a, b);
   };
-  for (int i = 0; i < problem.num_contacts(); ++i) {
+  for (size_t i = 0; i < tree_a.size(); ++i) {
     island_of_tree_[tree_a[i]] = 0;
     if (tree_b[i] < 0) continue;
     island_of_tree_[tree_b[i]] = 0;
     if (split) join(tree_a[i], tree_b[i]);
   }
-  for (int row = 0; row < problem.num_rows(); ++row) {
-    const int first = problem.row_entries()[problem.row_start()[row]].tree;
+  for (size_t row = 0; row + 1 < row_start.size(); ++row) {
+    const int first = row_entries[row_start[row]].tree;
     int last = -1;
-    for (int64_t e = problem.row_start()[row]; e < problem.row_start()[row + 1]; ++e) {
-      const int tree = problem.row_entries()[e].tree;
+    for (int64_t e = row_start[row]; e < row_start[row + 1]; ++e) {
+      const int tree = row_entries[e].tree;
       if (tree == last) continue;
       last = tree;
       island_of_tree_[tree] = 0;

@@ -13,11 +13,25 @@
 
 namespace sap {
 
+// The trees that each contact and each row touches.
+struct JoinedTrees {
+  int num_trees;
+  std::span<const int> tree_a, tree_b;  // [C], -1: none
+  std::span<const int64_t> row_start;   // [R + 1]
+  std::span<const RowEntry> row_entries;
+
+  static JoinedTrees Of(const ContactProblem& problem) {
+    return {problem.num_trees(), problem.tree_a(), problem.tree_b(), problem.row_start(),
+            problem.row_entries()};
+  }
+};
+
 // Storage only grows.
 class Islands {
  public:
   // Finds the islands; with split = false all trees with constraints are put into one.
-  void Find(const ContactProblem& problem, bool split);
+  void Find(const JoinedTrees& joined, bool split);
+  void Find(const ContactProblem& problem, bool split) { Find(JoinedTrees::Of(problem), split); }
 
   int count() const { return static_cast<int>(first_slot_.size()) - 1; }
   // Island of each tree of the problem; -1: no constraint.

@@ -53,7 +53,10 @@ class ContactProblemReader {
   void ReadBodyMatrices();
   void CheckNames();
   void AppendTree(int dofs);
-  void AppendVelocities(std::span<const double> v_star, std::span<const double> guess);
+  void CheckInitialVelocity(const FieldName& field, std::span<const double> v_0, int64_t needed,
+                            const Needed& why);
+  void AppendVelocities(std::span<const double> v_star, std::span<const double> guess,
+                        std::span<const double> v_0);
   void AppendNames(std::span<const uint32_t> names, int count);
   // Contacts and body contacts (read_contacts.cc, read_body_contacts.cc).
   void ReadContacts();

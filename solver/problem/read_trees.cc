@@ -25,6 +25,7 @@ void ContactProblemReader::ReadTrees() {
                why);
   check_.Array("trees.free_motion_velocity", t.free_motion_velocity, n_v, Range::kFinite, why);
   check_.Optional("trees.guess_velocity", t.guess_velocity, n_v, Range::kFinite, why);
+  CheckInitialVelocity("trees.initial_velocity", t.initial_velocity, n_v, why);
   if (!t.tree_id.empty()) check_.Length("trees.tree_id", t.tree_id.size(), num_trees_, why);
   if (!check_.ok()) return;
   p_.dynamics_matrix_.assign(t.dynamics_matrix.begin(), t.dynamics_matrix.end());
@@ -33,7 +34,7 @@ void ContactProblemReader::ReadTrees() {
     ReadDynamicsMatrix(i);
     if (!check_.ok()) return;
   }
-  AppendVelocities(t.free_motion_velocity, t.guess_velocity);
+  AppendVelocities(t.free_motion_velocity, t.guess_velocity, t.initial_velocity);
   AppendNames(t.tree_id, num_trees_);
 }
 
@@ -90,10 +91,11 @@ void ContactProblemReader::ReadBodies() {
   check_.Array("bodies.center_of_mass", b.center_of_mass, 3 * n, Range::kFinite, why);
   check_.Array("bodies.free_motion_velocity", b.free_motion_velocity, 6 * n, Range::kFinite, why);
   check_.Optional("bodies.guess_velocity", b.guess_velocity, 6 * n, Range::kFinite, why);
+  CheckInitialVelocity("bodies.initial_velocity", b.initial_velocity, 6 * n, why);
   if (!b.body_id.empty()) check_.Length("bodies.body_id", b.body_id.size(), n, why);
   if (!check_.ok()) return;
   ReadBodyMatrices();
-  AppendVelocities(b.free_motion_velocity, b.guess_velocity);
+  AppendVelocities(b.free_motion_velocity, b.guess_velocity, b.initial_velocity);
   AppendNames(b.body_id, num_bodies_);
   p_.has_guess_ = !view_.trees.guess_velocity.empty() || !b.guess_velocity.empty();
 }
@@ -141,11 +143,29 @@ void ContactProblemReader::AppendTree(int dofs) {
   p_.matrix_start_.push_back(p_.matrix_start_.back() + static_cast<int64_t>(dofs) * dofs);
 }
 
+// Only one rule reads it, and that one has no other value for it.
+void ContactProblemReader::CheckInitialVelocity(const FieldName& field, std::span<const double> v_0,
+                                                int64_t needed, const Needed& why) {
+  if (!check_.ok()) return;
+  if (v_0.empty() && needed > 0 && p_.regularization_.rule == DelassusRule::kLoadPath) {
+    return check_.Refuse(field, -1,
+                         "has 0 values; regularization.rule LOAD_PATH needs the velocities at the "
+                         "beginning of the step, " +
+                             std::to_string(needed) + " for " + std::to_string(why.count) + " " +
+                             std::string(why.noun));
+  }
+  check_.Optional(field, v_0, needed, Range::kFinite, why);
+}
+
 void ContactProblemReader::AppendVelocities(std::span<const double> v_star,
-                                            std::span<const double> guess) {
+                                            std::span<const double> guess,
+                                            std::span<const double> v_0) {
   p_.v_star_.insert(p_.v_star_.end(), v_star.begin(), v_star.end());
   const std::span<const double> from = guess.empty() ? v_star : guess;
   p_.v_guess_.insert(p_.v_guess_.end(), from.begin(), from.end());
+  if (p_.regularization_.rule == DelassusRule::kLoadPath) {
+    p_.v_0_.insert(p_.v_0_.end(), v_0.begin(), v_0.end());
+  }
 }
 
 void ContactProblemReader::AppendNames(std::span<const uint32_t> names, int count) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <numbers>
 
@@ -42,25 +43,33 @@ inline void AddDiagonalDelassus(const double* J, int n, const double* D, Delassu
   }
 }
 
+// |W|_F.
+inline double Norm(const DelassusColumns& W) {
+  return std::sqrt(Sum(W.x * W.x + W.y * W.y + W.n * W.n));
+}
+
+// W += that of one tree, as the rule for w has it.
+inline void AddDelassusOf(const ContactProblem& problem, const ConstraintGraph& graph,
+                          const SapModel& model, int slot, const double* J, DelassusColumns* W) {
+  const int dofs = graph.dofs()[slot];
+  if (problem.regularization().rule == DelassusRule::kDiagonal) {
+    AddDiagonalDelassus(J, dofs, model.D().data() + graph.velocity_start()[slot], W);
+    return;
+  }
+  WithTreeScratch(static_cast<size_t>(kNumLanes<double>) * dofs, [&](double* scratch) {
+    ForSize(dofs, [&](auto n) {
+      AddDelassus(J, n, model.A_factor(graph, slot), reinterpret_cast<Lanes4*>(scratch), W);
+    });
+  });
+}
+
 // Over both trees of a pair; J_high is null where there is one.
 inline DelassusColumns Delassus(const ContactProblem& problem, const ConstraintGraph& graph,
                                 const SapModel& model, const ContactPair& pair, const double* J_low,
                                 const double* J_high) {
   DelassusColumns W;
-  const auto add = [&](int slot, const double* J) {
-    const int dofs = graph.dofs()[slot];
-    if (problem.regularization().rule == DelassusRule::kDiagonal) {
-      AddDiagonalDelassus(J, dofs, model.D().data() + graph.velocity_start()[slot], &W);
-      return;
-    }
-    WithTreeScratch(static_cast<size_t>(kNumLanes<double>) * dofs, [&](double* scratch) {
-      ForSize(dofs, [&](auto n) {
-        AddDelassus(J, n, model.A_factor(graph, slot), reinterpret_cast<Lanes4*>(scratch), &W);
-      });
-    });
-  };
-  add(pair.low, J_low);
-  if (J_high != nullptr) add(pair.high, J_high);
+  AddDelassusOf(problem, graph, model, pair.low, J_low, &W);
+  if (J_high != nullptr) AddDelassusOf(problem, graph, model, pair.high, J_high, &W);
   return W;
 }
 

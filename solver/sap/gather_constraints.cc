@@ -110,7 +110,9 @@ class ConstraintGatherer {
     const double mu = problem_.mu()[contact];
     const double* given = problem_.v_hat().data() + 3 * contact;
     const double* b = problem_.surface_velocity().data() + 3 * contact;
-    const auto w = [&] { return DelassusEstimate(contact, pair, J_low, J_high); };
+    double& w_used = model_.w[contact];
+    w_used = 0;
+    const auto w = [&] { return w_used = DelassusEstimate(contact, pair, J_low, J_high); };
     if constexpr (IsHuntCrossley(kKind)) {
       return Set(pool, i, HuntCrossleyOf<index>(contact, {b[0], b[1], b[2]}, w));
     } else {
@@ -182,10 +184,17 @@ class ConstraintGatherer {
                           const double* J_high) const {
     const double given = problem_.given_w()[contact] * mass_unit_;
     if (given != 0) return given;
-    const DelassusColumns W = Delassus(problem_, graph_, model_, pair, J_low, J_high);
-    const double sum = Sum(W.x * W.x + W.y * W.y + W.n * W.n);
+    const double norm = Norm(Delassus(problem_, graph_, model_, pair, J_low, J_high));
     // A contact whose Jacobian vanishes moves nothing; any positive w does.
-    return sum == 0 ? 1.0 : std::sqrt(sum) / 3.0;
+    const double w = norm == 0 ? 1.0 : norm / 3.0;
+    if (problem_.regularization().rule != DelassusRule::kLoadPath) return w;
+    const auto [by_load, by_squeeze] = model_.load_paths.bounds(contact);
+    const double loaded = std::min(w, by_load);
+    if (by_squeeze >= loaded) return loaded;
+    DelassusColumns low, high;
+    AddDelassusOf(problem_, graph_, model_, pair.low, J_low, &low);
+    AddDelassusOf(problem_, graph_, model_, pair.high, J_high, &high);
+    return std::min(loaded, std::max(by_squeeze, std::min(Norm(low), Norm(high)) / 3.0));
   }
 
   double RowRegularization(const RowParameters& given, const RowLayout& layout,

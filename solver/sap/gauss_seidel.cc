@@ -40,16 +40,125 @@ void ForPairsOf(const IslandView& view, int slot, Body&& body) {
   }
 }
 
-// StepGroup for one tree with friction contacts alone, by far the most frequent: the kernels are
-// inlined with sizes known at compile time. Scratch: H (n x n), then gradient, difference and step
-// (n each).
+// The friction contacts of one tree, four to a vector. Lanes without a contact are zero: open
+// contacts, which add nothing.
+struct ContactsOfTree {
+  static constexpr int kMax = 64;
+  static constexpr int kLanes = kNumLanes<double>;
+  static constexpr int kMaxVectors = kMax / kLanes;
+
+  int count{0};
+  int number[kMax];       // in the pool
+  const double* J[kMax];  // the block of the tree
+  ConeParameters<Lanes4> parameters[kMaxVectors];
+  ContactVector<Lanes4> v_c[kMaxVectors];
+  ContactVector<Lanes4> dv_c[kMaxVectors];
+  ContactVector<Lanes4> gamma[kMaxVectors];
+  SymmetricMatrix3<Lanes4> G[kMaxVectors];
+
+  int num_vectors() const { return (count + kLanes - 1) / kLanes; }
+};
+
+ContactVector<double> LaneOf(const ContactVector<Lanes4>& vector, int lane) {
+  return {vector.x[lane], vector.y[lane], vector.n[lane]};
+}
+
+SymmetricMatrix3<double> LaneOf(const SymmetricMatrix3<Lanes4>& matrix, int lane) {
+  return {matrix.xx[lane], matrix.xy[lane], matrix.yy[lane],
+          matrix.xn[lane], matrix.yn[lane], matrix.nn[lane]};
+}
+
+void SetLane(const ContactVector<double>& value, int lane, ContactVector<Lanes4>* vector) {
+  vector->x[lane] = value.x;
+  vector->y[lane] = value.y;
+  vector->n[lane] = value.n;
+}
+
+void SetLane(const ConeParameters<double>& value, int lane, ConeParameters<Lanes4>* vector) {
+  vector->v_hat_x[lane] = value.v_hat_x;
+  vector->v_hat_y[lane] = value.v_hat_y;
+  vector->v_hat_n[lane] = value.v_hat_n;
+  vector->R_t[lane] = value.R_t;
+  vector->R_n[lane] = value.R_n;
+  vector->inv_R_t[lane] = value.inv_R_t;
+  vector->inv_R_n[lane] = value.inv_R_n;
+  vector->mu[lane] = value.mu;
+  vector->mu_hat[lane] = value.mu_hat;
+  vector->slide_factor[lane] = value.slide_factor;
+}
+
+// Calls body(i, vector, lane) for every contact.
+template <typename Body>
+void ForContacts(const ContactsOfTree& contacts, Body&& body) {
+  for (int i = 0; i < contacts.count; ++i) {
+    body(i, i / ContactsOfTree::kLanes, i % ContactsOfTree::kLanes);
+  }
+}
+
+int NumContacts(const IslandView& view, int slot) {
+  int count = 0;
+  ForPairsOf(view, slot, [&](const ContactPair& pair, bool) {
+    count += pair.contact_end - pair.contact_begin;
+  });
+  return count;
+}
+
+void GatherContacts(const IslandView& view, int slot, const ContactVectors& v_c,
+                    ContactsOfTree* contacts) {
+  const auto& [laws, jacobians] = view.model.pools[kFrictionPool];
+  int at = 0;
+  ForPairsOf(view, slot,
+             [&, &laws = laws, &jacobians = jacobians](const ContactPair& pair, bool is_high) {
+               for (int i = pair.contact_begin; i < pair.contact_end; ++i, ++at) {
+                 const int vector = at / ContactsOfTree::kLanes;
+                 const int lane = at % ContactsOfTree::kLanes;
+                 if (lane == 0) {
+                   contacts->parameters[vector] = ConeParameters<Lanes4>{};
+                   contacts->v_c[vector] = ContactVector<Lanes4>{};
+                   contacts->dv_c[vector] = ContactVector<Lanes4>{};
+                 }
+                 contacts->number[at] = i;
+                 contacts->J[at] = jacobians.of(pair, i, is_high);
+                 SetLane(laws.At(i, double{}), lane, &contacts->parameters[vector]);
+                 SetLane(v_c.At(i), lane, &contacts->v_c[vector]);
+               }
+             });
+  contacts->count = at;
+}
+
+// Impulses and G at v_c.
+void EvaluateContacts(ContactsOfTree* contacts) {
+  for (int k = 0; k < contacts->num_vectors(); ++k) {
+    const ConeParameters<Lanes4>& parameters = contacts->parameters[k];
+    const auto point = ProjectOnCone(parameters, contacts->v_c[k]);
+    contacts->gamma[k] = point.gamma;
+    contacts->G[k] = ConeHessian(parameters, point, point.t_hat_x, point.t_hat_y);
+  }
+}
+
+// Derivatives of the cost along v_c + alpha dv_c at alpha.
+LineSlope ContactsAlongLine(const ContactsOfTree& contacts, double alpha) {
+  Lanes4 first{};
+  Lanes4 second{};
+  for (int k = 0; k < contacts.num_vectors(); ++k) {
+    const ContactVector<Lanes4>& from = contacts.v_c[k];
+    const ContactVector<Lanes4>& along = contacts.dv_c[k];
+    const ContactVector<Lanes4> v_c{from.x + alpha * along.x, from.y + alpha * along.y,
+                                    from.n + alpha * along.n};
+    const ConeParameters<Lanes4>& parameters = contacts.parameters[k];
+    const auto slope = ConeAlongLine(parameters, ProjectOnCone(parameters, v_c), along);
+    first += slope.first;
+    second += slope.second;
+  }
+  return {Sum(first), Sum(second)};
+}
+
+// StepGroup for one tree with friction contacts alone, by far the most frequent: contacts are
+// evaluated four at a time, and kernels are inlined with sizes known at compile time. Scratch: H
+// (n x n), then gradient, difference and step (n each).
 template <typename Size>
-void StepTree(const IslandView& view, int slot, Size n, const StopToken& stop, double* scratch,
-              SapData* data, SapStep* of_step) {
-  const FrictionContacts& laws = view.model.pools[kFrictionPool].laws;
-  const ContactJacobians<3>& J = view.model.pools[kFrictionPool].jacobians;
-  auto& contacts = data->pools[kFrictionPool];
-  ContactVectors& dv_c = of_step->pools[kFrictionPool].v_c;
+void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData* data) {
+  auto& state = data->pools[kFrictionPool];
   const int start = view.graph.velocity_start()[slot];
   double* v = data->v.data() + start;
   const double* v_star = view.model.v_star().data() + start;
@@ -59,19 +168,21 @@ void StepTree(const IslandView& view, int slot, Size n, const StopToken& stop, d
   double* difference = change + n;
   double* step = difference + n;
 
+  ContactsOfTree contacts;
+  GatherContacts(view, slot, state.v_c, &contacts);
+  EvaluateContacts(&contacts);
   for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
   MultiplySymmetric(A, n, difference, change);
   for (int i = 0; i < n; ++i) step[i] = -change[i];
-  ForPairsOf(view, slot, [&](const ContactPair& pair, bool is_high) {
-    laws.Impulses(pair.contact_begin, pair.contact_end, contacts.v_c, &contacts.gamma);
-    laws.Hessians(pair.contact_begin, pair.contact_end, contacts.v_c, &contacts.G);
-    for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-      AddJtGamma(J.of(pair, i, is_high), n, contacts.gamma.At(i, double{}), step);
-    }
+  std::copy_n(A, n * n, H);
+  ForContacts(contacts, [&](int i, int vector, int lane) {
+    const ContactVector<double> gamma = LaneOf(contacts.gamma[vector], lane);
+    state.gamma.Set(contacts.number[i], gamma);
+    AddJtGamma(contacts.J[i], n, gamma, step);
+    AddJtGJ(contacts.J[i], n, LaneOf(contacts.G[vector], lane), contacts.J[i], n, H);
   });
-  AssembleDiagonalBlock(view, *data, slot, stop, H);
   for (int i = 0; i < n; ++i) difference[i] = step[i];  // -grad
-  if (FactorTree(H, n, stop) != DenseStatus::kOk) return;
+  if (FactorTree(H, n) != DenseStatus::kOk) return;
   SolveTree(H, n, step);
   double f_zero = 0;
   double sizes = 0;
@@ -88,27 +199,24 @@ void StepTree(const IslandView& view, int slot, Size n, const StopToken& stop, d
     momentum.first += step[i] * change[i];
     momentum.second += step[i] * difference[i];
   }
-  ForPairsOf(view, slot, [&](const ContactPair& pair, bool is_high) {
-    for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-      ContactVector<double> sum{0, 0, 0};
-      AddJv(J.of(pair, i, is_high), n, step, &sum);
-      dv_c.Set(i, sum);
-    }
+  ForContacts(contacts, [&](int i, int vector, int lane) {
+    ContactVector<double> sum{0, 0, 0};
+    AddJv(contacts.J[i], n, step, &sum);
+    SetLane(sum, lane, &contacts.dv_c[vector]);
   });
   const auto slope_at = [&](double alpha) {
     LineSlope slope{momentum.first + alpha * momentum.second, momentum.second};
-    ForPairsOf(view, slot, [&](const ContactPair& pair, bool) {
-      AddTo(&slope,
-            laws.AlongLine(pair.contact_begin, pair.contact_end, contacts.v_c, dv_c, alpha));
-    });
+    AddTo(&slope, ContactsAlongLine(contacts, alpha));
     return slope;
   };
   const double alpha = RootOfSlope(f_zero, kLocalTolerance, slope_at, roundoff);
   for (int i = 0; i < n; ++i) v[i] += alpha * step[i];
-  ForPairsOf(view, slot, [&](const ContactPair& pair, bool) {
-    for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-      contacts.v_c.AddScaled(i, alpha, dv_c);
-    }
+  ForContacts(contacts, [&](int i, int vector, int lane) {
+    const ContactVector<double> from = LaneOf(contacts.v_c[vector], lane);
+    const ContactVector<double> by = LaneOf(contacts.dv_c[vector], lane);
+    state.v_c.Set(
+        contacts.number[i],
+        ContactVector<double>{from.x + alpha * by.x, from.y + alpha * by.y, from.n + alpha * by.n});
   });
 }
 
@@ -122,12 +230,12 @@ bool StepGroup(const IslandView& view, const SweepOrder& order, int number, Swep
   }
   int dofs = 0;
   for (const int slot : group.slots) dofs += view.graph.dofs()[slot];
-  const bool friction_alone = view.range().kinds == 1U << kFrictionPool;
   if (dofs <= kStackDofs) {
     double scratch[kStackDofs * (kStackDofs + 3)];
-    if (friction_alone) {
-      ForSize(dofs,
-              [&](auto n) { StepTree(view, group.slots.front(), n, stop, scratch, data, step); });
+    const int slot = group.slots.front();
+    if (view.range().kinds == 1U << kFrictionPool &&
+        NumContacts(view, slot) <= ContactsOfTree::kMax) {
+      ForSize(dofs, [&](auto n) { StepTree(view, slot, n, scratch, data); });
     } else {
       StepGroup(view, group, dofs, stop, scratch, data, step);
     }
@@ -137,11 +245,7 @@ bool StepGroup(const IslandView& view, const SweepOrder& order, int number, Swep
   thread_local std::vector<double> scratch;
   const size_t needed = static_cast<size_t>(dofs) * (dofs + 3);
   if (scratch.size() < needed) scratch.resize(needed);
-  if (friction_alone) {
-    StepTree(view, group.slots.front(), dofs, stop, scratch.data(), data, step);
-  } else {
-    StepGroup(view, group, dofs, stop, scratch.data(), data, step);
-  }
+  StepGroup(view, group, dofs, stop, scratch.data(), data, step);
   return !stop.Requested();
 }
 

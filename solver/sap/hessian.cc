@@ -65,17 +65,16 @@ void Hessian::Assemble(const IslandView& view, const SapData& data, const StopTo
             });
 }
 
-void AssembleDense(const IslandView& view, const Hessian& hessian, double* H) {
+void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky* H) {
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  const int n = range.num_velocities();
-  std::fill(H, H + n * n, 0.0);
+  H->Clear(range.num_velocities());
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int at = graph.velocity_start()[slot] - range.velocity_begin;
     const double* block = hessian.diagonal_block(graph, slot);
     ForSize(graph.dofs()[slot], [&](auto dofs) {
       for (int i = 0; i < dofs; ++i) {
-        std::memcpy(H + (at + i) * n + at, block + i * dofs, dofs * sizeof(double));
+        for (int j = 0; j <= i; ++j) H->at(at + i, at + j) = block[i * dofs + j];
       }
     });
   }
@@ -86,7 +85,7 @@ void AssembleDense(const IslandView& view, const Hessian& hessian, double* H) {
     const double* block = hessian.off_diagonal_block(pair);
     for (int i = 0; i < pair.dofs_low; ++i) {
       for (int j = 0; j < pair.dofs_high; ++j) {
-        H[(row + j) * n + column + i] = block[i * pair.dofs_high + j];
+        H->at(row + j, column + i) = block[i * pair.dofs_high + j];
       }
     }
   }
@@ -96,20 +95,22 @@ StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const 
                           SapStep* step) {
   const IslandRange& range = view.range();
   const int n = range.num_velocities();
-  double H[kDenseDofs * kDenseDofs];
-  AssembleDense(view, hessian, H);
   double* dv = step->v.data() + range.velocity_begin;
   const double* gradient = data.gradient.data() + range.velocity_begin;
   for (int i = 0; i < n; ++i) dv[i] = -gradient[i];
-  StepStatus status = StepStatus::kOk;
-  ForSize(n, [&](auto size) {
-    if (FactorDense(H, size)) {
-      SolveDense(H, size, dv);
-    } else {
-      status = StepStatus::kNotPositiveDefinite;
-    }
-  });
-  return status;
+  if (range.num_trees() == 1 && n == 6) {
+    constexpr SixDofs kSize;
+    double H[6 * 6];
+    std::copy_n(hessian.diagonal_block(view.graph, range.slot_begin), 6 * 6, H);
+    if (!FactorDense(H, kSize)) return StepStatus::kNotPositiveDefinite;
+    SolveDense(H, kSize, dv);
+    return StepStatus::kOk;
+  }
+  SmallCholesky H;
+  AssembleDense(view, hessian, &H);
+  if (!H.Factor()) return StepStatus::kNotPositiveDefinite;
+  H.Solve(dv);
+  return StepStatus::kOk;
 }
 
 StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,

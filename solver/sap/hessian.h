@@ -8,15 +8,17 @@
 
 #include "solver/cholesky/block_cholesky.h"
 #include "solver/cholesky/elimination_plan.h"
+#include "solver/cholesky/small_cholesky.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
 #include "solver/sap/sap_data.h"
 
 namespace sap {
 
-// Islands of at most this many degrees of freedom are factored dense: six free bodies, where the
-// two ways cost the same.
-constexpr int kDenseDofs = 36;
+// Islands of at most this many degrees of freedom are factored dense: ten free bodies, where the
+// two ways cost the same once the pattern has a plan.
+constexpr int kDenseDofs = 60;
+static_assert(kDenseDofs <= SmallCholesky::kMaxRows);
 
 // The values of H. Storage only grows; islands are filled independently.
 class Hessian {
@@ -56,8 +58,8 @@ void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, d
 
 enum class StepStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
 
-// The lower triangle of H of an island of at most kDenseDofs, row-major, with zeros above it.
-void AssembleDense(const IslandView& view, const Hessian& hessian, double* H);
+// The lower triangle of H of an island of at most kDenseDofs.
+void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky* H);
 
 // Solves H dv = -grad l into step->v, dense. At most kDenseDofs degrees of freedom.
 StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "solver/cholesky/dense_cholesky.h"
 #include "solver/sap/jacobian_kernels.h"
 
 namespace sap {
@@ -26,12 +25,9 @@ StepStatus HessianSystem::Factor() {
 }
 
 StepStatus HessianSystem::FactorDense() {
-  const int n = view_.range().num_velocities();
   ++factorizations_;
-  AssembleDense(view_, workspace_.hessian, dense_);
-  bool positive_definite = false;
-  ForSize(n, [&](auto size) { positive_definite = sap::FactorDense(dense_, size); });
-  return positive_definite ? StepStatus::kOk : StepStatus::kNotPositiveDefinite;
+  AssembleDense(view_, workspace_.hessian, &dense_);
+  return dense_.Factor() ? StepStatus::kOk : StepStatus::kNotPositiveDefinite;
 }
 
 StepStatus HessianSystem::FactorSparse() {
@@ -117,7 +113,7 @@ bool HessianSystem::Precondition(const std::vector<double>& r, std::vector<doubl
   const size_t n = view_.range().num_velocities();
   if (factorization_.plan == nullptr) {
     std::copy_n(r.begin() + begin, n, z->begin() + begin);
-    ForSize(static_cast<int>(n), [&](auto size) { SolveDense(dense_, size, z->data() + begin); });
+    dense_.Solve(z->data() + begin);
     return true;
   }
   const EliminationPlan& plan = *factorization_.plan;

@@ -60,7 +60,7 @@ class HessianSystem {
   AdjointData& adjoint_;
   bool is_current_{false};
   int factorizations_{0};
-  double dense_[kDenseDofs * kDenseDofs];
+  SmallCholesky dense_;
 };
 
 }  // namespace sap

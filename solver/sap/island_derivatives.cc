@@ -179,17 +179,15 @@ class DelassusPass {
       adjoint.w[i] = RowDelassus(pool, unit) / scope_.unit();
       w_by_W(0, 0) = scope_.hold_delassus ? 0 : 1;
     } else {
-      adjoint.w[i] = scope_.problem.given_w()[number];
-      if (adjoint.w[i] != 0) return;
+      const double w = view_.model.w[number];
+      adjoint.w[i] = w / scope_.unit();
+      if (scope_.hold_delassus || scope_.problem.given_w()[number] != 0) return;
       const ContactPair& pair = view_.layout(pool).pairs()[unit];
       const auto& jacobians = view_.model.pools[pool].jacobians;
       const DelassusColumns W =
           Delassus(scope_.problem, view_.graph, view_.model, pair, jacobians.of(pair, i, false),
                    pair.high < 0 ? nullptr : jacobians.of(pair, i, true));
-      const double sum = Sum(W.x * W.x + W.y * W.y + W.n * W.n);
-      const double w = sum == 0 ? 1.0 : std::sqrt(sum) / 3.0;
-      adjoint.w[i] = w / scope_.unit();
-      if (scope_.hold_delassus || sum == 0) return;
+      if (Norm(W) == 0) return;
       for (int r = 0; r < 3; ++r) {
         w_by_W(r, 0) = W.x[r] / (9 * w);
         w_by_W(r, 1) = W.y[r] / (9 * w);

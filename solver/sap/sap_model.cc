@@ -33,7 +33,7 @@ bool ScaleTree(const double* A, const double* factor, Size n, double mass_unit, 
 
 }  // namespace
 
-void SapModel::Resize(const ConstraintGraph& graph) {
+void SapModel::Resize(const ContactProblem& problem, const ConstraintGraph& graph) {
   const int velocities = graph.velocity_start().back();
   const int64_t matrices = graph.matrix_start().back();
   constants_.resize(graph.islands().count());
@@ -41,6 +41,8 @@ void SapModel::Resize(const ConstraintGraph& graph) {
   A_factor_.Reserve(matrices);
   D_.resize(velocities);
   v_star_.resize(velocities);
+  w.resize(problem.num_contacts());
+  if (problem.regularization().rule == DelassusRule::kLoadPath) load_paths.Resize(problem, graph);
   ForEachPool([&](auto pool) {
     const auto& layout = LayoutOf(graph, pool);
     pools[pool].jacobians.Resize(layout);
@@ -55,6 +57,9 @@ void SapModel::Resize(const ConstraintGraph& graph) {
 void SapModel::Gather(const ContactProblem& problem, const ConstraintGraph& graph, int island,
                       const StopToken& stop, TaskArena* arena) {
   GatherTrees(problem, graph, island);
+  if (problem.regularization().rule == DelassusRule::kLoadPath) {
+    load_paths.Find(problem, graph, island, A_.data(), stop, arena);
+  }
   constants_[island].representable &= GatherConstraints(problem, graph, island, stop, arena, this);
   if (graph.island_ranges()[island].has(ConstraintKind::kBilateralRow)) {
     AssembleQuadratic(graph, island, stop, arena);

@@ -2,7 +2,7 @@
 //
 //   l(v) = 1/2 |v - v*|_A^2 + sum_i f_i(J_i v)                  the paper's primal cost, Sec. III-C
 //   R_n  = max(beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau_d)))    of a contact, Sec. V-B
-//   R_t  = sigma w,   w = |J A^-1 J'|_F / 3
+//   R_t  = sigma w,   w = |J A^-1 J'|_F / 3, or less (load_paths.h)
 //   R    = max(row_beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau)))  of a row, w = J A^-1 J'
 //
 // Bilateral rows have a quadratic cost for ever; with them the quadratic part of l has the Hessian
@@ -23,6 +23,7 @@
 #include "solver/problem/constraint_graph.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/sap/constraint_pools.h"
+#include "solver/sap/load_paths.h"
 
 namespace sap {
 
@@ -37,7 +38,7 @@ struct IslandConstants {
 class SapModel {
  public:
   // Makes room for every island of the graph, which must outlive the model's use.
-  void Resize(const ConstraintGraph& graph);
+  void Resize(const ContactProblem& problem, const ConstraintGraph& graph);
 
   // Fills the ranges of one island, a large one with the threads of the arena (may be null). What
   // is cancelled meanwhile is left half filled.
@@ -68,6 +69,10 @@ class SapModel {
   }
 
   PerPool<std::type_identity_t> pools;  // laws and Jacobians
+  LoadPaths load_paths;                 // of the rule kLoadPath alone
+  // Delassus estimate of each contact by its number in the problem; 0 where no parameter of its law
+  // depends on it.
+  std::vector<double> w;
 
  private:
   void GatherTrees(const ContactProblem& problem, const ConstraintGraph& graph, int island);

@@ -147,14 +147,19 @@ class IslandSolve {
       ++report_.iterations;
       if (!search.descends || search.alpha == 0) return Report(SolveStatus::kStalledAtRoundoff);
       const bool sweep = guard.ShouldSweep(Residual(), search.alpha);
-      if (!Advance(search.alpha)) return Report(SolveStatus::kNumericalFailure);
-      if (sweep && !Converged()) {
+      Advance(search.alpha);
+      // A step of length one may have arrived. Any other has met a kink on its way and has not.
+      const bool evaluated = !sweep || search.alpha == 1;
+      if (!evaluated) {
+        AdvanceConstraints(search.alpha);
+      } else if (!EvaluateOrGoBack(workspace_.v_before)) {
+        return Report(SolveStatus::kNumericalFailure);
+      }
+      if (sweep && !(evaluated && Converged())) {
         if (!SweepOnce(SweptGroups::kKinked)) {
           return ReportIterationBefore(StopStatus(), workspace_.v_before);
         }
-        if (!EvaluateOrGoBack(workspace_.v_before_sweep)) {
-          return Report(SolveStatus::kNumericalFailure);
-        }
+        if (!EvaluateOrGoBack(workspace_.v_before)) return Report(SolveStatus::kNumericalFailure);
       }
       if (!Converged() && stall.Stalled(norms_)) return Report(SolveStatus::kStalledAtRoundoff);
     }
@@ -240,8 +245,8 @@ class IslandSolve {
                            &step_);
   }
 
-  // Takes the Newton step and evaluates there. False if that left the range of doubles.
-  bool Advance(double alpha) {
+  // Takes the Newton step.
+  void Advance(double alpha) {
     const IslandRange& range = view_.range();
     if (accelerated_) {
       ForConstraints([&](auto pool, int begin, int end) {
@@ -254,7 +259,17 @@ class IslandSolve {
       workspace_.v_before[i] = data_.v[i];
       data_.v[i] += alpha * step_.v[i];
     }
-    return EvaluateOrGoBack(workspace_.v_before);
+  }
+
+  // What a sweep needs of the constraints at the end of a step. An evaluation would compute J v and
+  // the gradient as well, which the sweep makes stale.
+  void AdvanceConstraints(double alpha) {
+    ForConstraints([&](auto pool, int begin, int end) {
+      auto& state = data_.pools[pool];
+      const auto& v_c = step_.pools[pool].v_c;
+      for (int i = begin; i < end; ++i) state.v_c.AddScaled(i, alpha, v_c);
+      view_.model.pools[pool].laws.Impulses(begin, end, state.v_c, &state.gamma);
+    });
   }
 
   // A sweep, in the other direction than the last one; false if it was stopped on its way.

@@ -18,46 +18,18 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 
 # Steps of a sequence, by what the bodies do then.
 PHASES = {"falling": (10, 40), "transient": (40, 140), "rest": (200, 300)}
-
-
-@dataclass
-class Table:
-    name: str
-    title: str
-    header: str  # names of the columns, between semicolons
-    rows: list[list] = field(default_factory=list)
-
-    @property
-    def columns(self) -> list[str]:
-        return self.header.split(";")
-
-    def add(self, *row) -> None:
-        self.rows.append(list(row))
-        print("  " + "  ".join(f"{name} {value}" for name, value in zip(self.columns, row)))
-        sys.stdout.flush()
-
-    def markdown(self) -> str:
-        lines = [f"### {self.title}", "", "| " + " | ".join(self.columns) + " |"]
-        lines.append("|" + "---|" * len(self.columns))
-        lines += ["| " + " | ".join(str(value) for value in row) + " |" for row in self.rows]
-        return "\n".join(lines) + "\n"
-
-    def write_csv(self, directory: Path) -> None:
-        with open(directory / f"{self.name}.csv", "w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(self.columns)
-            writer.writerows(self.rows)
 
 
 @dataclass
@@ -447,8 +419,11 @@ def sequence(bench: Bench, *arguments: object) -> list[str]:
     return next(csv.reader(io.StringIO(output)))
 
 
+PREDICTED_THREADS = (2, 4, 8, 16, 32, 64)
+
+
 def scaling(bench: Bench) -> Iterator[Table]:
-    """The project's own scenes as warm sequences."""
+    """The project's own scenes as warm sequences, and what their task graphs allow."""
     scenes = [("clutter", n, 1, 60, 160) for n in (40, 80, 160, 320)]
     scenes += [("clutter", 160, 1, 20, 60), ("clutter", 160, 1, 300, 400)]  # falling, at rest
     scenes += [("clutter", n, 0, 60, 160) for n in (40, 160)]
@@ -464,16 +439,32 @@ def scaling(bench: Bench) -> Iterator[Table]:
         "factorizations;min ms;median ms;predicted ms;threads;its median ms;speed-up;plain / this;"
         "allocations;failed;layout ms;GFLOP;GFLOP/s;factor MB",
     )
+    predicted = Table(
+        "task_graph",
+        f"Predicted speed-up: task times replayed by a list scheduler; measured: {bench.threads} "
+        "threads",
+        "scene;bodies;walls;steps;work ms;critical path ms;"
+        + ";".join(f"predicted {count}" for count in PREDICTED_THREADS)
+        + ";threads;measured",
+    )
     for scene, bodies, walls, begin, end in scenes:
         if not bench.wants(f"scaling/{scene}/{bodies}"):
             continue
         plain = ["--plain"] if bodies <= 1000 else []
-        table.add(
-            *sequence(
-                bench, scene, bodies, walls, begin, end, "--threads", str(bench.threads), *plain
-            )
+        row = sequence(
+            bench, scene, bodies, walls, begin, end, "--threads", str(bench.threads), *plain
         )
+        table.add(*row)
+        lines = bench.program(
+            "task_graph_benchmark",
+            *map(str, (scene, bodies, walls, begin, end, *PREDICTED_THREADS)),
+        ).splitlines()
+        predictions = [line.split(",") for line in lines]
+        _, work, critical_path, *_ = predictions[-1]
+        speed_ups = [speed_up for *_, speed_up in predictions]
+        predicted.add(*row[:4], work, critical_path, *speed_ups, row[14], row[16])
     yield table
+    yield predicted
 
 
 def threads(bench: Bench) -> Iterator[Table]:

@@ -1,4 +1,4 @@
-"""Draws the two plots of the README from the tables of bench.py.
+"""Draws the plots of the README from the tables of bench.py.
 
 plots.py RESULTS_DIR OUT_DIR
 """
@@ -86,7 +86,38 @@ def speed_up_against_threads(results: Path, out: Path) -> None:
     figure.savefig(out / "speed_up_against_threads.svg")
 
 
+def predicted_speed_up(results: Path, out: Path) -> None:
+    """Not measured, but for the points of one number of threads."""
+    table = rows(results, "task_graph")
+    if not table:
+        return
+    figure, axes = plt.subplots(figsize=(6.4, 4.2))
+    threads = [int(name.split()[1]) for name in table[0] if name.startswith("predicted ")]
+    for row in table:
+        if int(row["bodies"]) < 160:
+            continue
+        label = f"{row['scene']}, {row['bodies']}{' in a bin' if row['walls'] == '1' else ''}"
+        (line,) = axes.plot(
+            [1, *threads],
+            [1.0, *(float(row[f"predicted {count}"]) for count in threads)],
+            ".--",
+            label=f"{label}, steps {row['steps']}",
+        )
+        axes.plot(int(row["threads"]), float(row["measured"]), "o", color=line.get_color())
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.set_xticks([1, *threads], [str(count) for count in (1, *threads)])
+    axes.set_yticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
+    axes.set_xlabel("threads")
+    axes.set_ylabel("speed-up: predicted (dashed), measured (o)")
+    axes.grid(True, alpha=0.3)
+    axes.legend(frameon=False, fontsize="small")
+    figure.tight_layout()
+    figure.savefig(out / "predicted_speed_up.svg")
+
+
 if __name__ == "__main__":
     results_directory, out_directory = Path(sys.argv[1]), Path(sys.argv[2])
     time_against_bodies(results_directory, out_directory)
     speed_up_against_threads(results_directory, out_directory)
+    predicted_speed_up(results_directory, out_directory)

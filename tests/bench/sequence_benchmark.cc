@@ -15,18 +15,17 @@
 #include <string>
 #include <vector>
 
-#include "client/cpp/simulation/simulation.h"
 #include "solver/cholesky/elimination_plan.h"
+#include "solver/island_forecast.h"
 #include "solver/problem/constraint_graph.h"
 #include "solver/solve.h"
-#include "tests/bench/scene_view.h"
+#include "tests/bench/scene_sequence.h"
 #include "tests/support/allocation_counter.h"
 
 namespace {
 
 using sap::ContactProblem;
 using sap::ContactSolution;
-using sap::client::Problem;
 
 struct Request {
   int threads{2};
@@ -202,27 +201,12 @@ void Print(const Request& request, const SceneSeries& scene, const Side& one, co
 }
 
 int Run(const Request& request) {
-  auto scene =
-      sap::simulation::MakeScene(request.scene, {.bodies = request.bodies, .walls = request.walls});
-  if (!scene) {
-    std::fprintf(stderr, "sequence_benchmark: %s\n", scene.error().c_str());
-    return 1;
-  }
   sap::TaskArena arena(request.threads);
   Side one(nullptr, sap::NewtonMethod::kAccelerated);
   Side several(&arena, sap::NewtonMethod::kAccelerated);
   Side plain(nullptr, sap::NewtonMethod::kPlain);
-  ContactProblem problem;
   SceneSeries scene_series;
-  int step = 0;
-  const auto solve =
-      [&](const Problem& arrays) -> tl::expected<sap::client::Solution, sap::client::Error> {
-    sap::ContactProblemView view = sap::bench::ViewOf(arrays);
-    view.bodies.guess_velocity = arrays.bodies.guess_velocity;
-    if (const auto checked = problem.Reset(view); !checked) {
-      return tl::unexpected(sap::client::Error{sap::client::ErrorCode::kInvalidArgument,
-                                               checked.error().Message(), ""});
-    }
+  const auto solve = [&](const ContactProblem& problem, int step) -> const ContactSolution& {
     const bool measured = step >= request.from;
     if (measured && step % 2 == 1) several.Solve(problem, true);
     one.Solve(problem, measured);
@@ -230,17 +214,13 @@ int Run(const Request& request) {
     if (measured && request.plain) plain.Solve(problem, true);
     if (measured) scene_series.Add(problem, one.solution());
     if (step + 1 == request.to) scene_series.AddPlan(PlanOfLargestIsland(problem));
-    sap::client::Solution answer;
-    answer.velocity = one.solution().velocity;
-    answer.island_of_tree = one.solution().island_of_tree;
-    return answer;
+    return one.solution();
   };
-  sap::simulation::Simulation simulation(*std::move(scene), 0.01, solve);
-  for (; step < request.to; ++step) {
-    if (const auto done = simulation.Step(); !done) {
-      std::fprintf(stderr, "sequence_benchmark: %s\n", done.error().message.c_str());
-      return 1;
-    }
+  if (const auto done =
+          sap::bench::RunScene(request.scene, request.bodies, request.walls, request.to, solve);
+      !done) {
+    std::fprintf(stderr, "sequence_benchmark: %s\n", done.error().c_str());
+    return 1;
   }
   Print(request, scene_series, one, several, plain);
   return 0;

@@ -12,7 +12,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 import numpy as np
@@ -104,9 +103,14 @@ class Process:
     def __init__(
         self, command: Sequence[str | Path], environment: dict[str, str] | None = None
     ) -> None:
-        self._process = subprocess.Popen(
-            [str(word) for word in command],
-            env=environment,
+        self._command = [str(word) for word in command]
+        self._environment = environment
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self._command,
+            env=self._environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -114,12 +118,7 @@ class Process:
     def __enter__(self: ProcessType) -> ProcessType:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.running():
             self._process.kill()
         self._process.wait(PATIENCE_S)
@@ -157,11 +156,23 @@ class Server(Process):
                 *flags,
             ]
         )
+        self._await_ready()
+
+    def _await_ready(self) -> None:
         try:
-            wait_until(lambda: status_of(self.metrics + "/ready") == 200, f"{address} is ready")
+            what = f"{self.address} is ready"
+            wait_until(lambda: status_of(self.metrics + "/ready") == 200, what)
         except AssertionError:
             self.kill()
             raise
+
+    def restart(self, number: signal.Signals) -> None:
+        """Ends the server by a signal and starts another one on its addresses."""
+        self._process.send_signal(number)
+        code = self.wait()
+        assert code == 0 or number != signal.SIGTERM, f"{self.address} ended with {code}"
+        self._process = self._start()
+        self._await_ready()
 
     def calls(self) -> int:
         """How many calls of Solve it was given."""

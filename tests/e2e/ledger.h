@@ -1,6 +1,7 @@
-// The ledger: the steps that clients sent, and the outcome of each.
+// The ledger: the problems that clients sent, in sessions or calls, and the outcome of each.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,13 +18,28 @@ client::Problem LedgerProblem(int client, int step);
 
 struct Ledger {
   int answered{0};
+  int solved{0};                        // of these; the others have errors, as a few should
   std::vector<std::string> violations;  // in words; the first few
 };
 
-// Drives one session of so many steps, some ahead of their answers, and checks that every step has
-// exactly one outcome, in order, with the bits that the same steps have in this process. `after` is
-// called after each outcome with the number of those that have come.
-Ledger DriveSession(client::Client* served, int client, int steps,
-                    const std::function<void(int)>& after);
+// What a driver asks and reports while it drives.
+struct Course {
+  // Whether the next problem or call is to be sent, after so many.
+  std::function<bool(int sent)> more;
+  // Called after each outcome with the number of those that have come.
+  std::function<void(int answered)> after = [](int) {};
+  // Called with the time from the sending of a step, or of a call, to its outcome.
+  std::function<void(std::chrono::nanoseconds)> took = [](std::chrono::nanoseconds) {};
+};
+
+// Drives one session, some steps ahead of their answers, and checks that every step has exactly one
+// outcome, in order, with the bits that the same steps have in this process.
+Ledger DriveSession(client::Client* served, int client, const Course& course);
+
+enum class CallKind { kSolve, kBatch, kStreamBatch };
+
+// Drives one call after the other, of one problem or of several, and checks that every problem has
+// exactly one outcome, in the place of its problem, with the bits that it has in this process.
+Ledger DriveCalls(client::Client* served, CallKind kind, int client, const Course& course);
 
 }  // namespace sap::test

@@ -121,10 +121,13 @@ TEST(LedgerTest, EveryStepHasOneOutcomeInOrderWithTheSameBitsUnderFaults) {
         auto client = client::Client::Connect(
             link.address(), {.connect_timeout = kPatience, .reconnect_within = kPatience});
         if (!client) return;
-        ledgers[i] = DriveSession(&*client, i, kSteps, [&, i](int answered) {
-          progress[i] = answered;
-          chaos.Await(answered);
-        });
+        ledgers[i] = DriveSession(&*client, i,
+                                  {.more = [](int sent) { return sent < kSteps; },
+                                   .after =
+                                       [&, i](int answered) {
+                                         progress[i] = answered;
+                                         chaos.Await(answered);
+                                       }});
       });
     }
     for (std::thread& client : clients) client.join();
@@ -133,6 +136,7 @@ TEST(LedgerTest, EveryStepHasOneOutcomeInOrderWithTheSameBitsUnderFaults) {
   }
   for (const Ledger& ledger : ledgers) {
     EXPECT_EQ(ledger.answered, kSteps);
+    EXPECT_EQ(ledger.solved, kSteps - kSteps / 97);
     EXPECT_THAT(ledger.violations, testing::IsEmpty());
   }
   // The proof is worth something only if something happened.

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "tests/support/certificates.h"
@@ -57,13 +56,10 @@ class ProxyProcess {
                   "SAP_CERT=" + certificate, "SAP_SERVER=unix@" + socket.string(),
                   "/usr/sbin/haproxy", "-db", "-f", SAP_PROXY_CONFIGURATION}) {}
 
-  // Certificate and key in one file, as the proxy reads them.
   static std::string Certificate(const std::filesystem::path& directory,
                                  const CertificateAuthority& authority) {
-    const CertificateFiles files = authority.Issue("proxy");
     const std::filesystem::path path = directory / "proxy.pem";
-    std::ofstream pem(path);
-    pem << std::ifstream(files.certificate).rdbuf() << std::ifstream(files.key).rdbuf();
+    WritePem(authority.Issue("proxy"), path);
     return path.string();
   }
 

@@ -72,8 +72,9 @@ TEST_F(ProxyTest, CallsAndSessionsGoThroughWithTheSameBits) {
   EXPECT_TRUE(client->Solve(problem).has_value());
   EXPECT_TRUE(client->Solve(SphereBlock(8)).has_value());  // larger than a buffer of the proxy
   EXPECT_TRUE(client->SolveBatch({&problem, 1})[0].has_value());
-  const Ledger ledger = DriveSession(&*client, 1, 200, [](int) {});
+  const Ledger ledger = DriveSession(&*client, 1, {.more = [](int sent) { return sent < 200; }});
   EXPECT_EQ(ledger.answered, 200);
+  EXPECT_EQ(ledger.solved, 200 - 200 / 97);
   EXPECT_THAT(ledger.violations, testing::IsEmpty());
 
   client::Problem bad = problem;

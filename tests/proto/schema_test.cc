@@ -100,7 +100,10 @@ TEST(SchemaTest, DerivativesHaveTheNumbersOfASolution) {
   const auto* tangent = pool.FindMessageTypeByName("sap.v1.Tangent");
   const auto* solution = pool.FindMessageTypeByName("sap.v1.ContactSolution");
   ASSERT_TRUE(cotangent != nullptr && tangent != nullptr && solution != nullptr);
-  EXPECT_THAT(Doubles(*cotangent), testing::UnorderedElementsAreArray(Doubles(*solution)));
+  // The Delassus estimates are what the solver made of the inputs, not what it solved for.
+  std::vector<std::string> numbers = Doubles(*solution);
+  EXPECT_EQ(std::erase(numbers, "delassus_estimate"), 1u);
+  EXPECT_THAT(Doubles(*cotangent), testing::UnorderedElementsAreArray(numbers));
   ASSERT_EQ(tangent->field_count(), cotangent->field_count());
   for (int i = 0; i < tangent->field_count(); ++i) {
     EXPECT_EQ(tangent->field(i)->name(), cotangent->field(i)->name());

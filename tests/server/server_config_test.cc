@@ -117,6 +117,8 @@ TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {
                   "5",
                   "--connection-idle-s",
                   "6",
+                  "--connection-age-s",
+                  "6.5",
                   "--max-connection-memory-bytes",
                   "7000000",
                   "--max-concurrent-bytes",
@@ -143,6 +145,7 @@ TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {
   EXPECT_EQ(config.connection.keepalive_s, 4);
   EXPECT_EQ(config.connection.keepalive_timeout_s, 5);
   EXPECT_EQ(config.connection.idle_s, 6);
+  EXPECT_EQ(config.connection.age_s, 6.5);
   EXPECT_EQ(config.connection.max_memory_bytes, 7'000'000);
   EXPECT_EQ(config.admission.all.max_bytes, 8);
   EXPECT_EQ(config.admission.all.max_work_s, 9);

@@ -351,5 +351,38 @@ TEST(ClosedFormTest, ConveyorBringsAPointMassToItsSpeed) {
   EXPECT_NEAR(v.y(), -0.2, 1e-5);
 }
 
+// Balls on top of each other, each as deep in the one below as the paper promises for a single one,
+// beta^2 / (4 pi^2) (dt + tau_d) dt g, whatever it carries: they rest.
+TEST(LoadPathTest, ATowerRestsAsDeepAsASingleBallAtEveryLevel) {
+  ProblemArrays arrays;
+  arrays.regularization.rule = DelassusRule::kLoadPath;
+  const double dt = arrays.time_step, tau_d = 0.01;
+  const double depth = (dt + tau_d) * dt * kGravity / (4 * std::numbers::pi * std::numbers::pi);
+  Vector6d v_star = Vector6d::Zero();
+  v_star[2] = -dt * kGravity;
+  for (const double mass : {1.0, 1000.0, 2.0, 0.5, 5000.0}) {
+    const int i = arrays.AddBody(mass, Vector3d::Constant(0.1 * mass),
+                                 {0, 0, static_cast<double>(arrays.bodies.mass.size())}, v_star);
+    arrays.AddBodyContact(i, i - 1, {0, 0, i - 0.5}, {0, 0, 1},
+                          {.signed_distance = -depth, .stiffness = 1e14, .relaxation_time = tau_d});
+  }
+  arrays.bodies.initial_velocity.assign(30, 0.0);
+  const ContactSolution solution =
+      Solve(Checked(arrays), {.relative_tolerance = 1e-12, .newton = NewtonMethod::kPlain});
+  for (const double v : solution.velocity) EXPECT_NEAR(v, 0, 1e-10);
+  EXPECT_NEAR(solution.delassus_estimate[0] * 6003.5, 1, 1e-12);
+  EXPECT_NEAR(solution.delassus_estimate[4] * 5000, 1, 1e-12);
+}
+
+TEST(LoadPathTest, EstimatesThatNoParameterDependsOnAreZeroInTheSolution) {
+  ProblemArrays arrays;
+  arrays.AddBody(1, Vector3d::Ones(), Vector3d::Zero(), Vector6d::Zero());
+  arrays.AddBodyContact(0, -1, {0, 0, -1}, {0, 0, 1}, {});
+  arrays.body_contacts.law.regularization_t = {1e-3};
+  EXPECT_GT(Solve(Checked(arrays)).delassus_estimate[0], 0);
+  arrays.body_contacts.law.regularization_n = {1e-2};
+  EXPECT_EQ(Solve(Checked(arrays)).delassus_estimate[0], 0);
+}
+
 }  // namespace
 }  // namespace sap::test

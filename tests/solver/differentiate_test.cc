@@ -193,6 +193,28 @@ Gradient OfSpeed(const ProblemArrays& arrays) {
   return Differentiate(Checked(arrays), kTight, {&cotangent, 1}).gradients[0];
 }
 
+// The estimates of the rule kLoadPath are constants, as given ones are.
+TEST(DifferentiateTest, GradientsByLoadPathsAreThoseOfGivenEstimates) {
+  ProblemArrays arrays = RandomBodiesInContact(3, 10, 30);
+  arrays.regularization.rule = DelassusRule::kLoadPath;
+  arrays.bodies.initial_velocity.assign(60, 0.0);
+  const ContactProblem problem = Checked(arrays);
+  Random random(1);
+  const RandomCotangent cotangent(problem, &random);
+  ContactSolution solution;
+  const Gradient gradient =
+      Differentiated(problem, cotangent, {.hold_delassus = true}, &solution).gradients[0];
+  arrays.regularization.rule = DelassusRule::kFull;
+  arrays.body_contacts.law.delassus_estimate = solution.delassus_estimate;
+  const Gradient expected = Differentiated(Checked(arrays), cotangent).gradients[0];
+  EXPECT_TRUE(SameBits(gradient.problem.v_star, expected.problem.v_star));
+  EXPECT_TRUE(SameBits(gradient.problem.jacobian, expected.problem.jacobian));
+  EXPECT_TRUE(SameBits(gradient.problem.w, expected.problem.w));
+  EXPECT_FALSE(CheckHeldDelassus(false, problem));
+  EXPECT_TRUE(CheckHeldDelassus(true, problem));
+  EXPECT_TRUE(CheckHeldDelassus(false, Checked(arrays)));
+}
+
 // v = v*: nothing but v* matters.
 TEST(DifferentiateTest, AFlyingBlockFollowsItsFreeMotion) {
   const Gradient gradient = OfSpeed(Block(0.2, 1).arrays);

@@ -60,14 +60,42 @@ TEST_P(InvarianceTest, BitsDoNotDependOnThreads) {
   }
 }
 
+// The problem with the velocities of a moment ago, from which gravity has led to v*.
+ProblemArrays WithLoads(ProblemArrays arrays) {
+  arrays.regularization.rule = DelassusRule::kLoadPath;
+  arrays.trees.initial_velocity = arrays.trees.free_motion_velocity;
+  arrays.bodies.initial_velocity = arrays.bodies.free_motion_velocity;
+  for (size_t i = 2; i < arrays.bodies.initial_velocity.size(); i += 6) {
+    arrays.bodies.initial_velocity[i] += 0.1;
+  }
+  for (double& velocity : arrays.trees.initial_velocity) velocity += 0.1;
+  return arrays;
+}
+
+TEST_P(InvarianceTest, BitsByLoadPathsDoNotDependOnThreadsOrUnits) {
+  const ProblemArrays arrays = WithLoads(LoadGolden(GetParam()).arrays);
+  const ContactSolution alone = SolveWith(Checked(arrays), nullptr);
+  for (int threads : {2, 8}) {
+    TaskArena arena(threads);
+    ExpectSameBits(SolveWith(Checked(arrays), &arena), alone);
+  }
+  const ContactSolution scaled = SolveWith(Checked(Scaled(arrays, 1024)), nullptr);
+  EXPECT_TRUE(SameBits(scaled.velocity, alone.velocity));
+  for (size_t i = 0; i < alone.delassus_estimate.size(); ++i) {
+    EXPECT_EQ(1024 * scaled.delassus_estimate[i], alone.delassus_estimate[i]);
+  }
+}
+
 // One island that is shared out among the threads, and hundreds that are handed out.
 TEST(InvarianceOfLargeProblemsTest, BitsDoNotDependOnThreads) {
   for (const char* name : {"pile_1000_t12p00", "heaps_300x3_t1p50"}) {
-    const ContactProblem problem = Checked(LoadGolden(name).arrays);
-    const ContactSolution alone = SolveWith(problem, nullptr);
-    for (int threads : {2, 3, 8}) {
-      TaskArena arena(threads);
-      ExpectSameBits(SolveWith(problem, &arena), alone);
+    const ProblemArrays arrays = LoadGolden(name).arrays;
+    for (const ContactProblem& problem : {Checked(arrays), Checked(WithLoads(arrays))}) {
+      const ContactSolution alone = SolveWith(problem, nullptr);
+      for (int threads : {2, 3, 8}) {
+        TaskArena arena(threads);
+        ExpectSameBits(SolveWith(problem, &arena), alone);
+      }
     }
   }
 }

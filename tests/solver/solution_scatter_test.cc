@@ -18,7 +18,7 @@ class SolutionScatterTest : public testing::Test {
     problem_ = Checked(arrays);
     graph_.Build(problem_, true);
     data_.Resize(graph_);
-    model_.Resize(graph_);
+    model_.Resize(problem_, graph_);
     PrepareSolution(problem_, graph_, &solution_);
   }
 

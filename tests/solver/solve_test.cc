@@ -124,14 +124,6 @@ TEST(SolveTest, TighterToleranceIsMet) {
   }
 }
 
-TEST(SolveTest, PredictedTimeGrowsWithTheProblem) {
-  EXPECT_EQ(PredictedSolveTime(Checked(ProblemArrays())), 0);
-  const double small = PredictedSolveTime(Checked(Heaps(1, 2, 2)));
-  const double large = PredictedSolveTime(Checked(Heaps(1, 20, 3)));
-  EXPECT_GT(small, 0);
-  EXPECT_GT(large, small);
-}
-
 // One value of one array of the first heap, taken to an extreme.
 struct Extreme {
   const char* name;

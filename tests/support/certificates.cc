@@ -25,6 +25,11 @@ void MakeKey(const std::string& path) {
 
 }  // namespace
 
+void WritePem(const CertificateFiles& files, const std::filesystem::path& path) {
+  std::ofstream(path) << std::ifstream(files.certificate).rdbuf()
+                      << std::ifstream(files.key).rdbuf();
+}
+
 CertificateAuthority::CertificateAuthority(const std::filesystem::path& directory,
                                            const std::string& name)
     : directory_(directory), files_(FilesOf(directory, name)) {

@@ -12,6 +12,9 @@ struct CertificateFiles {
   std::string key;
 };
 
+// Writes both to one file, as HAProxy reads them.
+void WritePem(const CertificateFiles& files, const std::filesystem::path& path);
+
 class CertificateAuthority {
  public:
   // Writes its files to the directory, under its name.

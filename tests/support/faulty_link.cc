@@ -117,6 +117,7 @@ void FaultyLink::Forward(Connection* connection) const {
       continue;
     }
     if (poll(ends, 2, kPoll_ms) <= 0) continue;
+    if (delay_ms_ > 0) poll(nullptr, 0, delay_ms_);
     if (stalled_ || connection->cut) continue;
     if (ends[0].revents != 0) open = Pass(connection->client, connection->server);
     if (open && ends[1].revents != 0) open = Pass(connection->server, connection->client);

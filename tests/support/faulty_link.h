@@ -1,7 +1,8 @@
-// A TCP proxy in front of a server that can reset its connections or stall, as networks do.
+// A TCP proxy in front of a server, with the faults of networks: resets, stalls and delays.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <list>
 #include <mutex>
 #include <string>
@@ -29,6 +30,9 @@ class FaultyLink {
   // While it stalls, no byte passes in either direction and no connection is closed.
   void Stall(bool stall) { stalled_ = stall; }
 
+  // Every piece of bytes is passed on so much later, and the next one is read after that.
+  void Delay(std::chrono::milliseconds delay) { delay_ms_ = static_cast<int>(delay.count()); }
+
   int connections() const { return connections_; }  // made so far
 
  private:
@@ -49,6 +53,7 @@ class FaultyLink {
   int listener_{-1};
   std::atomic<bool> closing_{false};
   std::atomic<bool> stalled_{false};
+  std::atomic<int> delay_ms_{0};
   std::atomic<int> connections_{0};
   std::mutex mutex_;
   std::string server_;

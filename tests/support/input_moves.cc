@@ -198,7 +198,7 @@ ContactProblemView ViewOf(const InputDifferential& direction) {
                view, direction);
   view.time_step = direction.time_step;
   const auto& r = direction.regularization;
-  view.regularization = {r.beta, r.sigma, r.rule, r.row_beta, r.stiction_speed};
+  view.regularization = {r.beta, r.sigma, r.rule, r.row_beta, r.stiction_speed, 0};
   return view;
 }
 

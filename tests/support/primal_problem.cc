@@ -222,6 +222,7 @@ ProblemArrays WithBodiesAsTrees(const ProblemArrays& arrays) {
         A, Eigen::Map<const Eigen::VectorXd>(bodies.free_motion_velocity.data() + 6 * i, 6));
   }
   AppendOptional(bodies.guess_velocity, &result.trees.guess_velocity);
+  AppendOptional(bodies.initial_velocity, &result.trees.initial_velocity);
 
   const ProblemArrays::BodyContacts& contacts = arrays.body_contacts;
   const auto vector_at = [](const std::vector<double>& values, size_t i) {

@@ -46,11 +46,11 @@ ContactProblemView::Law LawArrays::View() const {
 ContactProblemView ProblemArrays::View() const {
   ContactProblemView view;
   view.time_step = time_step;
-  view.trees = {trees.dofs, trees.dynamics_matrix, trees.free_motion_velocity, trees.guess_velocity,
-                trees.tree_id};
-  view.bodies = {bodies.mass,           bodies.inertia,
-                 bodies.center_of_mass, bodies.free_motion_velocity,
-                 bodies.guess_velocity, bodies.body_id};
+  view.trees = {trees.dofs,           trees.dynamics_matrix, trees.free_motion_velocity,
+                trees.guess_velocity, trees.tree_id,         trees.initial_velocity};
+  view.bodies = {
+      bodies.mass,           bodies.inertia, bodies.center_of_mass,  bodies.free_motion_velocity,
+      bodies.guess_velocity, bodies.body_id, bodies.initial_velocity};
   view.contacts = {contacts.tree_a, contacts.tree_b, contacts.jacobian, contacts.angular_jacobian,
                    contacts.law.View()};
   view.body_contacts = {body_contacts.body_a, body_contacts.body_b,  body_contacts.point,

@@ -41,10 +41,12 @@ struct ProblemArrays {
     std::vector<uint32_t> dofs;
     std::vector<double> dynamics_matrix, free_motion_velocity, guess_velocity;
     std::vector<uint32_t> tree_id;
+    std::vector<double> initial_velocity;
   } trees;
   struct Bodies {
     std::vector<double> mass, inertia, center_of_mass, free_motion_velocity, guess_velocity;
     std::vector<uint32_t> body_id;
+    std::vector<double> initial_velocity;
   } bodies;
   struct Contacts {
     std::vector<int32_t> tree_a, tree_b;

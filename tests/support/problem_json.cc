@@ -79,6 +79,7 @@ void ReadBodies(const Json& from, ProblemArrays::Bodies* bodies) {
   Read(from, "center_of_mass", &bodies->center_of_mass);
   Read(from, "free_motion_velocity", &bodies->free_motion_velocity);
   Read(from, "guess_velocity", &bodies->guess_velocity);
+  Read(from, "initial_velocity", &bodies->initial_velocity);
 }
 
 void ReadRows(const Json& from, ProblemArrays::Rows* rows) {
@@ -119,9 +120,10 @@ void ReadRegularization(const Json& from, ContactProblemView::Regularization* re
   Read(from, "sigma", &regularization->sigma);
   Read(from, "row_beta", &regularization->row_beta);
   Read(from, "stiction_speed", &regularization->stiction_speed);
-  if (from.value("rule", "") == "REGULARIZATION_RULE_DIAGONAL") {
-    regularization->rule = DelassusRule::kDiagonal;
-  }
+  Read(from, "load_reference_speed", &regularization->load_reference_speed);
+  const std::string rule = from.value("rule", "");
+  if (rule == "REGULARIZATION_RULE_DIAGONAL") regularization->rule = DelassusRule::kDiagonal;
+  if (rule == "REGULARIZATION_RULE_LOAD_PATH") regularization->rule = DelassusRule::kLoadPath;
 }
 
 }  // namespace
@@ -140,6 +142,7 @@ ProblemArrays ProblemFromJson(const Json& json) {
   Read(trees, "dynamics_matrix", &arrays.trees.dynamics_matrix);
   Read(trees, "free_motion_velocity", &arrays.trees.free_motion_velocity);
   Read(trees, "guess_velocity", &arrays.trees.guess_velocity);
+  Read(trees, "initial_velocity", &arrays.trees.initial_velocity);
   ReadBodies(json.value("bodies", Json::object()), &arrays.bodies);
   ReadContacts(json, &arrays);
   ReadRows(json.value("rows", Json::object()), &arrays.rows);

@@ -1,6 +1,7 @@
 #include "tests/support/raw_socket.h"
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,10 +18,11 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 RawSocket::RawSocket(const std::string& address, const char* source) {
+  const size_t colon = address.rfind(':');
   sockaddr_in name{};
   name.sin_family = AF_INET;
-  name.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  name.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(colon + 1))));
+  EXPECT_EQ(inet_pton(AF_INET, address.substr(0, colon).c_str(), &name.sin_addr), 1) << address;
   fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in from{};
   from.sin_family = AF_INET;

@@ -27,6 +27,7 @@ inline void ExpectSameBits(const ContactSolution& a, const ContactSolution& b) {
   EXPECT_TRUE(SameBits(a.velocity, b.velocity));
   EXPECT_TRUE(SameBits(a.impulse, b.impulse));
   EXPECT_TRUE(SameBits(a.contact_velocity, b.contact_velocity));
+  EXPECT_TRUE(SameBits(a.delassus_estimate, b.delassus_estimate));
   EXPECT_TRUE(SameBits(a.angular_impulse, b.angular_impulse));
   EXPECT_TRUE(SameBits(a.row_impulse, b.row_impulse));
   EXPECT_TRUE(SameBits(a.row_velocity, b.row_velocity));

@@ -149,4 +149,26 @@ client::Problem SphereBlock(int count) {
   return builder.Build();
 }
 
+client::Problem Stacks(int stacks, int height) {
+  ProblemBuilder builder(0.01);
+  const client::ContactLaw law{.signed_distance = -1e-4, .stiffness = 1e5, .friction = 0.5};
+  for (int stack = 0; stack < stacks; ++stack) {
+    Member below = kWorld;
+    for (int level = 0; level < height; ++level) {
+      const double x = stack, z = 0.2 * level;
+      const Member ball =
+          builder.AddBody({.mass = 1 + 0.1 * (stack % 7),
+                           .inertia = {0.004, 0.004, 0.004, 0, 0, 0},
+                           .center_of_mass = {x, 0, z + 0.1},
+                           .free_motion_velocity = {0.3, 0, -0.1, 0, 0.2 * level, 0}});
+      for (const double side : {-0.05, 0.05}) {
+        builder.AddBodyContact(ball, below, {x + side, 0, z}, {0, 0, 1}, law);
+        builder.AddBodyContact(ball, below, {x, side, z}, {0, 0, 1}, law);
+      }
+      below = ball;
+    }
+  }
+  return builder.Build();
+}
+
 }  // namespace sap::test

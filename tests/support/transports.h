@@ -14,6 +14,12 @@
 
 namespace sap::test {
 
+inline ServerConfig ConfigWithThreads(int threads) {
+  ServerConfig config;
+  config.threads = threads;
+  return config;
+}
+
 // A server on an address of that kind, with an engine and a recorder (may be null) of its own; for
 // "embedded:" none.
 class Server {

@@ -12,7 +12,7 @@ CHOLESKY = (*PARALLEL, "solver/cholesky/")
 PROBLEM = (*CHOLESKY, "solver/problem/")
 SOLVER = ("solver/",)
 CONFIGURATION = ("server/server_config.h", "server/service_error.h", "server/listen_address.h",
-                 "server/cpu_quota.h", *SOLVER)
+                 "server/cpu_quota.h", "server/server_identity.h", *SOLVER)
 SCHEDULING = (*CONFIGURATION, "server/scheduling/")
 ENGINE = (*SCHEDULING, "server/engine/")
 AUTH = (*SCHEDULING, "server/auth/")

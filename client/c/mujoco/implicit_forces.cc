@@ -1,6 +1,6 @@
 #include "client/c/mujoco/implicit_forces.h"
 
-#include "client/c/mujoco/tree_factorization.h"
+#include "client/c/tree_factorization.h"
 
 namespace sap::mujoco {
 namespace {

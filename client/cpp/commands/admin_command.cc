@@ -6,6 +6,7 @@
 
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/commands/solve_flags.h"
+#include "client/cpp/transport/address.h"
 #include "client/cpp/transport/channel.h"
 #include "client/cpp/transport/grpc_call.h"
 #include "sap/v1/admin_service.grpc.pb.h"
@@ -25,7 +26,16 @@ struct AdminFlags {
 // Makes one call on a new connection.
 template <typename Request, typename Response, typename Method>
 tl::expected<Response, Error> Call(const AdminFlags& flags, Method method, const Request& request) {
-  const auto channel = MakeChannel(flags.server, flags.credentials);
+  const auto address = ParseAddress(flags.server);
+  if (!address) return tl::unexpected(address.error());
+  if (address->kind != Address::Kind::kOne) {
+    return tl::unexpected(Error{ErrorCode::kInvalidArgument,
+                                "--server is '" + flags.server +
+                                    "'; it must be HOST:PORT or unix:PATH: operator calls are made "
+                                    "to one server",
+                                ""});
+  }
+  const auto channel = MakeChannel(*address, flags.credentials);
   if (!channel) return tl::unexpected(channel.error());
   const auto stub = v1::AdminService::NewStub(channel->channel);
   grpc::ClientContext context;

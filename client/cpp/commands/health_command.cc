@@ -23,7 +23,7 @@ void AddHealthCommand(CLI::App* app, Run* run) {
   CLI::App* command =
       app->add_subcommand("health", "Print whether a server takes calls; exit code 0 if so");
   const auto flags = std::make_shared<SolveFlags>();
-  command->add_option("--server", flags->server, "HOST:PORT or unix:PATH")->required();
+  command->add_option("--server", flags->server, kServerHelp)->required();
   AddCredentialFlags(command, &flags->connect.credentials);
   command->callback([=] { *run = [=] { return PrintHealth(*flags); }; });
 }

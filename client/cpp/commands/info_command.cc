@@ -1,6 +1,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
+#include <string>
 
 #include "client/cpp/client.h"
 #include "client/cpp/commands/commands.h"
@@ -16,6 +17,7 @@ int PrintInfo(const SolveFlags& flags) {
   if (!info) return Report(info.error());
   std::printf("version               %s\n", info->version.c_str());
   std::printf("instruction set       %s\n", info->instruction_set.c_str());
+  std::printf("boot id               %s\n", info->boot_id.c_str());
   std::printf("processors            %u\n", info->processors);
   std::printf("solver threads        %u\n", info->solver_threads);
   std::printf("max message bytes     %" PRIu64 "\n", info->max_message_bytes);
@@ -46,7 +48,7 @@ void AddInfoCommand(CLI::App* app, Run* run) {
   CLI::App* command = app->add_subcommand("info", "Version, limits and hardware of a server");
   const auto flags = std::make_shared<SolveFlags>();
   command->add_option("--server", flags->server,
-                      "HOST:PORT or unix:PATH; default: an embedded server");
+                      std::string(kServerHelp) + "; default: an embedded server");
   AddCredentialFlags(command, &flags->connect.credentials);
   command->callback([=] { *run = [=] { return PrintInfo(*flags); }; });
 }

@@ -36,13 +36,16 @@ void AddCredentialFlags(CLI::App* command, Credentials* credentials) {
 }
 
 void AddServerFlags(CLI::App* command, SolveFlags* flags) {
-  CLI::Option* server = command->add_option("--server", flags->server,
-                                            "HOST:PORT or unix:PATH; default: an embedded server");
+  CLI::Option* server = command->add_option(
+      "--server", flags->server, std::string(kServerHelp) + "; default: an embedded server");
   command->add_option("--threads", flags->connect.threads, "Solver threads of an embedded server")
       ->check(CLI::Range(1, 1024))
       ->excludes(server);
   command->add_flag("--low-latency", flags->connect.low_latency,
                     "Poll for answers, and ask the server to keep processors awake between steps");
+  command->add_flag("--allow-mixed-servers", flags->connect.allow_mixed_servers,
+                    "Accept answers of servers that differ in version or instruction set, and so "
+                    "in bits");
   AddCredentialFlags(command, &flags->connect.credentials);
 }
 

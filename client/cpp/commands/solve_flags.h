@@ -33,7 +33,12 @@ CLI::Validator OneOf(const std::map<std::string, Value>& values) {
 // --tls, --tls-ca, --tls-cert, --tls-key, --tls-server-name, --token-file.
 void AddCredentialFlags(CLI::App* command, Credentials* credentials);
 
-// --server, the flags above, --low-latency, and --threads of an embedded server.
+// What --server accepts.
+inline constexpr const char* kServerHelp =
+    "HOST:PORT, a list of these with commas, unix:PATH, dns:///NAME:PORT or xds:///NAME";
+
+// --server, the flags above, --low-latency, --allow-mixed-servers, and --threads of an embedded
+// server.
 void AddServerFlags(CLI::App* command, SolveFlags* flags);
 
 // --tolerance, --islands, --newton, --max-iterations, --time-budget, --priority. Ranges of the

@@ -1,7 +1,5 @@
 #include "client/cpp/transport/channel.h"
 
-#include <arpa/inet.h>
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -28,20 +26,14 @@ tl::expected<std::string, Error> Read(const std::string& path) {
   return text;
 }
 
-// Whether the address is one of this machine. A name other than localhost can lead anywhere.
-bool IsLocal(const std::string& address) {
-  if (address.starts_with("unix:")) return true;
-  const std::string host = address.substr(0, address.rfind(':'));
-  if (host == "localhost" || host == "[::1]") return true;
-  in_addr parsed{};
-  return host.starts_with("127.") && inet_pton(AF_INET, host.c_str(), &parsed) == 1;
+bool IsEncrypted(const Credentials& credentials) {
+  return credentials.tls || !credentials.server_ca.empty() || !credentials.certificate.empty() ||
+         !credentials.key.empty();
 }
 
 tl::expected<std::shared_ptr<grpc::ChannelCredentials>, Error> MakeCredentials(
     const Credentials& credentials) {
-  const bool has_files = !credentials.server_ca.empty() || !credentials.certificate.empty() ||
-                         !credentials.key.empty();
-  if (!credentials.tls && !has_files) return grpc::InsecureChannelCredentials();
+  if (!IsEncrypted(credentials)) return grpc::InsecureChannelCredentials();
   grpc::SslCredentialsOptions options;
   const auto authority = Read(credentials.server_ca);
   if (!authority) return tl::unexpected(authority.error());
@@ -68,37 +60,67 @@ tl::expected<std::string, Error> ReadAuthorization(const std::string& token_file
   return "Bearer " + *token;
 }
 
-}  // namespace
+// Each call goes to the next server that says it serves. A server that drains thus gets no new call
+// or stream; those that it has stay.
+constexpr const char* kBalanced =
+    R"({"loadBalancingConfig": [{"round_robin": {}}],)"
+    R"( "healthCheckConfig": {"serviceName": "sap.v1.SolverService"}})";
 
-tl::expected<Channel, Error> MakeChannel(const std::string& address,
-                                         const Credentials& credentials) {
-  const auto made = MakeCredentials(credentials);
-  if (!made) return tl::unexpected(made.error());
-  Channel channel;
-  if (!credentials.token_file.empty()) {
-    const bool encrypted =
-        credentials.tls || !credentials.server_ca.empty() || !credentials.certificate.empty();
-    if (!encrypted && !IsLocal(address)) {
-      return InvalidArgument("the token would be sent unencrypted to " + address + "; use TLS");
-    }
-    const auto authorization = ReadAuthorization(credentials.token_file);
-    if (!authorization) return tl::unexpected(authorization.error());
-    channel.authorization = *authorization;
-  }
+grpc::ChannelArguments MakeArguments(const Address& address, const Credentials& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  // A server that is starting is found soon; gRPC's default first back-off is a second.
+  // A server that is starting is found soon; gRPC's back-off goes from one second to two minutes.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepalive_ms);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeout_ms);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Clients do not share connections, since their credentials may differ.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  if (!credentials.server_name.empty()) {
-    arguments.SetSslTargetNameOverride(credentials.server_name);
+  if (address.is_balanced()) {
+    arguments.SetServiceConfigJSON(kBalanced);
+    // Where all servers of a name have moved, its new addresses are needed before a session gives
+    // up; gRPC's default is 30 s.
+    arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1'000);
   }
-  channel.channel = grpc::CreateCustomChannel(address, *made, arguments);
+  const std::string& server_name =
+      credentials.server_name.empty() ? address.host : credentials.server_name;
+  const bool has_name = IsEncrypted(credentials) && !server_name.empty();
+  if (has_name) arguments.SetSslTargetNameOverride(server_name);
+  // The default would be the whole list, which is no name. With TLS, gRPC refuses calls, those of
+  // its health checks too, whose authority is not in the certificate.
+  if (address.kind == Address::Kind::kList) {
+    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY,
+                        has_name ? server_name : address.servers.front());
+  }
+  return arguments;
+}
+
+}  // namespace
+
+tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentials& credentials) {
+  const bool encrypted = IsEncrypted(credentials);
+  if (encrypted && address.kind == Address::Kind::kList && address.host.empty() &&
+      credentials.server_name.empty()) {
+    return InvalidArgument("credentials.server_name is needed, the name in the certificates of " +
+                           address.text + ", which are several hosts");
+  }
+  const auto made = MakeCredentials(credentials);
+  if (!made) return tl::unexpected(made.error());
+  Channel channel;
+  if (!credentials.token_file.empty()) {
+    if (!encrypted && !address.is_local) {
+      return InvalidArgument("the token would be sent unencrypted to " + address.text +
+                             "; use TLS");
+    }
+    const auto authorization = ReadAuthorization(credentials.token_file);
+    if (!authorization) return tl::unexpected(authorization.error());
+    channel.authorization = *authorization;
+  }
+  const auto target = ResolveTarget(address);
+  if (!target) return tl::unexpected(target.error());
+  channel.channel = grpc::CreateCustomChannel(*target, *made, MakeArguments(address, credentials));
   return channel;
 }
 

@@ -1,4 +1,4 @@
-// A gRPC channel to a server, with the credentials of the client. Internal.
+// A gRPC channel to the servers of an address, with the credentials of the client. Internal.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -9,6 +9,7 @@
 
 #include "client/cpp/credentials.h"
 #include "client/cpp/error.h"
+#include "client/cpp/transport/address.h"
 
 namespace sap::client {
 
@@ -17,9 +18,8 @@ struct Channel {
   std::string authorization;  // value of that header in every call; empty: none is sent
 };
 
-// Reads the files of the credentials. An error if one cannot be read, or if a token would be sent
-// to another machine unencrypted.
-tl::expected<Channel, Error> MakeChannel(const std::string& address,
-                                         const Credentials& credentials);
+// Reads the files of the credentials. An error if one cannot be read, if a token would be sent to
+// another machine unencrypted, or if it is unknown which name certificates should have.
+tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentials& credentials);
 
 }  // namespace sap::client

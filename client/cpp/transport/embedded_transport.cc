@@ -121,7 +121,7 @@ class EmbeddedTransport final : public Transport {
                                              ContextUntil(deadline).deadline);
   }
 
-  Status Info(v1::GetServerInfoResponse* response) override {
+  Status Info(Timeout, v1::GetServerInfoResponse* response) override {
     *response = engine_->Info();
     return {};
   }

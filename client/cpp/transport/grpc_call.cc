@@ -6,12 +6,19 @@
 
 namespace sap::client {
 
+ServerMark MarkIn(const Metadata& metadata) {
+  const auto mark = metadata.find("sap-server");
+  if (mark == metadata.end()) return {};
+  return ParseServerMark({mark->second.data(), mark->second.size()});
+}
+
 Error ToError(const grpc::Status& status, const grpc::ClientContext& context) {
   Error error{FromCode(status.error_code()), status.error_message(), ""};
   const auto& trailers = context.GetServerTrailingMetadata();
   if (const auto id = trailers.find("x-request-id"); id != trailers.end()) {
     error.request_id.assign(id->second.data(), id->second.size());
   }
+  error.server = MarkIn(trailers).boot_id;
   google::rpc::Status details;
   if (!details.ParseFromString(status.error_details())) return error;
   for (const auto& detail : details.details()) {

@@ -3,9 +3,11 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <map>
 #include <string>
 #include <utility>
 
+#include "client/cpp/transport/server_mark.h"
 #include "client/cpp/transport/transport.h"
 
 namespace sap::client {
@@ -27,8 +29,14 @@ class CallStart {
   const std::string authorization_;
 };
 
+using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
+
+// In the trailing metadata it says who has decided how the call ends, in the initial metadata who
+// answers.
+ServerMark MarkIn(const Metadata& metadata);
+
 // Of a call that has ended with an error. Includes field, reason and retry time from the details of
-// the status, and the request id from the trailing metadata.
+// the status, and request id and server from the trailing metadata.
 Error ToError(const grpc::Status& status, const grpc::ClientContext& context);
 
 inline Transport::Status FromRpcStatus(const grpc::Status& status,

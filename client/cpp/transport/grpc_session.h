@@ -5,21 +5,33 @@
 //   lost -> new stream -> oldest step, with the velocities of the last solved one as its guess
 //                           solved -> the other steps, which the server warm-starts
 //                           failed -> the next step with that guess
+//
+// A server that announces its shutdown is left before it ends the stream: it gets no further step,
+// and once its steps are answered, the next one goes to a new stream in the same way. Where none
+// leads to another server, the session stays and tries again later.
 #pragma once
 
 #include <chrono>
 #include <memory>
 
 #include "client/cpp/transport/grpc_call.h"
+#include "client/cpp/transport/server_mark.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 
 namespace sap::client {
 
-// The request opens the session. After a loss a stream must be open within `reconnect_within`; 0:
-// the session ends with its stream.
+// What a session needs of its client, which it may outlive.
+struct SessionResources {
+  std::shared_ptr<v1::SolverService::Stub> stub;
+  CallStart start;
+  std::shared_ptr<BuildCheck> build_check;
+  // After a loss a stream must be open within this time; 0: the session ends with its stream.
+  std::chrono::nanoseconds reconnect_within;
+};
+
+// The request opens the session.
 tl::expected<std::unique_ptr<SessionStream>, Error> OpenGrpcSession(
-    std::shared_ptr<v1::SolverService::Stub> stub, const CallStart& start,
-    const v1::SolveSessionRequest& request, Transport::Timeout deadline,
-    std::chrono::nanoseconds reconnect_within);
+    const SessionResources& resources, const v1::SolveSessionRequest& request,
+    Transport::Timeout deadline);
 
 }  // namespace sap::client

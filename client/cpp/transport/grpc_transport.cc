@@ -6,7 +6,11 @@
 #include "client/cpp/transport/channel.h"
 #include "client/cpp/transport/grpc_call.h"
 #include "client/cpp/transport/grpc_session.h"
+#include "client/cpp/transport/loss.h"
 #include "client/cpp/transport/message_conversion.h"
+#include "client/cpp/transport/pending_problems.h"
+#include "client/cpp/transport/retry.h"
+#include "client/cpp/transport/server_mark.h"
 #include "client/cpp/transport/transport.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "sap/v1/solver_service.grpc.pb.h"
@@ -14,6 +18,7 @@
 namespace sap::client {
 namespace {
 
+using std::chrono::nanoseconds;
 using std::chrono::system_clock;
 
 // Admission is decided on the headers, before the server reads the message.
@@ -26,6 +31,8 @@ bool IsHigh(const Request& request) {
   return request.options().priority() == v1::PRIORITY_HIGH;
 }
 
+bool IsHigh(const v1::GetServerInfoRequest&) { return false; }
+
 bool IsHigh(const v1::DifferentiateBatchRequest& batch) {
   return std::ranges::all_of(batch.requests(), [](const auto& request) { return IsHigh(request); });
 }
@@ -33,11 +40,13 @@ bool IsHigh(const v1::DifferentiateBatchRequest& batch) {
 class GrpcTransport final : public Transport {
  public:
   GrpcTransport(Channel channel, const ConnectOptions& options)
-      : start_(std::move(channel.authorization)),
+      : channel_(std::move(channel.channel)),
+        start_(std::move(channel.authorization)),
         low_latency_(options.low_latency),
-        reconnect_within_(options.reconnect_within),
-        solver_(v1::SolverService::NewStub(channel.channel)),
-        health_(grpc::health::v1::Health::NewStub(channel.channel)) {}
+        reconnect_within_(std::min<nanoseconds>(options.reconnect_within, kLongestTime)),
+        build_check_(std::make_shared<BuildCheck>(options.allow_mixed_servers)),
+        solver_(v1::SolverService::NewStub(channel_)),
+        health_(grpc::health::v1::Health::NewStub(channel_)) {}
 
   Status Solve(const v1::SolveRequest& request, Timeout deadline,
                v1::SolveResponse* response) override {
@@ -61,27 +70,32 @@ class GrpcTransport final : public Transport {
 
   Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
                      const BatchSink& sink) override {
-    grpc::ClientContext context;
-    start_.Prepare(deadline, &context);
-    SetPriority(IsHigh(request), &context);
-    const auto stream = solver_->StreamBatch(&context, request);
-    v1::StreamBatchResponse response;
-    while (stream->Read(&response)) sink(response);
-    return FromRpcStatus(stream->Finish(), context);
+    Retry retry(channel_.get(), reconnect_within_, deadline);
+    PendingProblems pending(request);
+    while (true) {
+      Status status = StreamPending(&pending, &retry, sink);
+      if (status && !pending.empty()) {
+        return tl::unexpected(Error{ErrorCode::kInternal,
+                                    "the batch has ended without an outcome for each problem", ""});
+      }
+      if (status || !IsLoss(status.error(), CallKind::kCall)) return status;
+      if (pending.empty()) return {};
+      if (!retry.After(status.error())) return status;
+      pending.Narrow();
+    }
   }
 
   tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
       const v1::SolveSessionRequest& request, Timeout deadline) override {
-    return OpenGrpcSession(solver_, start_, request, deadline, reconnect_within_);
+    return OpenGrpcSession({solver_, start_, build_check_, reconnect_within_}, request, deadline);
   }
 
-  Status Info(v1::GetServerInfoResponse* response) override {
-    grpc::ClientContext context;
-    start_.Prepare(kQuickCall, &context);
-    const grpc::Status status = solver_->GetServerInfo(&context, {}, response);
-    return FromRpcStatus(status, context);
+  Status Info(Timeout deadline, v1::GetServerInfoResponse* response) override {
+    return Call(&v1::SolverService::Stub::AsyncGetServerInfo, v1::GetServerInfoRequest(),
+                std::min<nanoseconds>(deadline.value_or(kQuickCall), kQuickCall), response);
   }
 
+  // One attempt: the answer is about the server as it is now.
   tl::expected<bool, Error> Health() override {
     grpc::health::v1::HealthCheckRequest request;
     request.set_service(v1::SolverService::service_full_name());
@@ -105,6 +119,16 @@ class GrpcTransport final : public Transport {
   template <typename Request, typename Response>
   Status Call(StartCall<Request, Response> start, const Request& request, Timeout deadline,
               Response* response) {
+    Retry retry(channel_.get(), reconnect_within_, deadline);
+    while (true) {
+      Status status = Attempt(start, request, retry.left(), response);
+      if (status || !retry.After(status.error())) return status;
+    }
+  }
+
+  template <typename Request, typename Response>
+  Status Attempt(StartCall<Request, Response> start, const Request& request, Timeout deadline,
+                 Response* response) {
     grpc::ClientContext context;
     start_.Prepare(deadline, &context);
     SetPriority(IsHigh(request), &context);
@@ -113,12 +137,47 @@ class GrpcTransport final : public Transport {
     grpc::Status status;
     call->Finish(response, &status, completions.tag());
     completions.Await();
-    return FromRpcStatus(status, context);
+    return Checked(status, context);
   }
 
+  // One attempt to get the pending outcomes.
+  Status StreamPending(PendingProblems* pending, Retry* retry, const BatchSink& sink) {
+    grpc::ClientContext context;
+    start_.Prepare(retry->left(), &context);
+    SetPriority(IsHigh(pending->request()), &context);
+    const auto stream = solver_->StreamBatch(&context, pending->request());
+    v1::StreamBatchResponse response;
+    bool is_checked = false;
+    while (stream->Read(&response)) {
+      if (!is_checked) {
+        // The end of the stream would be too late for outcomes that should not be seen.
+        Status same = build_check_->Check(MarkIn(context.GetServerInitialMetadata()));
+        if (!same) {
+          context.TryCancel();
+          stream->Finish();
+          return same;
+        }
+        is_checked = true;
+      }
+      const auto index = pending->Take(response.index());
+      if (!index) continue;  // the server breaks the contract
+      retry->Restart();
+      response.set_index(*index);
+      sink(response);
+    }
+    return Checked(stream->Finish(), context);
+  }
+
+  Status Checked(const grpc::Status& status, const grpc::ClientContext& context) {
+    if (!status.ok()) return tl::unexpected(ToError(status, context));
+    return build_check_->Check(MarkIn(context.GetServerTrailingMetadata()));
+  }
+
+  const std::shared_ptr<grpc::Channel> channel_;
   const CallStart start_;
   const bool low_latency_;
-  const std::chrono::nanoseconds reconnect_within_;
+  const nanoseconds reconnect_within_;
+  const std::shared_ptr<BuildCheck> build_check_;
   const std::shared_ptr<v1::SolverService::Stub> solver_;
   std::unique_ptr<grpc::health::v1::Health::Stub> health_;
 };
@@ -127,10 +186,13 @@ class GrpcTransport final : public Transport {
 
 tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(const std::string& address,
                                                               const ConnectOptions& options) {
-  auto channel = MakeChannel(address, options.credentials);
+  const auto parsed = ParseAddress(address);
+  if (!parsed) return tl::unexpected(parsed.error());
+  auto channel = MakeChannel(*parsed, options.credentials);
   if (!channel) return tl::unexpected(channel.error());
-  const auto until = system_clock::now() +
-                     std::chrono::duration_cast<system_clock::duration>(options.connect_timeout);
+  const auto timeout = std::min<nanoseconds>(options.connect_timeout, kLongestTime);
+  const auto until =
+      system_clock::now() + std::chrono::duration_cast<system_clock::duration>(timeout);
   if (!channel->channel->WaitForConnected(until)) {
     return tl::unexpected(Error{ErrorCode::kUnavailable, "no server answers at " + address, ""});
   }

@@ -3,6 +3,7 @@
 #include <grpcpp/support/status_code_enum.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace sap::client {
@@ -39,6 +40,7 @@ void ToMessage(const Problem::Trees& trees, v1::Trees* message) {
   Copy(trees.free_motion_velocity, message->mutable_free_motion_velocity());
   Copy(trees.guess_velocity, message->mutable_guess_velocity());
   Copy(trees.tree_id, message->mutable_tree_id());
+  Copy(trees.initial_velocity, message->mutable_initial_velocity());
 }
 
 void ToMessage(const Problem::RigidBodies& bodies, v1::RigidBodies* message) {
@@ -48,6 +50,7 @@ void ToMessage(const Problem::RigidBodies& bodies, v1::RigidBodies* message) {
   Copy(bodies.free_motion_velocity, message->mutable_free_motion_velocity());
   Copy(bodies.guess_velocity, message->mutable_guess_velocity());
   Copy(bodies.body_id, message->mutable_body_id());
+  Copy(bodies.initial_velocity, message->mutable_initial_velocity());
 }
 
 // Arrays that contacts and body contacts have in common.
@@ -131,14 +134,31 @@ Problem::Rows RowsFrom(const v1::ConstraintRows& message) {
           .force_offset = Copy(message.force_offset())};
 }
 
+v1::RegularizationRule ToMessage(DelassusRule rule) {
+  switch (rule) {
+    case DelassusRule::kFull:
+      return v1::REGULARIZATION_RULE_FULL;
+    case DelassusRule::kDiagonal:
+      return v1::REGULARIZATION_RULE_DIAGONAL;
+    case DelassusRule::kLoadPath:
+      return v1::REGULARIZATION_RULE_LOAD_PATH;
+  }
+  return v1::REGULARIZATION_RULE_UNSPECIFIED;
+}
+
 void ToMessage(const ContactProblemView::Regularization& regularization,
                v1::Regularization* message) {
   message->set_beta(regularization.beta);
   message->set_sigma(regularization.sigma);
-  message->set_rule(regularization.rule == DelassusRule::kFull ? v1::REGULARIZATION_RULE_FULL
-                                                               : v1::REGULARIZATION_RULE_DIAGONAL);
+  message->set_rule(ToMessage(regularization.rule));
   message->set_row_beta(regularization.row_beta);
   message->set_stiction_speed(regularization.stiction_speed);
+  // Absent is infinite.
+  if (regularization.load_reference_speed == std::numeric_limits<double>::infinity()) {
+    message->clear_load_reference_speed();
+  } else {
+    message->set_load_reference_speed(regularization.load_reference_speed);
+  }
 }
 
 // The rule must be known.
@@ -148,9 +168,14 @@ ContactProblemView::Regularization RegularizationFrom(const v1::Regularization& 
   if (message.has_sigma()) regularization.sigma = message.sigma();
   if (message.rule() == v1::REGULARIZATION_RULE_DIAGONAL) {
     regularization.rule = DelassusRule::kDiagonal;
+  } else if (message.rule() == v1::REGULARIZATION_RULE_LOAD_PATH) {
+    regularization.rule = DelassusRule::kLoadPath;
   }
   if (message.has_row_beta()) regularization.row_beta = message.row_beta();
   if (message.has_stiction_speed()) regularization.stiction_speed = message.stiction_speed();
+  if (message.has_load_reference_speed()) {
+    regularization.load_reference_speed = message.load_reference_speed();
+  }
   return regularization;
 }
 
@@ -226,7 +251,8 @@ tl::expected<ProblemDerivative, Error> DerivativeFrom(const v1::ContactProblem& 
   derivative.regularization = {.beta = regularization.beta(),
                                .sigma = regularization.sigma(),
                                .row_beta = regularization.row_beta(),
-                               .stiction_speed = regularization.stiction_speed()};
+                               .stiction_speed = regularization.stiction_speed(),
+                               .load_reference_speed = regularization.load_reference_speed()};
   return derivative;
 }
 
@@ -290,6 +316,7 @@ void ToMessage(const Solution& solution, v1::ContactSolution* message) {
   Copy(solution.row_impulse, message->mutable_row_impulse());
   Copy(solution.row_velocity, message->mutable_row_velocity());
   Copy(solution.angular_impulse, message->mutable_angular_impulse());
+  Copy(solution.delassus_estimate, message->mutable_delassus_estimate());
   message->set_cost(solution.cost);
   Copy(solution.island_of_tree, message->mutable_island_of_tree());
   v1::IslandReports* islands = message->mutable_islands();
@@ -361,13 +388,15 @@ tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message) {
                    .dynamics_matrix = Copy(message.trees().dynamics_matrix()),
                    .free_motion_velocity = Copy(message.trees().free_motion_velocity()),
                    .guess_velocity = Copy(message.trees().guess_velocity()),
-                   .tree_id = Copy(message.trees().tree_id())};
+                   .tree_id = Copy(message.trees().tree_id()),
+                   .initial_velocity = Copy(message.trees().initial_velocity())};
   problem.bodies = {.mass = Copy(message.bodies().mass()),
                     .inertia = Copy(message.bodies().inertia()),
                     .center_of_mass = Copy(message.bodies().center_of_mass()),
                     .free_motion_velocity = Copy(message.bodies().free_motion_velocity()),
                     .guess_velocity = Copy(message.bodies().guess_velocity()),
-                    .body_id = Copy(message.bodies().body_id())};
+                    .body_id = Copy(message.bodies().body_id()),
+                    .initial_velocity = Copy(message.bodies().initial_velocity())};
   problem.contacts = {.tree_a = Copy(message.contacts().tree_a()),
                       .tree_b = Copy(message.contacts().tree_b()),
                       .jacobian = Copy(message.contacts().jacobian()),
@@ -394,6 +423,7 @@ tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message) {
   solution.row_impulse = Copy(message.row_impulse());
   solution.row_velocity = Copy(message.row_velocity());
   solution.angular_impulse = Copy(message.angular_impulse());
+  solution.delassus_estimate = Copy(message.delassus_estimate());
   solution.cost = message.cost();
   solution.island_of_tree = Copy(message.island_of_tree());
   solution.islands = std::move(*islands);
@@ -408,6 +438,7 @@ tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message) {
 ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
   return {.version = message.version(),
           .instruction_set = message.instruction_set(),
+          .boot_id = message.boot_id(),
           .processors = message.processors(),
           .solver_threads = message.solver_threads(),
           .max_message_bytes = message.limits().max_message_bytes(),

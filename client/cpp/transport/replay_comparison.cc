@@ -191,6 +191,12 @@ std::string ReplayComparison::CompareSizes() const {
                     solution_.angular_impulse_size());
       },
       [&] {
+        // Records of servers without this field have none.
+        if (solution_.delassus_estimate().empty()) return std::string();
+        return size("delassus_estimate", now.delassus_estimate_size(),
+                    solution_.delassus_estimate_size());
+      },
+      [&] {
         return size("island_of_tree", now.island_of_tree_size(), solution_.island_of_tree_size());
       },
       [&] {
@@ -272,6 +278,11 @@ std::string ReplayComparison::CompareContacts() const {
         [&] {
           return CompareRange("contact_velocity", now.contact_velocity(),
                               solution_.contact_velocity(), 3 * i, 3 * i + 3);
+        },
+        [&] {
+          if (solution_.delassus_estimate().empty()) return std::string();
+          return CompareRange("delassus_estimate", now.delassus_estimate(),
+                              solution_.delassus_estimate(), i, i + 1);
         });
     if (!difference.empty()) return difference;
   }

@@ -15,13 +15,16 @@
 
 namespace sap::client {
 
+// A longer time counts as this one, or as no limit: adding it to a clock could overflow.
+inline constexpr std::chrono::hours kLongestTime{24 * 366};
+
 // An open session.
 class SessionStream {
  public:
   virtual ~SessionStream() = default;
   // Steps that the server now accepts in flight.
   virtual int max_steps_in_flight() const = 0;
-  // Whether the server has announced its shutdown.
+  // Whether the server has asked the session to move.
   virtual bool draining() const = 0;
   // May take the contents of the request and leave older ones, whose storage can be reused. False
   // if the session has ended: Receive then returns the outcomes that have arrived, then the reason.
@@ -44,7 +47,7 @@ class Transport {
                        v1::SolveResponse* response) = 0;
   virtual Status SolveBatch(const v1::SolveBatchRequest& request, Timeout deadline,
                             v1::SolveBatchResponse* response) = 0;
-  // One call of the sink at a time.
+  // One call of the sink at a time, and one for each problem.
   virtual Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
                              const BatchSink& sink) = 0;
   virtual Status Differentiate(const v1::DifferentiateRequest& request, Timeout deadline,
@@ -54,12 +57,13 @@ class Transport {
   // The request opens the session.
   virtual tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
       const v1::SolveSessionRequest& request, Timeout deadline) = 0;
-  virtual Status Info(v1::GetServerInfoResponse* response) = 0;
+  // Both end within five seconds.
+  virtual Status Info(Timeout deadline, v1::GetServerInfoResponse* response) = 0;
   virtual tl::expected<bool, Error> Health() = 0;
 };
 
-// Connects to the server at HOST:PORT or unix:PATH. An error if the connection takes longer than
-// the connect timeout.
+// Connects to the servers of the address, see address.h. An error if no server takes calls within
+// the connect timeout. What is lost is retried, see loss.h.
 tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(const std::string& address,
                                                               const ConnectOptions& options);
 

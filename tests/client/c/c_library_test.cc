@@ -97,6 +97,39 @@ TEST(CLibraryTest, OptionsMeanWhatTheyMeanToTheServer) {
   }
 }
 
+TEST(CLibraryTest, FindsTheIslandsOfTheSolution) {
+  const Solver solver(1);
+  const Answer found, solved;
+  for (const v1::ContactProblem& message : Problems()) {
+    const CProblem problem(message);
+    ASSERT_EQ(sap_find_islands(solver.get(), problem.get(), found.get()), SAP_OK);
+    ASSERT_EQ(sap_solve(solver.get(), problem.get(), nullptr, nullptr, solved.get()), SAP_OK);
+    const sap_forecast* forecast = sap_answer_forecast(found.get());
+    const sap_solution* solution = sap_answer_solution(solved.get());
+    ASSERT_NE(forecast, nullptr);
+    const auto list = [](const sap_int32s& array) {
+      return std::vector<int32_t>(array.data, array.data + array.length);
+    };
+    EXPECT_EQ(list(forecast->island_of_tree), list(solution->island_of_tree));
+    EXPECT_EQ(forecast->solve_time_s.length, solution->islands->cost.length);
+    EXPECT_EQ(sap_answer_solution(found.get()), nullptr);
+    EXPECT_EQ(sap_answer_forecast(solved.get()), nullptr);
+  }
+}
+
+TEST(CLibraryTest, IslandsOfIndicesThatBreakARuleAreRefusedAsASolveIs) {
+  v1::ContactProblem message = Load(ProblemPath("clutter_bin_8_t2p00"));
+  message.mutable_contacts()->set_tree_a(3, 77);
+  const Solver solver(1);
+  const Answer found, solved;
+  EXPECT_EQ(sap_find_islands(solver.get(), CProblem(message).get(), found.get()),
+            SAP_INVALID_ARGUMENT);
+  sap_solve(solver.get(), CProblem(message).get(), nullptr, nullptr, solved.get());
+  EXPECT_STREQ(found.error().message, solved.error().message);
+  EXPECT_STREQ(found.error().field, "contacts.tree_a[3]");
+  EXPECT_EQ(sap_answer_forecast(found.get()), nullptr);
+}
+
 TEST(CLibraryTest, AProblemOfABatchFailsAlone) {
   std::vector<v1::ContactProblem> messages(6, Load(ProblemPath("clutter_bin_8_t2p00")));
   messages[2].set_time_step(-1);

@@ -90,11 +90,13 @@ void CProblem::ForEachDoubles(const Visit& visit) {
   visit("trees.dynamics_matrix", trees.dynamics_matrix);
   visit("trees.free_motion_velocity", trees.free_motion_velocity);
   visit("trees.guess_velocity", trees.guess_velocity);
+  visit("trees.initial_velocity", trees.initial_velocity);
   visit("bodies.mass", bodies.mass);
   visit("bodies.inertia", bodies.inertia);
   visit("bodies.center_of_mass", bodies.center_of_mass);
   visit("bodies.free_motion_velocity", bodies.free_motion_velocity);
   visit("bodies.guess_velocity", bodies.guess_velocity);
+  visit("bodies.initial_velocity", bodies.initial_velocity);
   visit("contacts.jacobian", contacts.jacobian);
   visit("contacts.angular_jacobian", contacts.angular_jacobian);
   ForEachLaw("contacts", &laws, &hunt_crossley, visit);
@@ -158,6 +160,8 @@ CProblem::CProblem(const v1::ContactProblem& message) {
   regularization.row_beta = number(2, given.has_row_beta(), given.row_beta());
   regularization.stiction_speed = number(3, given.has_stiction_speed(), given.stiction_speed());
   regularization.rule = given.rule();
+  regularization.load_reference_speed =
+      number(4, given.has_load_reference_speed(), given.load_reference_speed());
 }
 
 CProblem::CProblem(const sap_problem& other)
@@ -225,6 +229,7 @@ v1::ContactSolution MessageOf(const sap_solution& solution) {
   Fill(solution.row_impulse, message.mutable_row_impulse());
   Fill(solution.row_velocity, message.mutable_row_velocity());
   Fill(solution.angular_impulse, message.mutable_angular_impulse());
+  Fill(solution.delassus_estimate, message.mutable_delassus_estimate());
   message.set_cost(solution.cost);
   Fill(solution.island_of_tree, message.mutable_island_of_tree());
   v1::IslandReports* islands = message.mutable_islands();

@@ -50,7 +50,7 @@ class CProblem {
                   sap_hunt_crossley* hunt_crossley, const Visit& visit);
 
   std::list<std::vector<double>> doubles_;
-  double numbers_[4];
+  double numbers_[5];
 };
 
 // Options and derivatives of a request. The message must outlive it.

@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADER = ROOT / "client/c/sap_islands.h"
-ADAPTER = ROOT / "client/c/mujoco/adapter.h"  # for the Python package alone
+ADAPTERS = [ROOT / f"client/c/{name}/adapter.h" for name in ("mujoco", "drake")]
 EXAMPLES = ROOT / "client/c/examples"
 LIBRARY = pathlib.Path(sys.argv.pop())
 
@@ -42,8 +42,9 @@ class LibraryTest(unittest.TestCase):
                     if " A " not in line}
         declared = set(re.findall(r"^SAP_API [^(]*?(sap_\w+)\(", HEADER.read_text(), re.MULTILINE))
         self.assertGreater(len(declared), 20)
-        declared |= set(re.findall(r"^SAP_MUJOCO_API [^(]*?(sap_\w+)\(", ADAPTER.read_text(),
-                                   re.MULTILINE))
+        for adapter in ADAPTERS:  # for the Python package alone
+            declared |= set(re.findall(r"^SAP_[A-Z]+_API [^(]*?(sap_\w+)\(", adapter.read_text(),
+                                       re.MULTILINE))
         self.assertEqual(exported, declared)
 
     def test_needs_the_runtime_onetbb_and_metis_alone(self):

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <limits>
 
@@ -87,6 +88,18 @@ TEST_P(ClientTest, AnErrorNamesTheField) {
   EXPECT_EQ(solution.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(solution.error().field, "contacts.friction[2]");
   EXPECT_EQ(solution.error().message, "contacts.friction[2] is -0.3; it must be finite and >= 0");
+}
+
+// It must not become the default, which is infinite.
+TEST_P(ClientTest, AReferenceSpeedThatIsNoNumberIsRefused) {
+  for (const double speed : {std::nan(""), -std::numeric_limits<double>::infinity()}) {
+    Problem problem = Mixed();
+    problem.regularization.load_reference_speed = speed;
+    const auto solution = client_->Solve(problem);
+    ASSERT_FALSE(solution.has_value()) << speed;
+    EXPECT_EQ(solution.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(solution.error().field, "regularization.load_reference_speed");
+  }
 }
 
 TEST_P(ClientTest, OptionsReachTheSolver) {

@@ -46,6 +46,7 @@ v1::ContactSolution SolutionOf(double base) {
     solution.add_impulse(base + 10 + i);
     solution.add_contact_velocity(base + 20 + i);
   }
+  for (int i = 0; i < 2; ++i) solution.add_delassus_estimate(base + 100 + i);
   for (int i = 0; i < 3; ++i) {
     solution.add_row_impulse(base + 30 + i);
     solution.add_row_velocity(base + 40 + i);
@@ -98,6 +99,10 @@ TEST_F(ReplayComparisonTest, ADifferenceOfAnyArrayIsNamed) {
       {"row_velocity[2] is 42, recorded as 0.5", [](Solution* s) { s->set_row_velocity(2, 0.5); }},
       {"angular_impulse[0] is 50, recorded as 0.5",
        [](Solution* s) { s->set_angular_impulse(0, 0.5); }},
+      {"delassus_estimate[1] is 101, recorded as 0.5",
+       [](Solution* s) { s->set_delassus_estimate(1, 0.5); }},
+      {"the length of delassus_estimate is 2, recorded as 3",
+       [](Solution* s) { s->add_delassus_estimate(0); }},
       {"islands.rows[2] is 1, recorded as 5",
        [](Solution* s) { s->mutable_islands()->set_rows(2, 5); }},
       {"islands.cost[1] is 81, recorded as 0.5",
@@ -135,6 +140,7 @@ TEST_F(ReplayComparisonTest, RowsAndContactsAreComparedWithTheRunOfTheirIsland) 
   *recorded()->mutable_impulse() = runs[2].impulse();
   *recorded()->mutable_contact_velocity() = runs[2].contact_velocity();
   *recorded()->mutable_angular_impulse() = runs[2].angular_impulse();
+  *recorded()->mutable_delassus_estimate() = runs[2].delassus_estimate();
 
   std::vector<v1::ContactSolution> now = runs;
   for (int i = 0; i < 3; ++i) {
@@ -148,8 +154,9 @@ TEST_F(ReplayComparisonTest, RowsAndContactsAreComparedWithTheRunOfTheirIsland) 
   EXPECT_THAT(Difference(now), StartsWith("angular_impulse[2] is 0.5"));
 }
 
-// Servers of version 0.1.0 have neither rows nor costs of islands.
-TEST_F(ReplayComparisonTest, WhatIslandsWereNotRecordedWithIsNotCompared) {
+// Servers of version 0.1.0 have neither rows nor costs of islands, nor Delassus estimates.
+TEST_F(ReplayComparisonTest, WhatWasNotRecordedIsNotCompared) {
+  recorded()->clear_delassus_estimate();
   recorded()->mutable_islands()->clear_rows();
   recorded()->mutable_islands()->clear_cost();
   EXPECT_EQ(Difference({SolutionOf(0)}), "");

@@ -6,11 +6,9 @@
 #include <future>
 
 #include "client/cpp/session.h"
-#include "client/cpp/transport/message_conversion.h"
+#include "tests/client/cpp/session_steps.h"
 #include "tests/support/await.h"
 #include "tests/support/faulty_link.h"
-#include "tests/support/scenes.h"
-#include "tests/support/solution_bits.h"
 #include "tests/support/transports.h"
 
 namespace sap::test::session_reconnect {
@@ -21,15 +19,6 @@ using client::ErrorCode;
 using client::Problem;
 using client::SolveOptions;
 
-Problem SceneAt(int step) {
-  Problem problem = *client::FromMessage(MixedProblem());
-  problem.trees.guess_velocity.clear();
-  problem.bodies.guess_velocity.clear();
-  problem.bodies.body_id = {10, 11};
-  problem.bodies.free_motion_velocity[2] -= 0.01 * step;
-  return problem;
-}
-
 // Steps of every kind: faulty ones, one with a guess for the bodies alone, one whose bodies have
 // other names, and one of which the session would keep nothing.
 Problem Varied(int step) {
@@ -39,19 +28,6 @@ Problem Varied(int step) {
   if (step % 10 == 7) problem.bodies.body_id = {11, 12};
   if (step % 10 == 9) problem.bodies.body_id.clear();
   return problem;
-}
-
-// All that a client sees of an outcome.
-std::string Seen(const client::StepOutcome& outcome) {
-  std::string seen = std::to_string(outcome.step_id) + (outcome.warm_started ? " warm " : " cold ");
-  if (!outcome.solution) return seen + outcome.solution.error().message;
-  return seen + Bits(*outcome.solution).bytes;
-}
-
-ServerConfig Config() {
-  ServerConfig config;
-  config.threads = 2;
-  return config;
 }
 
 class SessionReconnectTest : public testing::Test {
@@ -65,7 +41,7 @@ class SessionReconnectTest : public testing::Test {
     return std::move(*session);
   }
 
-  Server servers_[2] = {Server("tcp:", Config()), Server("tcp:", Config())};
+  Server servers_[2] = {Server("tcp:", ConfigWithThreads(2)), Server("tcp:", ConfigWithThreads(2))};
   FaultyLink link_{servers_[0].grpc()->address()};
 };
 
@@ -114,7 +90,7 @@ TEST_F(SessionReconnectTest, FieldsOutsideTheMaskAreKeptByTheClientAlone) {
 }
 
 TEST_F(SessionReconnectTest, ASessionThatTheServerEndedAsIdleGoesOn) {
-  ServerConfig config = Config();
+  ServerConfig config = ConfigWithThreads(2);
   config.session.idle_s = 0.1;
   Server impatient("tcp:", config);
   client::Session session = *impatient.Connect().OpenSession();
@@ -152,7 +128,7 @@ TEST_F(SessionReconnectTest, ADrainingServerIsLeftOnceNothingIsInFlight) {
 
 // A client that loses its place to others before it is back waits for one.
 TEST_F(SessionReconnectTest, ALostSessionWaitsForAPlaceAtAFullServer) {
-  ServerConfig config = Config();
+  ServerConfig config = ConfigWithThreads(2);
   config.admission.all.max_sessions = 1;
   Server full("tcp:", config);
   client::Session other = *full.Connect().OpenSession();
@@ -196,7 +172,7 @@ TEST_F(SessionReconnectTest, WithoutTimeToReconnectTheSessionEndsWithItsConnecti
 
 // A step that ends its stream for what it is, here for its size, is not sent again and again.
 TEST_F(SessionReconnectTest, AStepOverTheSizeLimitEndsTheSession) {
-  ServerConfig config = Config();
+  ServerConfig config = ConfigWithThreads(2);
   config.max_message_bytes = 20'000;
   Server small("tcp:", config);
   client::Session session = *small.Connect().OpenSession();

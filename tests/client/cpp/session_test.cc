@@ -34,15 +34,10 @@ Problem Bad() {
   return problem;
 }
 
-ServerConfig Config() {
-  ServerConfig config;
-  config.threads = 2;
-  return config;
-}
-
 class ClientSessionTest : public testing::TestWithParam<const char*> {
  protected:
-  ClientSessionTest() : server_(GetParam(), Config()), client_(server_.Connect()) {}
+  ClientSessionTest()
+      : server_(GetParam(), test::ConfigWithThreads(2)), client_(server_.Connect()) {}
 
   Session Open(const SolveOptions& options = {}) {
     auto session = client_.OpenSession(options);
@@ -256,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, ClientSessionTest,
 
 // The step that the server works on when it drains is answered before the session ends.
 TEST(DrainedSessionTest, TheStepUnderWayIsAnswered) {
-  test::Server server("tcp:", Config());
+  test::Server server("tcp:", test::ConfigWithThreads(2));
   Client client = server.Connect({.reconnect_within = {}});
   auto session = client.OpenSession();
   ASSERT_TRUE(session.has_value());

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import sap_islands as sap
-from sap_islands.embedded import find_server
+
+from support.server_process import ServerProcess
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -53,16 +53,5 @@ def client(request: pytest.FixtureRequest) -> Iterator[sap.Client]:
 @pytest.fixture(scope="session")
 def tcp_address() -> Iterator[str]:
     """Address of a server that listens on a TCP port of this machine."""
-    server = subprocess.Popen(
-        [find_server(), "--listen", "127.0.0.1:0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert server.stdout is not None
-    listening = server.stdout.readline()
-    assert listening.startswith("listening on "), listening
-    yield listening.split()[-1]
-    server.terminate()
-    server.wait(300)
-    server.stdout.close()
+    with ServerProcess("127.0.0.1:0") as server:
+        yield server.address

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import sap_islands as sap
 import sap_islands.aio
 
 from support.scenes import balls_on_floor, pushed_steps, same_bits
-from test_session import kill, start_server
+from support.server_process import ServerProcess
 
 
 def test_calls_give_the_same_bits_as_the_synchronous_ones(client: sap.Client) -> None:
@@ -114,11 +113,11 @@ def test_time_to_reconnect_holds_where_nobody_answers(tmp_path: Path) -> None:
     path = f"{tmp_path}/s"
 
     async def run() -> None:
-        server = start_server(f"unix:{path}")
+        server = ServerProcess(f"unix:{path}")
         async with sap_islands.aio.connect(f"unix:{path}") as client:
             session = await client.session(reconnect_within=2.0)
             await session.step(balls_on_floor([0.0]))
-            kill(server)
+            server.kill()
             Path(path).unlink(missing_ok=True)
             with socket.socket(socket.AF_UNIX) as silent:
                 silent.bind(path)
@@ -174,7 +173,7 @@ def test_session_continues_after_the_server_was_killed(
     with client.session() as reference:
         expected = [reference.step(problem) for problem in problems]
 
-    async def run(server: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    async def run(server: ServerProcess) -> ServerProcess:
         async with (
             sap_islands.aio.connect(f"unix:{tmp_path}/s") as restarted,
             restarted.session() as session,
@@ -183,11 +182,11 @@ def test_session_continues_after_the_server_was_killed(
             for problem in problems[:5]:
                 await session.send(problem)
                 outcomes.append(await session.receive())
-            server.send_signal(19)
+            server.pause()
             for problem in problems[5 : 5 + in_flight]:
                 await session.send(problem)
-            kill(server)
-            server = start_server(f"unix:{tmp_path}/s")
+            server.kill()
+            server = ServerProcess(f"unix:{tmp_path}/s")
             for problem in problems[5 + in_flight :]:
                 await session.send(problem)
             outcomes += [await session.receive() for _ in range(session.in_flight)]
@@ -197,4 +196,4 @@ def test_session_continues_after_the_server_was_killed(
             assert outcome.warm_started == (outcome.step_id > 1)
         return server
 
-    kill(asyncio.run(run(start_server(f"unix:{tmp_path}/s"))))
+    asyncio.run(run(ServerProcess(f"unix:{tmp_path}/s"))).kill()

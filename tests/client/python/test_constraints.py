@@ -296,7 +296,7 @@ def test_rows_of_random_trees_obey_momentum_and_law(
     }
     problem = sap.Problem(
         TIME_STEP,
-        trees=sap.Trees.from_blocks(blocks, v_star),
+        trees=sap.Trees.from_blocks(blocks, v_star, initial_velocity=np.zeros(12)),
         regularization=sap.Regularization(row_beta=0.5, rule=rule),
         rows=sap.ConstraintRows.from_dense(J, **laws),
     )

@@ -98,6 +98,21 @@ def test_given_stiction_tolerance_is_taken() -> None:
     assert built.problem.regularization.stiction_speed == 0.02
 
 
+def test_stacks_by_load_paths_are_no_softer(client: sap.Client) -> None:
+    scene = stacks(1, 5, approximation="sap")
+    plant, context = scene.plant, scene.plant_context
+    for _ in range(3):
+        adapter.step(plant, scene.context, client, load_path=True)
+    built = adapter.build_problem(plant, context, load_path=True)
+    velocity = plant.GetVelocities(context)[built.velocities]
+    assert (built.problem.trees.initial_velocity == velocity).all()
+    by_load = client.solve(built.problem).delassus_estimate
+    built.problem.regularization.rule = sap.RegularizationRule.FULL
+    full = client.solve(built.problem).delassus_estimate
+    assert (by_load <= full).all()
+    assert np.min(by_load / full) < 0.5
+
+
 def test_applied_forces_act_as_in_drake(client: sap.Client) -> None:
     scene = arm_holding_box()
     plant, context = scene.plant, scene.plant_context

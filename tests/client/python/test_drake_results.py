@@ -94,6 +94,15 @@ def test_generalized_contact_forces_are_those_of_drakes_ports(client: sap.Client
             assert_close(plant.GetVelocitiesFromArray(instance, found), expected)
 
 
+def test_impulses_of_another_problem_are_refused(client: sap.Client) -> None:
+    scene = arm_holding_box("lagged")
+    built = adapter.build_problem(scene.plant, scene.plant_context)
+    solution = client.solve(sap.Problem(0.01, trees=built.problem.trees))
+    results = adapter.apply(scene.plant, scene.context, built, solution)
+    with pytest.raises(sap.InvalidArgument, match="impulses of 0 contacts; 8 are needed"):
+        _ = results.generalized_contact_forces
+
+
 def test_forces_of_a_step_explain_its_velocities(client: sap.Client) -> None:
     scene = scenes.tendon_with_coupler()
     built = adapter.build_problem(scene.plant, scene.plant_context)

@@ -65,7 +65,7 @@ REFUSED = """
         "pass",
         "del session, client",
         "session.close(); client.close()",
-        "session.__exit__(ValueError, None, None); client._server.stop()",
+        "session.__exit__(ValueError, None, None); client._solver._server.stop()",
         REFUSED,
     ],
     ids=["exits", "drops", "closes", "stops", "calls"],

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,36 +16,13 @@ import sap_islands as sap
 import sap_islands.aio
 
 from support.scenes import balls_on_floor, pushed_steps, same_bits
-from test_session import kill, start_server
-
-
-@dataclass
-class Server:
-    """A server that can be stopped for a while."""
-
-    address: str
-    process: subprocess.Popen[bytes]
-
-    def pause(self) -> None:
-        """Stops all of its threads."""
-        self.process.send_signal(signal.SIGSTOP)
-        tasks = Path(f"/proc/{self.process.pid}/task")
-        states = ["R"]
-        while set(states) != {"T"}:
-            time.sleep(0.001)
-            stats = [(task / "stat").read_text() for task in tasks.iterdir()]
-            states = [stat.rpartition(")")[2].split()[0] for stat in stats]
-
-    def go_on(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
+from support.server_process import ServerProcess
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    address = f"unix:{tmp_path}/s"
-    process = start_server(address)
-    yield Server(address, process)
-    kill(process)
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    with ServerProcess(f"unix:{tmp_path}/s") as process:
+        yield process
 
 
 @pytest.fixture
@@ -72,7 +46,7 @@ def one_by_one(client: sap.Client, problems: list[sap.Problem]) -> list[sap.Solu
 
 @pytest.mark.parametrize("taken", [0, 2])
 def test_interrupted_step_is_not_taken(
-    server: Server, interrupt_soon: Callable[[], None], client: sap.Client, taken: int
+    server: ServerProcess, interrupt_soon: Callable[[], None], client: sap.Client, taken: int
 ) -> None:
     problems = pushed_steps(taken + 2)
     expected = one_by_one(client, problems)
@@ -90,7 +64,7 @@ def test_interrupted_step_is_not_taken(
 
 
 def test_outcome_whose_receiving_was_interrupted_is_received_again(
-    server: Server, interrupt_soon: Callable[[], None], client: sap.Client
+    server: ServerProcess, interrupt_soon: Callable[[], None], client: sap.Client
 ) -> None:
     problems = pushed_steps(4)
     expected = one_by_one(client, problems)
@@ -114,7 +88,7 @@ def test_outcome_whose_receiving_was_interrupted_is_received_again(
 
 
 def test_interrupt_ends_a_session_that_may_not_reconnect(
-    server: Server, interrupt_soon: Callable[[], None]
+    server: ServerProcess, interrupt_soon: Callable[[], None]
 ) -> None:
     with sap.connect(server.address) as stopped, stopped.session(reconnect_within=0) as session:
         server.pause()
@@ -128,7 +102,7 @@ def test_interrupt_ends_a_session_that_may_not_reconnect(
 
 
 def test_interrupted_session_can_be_closed(
-    server: Server, interrupt_soon: Callable[[], None]
+    server: ServerProcess, interrupt_soon: Callable[[], None]
 ) -> None:
     with sap.connect(server.address) as stopped:
         session = stopped.session()
@@ -143,7 +117,7 @@ def test_interrupted_session_can_be_closed(
 
 @pytest.mark.parametrize("taken", [0, 2])
 def test_step_that_asyncio_cancels_is_not_taken(
-    server: Server, client: sap.Client, taken: int
+    server: ServerProcess, client: sap.Client, taken: int
 ) -> None:
     problems = pushed_steps(taken + 2)
     expected = one_by_one(client, problems)
@@ -163,7 +137,7 @@ def test_step_that_asyncio_cancels_is_not_taken(
 
 
 def test_outcome_whose_receiving_asyncio_cancels_is_received_again(
-    server: Server, client: sap.Client
+    server: ServerProcess, client: sap.Client
 ) -> None:
     problems = pushed_steps(4)
     expected = one_by_one(client, problems)

@@ -400,3 +400,25 @@ def test_penetration_of_a_pile_at_rest_does_not_grow(client: sap.Client) -> None
             deepest[second] = max(deepest[second], -float(data.contact.dist.min(initial=0.0)))
     assert np.all(deepest[4:] <= 1.01 * deepest[3])
     assert deepest[-1] < 1e-3  # 1 % of the width of a body
+
+
+def test_load_paths_get_the_velocity_before_the_step(client: sap.Client) -> None:
+    """A ball of 1 kg under one of 99 kg: the lower contact carries both, the upper one 99 kg."""
+    model, data = load(
+        '<geom type="plane" size="5 5 .1"/>'
+        '<body pos="0 0 .1"><freejoint/><geom size=".1" mass="1"/></body>'
+        '<body pos="0 0 .2999"><freejoint/><geom size=".1" mass="99"/></body>'
+    )
+    data.qvel[2] = 0.25
+    material = adapter.Material(
+        stiffness=1e12,
+        relaxation_time=0.005,
+        rule=sap.RegularizationRule.LOAD_PATH,
+        load_reference_speed=0.05,
+    )
+    built, solution = adapter.step(model, data, client, material=material)
+    assert built.problem.trees.initial_velocity[2] == 0.25
+    assert built.problem.regularization.load_reference_speed == 0.05
+    assert np.sort(solution.delassus_estimate) == pytest.approx([1 / 100, 1 / 99], rel=1e-9)
+    with pytest.raises(sap.InvalidArgument, match=r"material\.rule is LOAD_PATH"):
+        adapter.linearize(model, data, client, material=material)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import socket
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -12,27 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import sap_islands as sap
-from sap_islands.embedded import find_server
 
 from support.scenes import balls_on_floor, pushed_steps, same_bits
-
-
-def start_server(address: str, *flags: str) -> subprocess.Popen[bytes]:
-    server = subprocess.Popen(
-        [find_server(), "--listen", address, *flags],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert server.stdout is not None
-    assert server.stdout.readline().startswith(b"listening on")
-    return server
-
-
-def kill(server: subprocess.Popen[bytes]) -> None:
-    server.kill()
-    server.wait(300)
-    assert server.stdout is not None
-    server.stdout.close()
+from support.server_process import ServerProcess
 
 
 def test_step_starts_from_the_one_before(client: sap.Client) -> None:
@@ -107,14 +88,14 @@ def test_reset_holds_on_a_new_stream_and_for_steps_with_a_guess(
         session.reset()
         again = [session.step(problem) for problem in problems]
     address = f"unix:{tmp_path}/s"
-    server = start_server(address)
+    server = ServerProcess(address)
     with sap.connect(address) as restarted, restarted.session() as session:
         session.step(problems[1])
         session.reset()
-        kill(server)
-        server = start_server(address)
+        server.kill()
+        server = ServerProcess(address)
         once_more = [session.step(problem) for problem in problems]
-    kill(server)
+    server.kill()
     for i, wanted in enumerate(first):
         assert same_bits(again[i], wanted)
         assert same_bits(once_more[i], wanted)
@@ -188,22 +169,22 @@ def test_session_continues_with_the_same_bits_after_the_server_was_killed(
         expected = [session.receive() for _ in problems]
 
     address = f"unix:{tmp_path}/s"
-    server = start_server(address)
+    server = ServerProcess(address)
     with sap.connect(address) as restarted, restarted.session() as session:
         for problem in problems[:7]:
             session.send(problem)
         outcomes = [session.receive() for _ in range(7)]
         # SIGSTOP: the server answers none of the following steps, which are lost with it.
-        server.send_signal(19)
+        server.pause()
         for problem in problems[7 : 7 + in_flight]:
             session.send(problem)
-        kill(server)
-        server = start_server(address)
+        server.kill()
+        server = ServerProcess(address)
         for problem in problems[7 + in_flight :]:
             session.send(problem)
         outcomes += [session.receive() for _ in range(7)]
         assert session.in_flight == 0
-    kill(server)
+    server.kill()
     for i, (outcome, wanted) in enumerate(zip(outcomes, expected, strict=True)):
         assert outcome.step_id == wanted.step_id
         assert outcome.warm_started == wanted.warm_started
@@ -226,14 +207,14 @@ def test_fields_outside_the_mask_are_kept_by_the_session_alone(
         expected += [session.step(problem) for problem in problems[2:]]
 
     address = f"unix:{tmp_path}/s"
-    server = start_server(address)
+    server = ServerProcess(address)
     with sap.connect(address) as restarted, restarted.session(cost) as session:
         solutions = []
         for i, problem in enumerate(problems):
             solutions.append(session.step(problem, impulse if i == 1 else None))
-            kill(server)
-            server = start_server(address)
-    kill(server)
+            server.kill()
+            server = ServerProcess(address)
+    server.kill()
     for solution, wanted in zip(solutions, expected, strict=True):
         assert not solution.velocity.size
         assert same_bits(solution, wanted)
@@ -260,7 +241,7 @@ def test_session_that_the_server_ended_as_idle_continues(client: sap.Client) -> 
 def test_session_leaves_a_server_that_shuts_down(tmp_path: Path, client: sap.Client) -> None:
     problems = pushed_steps(5)
     address = f"unix:{tmp_path}/s"
-    server = start_server(address, "--lame-duck-s", "60")
+    server = ServerProcess(address, "--lame-duck-s", "60")
     with sap.connect(address) as leaving, leaving.session() as session:
         first = session._stream
         server.terminate()
@@ -271,10 +252,10 @@ def test_session_leaves_a_server_that_shuts_down(tmp_path: Path, client: sap.Cli
         # The same server takes the new stream, too; the session stays there until it ends.
         solutions += [session.step(problem) for problem in problems[1:3]]
         assert session._stream is not first
-        kill(server)
-        server = start_server(address)
+        server.kill()
+        server = ServerProcess(address)
         solutions += [session.step(problem) for problem in problems[3:]]
-    kill(server)
+    server.kill()
     with client.session() as session:
         for problem, solution in zip(
             problems[:1] * repeated + problems[1:], solutions, strict=True
@@ -284,11 +265,11 @@ def test_session_leaves_a_server_that_shuts_down(tmp_path: Path, client: sap.Cli
 
 def test_time_to_reconnect_holds_where_nobody_answers(tmp_path: Path) -> None:
     address = f"unix:{tmp_path}/s"
-    server = start_server(address)
+    server = ServerProcess(address)
     with sap.connect(address) as client:
         session = client.session(reconnect_within=2.0)
         session.step(balls_on_floor([0.0]))
-        kill(server)
+        server.kill()
         Path(f"{tmp_path}/s").unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX) as silent:
             silent.bind(f"{tmp_path}/s")
@@ -300,11 +281,11 @@ def test_time_to_reconnect_holds_where_nobody_answers(tmp_path: Path) -> None:
 
 def test_session_that_may_not_reconnect_ends(tmp_path: Path) -> None:
     address = f"unix:{tmp_path}/s"
-    server = start_server(address)
+    server = ServerProcess(address)
     with sap.connect(address) as client:
         session = client.session(reconnect_within=0)
         session.step(balls_on_floor([0.0]))
-        kill(server)
+        server.kill()
         with pytest.raises(sap.Unavailable):
             session.step(balls_on_floor([0.0]))
         assert not session.open

@@ -96,6 +96,17 @@ TEST_P(RefusedDerivativesTest, NamesTheField) {
   EXPECT_THAT(error.message, HasSubstr(GetParam().message));
 }
 
+TEST(DerivativesTest, EstimatesByLoadPathsHaveToBeHeld) {
+  v1::DifferentiateRequest request = MixedRequest(1);
+  v1::ContactProblem* problem = request.mutable_problem();
+  problem->mutable_regularization()->set_rule(v1::REGULARIZATION_RULE_LOAD_PATH);
+  problem->mutable_trees()->mutable_initial_velocity()->Resize(5, 0.0);
+  problem->mutable_bodies()->mutable_initial_velocity()->Resize(12, 0.0);
+  EXPECT_EQ(Refusal(request, DerivativesConfig()).field, "hold_delassus");
+  request.set_hold_delassus(true);
+  EXPECT_EQ(Answer(request).gradients_size(), 1);
+}
+
 std::vector<BadRequest> BadRequests() {
   using Request = v1::DifferentiateRequest;
   return {
@@ -313,15 +324,15 @@ TEST(DerivativesTest, WhatIsWantedIsReturned) {
 }
 
 // An array that is added to the problem needs a derivative, or a reason here.
-TEST(DerivativesTest, EveryArrayOfDoublesButGuessesCanBeWanted) {
+TEST(DerivativesTest, EveryArrayOfDoublesButGuessesAndInitialVelocitiesCanBeWanted) {
   const auto paths = ArrayPaths(*v1::ContactProblem::descriptor(), FieldDescriptor::CPPTYPE_DOUBLE);
   ASSERT_GT(paths.size(), 50u);
   for (const std::string& path : paths) {
     v1::DifferentiateRequest request = MixedRequest();
     request.mutable_wanted()->add_paths(path);
-    EXPECT_EQ(CheckSize(request, DerivativesConfig()).has_value(),
-              !path.ends_with("guess_velocity"))
-        << path;
+    // The velocity at the beginning of the step enters w alone, where w has to be held.
+    const bool has_none = path.ends_with("guess_velocity") || path.ends_with("initial_velocity");
+    EXPECT_EQ(CheckSize(request, DerivativesConfig()).has_value(), !has_none) << path;
   }
 }
 

@@ -32,10 +32,10 @@ std::vector<double> FirstValues(const ContactProblemView& view) {
   };
   const auto& trees = view.trees;
   add(trees.dofs, trees.dynamics_matrix, trees.free_motion_velocity, trees.guess_velocity,
-      trees.tree_id);
+      trees.tree_id, trees.initial_velocity);
   const auto& bodies = view.bodies;
   add(bodies.mass, bodies.inertia, bodies.center_of_mass, bodies.free_motion_velocity,
-      bodies.guess_velocity, bodies.body_id);
+      bodies.guess_velocity, bodies.body_id, bodies.initial_velocity);
   add(view.contacts.tree_a, view.contacts.tree_b, view.contacts.jacobian,
       view.contacts.angular_jacobian);
   add_law(view.contacts.law);
@@ -92,6 +92,7 @@ TEST(ProblemDecoderTest, ScalarsAreThoseOfTheMessageOrTheDefaults) {
   EXPECT_EQ(view->regularization.rule, DelassusRule::kFull);
   EXPECT_EQ(view->regularization.row_beta, 0.1);
   EXPECT_EQ(view->regularization.stiction_speed, 1e-4);
+  EXPECT_EQ(view->regularization.load_reference_speed, std::numeric_limits<double>::infinity());
 
   message.mutable_regularization()->set_beta(0.0);
   message.mutable_regularization()->set_sigma(0.5);
@@ -105,6 +106,13 @@ TEST(ProblemDecoderTest, ScalarsAreThoseOfTheMessageOrTheDefaults) {
   EXPECT_EQ(view->regularization.rule, DelassusRule::kDiagonal);
   EXPECT_EQ(view->regularization.row_beta, 0.0);
   EXPECT_EQ(view->regularization.stiction_speed, 0.25);
+
+  message.mutable_regularization()->set_rule(v1::REGULARIZATION_RULE_LOAD_PATH);
+  message.mutable_regularization()->set_load_reference_speed(0.1);
+  view = DecodeProblem(message);
+  ASSERT_TRUE(view.has_value());
+  EXPECT_EQ(view->regularization.rule, DelassusRule::kLoadPath);
+  EXPECT_EQ(view->regularization.load_reference_speed, 0.1);
 }
 
 // Who names a default gets what he names, whatever becomes the default.

@@ -16,6 +16,7 @@ ContactSolution Example() {
   solution.row_impulse = {20, 21};
   solution.row_velocity = {22, 23};
   solution.angular_impulse = {24, 25, 26};
+  solution.delassus_estimate = {29};
   solution.cost = 9;
   solution.island_of_tree = {0, -1};
   solution.islands = {{.status = SolveStatus::kStalledAtRoundoff,
@@ -42,6 +43,7 @@ TEST(SolutionEncoderTest, CarriesEveryField) {
   EXPECT_THAT(message.row_impulse(), ElementsAre(20, 21));
   EXPECT_THAT(message.row_velocity(), ElementsAre(22, 23));
   EXPECT_THAT(message.angular_impulse(), ElementsAre(24, 25, 26));
+  EXPECT_THAT(message.delassus_estimate(), ElementsAre(29));
   EXPECT_EQ(message.cost(), 9);
   EXPECT_THAT(message.island_of_tree(), ElementsAre(0, -1));
   EXPECT_THAT(message.islands().status(), ElementsAre(v1::ISLAND_STATUS_STALLED_AT_ROUNDOFF));

@@ -84,6 +84,7 @@ class Stream {
 
   const v1::StepOutcome& step() const { return response_.step(); }
   const v1::SolveSessionResponse& response() const { return response_; }
+  const grpc::ClientContext& context() const { return context_; }
 
   grpc::Status Finish() {
     if (finished_) return status_;

@@ -68,11 +68,13 @@ std::vector<ArrayRule> DoubleRules() {
   std::vector<ArrayRule> rules = {{"trees.dynamics_matrix", Range::kStructured},
                                   {"trees.free_motion_velocity", Range::kFinite},
                                   {"trees.guess_velocity", Range::kFinite, /*optional=*/true},
+                                  {"trees.initial_velocity", Range::kFinite, /*optional=*/true},
                                   {"bodies.mass", Range::kPositive, false, /*counts=*/true},
                                   {"bodies.inertia", Range::kStructured},
                                   {"bodies.center_of_mass", Range::kFinite},
                                   {"bodies.free_motion_velocity", Range::kFinite},
                                   {"bodies.guess_velocity", Range::kFinite, /*optional=*/true},
+                                  {"bodies.initial_velocity", Range::kFinite, /*optional=*/true},
                                   {"contacts.jacobian", Range::kFinite},
                                   {"contacts.angular_jacobian", Range::kFinite},
                                   {"body_contacts.point", Range::kFinite},
@@ -144,6 +146,8 @@ class WireTest : public testing::Test {
     const bool is_vector = rule.path.find("target_velocity") != std::string::npos;
     if (rule.Group() == "rows") {
       array.Resize(problem->rows().entries_size(), 0.01);
+    } else if (rule.path.find("initial_velocity") != std::string::npos) {
+      array.Resize(Array<double>(rule.Group() + ".free_motion_velocity", problem).size(), 0.01);
     } else {
       const int contacts = Array<double>(rule.Group() + ".friction", problem).size();
       array.Resize((is_vector ? 3 : 1) * contacts, 0.01);
@@ -152,10 +156,8 @@ class WireTest : public testing::Test {
   }
 
   static bool IsOfAngularFriction(const ArrayRule& rule) {
-    for (const char* name : {"torsional", "rolling", "angular"}) {
-      if (rule.path.find(name) != std::string::npos) return true;
-    }
-    return false;
+    const auto has = [&](const char* name) { return rule.path.find(name) != std::string::npos; };
+    return has("torsional") || has("rolling") || has("angular");
   }
 
   // Everything of the answer that is a function of the request.

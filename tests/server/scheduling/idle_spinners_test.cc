@@ -1,16 +1,25 @@
 #include "server/scheduling/idle_spinners.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
+#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
 #include <thread>
 #include <vector>
 
 #include "tests/support/await.h"
+#include "tests/support/no_new_threads.h"
 
 namespace sap {
 namespace {
@@ -47,30 +56,69 @@ int NumThreadsAtIdlePriority() {
   return count;
 }
 
-TEST(IdleSpinnersTest, AllRunAtIdlePriority) {
+TEST(IdleSpinnersTest, TheyRunAtIdlePriorityOnceTheyAreStarted) {
   EXPECT_EQ(NumThreadsAtIdlePriority(), 0);
   {
-    const IdleSpinners threads(3);
-    EXPECT_TRUE(threads.available());
+    IdleSpinners threads(3);
+    EXPECT_EQ(NumThreadsAtIdlePriority(), 0);
+    EXPECT_TRUE(threads.Start());
+    EXPECT_TRUE(threads.Start());
     EXPECT_TRUE(Await([] { return NumThreadsAtIdlePriority() == 3; }));
   }
   EXPECT_TRUE(Await([] { return NumThreadsAtIdlePriority() == 0; }));
 }
 
+// From then on, for this process.
+bool RefusePriorities() {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_setscheduler, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{std::size(code), code};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(IdleSpinnersTest, WhereTheKernelRefusesIdlePriorityTheFirstStartSaysSo) {
+  EXPECT_EXIT(
+      {
+        if (!RefusePriorities()) std::_Exit(2);
+        bool started = false;
+        {
+          IdleSpinners threads(2);
+          started = threads.Start() || threads.Start();
+          threads.KeepSpinning();
+        }
+        std::_Exit(started ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(IdleSpinnersTest, AtTheLimitOfThreadsThereAreNone) {
+  const test::NoNewThreads no_new_threads;
+  IdleSpinners threads(2);
+  EXPECT_FALSE(threads.Start());
+  threads.KeepSpinning();
+}
+
 TEST(IdleSpinnersTest, WithoutThreadsKeepSpinningDoesNothing) {
   IdleSpinners threads(0);
-  EXPECT_FALSE(threads.available());
+  EXPECT_FALSE(threads.Start());
   threads.KeepSpinning();
 }
 
 TEST(IdleSpinnersTest, TheyBlockUntilKeepSpinning) {
-  const IdleSpinners threads(2);
+  IdleSpinners threads(2);
+  EXPECT_TRUE(threads.Start());
   ASSERT_TRUE(Await([] { return NumThreadsAtIdlePriority() == 2; }));
   EXPECT_TRUE(Await(OthersAreIdle));
 }
 
 TEST(IdleSpinnersTest, TheySpinForAWhileAndThenBlockAgain) {
   IdleSpinners threads(2);
+  EXPECT_TRUE(threads.Start());
   for (int round = 0; round < 2; ++round) {
     const nanoseconds before = OfOthers();
     EXPECT_TRUE(Await([&] {
@@ -84,6 +132,7 @@ TEST(IdleSpinnersTest, TheySpinForAWhileAndThenBlockAgain) {
 TEST(IdleSpinnersTest, TheyStopWhileSpinning) {
   for (int round = 0; round < 100; ++round) {
     IdleSpinners threads(2);
+    EXPECT_TRUE(threads.Start());
     threads.KeepSpinning();
   }
   EXPECT_TRUE(Await([] { return NumThreadsAtIdlePriority() == 0; }));
@@ -91,6 +140,7 @@ TEST(IdleSpinnersTest, TheyStopWhileSpinning) {
 
 TEST(IdleSpinnersTest, AnyThreadMayKeepThemSpinning) {
   IdleSpinners threads(2);
+  EXPECT_TRUE(threads.Start());
   std::vector<std::thread> calling_threads;
   for (int i = 0; i < 4; ++i) {
     calling_threads.emplace_back([&] {

@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "tests/solver/cholesky/positive_definite.h"
+
 namespace sap {
 namespace {
 
@@ -16,17 +18,6 @@ using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
 // Both sides of kScalarDofs, whole panels and parts of them.
 const std::vector<int> kSizes{1, 2, 5, 6, 31, 62, 63, 64, 65, 66, 67, 68, 127, 128, 129, 200};
-
-// Diagonally dominant, with signs and sizes that vary.
-RowMajor PositiveDefinite(int n) {
-  RowMajor A(n, n);
-  for (int i = 0; i < n; ++i) {
-    for (int j = 0; j <= i; ++j)
-      A(i, j) = A(j, i) = std::cos(3.0 * i + j) / (1 + (i - j) * (i - j));
-    A(i, i) = 3 + 0.01 * i;
-  }
-  return A;
-}
 
 TEST(DenseCholeskyTest, FactorsMultiplyToTheMatrix) {
   for (const int n : kSizes) {

@@ -414,6 +414,53 @@ TEST(ContactProblemTest, GuessOfTreesAloneLeavesBodiesAtTheirFreeMotion) {
   EXPECT_EQ(problem.v_guess()[5], arrays.bodies.free_motion_velocity[0]);
 }
 
+TEST(ContactProblemTest, TheRuleOfLoadPathsNeedsInitialVelocities) {
+  const auto with = [](auto&& change) {
+    return ComplaintAfter([&](ProblemArrays* a) {
+      a->regularization.rule = DelassusRule::kLoadPath;
+      a->trees.initial_velocity.assign(5, 0.3);
+      a->bodies.initial_velocity.assign(12, 0.4);
+      change(a);
+    });
+  };
+  EXPECT_EQ(with([](ProblemArrays*) {}), "");
+  EXPECT_EQ(
+      with([](ProblemArrays* a) { a->trees.initial_velocity.clear(); }),
+      "trees.initial_velocity has 0 values; regularization.rule LOAD_PATH needs the velocities "
+      "at the beginning of the step, 5 for 2 trees (see trees.dofs)");
+  EXPECT_EQ(with([](ProblemArrays* a) { a->bodies.initial_velocity.clear(); }),
+            "bodies.initial_velocity has 0 values; regularization.rule LOAD_PATH needs the "
+            "velocities at the beginning of the step, 12 for 2 bodies (see bodies.mass)");
+  EXPECT_EQ(with([](ProblemArrays* a) { a->bodies.initial_velocity.pop_back(); }),
+            "bodies.initial_velocity has 11 values; 12 are needed for 2 bodies (see bodies.mass)");
+  EXPECT_EQ(with([](ProblemArrays* a) { a->trees.initial_velocity[3] = kNaN; }),
+            "trees.initial_velocity[3] is NaN; it must be finite");
+  EXPECT_EQ(with([](ProblemArrays* a) { a->regularization.load_reference_speed = 0; }),
+            "regularization.load_reference_speed is 0; it must be > 0");
+  EXPECT_EQ(with([](ProblemArrays* a) { a->regularization.load_reference_speed = 0.1; }), "");
+}
+
+TEST(ContactProblemTest, InitialVelocitiesAreCheckedAndNotKeptUnderOtherRules) {
+  ProblemArrays arrays = GoodProblem();
+  arrays.trees.initial_velocity.assign(5, 0.3);
+  EXPECT_TRUE(Checked(arrays).v_0().empty());
+  arrays.trees.initial_velocity[4] = kInfinity;
+  EXPECT_EQ(Complaint(arrays), "trees.initial_velocity[4] is inf; it must be finite");
+}
+
+TEST(ContactProblemTest, InitialVelocitiesAreThoseOfTreesThenBodies) {
+  ProblemArrays arrays = GoodProblem();
+  arrays.regularization.rule = DelassusRule::kLoadPath;
+  arrays.trees.initial_velocity.assign(5, 0.3);
+  arrays.bodies.initial_velocity.assign(12, 0.4);
+  ContactProblem problem = Checked(arrays);
+  ASSERT_EQ(problem.v_0().size(), 17u);
+  EXPECT_EQ(problem.v_0()[4], 0.3);
+  EXPECT_EQ(problem.v_0()[5], 0.4);
+  EXPECT_TRUE(problem.Reset(GoodProblem().View()));
+  EXPECT_TRUE(problem.v_0().empty());
+}
+
 TEST(ContactProblemTest, RefusedProblemLeavesTheEmptyOne) {
   ContactProblem problem = Checked(GoodProblem());
   ProblemArrays bad = GoodProblem();

@@ -288,6 +288,53 @@ TEST(InputDifferentialTest, ToInputsIsTheTransposeOfFromInputs) {
   }
 }
 
+// dv_hat/dtau_d is -v_hat / (dt + tau_d).
+TEST(InputDifferentialTest, AGradientThatOverflowsOnTheWayToTheInputsIsZeroAndFails) {
+  ProblemArrays arrays = PlainProblem();
+  arrays.body_contacts.law.signed_distance[1] = -1e10;
+  const ContactProblem problem = Checked(arrays);
+  const int contact = static_cast<int>(arrays.contacts.tree_a.size()) + 1;
+  Derivatives derivatives;
+  derivatives.adjoint_status.assign(2, AdjointStatus::kDifferentiated);
+  derivatives.gradients.resize(2);
+  for (Gradient& gradient : derivatives.gradients) {
+    gradient.problem.Reset(problem);
+    gradient.problem.mu[0] = 1;
+    gradient.applied_impulse.assign(problem.num_velocities(), 1.0);
+  }
+  derivatives.gradients[1].problem.v_hat[3 * contact + 2] = 1e300;
+  InputDifferential g;
+  GradientToInputs(arrays.View(), problem, 0, &derivatives, &g);
+  EXPECT_EQ(g.contacts.law.friction[0], 1);
+  EXPECT_EQ(derivatives.adjoint_status[0], AdjointStatus::kDifferentiated);
+  GradientToInputs(arrays.View(), problem, 1, &derivatives, &g);
+  EXPECT_EQ(g.contacts.law.friction[0], 0);
+  for (const double x : g.body_contacts.law.relaxation_time) EXPECT_EQ(x, 0);
+  for (const double x : derivatives.gradients[1].applied_impulse) EXPECT_EQ(x, 0);
+  for (const double x : derivatives.gradients[0].applied_impulse) EXPECT_EQ(x, 1);
+  for (const AdjointStatus status : derivatives.adjoint_status) {
+    EXPECT_EQ(status, AdjointStatus::kNumericalFailure);
+  }
+}
+
+// phi0 / (dt + tau_d) overflows: the island of the contact fails, and no other.
+TEST(InputDifferentialTest, AnInfiniteTargetLeavesTheDerivativesOfOthers) {
+  ProblemArrays arrays = PlainProblem();
+  arrays.body_contacts.law.signed_distance[1] = -1e308;
+  arrays.time_step = 1e-3;
+  const ContactProblem problem = Checked(arrays);
+  Derivatives derivatives;
+  derivatives.adjoint_status.assign(1, AdjointStatus::kDifferentiated);
+  derivatives.gradients.resize(1);
+  derivatives.gradients[0].problem.Reset(problem);
+  derivatives.gradients[0].problem.mu[0] = 1;
+  InputDifferential g;
+  GradientToInputs(arrays.View(), problem, 0, &derivatives, &g);
+  EXPECT_EQ(g.contacts.law.friction[0], 1);
+  for (const double x : g.body_contacts.law.relaxation_time) EXPECT_EQ(x, 0);
+  EXPECT_EQ(derivatives.adjoint_status[0], AdjointStatus::kDifferentiated);
+}
+
 TEST(InputDifferentialTest, ArraysThatARuleReplacesAndIndicesHaveNoDerivative) {
   const ProblemArrays arrays = PlainProblem();
   const ContactProblem problem = Checked(arrays);

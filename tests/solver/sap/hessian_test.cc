@@ -30,7 +30,7 @@ struct Assembled {
   explicit Assembled(const ProblemArrays& arrays, TaskArena* arena = nullptr)
       : problem(Checked(arrays)), primal(arrays) {
     graph.Build(problem, false);
-    model.Resize(graph);
+    model.Resize(problem, graph);
     data.Resize(graph);
     step.Resize(graph);
     scratch.Resize(graph);

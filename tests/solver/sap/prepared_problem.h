@@ -14,7 +14,7 @@ struct PreparedProblem {
   explicit PreparedProblem(const ProblemArrays& arrays, bool split_islands = true)
       : problem(Checked(arrays)) {
     graph.Build(problem, split_islands);
-    model.Resize(graph);
+    model.Resize(problem, graph);
     data.Resize(graph);
     step.Resize(graph);
     scratch.Resize(graph);

@@ -14,7 +14,7 @@ namespace {
 struct Gathered {
   explicit Gathered(const ProblemArrays& arrays) : problem(Checked(arrays)) {
     graph.Build(problem, true);
-    model.Resize(graph);
+    model.Resize(problem, graph);
     for (int island = 0; island < graph.islands().count(); ++island) {
       model.Gather(problem, graph, island, StopToken(), nullptr);
       const ContactRange range = contacts().island(island);

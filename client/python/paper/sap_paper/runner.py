@@ -16,6 +16,7 @@ from sap_paper import (
     clutter,
     contact_model,
     dual_arm,
+    load_path,
     scalability,
     slip_control,
     slip_parameter,
@@ -24,7 +25,7 @@ from sap_paper import (
 from sap_paper.report import Case, Run, write
 from sap_paper.setting import Setting, open_setting
 
-# In the order of the paper's sections; scalability, which the paper does not study, is last.
+# In the order of the paper's sections; what the paper does not study is last.
 CASES: dict[str, Callable[[Setting], Case]] = {
     "contact-model": contact_model.run,
     "spring-cylinder": spring_cylinder.run,
@@ -33,6 +34,7 @@ CASES: dict[str, Callable[[Setting], Case]] = {
     "slip-control": slip_control.run,
     "dual-arm": dual_arm.run,
     "scalability": scalability.run,
+    "load-path": load_path.run,
 }
 
 

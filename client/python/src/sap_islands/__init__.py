@@ -9,12 +9,11 @@
 fault. `sap_islands.aio` has the same calls for asyncio. `sap_islands.torch` and `sap_islands.jax`
 make the solve a differentiable function of tensors. `sap_islands.mujoco` and `sap_islands.drake`
 make it the contact solver of a MuJoCo or Drake model. `sap_islands.gymnasium` has an environment
-with such contacts.
+with such contacts, `sap_islands.ray` runs servers on the nodes of a Ray cluster.
 """
 
 from sap_islands.channel import Tls
 from sap_islands.client import Client, connect
-from sap_islands.client_base import ServerInfo
 from sap_islands.derivatives import (
     AdjointStatus,
     Cotangent,
@@ -28,6 +27,7 @@ from sap_islands.errors import (
     Aborted,
     Cancelled,
     DeadlineExceeded,
+    FailedPrecondition,
     Internal,
     InvalidArgument,
     PermissionDenied,
@@ -55,6 +55,7 @@ from sap_islands.problem import (
 )
 from sap_islands.problem_files import load_problem, save_problem
 from sap_islands.recording import Recorded, RecordingWriter, read_recording
+from sap_islands.server_info import ServerInfo
 from sap_islands.session import Session
 from sap_islands.solution import Island, Islands, IslandStatus, Solution, Timings
 
@@ -73,6 +74,7 @@ __all__ = [
     "Derivatives",
     "DifferentiateRequest",
     "EmbeddedServer",
+    "FailedPrecondition",
     "Gradient",
     "HuntCrossley",
     "Internal",

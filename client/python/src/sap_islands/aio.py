@@ -1,41 +1,40 @@
 """Client for asyncio: the calls of `sap_islands.Client` and `Session` as coroutines.
 
 async with sap_islands.aio.connect("embedded:") as client:
-solution = await client.solve(problem)
-async with client.session() as session:
-solution = await session.step(problem)
+    solution = await client.solve(problem)
+    async with client.session() as session:
+        solution = await session.step(problem)
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
 
-import grpc
-import grpc.aio
 from numpy.typing import ArrayLike
 
-from sap_islands import messages
-from sap_islands.channel import Endpoint, Tls
-from sap_islands.client_base import (
-    ClientBase,
-    ServerInfo,
-    check_embedded,
-    parse_info,
-    resolve_address,
-)
+from sap_islands import splitting
+from sap_islands.address import check_embedded
+from sap_islands.attempts import check_reconnect_within, time_left
+from sap_islands.channel import Tls
+from sap_islands.dealing import count_servers
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
-from sap_islands.embedded import EmbeddedServer
-from sap_islands.errors import Cancelled, Internal, SapError, Unavailable, error_of_call
-from sap_islands.messages import StepOutcome
+from sap_islands.errors import SapError
 from sap_islands.options import Options
 from sap_islands.problem import Problem
-from sap_islands.session_base import RECONNECT_PAUSE_S, SessionBase, solution_of
-from sap_islands.session_state import LastSolved
+from sap_islands.remote_aio import AsyncRemoteSolver
+from sap_islands.remote_base import resolve_address
+from sap_islands.server_info import ServerInfo
+from sap_islands.session_aio import Session
+from sap_islands.shards import Shard
 from sap_islands.solution import Solution
+
+if TYPE_CHECKING:
+    from sap_islands.embedded_aio import AsyncEmbeddedSolver
+
+__all__ = ["Client", "Session", "connect"]
 
 
 def connect(
@@ -43,32 +42,52 @@ def connect(
     *,
     tls: Tls | bool = False,
     token: str | None = None,
-    retry: bool = True,
+    reconnect_within: float = 5.0,
+    allow_mixed_servers: bool = False,
     server_arguments: Sequence[str] = (),
     threads: int | None = None,
 ) -> Client:
-    """As `sap_islands.connect`; "embedded:process" blocks the event loop for 0.1 s."""
+    """As `sap_islands.connect`.
+
+    "embedded:process" blocks the event loop for 0.1 s, and a list while its names are looked up.
+    """
+    check_reconnect_within(reconnect_within)
     if check_embedded(address, threads, server_arguments):
-        from sap_islands.embedded_aio import EmbeddedClient  # a kind of Client
+        from sap_islands.embedded_aio import AsyncEmbeddedSolver  # which loads the C library
 
-        return EmbeddedClient(threads)
-    return Client(*resolve_address(address, tls, token, retry, server_arguments))
+        return Client(AsyncEmbeddedSolver(threads))
+    endpoint, server = resolve_address(address, tls, token, server_arguments)
+    return Client(AsyncRemoteSolver(endpoint, server, reconnect_within, allow_mixed_servers))
 
 
-class Client(ClientBase):
-    """Client of one server, made by `connect`. Use it in one event loop only."""
+class Client:
+    """As `sap_islands.Client`, with coroutines. Use it in one event loop only."""
 
-    def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None = None) -> None:
-        super().__init__(endpoint, server, grpc.aio)
+    def __init__(self, solver: AsyncRemoteSolver | AsyncEmbeddedSolver) -> None:
+        self._solver = solver
+        self._solver_threads: int | None = None  # of a server, once a split has asked for it
+
+    @property
+    def address(self) -> str:
+        """As `sap_islands.Client.address`."""
+        return self._solver.address
 
     async def solve(
-        self, problem: Problem, options: Options | None = None, *, timeout: float | None = None
+        self,
+        problem: Problem,
+        options: Options | None = None,
+        *,
+        timeout: float | None = None,
+        split: bool | int = False,
     ) -> Solution:
         """As `sap_islands.Client.solve`."""
-        request = messages.solve_request(problem, options)
-        return messages.solution_of_response(
-            await self._call(self._stub.solve, request, timeout, options)
-        )
+        if split is not False:
+            start = time.monotonic()
+            solution = await self._solve_split(problem, options, timeout, split)
+            if solution is not None:
+                return solution
+            timeout = time_left(timeout, start)
+        return await self._solver.solve(problem, options, timeout)
 
     async def solve_batch(
         self,
@@ -78,12 +97,9 @@ class Client(ClientBase):
         timeout: float | None = None,
     ) -> list[Solution | SapError]:
         """As `sap_islands.Client.solve_batch`."""
-        request = messages.batch_request(problems, options)
-        return messages.outcomes_of_response(
-            await self._call(self._stub.solve_batch, request, timeout, options)
-        )
+        return await self._solver.solve_batch(problems, options, timeout)
 
-    async def stream_batch(
+    def stream_batch(
         self,
         problems: Sequence[Problem],
         options: Options | None = None,
@@ -91,15 +107,7 @@ class Client(ClientBase):
         timeout: float | None = None,
     ) -> AsyncIterator[tuple[int, Solution | SapError]]:
         """As `sap_islands.Client.stream_batch`."""
-        request = messages.batch_request(problems, options)
-        call = self._stub.stream_batch(request, timeout=timeout, metadata=self._metadata(options))
-        try:
-            async for response in call:
-                yield messages.indexed_outcome(response)
-        except grpc.aio.AioRpcError as error:
-            raise error_of_call(error) from None
-        finally:
-            call.cancel()
+        return self._solver.stream_batch(problems, options, timeout)
 
     async def differentiate(
         self,
@@ -114,14 +122,10 @@ class Client(ClientBase):
         timeout: float | None = None,
     ) -> Derivatives:
         """As `sap_islands.Client.differentiate`."""
-        request = messages.differentiate_request(
-            DifferentiateRequest(
-                problem, cotangents, tangents, velocity, wanted, hold_delassus, options
-            )
+        request = DifferentiateRequest(
+            problem, cotangents, tangents, velocity, wanted, hold_delassus, options
         )
-        return messages.derivatives_of_response(
-            await self._call(self._stub.differentiate, request, timeout, options)
-        )
+        return await self._solver.differentiate(request, timeout)
 
     async def differentiate_batch(
         self,
@@ -131,38 +135,26 @@ class Client(ClientBase):
         timeout: float | None = None,
     ) -> list[Derivatives | SapError]:
         """As `sap_islands.Client.differentiate_batch`."""
-        request = messages.differentiate_batch_request(requests, time_budget)
-        options = requests[0].options if requests else None
-        return messages.derivatives_of_batch(
-            await self._call(self._stub.differentiate_batch, request, timeout, options)
-        )
+        return await self._solver.differentiate_batch(requests, time_budget, timeout)
 
     def session(
         self,
         options: Options | None = None,
         *,
         timeout: float | None = None,
-        reconnect_within: float = 5.0,
+        reconnect_within: float | None = None,
         low_latency: bool = False,
     ) -> Session:
         """As `sap_islands.Client.session`; open the session with `async with` or `await`."""
-
-        def open_stream(left: float | None) -> Any:
-            return self._stub.solve_session(timeout=left, metadata=self._endpoint.metadata)
-
-        return Session(open_stream, options, timeout, reconnect_within, low_latency)
+        return self._solver.session(options, timeout, reconnect_within, low_latency)
 
     async def info(self, *, timeout: float | None = None) -> ServerInfo:
         """As `sap_islands.Client.info`."""
-        return parse_info(await self._call(self._stub.info, b"", timeout))
+        return await self._solver.info(timeout)
 
     async def close(self) -> None:
         """Closes the connection; stops the server if it is embedded."""
-        if not self._owner.is_current:
-            return
-        await self._channel.close()
-        if self._server is not None:
-            await asyncio.to_thread(self._server.stop)
+        await self._solver.close()
 
     async def __aenter__(self) -> Client:
         return self
@@ -170,266 +162,34 @@ class Client(ClientBase):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _call(
-        self, method: Any, request: bytes, timeout: float | None, options: Options | None = None
-    ) -> bytes:
-        try:
-            response: bytes = await method(
-                request, timeout=timeout, metadata=self._metadata(options)
-            )
-        except grpc.aio.AioRpcError as error:
-            raise error_of_call(error) from None
-        return response
-
-
-class Session(SessionBase):
-    """As `sap_islands.Session`, with coroutines. Use it from one task at a time.
-
-    A cancelled call, for example by `asyncio.wait_for`, has no effect.
-    """
-
-    def __init__(
-        self,
-        open_stream: Callable[[float | None], Any],
-        options: Options | None,
-        timeout: float | None,
-        reconnect_within: float,
-        low_latency: bool,
-    ) -> None:
-        super().__init__(options, timeout, reconnect_within, low_latency)
-        self._open_stream = open_stream
-        self._stream: Any = None
-        self._reading: asyncio.Task[Any] | None = None  # the next response, read during a write
-        self._responses: deque[bytes] = deque()  # read and not yet taken
-
-    async def step(self, problem: Problem, options: Options | None = None) -> Solution:
-        """As `sap_islands.Session.step`."""
-        self._check_idle()
-        last_solved = self._state.last_solved
-        try:
-            await self.send(problem, options)
-            outcome = await self.receive()
-        except BaseException:
-            if self.in_flight or self._state.last_solved is not last_solved:
-                self._undo(0, last_solved)
-            raise
-        return solution_of(outcome)
-
-    async def send(self, problem: Problem, options: Options | None = None) -> int:
-        """As `sap_islands.Session.send`."""
-        await self._ensure_open()
-        if self._should_leave_server():
-            await self._leave_server()
-        while self._state.unanswered >= self._max_in_flight:
-            self._buffered_outcomes.append(await self._receive())
-        step_id = self._state.add(problem, options)
-        try:
-            await self._flush_or_recover()
-        except BaseException:
-            self._undo(step_id, self._state.last_solved)
-            raise
-        return step_id
-
-    async def receive(self) -> StepOutcome:
-        """As `sap_islands.Session.receive`."""
-        if self._buffered_outcomes:
-            return self._buffered_outcomes.popleft()
-        await self._ensure_open()
-        return await self._receive()
-
-    async def close(self) -> None:
-        """As `sap_islands.Session.close`."""
-        if self._end_reason is not None or self._stream is None or not self._owner.is_current:
-            return
-        self._mark_closed()
-        if self._interrupted:
-            return
-        if self._state.unanswered:
-            await self._cancel()
-            return
-        try:
-            await self._stream.done_writing()
-            await self._stream.read()
-        except grpc.aio.AioRpcError as error:
-            self._check_closed(_error_of_stream(error))
-        except asyncio.InvalidStateError:
-            return
-
-    def __await__(self) -> Any:
-        return self.__aenter__().__await__()
-
-    async def __aenter__(self) -> Session:
-        await self._ensure_open()
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            await self.close()
-        elif self._end_reason is None and self._stream is not None:
-            self._mark_closed()
-            await self._cancel()
-
-    def _undo(self, step_id: int, last_solved: LastSolved | None) -> None:
-        """Makes the steps from `step_id` on, which may be on their way, not to have been sent."""
-        self._state.withdraw(step_id, last_solved)
-        self._interrupt()
-
-    def _interrupt(self) -> None:
-        """Gives the stream up, unless the session has ended."""
-        if self._end_reason is not None or self._stream is None:
-            return
-        self._note_interruption()
-        self._stream.cancel()
-        self._responses.clear()
-        if self._reading is not None:
-            self._reading.cancel()
-            self._reading.add_done_callback(_ignore_outcome)
-            self._reading = None
-
-    async def _cancel(self) -> None:
-        self._stream.cancel()
-        if self._reading is not None:
-            await asyncio.wait((self._reading,))
-
-    async def _ensure_open(self) -> None:
-        self._check_open()
-        if self._stream is None:
-            await self._connect()
-
-    async def _flush_or_recover(self) -> None:
-        if self._interrupted:
-            return
-        requests = self._state.take_sendable(self._max_in_flight)
-        owed = self._state.on_stream - len(requests) - len(self._responses)
-        try:
-            for request in requests:
-                owed += 1 - await self._write(request, owed)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            # The next read raises the reason; `_receive` reconnects there.
-            return
-
-    async def _write(self, request: bytes, owed: int) -> int:
-        """Writes a request, and returns how many of the `owed` responses it has read meanwhile.
-
-        A server at its limit of bytes receives no step before one of its responses is taken.
-        """
-        if owed == 0:
-            await self._stream.write(request)
-            return 0
-        count = 0
-        write = asyncio.ensure_future(self._stream.write(request))
-        try:
-            while count < owed and not write.done():
-                reading = self._start_reading()
-                await asyncio.wait((write, reading), return_when=asyncio.FIRST_COMPLETED)
-                if not reading.done():
-                    continue
-                if reading.cancelled() or reading.exception() or reading.result() is grpc.aio.EOF:
-                    break  # the stream has ended, and so does the write
-                self._reading = None
-                self._responses.append(reading.result())
-                count += 1
-            await write
-        except asyncio.CancelledError:
-            write.cancel()
-            raise
-        return count
-
-    def _start_reading(self) -> asyncio.Task[Any]:
-        if self._reading is None:
-            self._reading = asyncio.ensure_future(self._stream.read())
-        return self._reading
-
-    async def _next_response(self) -> Any:
-        if self._responses:
-            return self._responses.popleft()
-        if self._reading is None:
-            return await self._stream.read()
-        reading, self._reading = self._reading, None
-        return await reading
-
-    async def _receive(self) -> StepOutcome:
-        self._check_waiting()
-        try:
-            return await self._next_outcome()
-        except BaseException:
-            self._interrupt()
-            raise
-
-    async def _next_outcome(self) -> StepOutcome:
-        while True:
-            if self._interrupted:
-                await self._recover(Cancelled("a call was interrupted"))
+    async def _solve_split(
+        self, problem: Problem, options: Options | None, timeout: float | None, split: bool | int
+    ) -> Solution | None:
+        """As that of `sap_islands.Client`."""
+        start = time.monotonic()
+        # On another thread, since it may look a name up.
+        servers = await asyncio.to_thread(count_servers, split, self.address)
+        if servers == 1:
+            return None
+        if self._solver_threads is None:
             try:
-                response = await self._next_response()
-            except grpc.aio.AioRpcError as error:
-                await self._recover(_error_of_stream(error))
-                continue
-            if response is grpc.aio.EOF:
-                await self._recover(Unavailable("the server ended the session"))
-                continue
-            outcome = self._take_outcome(response)
-            await self._flush_or_recover()
-            return outcome
+                self._solver_threads = (
+                    await self.info(timeout=time_left(timeout, start))
+                ).solver_threads
+            except SapError:
+                return None
+        shards = splitting.split_problem(problem, options, servers, self._solver_threads)
+        if shards is None:
+            return None
+        of_shards = splitting.options_of_shards(options)
 
-    async def _recover(self, error: SapError) -> None:
-        """Opens a new stream and resends the unanswered steps; raises if that is not allowed."""
-        self._note_loss(error)
-        await self._connect(error)
-        await self._flush_or_recover()
+        async def solve(shard: Shard) -> Solution | SapError:
+            try:
+                return await self.solve(
+                    shard.problem(), of_shards, timeout=time_left(timeout, start)
+                )
+            except SapError as error:
+                return error
 
-    async def _connect(self, lost: SapError | None = None) -> None:
-        """Opens a stream within `reconnect_within` seconds after one that ended with `lost`."""
-        give_up = time.monotonic() + self._reconnect_within
-        while (error := await self._try_to_open(give_up)) is not None:
-            self._check_retry(error, lost, give_up)
-            await asyncio.sleep(RECONNECT_PAUSE_S)
-
-    async def _try_to_open(self, give_up: float) -> SapError | None:
-        """Opens a stream, or returns why it could not be opened; then the present one stays."""
-        stream = self._open_stream(self._time_left())
-        # Where packets vanish, gRPC itself would wait for much longer.
-        limit = max(0.0, give_up - time.monotonic()) if self._reconnect_within > 0 else None
-        try:
-            response = await asyncio.wait_for(_first_response(stream, self._opening), limit)
-        except asyncio.TimeoutError:
-            stream.cancel()
-            return Unavailable("no server opened the session in time")
-        except grpc.aio.AioRpcError as failure:
-            return _error_of_stream(failure)
-        except asyncio.InvalidStateError:
-            return Unavailable("the server ended the session before it opened")
-        if response is grpc.aio.EOF:
-            return Internal("the server ended the session before it opened")
-        self._take_opened(response)
-        self._stream = stream
-        return None
-
-    async def _leave_server(self) -> None:
-        """Opens a stream at another server; keeps the present one if there is none."""
-        stream = self._stream
-        if await self._try_to_open(time.monotonic() + self._reconnect_within) is None:
-            stream.cancel()
-        else:
-            self._opened_draining = True
-
-
-def _ignore_outcome(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()  # else asyncio logs that nobody has asked for it
-
-
-async def _first_response(stream: Any, opening: bytes) -> Any:
-    await stream.write(opening)
-    return await stream.read()
-
-
-def _error_of_stream(error: grpc.aio.AioRpcError) -> SapError:
-    """The exception for a stream that ended.
-
-    After a write to a broken stream, gRPC for asyncio reports INTERNAL "Internal error from Core"
-    instead of the status with which the stream ended; that is a lost connection.
-    """
-    if error.code() is grpc.StatusCode.INTERNAL and error.details() == "Internal error from Core":
-        return Unavailable("the connection is lost")
-    return error_of_call(error)
+        outcomes = await asyncio.gather(*(solve(shard) for shard in shards.shards))
+        return splitting.combine(shards, outcomes, options)

@@ -18,6 +18,7 @@ from sap_islands.errors import InvalidArgument
 Float64: TypeAlias = np.float64
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int32]
+IndexArray: TypeAlias = NDArray[np.int64]
 UIntArray: TypeAlias = NDArray[np.uint32]
 
 # Key in the __dict__ of a group to which an array was assigned: groups without it are not written.

@@ -25,6 +25,8 @@ class Trees(ArrayGroup):
             [m/s, rad/s].
         guess_velocity: [sum n_t] initial guess, or empty: v* [m/s, rad/s].
         tree_id: [T] identifiers that a session matches from step to step, or empty.
+        initial_velocity: [sum n_t] velocity at the beginning of the step, which
+            `RegularizationRule.LOAD_PATH` needs and no other reads; or empty [m/s, rad/s].
     """
 
     FIELD = "trees"
@@ -35,6 +37,7 @@ class Trees(ArrayGroup):
     free_motion_velocity: ArrayField[Float64] = ArrayField(Float64)
     guess_velocity: ArrayField[Float64] = ArrayField(Float64)
     tree_id: ArrayField[np.uint32] = ArrayField(np.uint32)
+    initial_velocity: ArrayField[Float64] = ArrayField(Float64)
 
     @property
     def count(self) -> int:
@@ -48,6 +51,7 @@ class Trees(ArrayGroup):
         free_motion_velocity: ArrayLike,
         guess_velocity: ArrayLike = (),
         tree_id: ArrayLike = (),
+        initial_velocity: ArrayLike = (),
     ) -> Trees:
         """Makes trees from their dynamics matrices A_t, [n_t, n_t] each."""
         return cls(
@@ -56,6 +60,7 @@ class Trees(ArrayGroup):
             free_motion_velocity=free_motion_velocity,
             guess_velocity=guess_velocity,
             tree_id=tree_id,
+            initial_velocity=initial_velocity,
         )
 
     def blocks(self) -> list[FloatArray]:
@@ -79,6 +84,7 @@ class RigidBodies(ArrayGroup):
             rad/s].
         guess_velocity: [B, 6] initial guess, or empty: v* [m/s, rad/s].
         body_id: [B] identifiers that a session matches from step to step, or empty.
+        initial_velocity: [B, 6] as for `Trees`, or empty [m/s, rad/s].
     """
 
     FIELD = "bodies"
@@ -90,6 +96,7 @@ class RigidBodies(ArrayGroup):
     free_motion_velocity: ArrayField[Float64] = ArrayField(Float64, 6)
     guess_velocity: ArrayField[Float64] = ArrayField(Float64, 6)
     body_id: ArrayField[np.uint32] = ArrayField(np.uint32)
+    initial_velocity: ArrayField[Float64] = ArrayField(Float64, 6)
 
     @property
     def count(self) -> int:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sap_islands import c_structs, wire_format
 from sap_islands.array_group import ArrayGroup
+from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.contacts import HuntCrossley
 from sap_islands.derivatives import Derivatives, Gradient, Tangent
 from sap_islands.errors import SapError, error_of_code
@@ -81,6 +82,7 @@ class _Solution(ctypes.Structure):
         ("islands_s", ctypes.c_double),
         ("solve_s", ctypes.c_double),
         ("warm_started", ctypes.c_int32),
+        ("delassus_estimate", _Array),
     )
 
 
@@ -121,6 +123,22 @@ class _Derivatives(ctypes.Structure):
         ("kink_margin", _Array),
         ("adjoint_status", _Array),
     )
+
+
+class _Forecast(ctypes.Structure):
+    _fields_ = tuple(_arrays("island_of_tree", "solve_time_s"))
+
+
+class Forecast(NamedTuple):
+    """The islands of a problem, before it is solved.
+
+    Attributes:
+        island_of_tree: [T + B] as in `Solution`.
+        solve_time_s: [I] predicted time of a warm solve of each island on one core [s].
+    """
+
+    island_of_tree: IntArray
+    solve_time_s: FloatArray
 
 
 class Answer:
@@ -178,6 +196,14 @@ class Answer:
         """The solution with the fields of the mask, or the error."""
         address = self._library.sap_answer_solution(self.handle)
         return self.error() if address is None else _AnsweredSolution(self, address, mask)
+
+    def forecast(self) -> Forecast | SapError:
+        """The islands of the problem, or the error."""
+        address = self._library.sap_answer_forecast(self.handle)
+        if address is None:
+            return self.error()
+        struct = _Forecast.from_address(address)
+        return Forecast(self.view(struct.island_of_tree, np.int32), self.view(struct.solve_time_s))
 
     def derivatives(self, mask: frozenset[str]) -> Derivatives | SapError:
         """The derivatives with the fields of the solution in the mask, or the error."""
@@ -278,7 +304,7 @@ class _AnsweredSolution(Solution):
     def to_bytes(self) -> bytes:
         """As `Solution.to_bytes`."""
         message = solution_pb2.ContactSolution()
-        for name in (*_OUTPUTS, "island_of_tree"):
+        for name in (*_OUTPUTS, "delassus_estimate", "island_of_tree"):
             scalar = np.int32 if name == "island_of_tree" else np.float64
             getattr(message, name).extend(self._array(name, scalar).tolist())
         message.cost = self.cost

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from collections.abc import Callable
 from ctypes.util import find_library
 from importlib import resources
 from pathlib import Path
@@ -18,6 +19,10 @@ from sap_islands import native
 from sap_islands.errors import Unavailable
 
 ABI_VERSION = 0
+
+# A contiguous, writable array as an argument, in a fifth of the time of `array.ctypes`.
+pointer_to: Callable[[Any], Any] = (ctypes.c_char * 0).from_buffer
+
 _NAME = "libsap_islands.so"
 
 _pointer, _int, _long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
@@ -33,11 +38,13 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_answer_error": (_pointer, (_pointer,)),
     "sap_answer_solution": (_pointer, (_pointer,)),
     "sap_answer_derivatives": (_pointer, (_pointer,)),
+    "sap_answer_forecast": (_pointer, (_pointer,)),
     "sap_stop_new": (_pointer, ()),
     "sap_stop_free": (None, (_pointer,)),
     "sap_stop_request": (None, (_pointer,)),
     "sap_solve": (_int, (_pointer,) * 5),
     "sap_solve_batch": (_int, (_pointer, _long, *(_pointer,) * 4)),
+    "sap_find_islands": (_int, (_pointer,) * 3),
     "sap_session_new": (_pointer, (_pointer,)),
     "sap_session_free": (None, (_pointer,)),
     "sap_session_step": (_int, (_pointer,) * 5),

@@ -1,8 +1,7 @@
-"""Makes the gRPC channel for an address: TCP or Unix socket, TLS, bearer token, retries."""
+"""Makes the gRPC channel for an address: policy for several servers, TLS, bearer token."""
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 from dataclasses import dataclass
@@ -11,34 +10,16 @@ from typing import Any, TypeAlias
 
 import grpc
 
+from sap_islands.address import Address, parse_address, resolve
 from sap_islands.errors import InvalidArgument
 from sap_islands.owner_process import check_grpc_works
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
 
-# All calls are idempotent, so an unanswered one may be repeated.
-_RETRIES = {
-    "methodConfig": [
-        {
-            "name": [
-                {"service": "sap.v1.SolverService", "method": method}
-                for method in (
-                    "Solve",
-                    "SolveBatch",
-                    "Differentiate",
-                    "DifferentiateBatch",
-                    "GetServerInfo",
-                )
-            ],
-            "retryPolicy": {
-                "maxAttempts": 5,
-                "initialBackoff": "0.1s",
-                "maxBackoff": "2s",
-                "backoffMultiplier": 3,
-                "retryableStatusCodes": ["UNAVAILABLE"],
-            },
-        }
-    ]
+# Calls and sessions take turns over the servers whose health service says that they serve.
+_TURNS = {
+    "loadBalancingConfig": [{"round_robin": {}}],
+    "healthCheckConfig": {"serviceName": "sap.v1.SolverService"},
 }
 _NO_MESSAGE_LIMIT = -1  # the server enforces its own limit and names it in the error
 
@@ -46,12 +27,12 @@ _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.max_send_message_length", _NO_MESSAGE_LIMIT),
     ("grpc.max_receive_message_length", _NO_MESSAGE_LIMIT),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),  # how long one attempt to connect may take
     ("grpc.max_reconnect_backoff_ms", 2000),
     ("grpc.keepalive_time_ms", 600_000),
+    # 30 s by default, in which a fleet that has moved would not be found.
+    ("grpc.dns_min_time_between_resolutions_ms", 2000),
 )
-# Calls with larger requests are sent once: gRPC retries only what fits in this buffer.
-_RETRY_BUFFER_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -62,7 +43,8 @@ class Tls:
         root_certificates: Trusted authorities; None: those that gRPC ships with.
         certificate_chain: The client's certificate, for servers that require one.
         private_key: The private key of `certificate_chain`.
-        server_name: Name expected in the server's certificate; None: the host of the address.
+        server_name: Name expected in the servers' certificates; None: the host of the address. A
+            list of several hosts needs it.
     """
 
     root_certificates: bytes | str | Path | None = None
@@ -75,6 +57,7 @@ class Tls:
 class Endpoint:
     """All that is needed to open a channel: target, channel options, credentials, metadata."""
 
+    address: str
     target: str
     options: tuple[tuple[str, Any], ...]
     credentials: grpc.ChannelCredentials | None
@@ -92,21 +75,18 @@ class Endpoint:
         return library.secure_channel(self.target, self.credentials, self.options)
 
 
-def make_endpoint(
-    address: str, tls: Tls | bool = False, token: str | None = None, retry: bool = True
-) -> Endpoint:
-    """The endpoint of an address, "HOST:PORT" or "unix:PATH".
+def make_endpoint(address: str, tls: Tls | bool = False, token: str | None = None) -> Endpoint:
+    """The endpoint of an address in one of the forms of `sap_islands.address`.
 
     Raises:
-        InvalidArgument: The address is malformed, a certificate cannot be read, or a token would
-            be sent to another machine without TLS.
+        InvalidArgument: The address is malformed, a certificate cannot be read, TLS has no name to
+            expect, or a token would be sent to another machine without TLS.
+        Unavailable: A host name in a list is unknown.
     """
+    parsed = parse_address(address)
     options = list(_OPTIONS)
-    if retry:
-        options.append(("grpc.service_config", json.dumps(_RETRIES)))
-        options.append(("grpc.per_rpc_retry_buffer_size", _RETRY_BUFFER_BYTES))
-    else:
-        options.append(("grpc.enable_retries", 0))
+    if parsed.is_shared:
+        options.append(("grpc.service_config", json.dumps(_TURNS)))
     credentials = None
     if tls:
         tls = Tls() if tls is True else tls
@@ -115,42 +95,26 @@ def make_endpoint(
         )
         if tls.server_name is not None:
             options.append(("grpc.ssl_target_name_override", tls.server_name))
+    if not parsed.target:
+        options.append(("grpc.default_authority", _authority(parsed, tls)))
     metadata: Metadata = ()
     if token is not None:
-        if not tls and not _is_local(address):
+        if not tls and not parsed.is_local:
             message = f"token would be sent to {address} in clear text; connect with tls"
             raise InvalidArgument(message, "token")
         metadata = (("authorization", f"Bearer {token}"),)
-    return Endpoint(_target(address), tuple(options), credentials, metadata)
+    return Endpoint(address, resolve(parsed), tuple(options), credentials, metadata)
 
 
-def _target(address: str) -> str:
-    if address.startswith("unix:"):
-        if address == "unix:":
-            raise InvalidArgument(
-                f"address {address!r} has no path; it must be unix:PATH", "address"
-            )
-        return address
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        message = (
-            f"address is {address!r}; it must be HOST:PORT, unix:PATH, embedded: or "
-            "embedded:process"
-        )
-        raise InvalidArgument(message, "address")
-    return address
-
-
-def _is_local(address: str) -> bool:
-    if address.startswith("unix:"):
-        return True
-    host = address.rpartition(":")[0].strip("[]")
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _authority(servers: Address, tls: Tls | bool) -> str:
+    """What calls to a list name as their server; under TLS, the name in the certificates."""
+    if not isinstance(tls, Tls):
+        return servers.text.partition(",")[0]
+    name = tls.server_name or servers.common_host
+    if name is None:
+        message = f"tls.server_name is needed, since the hosts of {servers.text} differ"
+        raise InvalidArgument(message, "tls.server_name")
+    return name
 
 
 def _read(source: bytes | str | Path | None) -> bytes | None:

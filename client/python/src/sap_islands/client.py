@@ -6,28 +6,31 @@ same version and instruction set.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
-import grpc
 from numpy.typing import ArrayLike
 
-from sap_islands import messages
-from sap_islands.channel import Endpoint, Tls
-from sap_islands.client_base import (
-    ClientBase,
-    ServerInfo,
-    check_embedded,
-    parse_info,
-    resolve_address,
-)
+from sap_islands import splitting
+from sap_islands.address import check_embedded
+from sap_islands.attempts import check_reconnect_within, time_left
+from sap_islands.channel import Tls
+from sap_islands.dealing import count_servers
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
-from sap_islands.embedded import EmbeddedServer
-from sap_islands.errors import SapError, error_of_call
+from sap_islands.errors import SapError
 from sap_islands.options import Options
 from sap_islands.problem import Problem
+from sap_islands.remote_base import resolve_address
+from sap_islands.remote_solver import RemoteSolver
+from sap_islands.server_info import ServerInfo
 from sap_islands.session import Session
+from sap_islands.shards import Shard
 from sap_islands.solution import Solution
+
+if TYPE_CHECKING:
+    from sap_islands.embedded_solver import EmbeddedSolver
 
 
 def connect(
@@ -35,45 +38,71 @@ def connect(
     *,
     tls: Tls | bool = False,
     token: str | None = None,
-    retry: bool = True,
+    reconnect_within: float = 5.0,
+    allow_mixed_servers: bool = False,
     server_arguments: Sequence[str] = (),
     threads: int | None = None,
 ) -> Client:
-    """Makes a client of the server at an address. Nothing is sent until the first call.
+    """Makes a client of the servers at an address. Nothing is sent until the first call.
 
     Args:
-        address: "HOST:PORT" or "unix:PATH" of a server; "embedded:" for the solver in this process;
-            or "embedded:process" to start a server that the client owns, for isolation.
+        address: "HOST:PORT" or "unix:PATH" of a server; several as "A:1,B:2,..." or
+            "dns:///NAME:PORT", over which calls and sessions take turns; "xds:///NAME" where a
+            control plane says which; "embedded:" for the solver in this process; or
+            "embedded:process" to start a server that the client owns, for isolation. Host names in
+            a list are looked up once, here; the name of "dns:" again when a connection breaks.
         tls: True or certificates to encrypt the connection; False: plain text.
-        token: Bearer token sent with every call; needs TLS, a loopback address or a Unix socket.
-        retry: Whether all calls but `stream_batch` are repeated while the server is unavailable,
-            with at most 5 attempts; they are idempotent.
+        token: Bearer token sent with every call; needs TLS, loopback addresses or a Unix socket.
+        reconnect_within: How long lost calls are repeated and lost sessions look for a server [s];
+            0: never. All calls are idempotent.
+        allow_mixed_servers: Whether answers may come from servers of different versions or
+            instruction sets, so that bits may differ; otherwise those that are not of the build of
+            the first one are refused.
         server_arguments: Further command-line arguments of the server of "embedded:process".
         threads: That work on one problem of "embedded:"; None: all that the process may use.
 
     Raises:
         InvalidArgument: An argument is malformed; `field` names it.
-        Unavailable: The library or server to embed was not found or did not start.
+        Unavailable: The library or server to embed was not found or did not start, or a host name
+            in a list is unknown.
     """
+    check_reconnect_within(reconnect_within)
     if check_embedded(address, threads, server_arguments):
-        from sap_islands.embedded_client import EmbeddedClient  # a kind of Client
+        from sap_islands.embedded_solver import EmbeddedSolver  # which loads the C library
 
-        return EmbeddedClient(threads)
-    return Client(*resolve_address(address, tls, token, retry, server_arguments))
+        return Client(EmbeddedSolver(threads))
+    endpoint, server = resolve_address(address, tls, token, server_arguments)
+    return Client(RemoteSolver(endpoint, server, reconnect_within, allow_mixed_servers))
 
 
-class Client(ClientBase):
-    """Client of one server, made by `connect`. Threads may share it, forked processes may not.
+class Client:
+    """Client of servers or of the solver in this process, made by `connect`. Threads may share it.
 
-    `timeout` is the deadline of a call [s]; None: no deadline. The server stops shortly before it
-    and returns the best iterate if it has one. All calls raise `SapError`.
+    `timeout` is the deadline of a call [s]; None: no deadline. The solver stops shortly before it
+    and returns the best iterate if it has one. A call whose connection or server is lost is
+    repeated, until its deadline or for the time of `connect`. All calls raise `SapError`.
+
+    Where a client solves in this process, forked processes may use it too, and a call ends with its
+    solve: signals, as of Ctrl-C, are handled after it. Other clients are for the process that made
+    them.
     """
 
-    def __init__(self, endpoint: Endpoint, server: EmbeddedServer | None = None) -> None:
-        super().__init__(endpoint, server, grpc)
+    def __init__(self, solver: RemoteSolver | EmbeddedSolver) -> None:
+        self._solver = solver
+        self._solver_threads: int | None = None  # of a server, once a split has asked for it
+
+    @property
+    def address(self) -> str:
+        """The address that `connect` got; of an embedded server, its Unix socket."""
+        return self._solver.address
 
     def solve(
-        self, problem: Problem, options: Options | None = None, *, timeout: float | None = None
+        self,
+        problem: Problem,
+        options: Options | None = None,
+        *,
+        timeout: float | None = None,
+        split: bool | int = False,
     ) -> Solution:
         """Solves one problem.
 
@@ -81,11 +110,22 @@ class Client(ClientBase):
             problem: The problem.
             options: None: the server's defaults.
             timeout: Deadline of the call [s].
+            split: Whether a scene of many large islands is solved on several servers at once: whole
+                islands are dealt to as many calls as the client's address has servers, or, for a
+                number, to so many, as behind a balancer. The solution has the bits of the undivided
+                one; its phases are timed as in the slowest part. The scene stays whole where
+                splitting would not pay, and in an embedded solver. A split needs the C library.
+
+        Raises:
+            Unavailable: Also where a scene is to be split and there is no C library.
         """
-        request = messages.solve_request(problem, options)
-        return messages.solution_of_response(
-            self._call(self._stub.solve, request, timeout, options)
-        )
+        if split is not False:
+            start = time.monotonic()
+            solution = self._solve_split(problem, options, timeout, split)
+            if solution is not None:
+                return solution
+            timeout = time_left(timeout, start)
+        return self._solver.solve(problem, options, timeout)
 
     def solve_batch(
         self,
@@ -99,10 +139,7 @@ class Client(ClientBase):
         Returns:
             For each problem, in order, its solution or the error that it failed with.
         """
-        request = messages.batch_request(problems, options)
-        return messages.outcomes_of_response(
-            self._call(self._stub.solve_batch, request, timeout, options)
-        )
+        return self._solver.solve_batch(problems, options, timeout)
 
     def stream_batch(
         self,
@@ -112,15 +149,7 @@ class Client(ClientBase):
         timeout: float | None = None,
     ) -> Iterator[tuple[int, Solution | SapError]]:
         """As `solve_batch`, but yields (index of the problem, outcome) as each is finished."""
-        request = messages.batch_request(problems, options)
-        call = self._stub.stream_batch(request, timeout=timeout, metadata=self._metadata(options))
-        try:
-            for response in call:
-                yield messages.indexed_outcome(response)
-        except grpc.RpcError as error:
-            raise error_of_call(error) from None
-        finally:
-            call.cancel()
+        return self._solver.stream_batch(problems, options, timeout)
 
     def differentiate(
         self,
@@ -159,14 +188,10 @@ class Client(ClientBase):
         Raises:
             InvalidArgument: `field` names the input, cotangent, tangent or path at fault.
         """
-        request = messages.differentiate_request(
-            DifferentiateRequest(
-                problem, cotangents, tangents, velocity, wanted, hold_delassus, options
-            )
+        request = DifferentiateRequest(
+            problem, cotangents, tangents, velocity, wanted, hold_delassus, options
         )
-        return messages.derivatives_of_response(
-            self._call(self._stub.differentiate, request, timeout, options)
-        )
+        return self._solver.differentiate(request, timeout)
 
     def differentiate_batch(
         self,
@@ -186,18 +211,14 @@ class Client(ClientBase):
         Returns:
             For each request, in order, its derivatives or the error that it failed with.
         """
-        request = messages.differentiate_batch_request(requests, time_budget)
-        options = requests[0].options if requests else None
-        return messages.derivatives_of_batch(
-            self._call(self._stub.differentiate_batch, request, timeout, options)
-        )
+        return self._solver.differentiate_batch(requests, time_budget, timeout)
 
     def session(
         self,
         options: Options | None = None,
         *,
         timeout: float | None = None,
-        reconnect_within: float = 5.0,
+        reconnect_within: float | None = None,
         low_latency: bool = False,
     ) -> Session:
         """Opens a session: a sequence of problems, each warm-started from the one before.
@@ -206,33 +227,23 @@ class Client(ClientBase):
             options: Options of the steps that are sent without their own.
             timeout: Deadline of the whole session [s]; for one step use `Options.time_budget`.
             reconnect_within: How long to look for a server after a lost connection [s]; 0: the
-                session ends.
+                session ends; None: as the client.
             low_latency: Whether the server keeps its processors out of deep idle states for 50 ms
                 after each answer, with threads of idle priority. This shortens mainly the tail of
                 the latency. The operator of the server may forbid it.
         """
-
-        def open_stream(requests: Iterator[bytes], left: float | None) -> Any:
-            return self._stub.solve_session(
-                requests, timeout=left, metadata=self._endpoint.metadata
-            )
-
-        return Session(open_stream, options, timeout, reconnect_within, low_latency)
+        return self._solver.session(options, timeout, reconnect_within, low_latency)
 
     def info(self, *, timeout: float | None = None) -> ServerInfo:
         """Version, limits and hardware of the server."""
-        return parse_info(self._call(self._stub.info, b"", timeout))
+        return self._solver.info(timeout)
 
     def close(self) -> None:
         """Closes the connection; stops the server if it is embedded.
 
-        In a process forked from that which made the client it does nothing.
+        In a process forked from that which made a client of servers it does nothing.
         """
-        if not self._owner.is_current:
-            return
-        self._channel.close()
-        if self._server is not None:
-            self._server.stop()
+        self._solver.close()
 
     def __enter__(self) -> Client:
         return self
@@ -240,11 +251,30 @@ class Client(ClientBase):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _call(
-        self, method: Any, request: bytes, timeout: float | None, options: Options | None = None
-    ) -> bytes:
-        try:
-            response: bytes = method(request, timeout=timeout, metadata=self._metadata(options))
-        except grpc.RpcError as error:
-            raise error_of_call(error) from None
-        return response
+    def _solve_split(
+        self, problem: Problem, options: Options | None, timeout: float | None, split: bool | int
+    ) -> Solution | None:
+        """The solution from several calls; None: the problem is to be sent whole."""
+        start = time.monotonic()
+        servers = count_servers(split, self.address)
+        if servers == 1:
+            return None
+        if self._solver_threads is None:
+            try:
+                self._solver_threads = self.info(timeout=time_left(timeout, start)).solver_threads
+            except SapError:
+                return None
+        shards = splitting.split_problem(problem, options, servers, self._solver_threads)
+        if shards is None:
+            return None
+        of_shards = splitting.options_of_shards(options)
+
+        def solve(shard: Shard) -> Solution | SapError:
+            try:
+                return self.solve(shard.problem(), of_shards, timeout=time_left(timeout, start))
+            except SapError as error:
+                return error
+
+        with ThreadPoolExecutor(len(shards.shards)) as pool:
+            outcomes = list(pool.map(solve, shards.shards))
+        return splitting.combine(shards, outcomes, options)

@@ -32,6 +32,7 @@ START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 10.0
 
 _MAX_SOCKET_PATH = 100  # bytes; the kernel accepts 107
+_START_OF_LOG = 1 << 16  # bytes, more than a server writes before it listens
 _DRAIN_ARGUMENTS = ("--drain-timeout-s", "1")
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse(status=SERVING)
 _GUARD_SCRIPT = 'read -r _ && exit; kill -TERM "$1" 2> /dev/null; rm -rf -- "$2"'
@@ -82,15 +83,16 @@ class EmbeddedServer:
     """A running sap-server that this object owns.
 
     Attributes:
-        address: "unix:PATH" of its socket.
+        address: "unix:PATH" of its socket, or where it was told to listen.
         pid: Its process id.
     """
 
-    def __init__(self, arguments: Sequence[str] = ()) -> None:
+    def __init__(self, arguments: Sequence[str] = (), address: str | None = None) -> None:
         """Starts the server and waits until its health check reports SERVING.
 
         Args:
             arguments: Further command-line arguments, for example ("--threads", "4").
+            address: "unix:PATH" or "HOST:PORT" to listen on; None: a private Unix socket.
 
         Raises:
             Unavailable: The server was not found, or did not serve within 20 s; the message has
@@ -100,7 +102,7 @@ class EmbeddedServer:
         check_grpc_works()
         program = find_server()
         self._directory = _private_directory()
-        self.address = f"unix:{self._directory}/sap.sock"
+        self.address = address or f"unix:{self._directory}/sap.sock"
         log = open(f"{self._directory}/log", "w+b")  # noqa: SIM115  # closed by _stop
         try:
             process = subprocess.Popen(
@@ -167,10 +169,13 @@ def _private_directory() -> str:
     return directory
 
 
+def _listens(log: IO[bytes]) -> bool:
+    return b"listening on " in os.pread(log.fileno(), _START_OF_LOG, 0)
+
+
 def _wait_until_serving(address: str, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
-    socket = address.removeprefix("unix:")
-    while not os.path.exists(socket) and process.poll() is None and time.monotonic() < deadline:
+    while not _listens(log) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     if process.poll() is None:
         with grpc.insecure_channel(address) as channel:

@@ -1,4 +1,4 @@
-"""Client of the solver in this process for asyncio, made by `aio.connect("embedded:")`.
+"""The solver in this process for asyncio: `sap_islands.embedded_solver` with coroutines.
 
 Calls run on threads of the event loop's executor. A cancelled call ends its solve.
 """
@@ -10,18 +10,16 @@ import functools
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar
 
-from numpy.typing import ArrayLike
-
-from sap_islands import aio
-from sap_islands.client_base import EMBEDDED, ServerInfo
-from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
-from sap_islands.embedded_client import EmbeddedSession, stream
+from sap_islands.address import EMBEDDED
+from sap_islands.derivatives import Derivatives, DifferentiateRequest
+from sap_islands.embedded_session import EmbeddedSession
 from sap_islands.embedded_solver import EmbeddedSolver, Stop
-from sap_islands.errors import SapError, Unavailable
+from sap_islands.errors import SapError, Unavailable, value_of
 from sap_islands.messages import StepOutcome
 from sap_islands.options import Options
 from sap_islands.problem import Problem
-from sap_islands.session_base import solution_of
+from sap_islands.server_info import ServerInfo
+from sap_islands.session_aio import Session
 from sap_islands.solution import Solution
 
 ResultT = TypeVar("ResultT")
@@ -44,100 +42,75 @@ async def _run(
         raise
 
 
-class EmbeddedClient(aio.Client):
-    """As `aio.Client`, without a server."""
+class AsyncEmbeddedSolver:
+    """As `EmbeddedSolver`, with coroutines."""
 
-    def __init__(self, threads: int | None = None) -> None:
+    address = EMBEDDED
+
+    def __init__(self, threads: int | None) -> None:
         """Loads the solver; see `EmbeddedSolver`."""
         self._solver = EmbeddedSolver(threads)
 
-    @property
-    def address(self) -> str:
-        """The address that `connect` got."""
-        return EMBEDDED
-
     async def solve(
-        self, problem: Problem, options: Options | None = None, *, timeout: float | None = None
+        self, problem: Problem, options: Options | None, timeout: float | None
     ) -> Solution:
-        """As `aio.Client.solve`."""
+        """As `EmbeddedSolver.solve`."""
         return await _run(self._solver, self._solver.solve, problem, options, timeout)
 
     async def solve_batch(
-        self,
-        problems: Sequence[Problem],
-        options: Options | None = None,
-        *,
-        timeout: float | None = None,
+        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
     ) -> list[Solution | SapError]:
-        """As `aio.Client.solve_batch`."""
+        """As `EmbeddedSolver.solve_batch`."""
         return await _run(self._solver, self._solver.solve_batch, problems, options, timeout)
 
     async def stream_batch(
-        self,
-        problems: Sequence[Problem],
-        options: Options | None = None,
-        *,
-        timeout: float | None = None,
+        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
     ) -> AsyncIterator[tuple[int, Solution | SapError]]:
-        """As `aio.Client.stream_batch`."""
-        outcomes = stream(self._solver, problems, options, timeout)
+        """As `EmbeddedSolver.stream_batch`."""
+        outcomes = self._solver.stream_batch(problems, options, timeout)
         while (indexed := await asyncio.to_thread(next, outcomes, None)) is not None:
             yield indexed
 
     async def differentiate(
-        self,
-        problem: Problem,
-        cotangents: Sequence[Cotangent] = (),
-        *,
-        tangents: Sequence[Problem] = (),
-        velocity: ArrayLike = (),
-        wanted: Sequence[str] = (),
-        hold_delassus: bool = False,
-        options: Options | None = None,
-        timeout: float | None = None,
+        self, request: DifferentiateRequest, timeout: float | None
     ) -> Derivatives:
-        """As `aio.Client.differentiate`."""
-        request = DifferentiateRequest(
-            problem, cotangents, tangents, velocity, wanted, hold_delassus, options
-        )
+        """As `EmbeddedSolver.differentiate`."""
         return await _run(self._solver, self._solver.differentiate, request, timeout)
 
     async def differentiate_batch(
         self,
         requests: Sequence[DifferentiateRequest],
-        *,
-        time_budget: float | None = None,
-        timeout: float | None = None,
+        time_budget: float | None,
+        timeout: float | None,
     ) -> list[Derivatives | SapError]:
-        """As `aio.Client.differentiate_batch`."""
+        """As `EmbeddedSolver.differentiate_batch`."""
         return await _run(
             self._solver, self._solver.differentiate_batch, requests, time_budget, timeout
         )
 
     def session(
         self,
-        options: Options | None = None,
-        *,
-        timeout: float | None = None,
-        reconnect_within: float = 5.0,
-        low_latency: bool = False,
-    ) -> aio.Session:
-        """As `aio.Client.session`."""
+        options: Options | None,
+        timeout: float | None,
+        reconnect_within: float | None,
+        low_latency: bool,
+    ) -> AsyncEmbeddedSession:
+        """As `EmbeddedSolver.session`, not yet open."""
         return AsyncEmbeddedSession(
             self._solver, functools.partial(EmbeddedSession, self._solver, options, timeout)
         )
 
-    async def info(self, *, timeout: float | None = None) -> ServerInfo:
-        """As `aio.Client.info`."""
+    async def info(self, timeout: float | None) -> ServerInfo:
+        """As `EmbeddedSolver.info`."""
         return self._solver.info()
 
     async def close(self) -> None:
-        """As `aio.Client.close`."""
+        """As `EmbeddedSolver.close`."""
         self._solver.close()
 
 
-class AsyncEmbeddedSession(aio.Session):
-    """As `aio.Session`, without a stream: `send` starts the step, in the order of the calls.
+class AsyncEmbeddedSession(Session):
+    """As `Session`, without a stream: `send` starts the step, in the order of the calls.
 
     A cancelled `step` has no effect, unless it was solved at that moment.
     """
@@ -150,40 +123,40 @@ class AsyncEmbeddedSession(aio.Session):
 
     @property
     def in_flight(self) -> int:
-        """As `aio.Session.in_flight`."""
+        """As `Session.in_flight`."""
         return 0 if self._session is None else self._session.in_flight
 
     @property
     def open(self) -> bool:
-        """As `aio.Session.open`."""
+        """As `Session.open`."""
         return not self._closed and (self._session is None or self._session.open)
 
     def reset(self) -> None:
-        """As `aio.Session.reset`."""
+        """As `Session.reset`."""
         if self._session is not None:
             self._session.reset()
 
     async def step(self, problem: Problem, options: Options | None = None) -> Solution:
-        """As `aio.Session.step`."""
+        """As `Session.step`."""
         session = self._opened()
         session._check_idle()
-        return solution_of(await _run(self._solver, session.take, problem, options))
+        return value_of((await _run(self._solver, session.take, problem, options)).outcome)
 
     async def send(self, problem: Problem, options: Options | None = None) -> int:
-        """As `aio.Session.send`."""
+        """As `Session.send`."""
         return await _run(self._solver, self._opened().send, problem, options)
 
     async def receive(self) -> StepOutcome:
-        """As `aio.Session.receive`."""
+        """As `Session.receive`."""
         return self._opened().receive()
 
     async def close(self) -> None:
-        """As `aio.Session.close`."""
+        """As `Session.close`."""
         self._closed = True
         if self._session is not None:
             self._session.close()
 
-    async def __aenter__(self) -> aio.Session:
+    async def __aenter__(self) -> Session:
         self._opened()
         return self
 

@@ -1,4 +1,4 @@
-"""The solver in this process, through the C library: what the embedded clients share.
+"""The solver in this process, through the C library: the calls of `Client`.
 
 No message is made, and no other process or socket is involved. The bits are those of a server of
 the same version and instruction set.
@@ -13,23 +13,31 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
-from sap_islands.c_answer import ALL_FIELDS, Answer
+from sap_islands.address import EMBEDDED
+from sap_islands.c_answer import ALL_FIELDS, Answer, Forecast
 from sap_islands.c_library import find_c_library, load
 from sap_islands.c_structs import ProblemBlock
-from sap_islands.client_base import ServerInfo
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
-from sap_islands.errors import DeadlineExceeded, InvalidArgument, SapError, Unavailable
+from sap_islands.embedded_session import EmbeddedSession
+from sap_islands.errors import (
+    DeadlineExceeded,
+    InvalidArgument,
+    SapError,
+    Unavailable,
+    value_of,
+)
 from sap_islands.options import Options, serialize
 from sap_islands.problem import Problem
+from sap_islands.server_info import ServerInfo
 from sap_islands.solution import Solution
 from sap_islands.v1 import solver_service_pb2 as service
 
-ValueT = TypeVar("ValueT")
-
 _pointer = ctypes.c_void_p
 _MAX_IDLE = 32  # blocks kept for the next calls
+# Problems of `stream_batch` that are solved together, per thread.
+_STREAMED_PER_THREAD = 4
 _DEFAULTS = Options()
 # Part of the time to a deadline that is left for the answer.
 _RESERVE = 0.05
@@ -221,7 +229,15 @@ def _cotangent(cotangent: Cotangent) -> _Cotangent:
 
 
 class EmbeddedSolver:
-    """Threads and memory of the solver in this process. Threads may share it."""
+    """Threads and memory of the solver in this process. Threads and forked processes may share it.
+
+    Attributes:
+        address: The address of `connect` that stands for it.
+        library: The C library.
+        handle: Its sap_solver there.
+    """
+
+    address = EMBEDDED
 
     def __init__(self, threads: int | None) -> None:
         """Loads the C library.
@@ -315,6 +331,14 @@ class EmbeddedSolver:
             self.run(self.library.sap_solve, self.handle, problem, options, timeout, stop)[0]
         )
 
+    def find_islands(self, problem: Problem) -> Forecast | SapError:
+        """The islands of a problem that is checked and not solved, or its error."""
+        answer = self.answer()
+        with self._blocks(1) as (block,):
+            block.fill(problem)
+            self.library.sap_find_islands(self.handle, block.address, answer.handle)
+        return answer.forecast()
+
     def solve_batch(
         self,
         problems: Sequence[Problem],
@@ -334,6 +358,18 @@ class EmbeddedSolver:
             )
         deadline.check()
         return [answer.outcome(settings.mask) for answer in answers]
+
+    def stream_batch(
+        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+    ) -> Iterator[tuple[int, Solution | SapError]]:
+        """As `Client.stream_batch`, some problems at a time."""
+        end = None if timeout is None else time.monotonic() + timeout
+        size = _STREAMED_PER_THREAD * int(self.library.sap_solver_threads(self.handle))
+        for first in range(0, len(problems), size):
+            left = None if end is None else end - time.monotonic()
+            yield from enumerate(
+                self.solve_batch(problems[first : first + size], options, left), first
+            )
 
     def differentiate(
         self, request: DifferentiateRequest, timeout: float | None, stop: Stop | None = None
@@ -399,7 +435,17 @@ class EmbeddedSolver:
             raise answers[0].error()
         return answers[: len(inputs)]
 
-    def info(self) -> ServerInfo:
+    def session(
+        self,
+        options: Options | None,
+        timeout: float | None,
+        reconnect_within: float | None,
+        low_latency: bool,
+    ) -> EmbeddedSession:
+        """As `Client.session`: there is nothing to reconnect to, and no latency to lower."""
+        return EmbeddedSession(self, options, timeout)
+
+    def info(self, timeout: float | None = None) -> ServerInfo:
         """As `Client.info`: there are no limits but those of the solver."""
         limits: dict[str, float] = {}
         for field in service.ServerLimits.DESCRIPTOR.fields:
@@ -414,12 +460,6 @@ class EmbeddedSolver:
             instruction_set=self.library.sap_instruction_set().decode(),
             processors=os.cpu_count() or 1,
             solver_threads=self.library.sap_solver_threads(self.handle),
+            boot_id="",
             limits=limits,
         )
-
-
-def value_of(outcome: ValueT | SapError) -> ValueT:
-    """The outcome of a call; raises it if it is an error."""
-    if isinstance(outcome, SapError):
-        raise outcome
-    return outcome

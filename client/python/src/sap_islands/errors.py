@@ -7,15 +7,18 @@ from it too, so that for example `except TimeoutError` works.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
 from sap_islands.v1 import solver_service_pb2
 
+ValueT = TypeVar("ValueT")
+
 _DETAILS_KEY = "grpc-status-details-bin"
 _REQUEST_ID_KEY = "x-request-id"
+SERVER_KEY = "sap-server"
 _INDEX = re.compile(r"\[(\d+)\]$")
 
 
@@ -29,6 +32,8 @@ class SapError(Exception):
         reason: Machine-readable name of the exceeded limit, for example "QUEUE_TIME"; or empty.
         retry_after_s: Time after which a retry may succeed [s]; None if the server gives none.
         request_id: Names the failed call in the server's log; empty if no server has answered.
+        server: Version, instruction set and boot id of the server that chose the status; empty if
+            none has: the connection was lost, or the error is of this process.
         code: gRPC status code.
     """
 
@@ -41,13 +46,15 @@ class SapError(Exception):
         reason: str = "",
         retry_after_s: float | None = None,
         request_id: str = "",
+        server: str = "",
     ) -> None:
-        super().__init__(message, field, reason, retry_after_s, request_id)
+        super().__init__(message, field, reason, retry_after_s, request_id, server)
         self.message = message
         self.field = field
         self.reason = reason
         self.retry_after_s = retry_after_s
         self.request_id = request_id
+        self.server = server
         match = _INDEX.search(field)
         self.index = int(match.group(1)) if match else None
 
@@ -97,6 +104,12 @@ class PermissionDenied(SapError, PermissionError):
     code = grpc.StatusCode.PERMISSION_DENIED
 
 
+class FailedPrecondition(SapError):
+    """The server is of another version or instruction set than the first one of the client."""
+
+    code = grpc.StatusCode.FAILED_PRECONDITION
+
+
 class Unavailable(SapError, ConnectionError):
     """The server cannot be reached, or is shutting down; the call may be repeated."""
 
@@ -125,6 +138,7 @@ _KINDS: dict[grpc.StatusCode, type[SapError]] = {
         Aborted,
         Unauthenticated,
         PermissionDenied,
+        FailedPrecondition,
         Unavailable,
         Unimplemented,
         Internal,
@@ -139,29 +153,37 @@ def error_of_call(call: Any) -> SapError:
     Args:
         call: The exception of gRPC, with `code`, `details` and `trailing_metadata`.
     """
-    kind = _KINDS.get(call.code(), SapError)
     message = call.details() or call.code().name
-    details, request_id = b"", ""
+    details, request_id, server = b"", "", ""
     for key, value in call.trailing_metadata() or ():
         if key == _DETAILS_KEY and isinstance(value, bytes):
             details = value
         elif key == _REQUEST_ID_KEY:
             request_id = str(value)
-    return kind(message, *_details_of(details), request_id)
+        elif key == SERVER_KEY:
+            server = str(value)
+    return _error(call.code(), message, *_details_of(details), request_id, server)
+
+
+def value_of(outcome: ValueT | SapError) -> ValueT:
+    """The outcome of a problem; raises it if it is an error."""
+    if isinstance(outcome, SapError):
+        raise outcome
+    return outcome
 
 
 def error_of_code(code: int, message: str, field: str, reason: str) -> SapError:
     """The exception of a google.rpc.Code."""
-    return _KINDS.get(_CODES.get(code, grpc.StatusCode.UNKNOWN), SapError)(message, field, reason)
+    return _error(_CODES.get(code, grpc.StatusCode.UNKNOWN), message, field, reason)
 
 
 def error_of_failure(failure: solver_service_pb2.Failure) -> SapError:
     """The exception for a failed problem of a batch or a failed step of a session."""
-    kind = _KINDS.get(_CODES.get(failure.code, grpc.StatusCode.UNKNOWN), SapError)
+    code = _CODES.get(failure.code, grpc.StatusCode.UNKNOWN)
     retry_after_s = None
     if failure.HasField("retry_delay"):
         retry_after_s = failure.retry_delay.ToNanoseconds() / 1e9
-    return kind(failure.message, failure.field, failure.reason, retry_after_s)
+    return _error(code, failure.message, failure.field, failure.reason, retry_after_s)
 
 
 def failure_of_error(error: SapError) -> solver_service_pb2.Failure:
@@ -172,6 +194,15 @@ def failure_of_error(error: SapError) -> solver_service_pb2.Failure:
     if error.retry_after_s is not None:
         failure.retry_delay.FromNanoseconds(round(1e9 * error.retry_after_s))
     return failure
+
+
+def _error(code: grpc.StatusCode, *arguments: Any) -> SapError:
+    kind = _KINDS.get(code)
+    if kind is not None:
+        return kind(*arguments)
+    error = SapError(*arguments)
+    error.code = code
+    return error
 
 
 def _details_of(serialized_status: bytes) -> tuple[str, str, float | None]:

@@ -30,6 +30,7 @@ _NUMBERS = (
     "regularization.row_beta",
     "regularization.stiction_speed",
 )
+_NO_INPUTS = ("guess_velocity", "initial_velocity")
 # Arrays that do not have one entry per tree, body, contact or row.
 _FLAT = ("trees.", ".jacobian", ".angular_jacobian", ".coefficient", ".target_angular_velocity")
 
@@ -41,7 +42,7 @@ def _columns_of_inputs() -> dict[str, int]:
         members = [("", kind), *((f"{name}.", group) for name, group in kind._groups.items())]
         for prefix, group in members:
             for name, field in group._fields.items():
-                if field.dtype.kind == "f" and name != "guess_velocity":
+                if field.dtype.kind == "f" and name not in _NO_INPUTS:
                     columns[f"{kind.FIELD}.{prefix}{name}"] = field.columns
     return columns
 

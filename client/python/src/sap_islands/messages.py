@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from google.protobuf import field_mask_pb2
@@ -59,6 +59,7 @@ _DIFFERENTIATE_TANGENTS = _tag(service.DifferentiateRequest, "tangents")
 _DIFFERENTIATE_BATCH_REQUESTS = _tag(service.DifferentiateBatchRequest, "requests")
 
 _RESPONSE_SOLUTION = _number(service.SolveResponse, "solution")
+_BATCH_PROBLEM = _number(service.StreamBatchRequest, "problems")
 _BATCH_OUTCOMES = _number(service.SolveBatchResponse, "outcomes")
 _INDEXED_INDEX = _number(service.StreamBatchResponse, "index")
 _INDEXED_OUTCOME = _number(service.StreamBatchResponse, "outcome")
@@ -92,6 +93,20 @@ class StepOutcome(NamedTuple):
     warm_started: bool
 
 
+class Opened(NamedTuple):
+    """A server has opened a session.
+
+    Attributes:
+        max_in_flight: Most steps that may be in flight, at least 1.
+        draining: Whether the server is about to shut down.
+        server: Its mark; see `sap_islands.server_mark`.
+    """
+
+    max_in_flight: int
+    draining: bool
+    server: str
+
+
 def _options_parts(tag: bytes, options: Options | None) -> tuple[wire_format.Parts, int]:
     serialized = serialize(options) if options is not None else b""
     return wire_format.wrap(tag, [serialized], len(serialized)) if serialized else ([], 0)
@@ -109,6 +124,19 @@ def batch_request(problems: Iterable[Problem], options: Options | None) -> bytes
     for problem in problems:
         parts += wire_format.wrap(_BATCH_PROBLEMS, *problem.encode())[0]
     return b"".join(parts + _options_parts(_BATCH_OPTIONS, options)[0])
+
+
+def part_of_batch(request: bytes, indices: Collection[int]) -> bytes:
+    """The serialized sap.v1.StreamBatchRequest with the problems of these indices only."""
+    view = memoryview(request)
+    kept: list[memoryview] = []
+    start = index = 0
+    for number, _, _, end in wire_format.scan(request, 0, len(request)):
+        if number != _BATCH_PROBLEM or index in indices:
+            kept.append(view[start:end])
+        index += number == _BATCH_PROBLEM
+        start = end
+    return b"".join(kept)
 
 
 def differentiate_request(request: DifferentiateRequest) -> bytes:
@@ -220,11 +248,8 @@ def indexed_outcome(data: bytes) -> tuple[int, Solution | SapError]:
     return index, outcome
 
 
-def session_opened(data: bytes) -> tuple[int, bool]:
-    """The limit of steps in flight, at least 1, and whether the server is draining.
-
-    Args:
-        data: The first serialized sap.v1.SolveSessionResponse of a stream.
+def session_opened(data: bytes) -> Opened:
+    """What the first serialized sap.v1.SolveSessionResponse of a stream says.
 
     Raises:
         Internal: The response does not open the session.
@@ -232,7 +257,8 @@ def session_opened(data: bytes) -> tuple[int, bool]:
     response = service.SolveSessionResponse.FromString(data)
     if not response.HasField("opened"):
         raise Internal("the server's first response does not open the session")
-    return max(1, response.opened.max_steps_in_flight), response.draining
+    opened = response.opened
+    return Opened(max(1, opened.max_steps_in_flight), response.draining, opened.server)
 
 
 def step_outcome(data: bytes) -> tuple[StepOutcome, bool]:

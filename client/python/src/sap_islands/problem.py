@@ -42,11 +42,18 @@ __all__ = [
 
 
 class RegularizationRule(enum.IntEnum):
-    """Inverse of A in the Delassus estimate w = |J A^-1 J'| / 3: full, or of the diagonal."""
+    """How the Delassus estimate w of contacts is made.
+
+    FULL: |J A^-1 J'| / 3. DIAGONAL: with the inverse of the diagonal of A. LOAD_PATH: as FULL, and
+    no more than the load allows that passes through the contact, so that towers, and light bodies
+    under heavy ones, rest as deep as a single mass does. It needs `initial_velocity` of trees and
+    bodies.
+    """
 
     UNSPECIFIED = problem_pb2.REGULARIZATION_RULE_UNSPECIFIED
     FULL = problem_pb2.REGULARIZATION_RULE_FULL
     DIAGONAL = problem_pb2.REGULARIZATION_RULE_DIAGONAL
+    LOAD_PATH = problem_pb2.REGULARIZATION_RULE_LOAD_PATH
 
 
 @dataclass
@@ -60,6 +67,9 @@ class Regularization:
         row_beta: β in R of constraint rows [-]; None: 0.1.
         stiction_speed: Slip below which friction of a contact of Hunt & Crossley is not full, at
             least [m/s]; None: 1e-4.
+        load_reference_speed: Of LOAD_PATH: speed that forces give in a step to what is to count by
+            its mass, such as g δt [m/s]. With it the contacts of light bodies that motors drive,
+            as fingers, count by force; None: they do not.
     """
 
     beta: float | None = None
@@ -67,6 +77,7 @@ class Regularization:
     rule: RegularizationRule = RegularizationRule.UNSPECIFIED
     row_beta: float | None = None
     stiction_speed: float | None = None
+    load_reference_speed: float | None = None
 
     @classmethod
     def _parse(cls, data: bytes) -> Regularization:
@@ -83,10 +94,15 @@ def _regularization_field(
     sigma: float | None,
     row_beta: float | None,
     stiction_speed: float | None,
+    load_reference_speed: float | None,
 ) -> bytes:
     """The serialized field `regularization` with its tag; empty if all are the defaults."""
     message = problem_pb2.Regularization(
-        beta=beta, sigma=sigma, row_beta=row_beta, stiction_speed=stiction_speed
+        beta=beta,
+        sigma=sigma,
+        row_beta=row_beta,
+        stiction_speed=stiction_speed,
+        load_reference_speed=load_reference_speed,
     )
     message.rule = int(rule)  # type: ignore[assignment]  # an enumeration is an int there
     serialized = message.SerializeToString()
@@ -161,7 +177,12 @@ class Problem:
             size += kind.encoder.append(values[name], tag, parts, counts.get(name))
         given = self.regularization
         regularization = _regularization_field(
-            given.rule, given.beta, given.sigma, given.row_beta, given.stiction_speed
+            given.rule,
+            given.beta,
+            given.sigma,
+            given.row_beta,
+            given.stiction_speed,
+            given.load_reference_speed,
         )
         parts.append(regularization)
         for name, kind, tag in _GROUPS[_BEFORE_REGULARIZATION:]:

@@ -15,11 +15,11 @@ from typing import IO
 from google.protobuf import message as protobuf_message
 
 from sap_islands import wire_format
-from sap_islands.client_base import ServerInfo
 from sap_islands.errors import InvalidArgument, SapError, error_of_failure, failure_of_error
 from sap_islands.options import Options, from_message, to_message
 from sap_islands.problem import Problem
 from sap_islands.problem_files import PathLike
+from sap_islands.server_info import ServerInfo
 from sap_islands.solution import Solution
 from sap_islands.v1 import recording_pb2
 

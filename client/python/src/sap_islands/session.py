@@ -24,11 +24,12 @@ from typing import Protocol
 
 import grpc
 
-from sap_islands.errors import Cancelled, Internal, SapError, Unavailable, error_of_call
+from sap_islands.errors import Cancelled, Internal, SapError, Unavailable, error_of_call, value_of
 from sap_islands.messages import StepOutcome
 from sap_islands.options import Options
 from sap_islands.problem import Problem
-from sap_islands.session_base import RECONNECT_PAUSE_S, SessionBase, solution_of
+from sap_islands.server_mark import BuildCheck
+from sap_islands.session_base import SessionBase
 from sap_islands.session_state import LastSolved
 from sap_islands.solution import Solution
 
@@ -40,7 +41,7 @@ class _Stream(Protocol):
     def cancel(self) -> bool: ...
 
 
-OpenStream = Callable[[Iterator[bytes], float | None], _Stream]
+OpenStream = Callable[[Iterator[bytes], float | None, int], _Stream]
 
 
 class Session(SessionBase):
@@ -65,9 +66,12 @@ class Session(SessionBase):
         timeout: float | None,
         reconnect_within: float,
         low_latency: bool,
+        build_check: BuildCheck,
+        wait: Callable[[float], None],
     ) -> None:
-        super().__init__(options, timeout, reconnect_within, low_latency)
+        super().__init__(options, timeout, reconnect_within, low_latency, build_check)
         self._open_stream = open_stream
+        self._wait = wait
         self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._connect()
 
@@ -91,7 +95,7 @@ class Session(SessionBase):
             if self.in_flight or self._state.last_solved is not last_solved:
                 self._undo(0, last_solved)
             raise
-        return solution_of(outcome)
+        return value_of(outcome.outcome)
 
     def send(self, problem: Problem, options: Options | None = None) -> int:
         """Sends a step without waiting for its outcome; returns its number: 1, 2, ...
@@ -100,8 +104,6 @@ class Session(SessionBase):
         buffers it for `receive`. The problem is copied: it may be changed afterwards.
         """
         self._check_open()
-        if self._should_leave_server():
-            self._leave_server()
         while self._state.unanswered >= self._max_in_flight:
             self._buffered_outcomes.append(self._receive())
         step_id = self._state.add(problem, options)
@@ -173,6 +175,10 @@ class Session(SessionBase):
     def _flush(self) -> None:
         if self._interrupted:
             return
+        if self._is_leaving:
+            if self._state.on_stream:
+                return
+            self._leave_server()
         for request in self._state.take_sendable(self._max_in_flight):
             self._requests.put(request)
 
@@ -188,6 +194,8 @@ class Session(SessionBase):
         while True:
             if self._interrupted:
                 self._recover(Cancelled("a call was interrupted"))
+            elif not self._state.on_stream:
+                self._flush()  # what was held back to leave the server
             try:
                 response = next(self._stream)
             except grpc.RpcError as error:
@@ -196,7 +204,7 @@ class Session(SessionBase):
                 self._recover(Unavailable("the server ended the session"))
             else:
                 outcome = self._take_outcome(response)
-                if self._state.has_unsent:
+                if self._state.has_unsent and not self._is_leaving:
                     self._flush()
                 return outcome
 
@@ -209,43 +217,51 @@ class Session(SessionBase):
 
     def _connect(self, lost: SapError | None = None) -> None:
         """Opens a stream within `reconnect_within` seconds after one that ended with `lost`."""
-        give_up = time.monotonic() + self._reconnect_within
-        while (error := self._try_to_open(give_up)) is not None:
-            self._check_retry(error, lost, give_up)
-            time.sleep(RECONNECT_PAUSE_S)
+        attempts = self._search(lost)
+        place = self._place
+        while (
+            error := self._try_to_open(attempts.search_left, place + attempts.number)
+        ) is not None:
+            self._wait(self._pause_after(error, lost, attempts))
 
-    def _try_to_open(self, give_up: float) -> SapError | None:
-        """Opens a stream, or returns why it could not be opened."""
-        self._requests = queue.SimpleQueue()
-        self._requests.put(self._opening)
-        self._stream = self._open_stream(iter(self._requests.get, None), self._time_left())
+    def _try_to_open(self, limit_s: float, place: int) -> SapError | None:
+        """Replaces the stream by a new one, or returns why that could not be opened."""
+        requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        requests.put(self._opening)
+        try:
+            stream = self._open_stream(iter(requests.get, None), self._time_left(), place)
+        except SapError as closed:
+            self._end(closed)
         # Where packets vanish, gRPC itself would wait for much longer.
-        limit = threading.Timer(max(0.0, give_up - time.monotonic()), self._stream.cancel)
+        limit = threading.Timer(max(0.0, limit_s), stream.cancel)
         limit.daemon = True
         if self._reconnect_within > 0:
             limit.start()
-        error: SapError
+        give_up = time.monotonic() + limit_s
         try:
-            self._take_opened(next(self._stream))
+            self._take_opened(next(stream))
+            self._stream, self._requests, self._place = stream, requests, place
+            return None
         except StopIteration:
-            error = Internal("the server ended the session before it opened")
+            return Internal("the server ended the session before it opened")
         except grpc.RpcError as failure:
             error = error_of_call(failure)
             if isinstance(error, Cancelled) and time.monotonic() >= give_up:
                 error = Unavailable("no server opened the session in time")
-        else:
-            return None
+            return error
+        except SapError as failure:
+            return failure
         finally:
             limit.cancel()
-        self._requests.put(None)
-        return error
+            if self._requests is not requests:
+                requests.put(None)
+                stream.cancel()
 
     def _leave_server(self) -> None:
         """Opens a stream at another server; keeps the present one if there is none."""
         stream, requests = self._stream, self._requests
-        if self._try_to_open(time.monotonic() + self._reconnect_within) is None:
+        if self._try_to_open(self._reconnect_within, self._place + 1) is None:
             requests.put(None)
             stream.cancel()
         else:
-            self._stream, self._requests = stream, requests
             self._opened_draining = True

@@ -6,27 +6,18 @@ import time
 from collections import deque
 from typing import NoReturn
 
-from sap_islands.errors import (
-    Aborted,
-    Cancelled,
-    Internal,
-    ResourceExhausted,
-    SapError,
-    Unavailable,
-)
+from sap_islands.attempts import Attempts, check_reconnect_within
+from sap_islands.errors import Cancelled, ResourceExhausted, SapError, Unavailable
+from sap_islands.loss import is_lost
 from sap_islands.messages import StepOutcome, open_request, session_opened, step_outcome
 from sap_islands.options import Options
 from sap_islands.owner_process import OwnerProcess
+from sap_islands.server_mark import BuildCheck
 from sap_islands.session_state import SessionState
-from sap_islands.solution import Solution
 
-RECONNECT_PAUSE_S = 0.1
 # A step that ends so many streams, and over the whole time to reconnect, is not sent again: it may
 # be what ends them.
 _MAX_LOSSES = 10
-# Ends of a stream for reasons of its connection or its server, not of its messages. The server
-# itself ends no stream with INTERNAL, but gRPC and proxies report a lost connection so.
-_LOSSES = (Unavailable, Cancelled, Aborted, Internal)
 
 
 class SessionBase:
@@ -38,8 +29,10 @@ class SessionBase:
         timeout: float | None,
         reconnect_within: float,
         low_latency: bool,
+        build_check: BuildCheck,
     ) -> None:
-        self._reconnect_within = reconnect_within
+        self._reconnect_within = check_reconnect_within(reconnect_within)
+        self._build_check = build_check
         self._state = SessionState(options, reconnect_within > 0)
         self._opening = open_request(self._state.options, low_latency)
         self._deadline = None if timeout is None else time.monotonic() + timeout
@@ -50,6 +43,7 @@ class SessionBase:
         self._opened_draining = False  # from the first response of the stream on
         self._interrupted = False  # a call was left half-way, so the stream was given up
         self._owner = OwnerProcess()
+        self._place = 0  # where the stream is, of the places that the client tries in turn
         self._losses = 0  # since the last outcome
         self._first_loss = 0.0
 
@@ -109,8 +103,14 @@ class SessionBase:
         raise error from None
 
     def _take_opened(self, response: bytes) -> None:
-        """Takes the first response of a stream."""
-        self._max_in_flight, self._draining = session_opened(response)
+        """Takes the first response of a stream.
+
+        Raises:
+            FailedPrecondition: The server is of another build than the first one.
+        """
+        opened = session_opened(response)
+        self._build_check.check(opened.server)
+        self._max_in_flight, self._draining, _ = opened
         self._opened_draining = self._draining
         self._interrupted = False
         self._state.restart_stream()
@@ -120,17 +120,14 @@ class SessionBase:
         self._losses = 0
         return self._state.answer(outcome)
 
-    def _should_leave_server(self) -> bool:
+    @property
+    def _is_leaving(self) -> bool:
         """Whether to open another stream, which another server may take.
 
-        Where the same server takes it, the session stays until that stream ends.
+        First the steps on the present stream are answered, and no others are sent on it. Where the
+        same server takes the new stream, the session stays until that one ends.
         """
-        return (
-            self._draining
-            and not self._opened_draining
-            and not self._state.unanswered
-            and self._reconnect_within > 0
-        )
+        return self._draining and not self._opened_draining and self._reconnect_within > 0
 
     def _note_loss(self, error: SapError) -> None:
         """Ends the session with `error` if no other stream may follow the one that it ended."""
@@ -139,32 +136,34 @@ class SessionBase:
             self._first_loss = now
         self._losses += 1
         in_vain = self._losses > _MAX_LOSSES and now > self._first_loss + self._reconnect_within
-        if in_vain or self._reconnect_within <= 0 or not isinstance(error, _LOSSES):
+        if in_vain or self._reconnect_within <= 0 or not is_lost(error, in_session=True):
             self._end(error)
 
     def _check_closed(self, error: SapError) -> None:
         """Raises the error of a closed stream; a loss is none where no step is left."""
-        if not isinstance(error, _LOSSES):
+        if not is_lost(error, in_session=True):
             raise error from None
 
-    def _check_retry(self, error: SapError, lost: SapError | None, give_up: float) -> None:
-        """Ends the session unless another attempt to open a stream may succeed in time.
+    def _search(self, lost: SapError | None) -> Attempts:
+        """The attempts to open a stream, after one that ended with `lost` if there was one."""
+        attempts = Attempts(self._reconnect_within)
+        if lost is not None:
+            attempts.next_pause()
+        return attempts
+
+    def _pause_after(self, error: SapError, lost: SapError | None, attempts: Attempts) -> float:
+        """How long to wait before another attempt to open a stream, which may succeed in time [s].
 
         Args:
-            error: Of the last attempt.
+            error: Of the last attempt; unless another one may help, the session ends with it.
             lost: Why the stream before ended; None: there was none.
-            give_up: When no further attempt is made, of `time.monotonic`.
+            attempts: Those until now.
         """
         # A server that has not noticed the loss may still count the old stream against its limit.
         full = lost is not None and isinstance(error, ResourceExhausted)
-        if not full and not isinstance(error, _LOSSES):
+        if not full and not is_lost(error, in_session=True):
             self._end(error)
-        if time.monotonic() + RECONNECT_PAUSE_S >= give_up:
+        pause = attempts.next_pause()
+        if pause is None:
             self._end(lost or error)
-
-
-def solution_of(step: StepOutcome) -> Solution:
-    """The solution of a step; raises its error if it failed."""
-    if isinstance(step.outcome, SapError):
-        raise step.outcome
-    return step.outcome
+        return pause

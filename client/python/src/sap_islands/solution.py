@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -120,6 +120,43 @@ _ISLANDS = wire_format.ArrayDecoder(solution_pb2.IslandReports.DESCRIPTOR)
 _TIMINGS = wire_format.ArrayDecoder(solution_pb2.PhaseTimings.DESCRIPTOR)
 
 
+def encode_solution(values: Mapping[str, Any]) -> bytes:
+    """A serialized sap.v1.ContactSolution.
+
+    Args:
+        values: By name, arrays with the data types of the wire, `cost` as a number, and a mapping
+            of the fields of each message.
+    """
+    parts: wire_format.Parts = []
+    message = solution_pb2.ContactSolution()
+    for name, value in values.items():
+        if name == "cost":
+            message.cost = value
+        elif name == "timings":
+            for phase, time in value.items():
+                setattr(message.timings, phase, time)
+        elif name == "islands":
+            reports: wire_format.Parts = []
+            for report, array in value.items():
+                reports += _packed(solution_pb2.IslandReports, report, array)
+            parts += wire_format.wrap(
+                wire_format.length_tag(solution_pb2.ContactSolution.DESCRIPTOR, name),
+                reports,
+                sum(len(part) for part in reports),
+            )[0]
+        else:
+            parts += _packed(solution_pb2.ContactSolution, name, value)
+    return b"".join([message.SerializeToString(), *parts])
+
+
+def _packed(kind: Any, name: str, array: NDArray[Any]) -> wire_format.Parts:
+    """A packed array as a field; an enumeration, below 128, has a byte per value."""
+    is_enumeration = kind.DESCRIPTOR.fields_by_name[name].enum_type is not None
+    data = array.astype(np.uint8).tobytes() if is_enumeration else array.tobytes()
+    tag = wire_format.length_tag(kind.DESCRIPTOR, name)
+    return wire_format.wrap(tag, [data], len(data))[0] if data else []
+
+
 class Solution:
     """Velocities, impulses and islands; fields that the response mask excluded are empty.
 
@@ -168,6 +205,14 @@ class Solution:
         Of each contact, then of each body contact, with a torsional or rolling coefficient > 0.
         """
         return self._array("angular_impulse", np.float64).reshape(-1, 3)
+
+    @functools.cached_property
+    def delassus_estimate(self) -> FloatArray:
+        """[C + C'] w of each contact, given or by the rule; 0 where its law does not use it [1/kg].
+
+        Empty from a server that does not send it.
+        """
+        return self._array("delassus_estimate", np.float64)
 
     @functools.cached_property
     def cost(self) -> float:

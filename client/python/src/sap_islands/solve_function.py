@@ -28,7 +28,7 @@ from sap_islands.derivatives import (
     Gradient,
     Tangent,
 )
-from sap_islands.errors import Internal, InvalidArgument, SapError
+from sap_islands.errors import Internal, InvalidArgument, SapError, value_of
 from sap_islands.input_arrays import APPLIED_IMPULSE, Input, get, with_inputs
 from sap_islands.options import Options
 from sap_islands.problem import Problem
@@ -140,10 +140,9 @@ class SolveFunction:
         points = list(self._points(inputs, axes, batch))
         size = self._limit("max_batch_problems") if len(points) > 1 else 1
         for chunk in _chunks(points, size):
-            solutions = self._solve_chunk([point.problem for point in chunk])
-            for point, solution in zip(chunk, solutions, strict=True):
-                if isinstance(solution, SapError):
-                    raise solution
+            outcomes = self._solve_chunk([point.problem for point in chunk])
+            for point, outcome in zip(chunk, outcomes, strict=True):
+                solution = value_of(outcome)
                 report_unsolved(solution, self._on_unsolved)
                 self._store(outputs, point.where, [solution])
         return outputs
@@ -291,10 +290,9 @@ class SolveFunction:
         for chunk in _chunks(split, size):
             outcomes = self._differentiate_chunk([request for _, request in chunk])
             for (owner, _), outcome in zip(chunk, outcomes, strict=True):
-                if isinstance(outcome, SapError):
-                    raise outcome
-                report_inaccurate(outcome, self._on_unsolved)
-                results[owner].append(outcome)
+                derivatives = value_of(outcome)
+                report_inaccurate(derivatives, self._on_unsolved)
+                results[owner].append(derivatives)
         return results
 
     def _solve_chunk(self, problems: list[Problem]) -> Sequence[Solution | SapError]:

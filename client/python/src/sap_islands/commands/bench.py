@@ -12,9 +12,9 @@ import numpy as np
 from tqdm import tqdm
 
 from sap_islands import messages
+from sap_islands.address import EMBEDDED, EMBEDDED_PROCESS
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
-from sap_islands.client_base import EMBEDDED, EMBEDDED_PROCESS
 from sap_islands.commands.shared_arguments import (
     add_server_arguments,
     add_solver_arguments,
@@ -25,6 +25,7 @@ from sap_islands.commands.shared_arguments import (
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.problem_files import load_problem
+from sap_islands.remote_solver import RemoteSolver
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,14 +93,14 @@ def overhead(
 
     Both are medians over `repeat` pairs, measured alternately.
     """
+    assert isinstance(client._solver, RemoteSolver)
+    stub = client._solver._stub()
     request = messages.solve_request(problem, options)
-    call = _ratio(
-        lambda: client.solve(problem, options), lambda: client._stub.solve(request), repeat
-    )
+    call = _ratio(lambda: client.solve(problem, options), lambda: stub.solve(request), repeat)
 
     requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     requests.put(messages.open_request(options, low_latency=False))
-    stream = client._stub.solve_session(iter(requests.get, None))
+    stream = stub.solve_session(iter(requests.get, None))
     next(stream)
     ready = (messages.step_request(i + 1, problem, None) for i in range(2 * repeat))
     prepared = iter(list(ready))

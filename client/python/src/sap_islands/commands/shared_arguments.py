@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 
+from sap_islands.address import EMBEDDED
 from sap_islands.channel import Tls
 from sap_islands.client import Client, connect
-from sap_islands.client_base import EMBEDDED
 from sap_islands.errors import InvalidArgument
 from sap_islands.options import NewtonMethod, Options
 
@@ -21,7 +21,8 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
         "--server",
         default=EMBEDDED,
         metavar="ADDR",
-        help="HOST:PORT, unix:PATH or embedded:process (default: solve in this process)",
+        help="HOST:PORT, a list of these, dns:///NAME:PORT, xds:///NAME, unix:PATH or "
+        "embedded:process (default: solve in this process)",
     )
     group.add_argument("--tls", action="store_true", help="encrypt the connection")
     group.add_argument("--ca", metavar="PEM", help="trusted root certificates; implies --tls")

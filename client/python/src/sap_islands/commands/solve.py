@@ -51,6 +51,7 @@ def as_json(solution: Solution) -> dict[str, object]:
         "impulse": solution.impulse.tolist(),
         "contact_velocity": solution.contact_velocity.tolist(),
         "angular_impulse": solution.angular_impulse.tolist(),
+        "delassus_estimate": solution.delassus_estimate.tolist(),
         "row_impulse": solution.row_impulse.tolist(),
         "row_velocity": solution.row_velocity.tolist(),
         "cost": solution.cost,

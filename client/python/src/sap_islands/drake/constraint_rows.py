@@ -26,13 +26,12 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, MultibodyConstraintId
 from pydrake.systems.framework import Context
 
-from sap_islands.arrays import FloatArray
+from sap_islands.arrays import FloatArray, IndexArray
 from sap_islands.drake.constraints import Ball, Constraint, Coupler, Distance, Tendon, Weld
 from sap_islands.drake.contacts import body_jacobians
 from sap_islands.drake.dynamics import Dynamics
 from sap_islands.drake.layout import Layout
 from sap_islands.errors import InvalidArgument
-from sap_islands.numba_kernels import IndexArray
 from sap_islands.problem import ConstraintRows
 
 # Constants of Drake's discrete solver, so that the solutions agree with Drake's.

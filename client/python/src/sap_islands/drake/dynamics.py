@@ -18,8 +18,9 @@ from pydrake.multibody.tree import MultibodyForces
 from pydrake.systems.framework import Context
 
 from sap_islands.arrays import FloatArray
+from sap_islands.c_library import pointer_to
 from sap_islands.drake.layout import Layout
-from sap_islands.numba_kernels import IndexArray, compiled, solve_in_place
+from sap_islands.drake.loops import load_loops
 
 
 class Dynamics(NamedTuple):
@@ -52,10 +53,7 @@ def evaluate(plant: MultibodyPlant, context: Context, layout: Layout) -> Dynamic
     n = len(layout.velocities)
     dofs = layout.dofs.astype(np.int64)
     blocks, v_star, diagonal = np.empty(dofs @ dofs), np.empty(n), np.empty(n)
-    _assemble(
-        layout.velocities,
-        layout.first,
-        plant.time_step(),
+    arrays = (
         plant.CalcMassMatrix(context).ravel(order="K"),  # symmetric: either order is the same
         damping,
         plant.GetVelocities(context),
@@ -64,45 +62,8 @@ def evaluate(plant: MultibodyPlant, context: Context, layout: Layout) -> Dynamic
         v_star,
         diagonal,
     )
+    load_loops().write_dynamics(layout.as_struct, *map(pointer_to, arrays))
     return Dynamics(blocks, v_star, diagonal, damping, actuation, forces)
-
-
-@compiled
-def _assemble(
-    velocities: IndexArray,
-    first: IndexArray,
-    dt: float,
-    mass: FloatArray,
-    damping: FloatArray,
-    v_0: FloatArray,
-    force: FloatArray,
-    blocks: FloatArray,
-    v_star: FloatArray,
-    diagonal: FloatArray,
-) -> None:
-    """Writes blocks, v* and diagonal of `Dynamics`.
-
-    `velocities` and `first` are those of the layout; mass, damping, v_0 and force are in Drake's
-    order, [nv²] and [nv].
-    """
-    nv = len(v_0)
-    start = 0
-    for tree in range(len(first) - 1):
-        begin, end = first[tree], first[tree + 1]
-        n = end - begin
-        block = blocks[start : start + n * n].reshape((n, n))
-        start += n * n
-        change = np.empty(n)
-        for i in range(n):
-            v = velocities[begin + i]
-            for j in range(n):
-                block[i, j] = mass[nv * v + velocities[begin + j]]
-            block[i, i] += dt * damping[v]
-            diagonal[begin + i] = block[i, i]
-            change[i] = dt * force[v]
-        solve_in_place(block.copy(), change)
-        for i in range(n):
-            v_star[begin + i] = v_0[velocities[begin + i]] + change[i]
 
 
 def _applied_forces(plant: MultibodyPlant, context: Context) -> MultibodyForces:

@@ -24,18 +24,12 @@ from pydrake.multibody.tree import (
 )
 from pydrake.systems.framework import Context
 
-from sap_islands.arrays import FloatArray, IntArray, UIntArray
-from sap_islands.numba_kernels import IndexArray
+from sap_islands.arrays import FloatArray, IndexArray, IntArray, UIntArray
+from sap_islands.drake.loops import MATERIAL_COLUMNS, Plant
 
 _DEFAULT_RELAXATION_TIME_S = 0.1  # of a geometry without a value, as in Drake
 _FREE_JOINTS = ("quaternion_floating", "rpy_floating")
 _STANDARD_GRAVITY = 9.81  # m/s², in the default dissipation of a plant without gravity
-
-
-# Columns of Layout.materials: index of the body; stiffness of point contact, infinite if rigid
-# [N/m]; relaxation time τ_d [s]; dynamic friction coefficient μ [-]; dissipation d of Hunt &
-# Crossley [s/m]; hydroelastic modulus, infinite if rigid [Pa].
-BODY, STIFFNESS, RELAXATION_TIME, FRICTION, DISSIPATION, MODULUS = range(6)
 
 
 class Mobilized(NamedTuple):
@@ -79,6 +73,7 @@ class Layout:
     """Index arrays, actuators and contact materials of a plant.
 
     Attributes:
+        time_step: δt [s].
         dofs: [T] degrees of freedom of each tree.
         names: [T] `tree_id` of each tree, the index of its first body.
         velocities: [n] index in Drake's v of each velocity of the problem, tree by tree. Velocities
@@ -98,9 +93,11 @@ class Layout:
         default_stiffness: Stiffness of a geometry without a value [N/m].
         default_dissipation: Dissipation d of a geometry without a value [s/m].
         number_of: Row in `materials` of each geometry that has been looked up, by its identifier.
-        materials: [n, 6] bodies and contact parameters of these geometries.
+        materials: [n, 6] `sap_drake_material` of these geometries.
+        as_struct: The same for the loops; it points to these arrays.
     """
 
+    time_step: float
     dofs: UIntArray
     names: UIntArray
     velocities: IndexArray
@@ -116,7 +113,19 @@ class Layout:
     default_stiffness: float
     default_dissipation: float
     number_of: dict[int, int] = field(default_factory=dict)
-    materials: FloatArray = field(default_factory=lambda: np.empty((0, 6)))
+    materials: FloatArray = field(default_factory=lambda: np.empty((0, MATERIAL_COLUMNS)))
+    as_struct: Plant = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.as_struct = Plant(
+            time_step=self.time_step,
+            trees=len(self.dofs),
+            velocities=len(self.problem_index),
+            first=self.first.ctypes.data,
+            order=self.velocities.ctypes.data,
+            tree_of_body=self.tree_of_body.ctypes.data,
+            position_of_free=self.position_of_free.ctypes.data,
+        )
 
     def number_geometries(
         self, plant: MultibodyPlant, inspector: SceneGraphInspector, geometries: list[GeometryId]
@@ -178,6 +187,7 @@ def _make_layout(plant: MultibodyPlant, locked: tuple[int, ...]) -> Layout:
         if _has_range(j) and problem_index[j.velocity_start()] >= 0
     ]
     return Layout(
+        time_step=plant.time_step(),
         dofs=dofs,
         names=np.array(list(members), np.uint32),
         velocities=velocities,
@@ -254,7 +264,7 @@ def _roots(
 
 
 def _positions_of_free(plant: MultibodyPlant, tree_of_body: IntArray) -> IndexArray:
-    place = np.full(plant.num_bodies(), -1)
+    place = np.full(plant.num_bodies(), -1, np.int64)
     size = np.bincount(tree_of_body[tree_of_body >= 0])
     for index in plant.GetJointIndices():
         joint = plant.get_joint(index)

@@ -23,7 +23,7 @@ from sap_islands.drake.layout import Layout, layout_of
 from sap_islands.drake.results import StepResults
 from sap_islands.drake.stiction import find_stiction_tolerance
 from sap_islands.drake.unsupported_features import check_supported
-from sap_islands.problem import Problem, Regularization, Trees
+from sap_islands.problem import Problem, Regularization, RegularizationRule, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
 from sap_islands.unsolved import OnUnsolved, check_on_unsolved, report_unsolved
@@ -67,6 +67,7 @@ def build_problem(
     *,
     constraints: Mapping[MultibodyConstraintId, Named] = _NONE,
     stiction_tolerance: float | None = None,
+    load_path: bool = False,
     ignore: Collection[str] = (),
 ) -> BuiltProblem:
     """Builds the contact problem of one discrete step.
@@ -76,6 +77,7 @@ def build_problem(
         context: The context of the plant, from `plant.GetMyContextFromRoot`.
         constraints: As for `step`.
         stiction_tolerance: As for `step`.
+        load_path: As for `step`.
         ignore: As for `step`.
 
     Raises:
@@ -108,6 +110,10 @@ def build_problem(
             stiction_speed=stiction_tolerance,
         ),
     )
+    if load_path:
+        contacts.delassus_estimate = np.empty(0)
+        problem.trees.initial_velocity = plant.GetVelocities(context)[layout.velocities]
+        problem.regularization.rule = RegularizationRule.LOAD_PATH
     parts = Parts(layout, dynamics, rows, problem, points, frames)
     return BuiltProblem(problem, points.bodies, rows.sources, layout.velocity_numbers, parts)
 
@@ -134,6 +140,7 @@ def step(
     *,
     constraints: Mapping[MultibodyConstraintId, Named] = _NONE,
     stiction_tolerance: float | None = None,
+    load_path: bool = False,
     on_unsolved: OnUnsolved = "warn",
     ignore: Collection[str] = (),
 ) -> Step:
@@ -153,6 +160,9 @@ def step(
             plant with tendons: Drake's own update of these ends the process.
         stiction_tolerance: Of the contacts of Hunt & Crossley [m/s]. pydrake does not give it;
             None: found from Drake's own update, at the first state in which it has an influence.
+        load_path: Whether contacts are regularized by the load that they pass on
+            (`RegularizationRule.LOAD_PATH`), so that stacks, and light bodies under heavy ones,
+            rest as deep as single bodies do; False: by the diagonal of A, as Drake does.
         on_unsolved: What to do if an island is not solved: "raise" `Unsolved` and leave the state
             as it is, "warn" with `UnsolvedWarning` and go on with its best iterate, or "ignore".
         ignore: Keys of `UNSUPPORTED` to ignore; "joint limits" leaves joint limits out.
@@ -167,6 +177,7 @@ def step(
         context,
         constraints=constraints,
         stiction_tolerance=stiction_tolerance,
+        load_path=load_path,
         ignore=ignore,
     )
     if isinstance(solver, Session):

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from sap_islands.arrays import FloatArray, IntArray, UIntArray
 from sap_islands.bodies import Trees
+from sap_islands.c_library import pointer_to
 from sap_islands.constraint_rows import ConstraintRows
 from sap_islands.contacts import Contacts
 from sap_islands.errors import InvalidArgument
-from sap_islands.mujoco.loops import Layout, load_loops, pointer_to
+from sap_islands.mujoco.loops import Layout, load_loops
 from sap_islands.mujoco.material import Material
-from sap_islands.problem import Problem, Regularization
+from sap_islands.problem import Problem, Regularization, RegularizationRule
 from sap_islands.solution import Solution
 
 Law: TypeAlias = Literal["sap", "mujoco"]
@@ -85,18 +86,26 @@ def assemble_problem(
     v_star = layout.v_star
     guess = layout.guess
     dynamics = Dynamics(doubles[:v_star], doubles[v_star:guess])
+    # The answer depends on the state alone, not on what a session solved before.
+    velocities = {"guess_velocity": doubles[guess : layout.laws]}
+    if material.rule == RegularizationRule.LOAD_PATH:
+        velocities["initial_velocity"] = data.qvel.copy()
     problem = Problem(
         time_step=model.opt.timestep,
         trees=Trees.from_wire_arrays(
             dofs=model.tree_dofnum.view(np.uint32),
             dynamics_matrix=dynamics.blocks,
             free_motion_velocity=dynamics.v_star,
-            # The answer depends on the state alone, not on what a session solved before.
-            guess_velocity=doubles[guess : layout.laws],
+            **velocities,
         ),
         contacts=_make_contacts(buffers, as_sap, material),
         rows=_make_rows(buffers, with_slip=as_sap and sigma > 0.0),
-        regularization=Regularization(material.beta, material.sigma),
+        regularization=Regularization(
+            beta=material.beta,
+            sigma=material.sigma,
+            rule=material.rule,
+            load_reference_speed=material.load_reference_speed,
+        ),
     )
     joint = layout.joint
     return BuiltProblem(

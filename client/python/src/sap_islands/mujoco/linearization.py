@@ -29,7 +29,7 @@ from sap_islands.mujoco.displacements import (
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import build_problem, move
 from sap_islands.options import Options
-from sap_islands.problem import Problem
+from sap_islands.problem import Problem, RegularizationRule
 from sap_islands.unsolved import OnUnsolved, check_on_unsolved, report_inaccurate, report_unsolved
 
 _DEFAULT_MATERIAL = Material()
@@ -104,15 +104,12 @@ def linearize(
         centered: Whether differences are central; False: forward, at half the cost.
 
     Raises:
-        InvalidArgument: As for `build_problem`; or the model enables sleep, or `eps` is not
-            positive.
+        InvalidArgument: As for `build_problem`; or the model enables sleep, `eps` is not positive,
+            or the material's rule is LOAD_PATH.
         SapError: The problem could not be built, solved or differentiated.
     """
     check_on_unsolved(on_unsolved)
-    if not eps > 0:
-        raise InvalidArgument(f"eps is {eps!r}; it must be positive", "eps")
-    if model.opt.enableflags & _SLEEP:
-        raise InvalidArgument("the model enables sleep, which linearize does not support", "model")
+    _check(model, material, eps)
     options = _CONVERGED if options is None else options
     work = mujoco.MjData(model)
     mujoco.mj_copyData(work, model, data)
@@ -142,6 +139,17 @@ def linearize(
         act,
         kink_margin,
     )
+
+
+def _check(model: mujoco.MjModel, material: Material, eps: float) -> None:
+    """Raises InvalidArgument where there are no derivatives."""
+    if not eps > 0:
+        raise InvalidArgument(f"eps is {eps!r}; it must be positive", "eps")
+    if model.opt.enableflags & _SLEEP:
+        raise InvalidArgument("the model enables sleep, which linearize does not support", "model")
+    if material.rule == RegularizationRule.LOAD_PATH:
+        message = "material.rule is LOAD_PATH, whose regularization has no derivatives"
+        raise InvalidArgument(message, "material.rule")
 
 
 def _velocity_derivatives(

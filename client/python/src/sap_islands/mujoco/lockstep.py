@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
-from sap_islands.errors import InvalidArgument, SapError
+from sap_islands.errors import InvalidArgument, value_of
 from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import (
@@ -100,7 +100,7 @@ class _Stepping(NamedTuple):
 
     def solve(self, built: Sequence[BuiltProblem]) -> list[Solution]:
         outcomes = self.client.solve_batch([each.problem for each in built], self.options)
-        return [_solution_of(outcome) for outcome in outcomes]
+        return [value_of(outcome) for outcome in outcomes]
 
     def apply(
         self,
@@ -266,12 +266,6 @@ def _one_each(model: Models, count: int) -> Sequence[mujoco.MjModel]:
     if len(models) != count:
         raise InvalidArgument(f"there are {len(models)} models for {count} states", "model")
     return models
-
-
-def _solution_of(outcome: Solution | SapError) -> Solution:
-    if isinstance(outcome, SapError):
-        raise outcome
-    return outcome
 
 
 def _run_all(

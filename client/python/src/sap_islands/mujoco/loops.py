@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import mujoco
@@ -14,9 +13,6 @@ from sap_islands.errors import Unavailable
 from sap_islands.mujoco.fields import FieldTable, make_field_table
 
 _LAW_SAP, _SPARSE = 1, 2
-
-# A contiguous array as an argument, in a fifth of the time of `array.ctypes`.
-pointer_to: Callable[[Any], Any] = (ctypes.c_char * 0).from_buffer
 
 
 class Layout(ctypes.Structure):

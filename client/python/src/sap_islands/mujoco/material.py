@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sap_islands.problem import RegularizationRule
+
 
 @dataclass(frozen=True)
 class Material:
@@ -17,6 +19,11 @@ class Material:
         beta: Near-rigid parameter β [-]; None: 1. It has an effect only on given stiffnesses.
         sigma: Slip parameter σ of contacts and of friction loss [-]; None: 1e-3. A body at rest
             under gravity creeps by at most σ μ g δt [m/s].
+        rule: How w is estimated, from which σ, and β on given stiffnesses, make the regularization.
+            `RegularizationRule.LOAD_PATH`: towers, and light bodies under heavy ones, rest as deep
+            and creep as little as single bodies do.
+        load_reference_speed: Of LOAD_PATH, speed that counts as that of a load [m/s], as g δt: with
+            it the contacts of light fingers that motors drive count by force; None: they do not.
     """
 
     stiffness: float | None = None
@@ -24,3 +31,5 @@ class Material:
     friction: float | None = None
     beta: float | None = None
     sigma: float | None = None
+    rule: RegularizationRule = RegularizationRule.UNSPECIFIED
+    load_reference_speed: float | None = None

@@ -1,0 +1,137 @@
+#include "client/cpp/split/merge.h"
+
+#include <algorithm>
+
+namespace sap::client {
+namespace {
+
+bool Wants(const std::vector<std::string>& mask, const char* field) {
+  return mask.empty() || std::ranges::find(mask, field) != mask.end();
+}
+
+// Writes blocks of a part, one after the other, to their places in the whole.
+class Scatter {
+ public:
+  // Place i of the whole is [starts[i], starts[i + 1]).
+  template <typename Start>
+  void ToRanges(const std::vector<double>& part, std::span<const int> places,
+                const std::vector<Start>& starts, std::vector<double>* whole) {
+    int64_t size = 0;
+    for (const int place : places) size += starts[place + 1] - starts[place];
+    if (!Fits(part, size)) return;
+    auto from = part.begin();
+    for (const int place : places) {
+      const int64_t count = starts[place + 1] - starts[place];
+      std::copy_n(from, count, whole->begin() + starts[place]);
+      from += count;
+    }
+  }
+
+  void ToBlocks(const std::vector<double>& part, std::span<const int> places, int per_place,
+                std::vector<double>* whole) {
+    if (!Fits(part, static_cast<int64_t>(places.size()) * per_place)) return;
+    auto from = part.begin();
+    for (const int place : places) {
+      std::copy_n(from, per_place, whole->begin() + static_cast<int64_t>(place) * per_place);
+      from += per_place;
+    }
+  }
+
+  void ToIslands(const std::vector<Island>& part, std::span<const int> places,
+                 std::vector<Island>* whole) {
+    if (!Fits(part, static_cast<int64_t>(places.size()))) return;
+    for (size_t i = 0; i < places.size(); ++i) (*whole)[places[i]] = part[i];
+  }
+
+  // Whether every part had the shape of its problem.
+  bool fits() const { return fits_; }
+
+ private:
+  template <typename Value>
+  bool Fits(const std::vector<Value>& part, int64_t size) {
+    const bool fits = static_cast<int64_t>(part.size()) == size;
+    fits_ = fits_ && fits;
+    return fits;
+  }
+
+  bool fits_{true};
+};
+
+// The whole before any part is in it.
+Solution EmptySolution(const Shards& shards, size_t num_islands,
+                       const std::vector<std::string>& mask) {
+  const ProblemLayout& layout = shards.layout();
+  Solution whole;
+  const size_t contact_values = 3 * static_cast<size_t>(layout.num_contacts());
+  if (Wants(mask, "velocity")) whole.velocity.resize(layout.velocity_start.back());
+  if (Wants(mask, "impulse")) whole.impulse.resize(contact_values);
+  if (Wants(mask, "contact_velocity")) whole.contact_velocity.resize(contact_values);
+  if (Wants(mask, "delassus_estimate")) whole.delassus_estimate.resize(layout.num_contacts());
+  if (Wants(mask, "row_impulse")) whole.row_impulse.resize(layout.num_rows());
+  if (Wants(mask, "row_velocity")) whole.row_velocity.resize(layout.num_rows());
+  if (Wants(mask, "angular_impulse")) {
+    whole.angular_impulse.resize(3 * static_cast<size_t>(layout.num_angular));
+  }
+  if (Wants(mask, "island_of_tree")) {
+    whole.island_of_tree.assign(shards.island_of_tree().begin(), shards.island_of_tree().end());
+  }
+  whole.islands.resize(num_islands);
+  return whole;
+}
+
+void RaiseTo(const PhaseTimings& part, PhaseTimings* whole) {
+  whole->decode_s = std::max(whole->decode_s, part.decode_s);
+  whole->queue_s = std::max(whole->queue_s, part.queue_s);
+  whole->islands_s = std::max(whole->islands_s, part.islands_s);
+  whole->solve_s = std::max(whole->solve_s, part.solve_s);
+  whole->encode_s = std::max(whole->encode_s, part.encode_s);
+}
+
+}  // namespace
+
+std::vector<std::string> MaskOfShards(const std::vector<std::string>& response_mask) {
+  std::vector<std::string> mask = response_mask;
+  if (!mask.empty() && Wants(mask, "cost") && !Wants(mask, "islands")) mask.push_back("islands");
+  return mask;
+}
+
+tl::expected<Solution, Error> Merge(const Shards& shards, std::span<const Solution> solutions,
+                                    const std::vector<std::string>& mask) {
+  const std::vector<int>& velocity_start = shards.layout().velocity_start;
+  const bool wants_reports = Wants(mask, "islands") || Wants(mask, "cost");
+  size_t num_islands = 0;
+  for (int i = 0; i < shards.count(); ++i) num_islands += shards.shard(i).islands.size();
+  Solution whole = EmptySolution(shards, wants_reports ? num_islands : 0, mask);
+  Scatter scatter;
+  for (int i = 0; i < shards.count(); ++i) {
+    const Shard& shard = shards.shard(i);
+    const Solution& part = solutions[i];
+    const auto blocks = [&](const char* field, std::vector<double> Solution::*array,
+                            const std::vector<int>& places, int per_place) {
+      if (Wants(mask, field)) scatter.ToBlocks(part.*array, places, per_place, &(whole.*array));
+    };
+    if (Wants(mask, "velocity")) {
+      scatter.ToRanges(part.velocity, shard.trees, velocity_start, &whole.velocity);
+    }
+    blocks("impulse", &Solution::impulse, shard.contacts, 3);
+    blocks("contact_velocity", &Solution::contact_velocity, shard.contacts, 3);
+    blocks("delassus_estimate", &Solution::delassus_estimate, shard.contacts, 1);
+    blocks("row_impulse", &Solution::row_impulse, shard.rows, 1);
+    blocks("row_velocity", &Solution::row_velocity, shard.rows, 1);
+    blocks("angular_impulse", &Solution::angular_impulse, shard.angular, 3);
+    if (wants_reports) scatter.ToIslands(part.islands, shard.islands, &whole.islands);
+    RaiseTo(part.timings, &whole.timings);
+  }
+  if (!scatter.fits()) {
+    return tl::unexpected(
+        Error{ErrorCode::kInternal, "the answer to a part of the scene does not fit it", ""});
+  }
+  // In the order of the solver, which decides the bits of the sum.
+  if (Wants(mask, "cost")) {
+    for (const Island& island : whole.islands) whole.cost += island.cost;
+  }
+  if (!Wants(mask, "islands")) whole.islands.clear();
+  return whole;
+}
+
+}  // namespace sap::client

@@ -1,0 +1,23 @@
+// The solution of a scene from those of its parts, with the bits of the undivided one.
+#pragma once
+
+#include <span>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "client/cpp/error.h"
+#include "client/cpp/solution.h"
+#include "client/cpp/split/shards.h"
+
+namespace sap::client {
+
+// The response mask of the parts: costs are summed by island, and the islands of each tree known.
+std::vector<std::string> MaskOfShards(const std::vector<std::string>& response_mask);
+
+// `solutions` are those of the parts, with the fields of MaskOfShards. Each phase takes as long as
+// in the slowest part. An error if a solution does not fit its part.
+tl::expected<Solution, Error> Merge(const Shards& shards, std::span<const Solution> solutions,
+                                    const std::vector<std::string>& response_mask);
+
+}  // namespace sap::client

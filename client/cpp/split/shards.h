@@ -1,0 +1,60 @@
+// The parts of a scene that servers solve apart: whole islands, each part a problem of its own.
+//
+// Within a part everything keeps its order, so that its islands are solved with the bits that they
+// have in the whole. Trees without constraints are spread over the parts, so that together the
+// servers check all that one of them would.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "client/cpp/problem.h"
+#include "solver/problem/problem_layout.h"
+
+namespace sap::client {
+
+// What of the whole problem is in one part; all ascending.
+struct Shard {
+  std::vector<int> islands;
+  std::vector<int> trees;     // trees, then bodies
+  std::vector<int> contacts;  // contacts, then body contacts
+  std::vector<int> angular;   // numbers of those of them that have angular axes, among all such
+  std::vector<int> rows;
+};
+
+// A problem with its parts.
+class Shards {
+ public:
+  // `dealt`: the islands of each part. Problem, layout and islands must outlive this.
+  Shards(const Problem& problem, const ProblemLayout& layout, std::span<const int> island_of_tree,
+         const std::vector<std::vector<int>>& dealt);
+
+  const ProblemLayout& layout() const { return layout_; }
+  std::span<const int> island_of_tree() const { return island_of_tree_; }
+  int count() const { return static_cast<int>(shards_.size()); }
+  const Shard& shard(int i) const { return shards_[i]; }
+
+  // A part as a problem. Thread-safe.
+  Problem Extract(int number) const;
+
+ private:
+  void ListTrees();
+  void ListContacts();
+  void ListRows();
+
+  int PlaceOf(int tree) const { return tree < 0 ? tree : place_of_tree_[tree]; }
+  Problem::Trees ExtractTrees(std::span<const int> trees) const;
+  Problem::RigidBodies ExtractBodies(std::span<const int> bodies) const;
+  Problem::Contacts ExtractContacts(std::span<const int> contacts) const;
+  Problem::BodyContacts ExtractBodyContacts(std::span<const int> contacts, int num_trees) const;
+  Problem::Rows ExtractRows(std::span<const int> rows, std::span<const int> trees) const;
+
+  const Problem& problem_;
+  const ProblemLayout& layout_;
+  const std::span<const int> island_of_tree_;
+  std::vector<int> shard_of_tree_;
+  std::vector<int> place_of_tree_;  // among the trees of its shard
+  std::vector<Shard> shards_;
+};
+
+}  // namespace sap::client

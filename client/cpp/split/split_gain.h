@@ -1,0 +1,23 @@
+// What splitting a scene saves, and what it costs, both predicted.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace sap::client {
+
+// Time of a share of islands on a server of so many threads: an island is counted as the work of
+// one thread, and the largest is not shared.
+double TimeOnServer(std::span<const double> times_s, std::span<const int> islands, int threads);
+
+// What a split into several calls takes in addition to the one call of the whole scene: a request
+// and an answer per server, and the copies of the arrays into them and out of them.
+double CostOfSplit(size_t problem_bytes);
+
+// Whether the dealt shares, solved at the same time on servers of so many threads, save more than
+// the split costs.
+bool PaysOff(std::span<const double> times_s, const std::vector<std::vector<int>>& dealt,
+             int threads, size_t problem_bytes);
+
+}  // namespace sap::client

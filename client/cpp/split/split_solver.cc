@@ -1,0 +1,106 @@
+#include "client/cpp/split/split_solver.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <vector>
+
+#include "client/cpp/client.h"
+#include "client/cpp/split/dealing.h"
+#include "client/cpp/split/merge.h"
+#include "client/cpp/split/problem_view.h"
+#include "client/cpp/split/server_count.h"
+#include "client/cpp/split/split_gain.h"
+#include "client/cpp/transport/message_conversion.h"
+#include "solver/island_forecast.h"
+
+namespace sap::client {
+namespace {
+
+using Outcome = tl::expected<Solution, Error>;
+
+// Of the arrays that a request carries; those of a few bytes per contact are left out.
+size_t BytesOf(const ContactProblemView& view) {
+  return sizeof(double) *
+         (view.trees.dynamics_matrix.size() + 2 * view.trees.free_motion_velocity.size() +
+          4 * view.bodies.free_motion_velocity.size() + view.contacts.jacobian.size() +
+          12 * (view.contacts.tree_a.size() + view.body_contacts.body_a.size()) +
+          2 * view.rows.velocity_index.size() + 6 * view.rows.entries.size());
+}
+
+}  // namespace
+
+std::optional<Outcome> SplitSolver::Solve(Transport* transport, const Problem& problem,
+                                          const SolveOptions& options, int servers,
+                                          Transport::Timeout deadline) {
+  const auto start = std::chrono::steady_clock::now();
+  if (!options.solver.islands) return std::nullopt;
+  const int num_servers = NumServers(servers);
+  if (num_servers < 2) return std::nullopt;
+  const int threads = ThreadsOfServer(transport, deadline);
+  if (threads == 0) return std::nullopt;
+  const ContactProblemView view = ViewOf(problem);
+  // Their memory serves the next problem of this thread.
+  thread_local ProblemLayout layout;
+  thread_local IslandForecast forecast;
+  if (!layout.Read(view)) return std::nullopt;
+  ForecastIslands(layout, &forecast);
+  const auto dealt = DealLargestFirst(forecast.solve_time_s, num_servers);
+  if (!PaysOff(forecast.solve_time_s, dealt, threads, BytesOf(view))) return std::nullopt;
+  const Shards shards(problem, layout, forecast.island_of_tree, dealt);
+  if (deadline) *deadline -= std::chrono::steady_clock::now() - start;
+  return SolveShards(transport, shards, options, deadline);
+}
+
+int SplitSolver::NumServers(int servers) const {
+  if (address_ == "embedded:") return 1;
+  return servers == kServersOfAddress ? CountServers(address_) : servers;
+}
+
+int SplitSolver::ThreadsOfServer(Transport* transport, Transport::Timeout deadline) {
+  if (const int threads = threads_.load(); threads != 0) return threads;
+  v1::GetServerInfoResponse info;
+  if (!transport->Info(deadline, &info)) return 0;
+  const int threads = std::max(1, static_cast<int>(info.solver_threads()));
+  threads_.store(threads);
+  return threads;
+}
+
+std::optional<Outcome> SolveShards(Transport* transport, const Shards& shards,
+                                   const SolveOptions& options, Transport::Timeout deadline) {
+  SolveOptions of_shards = options;
+  of_shards.response_mask = MaskOfShards(options.response_mask);
+  const auto solve = [&](int shard) -> Outcome {
+    v1::SolveRequest request;
+    ToMessage(shards.Extract(shard), request.mutable_problem());
+    ToMessage(of_shards, request.mutable_options());
+    v1::SolveResponse response;
+    if (auto status = transport->Solve(request, deadline, &response); !status) {
+      return tl::unexpected(status.error());
+    }
+    return FromMessage(response.solution());
+  };
+  std::vector<std::future<Outcome>> others;
+  for (int shard = 1; shard < shards.count(); ++shard) {
+    // Without std::launch::async, a part for which no thread can be started is solved by this one,
+    // in get(); with it there would be an exception.
+    others.push_back(std::async(solve, shard));
+  }
+  std::vector<Outcome> outcomes{solve(0)};
+  for (std::future<Outcome>& other : others) outcomes.push_back(other.get());
+  std::vector<Solution> solutions;
+  std::optional<Outcome> failure;
+  for (Outcome& outcome : outcomes) {
+    if (outcome) {
+      solutions.push_back(std::move(*outcome));
+    } else if (outcome.error().code == ErrorCode::kInvalidArgument) {
+      return std::nullopt;
+    } else if (!failure) {
+      failure = std::move(outcome);
+    }
+  }
+  if (failure) return failure;
+  return Merge(shards, solutions, options.response_mask);
+}
+
+}  // namespace sap::client

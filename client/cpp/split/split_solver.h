@@ -1,0 +1,47 @@
+// Solves one scene on several servers at once: islands, found by the solver's own code, are dealt
+// to shares; every share is a call of its own on the transport, which spreads calls over servers.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+#include "client/cpp/error.h"
+#include "client/cpp/problem.h"
+#include "client/cpp/solution.h"
+#include "client/cpp/solve_options.h"
+#include "client/cpp/split/shards.h"
+#include "client/cpp/transport/transport.h"
+
+namespace sap::client {
+
+// Thread-safe.
+class SplitSolver {
+ public:
+  // The address that the transport is connected to.
+  explicit SplitSolver(std::string address) : address_(std::move(address)) {}
+
+  // The outcome of a solve on `servers` servers; kServersOfAddress: as many as the address has.
+  // Nothing if the problem is to be sent whole: there is one server, splitting would not pay, or
+  // the problem is refused, as the error must name the fields of the whole.
+  std::optional<tl::expected<Solution, Error>> Solve(Transport* transport, const Problem& problem,
+                                                     const SolveOptions& options, int servers,
+                                                     Transport::Timeout deadline);
+
+ private:
+  int NumServers(int servers) const;
+  // Of one server; the others are taken to be alike. 0: it does not answer.
+  int ThreadsOfServer(Transport* transport, Transport::Timeout deadline);
+
+  const std::string address_;
+  std::atomic<int> threads_{0};
+};
+
+// Solves the shares at the same time. As SplitSolver::Solve: nothing if one of them is refused.
+std::optional<tl::expected<Solution, Error>> SolveShards(Transport* transport, const Shards& shards,
+                                                         const SolveOptions& options,
+                                                         Transport::Timeout deadline);
+
+}  // namespace sap::client

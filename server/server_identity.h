@@ -1,0 +1,15 @@
+// Who answers. Clients tell by it whether a server ended a call or the connection was lost, and
+// whether servers of one fleet give equal bits.
+#pragma once
+
+#include <string>
+
+namespace sap {
+
+// 16 hexadecimal digits, different for each process.
+const std::string& BootId();
+
+// "VERSION INSTRUCTION_SET BOOT_ID": trailing metadata `sap-server`, and SessionOpened.server.
+const std::string& ServerIdentity();
+
+}  // namespace sap

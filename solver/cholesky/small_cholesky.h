@@ -1,0 +1,35 @@
+// L L' of one dense matrix that fits the stack, by the kernels of the fronts: a front without
+// update rows (dense_front.h). From twelve rows on it is faster than the inner products of
+// dense_cholesky.h, which wait for their own sums.
+#pragma once
+
+#include "solver/cholesky/front_layout.h"
+
+namespace sap {
+
+class SmallCholesky {
+ public:
+  static constexpr int kMaxRows = 60;
+
+  // Starts a matrix of zeros with n rows.
+  void Clear(int n);
+  // Entry (row, column) of the matrix, of its lower triangle.
+  double& at(int row, int column) {
+    return entries_[Layout(rows_, 0).PivotRowStart(row) + column * Layout::kLanes];
+  }
+  // False where a pivot is not a positive finite number.
+  bool Factor();
+  // x := A^-1 x. Requires Factor.
+  void Solve(double* x) const;
+
+ private:
+  using Layout = FrontLayout<double>;
+  static constexpr int kMaxSlivers = kMaxRows / Layout::kLanes;
+  static constexpr int kMaxEntries =
+      Layout::kLanes * Layout::kLanes * kMaxSlivers * (kMaxSlivers + 1) / 2;
+
+  int rows_{0};
+  double entries_[kMaxEntries];
+};
+
+}  // namespace sap

@@ -1,0 +1,171 @@
+#include "solver/problem/problem_layout.h"
+
+#include <algorithm>
+
+#include "solver/problem/input_arrays.h"
+#include "solver/problem/problem_reader.h"
+
+namespace sap {
+
+namespace {
+
+constexpr int kBodyDofs = 6;
+
+template <typename Value>
+bool IsOfLength(std::span<const Value> array, int64_t length) {
+  return static_cast<int64_t>(array.size()) == length;
+}
+
+template <typename Value>
+bool IsEmptyOr(std::span<const Value> array, int64_t length) {
+  return array.empty() || IsOfLength(array, length);
+}
+
+bool AreWithin(std::span<const int32_t> indices, int lowest, int64_t end) {
+  return std::ranges::all_of(indices, [=](int32_t i) { return lowest <= i && i < end; });
+}
+
+// The arrays whose lengths follow from the counts alone.
+bool HasLengthsOfCounts(const ContactProblemView& view) {
+  const InputSizes sizes = SizesOfInputs(view);
+  bool right = true;
+  ForEachInput([&](const FieldName&, const std::span<const double>& array,
+                   const int64_t& length) { right = right && IsEmptyOr(array, length); },
+               view, sizes);
+  return right;
+}
+
+bool HasLengthsOfCoefficients(const ContactProblemView::Law& law, int64_t contacts) {
+  return IsEmptyOr(law.torsional_friction, contacts) &&
+         IsEmptyOr(law.rolling_friction, 2 * contacts) && IsEmptyOr(law.law, contacts);
+}
+
+}  // namespace
+
+bool ProblemLayout::Read(const ContactProblemView& view) {
+  const ProblemLimits limits;
+  const auto contacts = static_cast<int64_t>(view.contacts.tree_a.size());
+  const auto body_contacts = static_cast<int64_t>(view.body_contacts.body_a.size());
+  if (contacts + body_contacts > limits.max_contacts) return false;
+  // SizesOfInputs reads these.
+  if (!HasLengthsOfCoefficients(view.contacts.law, contacts) ||
+      !HasLengthsOfCoefficients(view.body_contacts.law, body_contacts)) {
+    return false;
+  }
+  return HasLengthsOfCounts(view) && ReadTrees(view) && NamesDiffer(view) && ReadContacts(view) &&
+         ReadBodyContacts(view) && ReadRows(view.rows);
+}
+
+bool ProblemLayout::ReadTrees(const ContactProblemView& view) {
+  const ProblemLimits limits;
+  const ContactProblemView::Trees& trees = view.trees;
+  const ContactProblemView::RigidBodies& bodies = view.bodies;
+  if (trees.dofs.size() + bodies.mass.size() > static_cast<size_t>(limits.max_trees)) return false;
+  articulated_trees = static_cast<int>(trees.dofs.size());
+  dofs.clear();
+  velocity_start.assign(1, 0);
+  matrix_start.assign(1, 0);
+  for (const uint32_t n : trees.dofs) {
+    if (n < 1 || n > static_cast<uint32_t>(limits.max_tree_dofs)) return false;
+    dofs.push_back(static_cast<int>(n));
+    velocity_start.push_back(velocity_start.back() + dofs.back());
+    matrix_start.push_back(matrix_start.back() + static_cast<int64_t>(n) * n);
+  }
+  const int velocities = velocity_start.back();
+  dofs.resize(trees.dofs.size() + bodies.mass.size(), kBodyDofs);
+  for (size_t i = 0; i < bodies.mass.size(); ++i) {
+    velocity_start.push_back(velocity_start.back() + kBodyDofs);
+  }
+  return IsOfLength(trees.dynamics_matrix, matrix_start.back()) &&
+         IsOfLength(trees.free_motion_velocity, velocities) &&
+         IsEmptyOr(trees.guess_velocity, velocities) &&
+         IsEmptyOr(trees.initial_velocity, velocities) &&
+         IsEmptyOr(trees.tree_id, articulated_trees) &&
+         IsEmptyOr(bodies.guess_velocity, velocity_start.back() - velocities) &&
+         IsEmptyOr(bodies.initial_velocity, velocity_start.back() - velocities) &&
+         IsEmptyOr(bodies.body_id, static_cast<int64_t>(bodies.mass.size()));
+}
+
+bool ProblemLayout::NamesDiffer(const ContactProblemView& view) {
+  names_.assign(view.trees.tree_id.begin(), view.trees.tree_id.end());
+  names_.insert(names_.end(), view.bodies.body_id.begin(), view.bodies.body_id.end());
+  std::ranges::sort(names_);
+  return std::ranges::adjacent_find(names_) == names_.end();
+}
+
+bool ProblemLayout::ReadContacts(const ContactProblemView& view) {
+  const ContactProblemView::Contacts& contacts = view.contacts;
+  const auto count = static_cast<int64_t>(contacts.tree_a.size());
+  if (!IsOfLength(contacts.tree_b, count) || !AreWithin(contacts.tree_a, 0, num_trees()) ||
+      !AreWithin(contacts.tree_b, -1, num_trees())) {
+    return false;
+  }
+  jacobian_contacts = static_cast<int>(count);
+  tree_a.assign(contacts.tree_a.begin(), contacts.tree_a.end());
+  tree_b.assign(contacts.tree_b.begin(), contacts.tree_b.end());
+  jacobian_start.assign(1, 0);
+  for (int64_t i = 0; i < count; ++i) {
+    const int velocities = dofs[tree_a[i]] + (tree_b[i] < 0 ? 0 : dofs[tree_b[i]]);
+    jacobian_start.push_back(jacobian_start.back() + 3 * static_cast<int64_t>(velocities));
+  }
+  num_angular = 0;
+  angular_number.clear();
+  NumberAngular(contacts.law, 0);
+  jacobian_angular = num_angular;
+  angular_start.assign(1, 0);
+  for (int64_t i = 0; i < count; ++i) {
+    if (angular_number[i] < 0) continue;
+    angular_start.push_back(angular_start.back() + jacobian_start[i + 1] - jacobian_start[i]);
+  }
+  return IsOfLength(contacts.jacobian, jacobian_start.back()) &&
+         IsOfLength(contacts.angular_jacobian, angular_start.back());
+}
+
+bool ProblemLayout::ReadBodyContacts(const ContactProblemView& view) {
+  const ContactProblemView::BodyContacts& contacts = view.body_contacts;
+  const auto count = static_cast<int64_t>(contacts.body_a.size());
+  const auto bodies = static_cast<int64_t>(view.bodies.mass.size());
+  if (!IsOfLength(contacts.body_b, count) || !AreWithin(contacts.body_a, 0, bodies) ||
+      !AreWithin(contacts.body_b, -1, bodies)) {
+    return false;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    tree_a.push_back(articulated_trees + contacts.body_a[i]);
+    tree_b.push_back(contacts.body_b[i] < 0 ? -1 : articulated_trees + contacts.body_b[i]);
+  }
+  NumberAngular(contacts.law, jacobian_contacts);
+  return true;
+}
+
+// Of the contacts from `first` on.
+void ProblemLayout::NumberAngular(const ContactProblemView::Law& law, int64_t first) {
+  const int64_t count = num_contacts() - first;
+  const LawMessage message{{}, law, {count, {}}, 0, 0};
+  for (int64_t i = 0; i < count; ++i) {
+    angular_number.push_back(message.IsAngular(i) ? num_angular++ : -1);
+  }
+}
+
+bool ProblemLayout::ReadRows(const ContactProblemView::Rows& rows) {
+  row_start.assign(1, 0);
+  row_entries.clear();
+  for (const uint32_t entries : rows.entries) {
+    if (entries < 1) return false;
+    row_start.push_back(row_start.back() + entries);
+  }
+  if (!IsOfLength(rows.velocity_index, row_start.back()) ||
+      !IsOfLength(rows.coefficient, row_start.back())) {
+    return false;
+  }
+  for (const uint32_t index : rows.velocity_index) {
+    if (index >= static_cast<uint32_t>(velocity_start.back())) return false;
+    const int velocity = static_cast<int>(index);
+    const int tree = static_cast<int>(std::ranges::upper_bound(velocity_start, velocity) -
+                                      velocity_start.begin()) -
+                     1;
+    row_entries.push_back({tree, velocity - velocity_start[tree]});
+  }
+  return true;
+}
+
+}  // namespace sap

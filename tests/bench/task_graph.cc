@@ -1,0 +1,156 @@
+#include "tests/bench/task_graph.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <utility>
+
+namespace sap::bench {
+
+namespace {
+
+double OwnTime(const TaskGraph::Task& task) {
+  double seconds = task.after_s;
+  for (const TaskGraph::OpenedLoop& opened : task.loops) seconds += opened.before_s;
+  return seconds;
+}
+
+class Replay {
+ public:
+  Replay(const TaskGraph& graph, int threads, double loop_s)
+      : graph_(graph), loop_s_(loop_s), loops_(graph.loops.size()), frames_(threads) {
+    for (int thread = threads - 1; thread > 0; --thread) idle_.push_back(thread);
+  }
+
+  // Every thread has at most one event to come: the end of the time that it runs by itself.
+  double Run() {
+    Start(0, {.in_loop = kNone, .opened_it = false}, 0, 0);
+    double now = 0;
+    while (!events_.empty()) {
+      const auto [time, thread] = events_.top();
+      events_.pop();
+      now = time;
+      Proceed(thread, now);
+    }
+    return now;
+  }
+
+ private:
+  static constexpr int kNone = -1;
+
+  struct LoopState {
+    size_t next{0};      // task to be claimed
+    int running{0};      // tasks that have begun and not ended
+    int waiting{kNone};  // the thread that opened it, once it finds no task left
+  };
+  struct Claimed {
+    int in_loop;
+    bool opened_it;
+  };
+  // A task that a thread is in.
+  struct Frame {
+    int task;
+    Claimed from;
+    size_t loops_done;
+  };
+  using Event = std::pair<double, int>;  // time, thread
+
+  bool HasTasks(int loop) const { return loops_[loop].next < graph_.loops[loop].tasks.size(); }
+
+  void Schedule(int thread, double now) {
+    const Frame& frame = frames_[thread].back();
+    const TaskGraph::Task& task = graph_.tasks[frame.task];
+    const double time = frame.loops_done < task.loops.size()
+                            ? task.loops[frame.loops_done].before_s + loop_s_
+                            : task.after_s;
+    events_.emplace(now + time, thread);
+  }
+  void Start(int task, const Claimed& from, int thread, double now) {
+    frames_[thread].push_back({task, from, 0});
+    Schedule(thread, now);
+  }
+  void Claim(const Claimed& from, int thread, double now) {
+    LoopState& state = loops_[from.in_loop];
+    ++state.running;
+    Start(graph_.loops[from.in_loop].tasks[state.next++], from, thread, now);
+  }
+
+  // The thread has come to the next loop of its task, or to its end.
+  void Proceed(int thread, double now) {
+    const Frame frame = frames_[thread].back();
+    const TaskGraph::Task& task = graph_.tasks[frame.task];
+    if (frame.loops_done < task.loops.size()) {
+      const int loop = task.loops[frame.loops_done].loop;
+      open_.push_back(loop);
+      Claim({.in_loop = loop, .opened_it = true}, thread, now);
+      while (!idle_.empty() && HasTasks(loop)) {
+        const int helper = idle_.back();
+        idle_.pop_back();
+        Help(helper, now);
+      }
+      return;
+    }
+    frames_[thread].pop_back();
+    if (frame.from.in_loop != kNone) EndTask(frame.from, thread, now);
+  }
+
+  void EndTask(const Claimed& from, int thread, double now) {
+    LoopState& state = loops_[from.in_loop];
+    --state.running;
+    if (HasTasks(from.in_loop)) return Claim(from, thread, now);
+    if (from.opened_it) state.waiting = thread;
+    if (state.running == 0 && state.waiting != kNone) {
+      ++frames_[state.waiting].back().loops_done;
+      Schedule(state.waiting, now);
+    }
+    if (!from.opened_it) Help(thread, now);
+  }
+
+  void Help(int thread, double now) {
+    std::erase_if(open_, [this](int loop) { return !HasTasks(loop); });
+    if (open_.empty()) {
+      idle_.push_back(thread);
+    } else {
+      Claim({.in_loop = open_.front(), .opened_it = false}, thread, now + loop_s_);
+    }
+  }
+
+  const TaskGraph& graph_;
+  const double loop_s_;
+  std::vector<LoopState> loops_;
+  std::vector<std::vector<Frame>> frames_;  // by thread, the innermost last
+  std::vector<int> open_;                   // in the order in which they were opened
+  std::vector<int> idle_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+};
+
+}  // namespace
+
+double Work(const TaskGraph& graph) {
+  double seconds = 0;
+  for (const TaskGraph::Task& task : graph.tasks) seconds += OwnTime(task);
+  return seconds;
+}
+
+double CriticalPath(const TaskGraph& graph) {
+  // A task is recorded before those of its loops.
+  std::vector<double> path(graph.tasks.size());
+  for (size_t i = graph.tasks.size(); i-- > 0;) {
+    path[i] = OwnTime(graph.tasks[i]);
+    for (const TaskGraph::OpenedLoop& opened : graph.tasks[i].loops) {
+      double longest = 0;
+      for (const int task : graph.loops[opened.loop].tasks) {
+        longest = std::max(longest, path[task]);
+      }
+      path[i] += longest;
+    }
+  }
+  return path.empty() ? 0 : path[0];
+}
+
+double ReplayedTime(const TaskGraph& graph, int threads, double loop_s) {
+  if (graph.tasks.empty()) return 0;
+  return Replay(graph, threads, loop_s).Run();
+}
+
+}  // namespace sap::bench

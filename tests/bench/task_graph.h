@@ -1,0 +1,44 @@
+// The loops of a solve as a graph of tasks with their times, and how long any number of threads
+// would take for them.
+//
+// A task is one index of a loop. It runs for some time, opens a loop and waits for it, runs on. The
+// first task is the whole solve.
+#pragma once
+
+#include <vector>
+
+namespace sap::bench {
+
+struct TaskGraph {
+  // `before` the loop the task runs by itself.
+  struct OpenedLoop {
+    double before_s;
+    int loop;
+  };
+  struct Task {
+    std::vector<OpenedLoop> loops;
+    double after_s{0};  // the last of its loops
+  };
+  // Tasks of the loop, in the order in which they are claimed.
+  struct Loop {
+    std::vector<int> tasks;
+  };
+
+  std::vector<Task> tasks;
+  std::vector<Loop> loops;
+};
+
+// All times together: what one thread takes.
+double Work(const TaskGraph& graph);
+
+// The longest chain of times that wait for one another: what threads without number would take.
+double CriticalPath(const TaskGraph& graph);
+
+// What `threads` threads would take that claim tasks as WorkSharingLoops hands them out: a thread
+// stays with a loop while it has tasks left, the one that opened it then waits for the others, and
+// any other goes to the open loop that was opened first. Opening a loop and joining it take
+// `loop_s`. Tasks take as long as they took alone: that threads share memory and its bandwidth, and
+// that helpers may have gone to sleep, is left out.
+double ReplayedTime(const TaskGraph& graph, int threads, double loop_s);
+
+}  // namespace sap::bench

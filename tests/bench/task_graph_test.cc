@@ -1,0 +1,60 @@
+#include "tests/bench/task_graph.h"
+
+#include <gtest/gtest.h>
+
+namespace sap::bench {
+namespace {
+
+// A solve that runs for `before`, then a loop of `count` tasks of `each`, then for `after`.
+TaskGraph OneLoop(int count, double before, double each, double after) {
+  TaskGraph graph;
+  graph.tasks = {{.loops = {{before, 0}}, .after_s = after}};
+  graph.loops.emplace_back();
+  for (int i = 0; i < count; ++i) {
+    graph.loops[0].tasks.push_back(static_cast<int>(graph.tasks.size()));
+    graph.tasks.push_back({.loops = {}, .after_s = each});
+  }
+  return graph;
+}
+
+// Two tasks, of which the first opens a loop of four and the second takes `second`.
+TaskGraph NestedLoops(double inner, double second) {
+  TaskGraph graph;
+  graph.tasks = {{.loops = {{0, 0}}}, {.loops = {{1, 1}}, .after_s = 2}, {.loops = {}}};
+  graph.tasks[2].after_s = second;
+  graph.loops = {{{1, 2}}, {{3, 4, 5, 6}}};
+  for (int i = 0; i < 4; ++i) graph.tasks.push_back({.loops = {}, .after_s = inner});
+  return graph;
+}
+
+TEST(TaskGraphTest, OneThreadTakesAllTimesAndThreadsWithoutNumberTheLongestChain) {
+  const TaskGraph graph = NestedLoops(4, 10);
+  EXPECT_EQ(Work(graph), 1 + 4 * 4 + 2 + 10);
+  EXPECT_EQ(CriticalPath(graph), 10);
+  EXPECT_EQ(ReplayedTime(graph, 1, 0), Work(graph));
+  EXPECT_EQ(ReplayedTime(graph, 64, 0), CriticalPath(graph));
+  EXPECT_EQ(CriticalPath(NestedLoops(4, 1)), 1 + 4 + 2);
+}
+
+TEST(TaskGraphTest, TasksOfALoopAreDealtOneByOneAndTheRestIsSerial) {
+  const TaskGraph graph = OneLoop(10, 3, 2, 5);
+  EXPECT_EQ(ReplayedTime(graph, 1, 0), 3 + 20 + 5);
+  EXPECT_EQ(ReplayedTime(graph, 2, 0), 3 + 10 + 5);
+  EXPECT_EQ(ReplayedTime(graph, 4, 0), 3 + 6 + 5);  // 3 tasks of 2 for two of the four threads
+  EXPECT_EQ(ReplayedTime(graph, 10, 0), 3 + 2 + 5);
+}
+
+// With two threads the helper is in the task of 10 until then: it takes the last inner task.
+TEST(TaskGraphTest, AThreadThatHasEndedItsTaskJoinsTheLoopThatIsOpen) {
+  EXPECT_EQ(ReplayedTime(NestedLoops(4, 10), 2, 0), 10 + 4 + 2);
+  EXPECT_EQ(ReplayedTime(NestedLoops(4, 10), 3, 0), 1 + 2 * 4 + 2);
+  EXPECT_EQ(ReplayedTime(NestedLoops(4, 1), 2, 0), 1 + 2 * 4 + 2);
+}
+
+TEST(TaskGraphTest, OpeningAndJoiningALoopTakeTheirTime) {
+  EXPECT_EQ(ReplayedTime(OneLoop(2, 0, 8, 0), 1, 0.5), 0.5 + 16);
+  EXPECT_EQ(ReplayedTime(OneLoop(2, 0, 8, 0), 2, 0.5), 0.5 + 0.5 + 8);
+}
+
+}  // namespace
+}  // namespace sap::bench

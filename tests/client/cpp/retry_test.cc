@@ -1,0 +1,224 @@
+// Calls outlive connections and servers, within the time of the options and their own deadline.
+#include "client/cpp/transport/retry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <map>
+
+#include "tests/support/await.h"
+#include "tests/support/faulty_link.h"
+#include "tests/support/scenes.h"
+#include "tests/support/scripted_server.h"
+#include "tests/support/solution_bits.h"
+#include "tests/support/transports.h"
+
+namespace sap::test::retry {
+namespace {
+
+using client::Client;
+using client::ErrorCode;
+using client::Problem;
+using client::RetryPauses;
+using client::SolveOptions;
+using client::Transport;
+using std::chrono::milliseconds;
+
+TEST(RetryPausesTest, TheFirstAttemptIsMadeAtOnceAndThePausesDoubleUpToASecond) {
+  RetryPauses pauses;
+  for (const int pause : {0, 50, 100, 200, 400, 800, 1000, 1000}) {
+    EXPECT_EQ(pauses.Next(), milliseconds(pause));
+  }
+  pauses.Restart();
+  EXPECT_EQ(pauses.Next(), milliseconds(0));
+  EXPECT_EQ(pauses.Next(), milliseconds(50));
+}
+
+Problem Scene() { return *client::FromMessage(MixedProblem()); }
+
+// A server behind a link that swallows what is sent, and another one.
+class CallRetryTest : public testing::Test {
+ protected:
+  CallRetryTest() : expected_(Bits(*Client::Connect("embedded:")->Solve(Scene()))) {}
+
+  static Client Connect(const FaultyLink& link, client::ConnectOptions options = {}) {
+    options.connect_timeout = kLong;
+    auto client = Client::Connect(link.address(), options);
+    EXPECT_TRUE(client.has_value()) << client.error().message;
+    return std::move(*client);
+  }
+
+  // What the call returns if its connection ends while it is under way, and new connections lead to
+  // the other server.
+  template <typename Call>
+  auto Interrupted(Call call) {
+    link_.Stall(true);
+    auto result = std::async(std::launch::async, call);
+    EXPECT_EQ(result.wait_for(milliseconds(50)), std::future_status::timeout);
+    link_.Redirect(servers_[1].grpc()->address());
+    link_.Cut();
+    link_.Stall(false);
+    return result.get();
+  }
+
+  Server servers_[2] = {Server("tcp:", ConfigWithThreads(2)), Server("tcp:", ConfigWithThreads(2))};
+  FaultyLink link_{servers_[0].grpc()->address()};
+  const AnswerBits expected_;
+};
+
+TEST_F(CallRetryTest, ASolveWhoseServerIsLostIsAnsweredByAnother) {
+  Client client = Connect(link_);
+  ASSERT_TRUE(client.Solve(Scene()).has_value());
+  const auto solution = Interrupted([&] { return client.Solve(Scene()); });
+  ASSERT_TRUE(solution.has_value()) << solution.error().message;
+  EXPECT_EQ(Bits(*solution), expected_);
+  EXPECT_GE(link_.connections(), 2);
+}
+
+TEST_F(CallRetryTest, ABatchWhoseServerIsLostIsAnsweredByAnother) {
+  Client client = Connect(link_);
+  const std::vector<Problem> problems(3, Scene());
+  const auto outcomes = Interrupted([&] { return client.SolveBatch(problems); });
+  ASSERT_EQ(outcomes.size(), 3u);
+  for (const auto& outcome : outcomes) {
+    ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
+    EXPECT_EQ(Bits(*outcome), expected_);
+  }
+}
+
+TEST_F(CallRetryTest, ACallOnAConnectionThatWasLostBeforeIsAnswered) {
+  Client client = Connect(link_);
+  for (int i = 0; i < 5; ++i) {
+    const auto solution = client.Solve(Scene());
+    ASSERT_TRUE(solution.has_value()) << solution.error().message;
+    EXPECT_EQ(Bits(*solution), expected_);
+    EXPECT_TRUE(client.Info().has_value());
+    link_.Redirect(servers_[(i + 1) % 2].grpc()->address());
+    link_.Cut();
+  }
+}
+
+TEST_F(CallRetryTest, AServerThatDoesNotComeBackIsUnavailable) {
+  auto server = std::make_unique<Server>("tcp:", ConfigWithThreads(2));
+  Client client = server->Connect({.reconnect_within = milliseconds(300)});
+  ASSERT_TRUE(client.Solve(Scene()).has_value());
+  server = nullptr;
+  const auto solution = client.Solve(Scene());
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().code, ErrorCode::kUnavailable) << solution.error().message;
+  EXPECT_EQ(solution.error().server, "");
+}
+
+// A call that the server never gets in whole, as if packets vanished.
+TEST_F(CallRetryTest, ADeadlineEndsTheAttemptUnderWay) {
+  Client client = Connect(link_, {.reconnect_within = kLong});
+  ASSERT_TRUE(client.Solve(Scene()).has_value());
+  link_.Stall(true);
+  SolveOptions options;
+  options.deadline = milliseconds(300);
+  const auto solution = client.Solve(Scene(), options);
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().code, ErrorCode::kDeadlineExceeded);
+}
+
+class ScriptedRetryTest : public testing::Test {
+ protected:
+  std::unique_ptr<Transport> Connect(milliseconds reconnect_within = kLong) const {
+    auto transport = client::ConnectByGrpc(
+        server_.address(), {.connect_timeout = kLong, .reconnect_within = reconnect_within});
+    EXPECT_TRUE(transport.has_value()) << transport.error().message;
+    return std::move(*transport);
+  }
+
+  ScriptedServer server_{"0.2.0 x86-64-v3 0123456789abcdef"};
+};
+
+// Calls that fail at once, as behind a proxy that has no server. The last error is returned, not
+// that of the time that is over.
+TEST_F(ScriptedRetryTest, AttemptsEndWithTheTimeToReconnectAndWithTheDeadline) {
+  for (int i = 0; i < 1000; ++i) server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE});
+  const std::pair<milliseconds, Transport::Timeout> cases[] = {
+      {milliseconds(400), std::nullopt}, {milliseconds(kLong), milliseconds(400)}};
+  for (const auto& [within, deadline] : cases) {
+    const int before = server_.calls();
+    v1::SolveResponse response;
+    const auto status = Connect(within)->Solve({}, deadline, &response);
+    ASSERT_FALSE(status.has_value());
+    EXPECT_EQ(status.error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(status.error().message, "as the test says");
+    // At 0, 0, 50, 150, 350 ms; on a busy machine fewer.
+    EXPECT_GE(server_.calls() - before, 2);
+    EXPECT_LE(server_.calls() - before, 5);
+  }
+}
+
+TEST_F(ScriptedRetryTest, TheLongestTimesAreNoLimits) {
+  const auto transport = client::ConnectByGrpc(
+      server_.address(), {.connect_timeout = std::chrono::nanoseconds::max(),
+                          .reconnect_within = std::chrono::nanoseconds::max()});
+  ASSERT_TRUE(transport.has_value()) << transport.error().message;
+  server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE});
+  v1::SolveResponse response;
+  const auto solved = (*transport)->Solve({}, std::nullopt, &response);
+  EXPECT_TRUE(solved.has_value()) << solved.error().message;
+
+  v1::SolveSessionRequest request;
+  request.mutable_open();
+  const auto session = (*transport)->OpenSession(request, std::nullopt);
+  ASSERT_TRUE(session.has_value()) << session.error().message;
+  server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE});
+  request.mutable_step()->set_step_id(1);
+  (*session)->Send(&request);
+  v1::SolveSessionResponse outcome;
+  const auto stepped = (*session)->Receive(&outcome);
+  EXPECT_TRUE(stepped.has_value()) << stepped.error().message;
+}
+
+// In the order of the server, which is from the last problem to the first.
+TEST_F(ScriptedRetryTest, OnlyProblemsWithoutAnOutcomeAreStreamedAgain) {
+  server_.EndNext({.code = grpc::StatusCode::UNKNOWN, .after = 3});
+  server_.EndNext({.code = grpc::StatusCode::CANCELLED, .after = 0});
+  server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE, .marked = true, .after = 2});
+  v1::StreamBatchRequest batch;
+  for (int i = 0; i < 8; ++i) batch.add_problems()->set_time_step(100 + i);
+  std::vector<uint32_t> order;
+  const auto status =
+      Connect()->StreamBatch(batch, std::nullopt, [&](const v1::StreamBatchResponse& response) {
+        order.push_back(response.index());
+        EXPECT_EQ(response.outcome().solution().cost(), 100 + response.index());
+      });
+  ASSERT_TRUE(status.has_value()) << status.error().message;
+  EXPECT_THAT(order, testing::ElementsAre(7, 6, 5, 4, 3, 2, 1, 0));
+  EXPECT_THAT(server_.batch_sizes(), testing::ElementsAre(8, 5, 5, 3));
+}
+
+TEST_F(ScriptedRetryTest, ABatchThatIsLostAfterItsLastOutcomeIsComplete) {
+  server_.EndNext({.code = grpc::StatusCode::UNKNOWN, .after = 2});
+  v1::StreamBatchRequest batch;
+  for (int i = 0; i < 2; ++i) batch.add_problems();
+  int outcomes = 0;
+  const auto count = [&](const v1::StreamBatchResponse&) { ++outcomes; };
+  const auto status = Connect()->StreamBatch(batch, std::nullopt, count);
+  EXPECT_TRUE(status.has_value()) << status.error().message;
+  EXPECT_EQ(outcomes, 2);
+  EXPECT_EQ(server_.calls(), 1);
+}
+
+// Only a server that breaks the contract ends so; its problems must not be lost without a word.
+TEST_F(ScriptedRetryTest, ABatchThatEndsWellWithoutAllOutcomesIsAnError) {
+  server_.EndNext({.marked = true, .after = 1});
+  const auto transport = Connect();
+  v1::StreamBatchRequest batch;
+  for (int i = 0; i < 2; ++i) batch.add_problems();
+  int outcomes = 0;
+  const auto status = transport->StreamBatch(batch, std::nullopt,
+                                             [&](const v1::StreamBatchResponse&) { ++outcomes; });
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, ErrorCode::kInternal);
+  EXPECT_EQ(outcomes, 1);
+  EXPECT_EQ(server_.calls(), 1);
+}
+
+}  // namespace
+}  // namespace sap::test::retry

@@ -1,0 +1,107 @@
+#include "client/cpp/split/merge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/cpp/split/problem_view.h"
+#include "solver/island_forecast.h"
+#include "tests/client/cpp/split/random_islands.h"
+
+namespace sap::client {
+namespace {
+
+using testing::ElementsAre;
+
+// Two bodies on the ground, and between them one that touches nothing.
+class MergeTest : public testing::Test {
+ protected:
+  MergeTest() {
+    ProblemBuilder builder(0.01);
+    const auto add_body = [&](double speed) {
+      return builder.AddBody({.mass = 1,
+                              .inertia = {1, 1, 1, 0, 0, 0},
+                              .center_of_mass = {0, 0, 1},
+                              .free_motion_velocity = {speed, 0, 0, 0, 0, 0}});
+    };
+    const ContactLaw law{.stiffness = 1e5, .friction = 0.5};
+    const Member first = add_body(1);
+    add_body(2);
+    const Member last = add_body(3);
+    builder.AddBodyContact(last, kWorld, {0, 0, 0}, {0, 0, 1}, law);
+    builder.AddBodyContact(first, kWorld, {0, 0, 0}, {0, 0, 1}, law);
+    problem_ = builder.Build();
+    EXPECT_TRUE(layout_.Read(ViewOf(problem_)));
+    ForecastIslands(layout_, &forecast_);
+    shards_ = std::make_unique<Shards>(problem_, layout_, forecast_.island_of_tree, dealt_);
+  }
+
+  // Of the first part with body 1 and body 2, and of the second with body 0: every number is the
+  // same.
+  static Solution Part(double value) {
+    Solution part;
+    part.velocity.assign(value == 1 ? 12 : 6, value);
+    part.impulse.assign(3, value);
+    part.contact_velocity.assign(3, value);
+    part.delassus_estimate.assign(1, value);
+    part.islands.resize(1);
+    part.islands[0].iterations = static_cast<int>(value);
+    part.islands[0].cost = value;
+    part.timings.queue_s = value;
+    part.timings.solve_s = 10 - value;
+    return part;
+  }
+
+  Problem problem_;
+  ProblemLayout layout_;
+  IslandForecast forecast_;
+  const std::vector<std::vector<int>> dealt_{{1}, {0}};
+  std::unique_ptr<Shards> shards_;
+};
+
+TEST_F(MergeTest, EverythingGoesWhereItIsInTheWhole) {
+  const auto whole = Merge(*shards_, std::vector<Solution>{Part(1), Part(2)}, {});
+  ASSERT_TRUE(whole.has_value()) << whole.error().message;
+  EXPECT_THAT(whole->velocity, ElementsAre(2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(whole->impulse, ElementsAre(1, 1, 1, 2, 2, 2));
+  EXPECT_THAT(whole->contact_velocity, ElementsAre(1, 1, 1, 2, 2, 2));
+  EXPECT_THAT(whole->delassus_estimate, ElementsAre(1, 2));
+  EXPECT_THAT(whole->island_of_tree, ElementsAre(0, -1, 1));
+  ASSERT_EQ(whole->islands.size(), 2u);
+  EXPECT_EQ(whole->islands[0].iterations, 2);
+  EXPECT_EQ(whole->islands[1].iterations, 1);
+  EXPECT_EQ(whole->cost, 3);
+}
+
+TEST_F(MergeTest, APhaseTakesAsLongAsInTheSlowestPart) {
+  const auto whole = Merge(*shards_, std::vector<Solution>{Part(1), Part(2)}, {});
+  EXPECT_EQ(whole->timings.queue_s, 2);
+  EXPECT_EQ(whole->timings.solve_s, 9);
+}
+
+TEST_F(MergeTest, ACostAloneIsSummedByIslandsThatAreNotReturned) {
+  EXPECT_THAT(MaskOfShards({"cost"}), ElementsAre("cost", "islands"));
+  EXPECT_THAT(MaskOfShards({"velocity"}), ElementsAre("velocity"));
+  EXPECT_THAT(MaskOfShards({}), ElementsAre());
+  const auto whole = Merge(*shards_, std::vector<Solution>{Part(1), Part(2)}, {"cost"});
+  EXPECT_EQ(whole->cost, 3);
+  EXPECT_TRUE(whole->islands.empty());
+  EXPECT_TRUE(whole->velocity.empty());
+  EXPECT_TRUE(whole->island_of_tree.empty());
+}
+
+TEST_F(MergeTest, AnAnswerOfAnotherShapeIsAnError) {
+  for (auto Solution::*array : {&Solution::velocity, &Solution::impulse}) {
+    std::vector<Solution> parts{Part(1), Part(2)};
+    (parts[1].*array).pop_back();
+    const auto whole = Merge(*shards_, parts, {});
+    ASSERT_FALSE(whole.has_value());
+    EXPECT_EQ(whole.error().code, ErrorCode::kInternal);
+  }
+  std::vector<Solution> parts{Part(1), Part(2)};
+  parts[0].islands.push_back({});
+  EXPECT_FALSE(Merge(*shards_, parts, {}).has_value());
+  EXPECT_TRUE(Merge(*shards_, parts, {"velocity"}).has_value());
+}
+
+}  // namespace
+}  // namespace sap::client

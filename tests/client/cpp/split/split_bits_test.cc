@@ -1,0 +1,133 @@
+// Scenes in parts have the bits of the undivided ones, for any number of parts.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "client/cpp/problem_file.h"
+#include "client/cpp/split/dealing.h"
+#include "client/cpp/split/problem_view.h"
+#include "client/cpp/split/split_solver.h"
+#include "client/cpp/transport/message_conversion.h"
+#include "solver/island_forecast.h"
+#include "tests/client/cpp/split/random_islands.h"
+#include "tests/support/golden_problem.h"
+#include "tests/support/solution_bits.h"
+
+namespace sap::client {
+namespace {
+
+using test::AnswerBits;
+using test::Bits;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+class SplitBitsTest : public testing::Test {
+ protected:
+  Solution SolveWhole(const Problem& problem, const SolveOptions& options) {
+    v1::SolveRequest request;
+    v1::SolveResponse response;
+    ToMessage(problem, request.mutable_problem());
+    ToMessage(options, request.mutable_options());
+    const auto solved = transport_->Solve(request, std::nullopt, &response);
+    EXPECT_TRUE(solved.has_value()) << solved.error().message;
+    return *FromMessage(response.solution());
+  }
+
+  // Whatever it costs.
+  Solution SolveInParts(const Problem& problem, int parts, const SolveOptions& options) {
+    ProblemLayout layout;
+    EXPECT_TRUE(layout.Read(ViewOf(problem)));
+    IslandForecast forecast;
+    ForecastIslands(layout, &forecast);
+    const auto dealt = DealLargestFirst(forecast.solve_time_s, parts);
+    if (dealt.empty()) return SolveWhole(problem, options);  // nothing touches anything
+    parts_ += static_cast<int>(dealt.size());
+    const Shards shards(problem, layout, forecast.island_of_tree, dealt);
+    auto solution = SolveShards(transport_.get(), shards, options, std::nullopt);
+    EXPECT_TRUE(solution.has_value()) << "a part was refused";
+    if (!solution) return {};
+    EXPECT_TRUE(solution->has_value()) << solution->error().message;
+    return std::move(solution->value());
+  }
+
+  void ExpectSameBits(const Problem& problem, const SolveOptions& options = {}) {
+    const AnswerBits whole = Bits(SolveWhole(problem, options));
+    for (int parts = 1; parts <= 5; ++parts) {
+      EXPECT_EQ(Bits(SolveInParts(problem, parts, options)), whole) << parts << " parts";
+    }
+  }
+
+  void ExpectSameBitsOfAll(test::GoldenSet set) {
+    const std::vector<std::string> names = test::GoldenNames("", set);
+    ASSERT_FALSE(names.empty());
+    for (const std::string& name : names) {
+      SCOPED_TRACE(name);
+      const auto problem = LoadProblem(test::GoldenPath(name, set));
+      ASSERT_TRUE(problem.has_value()) << problem.error().message;
+      ExpectSameBits(*problem);
+    }
+    EXPECT_GT(parts_, static_cast<int>(5 * names.size()));  // some had several islands
+  }
+
+  const std::unique_ptr<Transport> transport_ = Embed(/*threads=*/2);
+  int parts_{0};
+};
+
+TEST_F(SplitBitsTest, OfTheCertifiedProblemsWithFriction) {
+  ExpectSameBitsOfAll(test::GoldenSet::kFriction);
+}
+
+TEST_F(SplitBitsTest, OfTheCertifiedProblemsWithEveryConstraint) {
+  ExpectSameBitsOfAll(test::GoldenSet::kConstraints);
+}
+
+TEST_F(SplitBitsTest, OfAThousandRandomScenes) {
+  constexpr int kScenes = 1000;
+  for (int seed = 0; seed < kScenes; ++seed) {
+    SCOPED_TRACE(seed);
+    ExpectSameBits(test::RandomIslands(seed));
+  }
+  EXPECT_GT(parts_, 12 * kScenes);  // of 15: most have five islands or more
+}
+
+TEST_F(SplitBitsTest, WithEveryMethodAndToleranceOfTheOptions) {
+  SolveOptions options;
+  options.solver.relative_tolerance = 1e-10;
+  options.solver.max_iterations = 3;
+  for (const auto newton :
+       {NewtonMethod::kPlain, NewtonMethod::kAccelerated, NewtonMethod::kGaussSeidel}) {
+    options.solver.newton = newton;
+    for (int seed = 0; seed < 20; ++seed) ExpectSameBits(test::RandomIslands(seed), options);
+  }
+}
+
+// The load that passes through a contact is that of its island alone.
+TEST_F(SplitBitsTest, OfTheRuleThatFollowsTheLoad) {
+  for (int seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(seed);
+    Problem problem = test::RandomIslands(seed);
+    problem.regularization.rule = DelassusRule::kLoadPath;
+    problem.regularization.load_reference_speed = seed % 2 == 0 ? 0.05 : kInfinity;
+    // v_0 is 0.1 in every other velocity of the bodies, 0 elsewhere.
+    problem.trees.initial_velocity.resize(problem.trees.free_motion_velocity.size());
+    problem.bodies.initial_velocity.resize(problem.bodies.free_motion_velocity.size());
+    for (size_t i = 1; i < problem.bodies.initial_velocity.size(); i += 2) {
+      problem.bodies.initial_velocity[i] = 0.1;
+    }
+    ExpectSameBits(problem);
+  }
+}
+
+TEST_F(SplitBitsTest, OfEveryFieldThatAMaskAsksFor) {
+  for (const char* field :
+       {"velocity", "impulse", "contact_velocity", "cost", "island_of_tree", "islands",
+        "row_impulse", "row_velocity", "angular_impulse", "delassus_estimate"}) {
+    SCOPED_TRACE(field);
+    SolveOptions options;
+    options.response_mask = {field};
+    for (int seed = 0; seed < 8; ++seed) ExpectSameBits(test::RandomIslands(seed), options);
+  }
+}
+
+}  // namespace
+}  // namespace sap::client

@@ -1,0 +1,118 @@
+"""Addresses: forms that are accepted, what gRPC gets, and what is refused by name."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import sap_islands as sap
+import sap_islands.aio
+from sap_islands.address import parse_address, resolve
+
+NAMES = {
+    "one": ["10.0.0.1"],
+    "two": ["10.0.0.2", "10.0.0.3", "10.0.0.2", "fd00::3"],
+    "six": ["fd00::6"],
+}
+
+
+@pytest.mark.parametrize(
+    ("address", "target"),
+    [
+        ("one:1", "one:1"),
+        ("[::1]:1", "[::1]:1"),
+        ("unix:/run/sap.sock", "unix:/run/sap.sock"),
+        ("dns:///solvers:50051", "dns:///solvers:50051"),
+        ("dns://10.0.0.53/solvers:50051", "dns://10.0.0.53/solvers:50051"),
+        ("xds:///solvers", "xds:///solvers"),
+        ("10.0.0.1:1,10.0.0.2:65535", "ipv4:10.0.0.1:1,10.0.0.2:65535"),
+        ("one:1,two:2", "ipv4:10.0.0.1:1,10.0.0.2:2,10.0.0.3:2"),
+        ("six:6,[fd00::7]:7", "ipv6:[fd00::6]:6,[fd00::7]:7"),
+        ("one:1,six:6", "ipv6:[::ffff:10.0.0.1]:1,[fd00::6]:6"),
+    ],
+)
+def test_target_of_an_address(address: str, target: str) -> None:
+    assert resolve(parse_address(address), NAMES.__getitem__) == target
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "localhost",
+        "localhost:0",
+        "host:99999",
+        "host:+1",
+        "::1:50051",
+        "[host]:1",
+        "http://host:1",
+        "unix:",
+        "a:1,",
+        ",a:1",
+        "a:1,b",
+        "a:1, b:2",
+        "a:1,unix:/run/sap.sock",
+        "dns:solvers:1",
+        "dns:///solvers",
+        "dns:///a:1,b:2",
+        "xds:solvers",
+        "xds:///",
+    ],
+)
+def test_malformed_address_is_refused(address: str) -> None:
+    for connect in (sap.connect, sap_islands.aio.connect):
+        with pytest.raises(sap.InvalidArgument, match="must be") as caught:
+            connect(address)
+        assert caught.value.field == "address"
+
+
+def test_malformed_entry_of_a_list_is_named() -> None:
+    with pytest.raises(sap.InvalidArgument, match="has 'b:x'"):
+        sap.connect("a:1,b:x,c:3")
+
+
+def test_unknown_name_in_a_list_is_named() -> None:
+    with pytest.raises(sap.Unavailable, match=r"address: nowhere\.invalid") as caught:
+        sap.connect("127.0.0.1:1,nowhere.invalid:2")
+    assert caught.value.field == "address"
+
+
+@pytest.mark.parametrize(
+    ("address", "is_local"),
+    [
+        ("unix:/run/sap.sock", True),
+        ("127.0.0.1:1", True),
+        ("[::1]:1", True),
+        ("localhost:1", True),
+        ("127.0.0.1:1,localhost:2,[::1]:3", True),
+        ("dns:///localhost:1", True),
+        ("10.0.0.1:1", False),
+        ("solvers:1", False),
+        ("127.0.0.1:1,10.0.0.1:2", False),
+        ("dns:///solvers:1", False),
+        ("dns://10.0.0.53/localhost:1", False),
+        ("dns:///127.0.0.1.example:1", False),
+        ("xds:///localhost", False),
+    ],
+)
+def test_token_in_clear_text_stays_on_this_machine(address: str, is_local: bool) -> None:
+    async def connect() -> None:
+        await sap_islands.aio.connect(address, token="open sesame").close()
+
+    if is_local:
+        sap.connect(address, token="open sesame").close()
+        asyncio.run(connect())
+        return
+    with pytest.raises(sap.InvalidArgument, match="clear text") as caught:
+        sap.connect(address, token="open sesame")
+    assert caught.value.field == "token"
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_time_to_reconnect_is_checked(seconds: float) -> None:
+    for connect in (sap.connect, sap_islands.aio.connect):
+        with pytest.raises(sap.InvalidArgument, match="finite and >= 0") as caught:
+            connect("127.0.0.1:1", reconnect_within=seconds)
+        assert caught.value.field == "reconnect_within"
+    with sap.connect("127.0.0.1:1") as client, pytest.raises(sap.InvalidArgument):
+        client.session(reconnect_within=seconds)
