@@ -68,9 +68,10 @@ class Client {
   Client& operator=(Client&&) noexcept;
 
   // With servers > 1 a scene of many large islands is solved on several servers at once: whole
-  // islands are dealt to so many calls, which an address list or a balancer spreads. Its answer has
-  // the bits of the undivided one; phases are timed as in the slowest part. The scene stays whole
-  // where splitting would not pay, and in an embedded server. 0: kServersOfAddress.
+  // islands are dealt to so many shards, a call each, which an address list or a balancer spreads.
+  // Its answer has the bits of the undivided one; phases are timed as in the slowest shard. The
+  // scene stays whole where splitting would not pay, and in an embedded server. 0:
+  // kServersOfAddress.
   tl::expected<Solution, Error> Solve(const Problem& problem, const SolveOptions& options = {},
                                       int servers = 1);
 

@@ -108,19 +108,19 @@ def print_scene(
     equal = whole.velocity.tobytes() == split.velocity.tobytes() and whole.cost == split.cost
     forecast = splitting.island_finder().find_islands(problem)
     assert not isinstance(forecast, sap.SapError)
-    shares = dealing.deal_largest_first(forecast.solve_time_s, servers)
+    dealt = dealing.deal_largest_first(forecast.solve_time_s, servers)
 
     def slowest(of: list[list[int]]) -> float:
         times_s = forecast.solve_time_s
-        return 1e3 * max(dealing.time_on_server(times_s[share], threads) for share in of)
+        return 1e3 * max(dealing.time_on_server(times_s[islands], threads) for islands in of)
 
-    predicted = [slowest([list(range(count))]), slowest(shares)]
-    parts = splitting.split_problem(problem, None, servers, threads)
+    predicted = [slowest([list(range(count))]), slowest(dealt)]
+    shards = splitting.split_problem(problem, None, servers, threads)
     measured = medians([lambda: client.solve(problem), lambda: client.solve(problem, split=True)])
     print(
         f"{count:5} {problem.bodies.count // count:6} {problem.num_contacts:8} "
         f"{predicted[0]:9.1f} {predicted[1]:9.1f} {measured[0]:9.1f} {measured[1]:9.1f} "
-        f"{measured[0] / measured[1]:6.2f} {1 if parts is None else len(parts.shards):6} "
+        f"{measured[0] / measured[1]:6.2f} {1 if shards is None else len(shards.shards):6} "
         f"{'equal' if equal else 'DIFFERENT'}"
     )
 
@@ -135,7 +135,7 @@ def main() -> None:
         print(f"{servers} servers of {threads} threads, {os.cpu_count()} processors; in ms")
         print(
             " bins bodies contacts  predicted: whole, split   measured: whole, split"
-            "   gain  parts bits"
+            "   gain shards bits"
         )
         for count, sides in SCENES:
             print_scene(client, count, sides, servers, threads)

@@ -1,5 +1,5 @@
 // Deals the islands of a scene to servers: the largest first, each to the server with the least to
-// do [Graham 1969, "Bounds on Multiprocessing Timing Anomalies"]. The longest share is at most 4/3
+// do [Graham 1969, "Bounds on Multiprocessing Timing Anomalies"]. The longest shard is at most 4/3
 // of the shortest possible.
 #pragma once
 

@@ -9,17 +9,17 @@ bool Wants(const std::vector<std::string>& mask, const char* field) {
   return mask.empty() || std::ranges::find(mask, field) != mask.end();
 }
 
-// Writes blocks of a part, one after the other, to their places in the whole.
+// Writes blocks of a shard, one after the other, to their places in the whole.
 class Scatter {
  public:
   // Place i of the whole is [starts[i], starts[i + 1]).
   template <typename Start>
-  void ToRanges(const std::vector<double>& part, std::span<const int> places,
+  void ToRanges(const std::vector<double>& values, std::span<const int> places,
                 const std::vector<Start>& starts, std::vector<double>* whole) {
     int64_t size = 0;
     for (const int place : places) size += starts[place + 1] - starts[place];
-    if (!Fits(part, size)) return;
-    auto from = part.begin();
+    if (!Fits(values, size)) return;
+    auto from = values.begin();
     for (const int place : places) {
       const int64_t count = starts[place + 1] - starts[place];
       std::copy_n(from, count, whole->begin() + starts[place]);
@@ -27,29 +27,29 @@ class Scatter {
     }
   }
 
-  void ToBlocks(const std::vector<double>& part, std::span<const int> places, int per_place,
+  void ToBlocks(const std::vector<double>& values, std::span<const int> places, int per_place,
                 std::vector<double>* whole) {
-    if (!Fits(part, static_cast<int64_t>(places.size()) * per_place)) return;
-    auto from = part.begin();
+    if (!Fits(values, static_cast<int64_t>(places.size()) * per_place)) return;
+    auto from = values.begin();
     for (const int place : places) {
       std::copy_n(from, per_place, whole->begin() + static_cast<int64_t>(place) * per_place);
       from += per_place;
     }
   }
 
-  void ToIslands(const std::vector<Island>& part, std::span<const int> places,
+  void ToIslands(const std::vector<Island>& islands, std::span<const int> places,
                  std::vector<Island>* whole) {
-    if (!Fits(part, static_cast<int64_t>(places.size()))) return;
-    for (size_t i = 0; i < places.size(); ++i) (*whole)[places[i]] = part[i];
+    if (!Fits(islands, static_cast<int64_t>(places.size()))) return;
+    for (size_t i = 0; i < places.size(); ++i) (*whole)[places[i]] = islands[i];
   }
 
-  // Whether every part had the shape of its problem.
+  // Whether the solution of every shard had the shape of its problem.
   bool fits() const { return fits_; }
 
  private:
   template <typename Value>
-  bool Fits(const std::vector<Value>& part, int64_t size) {
-    const bool fits = static_cast<int64_t>(part.size()) == size;
+  bool Fits(const std::vector<Value>& values, int64_t size) {
+    const bool fits = static_cast<int64_t>(values.size()) == size;
     fits_ = fits_ && fits;
     return fits;
   }
@@ -57,7 +57,7 @@ class Scatter {
   bool fits_{true};
 };
 
-// The whole before any part is in it.
+// The whole before any shard is in it.
 Solution EmptySolution(const Shards& shards, size_t num_islands,
                        const std::vector<std::string>& mask) {
   const ProblemLayout& layout = shards.layout();
@@ -79,12 +79,12 @@ Solution EmptySolution(const Shards& shards, size_t num_islands,
   return whole;
 }
 
-void RaiseTo(const PhaseTimings& part, PhaseTimings* whole) {
-  whole->decode_s = std::max(whole->decode_s, part.decode_s);
-  whole->queue_s = std::max(whole->queue_s, part.queue_s);
-  whole->islands_s = std::max(whole->islands_s, part.islands_s);
-  whole->solve_s = std::max(whole->solve_s, part.solve_s);
-  whole->encode_s = std::max(whole->encode_s, part.encode_s);
+void RaiseTo(const PhaseTimings& timings, PhaseTimings* whole) {
+  whole->decode_s = std::max(whole->decode_s, timings.decode_s);
+  whole->queue_s = std::max(whole->queue_s, timings.queue_s);
+  whole->islands_s = std::max(whole->islands_s, timings.islands_s);
+  whole->solve_s = std::max(whole->solve_s, timings.solve_s);
+  whole->encode_s = std::max(whole->encode_s, timings.encode_s);
 }
 
 }  // namespace
@@ -105,13 +105,13 @@ tl::expected<Solution, Error> Merge(const Shards& shards, std::span<const Soluti
   Scatter scatter;
   for (int i = 0; i < shards.count(); ++i) {
     const Shard& shard = shards.shard(i);
-    const Solution& part = solutions[i];
+    const Solution& solution = solutions[i];
     const auto blocks = [&](const char* field, std::vector<double> Solution::*array,
                             const std::vector<int>& places, int per_place) {
-      if (Wants(mask, field)) scatter.ToBlocks(part.*array, places, per_place, &(whole.*array));
+      if (Wants(mask, field)) scatter.ToBlocks(solution.*array, places, per_place, &(whole.*array));
     };
     if (Wants(mask, "velocity")) {
-      scatter.ToRanges(part.velocity, shard.trees, velocity_start, &whole.velocity);
+      scatter.ToRanges(solution.velocity, shard.trees, velocity_start, &whole.velocity);
     }
     blocks("impulse", &Solution::impulse, shard.contacts, 3);
     blocks("contact_velocity", &Solution::contact_velocity, shard.contacts, 3);
@@ -119,12 +119,12 @@ tl::expected<Solution, Error> Merge(const Shards& shards, std::span<const Soluti
     blocks("row_impulse", &Solution::row_impulse, shard.rows, 1);
     blocks("row_velocity", &Solution::row_velocity, shard.rows, 1);
     blocks("angular_impulse", &Solution::angular_impulse, shard.angular, 3);
-    if (wants_reports) scatter.ToIslands(part.islands, shard.islands, &whole.islands);
-    RaiseTo(part.timings, &whole.timings);
+    if (wants_reports) scatter.ToIslands(solution.islands, shard.islands, &whole.islands);
+    RaiseTo(solution.timings, &whole.timings);
   }
   if (!scatter.fits()) {
     return tl::unexpected(
-        Error{ErrorCode::kInternal, "the answer to a part of the scene does not fit it", ""});
+        Error{ErrorCode::kInternal, "the answer to a shard of the scene does not fit it", ""});
   }
   // In the order of the solver, which decides the bits of the sum.
   if (Wants(mask, "cost")) {

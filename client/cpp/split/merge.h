@@ -1,4 +1,4 @@
-// The solution of a scene from those of its parts, with the bits of the undivided one.
+// The solution of a scene from those of its shards, with the bits of the undivided one.
 #pragma once
 
 #include <span>
@@ -12,11 +12,11 @@
 
 namespace sap::client {
 
-// The response mask of the parts: costs are summed by island, and the islands of each tree known.
+// The response mask of the shards: costs are summed by island, and the islands of each tree known.
 std::vector<std::string> MaskOfShards(const std::vector<std::string>& response_mask);
 
-// `solutions` are those of the parts, with the fields of MaskOfShards. Each phase takes as long as
-// in the slowest part. An error if a solution does not fit its part.
+// `solutions` are those of the shards, with the fields of MaskOfShards. Each phase takes as long as
+// in the slowest shard. An error if a solution does not fit its shard.
 tl::expected<Solution, Error> Merge(const Shards& shards, std::span<const Solution> solutions,
                                     const std::vector<std::string>& response_mask);
 

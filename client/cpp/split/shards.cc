@@ -124,15 +124,15 @@ void Shards::ListRows() {
 }
 
 Problem Shards::Extract(int number) const {
-  const Shard& part = shards_[number];
-  const Halves trees = SplitAt(part.trees, layout_.articulated_trees);
-  const Halves contacts = SplitAt(part.contacts, layout_.jacobian_contacts);
+  const Shard& shard = shards_[number];
+  const Halves trees = SplitAt(shard.trees, layout_.articulated_trees);
+  const Halves contacts = SplitAt(shard.contacts, layout_.jacobian_contacts);
   return {.time_step = problem_.time_step,
           .trees = ExtractTrees(trees.low),
           .bodies = ExtractBodies(trees.high),
           .contacts = ExtractContacts(contacts.low),
           .body_contacts = ExtractBodyContacts(contacts.high, static_cast<int>(trees.low.size())),
-          .rows = ExtractRows(part.rows, part.trees),
+          .rows = ExtractRows(shard.rows, shard.trees),
           .regularization = problem_.regularization};
 }
 
@@ -212,7 +212,7 @@ Problem::BodyContacts Shards::ExtractBodyContacts(std::span<const int> contacts,
 Problem::Rows Shards::ExtractRows(std::span<const int> rows, std::span<const int> trees) const {
   const Problem::Rows& whole = problem_.rows;
   const auto values = [&](const auto& array) { return Pick(array, whole.entries.size(), 1, rows); };
-  std::vector<uint32_t> start{0};  // of the velocities of each tree in this part
+  std::vector<uint32_t> start{0};  // of the velocities of each tree in this shard
   for (const int tree : trees) start.push_back(start.back() + layout_.dofs[tree]);
   Problem::Rows extracted{.entries = values(whole.entries),
                           .velocity_index = {},

@@ -1,7 +1,7 @@
-// The parts of a scene that servers solve apart: whole islands, each part a problem of its own.
+// The shards of a scene, which servers solve apart: whole islands, each shard a problem of its own.
 //
-// Within a part everything keeps its order, so that its islands are solved with the bits that they
-// have in the whole. Trees without constraints are spread over the parts, so that together the
+// Within a shard everything keeps its order, so that its islands are solved with the bits that they
+// have in the whole. Trees without constraints are spread over the shards, so that together the
 // servers check all that one of them would.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace sap::client {
 
-// What of the whole problem is in one part; all ascending.
+// What of the whole problem is in one shard; all ascending.
 struct Shard {
   std::vector<int> islands;
   std::vector<int> trees;     // trees, then bodies
@@ -22,10 +22,10 @@ struct Shard {
   std::vector<int> rows;
 };
 
-// A problem with its parts.
+// A problem with its shards.
 class Shards {
  public:
-  // `dealt`: the islands of each part. Problem, layout and islands must outlive this.
+  // `dealt`: the islands of each shard. Problem, layout and islands must outlive this.
   Shards(const Problem& problem, const ProblemLayout& layout, std::span<const int> island_of_tree,
          const std::vector<std::vector<int>>& dealt);
 
@@ -34,7 +34,7 @@ class Shards {
   int count() const { return static_cast<int>(shards_.size()); }
   const Shard& shard(int i) const { return shards_[i]; }
 
-  // A part as a problem. Thread-safe.
+  // A shard as a problem. Thread-safe.
   Problem Extract(int number) const;
 
  private:

@@ -28,8 +28,8 @@ bool PaysOff(std::span<const double> times_s, const std::vector<std::vector<int>
   std::vector<int> all(times_s.size());
   std::iota(all.begin(), all.end(), 0);
   double longest = 0;
-  for (const std::vector<int>& share : dealt) {
-    longest = std::max(longest, TimeOnServer(times_s, share, threads));
+  for (const std::vector<int>& islands : dealt) {
+    longest = std::max(longest, TimeOnServer(times_s, islands, threads));
   }
   return TimeOnServer(times_s, all, threads) - longest > CostOfSplit(problem_bytes);
 }

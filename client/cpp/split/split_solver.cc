@@ -82,7 +82,7 @@ std::optional<Outcome> SolveShards(Transport* transport, const Shards& shards,
   };
   std::vector<std::future<Outcome>> others;
   for (int shard = 1; shard < shards.count(); ++shard) {
-    // Without std::launch::async, a part for which no thread can be started is solved by this one,
+    // Without std::launch::async, a shard for which no thread can be started is solved by this one,
     // in get(); with it there would be an exception.
     others.push_back(std::async(solve, shard));
   }

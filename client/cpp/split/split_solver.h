@@ -1,5 +1,5 @@
 // Solves one scene on several servers at once: islands, found by the solver's own code, are dealt
-// to shares; every share is a call of its own on the transport, which spreads calls over servers.
+// to shards; every shard is a call of its own on the transport, which spreads calls over servers.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ class SplitSolver {
   std::atomic<int> threads_{0};
 };
 
-// Solves the shares at the same time. As SplitSolver::Solve: nothing if one of them is refused.
+// Solves the shards at the same time. As SplitSolver::Solve: nothing if one of them is refused.
 std::optional<tl::expected<Solution, Error>> SolveShards(Transport* transport, const Shards& shards,
                                                          const SolveOptions& options,
                                                          Transport::Timeout deadline);

@@ -52,16 +52,16 @@ def server() -> Iterator[sap.Client]:
         yield client
 
 
-def in_parts(
+def in_shards(
     solver: EmbeddedSolver, problem: sap.Problem, servers: int, mask: tuple[str, ...] = ()
 ) -> sap.Solution | None:
-    """The solution from so many parts, whatever they cost; None: there is one island or none."""
+    """The solution from so many shards, whatever they cost; None: one island, or none."""
     forecast = solver.find_islands(problem)
     assert not isinstance(forecast, sap.SapError), forecast
-    shares = dealing.deal_largest_first(forecast.solve_time_s, servers)
-    if len(shares) < 2:
+    dealt = dealing.deal_largest_first(forecast.solve_time_s, servers)
+    if len(dealt) < 2:
         return None
-    shards = Shards(problem, forecast.island_of_tree, shares)
+    shards = Shards(problem, forecast.island_of_tree, dealt)
     options = sap.Options(response_mask=mask_of_shards(mask))
     solutions = [solver.solve(shard.problem(), options, None) for shard in shards.shards]
     return shards.merge(solutions, mask)
@@ -196,8 +196,8 @@ def test_servers_are_those_of_the_address_unless_a_number_says() -> None:
 def test_what_saves_less_than_it_costs_does_not_pay() -> None:
     def pays(times: Any, servers: int, threads: int, size: int = 0) -> bool:
         times = np.array(times)
-        shares = dealing.deal_largest_first(times, servers)
-        return dealing.pays_off(times, shares, threads, size)
+        dealt = dealing.deal_largest_first(times, servers)
+        return dealing.pays_off(times, dealt, threads, size)
 
     assert pays([2e-3] * 200, 4, 16)
     assert not pays([2e-3] * 16, 4, 16)  # a thread for each
@@ -207,13 +207,13 @@ def test_what_saves_less_than_it_costs_does_not_pay() -> None:
     assert not pays([], 4, 1)
 
 
-def test_certified_problems_have_the_same_bits_in_parts(solver: EmbeddedSolver) -> None:
+def test_certified_problems_have_the_same_bits_in_shards(solver: EmbeddedSolver) -> None:
     split = 0
     for path in problem_files():
         problem = load_problem(path)
         whole = None
         for servers in range(2, 6):
-            solution = in_parts(solver, problem, servers)
+            solution = in_shards(solver, problem, servers)
             if solution is None:
                 break
             whole = whole or bits(solver.solve(problem, None, None))
@@ -222,20 +222,20 @@ def test_certified_problems_have_the_same_bits_in_parts(solver: EmbeddedSolver) 
     assert split > 20
 
 
-def test_random_problems_have_the_same_bits_in_parts(solver: EmbeddedSolver) -> None:
+def test_random_problems_have_the_same_bits_in_shards(solver: EmbeddedSolver) -> None:
     split = 0
     for seed in range(60):
         problem = mixed(seed)
         whole = bits(solver.solve(problem, None, None))
         for servers in (2, 3, 5):
-            solution = in_parts(solver, problem, servers)
+            solution = in_shards(solver, problem, servers)
             if solution is not None:
                 assert bits(solution) == whole, (seed, servers)
                 split += 1
     assert split > 120
 
 
-def test_parts_carry_the_loads_of_their_own_islands(solver: EmbeddedSolver) -> None:
+def test_shards_carry_the_loads_of_their_own_islands(solver: EmbeddedSolver) -> None:
     split = 0
     for seed in range(20):
         problem = mixed(seed)
@@ -244,7 +244,7 @@ def test_parts_carry_the_loads_of_their_own_islands(solver: EmbeddedSolver) -> N
         )
         for group in (problem.trees, problem.bodies):
             group.initial_velocity = 0.5 * group.free_motion_velocity
-        solution = in_parts(solver, problem, 3)
+        solution = in_shards(solver, problem, 3)
         if solution is not None:
             assert bits(solution) == bits(solver.solve(problem, None, None)), seed
             split += 1
@@ -255,7 +255,7 @@ def test_a_mask_returns_the_fields_it_names(solver: EmbeddedSolver) -> None:
     problem = mixed(2)
     for name in (*_ARRAYS, "cost", "islands"):
         mask = (name,)
-        solution = in_parts(solver, problem, 3, mask)
+        solution = in_shards(solver, problem, 3, mask)
         assert solution is not None
         whole = solver.solve(problem, sap.Options(response_mask=mask), None)
         assert bits(solution) == bits(whole), name
@@ -265,29 +265,29 @@ def test_a_mask_returns_the_fields_it_names(solver: EmbeddedSolver) -> None:
 def test_a_scene_on_several_servers_has_the_bits_of_one(
     server: sap.Client, scene: sap.Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts: list[int] = []
+    shard_counts: list[int] = []
     combine = splitting.combine
 
     def count(shards: Shards, *others: Any) -> sap.Solution | None:
-        parts.append(len(shards.shards))
+        shard_counts.append(len(shards.shards))
         return combine(shards, *others)
 
     monkeypatch.setattr(splitting, "combine", count)
     assert bits(server.solve(scene, split=3)) == bits(server.solve(scene))
-    assert parts == [3]
+    assert shard_counts == [3]
 
     async def solve() -> sap.Solution:
         async with aio.connect(server.address) as client:
             return await client.solve(scene, split=2)
 
     assert bits(asyncio.run(solve())) == bits(server.solve(scene))
-    assert parts == [3, 2]
+    assert shard_counts == [3, 2]
 
     server.solve(scene, split=True)  # one address
     server.solve(scene, sap.Options(islands=False), split=3)
     server.solve(stacks(1, 60), split=3)
     server.solve(stacks(30, 1), split=3)
-    assert parts == [3, 2]
+    assert shard_counts == [3, 2]
 
 
 def test_the_event_loop_goes_on_while_a_name_is_looked_up(

@@ -111,10 +111,11 @@ class Client:
             options: None: the server's defaults.
             timeout: Deadline of the call [s].
             split: Whether a scene of many large islands is solved on several servers at once: whole
-                islands are dealt to as many calls as the client's address has servers, or, for a
-                number, to so many, as behind a balancer. The solution has the bits of the undivided
-                one; its phases are timed as in the slowest part. The scene stays whole where
-                splitting would not pay, and in an embedded solver. A split needs the C library.
+                islands are dealt to as many shards, a call each, as the client's address has
+                servers, or, for a number, to so many, as behind a balancer. The solution has the
+                bits of the undivided one; its phases are timed as in the slowest shard. The scene
+                stays whole where splitting would not pay, and in an embedded solver. A split needs
+                the C library.
 
         Raises:
             Unavailable: Also where a scene is to be split and there is no C library.

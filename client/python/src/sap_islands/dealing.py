@@ -13,7 +13,7 @@ from sap_islands.arrays import FloatArray
 from sap_islands.errors import InvalidArgument
 
 # What a split takes beside the one call of the whole scene: a request and an answer per server, and
-# the copies of the arrays into them and out of them. Measured with three parts of 0.1 to 4 MB.
+# the copies of the arrays into them and out of them. Measured with three shards of 0.1 to 4 MB.
 _CALLS_S = 2e-3
 _PER_BYTE_S = 5e-9
 
@@ -52,38 +52,42 @@ def deal_largest_first(times_s: FloatArray, servers: int) -> list[list[int]]:
     """For each server that gets any, its islands, ascending.
 
     The largest island goes first, each to the server with the least to do [Graham 1969]: the
-    longest share is at most 4/3 of the shortest possible.
+    longest shard is at most 4/3 of the shortest possible.
     """
-    shares: list[list[int]] = [[] for _ in range(min(servers, len(times_s)))]
-    loads = [(0.0, share) for share in range(len(shares))]
+    dealt: list[list[int]] = [[] for _ in range(min(servers, len(times_s)))]
+    loads = [(0.0, server) for server in range(len(dealt))]
     for island in np.argsort(-times_s, kind="stable").tolist():
-        load, share = loads[0]
-        shares[share].append(island)
-        heapq.heapreplace(loads, (load + float(times_s[island]), share))
-    return [sorted(share) for share in shares if share]
+        load, server = loads[0]
+        dealt[server].append(island)
+        heapq.heapreplace(loads, (load + float(times_s[island]), server))
+    return [sorted(islands) for islands in dealt if islands]
 
 
 def time_on_server(times_s: FloatArray, threads: int) -> float:
-    """Time of a share of islands on a server of so many threads [s].
+    """Time of a shard on a server of so many threads [s].
 
-    An island counts as the work of one thread, and the largest is not shared.
+    An island counts as the work of one thread, and the largest is not divided among threads.
+
+    Args:
+        times_s: Of the islands of the shard [s].
+        threads: Of the server.
     """
     return float(max(times_s.sum() / threads, times_s.max()))
 
 
 def pays_off(
-    times_s: FloatArray, shares: Sequence[Sequence[int]], threads: int, problem_bytes: int
+    times_s: FloatArray, dealt: Sequence[Sequence[int]], threads: int, problem_bytes: int
 ) -> bool:
-    """Whether shares that are solved at the same time save more than the split costs.
+    """Whether shards that are solved at the same time save more than the split costs.
 
     Args:
         times_s: Predicted time of each island on one core [s].
-        shares: The islands of each server.
+        dealt: The islands of each shard.
         threads: Of each server.
         problem_bytes: Size of the arrays of the problem.
     """
-    if len(shares) < 2:
+    if len(dealt) < 2:
         return False
-    longest = max(time_on_server(times_s[share], threads) for share in shares)
+    longest = max(time_on_server(times_s[islands], threads) for islands in dealt)
     saved = time_on_server(times_s, threads) - longest
     return saved > _CALLS_S + _PER_BYTE_S * problem_bytes

@@ -1,8 +1,8 @@
-"""The parts of a scene that servers solve apart, and the solution of the scene from theirs.
+"""The shards of a scene, which servers solve apart, and the solution of the scene from theirs.
 
-A part is a problem of its own: whole islands, in which everything keeps its order, so that they are
-solved with the bits that they have in the whole. Trees without constraints are spread over the
-parts: together the servers check all that one of them would.
+A shard is a problem of its own: whole islands, in which everything keeps its order, so that they
+are solved with the bits that they have in the whole. Trees without constraints are spread over the
+shards: together the servers check all that one of them would.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _contacts(
 
 
 class _Scene:
-    """The whole problem, and where the parts of each of its members are."""
+    """The whole problem, and where its trees, contacts and rows are in its arrays."""
 
     def __init__(self, problem: Problem, island_of_tree: IntArray) -> None:
         self.problem = problem
@@ -140,7 +140,7 @@ class _Scene:
 
 
 class Shard:
-    """A part of a scene: its islands, and what of the whole is in it, all ascending.
+    """A shard of a scene: its islands, and what of the whole is in it, all ascending.
 
     Attributes:
         islands: Numbers of the islands.
@@ -169,7 +169,7 @@ class Shard:
         self.rows = np.flatnonzero(tree_is_here[scene.tree_of_row])
 
     def problem(self) -> Problem:
-        """The part as a problem."""
+        """The shard as a problem."""
         scene = self._scene
         whole = scene.problem
         num_trees = int(np.searchsorted(self._trees, scene.num_trees))
@@ -214,7 +214,7 @@ class Shard:
     def _extract_contacts(
         self, contacts: _Contacts, entries: _Indices, place: IntArray, num_trees: int = 0
     ) -> Any:
-        """Contacts of one message; `num_trees` of the part come before the bodies that it names."""
+        """Contacts of one message; `num_trees` of the shard come before the bodies it names."""
         group = contacts.group
         a, b = contacts.tree_a[entries], contacts.tree_b[entries]
         first = contacts.first_tree
@@ -254,41 +254,41 @@ class Shard:
 
 
 class Shards:
-    """A scene in parts."""
+    """A scene in shards."""
 
     def __init__(
-        self, problem: Problem, island_of_tree: IntArray, shares: Sequence[Sequence[int]]
+        self, problem: Problem, island_of_tree: IntArray, dealt: Sequence[Sequence[int]]
     ) -> None:
-        """Makes a part of each share of the islands."""
+        """Makes a shard of each list of islands."""
         self._scene = _Scene(problem, island_of_tree)
-        shard_of_island = np.empty(sum(map(len, shares)), np.int64)
-        for number, share in enumerate(shares):
-            shard_of_island[share] = number
+        shard_of_island = np.empty(sum(map(len, dealt)), np.int64)
+        for number, islands in enumerate(dealt):
+            shard_of_island[islands] = number
         free = island_of_tree < 0
         shard_of_tree = np.empty(len(island_of_tree), np.int64)
         shard_of_tree[~free] = shard_of_island[island_of_tree[~free]]
-        shard_of_tree[free] = np.arange(free.sum()) % len(shares)
+        shard_of_tree[free] = np.arange(free.sum()) % len(dealt)
         self.shards = [
-            Shard(self._scene, share, shard_of_tree == number)
-            for number, share in enumerate(shares)
+            Shard(self._scene, islands, shard_of_tree == number)
+            for number, islands in enumerate(dealt)
         ]
 
     def merge(self, solutions: Sequence[Solution], mask: Sequence[str]) -> Solution:
-        """The solution of the scene from those of its parts, with the bits of the undivided one.
+        """The solution of the scene from those of its shards, with the bits of the undivided one.
 
         Args:
-            solutions: Of the parts, with the fields of `mask_of_shards`. Each phase takes as long
-                as in the slowest part.
+            solutions: Of the shards, with the fields of `mask_of_shards`. Each phase takes as long
+                as in the slowest shard.
             mask: The response mask of the scene.
 
         Raises:
-            Internal: A solution does not fit its part.
+            Internal: A solution does not fit its shard.
         """
         scene = self._scene
         num_contacts = scene.contacts.size + scene.body_contacts.size
         num_angular = int(scene.contacts.angular.sum() + scene.body_contacts.angular.sum())
         num_rows = scene.problem.rows.count
-        outputs = {  # shape, and where the entries of a part are: an attribute of Shard
+        outputs = {  # shape, and where the entries of a shard are: an attribute of Shard
             "velocity": ((int(scene.velocity_start[-1]),), "velocities"),
             "impulse": ((num_contacts, 3), "contacts"),
             "contact_velocity": ((num_contacts, 3), "contacts"),
@@ -328,10 +328,10 @@ class Shards:
         count = sum(len(shard.islands) for shard in self.shards)
         reports: dict[str, NDArray[Any]] = {}
         for name in _REPORTS:
-            parts = [getattr(solution.islands, name) for solution in solutions]
-            reports[name] = np.zeros(count, parts[0].dtype)
-            for part, shard in zip(parts, self.shards, strict=True):
-                _scatter(part, shard.islands, reports[name])
+            of_shards = [getattr(solution.islands, name) for solution in solutions]
+            reports[name] = np.zeros(count, of_shards[0].dtype)
+            for values, shard in zip(of_shards, self.shards, strict=True):
+                _scatter(values, shard.islands, reports[name])
         swept = [
             shard.islands[solution.islands.swept]
             for solution, shard in zip(solutions, self.shards, strict=True)
@@ -341,11 +341,11 @@ class Shards:
 
 
 def mask_of_shards(mask: tuple[str, ...]) -> tuple[str, ...]:
-    """The response mask of the parts: costs are summed by island."""
+    """The response mask of the shards: costs are summed by island."""
     return (*mask, "islands") if "cost" in mask and "islands" not in mask else mask
 
 
-def _scatter(part: NDArray[Any], places: _Indices, whole: NDArray[Any]) -> None:
-    if len(part) != len(places):
-        raise Internal("the answer to a part of the scene does not fit it")
-    whole[places] = part
+def _scatter(values: NDArray[Any], places: _Indices, whole: NDArray[Any]) -> None:
+    if len(values) != len(places):
+        raise Internal("the answer to a shard of the scene does not fit it")
+    whole[places] = values

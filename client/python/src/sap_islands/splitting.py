@@ -40,7 +40,7 @@ def island_finder() -> EmbeddedSolver:
 def split_problem(
     problem: Problem, options: Options | None, servers: int, threads: int
 ) -> Shards | None:
-    """The parts of a problem for so many servers, each with so many threads.
+    """The shards of a problem for so many servers, each with so many threads.
 
     Returns:
         None if the problem is to be sent whole: to split it would not pay, or it has counts or
@@ -51,14 +51,14 @@ def split_problem(
     forecast = island_finder().find_islands(problem)
     if isinstance(forecast, SapError):
         return None
-    shares = deal_largest_first(forecast.solve_time_s, servers)
-    if not pays_off(forecast.solve_time_s, shares, threads, _size(problem)):
+    dealt = deal_largest_first(forecast.solve_time_s, servers)
+    if not pays_off(forecast.solve_time_s, dealt, threads, _size(problem)):
         return None
-    return Shards(problem, forecast.island_of_tree, shares)
+    return Shards(problem, forecast.island_of_tree, dealt)
 
 
 def options_of_shards(options: Options | None) -> Options | None:
-    """The options of the parts."""
+    """The options of the shards."""
     if options is None:
         return None
     return dataclasses.replace(options, response_mask=mask_of_shards(options.response_mask))
@@ -70,10 +70,10 @@ def combine(
     """The solution of the whole.
 
     Returns:
-        None if a part was refused, and the problem is to be sent whole for its error.
+        None if a shard was refused, and the problem is to be sent whole for its error.
 
     Raises:
-        SapError: That of the first part that failed.
+        SapError: That of the first shard that failed.
     """
     errors = [outcome for outcome in outcomes if isinstance(outcome, SapError)]
     if any(isinstance(error, InvalidArgument) for error in errors):

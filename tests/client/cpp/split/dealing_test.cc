@@ -36,9 +36,9 @@ TEST(DealingTest, NoServerGetsNothing) {
 
 double Longest(const std::vector<std::vector<int>>& dealt, const std::vector<double>& times) {
   double longest = 0;
-  for (const std::vector<int>& share : dealt) {
+  for (const std::vector<int>& islands : dealt) {
     double sum = 0;
-    for (const int island : share) sum += times[island];
+    for (const int island : islands) sum += times[island];
     longest = std::max(longest, sum);
   }
   return longest;
@@ -61,7 +61,7 @@ double ShortestPossible(const std::vector<double>& times, int servers) {
   return shortest;
 }
 
-TEST(DealingTest, TheLongestShareIsWithinGrahamsBoundOfTheShortestPossible) {
+TEST(DealingTest, TheLongestShardIsWithinGrahamsBoundOfTheShortestPossible) {
   test::Random random(1);
   for (int trial = 0; trial < 200; ++trial) {
     const int servers = test::UniformInt(&random, 2, 3);
@@ -79,9 +79,9 @@ TEST(DealingTest, EveryIslandIsDealtOnce) {
   for (double& time : times) time = test::LogUniform(&random, 1e-6, 1);
   for (const int servers : {1, 2, 7, 64}) {
     std::vector<int> all;
-    for (const std::vector<int>& share : DealLargestFirst(times, servers)) {
-      EXPECT_TRUE(std::ranges::is_sorted(share));
-      all.insert(all.end(), share.begin(), share.end());
+    for (const std::vector<int>& islands : DealLargestFirst(times, servers)) {
+      EXPECT_TRUE(std::ranges::is_sorted(islands));
+      all.insert(all.end(), islands.begin(), islands.end());
     }
     std::ranges::sort(all);
     std::vector<int> expected(times.size());

@@ -35,20 +35,20 @@ class MergeTest : public testing::Test {
     shards_ = std::make_unique<Shards>(problem_, layout_, forecast_.island_of_tree, dealt_);
   }
 
-  // Of the first part with body 1 and body 2, and of the second with body 0: every number is the
+  // Of the first shard, with body 1 and body 2, and of the second with body 0: every number is the
   // same.
-  static Solution Part(double value) {
-    Solution part;
-    part.velocity.assign(value == 1 ? 12 : 6, value);
-    part.impulse.assign(3, value);
-    part.contact_velocity.assign(3, value);
-    part.delassus_estimate.assign(1, value);
-    part.islands.resize(1);
-    part.islands[0].iterations = static_cast<int>(value);
-    part.islands[0].cost = value;
-    part.timings.queue_s = value;
-    part.timings.solve_s = 10 - value;
-    return part;
+  static Solution SolutionOfShard(double value) {
+    Solution solution;
+    solution.velocity.assign(value == 1 ? 12 : 6, value);
+    solution.impulse.assign(3, value);
+    solution.contact_velocity.assign(3, value);
+    solution.delassus_estimate.assign(1, value);
+    solution.islands.resize(1);
+    solution.islands[0].iterations = static_cast<int>(value);
+    solution.islands[0].cost = value;
+    solution.timings.queue_s = value;
+    solution.timings.solve_s = 10 - value;
+    return solution;
   }
 
   Problem problem_;
@@ -59,7 +59,8 @@ class MergeTest : public testing::Test {
 };
 
 TEST_F(MergeTest, EverythingGoesWhereItIsInTheWhole) {
-  const auto whole = Merge(*shards_, std::vector<Solution>{Part(1), Part(2)}, {});
+  const auto whole =
+      Merge(*shards_, std::vector<Solution>{SolutionOfShard(1), SolutionOfShard(2)}, {});
   ASSERT_TRUE(whole.has_value()) << whole.error().message;
   EXPECT_THAT(whole->velocity, ElementsAre(2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
   EXPECT_THAT(whole->impulse, ElementsAre(1, 1, 1, 2, 2, 2));
@@ -72,8 +73,9 @@ TEST_F(MergeTest, EverythingGoesWhereItIsInTheWhole) {
   EXPECT_EQ(whole->cost, 3);
 }
 
-TEST_F(MergeTest, APhaseTakesAsLongAsInTheSlowestPart) {
-  const auto whole = Merge(*shards_, std::vector<Solution>{Part(1), Part(2)}, {});
+TEST_F(MergeTest, APhaseTakesAsLongAsInTheSlowestShard) {
+  const auto whole =
+      Merge(*shards_, std::vector<Solution>{SolutionOfShard(1), SolutionOfShard(2)}, {});
   EXPECT_EQ(whole->timings.queue_s, 2);
   EXPECT_EQ(whole->timings.solve_s, 9);
 }
@@ -82,7 +84,8 @@ TEST_F(MergeTest, ACostAloneIsSummedByIslandsThatAreNotReturned) {
   EXPECT_THAT(MaskOfShards({"cost"}), ElementsAre("cost", "islands"));
   EXPECT_THAT(MaskOfShards({"velocity"}), ElementsAre("velocity"));
   EXPECT_THAT(MaskOfShards({}), ElementsAre());
-  const auto whole = Merge(*shards_, std::vector<Solution>{Part(1), Part(2)}, {"cost"});
+  const auto whole =
+      Merge(*shards_, std::vector<Solution>{SolutionOfShard(1), SolutionOfShard(2)}, {"cost"});
   EXPECT_EQ(whole->cost, 3);
   EXPECT_TRUE(whole->islands.empty());
   EXPECT_TRUE(whole->velocity.empty());
@@ -91,16 +94,16 @@ TEST_F(MergeTest, ACostAloneIsSummedByIslandsThatAreNotReturned) {
 
 TEST_F(MergeTest, AnAnswerOfAnotherShapeIsAnError) {
   for (auto Solution::*array : {&Solution::velocity, &Solution::impulse}) {
-    std::vector<Solution> parts{Part(1), Part(2)};
-    (parts[1].*array).pop_back();
-    const auto whole = Merge(*shards_, parts, {});
+    std::vector<Solution> solutions{SolutionOfShard(1), SolutionOfShard(2)};
+    (solutions[1].*array).pop_back();
+    const auto whole = Merge(*shards_, solutions, {});
     ASSERT_FALSE(whole.has_value());
     EXPECT_EQ(whole.error().code, ErrorCode::kInternal);
   }
-  std::vector<Solution> parts{Part(1), Part(2)};
-  parts[0].islands.push_back({});
-  EXPECT_FALSE(Merge(*shards_, parts, {}).has_value());
-  EXPECT_TRUE(Merge(*shards_, parts, {"velocity"}).has_value());
+  std::vector<Solution> solutions{SolutionOfShard(1), SolutionOfShard(2)};
+  solutions[0].islands.push_back({});
+  EXPECT_FALSE(Merge(*shards_, solutions, {}).has_value());
+  EXPECT_TRUE(Merge(*shards_, solutions, {"velocity"}).has_value());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Scenes in parts have the bits of the undivided ones, for any number of parts.
+// Scenes in shards have the bits of the undivided ones, for any number of shards.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -34,17 +34,17 @@ class SplitBitsTest : public testing::Test {
   }
 
   // Whatever it costs.
-  Solution SolveInParts(const Problem& problem, int parts, const SolveOptions& options) {
+  Solution SolveInShards(const Problem& problem, int servers, const SolveOptions& options) {
     ProblemLayout layout;
     EXPECT_TRUE(layout.Read(ViewOf(problem)));
     IslandForecast forecast;
     ForecastIslands(layout, &forecast);
-    const auto dealt = DealLargestFirst(forecast.solve_time_s, parts);
+    const auto dealt = DealLargestFirst(forecast.solve_time_s, servers);
     if (dealt.empty()) return SolveWhole(problem, options);  // nothing touches anything
-    parts_ += static_cast<int>(dealt.size());
+    num_shards_ += static_cast<int>(dealt.size());
     const Shards shards(problem, layout, forecast.island_of_tree, dealt);
     auto solution = SolveShards(transport_.get(), shards, options, std::nullopt);
-    EXPECT_TRUE(solution.has_value()) << "a part was refused";
+    EXPECT_TRUE(solution.has_value()) << "a shard was refused";
     if (!solution) return {};
     EXPECT_TRUE(solution->has_value()) << solution->error().message;
     return std::move(solution->value());
@@ -52,8 +52,8 @@ class SplitBitsTest : public testing::Test {
 
   void ExpectSameBits(const Problem& problem, const SolveOptions& options = {}) {
     const AnswerBits whole = Bits(SolveWhole(problem, options));
-    for (int parts = 1; parts <= 5; ++parts) {
-      EXPECT_EQ(Bits(SolveInParts(problem, parts, options)), whole) << parts << " parts";
+    for (int servers = 1; servers <= 5; ++servers) {
+      EXPECT_EQ(Bits(SolveInShards(problem, servers, options)), whole) << servers << " servers";
     }
   }
 
@@ -66,11 +66,11 @@ class SplitBitsTest : public testing::Test {
       ASSERT_TRUE(problem.has_value()) << problem.error().message;
       ExpectSameBits(*problem);
     }
-    EXPECT_GT(parts_, static_cast<int>(5 * names.size()));  // some had several islands
+    EXPECT_GT(num_shards_, static_cast<int>(5 * names.size()));  // some had several islands
   }
 
   const std::unique_ptr<Transport> transport_ = Embed(/*threads=*/2);
-  int parts_{0};
+  int num_shards_{0};
 };
 
 TEST_F(SplitBitsTest, OfTheCertifiedProblemsWithFriction) {
@@ -87,7 +87,7 @@ TEST_F(SplitBitsTest, OfAThousandRandomScenes) {
     SCOPED_TRACE(seed);
     ExpectSameBits(test::RandomIslands(seed));
   }
-  EXPECT_GT(parts_, 12 * kScenes);  // of 15: most have five islands or more
+  EXPECT_GT(num_shards_, 12 * kScenes);  // of 15: most have five islands or more
 }
 
 TEST_F(SplitBitsTest, WithEveryMethodAndToleranceOfTheOptions) {

@@ -41,7 +41,7 @@ TEST(SplitGainTest, NothingAndOneServerDoNot) {
   EXPECT_FALSE(Pays({1.0, 1.0}, 1, 1));
 }
 
-TEST(SplitGainTest, AShareTakesAsLongAsItsLargestIslandOrAllOfThemOnTheThreads) {
+TEST(SplitGainTest, AShardTakesAsLongAsItsLargestIslandOrAllOfThemOnTheThreads) {
   const std::vector<double> times{4, 1, 1, 1, 1};
   const std::vector<int> all{0, 1, 2, 3, 4};
   EXPECT_DOUBLE_EQ(TimeOnServer(times, all, 1), 8);

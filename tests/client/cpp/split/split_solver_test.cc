@@ -66,7 +66,7 @@ class CountedTransport final : public Transport {
   std::atomic<int> infos{0};
   std::chrono::milliseconds time_of_info{0};
   Timeout deadline_of_info;
-  std::vector<Timeout> deadlines;  // of the parts
+  std::vector<Timeout> deadlines;  // of the shards
   bool answers_info{true};
   int failed_call{0};
   std::optional<Error> failure;
@@ -133,20 +133,20 @@ TEST_F(SplitSolverTest, AProblemThatCannotBeTakenApartStaysWhole) {
   EXPECT_EQ(transport_.solves, 0);
 }
 
-// The parts number its fields otherwise.
+// The shards number its fields otherwise.
 TEST_F(SplitSolverTest, AProblemThatBreaksARuleIsAskedForAsAWhole) {
   scene_.body_contacts.law.friction.back() = -0.3;
   EXPECT_FALSE(Solve("a:1,b:2", 2).has_value());
   EXPECT_EQ(transport_.solves, 2);
 }
 
-TEST_F(SplitSolverTest, WhatOnePartIsRefusedForIsAskedOfTheWhole) {
+TEST_F(SplitSolverTest, WhatOneShardIsRefusedForIsAskedOfTheWhole) {
   transport_.failed_call = 1;
   transport_.failure = Error{ErrorCode::kInvalidArgument, "bodies.mass[3] ...", "bodies.mass[3]"};
   EXPECT_FALSE(Solve("a:1,b:2,c:3", kServersOfAddress).has_value());
 }
 
-TEST_F(SplitSolverTest, APartThatFailsIsTheErrorOfTheCall) {
+TEST_F(SplitSolverTest, AShardThatFailsIsTheErrorOfTheCall) {
   transport_.failed_call = 1;
   transport_.failure = Error{ErrorCode::kResourceExhausted, "too many calls", "", "CALLS"};
   const auto solution = Solve("a:1,b:2,c:3", kServersOfAddress);
@@ -165,7 +165,7 @@ TEST_F(SplitSolverTest, TheThreadsOfAServerAreAskedForOnce) {
   EXPECT_EQ(transport_.infos, 2);
 }
 
-TEST_F(SplitSolverTest, AtTheLimitOfThreadsThePartsAreSolvedOneAfterTheOther) {
+TEST_F(SplitSolverTest, AtTheLimitOfThreadsTheShardsAreSolvedOneAfterTheOther) {
   auto embedded = Client::Connect("embedded:");
   const auto whole = embedded->Solve(scene_);
   ASSERT_TRUE(Solve("a:1,b:2,c:3", 3).has_value());  // the engine has its threads
@@ -176,7 +176,7 @@ TEST_F(SplitSolverTest, AtTheLimitOfThreadsThePartsAreSolvedOneAfterTheOther) {
   EXPECT_EQ(Bits(**solution), Bits(*whole));
 }
 
-TEST_F(SplitSolverTest, TheDeadlineCoversWhatComesBeforeTheParts) {
+TEST_F(SplitSolverTest, TheDeadlineCoversWhatComesBeforeTheShards) {
   SplitSolver solver("a:1,b:2");
   transport_.time_of_info = std::chrono::milliseconds(20);
   constexpr std::chrono::hours kDeadline{1};
@@ -198,23 +198,23 @@ class ClientSplitTest : public testing::Test {
   Client client_{server_.Connect()};
 };
 
-TEST_F(ClientSplitTest, ASceneInPartsHasTheBitsOfTheWhole) {
+TEST_F(ClientSplitTest, ASceneInShardsHasTheBitsOfTheWhole) {
   const Problem scene = Stacks(60, 12);
   const auto whole = client_.Solve(scene);
-  const auto parts = client_.Solve(scene, {}, 3);
+  const auto split = client_.Solve(scene, {}, 3);
   ASSERT_TRUE(whole.has_value()) << whole.error().message;
-  ASSERT_TRUE(parts.has_value()) << parts.error().message;
-  EXPECT_EQ(Bits(*parts), Bits(*whole));
+  ASSERT_TRUE(split.has_value()) << split.error().message;
+  EXPECT_EQ(Bits(*split), Bits(*whole));
 }
 
 TEST_F(ClientSplitTest, ErrorsAreThoseOfTheWhole) {
   Problem scene = Stacks(60, 12);
   scene.body_contacts.law.stiffness[1000] = 0;
   const auto whole = client_.Solve(scene);
-  const auto parts = client_.Solve(scene, {}, 3);
-  ASSERT_FALSE(parts.has_value());
-  EXPECT_EQ(parts.error().message, whole.error().message);
-  EXPECT_EQ(parts.error().field, "body_contacts.stiffness[1000]");
+  const auto split = client_.Solve(scene, {}, 3);
+  ASSERT_FALSE(split.has_value());
+  EXPECT_EQ(split.error().message, whole.error().message);
+  EXPECT_EQ(split.error().field, "body_contacts.stiffness[1000]");
 
   SolveOptions options;
   options.response_mask = {"speed"};
@@ -230,7 +230,7 @@ TEST_F(ClientSplitTest, ANegativeNumberOfServersIsRefused) {
   EXPECT_EQ(solution.error().field, "servers");
 }
 
-TEST_F(ClientSplitTest, ADeadlineCountsForAllParts) {
+TEST_F(ClientSplitTest, ADeadlineCountsForAllShards) {
   SolveOptions options;
   options.deadline = std::chrono::nanoseconds(1);
   const auto solution = client_.Solve(Stacks(60, 12), options, 3);
