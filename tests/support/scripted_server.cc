@@ -13,7 +13,7 @@ namespace sap::test {
 
 class ScriptedServer::Solver final : public v1::SolverService::Service {
  public:
-  explicit Solver(std::string mark) : mark_(std::move(mark)) {}
+  explicit Solver(std::string identity) : identity_(std::move(identity)) {}
 
   void EndNext(const Ending& ending) {
     const std::lock_guard lock(mutex_);
@@ -55,7 +55,7 @@ class ScriptedServer::Solver final : public v1::SolverService::Service {
       batch_sizes_.push_back(size);
     }
     const Ending ending = TakeEnding();
-    context->AddInitialMetadata("sap-server", mark_);
+    context->AddInitialMetadata("sap-server", identity_);
     const int answered = ending.after.value_or(ending.code == grpc::StatusCode::OK ? size : 0);
     for (int i = size - 1; i >= size - answered; --i) {
       v1::StreamBatchResponse response;
@@ -74,7 +74,7 @@ class ScriptedServer::Solver final : public v1::SolverService::Service {
     while (stream->Read(&request)) {
       v1::SolveSessionResponse response;
       if (request.has_open()) {
-        response.mutable_opened()->set_server(mark_);
+        response.mutable_opened()->set_server(identity_);
       } else {
         const Ending ending = TakeEnding();
         if (ending.code != grpc::StatusCode::OK) return End(ending, context);
@@ -95,19 +95,19 @@ class ScriptedServer::Solver final : public v1::SolverService::Service {
   // Without one left: an answer.
   Ending TakeEnding() {
     const std::lock_guard lock(mutex_);
-    if (endings_.empty()) return {.marked = true};
+    if (endings_.empty()) return {.with_identity = true};
     const Ending ending = endings_.front();
     endings_.pop_front();
     return ending;
   }
 
   grpc::Status End(const Ending& ending, grpc::ServerContext* context) const {
-    if (ending.marked) context->AddTrailingMetadata("sap-server", mark_);
+    if (ending.with_identity) context->AddTrailingMetadata("sap-server", identity_);
     if (ending.code == grpc::StatusCode::OK) return grpc::Status::OK;
     return {ending.code, "as the test says"};
   }
 
-  const std::string mark_;
+  const std::string identity_;
   mutable std::mutex mutex_;
   std::deque<Ending> endings_;
   int calls_{0};
@@ -129,8 +129,8 @@ class ScriptedServer::Health final : public grpc::health::v1::Health::Service {
   }
 };
 
-ScriptedServer::ScriptedServer(const std::string& mark)
-    : solver_(std::make_unique<Solver>(mark)), health_(std::make_unique<Health>()) {
+ScriptedServer::ScriptedServer(const std::string& identity)
+    : solver_(std::make_unique<Solver>(identity)), health_(std::make_unique<Health>()) {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);

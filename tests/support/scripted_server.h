@@ -1,6 +1,6 @@
-// A server whose calls end as a test says, with or without the mark of sap-server: as other builds,
-// other servers and proxies end them. It solves nothing; the answer to a problem is its time step,
-// as the cost of a solution.
+// A server whose calls end as a test says, with or without the identity of a server: as other
+// builds, other servers and proxies end them. It solves nothing; the answer to a problem is its
+// time step, as the cost of a solution.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,13 +16,13 @@ class ScriptedServer {
  public:
   struct Ending {
     grpc::StatusCode code{grpc::StatusCode::OK};
-    bool marked{false};
+    bool with_identity{false};
     // Outcomes of a StreamBatch. Absent: all where the code is OK, else none.
     std::optional<int> after{};
   };
 
-  // The mark is "VERSION INSTRUCTION_SET BOOT_ID".
-  explicit ScriptedServer(const std::string& mark);
+  // The identity is "VERSION INSTRUCTION_SET BOOT_ID".
+  explicit ScriptedServer(const std::string& identity);
   ~ScriptedServer();
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;

@@ -6,10 +6,10 @@
 
 namespace sap::client {
 
-ServerMark MarkIn(const Metadata& metadata) {
-  const auto mark = metadata.find("sap-server");
-  if (mark == metadata.end()) return {};
-  return ParseServerMark({mark->second.data(), mark->second.size()});
+ServerIdentity IdentityIn(const Metadata& metadata) {
+  const auto identity = metadata.find("sap-server");
+  if (identity == metadata.end()) return {};
+  return ParseServerIdentity({identity->second.data(), identity->second.size()});
 }
 
 Error ToError(const grpc::Status& status, const grpc::ClientContext& context) {
@@ -18,7 +18,7 @@ Error ToError(const grpc::Status& status, const grpc::ClientContext& context) {
   if (const auto id = trailers.find("x-request-id"); id != trailers.end()) {
     error.request_id.assign(id->second.data(), id->second.size());
   }
-  error.server = MarkIn(trailers).boot_id;
+  error.server = IdentityIn(trailers).boot_id;
   google::rpc::Status details;
   if (!details.ParseFromString(status.error_details())) return error;
   for (const auto& detail : details.details()) {

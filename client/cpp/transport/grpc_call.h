@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "client/cpp/transport/server_mark.h"
+#include "client/cpp/transport/server_identity.h"
 #include "client/cpp/transport/transport.h"
 
 namespace sap::client {
@@ -33,7 +33,7 @@ using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
 // In the trailing metadata it says who has decided how the call ends, in the initial metadata who
 // answers.
-ServerMark MarkIn(const Metadata& metadata);
+ServerIdentity IdentityIn(const Metadata& metadata);
 
 // Of a call that has ended with an error. Includes field, reason and retry time from the details of
 // the status, and request id and server from the trailing metadata.

@@ -162,8 +162,8 @@ class GrpcSession final : public SessionStream {
     opened.call->Write(open_);  // if this fails, so does the read
     if (!opened.call->Read(&opened.response)) return tl::unexpected(End(std::move(opened.call)));
     opened.call->SetLimit(kNever);
-    const ServerMark mark = ParseServerMark(opened.response.opened().server());
-    if (const auto checked = client_.build_check->Check(mark); !checked) {
+    const ServerIdentity server = ParseServerIdentity(opened.response.opened().server());
+    if (const auto checked = client_.build_check->Check(server); !checked) {
       CloseAside(std::move(opened.call));
       return tl::unexpected(checked.error());
     }

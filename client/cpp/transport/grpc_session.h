@@ -15,7 +15,7 @@
 #include <memory>
 
 #include "client/cpp/transport/grpc_call.h"
-#include "client/cpp/transport/server_mark.h"
+#include "client/cpp/transport/server_identity.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 
 namespace sap::client {

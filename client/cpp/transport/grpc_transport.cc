@@ -10,7 +10,7 @@
 #include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/pending_problems.h"
 #include "client/cpp/transport/retry.h"
-#include "client/cpp/transport/server_mark.h"
+#include "client/cpp/transport/server_identity.h"
 #include "client/cpp/transport/transport.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "sap/v1/solver_service.grpc.pb.h"
@@ -151,7 +151,7 @@ class GrpcTransport final : public Transport {
     while (stream->Read(&response)) {
       if (!is_checked) {
         // The end of the stream would be too late for outcomes that should not be seen.
-        Status same = build_check_->Check(MarkIn(context.GetServerInitialMetadata()));
+        Status same = build_check_->Check(IdentityIn(context.GetServerInitialMetadata()));
         if (!same) {
           context.TryCancel();
           stream->Finish();
@@ -170,7 +170,7 @@ class GrpcTransport final : public Transport {
 
   Status Checked(const grpc::Status& status, const grpc::ClientContext& context) {
     if (!status.ok()) return tl::unexpected(ToError(status, context));
-    return build_check_->Check(MarkIn(context.GetServerTrailingMetadata()));
+    return build_check_->Check(IdentityIn(context.GetServerTrailingMetadata()));
   }
 
   const std::shared_ptr<grpc::Channel> channel_;

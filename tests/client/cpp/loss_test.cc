@@ -16,11 +16,11 @@ using client::ErrorCode;
 using client::Transport;
 using grpc::StatusCode;
 
-constexpr const char* kMark = "0.2.0 x86-64-v3 0123456789abcdef";
+constexpr const char* kIdentity = "0.2.0 x86-64-v3 0123456789abcdef";
 
 struct Case {
   StatusCode code;
-  bool marked;
+  bool with_identity;
   bool call_is_lost;
   bool session_is_lost;
 };
@@ -62,7 +62,9 @@ v1::SolveSessionRequest OpenRequest() {
 // second attempt; another one has its error, and there is no second attempt.
 class LossTest : public testing::TestWithParam<Case> {
  protected:
-  LossTest() { server_.EndNext({.code = GetParam().code, .marked = GetParam().marked}); }
+  LossTest() {
+    server_.EndNext({.code = GetParam().code, .with_identity = GetParam().with_identity});
+  }
 
   std::unique_ptr<Transport> Connect(client::ConnectOptions options = {}) const {
     options.connect_timeout = kLong;
@@ -90,10 +92,10 @@ class LossTest : public testing::TestWithParam<Case> {
   // With the server that chose it.
   static void ExpectError(const Error& error) {
     EXPECT_EQ(error.message, "as the test says");
-    EXPECT_EQ(error.server, GetParam().marked ? "0123456789abcdef" : "");
+    EXPECT_EQ(error.server, GetParam().with_identity ? "0123456789abcdef" : "");
   }
 
-  ScriptedServer server_{kMark};
+  ScriptedServer server_{kIdentity};
 };
 
 TEST_P(LossTest, OfASolve) {
@@ -124,7 +126,7 @@ TEST_P(LossTest, WithoutTimeToReconnectEveryErrorIsReturned) {
   const Transport::Status solved = transport->Solve({}, std::nullopt, &response);
   ASSERT_FALSE(solved.has_value());
   ExpectError(solved.error());
-  server_.EndNext({.code = GetParam().code, .marked = GetParam().marked});
+  server_.EndNext({.code = GetParam().code, .with_identity = GetParam().with_identity});
   const Transport::Status step = StepOf(transport.get());
   ASSERT_FALSE(step.has_value());
   ExpectError(step.error());
@@ -133,7 +135,7 @@ TEST_P(LossTest, WithoutTimeToReconnectEveryErrorIsReturned) {
 
 INSTANTIATE_TEST_SUITE_P(Statuses, LossTest, testing::ValuesIn(kCases), [](const auto& test) {
   std::string name = "Code" + std::to_string(test.param.code);
-  return name + (test.param.marked ? "Marked" : "Unmarked");
+  return name + (test.param.with_identity ? "WithIdentity" : "WithoutIdentity");
 });
 
 }  // namespace

@@ -179,7 +179,7 @@ TEST_F(ScriptedRetryTest, TheLongestTimesAreNoLimits) {
 TEST_F(ScriptedRetryTest, OnlyProblemsWithoutAnOutcomeAreStreamedAgain) {
   server_.EndNext({.code = grpc::StatusCode::UNKNOWN, .after = 3});
   server_.EndNext({.code = grpc::StatusCode::CANCELLED, .after = 0});
-  server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE, .marked = true, .after = 2});
+  server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE, .with_identity = true, .after = 2});
   v1::StreamBatchRequest batch;
   for (int i = 0; i < 8; ++i) batch.add_problems()->set_time_step(100 + i);
   std::vector<uint32_t> order;
@@ -207,7 +207,7 @@ TEST_F(ScriptedRetryTest, ABatchThatIsLostAfterItsLastOutcomeIsComplete) {
 
 // Only a server that breaks the contract ends so; its problems must not be lost without a word.
 TEST_F(ScriptedRetryTest, ABatchThatEndsWellWithoutAllOutcomesIsAnError) {
-  server_.EndNext({.marked = true, .after = 1});
+  server_.EndNext({.with_identity = true, .after = 1});
   const auto transport = Connect();
   v1::StreamBatchRequest batch;
   for (int i = 0; i < 2; ++i) batch.add_problems();

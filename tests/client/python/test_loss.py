@@ -18,7 +18,7 @@ from sap_islands.v1 import solver_service_pb2 as service
 from support.fake_server import Ending, FakeServer, opened_session
 from support.scenes import balls_on_floor
 
-MARK = "0.2.0 x86-64-v3 00000000000000aa"
+IDENTITY = "0.2.0 x86-64-v3 00000000000000aa"
 OTHER_BUILD = "0.3.0 x86-64 00000000000000bb"
 SAME_BUILD = "0.2.0 x86-64-v3 00000000000000cc"
 INFO = service.GetServerInfoResponse(version="0.2.0").SerializeToString()
@@ -29,32 +29,32 @@ LOST_CALL = {
 }
 LOST_SESSION = {False: LOST_CALL[False], True: {"UNAVAILABLE", "CANCELLED", "ABORTED"}}
 CASES = [
-    (code, marked)
-    for code, marked in itertools.product(StatusCode, (False, True))
+    (code, with_identity)
+    for code, with_identity in itertools.product(StatusCode, (False, True))
     if code is not StatusCode.OK
 ]
 
 
-@pytest.mark.parametrize(("code", "marked"), CASES)
-def test_rule_of_losses(code: StatusCode, marked: bool) -> None:
+@pytest.mark.parametrize(("code", "with_identity"), CASES)
+def test_rule_of_losses(code: StatusCode, with_identity: bool) -> None:
     error = error_of_code(code.value[0], "", "", "")
-    error.server = MARK if marked else ""
-    assert is_lost(error) == (code.name in LOST_CALL[marked])
-    assert is_lost(error, in_session=True) == (code.name in LOST_SESSION[marked])
+    error.server = IDENTITY if with_identity else ""
+    assert is_lost(error) == (code.name in LOST_CALL[with_identity])
+    assert is_lost(error, in_session=True) == (code.name in LOST_SESSION[with_identity])
 
 
-@pytest.mark.parametrize(("code", "marked"), CASES)
-def test_lost_calls_are_repeated_and_others_are_not(code: StatusCode, marked: bool) -> None:
-    first = Ending(code=code, mark=MARK if marked else "")
-    is_repeated = code.name in LOST_CALL[marked]
-    with FakeServer(first, Ending([INFO], mark=MARK)) as server:
+@pytest.mark.parametrize(("code", "with_identity"), CASES)
+def test_lost_calls_are_repeated_and_others_are_not(code: StatusCode, with_identity: bool) -> None:
+    first = Ending(code=code, identity=IDENTITY if with_identity else "")
+    is_repeated = code.name in LOST_CALL[with_identity]
+    with FakeServer(first, Ending([INFO], identity=IDENTITY)) as server:
         with sap.connect(server.address) as client:
             if is_repeated:
                 assert client.info().version == "0.2.0"
             else:
                 with pytest.raises(sap.SapError, match="as told") as caught:
                     client.info()
-                assert caught.value.server == first.mark
+                assert caught.value.server == first.identity
         assert len(server.requests) == 1 + is_repeated
 
 
@@ -107,7 +107,7 @@ def test_batch_stream_that_is_lost_goes_on_with_the_problems_without_outcome(
     outcomes = [_outcome(client, problems[i], i) for i in (2, 0, 1)]
     rest = sorted((2, 0, 1)[taken:])
     resent = [_outcome(client, problems[i], rest.index(i)) for i in reversed(rest)]
-    endings = Ending(outcomes[:taken], StatusCode[code]), Ending(resent, mark=MARK)
+    endings = Ending(outcomes[:taken], StatusCode[code]), Ending(resent, identity=IDENTITY)
     expected = (2, 0, 1)[:taken] + tuple(reversed(rest))
     expected_requests = 1 if taken == 3 else 2
 
@@ -133,7 +133,7 @@ def test_batch_stream_without_all_outcomes_is_a_defect(client: sap.Client) -> No
     problems = [balls_on_floor([0.1 * i]) for i in range(2)]
     outcome = _outcome(client, problems[0], 0)
     with (
-        FakeServer(Ending([outcome], mark=MARK), Ending([outcome, outcome])) as server,
+        FakeServer(Ending([outcome], identity=IDENTITY), Ending([outcome, outcome])) as server,
         sap.connect(server.address) as fleet,
     ):
         with pytest.raises(sap.Internal, match="left 1 problems"):
@@ -174,7 +174,9 @@ REFUSAL = (
 
 
 def test_answer_of_another_build_is_refused() -> None:
-    endings = [Ending([INFO], mark=mark) for mark in (MARK, SAME_BUILD, OTHER_BUILD)]
+    endings = [
+        Ending([INFO], identity=identity) for identity in (IDENTITY, SAME_BUILD, OTHER_BUILD)
+    ]
     with FakeServer(*endings) as server, sap.connect(server.address) as client:
         client.info()
         client.info()
@@ -195,7 +197,10 @@ def test_answer_of_another_build_is_refused() -> None:
 
 
 def test_session_at_another_build_is_refused() -> None:
-    endings = Ending([INFO], mark=MARK), Ending([opened_session(OTHER_BUILD)], mark=OTHER_BUILD)
+    endings = (
+        Ending([INFO], identity=IDENTITY),
+        Ending([opened_session(OTHER_BUILD)], identity=OTHER_BUILD),
+    )
     with FakeServer(*endings) as server, sap.connect(server.address) as client:
         client.info()
         with pytest.raises(sap.FailedPrecondition, match=REFUSAL):
@@ -215,7 +220,9 @@ def test_batch_stream_of_another_build_is_refused(client: sap.Client) -> None:
     problem = balls_on_floor([0.0])
     outcome = _outcome(client, problem, 0)
     with (
-        FakeServer(Ending([INFO], mark=MARK), Ending([outcome], mark=OTHER_BUILD)) as server,
+        FakeServer(
+            Ending([INFO], identity=IDENTITY), Ending([outcome], identity=OTHER_BUILD)
+        ) as server,
         sap.connect(server.address) as fleet,
     ):
         fleet.info()
@@ -224,8 +231,8 @@ def test_batch_stream_of_another_build_is_refused(client: sap.Client) -> None:
 
 
 def test_servers_may_be_mixed_where_that_is_allowed() -> None:
-    endings = [Ending([INFO], mark=mark) for mark in (MARK, OTHER_BUILD)]
-    session = Ending([opened_session(OTHER_BUILD)], mark=OTHER_BUILD)
+    endings = [Ending([INFO], identity=identity) for identity in (IDENTITY, OTHER_BUILD)]
+    session = Ending([opened_session(OTHER_BUILD)], identity=OTHER_BUILD)
     with (
         FakeServer(*endings, session) as server,
         sap.connect(server.address, allow_mixed_servers=True) as client,

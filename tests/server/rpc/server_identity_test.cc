@@ -12,12 +12,12 @@
 namespace sap::test::session_streams {
 namespace {
 
-constexpr const char* kMark = "sap-server";
+constexpr const char* kIdentityKey = "sap-server";
 
-// Empty if the call ended without the mark.
-std::string MarkOf(const grpc::ClientContext& context) {
+// Empty if the call ended without one.
+std::string IdentityOf(const grpc::ClientContext& context) {
   const auto& trailers = context.GetServerTrailingMetadata();
-  const auto found = trailers.find(kMark);
+  const auto found = trailers.find(kIdentityKey);
   if (found == trailers.end()) return "";
   return {found->second.data(), found->second.size()};
 }
@@ -42,23 +42,23 @@ TEST_F(ServerIdentityTest, TheBootIdIsSixteenHexadecimalDigits) {
   EXPECT_EQ(Info().boot_id(), BootId());
 }
 
-TEST_F(ServerIdentityTest, CallsThatSucceedAreMarked) {
+TEST_F(ServerIdentityTest, CallsThatSucceedHaveIt) {
   v1::SolveRequest request;
   *request.mutable_problem() = Small();
   v1::SolveResponse response;
   grpc::ClientContext context;
   ASSERT_TRUE(stub_->Solve(&context, request, &response).ok());
-  EXPECT_EQ(MarkOf(context), Expected());
+  EXPECT_EQ(IdentityOf(context), Expected());
 }
 
-TEST_F(ServerIdentityTest, CallsThatAreRefusedAreMarked) {
+TEST_F(ServerIdentityTest, CallsThatAreRefusedHaveIt) {
   v1::SolveResponse response;
   grpc::ClientContext context;
   EXPECT_EQ(stub_->Solve(&context, {}, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(MarkOf(context), Expected());
+  EXPECT_EQ(IdentityOf(context), Expected());
 }
 
-TEST_F(ServerIdentityTest, StreamsOfBatchesAreMarked) {
+TEST_F(ServerIdentityTest, StreamsOfBatchesHaveIt) {
   grpc::ClientContext context;
   v1::StreamBatchRequest request;
   *request.add_problems() = Small();
@@ -67,19 +67,19 @@ TEST_F(ServerIdentityTest, StreamsOfBatchesAreMarked) {
   while (stream->Read(&response)) {
   }
   EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_EQ(MarkOf(context), Expected());
+  EXPECT_EQ(IdentityOf(context), Expected());
 }
 
-TEST_F(ServerIdentityTest, ASessionSaysWhoseItIsAndItsEndIsMarked) {
+TEST_F(ServerIdentityTest, ASessionSaysWhoseItIsAndItsEndHasIt) {
   Stream stream(stub_.get());
   ASSERT_TRUE(stream.Open());
   EXPECT_EQ(stream.response().opened().server(), Expected());
   stream.CloseWriting();
   EXPECT_TRUE(stream.Finish().ok());
-  EXPECT_EQ(MarkOf(stream.context()), Expected());
+  EXPECT_EQ(IdentityOf(stream.context()), Expected());
 }
 
-TEST_F(ServerIdentityTest, ALostConnectionIsNotMarked) {
+TEST_F(ServerIdentityTest, ALostConnectionHasNone) {
   FaultyLink link(server_->address());
   const auto stub = v1::SolverService::NewStub(
       grpc::CreateChannel(link.address(), grpc::InsecureChannelCredentials()));
@@ -87,7 +87,7 @@ TEST_F(ServerIdentityTest, ALostConnectionIsNotMarked) {
   ASSERT_TRUE(stream.Open());
   link.Cut();
   EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(MarkOf(stream.context()), "");
+  EXPECT_EQ(IdentityOf(stream.context()), "");
 }
 
 TEST_F(ServerIdentityTest, SessionsOfTheConnectionAgeAreAskedToMoveAndAreStillServed) {

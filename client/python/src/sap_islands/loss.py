@@ -1,7 +1,7 @@
 """What ends a call or a session without an outcome, so that it is repeated.
 
-A server marks every status that it chooses (`sap_islands.server_mark`). An end without a mark is
-that of a connection, whatever gRPC or a proxy makes of it.
+A server sends its identity with every status that it chooses (`sap_islands.server_identity`). An
+end without an identity is that of a connection, whatever gRPC or a proxy makes of it.
 """
 
 from __future__ import annotations

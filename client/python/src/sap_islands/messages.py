@@ -99,7 +99,7 @@ class Opened(NamedTuple):
     Attributes:
         max_in_flight: Most steps that may be in flight, at least 1.
         draining: Whether the server is about to shut down.
-        server: Its mark; see `sap_islands.server_mark`.
+        server: Its identity; see `sap_islands.server_identity`.
     """
 
     max_in_flight: int

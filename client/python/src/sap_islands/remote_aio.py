@@ -16,8 +16,8 @@ from sap_islands.errors import SapError, error_of_call
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.remote_base import RemoteSolverBase
+from sap_islands.server_identity import identity_of
 from sap_islands.server_info import ServerInfo, parse_info
-from sap_islands.server_mark import mark_of
 from sap_islands.session_aio import Session
 from sap_islands.solution import Solution
 from sap_islands.streamed_batch import StreamedBatch
@@ -59,7 +59,7 @@ class AsyncRemoteSolver(RemoteSolverBase):
                 is_checked = False
                 async for response in call:
                     if not is_checked:  # the end of the stream would be too late
-                        self._build_check.check(mark_of(await call.initial_metadata()))
+                        self._build_check.check(identity_of(await call.initial_metadata()))
                         is_checked = True
                     attempts.note_progress()
                     yield batch.take(response)
@@ -145,6 +145,6 @@ class AsyncRemoteSolver(RemoteSolverBase):
             except grpc.aio.AioRpcError as failure:
                 error = error_of_call(failure)
             else:
-                self._build_check.check(mark_of(await call.trailing_metadata()))
+                self._build_check.check(identity_of(await call.trailing_metadata()))
                 return bytes(response)
             await asyncio.sleep(self._pause_after(error, attempts))

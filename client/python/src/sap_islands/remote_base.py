@@ -14,7 +14,7 @@ from sap_islands.errors import DeadlineExceeded, SapError, Unavailable
 from sap_islands.loss import is_lost
 from sap_islands.options import Options, Priority
 from sap_islands.owner_process import OwnerProcess
-from sap_islands.server_mark import BuildCheck
+from sap_islands.server_identity import BuildCheck
 
 _HIGH_PRIORITY = ("sap-priority", "high")
 

@@ -19,8 +19,8 @@ from sap_islands.errors import SapError, error_of_call
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.remote_base import RemoteSolverBase
+from sap_islands.server_identity import identity_of
 from sap_islands.server_info import ServerInfo, parse_info
-from sap_islands.server_mark import mark_of
 from sap_islands.session import Session
 from sap_islands.solution import Solution
 from sap_islands.streamed_batch import StreamedBatch
@@ -57,7 +57,7 @@ class RemoteSolver(RemoteSolverBase):
             try:
                 for number, response in enumerate(call):
                     if number == 0:  # the end of the stream would be too late
-                        self._build_check.check(mark_of(call.initial_metadata()))
+                        self._build_check.check(identity_of(call.initial_metadata()))
                     attempts.note_progress()
                     yield batch.take(response)
             except grpc.RpcError as failure:
@@ -155,7 +155,7 @@ class RemoteSolver(RemoteSolverBase):
             except grpc.RpcError as failure:
                 error = error_of_call(failure)
             else:
-                self._build_check.check(mark_of(call.trailing_metadata()))
+                self._build_check.check(identity_of(call.trailing_metadata()))
                 return bytes(response)
             self._wait(self._pause_after(error, attempts))
 

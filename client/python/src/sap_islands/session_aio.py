@@ -14,7 +14,7 @@ from sap_islands.errors import Cancelled, Internal, SapError, Unavailable, error
 from sap_islands.messages import StepOutcome
 from sap_islands.options import Options
 from sap_islands.problem import Problem
-from sap_islands.server_mark import BuildCheck
+from sap_islands.server_identity import BuildCheck
 from sap_islands.session_base import SessionBase
 from sap_islands.session_state import LastSolved
 from sap_islands.solution import Solution

@@ -12,7 +12,7 @@ from sap_islands.loss import is_lost
 from sap_islands.messages import StepOutcome, open_request, session_opened, step_outcome
 from sap_islands.options import Options
 from sap_islands.owner_process import OwnerProcess
-from sap_islands.server_mark import BuildCheck
+from sap_islands.server_identity import BuildCheck
 from sap_islands.session_state import SessionState
 
 # A step that ends so many streams, and over the whole time to reconnect, is not sent again: it may

@@ -1,4 +1,4 @@
-"""A gRPC server whose statuses and marks a test chooses, in place of sap-server."""
+"""A gRPC server whose statuses and identities a test chooses, in place of sap-server."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Ending:
     Attributes:
         responses: Sent before the end.
         code: Its status.
-        mark: The server's mark in the trailing metadata, of StreamBatch also in the initial ones;
+        identity: The server's, in the trailing metadata, of StreamBatch also in the initial ones;
             empty: none, as of a lost connection.
     """
 
     responses: list[bytes] = field(default_factory=list)
     code: grpc.StatusCode = grpc.StatusCode.OK
-    mark: str = ""
+    identity: str = ""
 
 
-def opened_session(mark: str) -> bytes:
+def opened_session(identity: str) -> bytes:
     """A serialized SolveSessionResponse that opens a session."""
     response = service.SolveSessionResponse()
     response.opened.max_steps_in_flight = 8
-    response.opened.server = mark
+    response.opened.server = identity
     return response.SerializeToString()
 
 
@@ -64,11 +64,11 @@ class FakeServer(grpc.GenericRpcHandler):
         def stream(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             self.requests.append((method, next(requests)))
             ending = self._endings[min(len(self.requests), len(self._endings)) - 1]
-            if ending.mark and method == "StreamBatch":
-                context.send_initial_metadata((("sap-server", ending.mark),))
+            if ending.identity and method == "StreamBatch":
+                context.send_initial_metadata((("sap-server", ending.identity),))
             yield from ending.responses
-            if ending.mark:
-                context.set_trailing_metadata((("sap-server", ending.mark),))
+            if ending.identity:
+                context.set_trailing_metadata((("sap-server", ending.identity),))
             if ending.code is not grpc.StatusCode.OK:
                 context.abort(ending.code, "as told")
 

@@ -1,4 +1,4 @@
-"""The mark of a server: version, instruction set and boot id.
+"""The identity of a server: version, instruction set and boot id.
 
 Servers send it with every status that they choose, and when they open a session. A boot id names
 one process. Servers of equal version and instruction set return equal bits.
@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from sap_islands.errors import SERVER_KEY, FailedPrecondition
 
 
-def mark_of(trailing_metadata: Iterable[tuple[str, str | bytes]] | None) -> str:
-    """The mark in the metadata with which a call ended; empty if it has none."""
+def identity_of(trailing_metadata: Iterable[tuple[str, str | bytes]] | None) -> str:
+    """The identity in the metadata with which a call ended; empty if it has none."""
     for key, value in trailing_metadata or ():
         if key == SERVER_KEY:
             return str(value)
@@ -33,13 +33,13 @@ class BuildCheck:
         self._first = ""
         self._lock = threading.Lock()
 
-    def check(self, mark: str) -> None:
-        """Checks the mark of an answer or of an opened session.
+    def check(self, identity: str) -> None:
+        """Checks the identity of the server of an answer or of an opened session.
 
         Raises:
             FailedPrecondition: The server is of another build than the first one.
         """
-        build, _, boot_id = mark.rpartition(" ")
+        build, _, boot_id = identity.rpartition(" ")
         if build == self._first or not build or self._allow_mixed:
             return
         with self._lock:
@@ -48,5 +48,5 @@ class BuildCheck:
             raise FailedPrecondition(
                 f"server {boot_id} is {build}, the first one was {self._first}: bits may differ; "
                 "set allow_mixed_servers",
-                server=mark,
+                server=identity,
             )

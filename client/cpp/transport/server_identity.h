@@ -1,5 +1,6 @@
-// The mark that a server puts on what it has decided itself: "VERSION INSTRUCTION_SET BOOT_ID", in
-// the trailing metadata of each call and in SessionOpened. What gRPC or a proxy decides has none.
+// The identity of a server, "VERSION INSTRUCTION_SET BOOT_ID", which it sends with what it has
+// decided itself: in the trailing metadata of each call and in SessionOpened. What gRPC or a proxy
+// decides has none.
 // Internal.
 #pragma once
 
@@ -11,13 +12,13 @@
 
 namespace sap::client {
 
-struct ServerMark {
+struct ServerIdentity {
   std::string_view build;    // "VERSION INSTRUCTION_SET"; servers with equal ones give equal bits
   std::string_view boot_id;  // of the process
 };
 
-// Views of the text; empty if that is no mark.
-ServerMark ParseServerMark(std::string_view text);
+// Views of the text; empty if that is no identity.
+ServerIdentity ParseServerIdentity(std::string_view text);
 
 // Refuses answers of servers with another build than that of the first one: bits of answers may
 // change with the version and the instruction set. Thread-safe.
@@ -25,8 +26,8 @@ class BuildCheck {
  public:
   explicit BuildCheck(bool allow_mixed_servers) : allow_mixed_servers_(allow_mixed_servers) {}
 
-  // Of an answer; no mark: nothing is known of the server.
-  Transport::Status Check(ServerMark mark);
+  // Of an answer; empty: nothing is known of the server.
+  Transport::Status Check(ServerIdentity server);
 
  private:
   const bool allow_mixed_servers_;

@@ -1,5 +1,5 @@
-// Marks of servers, and the refusal of those that could give other bits.
-#include "client/cpp/transport/server_mark.h"
+// Identities of servers, and the refusal of those that could give other bits.
+#include "client/cpp/transport/server_identity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,12 +7,12 @@
 #include "tests/support/await.h"
 #include "tests/support/scripted_server.h"
 
-namespace sap::test::server_mark {
+namespace sap::test::server_identity {
 namespace {
 
 using client::BuildCheck;
 using client::ErrorCode;
-using client::ParseServerMark;
+using client::ParseServerIdentity;
 using client::Transport;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -22,33 +22,33 @@ constexpr const char* kOldElsewhere = "0.2.0 x86-64-v3 00000000000000bb";
 constexpr const char* kNewer = "0.3.0 x86-64-v3 00000000000000cc";
 constexpr const char* kPortable = "0.2.0 x86-64 00000000000000dd";
 
-TEST(ServerMarkTest, HasTheBuildAndTheProcess) {
-  EXPECT_EQ(ParseServerMark(kPortable).build, "0.2.0 x86-64");
-  EXPECT_EQ(ParseServerMark(kPortable).boot_id, "00000000000000dd");
+TEST(ServerIdentityTest, HasTheBuildAndTheProcess) {
+  EXPECT_EQ(ParseServerIdentity(kPortable).build, "0.2.0 x86-64");
+  EXPECT_EQ(ParseServerIdentity(kPortable).boot_id, "00000000000000dd");
 }
 
-TEST(ServerMarkTest, AnyOtherTextIsNone) {
+TEST(ServerIdentityTest, AnyOtherTextIsNone) {
   for (const char* text : {"", "0.2.0", "0.2.0 x86-64", "0.2.0 x86-64 aa bb"}) {
-    EXPECT_EQ(ParseServerMark(text).build, "") << text;
-    EXPECT_EQ(ParseServerMark(text).boot_id, "") << text;
+    EXPECT_EQ(ParseServerIdentity(text).build, "") << text;
+    EXPECT_EQ(ParseServerIdentity(text).boot_id, "") << text;
   }
 }
 
 TEST(BuildCheckTest, TheFirstServerSaysWhatTheOthersMustBe) {
   BuildCheck check(/*allow_mixed_servers=*/false);
   EXPECT_TRUE(check.Check({}).has_value());  // nothing is known of that one
-  EXPECT_TRUE(check.Check(ParseServerMark(kOld)).has_value());
-  EXPECT_TRUE(check.Check(ParseServerMark(kOldElsewhere)).has_value());
-  const auto newer = check.Check(ParseServerMark(kNewer));
+  EXPECT_TRUE(check.Check(ParseServerIdentity(kOld)).has_value());
+  EXPECT_TRUE(check.Check(ParseServerIdentity(kOldElsewhere)).has_value());
+  const auto newer = check.Check(ParseServerIdentity(kNewer));
   ASSERT_FALSE(newer.has_value());
   EXPECT_EQ(newer.error().code, ErrorCode::kFailedPrecondition);
   EXPECT_EQ(newer.error().message,
             "server 00000000000000cc is 0.3.0 x86-64-v3, the first one was 0.2.0 x86-64-v3: bits "
             "may differ; set allow_mixed_servers");
-  const auto portable = check.Check(ParseServerMark(kPortable));
+  const auto portable = check.Check(ParseServerIdentity(kPortable));
   ASSERT_FALSE(portable.has_value());
   EXPECT_THAT(portable.error().message, HasSubstr("is 0.2.0 x86-64, the first one was"));
-  EXPECT_TRUE(check.Check(ParseServerMark(kOld)).has_value());
+  EXPECT_TRUE(check.Check(ParseServerIdentity(kOld)).has_value());
 }
 
 // Two servers of one address. Calls go to them in turn.
@@ -134,4 +134,4 @@ INSTANTIATE_TEST_SUITE_P(Calls, MixedServersTest,
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
-}  // namespace sap::test::server_mark
+}  // namespace sap::test::server_identity
