@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 
-from sap_islands.errors import InvalidArgument
+from sap_islands.errors import DeadlineExceeded, InvalidArgument
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
@@ -28,8 +28,17 @@ def check_reconnect_within(seconds: float) -> float:
 
 
 def time_left(timeout: float | None, start: float) -> float | None:
-    """What is left of a time that began at `start` of the monotonic clock [s]; None: no limit."""
-    return None if timeout is None else timeout - (time.monotonic() - start)
+    """What is left of a time that began at `start` of the monotonic clock [s]; None: no limit.
+
+    Raises:
+        DeadlineExceeded: Nothing is left. gRPC may still answer a call that begins at its deadline.
+    """
+    if timeout is None:
+        return None
+    left = timeout - (time.monotonic() - start)
+    if left <= 0:
+        raise DeadlineExceeded("the deadline of the call has passed")
+    return left
 
 
 class Attempts:
