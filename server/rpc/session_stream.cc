@@ -335,6 +335,7 @@ void SessionStream::Call::Advance(Lock lock) {
   }
   lock.unlock();
   method_->Remove(this);
+  session_.reset();  // before the call stops counting: a drained server has no session
   method_->context_.in_flight_calls->Leave();
   Delete();
 }
