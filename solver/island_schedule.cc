@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "solver/sap/lone_bodies.h"
+
 namespace sap {
 
 namespace {
@@ -37,7 +39,10 @@ void IslandSchedule::Build(const ConstraintGraph& graph, const IslandPlans& plan
   double task_flops = 0;
   for (int i = 0; i < count; ++i) {
     task_flops += flops_[island_[i]];
-    if (task_flops < kTaskFlops && i + 1 < count) continue;
+    const int islands = i + 1 - task_start_.back();
+    // Lone bodies fill their vectors.
+    const bool fills = islands < kMaxLoneBodies || islands % kMaxLoneBodies == 0;
+    if ((task_flops < kTaskFlops || !fills) && i + 1 < count) continue;
     task_start_.push_back(i + 1);
     task_flops = 0;
   }

@@ -1,6 +1,7 @@
 #include "solver/solve.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <string>
@@ -13,6 +14,7 @@
 #include "solver/island_schedule.h"
 #include "solver/problem/constraint_graph.h"
 #include "solver/sap/island_derivatives.h"
+#include "solver/sap/lone_bodies.h"
 #include "solver/sap/sap_solver.h"
 #include "solver/solution_scatter.h"
 
@@ -97,11 +99,21 @@ struct Solver::Impl {
                              const SolverOptions& options, const DerivativeRequest& request,
                              const StopToken& stop, ContactSolution* solution,
                              Derivatives* derivatives);
+  // The end of the islands from this position on, before `end`, that SolveLoneBodies takes together;
+  // the position itself where it takes none.
+  int EndOfLoneBodies(int position, int end, const SolverOptions& options) const;
+  void SolveLoneBodiesAt(int begin, int end, const ContactProblem& problem,
+                         const SolverOptions& options, const StopToken& stop,
+                         Clock::time_point start, ContactSolution* solution);
+  void GatherIsland(int island, const ContactProblem& problem, const StopToken& stop,
+                    ContactSolution* solution);
+  StopToken StopOfIterations(int begin, int end, const StopToken& stop, Clock::time_point start);
+  void ScatterIsland(int island, const ContactProblem& problem, ContactSolution* solution);
   void SolveIslandAt(int position, int task, const ContactProblem& problem,
                      const SolverOptions& options, const StopToken& stop, Clock::time_point start,
                      ContactSolution* solution);
-  void Iterate(const IslandView& view, int position, int task, const SolverOptions& options,
-               const StopToken& stop, Clock::time_point start, IslandReport* report);
+  void Iterate(const IslandView& view, int task, const SolverOptions& options,
+               const StopToken& stop, IslandReport* report);
   Clock::duration TimeAfterIterations(int position) const;
 
   int num_threads() const { return arena != nullptr ? arena->num_threads() : 1; }
@@ -278,15 +290,50 @@ void Solver::Impl::DifferentiateIslandAt(int island, int task, const ContactProb
 
 void Solver::Impl::SolveTask(const ContactProblem& problem, const SolverOptions& options,
                              const StopToken& stop, int task, ContactSolution* solution) {
-  // One reading of the clock per island, since it takes longer than the sweep of a small one.
+  // One reading of the clock per island or vector of islands, since it takes longer than the sweep
+  // of a small one.
   Clock::time_point start = Clock::now();
-  for (int i = schedule.task_begin(task); i < schedule.task_end(task); ++i) {
-    SolveIslandAt(i, task, problem, options, stop, start, solution);
-    const Clock::time_point end = Clock::now();
-    IslandReport& report = solution->islands[schedule.island(i)];
-    report.solve_time_s = std::chrono::duration<double>(end - start).count();
-    start = end;
+  for (int i = schedule.task_begin(task); i < schedule.task_end(task);) {
+    int end = EndOfLoneBodies(i, schedule.task_end(task), options);
+    if (end > i) {
+      SolveLoneBodiesAt(i, end, problem, options, stop, start, solution);
+    } else {
+      end = i + 1;
+      SolveIslandAt(i, task, problem, options, stop, start, solution);
+    }
+    const Clock::time_point now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - start).count() / (end - i);
+    for (; i < end; ++i) solution->islands[schedule.island(i)].solve_time_s = seconds;
+    start = now;
   }
+}
+
+int Solver::Impl::EndOfLoneBodies(int position, int end, const SolverOptions& options) const {
+  const auto range = [&](int i) -> const IslandRange& {
+    return graph.island_ranges()[schedule.island(i)];
+  };
+  int i = position;
+  while (i < std::min(end, position + kMaxLoneBodies) && IsLoneBody(range(i), options) &&
+         range(i).num_contacts == range(position).num_contacts) {
+    ++i;
+  }
+  return i;
+}
+
+// `start` is when the first island began to be gathered.
+void Solver::Impl::SolveLoneBodiesAt(int begin, int end, const ContactProblem& problem,
+                                     const SolverOptions& options, const StopToken& stop,
+                                     Clock::time_point start, ContactSolution* solution) {
+  std::array<int, kMaxLoneBodies> islands;
+  for (int i = begin; i < end; ++i) {
+    islands[i - begin] = schedule.island(i);
+    GatherIsland(schedule.island(i), problem, stop, solution);
+  }
+  if (!stop.Cancelled()) {
+    SolveLoneBodies(graph, model, std::span(islands).first(end - begin), options,
+                    StopOfIterations(begin, end, stop, start), &workspace.data, solution->islands);
+  }
+  for (int i = begin; i < end; ++i) ScatterIsland(schedule.island(i), problem, solution);
 }
 
 // `start` is when the island began to be gathered.
@@ -294,14 +341,26 @@ void Solver::Impl::SolveIslandAt(int position, int task, const ContactProblem& p
                                  const SolverOptions& options, const StopToken& stop,
                                  Clock::time_point start, ContactSolution* solution) {
   const int island = schedule.island(position);
-  const IslandView view{graph, model, island, ArenaOf(island)};
-  IslandReport& report = solution->islands[island];
-  report = {.status = SolveStatus::kCancelled};
-  if (!stop.Cancelled()) model.Gather(problem, graph, island, stop, view.arena);
+  GatherIsland(island, problem, stop, solution);
   if (!stop.Cancelled()) {
-    GatherGuess(problem, graph, island, &workspace.data.v);
-    Iterate(view, position, task, options, stop, start, &report);
+    Iterate({graph, model, island, ArenaOf(island)}, task, options,
+            StopOfIterations(position, position + 1, stop, start), &solution->islands[island]);
   }
+  ScatterIsland(island, problem, solution);
+}
+
+// Also the guess, and a blank report.
+void Solver::Impl::GatherIsland(int island, const ContactProblem& problem, const StopToken& stop,
+                                ContactSolution* solution) {
+  solution->islands[island] = {.status = SolveStatus::kCancelled};
+  if (!stop.Cancelled()) model.Gather(problem, graph, island, stop, ArenaOf(island));
+  if (!stop.Cancelled()) GatherGuess(problem, graph, island, &workspace.data.v);
+}
+
+void Solver::Impl::ScatterIsland(int island, const ContactProblem& problem,
+                                 ContactSolution* solution) {
+  const IslandView view{graph, model, island, nullptr};
+  IslandReport& report = solution->islands[island];
   if (report.status != SolveStatus::kCancelled) {
     ScatterIterate(problem, view, workspace.data, solution);
   } else {
@@ -318,23 +377,32 @@ void Solver::Impl::SolveIslandAt(int position, int task, const ContactProblem& p
   report.rows = view.range().num_rows;
 }
 
-void Solver::Impl::Iterate(const IslandView& view, int position, int task,
-                           const SolverOptions& options, const StopToken& stop,
-                           Clock::time_point start, IslandReport* report) {
-  StopToken island_stop = stop;
-  if (stop.HasDeadline()) {
-    // Large trees take longer to gather than their constraints tell.
-    if (view.range().cubed_dofs < kLargeTrees * view.range().num_constraints()) {
-      deadline_reserve.Gathered(view.range().num_constraints(), Clock::now() - start);
-    }
-    island_stop = stop.EarlierBy(TimeAfterIterations(position));
+// When the iterations of the islands at positions [begin, end) are to end.
+StopToken Solver::Impl::StopOfIterations(int begin, int end, const StopToken& stop,
+                                         Clock::time_point start) {
+  if (!stop.HasDeadline()) return stop;
+  int constraints = 0;
+  double cubed_dofs = 0;
+  for (int i = begin; i < end; ++i) {
+    const IslandRange& range = graph.island_ranges()[schedule.island(i)];
+    constraints += range.num_constraints();
+    cubed_dofs += range.cubed_dofs;
   }
+  // Large trees take longer to gather than their constraints tell.
+  if (cubed_dofs < kLargeTrees * constraints) {
+    deadline_reserve.Gathered(constraints, Clock::now() - start);
+  }
+  return stop.EarlierBy(TimeAfterIterations(begin));
+}
+
+void Solver::Impl::Iterate(const IslandView& view, int task, const SolverOptions& options,
+                           const StopToken& stop, IslandReport* report) {
   const EliminationPlan* plan = PlanOf(view.island, options);
   if (plan == nullptr) {
-    return SolveIsland(view, options, island_stop, sweep_order, {}, &workspace, report);
+    return SolveIsland(view, options, stop, sweep_order, {}, &workspace, report);
   }
   const FactorStores::Lease store(&factors, task);
-  SolveIsland(view, options, island_stop, sweep_order, {plan, store.factors()}, &workspace, report);
+  SolveIsland(view, options, stop, sweep_order, {plan, store.factors()}, &workspace, report);
 }
 
 // From the last iterate of the island at this position of the schedule to the end of the solve.

@@ -38,6 +38,9 @@ inline Lanes4 Sqrt(Lanes4 x) {
   return Lanes4{std::sqrt(x[0]), std::sqrt(x[1]), std::sqrt(x[2]), std::sqrt(x[3])};
 }
 
+inline double Abs(double x) { return std::abs(x); }
+inline Lanes4 Abs(const Lanes4& x) { return x < 0.0 ? -x : x; }
+
 // The sum of the lanes in an order that does not depend on the target.
 inline double Sum(double x) { return x; }
 inline double Sum(const Lanes4& x) { return (x[0] + x[1]) + (x[2] + x[3]); }

@@ -13,11 +13,6 @@ namespace sap {
 
 namespace {
 
-constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
-// Rounding steps from a product J v to the terms of gamma, beyond those of the product: 2 of v_hat,
-// 1 of the difference, 2 of the product with 1/R_t, 3 of the norm, 4 of the product with mu_hat.
-constexpr int kVelocitySteps = 12;
-
 template <size_t rows>
 void Scale(double factor, std::array<double, rows>* vector) {
   for (double& component : *vector) component *= factor;

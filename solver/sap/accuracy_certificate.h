@@ -14,9 +14,16 @@
 // The bound is (|grad l| + |e|)^2 / (2 (1 - rho)), the norms by A'^-1 and rho tree by tree.
 #pragma once
 
+#include <limits>
+
 #include "solver/sap/sap_data.h"
 
 namespace sap {
+
+inline constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
+// Rounding steps from a product J v to the terms of gamma, beyond those of the product: 2 of v_hat,
+// 1 of the difference, 2 of the product with 1/R_t, 3 of the norm, 4 of the product with mu_hat.
+inline constexpr int kVelocitySteps = 12;
 
 // Bound on l(v) - min l [J, in the island's unit of mass] at the v at which `data` was evaluated
 // last. Infinite where the numbers are not finite, or A is too ill-conditioned for any bound. Means

@@ -31,6 +31,8 @@
 // G = diag(0, 0, 1/R_n) where it slides.
 #pragma once
 
+#include <limits>
+
 #include "solver/parallel/simd.h"
 
 namespace sap {
@@ -199,6 +201,52 @@ inline void DualDirectionOf(const ConeParameters<Lanes>& p, const ContactVector<
   const Lanes inv_bound = bound > zero ? one / (bound > zero ? bound : one) : zero;
   *s_x = gamma.x * inv_bound;
   *s_y = gamma.y * inv_bound;
+}
+
+// What the impulse can be off by, component by component, where v_c is known to within `error`: by
+// that, and by the rounding of the projection itself. |d gamma / d v_c| is bounded over all
+// regions, so a contact next to a boundary is covered.
+template <typename Lanes>
+inline ContactVector<Lanes> ConeImpulseError(const ConeParameters<Lanes>& p,
+                                             const ContactVector<Lanes>& gamma,
+                                             const ContactVector<Lanes>& error) {
+  constexpr double kProjectionSteps = 32;  // rounding steps of a projection, generously counted
+  constexpr double kOwn = kProjectionSteps * 0.5 * std::numeric_limits<double>::epsilon();
+  const Lanes error_t = Abs(error.x) + Abs(error.y);
+  const Lanes G_tn = p.slide_factor * p.mu * p.inv_R_n;
+  const Lanes tangential = 2.0 * p.inv_R_t * error_t + G_tn * error.n;
+  const Lanes normal = p.inv_R_n * error.n + G_tn * error_t;
+  return {tangential + kOwn * Abs(gamma.x), tangential + kOwn * Abs(gamma.y),
+          normal + kOwn * Abs(gamma.n)};
+}
+
+// One contact into its lane of four, and out of it.
+inline void SetLane(const ContactVector<double>& value, int lane, ContactVector<Lanes4>* vector) {
+  vector->x[lane] = value.x;
+  vector->y[lane] = value.y;
+  vector->n[lane] = value.n;
+}
+
+inline void SetLane(const ConeParameters<double>& value, int lane, ConeParameters<Lanes4>* vector) {
+  vector->v_hat_x[lane] = value.v_hat_x;
+  vector->v_hat_y[lane] = value.v_hat_y;
+  vector->v_hat_n[lane] = value.v_hat_n;
+  vector->R_t[lane] = value.R_t;
+  vector->R_n[lane] = value.R_n;
+  vector->inv_R_t[lane] = value.inv_R_t;
+  vector->inv_R_n[lane] = value.inv_R_n;
+  vector->mu[lane] = value.mu;
+  vector->mu_hat[lane] = value.mu_hat;
+  vector->slide_factor[lane] = value.slide_factor;
+}
+
+inline ContactVector<double> LaneOf(const ContactVector<Lanes4>& vector, int lane) {
+  return {vector.x[lane], vector.y[lane], vector.n[lane]};
+}
+
+inline SymmetricMatrix3<double> LaneOf(const SymmetricMatrix3<Lanes4>& matrix, int lane) {
+  return {matrix.xx[lane], matrix.xy[lane], matrix.yy[lane],
+          matrix.xn[lane], matrix.yn[lane], matrix.nn[lane]};
 }
 
 }  // namespace sap

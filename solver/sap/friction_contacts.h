@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "solver/problem/solver_options.h"
@@ -129,22 +128,10 @@ class FrictionContacts {
   Sensitivity SensitivityAt(int contact, const ContactVectors& v_c) const;
   double KinkMargin(int contact, const ContactVectors& v_c, const KinkScales& scales) const;
 
-  // What the impulse of one contact can be off by, component by component, where v_c is known to
-  // within `error`: by that, and by the rounding of the projection itself. |d gamma / d v_c| is
-  // bounded over all regions, so a contact next to a boundary is covered.
   ContactVector<double> ImpulseError(int contact, const ContactVectors&,
                                      const ContactVectors& impulses,
                                      const ContactVector<double>& error) const {
-    constexpr double kProjectionSteps = 32;  // rounding steps of a projection, generously counted
-    constexpr double kOwn = kProjectionSteps * 0.5 * std::numeric_limits<double>::epsilon();
-    const ConeParameters<double> p = At(contact, double{});
-    const ContactVector<double> gamma = impulses.At(contact);
-    const double error_t = std::abs(error.x) + std::abs(error.y);
-    const double G_tn = p.slide_factor * p.mu * p.inv_R_n;
-    const double tangential = 2 * p.inv_R_t * error_t + G_tn * error.n;
-    const double normal = p.inv_R_n * error.n + G_tn * error_t;
-    return {tangential + kOwn * std::abs(gamma.x), tangential + kOwn * std::abs(gamma.y),
-            normal + kOwn * std::abs(gamma.n)};
+    return ConeImpulseError(At(contact, double{}), impulses.At(contact), error);
   }
 
  private:

@@ -59,34 +59,6 @@ struct ContactsOfTree {
   int num_vectors() const { return (count + kLanes - 1) / kLanes; }
 };
 
-ContactVector<double> LaneOf(const ContactVector<Lanes4>& vector, int lane) {
-  return {vector.x[lane], vector.y[lane], vector.n[lane]};
-}
-
-SymmetricMatrix3<double> LaneOf(const SymmetricMatrix3<Lanes4>& matrix, int lane) {
-  return {matrix.xx[lane], matrix.xy[lane], matrix.yy[lane],
-          matrix.xn[lane], matrix.yn[lane], matrix.nn[lane]};
-}
-
-void SetLane(const ContactVector<double>& value, int lane, ContactVector<Lanes4>* vector) {
-  vector->x[lane] = value.x;
-  vector->y[lane] = value.y;
-  vector->n[lane] = value.n;
-}
-
-void SetLane(const ConeParameters<double>& value, int lane, ConeParameters<Lanes4>* vector) {
-  vector->v_hat_x[lane] = value.v_hat_x;
-  vector->v_hat_y[lane] = value.v_hat_y;
-  vector->v_hat_n[lane] = value.v_hat_n;
-  vector->R_t[lane] = value.R_t;
-  vector->R_n[lane] = value.R_n;
-  vector->inv_R_t[lane] = value.inv_R_t;
-  vector->inv_R_n[lane] = value.inv_R_n;
-  vector->mu[lane] = value.mu;
-  vector->mu_hat[lane] = value.mu_hat;
-  vector->slide_factor[lane] = value.slide_factor;
-}
-
 // Calls body(i, vector, lane) for every contact.
 template <typename Body>
 void ForContacts(const ContactsOfTree& contacts, Body&& body) {

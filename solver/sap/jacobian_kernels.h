@@ -1,6 +1,7 @@
 // Products with the Jacobian block J, row-major, of one constraint and one tree of n degrees of
 // freedom: 3 x n for contacts in the plain friction cone.
 //
+// Scalar is double, or Lanes4 for four matrices of the same size, an entry of each per vector.
 // Sizes known at compile time unroll and vectorize; ForSize picks them: six degrees of freedom, a
 // free body, are by far the most frequent, everything else runs through loops.
 #pragma once
@@ -28,9 +29,9 @@ inline void ForSize(int n, Body&& body) {
 }
 
 // v_c += J v.
-template <typename Size>
-inline void AddJv(const double* J, Size n, const double* v, ContactVector<double>* v_c) {
-  double x = 0, y = 0, z = 0;
+template <typename Scalar, typename Size>
+inline void AddJv(const Scalar* J, Size n, const Scalar* v, ContactVector<Scalar>* v_c) {
+  Scalar x{}, y{}, z{};
   for (int i = 0; i < n; ++i) {
     x += J[i] * v[i];
     y += J[n + i] * v[i];
@@ -42,33 +43,33 @@ inline void AddJv(const double* J, Size n, const double* v, ContactVector<double
 }
 
 // v_c += |J| |v|.
-template <typename Size>
-inline void AddAbsoluteJv(const double* J, Size n, const double* v, ContactVector<double>* v_c) {
+template <typename Scalar, typename Size>
+inline void AddAbsoluteJv(const Scalar* J, Size n, const Scalar* v, ContactVector<Scalar>* v_c) {
   for (int i = 0; i < n; ++i) {
-    const double size = std::abs(v[i]);
-    v_c->x += std::abs(J[i]) * size;
-    v_c->y += std::abs(J[n + i]) * size;
-    v_c->n += std::abs(J[2 * n + i]) * size;
+    const Scalar size = Abs(v[i]);
+    v_c->x += Abs(J[i]) * size;
+    v_c->y += Abs(J[n + i]) * size;
+    v_c->n += Abs(J[2 * n + i]) * size;
   }
 }
 
 // f += |J|' (errors + roundoff |gamma|).
-template <typename Size>
-inline void AddAbsoluteJtGamma(const double* __restrict J, Size n,
-                               const ContactVector<double>& errors, double roundoff,
-                               const ContactVector<double>& gamma, double* __restrict f) {
-  const double x = errors.x + roundoff * std::abs(gamma.x);
-  const double y = errors.y + roundoff * std::abs(gamma.y);
-  const double z = errors.n + roundoff * std::abs(gamma.n);
+template <typename Scalar, typename Size>
+inline void AddAbsoluteJtGamma(const Scalar* __restrict J, Size n,
+                               const ContactVector<Scalar>& errors, double roundoff,
+                               const ContactVector<Scalar>& gamma, Scalar* __restrict f) {
+  const Scalar x = errors.x + roundoff * Abs(gamma.x);
+  const Scalar y = errors.y + roundoff * Abs(gamma.y);
+  const Scalar z = errors.n + roundoff * Abs(gamma.n);
   for (int i = 0; i < n; ++i) {
-    f[i] += std::abs(J[i]) * x + std::abs(J[n + i]) * y + std::abs(J[2 * n + i]) * z;
+    f[i] += Abs(J[i]) * x + Abs(J[n + i]) * y + Abs(J[2 * n + i]) * z;
   }
 }
 
 // f += J' gamma.
-template <typename Size>
-inline void AddJtGamma(const double* __restrict J, Size n, const ContactVector<double>& gamma,
-                       double* __restrict f) {
+template <typename Scalar, typename Size>
+inline void AddJtGamma(const Scalar* __restrict J, Size n, const ContactVector<Scalar>& gamma,
+                       Scalar* __restrict f) {
   for (int i = 0; i < n; ++i) {
     f[i] += J[i] * gamma.x + J[n + i] * gamma.y + J[2 * n + i] * gamma.n;
   }
@@ -170,9 +171,9 @@ inline void AddJtGJ(const double* __restrict J_a, LowSize n_a, const LawMatrix<r
 }
 
 // y = A x for a symmetric n x n row-major A.
-template <typename Size>
-inline void MultiplySymmetric(const double* __restrict A, Size n, const double* __restrict x,
-                              double* __restrict y) {
+template <typename Scalar, typename Size>
+inline void MultiplySymmetric(const Scalar* __restrict A, Size n, const Scalar* __restrict x,
+                              Scalar* __restrict y) {
   for (int j = 0; j < n; ++j) y[j] = A[j] * x[0];
   for (int i = 1; i < n; ++i) {
     for (int j = 0; j < n; ++j) y[j] += A[i * n + j] * x[i];

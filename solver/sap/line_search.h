@@ -18,43 +18,66 @@
 
 namespace sap {
 
-// The root of an increasing slope f with f(0) = f_zero < 0; slope_at(alpha) gives f and its
-// derivative. Starts at 1, ends where |f| <= tolerance |f_zero| on the near side of the root, so
-// that the cost is known to have fallen (on the far side only if the root is met much better),
-// where |f| <= roundoff, what rounding errors of f explain, and after a bounded number of
-// evaluations in any case.
-template <typename SlopeAt>
-double RootOfSlope(double f_zero, double tolerance, SlopeAt&& slope_at, double roundoff = 0) {
-  constexpr int kMaxEvaluations = 100;
-  constexpr double kFarSideTolerance = 1e-10;
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  double low = 0;           // f(low) < 0
-  double high = kInfinity;  // f(high) > 0
-  double alpha = 1;
-  double last_size = kInfinity;
-  for (int evaluation = 0; evaluation < kMaxEvaluations; ++evaluation) {
-    const LineSlope slope = slope_at(alpha);
+// Finds the root of an increasing slope f with f(0) = f_zero < 0, one evaluation at a time. Starts
+// at 1, ends where |f| <= tolerance |f_zero| on the near side of the root, so that the cost is known
+// to have fallen (on the far side only if the root is met much better), where |f| <= roundoff, what
+// rounding errors of f explain, and after a bounded number of evaluations in any case.
+class SlopeRootSearch {
+ public:
+  SlopeRootSearch(double f_zero, double tolerance, double roundoff = 0)
+      : size_at_end_(std::max(roundoff, kFarSideTolerance * -f_zero)),
+        near_size_at_end_(tolerance * -f_zero) {}
+
+  // Where to evaluate next, or the answer.
+  double alpha() const { return alpha_; }
+
+  // Takes f and its derivative at alpha(); true if the search has ended.
+  bool EndsWith(const LineSlope& slope) {
     const double f = slope.first;
     const double size = std::abs(f);
-    if (size <= std::max(roundoff, kFarSideTolerance * -f_zero) ||
-        (f <= 0 && size <= tolerance * -f_zero)) {
-      return alpha;
+    if (size <= size_at_end_ || (f <= 0 && size <= near_size_at_end_)) return true;
+    (f < 0 ? low_ : high_) = alpha_;  // a slope that is not a number counts as too far
+    const bool bracketed = std::isfinite(high_);
+    const bool narrow =
+        bracketed && high_ - low_ <= 4 * std::numeric_limits<double>::epsilon() * high_;
+    if (narrow || ++evaluations_ == kMaxEvaluations) {
+      alpha_ = low_;
+      return true;
     }
-    (f < 0 ? low : high) = alpha;  // a slope that is not a number counts as too far
-    const bool bracketed = std::isfinite(high);
-    if (bracketed && high - low <= 4 * std::numeric_limits<double>::epsilon() * high) break;
-    double next = alpha - f / slope.second;
-    const bool slow = !(size <= 0.5 * last_size);
-    last_size = size;
+    double next = alpha_ - f / slope.second;
+    const bool slow = !(size <= 0.5 * last_size_);
+    last_size_ = size;
     if (!bracketed) {
-      if (!(next > low && next < kInfinity) || slow) next = 2 * low;
-    } else if (!(next > low && next < high) || slow) {
-      next = 0.5 * (low + high);
-      last_size = kInfinity;
+      if (!(next > low_ && next < kInfinity) || slow) next = 2 * low_;
+    } else if (!(next > low_ && next < high_) || slow) {
+      next = 0.5 * (low_ + high_);
+      last_size_ = kInfinity;
     }
-    alpha = next;
+    alpha_ = next;
+    return false;
   }
-  return low;
+
+ private:
+  static constexpr int kMaxEvaluations = 100;
+  static constexpr double kFarSideTolerance = 1e-10;
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+  double size_at_end_;
+  double near_size_at_end_;
+  double low_{0};           // f(low) < 0
+  double high_{kInfinity};  // f(high) > 0
+  double alpha_{1};
+  double last_size_{kInfinity};
+  int evaluations_{0};
+};
+
+// The root, where slope_at(alpha) gives f and its derivative.
+template <typename SlopeAt>
+double RootOfSlope(double f_zero, double tolerance, SlopeAt&& slope_at, double roundoff = 0) {
+  SlopeRootSearch search(f_zero, tolerance, roundoff);
+  while (!search.EndsWith(slope_at(search.alpha()))) {
+  }
+  return search.alpha();
 }
 
 // Rounding errors of a sum of terms of these sizes altogether.

@@ -1,46 +1,18 @@
 #include "solver/sap/sap_solver.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "solver/sap/accuracy_certificate.h"
 #include "solver/sap/line_search.h"
+#include "solver/sap/newton_control.h"
 
 namespace sap {
 
 namespace {
 
-// Slope at which a line search ends, relative to the one it starts from. The paper's method counts
-// on an exact search; the accelerated one needs no more than this for the same number of
-// iterations.
-constexpr double kPlainSearchTolerance = 1e-10;
-constexpr double kAcceleratedSearchTolerance = 0.1;
-
-// Sweeps go on down to this residual: in small islands a sweep costs as much as it saves once the
-// modes have settled.
-constexpr int kLargeIslandTrees = 300;
-constexpr double kLeastSweptResidual = 1e-2;
-constexpr double kLeastSweptResidualLarge = 1e-4;
-// Two steps in a row shorter than this, and the sweeps pause for three.
-constexpr double kShortStep = 0.1;
-
 // Factorizations above this are done in single precision, as preconditioners: below, the two
 // products with H that it takes cost what is saved [flop].
 constexpr double kPreconditionedFlops = 2e6;
-
-// Steps without progress of cost and gradient that rounding errors must explain.
-constexpr int kStalledSteps = 3;
-
-double RelativeGradient(const IslandNorms& norms) {
-  if (!norms.finite) return std::numeric_limits<double>::infinity();
-  const double scale = std::max(norms.momentum, norms.impulse);
-  return scale > 0 ? norms.gradient / scale : 0.0;
-}
-
-double AbsoluteTolerance(const IslandView& view, const SolverOptions& options) {
-  return options.absolute_speed_tolerance * std::sqrt(view.constants().trace_A);
-}
 
 // What is reported of the velocity that `data` was evaluated at.
 void ReportNorms(const IslandView& view, const IslandNorms& norms, const SapData& data,
@@ -50,56 +22,6 @@ void ReportNorms(const IslandView& view, const IslandNorms& norms, const SapData
   report->cost = norms.cost * unit;
   report->optimality_gap_bound = OptimalityGapBound(view, data, stop, scratch) * unit;
 }
-
-// Decides after which Newton steps to sweep.
-class SweepGuard {
- public:
-  SweepGuard(const IslandView& view, const SolverOptions& options)
-      : enabled_(options.newton == NewtonMethod::kAccelerated),
-        least_residual_(view.range().num_trees() < kLargeIslandTrees ? kLeastSweptResidual
-                                                                     : kLeastSweptResidualLarge) {}
-
-  bool ShouldSweep(double residual, double alpha) {
-    short_steps_ = alpha < kShortStep ? short_steps_ + 1 : 0;
-    if (pause_ > 0) --pause_;
-    if (short_steps_ == 2) {
-      short_steps_ = 0;
-      pause_ = 3;
-    }
-    return enabled_ && pause_ == 0 && residual > least_residual_;
-  }
-
- private:
-  const bool enabled_;
-  const double least_residual_;
-  int short_steps_{0};
-  int pause_{0};
-};
-
-// Notices when neither cost nor gradient come down any more. Rounding errors of a cost are in
-// proportion to the sizes of its terms, not to their sum.
-class StallDetector {
- public:
-  explicit StallDetector(const IslandNorms& norms)
-      : best_cost_(norms.cost), last_cost_size_(norms.cost_size), best_gradient_(norms.gradient) {}
-
-  bool Stalled(const IslandNorms& norms) {
-    const double least_decrease = 4 * std::numeric_limits<double>::epsilon() * last_cost_size_;
-    const bool progress =
-        norms.cost < best_cost_ - least_decrease || norms.gradient < 0.5 * best_gradient_;
-    steps_ = progress ? 0 : steps_ + 1;
-    best_cost_ = std::min(best_cost_, norms.cost);
-    last_cost_size_ = norms.cost_size;
-    best_gradient_ = std::min(best_gradient_, norms.gradient);
-    return steps_ >= kStalledSteps;
-  }
-
- private:
-  double best_cost_;  // rounding can make costs swing
-  double last_cost_size_;
-  double best_gradient_;
-  int steps_{0};
-};
 
 // The Newton loop with what it carries from step to step.
 class IslandSolve {
@@ -187,10 +109,7 @@ class IslandSolve {
   }
 
   double Residual() const { return RelativeGradient(norms_); }
-  bool Converged() const {
-    return norms_.gradient <= absolute_tolerance_ + options_.relative_tolerance *
-                                                        std::max(norms_.momentum, norms_.impulse);
-  }
+  bool Converged() const { return MeetsTolerance(norms_, absolute_tolerance_, options_); }
 
   SolveStatus StopStatus() const {
     return stop_.Reason() == StopReason::kCancelled ? SolveStatus::kCancelled
@@ -340,9 +259,9 @@ void ReportIterate(const IslandView& view, const SolverOptions& options, const I
                    const SapData& data, const StopToken& stop, SapScratch* scratch,
                    IslandReport* report) {
   ReportNorms(view, norms, data, stop, scratch, report);
-  const double tolerance = AbsoluteTolerance(view, options) +
-                           options.relative_tolerance * std::max(norms.momentum, norms.impulse);
-  if (norms.gradient <= tolerance) report->status = SolveStatus::kConverged;
+  if (MeetsTolerance(norms, AbsoluteTolerance(view, options), options)) {
+    report->status = SolveStatus::kConverged;
+  }
 }
 
 void SapWorkspace::Resize(const ConstraintGraph& graph) {

@@ -67,7 +67,7 @@ ProblemArrays RandomTreesInContact(uint64_t seed, const TreesInContact& paramete
   Random random(seed);
   ProblemArrays arrays;
   for (int tree = 0; tree < parameters.trees; ++tree) {
-    const int n = UniformInt(&random, 1, parameters.max_dofs);
+    const int n = UniformInt(&random, parameters.min_dofs, parameters.max_dofs);
     const double mass = LogUniform(&random, 0.1, 10);
     arrays.AddTree(RandomDynamicsMatrix(&random, n, 0.1 * mass, mass),
                    UniformVector(&random, n, -1, 1));

@@ -23,12 +23,13 @@ Eigen::MatrixXd RandomDynamicsMatrix(Random* random, int size, double low, doubl
 struct TreesInContact {
   int trees{12};
   int contacts{30};
+  int min_dofs{1};
   int max_dofs{9};
   double friction_max{1.5};
   double world_share{0.3};  // of contacts with one tree only
 };
 
-// Trees of 1 to max_dofs dofs with random contacts by Jacobian; every tenth contact frictionless.
+// Trees of min_dofs to max_dofs dofs with random contacts by Jacobian; every tenth contact frictionless.
 ProblemArrays RandomTreesInContact(uint64_t seed, const TreesInContact& parameters = {});
 
 // One tree of many dofs, of which every contact with the world moves all.
