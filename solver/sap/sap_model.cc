@@ -25,7 +25,8 @@ bool ScaleTree(const double* A, const double* factor, Size n, double mass_unit, 
   for (int i = 0; i < n * n; ++i) scaled_A[i] = A[i] * per_unit;
   for (int i = 0; i < n * n; ++i) scaled_factor[i] = factor[i];
   for (int i = 0; i < n; ++i) scaled_factor[i * n + i] *= mass_unit;
-  for (int i = 0; i < n; ++i) D[i] = 1.0 / std::sqrt(scaled_A[i * n + i]);
+  for (int i = 0; i < n; ++i) D[i] = scaled_A[i * n + i];
+  for (int i = 0; i < n; ++i) D[i] = 1.0 / std::sqrt(D[i]);  // in vectors
   double sum = 0;  // infinite or not a number if any of them is
   for (int i = 0; i < n; ++i) sum += std::abs(D[i]) + std::abs(scaled_factor[i * n + i]);
   return std::isfinite(sum);

@@ -29,7 +29,7 @@ struct TreesInContact {
   double world_share{0.3};  // of contacts with one tree only
 };
 
-// Trees of min_dofs to max_dofs dofs with random contacts by Jacobian; every tenth contact frictionless.
+// Trees with random contacts by Jacobian; every tenth contact frictionless.
 ProblemArrays RandomTreesInContact(uint64_t seed, const TreesInContact& parameters = {});
 
 // One tree of many dofs, of which every contact with the world moves all.
