@@ -99,7 +99,7 @@ struct Solver::Impl {
                              const SolverOptions& options, const DerivativeRequest& request,
                              const StopToken& stop, ContactSolution* solution,
                              Derivatives* derivatives);
-  // The end of the islands from this position on that SolveLoneBodies takes together, at most `end`;
+  // The end of the islands from this position on that SolveLoneBodies takes together, up to `end`;
   // the position itself where it takes none.
   int EndOfLoneBodies(int position, int end, const SolverOptions& options) const;
   void SolveLoneBodiesAt(int begin, int end, const ContactProblem& problem,

@@ -19,9 +19,10 @@
 namespace sap {
 
 // Finds the root of an increasing slope f with f(0) = f_zero < 0, one evaluation at a time. Starts
-// at 1, ends where |f| <= tolerance |f_zero| on the near side of the root, so that the cost is known
-// to have fallen (on the far side only if the root is met much better), where |f| <= roundoff, what
-// rounding errors of f explain, and after a bounded number of evaluations in any case.
+// at 1, ends where |f| <= tolerance |f_zero| on the near side of the root, so that the cost is
+// known to have fallen (on the far side only if the root is met much better), where |f| <=
+// roundoff, what rounding errors of f explain, and after a bounded number of evaluations in any
+// case.
 class SlopeRootSearch {
  public:
   SlopeRootSearch(double f_zero, double tolerance, double roundoff = 0)

@@ -196,7 +196,7 @@ class LoneBodies {
     }
   }
 
-  // Everything that follows from v, in all lanes: a lane whose v has not changed gets the same bits.
+  // Everything that follows from v, in all lanes: where v has not changed, the same bits.
   void Evaluate() {
     Lanes4 cost_of_contacts{};
     impulse_ = {};
@@ -348,7 +348,8 @@ class LoneBodies {
     for (int lane = 0; lane < kLanes; ++lane) {
       const double roundoff = RoundoffOf(sizes[lane]);
       if (!wanted[lane] || !(f_zero[lane] < (beyond_roundoff ? -roundoff : 0.0))) continue;
-      searches[lane].emplace(f_zero[lane], kAcceleratedSearchTolerance, roundoff);
+      const double start = f_zero[lane];  // clang cannot refer to a lane
+      searches[lane].emplace(start, kAcceleratedSearchTolerance, roundoff);
       alpha[lane] = searches[lane]->alpha();
     }
     for (bool any = true; any;) {
