@@ -17,12 +17,13 @@ namespace {
 constexpr SixDofs kDofs;
 constexpr int kLanes = kMaxLoneBodies;
 constexpr int kMaxContacts = 16;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using Vector6 = std::array<Lanes4, kDofs>;
 using Matrix6 = std::array<Lanes4, kDofs * kDofs>;
 using Vector3 = ContactVector<Lanes4>;
 using Mask = decltype(Lanes4{} < Lanes4{});
+
+Mask AllLanes() { return Lanes4{} == Lanes4{}; }
 
 struct LoneContact {
   std::array<Lanes4, 3 * kDofs> J;
@@ -61,7 +62,7 @@ void AddJtGJ(const std::array<Lanes4, 3 * kDofs>& J, const SymmetricMatrix3<Lane
 Mask Factor(Matrix6* matrix) {
   Matrix6& A = *matrix;
   constexpr double kLargest = std::numeric_limits<double>::max();
-  Mask positive = Lanes4{} == Lanes4{};
+  Mask positive = AllLanes();
   for (int i = 0; i < kDofs; ++i) {
     Lanes4 pivot = A[i * kDofs + i];
     for (int j = 0; j < i; ++j) {
@@ -111,10 +112,9 @@ struct Lane {
   IslandReport report;
   bool active;
 
-  bool Finish(SolveStatus status) {
+  void Finish(SolveStatus status) {
     report.status = status;
     active = false;
-    return false;
   }
 };
 
@@ -207,7 +207,7 @@ class LoneBodies {
       cost_of_contacts += ConeCost(contact.law, contact.point.gamma);
       AddJtGamma(contact.J.data(), kDofs, contact.point.gamma, impulse_.data());
     }
-    MomentumChange();
+    ComputeGradient();
     Vector6 momentum;
     MultiplySymmetric(A_.data(), kDofs, v_.data(), momentum.data());
     Lanes4 gradient2{}, momentum2{}, impulse2{}, cost{};
@@ -232,8 +232,8 @@ class LoneBodies {
     }
   }
 
-  // change and gradient from v and impulse.
-  void MomentumChange() {
+  // From v and the impulse.
+  void ComputeGradient() {
     Vector6 difference;
     for (int i = 0; i < kDofs; ++i) difference[i] = v_[i] - v_star_[i];
     MultiplySymmetric(A_.data(), kDofs, difference.data(), change_.data());
@@ -278,7 +278,7 @@ class LoneBodies {
     std::array<bool, kLanes> sweeps{};
     bool any_swept = false;
     bool any_evaluated = false;
-    Mask evaluated = Lanes4{} == Lanes4{};
+    Mask evaluated = AllLanes();
     ForActive([&](Lane& lane, int number) {
       if (alpha[number] == 0) {
         lane.Finish(SolveStatus::kStalledAtRoundoff);
@@ -415,7 +415,7 @@ class LoneBodies {
       contact.point = ProjectOnCone(contact.law, contact.v_c);
       AddJtGamma(contact.J.data(), kDofs, contact.point.gamma, impulse_.data());
     }
-    MomentumChange();
+    ComputeGradient();
     const Mask positive = ComputeStep(/*dual=*/false);
     std::array<bool, kLanes> searched = wanted;
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -472,10 +472,11 @@ class LoneBodies {
       const bool known = rho[lane] < 1 && std::isfinite(bound[lane]);
       Lane& of = *lanes_[lane];
       const double unit = of.view.constants().mass_unit;
-      of.report.optimality_gap_bound = known ? bound[lane] * unit : kInfinity;
+      of.report.optimality_gap_bound =
+          known ? bound[lane] * unit : std::numeric_limits<double>::infinity();
       of.report.momentum_residual = RelativeGradient(of.norms);
       of.report.cost = of.norms.cost * unit;
-      // A cancellation means that nobody wants the answer.
+      // A cancellation cuts off anything that it meets, so that none of it means anything.
       if (stop_.Cancelled()) of.report.status = SolveStatus::kCancelled;
     }
   }
