@@ -88,6 +88,21 @@ def test_deadline_of_a_call_is_that_of_all_attempts() -> None:
         client.info(timeout=0.5)
 
 
+@pytest.mark.parametrize("timeout", [0.0, -1.0])
+def test_calls_without_time_are_not_sent(timeout: float) -> None:
+    problem = balls_on_floor([0.1])
+    with FakeServer(Ending()) as server, sap.connect(server.address) as client:
+        for call in (
+            lambda: client.info(timeout=timeout),
+            lambda: client.solve(problem, timeout=timeout),
+            lambda: client.solve_batch([problem], timeout=timeout),
+            lambda: list(client.stream_batch([problem], timeout=timeout)),
+        ):
+            with pytest.raises(sap.DeadlineExceeded, match="deadline of the call has passed"):
+                call()
+        assert server.requests == []
+
+
 def test_pauses_between_attempts_double_up_to_a_second() -> None:
     attempts = Attempts(3600.0)
     pauses = [attempts.next_pause() for _ in range(8)]

@@ -33,9 +33,10 @@ def time_left(timeout: float | None, start: float) -> float | None:
     Raises:
         DeadlineExceeded: Nothing is left. gRPC may still answer a call that begins at its deadline.
     """
-    if timeout is None:
-        return None
-    left = timeout - (time.monotonic() - start)
+    return None if timeout is None else _positive(timeout - (time.monotonic() - start))
+
+
+def _positive(left: float) -> float:
     if left <= 0:
         raise DeadlineExceeded("the deadline of the call has passed")
     return left
@@ -59,8 +60,12 @@ class Attempts:
 
     @property
     def time_left(self) -> float | None:
-        """Until the deadline [s]; None: unlimited."""
-        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        """For an attempt that begins now [s]; None: unlimited.
+
+        Raises:
+            DeadlineExceeded: Nothing is left.
+        """
+        return None if self._deadline is None else _positive(self._deadline - time.monotonic())
 
     @property
     def search_left(self) -> float:
@@ -76,8 +81,9 @@ class Attempts:
 
     def next_pause(self) -> float | None:
         """How long to wait after a loss before the next attempt [s]; None: there is none."""
-        pause, time_left = self._pause, self.time_left
-        if pause >= self.search_left or (time_left is not None and pause >= time_left):
+        pause = self._pause
+        too_late = self._deadline is not None and time.monotonic() + pause >= self._deadline
+        if pause >= self.search_left or too_late:
             return None
         self.number += 1
         self._pause = min(max(2 * pause, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
