@@ -84,12 +84,12 @@ inline void AddContiguous(const Scalar* from, int count, Scalar* to) {
   for (; i + kLanes <= count; i += kLanes) {
     Store(to + i, Load<Vector>(to + i) + Load<Vector>(from + i));
   }
-  for (; i + 2 <= count; i += 2) {
-    const Scalar sum[2] = {to[i] + from[i], to[i + 1] + from[i + 1]};
-    to[i] = sum[0];
-    to[i + 1] = sum[1];
+  if (i + kLanes / 2 <= count) {
+    using Half = HalfLanes<Scalar>;
+    Store(to + i, Load<Half>(to + i) + Load<Half>(from + i));
+    i += kLanes / 2;
   }
-  if (i < count) to[i] += from[i];
+  for (; i < count; ++i) to[i] += from[i];
 }
 
 }  // namespace

@@ -12,10 +12,15 @@ namespace sap {
 typedef double Lanes4 __attribute__((vector_size(32)));
 typedef double Lanes2 __attribute__((vector_size(16)));
 typedef float FloatLanes8 __attribute__((vector_size(32)));
+typedef float FloatLanes4 __attribute__((vector_size(16)));
 
 // The vector of 32 bytes: Lanes4 of doubles, FloatLanes8 of floats.
 template <typename Scalar>
 using FullLanes = std::conditional_t<std::is_same_v<Scalar, float>, FloatLanes8, Lanes4>;
+
+// Half of it.
+template <typename Scalar>
+using HalfLanes = std::conditional_t<std::is_same_v<Scalar, float>, FloatLanes4, Lanes2>;
 
 template <typename Scalar>
 constexpr int kNumLanes = sizeof(FullLanes<Scalar>) / sizeof(Scalar);
