@@ -3,9 +3,9 @@
     bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
-robots, robots_drake, rollout, clarabel, cholmod, golden, gradients, scaling, threads, or a part of
-a table such as drake/bin or drake/bin/160. Tables go to standard output, to DIR/<name>.csv, and all
-together to DIR/tables.md.
+robots, robots_drake, rollout, clarabel, cholmod, golden, boxes, gradients, scaling, threads, or a
+part of a table such as drake/bin or drake/bin/160. Tables go to standard output, to
+DIR/<name>.csv, and all together to DIR/tables.md.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lone_boxes import boxes
 from table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -547,6 +548,7 @@ def drake_gradients(bench: Bench) -> Table:
 
 GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "golden": golden,
+    "boxes": boxes,
     "gradients": gradients,
     "scaling": scaling,
     "threads": threads,
