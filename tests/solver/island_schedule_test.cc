@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "solver/sap/lone_bodies.h"
 #include "tests/support/random_problem.h"
 
 namespace sap::test {
@@ -84,6 +85,18 @@ TEST(IslandPlansTest, WithoutTimeLargeIslandsHaveNoPlanUntilThereIsSome) {
   plans.Make(graph, StopToken(), nullptr);
   EXPECT_TRUE(plans.complete());
   EXPECT_EQ(plans.plan(2)->num_blocks(), 30);
+}
+
+class LoneBodiesScheduleTest : public IslandScheduleTest {
+ protected:
+  LoneBodiesScheduleTest() : IslandScheduleTest(Heaps(1, 50, 1)) {}
+};
+
+TEST_F(LoneBodiesScheduleTest, OnlyTheLastTaskLeavesAVectorUnfilled) {
+  ASSERT_GT(schedule_.num_tasks(), 1);
+  for (int task = 0; task + 1 < schedule_.num_tasks(); ++task) {
+    EXPECT_EQ((schedule_.task_end(task) - schedule_.task_begin(task)) % kMaxLoneBodies, 0);
+  }
 }
 
 }  // namespace
