@@ -4,8 +4,8 @@
 
 #include <span>
 
+#include "solver/derivatives/island_derivatives.h"
 #include "solver/problem/constraint_graph.h"
-#include "solver/sap/island_derivatives.h"
 
 namespace sap {
 

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "solver/sap/sap_solver.h"
+#include "solver/newton/sap_solver.h"
 
 namespace sap {
 

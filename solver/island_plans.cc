@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "solver/sap/hessian.h"
+#include "solver/newton/hessian.h"
 
 namespace sap {
 

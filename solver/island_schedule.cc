@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "solver/sap/lone_bodies.h"
+#include "solver/newton/single_body_islands.h"
 
 namespace sap {
 
@@ -41,7 +41,7 @@ void IslandSchedule::Build(const ConstraintGraph& graph, const IslandPlans& plan
     task_flops += flops_[island_[i]];
     const int islands = i + 1 - task_start_.back();
     // Lone bodies fill their vectors.
-    const bool fills = islands < kMaxLoneBodies || islands % kMaxLoneBodies == 0;
+    const bool fills = islands < kMaxSingleBodyIslands || islands % kMaxSingleBodyIslands == 0;
     if ((task_flops < kTaskFlops || !fills) && i + 1 < count) continue;
     task_start_.push_back(i + 1);
     task_flops = 0;

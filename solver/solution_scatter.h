@@ -4,10 +4,10 @@
 
 #include <vector>
 
+#include "solver/newton/sap_data.h"
 #include "solver/problem/constraint_graph.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/contact_solution.h"
-#include "solver/sap/sap_data.h"
 
 namespace sap {
 

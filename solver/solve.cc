@@ -9,13 +9,13 @@
 
 #include "solver/deadline_reserve.h"
 #include "solver/derivative_scatter.h"
+#include "solver/derivatives/island_derivatives.h"
 #include "solver/factor_stores.h"
 #include "solver/island_plans.h"
 #include "solver/island_schedule.h"
+#include "solver/newton/sap_solver.h"
+#include "solver/newton/single_body_islands.h"
 #include "solver/problem/constraint_graph.h"
-#include "solver/sap/island_derivatives.h"
-#include "solver/sap/lone_bodies.h"
-#include "solver/sap/sap_solver.h"
 #include "solver/solution_scatter.h"
 
 namespace sap {
@@ -99,12 +99,12 @@ struct Solver::Impl {
                              const SolverOptions& options, const DerivativeRequest& request,
                              const StopToken& stop, ContactSolution* solution,
                              Derivatives* derivatives);
-  // The end of the islands from this position on that SolveLoneBodies takes together, up to `end`;
-  // the position itself where it takes none.
-  int EndOfLoneBodies(int position, int end, const SolverOptions& options) const;
-  void SolveLoneBodiesAt(int begin, int end, const ContactProblem& problem,
-                         const SolverOptions& options, const StopToken& stop,
-                         Clock::time_point start, ContactSolution* solution);
+  // The end of the islands from this position on that SolveSingleBodyIslands takes together, up to
+  // `end`; the position itself where it takes none.
+  int EndOfSingleBodies(int position, int end, const SolverOptions& options) const;
+  void SolveSingleBodiesAt(int begin, int end, const ContactProblem& problem,
+                           const SolverOptions& options, const StopToken& stop,
+                           Clock::time_point start, ContactSolution* solution);
   void GatherIsland(int island, const ContactProblem& problem, const StopToken& stop,
                     ContactSolution* solution);
   StopToken StopOfIterations(int begin, int end, const StopToken& stop, Clock::time_point start);
@@ -294,9 +294,9 @@ void Solver::Impl::SolveTask(const ContactProblem& problem, const SolverOptions&
   // of a small one.
   Clock::time_point start = Clock::now();
   for (int i = schedule.task_begin(task); i < schedule.task_end(task);) {
-    int end = EndOfLoneBodies(i, schedule.task_end(task), options);
+    int end = EndOfSingleBodies(i, schedule.task_end(task), options);
     if (end > i) {
-      SolveLoneBodiesAt(i, end, problem, options, stop, start, solution);
+      SolveSingleBodiesAt(i, end, problem, options, stop, start, solution);
     } else {
       end = i + 1;
       SolveIslandAt(i, task, problem, options, stop, start, solution);
@@ -308,12 +308,13 @@ void Solver::Impl::SolveTask(const ContactProblem& problem, const SolverOptions&
   }
 }
 
-int Solver::Impl::EndOfLoneBodies(int position, int end, const SolverOptions& options) const {
+int Solver::Impl::EndOfSingleBodies(int position, int end, const SolverOptions& options) const {
   const auto range = [&](int i) -> const IslandRange& {
     return graph.island_ranges()[schedule.island(i)];
   };
   int i = position;
-  while (i < std::min(end, position + kMaxLoneBodies) && IsLoneBody(range(i), options) &&
+  while (i < std::min(end, position + kMaxSingleBodyIslands) &&
+         IsSingleBodyIsland(range(i), options) &&
          range(i).num_contacts == range(position).num_contacts) {
     ++i;
   }
@@ -321,17 +322,18 @@ int Solver::Impl::EndOfLoneBodies(int position, int end, const SolverOptions& op
 }
 
 // `start` is when the first island began to be gathered.
-void Solver::Impl::SolveLoneBodiesAt(int begin, int end, const ContactProblem& problem,
-                                     const SolverOptions& options, const StopToken& stop,
-                                     Clock::time_point start, ContactSolution* solution) {
-  std::array<int, kMaxLoneBodies> islands;
+void Solver::Impl::SolveSingleBodiesAt(int begin, int end, const ContactProblem& problem,
+                                       const SolverOptions& options, const StopToken& stop,
+                                       Clock::time_point start, ContactSolution* solution) {
+  std::array<int, kMaxSingleBodyIslands> islands;
   for (int i = begin; i < end; ++i) {
     islands[i - begin] = schedule.island(i);
     GatherIsland(schedule.island(i), problem, stop, solution);
   }
   if (!stop.Cancelled()) {
-    SolveLoneBodies(graph, model, std::span(islands).first(end - begin), options,
-                    StopOfIterations(begin, end, stop, start), &workspace.data, solution->islands);
+    SolveSingleBodyIslands(graph, model, std::span(islands).first(end - begin), options,
+                           StopOfIterations(begin, end, stop, start), &workspace.data,
+                           solution->islands);
   }
   for (int i = begin; i < end; ++i) ScatterIsland(schedule.island(i), problem, solution);
 }

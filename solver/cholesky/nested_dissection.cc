@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "solver/cholesky/metis_separator.h"
 #include "solver/cholesky/minimum_degree.h"
-#include "solver/cholesky/vertex_separator.h"
 
 namespace sap {
 namespace {

@@ -2,7 +2,7 @@
 // which can be eliminated independently, are split in the same way [George 1973, Nested dissection
 // of a regular finite element mesh].
 //
-// Separators are found by vertex_separator; pieces of up to 150 blocks are ordered by minimum
+// Separators are found by metis_separator; pieces of up to 150 blocks are ordered by minimum
 // degree. In piles this gives cheaper factorizations than minimum degree from 300 to 400 blocks on;
 // EliminationPlan tries it above 200 and keeps the cheaper order.
 #pragma once

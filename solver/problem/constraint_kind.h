@@ -1,5 +1,5 @@
 // The kinds of constraints that the solver tells apart: one pool each
-// (solver/sap/constraint_pools.h).
+// (solver/pools/constraint_pools.h).
 #pragma once
 
 #include <cstdint>

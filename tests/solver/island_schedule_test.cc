@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "solver/sap/lone_bodies.h"
+#include "solver/newton/single_body_islands.h"
 #include "tests/support/random_problem.h"
 
 namespace sap::test {
@@ -87,15 +87,15 @@ TEST(IslandPlansTest, WithoutTimeLargeIslandsHaveNoPlanUntilThereIsSome) {
   EXPECT_EQ(plans.plan(2)->num_blocks(), 30);
 }
 
-class LoneBodiesScheduleTest : public IslandScheduleTest {
+class SingleBodyScheduleTest : public IslandScheduleTest {
  protected:
-  LoneBodiesScheduleTest() : IslandScheduleTest(Heaps(1, 50, 1)) {}
+  SingleBodyScheduleTest() : IslandScheduleTest(Heaps(1, 50, 1)) {}
 };
 
-TEST_F(LoneBodiesScheduleTest, OnlyTheLastTaskLeavesAVectorUnfilled) {
+TEST_F(SingleBodyScheduleTest, OnlyTheLastTaskLeavesAVectorUnfilled) {
   ASSERT_GT(schedule_.num_tasks(), 1);
   for (int task = 0; task + 1 < schedule_.num_tasks(); ++task) {
-    EXPECT_EQ((schedule_.task_end(task) - schedule_.task_begin(task)) % kMaxLoneBodies, 0);
+    EXPECT_EQ((schedule_.task_end(task) - schedule_.task_begin(task)) % kMaxSingleBodyIslands, 0);
   }
 }
 

@@ -10,6 +10,11 @@ from finding import Finding
 PARALLEL = ("solver/parallel/",)
 CHOLESKY = (*PARALLEL, "solver/cholesky/")
 PROBLEM = (*CHOLESKY, "solver/problem/")
+LAWS = (*PROBLEM, "solver/laws/")
+POOLS = (*LAWS, "solver/pools/")
+MODEL = (*POOLS, "solver/model/")
+NEWTON = (*MODEL, "solver/newton/")
+DERIVATIVES = (*NEWTON, "solver/derivatives/")
 SOLVER = ("solver/",)
 CONFIGURATION = ("server/server_config.h", "server/service_error.h", "server/listen_address.h",
                  "server/cpu_quota.h", "server/server_identity.h", *SOLVER)
@@ -22,7 +27,11 @@ FOLDERS = {
     "solver/parallel/": PARALLEL,
     "solver/cholesky/": CHOLESKY,
     "solver/problem/": PROBLEM,
-    "solver/sap/": (*PROBLEM, "solver/sap/"),
+    "solver/laws/": LAWS,
+    "solver/pools/": POOLS,
+    "solver/model/": MODEL,
+    "solver/newton/": NEWTON,
+    "solver/derivatives/": DERIVATIVES,
     "solver/": SOLVER,
     "server/scheduling/": SCHEDULING,
     "server/engine/": ENGINE,
@@ -40,7 +49,7 @@ PROJECT = ("solver/", "server/", "client/", "tests/")
 
 # Libraries that stay behind one file or within some directories.
 LIBRARIES = (
-    (r"metis\.h|GKlib", "METIS", ("solver/cholesky/vertex_separator.cc",)),
+    (r"metis\.h|GKlib", "METIS", ("solver/cholesky/metis_separator.cc",)),
     (r"(oneapi/)?tbb/|oneapi/tbb\.h", "oneTBB", ("solver/parallel/task_arena.cc",)),
     (r"fcl/", "FCL", ("client/cpp/simulation/", "tests/client/cpp/simulation/")),
     (r"grpc(pp)?/", "gRPC",

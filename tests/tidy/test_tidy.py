@@ -71,8 +71,8 @@ class LayersTest(unittest.TestCase):
     def test_a_folder_includes_only_what_stands_before_it(self):
         tree = built({
             "solver/solve.h": "",
-            "solver/cholesky/fronts.h": '#include "solver/sap/model.h"\n',
-            "solver/sap/model.h": '#include "solver/parallel/stop_token.h"\n',
+            "solver/cholesky/fronts.h": '#include "solver/newton/model.h"\n',
+            "solver/newton/model.h": '#include "solver/parallel/stop_token.h"\n',
             "solver/parallel/stop_token.h": '#include "solver/solve.h"\n',
             "solver/solve.cc": '#include "solver/cholesky/fronts.h"\n#include "solver/solve.h"\n',
         })
@@ -114,7 +114,7 @@ class LayersTest(unittest.TestCase):
 
     def test_metis_and_tbb_are_included_by_one_file_each(self):
         tree = built({
-            "solver/cholesky/vertex_separator.cc": "#include <metis.h>\n",
+            "solver/cholesky/metis_separator.cc": "#include <metis.h>\n",
             "solver/parallel/task_arena.cc": "#include <tbb/tbb.h>\n",
             "solver/problem/islands.cc": "#include <metis.h>\n"
                                          "#include <oneapi/tbb/task_arena.h>\n"})

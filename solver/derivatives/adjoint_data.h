@@ -1,0 +1,142 @@
+// What derivatives of an island are computed in, over all islands, in the order of the constraint
+// graph and the unit of mass of the island.
+//
+// A bar marks the derivative of L with respect to what is below it.
+#pragma once
+
+#include <vector>
+
+#include "solver/derivatives/parameter_chain.h"
+#include "solver/newton/sap_data.h"
+
+namespace sap {
+
+// One vector for each constraint of a pool, whatever its law.
+template <int rows>
+struct ConstraintVectors {
+  using Vector = LawVector<rows>;
+  std::vector<Vector> values;
+
+  void resize(size_t size) { values.resize(size); }
+  const Vector& At(int i) const { return values[i]; }
+  void Set(int i, const Vector& value) { values[i] = value; }
+};
+
+template <int rows>
+struct ConstraintMatrices {
+  std::vector<LawMatrix<rows>> values;
+
+  void resize(size_t size) { values.resize(size); }
+  const LawMatrix<rows>& At(int i) const { return values[i]; }
+  // The same for the kernels of Jacobians, of which those of three rows are the fastest.
+  struct Blocks {
+    const ConstraintMatrices& matrices;
+    auto At(int i) const {
+      const LawMatrix<rows>& G = matrices.At(i);
+      if constexpr (rows == 3) {
+        return SymmetricMatrix3<double>{G(0, 0), G(0, 1), G(1, 1), G(0, 2), G(1, 2), G(2, 2)};
+      } else {
+        return G;
+      }
+    }
+  };
+  Blocks blocks() const { return {*this}; }
+};
+
+// Sums over one chunk of an island, added up in the order of chunks.
+struct DerivativeSums {
+  SharedInputs shared;
+  double cost{0};
+  double kink_margin{1};
+};
+
+template <typename Pool>
+struct PoolAdjoint {
+  static constexpr int kRows = NumRows(Pool::kKind);
+
+  ConstraintVectors<kRows> v_c;    // J u of a vector u of velocities, or what J' is multiplied with
+  ConstraintVectors<kRows> gamma;  // reverse: p;  forward: d gamma at v held
+  ConstraintVectors<kRows> dJ_v;   // forward: dJ v
+  std::vector<double> w;           // [1/kg], in the unit of the problem
+  // dw/dW = W / (9 w), with zeros in angular rows; 0 where w does not follow from J and A.
+  ConstraintMatrices<kRows> w_by_W;
+  ConstraintMatrices<kRows> W_bar;   // dw/dW w_bar
+  std::vector<DerivativeSums> sums;  // by chunks of the units of an island
+  typename Pool::Jacobians dJ;       // forward
+};
+
+struct AdjointData {
+  std::vector<double> right_side;  // s, or that of a direction
+  std::vector<double> lambda;      // or dv
+  std::vector<double> v_before;    // before the polishing step
+  std::vector<DerivativeSums> slot_sums;
+  GrowingBuffer<double> A_inverse;  // as w is made with it: of A, or of its diagonal alone
+  PerPool<PoolAdjoint> pools;
+
+  void Resize(const ConstraintGraph& graph, bool with_directions);
+};
+
+inline LawVector<3> ToLawVector(const ContactVector<double>& vector) {
+  return {vector.x, vector.y, vector.n};
+}
+template <size_t rows>
+inline const std::array<double, rows>& ToLawVector(const std::array<double, rows>& vector) {
+  return vector;
+}
+inline LawMatrix<3> ToLawMatrix(const SymmetricMatrix3<double>& G) {
+  return {{G.xx, G.xy, G.xn, G.xy, G.yy, G.yn, G.xn, G.yn, G.nn}};
+}
+template <int rows>
+inline const LawMatrix<rows>& ToLawMatrix(const LawMatrix<rows>& G) {
+  return G;
+}
+
+// G x of constraint i of a pool.
+template <int index, size_t rows>
+inline std::array<double, rows> MultiplyG(const IslandView& view, const SapData& data,
+                                          PoolIndex<index> pool, int i,
+                                          const std::array<double, rows>& x) {
+  const auto G = [&] {
+    if constexpr (IsQuadratic(pool)) {
+      return view.model.pools[pool].laws.constant_hessians().At(i);
+    } else {
+      return ToLawMatrix(data.pools[pool].G.At(i));
+    }
+  }();
+  std::array<double, rows> product{};
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t c = 0; c < rows; ++c) product[r] += G(r, c) * x[c];
+  }
+  return product;
+}
+
+// ForChunks with one copy of the body. Inlined into the loop of one thread and into that of
+// several, it may be vectorized differently, and round differently.
+template <typename Body>
+inline void ForSameChunks(TaskArena* arena, int begin, int end, const Chunks& cut, Body&& body) {
+  struct OutOfLine {
+    Body& body;
+    [[gnu::noinline]] void operator()(int from, int to, int chunk) const { body(from, to, chunk); }
+  };
+  ForChunks(arena, begin, end, cut, OutOfLine{body});
+}
+
+// Calls body(pool, begin, end) for ranges of the constraints of the island.
+template <typename Body>
+inline void ForConstraintsOf(const IslandView& view, Body&& body) {
+  ForPoolsOf(view, [&](auto pool) {
+    const PoolRange range = view.range(pool);
+    ForSameChunks(view.arena, range.begin, range.end, kConeContacts,
+                  [&](int begin, int end, int) { body(pool, begin, end); });
+  });
+}
+
+// v_c := J u.
+void MultiplyJacobians(const IslandView& view, const std::vector<double>& u, const StopToken& stop,
+                       AdjointData* adjoint);
+
+// x += J' of what v_c holds.
+void AddImpulses(const IslandView& view, const AdjointData& adjoint, const StopToken& stop,
+                 std::vector<double>* x);
+
+}  // namespace sap

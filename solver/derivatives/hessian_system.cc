@@ -1,0 +1,166 @@
+#include "solver/derivatives/hessian_system.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "solver/pools/jacobian_kernels.h"
+
+namespace sap {
+
+namespace {
+
+constexpr double kGoal2 = 1e-28;
+constexpr int kMostIterations = 24;
+
+// The power of two that brings a positive number next to one.
+double ScaleOf(double x) { return std::ldexp(1.0, -std::clamp(std::ilogb(x), -1000, 1000)); }
+
+}  // namespace
+
+StepStatus HessianSystem::Factor() {
+  workspace_.hessian.Assemble(view_, data_, stop_);
+  if (stop_.Requested()) return StepStatus::kStopped;
+  is_current_ = true;
+  return factorization_.plan == nullptr ? FactorDense() : FactorSparse();
+}
+
+StepStatus HessianSystem::FactorDense() {
+  ++factorizations_;
+  AssembleDense(view_, workspace_.hessian, &dense_);
+  return dense_.Factor() ? StepStatus::kOk : StepStatus::kNotPositiveDefinite;
+}
+
+StepStatus HessianSystem::FactorSparse() {
+  const IslandRange& range = view_.range();
+  const auto factor = [&](auto& cholesky) {
+    using Cholesky = std::remove_reference_t<decltype(cholesky)>;
+    using FactorStatus = typename Cholesky::FactorStatus;
+    ++factorizations_;
+    const FactorStatus status =
+        cholesky.Factor(*factorization_.plan, workspace_.hessian.diagonal(range),
+                        workspace_.hessian.off_diagonal(range), stop_, view_.arena);
+    if (status == FactorStatus::kStopped) return StepStatus::kStopped;
+    return status == FactorStatus::kOk ? StepStatus::kOk : StepStatus::kNotPositiveDefinite;
+  };
+  if (single_precision_) {
+    const StepStatus status = factor(factorization_.factors->preconditioner);
+    if (status != StepStatus::kNotPositiveDefinite) return status;
+    single_precision_ = false;
+  }
+  return factor(factorization_.factors->exact);
+}
+
+StepStatus HessianSystem::Solve(const std::vector<double>& b, std::vector<double>* x) {
+  const IslandRange& range = view_.range();
+  const double largest = Largest(b);
+  if (largest == 0) {
+    std::fill(x->begin() + range.velocity_begin, x->begin() + range.velocity_end, 0.0);
+    return StepStatus::kOk;
+  }
+  if (!std::isfinite(largest)) return StepStatus::kNotPositiveDefinite;
+  const double scale = ScaleOf(largest);
+  for (;;) {
+    const StepStatus status = Iterate(scale, b, x);
+    if (status != StepStatus::kNotPositiveDefinite) return status;
+    if (is_current_ && !single_precision_) return status;
+    if (is_current_) single_precision_ = false;
+    const StepStatus factored = Factor();
+    if (factored != StepStatus::kOk) return factored;
+  }
+}
+
+StepStatus HessianSystem::Iterate(double scale, const std::vector<double>& b,
+                                  std::vector<double>* x) {
+  auto& [r, z, p, Hp, sums] = workspace_.conjugate;
+  const int begin = view_.range().velocity_begin;
+  const int end = view_.range().velocity_end;
+  for (int i = begin; i < end; ++i) {
+    r[i] = scale * b[i];
+    (*x)[i] = p[i] = 0;
+  }
+  double first_rz = 0, last_rz = 0;
+  StepStatus status = StepStatus::kNotPositiveDefinite;
+  for (int iteration = 0; iteration <= kMostIterations; ++iteration) {
+    if (!Precondition(r, &z)) return StepStatus::kStopped;
+    const double rz = Dot(r, z);
+    if (!(rz >= 0) || !std::isfinite(rz) || (iteration == 0 && rz == 0)) break;
+    if (iteration == 0) first_rz = last_rz = rz;
+    const bool is_last_correction = is_current_ && rz * (rz / last_rz) <= kGoal2 * first_rz;
+    if (rz <= kGoal2 * first_rz || (iteration > 0 && is_last_correction)) {
+      for (int i = begin; is_last_correction && i < end; ++i) (*x)[i] += z[i];
+      status = StepStatus::kOk;
+      break;
+    }
+    const double beta = iteration == 0 ? 0.0 : rz / last_rz;
+    last_rz = rz;
+    for (int i = begin; i < end; ++i) p[i] = z[i] + beta * p[i];
+    Multiply(p, &Hp);
+    if (stop_.Requested()) return StepStatus::kStopped;
+    const double curvature = Dot(p, Hp);
+    if (!(curvature > 0)) break;
+    const double alpha = rz / curvature;
+    for (int i = begin; i < end; ++i) {
+      (*x)[i] += alpha * p[i];
+      r[i] -= alpha * Hp[i];
+    }
+  }
+  for (int i = begin; i < end; ++i) (*x)[i] /= scale;
+  return status;
+}
+
+bool HessianSystem::Precondition(const std::vector<double>& r, std::vector<double>* z) {
+  const int begin = view_.range().velocity_begin;
+  const size_t n = view_.range().num_velocities();
+  if (factorization_.plan == nullptr) {
+    std::copy_n(r.begin() + begin, n, z->begin() + begin);
+    dense_.Solve(z->data() + begin);
+    return true;
+  }
+  const EliminationPlan& plan = *factorization_.plan;
+  if (!single_precision_) {
+    return factorization_.factors->exact.Solve(plan, {r.data() + begin, n}, {z->data() + begin, n},
+                                               stop_, view_.arena);
+  }
+  return factorization_.factors->preconditioner.Solve(plan, {r.data() + begin, n},
+                                                      {z->data() + begin, n}, stop_, view_.arena);
+}
+
+// product := A x + J' G J x, without the blocks of H, which would have to be assembled.
+void HessianSystem::Multiply(const std::vector<double>& x, std::vector<double>* product) {
+  const ConstraintGraph& graph = view_.graph;
+  MultiplyJacobians(view_, x, stop_, &adjoint_);
+  ForConstraintsOf(view_, [&](auto pool, int begin, int end) {
+    auto& v_c = adjoint_.pools[pool].v_c;
+    for (int i = begin; i < end; ++i) v_c.Set(i, MultiplyG(view_, data_, pool, i, v_c.At(i)));
+  });
+  ForSameChunks(view_.arena, view_.range().slot_begin, view_.range().slot_end, kMomentumSlots,
+                [&](int begin, int end, int) {
+                  for (int slot = begin; slot < end; ++slot) {
+                    const int start = graph.velocity_start()[slot];
+                    ForSize(graph.dofs()[slot], [&](auto n) {
+                      MultiplySymmetric(view_.model.A(graph, slot), n, x.data() + start,
+                                        product->data() + start);
+                    });
+                  }
+                });
+  AddImpulses(view_, adjoint_, stop_, product);
+}
+
+double HessianSystem::Dot(const std::vector<double>& a, const std::vector<double>& b) const {
+  double sum = 0;
+  for (int i = view_.range().velocity_begin; i < view_.range().velocity_end; ++i) {
+    sum += a[i] * b[i];
+  }
+  return sum;
+}
+
+double HessianSystem::Largest(const std::vector<double>& a) const {
+  double largest = 0;
+  for (int i = view_.range().velocity_begin; i < view_.range().velocity_end; ++i) {
+    if (!(std::abs(a[i]) <= largest)) largest = std::abs(a[i]);  // keeps what is not a number
+    if (std::isnan(largest)) break;
+  }
+  return largest;
+}
+
+}  // namespace sap

@@ -1,0 +1,315 @@
+// Reverse mode: dL/d(input) of one cotangent, for one island.
+//
+//   s = v_bar + J' (v_c_bar - G gamma_bar),   H lambda = s,   p = J lambda + gamma_bar
+//   v_hat_bar = G p + c gamma,   q = v_c_bar - v_hat_bar
+//   theta_bar = p' d gamma/d theta + c f_theta
+//   A_bar = -(lambda D' + D lambda') / 2 + c D D' / 2 - sum X W_bar X',   D = v - v*,  X = A^-1 J'
+//   J_bar = gamma lambda' + q v' + 2 W_bar X',   v*_bar = A (lambda - c D)
+//
+// c is the cotangent of the cost, which enters by its envelope: at the optimum the cost does not
+// change with v.
+#include "solver/derivatives/island_derivatives.h"
+
+namespace sap {
+
+namespace {
+
+double ValueOr0(std::span<const double> values, int64_t i) {
+  return values.empty() ? 0 : values[i];
+}
+
+class IslandGradient {
+ public:
+  IslandGradient(const DerivativeScope& scope, const Cotangent& cotangent, Gradient* gradient)
+      : scope_(scope),
+        problem_(scope.problem),
+        view_(scope.view),
+        data_(scope.data),
+        adjoint_(*scope.adjoint),
+        cotangent_(cotangent),
+        gradient_(*gradient),
+        unit_(scope.unit()) {}
+
+  StepStatus Run(HessianSystem* system, SharedInputs* shared) {
+    StartWithImpulses();
+    StartWithVelocities();
+    AddImpulses(view_, adjoint_, scope_.stop, &adjoint_.right_side);
+    if (scope_.stop.Requested()) return StepStatus::kStopped;
+    const StepStatus status = system->Solve(adjoint_.right_side, &adjoint_.lambda);
+    if (status == StepStatus::kStopped) return status;
+    MultiplyJacobians(view_, adjoint_.lambda, scope_.stop, &adjoint_);
+    ForPoolsOf(view_, [&](auto pool) { WriteConstraints(pool, shared); });
+    WriteTrees();
+    return scope_.stop.Requested() ? StepStatus::kStopped : status;
+  }
+
+ private:
+  // gamma := gamma_bar and v_c := v_c_bar - G gamma_bar.
+  void StartWithImpulses() {
+    ForConstraintsOf(view_, [&](auto pool, int begin, int end) {
+      auto& adjoint = adjoint_.pools[pool];
+      for (int i = begin; i < end; ++i) {
+        const int number = view_.layout(pool).order()[i];
+        const auto gamma_bar = OfImpulse(pool, number);
+        auto difference = OfVelocity(pool, number);
+        const auto product = MultiplyG(view_, data_, pool, i, gamma_bar);
+        for (size_t r = 0; r < product.size(); ++r) difference[r] -= product[r];
+        adjoint.gamma.Set(i, gamma_bar);
+        adjoint.v_c.Set(i, difference);
+      }
+    });
+  }
+  void StartWithVelocities() {
+    const ConstraintGraph& graph = view_.graph;
+    for (int slot = view_.range().slot_begin; slot < view_.range().slot_end; ++slot) {
+      const int from = problem_.velocity_start()[graph.islands().tree_of_slot()[slot]];
+      for (int i = 0; i < graph.dofs()[slot]; ++i) {
+        adjoint_.right_side[graph.velocity_start()[slot] + i] =
+            ValueOr0(cotangent_.velocity, from + i);
+      }
+    }
+  }
+
+  template <int index>
+  int64_t AngularStart(PoolIndex<index>, int contact) const {
+    const GeneralFriction& general = problem_.general_friction()[problem_.contact_extra()[contact]];
+    return 3 * static_cast<int64_t>(general.angular_contact);
+  }
+  // Cotangent of the impulse of a constraint, in the unit of the island.
+  template <int index>
+  auto OfImpulse(PoolIndex<index> pool, int number) const {
+    constexpr int kRows = NumRows(pool.kind());
+    LawVector<kRows> gamma_bar;
+    if constexpr (kRows == 1) {
+      gamma_bar[0] = unit_ * ValueOr0(cotangent_.row_impulse, number);
+    } else {
+      for (int r = 0; r < 3; ++r) {
+        gamma_bar[r] = unit_ * ValueOr0(cotangent_.impulse, 3 * static_cast<int64_t>(number) + r);
+      }
+    }
+    if constexpr (kRows > 3) {
+      for (int r = 3; r < kRows; ++r) {
+        gamma_bar[r] = unit_ * ValueOr0(cotangent_.angular_impulse,
+                                        AngularStart(pool, number) + r - kRows + 3);
+      }
+    }
+    return gamma_bar;
+  }
+  template <int index>
+  auto OfVelocity(PoolIndex<index> pool, int number) const {
+    constexpr int kRows = NumRows(pool.kind());
+    LawVector<kRows> v_c_bar{};
+    if constexpr (kRows == 1) {
+      v_c_bar[0] = ValueOr0(cotangent_.row_velocity, number);
+    } else {
+      for (int r = 0; r < 3; ++r) {
+        v_c_bar[r] = ValueOr0(cotangent_.contact_velocity, 3 * static_cast<int64_t>(number) + r);
+      }
+    }
+    return v_c_bar;
+  }
+
+  template <int index>
+  void WriteConstraints(PoolIndex<index> pool, SharedInputs* shared) {
+    const PoolRange range = view_.range(pool);
+    std::vector<DerivativeSums>& sums = adjoint_.pools[pool].sums;
+    ForSameChunks(view_.arena, range.unit_begin, range.unit_end, DerivativeChunks(pool),
+                  [&](int begin, int end, int chunk) {
+                    DerivativeSums& sum = sums[range.begin + chunk];
+                    sum = {};
+                    if (scope_.stop.Requested()) return;
+                    ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
+                      WriteConstraint(pool, unit, i, &sum.shared);
+                    });
+                  });
+    ForChunks(nullptr, range.unit_begin, range.unit_end, DerivativeChunks(pool),
+              [&](int, int, int chunk) { shared->Add(sums[range.begin + chunk].shared); });
+  }
+
+  template <int index>
+  void WriteConstraint(PoolIndex<index> pool, int unit, int i, SharedInputs* shared) {
+    constexpr int kRows = NumRows(pool.kind());
+    auto& adjoint = adjoint_.pools[pool];
+    const auto& state = data_.pools[pool];
+    const int number = view_.layout(pool).order()[i];
+    const double c = unit_ * cotangent_.cost;
+    const LawVector<kRows> gamma = ToLawVector(state.gamma.At(i));
+    LawVector<kRows> p = adjoint.gamma.At(i);
+    for (int r = 0; r < kRows; ++r) p[r] += adjoint.v_c.At(i)[r];
+    const LawVector<kRows> v_c_bar = OfVelocity(pool, number);
+    LawVector<kRows> v_hat_bar = MultiplyG(view_, data_, pool, i, p);
+    LawVector<kRows> q = v_c_bar;
+    for (int r = 0; r < kRows; ++r) {
+      v_hat_bar[r] += c * gamma[r];
+      q[r] -= v_hat_bar[r];
+    }
+    const auto sensitivity = view_.model.pools[pool].laws.SensitivityAt(i, state.v_c);
+    ProblemDifferential& inputs = gradient_.problem;
+    double w_bar = 0;
+    scope_.chain().ForInputs(pool, number, adjoint.w[i], inputs, *shared, w_bar,
+                             [&](int parameter, double& input, double partial) {
+                               double theta_bar;
+                               if (parameter < kRows) {
+                                 theta_bar = v_hat_bar[parameter];
+                               } else {
+                                 const int k = parameter - kRows;
+                                 theta_bar = c * sensitivity.cost[k];
+                                 for (int r = 0; r < kRows; ++r) {
+                                   theta_bar += p[r] * sensitivity.impulse[k][r];
+                                 }
+                               }
+                               input += partial * theta_bar;
+                             });
+    adjoint.W_bar.values[i] = adjoint.w_by_W.At(i);
+    for (double& entry : adjoint.W_bar.values[i].entries) entry *= w_bar / unit_;
+    if constexpr (kRows == 1) {
+      inputs.rows[number].offset += v_c_bar[0];
+      if (problem_.rows()[number].given_w != 0) inputs.rows[number].given_w = w_bar;
+      WriteRowJacobian(pool, unit, gamma[0], q[0]);
+    } else {
+      for (int r = 0; r < 3; ++r) inputs.surface_velocity[3 * number + r] += v_c_bar[r];
+      inputs.w[number] = w_bar;
+      const ContactPair& pair = view_.layout(pool).pairs()[unit];
+      WriteBlock(pool, pair, i, false, gamma, q);
+      if (pair.high >= 0) WriteBlock(pool, pair, i, true, gamma, q);
+    }
+  }
+
+  // gamma lambda' + q v' + 2 W_bar (A^-1 J')' of one tree of a contact.
+  template <int index, size_t rows>
+  void WriteBlock(PoolIndex<index> pool, const ContactPair& pair, int i, bool high,
+                  const std::array<double, rows>& gamma, const std::array<double, rows>& q) {
+    const int slot = high ? pair.high : pair.low;
+    const int n = view_.graph.dofs()[slot];
+    const double* v = data_.v.data() + view_.graph.velocity_start()[slot];
+    const double* lambda = adjoint_.lambda.data() + view_.graph.velocity_start()[slot];
+    const auto block = BlockOf(problem_, view_, pool, pair, i, high, gradient_.problem);
+    for (size_t r = 0; r < rows; ++r) {
+      double* row = block.row(r, rows, n);
+      for (int j = 0; j < n; ++j) row[j] += gamma[r] * lambda[j] + q[r] * v[j];
+    }
+    const auto& W_bar = adjoint_.pools[pool].W_bar.At(i);
+    if (W_bar.IsZero()) return;
+    const double* J = view_.model.pools[pool].jacobians.of(pair, i, high);
+    ForInverseColumns(scope_, slot, J, [&](int s, const double* x) {
+      for (int r = 0; r < 3; ++r) {
+        double* row = block.linear + r * n;
+        for (int j = 0; j < n; ++j) row[j] += 2 * W_bar(r, s) * x[j];
+      }
+    });
+  }
+
+  template <int index>
+  void WriteRowJacobian(PoolIndex<index> pool, int row, double gamma, double q) {
+    const RowLayout& layout = view_.layout(pool);
+    const std::span<const RowPart> parts = layout.parts_of_row(row);
+    double* J_bar = gradient_.problem.row_coefficients.data() +
+                    problem_.row_start()[layout.order()[row]] - parts.front().entry_begin;
+    const double W_bar = adjoint_.pools[pool].W_bar.At(row)(0, 0);
+    for (const RowPart& part : parts) {
+      const double* v = data_.v.data() + view_.graph.velocity_start()[part.slot];
+      const double* lambda = adjoint_.lambda.data() + view_.graph.velocity_start()[part.slot];
+      for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
+        J_bar[e] += gamma * lambda[layout.dof()[e]] + q * v[layout.dof()[e]];
+      }
+      if (W_bar == 0) continue;
+      ForInverseOfPart(scope_, layout, view_.model.pools[pool].jacobians, part,
+                       [&](const double* x) {
+                         for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
+                           J_bar[e] += 2 * W_bar * x[layout.dof()[e]];
+                         }
+                       });
+    }
+  }
+
+  void WriteTrees() {
+    const IslandRange& range = view_.range();
+    ForSameChunks(view_.arena, range.slot_begin, range.slot_end, kDifferentiateSlots,
+                  [&](int begin, int end, int) {
+                    for (int slot = begin; slot < end; ++slot) {
+                      if (scope_.stop.Requested()) return;
+                      ForSize(view_.graph.dofs()[slot], [&](auto n) { WriteTree(slot, n); });
+                    }
+                  });
+  }
+
+  template <typename Size>
+  void WriteTree(int slot, Size n) {
+    const int start = view_.graph.velocity_start()[slot];
+    const int tree = view_.graph.islands().tree_of_slot()[slot];
+    const int to = problem_.velocity_start()[tree];
+    const double* A = view_.model.A(view_.graph, slot);
+    const double* v = data_.v.data() + start;
+    const double* v_star = view_.model.v_star().data() + start;
+    const double* lambda = adjoint_.lambda.data() + start;
+    const double* change = data_.momentum_change.data() + start;
+    const double c = cotangent_.cost;
+    double* v_star_bar = gradient_.problem.v_star.data() + to;
+    double* impulse_bar = gradient_.applied_impulse.data() + to;
+    double* A_bar = gradient_.problem.dynamics_matrix.data() + problem_.matrix_start()[tree];
+    MultiplySymmetric(A, n, lambda, v_star_bar);
+    for (int i = 0; i < n; ++i) {
+      const double lambda_i = lambda[i] / unit_;
+      const double D_i = v[i] - v_star[i];
+      v_star_bar[i] -= unit_ * c * change[i];
+      impulse_bar[i] = lambda_i - c * D_i;
+      for (int j = 0; j < n; ++j) {
+        const double D_j = v[j] - v_star[j];
+        const double crossed = lambda_i * D_j + D_i * (lambda[j] / unit_);
+        A_bar[i * n + j] = -0.5 * crossed + 0.5 * c * D_i * D_j;
+      }
+    }
+    if (!scope_.hold_delassus) SubtractDelassus(slot, n, A_bar);
+  }
+
+  // A_bar -= A^-1 (sum of J' W_bar J) A^-1, or the diagonal of it.
+  template <typename Size>
+  void SubtractDelassus(int slot, Size n, double* A_bar) {
+    const double* A_inverse = scope_.A_inverse(slot);
+    const bool diagonal = problem_.regularization().rule == DelassusRule::kDiagonal;
+    WithTreeScratch(2 * static_cast<size_t>(n) * n, [&](double* M) {
+      double* product = M + n * n;
+      std::fill_n(M, n * n, 0.0);
+      ForPoolsOf(view_, [&](auto pool) {
+        view_.model.pools[pool].jacobians.AddDiagonalBlock(
+            view_.layout(pool), slot, n, adjoint_.pools[pool].W_bar.blocks(), scope_.stop, M);
+      });
+      for (int i = 0; i < n; ++i) {
+        if (n > kScalarDofs && scope_.stop.Requested()) return;
+        MultiplySymmetric(A_inverse, n, M + i * n, product + i * n);  // M A^-1
+      }
+      for (int i = 0; i < n; ++i) {
+        if (n > kScalarDofs && scope_.stop.Requested()) return;
+        double* row = M + i * n;
+        for (int j = 0; j < n; ++j) row[j] = 0;
+        for (int k = 0; k < n; ++k) {
+          for (int j = 0; j < n; ++j) row[j] += A_inverse[i * n + k] * product[k * n + j];
+        }
+      }
+      for (int i = 0; i < n; ++i) {
+        for (int j = 0; j < n; ++j) {
+          if (diagonal && i != j) continue;
+          A_bar[i * n + j] -= 0.5 * (M[i * n + j] + M[j * n + i]) / unit_;
+        }
+      }
+    });
+  }
+
+  const DerivativeScope& scope_;
+  const ContactProblem& problem_;
+  const IslandView& view_;
+  const SapData& data_;
+  AdjointData& adjoint_;
+  const Cotangent& cotangent_;
+  Gradient& gradient_;
+  const double unit_;
+};
+
+}  // namespace
+
+StepStatus AddGradient(const DerivativeScope& scope, const Cotangent& cotangent,
+                       HessianSystem* system, SharedInputs* shared, Gradient* gradient) {
+  return IslandGradient(scope, cotangent, gradient).Run(system, shared);
+}
+
+}  // namespace sap

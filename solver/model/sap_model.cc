@@ -1,0 +1,136 @@
+#include "solver/model/sap_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "solver/model/gather_constraints.h"
+#include "solver/pools/jacobian_kernels.h"
+#include "solver/pools/loop_costs.h"
+
+namespace sap {
+
+namespace {
+
+// The power of two next to x, kept where it and its inverse are normal numbers.
+double PowerOfTwoNextTo(double x) {
+  return std::ldexp(1.0, std::clamp(std::ilogb(x), -1000, 1000));
+}
+
+// A, its factor and D = diag(A)^-1/2 of one tree with the mass unit at 1. False if something is out
+// of the range of doubles then.
+template <typename Size>
+bool ScaleTree(const double* A, const double* factor, Size n, double mass_unit, double* scaled_A,
+               double* scaled_factor, double* D) {
+  const double per_unit = 1.0 / mass_unit;  // a power of two
+  for (int i = 0; i < n * n; ++i) scaled_A[i] = A[i] * per_unit;
+  for (int i = 0; i < n * n; ++i) scaled_factor[i] = factor[i];
+  for (int i = 0; i < n; ++i) scaled_factor[i * n + i] *= mass_unit;
+  for (int i = 0; i < n; ++i) D[i] = scaled_A[i * n + i];
+  for (int i = 0; i < n; ++i) D[i] = 1.0 / std::sqrt(D[i]);  // in vectors
+  double sum = 0;  // infinite or not a number if any of them is
+  for (int i = 0; i < n; ++i) sum += std::abs(D[i]) + std::abs(scaled_factor[i * n + i]);
+  return std::isfinite(sum);
+}
+
+}  // namespace
+
+void SapModel::Resize(const ContactProblem& problem, const ConstraintGraph& graph) {
+  const int velocities = graph.velocity_start().back();
+  const int64_t matrices = graph.matrix_start().back();
+  constants_.resize(graph.islands().count());
+  A_.Reserve(matrices);
+  A_factor_.Reserve(matrices);
+  D_.resize(velocities);
+  v_star_.resize(velocities);
+  w.resize(problem.num_contacts());
+  if (problem.regularization().rule == DelassusRule::kLoadPath) load_paths.Resize(problem, graph);
+  ForEachPool([&](auto pool) {
+    const auto& layout = LayoutOf(graph, pool);
+    pools[pool].jacobians.Resize(layout);
+    pools[pool].laws.Resize(static_cast<int>(layout.order().size()));
+  });
+  if (graph.rows(ConstraintKind::kBilateralRow).num_rows() > 0) {
+    Q_.Reserve(matrices);
+    Q_blocks_.Reserve(graph.block_size());
+  }
+}
+
+void SapModel::Gather(const ContactProblem& problem, const ConstraintGraph& graph, int island,
+                      const StopToken& stop, TaskArena* arena) {
+  GatherTrees(problem, graph, island);
+  if (problem.regularization().rule == DelassusRule::kLoadPath) {
+    load_paths.Find(problem, graph, island, A_.data(), stop, arena);
+  }
+  constants_[island].representable &= GatherConstraints(problem, graph, island, stop, arena, this);
+  if (graph.island_ranges()[island].has(ConstraintKind::kBilateralRow)) {
+    AssembleQuadratic(graph, island, stop, arena);
+  }
+}
+
+void SapModel::GatherTrees(const ContactProblem& problem, const ConstraintGraph& graph,
+                           int island) {
+  const IslandRange& range = graph.island_ranges()[island];
+  const std::span<const int> tree_of_slot = graph.islands().tree_of_slot();
+  double largest = 0;
+  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
+    const int n = graph.dofs()[slot];
+    const double* A = problem.dynamics_matrix().data() + problem.matrix_start()[tree_of_slot[slot]];
+    for (int i = 0; i < n; ++i) largest = std::max(largest, A[i * n + i]);
+  }
+  IslandConstants& constants = constants_[island];
+  constants = {};
+  constants.mass_unit = PowerOfTwoNextTo(largest);
+
+  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
+    const int tree = tree_of_slot[slot];
+    const int n = graph.dofs()[slot];
+    const int64_t from = problem.matrix_start()[tree];
+    double* scaled_A = A_.data() + graph.matrix_start()[slot];
+    double* scaled_factor = A_factor_.data() + graph.matrix_start()[slot];
+    const double* A = problem.dynamics_matrix().data() + from;
+    const double* factor = problem.dynamics_factor().data() + from;
+    const int v = graph.velocity_start()[slot];
+    const double* v_star = problem.v_star().data() + problem.velocity_start()[tree];
+    // What has vanished beside the largest mass of the island cannot be divided by.
+    ForSize(n, [&](auto size) {
+      constants.representable &=
+          ScaleTree(A, factor, size, constants.mass_unit, scaled_A, scaled_factor, &D_[v]);
+    });
+    for (int i = 0; i < n; ++i) {
+      constants.trace_A += scaled_A[i * n + i];
+      v_star_[v + i] = v_star[i];
+    }
+  }
+}
+
+void SapModel::AssembleQuadratic(const ConstraintGraph& graph, int island, const StopToken& stop,
+                                 TaskArena* arena) {
+  const auto& [laws, jacobians] = pools[kBilateralPool];
+  const RowLayout& layout = LayoutOf(graph, kBilateralPool);
+  const IslandRange& range = graph.island_ranges()[island];
+  ForChunks(arena, range.slot_begin, range.slot_end, kAssembleSlots,
+            [&, &laws = laws, &jacobians = jacobians](int begin, int end, int) {
+              if (stop.Cancelled()) return;
+              for (int slot = begin; slot < end; ++slot) {
+                if (layout.parts_of_slot(slot).empty()) continue;
+                const int n = graph.dofs()[slot];
+                double* Q = Q_.data() + graph.matrix_start()[slot];
+                std::copy_n(A(graph, slot), n * n, Q);
+                jacobians.AddDiagonalBlock(layout, slot, n, laws.constant_hessians(), stop, Q);
+              }
+            });
+  ForChunks(arena, range.pair_begin, range.pair_end, kAssemblePairs,
+            [&, &laws = laws, &jacobians = jacobians](int begin, int end, int) {
+              if (stop.Cancelled()) return;
+              for (int p = begin; p < end; ++p) {
+                if (graph.couplings(ConstraintKind::kBilateralRow, p).empty()) continue;
+                const TreePair& pair = graph.pairs()[p];
+                double* Q = Q_blocks_.data() + pair.block_start;
+                std::fill_n(Q, pair.dofs_low * pair.dofs_high, 0.0);
+                jacobians.AddBlock(graph, ConstraintKind::kBilateralRow, p, pair.dofs_low,
+                                   pair.dofs_high, laws.constant_hessians(), Q);
+              }
+            });
+}
+
+}  // namespace sap

@@ -1,0 +1,91 @@
+// What is constant during a solve, gathered in the order of the constraint graph.
+//
+//   l(v) = 1/2 |v - v*|_A^2 + sum_i f_i(J_i v)                  the paper's primal cost, Sec. III-C
+//   R_n  = max(beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau_d)))    of a contact, Sec. V-B
+//   R_t  = sigma w,   w = |J A^-1 J'|_F / 3, or less (load_paths.h)
+//   R    = max(row_beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau)))  of a row, w = J A^-1 J'
+//
+// Bilateral rows have a quadratic cost for ever; with them the quadratic part of l has the Hessian
+// Q = A + J_b' R_b^-1 J_b, assembled here once per solve.
+//
+// Masses are in a unit of the island's own, the power of two next to its largest diagonal entry of
+// A, so that the solve never meets numbers far from one and a problem whose masses and stiffnesses
+// are scaled by a power of two is solved with the same bits. Velocities do not change with the
+// unit; impulses, costs and 1/R are in it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "solver/model/load_paths.h"
+#include "solver/parallel/growing_buffer.h"
+#include "solver/parallel/stop_token.h"
+#include "solver/parallel/task_arena.h"
+#include "solver/pools/constraint_pools.h"
+#include "solver/problem/constraint_graph.h"
+#include "solver/problem/contact_problem.h"
+
+namespace sap {
+
+struct IslandConstants {
+  double mass_unit{1};       // in units of the problem
+  double trace_A{0};         // of the scaled A
+  bool representable{true};  // false: a constant of a tree or constraint left the range of doubles
+};
+
+// Arrays over all islands. Storage only grows; islands are filled independently of each other, also
+// concurrently.
+class SapModel {
+ public:
+  // Makes room for every island of the graph, which must outlive the model's use.
+  void Resize(const ContactProblem& problem, const ConstraintGraph& graph);
+
+  // Fills the ranges of one island, a large one with the threads of the arena (may be null). What
+  // is cancelled meanwhile is left half filled.
+  void Gather(const ContactProblem& problem, const ConstraintGraph& graph, int island,
+              const StopToken& stop, TaskArena* arena);
+
+  const IslandConstants& constants(int island) const { return constants_[island]; }
+  const double* A(const ConstraintGraph& graph, int slot) const {
+    return A_.data() + graph.matrix_start()[slot];
+  }
+  // L D L' of A: L below the diagonal, the inverse of D on it.
+  const double* A_factor(const ConstraintGraph& graph, int slot) const {
+    return A_factor_.data() + graph.matrix_start()[slot];
+  }
+  std::span<const double> D() const { return D_; }  // diag(A)^-1/2, per velocity
+  std::span<const double> v_star() const { return v_star_; }
+  // The diagonal block of Q.
+  const double* Q(const ConstraintGraph& graph, int slot) const {
+    if (graph.rows(ConstraintKind::kBilateralRow).parts_of_slot(slot).empty()) {
+      return A(graph, slot);
+    }
+    return Q_.data() + graph.matrix_start()[slot];
+  }
+  // The block of Q of two trees; null where it is 0.
+  const double* Q_block(const ConstraintGraph& graph, int tree_pair) const {
+    if (graph.couplings(ConstraintKind::kBilateralRow, tree_pair).empty()) return nullptr;
+    return Q_blocks_.data() + graph.pairs()[tree_pair].block_start;
+  }
+
+  PerPool<std::type_identity_t> pools;  // laws and Jacobians
+  LoadPaths load_paths;                 // of the rule kLoadPath alone
+  // Delassus estimate of each contact by its number in the problem; 0 where no parameter of its law
+  // depends on it.
+  std::vector<double> w;
+
+ private:
+  void GatherTrees(const ContactProblem& problem, const ConstraintGraph& graph, int island);
+  void AssembleQuadratic(const ConstraintGraph& graph, int island, const StopToken& stop,
+                         TaskArena* arena);
+
+  std::vector<IslandConstants> constants_;
+  GrowingBuffer<double> A_;
+  GrowingBuffer<double> A_factor_;
+  std::vector<double> D_;
+  std::vector<double> v_star_;
+  GrowingBuffer<double> Q_;
+  GrowingBuffer<double> Q_blocks_;
+};
+
+}  // namespace sap

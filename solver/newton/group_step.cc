@@ -1,0 +1,143 @@
+#include "solver/newton/group_step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "solver/cholesky/dense_cholesky.h"
+#include "solver/newton/hessian.h"
+#include "solver/newton/line_search.h"
+#include "solver/newton/sweep_order.h"
+#include "solver/pools/jacobian_kernels.h"
+
+namespace sap {
+
+namespace {
+
+// Calls body(slot, dofs, at) for the trees of a group, `at` counting degrees of freedom.
+template <typename Body>
+void ForTrees(const IslandView& view, const TreeGroup& group, Body&& body) {
+  int at = 0;
+  for (const int slot : group.slots) {
+    const int dofs = view.graph.dofs()[slot];
+    body(slot, dofs, at);
+    at += dofs;
+  }
+}
+
+// H := the Hessian of a group of several trees, n x n row-major, the lower triangle.
+void AssembleGroup(const IslandView& view, const TreeGroup& group, int n, const SapData& data,
+                   const StopToken& stop, double* H) {
+  double block[kMaxGroupDofs * kMaxGroupDofs];
+  std::fill(H, H + n * n, 0.0);
+  ForTrees(view, group, [&](int slot, int dofs, int at) {
+    AssembleDiagonalBlock(view, data, slot, stop, block);
+    for (int i = 0; i < dofs; ++i) {
+      std::copy_n(block + i * dofs, i + 1, H + (at + i) * n + at);
+    }
+    for (const PairSide& side : view.graph.sides_of(slot)) {
+      const TreePair& pair = view.graph.pairs()[side.pair];
+      if (!side.is_high || !group.Contains(pair.low)) continue;
+      AssembleBlock(view, data, side.pair, block);
+      int column = 0;
+      for (const int* low = group.slots.data(); *low != pair.low; ++low) {
+        column += view.graph.dofs()[*low];
+      }
+      for (int i = 0; i < dofs; ++i) {
+        for (int j = 0; j < pair.dofs_low; ++j) {
+          H[(at + i) * n + column + j] = block[j * dofs + i];
+        }
+      }
+    }
+  });
+}
+
+// Adds slope and curvature at alpha of the pools with a quadratic cost, or of all others.
+void AddConstraintsAlongStep(const IslandView& view, const TreeGroup& group, const SapData& data,
+                             const SapStep& step, double alpha, bool quadratic, LineSlope* slope) {
+  ForConstraintsOf(view, group, [&](auto pool, int begin, int end) {
+    if (IsQuadratic(pool) != quadratic) return;
+    AddTo(slope, view.model.pools[pool].laws.AlongLine(begin, end, data.pools[pool].v_c,
+                                                       step.pools[pool].v_c, alpha));
+  });
+}
+
+// Impulses and G of the constraints of a group.
+void EvaluateLaws(const IslandView& view, const TreeGroup& group, SapData* data) {
+  ForConstraintsOf(view, group, [&](auto pool, int begin, int end) {
+    auto& state = data->pools[pool];
+    const auto& laws = view.model.pools[pool].laws;
+    laws.Impulses(begin, end, state.v_c, &state.gamma);
+    if (!IsQuadratic(pool)) laws.Hessians(begin, end, state.v_c, &state.G);
+  });
+}
+
+}  // namespace
+
+void StepGroup(const IslandView& view, const TreeGroup& group, int n, const StopToken& stop,
+               double* scratch, SapData* data, SapStep* of_step) {
+  const std::span<const int> velocity_start = view.graph.velocity_start();
+  double* H = scratch;
+  double* change = H + n * n;
+  double* difference = change + n;
+  double* step = difference + n;
+
+  EvaluateLaws(view, group, data);
+  ForTrees(view, group, [&](int slot, int dofs, int at) {
+    const double* v = data->v.data() + velocity_start[slot];
+    const double* v_star = view.model.v_star().data() + velocity_start[slot];
+    for (int i = 0; i < dofs; ++i) difference[at + i] = v[i] - v_star[i];
+    MultiplySymmetric(view.model.A(view.graph, slot), dofs, difference + at, change + at);
+    for (int i = 0; i < dofs; ++i) step[at + i] = -change[at + i];
+    ForPoolsOf(view, [&](auto pool) {
+      view.model.pools[pool].jacobians.AddImpulse(view.layout(pool), slot, dofs,
+                                                  data->pools[pool].gamma, step + at);
+    });
+  });
+  if (group.slots.size() == 1) {
+    AssembleDiagonalBlock(view, *data, group.slots.front(), stop, H);
+  } else {
+    AssembleGroup(view, group, n, *data, stop, H);
+  }
+  for (int i = 0; i < n; ++i) difference[i] = step[i];  // -grad
+  if (FactorTree(H, n, stop) != DenseStatus::kOk) return;
+  SolveTree(H, n, step);
+  double f_zero = 0;
+  double sizes = 0;
+  for (int i = 0; i < n; ++i) {
+    f_zero -= difference[i] * step[i];
+    sizes += std::abs(step[i]) * (std::abs(change[i]) + std::abs(difference[i] + change[i]));
+  }
+  const double roundoff = RoundoffOf(sizes);
+  if (!(f_zero < -roundoff)) return;  // this group is where it wants to be
+
+  ForTrees(view, group, [&](int slot, int dofs, int at) {
+    MultiplySymmetric(view.model.A(view.graph, slot), dofs, step + at, difference + at);
+    ForPoolsOf(view, [&](auto pool) {
+      view.model.pools[pool].jacobians.AddGroupVelocities(view.layout(pool), group, slot, dofs,
+                                                          step + at, &of_step->pools[pool].v_c);
+    });
+  });
+  LineSlope quadratic;
+  for (int i = 0; i < n; ++i) {
+    quadratic.first += step[i] * change[i];
+    quadratic.second += step[i] * difference[i];
+  }
+  AddConstraintsAlongStep(view, group, *data, *of_step, 0, true, &quadratic);
+  const auto slope_at = [&](double alpha) {
+    LineSlope slope{quadratic.first + alpha * quadratic.second, quadratic.second};
+    AddConstraintsAlongStep(view, group, *data, *of_step, alpha, false, &slope);
+    return slope;
+  };
+  const double alpha = RootOfSlope(f_zero, kLocalTolerance, slope_at, roundoff);
+  ForTrees(view, group, [&](int slot, int dofs, int at) {
+    double* v = data->v.data() + velocity_start[slot];
+    for (int i = 0; i < dofs; ++i) v[i] += alpha * step[at + i];
+  });
+  ForConstraintsOf(view, group, [&](auto pool, int begin, int end) {
+    for (int i = begin; i < end; ++i) {
+      data->pools[pool].v_c.AddScaled(i, alpha, of_step->pools[pool].v_c);
+    }
+  });
+}
+
+}  // namespace sap

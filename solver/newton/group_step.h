@@ -1,0 +1,29 @@
+// The local Newton step of one group of trees, all other trees held (gauss_seidel.h).
+#pragma once
+
+#include "solver/newton/sap_data.h"
+#include "solver/pools/tree_group.h"
+
+namespace sap {
+
+// The search of a local step only has to descend: the next group undoes its precision anyway.
+constexpr double kLocalTolerance = 0.1;
+
+// Calls body(pool, begin, end) for ranges of the constraints of a group, each constraint once.
+template <typename Body>
+inline void ForConstraintsOf(const IslandView& view, const TreeGroup& group, Body&& body) {
+  ForPoolsOf(view, [&](auto pool) {
+    using Jacobians = typename std::tuple_element_t<pool, ConstraintPools>::Jacobians;
+    for (const int slot : group.slots) {
+      Jacobians::ForRangesOf(view.layout(pool), group, slot,
+                             [&](int begin, int end) { body(pool, begin, end); });
+    }
+  });
+}
+
+// Steps a group of n degrees of freedom. Moves data->v and keeps v_c; *of_step takes the step.
+// Scratch of n (n + 3). Returns early, without a step, in a large tree when stopped.
+void StepGroup(const IslandView& view, const TreeGroup& group, int n, const StopToken& stop,
+               double* scratch, SapData* data, SapStep* of_step);
+
+}  // namespace sap

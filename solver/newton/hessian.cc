@@ -1,0 +1,133 @@
+#include "solver/newton/hessian.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "solver/cholesky/dense_cholesky.h"
+#include "solver/pools/jacobian_kernels.h"
+
+namespace sap {
+
+void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, double* H) {
+  const TreePair& pair = view.graph.pairs()[tree_pair];
+  ForSize(pair.dofs_low, [&](auto n_low) {
+    ForSize(pair.dofs_high, [&](auto n_high) {
+      const double* Q = view.model.Q_block(view.graph, tree_pair);
+      if (Q == nullptr) {
+        std::fill(H, H + n_low * n_high, 0.0);
+      } else {
+        std::copy(Q, Q + n_low * n_high, H);
+      }
+      ForPoolsOf(view, [&](auto pool) {
+        if (IsQuadratic(pool)) return;
+        view.model.pools[pool].jacobians.AddBlock(view.graph, pool.kind(), tree_pair, n_low, n_high,
+                                                  data.pools[pool].G, H);
+      });
+    });
+  });
+}
+
+void AssembleDiagonalBlock(const IslandView& view, const SapData& data, int slot,
+                           const StopToken& stop, double* H) {
+  ForSize(view.graph.dofs()[slot], [&](auto n) {
+    const double* Q = view.model.Q(view.graph, slot);
+    std::copy(Q, Q + n * n, H);
+    ForPoolsOf(view, [&](auto pool) {
+      if (IsQuadratic(pool)) return;
+      view.model.pools[pool].jacobians.AddDiagonalBlock(view.layout(pool), slot, n,
+                                                        data.pools[pool].G, stop, H);
+    });
+  });
+}
+
+void Hessian::Resize(const ConstraintGraph& graph) {
+  diagonal_.Reserve(graph.matrix_start().back());
+  off_diagonal_.Reserve(graph.block_size());
+}
+
+void Hessian::Assemble(const IslandView& view, const SapData& data, const StopToken& stop) {
+  const ConstraintGraph& graph = view.graph;
+  const IslandRange& range = view.range();
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kAssembleSlots,
+            [&](int begin, int end, int) {
+              if (stop.Requested()) return;
+              for (int slot = begin; slot < end; ++slot) {
+                AssembleDiagonalBlock(view, data, slot, stop,
+                                      diagonal_.data() + graph.matrix_start()[slot]);
+              }
+            });
+  ForChunks(view.arena, range.pair_begin, range.pair_end, kAssemblePairs,
+            [&](int begin, int end, int) {
+              if (stop.Requested()) return;
+              for (int p = begin; p < end; ++p) {
+                AssembleBlock(view, data, p, off_diagonal_.data() + graph.pairs()[p].block_start);
+              }
+            });
+}
+
+void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky* H) {
+  const ConstraintGraph& graph = view.graph;
+  const IslandRange& range = view.range();
+  H->Clear(range.num_velocities());
+  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
+    const int at = graph.velocity_start()[slot] - range.velocity_begin;
+    const double* block = hessian.diagonal_block(graph, slot);
+    ForSize(graph.dofs()[slot], [&](auto dofs) {
+      for (int i = 0; i < dofs; ++i) {
+        for (int j = 0; j <= i; ++j) H->at(at + i, at + j) = block[i * dofs + j];
+      }
+    });
+  }
+  for (int p = range.pair_begin; p < range.pair_end; ++p) {
+    const TreePair& pair = graph.pairs()[p];
+    const int column = graph.velocity_start()[pair.low] - range.velocity_begin;
+    const int row = graph.velocity_start()[pair.high] - range.velocity_begin;
+    const double* block = hessian.off_diagonal_block(pair);
+    for (int i = 0; i < pair.dofs_low; ++i) {
+      for (int j = 0; j < pair.dofs_high; ++j) {
+        H->at(row + j, column + i) = block[i * pair.dofs_high + j];
+      }
+    }
+  }
+}
+
+StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,
+                          SapStep* step) {
+  const IslandRange& range = view.range();
+  const int n = range.num_velocities();
+  double* dv = step->v.data() + range.velocity_begin;
+  const double* gradient = data.gradient.data() + range.velocity_begin;
+  for (int i = 0; i < n; ++i) dv[i] = -gradient[i];
+  if (range.num_trees() == 1 && n == 6) {
+    constexpr SixDofs kSize;
+    double H[6 * 6];
+    std::copy_n(hessian.diagonal_block(view.graph, range.slot_begin), 6 * 6, H);
+    if (!FactorDense(H, kSize)) return StepStatus::kNotPositiveDefinite;
+    SolveDense(H, kSize, dv);
+    return StepStatus::kOk;
+  }
+  SmallCholesky H;
+  AssembleDense(view, hessian, &H);
+  if (!H.Factor()) return StepStatus::kNotPositiveDefinite;
+  H.Solve(dv);
+  return StepStatus::kOk;
+}
+
+StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
+                           const EliminationPlan& plan, const StopToken& stop, const SapData& data,
+                           BlockCholesky<double>* cholesky, SapStep* step) {
+  using FactorStatus = BlockCholesky<double>::FactorStatus;
+  const IslandRange& range = view.range();
+  const FactorStatus status = cholesky->Factor(plan, hessian.diagonal(range),
+                                               hessian.off_diagonal(range), stop, view.arena);
+  if (status == FactorStatus::kStopped) return StepStatus::kStopped;
+  if (status == FactorStatus::kNotPositiveDefinite) return StepStatus::kNotPositiveDefinite;
+  const size_t n = range.num_velocities();
+  double* dv = step->v.data() + range.velocity_begin;
+  const double* gradient = data.gradient.data() + range.velocity_begin;
+  for (size_t i = 0; i < n; ++i) dv[i] = -gradient[i];
+  const bool solved = cholesky->Solve(plan, {dv, n}, {dv, n}, stop, view.arena);
+  return solved ? StepStatus::kOk : StepStatus::kStopped;
+}
+
+}  // namespace sap

@@ -1,0 +1,73 @@
+// The Hessian H = A + J' G J of one island, and the Newton step from it.
+//
+// H is block sparse: one diagonal block per tree, one off-diagonal block per pair of trees with
+// constraints in common, each a dense row-major block in arrays over all islands. Small islands are
+// factored dense, large ones by the block Cholesky along the plan of their pattern. Diagonal blocks
+// sum over the pairs of their tree in a fixed order, so trees can be assembled in parallel.
+#pragma once
+
+#include "solver/cholesky/block_cholesky.h"
+#include "solver/cholesky/elimination_plan.h"
+#include "solver/cholesky/small_cholesky.h"
+#include "solver/newton/sap_data.h"
+#include "solver/parallel/growing_buffer.h"
+#include "solver/parallel/stop_token.h"
+
+namespace sap {
+
+// Islands of at most this many degrees of freedom are factored dense: ten free bodies, where the
+// two ways cost the same once the pattern has a plan.
+constexpr int kDenseDofs = 60;
+static_assert(kDenseDofs <= SmallCholesky::kMaxRows);
+
+// The values of H. Storage only grows; islands are filled independently.
+class Hessian {
+ public:
+  void Resize(const ConstraintGraph& graph);
+
+  // Fills the blocks of one island from data.G.
+  void Assemble(const IslandView& view, const SapData& data, const StopToken& stop);
+
+  std::span<const double> diagonal(const IslandRange& range) const {
+    return {diagonal_.data() + range.matrix_begin,
+            static_cast<size_t>(range.matrix_end - range.matrix_begin)};
+  }
+  std::span<const double> off_diagonal(const IslandRange& range) const {
+    return {off_diagonal_.data() + range.block_begin,
+            static_cast<size_t>(range.block_end - range.block_begin)};
+  }
+  const double* diagonal_block(const ConstraintGraph& graph, int slot) const {
+    return diagonal_.data() + graph.matrix_start()[slot];
+  }
+  const double* off_diagonal_block(const TreePair& pair) const {
+    return off_diagonal_.data() + pair.block_start;
+  }
+
+ private:
+  GrowingBuffer<double> diagonal_;
+  GrowingBuffer<double> off_diagonal_;
+};
+
+// H := A_t + sum over the constraints of one slot of J' G J, for the Hessian and for Gauss-Seidel.
+// Cut off in a large tree when stopped.
+void AssembleDiagonalBlock(const IslandView& view, const SapData& data, int slot,
+                           const StopToken& stop, double* H);
+
+// H := sum over the constraints of a pair of trees of J_low' G J_high.
+void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, double* H);
+
+enum class StepStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
+
+// The lower triangle of H of an island of at most kDenseDofs.
+void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky* H);
+
+// Solves H dv = -grad l into step->v, dense. At most kDenseDofs degrees of freedom.
+StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,
+                          SapStep* step);
+
+// The same by the block Cholesky.
+StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
+                           const EliminationPlan& plan, const StopToken& stop, const SapData& data,
+                           BlockCholesky<double>* cholesky, SapStep* step);
+
+}  // namespace sap

@@ -1,0 +1,120 @@
+#include "solver/newton/line_search.h"
+
+#include "solver/pools/jacobian_kernels.h"
+
+namespace sap {
+
+namespace {
+
+// Slope and curvature of 1/2 |v - v*|_A^2: first + alpha second. Fills step->momentum.
+LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep* step,
+                            SapScratch* scratch) {
+  const ConstraintGraph& graph = view.graph;
+  const IslandRange& range = view.range();
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kMomentumSlots,
+            [&](int begin, int end, int chunk) {
+              LineSlope sum;
+              for (int slot = begin; slot < end; ++slot) {
+                const int start = graph.velocity_start()[slot];
+                const double* dv = step->v.data() + start;
+                const double* change = data.momentum_change.data() + start;
+                double* momentum = step->momentum.data() + start;
+                ForSize(graph.dofs()[slot], [&](auto n) {
+                  MultiplySymmetric(view.model.A(graph, slot), n, dv, momentum);
+                  for (int i = 0; i < n; ++i) {
+                    sum.first += dv[i] * change[i];
+                    sum.second += dv[i] * momentum[i];
+                  }
+                });
+              }
+              scratch->slot_slopes[range.slot_begin + chunk] = sum;
+            });
+  LineSlope slope;
+  ForChunks(nullptr, range.slot_begin, range.slot_end, kMomentumSlots, [&](int, int, int chunk) {
+    slope.first += scratch->slot_slopes[range.slot_begin + chunk].first;
+    slope.second += scratch->slot_slopes[range.slot_begin + chunk].second;
+  });
+  return slope;
+}
+
+// Slope and curvature of one pool at alpha.
+template <typename PoolIndexType>
+LineSlope PoolAlongStep(const IslandView& view, PoolIndexType pool, const SapData& data,
+                        const SapStep& step, double alpha, SapScratch* scratch) {
+  const PoolRange range = view.range(pool);
+  const auto slope_of = [&](int begin, int end) {
+    return view.model.pools[pool].laws.AlongLine(begin, end, data.pools[pool].v_c,
+                                                 step.pools[pool].v_c, alpha);
+  };
+  if (range.end - range.begin <= kConeContacts.size) return slope_of(range.begin, range.end);
+  std::vector<LineSlope>& slopes = scratch->pools[pool].slopes;
+  ForChunks(view.arena, range.begin, range.end, kConeContacts, [&](int begin, int end, int chunk) {
+    slopes[range.begin + chunk] = slope_of(begin, end);
+  });
+  LineSlope slope;
+  ForChunks(nullptr, range.begin, range.end, kConeContacts,
+            [&](int, int, int chunk) { AddTo(&slope, slopes[range.begin + chunk]); });
+  return slope;
+}
+
+// The quadratic part of the cost at 0: that of A and of the pools with a quadratic cost.
+LineSlope QuadraticAlongStep(const IslandView& view, const LineSlope& momentum, const SapData& data,
+                             const SapStep& step, SapScratch* scratch) {
+  LineSlope slope = momentum;
+  ForPoolsOf(view, [&](auto pool) {
+    if (!IsQuadratic(pool)) return;
+    AddTo(&slope, PoolAlongStep(view, pool, data, step, 0, scratch));
+  });
+  return slope;
+}
+
+// All other pools at alpha.
+LineSlope ConstraintsAlongStep(const IslandView& view, const SapData& data, const SapStep& step,
+                               double alpha, SapScratch* scratch) {
+  LineSlope slope;
+  ForPoolsOf(view, [&](auto pool) {
+    if (IsQuadratic(pool)) return;
+    AddTo(&slope, PoolAlongStep(view, pool, data, step, alpha, scratch));
+  });
+  return slope;
+}
+
+// The slope at 0, and what rounding errors may make of it.
+struct StartingSlope {
+  double f{0};
+  double roundoff{0};
+};
+
+StartingSlope SlopeAtZero(const IslandView& view, const SapData& data, const SapStep& step) {
+  StartingSlope slope;
+  double sizes = 0;
+  for (int i = view.range().velocity_begin; i < view.range().velocity_end; ++i) {
+    const double impulse = data.momentum_change[i] - data.gradient[i];
+    slope.f += data.gradient[i] * step.v[i];
+    sizes += std::abs(step.v[i]) * (std::abs(data.momentum_change[i]) + std::abs(impulse));
+  }
+  slope.roundoff = RoundoffOf(sizes);
+  return slope;
+}
+
+}  // namespace
+
+LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const StopToken& stop,
+                                 const SapData& data, SapStep* step, SapScratch* scratch) {
+  const LineSlope momentum = MomentumAlongStep(view, data, step, scratch);
+  ConstraintVelocities(view, step->v, stop, &step->pools);
+  const StartingSlope start = SlopeAtZero(view, data, *step);
+  if (!(start.f < 0)) return {0.0, false};
+  const LineSlope quadratic = QuadraticAlongStep(view, momentum, data, *step, scratch);
+
+  const auto slope_at = [&](double alpha) {
+    if (stop.Requested()) return LineSlope();  // as at the root: the search ends
+    LineSlope slope = ConstraintsAlongStep(view, data, *step, alpha, scratch);
+    slope.first += quadratic.first + alpha * quadratic.second;
+    slope.second += quadratic.second;
+    return slope;
+  };
+  return {RootOfSlope(start.f, tolerance, slope_at, start.roundoff), true};
+}
+
+}  // namespace sap

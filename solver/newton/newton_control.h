@@ -1,0 +1,96 @@
+// When Newton's method on one island ends, searches and sweeps: what is decided from its norms.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "solver/newton/sap_data.h"
+#include "solver/problem/solver_options.h"
+
+namespace sap {
+
+// Slope at which a line search ends, relative to the one it starts from. The paper's method counts
+// on an exact search; the accelerated one needs no more than this for the same number of
+// iterations.
+inline constexpr double kPlainSearchTolerance = 1e-10;
+inline constexpr double kAcceleratedSearchTolerance = 0.1;
+
+// Sweeps go on down to this residual: in small islands a sweep costs as much as it saves once the
+// modes have settled.
+inline constexpr int kLargeIslandTrees = 300;
+inline constexpr double kLeastSweptResidual = 1e-2;
+inline constexpr double kLeastSweptResidualLarge = 1e-4;
+// Two steps in a row shorter than this, and the sweeps pause for three.
+inline constexpr double kShortStep = 0.1;
+
+// Steps without progress of cost and gradient that rounding errors must explain.
+inline constexpr int kStalledSteps = 3;
+
+inline double RelativeGradient(const IslandNorms& norms) {
+  if (!norms.finite) return std::numeric_limits<double>::infinity();
+  const double scale = std::max(norms.momentum, norms.impulse);
+  return scale > 0 ? norms.gradient / scale : 0.0;
+}
+
+inline double AbsoluteTolerance(const IslandView& view, const SolverOptions& options) {
+  return options.absolute_speed_tolerance * std::sqrt(view.constants().trace_A);
+}
+
+inline bool MeetsTolerance(const IslandNorms& norms, double absolute_tolerance,
+                           const SolverOptions& options) {
+  return norms.gradient <=
+         absolute_tolerance + options.relative_tolerance * std::max(norms.momentum, norms.impulse);
+}
+
+// Decides after which Newton steps to sweep.
+class SweepGuard {
+ public:
+  SweepGuard(const IslandView& view, const SolverOptions& options)
+      : enabled_(options.newton == NewtonMethod::kAccelerated),
+        least_residual_(view.range().num_trees() < kLargeIslandTrees ? kLeastSweptResidual
+                                                                     : kLeastSweptResidualLarge) {}
+
+  bool ShouldSweep(double residual, double alpha) {
+    short_steps_ = alpha < kShortStep ? short_steps_ + 1 : 0;
+    if (pause_ > 0) --pause_;
+    if (short_steps_ == 2) {
+      short_steps_ = 0;
+      pause_ = 3;
+    }
+    return enabled_ && pause_ == 0 && residual > least_residual_;
+  }
+
+ private:
+  const bool enabled_;
+  const double least_residual_;
+  int short_steps_{0};
+  int pause_{0};
+};
+
+// Notices when neither cost nor gradient come down any more. Rounding errors of a cost are in
+// proportion to the sizes of its terms, not to their sum.
+class StallDetector {
+ public:
+  explicit StallDetector(const IslandNorms& norms)
+      : best_cost_(norms.cost), last_cost_size_(norms.cost_size), best_gradient_(norms.gradient) {}
+
+  bool Stalled(const IslandNorms& norms) {
+    const double least_decrease = 4 * std::numeric_limits<double>::epsilon() * last_cost_size_;
+    const bool progress =
+        norms.cost < best_cost_ - least_decrease || norms.gradient < 0.5 * best_gradient_;
+    steps_ = progress ? 0 : steps_ + 1;
+    best_cost_ = std::min(best_cost_, norms.cost);
+    last_cost_size_ = norms.cost_size;
+    best_gradient_ = std::min(best_gradient_, norms.gradient);
+    return steps_ >= kStalledSteps;
+  }
+
+ private:
+  double best_cost_;  // rounding can make costs swing
+  double last_cost_size_;
+  double best_gradient_;
+  int steps_{0};
+};
+
+}  // namespace sap

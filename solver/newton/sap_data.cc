@@ -1,0 +1,153 @@
+#include "solver/newton/sap_data.h"
+
+#include <cmath>
+
+#include "solver/pools/jacobian_kernels.h"
+
+namespace sap {
+
+namespace {
+
+template <int index>
+int NumConstraints(const ConstraintGraph& graph, PoolIndex<index> pool) {
+  return static_cast<int>(LayoutOf(graph, pool).order().size());
+}
+
+}  // namespace
+
+void SapData::Resize(const ConstraintGraph& graph) {
+  const size_t velocities = graph.velocity_start().back();
+  for (std::vector<double>* array : {&v, &momentum_change, &gradient}) array->resize(velocities);
+  ForEachPool([&](auto pool) {
+    const int constraints = NumConstraints(graph, pool);
+    pools[pool].v_c.resize(constraints);
+    pools[pool].gamma.resize(constraints);
+    pools[pool].G.resize(constraints);
+    pools[pool].s.resize(constraints);
+  });
+}
+
+void SapStep::Resize(const ConstraintGraph& graph) {
+  v.resize(graph.velocity_start().back());
+  momentum.resize(graph.velocity_start().back());
+  ForEachPool([&](auto pool) { pools[pool].v_c.resize(NumConstraints(graph, pool)); });
+}
+
+void SapScratch::Resize(const ConstraintGraph& graph) {
+  difference.resize(graph.velocity_start().back());
+  momentum.resize(graph.velocity_start().back());
+  slot_sums.resize(graph.num_slots());
+  slot_norms.resize(graph.num_slots());
+  slot_slopes.resize(graph.num_slots());
+  ForEachPool([&](auto pool) {
+    const int constraints = NumConstraints(graph, pool);
+    pools[pool].costs.resize(constraints);
+    pools[pool].slopes.resize(constraints);
+    pools[pool].impulse_errors.resize(constraints);
+  });
+}
+
+namespace {
+
+// Momentum and gradient of one slot, from impulses; adds to the sums.
+template <typename Size>
+void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, SapScratch* scratch,
+                  PartialSums* sums) {
+  const ConstraintGraph& graph = view.graph;
+  const int start = graph.velocity_start()[slot];
+  const double* v = data->v.data() + start;
+  const double* v_star = view.model.v_star().data() + start;
+  const double* D = view.model.D().data() + start;
+  const double* A = view.model.A(graph, slot);
+  double* gradient = data->gradient.data() + start;
+  double* change = data->momentum_change.data() + start;
+  double* difference = scratch->difference.data() + start;
+  double* momentum = scratch->momentum.data() + start;
+  for (int i = 0; i < n; ++i) gradient[i] = 0;
+  ForPoolsOf(view, [&](auto pool) {
+    view.model.pools[pool].jacobians.AddImpulse(view.layout(pool), slot, n, data->pools[pool].gamma,
+                                                gradient);
+  });
+  for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
+  MultiplySymmetric(A, n, v, momentum);
+  MultiplySymmetric(A, n, difference, change);
+  for (int i = 0; i < n; ++i) {
+    const double impulse = gradient[i];
+    gradient[i] = change[i] - impulse;
+    sums->gradient2 += D[i] * gradient[i] * (D[i] * gradient[i]);
+    sums->momentum2 += D[i] * momentum[i] * (D[i] * momentum[i]);
+    sums->impulse2 += D[i] * impulse * (D[i] * impulse);
+    sums->cost += 0.5 * difference[i] * change[i];
+  }
+}
+
+// Velocities and impulses of one pool. Returns the cost.
+template <typename PoolIndexType>
+CostSum EvaluatePool(const IslandView& view, PoolIndexType pool, SapData* data, SapScratch* scratch,
+                     const StopToken& stop) {
+  const auto& [laws, jacobians] = view.model.pools[pool];
+  const auto& layout = view.layout(pool);
+  const PoolRange range = view.range(pool);
+  auto& state = data->pools[pool];
+  std::vector<CostSum>& costs = scratch->pools[pool].costs;
+  ForChunks(view.arena, range.unit_begin, range.unit_end, EvaluationChunks(pool),
+            [&, &laws = laws, &jacobians = jacobians](int begin, int end, int chunk) {
+              if (stop.Cancelled()) return;
+              jacobians.Velocities(view.graph, layout, begin, end, data->v, &state.v_c);
+              costs[range.begin + chunk] =
+                  laws.Impulses(jacobians.FirstConstraint(layout, begin),
+                                jacobians.EndConstraint(layout, end), state.v_c, &state.gamma);
+            });
+  CostSum sum;
+  ForChunks(nullptr, range.unit_begin, range.unit_end, EvaluationChunks(pool),
+            [&](int, int, int chunk) {
+              sum.value += costs[range.begin + chunk].value;
+              sum.magnitude += costs[range.begin + chunk].magnitude;
+            });
+  return sum;
+}
+
+}  // namespace
+
+IslandNorms Evaluate(const IslandView& view, SapData* data, SapScratch* scratch,
+                     const StopToken& stop) {
+  const ConstraintGraph& graph = view.graph;
+  const IslandRange& range = view.range();
+  CostSum constraints;
+  ForPoolsOf(view, [&](auto pool) {
+    const CostSum sum = EvaluatePool(view, pool, data, scratch, stop);
+    constraints.value += sum.value;
+    constraints.magnitude += sum.magnitude;
+  });
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kEvaluateSlots,
+            [&](int begin, int end, int chunk) {
+              if (stop.Cancelled()) return;
+              PartialSums sums;
+              for (int slot = begin; slot < end; ++slot) {
+                ForSize(graph.dofs()[slot],
+                        [&](auto n) { EvaluateSlot(view, slot, n, data, scratch, &sums); });
+              }
+              scratch->slot_sums[range.slot_begin + chunk] = sums;
+            });
+  PartialSums sums;
+  sums.cost = constraints.value;
+  IslandNorms norms;
+  norms.cost_size = constraints.magnitude;
+  ForChunks(nullptr, range.slot_begin, range.slot_end, kEvaluateSlots, [&](int, int, int chunk) {
+    const PartialSums& part = scratch->slot_sums[range.slot_begin + chunk];
+    sums.gradient2 += part.gradient2;
+    sums.momentum2 += part.momentum2;
+    sums.impulse2 += part.impulse2;
+    sums.cost += part.cost;
+    norms.cost_size += part.cost;
+  });
+  norms.gradient = std::sqrt(sums.gradient2);
+  norms.momentum = std::sqrt(sums.momentum2);
+  norms.impulse = std::sqrt(sums.impulse2);
+  norms.cost = sums.cost;
+  norms.finite = std::isfinite(norms.gradient) && std::isfinite(norms.momentum) &&
+                 std::isfinite(norms.impulse) && std::isfinite(norms.cost);
+  return norms;
+}
+
+}  // namespace sap

@@ -1,0 +1,157 @@
+// What a solve computes from the velocity v, and the evaluation of it for one island at a time.
+//
+//   v_c = J v,   gamma = -d f / d v_c,   grad l = A (v - v*) - J' gamma
+//
+// Arrays are over all islands, trees and constraints in the order of the constraint graph, masses
+// in the unit of the island (see SapModel). Four types never share memory:
+//
+//   SapModel    constant during a solve
+//   SapData     functions of v, and v itself
+//   SapStep     a direction in which v is moved
+//   SapScratch  temporaries of single functions, which no other function reads
+#pragma once
+
+#include <vector>
+
+#include "solver/model/sap_model.h"
+#include "solver/pools/constraint_pools.h"
+#include "solver/pools/loop_costs.h"
+#include "solver/problem/constraint_graph.h"
+
+namespace sap {
+
+// Norms of one island at the current v, scaled by D = diag(A)^-1/2 as in the paper's stopping test
+// (Section IV-E).
+struct IslandNorms {
+  double gradient{0};   // |D grad l|
+  double momentum{0};   // |D A v|
+  double impulse{0};    // |D J' gamma|
+  double cost{0};       // l(v)
+  double cost_size{0};  // the sum of the sizes of its terms, which can have either sign
+  bool finite{true};
+};
+
+// Functions of v of one pool.
+template <typename Pool>
+struct PoolData {
+  typename Pool::Laws::Vectors v_c;    // velocity less that of the surface, or the offset of a row
+  typename Pool::Laws::Vectors gamma;  // impulse
+  typename Pool::Laws::Matrices G;     // -d gamma / d v_c
+  typename Pool::Laws::Directions s;   // dual directions of the accelerated method
+};
+
+struct SapData {
+  std::vector<double> v;                // velocity
+  std::vector<double> momentum_change;  // A (v - v*)
+  std::vector<double> gradient;         // grad l
+  PerPool<PoolData> pools;
+
+  void Resize(const ConstraintGraph& graph);
+};
+
+template <typename Pool>
+struct PoolStep {
+  typename Pool::Laws::Vectors v_c;  // J dv
+};
+
+struct SapStep {
+  std::vector<double> v;         // dv
+  std::vector<double> momentum;  // A dv
+  PerPool<PoolStep> pools;
+
+  void Resize(const ConstraintGraph& graph);
+};
+
+// Sums over one chunk of an island, added up in the order of chunks.
+struct PartialSums {
+  double gradient2{0}, momentum2{0}, impulse2{0}, cost{0};
+};
+
+// The same for the certificate: of A^-1/2 grad l and its rounding error.
+struct PartialNorms {
+  double gradient2{0}, error2{0};
+};
+
+// Chunk c of an island's constraints is at its first constraint + c.
+template <typename Pool>
+struct PoolScratch {
+  std::vector<CostSum> costs;
+  std::vector<LineSlope> slopes;
+  typename Pool::Laws::Vectors impulse_errors;  // of the certificate
+};
+
+struct SapScratch {
+  std::vector<double> difference;  // v - v*
+  std::vector<double> momentum;    // A v
+  // Chunk c of the slots of an island is at slot_begin + c.
+  std::vector<PartialSums> slot_sums;
+  std::vector<PartialNorms> slot_norms;
+  std::vector<LineSlope> slot_slopes;
+  PerPool<PoolScratch> pools;
+
+  void Resize(const ConstraintGraph& graph);
+};
+
+// What the functions of this folder work on: the constants, the part of the arrays that belongs to
+// one island, and the arena in which a large island is shared out (null: the calling thread does it
+// all).
+struct IslandView {
+  const ConstraintGraph& graph;
+  const SapModel& model;
+  int island;
+  TaskArena* arena;
+
+  const IslandRange& range() const { return graph.island_ranges()[island]; }
+  const IslandConstants& constants() const { return model.constants(island); }
+  template <int index>
+  const auto& layout(PoolIndex<index> pool) const {
+    return LayoutOf(graph, pool);
+  }
+  // The range of the island in a pool.
+  template <int index>
+  PoolRange range(PoolIndex<index> pool) const {
+    return RangeOf(layout(pool).island(island));
+  }
+};
+
+// Calls body(PoolIndex) for each pool but that of friction contacts whose bit is set. Out of line:
+// loops over friction contacts, which most islands have alone, stay small.
+template <typename Body>
+[[gnu::noinline]] void ForOtherPools(unsigned kinds, Body& body) {
+  ForEachPool([&](auto pool) {
+    if constexpr (pool != kFrictionPool) {
+      if ((kinds >> pool & 1) != 0) body(pool);
+    }
+  });
+}
+
+// Calls body(PoolIndex) for each pool of which the island has constraints, friction contacts first.
+template <typename Body>
+inline void ForPoolsOf(const IslandView& view, Body&& body) {
+  const unsigned kinds = view.range().kinds;
+  if ((kinds & 1U << kFrictionPool) != 0) body(kFrictionPool);
+  if ((kinds & ~(1U << kFrictionPool)) != 0) ForOtherPools(kinds, body);
+}
+
+// v_c := J u for velocities u of the island, in the pools of data or step; part of it if it was
+// stopped.
+template <typename Pools>
+void ConstraintVelocities(const IslandView& view, const std::vector<double>& u,
+                          const StopToken& stop, Pools* pools) {
+  ForPoolsOf(view, [&](auto pool) {
+    const PoolRange range = view.range(pool);
+    ForChunks(view.arena, range.unit_begin, range.unit_end, EvaluationChunks(pool),
+              [&](int begin, int end, int) {
+                if (stop.Requested()) return;
+                view.model.pools[pool].jacobians.Velocities(view.graph, view.layout(pool), begin,
+                                                            end, u, &(*pools)[pool].v_c);
+              });
+  });
+}
+
+// Everything that follows from data->v but G and s: velocities of constraints, impulses, gradient
+// and norms. They mean nothing after a cancellation.
+IslandNorms Evaluate(const IslandView& view, SapData* data, SapScratch* scratch,
+                     const StopToken& stop = StopToken());
+
+}  // namespace sap

@@ -1,0 +1,65 @@
+// SAP for one island: Newton's method on the primal cost with exact line search.
+//
+//   H = A + J' G J,   H dv = -grad l,   alpha = argmin l(v + alpha dv),   v += alpha dv
+//   until |D grad l| <= eps_a + eps_r max(|D A v|, |D J' gamma|),   D = diag(A)^-1/2
+//
+// [Castro et al. 2021, Algorithm 2]. The accelerated method changes G of kinked constraints by
+// their dual directions (see the laws) and sweeps between the steps (see gauss_seidel.h); cost,
+// gradient and the stopping test are the same.
+#pragma once
+
+#include "solver/newton/conjugate_gradients.h"
+#include "solver/newton/gauss_seidel.h"
+#include "solver/newton/hessian.h"
+#include "solver/newton/sap_data.h"
+#include "solver/problem/contact_solution.h"
+#include "solver/problem/solver_options.h"
+
+namespace sap {
+
+// Factors of one large island; only what is used takes storage.
+struct IslandFactors {
+  BlockCholesky<double> exact;
+  BlockCholesky<float> preconditioner;
+
+  size_t storage_bytes() const { return exact.storage_bytes() + preconditioner.storage_bytes(); }
+};
+
+// Whether an island with this plan is factored in single precision, and in double precision only
+// where that fails.
+bool IsPreconditioned(const EliminationPlan& plan, const SolverOptions& options);
+
+// Residual, status, cost and certificate of the velocity that `data` was evaluated at, where norms
+// are finite: kConverged if it meets the tolerance, else the status that the report has.
+void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
+                   const SapData& data, const StopToken& stop, SapScratch* scratch,
+                   IslandReport* report);
+
+// What one island's factorizations work with. The plan is null for islands that are factored dense.
+// A larger island without a plan is solved by Gauss-Seidel sweeps.
+struct IslandFactorization {
+  const EliminationPlan* plan{nullptr};
+  IslandFactors* factors{nullptr};
+};
+
+// What a solve writes to, over all islands. Storage only grows.
+struct SapWorkspace {
+  SapData data;
+  SapStep step;
+  SapScratch scratch;
+  Hessian hessian;
+  ConjugateVectors conjugate;
+  std::vector<double> v_before;        // before the last Newton step, to go back to
+  std::vector<double> v_before_sweep;  // and before the sweep after it
+
+  void Resize(const ConstraintGraph& graph);
+};
+
+// Solves one island from workspace->data.v, where the best iterate is left. Never fails: the
+// report, blank at first, tells what was reached. Cost and gap are in the unit of the problem. The
+// arena serves large islands only and may be null.
+void SolveIsland(const IslandView& view, const SolverOptions& options, const StopToken& stop,
+                 const SweepOrder& sweep_order, const IslandFactorization& factorization,
+                 SapWorkspace* workspace, IslandReport* report);
+
+}  // namespace sap

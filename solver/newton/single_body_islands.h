@@ -1,0 +1,30 @@
+// Islands of one free body and friction contacts with the world: the same method as in
+// sap_solver.h, four islands at a time, one per lane of a vector.
+//
+// Such an island takes some hundred flops per iteration, less than one vector can hold of its own.
+// Lanes never mix, and islands of one call have equally many contacts, so the bits of an answer do
+// not depend on which islands share a vector.
+#pragma once
+
+#include <span>
+
+#include "solver/newton/sap_data.h"
+#include "solver/parallel/simd.h"
+#include "solver/problem/contact_solution.h"
+#include "solver/problem/solver_options.h"
+
+namespace sap {
+
+inline constexpr int kMaxSingleBodyIslands = kNumLanes<double>;
+
+// Whether SolveSingleBodyIslands solves islands like this one.
+bool IsSingleBodyIsland(const IslandRange& range, const SolverOptions& options);
+
+// Solves 1 to kMaxSingleBodyIslands islands of as many contacts each from data->v, where the best
+// iterates are left, as SolveIsland does. The blank reports are those of the islands, by their
+// numbers.
+void SolveSingleBodyIslands(const ConstraintGraph& graph, const SapModel& model,
+                            std::span<const int> islands, const SolverOptions& options,
+                            const StopToken& stop, SapData* data, std::span<IslandReport> reports);
+
+}  // namespace sap

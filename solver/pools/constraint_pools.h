@@ -1,0 +1,117 @@
+// The list of all kinds of constraints. A pool is the laws of one kind and their Jacobians; loops
+// over an island choose the pool once per range of constraints.
+//
+// What another kind takes: its law (as bounded_row.h), a line in the list below, a value of
+// ConstraintKind with its number of rows, and the function that gathers its parameters (SapModel).
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "solver/laws/bounded_row.h"
+#include "solver/laws/general_cone.h"
+#include "solver/laws/hunt_crossley.h"
+#include "solver/pools/contact_jacobians.h"
+#include "solver/pools/friction_contacts.h"
+#include "solver/pools/law_array.h"
+#include "solver/pools/row_jacobians.h"
+#include "solver/problem/constraint_kind.h"
+
+namespace sap {
+
+template <ConstraintKind kind, typename LawsType, typename JacobiansType>
+struct ConstraintPool {
+  static constexpr ConstraintKind kKind = kind;
+  using Laws = LawsType;
+  using Jacobians = JacobiansType;
+
+  LawsType laws;
+  JacobiansType jacobians;
+};
+
+template <ConstraintKind kind, typename Law>
+using ContactPool = ConstraintPool<kind, LawArray<Law>, ContactJacobians<Law::kRows>>;
+template <ConstraintKind kind, typename Law>
+using RowPool = ConstraintPool<kind, LawArray<Law>, RowJacobians>;
+
+// In the order of ConstraintKind.
+using ConstraintPools =
+    std::tuple<ConstraintPool<ConstraintKind::kFriction, FrictionContacts, ContactJacobians<3>>,
+               ContactPool<ConstraintKind::kCone, GeneralCone<3>>,
+               ContactPool<ConstraintKind::kSpinCone, GeneralCone<4>>,
+               ContactPool<ConstraintKind::kRollingCone, GeneralCone<6>>,
+               ContactPool<ConstraintKind::kHuntCrossleyLagged, LaggedHuntCrossley>,
+               ContactPool<ConstraintKind::kHuntCrossleySimilar, SimilarHuntCrossley>,
+               RowPool<ConstraintKind::kBilateralRow, BilateralRow>,
+               RowPool<ConstraintKind::kBoundedRow, BoundedRow>>;
+static_assert(std::tuple_size_v<ConstraintPools> == kNumConstraintKinds);
+
+template <int index>
+struct PoolIndex : std::integral_constant<int, index> {
+  static constexpr ConstraintKind kind() { return static_cast<ConstraintKind>(index); }
+};
+template <int index>
+using PoolAt = std::tuple_element_t<index, ConstraintPools>;
+
+constexpr PoolIndex<static_cast<int>(ConstraintKind::kFriction)> kFrictionPool;
+constexpr PoolIndex<static_cast<int>(ConstraintKind::kBilateralRow)> kBilateralPool;
+
+// Whether the cost of a pool is quadratic in v, so that its Hessian never changes.
+template <int index>
+constexpr bool IsQuadratic(PoolIndex<index> pool) {
+  return pool.kind() == ConstraintKind::kBilateralRow;
+}
+
+namespace detail {
+template <template <typename> typename Member, typename Pools>
+struct PerPoolOf;
+template <template <typename> typename Member, typename... Pools>
+struct PerPoolOf<Member, std::tuple<Pools...>> {
+  using Type = std::tuple<Member<Pools>...>;
+};
+}  // namespace detail
+
+// A tuple with one Member<Pool> for each pool, and access to it by index.
+template <template <typename> typename Member>
+struct PerPool {
+  typename detail::PerPoolOf<Member, ConstraintPools>::Type members;
+
+  template <int index>
+  auto& operator[](PoolIndex<index>) {
+    return std::get<index>(members);
+  }
+  template <int index>
+  const auto& operator[](PoolIndex<index>) const {
+    return std::get<index>(members);
+  }
+};
+
+// Calls body(PoolIndex) for each pool in the order of the list.
+template <typename Body>
+inline void ForEachPool(Body&& body) {
+  [&]<int... indices>(std::integer_sequence<int, indices...>) { (body(PoolIndex<indices>()), ...); }
+  (std::make_integer_sequence<int, kNumConstraintKinds>());
+}
+
+// The layout of a pool.
+template <int index>
+inline const auto& LayoutOf(const ConstraintGraph& graph, PoolIndex<index>) {
+  return PoolAt<index>::Jacobians::LayoutOf(graph, PoolAt<index>::kKind);
+}
+
+// The range of an island in a pool: units of loops (pairs of trees, or rows) and constraints.
+struct PoolRange {
+  int unit_begin, unit_end;
+  int begin, end;
+
+  bool empty() const { return begin == end; }
+};
+inline PoolRange RangeOf(const ContactRange& range) {
+  return {range.pair_begin, range.pair_end, range.contact_begin, range.contact_end};
+}
+inline PoolRange RangeOf(const RowRange& range) {
+  return {range.begin, range.end, range.begin, range.end};
+}
+
+}  // namespace sap

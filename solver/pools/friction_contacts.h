@@ -1,0 +1,145 @@
+// The friction contacts of a problem: a structure of arrays and functions over ranges of it.
+//
+// Calls are per range, not per contact, so that the loops run on four contacts at once. The
+// mathematics of a single contact is in friction_cone.h.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "solver/laws/cost_sum.h"
+#include "solver/laws/friction_cone.h"
+#include "solver/laws/general_cone.h"
+#include "solver/laws/line_slope.h"
+#include "solver/problem/solver_options.h"
+
+namespace sap {
+
+// Arrays of three components in the contact frame, one entry per contact.
+struct ContactVectors {
+  using Vector = ContactVector<double>;
+  std::vector<double> x, y, n;
+
+  void resize(size_t size) {
+    x.resize(size);
+    y.resize(size);
+    n.resize(size);
+  }
+  template <typename Lanes>
+  ContactVector<Lanes> At(int i, Lanes) const {
+    return {Load<Lanes>(&x[i]), Load<Lanes>(&y[i]), Load<Lanes>(&n[i])};
+  }
+  ContactVector<double> At(int i) const { return At(i, double{}); }
+  template <typename Lanes>
+  void Set(int i, const ContactVector<Lanes>& value) {
+    Store(&x[i], value.x);
+    Store(&y[i], value.y);
+    Store(&n[i], value.n);
+  }
+  void AddScaled(int i, double factor, const ContactVectors& other) {
+    x[i] += factor * other.x[i];
+    y[i] += factor * other.y[i];
+    n[i] += factor * other.n[i];
+  }
+};
+
+// Arrays of symmetric 3 x 3 matrices.
+struct ContactMatrices {
+  std::vector<double> xx, xy, yy, xn, yn, nn;
+
+  void resize(size_t size) {
+    for (std::vector<double>* array : {&xx, &xy, &yy, &xn, &yn, &nn}) array->resize(size);
+  }
+  SymmetricMatrix3<double> At(int i) const { return {xx[i], xy[i], yy[i], xn[i], yn[i], nn[i]}; }
+  template <typename Lanes>
+  void Set(int i, const SymmetricMatrix3<Lanes>& value) {
+    Store(&xx[i], value.xx);
+    Store(&xy[i], value.xy);
+    Store(&yy[i], value.yy);
+    Store(&xn[i], value.xn);
+    Store(&yn[i], value.yn);
+    Store(&nn[i], value.nn);
+  }
+};
+
+// Dual directions s of the accelerated method (friction_cone.h).
+struct DualDirections {
+  std::vector<double> x, y;
+
+  void resize(size_t size) {
+    x.resize(size);
+    y.resize(size);
+  }
+};
+
+class FrictionContacts {
+ public:
+  using Vectors = ContactVectors;
+  using Matrices = ContactMatrices;
+  using Directions = DualDirections;
+
+  void Resize(int size);
+
+  // One contact: R_t, R_n [1/kg], mu, and v_hat less the velocity of the surface (t1, t2, n) [m/s].
+  void Set(int contact, double R_t, double R_n, double mu, const ContactVector<double>& v_hat);
+
+  template <typename Lanes>
+  ConeParameters<Lanes> At(int i, Lanes) const {
+    return {Load<Lanes>(&v_hat_.x[i]),     Load<Lanes>(&v_hat_.y[i]), Load<Lanes>(&v_hat_.n[i]),
+            Load<Lanes>(&R_t_[i]),         Load<Lanes>(&R_n_[i]),     Load<Lanes>(&inv_R_t_[i]),
+            Load<Lanes>(&inv_R_n_[i]),     Load<Lanes>(&mu_[i]),      Load<Lanes>(&mu_hat_[i]),
+            Load<Lanes>(&slide_factor_[i])};
+  }
+  double R_t(int contact) const { return R_t_[contact]; }
+  double R_n(int contact) const { return R_n_[contact]; }
+
+  ContactVector<double> target(int contact) const { return v_hat_.At(contact); }
+  // Whether the impulse lies on the surface of its cone, which means that the contact slides.
+  bool IsKinked(int contact, const ContactVectors&, const ContactVectors& impulses) const {
+    constexpr double kRounding = 1e-9;
+    const ContactVector<double> gamma = impulses.At(contact);
+    const double limit = mu_[contact] * gamma.n;
+    return limit > 0 && gamma.x * gamma.x + gamma.y * gamma.y >= limit * limit * (1 - kRounding);
+  }
+
+  // Impulses gamma at contact velocities v_c, for contacts in [begin, end), and their cost.
+  CostSum Impulses(int begin, int end, const ContactVectors& v_c, ContactVectors* gamma) const;
+
+  // G at v_c, of the cost itself.
+  void Hessians(int begin, int end, const ContactVectors& v_c, ContactMatrices* G) const;
+
+  // G at v_c with dual directions s.
+  void Hessians(int begin, int end, const ContactVectors& v_c, const DualDirections& s,
+                ContactMatrices* G) const;
+
+  // Derivatives of the cost along v_c + alpha dv_c at alpha.
+  LineSlope AlongLine(int begin, int end, const ContactVectors& v_c, const ContactVectors& dv_c,
+                      double alpha) const;
+
+  // Dual directions that belong to impulses, and those after a full Newton step of dv_c from v_c.
+  void StartDualDirections(int begin, int end, const ContactVectors&, const ContactVectors& gamma,
+                           DualDirections* s) const;
+  void UpdateDualDirections(int begin, int end, const ContactVectors& v_c,
+                            const ContactVectors& dv_c, DualDirections* s) const;
+
+  // Derivatives with respect to the parameters at fixed v_c, and the distance from the kinks, those
+  // of a general cone with equal coefficients and no adhesion, in the region of the impulse.
+  using Sensitivity = GeneralCone<3>::Sensitivity;
+  Sensitivity SensitivityAt(int contact, const ContactVectors& v_c) const;
+  double KinkMargin(int contact, const ContactVectors& v_c, const KinkScales& scales) const;
+
+  ContactVector<double> ImpulseError(int contact, const ContactVectors&,
+                                     const ContactVectors& impulses,
+                                     const ContactVector<double>& error) const {
+    return ConeImpulseError(At(contact, double{}), impulses.At(contact), error);
+  }
+
+ private:
+  struct GeneralContact;
+  GeneralContact AsGeneral(int contact, const ContactVectors& v_c) const;
+
+  ContactVectors v_hat_;
+  std::vector<double> R_t_, R_n_, inv_R_t_, inv_R_n_, mu_, mu_hat_, slide_factor_;
+};
+
+}  // namespace sap

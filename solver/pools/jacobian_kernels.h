@@ -1,0 +1,183 @@
+// Products with the Jacobian block J, row-major, of one constraint and one tree of n degrees of
+// freedom: 3 x n for contacts in the plain friction cone.
+//
+// Scalar is double, or Lanes4 for four matrices of the same size, an entry of each per vector.
+// Sizes known at compile time unroll and vectorize; ForSize picks them: six degrees of freedom, a
+// free body, are by far the most frequent, everything else runs through loops.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "solver/laws/friction_cone.h"
+#include "solver/laws/law_types.h"
+
+namespace sap {
+
+using SixDofs = std::integral_constant<int, 6>;
+
+// Calls body(SixDofs()) or body(n).
+template <typename Body>
+inline void ForSize(int n, Body&& body) {
+  if (n == 6) {
+    body(SixDofs());
+  } else {
+    body(n);
+  }
+}
+
+// v_c += J v.
+template <typename Scalar, typename Size>
+inline void AddJv(const Scalar* J, Size n, const Scalar* v, ContactVector<Scalar>* v_c) {
+  Scalar x{}, y{}, z{};
+  for (int i = 0; i < n; ++i) {
+    x += J[i] * v[i];
+    y += J[n + i] * v[i];
+    z += J[2 * n + i] * v[i];
+  }
+  v_c->x += x;
+  v_c->y += y;
+  v_c->n += z;
+}
+
+// v_c += |J| |v|.
+template <typename Scalar, typename Size>
+inline void AddAbsoluteJv(const Scalar* J, Size n, const Scalar* v, ContactVector<Scalar>* v_c) {
+  for (int i = 0; i < n; ++i) {
+    const Scalar size = Abs(v[i]);
+    v_c->x += Abs(J[i]) * size;
+    v_c->y += Abs(J[n + i]) * size;
+    v_c->n += Abs(J[2 * n + i]) * size;
+  }
+}
+
+// f += |J|' (errors + roundoff |gamma|).
+template <typename Scalar, typename Size>
+inline void AddAbsoluteJtGamma(const Scalar* __restrict J, Size n,
+                               const ContactVector<Scalar>& errors, double roundoff,
+                               const ContactVector<Scalar>& gamma, Scalar* __restrict f) {
+  const Scalar x = errors.x + roundoff * Abs(gamma.x);
+  const Scalar y = errors.y + roundoff * Abs(gamma.y);
+  const Scalar z = errors.n + roundoff * Abs(gamma.n);
+  for (int i = 0; i < n; ++i) {
+    f[i] += Abs(J[i]) * x + Abs(J[n + i]) * y + Abs(J[2 * n + i]) * z;
+  }
+}
+
+// f += J' gamma.
+template <typename Scalar, typename Size>
+inline void AddJtGamma(const Scalar* __restrict J, Size n, const ContactVector<Scalar>& gamma,
+                       Scalar* __restrict f) {
+  for (int i = 0; i < n; ++i) {
+    f[i] += J[i] * gamma.x + J[n + i] * gamma.y + J[2 * n + i] * gamma.n;
+  }
+}
+
+// A row of six as four lanes and two.
+struct SixLanes {
+  Lanes4 head;
+  Lanes2 tail;
+
+  explicit SixLanes(const double* row) : head(Load<Lanes4>(row)), tail(Load<Lanes2>(row + 4)) {}
+  SixLanes(const Lanes4& first, const Lanes2& last) : head(first), tail(last) {}
+  SixLanes operator*(double factor) const { return {head * factor, tail * factor}; }
+  SixLanes operator+(const SixLanes& other) const { return {head + other.head, tail + other.tail}; }
+};
+
+// H += J_a' G J_b for a six-column J_b: three rows of G J_b in registers, then one row of H per
+// column of J_a.
+template <typename Size>
+inline void AddJtGJ(const double* __restrict J_a, Size n_a, const SymmetricMatrix3<double>& G,
+                    const double* __restrict J_b, SixDofs, double* __restrict H) {
+  const SixLanes x(J_b);
+  const SixLanes y(J_b + 6);
+  const SixLanes n(J_b + 12);
+  const SixLanes g_x = x * G.xx + y * G.xy + n * G.xn;
+  const SixLanes g_y = x * G.xy + y * G.yy + n * G.yn;
+  const SixLanes g_n = x * G.xn + y * G.yn + n * G.nn;
+  for (int i = 0; i < n_a; ++i) {
+    double* row = H + 6 * i;
+    const SixLanes sum = SixLanes(row) + g_x * J_a[i] + g_y * J_a[n_a + i] + g_n * J_a[2 * n_a + i];
+    Store(row, sum.head);
+    Store(row + 4, sum.tail);
+  }
+}
+
+// H += J_a' G J_b, n_a x n_b row-major.
+template <typename Size>
+inline void AddJtGJ(const double* __restrict J_a, Size n_a, const SymmetricMatrix3<double>& G,
+                    const double* __restrict J_b, int n_b, double* __restrict H) {
+  for (int i = 0; i < n_a; ++i) {
+    const double a_x = J_a[i];
+    const double a_y = J_a[n_a + i];
+    const double a_n = J_a[2 * n_a + i];
+    const double g_x = a_x * G.xx + a_y * G.xy + a_n * G.xn;
+    const double g_y = a_x * G.xy + a_y * G.yy + a_n * G.yn;
+    const double g_n = a_x * G.xn + a_y * G.yn + a_n * G.nn;
+    for (int j = 0; j < n_b; ++j) {
+      H[i * n_b + j] += g_x * J_b[j] + g_y * J_b[n_b + j] + g_n * J_b[2 * n_b + j];
+    }
+  }
+}
+
+// The same kernels for Jacobians of any number of rows.
+template <typename Size, size_t rows>
+inline void AddJv(const double* J, Size n, const double* v, std::array<double, rows>* v_c) {
+  for (size_t r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i) sum += J[r * n + i] * v[i];
+    (*v_c)[r] += sum;
+  }
+}
+
+template <typename Size, size_t rows>
+inline void AddAbsoluteJv(const double* J, Size n, const double* v, std::array<double, rows>* v_c) {
+  for (size_t r = 0; r < rows; ++r) {
+    for (int i = 0; i < n; ++i) (*v_c)[r] += std::abs(J[r * n + i] * v[i]);
+  }
+}
+
+template <typename Size, size_t rows>
+inline void AddAbsoluteJtGamma(const double* J, Size n, const std::array<double, rows>& errors,
+                               double roundoff, const std::array<double, rows>& gamma, double* f) {
+  for (size_t r = 0; r < rows; ++r) {
+    const double size = errors[r] + roundoff * std::abs(gamma[r]);
+    for (int i = 0; i < n; ++i) f[i] += std::abs(J[r * n + i]) * size;
+  }
+}
+
+template <typename Size, size_t rows>
+inline void AddJtGamma(const double* __restrict J, Size n, const std::array<double, rows>& gamma,
+                       double* __restrict f) {
+  for (size_t r = 0; r < rows; ++r) {
+    for (int i = 0; i < n; ++i) f[i] += J[r * n + i] * gamma[r];
+  }
+}
+
+template <int rows, typename LowSize, typename HighSize>
+inline void AddJtGJ(const double* __restrict J_a, LowSize n_a, const LawMatrix<rows>& G,
+                    const double* __restrict J_b, HighSize n_b, double* __restrict H) {
+  for (int i = 0; i < n_a; ++i) {
+    LawVector<rows> g{};
+    for (int s = 0; s < rows; ++s) {
+      for (int r = 0; r < rows; ++r) g[r] += J_a[s * n_a + i] * G(s, r);
+    }
+    for (int r = 0; r < rows; ++r) {
+      for (int j = 0; j < n_b; ++j) H[i * n_b + j] += g[r] * J_b[r * n_b + j];
+    }
+  }
+}
+
+// y = A x for a symmetric n x n row-major A.
+template <typename Scalar, typename Size>
+inline void MultiplySymmetric(const Scalar* __restrict A, Size n, const Scalar* __restrict x,
+                              Scalar* __restrict y) {
+  for (int j = 0; j < n; ++j) y[j] = A[j] * x[0];
+  for (int i = 1; i < n; ++i) {
+    for (int j = 0; j < n; ++j) y[j] += A[i * n + j] * x[i];
+  }
+}
+
+}  // namespace sap

@@ -1,0 +1,147 @@
+// The constraints of one law: its parameters in an array, and functions over ranges of it.
+//
+// A law (bounded_row.h, general_cone.h, hunt_crossley.h) is a structure of functions of a single
+// constraint; this class makes a pool of it. Calls are per range, so that a law is chosen once per
+// range and inlined into the loop. Friction contacts have a pool of their own, which works on four
+// contacts at once (friction_contacts.h).
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "solver/laws/cost_sum.h"
+#include "solver/laws/law_types.h"
+#include "solver/laws/line_slope.h"
+
+namespace sap {
+
+template <typename Law>
+class LawArray {
+ public:
+  using Vector = LawVector<Law::kRows>;
+
+  // Arrays with one entry per constraint.
+  struct Vectors {
+    using Vector = LawVector<Law::kRows>;
+    std::vector<Vector> values;
+
+    void resize(size_t size) { values.resize(size); }
+    const Vector& At(int i) const { return values[i]; }
+    void Set(int i, const Vector& value) { values[i] = value; }
+    void AddScaled(int i, double factor, const Vectors& other) {
+      for (int r = 0; r < Law::kRows; ++r) values[i][r] += factor * other.values[i][r];
+    }
+  };
+  struct Matrices {
+    std::vector<LawMatrix<Law::kRows>> values;
+
+    void resize(size_t size) { values.resize(size); }
+    const LawMatrix<Law::kRows>& At(int i) const { return values[i]; }
+  };
+  using Directions = std::vector<typename Law::DualDirection>;
+
+  void Resize(int size) { parameters_.resize(size); }
+  void Set(int i, const typename Law::Parameters& parameters) { parameters_[i] = parameters; }
+
+  // What the velocity is compared with, v_hat where the law has one.
+  Vector target(int i) const { return parameters_[i].target(); }
+  bool IsKinked(int i, const Vectors& v_c, const Vectors&) const {
+    return Law::IsKinked(parameters_[i], Law::At(parameters_[i], v_c.At(i)));
+  }
+
+  // Impulses gamma at velocities v_c, for constraints in [begin, end), and their cost.
+  CostSum Impulses(int begin, int end, const Vectors& v_c, Vectors* gamma) const {
+    CostSum sum;
+    for (int i = begin; i < end; ++i) {
+      const auto point = Law::At(parameters_[i], v_c.At(i));
+      gamma->values[i] = point.gamma;
+      sum.value += point.cost;
+      sum.magnitude += std::abs(point.cost);
+    }
+    return sum;
+  }
+
+  // G of a law with a quadratic cost, which does not depend on v_c.
+  struct ConstantHessians {
+    const LawArray& laws;
+    LawMatrix<Law::kRows> At(int i) const { return Law::Hessian(laws.parameters_[i], {}); }
+  };
+  ConstantHessians constant_hessians() const { return {*this}; }
+
+  // G at v_c, of the cost itself.
+  void Hessians(int begin, int end, const Vectors& v_c, Matrices* G) const {
+    for (int i = begin; i < end; ++i) {
+      G->values[i] = Law::Hessian(parameters_[i], Law::At(parameters_[i], v_c.At(i)));
+    }
+  }
+
+  // G at v_c with dual directions s.
+  void Hessians(int begin, int end, const Vectors& v_c, const Directions& s, Matrices* G) const {
+    for (int i = begin; i < end; ++i) {
+      G->values[i] = Law::Hessian(parameters_[i], Law::At(parameters_[i], v_c.At(i)), s[i]);
+    }
+  }
+
+  // Derivatives with respect to the parameters at fixed v_c, and the distance from the kinks.
+  using Sensitivity = typename Law::Sensitivity;
+  Sensitivity SensitivityAt(int i, const Vectors& v_c) const {
+    return Law::SensitivityAt(parameters_[i], v_c.At(i));
+  }
+  double KinkMargin(int i, const Vectors& v_c, const KinkScales& scales) const {
+    return Law::KinkMargin(parameters_[i], v_c.At(i), scales);
+  }
+
+  // Derivatives of the cost along v_c + alpha dv_c at alpha.
+  LineSlope AlongLine(int begin, int end, const Vectors& v_c, const Vectors& dv_c,
+                      double alpha) const {
+    LineSlope slope;
+    for (int i = begin; i < end; ++i) {
+      const Vector& direction = dv_c.At(i);
+      Vector v = v_c.At(i);
+      for (int r = 0; r < Law::kRows; ++r) v[r] += alpha * direction[r];
+      const auto point = Law::At(parameters_[i], v);
+      const LawMatrix<Law::kRows> G = Law::Hessian(parameters_[i], point);
+      for (int r = 0; r < Law::kRows; ++r) {
+        double product = 0;
+        for (int c = 0; c < Law::kRows; ++c) product += G(r, c) * direction[c];
+        slope.first -= direction[r] * point.gamma[r];
+        slope.second += direction[r] * product;
+      }
+    }
+    return slope;
+  }
+
+  // Dual directions at v_c, and those after a full Newton step of dv_c from v_c.
+  void StartDualDirections(int begin, int end, const Vectors& v_c, const Vectors&,
+                           Directions* s) const {
+    for (int i = begin; i < end; ++i) {
+      (*s)[i] = Law::StartDirection(parameters_[i], Law::At(parameters_[i], v_c.At(i)));
+    }
+  }
+  void UpdateDualDirections(int begin, int end, const Vectors& v_c, const Vectors& dv_c,
+                            Directions* s) const {
+    for (int i = begin; i < end; ++i) {
+      const auto point = Law::At(parameters_[i], v_c.At(i));
+      Law::UpdateDirection(parameters_[i], point, dv_c.At(i), &(*s)[i]);
+    }
+  }
+
+  // What the impulse of one constraint can be off by, component by component, where v_c is known to
+  // within `error`: by that, and by the rounding of the law's own evaluation.
+  Vector ImpulseError(int i, const Vectors& v_c, const Vectors&, const Vector& error) const {
+    constexpr double kLawSteps = 32;  // rounding steps of an evaluation, generously counted
+    constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
+    const auto point = Law::At(parameters_[i], v_c.At(i));
+    Vector bound = Law::ImpulseError(parameters_[i], point, v_c.At(i), error);
+    for (int r = 0; r < Law::kRows; ++r) {
+      bound[r] += kLawSteps * kUnitRoundoff * std::abs(point.gamma[r]);
+    }
+    return bound;
+  }
+
+ private:
+  std::vector<typename Law::Parameters> parameters_;
+};
+
+}  // namespace sap

@@ -1,0 +1,152 @@
+// The Jacobians of the constraint rows of one kind: the coefficients of their entries, in the order
+// of their layout.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "solver/cholesky/dense_cholesky.h"
+#include "solver/parallel/growing_buffer.h"
+#include "solver/parallel/stop_token.h"
+#include "solver/pools/tree_group.h"
+#include "solver/problem/constraint_graph.h"
+
+namespace sap {
+
+// The unit of loops is a row. The interface is that of ContactJacobians.
+class RowJacobians {
+ public:
+  using Layout = RowLayout;
+
+  static const Layout& LayoutOf(const ConstraintGraph& graph, ConstraintKind kind) {
+    return graph.rows(kind);
+  }
+  static int FirstConstraint(const Layout&, int begin) { return begin; }
+  static int EndConstraint(const Layout&, int end) { return end; }
+
+  void Resize(const Layout& layout) { J_.Reserve(layout.num_entries()); }
+
+  // The coefficient of an entry.
+  double& at(int64_t entry) { return J_.data()[entry]; }
+  double at(int64_t entry) const { return J_.data()[entry]; }
+
+  template <typename Vectors>
+  void Velocities(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
+                  const std::vector<double>& u, Vectors* v_c) const {
+    for (int row = begin; row < end; ++row) {
+      double sum = 0;
+      for (const RowPart& part : layout.parts_of_row(row)) {
+        sum += Product(layout, part, u.data() + graph.velocity_start()[part.slot]);
+      }
+      v_c->Set(row, {sum});
+    }
+  }
+
+  template <typename Start, typename Finish>
+  void ForSizes(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
+                const std::vector<double>& u, Start&& start, Finish&& finish) const {
+    for (int row = begin; row < end; ++row) {
+      auto sizes = start(row);
+      int terms = 0;
+      for (const RowPart& part : layout.parts_of_row(row)) {
+        const double* v = u.data() + graph.velocity_start()[part.slot];
+        ForEntries(layout, part, [&](int dof, double J) { sizes[0] += std::abs(J * v[dof]); });
+        terms += static_cast<int>(part.entry_end - part.entry_begin);
+      }
+      finish(row, sizes, terms);
+    }
+  }
+
+  template <typename Vectors, typename Size>
+  void AddImpulse(const Layout& layout, int slot, Size, const Vectors& gamma, double* f) const {
+    for (const int p : layout.parts_of_slot(slot)) {
+      const double impulse = gamma.At(layout.parts()[p].row)[0];
+      ForEntries(layout, layout.parts()[p], [&](int dof, double J) { f[dof] += J * impulse; });
+    }
+  }
+
+  template <typename Vectors, typename Size>
+  void AddImpulseSizes(const Layout& layout, int slot, Size, const Vectors& errors, double roundoff,
+                       const Vectors& gamma, double* error) const {
+    for (const int p : layout.parts_of_slot(slot)) {
+      const int row = layout.parts()[p].row;
+      const double size = errors.At(row)[0] + roundoff * std::abs(gamma.At(row)[0]);
+      ForEntries(layout, layout.parts()[p],
+                 [&](int dof, double J) { error[dof] += std::abs(J) * size; });
+    }
+  }
+  static int NumImpulseTerms(const Layout& layout, int slot) {
+    return static_cast<int>(layout.parts_of_slot(slot).size());
+  }
+
+  template <typename Matrices, typename Size>
+  void AddDiagonalBlock(const Layout& layout, int slot, Size n, const Matrices& G,
+                        const StopToken& stop, double* H) const {
+    for (const int p : layout.parts_of_slot(slot)) {
+      if (n > kScalarDofs && stop.Requested()) return;
+      const RowPart& part = layout.parts()[p];
+      AddProducts(layout, part, part, n, G.At(part.row)(0, 0), H);
+    }
+  }
+
+  template <typename Matrices, typename LowSize, typename HighSize>
+  void AddBlock(const ConstraintGraph& graph, ConstraintKind kind, int tree_pair, LowSize,
+                HighSize n_high, const Matrices& G, double* H) const {
+    const Layout& layout = graph.rows(kind);
+    const RowRange range = graph.couplings(kind, tree_pair);
+    for (int c = range.begin; c < range.end; ++c) {
+      const RowCoupling& coupling = layout.couplings()[c];
+      AddProducts(layout, layout.parts()[coupling.part_low], layout.parts()[coupling.part_high],
+                  n_high, G.At(coupling.row)(0, 0), H);
+    }
+  }
+
+  template <typename Body>
+  static void ForRangesOf(const Layout& layout, const TreeGroup& group, int slot, Body&& body) {
+    for (const int p : layout.parts_of_slot(slot)) {
+      const RowPart& part = layout.parts()[p];
+      if (!IsRepeated(layout, part, group)) body(part.row, part.row + 1);
+    }
+  }
+
+  template <typename Vectors, typename Size>
+  void AddGroupVelocities(const Layout& layout, const TreeGroup& group, int slot, Size,
+                          const double* dv, Vectors* dv_c) const {
+    for (const int p : layout.parts_of_slot(slot)) {
+      const RowPart& part = layout.parts()[p];
+      const double before = IsRepeated(layout, part, group) ? dv_c->At(part.row)[0] : 0.0;
+      dv_c->Set(part.row, {before + Product(layout, part, dv)});
+    }
+  }
+
+ private:
+  template <typename Body>
+  void ForEntries(const Layout& layout, const RowPart& part, Body&& body) const {
+    for (int64_t e = part.entry_begin; e < part.entry_end; ++e) body(layout.dof()[e], at(e));
+  }
+  double Product(const Layout& layout, const RowPart& part, const double* v) const {
+    double sum = 0;
+    ForEntries(layout, part, [&](int dof, double J) { sum += J * v[dof]; });
+    return sum;
+  }
+  // H += J_a' G J_b of a row-major block with n_b columns.
+  template <typename Size>
+  void AddProducts(const Layout& layout, const RowPart& a, const RowPart& b, Size n_b, double G,
+                   double* H) const {
+    if (G == 0) return;
+    ForEntries(layout, a, [&](int i, double J_i) {
+      ForEntries(layout, b, [&](int j, double J_j) { H[i * n_b + j] += G * J_i * J_j; });
+    });
+  }
+  static bool IsRepeated(const Layout& layout, const RowPart& part, const TreeGroup& group) {
+    for (const RowPart& other : layout.parts_of_row(part.row)) {
+      if (other.slot == part.slot) return false;
+      if (group.Contains(other.slot)) return true;
+    }
+    return false;
+  }
+
+  GrowingBuffer<double> J_;
+};
+
+}  // namespace sap

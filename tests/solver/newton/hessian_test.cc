@@ -1,0 +1,313 @@
+#include "solver/newton/hessian.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "solver/newton/conjugate_gradients.h"
+#include "tests/solver/dense_vectors.h"
+#include "tests/solver/prepared_problem.h"
+#include "tests/support/primal_problem.h"
+#include "tests/support/random_constraints.h"
+#include "tests/support/random_problem.h"
+
+namespace sap::test {
+namespace {
+
+// Of a graph with one island.
+EliminationPlan PlanOf(const ConstraintGraph& graph) {
+  std::vector<int> edge_a, edge_b;
+  for (const TreePair& pair : graph.pairs()) {
+    edge_a.push_back(pair.low);
+    edge_b.push_back(pair.high);
+  }
+  return EliminationPlan::Make({graph.dofs(), edge_a, edge_b});
+}
+
+// A problem as one island, at its guess, with H assembled.
+struct Assembled {
+  explicit Assembled(const ProblemArrays& arrays, TaskArena* arena = nullptr)
+      : problem(Checked(arrays)), primal(arrays) {
+    graph.Build(problem, false);
+    model.Resize(problem, graph);
+    data.Resize(graph);
+    step.Resize(graph);
+    scratch.Resize(graph);
+    hessian.Resize(graph);
+    conjugate.Resize(graph);
+    model.Gather(problem, graph, 0, StopToken(), nullptr);
+    view.emplace(IslandView{graph, model, 0, arena});
+    for (int slot = 0; slot < graph.num_slots(); ++slot) {
+      const auto guess = problem.v_guess().subspan(Start(slot), graph.dofs()[slot]);
+      std::ranges::copy(guess, data.v.begin() + graph.velocity_start()[slot]);
+    }
+    Evaluate(*view, &data, &scratch);
+    auto& pool = data.pools[kFrictionPool];
+    model.pools[kFrictionPool].laws.Hessians(0, problem.num_contacts(), pool.v_c, &pool.G);
+    hessian.Assemble(*view, data, StopToken());
+    plan.emplace(PlanOf(graph));
+  }
+
+  int Start(int slot) const {
+    return problem.velocity_start()[graph.islands().tree_of_slot()[slot]];
+  }
+  // The step in the order of the problem.
+  VectorL Step() const {
+    VectorL step = VectorL::Zero(problem.num_velocities());
+    for (int slot = 0; slot < graph.num_slots(); ++slot) {
+      for (int i = 0; i < graph.dofs()[slot]; ++i) {
+        step[Start(slot) + i] = this->step.v[graph.velocity_start()[slot] + i];
+      }
+    }
+    return step;
+  }
+  // |D (H dv + grad l)| over |D grad l|, H dv being how the gradient changes along dv.
+  double StepError() const {
+    VectorL v = ToVectorL({problem.v_guess().begin(), problem.v_guess().end()});
+    for (int tree = 0; tree < problem.num_trees(); ++tree) {
+      if (graph.islands().slot_of_tree()[tree] >= 0) continue;
+      const int n = problem.dofs()[tree];
+      const int start = problem.velocity_start()[tree];
+      v.segment(start, n) = primal.v_star().segment(start, n);
+    }
+    const VectorL step = Step();
+    constexpr long double kDifference = 1e-9L;  // contacts keep their regions
+    const VectorL change =
+        (primal.Gradient(v + kDifference * step) - primal.Gradient(v - kDifference * step)) /
+        (2 * kDifference);
+    const VectorL gradient = primal.Gradient(v);
+    return static_cast<double>(primal.ScaledNorm(change + gradient) / primal.ScaledNorm(gradient));
+  }
+
+  ContactProblem problem;
+  PrimalProblem primal;
+  ConstraintGraph graph;
+  SapModel model;
+  SapData data;
+  SapStep step;
+  SapScratch scratch;
+  Hessian hessian;
+  ConjugateVectors conjugate;
+  std::optional<IslandView> view;
+  std::optional<EliminationPlan> plan;
+};
+
+// Differences of 80-bit gradients are good to this.
+constexpr double kDifferenceError = 1e-7;
+
+TEST(HessianTest, DenseStepIsThatOfTheDerivativeOfTheGradient) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Assembled a(RandomTreesInContact(seed, {.trees = 5, .contacts = 12, .max_dofs = 7}));
+    ASSERT_LE(a.graph.velocity_start().back(), kDenseDofs);
+    ASSERT_EQ(SolveDenseStep(*a.view, a.hessian, a.data, &a.step), StepStatus::kOk);
+    EXPECT_LE(a.StepError(), kDifferenceError);
+  }
+}
+
+TEST(HessianTest, SparseStepIsThatOfTheDerivativeOfTheGradient) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Assembled a(RandomTreesInContact(seed, {.trees = 30, .contacts = 80, .max_dofs = 12}));
+    BlockCholesky<double> cholesky;
+    ASSERT_EQ(SolveSparseStep(*a.view, a.hessian, *a.plan, StopToken(), a.data, &cholesky, &a.step),
+              StepStatus::kOk);
+    EXPECT_LE(a.StepError(), kDifferenceError);
+  }
+}
+
+TEST(HessianTest, PreconditionedStepIsThatToItsTolerance) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Assembled a(WithBodiesAsTrees(RandomBodiesInContact(seed, 40, 100)));
+    BlockCholesky<float> cholesky;
+    ASSERT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, StopToken(), a.data, &cholesky,
+                                      &a.conjugate, &a.step),
+              StepStatus::kOk);
+    EXPECT_LE(a.StepError(), 1.1e-4);
+  }
+}
+
+TEST(HessianTest, BlocksAndStepsAreTheSameBitsOnAnyNumberOfThreads) {
+  const ProblemArrays arrays = WithBodiesAsTrees(RandomBodiesInContact(1, 200, 600));
+  const auto step = [&](TaskArena* arena) {
+    Assembled a(arrays, arena);
+    BlockCholesky<float> cholesky;
+    EXPECT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, StopToken(), a.data, &cholesky,
+                                      &a.conjugate, &a.step),
+              StepStatus::kOk);
+    return a.step.v;
+  };
+  const std::vector<double> alone = step(nullptr);
+  for (const int threads : {1, 2, 3, 8}) {
+    TaskArena arena(threads);
+    EXPECT_EQ(step(&arena), alone) << threads << " threads";
+  }
+}
+
+TEST(HessianTest, StepsStopOnRequest) {
+  Assembled a(WithBodiesAsTrees(RandomBodiesInContact(1, 40, 100)));
+  const std::atomic<bool> cancelled{true};
+  const StopToken stop(&cancelled, StopToken::Clock::time_point::max());
+  BlockCholesky<double> exact;
+  BlockCholesky<float> preconditioner;
+  EXPECT_EQ(SolveSparseStep(*a.view, a.hessian, *a.plan, stop, a.data, &exact, &a.step),
+            StepStatus::kStopped);
+  EXPECT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, stop, a.data, &preconditioner,
+                                    &a.conjugate, &a.step),
+            StepStatus::kStopped);
+}
+
+// The same with constraints of every kind, beside the dense problem.
+struct EveryKind : PreparedProblem {
+  explicit EveryKind(const ProblemArrays& arrays, TaskArena* arena = nullptr)
+      : PreparedProblem(arrays, false), view(View(0, arena)), dense(arrays) {
+    hessian.Resize(graph);
+    Evaluate(view, &data, &scratch);
+    ForPoolsOf(view, [&](auto pool) {
+      auto& state = data.pools[pool];
+      const PoolRange range = view.range(pool);
+      model.pools[pool].laws.Hessians(range.begin, range.end, state.v_c, &state.G);
+    });
+    hessian.Assemble(view, data, StopToken());
+  }
+  // H in the order and the unit of the problem, of the trees with constraints.
+  MatrixL AssembledMatrix() const {
+    const int size = problem.num_velocities();
+    const double unit = view.constants().mass_unit;
+    MatrixL H = MatrixL::Zero(size, size);
+    for (int slot = 0; slot < graph.num_slots(); ++slot) {
+      const int n = graph.dofs()[slot];
+      const double* block = hessian.diagonal_block(graph, slot);
+      for (int i = 0; i < n; ++i) {  // of a symmetric block the lower triangle
+        for (int j = 0; j <= i; ++j) {
+          const int row = StartInProblem(slot) + i, column = StartInProblem(slot) + j;
+          H(row, column) = H(column, row) = unit * block[i * n + j];
+        }
+      }
+    }
+    for (const TreePair& pair : graph.pairs()) {
+      const double* block = hessian.off_diagonal_block(pair);
+      for (int i = 0; i < pair.dofs_low; ++i) {
+        for (int j = 0; j < pair.dofs_high; ++j) {
+          const int row = StartInProblem(pair.low) + i, column = StartInProblem(pair.high) + j;
+          H(row, column) = H(column, row) = unit * block[i * pair.dofs_high + j];
+        }
+      }
+    }
+    return H;
+  }
+  // Of trees without constraints the rows are 0.
+  MatrixL WithConstraints(MatrixL H) const {
+    for (int tree = 0; tree < problem.num_trees(); ++tree) {
+      if (graph.islands().slot_of_tree()[tree] >= 0) continue;
+      H.middleRows(problem.velocity_start()[tree], problem.dofs()[tree]).setZero();
+    }
+    return H;
+  }
+  // |D (H dv + grad l)| over |D grad l| with D = diag(H)^-1/2, H by differences.
+  double StepError() const {
+    const VectorL v = Velocity();
+    const MatrixL H = dense.Hessian(v);
+    VectorL dv = VectorL::Zero(v.size());
+    for (int slot = 0; slot < graph.num_slots(); ++slot) {
+      dv.segment(StartInProblem(slot), graph.dofs()[slot]) = Of(step.v, slot);
+    }
+    const VectorL D = H.diagonal().cwiseSqrt().cwiseInverse();
+    const VectorL gradient = WithConstraints(dense.Gradient(v));
+    const VectorL residual = WithConstraints(H) * dv + gradient;
+    return static_cast<double>(D.cwiseProduct(residual).norm() / D.cwiseProduct(gradient).norm());
+  }
+
+  const IslandView view;
+  const DenseProblem dense;
+  Hessian hessian;
+};
+
+void ExpectNear(const MatrixL& H, const MatrixL& expected, double tolerance) {
+  for (int i = 0; i < H.rows(); ++i) {
+    for (int j = 0; j < H.cols(); ++j) {
+      const long double size = std::sqrt(std::abs(expected(i, i) * expected(j, j)));
+      EXPECT_NEAR(static_cast<double>(H(i, j)), static_cast<double>(expected(i, j)),
+                  tolerance * static_cast<double>(size));
+    }
+  }
+}
+
+class EveryKindTest : public ::testing::TestWithParam<int> {
+ protected:
+  static ProblemArrays Problem() {
+    return RandomConstraintsOfEveryKind(GetParam(), {.contacts = {.trees = 10, .max_dofs = 6}});
+  }
+  static ProblemArrays SmallProblem() {
+    return RandomConstraintsOfEveryKind(
+        GetParam(), {.contacts = {.trees = 6, .contacts = 15, .max_dofs = 6}, .rows = 8});
+  }
+};
+
+TEST_P(EveryKindTest, BlocksAreThoseOfTheDenseProduct) {
+  const EveryKind e(Problem());
+  const double unit = e.view.constants().mass_unit;
+  MatrixL expected = e.dense.A();
+  ForPoolsOf(e.view, [&](auto pool) {
+    for (int i = 0; i < e.view.range(pool).end; ++i) {
+      const MatrixL J = DenseJacobian(e.dense, pool, e.view.layout(pool).order()[i]);
+      if constexpr (IsQuadratic(pool)) {
+        const auto G = e.model.pools[pool].laws.constant_hessians().At(i);
+        expected += unit * J.transpose() * ToDense(G) * J;
+      } else {
+        expected += unit * J.transpose() * ToDense(e.data.pools[pool].G.At(i)) * J;
+      }
+    }
+  });
+  ExpectNear(e.AssembledMatrix(), e.WithConstraints(expected), 1e-13);
+}
+
+TEST_P(EveryKindTest, BlocksAreTheDifferencesOfTheGradient) {
+  const EveryKind e(Problem());
+  ExpectNear(e.AssembledMatrix(), e.WithConstraints(e.dense.Hessian(e.Velocity())), 1e-7);
+}
+
+TEST_P(EveryKindTest, SparseStepIsThatOfTheDerivativeOfTheGradient) {
+  EveryKind e(Problem());
+  BlockCholesky<double> cholesky;
+  ASSERT_EQ(
+      SolveSparseStep(e.view, e.hessian, PlanOf(e.graph), StopToken(), e.data, &cholesky, &e.step),
+      StepStatus::kOk);
+  EXPECT_LE(e.StepError(), 1e-6);
+}
+
+TEST_P(EveryKindTest, PreconditionedStepIsThatToItsTolerance) {
+  EveryKind e(Problem());
+  BlockCholesky<float> cholesky;
+  ConjugateVectors conjugate;
+  conjugate.Resize(e.graph);
+  ASSERT_EQ(SolvePreconditionedStep(e.view, e.hessian, PlanOf(e.graph), StopToken(), e.data,
+                                    &cholesky, &conjugate, &e.step),
+            StepStatus::kOk);
+  EXPECT_LE(e.StepError(), 1e-3);
+}
+
+TEST_P(EveryKindTest, DenseStepIsThatOfTheDerivativeOfTheGradient) {
+  EveryKind e(SmallProblem());
+  ASSERT_LE(e.graph.velocity_start().back(), kDenseDofs);
+  ASSERT_EQ(SolveDenseStep(e.view, e.hessian, e.data, &e.step), StepStatus::kOk);
+  EXPECT_LE(e.StepError(), 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(RandomProblems, EveryKindTest, ::testing::Range(0, 16));
+
+TEST(EveryKindOnThreadsTest, BlocksAreTheSameBitsOnAnyNumberOfThreads) {
+  const ProblemArrays arrays = RandomConstraintsOfEveryKind(
+      3, {.contacts = {.trees = 40, .contacts = 200, .max_dofs = 5}, .rows = 100});
+  const EveryKind alone(arrays);
+  for (const int threads : {2, 3, 8}) {
+    TaskArena arena(threads);
+    const EveryKind shared(arrays, &arena);
+    EXPECT_TRUE(std::ranges::equal(shared.hessian.diagonal(shared.view.range()),
+                                   alone.hessian.diagonal(alone.view.range())));
+    EXPECT_TRUE(std::ranges::equal(shared.hessian.off_diagonal(shared.view.range()),
+                                   alone.hessian.off_diagonal(alone.view.range())));
+  }
+}
+
+}  // namespace
+}  // namespace sap::test
