@@ -26,7 +26,7 @@ import mujoco
 import numpy as np
 import sap_islands as sap
 import sap_islands.mujoco
-from sap_islands import messages
+from sap_islands._remote import messages
 from sap_islands.arrays import FloatArray
 from sap_islands.problem import Problem
 from sap_islands.scenes import load_scene

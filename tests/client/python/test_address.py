@@ -7,7 +7,7 @@ import asyncio
 import pytest
 import sap_islands as sap
 import sap_islands.aio
-from sap_islands.address import parse_address, resolve
+from sap_islands._remote.address import parse_address, resolve
 
 NAMES = {
     "one": ["10.0.0.1"],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sap_islands as sap
 import sap_islands.aio
-from sap_islands.input_arrays import get
+from sap_islands._gradients.input_arrays import get
 
 from support.scenes import balls_on_floor, linked_balls
 from support.sliding_block import R_T, TIME_STEP, SlidingBlock

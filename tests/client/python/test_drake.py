@@ -15,7 +15,7 @@ from pydrake.multibody.math import SpatialForce
 from pydrake.multibody.plant import CoulombFriction, ExternallyAppliedSpatialForce
 from pydrake.multibody.tree import JointIndex, SpatialInertia, UnitInertia
 from pydrake.systems.analysis import Simulator
-from sap_islands.unsolved import Unsolved, UnsolvedWarning
+from sap_islands.unsolved_policy import Unsolved, UnsolvedWarning
 
 from conftest import ROOT
 from support.drake_agreement import SCENES, largest_error

@@ -18,8 +18,8 @@ import pytest
 import sap_islands as sap
 import sap_islands.aio
 from sap_islands import problem_files
+from sap_islands._gradients.input_arrays import get
 from sap_islands.derivatives import DifferentiateRequest
-from sap_islands.input_arrays import get
 from sap_islands.v1 import solution_pb2
 
 from conftest import ROOT

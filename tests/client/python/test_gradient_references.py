@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sap_islands as sap
-from sap_islands.input_arrays import get
+from sap_islands._gradients.input_arrays import get
 from sap_islands.problem_files import problem_from_json
 
 from conftest import ROOT, problem_files

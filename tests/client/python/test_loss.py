@@ -9,9 +9,9 @@ import pytest
 import sap_islands as sap
 import sap_islands.aio
 from grpc import StatusCode
-from sap_islands.attempts import Attempts
+from sap_islands._remote.attempts import Attempts
+from sap_islands._remote.loss import is_lost
 from sap_islands.errors import error_of_code
-from sap_islands.loss import is_lost
 from sap_islands.v1 import problem_pb2
 from sap_islands.v1 import solver_service_pb2 as service
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import sap_islands as sap
 import sap_islands.mujoco as adapter
-from sap_islands.unsolved import OnUnsolved
+from sap_islands.unsolved_policy import OnUnsolved
 
 from support.mujoco_agreement import Difference, cost, difference, solve_tightly
 

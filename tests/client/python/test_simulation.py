@@ -13,9 +13,9 @@ import pytest
 import sap_islands as sap
 from sap_islands.__main__ import main
 from sap_islands.scenes import SCENES, load_scene
-from sap_islands.simulation import Simulation
-from sap_islands.trajectory import Frame, Trajectory
-from sap_islands.viewer import Viewer, island_color
+from sap_islands.tools.simulation import Simulation
+from sap_islands.tools.trajectory import Frame, Trajectory
+from sap_islands.tools.viewer import Viewer, island_color
 
 from support.scenes import balls_on_floor
 

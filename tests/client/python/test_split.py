@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import sap_islands as sap
-from sap_islands import aio, dealing, splitting
-from sap_islands.embedded_solver import EmbeddedSolver
+from sap_islands import aio
+from sap_islands._embedded.embedded_solver import EmbeddedSolver
+from sap_islands._split import dealing, splitting
+from sap_islands._split.shards import Shards, mask_of_shards
 from sap_islands.problem_files import load_problem
-from sap_islands.shards import Shards, mask_of_shards
 
 from conftest import problem_files
 from support.scenes import bits

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import sap_islands as sap
-from sap_islands import messages, wire_format
+from sap_islands._arrays import wire_format
+from sap_islands._remote import messages
 from sap_islands.options import from_message, to_message
 from sap_islands.v1 import gradient_pb2, problem_pb2, solution_pb2, solver_service_pb2
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from sap_islands._remote.embedded_server import find_server
 from sap_islands.client import Client, connect
-from sap_islands.embedded import find_server
 from sap_islands.errors import Unavailable
 
 

@@ -12,7 +12,9 @@ make it the contact solver of a MuJoCo or Drake model. `sap_islands.gymnasium` h
 with such contacts, `sap_islands.ray` runs servers on the nodes of a Ray cluster.
 """
 
-from sap_islands.channel import Tls
+from sap_islands._remote.channel import Tls
+from sap_islands._remote.embedded_server import EmbeddedServer
+from sap_islands._remote.messages import StepOutcome
 from sap_islands.client import Client, connect
 from sap_islands.derivatives import (
     AdjointStatus,
@@ -22,7 +24,6 @@ from sap_islands.derivatives import (
     Gradient,
     Tangent,
 )
-from sap_islands.embedded import EmbeddedServer
 from sap_islands.errors import (
     Aborted,
     Cancelled,
@@ -37,7 +38,6 @@ from sap_islands.errors import (
     Unavailable,
     Unimplemented,
 )
-from sap_islands.messages import StepOutcome
 from sap_islands.options import NewtonMethod, Options, Priority
 from sap_islands.problem import (
     WORLD,

@@ -6,8 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from sap_islands.commands import bench, simulate, solve, view
 from sap_islands.errors import SapError
+from sap_islands.tools.commands import bench, simulate, solve, view
 
 _COMMANDS = {"solve": solve, "simulate": simulate, "view": view, "bench": bench}
 

@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from sap_islands import splitting
-from sap_islands.address import check_embedded
-from sap_islands.attempts import check_reconnect_within, time_left
-from sap_islands.channel import Tls
-from sap_islands.dealing import count_servers
+from sap_islands._remote.address import check_embedded
+from sap_islands._remote.attempts import check_reconnect_within, time_left
+from sap_islands._remote.channel import Tls
+from sap_islands._remote.remote_aio import AsyncRemoteSolver
+from sap_islands._remote.remote_base import resolve_address
+from sap_islands._remote.session_aio import Session
+from sap_islands._split import splitting
+from sap_islands._split.dealing import count_servers
+from sap_islands._split.shards import Shard
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
 from sap_islands.errors import SapError
 from sap_islands.options import Options
 from sap_islands.problem import Problem
-from sap_islands.remote_aio import AsyncRemoteSolver
-from sap_islands.remote_base import resolve_address
 from sap_islands.server_info import ServerInfo
-from sap_islands.session_aio import Session
-from sap_islands.shards import Shard
 from sap_islands.solution import Solution
 
 if TYPE_CHECKING:
-    from sap_islands.embedded_aio import AsyncEmbeddedSolver
+    from sap_islands._embedded.embedded_aio import AsyncEmbeddedSolver
 
 __all__ = ["Client", "Session", "connect"]
 
@@ -53,7 +53,9 @@ def connect(
     """
     check_reconnect_within(reconnect_within)
     if check_embedded(address, threads, server_arguments):
-        from sap_islands.embedded_aio import AsyncEmbeddedSolver  # which loads the C library
+        from sap_islands._embedded.embedded_aio import (
+            AsyncEmbeddedSolver,  # which loads the C library
+        )
 
         return Client(AsyncEmbeddedSolver(threads))
     endpoint, server = resolve_address(address, tls, token, server_arguments)

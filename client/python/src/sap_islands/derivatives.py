@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from sap_islands import wire_format
-from sap_islands.arrays import ArrayField, Float64, FloatArray, IntArray
-from sap_islands.bodies import RigidBodies, Trees
-from sap_islands.constraint_rows import ConstraintRows
-from sap_islands.contacts import BodyContacts, Contacts
+from sap_islands._arrays import wire_format
+from sap_islands._arrays.array_field import ArrayField, Float64
+from sap_islands._arrays.bodies import RigidBodies, Trees
+from sap_islands._arrays.constraint_rows import ConstraintRows
+from sap_islands._arrays.contacts import BodyContacts, Contacts
+from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.errors import Internal
 from sap_islands.options import Options
 from sap_islands.problem import Problem, Regularization

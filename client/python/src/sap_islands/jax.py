@@ -30,11 +30,11 @@ import jax
 import jax.numpy as jnp
 from numpy.typing import NDArray
 
+from sap_islands._gradients.solve_function import SolveFunction
 from sap_islands.client import Client
 from sap_islands.options import Options
 from sap_islands.problem import Problem
-from sap_islands.solve_function import SolveFunction
-from sap_islands.unsolved import OnUnsolved
+from sap_islands.unsolved_policy import OnUnsolved
 
 __all__ = ["Outputs", "solve", "solve_jvp"]
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sap_islands import wire_format
-from sap_islands.array_group import ArrayGroup
-from sap_islands.arrays import concatenate
-from sap_islands.bodies import RigidBodies, Trees
-from sap_islands.constraint_rows import ConstraintRows
-from sap_islands.contacts import WORLD, BodyContacts, ContactLaw, Contacts, HuntCrossley
+from sap_islands._arrays import wire_format
+from sap_islands._arrays.array_field import concatenate
+from sap_islands._arrays.array_group import ArrayGroup
+from sap_islands._arrays.bodies import RigidBodies, Trees
+from sap_islands._arrays.constraint_rows import ConstraintRows
+from sap_islands._arrays.contacts import WORLD, BodyContacts, ContactLaw, Contacts, HuntCrossley
 from sap_islands.v1 import problem_pb2
 
 __all__ = [

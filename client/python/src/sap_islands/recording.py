@@ -14,7 +14,7 @@ from typing import IO
 
 from google.protobuf import message as protobuf_message
 
-from sap_islands import wire_format
+from sap_islands._arrays import wire_format
 from sap_islands.errors import InvalidArgument, SapError, error_of_failure, failure_of_error
 from sap_islands.options import Options, from_message, to_message
 from sap_islands.problem import Problem

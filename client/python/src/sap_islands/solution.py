@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sap_islands import wire_format
+from sap_islands._arrays import wire_format
 from sap_islands.arrays import FloatArray, IntArray, UIntArray
 from sap_islands.v1 import solution_pb2
 

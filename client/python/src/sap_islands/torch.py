@@ -24,11 +24,11 @@ if importlib.util.find_spec("torch") is None:
 import torch
 from numpy.typing import NDArray
 
+from sap_islands._gradients.solve_function import OUTPUTS, SolveFunction
 from sap_islands.client import Client
 from sap_islands.options import Options
 from sap_islands.problem import Problem
-from sap_islands.solve_function import OUTPUTS, SolveFunction
-from sap_islands.unsolved import OnUnsolved
+from sap_islands.unsolved_policy import OnUnsolved
 
 __all__ = ["Outputs", "solve"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from sap_islands.arrays import FloatArray
 from sap_islands.drake.layout import Layout
-from sap_islands.drake.loops import load_loops
+from sap_islands.drake.native_calls import load_loops
 from sap_islands.errors import InvalidArgument
 from sap_islands.problem import Contacts
 

@@ -13,10 +13,10 @@ from pydrake.geometry import ContactSurface, GeometryId, PenetrationAsPointPair
 from pydrake.multibody.plant import ContactModel, MultibodyPlant
 from pydrake.systems.framework import Context
 
+from sap_islands._embedded.c_library import pointer_to
 from sap_islands.arrays import FloatArray, IndexArray, IntArray
-from sap_islands.c_library import pointer_to
 from sap_islands.drake.layout import Layout
-from sap_islands.drake.loops import POINT_COLUMNS, load_loops
+from sap_islands.drake.native_calls import POINT_COLUMNS, load_loops
 
 _CENTER = np.full(3, 1 / 3)  # barycentric coordinates of the center of a triangle
 _Number = Callable[[list[GeometryId]], IndexArray]  # Layout.number_geometries of one plant

@@ -12,11 +12,11 @@ from pydrake.multibody.plant import DiscreteContactApproximation, MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
 from pydrake.systems.framework import Context
 
+from sap_islands._embedded.c_library import pointer_to
 from sap_islands.arrays import FloatArray, IndexArray
-from sap_islands.c_library import pointer_to
 from sap_islands.drake.contact_points import Points
 from sap_islands.drake.layout import Layout
-from sap_islands.drake.loops import load_loops
+from sap_islands.drake.native_calls import load_loops
 from sap_islands.problem import ContactLaw, Contacts, HuntCrossley
 
 SIGMA = 1e-3  # of Drake's discrete solver, so that the solutions agree with Drake's

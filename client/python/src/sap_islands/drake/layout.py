@@ -25,7 +25,7 @@ from pydrake.multibody.tree import (
 from pydrake.systems.framework import Context
 
 from sap_islands.arrays import FloatArray, IndexArray, IntArray, UIntArray
-from sap_islands.drake.loops import MATERIAL_COLUMNS, Plant
+from sap_islands.drake.native_calls import MATERIAL_COLUMNS, Plant
 
 _DEFAULT_RELAXATION_TIME_S = 0.1  # of a geometry without a value, as in Drake
 _FREE_JOINTS = ("quaternion_floating", "rpy_floating")

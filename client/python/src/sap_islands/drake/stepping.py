@@ -26,7 +26,7 @@ from sap_islands.drake.unsupported_features import check_supported
 from sap_islands.problem import Problem, Regularization, RegularizationRule, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
-from sap_islands.unsolved import OnUnsolved, check_on_unsolved, report_unsolved
+from sap_islands.unsolved_policy import OnUnsolved, check_on_unsolved, report_unsolved
 from sap_islands.unsupported_features import JOINT_LIMITS
 
 _NONE: Mapping[MultibodyConstraintId, Named] = {}

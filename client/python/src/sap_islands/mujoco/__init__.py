@@ -43,7 +43,6 @@ if importlib.util.find_spec("mujoco") is None:
     )
 
 from sap_islands.mujoco.assembly import BuiltProblem, Law
-from sap_islands.mujoco.differences import DifferenceWarning
 from sap_islands.mujoco.linearization import Linearization, linearize
 from sap_islands.mujoco.lockstep import rollout, step_batch
 from sap_islands.mujoco.material import Material
@@ -53,7 +52,8 @@ from sap_islands.mujoco.stepping import (
     find_contacts_within,
     step,
 )
-from sap_islands.unsolved import Unsolved, UnsolvedWarning
+from sap_islands.mujoco.unsupported_features import DifferenceWarning
+from sap_islands.unsolved_policy import Unsolved, UnsolvedWarning
 
 __all__ = [
     "BuiltProblem",

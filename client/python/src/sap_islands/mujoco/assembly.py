@@ -8,14 +8,14 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from sap_islands._arrays.bodies import Trees
+from sap_islands._arrays.constraint_rows import ConstraintRows
+from sap_islands._arrays.contacts import Contacts
+from sap_islands._embedded.c_library import pointer_to
 from sap_islands.arrays import FloatArray, IntArray, UIntArray
-from sap_islands.bodies import Trees
-from sap_islands.c_library import pointer_to
-from sap_islands.constraint_rows import ConstraintRows
-from sap_islands.contacts import Contacts
 from sap_islands.errors import InvalidArgument
-from sap_islands.mujoco.loops import Layout, load_loops
 from sap_islands.mujoco.material import Material
+from sap_islands.mujoco.native_calls import Layout, load_loops
 from sap_islands.problem import Problem, Regularization, RegularizationRule
 from sap_islands.solution import Solution
 

@@ -30,7 +30,12 @@ from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import build_problem, move
 from sap_islands.options import Options
 from sap_islands.problem import Problem, RegularizationRule
-from sap_islands.unsolved import OnUnsolved, check_on_unsolved, report_inaccurate, report_unsolved
+from sap_islands.unsolved_policy import (
+    OnUnsolved,
+    check_on_unsolved,
+    report_inaccurate,
+    report_unsolved,
+)
 
 _DEFAULT_MATERIAL = Material()
 _CONVERGED = Options(relative_tolerance=1e-10)

@@ -31,7 +31,7 @@ from sap_islands.mujoco.stepping import (
 )
 from sap_islands.options import Options
 from sap_islands.solution import Solution
-from sap_islands.unsolved import OnUnsolved, check_on_unsolved, report_unsolved
+from sap_islands.unsolved_policy import OnUnsolved, check_on_unsolved, report_unsolved
 
 Models: TypeAlias = mujoco.MjModel | Sequence[mujoco.MjModel]
 

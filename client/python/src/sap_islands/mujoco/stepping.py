@@ -12,16 +12,16 @@ from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument
 from sap_islands.mujoco.assembly import BuiltProblem, Law, assemble_problem, store_forces
-from sap_islands.mujoco.differences import (
+from sap_islands.mujoco.material import Material
+from sap_islands.mujoco.unsupported_features import (
     refuse_flexes,
     uses_implicit_integrator,
     warn_of_differences,
 )
-from sap_islands.mujoco.material import Material
 from sap_islands.options import Options
 from sap_islands.session import Session
 from sap_islands.solution import Solution
-from sap_islands.unsolved import OnUnsolved, check_on_unsolved, report_unsolved
+from sap_islands.unsolved_policy import OnUnsolved, check_on_unsolved, report_unsolved
 
 _LAWS = get_args(Law)
 

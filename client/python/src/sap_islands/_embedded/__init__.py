@@ -1,0 +1,1 @@
+"""The solver in this process: the C library, its structs and answers, its sessions."""

@@ -1,0 +1,319 @@
+"""Problems as the structs of the C library: pointers to the arrays, which are not copied.
+
+The structs of one problem stand one after the other in a block of 64-bit words that is used again
+for the next problem. Where the arrays have the shapes that they had there last, their addresses
+alone are written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sap_islands._arrays.array_field import HAS_ARRAYS
+from sap_islands._arrays.array_group import ArrayGroup
+from sap_islands._arrays.bodies import RigidBodies, Trees
+from sap_islands._arrays.constraint_rows import ConstraintRows
+from sap_islands._arrays.contacts import BodyContacts, Contacts
+from sap_islands.problem import Problem, Regularization
+
+WORD = 8  # bytes
+
+TREES = (
+    "dofs",
+    "dynamics_matrix",
+    "free_motion_velocity",
+    "guess_velocity",
+    "tree_id",
+    "initial_velocity",
+)
+BODIES = (
+    "mass",
+    "inertia",
+    "center_of_mass",
+    "free_motion_velocity",
+    "guess_velocity",
+    "body_id",
+    "initial_velocity",
+)
+LAWS = (
+    "signed_distance",
+    "stiffness",
+    "relaxation_time",
+    "friction",
+    "regularization_t",
+    "regularization_n",
+    "delassus_estimate",
+    "surface_velocity",
+    "friction_2",
+    "torsional_friction",
+    "rolling_friction",
+    "target_velocity",
+    "target_angular_velocity",
+    "adhesion",
+    "law",
+)
+HUNT_CROSSLEY = ("elastic_force", "dissipation", "lagged_normal_impulse")
+CONTACTS = ("tree_a", "tree_b", "jacobian", "angular_jacobian")
+BODY_CONTACTS = ("body_a", "body_b", "point", "normal", "tangent")
+ROWS = (
+    "entries",
+    "velocity_index",
+    "coefficient",
+    "position_error",
+    "velocity_offset",
+    "stiffness",
+    "relaxation_time",
+    "force_lower",
+    "force_upper",
+    "regularization",
+    "target_velocity",
+    "delassus_estimate",
+    "slip_parameter",
+    "force_offset",
+)
+# Of sap_regularization, the numbers that have derivatives; `rule` and load_reference_speed follow.
+REGULARIZATION = ("beta", "sigma", "row_beta", "stiction_speed")
+_RULE = 1 + len(REGULARIZATION)
+_REGULARIZATION_WORDS = _RULE + 2
+_NUMBER_PLACES = (*range(1, _RULE), _RULE + 1)
+# In the order of the pointers in sap_problem.
+GROUPS: tuple[tuple[type[ArrayGroup], tuple[str, ...]], ...] = (
+    (Trees, TREES),
+    (RigidBodies, BODIES),
+    (Contacts, CONTACTS),
+    (BodyContacts, BODY_CONTACTS),
+    (ConstraintRows, ROWS),
+)
+_WITH_LAWS = (Contacts, BodyContacts)
+_PROBLEM_WORDS = 8
+_MAX_REMEMBERED = 4096  # cached sets of array shapes per group
+_BYTE = np.dtype(np.uint8)  # of enumerations, which are int32 in the structs
+
+Words: TypeAlias = "memoryview[Any]"
+_ArrayShapes: TypeAlias = "list[tuple[int, ...]]"
+
+
+_address_of = ctypes.addressof
+_from_buffer: Any = ctypes.c_char.from_buffer
+
+
+class _Shapes(NamedTuple):
+    """What to write for the arrays of one set of shapes.
+
+    Attributes:
+        present: For each array that is not empty: its index among the arrays of the group, its
+            word, its length in the struct, how often it is repeated, 0: it is not; and whether it
+            is passed as it is.
+    """
+
+    present: list[tuple[int, int, int, int, bool]]
+
+
+class _Last(NamedTuple):
+    """The arrays whose lengths are in a block, and the `count` that they were repeated to."""
+
+    shapes: _ArrayShapes
+    entries: int | None
+    written: _Shapes
+
+
+class _Group:
+    """Writes the structs of one group: its own, and those of its laws if it has contacts."""
+
+    def __init__(self, kind: type[ArrayGroup], names: tuple[str, ...], start: int) -> None:
+        """Lays out the structs from word `start` on."""
+        self.kind = kind
+        self.start = start
+        self.sizes = [(start, names)]
+        self.pointers: list[tuple[int, int]] = []  # (word of a pointer, word that it points to)
+        slots = {name: start + 1 + 2 * i for i, name in enumerate(names)}
+        end = start + 1 + 2 * len(names)
+        if kind in _WITH_LAWS:
+            laws = end + 1
+            slots.update({name: laws + 1 + 2 * i for i, name in enumerate(LAWS)})
+            hunt_crossley = laws + 2 + 2 * len(LAWS)
+            self.sizes += [(laws, LAWS), (hunt_crossley, HUNT_CROSSLEY)]
+            self.pointers = [(end, laws), (hunt_crossley - 1, hunt_crossley)]
+            end = hunt_crossley + 1 + 2 * len(HUNT_CROSSLEY)
+            self._extra = {name: hunt_crossley + 1 + 2 * i for i, name in enumerate(HUNT_CROSSLEY)}
+        else:
+            self._extra = {}
+        self.end = end
+        self._names = tuple(slots)
+        self._slots = [*slots.values(), *self._extra.values()]
+        self._columns = [
+            kind._fields[name].columns if kind._fields[name].repeats else 1 for name in slots
+        ] + [1] * len(self._extra)
+        self._enumerations = [
+            i for i, name in enumerate(slots) if kind._fields[name].dtype == _BYTE
+        ]
+        self._arrays_of = operator.itemgetter(*self._names)
+        self._shapes: dict[tuple[int | None, tuple[tuple[int, ...], ...]], _Shapes] = {}
+
+    def arrays(self, group: Any) -> tuple[NDArray[Any], ...]:
+        values = group.__dict__
+        arrays: tuple[NDArray[Any], ...] = self._arrays_of(values)
+        if not self._extra:
+            return arrays
+        extra = values["hunt_crossley"]
+        if extra is None:
+            return arrays
+        return arrays + tuple(extra.__dict__[name] for name in self._extra)
+
+    def shapes(
+        self, shapes: _ArrayShapes, arrays: tuple[NDArray[Any], ...], group: Any, count: int | None
+    ) -> _Shapes:
+        """What to write for arrays of these shapes, with `count` entries if that is given."""
+        key = (count, tuple(shapes))
+        known = self._shapes.get(key)
+        if known is None:
+            known = self._make_shapes(arrays, group.count if count is None else count)
+            if len(self._shapes) >= _MAX_REMEMBERED:
+                self._shapes.clear()
+            self._shapes[key] = known
+        return known
+
+    def _make_shapes(self, arrays: tuple[NDArray[Any], ...], count: int) -> _Shapes:
+        present = []
+        for index, array in enumerate(arrays):
+            columns = self._columns[index]
+            length, repeat = array.size, 0
+            if array.ndim == 0 or (columns > 1 and array.size == columns):
+                length = count * columns
+                repeat = length // array.size
+            if length:
+                as_it_is = not repeat and index not in self._enumerations
+                present.append((index, self._slots[index], length, repeat, as_it_is))
+        return _Shapes(present)
+
+
+def _lay_out() -> tuple[list[_Group], int]:
+    groups = []
+    start = _PROBLEM_WORDS
+    for kind, names in GROUPS:
+        groups.append(_Group(kind, names, start))
+        start = groups[-1].end
+    return groups, start
+
+
+_GROUPS, _REGULARIZATION_START = _lay_out()
+_NUMBERS_START = _REGULARIZATION_START + _REGULARIZATION_WORDS
+_NUM_WORDS = _NUMBERS_START + _REGULARIZATION_WORDS
+
+
+class ProblemBlock:
+    """Structs of one problem at a time.
+
+    Attributes:
+        address: Of the sap_problem.
+    """
+
+    def __init__(self) -> None:
+        self._memory = (ctypes.c_int64 * _NUM_WORDS)()
+        self.address = ctypes.addressof(self._memory)
+        self._words: Words = memoryview(self._memory).cast("B").cast("q")
+        self._doubles: Words = memoryview(self._memory).cast("B").cast("d")
+        self._last: list[_Last | None] = [None] * len(_GROUPS)
+        self._copies: list[NDArray[Any]] = []
+        words = self._words
+        words[0] = _PROBLEM_WORDS * WORD
+        for group in _GROUPS:
+            for start, names in group.sizes:
+                pointer = any(word == start + 1 + 2 * len(names) for word, _ in group.pointers)
+                words[start] = (1 + 2 * len(names) + pointer) * WORD
+            for word, target in group.pointers:
+                words[word] = self.address + target * WORD
+        words[_REGULARIZATION_START] = _REGULARIZATION_WORDS * WORD
+        self._numbers: tuple[Any, ...] = ()
+
+    def fill(self, problem: Problem, direction_of: Problem | None = None) -> None:
+        """Points at the arrays of a problem, which must live while the structs are used.
+
+        Args:
+            problem: The problem.
+            direction_of: As for `Problem.encode`.
+        """
+        words = self._words
+        values = problem.__dict__
+        self._doubles[1] = problem.time_step
+        self._copies.clear()
+        for number, layout in enumerate(_GROUPS):
+            name = layout.kind.FIELD
+            group = values[name]
+            if HAS_ARRAYS not in group.__dict__:
+                words[2 + number] = 0
+                continue
+            words[2 + number] = self.address + layout.start * WORD
+            count = None if direction_of is None else getattr(direction_of, name).count
+            arrays = layout.arrays(group)
+            last = self._last[number]
+            shapes = [array.shape for array in arrays]
+            if last is None or shapes != last.shapes or count != last.entries:
+                last = self._write_lengths(layout, shapes, arrays, group, count)
+                self._last[number] = last
+            for index, word, length, repeat, as_it_is in last.written.present:
+                array = arrays[index]
+                if not as_it_is:
+                    array = self._converted(array, length, repeat)
+                try:
+                    # A fifth of the time that NumPy takes to tell its address.
+                    words[word] = _address_of(_from_buffer(array))
+                except TypeError:  # read-only
+                    words[word] = array.ctypes.data
+        self._fill_regularization(problem.regularization)
+
+    def _write_lengths(
+        self,
+        layout: _Group,
+        shapes: _ArrayShapes,
+        arrays: tuple[NDArray[Any], ...],
+        group: Any,
+        count: int | None,
+    ) -> _Last:
+        self._clear(layout)
+        written = layout.shapes(shapes, arrays, group, count)
+        for _, word, length, _, _ in written.present:
+            self._words[word + 1] = length
+        return _Last(shapes, count, written)
+
+    def _converted(self, array: NDArray[Any], length: int, repeat: int) -> NDArray[Any]:
+        """The array with all of its entries, in the type that the struct has."""
+        if repeat:
+            array = np.tile(array.ravel(), repeat)  # a tenth of the time of np.resize
+        if array.dtype == _BYTE:
+            array = array.astype(np.int32)
+        self._copies.append(array)
+        return array
+
+    def _clear(self, layout: _Group) -> None:
+        for start, names in layout.sizes:
+            for word in range(start + 1, start + 1 + 2 * len(names)):
+                self._words[word] = 0
+
+    def _fill_regularization(self, given: Regularization) -> None:
+        numbers = (
+            given.beta,
+            given.sigma,
+            given.row_beta,
+            given.stiction_speed,
+            given.load_reference_speed,
+            given.rule,
+        )
+        if numbers == self._numbers:
+            return
+        self._numbers = numbers
+        words = self._words
+        words[7] = self.address + _REGULARIZATION_START * WORD
+        for place, value in zip(_NUMBER_PLACES, numbers[:-1], strict=True):
+            word = _NUMBERS_START + place
+            words[_REGULARIZATION_START + place] = (
+                0 if value is None else self.address + word * WORD
+            )
+            if value is not None:
+                self._doubles[word] = value
+        words[_REGULARIZATION_START + _RULE] = int(given.rule)

@@ -1,0 +1,1 @@
+"""The solution as a differentiable function, without a package of tensors."""

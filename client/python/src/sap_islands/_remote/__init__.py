@@ -1,0 +1,1 @@
+"""The client of servers: connections, lost calls and sessions."""

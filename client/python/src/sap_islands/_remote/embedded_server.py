@@ -1,0 +1,209 @@
+"""Embedded server: sap-server as a child process on a private Unix socket.
+
+The socket is in a directory with mode 0700. The server is terminated by `stop`, when the last
+reference is dropped, and when the interpreter exits. If this process is killed, a guard process
+terminates the server: it is a shell that reads from a pipe held open by this process, and at end
+of file it sends SIGTERM to the server and removes the directory. A process forked from this one
+does not own the server: there `stop` does nothing, and the end of the pipe is closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import IO
+
+import grpc
+
+from sap_islands import native
+from sap_islands._remote.owner_process import check_grpc_works
+from sap_islands.errors import Unavailable
+
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 10.0
+
+_MAX_SOCKET_PATH = 100  # bytes; the kernel accepts 107
+_START_OF_LOG = 1 << 16  # bytes, more than a server writes before it listens
+_DRAIN_ARGUMENTS = ("--drain-timeout-s", "1")
+_SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse(status=SERVING)
+_GUARD_SCRIPT = 'read -r _ && exit; kill -TERM "$1" 2> /dev/null; rm -rf -- "$2"'
+
+
+def find_server() -> str:
+    """Path of the sap-server binary.
+
+    Looked up in this order: $SAP_SERVER, the release build of the clone that this package was
+    installed from, this package itself if it is a wheel with programs, PATH.
+
+    Raises:
+        Unavailable: There is none, or $SAP_SERVER is not an executable file, or
+            $SAP_INSTRUCTION_SET names a build that this processor cannot run.
+    """
+    chosen = os.environ.get("SAP_SERVER")
+    if chosen:
+        if not os.access(chosen, os.X_OK):
+            raise Unavailable(f"$SAP_SERVER is {chosen}, which is not an executable file")
+        return chosen
+    built = _built_in_clone()
+    if built is not None:
+        return built
+    try:
+        carried = native.find("sap-server")
+    except RuntimeError as error:
+        raise Unavailable(str(error)) from error
+    if carried is not None:
+        return str(carried)
+    installed = shutil.which("sap-server")
+    if installed is None:
+        raise Unavailable(
+            "sap-server was not found: this package has none, as a wheel of deploy/wheel.sh has; "
+            "build it (deploy/quickstart.sh) or set $SAP_SERVER"
+        )
+    return installed
+
+
+def _built_in_clone() -> str | None:
+    origin = resources.files("sap_islands").joinpath("_origin.txt")
+    if not origin.is_file():
+        return None
+    built = Path(origin.read_text().strip()) / "build" / "release" / "bin" / "sap-server"
+    return str(built) if os.access(built, os.X_OK) else None
+
+
+class EmbeddedServer:
+    """A running sap-server that this object owns.
+
+    Attributes:
+        address: "unix:PATH" of its socket, or where it was told to listen.
+        pid: Its process id.
+    """
+
+    def __init__(self, arguments: Sequence[str] = (), address: str | None = None) -> None:
+        """Starts the server and waits until its health check reports SERVING.
+
+        Args:
+            arguments: Further command-line arguments, for example ("--threads", "4").
+            address: "unix:PATH" or "HOST:PORT" to listen on; None: a private Unix socket.
+
+        Raises:
+            Unavailable: The server was not found, or did not serve within 20 s; the message has
+                its log.
+            RuntimeError: gRPC does not work in this process, since it ran before the fork.
+        """
+        check_grpc_works()
+        program = find_server()
+        self._directory = _private_directory()
+        self.address = address or f"unix:{self._directory}/sap.sock"
+        log = open(f"{self._directory}/log", "w+b")  # noqa: SIM115  # closed by _stop
+        try:
+            process = subprocess.Popen(
+                [program, "--listen", self.address, *_DRAIN_ARGUMENTS, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C must not reach it: `stop` terminates it
+            )
+        except OSError as error:
+            log.close()
+            shutil.rmtree(self._directory, ignore_errors=True)
+            raise Unavailable(f"sap-server did not start: {error}") from error
+        guard = subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD_SCRIPT, "sap-guard", str(process.pid), self._directory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.pid = process.pid
+        self._finalizer = weakref.finalize(self, _stop, process, guard, log, self._directory)
+        self._guard = guard
+        _servers.add(self)
+        try:
+            _wait_until_serving(self.address, process, log)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Terminates the server: SIGTERM, then SIGKILL after 10 s. Further calls do nothing."""
+        self._finalizer()
+
+    def _disown(self) -> None:
+        """Leaves the server to the process from which this one was forked."""
+        self._finalizer.detach()
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+
+    def __enter__(self) -> EmbeddedServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+_servers: weakref.WeakSet[EmbeddedServer] = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for server in _servers:
+        server._disown()
+
+
+os.register_at_fork(after_in_child=_disown_all)
+
+
+def _private_directory() -> str:
+    directory = tempfile.mkdtemp(prefix="sap-islands-")
+    if len(directory) > _MAX_SOCKET_PATH - len("/sap.sock"):
+        os.rmdir(directory)
+        directory = tempfile.mkdtemp(prefix="sap-islands-", dir="/tmp")
+    return directory
+
+
+def _listens(log: IO[bytes]) -> bool:
+    return b"listening on " in os.pread(log.fileno(), _START_OF_LOG, 0)
+
+
+def _wait_until_serving(address: str, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not _listens(log) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    if process.poll() is None:
+        with grpc.insecure_channel(address) as channel:
+            check: Callable[..., bytes] = channel.unary_unary("/grpc.health.v1.Health/Check")
+            with contextlib.suppress(grpc.RpcError):
+                timeout = max(0.1, deadline - time.monotonic())
+                if check(b"", timeout=timeout, wait_for_ready=True) == _SERVING:
+                    return
+    log.seek(0)
+    said = log.read().decode(errors="replace").strip()
+    raise Unavailable(f"sap-server does not serve: {said or 'its log is empty'}")
+
+
+def _stop(
+    process: subprocess.Popen[bytes],
+    guard: subprocess.Popen[bytes],
+    log: IO[bytes],
+    directory: str,
+) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    # A line of input makes the guard exit without stopping anything.
+    with contextlib.suppress(OSError):
+        guard.communicate(b"\n", timeout=STOP_TIMEOUT_S)
+    log.close()
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""One scene over several servers."""

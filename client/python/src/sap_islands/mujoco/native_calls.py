@@ -1,0 +1,94 @@
+"""The loops of the adapter, in C++: `client/c/mujoco/adapter.h` documents the functions."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any, NamedTuple
+
+import mujoco
+
+from sap_islands._embedded.c_library import find_c_library, load
+from sap_islands.errors import Unavailable
+from sap_islands.mujoco.fields import FieldTable, make_field_table
+
+_LAW_SAP, _SPARSE = 1, 2
+
+
+class Layout(ctypes.Structure):
+    """Mirrors `sap_mujoco_layout`."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_int64)
+        for name in (
+            "rows",
+            "simulator_rows",
+            "non_zeros",
+            "contacts",
+            "turning",
+            "two_frictions",
+            "doubles",
+            "unsigned_integers",
+            "integers",
+            "v_star",
+            "guess",
+            "laws",
+            "row_capacity",
+            "coefficient",
+            "jacobian",
+            "angular",
+            "scalars",
+            "rolling",
+            "target",
+            "target_angular",
+            "servos",
+            "velocities",
+            "row",
+            "contact",
+            "trees",
+            "joint",
+        )
+    )
+
+
+class Loops(NamedTuple):
+    """The functions of the library, and the table of fields that they need."""
+
+    measure: Any
+    build: Any
+    store_forces: Any
+    fields: FieldTable
+
+    def state(self, model: mujoco.MjModel, data: mujoco.MjData, as_sap: bool) -> tuple[int, ...]:
+        """The first arguments of every function: fields, model, data, flags."""
+        flags = (_LAW_SAP if as_sap else 0) | (_SPARSE if mujoco.mj_isSparse(model) else 0)
+        return self.fields.address, model._address, data._address, flags
+
+
+@functools.cache
+def load_loops() -> Loops:
+    """The loops.
+
+    Raises:
+        Unavailable: There is no C library, or it is of another version than this package.
+        ImportError: It does not know the structs of the installed MuJoCo.
+    """
+    path = find_c_library()
+    library = load(path)
+    if not hasattr(library, "sap_mujoco_layout_size") or (
+        library.sap_mujoco_layout_size() != ctypes.sizeof(Layout)
+    ):
+        raise Unavailable(f"{path} is of another version than this package: build it again")
+    pointer, layout = ctypes.c_void_p, ctypes.POINTER(Layout)
+    state = (pointer, pointer, pointer, ctypes.c_int32)
+    arguments = {
+        "measure": (*state, layout),
+        "build": (*state, ctypes.c_double, layout, pointer, pointer, pointer),
+        "store_forces": (*state, layout, pointer, pointer, pointer),
+    }
+    functions = {}
+    for name, types in arguments.items():
+        functions[name] = getattr(library, f"sap_mujoco_{name}")
+        functions[name].restype, functions[name].argtypes = None, types
+    library.sap_mujoco_fields.restype = ctypes.c_char_p
+    return Loops(**functions, fields=make_field_table(library.sap_mujoco_fields().decode()))

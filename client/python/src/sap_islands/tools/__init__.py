@@ -1,0 +1,1 @@
+"""Programs: simulations, their trajectories, the viewer, and the command line."""

@@ -1,0 +1,79 @@
+"""Command-line options that several commands share: server, solver, optional packages."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from sap_islands._remote.address import EMBEDDED
+from sap_islands._remote.channel import Tls
+from sap_islands.client import Client, connect
+from sap_islands.errors import InvalidArgument
+from sap_islands.options import NewtonMethod, Options
+
+TOKEN_VARIABLE = "SAP_TOKEN"
+
+
+def add_server_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that select a server."""
+    group = parser.add_argument_group("server")
+    group.add_argument(
+        "--server",
+        default=EMBEDDED,
+        metavar="ADDR",
+        help="HOST:PORT, a list of these, dns:///NAME:PORT, xds:///NAME, unix:PATH or "
+        "embedded:process (default: solve in this process)",
+    )
+    group.add_argument("--tls", action="store_true", help="encrypt the connection")
+    group.add_argument("--ca", metavar="PEM", help="trusted root certificates; implies --tls")
+
+
+def connect_to(arguments: argparse.Namespace) -> Client:
+    """Connects to the selected server, with the token in $SAP_TOKEN if it is set."""
+    tls: Tls | bool = Tls(root_certificates=arguments.ca) if arguments.ca else arguments.tls
+    token = os.environ.get(TOKEN_VARIABLE)
+    return connect(arguments.server, tls=tls, token=token)
+
+
+def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the solver."""
+    group = parser.add_argument_group("solver")
+    group.add_argument("--tolerance", type=float, metavar="EPS", help="relative tolerance (1e-6)")
+    group.add_argument("--max-iterations", type=int, metavar="N", help="per island (500)")
+    group.add_argument("--time-budget", type=float, metavar="S", help="per solve [s] (no limit)")
+    group.add_argument("--no-islands", action="store_true", help="solve all islands as one system")
+    group.add_argument("--newton", choices=("plain", "accelerated"), help="method (accelerated)")
+
+
+def options_of(arguments: argparse.Namespace) -> Options:
+    """Solver options from the command line."""
+    newton = NewtonMethod.UNSPECIFIED
+    if arguments.newton is not None:
+        newton = NewtonMethod[arguments.newton.upper()]
+    return Options(
+        relative_tolerance=arguments.tolerance,
+        max_iterations=arguments.max_iterations,
+        time_budget=arguments.time_budget,
+        islands=False if arguments.no_islands else None,
+        newton=newton,
+    )
+
+
+def require_extra(module: str, extra: str) -> None:
+    """Checks that an optional package is installed.
+
+    Args:
+        module: Module to import.
+        extra: Extra of this package that installs it.
+
+    Raises:
+        InvalidArgument: It is missing; the message has the command that installs it.
+    """
+    try:
+        __import__(module)
+    except ImportError as error:
+        message = (
+            f"{error.name} is not installed; it is part of the extra {extra!r}: "
+            f"pip install './client/python[{extra}]' in the clone"
+        )
+        raise InvalidArgument(message) from None

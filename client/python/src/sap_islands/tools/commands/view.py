@@ -1,0 +1,70 @@
+"""Shows a simulation while it runs, or a saved run, in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import webbrowser
+from pathlib import Path
+
+from sap_islands.tools.commands.shared_arguments import (
+    add_server_arguments,
+    connect_to,
+    require_extra,
+)
+from sap_islands.tools.commands.simulate import add_scene_arguments
+from sap_islands.tools.trajectory import Trajectory
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
+    add_scene_arguments(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address of the page (%(default)s)")
+    parser.add_argument("--port", type=int, default=8080, help="port of the page (%(default)s)")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    parser.add_argument("--time", type=float, metavar="S", help="exit after this time [s] (never)")
+    add_server_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns 0 after --time or an interrupt."""
+    require_extra("viser", "view")
+    try:
+        if Path(arguments.scene).suffix == ".npz":
+            return _show_saved(arguments)
+        return _show_simulation(arguments)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _show_saved(arguments: argparse.Namespace) -> int:
+    from sap_islands.tools.viewer import Viewer
+
+    viewer = Viewer(Trajectory.load(arguments.scene), host=arguments.host, port=arguments.port)
+    _print_url(viewer.url, arguments)
+    viewer.play(duration_s=arguments.time)
+    viewer.close()
+    return 0
+
+
+def _show_simulation(arguments: argparse.Namespace) -> int:
+    require_extra("mujoco", "mujoco")
+    from sap_islands.mujoco import Material
+    from sap_islands.scenes import load_scene
+    from sap_islands.tools.simulation import Simulation
+    from sap_islands.tools.viewer import Viewer
+
+    model = load_scene(arguments.scene, arguments.bodies)
+    material = Material(stiffness=arguments.stiffness, relaxation_time=arguments.relaxation_time)
+    with connect_to(arguments) as client, client.session() as session:
+        simulation = Simulation(model, session, material=material)
+        viewer = Viewer(simulation.new_trajectory(), host=arguments.host, port=arguments.port)
+        _print_url(viewer.url, arguments)
+        viewer.play(simulation.step, duration_s=arguments.time)
+        viewer.close()
+    return 0
+
+
+def _print_url(url: str, arguments: argparse.Namespace) -> None:
+    print(f"Look at {url} (Ctrl-C to stop)", flush=True)
+    if arguments.open:
+        webbrowser.open(url)
