@@ -53,7 +53,8 @@ class LineBudget {
   uint64_t TakeSuppressed() { return std::exchange(suppressed_, 0); }
 
  private:
-  Clock::time_point last_due_{};  // when the last line was or would have been due at the mean rate
+  // When the last line was or would have been due at the mean rate.
+  Clock::time_point last_due_{Clock::time_point::min()};
   uint64_t suppressed_{0};
 };
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -98,7 +99,8 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
   int64_t kept_bytes_{0};  // by its sessions between steps
   double work_s_{0};
   int sessions_{0};
-  double rate_credit_{0};  // calls that it may begin now
+  // Calls that it may begin now; CheckRate cuts it to a full bucket, so the first call finds one.
+  double rate_credit_{std::numeric_limits<double>::infinity()};
   std::chrono::steady_clock::time_point credited_{};
 
   InlineUse inline_use_;

@@ -126,6 +126,20 @@ TEST_F(CallLogTest, AFloodOfFailedCallsIsAFewLinesAndANumber) {
   EXPECT_EQ(Lines(written + 2).back()["message"], "the next line");
 }
 
+// The clock starts with the machine, so its first seconds are those after a boot.
+TEST(LineBudgetTest, ANewBudgetIsFullHoweverYoungTheClockIs) {
+  const LineBudget::Clock::time_point young{std::chrono::milliseconds(1)};
+  const LineBudget::Clock::time_point old{std::chrono::hours(1000)};
+  const auto lines_at_once = [](LineBudget::Clock::time_point now) {
+    LineBudget budget;
+    int lines = 0;
+    while (budget.Take(now)) ++lines;
+    return lines;
+  };
+  EXPECT_GT(lines_at_once(old), 1);
+  EXPECT_EQ(lines_at_once(young), lines_at_once(old));
+}
+
 TEST_F(CallLogTest, LinesOfGrpcAreJsonAndLimited) {
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);  // as an initialized gRPC has it
   {

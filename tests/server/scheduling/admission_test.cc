@@ -131,6 +131,18 @@ TEST_F(AdmissionTest, TheRateOfAClientIsBoundedAfterABurstOfOneSecond) {
   }
 }
 
+// The clock starts with the machine, so its first seconds are those after a boot.
+TEST_F(AdmissionTest, TheFirstCallsOfAClientFindAFullBucketHoweverYoungTheClockIs) {
+  Admission::Clock::time_point now{std::chrono::milliseconds(1)};
+  for (const double rate : {0.3, 1.0, 5.0}) {
+    const auto account = admission_.AccountOf("rate " + std::to_string(rate));
+    account->SetEntitlements({.max_calls_per_s = rate});
+    const auto begin = [&] { return ReasonOf(admission_.CheckRate(account.get(), now)); };
+    for (int i = 0; i < std::max(1.0, rate); ++i) EXPECT_EQ(begin(), "accepted") << rate;
+    EXPECT_EQ(begin(), "CLIENT_RATE") << rate;
+  }
+}
+
 // A client that makes one call after the other holds its account during none of its pauses.
 TEST_F(AdmissionTest, ARateOutlastsTheSingleCallsOfAClient) {
   const auto now = Admission::Clock::now();
