@@ -19,9 +19,6 @@
 #include <thread>
 
 #include "server/auth/bearer_tokens.h"
-#include "server/engine/engine.h"
-#include "server/engine/metrics.h"
-#include "server/engine/request_recorder.h"
 #include "server/ops/call_log.h"
 #include "server/ops/call_observer.h"
 #include "server/ops/grpc_log.h"
@@ -29,6 +26,9 @@
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
 #include "server/server_config.h"
+#include "server/service/engine.h"
+#include "server/service/metrics.h"
+#include "server/service/request_recorder.h"
 
 namespace {
 

@@ -22,9 +22,9 @@
 #include <tl/expected.hpp>
 #include <utility>
 
-#include "server/engine/metrics.h"
 #include "server/ops/log_file.h"
 #include "server/server_config.h"
+#include "server/service/metrics.h"
 
 namespace sap {
 

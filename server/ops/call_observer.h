@@ -8,10 +8,10 @@
 #include <optional>
 #include <string_view>
 
-#include "server/engine/metrics.h"
 #include "server/ops/call_log.h"
 #include "server/ops/request_id.h"
 #include "server/scheduling/client_account.h"
+#include "server/service/metrics.h"
 
 namespace sap {
 

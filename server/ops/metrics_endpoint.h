@@ -15,9 +15,9 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "server/engine/engine.h"
-#include "server/engine/metrics.h"
 #include "server/ops/http_server.h"
+#include "server/service/engine.h"
+#include "server/service/metrics.h"
 
 namespace sap {
 

@@ -12,12 +12,12 @@
 #include "sap/v1/admin_service.grpc.pb.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/bearer_tokens.h"
-#include "server/engine/request_recorder.h"
 #include "server/ops/call_log.h"
 #include "server/rpc/in_flight_calls.h"
 #include "server/rpc/unary_call.h"
 #include "server/scheduling/admission.h"
 #include "server/server_config.h"
+#include "server/service/request_recorder.h"
 
 namespace sap {
 

@@ -16,7 +16,6 @@
 #include <tl/expected.hpp>
 
 #include "server/auth/authenticator.h"
-#include "server/engine/engine.h"
 #include "server/ops/call_observer.h"
 #include "server/rpc/completion_threads.h"
 #include "server/rpc/health_service.h"
@@ -26,6 +25,7 @@
 #include "server/rpc/solver_service.h"
 #include "server/rpc/unknown_methods.h"
 #include "server/server_config.h"
+#include "server/service/engine.h"
 
 namespace sap {
 

@@ -2,8 +2,8 @@
 
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "server/engine/solution_encoder.h"
 #include "server/server_identity.h"
+#include "server/service/solution_encoder.h"
 
 namespace sap {
 namespace {

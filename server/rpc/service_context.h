@@ -2,11 +2,11 @@
 #pragma once
 
 #include "server/auth/authenticator.h"
-#include "server/engine/engine.h"
 #include "server/ops/call_observer.h"
 #include "server/rpc/in_flight_calls.h"
 #include "server/rpc/message_transfers.h"
 #include "server/rpc/rejection_rate_limiter.h"
+#include "server/service/engine.h"
 
 namespace sap {
 

@@ -22,8 +22,6 @@
 #include <set>
 
 #include "server/auth/authenticator.h"
-#include "server/engine/engine.h"
-#include "server/engine/object_pool.h"
 #include "server/ops/call_observer.h"
 #include "server/ops/request_id.h"
 #include "server/rpc/completion_tag.h"
@@ -33,6 +31,8 @@
 #include "server/rpc/rejection_rate_limiter.h"
 #include "server/rpc/rpc_status.h"
 #include "server/rpc/stall_timer.h"
+#include "server/service/engine.h"
+#include "server/service/object_pool.h"
 
 namespace sap {
 

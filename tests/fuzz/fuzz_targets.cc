@@ -15,8 +15,8 @@
 #include "client/cpp/problem_file.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "server/auth/bearer_tokens.h"
-#include "server/engine/engine.h"
 #include "server/server_config.h"
+#include "server/service/engine.h"
 
 namespace sap::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/engine/engine.h"
+#include "server/service/engine.h"
 
 namespace sap {
 namespace {

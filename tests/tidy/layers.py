@@ -19,7 +19,7 @@ SOLVER = ("solver/",)
 CONFIGURATION = ("server/server_config.h", "server/service_error.h", "server/listen_address.h",
                  "server/cpu_quota.h", "server/server_identity.h", *SOLVER)
 SCHEDULING = (*CONFIGURATION, "server/scheduling/")
-ENGINE = (*SCHEDULING, "server/engine/")
+ENGINE = (*SCHEDULING, "server/service/")
 AUTH = (*SCHEDULING, "server/auth/")
 OPS = (*ENGINE, *AUTH, "server/ops/")
 CLIENT = ("client/cpp/", *SOLVER)
@@ -34,7 +34,7 @@ FOLDERS = {
     "solver/derivatives/": DERIVATIVES,
     "solver/": SOLVER,
     "server/scheduling/": SCHEDULING,
-    "server/engine/": ENGINE,
+    "server/service/": ENGINE,
     "server/auth/": AUTH,
     "server/ops/": OPS,
     "server/rpc/": (*OPS, "server/rpc/"),

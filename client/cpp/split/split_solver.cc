@@ -8,10 +8,10 @@
 #include "client/cpp/client.h"
 #include "client/cpp/split/dealing.h"
 #include "client/cpp/split/merge.h"
-#include "client/cpp/split/problem_view.h"
 #include "client/cpp/split/server_count.h"
 #include "client/cpp/split/split_gain.h"
 #include "client/cpp/transport/message_conversion.h"
+#include "client/cpp/transport/problem_view.h"
 #include "solver/island_forecast.h"
 
 namespace sap::client {

@@ -5,7 +5,7 @@
 
 #include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/transport.h"
-#include "server/engine/engine.h"
+#include "server/service/engine.h"
 
 namespace sap::client {
 namespace {

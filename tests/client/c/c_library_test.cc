@@ -7,7 +7,7 @@
 
 #include "client/cpp/problem_file.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "server/engine/engine.h"
+#include "server/service/engine.h"
 #include "tests/client/c/c_objects.h"
 #include "tests/client/c/c_structs.h"
 #include "tests/support/mixed_constraints.h"

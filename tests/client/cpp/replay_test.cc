@@ -14,7 +14,7 @@
 #include "client/cpp/recording.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/recording.pb.h"
-#include "server/engine/engine.h"
+#include "server/service/engine.h"
 #include "tests/support/child_process.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"

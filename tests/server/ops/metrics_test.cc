@@ -1,4 +1,4 @@
-#include "server/engine/metrics.h"
+#include "server/service/metrics.h"
 
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>

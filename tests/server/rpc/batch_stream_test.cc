@@ -6,7 +6,7 @@
 
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/grpc_server.h"
-#include "tests/server/engine/batches.h"
+#include "tests/server/service/batches.h"
 #include "tests/support/await.h"
 
 namespace sap::test {

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <string>
 
-#include "tests/server/engine/batches.h"
 #include "tests/server/rpc/rpc_fixture.h"
+#include "tests/server/service/batches.h"
 #include "tests/support/await.h"
 
 namespace sap::test {

@@ -9,11 +9,11 @@
 #include <memory>
 #include <string>
 
-#include "server/engine/metrics.h"
 #include "server/rpc/batch_stream.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/session_stream.h"
 #include "server/rpc/unary_call.h"
+#include "server/service/metrics.h"
 
 namespace sap::test {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "tests/server/engine/batches.h"
 #include "tests/server/rpc/rpc_fixture.h"
+#include "tests/server/service/batches.h"
 #include "tests/support/await.h"
 #include "tests/support/half_sent_call.h"
 

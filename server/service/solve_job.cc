@@ -1,8 +1,8 @@
-#include "server/engine/solve_job.h"
+#include "server/service/solve_job.h"
 
 #include <algorithm>
 
-#include "server/engine/solution_encoder.h"
+#include "server/service/solution_encoder.h"
 #include "solver/build_info.h"
 #include "solver/island_forecast.h"
 

@@ -1,4 +1,4 @@
-#include "server/engine/wanted_inputs.h"
+#include "server/service/wanted_inputs.h"
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/reflection.h>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/engine/problem_decoder.h"
+#include "server/service/problem_decoder.h"
 #include "solver/problem/input_arrays.h"
 
 namespace sap {

@@ -13,12 +13,12 @@
 #include "sap/v1/problem.pb.h"
 #include "sap/v1/solution.pb.h"
 #include "sap/v1/solver_service.pb.h"
-#include "server/engine/derivatives_job.h"
-#include "server/engine/metrics.h"
-#include "server/engine/problem_decoder.h"
-#include "server/engine/request_recorder.h"
 #include "server/scheduling/call_context.h"
 #include "server/server_config.h"
+#include "server/service/derivatives_job.h"
+#include "server/service/metrics.h"
+#include "server/service/problem_decoder.h"
+#include "server/service/request_recorder.h"
 #include "solver/solve.h"
 
 namespace sap {

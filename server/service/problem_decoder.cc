@@ -1,4 +1,4 @@
-#include "server/engine/problem_decoder.h"
+#include "server/service/problem_decoder.h"
 
 #include <google/protobuf/descriptor.h>
 

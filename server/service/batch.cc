@@ -1,4 +1,4 @@
-#include "server/engine/batch.h"
+#include "server/service/batch.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "server/engine/request_recorder.h"
+#include "server/service/request_recorder.h"
 
 #include <fcntl.h>
 #include <google/protobuf/util/delimited_message_util.h>

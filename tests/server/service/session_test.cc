@@ -1,5 +1,5 @@
 // Sessions without transport: the guess of each step, and the state that a failed step leaves.
-#include "server/engine/session.h"
+#include "server/service/session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "client/cpp/transport/message_conversion.h"
-#include "server/engine/engine.h"
+#include "server/service/engine.h"
 #include "tests/support/scenes.h"
 #include "tests/support/solution_bits.h"
 

@@ -1,5 +1,5 @@
 // Batches: each problem has its own outcome, with the bits of a unary call.
-#include "server/engine/batch.h"
+#include "server/service/batch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <future>
 #include <string>
 
-#include "server/engine/engine.h"
-#include "server/engine/problem_decoder.h"
-#include "tests/server/engine/batches.h"
+#include "server/service/engine.h"
+#include "server/service/problem_decoder.h"
+#include "tests/server/service/batches.h"
 
 namespace sap::test {
 namespace {

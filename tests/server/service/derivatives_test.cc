@@ -11,7 +11,7 @@
 #include <limits>
 #include <random>
 
-#include "server/engine/engine.h"
+#include "server/service/engine.h"
 #include "tests/support/message_fields.h"
 #include "tests/support/mixed_constraints.h"
 #include "tests/support/scenes.h"

@@ -1,10 +1,10 @@
-#include "server/engine/session.h"
+#include "server/service/session.h"
 
 #include <algorithm>
 #include <chrono>
 #include <string>
 
-#include "server/engine/solution_encoder.h"
+#include "server/service/solution_encoder.h"
 
 namespace sap {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "client/cpp/problem_file.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "server/engine/engine.h"
+#include "server/service/engine.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"

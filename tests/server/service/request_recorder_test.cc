@@ -1,5 +1,5 @@
 // Recordings: which solves are written, with which content, and what ends a recording.
-#include "server/engine/request_recorder.h"
+#include "server/service/request_recorder.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
@@ -13,7 +13,7 @@
 #include <mutex>
 #include <thread>
 
-#include "server/engine/engine.h"
+#include "server/service/engine.h"
 #include "tests/support/await.h"
 #include "tests/support/child_process.h"
 #include "tests/support/file_size_limit.h"

@@ -16,10 +16,10 @@
 #include <optional>
 
 #include "sap/v1/solver_service.pb.h"
-#include "server/engine/solve_job.h"
 #include "server/scheduling/admission.h"
 #include "server/scheduling/fair_queue.h"
 #include "server/scheduling/idle_spinners.h"
+#include "server/service/solve_job.h"
 #include "solver/parallel/task_arena.h"
 #include "solver/problem/named_velocities.h"
 #include "solver/solve.h"

@@ -1,4 +1,4 @@
-#include "server/engine/solution_encoder.h"
+#include "server/service/solution_encoder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

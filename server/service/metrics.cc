@@ -1,4 +1,4 @@
-#include "server/engine/metrics.h"
+#include "server/service/metrics.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "client/cpp/transport/message_conversion.h"
-#include "server/engine/engine.h"
+#include "server/service/engine.h"
 #include "tests/support/scenes.h"
 #include "tests/support/solution_bits.h"
 

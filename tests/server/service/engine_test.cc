@@ -1,4 +1,4 @@
-#include "server/engine/engine.h"
+#include "server/service/engine.h"
 
 #include <gtest/gtest.h>
 

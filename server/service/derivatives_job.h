@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sap/v1/solver_service.pb.h"
-#include "server/engine/wanted_inputs.h"
 #include "server/server_config.h"
+#include "server/service/wanted_inputs.h"
 #include "server/service_error.h"
 #include "solver/differentiate.h"
 #include "solver/problem/contact_problem.h"

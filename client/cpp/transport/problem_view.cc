@@ -1,4 +1,4 @@
-#include "client/cpp/split/problem_view.h"
+#include "client/cpp/transport/problem_view.h"
 
 namespace sap::client {
 namespace {

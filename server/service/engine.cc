@@ -1,4 +1,4 @@
-#include "server/engine/engine.h"
+#include "server/service/engine.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "server/engine/solution_encoder.h"
 #include "server/server_identity.h"
+#include "server/service/solution_encoder.h"
 #include "solver/build_info.h"
 
 namespace sap {

@@ -1,10 +1,10 @@
-#include "server/engine/derivatives_job.h"
+#include "server/service/derivatives_job.h"
 
 #include <span>
 #include <string>
 #include <utility>
 
-#include "server/engine/problem_decoder.h"
+#include "server/service/problem_decoder.h"
 
 namespace sap {
 namespace {

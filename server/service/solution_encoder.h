@@ -5,7 +5,7 @@
 
 #include "sap/v1/solution.pb.h"
 #include "sap/v1/solver_service.pb.h"
-#include "server/engine/problem_decoder.h"
+#include "server/service/problem_decoder.h"
 #include "server/service_error.h"
 #include "solver/problem/contact_solution.h"
 
