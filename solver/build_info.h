@@ -4,7 +4,7 @@
 
 namespace sap {
 
-// The build defines SAP_VERSION, for example "0.1.0".
+// The build defines SAP_VERSION, for example "0.2.0".
 
 constexpr const char* InstructionSet() {
 #if defined(__AVX2__) && defined(__FMA__) && defined(__BMI2__)

@@ -12,7 +12,7 @@ class ServerInfo:
     """Version, limits and hardware of a server.
 
     Attributes:
-        version: For example "0.1.0".
+        version: For example "0.2.0".
         instruction_set: For example "x86-64-v3". Servers of equal version and instruction set
             return equal bits.
         processors: Logical processors of the machine.
