@@ -22,7 +22,7 @@ namespace {
 
 using sap::bench::TaskGraph;
 
-// Opening, sharing and closing a loop: solver/README.md, "Threads".
+// Opening, sharing and closing a loop: solver/MEASURED.md, "Threads".
 constexpr double kLoopSeconds = 0.2e-6;
 
 struct Request {
