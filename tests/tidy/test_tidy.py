@@ -7,6 +7,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import cpp_text
+import folders
 import layers
 import sizes
 import tidy
@@ -201,6 +202,31 @@ class WordsTest(unittest.TestCase):
         self.assertEqual(self.found("README.md", "see /home/me"), ["/home/m"])
         self.assertEqual(self.found("tests/run.sh", "ls ../shared"), ["../shared"])
         self.assertEqual(self.found(".ci/run", "ls ../shared"), [])
+
+
+class FoldersTest(unittest.TestCase):
+    def test_a_map_lists_the_folders_of_its_folder(self):
+        text = folders.with_maps("solver/README.md",
+                                 "<!-- folders: solver -->\n?\n<!-- end of folders -->\n")
+        self.assertIn(f"\n| [newton](newton) | {folders.FOLDERS['solver/newton']} |\n", text)
+        self.assertNotIn("server", text)
+        self.assertEqual(folders.with_maps("solver/README.md", text), text)
+
+    def test_the_top_level_is_linked_from_where_the_map_stands(self):
+        text = folders.with_maps("tests/README.md",
+                                 "<!-- folders: . -->\n<!-- end of folders -->\n")
+        self.assertIn("| [client/cpp](../client/cpp) |", text)
+        self.assertNotIn("newton", text)
+
+    def test_a_map_that_is_not_current_is_named(self):
+        tree = dict.fromkeys((folder + "/a" for folder in folders.FOLDERS), "")
+        tree["a.md"] = "<!-- folders: server -->\n| rpc |\n<!-- end of folders -->"
+        self.assertEqual(rules(folders.check(tree)), [("a.md", 1, "folders")])
+
+    def test_a_folder_that_is_gone_is_named(self):
+        tree = dict.fromkeys((folder + "/a" for folder in folders.FOLDERS), "")
+        del tree["server/auth/a"]
+        self.assertEqual(rules(folders.check(tree)), [("tests/tidy/folders.py", 1, "folders")])
 
 
 class TopLevelTest(unittest.TestCase):

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """The style of the tree, executable: prints file, line and rule of whatever breaks it.
 
-  tests/tidy/tidy.py          checks every file that git knows, or would add; exit 1 on any finding
+  tests/tidy/tidy.py            checks every file that git knows, or would add; exit 1 on findings
+  tests/tidy/tidy.py --write    first writes the maps of folders into the documents
 
-The rules are in layers.py (who includes whom), sizes.py (lines, functions, files) and words.py
-(banned calls, leftovers, paths of one machine).
+The rules are in layers.py (who includes whom), sizes.py (lines, functions, files), words.py (banned
+calls, leftovers, paths of one machine, sentences to rewrite) and folders.py (maps of folders).
 """
 
 import pathlib
 import subprocess
 import sys
 
+import folders
 import layers
 import sizes
 import words
@@ -33,7 +35,7 @@ def check_top_level(tree):
 def check(tree):
     """All findings in a tree, a dict of path to text."""
     findings = []
-    for rule in (check_top_level, layers.check, sizes.check, words.check):
+    for rule in (check_top_level, layers.check, sizes.check, words.check, folders.check):
         findings.extend(rule(tree))
     return sorted(findings)
 
@@ -50,8 +52,18 @@ def read_tree():
     return tree
 
 
+def write_maps(tree):
+    for path, text in tree.items():
+        if path.endswith(".md"):
+            tree[path] = folders.with_maps(path, text)
+            if tree[path] != text:
+                (ROOT / path).write_text(tree[path])
+
+
 def main():
     tree = read_tree()
+    if sys.argv[1:] == ["--write"]:
+        write_maps(tree)
     findings = check(tree)
     for finding in findings:
         print(finding)
