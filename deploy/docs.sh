@@ -5,6 +5,8 @@
 #
 #   deploy/docs.sh [build]            writes build/docs/site; broken links and references are errors
 #   deploy/docs.sh serve [ADDRESS]    serves it at ADDRESS (127.0.0.1:8000); pages follow changes
+#   deploy/docs.sh picture            draws client/cpp/simulation/clutter.webp anew, the
+#                                     moving picture, with build/release/bin/sap-client
 #
 # PYTHON names the interpreter to use (3.10 or later).
 set -euo pipefail
@@ -40,5 +42,11 @@ case ${1:-build} in
     echo "docs: build/docs/site/index.html"
     ;;
   serve) mkdocs serve --dev-addr "${2:-127.0.0.1:8000}" ;;
-  *) fail "unknown command '$1'; commands are: build, serve" ;;
+  picture)
+    client=build/release/bin/sap-client
+    [[ -x $client ]] || fail "there is no $client; deploy/quickstart.sh builds it"
+    "$environment/bin/python" deploy/docs/moving_picture.py "$client" \
+      client/cpp/simulation/clutter.webp
+    ;;
+  *) fail "unknown command '$1'; commands are: build, serve, picture" ;;
 esac

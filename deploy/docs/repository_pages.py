@@ -13,6 +13,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import math_page
 import notebook_page
 import schema_reference
 from mkdocs.config.defaults import MkDocsConfig
@@ -76,7 +77,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Replaces links to folders and proto files."""
+    """Replaces equations, and links to folders and proto files."""
     folder = posixpath.dirname(page.file.src_uri)
 
     def replace(match: re.Match[str]) -> str:
@@ -90,7 +91,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return f"[{text}]({index}{anchor})" if (ROOT / target / "README.md").exists() else text
         return match[0]
 
-    return _LINK.sub(replace, markdown)
+    return math_page.with_equations(_LINK.sub(replace, markdown))
 
 
 def _file(config: MkDocsConfig, path: str, **source: str) -> File:

@@ -124,11 +124,11 @@ Identity IdentityOf(const std::string& unit) {
   return identity;
 }
 
-// The table of owners and modes in README.md.
+// The table of owners and modes in deploy/README.md.
 class FileModes {
  public:
   FileModes() {
-    std::stringstream readme(Text("../README.md"));
+    std::stringstream readme(Text("README.md"));
     const std::regex row(R"(^\| (`/.*`) \| ([\w-]+):([\w-]+) \| ([0-7]{3}) \|.*)");
     const std::regex path("`([^`]+)`");
     std::smatch cells;
@@ -217,8 +217,8 @@ TEST_F(UnitFilesTest, SocketsHaveTheModesOfTheDocuments) {
 
 // Runs them in another place, without the users and groups of an installation.
 TEST_F(UnitFilesTest, TheCommandsOfTheDocumentsMakeTheModesOfTheDocuments) {
-  std::string section = Text("../README.md");
-  section = section.substr(section.find("\n## In operation\n"));
+  std::string section = Text("README.md");
+  section = section.substr(section.find("\n## One server\n"));
   std::string commands =
       "set -eu; umask 022\nuseradd() { :; }\ngroupadd() { :; }\nchgrp() { :; }\n";
   // Without "-g GROUP", and not into /usr.

@@ -1,6 +1,8 @@
 """What the documents say holds: the examples are those that are compiled, print what is shown, and
 every link leads somewhere.
 
+A C++ program in a document follows the comment <!-- This is PATH and what it prints; ... -->.
+
   test_documents.py BINARY...    of client/cpp/examples
 """
 
@@ -11,7 +13,8 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "client/cpp/examples"
+SHOWN = re.compile(r"^<!-- This is (\S+) and what it prints[^>]*-->\n```cpp\n(.*?)^```$",
+                   re.MULTILINE | re.DOTALL)
 example_binaries = []
 
 
@@ -29,12 +32,21 @@ def blocks(language, document="README.md"):
 
 class DocumentsTest(unittest.TestCase):
     def test_the_examples_are_those_that_are_compiled(self):
-        sources = [EXAMPLES / (pathlib.Path(binary).name + ".cc") for binary in example_binaries]
-        texts = [source.read_text() for source in sources]
-        self.assertEqual([block for block in blocks("cpp") if block not in texts], [])
+        compiled = [pathlib.Path(binary).name + ".cc" for binary in example_binaries]
+        shown = [(document, *match) for document in documents()
+                 for match in SHOWN.findall(document.read_text())]
+        self.assertGreaterEqual(len(shown), 4)
+        for document, path, program in shown:
+            with self.subTest(document=document.name, path=path):
+                self.assertIn(pathlib.Path(path).name, compiled)
+                self.assertEqual(program, (ROOT / path).read_text())
+
+    def test_the_readme_has_no_program_that_is_not_compiled(self):
+        self.assertEqual(blocks("cpp"), [program for _, program in SHOWN.findall(
+            (ROOT / "README.md").read_text())])
 
     def test_the_examples_print_what_is_shown(self):
-        shown = blocks("text") + blocks("text", "client/cpp/README.md")
+        shown = [block for document in documents() for block in blocks("text", document)]
         for binary in example_binaries:
             with self.subTest(example=pathlib.Path(binary).name):
                 done = subprocess.run([binary], capture_output=True, text=True, timeout=600)

@@ -146,6 +146,7 @@ def test_planned_push_ends_at_the_goal(client: sap.Client, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("path", "call"),
     [
+        ("README.md", "ConstraintRows"),
         ("client/python/README.md", "ConstraintRows"),
         ("client/python/README.md", "client.differentiate("),
         ("proto/CONSTRAINTS.md", "ConstraintRows"),
