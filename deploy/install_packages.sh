@@ -54,7 +54,7 @@ command -v dpkg-query > /dev/null && command -v apt-get > /dev/null ||
 
 missing=()
 for name in "${wanted[@]}"; do
-  # Cannot be installed beside the package of Kubernetes itself, which serves as well.
+  # Cannot be installed together with the package of Kubernetes itself, which serves as well.
   if [[ $name == kubernetes-client ]] && command -v kubectl > /dev/null; then continue; fi
   status=$(dpkg-query --show --showformat='${db:Status-Abbrev}' "$name" 2> /dev/null || true)
   [[ $status == ii* ]] || missing+=("$name")

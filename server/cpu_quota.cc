@@ -41,7 +41,7 @@ std::optional<double> QuotaUpwards(const path& mount_point, path group) {
 }
 
 // Where the hierarchy of a line of /proc/self/cgroup may be mounted: version 2 has no controllers
-// in its line, and is mounted beside version 1 on some systems.
+// in its line, and is mounted next to version 1 on some systems.
 std::vector<path> MountPoints(const path& hierarchies, const std::string& controllers) {
   if (controllers.empty()) return {hierarchies, hierarchies / "unified"};
   const bool schedules_processors = ("," + controllers + ",").find(",cpu,") != std::string::npos;

@@ -11,10 +11,10 @@ namespace sap {
 
 // Quotas are in processors, as 1.5; nothing: unlimited.
 //
-// Of the content of cpu.max (control groups version 2), "QUOTA PERIOD" or "max PERIOD". Other text
+// Parses cpu.max (control groups version 2), "QUOTA PERIOD" or "max PERIOD". Other text
 // is no quota.
 std::optional<double> ParseCpuMax(const std::string& cpu_max);
-// Of the contents of cpu.cfs_quota_us and cpu.cfs_period_us (version 1); quota -1 is none.
+// Parses cpu.cfs_quota_us and cpu.cfs_period_us (version 1); quota -1 is none.
 std::optional<double> ParseCfsQuota(const std::string& quota_us, const std::string& period_us);
 
 // The smallest quota of this process's groups and those above them, from /proc/self/cgroup and

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the Python client, and the files of deploy unless there are arguments for pytest: makes an
 # environment under build/python with pinned packages, installs the package into it, and runs ruff,
-# mypy and pytest. Needs sap-server and sap-client in build/release/bin, or beside each other where
+# mypy and pytest. Needs sap-server and sap-client in build/release/bin, or in one folder where
 # $SAP_SERVER is, and build/release/lib/libsap_islands.so or $SAP_LIBRARY. Safe to repeat; the
 # environment is made anew only when the pins change.
 #

@@ -9,7 +9,7 @@
 set(debian ${PROJECT_SOURCE_DIR}/deploy/debian)
 set(generated ${PROJECT_BINARY_DIR}/debian)
 
-# The units as they are, but for the place of the programs.
+# The units as they are, except for the place of the programs.
 foreach(unit sap-server sap-proxy)
   file(READ ${PROJECT_SOURCE_DIR}/deploy/${unit}.service text)
   string(REPLACE /usr/local/bin/ /usr/bin/ text "${text}")

@@ -100,7 +100,7 @@ def report(runs: list[Run], references: list[Run], restarts: list[Restart]) -> i
 
 
 def slowest_ms(runs: list[Run], restarts: list[Restart], name: str) -> float:
-    """Of the steps in flight or sent from the begin of a restart of the kind to the next one."""
+    """Slowest step in flight or sent between a restart of the kind and the next restart."""
     begins = [restart.begin for restart in restarts] + [np.inf]
     slowest = 0.0
     for restart, following in zip(restarts, begins[1:], strict=True):

@@ -124,7 +124,7 @@ tl::expected<BearerTokens::Entry, std::string> BearerTokens::ParseLine(std::istr
   return entry;
 }
 
-// Why the entry cannot stand beside the others, or an empty string.
+// Why the entry cannot stand with the others, or an empty string.
 std::string BearerTokens::Conflict(const std::vector<Entry>& entries, const Entry& entry) {
   for (const Entry& other : entries) {
     if (other.token == entry.token) return "has the token of another line";

@@ -43,7 +43,7 @@ class HealthService::Call {
     owner_->service_.Request(method_, &context_, &stream_, queue_, &accepted_tag_);
   }
 
-  // Of a Watch: sends the current status, unless it is the last one sent.
+  // Sends a Watch the current status, unless it is the last one sent.
   void SendStatus() {
     if (!received_ || writing_ || finishing_) return;
     const Status status = CurrentStatus();

@@ -116,7 +116,7 @@ class FairQueue {
   int running() const;
 
  private:
-  // Longer than most solves take, and short beside the limit of the queue.
+  // Longer than most solves take, and short compared with the limit of the queue.
   static constexpr std::chrono::milliseconds kHeld{50};
   static constexpr int kBackloggedTasksPerThread = 4;
   using Flow = ClientAccount::Flow;

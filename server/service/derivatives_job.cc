@@ -12,7 +12,7 @@ namespace {
 using google::protobuf::RepeatedField;
 
 constexpr int64_t kDouble_bytes = sizeof(double);
-// Above what tags, lengths and numbers of a gradient or tangent take beside its arrays.
+// Above what tags, lengths and numbers of a gradient or tangent take in addition to its arrays.
 constexpr int64_t kMessage_bytes = 256;
 // Above what an island takes in the reports and, per tree, in island_of_tree.
 constexpr int64_t kIsland_bytes = 160;
@@ -26,7 +26,7 @@ struct Counts {
         contacts(problem.contacts().tree_a_size() + problem.body_contacts().body_a_size()),
         rows(problem.rows().entries_size()) {}
 
-  // Of the arrays of a solution: impulses, velocities, angular impulses and w of contacts.
+  // Size of the arrays of a solution: impulses, velocities, angular impulses and w of contacts.
   int64_t SolutionBytes() const {
     return kMessage_bytes + kDouble_bytes * (velocities + 10 * contacts + 2 * rows);
   }
@@ -37,8 +37,8 @@ struct Counts {
   int64_t rows;
 };
 
-// Of a derivative with respect to everything in a ContactProblem (ProblemDifferential), with the
-// sums of its islands, of which there are no more than trees. Bodies and their contacts have
+// Size of a derivative with respect to everything in a ContactProblem (ProblemDifferential), with
+// the sums of its islands, of which there are no more than trees. Bodies and their contacts have
 // matrices and Jacobians there.
 int64_t DifferentialBytes(const v1::ContactProblem& problem, const Counts& counts) {
   constexpr int64_t kBodyMatrix = 36, kBodyJacobian = 36;

@@ -353,7 +353,7 @@ ServiceStatus Engine::CheckBatchSize(const char* field, int size) const {
                                 " are accepted in a batch");
 }
 
-// Of SolveBatch and StreamBatch. The request must live as long as the call.
+// The call of SolveBatch or StreamBatch. The request must live as long as the call.
 template <typename Request>
 Engine::BatchCall Engine::BatchCallOf(const Request& request) const {
   BatchCall batch{{}, PriorityOf(request.options()), {}};

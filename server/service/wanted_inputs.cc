@@ -34,7 +34,7 @@ PathFields FieldsOf(const std::string& path) {
   return fields;
 }
 
-// Of every input, in the order of InputPaths().
+// The fields of every input, in the order of InputPaths().
 const std::vector<PathFields>& AllFields() {
   static const std::vector<PathFields> fields = [] {
     std::vector<PathFields> all;

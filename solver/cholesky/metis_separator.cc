@@ -55,7 +55,7 @@ std::optional<std::vector<Side>> VertexSeparator(const BlockGraph& graph) {
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_NUMBERING] = 0;
   // METIS looks for several separators from 2000 blocks on and keeps the best. Two take a third
-  // longer than one, which is little beside the factorizations.
+  // longer than one, which is little compared with the factorizations.
   options[METIS_OPTION_NSEPS] = 2;
   idx_t separator_weight = 0;
   RandomSequence random;

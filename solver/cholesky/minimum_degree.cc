@@ -71,7 +71,7 @@ class QuotientGraph {
     int num_elements;  // length of the list's first part
     int length;
     int weight;  // rows, with those of merged blocks; negative while it is in the current clique
-    int degree;  // upper bound of the rows of its front beside its own; of an element: of its
+    int degree;  // upper bound of the rows of its front below its own; of an element: of its
                  // clique
     Kind kind;
   };

@@ -84,7 +84,7 @@ class LocalNumbers {
     return array;
   }
 
-  std::vector<int>& number_;  // -1 but for blocks_
+  std::vector<int>& number_;  // -1 except for blocks_
   std::vector<int> blocks_;
 };
 

@@ -270,7 +270,7 @@ def robots_drake(bench: Bench) -> Iterator[Table]:
 
 
 def rollout(bench: Bench) -> Iterator[Table]:
-    """Many environments in lockstep, on one core and on several, beside mujoco.rollout."""
+    """Many environments in lockstep, on one core and on several, against mujoco.rollout."""
     import rollouts
 
     table = Table("rollout", rollouts.TITLE, rollouts.COLUMNS)
@@ -489,7 +489,7 @@ def threads(bench: Bench) -> Iterator[Table]:
 
 
 def gradients(bench: Bench) -> Iterator[Table]:
-    """A gradient beside a solve, differences of solutions, and Drake's AutoDiff."""
+    """A gradient against a solve, differences of solutions, and Drake's AutoDiff."""
     scenes = [("clutter", n, 1, step) for n in (8, 40, 160, 500) for step in (60, 100)]
     table = Table(
         "gradients",

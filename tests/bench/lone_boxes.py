@@ -20,7 +20,7 @@ RUNS = 61
 
 
 def _corner_jacobian(x: float, y: float) -> np.ndarray:
-    """Of the velocity of a lower corner, for angular and linear velocity."""
+    """Jacobian of the velocity of a lower corner, by angular and linear velocity."""
     r = (x, y, -HALF)
     cross = np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
     return np.hstack([-cross, np.eye(3)])

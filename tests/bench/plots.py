@@ -87,7 +87,7 @@ def speed_up_against_threads(results: Path, out: Path) -> None:
 
 
 def predicted_speed_up(results: Path, out: Path) -> None:
-    """Not measured, but for the points of one number of threads."""
+    """Predicted, except for the points of one number of threads."""
     table = rows(results, "task_graph")
     if not table:
         return

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of the one thread that records.
+// State of the one thread that records.
 class Recorder {
  public:
   void Start() {

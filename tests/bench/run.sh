@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Times the solver beside its peers on the same work: Drake, MuJoCo, Clarabel and CHOLMOD.
+# Times the solver against its peers on the same work: Drake, MuJoCo, Clarabel and CHOLMOD.
 #
 #   tests/bench/run.sh [--full] [--threads N] [CASE...]
 #

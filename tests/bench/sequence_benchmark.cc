@@ -128,10 +128,10 @@ sap::EliminationPlan PlanOfLargestIsland(const ContactProblem& problem) {
       {graph.dofs().subspan(range.slot_begin, range.num_trees()), edge_a, edge_b});
 }
 
-// Of the scene, over the measured steps.
+// Figures of the scene, over the measured steps.
 struct SceneSeries {
   std::vector<double> contacts, islands, largest_island_dofs, predicted_s;
-  // Of the largest island of the last step.
+  // The factorization of the largest island of the last step.
   double factor_gflop{0};
   double factor_megabytes{0};
 

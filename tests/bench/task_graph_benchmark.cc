@@ -1,6 +1,6 @@
 // Predicts how the steps of the project's own scenes scale: each step is solved on one thread with
 // the loops that a number of threads would share, the time of every task is recorded, and the tasks
-// are replayed on that number of threads (task_graph.h). A prediction, from above.
+// are replayed on that number of threads (task_graph.h). The prediction is an upper bound.
 //
 //   task_graph_benchmark SCENE BODIES WALLS FROM TO THREADS...
 //

@@ -63,7 +63,7 @@ COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
 
 
 def image_flags() -> list[str]:
-    """Of the image's entry point, without the program."""
+    """Flags of the image's entry point, without the program."""
     text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
     (entry,) = re.findall(r"^ENTRYPOINT (\[.*\])$", text, re.MULTILINE)
     return list(json.loads(entry)[1:])

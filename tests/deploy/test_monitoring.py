@@ -94,7 +94,7 @@ def use_everything(server: Server, secrets: Path, stop: threading.Event) -> None
 
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """With the files that ship, but for the target and the intervals."""
+    """A server and Prometheus with the files that ship, except for the target and the intervals."""
     directory = tmp_path_factory.mktemp("prometheus")
     secrets = write_secrets(directory, "sessions=2")
     configuration = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())

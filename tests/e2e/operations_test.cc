@@ -232,7 +232,7 @@ TEST(OperationsTest, ACallThatSucceedsReturnsNoRequestId) {
   EXPECT_EQ(RequestIdIn(context), "");
 }
 
-// Of unary calls, batches and sessions alike.
+// Errors of unary calls, batches and sessions alike.
 TEST(OperationsTest, ErrorsOfTheClientHaveTheRequestId) {
   const TemporaryDirectory directory;
   std::ofstream(directory / "tokens") << "alice a-token-0123456789\n";

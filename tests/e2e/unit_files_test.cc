@@ -21,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Of a file as it ships.
+// Text of a file as it ships.
 std::string Text(const std::string& name) {
   std::stringstream text;
   text << std::ifstream(std::string(SAP_DEPLOY_DIRECTORY) + "/" + name).rdbuf();
@@ -53,7 +53,7 @@ class UnitFilesTest : public testing::Test {
     std::ofstream(Path(name)) << text;
   }
 
-  // What ExecStart says, but for its lines' ends and variables.
+  // The flags of ExecStart, except for its lines' ends and variables.
   std::vector<std::string> FlagsOfTheServer() const {
     std::ifstream file(Path("sap-server.service"));
     std::string line;

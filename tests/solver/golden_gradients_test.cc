@@ -175,7 +175,7 @@ class ExactLoss {
     v_ = Optimum(exact);
   }
 
-  // Of a problem near the one that this was made of.
+  // The loss of a problem near the one that this was made of.
   long double At(const ProblemArrays& arrays) const {
     const ConstrainedProblem exact(arrays);
     return LossOf(exact, Optimum(exact));

@@ -37,7 +37,7 @@ struct DenseRow {
   long double Cost(long double v_c) const;
 };
 
-// Of trees, contacts by Jacobian and rows.
+// A problem of trees, contacts by Jacobian and rows.
 class DenseProblem {
  public:
   explicit DenseProblem(const ProblemArrays& arrays);

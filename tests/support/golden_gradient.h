@@ -14,7 +14,7 @@
 
 namespace sap::test {
 
-// dL/d(input) by the wire name of each input; "applied_impulse" and "delassus_estimate" beside.
+// dL/d(input) by the wire name of each input; "applied_impulse" and "delassus_estimate" as well.
 using NamedGradient = std::map<std::string, std::vector<double>>;
 
 // A cotangent that owns its arrays.
@@ -30,7 +30,8 @@ struct GoldenGradients {
   ProblemArrays arrays;
   bool hold_delassus{false};
   std::vector<CotangentArrays> cotangents;
-  // Of each cotangent. At a kink there is one such list for each branch, any of which is right.
+  // Gradients of each cotangent. At a kink there is one such list for each branch, any of which is
+  // right.
   std::vector<std::vector<NamedGradient>> branches;
   std::vector<double> energy_bound;  // of lambda' A lambda at an apex, else empty
   std::vector<double> kink_margin;   // per island
@@ -50,7 +51,7 @@ struct GradientError {
   std::string input;
 };
 
-// Of the nearest branch. Infinite where an array is missing or not finite.
+// Error to the nearest branch. Infinite where an array is missing or not finite.
 GradientError JudgeGradients(const GoldenGradients& golden,
                              const std::vector<NamedGradient>& actual);
 

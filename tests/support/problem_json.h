@@ -12,7 +12,7 @@ namespace sap::test {
 
 using Json = nlohmann::json;
 
-// Of a file, gzipped or not. Discarded where there is none.
+// Reads a file, gzipped or not. Discarded where there is none.
 Json ReadJson(const std::filesystem::path& path);
 
 // Appends the numbers of an array, none where it is absent. Infinities are strings, as in all JSON

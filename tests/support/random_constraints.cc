@@ -51,7 +51,7 @@ void DrawLaws(Random* random, ProblemArrays* arrays) {
   }
 }
 
-// Of contacts with torsional or rolling friction.
+// Adds the arrays of contacts with torsional or rolling friction.
 void AddAngularArrays(Random* random, bool with_targets, ProblemArrays* arrays) {
   ProblemArrays::Contacts& contacts = arrays->contacts;
   const LawArrays& law = contacts.law;

@@ -32,7 +32,7 @@ client::RigidBody Sphere(double x, double y, double z) {
 constexpr std::array<double, 6> kHingeJacobian{1.0, 0.2, 0.1, 0.9, 0.3, 0.4};
 constexpr std::array<double, 9> kArmJacobian{-1.0, 0.1, 0.2, 0.2, -0.8, 0.1, 0.1, 0.3, -0.9};
 
-// Of a body's center.
+// Jacobian of a body's center.
 std::vector<double> BodyJacobian() {
   std::vector<double> jacobian(18, 0.0);
   for (int row = 0; row < 3; ++row) jacobian[row * 6 + row] = -1.0;
@@ -58,7 +58,7 @@ MixedMembers AddMixedMembers(ProblemBuilder* builder) {
 // Deterministic numbers in [-1, 1] without a pattern that a solver could profit from.
 double Scatter(int i) { return std::sin(12.9898 * i + 4.1414 * i * i); }
 
-// Of sphere s in a block with so many along each edge, standing on the floor z = 0.
+// Center of sphere s in a block with so many along each edge, standing on the floor z = 0.
 std::array<double, 3> Center(int s, int count, double spacing) {
   return {spacing * (s % count), spacing * (s / count % count),
           spacing * (s / (count * count)) + spacing / 2};

@@ -21,7 +21,7 @@ client::Problem EveryConstraint();
 // start is near its solution.
 client::Problem SphereBlock(int count);
 
-// Stacks of balls beside each other: as many islands. One of 12 balls is worth some 60 us.
+// Stacks of balls next to each other: as many islands. One of 12 balls is worth some 60 us.
 client::Problem Stacks(int stacks, int height);
 
 }  // namespace sap::test

@@ -27,7 +27,7 @@ inline ContactSolution SolveBy(const ContactProblem& problem, const Way& way) {
   return SolveBy(problem, way.newton, way.islands);
 }
 
-// Of the island that took most.
+// Iterations of the island that took most.
 inline int MostIterations(const ContactSolution& solution) {
   int most = 0;
   for (const IslandReport& report : solution.islands) most = std::max(most, report.iterations);

@@ -16,7 +16,7 @@ ADAPTERS = [ROOT / f"client/c/{name}/adapter.h" for name in ("mujoco", "drake")]
 EXAMPLES = ROOT / "client/c/examples"
 LIBRARY = pathlib.Path(sys.argv.pop())
 
-# Of the C and C++ runtime, oneTBB and METIS.
+# Libraries of the C and C++ runtime, oneTBB and METIS.
 NEEDED = {"libtbb", "libmetis", "libstdc++", "libm", "libgcc_s", "libc", "ld-linux-x86-64",
           "ld-linux-aarch64", "libasan", "libubsan"}
 
@@ -26,7 +26,7 @@ def output(*command):
 
 
 def run_program(*compiler):
-    """The output of the program that the compiler makes, which finds the library beside it."""
+    """The output of the program that the compiler makes, which finds the library next to it."""
     with tempfile.TemporaryDirectory() as directory:
         program = f"{directory}/program"
         subprocess.run([*compiler, "-o", program], check=True)

@@ -76,7 +76,7 @@ class ReplayComparisonTest : public testing::Test {
 
   v1::ContactSolution* recorded() { return record_.mutable_outcome()->mutable_solution(); }
 
-  // Of the record from what the runs gave, one after the other.
+  // How the record differs from what the runs gave, one after the other.
   std::string Difference(const std::vector<v1::ContactSolution>& runs) {
     ReplayComparison comparison(record_);
     if (!comparison.complete()) return "not complete";

@@ -1,4 +1,4 @@
-"""The solver in this process: the bits of a server, threads, forks, other libraries beside it."""
+"""The solver in this process: the bits of a server, threads, forks, libraries loaded before it."""
 
 from __future__ import annotations
 

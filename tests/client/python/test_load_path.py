@@ -56,7 +56,7 @@ def test_every_level_of_a_tower_carries_what_is_on_it(client: sap.Client) -> Non
 def test_estimates_of_the_full_rule_are_returned_too(client: sap.Client) -> None:
     problem = tower([1.0, 3.0])
     problem.regularization.rule = sap.RegularizationRule.FULL
-    # Of a ball of mass m: |diag(1 / m + r² / I, 1 / m + r² / I, 1 / m)|_F / 3 with I = 0.1 m.
+    # Estimate for a ball of mass m: |diag(a, a, 1 / m)|_F / 3, a = 1 / m + r² / I, I = 0.1 m.
     alone = np.array([3.5, 3.5, 1.0])
     expected = [np.linalg.norm(alone), np.linalg.norm(alone * (1 + 1 / 3))]
     w = client.solve(problem).delassus_estimate

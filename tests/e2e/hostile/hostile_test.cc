@@ -1,5 +1,5 @@
-// Attacks on a real server, each beside a well-behaved client. Whatever the attackers do, with a
-// token or without: the other client's answers come and have the right bits, the server's memory
+// Attacks on a real server, each while a well-behaved client calls. Whatever the attackers do, with
+// a token or without: the other client's answers come and have the right bits, the server's memory
 // stays below a bound, and its log does not fill the disk. Latencies are printed, not asserted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ double Quantile(std::span<const double> latencies, double share) {
   return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
 }
 
-// Visits beside an attack. The first ones are made while it gets into position.
+// Visits during an attack. The first ones are made while it gets into position.
 struct VisitsBeside {
   Visits visits;
   size_t before_position{0};

@@ -15,7 +15,7 @@
 namespace sap::test::hostile {
 
 // A connection to a loopback port, with TLS if the target has it. It comes from 127.0.0.2, since
-// limits by address should not meet the clients beside the attack.
+// limits by address should not meet the well-behaved clients.
 class Wire {
  public:
   // With `handshake` false no byte of TLS is sent.

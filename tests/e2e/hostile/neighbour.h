@@ -1,4 +1,4 @@
-// A well-behaved client beside an attack: its answers come, have the right bits, and are timed.
+// A well-behaved client during an attack: its answers come, have the right bits, and are timed.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ class Neighbour {
   std::string SolveQueued();      // on a thread of the arena
   std::string SolveManyAtOnce();  // by calls, most of which wait in the queue
   std::string StepNewSession();   // opens, steps, closes
-  std::string BeRejected();  // at --max-client-calls 1, beside a call of its own without an end
+  std::string BeRejected();  // at --max-client-calls 1, during a call of its own without an end
   std::string ScrapeMetrics();
 
  private:

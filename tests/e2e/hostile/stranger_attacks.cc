@@ -41,7 +41,7 @@ std::string Deflate(const std::string& bytes) {
   return packed;
 }
 
-// Of 60 MB each, which are 60 kB on the wire.
+// Messages of 60 MB each, which are 60 kB on the wire.
 void CompressedChecks(const Target& target, Siege* siege) {
   grpc::health::v1::HealthCheckRequest request;
   request.set_service(std::string(60 * kMB, 'a'));

@@ -17,7 +17,7 @@ class InlineSharesTest : public testing::Test {
     return shares_.Exceeded(account, queued_flows, now_);
   }
 
-  InlineShares::Clock::time_point now_{std::chrono::hours(1)};  // the begin of a period
+  InlineShares::Clock::time_point now_{std::chrono::hours(1)};  // the beginning of a period
   ClientAccount a_{"a"}, b_{"b"}, c_{"c"};
   InlineShares shares_;
 };

@@ -449,7 +449,7 @@ TEST(DerivativesTest, NoAnswerIsLargerThanItsBound) {
   }
 }
 
-// The derivatives count as what a client holds: beside another call they are over the limit.
+// The derivatives count as what a client holds: with another call they are over the limit.
 TEST(DerivativesTest, DerivativesCountAsBytesOfTheirClient) {
   ServerConfig config = DerivativesConfig();
   config.admission.client.max_bytes = 100'000;

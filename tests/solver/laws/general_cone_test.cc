@@ -49,7 +49,8 @@ struct Cone {
   double NormalSize(const LawVector<n>& v) const {
     return std::abs(v_hat[2]) + std::abs(v[2]) + R_n * c;
   }
-  // Of an impulse, squared in the norm of R: no projection moves further than what is projected.
+  // Size of an impulse, squared in the norm of R: no projection moves further than what is
+  // projected.
   double EnergySize(const LawVector<n>& v) const {
     const double t = TangentialSize(v), normal = NormalSize(v);
     return (t > 0 ? t * t / rho() : 0) + normal * normal / R_n;

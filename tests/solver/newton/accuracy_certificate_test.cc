@@ -89,8 +89,8 @@ TEST(CertificateTest, RandomProblemsAreCertifiedAtEveryIterate) {
   }
 }
 
-// The bound is |grad|_{A^-1}^2 / 2 but for the allowance for rounding, which is small far from the
-// optimum.
+// The bound is |grad|_{A^-1}^2 / 2 except for the allowance for rounding, which is small far from
+// the optimum.
 TEST(CertificateTest, BoundIsTheDualNormOfTheGradientWhereRoundingIsSmall) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const ProblemArrays arrays = RandomTreesInContact(seed);
@@ -119,9 +119,9 @@ TEST(CertificateTest, VelocityErrorIsWithinTheCertificateAtEveryTolerance) {
   }
 }
 
-// The contact is so soft that the cost is 1/2 |v - v*|_A^2 but for a linear term, and the bound has
-// to be met almost exactly: what the factor of A is off by shows. The Jacobian is along the softest
-// direction of A, where that is most.
+// The contact is so soft that the cost is 1/2 |v - v*|_A^2 except for a linear term, and the bound
+// has to be met almost exactly: what the factor of A is off by shows. The Jacobian is along the
+// softest direction of A, where that is most.
 TEST(CertificateTest, BoundHoldsWhereTheDynamicsMatrixIsIllConditioned) {
   for (const double smallest : {1e-4, 1e-6, 1e-8, 1e-10, 1e-12}) {
     for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -247,7 +247,7 @@ INSTANTIATE_TEST_SUITE_P(RandomProblems, EveryKindCertificateTest,
                                             ::testing::Values(NewtonMethod::kPlain,
                                                               NewtonMethod::kAccelerated)));
 
-// Of stiff constraints 1/R turns the rounding of velocities into most of the gradient at the end.
+// Stiff constraints: 1/R turns the rounding of velocities into most of the gradient at the end.
 TEST(CertificateTest, BoundCoversTheRoundingOfStiffConstraintsOfEveryKind) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     ProblemArrays arrays = RandomConstraintsOfEveryKind(seed, {.max_entries = 2});

@@ -15,7 +15,7 @@
 namespace sap::test {
 namespace {
 
-// Of a graph with one island.
+// The plan of a graph with one island.
 EliminationPlan PlanOf(const ConstraintGraph& graph) {
   std::vector<int> edge_a, edge_b;
   for (const TreePair& pair : graph.pairs()) {
@@ -156,7 +156,7 @@ TEST(HessianTest, StepsStopOnRequest) {
             StepStatus::kStopped);
 }
 
-// The same with constraints of every kind, beside the dense problem.
+// The same with constraints of every kind, and the dense problem.
 struct EveryKind : PreparedProblem {
   explicit EveryKind(const ProblemArrays& arrays, TaskArena* arena = nullptr)
       : PreparedProblem(arrays, false), view(View(0, arena)), dense(arrays) {
@@ -195,7 +195,7 @@ struct EveryKind : PreparedProblem {
     }
     return H;
   }
-  // Of trees without constraints the rows are 0.
+  // The rows of trees without constraints are 0.
   MatrixL WithConstraints(MatrixL H) const {
     for (int tree = 0; tree < problem.num_trees(); ++tree) {
       if (graph.islands().slot_of_tree()[tree] >= 0) continue;

@@ -77,7 +77,7 @@ TEST(LineSearchTest, RootAmongKinksIsFoundToTolerance) {
   }
 }
 
-// The cost falls: its slope is not positive anywhere on the way, but for the far-side tolerance.
+// The cost falls: its slope is not positive anywhere on the way, except for the far-side tolerance.
 TEST(LineSearchTest, StepEndsOnTheNearSideOfTheRoot) {
   Random random(2);
   for (int i = 0; i < 3000; ++i) {

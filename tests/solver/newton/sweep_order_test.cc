@@ -131,7 +131,7 @@ TEST_P(SweepOrderTest, SweepsTakeEveryGroupOnceAndNoTwoOfAColorTouch) {
 
 INSTANTIATE_TEST_SUITE_P(RandomGraphs, SweepOrderTest, ::testing::Range(0, 24));
 
-// A clique beside a chain in one island: many colors, of which all but two have one tree.
+// A clique and a chain in one island: many colors, of which all but two have one tree.
 TEST(SweepOrderTest, EveryTreeHasOneColorThatNoNeighborHas) {
   constexpr int kClique = 40;
   constexpr int kChain = 500;

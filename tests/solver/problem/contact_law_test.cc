@@ -1,5 +1,5 @@
-// What contacts may have beside one coefficient of friction: general cones, targets, adhesion, laws
-// of Hunt & Crossley.
+// What contacts may have in addition to one coefficient of friction: general cones, targets,
+// adhesion, laws of Hunt & Crossley.
 #include <gtest/gtest.h>
 
 #include <Eigen/Geometry>
@@ -205,7 +205,7 @@ struct KindCase {
   Kind kind;
 };
 
-// Of a contact with friction 0.5.
+// Kinds of a contact with friction 0.5.
 TEST(ContactLawTest, TheKindFollowsFromTheCoefficients) {
   const KindCase cases[] = {{0.5, 0, 0, 0, 0, Kind::kFriction},
                             {0.4, 0, 0, 0, 0, Kind::kCone},

@@ -394,7 +394,7 @@ TEST(InputDifferentialTest, DerivativesByNormalAndTangentAreOrthogonalToThem) {
       EXPECT_NEAR(by_normal.dot(Vector3d::Map(&inputs.normal[i])), 0, 1e-14 * by_normal.norm());
       EXPECT_GT(by_normal.norm(), 0);
       if (inputs.tangent.empty()) continue;
-      // Of the tangent as it was given, 3e-7 off the orthogonal.
+      // Gradient by the tangent as it was given, 3e-7 off the orthogonal.
       const Vector3d by_tangent = Vector3d::Map(&g.body_contacts.tangent[i]);
       EXPECT_NEAR(by_tangent.dot(Vector3d::Map(&inputs.tangent[i])), 0, 1e-14 * by_tangent.norm());
       EXPECT_GT(by_tangent.norm(), 0);

@@ -29,7 +29,7 @@ TEST(ProblemLayoutTest, IsThatOfTheCheckedProblem) {
     const auto equal = [](const auto& list, const auto& expected) {
       return std::ranges::equal(list, expected);
     };
-    // Of bodies the problem has dense matrices and Jacobians too, which are not in the arrays.
+    // Bodies have dense matrices and Jacobians in the problem too, which are not in the arrays.
     const auto begins = [&](const auto& list, size_t size, const auto& all) {
       return list.size() == size && equal(list, std::span(all).first(size));
     };

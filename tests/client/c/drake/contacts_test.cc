@@ -107,7 +107,7 @@ class DrakeContactsTest : public testing::Test {
                              VelocityAt(kBodies[2 * contact], point, v));
   }
 
-  // Of the arm's links, which move with the velocities 0, 1 and 9 of the plant.
+  // Jacobians of the arm's links, which move with the velocities 0, 1 and 9 of the plant.
   Eigen::VectorXd RandomBodyJacobians() {
     Eigen::VectorXd lines = numbers_.Vector(2 * kLine);
     for (int link = 0; link < 2; ++link) {

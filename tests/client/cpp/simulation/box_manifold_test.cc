@@ -142,7 +142,7 @@ TEST(BoxManifoldTest, ParallelEdgesTouchInTheEndsOfWhatTheyShare) {
 }
 
 TEST(BoxManifoldTest, TheFallbackIsTakenWhereTheFacesShareNothing) {
-  // A direction that belongs to no face that touches: the boxes are beside each other.
+  // A direction that belongs to no face that touches: the boxes are next to each other.
   const ManifoldPoint deepest{{1, 2, 3}, -0.5};
   const BoxManifold manifold =
       FindBoxManifold(Box({0.3, 0, 0.0999}), Box({0, 0, 0}), Vector3d::UnitZ(), deepest);

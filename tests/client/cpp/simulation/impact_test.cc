@@ -27,7 +27,7 @@ Scene TwoSpheres(double radius_a, double radius_b) {
   Scene scene;
   scene.gravity.setZero();
   scene.bodies = {MakeBody(Shape::Sphere(radius_a), 1000), MakeBody(Shape::Sphere(radius_b), 1000)};
-  // A power of two beside the origin, so that the sum of the radii is exact.
+  // A power of two next to the origin, so that the sum of the radii is exact.
   scene.bodies[0].position = {radius_a, 0, 0};
   scene.bodies[1].position = {-radius_b, 0, 0};
   return scene;

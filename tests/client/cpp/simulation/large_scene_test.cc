@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Scenes, LargeSceneTest,
                            return std::string(info.param.name) + std::to_string(info.param.bodies);
                          });
 
-// Of sixty piles a few still collapse after five seconds, at a meter per second.
+// A few of sixty piles still collapse after five seconds, at a meter per second.
 TEST(ManySeedsTest, NothingArrivesDeepWithAnyOfThirtySeeds) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     for (const bool walls : {true, false}) {

@@ -35,8 +35,8 @@ class MergeTest : public testing::Test {
     shards_ = std::make_unique<Shards>(problem_, layout_, forecast_.island_of_tree, dealt_);
   }
 
-  // Of the first shard, with body 1 and body 2, and of the second with body 0: every number is the
-  // same.
+  // The solution of the first shard, with body 1 and body 2, and of the second with body 0: every
+  // number is the same.
   static Solution SolutionOfShard(double value) {
     Solution solution;
     solution.velocity.assign(value == 1 ? 12 : 6, value);

@@ -21,7 +21,7 @@ TEST(SplitGainTest, OneIslandThatDominatesDoesNot) {
   std::vector<double> times(100, 1e-3);
   times.push_back(1.0);
   EXPECT_FALSE(Pays(times, 4, 16));
-  EXPECT_TRUE(Pays(times, 4, 1));  // 1.1 s by one thread, 1 s beside the small ones
+  EXPECT_TRUE(Pays(times, 4, 1));  // 1.1 s by one thread, 1 s with the small ones
 }
 
 TEST(SplitGainTest, AsManyIslandsAsAServerHasThreadsDoNot) {

@@ -25,27 +25,27 @@ class CountedClient:
         self.wanted: list[list[str]] = []
 
     def solve(self, problem: sap.Problem, options: sap.Options) -> Any:
-        """As `Client.solve`."""
+        """Solves one problem."""
         return self._client.solve(problem, options)
 
     def differentiate(
         self, problem: sap.Problem, cotangents: list[sap.Cotangent], **others: Any
     ) -> Any:
-        """As `Client.differentiate`."""
+        """Counts the cotangents."""
         self.cotangents.append(len(cotangents))
         self.wanted.append(others["wanted"])
         return self._client.differentiate(problem, cotangents, **others)
 
     def solve_batch(self, problems: list[sap.Problem], options: sap.Options) -> Any:
-        """As `Client.solve_batch`."""
+        """Counts the problems."""
         self.solved.append(len(problems))
         return self._client.solve_batch(problems, options)
 
     def differentiate_batch(self, requests: list[sap.DifferentiateRequest], **others: Any) -> Any:
-        """As `Client.differentiate_batch`."""
+        """Keeps the requests."""
         self.requests.append(requests)
         return self._client.differentiate_batch(requests, **others)
 
     def info(self) -> sap.ServerInfo:
-        """As `Client.info`."""
+        """Asks the server."""
         return self._client.info()

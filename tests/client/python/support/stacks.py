@@ -1,4 +1,4 @@
-"""Scenes of many islands: stacks of balls beside each other."""
+"""Scenes of many islands: stacks of balls next to each other."""
 
 from __future__ import annotations
 
