@@ -1,4 +1,4 @@
-"""Draws the plots of the README from the tables of bench.py.
+"""Draws the plots of tests/bench/README.md from the tables of bench.py.
 
 plots.py RESULTS_DIR OUT_DIR
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import matplotlib
 
-matplotlib.use("svg")
+matplotlib.use("agg")
 import matplotlib.pyplot as plt
 
 # Categorical colors that stay apart in print and for color-blind readers.
@@ -60,7 +60,7 @@ def time_against_bodies(results: Path, out: Path) -> None:
     axes.grid(True, which="major", alpha=0.3)
     axes.legend(frameon=False)
     figure.tight_layout()
-    figure.savefig(out / "time_against_bodies.svg")
+    figure.savefig(out / "time_against_bodies.png", dpi=144)
 
 
 def speed_up_against_threads(results: Path, out: Path) -> None:
@@ -83,7 +83,7 @@ def speed_up_against_threads(results: Path, out: Path) -> None:
     axes.grid(True, alpha=0.3)
     axes.legend(frameon=False)
     figure.tight_layout()
-    figure.savefig(out / "speed_up_against_threads.svg")
+    figure.savefig(out / "speed_up_against_threads.png", dpi=144)
 
 
 def predicted_speed_up(results: Path, out: Path) -> None:
@@ -113,7 +113,7 @@ def predicted_speed_up(results: Path, out: Path) -> None:
     axes.grid(True, alpha=0.3)
     axes.legend(frameon=False, fontsize="small")
     figure.tight_layout()
-    figure.savefig(out / "predicted_speed_up.svg")
+    figure.savefig(out / "predicted_speed_up.png", dpi=144)
 
 
 if __name__ == "__main__":
