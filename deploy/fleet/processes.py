@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 from typing import TypeVar
 
-from sap_islands._remote.embedded_server import find_server
+from sap_islands.binaries import find_server
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0

@@ -23,7 +23,7 @@ import numpy as np
 import sap_islands as sap
 from sap_islands._split import dealing
 from sap_islands._split import splitting
-from sap_islands._remote.embedded_server import find_server
+from sap_islands.binaries import find_server
 
 # Bins, and spheres along the three sides of the block in each.
 SCENES = ((1, (10, 10, 10)), (200, (3, 1, 1)), (20, (5, 5, 4)), (60, (5, 5, 4)), (200, (5, 5, 4)))

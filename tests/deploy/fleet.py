@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 import sap_islands as sap
 import trustme
-from sap_islands._remote.embedded_server import find_server
+from sap_islands.binaries import find_server
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

@@ -20,7 +20,7 @@ from kubernetes_validate.utils import (  # type: ignore[import-untyped]  # as ab
     all_versions,
     major_minor,
 )
-from sap_islands._remote.embedded_server import find_server
+from sap_islands.binaries import find_server
 
 from fleet import (
     DEPLOY,

@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cpp_text
 import folders
 import layers
+import python_layers
 import sizes
 import tidy
 import words
@@ -149,6 +150,41 @@ class LayersTest(unittest.TestCase):
         tree = {"tests/server/a_test.cc": "", "tests/server/b_test.cc": "",
                 "tests/server/CMakeLists.txt": "foreach(noun a)\n add(${noun}_test.cc)"}
         self.assertEqual(rules(layers.check(tree)), [("tests/server/b_test.cc", 1, "unused")])
+
+
+class PythonLayersTest(unittest.TestCase):
+    def check(self, **texts):
+        tree = {f"{python_layers.PACKAGE}{name.replace('__', '/', 1)}.py": text
+                for name, text in texts.items()}
+        return [(path.removeprefix(python_layers.PACKAGE), line, rule)
+                for path, line, rule in rules(python_layers.check(tree))]
+
+    def test_a_room_imports_only_what_stands_before_it(self):
+        found = self.check(
+            problem="from sap_islands._arrays.bodies import Trees\n",
+            _arrays__bodies="def late():\n    from sap_islands.client import Client\n",
+            client="import sap_islands.mujoco\n",
+            _embedded__c_library="",
+            mujoco__step="from sap_islands.client import Client\n"
+                         "from sap_islands._embedded import c_library\n"
+                         "from sap_islands._embedded.c_solver import CSolver\n")
+        self.assertEqual(found, [
+            ("_arrays/bodies.py", 2, "direction"), ("client.py", 1, "direction"),
+            ("mujoco/step.py", 3, "direction")])
+
+    def test_a_module_has_a_room(self):
+        self.assertEqual(self.check(news=""), [("news.py", 1, "layout")])
+
+    def test_packages_of_extras_stay_where_they_are_needed(self):
+        found = self.check(torch="import torch\n", jax="import jax.numpy\nimport torch\n",
+                           solution="import numpy\nimport grpc\n")
+        self.assertEqual(found, [("jax.py", 2, "library"), ("solution.py", 2, "library")])
+
+    def test_no_modules_import_each_other(self):
+        found = self.check(_embedded__a="from sap_islands._embedded import b\n",
+                           _embedded__b="from sap_islands._embedded.a import A\n",
+                           _embedded__c="from sap_islands._embedded.a import A\n")
+        self.assertEqual(found, [("_embedded/a.py", 1, "circle"), ("_embedded/b.py", 1, "circle")])
 
 
 class SizesTest(unittest.TestCase):

@@ -4,8 +4,9 @@
   tests/tidy/tidy.py            checks every file that git knows, or would add; exit 1 on findings
   tests/tidy/tidy.py --write    first writes the maps of folders into the documents
 
-The rules are in layers.py (who includes whom), sizes.py (lines, functions, files), words.py (banned
-calls, leftovers, paths of one machine, sentences to rewrite) and folders.py (maps of folders).
+The rules are in layers.py and python_layers.py (who includes or imports whom), sizes.py (lines,
+functions, files), words.py (banned calls, leftovers, paths of one machine, sentences to rewrite)
+and folders.py (maps of folders).
 """
 
 import pathlib
@@ -14,6 +15,7 @@ import sys
 
 import folders
 import layers
+import python_layers
 import sizes
 import words
 from finding import Finding
@@ -35,7 +37,8 @@ def check_top_level(tree):
 def check(tree):
     """All findings in a tree, a dict of path to text."""
     findings = []
-    for rule in (check_top_level, layers.check, sizes.check, words.check, folders.check):
+    for rule in (check_top_level, layers.check, python_layers.check, sizes.check, words.check,
+                 folders.check):
         findings.extend(rule(tree))
     return sorted(findings)
 

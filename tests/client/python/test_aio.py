@@ -11,6 +11,7 @@ import pytest
 import sap_islands as sap
 import sap_islands.aio
 
+from support.internals import internals
 from support.scenes import balls_on_floor, pushed_steps, same_bits
 from support.server_process import ServerProcess
 
@@ -101,9 +102,9 @@ def test_session_that_the_server_ended_as_idle_continues(client: sap.Client) -> 
         ):
             assert same_bits(await session.step(problems[0]), expected[0])
             until = time.monotonic() + 300
-            while not session._stream.done() and time.monotonic() < until:
+            while not internals(session)._stream.done() and time.monotonic() < until:
                 await asyncio.sleep(0.01)
-            assert session._stream.done()
+            assert internals(session)._stream.done()
             assert same_bits(await session.step(problems[1]), expected[1])
 
     asyncio.run(run())

@@ -194,6 +194,16 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         sap.connect("embedded:")
 
 
+def test_options_are_refused_where_nothing_is_solved(inside: sap.Client) -> None:
+    refused = sap.Options(relative_tolerance=1.5)
+    with pytest.raises(sap.InvalidArgument, match="relative_tolerance is"):
+        inside.session(refused)
+    with pytest.raises(sap.InvalidArgument, match="relative_tolerance is"):
+        inside.solve_batch([], refused)
+    assert inside.solve_batch([]) == []
+    assert inside.differentiate_batch([]) == []
+
+
 def test_a_closed_client_is_refused() -> None:
     client = sap.connect("embedded:")
     client.close()

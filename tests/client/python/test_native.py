@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from sap_islands import native
-from sap_islands._remote.embedded_server import find_server
+from sap_islands.binaries import find_server
 from sap_islands.errors import Unavailable
 
 HASWELL = frozenset({"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "sse4_2"})
@@ -63,7 +63,7 @@ def test_a_build_that_cannot_run_is_refused(
     monkeypatch.setattr(native, "_processor_flags", lambda: NEHALEM)
     monkeypatch.setenv("SAP_INSTRUCTION_SET", chosen)
     monkeypatch.delenv("SAP_SERVER", raising=False)
-    monkeypatch.setattr("sap_islands._remote.embedded_server._built_in_clone", lambda: None)
+    monkeypatch.setattr("sap_islands.binaries._in_clone", lambda _: None)
     with pytest.raises(RuntimeError, match=said):
         native.find("sap-server")
     with pytest.raises(Unavailable, match=said):
@@ -76,7 +76,7 @@ def test_an_embedded_server_is_that_of_the_wheel(
     wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SAP_SERVER", raising=False)
-    monkeypatch.setattr("sap_islands._remote.embedded_server._built_in_clone", lambda: None)
+    monkeypatch.setattr("sap_islands.binaries._in_clone", lambda _: None)
     assert find_server() == str(wheel / "x86-64-v3" / "sap-server")
 
 

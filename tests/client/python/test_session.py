@@ -6,12 +6,12 @@ import pickle
 import socket
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import sap_islands as sap
 
+from support.internals import internals
 from support.scenes import balls_on_floor, pushed_steps, same_bits
 from support.server_process import ServerProcess
 
@@ -230,7 +230,7 @@ def test_session_that_the_server_ended_as_idle_continues(client: sap.Client) -> 
         impatient.session() as session,
     ):
         assert same_bits(session.step(problems[0]), expected[0])
-        stream: Any = session._stream
+        stream = internals(session)._stream
         until = time.monotonic() + 300
         while stream.is_active() and time.monotonic() < until:
             time.sleep(0.01)
@@ -243,15 +243,15 @@ def test_session_leaves_a_server_that_shuts_down(tmp_path: Path, client: sap.Cli
     address = f"unix:{tmp_path}/s"
     server = ServerProcess(address, "--lame-duck-s", "60")
     with sap.connect(address) as leaving, leaving.session() as session:
-        first = session._stream
+        first = internals(session)._stream
         server.terminate()
         solutions = [session.step(problems[0])]
-        while not session._draining:
+        while not internals(session)._draining:
             solutions.append(session.step(problems[0]))
         repeated = len(solutions)
         # The same server takes the new stream, too; the session stays there until it ends.
         solutions += [session.step(problem) for problem in problems[1:3]]
-        assert session._stream is not first
+        assert internals(session)._stream is not first
         server.kill()
         server = ServerProcess(address)
         solutions += [session.step(problem) for problem in problems[3:]]

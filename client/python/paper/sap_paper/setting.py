@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sap_islands._remote.embedded_server import find_server
+from sap_islands.binaries import find_server
 from sap_islands.client import Client, connect
 from sap_islands.errors import Unavailable
 

@@ -12,9 +12,8 @@ make it the contact solver of a MuJoCo or Drake model. `sap_islands.gymnasium` h
 with such contacts, `sap_islands.ray` runs servers on the nodes of a Ray cluster.
 """
 
+from sap_islands._process.embedded_server import EmbeddedServer
 from sap_islands._remote.channel import Tls
-from sap_islands._remote.embedded_server import EmbeddedServer
-from sap_islands._remote.messages import StepOutcome
 from sap_islands.client import Client, connect
 from sap_islands.derivatives import (
     AdjointStatus,
@@ -56,7 +55,7 @@ from sap_islands.problem import (
 from sap_islands.problem_files import load_problem, save_problem
 from sap_islands.recording import Recorded, RecordingWriter, read_recording
 from sap_islands.server_info import ServerInfo
-from sap_islands.session import Session
+from sap_islands.session import Session, StepOutcome
 from sap_islands.solution import Island, Islands, IslandStatus, Solution, Timings
 
 __all__ = [

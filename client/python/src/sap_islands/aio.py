@@ -20,7 +20,6 @@ from sap_islands._remote.attempts import check_reconnect_within, time_left
 from sap_islands._remote.channel import Tls
 from sap_islands._remote.remote_aio import AsyncRemoteSolver
 from sap_islands._remote.remote_base import resolve_address
-from sap_islands._remote.session_aio import Session
 from sap_islands._split import splitting
 from sap_islands._split.dealing import count_servers
 from sap_islands._split.shards import Shard
@@ -29,6 +28,7 @@ from sap_islands.errors import SapError
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.server_info import ServerInfo
+from sap_islands.session import AsyncSession as Session
 from sap_islands.solution import Solution
 
 if TYPE_CHECKING:

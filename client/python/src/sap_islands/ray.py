@@ -27,9 +27,9 @@ import ray
 import ray.util
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from sap_islands._process.embedded_server import START_TIMEOUT_S, EmbeddedServer
 from sap_islands._remote.attempts import check_reconnect_within
 from sap_islands._remote.channel import make_endpoint
-from sap_islands._remote.embedded_server import START_TIMEOUT_S, EmbeddedServer
 from sap_islands._remote.remote_solver import RemoteSolver
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument, Unavailable

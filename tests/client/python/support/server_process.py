@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from sap_islands._remote.embedded_server import find_server
+from sap_islands.binaries import find_server
 
 
 class ServerProcess:

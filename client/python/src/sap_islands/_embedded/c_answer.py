@@ -303,7 +303,6 @@ class _AnsweredSolution(Solution):
         self._mask = mask
 
     def to_bytes(self) -> bytes:
-        """As `Solution.to_bytes`."""
         message = solution_pb2.ContactSolution()
         for name in (*_OUTPUTS, "delassus_estimate", "island_of_tree"):
             scalar = np.int32 if name == "island_of_tree" else np.float64
@@ -317,7 +316,6 @@ class _AnsweredSolution(Solution):
         return message.SerializeToString()
 
     def without(self, names: Collection[str]) -> Solution:
-        """As `Solution.without`."""
         return _AnsweredSolution(
             self._answer, ctypes.addressof(self._struct), self._mask.difference(names)
         )

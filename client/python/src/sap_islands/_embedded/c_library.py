@@ -1,4 +1,4 @@
-"""The C library libsap_islands.so: where it is, and its functions.
+"""The functions of the C library libsap_islands.so.
 
 It is loaded at the first use, once per process. `sap_islands.h` documents the functions; ctypes
 releases the interpreter's lock while they run.
@@ -8,22 +8,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 from collections.abc import Callable
-from ctypes.util import find_library
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
-from sap_islands import native
 from sap_islands.errors import Unavailable
 
 ABI_VERSION = 0
 
 # A contiguous, writable array as an argument, in a fifth of the time of `array.ctypes`.
 pointer_to: Callable[[Any], Any] = (ctypes.c_char * 0).from_buffer
-
-_NAME = "libsap_islands.so"
 
 _pointer, _int, _long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -52,46 +45,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_differentiate": (_int, (_pointer,) * 4),
     "sap_differentiate_batch": (_int, (_pointer, _long, *(_pointer,) * 4)),
 }
-
-
-def find_c_library() -> str:
-    """Path of the C library.
-
-    Looked up in this order: $SAP_LIBRARY, this package where it was installed with its binaries,
-    the release build of the clone that it was installed from, the libraries of the system.
-
-    Raises:
-        Unavailable: There is none, $SAP_LIBRARY is not a file, or $SAP_INSTRUCTION_SET names a
-            build that this processor cannot run.
-    """
-    chosen = os.environ.get("SAP_LIBRARY")
-    if chosen:
-        if not os.path.isfile(chosen):
-            raise Unavailable(f"$SAP_LIBRARY is {chosen}, which is not a file")
-        return chosen
-    found = _in_package() or _in_clone() or find_library("sap_islands")
-    if found is None:
-        raise Unavailable(
-            f"{_NAME} was not found: build it (deploy/quickstart.sh) or set $SAP_LIBRARY; "
-            "'embedded:process' needs sap-server alone"
-        )
-    return found
-
-
-def _in_package() -> str | None:
-    try:
-        found = native.find(_NAME)
-    except RuntimeError as error:
-        raise Unavailable(str(error)) from error
-    return None if found is None else str(found)
-
-
-def _in_clone() -> str | None:
-    origin = resources.files("sap_islands").joinpath("_origin.txt")
-    if not origin.is_file():
-        return None
-    built = Path(origin.read_text().strip()) / "build" / "release" / "lib" / _NAME
-    return str(built) if built.is_file() else None
 
 
 @functools.cache

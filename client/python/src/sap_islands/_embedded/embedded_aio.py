@@ -1,4 +1,4 @@
-"""The solver in this process for asyncio: `sap_islands._embedded.embedded_solver` with coroutines.
+"""The solver in this process for asyncio.
 
 Calls run on threads of the event loop's executor. A cancelled call ends its solve.
 """
@@ -11,15 +11,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar
 
 from sap_islands._embedded.embedded_session import EmbeddedSession
-from sap_islands._embedded.embedded_solver import EmbeddedSolver, Stop
-from sap_islands._remote.address import EMBEDDED
-from sap_islands._remote.messages import StepOutcome
-from sap_islands._remote.session_aio import Session
+from sap_islands._embedded.embedded_solver import EmbeddedSolver
 from sap_islands.derivatives import Derivatives, DifferentiateRequest
 from sap_islands.errors import SapError, Unavailable, value_of
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.server_info import ServerInfo
+from sap_islands.session import AsyncSession, StepOutcome
 from sap_islands.solution import Solution
 
 ResultT = TypeVar("ResultT")
@@ -29,7 +27,7 @@ async def _run(
     solver: EmbeddedSolver, function: Callable[..., ResultT], *arguments: Any
 ) -> ResultT:
     """Calls a function with the arguments and a stop, on another thread."""
-    stop = Stop(solver.library)
+    stop = solver.new_stop()
     call = functools.partial(function, *arguments, stop=stop)
     future = asyncio.get_running_loop().run_in_executor(None, call)
     try:
@@ -43,9 +41,9 @@ async def _run(
 
 
 class AsyncEmbeddedSolver:
-    """As `EmbeddedSolver`, with coroutines."""
+    """The calls of `EmbeddedSolver` as coroutines."""
 
-    address = EMBEDDED
+    address = EmbeddedSolver.address
 
     def __init__(self, threads: int | None) -> None:
         """Loads the solver; see `EmbeddedSolver`."""
@@ -54,19 +52,16 @@ class AsyncEmbeddedSolver:
     async def solve(
         self, problem: Problem, options: Options | None, timeout: float | None
     ) -> Solution:
-        """As `EmbeddedSolver.solve`."""
         return await _run(self._solver, self._solver.solve, problem, options, timeout)
 
     async def solve_batch(
         self, problems: Sequence[Problem], options: Options | None, timeout: float | None
     ) -> list[Solution | SapError]:
-        """As `EmbeddedSolver.solve_batch`."""
         return await _run(self._solver, self._solver.solve_batch, problems, options, timeout)
 
     async def stream_batch(
         self, problems: Sequence[Problem], options: Options | None, timeout: float | None
     ) -> AsyncIterator[tuple[int, Solution | SapError]]:
-        """As `EmbeddedSolver.stream_batch`."""
         outcomes = self._solver.stream_batch(problems, options, timeout)
         while (indexed := await asyncio.to_thread(next, outcomes, None)) is not None:
             yield indexed
@@ -74,7 +69,6 @@ class AsyncEmbeddedSolver:
     async def differentiate(
         self, request: DifferentiateRequest, timeout: float | None
     ) -> Derivatives:
-        """As `EmbeddedSolver.differentiate`."""
         return await _run(self._solver, self._solver.differentiate, request, timeout)
 
     async def differentiate_batch(
@@ -83,7 +77,6 @@ class AsyncEmbeddedSolver:
         time_budget: float | None,
         timeout: float | None,
     ) -> list[Derivatives | SapError]:
-        """As `EmbeddedSolver.differentiate_batch`."""
         return await _run(
             self._solver, self._solver.differentiate_batch, requests, time_budget, timeout
         )
@@ -95,77 +88,64 @@ class AsyncEmbeddedSolver:
         reconnect_within: float | None,
         low_latency: bool,
     ) -> AsyncEmbeddedSession:
-        """As `EmbeddedSolver.session`, not yet open."""
-        return AsyncEmbeddedSession(
-            self._solver, functools.partial(EmbeddedSession, self._solver, options, timeout)
-        )
+        return AsyncEmbeddedSession(self._solver, options, timeout)
 
     async def info(self, timeout: float | None) -> ServerInfo:
-        """As `EmbeddedSolver.info`."""
         return self._solver.info()
 
     async def close(self) -> None:
-        """As `EmbeddedSolver.close`."""
         self._solver.close()
 
 
-class AsyncEmbeddedSession(Session):
-    """As `Session`, without a stream: `send` starts the step, in the order of the calls.
+class AsyncEmbeddedSession(AsyncSession):
+    """An `EmbeddedSession` that is made at its first use.
 
-    A cancelled `step` has no effect, unless it was solved at that moment.
+    `send` starts the step, in the order of the calls.
     """
 
-    def __init__(self, solver: EmbeddedSolver, make: Callable[[], EmbeddedSession]) -> None:
+    def __init__(
+        self, solver: EmbeddedSolver, options: Options | None, timeout: float | None
+    ) -> None:
         self._solver = solver
-        self._make = make
+        self._settings = (options, timeout)
         self._session: EmbeddedSession | None = None
         self._closed = False
 
     @property
     def in_flight(self) -> int:
-        """As `Session.in_flight`."""
         return 0 if self._session is None else self._session.in_flight
 
     @property
     def open(self) -> bool:
-        """As `Session.open`."""
         return not self._closed and (self._session is None or self._session.open)
 
     def reset(self) -> None:
-        """As `Session.reset`."""
         if self._session is not None:
             self._session.reset()
 
     async def step(self, problem: Problem, options: Options | None = None) -> Solution:
-        """As `Session.step`."""
         session = self._opened()
-        session._check_idle()
+        session.check_idle()
         return value_of((await _run(self._solver, session.take, problem, options)).outcome)
 
     async def send(self, problem: Problem, options: Options | None = None) -> int:
-        """As `Session.send`."""
         return await _run(self._solver, self._opened().send, problem, options)
 
     async def receive(self) -> StepOutcome:
-        """As `Session.receive`."""
         return self._opened().receive()
 
     async def close(self) -> None:
-        """As `Session.close`."""
         self._closed = True
         if self._session is not None:
             self._session.close()
 
-    async def __aenter__(self) -> Session:
+    async def __aenter__(self) -> AsyncSession:
         self._opened()
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     def _opened(self) -> EmbeddedSession:
         if self._session is None:
             if self._closed:
                 raise Unavailable("the session is closed")
-            self._session = self._make()
+            self._session = self._solver.session(*self._settings, None, False)
         return self._session

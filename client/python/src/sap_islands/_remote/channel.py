@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import grpc
 
+from sap_islands._process.owner_process import check_grpc_works
 from sap_islands._remote.address import Address, parse_address, resolve
-from sap_islands._remote.owner_process import check_grpc_works
 from sap_islands.errors import InvalidArgument
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]

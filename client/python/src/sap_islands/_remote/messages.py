@@ -12,6 +12,7 @@ from sap_islands.derivatives import Derivatives, DifferentiateRequest
 from sap_islands.errors import Internal, SapError, error_of_failure
 from sap_islands.options import Options, serialize
 from sap_islands.problem import Problem
+from sap_islands.session import StepOutcome
 from sap_islands.solution import Solution
 from sap_islands.v1 import solver_service_pb2 as service
 
@@ -79,27 +80,13 @@ assert _tag(service.StreamBatchRequest, "problems") == _BATCH_PROBLEMS
 assert _tag(service.StreamBatchRequest, "options") == _BATCH_OPTIONS
 
 
-class StepOutcome(NamedTuple):
-    """Outcome of one step of a session.
-
-    Attributes:
-        step_id: The number that `send` returned.
-        outcome: The solution, or the error that the step failed with.
-        warm_started: Whether a tree or body started from its velocity in the last solved step.
-    """
-
-    step_id: int
-    outcome: Solution | SapError
-    warm_started: bool
-
-
 class Opened(NamedTuple):
     """A server has opened a session.
 
     Attributes:
         max_in_flight: Most steps that may be in flight, at least 1.
         draining: Whether the server is about to shut down.
-        server: Its identity; see `sap_islands._remote.server_identity`.
+        server: Its identity; see `server_identity`.
     """
 
     max_in_flight: int

@@ -13,7 +13,7 @@ from sap_islands._remote import messages
 from sap_islands._remote.attempts import Attempts
 from sap_islands._remote.remote_base import RemoteSolverBase
 from sap_islands._remote.server_identity import identity_of
-from sap_islands._remote.session_aio import Session
+from sap_islands._remote.session_aio import AsyncRemoteSession
 from sap_islands._remote.streamed_batch import StreamedBatch
 from sap_islands.derivatives import Derivatives, DifferentiateRequest
 from sap_islands.errors import SapError, error_of_call
@@ -31,14 +31,12 @@ class AsyncRemoteSolver(RemoteSolverBase):
     async def solve(
         self, problem: Problem, options: Options | None, timeout: float | None
     ) -> Solution:
-        """As `RemoteSolver.solve`."""
         request = messages.solve_request(problem, options)
         return messages.solution_of_response(await self._call("solve", request, timeout, options))
 
     async def solve_batch(
         self, problems: Sequence[Problem], options: Options | None, timeout: float | None
     ) -> list[Solution | SapError]:
-        """As `RemoteSolver.solve_batch`."""
         request = messages.batch_request(problems, options)
         return messages.outcomes_of_response(
             await self._call("solve_batch", request, timeout, options)
@@ -47,7 +45,6 @@ class AsyncRemoteSolver(RemoteSolverBase):
     async def stream_batch(
         self, problems: Sequence[Problem], options: Options | None, timeout: float | None
     ) -> AsyncIterator[tuple[int, Solution | SapError]]:
-        """As `RemoteSolver.stream_batch`."""
         batch = StreamedBatch(problems, options)
         attempts = Attempts(self._reconnect_within, timeout)
         metadata = self._metadata(options)
@@ -77,7 +74,6 @@ class AsyncRemoteSolver(RemoteSolverBase):
     async def differentiate(
         self, request: DifferentiateRequest, timeout: float | None
     ) -> Derivatives:
-        """As `RemoteSolver.differentiate`."""
         serialized = messages.differentiate_request(request)
         return messages.derivatives_of_response(
             await self._call("differentiate", serialized, timeout, request.options)
@@ -89,7 +85,6 @@ class AsyncRemoteSolver(RemoteSolverBase):
         time_budget: float | None,
         timeout: float | None,
     ) -> list[Derivatives | SapError]:
-        """As `RemoteSolver.differentiate_batch`."""
         request = messages.differentiate_batch_request(requests, time_budget)
         options = requests[0].options if requests else None
         return messages.derivatives_of_batch(
@@ -102,13 +97,13 @@ class AsyncRemoteSolver(RemoteSolverBase):
         timeout: float | None,
         reconnect_within: float | None,
         low_latency: bool,
-    ) -> Session:
+    ) -> AsyncRemoteSession:
         """As `RemoteSolver.session`, not yet open."""
 
         def open_stream(left: float | None, place: int) -> Any:
             return self._stub(place).solve_session(timeout=left, metadata=self._endpoint.metadata)
 
-        return Session(
+        return AsyncRemoteSession(
             open_stream,
             options,
             timeout,
@@ -118,11 +113,9 @@ class AsyncRemoteSolver(RemoteSolverBase):
         )
 
     async def info(self, timeout: float | None) -> ServerInfo:
-        """As `RemoteSolver.info`."""
         return parse_info(await self._call("info", b"", timeout))
 
     async def close(self) -> None:
-        """As `RemoteSolver.close`."""
         if not self._owner.is_current:
             return
         self._closed = True

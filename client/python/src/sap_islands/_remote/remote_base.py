@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sap_islands._process.embedded_server import EmbeddedServer
+from sap_islands._process.owner_process import OwnerProcess
 from sap_islands._remote import messages
 from sap_islands._remote.address import EMBEDDED_PROCESS
 from sap_islands._remote.attempts import Attempts, check_reconnect_within
 from sap_islands._remote.channel import Endpoint, Metadata, Tls, make_endpoint
-from sap_islands._remote.embedded_server import EmbeddedServer
 from sap_islands._remote.loss import is_lost
-from sap_islands._remote.owner_process import OwnerProcess
 from sap_islands._remote.server_identity import BuildCheck
 from sap_islands.errors import DeadlineExceeded, SapError, Unavailable
 from sap_islands.options import Options, Priority

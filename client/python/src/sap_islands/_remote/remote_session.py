@@ -1,18 +1,4 @@
-"""Session: a stream of contact problems, one per time step of a simulation.
-
-The server reuses memory and symbolic factorizations between steps. It starts each step from the
-velocities of the last solved step, matched by `tree_id` and `body_id`, unless the step has a guess.
-
-    with client.session() as session:
-        while ...:
-            solution = session.step(problem)            # sends and waits
-
-Steps may also be sent before earlier ones are answered; outcomes are received in the same order:
-
-    session.send(first)
-    session.send(second)
-    outcome = session.receive()                         # of the first
-"""
+"""Session of a server, over a stream."""
 
 from __future__ import annotations
 
@@ -24,13 +10,13 @@ from typing import Protocol
 
 import grpc
 
-from sap_islands._remote.messages import StepOutcome
 from sap_islands._remote.server_identity import BuildCheck
 from sap_islands._remote.session_base import SessionBase
 from sap_islands._remote.session_state import LastSolved
 from sap_islands.errors import Cancelled, Internal, SapError, Unavailable, error_of_call, value_of
 from sap_islands.options import Options
 from sap_islands.problem import Problem
+from sap_islands.session import Session, StepOutcome
 from sap_islands.solution import Solution
 
 
@@ -44,20 +30,8 @@ class _Stream(Protocol):
 OpenStream = Callable[[Iterator[bytes], float | None, int], _Stream]
 
 
-class Session(SessionBase):
-    """A stream of steps to one server, opened by `Client.session`. Not thread-safe.
-
-    A failed step, for example one with an invalid field, does not end the session; the next step
-    starts from the last solved one. The state of a session is here: the last velocities, and the
-    unanswered steps. If the connection is lost, or the server restarts or ends the session as idle,
-    it opens a new stream within `reconnect_within` seconds, at any server of the address, and sends
-    the unanswered steps again, with the same results. If that fails, or after the deadline of the
-    session, every call raises the reason.
-
-    A call that an exception such as KeyboardInterrupt ends while it waits has no effect: the step
-    is not taken, or not sent, or its outcome is still to be received. The session goes on with a
-    new stream.
-    """
+class RemoteSession(SessionBase, Session):
+    """A stream of steps to one server, or after a loss to another one."""
 
     def __init__(
         self,
@@ -76,16 +50,6 @@ class Session(SessionBase):
         self._connect()
 
     def step(self, problem: Problem, options: Options | None = None) -> Solution:
-        """Sends a step and waits for its solution.
-
-        Args:
-            problem: The problem of this step.
-            options: Options of this step; None: those of the session.
-
-        Raises:
-            SapError: The step failed; the session is still usable if `open` is True.
-            RuntimeError: Another step is in flight.
-        """
         self._check_idle()
         last_solved = self._state.last_solved
         try:
@@ -98,11 +62,6 @@ class Session(SessionBase):
         return value_of(outcome.outcome)
 
     def send(self, problem: Problem, options: Options | None = None) -> int:
-        """Sends a step without waiting for its outcome; returns its number: 1, 2, ...
-
-        If the server's limit of steps in flight is reached, this waits for the oldest outcome and
-        buffers it for `receive`. The problem is copied: it may be changed afterwards.
-        """
         self._check_open()
         while self._state.unanswered >= self._max_in_flight:
             self._buffered_outcomes.append(self._receive())
@@ -115,19 +74,12 @@ class Session(SessionBase):
         return step_id
 
     def receive(self) -> StepOutcome:
-        """Waits for the outcome of the oldest step in flight.
-
-        Raises:
-            SapError: The session has ended.
-            RuntimeError: No step is in flight.
-        """
         if self._buffered_outcomes:
             return self._buffered_outcomes.popleft()
         self._check_open()
         return self._receive()
 
     def close(self) -> None:
-        """Ends the session; steps in flight are cancelled and their outcomes are lost."""
         if self._end_reason is not None or not self._owner.is_current:
             return
         self._mark_closed()
@@ -140,9 +92,6 @@ class Session(SessionBase):
             next(self._stream, None)
         except grpc.RpcError as error:
             self._check_closed(error_of_call(error))
-
-    def __enter__(self) -> Session:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:

@@ -15,6 +15,7 @@ import grpc
 from sap_islands._remote import messages
 from sap_islands._remote.attempts import Attempts
 from sap_islands._remote.remote_base import RemoteSolverBase
+from sap_islands._remote.remote_session import RemoteSession
 from sap_islands._remote.server_identity import identity_of
 from sap_islands._remote.streamed_batch import StreamedBatch
 from sap_islands.derivatives import Derivatives, DifferentiateRequest
@@ -22,7 +23,6 @@ from sap_islands.errors import SapError, error_of_call
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.server_info import ServerInfo, parse_info
-from sap_islands.session import Session
 from sap_islands.solution import Solution
 
 
@@ -32,21 +32,18 @@ class RemoteSolver(RemoteSolverBase):
     _library = grpc
 
     def solve(self, problem: Problem, options: Options | None, timeout: float | None) -> Solution:
-        """As `Client.solve`."""
         request = messages.solve_request(problem, options)
         return messages.solution_of_response(self._call("solve", request, timeout, options))
 
     def solve_batch(
         self, problems: Sequence[Problem], options: Options | None, timeout: float | None
     ) -> list[Solution | SapError]:
-        """As `Client.solve_batch`."""
         request = messages.batch_request(problems, options)
         return messages.outcomes_of_response(self._call("solve_batch", request, timeout, options))
 
     def stream_batch(
         self, problems: Sequence[Problem], options: Options | None, timeout: float | None
     ) -> Iterator[tuple[int, Solution | SapError]]:
-        """As `Client.stream_batch`."""
         batch = StreamedBatch(problems, options)
         attempts = Attempts(self._reconnect_within, timeout)
         metadata = self._metadata(options)
@@ -73,7 +70,6 @@ class RemoteSolver(RemoteSolverBase):
             batch.resend()
 
     def differentiate(self, request: DifferentiateRequest, timeout: float | None) -> Derivatives:
-        """As `Client.differentiate`."""
         serialized = messages.differentiate_request(request)
         return messages.derivatives_of_response(
             self._call("differentiate", serialized, timeout, request.options)
@@ -85,7 +81,6 @@ class RemoteSolver(RemoteSolverBase):
         time_budget: float | None,
         timeout: float | None,
     ) -> list[Derivatives | SapError]:
-        """As `Client.differentiate_batch`."""
         request = messages.differentiate_batch_request(requests, time_budget)
         options = requests[0].options if requests else None
         return messages.derivatives_of_batch(
@@ -98,15 +93,14 @@ class RemoteSolver(RemoteSolverBase):
         timeout: float | None,
         reconnect_within: float | None,
         low_latency: bool,
-    ) -> Session:
-        """As `Client.session`."""
+    ) -> RemoteSession:
 
         def open_stream(requests: Iterator[bytes], left: float | None, place: int) -> Any:
             return self._stub(place).solve_session(
                 requests, timeout=left, metadata=self._endpoint.metadata
             )
 
-        return Session(
+        return RemoteSession(
             open_stream,
             options,
             timeout,
@@ -117,11 +111,9 @@ class RemoteSolver(RemoteSolverBase):
         )
 
     def info(self, timeout: float | None) -> ServerInfo:
-        """As `Client.info`."""
         return parse_info(self._call("info", b"", timeout))
 
     def close(self) -> None:
-        """As `Client.close`."""
         if not self._owner.is_current:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""Session for asyncio: that of `sap_islands.session`, with coroutines."""
+"""Session of a server for asyncio."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from sap_islands._remote.messages import StepOutcome
 from sap_islands._remote.server_identity import BuildCheck
 from sap_islands._remote.session_base import SessionBase
 from sap_islands._remote.session_state import LastSolved
 from sap_islands.errors import Cancelled, Internal, SapError, Unavailable, error_of_call, value_of
 from sap_islands.options import Options
 from sap_islands.problem import Problem
+from sap_islands.session import AsyncSession, StepOutcome
 from sap_islands.solution import Solution
 
 
-class Session(SessionBase):
-    """As `sap_islands.Session`, with coroutines. Use it from one task at a time.
-
-    A cancelled call, for example by `asyncio.wait_for`, has no effect.
-    """
+class AsyncRemoteSession(SessionBase, AsyncSession):
+    """`RemoteSession` with coroutines."""
 
     def __init__(
         self,
@@ -42,7 +39,6 @@ class Session(SessionBase):
         self._responses: deque[bytes] = deque()  # read and not yet taken
 
     async def step(self, problem: Problem, options: Options | None = None) -> Solution:
-        """As `sap_islands.Session.step`."""
         self._check_idle()
         last_solved = self._state.last_solved
         try:
@@ -55,7 +51,6 @@ class Session(SessionBase):
         return value_of(outcome.outcome)
 
     async def send(self, problem: Problem, options: Options | None = None) -> int:
-        """As `sap_islands.Session.send`."""
         await self._ensure_open()
         while self._state.unanswered >= self._max_in_flight:
             self._buffered_outcomes.append(await self._receive())
@@ -68,14 +63,12 @@ class Session(SessionBase):
         return step_id
 
     async def receive(self) -> StepOutcome:
-        """As `sap_islands.Session.receive`."""
         if self._buffered_outcomes:
             return self._buffered_outcomes.popleft()
         await self._ensure_open()
         return await self._receive()
 
     async def close(self) -> None:
-        """As `sap_islands.Session.close`."""
         if self._end_reason is not None or self._stream is None or not self._owner.is_current:
             return
         self._mark_closed()
@@ -92,10 +85,7 @@ class Session(SessionBase):
         except asyncio.InvalidStateError:
             return
 
-    def __await__(self) -> Any:
-        return self.__aenter__().__await__()
-
-    async def __aenter__(self) -> Session:
+    async def __aenter__(self) -> AsyncSession:
         await self._ensure_open()
         return self
 

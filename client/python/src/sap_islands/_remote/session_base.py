@@ -6,14 +6,15 @@ import time
 from collections import deque
 from typing import NoReturn
 
+from sap_islands._process.owner_process import OwnerProcess
 from sap_islands._remote.attempts import Attempts, check_reconnect_within
 from sap_islands._remote.loss import is_lost
-from sap_islands._remote.messages import StepOutcome, open_request, session_opened, step_outcome
-from sap_islands._remote.owner_process import OwnerProcess
+from sap_islands._remote.messages import open_request, session_opened, step_outcome
 from sap_islands._remote.server_identity import BuildCheck
 from sap_islands._remote.session_state import SessionState
 from sap_islands.errors import Cancelled, ResourceExhausted, SapError, Unavailable
 from sap_islands.options import Options
+from sap_islands.session import StepOutcome
 
 # A step that ends so many streams, and over the whole time to reconnect, is not sent again: it may
 # be what ends them.
@@ -49,23 +50,13 @@ class SessionBase:
 
     @property
     def in_flight(self) -> int:
-        """Number of steps that were sent and whose outcome was not received."""
         return self._state.unanswered + len(self._buffered_outcomes)
 
     @property
     def open(self) -> bool:
-        """Whether steps can be sent: False after the end or the deadline of the session."""
         return self._end_reason is None and self._time_left() != 0
 
     def reset(self) -> None:
-        """Makes the next step start as the first one of a session, from v* if it has no guess.
-
-        So an episode that is repeated has the same bits, whatever the session solved before.
-
-        Raises:
-            SapError: The session has ended.
-            RuntimeError: Steps are in flight.
-        """
         self._check_open()
         self._check_idle()
         self._state.reset()

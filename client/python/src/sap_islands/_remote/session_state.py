@@ -18,10 +18,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from sap_islands._remote.messages import StepOutcome, step_request
+from sap_islands._remote.messages import step_request
 from sap_islands.arrays import FloatArray, UIntArray
 from sap_islands.options import Options, from_message
 from sap_islands.problem import Problem
+from sap_islands.session import StepOutcome
 from sap_islands.solution import IslandStatus, Solution
 from sap_islands.v1 import solver_service_pb2 as service
 

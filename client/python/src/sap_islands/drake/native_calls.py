@@ -6,7 +6,8 @@ import ctypes
 import functools
 from typing import Any, NamedTuple
 
-from sap_islands._embedded.c_library import find_c_library, load
+from sap_islands._embedded.c_library import load
+from sap_islands.binaries import find_c_library
 from sap_islands.errors import Unavailable
 
 MATERIAL_COLUMNS, POINT_COLUMNS = 6, 11  # numbers in sap_drake_material and sap_drake_point

@@ -22,12 +22,11 @@ from sap_islands.drake.dynamics import Dynamics
 from sap_islands.drake.layout import Layout, layout_of
 from sap_islands.drake.results import StepResults
 from sap_islands.drake.stiction import find_stiction_tolerance
-from sap_islands.drake.unsupported_features import check_supported
+from sap_islands.drake.unsupported_features import JOINT_LIMITS, check_supported
 from sap_islands.problem import Problem, Regularization, RegularizationRule, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
 from sap_islands.unsolved_policy import OnUnsolved, check_on_unsolved, report_unsolved
-from sap_islands.unsupported_features import JOINT_LIMITS
 
 _NONE: Mapping[MultibodyConstraintId, Named] = {}
 

@@ -1,15 +1,16 @@
-"""Features of a Drake model that the service cannot represent, and how to find them."""
+"""Features of a Drake model that the service cannot represent: refused, unless they are ignored."""
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Callable, Collection
 
 from pydrake.multibody.plant import DiscreteContactSolver, MultibodyPlant
 
 from sap_islands.errors import InvalidArgument
-from sap_islands.unsupported_features import refuse_unsupported
+
+JOINT_LIMITS = "joint limits"  # supported, but they may be ignored, too
+_MAX_LISTED = 3  # names of model elements in an error message
 
 _checked_for: weakref.WeakKeyDictionary[MultibodyPlant, frozenset[str]] = (
     weakref.WeakKeyDictionary()
@@ -31,8 +32,19 @@ def check_supported(plant: MultibodyPlant, ignore: Collection[str]) -> None:
         return
     if plant.time_step() <= 0:
         raise InvalidArgument("the plant is continuous; its time_step must be > 0", "plant")
-    unsupported = {name: functools.partial(find, plant) for name, find in UNSUPPORTED.items()}
-    refuse_unsupported("plant", unsupported, ignore)
+    for name in ignore:
+        if name not in UNSUPPORTED and name != JOINT_LIMITS:
+            known = ", ".join(repr(known) for known in (*UNSUPPORTED, JOINT_LIMITS))
+            raise InvalidArgument(f"ignore has {name!r}; known names are {known}", "ignore")
+    for name, find in UNSUPPORTED.items():
+        found = [] if name in ignore else find(plant)
+        if found:
+            listed = ", ".join(found[:_MAX_LISTED]) + (", ..." if len(found) > _MAX_LISTED else "")
+            message = (
+                f"the plant has {name} ({listed}), which the service does not support; "
+                f"to simulate without, pass ignore=({name!r},)"
+            )
+            raise InvalidArgument(message, "plant")
     _checked_for[plant] = checked_for
 
 

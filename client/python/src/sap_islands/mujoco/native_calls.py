@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import mujoco
 
-from sap_islands._embedded.c_library import find_c_library, load
+from sap_islands._embedded.c_library import load
+from sap_islands.binaries import find_c_library
 from sap_islands.errors import Unavailable
 from sap_islands.mujoco.fields import FieldTable, make_field_table
 

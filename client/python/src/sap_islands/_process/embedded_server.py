@@ -18,14 +18,12 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from importlib import resources
-from pathlib import Path
 from typing import IO
 
 import grpc
 
-from sap_islands import native
-from sap_islands._remote.owner_process import check_grpc_works
+from sap_islands._process.owner_process import check_grpc_works
+from sap_islands.binaries import find_server
 from sap_islands.errors import Unavailable
 
 START_TIMEOUT_S = 20.0
@@ -36,47 +34,6 @@ _START_OF_LOG = 1 << 16  # bytes, more than a server writes before it listens
 _DRAIN_ARGUMENTS = ("--drain-timeout-s", "1")
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse(status=SERVING)
 _GUARD_SCRIPT = 'read -r _ && exit; kill -TERM "$1" 2> /dev/null; rm -rf -- "$2"'
-
-
-def find_server() -> str:
-    """Path of the sap-server binary.
-
-    Looked up in this order: $SAP_SERVER, the release build of the clone that this package was
-    installed from, this package itself if it is a wheel with programs, PATH.
-
-    Raises:
-        Unavailable: There is none, or $SAP_SERVER is not an executable file, or
-            $SAP_INSTRUCTION_SET names a build that this processor cannot run.
-    """
-    chosen = os.environ.get("SAP_SERVER")
-    if chosen:
-        if not os.access(chosen, os.X_OK):
-            raise Unavailable(f"$SAP_SERVER is {chosen}, which is not an executable file")
-        return chosen
-    built = _built_in_clone()
-    if built is not None:
-        return built
-    try:
-        carried = native.find("sap-server")
-    except RuntimeError as error:
-        raise Unavailable(str(error)) from error
-    if carried is not None:
-        return str(carried)
-    installed = shutil.which("sap-server")
-    if installed is None:
-        raise Unavailable(
-            "sap-server was not found: this package has none, as a wheel of deploy/wheel.sh has; "
-            "build it (deploy/quickstart.sh) or set $SAP_SERVER"
-        )
-    return installed
-
-
-def _built_in_clone() -> str | None:
-    origin = resources.files("sap_islands").joinpath("_origin.txt")
-    if not origin.is_file():
-        return None
-    built = Path(origin.read_text().strip()) / "build" / "release" / "bin" / "sap-server"
-    return str(built) if os.access(built, os.X_OK) else None
 
 
 class EmbeddedServer:

@@ -1,0 +1,79 @@
+"""Where the server and the C library are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from ctypes.util import find_library
+from importlib import resources
+from pathlib import Path
+
+from sap_islands import native
+from sap_islands.errors import Unavailable
+
+_LIBRARY = "libsap_islands.so"
+
+
+def find_server() -> str:
+    """Path of the sap-server binary.
+
+    Looked up in this order: $SAP_SERVER, the release build of the clone that this package was
+    installed from, this package itself if it is a wheel with programs, PATH.
+
+    Raises:
+        Unavailable: There is none, or $SAP_SERVER is not an executable file, or
+            $SAP_INSTRUCTION_SET names a build that this processor cannot run.
+    """
+    chosen = os.environ.get("SAP_SERVER")
+    if chosen:
+        if not os.access(chosen, os.X_OK):
+            raise Unavailable(f"$SAP_SERVER is {chosen}, which is not an executable file")
+        return chosen
+    found = _in_clone("bin/sap-server") or _in_package("sap-server") or shutil.which("sap-server")
+    if found is None:
+        raise Unavailable(
+            "sap-server was not found: this package has none, as a wheel of deploy/wheel.sh has; "
+            "build it (deploy/quickstart.sh) or set $SAP_SERVER"
+        )
+    return found
+
+
+def find_c_library() -> str:
+    """Path of the C library.
+
+    Looked up in this order: $SAP_LIBRARY, this package where it was installed with its binaries,
+    the release build of the clone that it was installed from, the libraries of the system.
+
+    Raises:
+        Unavailable: There is none, $SAP_LIBRARY is not a file, or $SAP_INSTRUCTION_SET names a
+            build that this processor cannot run.
+    """
+    chosen = os.environ.get("SAP_LIBRARY")
+    if chosen:
+        if not os.path.isfile(chosen):
+            raise Unavailable(f"$SAP_LIBRARY is {chosen}, which is not a file")
+        return chosen
+    found = _in_package(_LIBRARY) or _in_clone(f"lib/{_LIBRARY}") or find_library("sap_islands")
+    if found is None:
+        raise Unavailable(
+            f"{_LIBRARY} was not found: build it (deploy/quickstart.sh) or set $SAP_LIBRARY; "
+            "'embedded:process' needs sap-server alone"
+        )
+    return found
+
+
+def _in_package(name: str) -> str | None:
+    try:
+        found = native.find(name)
+    except RuntimeError as error:
+        raise Unavailable(str(error)) from error
+    return None if found is None else str(found)
+
+
+def _in_clone(path: str) -> str | None:
+    """A file of the release build of the clone that this package was installed from."""
+    origin = resources.files("sap_islands").joinpath("_origin.txt")
+    if not origin.is_file():
+        return None
+    built = Path(origin.read_text().strip()) / "build" / "release" / path
+    return str(built) if built.is_file() else None
