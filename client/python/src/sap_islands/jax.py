@@ -119,7 +119,7 @@ def solve_jvp(
     hold_delassus: bool = False,
     on_unsolved: OnUnsolved = "warn",
 ) -> Outputs:
-    """As `solve`, for forward mode."""
+    """Solves a problem as a function of some of its inputs, for forward mode; see `solve`."""
     bridge = _Bridge(client, problem, inputs, options, hold_delassus, on_unsolved)
 
     @jax.custom_jvp

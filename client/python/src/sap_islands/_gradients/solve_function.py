@@ -11,7 +11,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,15 +40,7 @@ from sap_islands.unsolved_policy import (
     report_unsolved,
 )
 
-OUTPUTS = (
-    "velocity",
-    "impulse",
-    "contact_velocity",
-    "row_impulse",
-    "row_velocity",
-    "angular_impulse",
-    "cost",
-)
+OUTPUTS = tuple(field.name for field in fields(Tangent))
 RELATIVE_TOLERANCE = 1e-10
 _DYNAMICS = ("trees.dynamics_matrix", "bodies.mass", "bodies.inertia")
 _V_STAR = ("trees.free_motion_velocity", "bodies.free_motion_velocity")

@@ -53,10 +53,11 @@ if importlib.util.find_spec("pydrake") is None:
         "sap_islands.drake needs Drake: pip install 'drake>=1.51'", name="pydrake"
     )
 
+from sap_islands.drake.assembly import BuiltProblem, build_problem
 from sap_islands.drake.constraint_rows import RowSource
 from sap_islands.drake.constraints import Ball, Coupler, Tendon, Weld
 from sap_islands.drake.results import ContactResults, StepResults
-from sap_islands.drake.stepping import BuiltProblem, Step, apply, build_problem, step
+from sap_islands.drake.stepping import Step, apply, step
 from sap_islands.drake.unsupported_features import UNSUPPORTED
 
 __all__ = [

@@ -41,6 +41,24 @@ _LIMIT_STIFFNESS, _LIMIT_REACH = 1e12, 2.0
 _LEAST_DISTANCE_M, _LEAST_DISTANCE_RATIO = 1e-7, 1e-2  # of the free length
 
 
+class _State(NamedTuple):
+    """What rows are made from.
+
+    Attributes:
+        plant: The plant.
+        context: Its context.
+        layout: Of its trees and joints.
+        dynamics: A and v* of the step.
+        q: Positions.
+    """
+
+    plant: MultibodyPlant
+    context: Context
+    layout: Layout
+    dynamics: Dynamics
+    q: FloatArray
+
+
 class RowSource(NamedTuple):
     """What a row belongs to.
 
@@ -172,29 +190,23 @@ def make_rows(
 ) -> Rows:
     """The rows of motors, of limits that may be reached in two steps, and of `constraints`."""
     rows = Rows(plant.time_step(), dynamics.diagonal)
-    q = plant.GetPositions(context)
+    state = _State(plant, context, layout, dynamics, plant.GetPositions(context))
     if with_limits and len(layout.limited):
-        _add_limits(plant, context, layout, dynamics, q, rows)
-    _add_motors(plant, context, layout, dynamics, q, rows)
+        _add_limits(state, rows)
+    _add_motors(state, rows)
     for identifier, constraint in constraints.items():
         number = identifier.get_value()
         if isinstance(constraint, Coupler):
-            _add_coupler(plant, layout, q, constraint, number, rows)
+            _add_coupler(state, constraint, number, rows)
         elif isinstance(constraint, Tendon):
-            _add_tendon(plant, layout, q, constraint, number, rows)
+            _add_tendon(state, constraint, number, rows)
         else:
-            _add_between_bodies(plant, context, layout, identifier, constraint, rows)
+            _add_between_bodies(state, identifier, constraint, rows)
     return rows
 
 
-def _add_limits(
-    plant: MultibodyPlant,
-    context: Context,
-    layout: Layout,
-    dynamics: Dynamics,
-    q: FloatArray,
-    rows: Rows,
-) -> None:
+def _add_limits(state: _State, rows: Rows) -> None:
+    plant, context, layout, dynamics, q = state
     dt = plant.time_step()
     positions, velocities, joints = layout.limited.T
     dofs = layout.problem_index[velocities]
@@ -210,14 +222,8 @@ def _add_limits(
             rows.add(RowSource("limit", int(joints[i])), [dofs[i]], [sign], R, v_hat, 0.0)
 
 
-def _add_motors(
-    plant: MultibodyPlant,
-    context: Context,
-    layout: Layout,
-    dynamics: Dynamics,
-    q: FloatArray,
-    rows: Rows,
-) -> None:
+def _add_motors(state: _State, rows: Rows) -> None:
+    plant, context, layout, dynamics, q = state
     dt = plant.time_step()
     desired: dict[int, FloatArray] = {}
     for actuator in layout.actuators:
@@ -256,9 +262,8 @@ def _joint_row(
     return np.array(columns, np.int64), np.array([[row[column] for column in columns]])
 
 
-def _add_coupler(
-    plant: MultibodyPlant, layout: Layout, q: FloatArray, coupler: Coupler, number: int, rows: Rows
-) -> None:
+def _add_coupler(state: _State, coupler: Coupler, number: int, rows: Rows) -> None:
+    plant, _, layout, _, q = state
     joints = (coupler.joint0, coupler.joint1)
     q_0, q_1 = (q[plant.get_joint(joint).position_start()] for joint in joints)
     index, J = _joint_row(plant, layout, joints, (1.0, -coupler.gear_ratio))
@@ -266,10 +271,9 @@ def _add_coupler(
     rows.add_compliant(RowSource("coupler", number), index, J, [g])
 
 
-def _add_tendon(
-    plant: MultibodyPlant, layout: Layout, q: FloatArray, tendon: Tendon, number: int, rows: Rows
-) -> None:
-    """As Drake, adds a limit of the length only where it is violated at the beginning."""
+def _add_tendon(state: _State, tendon: Tendon, number: int, rows: Rows) -> None:
+    """Adds a limit of the length where it is violated at the beginning, as Drake does."""
+    plant, _, layout, _, q = state
     index, J = _joint_row(plant, layout, tendon.joints, tendon.coefficients)
     places = [plant.get_joint(joint).position_start() for joint in tendon.joints]
     length = float(np.dot(tendon.coefficients, q[places])) + tendon.offset
@@ -282,13 +286,12 @@ def _add_tendon(
 
 
 def _add_between_bodies(
-    plant: MultibodyPlant,
-    context: Context,
-    layout: Layout,
+    state: _State,
     identifier: MultibodyConstraintId,
     constraint: Ball | Weld | Distance,
     rows: Rows,
 ) -> None:
+    plant, context, layout = state.plant, state.context, state.layout
     if isinstance(constraint, Distance):
         joined = _distance(plant, context, identifier)
     elif isinstance(constraint, Ball):

@@ -6,7 +6,7 @@ import numpy as np
 
 from sap_islands.arrays import FloatArray
 from sap_islands.drake.layout import Layout
-from sap_islands.drake.native_calls import load_loops
+from sap_islands.drake.native_calls import load_native_calls
 from sap_islands.errors import InvalidArgument
 from sap_islands.problem import Contacts
 
@@ -23,14 +23,14 @@ def generalized_impulse(layout: Layout, contacts: Contacts, impulse: FloatArray)
         )
         raise InvalidArgument(message, "solution")
     result = np.empty(len(layout.velocities))
-    load_loops().generalized_impulse(*_arguments(layout, contacts, impulse, result))
+    load_native_calls().generalized_impulse(*_arguments(layout, contacts, impulse, result))
     return result
 
 
 def contact_velocity(layout: Layout, contacts: Contacts, velocity: FloatArray) -> FloatArray:
     """J v [C, 3]."""
     result = np.empty((contacts.count, 3))
-    load_loops().contact_velocity(*_arguments(layout, contacts, velocity, result))
+    load_native_calls().contact_velocity(*_arguments(layout, contacts, velocity, result))
     return result
 
 

@@ -16,7 +16,7 @@ from pydrake.systems.framework import Context
 from sap_islands._embedded.c_library import pointer_to
 from sap_islands.arrays import FloatArray, IndexArray, IntArray
 from sap_islands.drake.layout import Layout
-from sap_islands.drake.native_calls import POINT_COLUMNS, load_loops
+from sap_islands.drake.native_calls import POINT_COLUMNS, load_native_calls
 
 _CENTER = np.full(3, 1 / 3)  # barycentric coordinates of the center of a triangle
 _Number = Callable[[list[GeometryId]], IndexArray]  # Layout.number_geometries of one plant
@@ -58,11 +58,11 @@ def find_points(plant: MultibodyPlant, context: Context, layout: Layout) -> Poin
     points, count = _empty_points(len(pairs) + sum(faces)), 0
     if pairs:
         read = _read_pairs(number, pairs)
-        count = _add(load_loops().add_pairs, layout, len(pairs), read, points)
+        count = _add(load_native_calls().add_pairs, layout, len(pairs), read, points)
     if surfaces:
         read = _read_surfaces(number, surfaces, faces)
         rest = Points(points.rows[count:], points.bodies[count:])
-        count += _add(load_loops().add_faces, layout, len(surfaces), read, rest)
+        count += _add(load_native_calls().add_faces, layout, len(surfaces), read, rest)
     return Points(points.rows[:count], points.bodies[:count])
 
 

@@ -16,7 +16,7 @@ from sap_islands._embedded.c_library import pointer_to
 from sap_islands.arrays import FloatArray, IndexArray
 from sap_islands.drake.contact_points import Points
 from sap_islands.drake.layout import Layout
-from sap_islands.drake.native_calls import load_loops
+from sap_islands.drake.native_calls import load_native_calls
 from sap_islands.problem import ContactLaw, Contacts, HuntCrossley
 
 SIGMA = 1e-3  # of Drake's discrete solver, so that the solutions agree with Drake's
@@ -46,16 +46,16 @@ def make_contacts(
         diagonal: Diagonal of A, with which Drake estimates w.
         points: Contact points.
     """
-    loops, count = load_loops(), len(points.bodies)
+    calls, count = load_native_calls(), len(points.bodies)
     needs_jacobian = np.zeros(plant.num_bodies(), np.uint8)
     bodies = pointer_to(points.bodies)
-    values = loops.measure_contacts(layout.as_struct, count, bodies, pointer_to(needs_jacobian))
+    values = calls.measure_contacts(layout.as_struct, count, bodies, pointer_to(needs_jacobian))
     others = needs_jacobian.nonzero()[0]
     trees, jacobian = np.empty((2, count), np.int32), np.empty(values)
     parameters, frames = np.empty((_PARAMETERS, count)), np.empty((count, 3, 3))
     state = (diagonal, plant.GetPositions(context), plant.GetVelocities(context))
     written = (trees, jacobian, parameters, frames)
-    loops.write_contacts(
+    calls.write_contacts(
         layout.as_struct,
         count,
         pointer_to(points.rows),

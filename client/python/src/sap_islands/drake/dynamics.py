@@ -20,7 +20,7 @@ from pydrake.systems.framework import Context
 from sap_islands._embedded.c_library import pointer_to
 from sap_islands.arrays import FloatArray
 from sap_islands.drake.layout import Layout
-from sap_islands.drake.native_calls import load_loops
+from sap_islands.drake.native_calls import load_native_calls
 
 
 class Dynamics(NamedTuple):
@@ -62,7 +62,7 @@ def evaluate(plant: MultibodyPlant, context: Context, layout: Layout) -> Dynamic
         v_star,
         diagonal,
     )
-    load_loops().write_dynamics(layout.as_struct, *map(pointer_to, arrays))
+    load_native_calls().write_dynamics(layout.as_struct, *map(pointer_to, arrays))
     return Dynamics(blocks, v_star, diagonal, damping, actuation, forces)
 
 

@@ -1,6 +1,7 @@
-"""Finds the parameters of a coupler or a tendon from Drake's own update.
+"""Works around pydrake, which does not show the parameters of couplers and tendons.
 
-With that constraint alone, without contacts and joint limits, Drake's velocities v solve
+They are found from Drake's own update. With one constraint alone, without contacts and joint
+limits, Drake's velocities v solve
 
     A (v - v_off) = u γ,   γ = -((u'q + c) / (δt + τ) + u'v) / R,   γ >= 0 for a tendon
 

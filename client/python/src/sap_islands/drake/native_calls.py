@@ -1,4 +1,4 @@
-"""The loops of the adapter, in C++: `client/c/drake/adapter.h` documents the functions."""
+"""The loops of the adapter, C++ in the C library: `client/c/drake/adapter.h` documents them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
-class Loops(NamedTuple):
+class NativeCalls(NamedTuple):
     """The functions of the library."""
 
     write_dynamics: Any
@@ -54,8 +54,8 @@ class Loops(NamedTuple):
 
 
 @functools.cache
-def load_loops() -> Loops:
-    """The loops.
+def load_native_calls() -> NativeCalls:
+    """The calls.
 
     Raises:
         Unavailable: There is no C library, or it is of another version than this package.
@@ -68,7 +68,7 @@ def load_loops() -> Loops:
     for name, (result, arguments) in _FUNCTIONS.items():
         functions[name] = getattr(library, f"sap_drake_{name}")
         functions[name].restype, functions[name].argtypes = result, arguments
-    return Loops(**functions)
+    return NativeCalls(**functions)
 
 
 def _has_same_structs(library: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Builds the problem of a MultibodyPlant and its context, and advances the state."""
+"""Advances the state of a MultibodyPlant with the solution of its problem."""
 
 from __future__ import annotations
 
@@ -10,111 +10,13 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import MultibodyConstraintId
 from pydrake.systems.framework import Context
 
-from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.client import Client
-from sap_islands.drake import dynamics as dynamics_of
-from sap_islands.drake.constraint_parameters import find_constraints
-from sap_islands.drake.constraint_rows import Rows, RowSource, make_rows
+from sap_islands.drake.assembly import NO_CONSTRAINTS, BuiltProblem, build_problem
 from sap_islands.drake.constraints import Named
-from sap_islands.drake.contact_points import Points, find_points
-from sap_islands.drake.contacts import SIGMA, make_contacts
-from sap_islands.drake.dynamics import Dynamics
-from sap_islands.drake.layout import Layout, layout_of
 from sap_islands.drake.results import StepResults
-from sap_islands.drake.stiction import find_stiction_tolerance
-from sap_islands.drake.unsupported_features import JOINT_LIMITS, check_supported
-from sap_islands.problem import Problem, Regularization, RegularizationRule, Trees
 from sap_islands.session import Session
 from sap_islands.solution import Solution
 from sap_islands.unsolved_policy import OnUnsolved, check_on_unsolved, report_unsolved
-
-_NONE: Mapping[MultibodyConstraintId, Named] = {}
-
-
-class Parts(NamedTuple):
-    """What the results of a step need beyond its problem."""
-
-    layout: Layout
-    dynamics: Dynamics
-    rows: Rows
-    problem: Problem
-    points: Points
-    frames: FloatArray
-
-
-class BuiltProblem(NamedTuple):
-    """A problem, and how it maps to the plant.
-
-    Attributes:
-        problem: Its trees are those of the plant; locked joints have no velocities.
-        bodies: [C, 2] indices of bodies A and B of each contact.
-        rows: [R] what each constraint row belongs to.
-        velocities: [n] index in the plant's v of each velocity of the problem.
-        parts: What the results of the step need beyond the problem.
-    """
-
-    problem: Problem
-    bodies: IntArray
-    rows: list[RowSource]
-    velocities: IntArray
-    parts: Parts
-
-
-def build_problem(
-    plant: MultibodyPlant,
-    context: Context,
-    *,
-    constraints: Mapping[MultibodyConstraintId, Named] = _NONE,
-    stiction_tolerance: float | None = None,
-    load_path: bool = False,
-    ignore: Collection[str] = (),
-) -> BuiltProblem:
-    """Builds the contact problem of one discrete step.
-
-    Args:
-        plant: A finalized discrete plant, connected to its scene graph.
-        context: The context of the plant, from `plant.GetMyContextFromRoot`.
-        constraints: As for `step`.
-        stiction_tolerance: As for `step`.
-        load_path: As for `step`.
-        ignore: As for `step`.
-
-    Raises:
-        InvalidArgument: The plant is continuous, it has an unsupported feature that `ignore` does
-            not name, `ignore` has an unknown name, or the parameters of a constraint cannot be
-            found.
-    """
-    check_supported(plant, ignore)
-    layout = layout_of(plant, context)
-    dynamics = dynamics_of.evaluate(plant, context, layout)
-    points = find_points(plant, context, layout)
-    contacts, frames = make_contacts(plant, context, layout, dynamics.diagonal, points)
-    if contacts.hunt_crossley is not None and stiction_tolerance is None:
-        stiction_tolerance = find_stiction_tolerance(plant, context)
-    active = find_constraints(plant, context, constraints)
-    rows = make_rows(plant, context, layout, dynamics, active, JOINT_LIMITS not in ignore)
-    problem = Problem(
-        time_step=plant.time_step(),
-        trees=Trees.from_wire_arrays(
-            dofs=layout.dofs,
-            dynamics_matrix=dynamics.blocks,
-            free_motion_velocity=dynamics.v_star,
-            tree_id=layout.names,
-        ),
-        contacts=contacts,
-        rows=rows.problem_rows(),
-        regularization=Regularization(
-            beta=plant.get_sap_near_rigid_threshold(),
-            sigma=SIGMA,
-            stiction_speed=stiction_tolerance,
-        ),
-    )
-    if load_path:
-        contacts.delassus_estimate = np.empty(0)
-        problem.trees.initial_velocity = plant.GetVelocities(context)[layout.velocities]
-        problem.regularization.rule = RegularizationRule.LOAD_PATH
-    parts = Parts(layout, dynamics, rows, problem, points, frames)
-    return BuiltProblem(problem, points.bodies, rows.sources, layout.velocity_numbers, parts)
 
 
 class Step(NamedTuple):
@@ -137,7 +39,7 @@ def step(
     root_context: Context,
     solver: Session | Client,
     *,
-    constraints: Mapping[MultibodyConstraintId, Named] = _NONE,
+    constraints: Mapping[MultibodyConstraintId, Named] = NO_CONSTRAINTS,
     stiction_tolerance: float | None = None,
     load_path: bool = False,
     on_unsolved: OnUnsolved = "warn",

@@ -20,14 +20,11 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from sap_islands._arrays.bodies import Trees
-from sap_islands._arrays.constraint_rows import ConstraintRows
-from sap_islands._arrays.contacts import Contacts
 from sap_islands.arrays import FloatArray
 from sap_islands.mujoco.assembly import BuiltProblem, assemble_problem
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import compute_forces, compute_positions, make_constraints
-from sap_islands.problem import Problem
+from sap_islands.problem import ConstraintRows, Contacts, Problem, Trees
 
 _REACH = 1e3  # change of point and frame [m, -] that a contact may have, over the displacement
 _PYRAMIDAL = int(mujoco.mjtConstraint.mjCNSTR_CONTACT_PYRAMIDAL)

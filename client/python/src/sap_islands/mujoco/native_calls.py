@@ -1,4 +1,4 @@
-"""The loops of the adapter, in C++: `client/c/mujoco/adapter.h` documents the functions."""
+"""The loops of the adapter, C++ in the C library: `client/c/mujoco/adapter.h` documents them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import functools
 from typing import Any, NamedTuple
 
 import mujoco
+import numpy as np
 
-from sap_islands._embedded.c_library import load
+from sap_islands._embedded.c_library import load, pointer_to
+from sap_islands.arrays import FloatArray, IntArray, UIntArray
 from sap_islands.binaries import find_c_library
 from sap_islands.errors import Unavailable
 from sap_islands.mujoco.fields import FieldTable, make_field_table
@@ -52,7 +54,23 @@ class Layout(ctypes.Structure):
     )
 
 
-class Loops(NamedTuple):
+class Buffers(NamedTuple):
+    """Arrays that the loops wrote; those of the problem are views of them.
+
+    Attributes:
+        layout: Where they are in the buffers.
+        doubles: Numbers.
+        unsigned: Non-zeros of each row, and their velocities.
+        integers: Indices.
+    """
+
+    layout: Layout
+    doubles: FloatArray
+    unsigned: UIntArray
+    integers: IntArray
+
+
+class NativeCalls(NamedTuple):
     """The functions of the library, and the table of fields that they need."""
 
     measure: Any
@@ -67,8 +85,8 @@ class Loops(NamedTuple):
 
 
 @functools.cache
-def load_loops() -> Loops:
-    """The loops.
+def load_native_calls() -> NativeCalls:
+    """The calls.
 
     Raises:
         Unavailable: There is no C library, or it is of another version than this package.
@@ -92,4 +110,25 @@ def load_loops() -> Loops:
         functions[name] = getattr(library, f"sap_mujoco_{name}")
         functions[name].restype, functions[name].argtypes = None, types
     library.sap_mujoco_fields.restype = ctypes.c_char_p
-    return Loops(**functions, fields=make_field_table(library.sap_mujoco_fields().decode()))
+    return NativeCalls(**functions, fields=make_field_table(library.sap_mujoco_fields().decode()))
+
+
+def fill_buffers(model: mujoco.MjModel, data: mujoco.MjData, as_sap: bool, sigma: float) -> Buffers:
+    """All arrays of the problem of a state; `sigma` is the slip parameter of rows, or 0."""
+    calls, layout = load_native_calls(), Layout()
+    state = calls.state(model, data, as_sap)
+    calls.measure(*state, layout)
+    doubles = np.empty(layout.doubles)
+    if data.nefc:
+        mujoco.mj_mulJacVec(model, data, doubles[layout.velocities :], data.qvel)
+    unsigned = np.empty(layout.unsigned_integers, np.uint32)
+    integers = np.empty(layout.integers, np.int32)
+    calls.build(
+        *state,
+        sigma,
+        layout,
+        pointer_to(doubles),
+        pointer_to(unsigned),
+        pointer_to(integers),
+    )
+    return Buffers(layout, doubles, unsigned, integers)

@@ -11,8 +11,9 @@ import numpy as np
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument
-from sap_islands.mujoco.assembly import BuiltProblem, Law, assemble_problem, store_forces
+from sap_islands.mujoco.assembly import BuiltProblem, Law, assemble_problem
 from sap_islands.mujoco.material import Material
+from sap_islands.mujoco.results import store_forces
 from sap_islands.mujoco.unsupported_features import (
     refuse_flexes,
     uses_implicit_integrator,

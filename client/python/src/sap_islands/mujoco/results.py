@@ -1,0 +1,47 @@
+"""Writes the forces of a step to MjData."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from sap_islands._embedded.c_library import pointer_to
+from sap_islands.errors import InvalidArgument
+from sap_islands.mujoco.assembly import BuiltProblem
+from sap_islands.mujoco.native_calls import load_native_calls
+from sap_islands.solution import Solution
+
+
+def store_forces(
+    model: mujoco.MjModel, data: mujoco.MjData, built: BuiltProblem, solution: Solution
+) -> None:
+    """Writes constraint forces, and the forces of implicit actuators, to `data`.
+
+    Raises:
+        InvalidArgument: The solution is not one of this problem, or lacks impulses.
+    """
+    layout, doubles, _, integers = built.buffers
+    values = np.concatenate(
+        (
+            solution.velocity,
+            solution.row_impulse,
+            solution.impulse.ravel(),
+            solution.angular_impulse.ravel(),
+        )
+    )
+    numbers = model.nv + layout.rows + 3 * (layout.contacts + layout.turning)
+    if len(values) != numbers:
+        message = f"the solution has {len(values)} velocities and impulses; {numbers} are needed"
+        raise InvalidArgument(message, "solution")
+    calls = load_native_calls()
+    calls.store_forces(
+        *calls.state(model, data, built.law == "sap"),
+        layout,
+        pointer_to(doubles),
+        pointer_to(integers),
+        pointer_to(values),
+    )
+    if data.nefc:
+        mujoco.mj_mulJacTVec(model, data, data.qfrc_constraint, data.efc_force)
+    else:
+        data.qfrc_constraint[:] = 0.0
