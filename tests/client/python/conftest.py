@@ -34,7 +34,7 @@ def problem_files() -> list[Path]:
 
 # Where clients themselves are tested, they are tested with the solver in this process and with a
 # server of their own.
-CLIENT_TESTS = {"test_aio", "test_client", "test_differentiate", "test_session"}
+CLIENT_TESTS = {"test_aio", "test_client", "test_derivatives", "test_session"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from test_embedded import is_running, wait_until_gone
+from test_embedded_server import is_running, wait_until_gone
 
 PROGRAM = """
 import os, signal, sys

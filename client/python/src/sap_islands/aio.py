@@ -47,7 +47,7 @@ def connect(
     server_arguments: Sequence[str] = (),
     threads: int | None = None,
 ) -> Client:
-    """As `sap_islands.connect`.
+    """Makes a client; the arguments and exceptions are those of `sap_islands.connect`.
 
     "embedded:process" blocks the event loop for 0.1 s, and a list while its names are looked up.
     """
@@ -63,7 +63,10 @@ def connect(
 
 
 class Client:
-    """As `sap_islands.Client`, with coroutines. Use it in one event loop only."""
+    """The calls of `sap_islands.Client` as coroutines, with the same arguments and exceptions.
+
+    Use it in one event loop only.
+    """
 
     def __init__(self, solver: AsyncRemoteSolver | AsyncEmbeddedSolver) -> None:
         self._solver = solver
@@ -71,7 +74,7 @@ class Client:
 
     @property
     def address(self) -> str:
-        """As `sap_islands.Client.address`."""
+        """The address that `connect` got; of an embedded server, its Unix socket."""
         return self._solver.address
 
     async def solve(
@@ -82,7 +85,7 @@ class Client:
         timeout: float | None = None,
         split: bool | int = False,
     ) -> Solution:
-        """As `sap_islands.Client.solve`."""
+        """Solves one problem, on several servers at once if `split` says so."""
         if split is not False:
             start = time.monotonic()
             solution = await self._solve_split(problem, options, timeout, split)
@@ -98,7 +101,7 @@ class Client:
         *,
         timeout: float | None = None,
     ) -> list[Solution | SapError]:
-        """As `sap_islands.Client.solve_batch`."""
+        """Solves independent problems concurrently; returns a solution or an error for each."""
         return await self._solver.solve_batch(problems, options, timeout)
 
     def stream_batch(
@@ -108,7 +111,7 @@ class Client:
         *,
         timeout: float | None = None,
     ) -> AsyncIterator[tuple[int, Solution | SapError]]:
-        """As `sap_islands.Client.stream_batch`."""
+        """Yields (index of the problem, solution or error) as each is finished."""
         return self._solver.stream_batch(problems, options, timeout)
 
     async def differentiate(
@@ -123,7 +126,7 @@ class Client:
         options: Options | None = None,
         timeout: float | None = None,
     ) -> Derivatives:
-        """As `sap_islands.Client.differentiate`."""
+        """Derivatives of the solution of one problem with respect to its inputs."""
         request = DifferentiateRequest(
             problem, cotangents, tangents, velocity, wanted, hold_delassus, options
         )
@@ -136,7 +139,7 @@ class Client:
         time_budget: float | None = None,
         timeout: float | None = None,
     ) -> list[Derivatives | SapError]:
-        """As `sap_islands.Client.differentiate_batch`."""
+        """Differentiates independent problems concurrently."""
         return await self._solver.differentiate_batch(requests, time_budget, timeout)
 
     def session(
@@ -147,11 +150,11 @@ class Client:
         reconnect_within: float | None = None,
         low_latency: bool = False,
     ) -> Session:
-        """As `sap_islands.Client.session`; open the session with `async with` or `await`."""
+        """Makes a session; open it with `async with` or `await`."""
         return self._solver.session(options, timeout, reconnect_within, low_latency)
 
     async def info(self, *, timeout: float | None = None) -> ServerInfo:
-        """As `sap_islands.Client.info`."""
+        """Version, limits and hardware of the server."""
         return await self._solver.info(timeout)
 
     async def close(self) -> None:
@@ -167,7 +170,7 @@ class Client:
     async def _solve_split(
         self, problem: Problem, options: Options | None, timeout: float | None, split: bool | int
     ) -> Solution | None:
-        """As that of `sap_islands.Client`."""
+        """The solution from several calls; None: the problem is to be sent whole."""
         start = time.monotonic()
         # On another thread, since it may look a name up.
         servers = await asyncio.to_thread(count_servers, split, self.address)

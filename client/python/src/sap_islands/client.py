@@ -151,7 +151,7 @@ class Client:
         *,
         timeout: float | None = None,
     ) -> Iterator[tuple[int, Solution | SapError]]:
-        """As `solve_batch`, but yields (index of the problem, outcome) as each is finished."""
+        """Yields (index of the problem, outcome) as each of the problems is finished."""
         return self._solver.stream_batch(problems, options, timeout)
 
     def differentiate(
