@@ -35,7 +35,7 @@ class LibraryStep:
     """A step by the C library: the arrays are known, and nobody reads the answer."""
 
     def __init__(self, client):
-        self._solver = client._solver
+        self._solver = client._solver._solver  # the sap_solver of the C library
         self._library = self._solver.library
         self._session = self._library.sap_session_new(self._solver.handle)
         self._answer = self._solver.answer()

@@ -157,7 +157,7 @@ class Case:
     seconds: float = 0.0
 
     def unmet(self) -> list[Claim]:
-        """The claims that are not reproduced, but for those that depend on times."""
+        """The claims that are not reproduced, except those that depend on times."""
         failed = [claim for claim in self.claims if claim.status is Status.NOT_REPRODUCED]
         return [claim for claim in failed if not claim.timed]
 

@@ -43,7 +43,7 @@ with tendons must be named, with `step(..., constraints=...)`; an error says so.
 
 The caller drives the loop: `Simulator`, periodic events and loggers are not involved. Output ports
 that the plant samples at its discrete updates (contact_results, reaction_forces, net_actuation,
-generalized_contact_forces) show nothing of these steps; `Step.results` has the same of each step.
+generalized_contact_forces) show nothing of these steps; `Step.results` has those of each step.
 '''
 
 import importlib.util
