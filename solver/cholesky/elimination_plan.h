@@ -82,7 +82,7 @@ class EliminationPlan {
 
   // Requires a valid BlockPattern.
   static EliminationPlan Make(const BlockPattern& pattern, Ordering ordering = Ordering::kAuto);
-  // The same on the threads of the arena, which may be null. Empty if it was stopped.
+  // Makes it on the threads of the arena, which may be null. Empty if it was stopped.
   static std::optional<EliminationPlan> Make(const BlockPattern& pattern, Ordering ordering,
                                              const StopToken& stop, TaskArena* arena);
 
