@@ -14,7 +14,7 @@ torch.set_default_dtype(torch.float64)
 TIME_STEP, STEPS = 0.01, 50  # s, -
 LENGTHS = torch.tensor([0.2, 0.12, 0.08])  # sides of the box [m]
 CORNERS = torch.tensor([[x, y, -1.0] for x in (-1, 1) for y in (-1, 1)]) * LENGTHS / 2
-PUSHED_AT = torch.tensor([-0.1, 0.02, 0.0])  # from the center of the box, beside it [m]
+PUSHED_AT = torch.tensor([-0.1, 0.02, 0.0])  # from the center of the box, outside of it [m]
 MASS, FRICTION = 1.7, 0.35  # what made the recording [kg], [-]
 GUESS = 1.0, 0.6
 NOISE = 2e-4  # standard deviation of the recorded positions [m]

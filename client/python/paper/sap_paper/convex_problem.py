@@ -209,7 +209,7 @@ def _both(problem: Problem, name: str) -> FloatArray:
 
 
 def _given(problem: Problem, name: str, otherwise: FloatArray) -> FloatArray:
-    """As `_both`, with `otherwise` for a group whose field is empty."""
+    """A field of both groups, concatenated, with `otherwise` where a group has none."""
     values, first = otherwise.copy(), 0
     for group in (problem.contacts, problem.body_contacts):
         array = getattr(group, name)

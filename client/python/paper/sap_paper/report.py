@@ -1,4 +1,4 @@
-"""The report: claims of the paper beside our figures, tables and plots, in Markdown.
+"""The report: claims of the paper next to our figures, tables and plots, in Markdown.
 
 All claims are listed, also those that were not reproduced.
 """

@@ -189,7 +189,7 @@ def _firm(history: History) -> BoolArray:
 
 
 def _loose(history: History) -> BoolArray:
-    """As `_firm`, for the loose grip."""
+    """Mask of the steps in a loose grip that has lasted for at least half a second."""
     time = np.array(history.time)
     return (time % PERIOD) > DUTY * PERIOD + 0.5
 

@@ -202,7 +202,7 @@ class Solution:
     def angular_impulse(self) -> FloatArray:
         """[K, 3] angular impulse about (t1, t2, n) [N m s].
 
-        Of each contact, then of each body contact, with a torsional or rolling coefficient > 0.
+        Contacts, then body contacts, with a torsional or rolling coefficient > 0.
         """
         return self._array("angular_impulse", np.float64).reshape(-1, 3)
 

@@ -76,7 +76,7 @@ ROWS = (
     "slip_parameter",
     "force_offset",
 )
-# Of sap_regularization, the numbers that have derivatives; `rule` and load_reference_speed follow.
+# Numbers of sap_regularization that have derivatives; `rule` and load_reference_speed follow.
 REGULARIZATION = ("beta", "sigma", "row_beta", "stiction_speed")
 _RULE = 1 + len(REGULARIZATION)
 _REGULARIZATION_WORDS = _RULE + 2

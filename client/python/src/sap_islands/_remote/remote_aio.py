@@ -24,7 +24,7 @@ from sap_islands.solution import Solution
 
 
 class AsyncRemoteSolver(RemoteSolverBase):
-    """As `RemoteSolver`. Use it in one event loop only."""
+    """A `RemoteSolver` with coroutines. Use it in one event loop only."""
 
     _library = grpc.aio
 
@@ -98,7 +98,7 @@ class AsyncRemoteSolver(RemoteSolverBase):
         reconnect_within: float | None,
         low_latency: bool,
     ) -> AsyncRemoteSession:
-        """As `RemoteSolver.session`, not yet open."""
+        """A session, not yet open."""
 
         def open_stream(left: float | None, place: int) -> Any:
             return self._stub(place).solve_session(timeout=left, metadata=self._endpoint.metadata)

@@ -12,8 +12,8 @@ from sap_islands._remote.address import EMBEDDED, parse_address
 from sap_islands.arrays import FloatArray
 from sap_islands.errors import InvalidArgument
 
-# What a split takes beside the one call of the whole scene: a request and an answer per server, and
-# the copies of the arrays into them and out of them. Measured with three shards of 0.1 to 4 MB.
+# What a split takes in addition to the call of the whole scene: a request and an answer per server,
+# and the copies of the arrays into them and out of them. Measured with three shards of 0.1 to 4 MB.
 _CALLS_S = 2e-3
 _PER_BYTE_S = 5e-9
 
