@@ -118,7 +118,8 @@ typedef struct sap_bodies {
   sap_doubles initial_velocity;      // [6 B], empty unless the rule is LOAD_PATH
 } sap_bodies;
 
-// Of the contacts whose `law` is one of Hunt & Crossley; arrays over all contacts of the group.
+// Parameters of the contacts whose `law` is one of Hunt & Crossley; arrays over all contacts of the
+// group.
 typedef struct sap_hunt_crossley {
   size_t struct_size;
   sap_doubles elastic_force;          // N
@@ -368,7 +369,7 @@ SAP_API int32_t sap_solver_threads(const sap_solver* solver);
 
 SAP_API sap_answer* sap_answer_new(void);
 SAP_API void sap_answer_free(sap_answer* answer);
-// Of the last call that the answer was used for. Never NULL.
+// Error of the last call that the answer was used for. Never NULL.
 SAP_API const sap_error* sap_answer_error(const sap_answer* answer);
 // NULL after an error.
 SAP_API const sap_solution* sap_answer_solution(const sap_answer* answer);

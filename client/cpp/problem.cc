@@ -11,7 +11,7 @@ namespace {
 
 using Vector3 = std::array<double, 3>;
 
-// Of a dof that its member does not have. No problem has that many velocities.
+// Stands for a dof that its member does not have. No problem has that many velocities.
 constexpr uint32_t kNoVelocity = std::numeric_limits<uint32_t>::max();
 
 template <typename Array>

@@ -5,7 +5,7 @@
 //
 //   z = M^-1 r,   until z'r has come down to 1e-28 of what it was at first
 //
-// which is the error of x in the norm of M, squared. Where M is H but for rounding, z itself
+// which is the error of x in the norm of M, squared. Where M is H except for rounding, z itself
 // corrects x, and z'r is compared as it will be after that: two solves and one product with H in
 // double precision. Each constraint that has changed its region takes an iteration. Where a factor
 // does not get there H is factored anew, at the velocity itself and then in double precision.
@@ -18,7 +18,7 @@ namespace sap {
 
 class HessianSystem {
  public:
-  // Of the H that follows from data.G. `single_precision`: of factors by a plan.
+  // Factors the H that follows from data.G. `single_precision`: of factors by a plan.
   HessianSystem(const IslandView& view, const IslandFactorization& factorization,
                 bool single_precision, const StopToken& stop, const SapData& data,
                 SapWorkspace* workspace, AdjointData* adjoint)

@@ -137,7 +137,7 @@ bool ProblemLayout::ReadBodyContacts(const ContactProblemView& view) {
   return true;
 }
 
-// Of the contacts from `first` on.
+// Numbers the contacts from `first` on.
 void ProblemLayout::NumberAngular(const ContactProblemView::Law& law, int64_t first) {
   const int64_t count = num_contacts() - first;
   const LawMessage message{{}, law, {count, {}}, 0, 0};

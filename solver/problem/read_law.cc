@@ -83,8 +83,8 @@ void ContactProblemReader::CheckFriction(const LawMessage& m) {
   CheckCoefficients(m, "rolling_friction", m.law.rolling_friction, 2, {});
 }
 
-// Coefficients beside `friction`. A law of Hunt & Crossley is isotropic: there they must be those
-// of `isotropic`, one per contact, or 0 where this is empty.
+// Checks coefficients other than `friction`. A law of Hunt & Crossley is isotropic: there they must
+// be those of `isotropic`, one per contact, or 0 where this is empty.
 void ContactProblemReader::CheckCoefficients(const LawMessage& m, std::string_view array,
                                              std::span<const double> values, int per_contact,
                                              std::span<const double> isotropic) {

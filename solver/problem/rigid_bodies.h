@@ -12,7 +12,7 @@
 
 namespace sap {
 
-// Right-handed frame with the unit vector n as third column: (t1, t2, n). Continuous but for the
+// Right-handed frame with the unit vector n as third column: (t1, t2, n). Continuous except for the
 // sign change of n_z [Duff et al. 2017, "Building an Orthonormal Basis, Revisited"].
 Eigen::Matrix3d ContactFrame(const Eigen::Vector3d& n);
 

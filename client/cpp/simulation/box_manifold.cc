@@ -216,7 +216,7 @@ BoxManifold FindBoxManifold(const OrientedBox& a, const OrientedBox& b, const Ve
   const auto touches = [](const ManifoldPoint& point) { return point.signed_distance <= 0; };
   if (deepest &&
       std::none_of(manifold.points.begin(), manifold.points.begin() + manifold.count, touches)) {
-    // The boxes overlap beside the clipped face, at an edge that passes its rim.
+    // The boxes overlap outside of the clipped face, at an edge that passes its rim.
     manifold.normal = direction;
     manifold.points[0] = *deepest;
     manifold.count = 1;

@@ -32,7 +32,7 @@ class SplitSolver {
 
  private:
   int NumServers(int servers) const;
-  // Of one server; the others are taken to be alike. 0: it does not answer.
+  // Threads of one server; the others are taken to be alike. 0: it does not answer.
   int ThreadsOfServer(Transport* transport, Transport::Timeout deadline);
 
   const std::string address_;

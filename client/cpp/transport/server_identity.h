@@ -26,7 +26,7 @@ class BuildCheck {
  public:
   explicit BuildCheck(bool allow_mixed_servers) : allow_mixed_servers_(allow_mixed_servers) {}
 
-  // Of an answer; empty: nothing is known of the server.
+  // Checks the server of an answer; empty: nothing is known of it.
   Transport::Status Check(ServerIdentity server);
 
  private:
