@@ -70,12 +70,7 @@ void SumOverIslands(int islands, std::span<const SharedInputs> shared,
   for (size_t k = 0; k < cotangents; ++k) {
     SharedInputs sum;
     for (int island = 0; island < islands; ++island) sum.Add(shared[island * cotangents + k]);
-    ProblemDifferential& inputs = derivatives->gradients[k].problem;
-    inputs.time_step = sum.time_step;
-    inputs.beta = sum.beta;
-    inputs.sigma = sum.sigma;
-    inputs.row_beta = sum.row_beta;
-    inputs.stiction_speed = sum.stiction_speed;
+    static_cast<SharedInputs&>(derivatives->gradients[k].problem) = sum;
   }
   for (size_t k = 0; k < directions; ++k) {
     double& cost = derivatives->tangents[k].cost;

@@ -1,4 +1,4 @@
-// What of derivatives does not belong to an island: their shape, trees that no constraint touches,
+// The parts of derivatives outside islands: their shape, trees that no constraint touches,
 // and sums over islands.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace sap {
 
-// Sizes the arrays and fills them with zeros, but for trees without constraints, where v = v*:
+// Sizes the arrays and fills them with zeros, except for trees without constraints, where v = v*:
 // dv = dv*, v*_bar = v_bar, and A^-1 v_bar for the gradient with respect to an impulse.
 void PrepareDerivatives(const ContactProblem& problem, const ConstraintGraph& graph,
                         const DerivativeRequest& request, Derivatives* derivatives);

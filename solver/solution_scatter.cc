@@ -28,8 +28,8 @@ std::array<double, rows> Scaled(std::array<double, rows> vector, double factor) 
 
 // Where the angular impulse of a contact goes.
 double* AngularImpulse(const ContactProblem& problem, int contact, ContactSolution* solution) {
-  const GeneralFriction& general = problem.general_friction()[problem.contact_extra()[contact]];
-  return solution->angular_impulse.data() + 3 * static_cast<int64_t>(general.angular_contact);
+  return solution->angular_impulse.data() +
+         3 * static_cast<int64_t>(problem.angular_contact(contact));
 }
 
 template <int index, size_t rows>
@@ -58,14 +58,16 @@ void WriteConstraint(const ContactProblem& problem, PoolIndex<index>, int number
 template <int index>
 void ClearConstraint(const ContactProblem& problem, PoolIndex<index> pool, int number,
                      ContactSolution* solution) {
-  if constexpr (index >= kNumContactKinds) {
+  if constexpr (IsRow(pool)) {
     solution->row_impulse[number] = solution->row_velocity[number] = 0;
   } else {
     const int64_t to = 3 * static_cast<int64_t>(number);
     solution->delassus_estimate[number] = 0;
     std::fill_n(solution->impulse.begin() + to, 3, 0.0);
     std::fill_n(solution->contact_velocity.begin() + to, 3, 0.0);
-    if (NumRows(pool.kind()) > 3) std::fill_n(AngularImpulse(problem, number, solution), 3, 0.0);
+    if constexpr (PoolAt<index>::Laws::kRows > 3) {
+      std::fill_n(AngularImpulse(problem, number, solution), 3, 0.0);
+    }
   }
 }
 
@@ -121,7 +123,7 @@ void ScatterIterate(const ContactProblem& problem, const IslandView& view, const
       const int number = view.layout(pool).order()[i];
       WriteConstraint(problem, pool, number, Scaled(state.gamma.At(i), unit),
                       Scaled(state.v_c.At(i), 1.0), solution);
-      if constexpr (NumRows(pool.kind()) > 1) {
+      if constexpr (!IsRow(pool)) {
         solution->delassus_estimate[number] = view.model.w[number] / unit;
       }
     }

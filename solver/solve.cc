@@ -258,6 +258,7 @@ void Solver::Impl::DifferentiateIslandAt(int island, int task, const ContactProb
                                          const DerivativeRequest& request, const StopToken& stop,
                                          ContactSolution* solution, Derivatives* derivatives) {
   const IslandView view{graph, model, island, ArenaOf(island)};
+  const DerivativeScope scope{problem, view, stop, workspace.data, &adjoint, request.hold_delassus};
   const size_t cotangents = request.cotangents.size();
   const size_t directions = request.directions.size();
   IslandDerivatives of_island{
@@ -265,13 +266,13 @@ void Solver::Impl::DifferentiateIslandAt(int island, int task, const ContactProb
       .shared = std::span(shared_inputs).subspan(island * cotangents, cotangents),
       .tangents = derivatives->tangents,
       .costs = std::span(tangent_costs).subspan(island * directions, directions),
-      .kink_margin = &derivatives->kink_margin[island]};
+      .kink_margin = &derivatives->kink_margin[island],
+      .report = &solution->islands[island]};
   IslandReport& report = solution->islands[island];
   const IslandReport of_solve = report;
   const Clock::time_point start = Clock::now();
   const auto differentiate = [&](const IslandFactorization& factorization) {
-    return DifferentiateIsland(problem, view, options, request, factorization, stop, &workspace,
-                               &adjoint, &report, &of_island);
+    return DifferentiateIsland(scope, options, request, factorization, &workspace, &of_island);
   };
   AdjointStatus& status = derivatives->adjoint_status[island];
   if (const EliminationPlan* plan = plans.plan(island); plan != nullptr) {

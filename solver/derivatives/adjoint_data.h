@@ -1,13 +1,13 @@
-// What derivatives of an island are computed in, over all islands, in the order of the constraint
-// graph and the unit of mass of the island.
+// Workspace of the derivatives, all islands, in the order of the constraint graph and the unit of
+// mass of each island.
 //
 // A bar marks the derivative of L with respect to what is below it.
 #pragma once
 
 #include <vector>
 
-#include "solver/derivatives/parameter_chain.h"
 #include "solver/newton/sap_data.h"
+#include "solver/problem/problem_differential.h"
 
 namespace sap {
 
@@ -28,7 +28,7 @@ struct ConstraintMatrices {
 
   void resize(size_t size) { values.resize(size); }
   const LawMatrix<rows>& At(int i) const { return values[i]; }
-  // The same for the kernels of Jacobians, of which those of three rows are the fastest.
+  // The matrices as the kernels of Jacobians take them, of which those of three rows are fastest.
   struct Blocks {
     const ConstraintMatrices& matrices;
     auto At(int i) const {
@@ -52,12 +52,12 @@ struct DerivativeSums {
 
 template <typename Pool>
 struct PoolAdjoint {
-  static constexpr int kRows = NumRows(Pool::kKind);
+  static constexpr int kRows = Pool::Laws::kRows;
 
   ConstraintVectors<kRows> v_c;    // J u of a vector u of velocities, or what J' is multiplied with
   ConstraintVectors<kRows> gamma;  // reverse: p;  forward: d gamma at v held
   ConstraintVectors<kRows> dJ_v;   // forward: dJ v
-  std::vector<double> w;           // [1/kg], in the unit of the problem
+  std::vector<double> w;           // [1/kg]; 0 where no parameter depends on it
   // dw/dW = W / (9 w), with zeros in angular rows; 0 where w does not follow from J and A.
   ConstraintMatrices<kRows> w_by_W;
   ConstraintMatrices<kRows> W_bar;   // dw/dW w_bar

@@ -8,7 +8,9 @@
 //
 // c is the cotangent of the cost, which enters by its envelope: at the optimum the cost does not
 // change with v.
-#include "solver/derivatives/island_derivatives.h"
+#include "solver/derivatives/island_gradient.h"
+
+#include "solver/derivatives/island_numbers.h"
 
 namespace sap {
 
@@ -70,42 +72,25 @@ class IslandGradient {
     }
   }
 
-  template <int index>
-  int64_t AngularStart(PoolIndex<index>, int contact) const {
-    const GeneralFriction& general = problem_.general_friction()[problem_.contact_extra()[contact]];
-    return 3 * static_cast<int64_t>(general.angular_contact);
-  }
-  // Cotangent of the impulse of a constraint, in the unit of the island.
+  // Cotangents of the impulse of a constraint, in the unit of the island, and of its velocity, of
+  // which only the linear ones are outputs.
   template <int index>
   auto OfImpulse(PoolIndex<index> pool, int number) const {
-    constexpr int kRows = NumRows(pool.kind());
+    constexpr int kRows = PoolAt<index>::Laws::kRows;
+    const auto of = OutputsOf(problem_, pool, number, cotangent_);
     LawVector<kRows> gamma_bar;
-    if constexpr (kRows == 1) {
-      gamma_bar[0] = unit_ * ValueOr0(cotangent_.row_impulse, number);
-    } else {
-      for (int r = 0; r < 3; ++r) {
-        gamma_bar[r] = unit_ * ValueOr0(cotangent_.impulse, 3 * static_cast<int64_t>(number) + r);
-      }
-    }
-    if constexpr (kRows > 3) {
-      for (int r = 3; r < kRows; ++r) {
-        gamma_bar[r] = unit_ * ValueOr0(cotangent_.angular_impulse,
-                                        AngularStart(pool, number) + r - kRows + 3);
-      }
+    for (int r = 0; r < kRows; ++r) {
+      gamma_bar[r] =
+          unit_ * (r < 3 ? ValueOr0(of.impulse, r) : ValueOr0(of.angular_impulse, r - kRows + 3));
     }
     return gamma_bar;
   }
   template <int index>
   auto OfVelocity(PoolIndex<index> pool, int number) const {
-    constexpr int kRows = NumRows(pool.kind());
+    constexpr int kRows = PoolAt<index>::Laws::kRows;
+    const auto of = OutputsOf(problem_, pool, number, cotangent_);
     LawVector<kRows> v_c_bar{};
-    if constexpr (kRows == 1) {
-      v_c_bar[0] = ValueOr0(cotangent_.row_velocity, number);
-    } else {
-      for (int r = 0; r < 3; ++r) {
-        v_c_bar[r] = ValueOr0(cotangent_.contact_velocity, 3 * static_cast<int64_t>(number) + r);
-      }
-    }
+    for (int r = 0; r < std::min(kRows, 3); ++r) v_c_bar[r] = ValueOr0(of.velocity, r);
     return v_c_bar;
   }
 
@@ -128,12 +113,11 @@ class IslandGradient {
 
   template <int index>
   void WriteConstraint(PoolIndex<index> pool, int unit, int i, SharedInputs* shared) {
-    constexpr int kRows = NumRows(pool.kind());
+    constexpr int kRows = PoolAt<index>::Laws::kRows;
     auto& adjoint = adjoint_.pools[pool];
-    const auto& state = data_.pools[pool];
     const int number = view_.layout(pool).order()[i];
     const double c = unit_ * cotangent_.cost;
-    const LawVector<kRows> gamma = ToLawVector(state.gamma.At(i));
+    const LawVector<kRows> gamma = ToLawVector(data_.pools[pool].gamma.At(i));
     LawVector<kRows> p = adjoint.gamma.At(i);
     for (int r = 0; r < kRows; ++r) p[r] += adjoint.v_c.At(i)[r];
     const LawVector<kRows> v_c_bar = OfVelocity(pool, number);
@@ -143,32 +127,37 @@ class IslandGradient {
       v_hat_bar[r] += c * gamma[r];
       q[r] -= v_hat_bar[r];
     }
-    const auto sensitivity = view_.model.pools[pool].laws.SensitivityAt(i, state.v_c);
-    ProblemDifferential& inputs = gradient_.problem;
-    double w_bar = 0;
-    scope_.chain().ForInputs(pool, number, adjoint.w[i], inputs, *shared, w_bar,
-                             [&](int parameter, double& input, double partial) {
-                               double theta_bar;
-                               if (parameter < kRows) {
-                                 theta_bar = v_hat_bar[parameter];
-                               } else {
-                                 const int k = parameter - kRows;
-                                 theta_bar = c * sensitivity.cost[k];
-                                 for (int r = 0; r < kRows; ++r) {
-                                   theta_bar += p[r] * sensitivity.impulse[k][r];
-                                 }
-                               }
-                               input += partial * theta_bar;
-                             });
+    const auto& laws = view_.model.pools[pool].laws;
+    const auto sensitivity = laws.SensitivityAt(i, data_.pools[pool].v_c);
+    const auto in = scope_.InputsOf(pool, i);
+    std::remove_const_t<decltype(in)> bar;
+    bar.shared = *shared;
+    laws.Make(in, bar, EachPartial{[&](int parameter, double& input, double partial) {
+                double theta_bar;
+                if (parameter < kRows) {
+                  theta_bar = v_hat_bar[parameter];
+                } else {
+                  const int k = parameter - kRows;
+                  theta_bar = c * sensitivity.cost[k];
+                  for (int r = 0; r < kRows; ++r) theta_bar += p[r] * sensitivity.impulse[k][r];
+                }
+                input += partial * theta_bar;
+              }});
+    *shared = bar.shared;
+    if constexpr (IsRow(pool)) {
+      if (in.given_w != 0) bar.given_w = bar.w;
+    }
+    ForInputs(problem_, number, unit_, bar, gradient_.problem,
+              [](double of_island, double& value, double scale) { value += scale * of_island; });
+    const double w_bar = bar.w;
     adjoint.W_bar.values[i] = adjoint.w_by_W.At(i);
-    for (double& entry : adjoint.W_bar.values[i].entries) entry *= w_bar / unit_;
-    if constexpr (kRows == 1) {
+    for (double& entry : adjoint.W_bar.values[i].entries) entry *= w_bar;
+    ProblemDifferential& inputs = gradient_.problem;
+    if constexpr (IsRow(pool)) {
       inputs.rows[number].offset += v_c_bar[0];
-      if (problem_.rows()[number].given_w != 0) inputs.rows[number].given_w = w_bar;
       WriteRowJacobian(pool, unit, gamma[0], q[0]);
     } else {
       for (int r = 0; r < 3; ++r) inputs.surface_velocity[3 * number + r] += v_c_bar[r];
-      inputs.w[number] = w_bar;
       const ContactPair& pair = view_.layout(pool).pairs()[unit];
       WriteBlock(pool, pair, i, false, gamma, q);
       if (pair.high >= 0) WriteBlock(pool, pair, i, true, gamma, q);

@@ -5,9 +5,11 @@
 //   H dv = -dA D + A dv* + dJ' gamma + J' dgamma_v,   D = v - v*
 //   dv_c = J dv + dJ v,   dgamma = dgamma_v - G J dv
 //   dl = D' dA D / 2 - (A D)' dv* + gamma' (dv_hat - dJ v) + f_theta dtheta
+#include "solver/derivatives/island_tangent.h"
+
 #include <algorithm>
 
-#include "solver/derivatives/island_derivatives.h"
+#include "solver/derivatives/island_numbers.h"
 
 namespace sap {
 
@@ -70,10 +72,10 @@ class IslandTangent {
 
   template <int index>
   void GatherJacobian(PoolIndex<index> pool, int unit) {
-    constexpr int kRows = NumRows(pool.kind());
+    constexpr int kRows = PoolAt<index>::Laws::kRows;
     auto& dJ = adjoint_.pools[pool].dJ;
     const auto& layout = view_.layout(pool);
-    if constexpr (kRows == 1) {
+    if constexpr (IsRow(pool)) {
       const std::span<const RowPart> parts = layout.parts_of_row(unit);
       const double* from = direction_.row_coefficients.data() +
                            problem_.row_start()[layout.order()[unit]] - parts.front().entry_begin;
@@ -96,17 +98,17 @@ class IslandTangent {
 
   template <int index>
   double MoveConstraint(PoolIndex<index> pool, int unit, int i) {
-    constexpr int kRows = NumRows(pool.kind());
+    constexpr int kRows = PoolAt<index>::Laws::kRows;
     auto& adjoint = adjoint_.pools[pool];
     const auto& state = data_.pools[pool];
-    const int number = view_.layout(pool).order()[i];
     const auto sensitivity = view_.model.pools[pool].laws.SensitivityAt(i, state.v_c);
-    const double dw = DelassusOf(pool, unit, i, number);
+    const auto inputs = scope_.InputsOf(pool, i);
+    const auto d_inputs = DirectionOf(pool, unit, i);
     std::array<double, kRows + decltype(sensitivity)::kParameters> dtheta{};
-    scope_.chain().ForInputs(pool, number, adjoint.w[i], direction_, direction_, dw,
-                             [&](int parameter, const double& input, double partial) {
-                               dtheta[parameter] += partial * input;
-                             });
+    view_.model.pools[pool].laws.Make(inputs, d_inputs,
+                                      EachPartial{[&](int k, double d_input, double partial) {
+                                        dtheta[k] += partial * d_input;
+                                      }});
     LawVector<kRows> moved;  // v_hat less J v
     double cost = 0;
     const LawVector<kRows> gamma = ToLawVector(state.gamma.At(i));
@@ -124,14 +126,26 @@ class IslandTangent {
     return cost;
   }
 
-  // dw [1/kg].
+  // The change of the inputs of a constraint, w among them.
   template <int index>
-  double DelassusOf(PoolIndex<index> pool, int unit, int i, int number) {
-    const auto& w_by_W = adjoint_.pools[pool].w_by_W.At(i);
-    double dw = 0;
-    if constexpr (NumRows(pool.kind()) == 1) {
-      if (problem_.rows()[number].given_w != 0) return direction_.rows[number].given_w;
-      if (w_by_W.IsZero()) return 0;
+  auto DirectionOf(PoolIndex<index> pool, int unit, int i) {
+    typename PoolAt<index>::Laws::Inputs change;
+    change.shared = direction_;
+    const int number = view_.layout(pool).order()[i];
+    ForInputs(problem_, number, unit_, change, direction_,
+              [](double& of_island, double value, double scale) { of_island = scale * value; });
+    if constexpr (IsRow(pool)) {
+      if (problem_.rows()[number].given_w != 0) change.w = change.given_w;
+    }
+    if (!adjoint_.pools[pool].w_by_W.At(i).IsZero()) change.w += DelassusOf(pool, unit, i);
+    return change;
+  }
+
+  // dw/dW : dW.
+  template <int index>
+  double DelassusOf(PoolIndex<index> pool, int unit, int i) {
+    if constexpr (IsRow(pool)) {
+      double dw = 0;
       const RowLayout& layout = view_.layout(pool);
       for (const RowPart& part : layout.parts_of_row(unit)) {
         ForInverseOfPart(scope_, layout, view_.model.pools[pool].jacobians, part,
@@ -142,14 +156,12 @@ class IslandTangent {
                            dw -= QuadraticForm(part.slot, x, x) / unit_;
                          });
       }
-      return dw / unit_;
+      return dw;
     } else {
-      if (!w_by_W.IsZero()) {
-        const ContactPair& pair = view_.layout(pool).pairs()[unit];
-        dw = BlockDelassus(pool, pair, i, false);
-        if (pair.high >= 0) dw += BlockDelassus(pool, pair, i, true);
-      }
-      return direction_.w[number] + dw / unit_;
+      const ContactPair& pair = view_.layout(pool).pairs()[unit];
+      double dw = BlockDelassus(pool, pair, i, false);
+      if (pair.high >= 0) dw += BlockDelassus(pool, pair, i, true);
+      return dw;
     }
   }
 
@@ -187,7 +199,7 @@ class IslandTangent {
     return sum / unit_;
   }
 
-  // x' dA y, or the same by the diagonal of dA alone, as the rule has it for w.
+  // x' dA y, by the diagonal of dA alone where the rule for w has it so.
   double QuadraticForm(int slot, const double* x, const double* y) const {
     const int n = view_.graph.dofs()[slot];
     const double* dA = OfTree(slot);
@@ -260,7 +272,7 @@ class IslandTangent {
 
   template <int index>
   void WriteConstraint(PoolIndex<index> pool, int i) {
-    constexpr int kRows = NumRows(pool.kind());
+    constexpr int kRows = PoolAt<index>::Laws::kRows;
     const auto& adjoint = adjoint_.pools[pool];
     const int number = view_.layout(pool).order()[i];
     const LawVector<kRows> J_dv = adjoint.v_c.At(i);
@@ -268,22 +280,20 @@ class IslandTangent {
     const LawVector<kRows> dJ_v = adjoint.dJ_v.At(i);
     LawVector<kRows> dgamma = adjoint.gamma.At(i);
     for (int r = 0; r < kRows; ++r) dgamma[r] = unit_ * (dgamma[r] - back[r]);
-    if constexpr (kRows == 1) {
-      tangent_.row_impulse[number] = dgamma[0];
-      tangent_.row_velocity[number] = J_dv[0] + dJ_v[0] + direction_.rows[number].offset;
-    } else {
-      const int64_t to = 3 * static_cast<int64_t>(number);
-      for (int r = 0; r < 3; ++r) {
-        tangent_.impulse[to + r] = dgamma[r];
-        tangent_.contact_velocity[to + r] = J_dv[r] + dJ_v[r] + direction_.surface_velocity[to + r];
+    const auto to = OutputsOf(problem_, pool, number, tangent_);
+    for (int r = 0; r < kRows; ++r) {
+      if (r < 3) {
+        to.impulse[r] = dgamma[r];
+        to.velocity[r] = J_dv[r] + dJ_v[r] + OffsetOf(pool, number, r);
+      } else {
+        to.angular_impulse[r - kRows + 3] = dgamma[r];
       }
     }
-    if constexpr (kRows > 3) {
-      const GeneralFriction& general =
-          problem_.general_friction()[problem_.contact_extra()[number]];
-      double* angular = tangent_.angular_impulse.data() + 3 * general.angular_contact;
-      for (int r = 3; r < kRows; ++r) angular[r - kRows + 3] = dgamma[r];
-    }
+  }
+  template <int index>
+  double OffsetOf(PoolIndex<index> pool, int number, int row) const {
+    if constexpr (IsRow(pool)) return direction_.rows[number].offset;
+    return direction_.surface_velocity[3 * static_cast<int64_t>(number) + row];
   }
 
   const DerivativeScope& scope_;

@@ -23,12 +23,38 @@
 #include <cmath>
 #include <limits>
 
-#include "solver/laws/law_types.h"
+#include "solver/laws/regularization.h"
 
 namespace sap {
 
+// Target and R of a row, the parameters that both laws of rows begin with.
+struct RowTarget {
+  double v_hat, R;
+
+  // Parameter 0 is the target v_hat - b + R dt u, parameter 1 is R.
+  static RowTarget Make(const RowInputs& in, auto& d, auto& partials) {
+    constexpr int kTarget = 0, kR = 1;
+    const double target_by_R = in.shared.time_step * in.force_offset;
+    const double R = RowRegularization(in);
+    partials(kTarget, d.v_hat, 1.0);
+    partials(kTarget, d.offset, -1.0);
+    partials(kTarget, d.force_offset, R * in.shared.time_step);
+    partials(kTarget, d.shared.time_step, R * in.force_offset);
+    RowRegularization(
+        in, d,
+        [&](auto& input, double partial) {
+          partials(kR, input, partial);
+          partials(kTarget, input, partial * target_by_R);
+        },
+        partials);
+    return {in.v_hat - in.offset + R * target_by_R, R};
+  }
+};
+
 struct BilateralRow {
   static constexpr int kRows = 1;
+  static constexpr bool kIsQuadratic = true;
+  using Inputs = RowInputs;
   static constexpr int kDualDirections = 0;
   using DualDirection = std::array<double, 0>;
 
@@ -42,6 +68,11 @@ struct BilateralRow {
     }
     LawVector<1> target() const { return {v_hat}; }
   };
+  static Parameters Make(const RowInputs& in, auto& d, auto&& partials) {
+    const RowTarget target = RowTarget::Make(in, d, partials);
+    return Parameters::Make(target.v_hat, target.R);
+  }
+
   struct Point {
     LawVector<1> gamma;
     double cost;
@@ -68,7 +99,7 @@ struct BilateralRow {
   static DualDirection StartDirection(const Parameters&, const Point&) { return {}; }
   static void UpdateDirection(const Parameters&, const Point&, const LawVector<1>&,
                               DualDirection*) {}
-  // What rounding errors of v_c, at most `error`, make of the impulse.
+  // Bound on the error of the impulse by rounding errors of v_c of at most `error`.
   static LawVector<1> ImpulseError(const Parameters& p, const Point&, const LawVector<1>&,
                                    const LawVector<1>& error) {
     return {p.inv_R * error[0]};
@@ -77,11 +108,12 @@ struct BilateralRow {
 
 struct BoundedRow {
   static constexpr int kRows = 1;
+  using Inputs = RowInputs;
   static constexpr int kDualDirections = 1;
   using DualDirection = std::array<double, 1>;
 
   struct Parameters {
-    double v_hat;         // as of BilateralRow
+    double v_hat;         // as in BilateralRow
     double R, inv_R;      // [1/kg], [kg]
     double lower, upper;  // one of them may be infinite [N s]
 
@@ -94,6 +126,22 @@ struct BoundedRow {
     LawVector<1> target() const { return {v_hat}; }
     bool has_dual_direction() const { return lower < upper && std::isfinite(upper - lower); }
   };
+  static Parameters Make(const RowInputs& in, auto& d, auto&& partials) {
+    constexpr int kLower = 2, kUpper = 3;
+    const double dt = in.shared.time_step;
+    const RowTarget target = RowTarget::Make(in, d, partials);
+    const auto bound = [&](int parameter, double force, auto& d_force) {
+      if (std::isfinite(force)) {
+        partials(parameter, d_force, dt);
+        partials(parameter, d.shared.time_step, force);
+      }
+      return dt * force;
+    };
+    const double lower = bound(kLower, in.force_lower, d.force_lower);
+    const double upper = bound(kUpper, in.force_upper, d.force_upper);
+    return Parameters::Make(target.v_hat, target.R, lower, upper);
+  }
+
   struct Point {
     LawVector<1> gamma;
     double cost;

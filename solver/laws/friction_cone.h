@@ -37,7 +37,7 @@
 
 namespace sap {
 
-// What is constant of a contact during a solve. Lanes is double for one contact, Lanes4 for four.
+// Constants of a contact during a solve. Lanes is double for one contact, Lanes4 for four.
 template <typename Lanes>
 struct ConeParameters {
   Lanes v_hat_x, v_hat_y, v_hat_n;  // v_hat - b [m/s]
@@ -203,7 +203,7 @@ inline void DualDirectionOf(const ConeParameters<Lanes>& p, const ContactVector<
   *s_y = gamma.y * inv_bound;
 }
 
-// What the impulse can be off by, component by component, where v_c is known to within `error`: by
+// Bound on the error of the impulse, by component, where v_c is known to within `error`: by
 // that, and by the rounding of the projection itself. |d gamma / d v_c| is bounded over all
 // regions, so a contact next to a boundary is covered.
 template <typename Lanes>

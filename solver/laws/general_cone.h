@@ -43,9 +43,10 @@
 //           dp_n/de = kappa t, dp_n/drho = -kappa p_n, dp_n/dR_n = -kappa (p_n - c),
 //           dp_n/dc = kappa R_n
 //
-// chained by e_j = mu_j d_j, gamma_j = mu_j q_j and rho = R_t mu_1^2. A coefficient of 0 beside
-// others has no derivative, for gamma is quadratic in it. Where all are 0 the contact is at a kink
-// in friction: mu_1 then stands for both tangents, which raises it from 0 with t = d_t / |d_t|.
+// chained by e_j = mu_j d_j, gamma_j = mu_j q_j and rho = R_t mu_1^2. A coefficient of 0 among
+// others has no derivative, because gamma is quadratic in it. Where all are 0 the contact is at a
+// kink in friction: mu_1 then stands for both tangents, which raises it from 0 with
+// t = d_t / |d_t|.
 #pragma once
 
 #include <algorithm>
@@ -53,17 +54,54 @@
 #include <cstdint>
 
 #include "solver/laws/dual_direction.h"
+#include "solver/laws/regularization.h"
 
 namespace sap {
 
 enum class ConeRegion : uint8_t { kOpen, kStick, kSlide };
 
-// Rows (t1, t2, n), then the relative angular velocity: (spin) of 4 rows, about (t1, t2, n) of 6.
+// The parameters by which a cone is differentiated. Rows (t1, t2, n), then the relative angular
+// velocity: (spin) of 4 rows, about (t1, t2, n) of 6.
+template <int kRows>
+struct ConeTerms {
+  double R_t{0}, R_n{0};       // [1/kg]; R_t is that of the first axis
+  LawVector<kRows> mu{};       // [-, m]; that of the normal is not read
+  LawVector<kRows> v_hat{};    // less the velocity of the surface [m/s, rad/s]
+  double adhesion_impulse{0};  // c [N s]
+
+  // Parameters v_hat, R_t, R_n, c, mu_j.
+  static ConeTerms Make(const ConeInputs& in, auto& d, auto& partials) {
+    constexpr int kR_t = kRows, kR_n = kRows + 1, kAdhesion = kRows + 2, kMu = kRows + 3;
+    const double dt = in.shared.time_step;
+    ConeTerms cone{.mu = {in.mu, in.mu_2, 1.0}, .adhesion_impulse = dt * in.adhesion};
+    for (int row = 0; row < 3; ++row) {
+      cone.v_hat[row] = in.v_hat[row] - in.surface_velocity[row];
+      partials(row, d.surface_velocity[row], -1.0);
+      partials(row, d.v_hat[row], 1.0);
+    }
+    partials(kMu, d.mu, 1.0);
+    partials(kMu + 1, d.mu_2, 1.0);
+    partials(kAdhesion, d.adhesion, dt);
+    partials(kAdhesion, d.shared.time_step, in.adhesion);
+    for (int row = 3; row < kRows; ++row) {
+      const int axis = row - kRows + 3;
+      cone.v_hat[row] = in.angular_v_hat[axis];
+      cone.mu[row] = in.angular_friction[axis];
+      partials(row, d.angular_v_hat[axis], 1.0);
+      partials(kMu + row - 1, d.angular_friction[axis], 1.0);
+    }
+    cone.R_t = TangentialRegularization(in, kR_t, d, partials);
+    cone.R_n = NormalRegularization(in, kR_n, d, partials);
+    return cone;
+  }
+};
+
 template <int kNumRows>
 struct GeneralCone {
   static_assert(kNumRows == 3 || kNumRows == 4 || kNumRows == 6);
   static constexpr int kRows = kNumRows;
   static constexpr int kDualDirections = kRows - 1;  // one per axis of friction
+  using Inputs = ConeInputs;
   using DualDirection = std::array<double, kDualDirections>;
 
   struct Parameters {
@@ -99,13 +137,18 @@ struct GeneralCone {
       }
       return is_finite;
     }
-    // By size what the velocities are subtracted from, for bounds of rounding errors.
+    // Sizes of what the velocities are subtracted from, for bounds of rounding errors.
     LawVector<kRows> target() const {
       LawVector<kRows> target = v_hat;
       target[kNormal] = std::abs(v_hat[kNormal]) + R_n * adhesion_impulse;
       return target;
     }
   };
+  static Parameters Make(const ConeInputs& in, auto& d, auto&& partials) {
+    const auto cone = ConeTerms<kRows>::Make(in, d, partials);
+    return Parameters::Make(cone.R_t, cone.R_n, cone.mu, cone.v_hat, cone.adhesion_impulse);
+  }
+
   struct Point {
     LawVector<kRows> gamma;
     double cost;
@@ -276,8 +319,8 @@ struct GeneralCone {
     *s = StickDirection(p, point, de, p_n);
   }
 
-  // What rounding errors of v_c, at most `error`, make of the impulse. G_tt <= D^2 / rho,
-  // |G_tn| <= kappa D and G_nn <= 1 / R_n hold in all regions.
+  // Bound on the error of the impulse by rounding errors of v_c of at most `error`.
+  // G_tt <= D^2 / rho, |G_tn| <= kappa D and G_nn <= 1 / R_n hold in all regions.
   static LawVector<kRows> ImpulseError(const Parameters& p, const Point&, const LawVector<kRows>&,
                                        const LawVector<kRows>& error) {
     double e_error = 0;

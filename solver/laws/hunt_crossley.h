@@ -39,6 +39,7 @@
 #include <limits>
 
 #include "solver/laws/dual_direction.h"
+#include "solver/laws/regularization.h"
 
 namespace sap {
 
@@ -47,6 +48,7 @@ template <bool kIsLagged>
 struct HuntCrossley {
   static constexpr int kRows = 3;
   static constexpr int kDualDirections = 2;
+  using Inputs = HuntCrossleyInputs;
   using DualDirection = std::array<double, kDualDirections>;
 
   struct Parameters {
@@ -103,6 +105,26 @@ struct HuntCrossley {
       return std::max(curvature, 0.0);
     }
   };
+  // Parameters b, mu, P, K, d, mu n_0, eps.
+  static Parameters Make(const HuntCrossleyInputs& in, auto& d, auto&& partials) {
+    constexpr int kMu = kRows, kP = kRows + 1, kK = kRows + 2, kD = kRows + 3, kBound = kRows + 4,
+                  kEps = kRows + 5;
+    const HuntCrossleyParameters& given = in.material;
+    const double dt = in.shared.time_step;
+    for (int row = 0; row < kRows; ++row) partials(row, d.surface_velocity[row], -1.0);
+    partials(kMu, d.mu, 1.0);
+    partials(kP, d.material.elastic_force, dt);
+    partials(kP, d.shared.time_step, given.elastic_force);
+    partials(kK, d.stiffness, dt * dt);
+    partials(kK, d.shared.time_step, 2 * dt * in.stiffness);
+    partials(kD, d.material.dissipation, 1.0);
+    partials(kBound, d.mu, given.lagged_normal_impulse);
+    partials(kBound, d.material.lagged_normal_impulse, in.mu);
+    const double eps = SlipRegularization(in, kEps, d, partials);
+    return Parameters::Make(in.surface_velocity, in.mu, given.elastic_force, in.stiffness,
+                            given.dissipation, given.lagged_normal_impulse, eps, dt);
+  }
+
   struct Point {
     LawVector<kRows> gamma;
     double cost;
@@ -211,8 +233,9 @@ struct HuntCrossley {
     StepDualDirection(point.t, point.E, DualDirection{dv_c[0], dv_c[1]}, s);
   }
 
-  // What rounding errors of v_c, at most `error`, make of the impulse. n' is largest at the lower
-  // end of the interval of z; t changes by at most the error over the least E of the interval.
+  // Bound on the error of the impulse by rounding errors of v_c of at most `error`. n' is largest
+  // at the lower end of the interval of z; t changes by at most the error over the least E of the
+  // interval.
   static LawVector<kRows> ImpulseError(const Parameters& p, const Point& point,
                                        const LawVector<kRows>&, const LawVector<kRows>& error) {
     const double v_t_error = error[0] + error[1];
@@ -232,7 +255,7 @@ struct HuntCrossley {
     (*gamma)[0] += factor * t[0];
     (*gamma)[1] += factor * t[1];
   }
-  // What a change of z makes of the impulse of a similar contact.
+  // Adds the change of the impulse of a similar contact by a change of z.
   static void AddAlongZ(const Parameters& p, const Point& point, double dz,
                         LawVector<kRows>* gamma) {
     const double dn = -point.normal_curvature * dz;

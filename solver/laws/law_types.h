@@ -1,4 +1,5 @@
-// Vectors and matrices of the law of one constraint with n rows, n from 1 to 6.
+// Types that all laws share: vectors and matrices of one constraint with n rows, n from 1 to 6; the
+// derivatives that a law has; and the sums over constraints that laws add to.
 #pragma once
 
 #include <array>
@@ -33,7 +34,24 @@ struct LawSensitivity {
   std::array<double, num_parameters> cost{};                  // d f / d theta_k
 };
 
-// What the distance of a law from its kinks is measured with.
+// A sum of costs [J].
+struct CostSum {
+  double value{0};
+  double magnitude{0};  // the sum of the sizes of its terms, which can have either sign
+};
+
+// First and second derivative of a cost along a line.
+struct LineSlope {
+  double first{0};
+  double second{0};
+};
+
+inline void AddTo(LineSlope* sum, const LineSlope& part) {
+  sum->first += part.first;
+  sum->second += part.second;
+}
+
+// Sizes by which the distance of a law from its kinks is measured.
 struct KinkScales {
   double normal_speeds;      // |v_hat_n| + |v_n| of a contact, surface velocity included [m/s]
   double regularization{1};  // distance of R from its other branch, in [0, 1]

@@ -1,15 +1,17 @@
-// W = J A^-1 J' of one contact, by its three linear rows, from which w = |W|_F / 3.
+// w of contacts and rows, the estimate of W = J A^-1 J' that R and eps are made of, and its
+// derivatives.
+//
+//   contact   w = |W|_F / 3 by its three linear rows, or less (load_paths.h);   dw/dW = W / (9 w)
+//   row       w = W
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <numbers>
 
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/model/sap_model.h"
 #include "solver/pools/jacobian_kernels.h"
-#include "solver/pools/tree_scratch.h"
 
 namespace sap {
 
@@ -33,7 +35,7 @@ inline void AddDelassus(const double* J, Size n, const double* factor, Lanes4* X
   }
 }
 
-// The same by the diagonal of A alone, which is D^-2.
+// W += J D^2 J', with the diagonal D^-2 of A in place of A.
 inline void AddDiagonalDelassus(const double* J, int n, const double* D, DelassusColumns* W) {
   for (int i = 0; i < n; ++i) {
     const Lanes4 x = Lanes4{J[i], J[n + i], J[2 * n + i], 0} * D[i];
@@ -48,50 +50,109 @@ inline double Norm(const DelassusColumns& W) {
   return std::sqrt(Sum(W.x * W.x + W.y * W.y + W.n * W.n));
 }
 
-// W += that of one tree, as the rule for w has it.
-inline void AddDelassusOf(const ContactProblem& problem, const ConstraintGraph& graph,
-                          const SapModel& model, int slot, const double* J, DelassusColumns* W) {
-  const int dofs = graph.dofs()[slot];
-  if (problem.regularization().rule == DelassusRule::kDiagonal) {
-    AddDiagonalDelassus(J, dofs, model.D().data() + graph.velocity_start()[slot], W);
-    return;
-  }
-  WithTreeScratch(static_cast<size_t>(kNumLanes<double>) * dofs, [&](double* scratch) {
-    ForSize(dofs, [&](auto n) {
-      AddDelassus(J, n, model.A_factor(graph, slot), reinterpret_cast<Lanes4*>(scratch), W);
+// w by the rule of the problem, in the unit of mass of the island.
+struct DelassusEstimate {
+  const ContactProblem& problem;
+  const ConstraintGraph& graph;
+  const SapModel& model;
+  double mass_unit;
+
+  bool is_diagonal() const { return problem.regularization().rule == DelassusRule::kDiagonal; }
+
+  // W += that of one tree.
+  void AddTree(int slot, const double* J, DelassusColumns* W) const {
+    const int dofs = graph.dofs()[slot];
+    if (is_diagonal()) {
+      AddDiagonalDelassus(J, dofs, model.D().data() + graph.velocity_start()[slot], W);
+      return;
+    }
+    WithTreeScratch(static_cast<size_t>(kNumLanes<double>) * dofs, [&](double* scratch) {
+      ForSize(dofs, [&](auto n) {
+        AddDelassus(J, n, model.A_factor(graph, slot), reinterpret_cast<Lanes4*>(scratch), W);
+      });
     });
-  });
-}
+  }
 
-// Over both trees of a pair; J_high is null where there is one.
-inline DelassusColumns Delassus(const ContactProblem& problem, const ConstraintGraph& graph,
-                                const SapModel& model, const ContactPair& pair, const double* J_low,
-                                const double* J_high) {
-  DelassusColumns W;
-  AddDelassusOf(problem, graph, model, pair.low, J_low, &W);
-  if (J_high != nullptr) AddDelassusOf(problem, graph, model, pair.high, J_high, &W);
-  return W;
-}
+  // W over both trees of a pair; J_high is null where there is one.
+  DelassusColumns Columns(const ContactPair& pair, const double* J_low,
+                          const double* J_high) const {
+    DelassusColumns W;
+    AddTree(pair.low, J_low, &W);
+    if (J_high != nullptr) AddTree(pair.high, J_high, &W);
+    return W;
+  }
 
-// A^-1 of one tree, row-major, or that of the diagonal of A alone, as the rule has it for w.
-template <typename Size>
-inline void DelassusInverse(const ContactProblem& problem, const double* factor, const double* D,
-                            Size n, double* inverse) {
-  std::fill_n(inverse, n * n, 0.0);
-  for (int i = 0; i < n; ++i) {
-    double* row = inverse + i * n;
-    if (problem.regularization().rule == DelassusRule::kDiagonal) {
-      row[i] = D[i] * D[i];
-    } else {
-      row[i] = 1;
-      SolveTree(factor, n, row);
+  // w of a contact, given or estimated.
+  double OfContact(int contact, const ContactPair& pair, const double* J_low,
+                   const double* J_high) const {
+    const double given = problem.given_w()[contact] * mass_unit;
+    if (given != 0) return given;
+    const double norm = Norm(Columns(pair, J_low, J_high));
+    // A contact whose Jacobian vanishes moves nothing; any positive w does.
+    const double w = norm == 0 ? 1.0 : norm / 3.0;
+    if (problem.regularization().rule != DelassusRule::kLoadPath) return w;
+    const auto [by_load, by_squeeze] = model.load_paths.bounds(contact);
+    const double loaded = std::min(w, by_load);
+    if (by_squeeze >= loaded) return loaded;
+    DelassusColumns low, high;
+    AddTree(pair.low, J_low, &low);
+    AddTree(pair.high, J_high, &high);
+    return std::min(loaded, std::max(by_squeeze, std::min(Norm(low), Norm(high)) / 3.0));
+  }
+
+  // dw/dW at an estimate w of a contact, 0 in rows other than the linear ones, and where W = 0.
+  template <int rows>
+  static LawMatrix<rows> Slope(const DelassusColumns& W, double w) {
+    LawMatrix<rows> slope;
+    if (Norm(W) == 0) return slope;
+    for (int r = 0; r < 3; ++r) {
+      slope(r, 0) = W.x[r] / (9 * w);
+      slope(r, 1) = W.y[r] / (9 * w);
+      slope(r, 2) = W.n[r] / (9 * w);
+    }
+    return slope;
+  }
+
+  // w of a row, given or the sum over its trees.
+  double OfRow(const RowLayout& layout, const RowJacobians& jacobians, int row) const {
+    const double given = problem.rows()[layout.order()[row]].given_w * mass_unit;
+    if (given != 0) return given;
+    double w = 0;
+    for (const RowPart& part : layout.parts_of_row(row)) {
+      const int n = graph.dofs()[part.slot];
+      const double* D = model.D().data() + graph.velocity_start()[part.slot];
+      const double* factor = model.A_factor(graph, part.slot);
+      WithTreeScratch(n, [&](double* x) {
+        std::fill_n(x, n, 0.0);
+        for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
+          x[layout.dof()[e]] = jacobians.at(e);
+        }
+        if (is_diagonal()) {
+          for (int i = 0; i < n; ++i) w += x[i] * D[i] * (x[i] * D[i]);
+          return;
+        }
+        SolveUnitLower(factor, n, x);
+        for (int i = 0; i < n; ++i) w += x[i] * x[i] * factor[i * n + i];
+      });
+    }
+    return w;
+  }
+
+  // A^-1 of one tree, row-major, or that of the diagonal of A alone, as the rule has it for w.
+  template <typename Size>
+  void Invert(int slot, Size n, double* inverse) const {
+    const double* D = model.D().data() + graph.velocity_start()[slot];
+    std::fill_n(inverse, n * n, 0.0);
+    for (int i = 0; i < n; ++i) {
+      double* row = inverse + i * n;
+      if (is_diagonal()) {
+        row[i] = D[i] * D[i];
+      } else {
+        row[i] = 1;
+        SolveTree(model.A_factor(graph, slot), n, row);
+      }
     }
   }
-}
-
-// Near-rigid R over w.
-inline double NearRigid(double beta) {
-  return beta * beta / (4.0 * std::numbers::pi * std::numbers::pi);
-}
+};
 
 }  // namespace sap

@@ -32,7 +32,7 @@ void ForContactPairs(const ConstraintGraph& graph, int pair, Body&& body) {
   }
 }
 
-// The same for a tree and the world.
+// Calls body(layout, contact pair) for each kind of contact between a tree and the world.
 template <typename Body>
 void ForWorldContactPairs(const ConstraintGraph& graph, int slot, Body&& body) {
   for (int kind = 0; kind < kNumContactKinds; ++kind) {

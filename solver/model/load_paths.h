@@ -35,7 +35,7 @@
 
 namespace sap {
 
-// What the load of its pair allows for w [1/unit of mass]; infinite: no bound.
+// Bounds on w by the load of a pair [1/unit of mass]; infinite: no bound.
 struct DelassusBounds {
   double by_load;
   double by_squeeze;  // or w of the heavier side alone, if that is more
@@ -48,11 +48,11 @@ class LoadPaths {
   void Resize(const ContactProblem& problem, const ConstraintGraph& graph);
 
   // Finds the bounds of one island. A is in the order of the graph. Islands may be found
-  // concurrently. What is cancelled meanwhile is left half done.
+  // concurrently. A cancelled call leaves them half done.
   void Find(const ContactProblem& problem, const ConstraintGraph& graph, int island,
             const double* A, const StopToken& stop, TaskArena* arena);
 
-  // Of a contact by its number in the problem.
+  // Bounds of a contact by its number in the problem.
   const DelassusBounds& bounds(int contact) const { return bounds_[contact]; }
 
  private:
@@ -75,12 +75,12 @@ class LoadPaths {
     double mass{0};   // m
     double received{0}, next{0};
     int parent;  // a slot of the same component, itself at the root
-    // Of the component, at its root:
+    // Properties of the component, at its root:
     double component_mass{0};
     bool active{true};    // goes on with the next round
     bool changed{false};  // by this one
   };
-  // What the functions of one island work on.
+  // Arguments that the functions of one island share.
   struct Island {
     const ContactProblem& problem;
     const ConstraintGraph& graph;

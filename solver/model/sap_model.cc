@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "solver/model/gather_constraints.h"
 #include "solver/pools/jacobian_kernels.h"
 #include "solver/pools/loop_costs.h"
 
@@ -61,7 +60,7 @@ void SapModel::Gather(const ContactProblem& problem, const ConstraintGraph& grap
   if (problem.regularization().rule == DelassusRule::kLoadPath) {
     load_paths.Find(problem, graph, island, A_.data(), stop, arena);
   }
-  constants_[island].representable &= GatherConstraints(problem, graph, island, stop, arena, this);
+  constants_[island].representable &= GatherConstraints(problem, graph, island, stop, arena);
   if (graph.island_ranges()[island].has(ConstraintKind::kBilateralRow)) {
     AssembleQuadratic(graph, island, stop, arena);
   }
@@ -91,7 +90,7 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ConstraintGraph&
     const double* factor = problem.dynamics_factor().data() + from;
     const int v = graph.velocity_start()[slot];
     const double* v_star = problem.v_star().data() + problem.velocity_start()[tree];
-    // What has vanished beside the largest mass of the island cannot be divided by.
+    // A mass that vanishes next to the largest of the island cannot be divided by.
     ForSize(n, [&](auto size) {
       constants.representable &=
           ScaleTree(A, factor, size, constants.mass_unit, scaled_A, scaled_factor, &D_[v]);

@@ -1,4 +1,4 @@
-// What is constant during a solve, gathered in the order of the constraint graph.
+// Constants of a solve, gathered in the order of the constraint graph.
 //
 //   l(v) = 1/2 |v - v*|_A^2 + sum_i f_i(J_i v)                  the paper's primal cost, Sec. III-C
 //   R_n  = max(beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau_d)))    of a contact, Sec. V-B
@@ -40,8 +40,8 @@ class SapModel {
   // Makes room for every island of the graph, which must outlive the model's use.
   void Resize(const ContactProblem& problem, const ConstraintGraph& graph);
 
-  // Fills the ranges of one island, a large one with the threads of the arena (may be null). What
-  // is cancelled meanwhile is left half filled.
+  // Fills the ranges of one island, a large one with the threads of the arena (may be null). A
+  // cancelled call leaves them half filled.
   void Gather(const ContactProblem& problem, const ConstraintGraph& graph, int island,
               const StopToken& stop, TaskArena* arena);
 
@@ -76,6 +76,9 @@ class SapModel {
 
  private:
   void GatherTrees(const ContactProblem& problem, const ConstraintGraph& graph, int island);
+  // Jacobians and laws (gather_constraints.cc). False if a constant left the range of doubles.
+  bool GatherConstraints(const ContactProblem& problem, const ConstraintGraph& graph, int island,
+                         const StopToken& stop, TaskArena* arena);
   void AssembleQuadratic(const ConstraintGraph& graph, int island, const StopToken& stop,
                          TaskArena* arena);
 

@@ -7,7 +7,6 @@
 
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/pools/jacobian_kernels.h"
-#include "solver/pools/tree_scratch.h"
 
 namespace sap {
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "solver/newton/sap_data.h"
-#include "solver/pools/tree_group.h"
 
 namespace sap {
 

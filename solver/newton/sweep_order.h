@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "solver/pools/tree_group.h"
 #include "solver/problem/constraint_graph.h"
 
 namespace sap {

@@ -1,8 +1,10 @@
 // The list of all kinds of constraints. A pool is the laws of one kind and their Jacobians; loops
 // over an island choose the pool once per range of constraints.
 //
-// What another kind takes: its law (as bounded_row.h), a line in the list below, a value of
-// ConstraintKind with its number of rows, and the function that gathers its parameters (SapModel).
+// Another kind takes a law (a header as laws/bounded_row.h, which brings its parameters and their
+// derivatives), a value of ConstraintKind with its number of rows, a line in the list below, and a
+// reader that gives constraints this kind (problem/read_law.cc, read_rows.cc); see
+// .github/CONTRIBUTING.md.
 #pragma once
 
 #include <tuple>
@@ -25,6 +27,7 @@ struct ConstraintPool {
   static constexpr ConstraintKind kKind = kind;
   using Laws = LawsType;
   using Jacobians = JacobiansType;
+  static_assert(Laws::kRows == NumRows(kind));
 
   LawsType laws;
   JacobiansType jacobians;
@@ -35,7 +38,7 @@ using ContactPool = ConstraintPool<kind, LawArray<Law>, ContactJacobians<Law::kR
 template <ConstraintKind kind, typename Law>
 using RowPool = ConstraintPool<kind, LawArray<Law>, RowJacobians>;
 
-// In the order of ConstraintKind.
+// The list of all kinds, in the order of ConstraintKind.
 using ConstraintPools =
     std::tuple<ConstraintPool<ConstraintKind::kFriction, FrictionContacts, ContactJacobians<3>>,
                ContactPool<ConstraintKind::kCone, GeneralCone<3>>,
@@ -57,10 +60,16 @@ using PoolAt = std::tuple_element_t<index, ConstraintPools>;
 constexpr PoolIndex<static_cast<int>(ConstraintKind::kFriction)> kFrictionPool;
 constexpr PoolIndex<static_cast<int>(ConstraintKind::kBilateralRow)> kBilateralPool;
 
+// Whether the constraints of a pool are rows, else contacts.
+template <int index>
+constexpr bool IsRow(PoolIndex<index>) {
+  return index >= kNumContactKinds;
+}
+
 // Whether the cost of a pool is quadratic in v, so that its Hessian never changes.
 template <int index>
 constexpr bool IsQuadratic(PoolIndex<index> pool) {
-  return pool.kind() == ConstraintKind::kBilateralRow;
+  return PoolAt<pool>::Laws::kIsQuadratic;
 }
 
 namespace detail {

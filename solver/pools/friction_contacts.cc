@@ -10,8 +10,16 @@ void FrictionContacts::Resize(int size) {
   }
 }
 
-void FrictionContacts::Set(int contact, double R_t, double R_n, double mu,
-                           const ContactVector<double>& v_hat) {
+// The square of mu has to be finite as well: mu mu_hat is then good to 1e-15 where R_t / R_n is
+// next to the least double.
+bool FrictionContacts::Parameters::IsRepresentable() const {
+  return R_t > 0 && R_n > 0 && std::isfinite(1 / R_t) && std::isfinite(1 / R_n) &&
+         std::isfinite(R_t) && std::isfinite(R_n) && std::isfinite(v_hat.n) &&
+         std::isfinite(mu * mu) && std::isfinite(mu * (mu * (R_t / R_n)));
+}
+
+void FrictionContacts::Set(int contact, const Parameters& parameters) {
+  const auto& [R_t, R_n, mu, v_hat] = parameters;
   v_hat_.Set(contact, v_hat);
   R_t_[contact] = R_t;
   R_n_[contact] = R_n;

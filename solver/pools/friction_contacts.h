@@ -7,10 +7,8 @@
 #include <cmath>
 #include <vector>
 
-#include "solver/laws/cost_sum.h"
 #include "solver/laws/friction_cone.h"
 #include "solver/laws/general_cone.h"
-#include "solver/laws/line_slope.h"
 #include "solver/problem/solver_options.h"
 
 namespace sap {
@@ -77,11 +75,25 @@ class FrictionContacts {
   using Vectors = ContactVectors;
   using Matrices = ContactMatrices;
   using Directions = DualDirections;
+  static constexpr int kRows = 3;
+  static constexpr bool kIsQuadratic = false;
+
+  struct Parameters {
+    double R_t, R_n;              // [1/kg]
+    double mu;                    // [-]
+    ContactVector<double> v_hat;  // less the velocity of the surface (t1, t2, n) [m/s]
+
+    bool IsRepresentable() const;
+  };
+  // Parameters from the inputs of the problem, with the partial derivatives of a general cone.
+  using Inputs = ConeInputs;
+  static Parameters Make(const ConeInputs& in, auto& d, auto&& partials) {
+    const auto cone = ConeTerms<kRows>::Make(in, d, partials);
+    return {cone.R_t, cone.R_n, cone.mu[0], {cone.v_hat[0], cone.v_hat[1], cone.v_hat[2]}};
+  }
 
   void Resize(int size);
-
-  // One contact: R_t, R_n [1/kg], mu, and v_hat less the velocity of the surface (t1, t2, n) [m/s].
-  void Set(int contact, double R_t, double R_n, double mu, const ContactVector<double>& v_hat);
+  void Set(int contact, const Parameters& parameters);
 
   template <typename Lanes>
   ConeParameters<Lanes> At(int i, Lanes) const {

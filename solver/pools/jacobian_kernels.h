@@ -13,6 +13,7 @@
 
 #include "solver/laws/friction_cone.h"
 #include "solver/laws/law_types.h"
+#include "solver/parallel/growing_buffer.h"
 
 namespace sap {
 
@@ -122,7 +123,7 @@ inline void AddJtGJ(const double* __restrict J_a, Size n_a, const SymmetricMatri
   }
 }
 
-// The same kernels for Jacobians of any number of rows.
+// Kernels for Jacobians of any number of rows.
 template <typename Size, size_t rows>
 inline void AddJv(const double* J, Size n, const double* v, std::array<double, rows>* v_c) {
   for (size_t r = 0; r < rows; ++r) {
@@ -178,6 +179,21 @@ inline void MultiplySymmetric(const Scalar* __restrict A, Size n, const Scalar* 
   for (int i = 1; i < n; ++i) {
     for (int j = 0; j < n; ++j) y[j] += A[i * n + j] * x[i];
   }
+}
+
+// Calls body(scratch) with so many doubles, uninitialized and aligned to cache lines, for the work
+// on one tree: on the stack for small trees, kept by the thread for large ones, so that a warm step
+// allocates nothing. Not to be nested.
+template <typename Body>
+inline void WithTreeScratch(size_t doubles, Body&& body) {
+  constexpr size_t kOnStack = 1120;  // H and three vectors of 32 dofs
+  if (doubles <= kOnStack) {
+    alignas(64) double scratch[kOnStack];
+    body(scratch);
+    return;
+  }
+  thread_local GrowingBuffer<double> kept;
+  body(kept.Reserve(doubles));
 }
 
 }  // namespace sap

@@ -10,15 +10,15 @@
 #include <limits>
 #include <vector>
 
-#include "solver/laws/cost_sum.h"
 #include "solver/laws/law_types.h"
-#include "solver/laws/line_slope.h"
 
 namespace sap {
 
 template <typename Law>
 class LawArray {
  public:
+  static constexpr int kRows = Law::kRows;
+  static constexpr bool kIsQuadratic = requires { Law::kIsQuadratic; };
   using Vector = LawVector<Law::kRows>;
 
   // Arrays with one entry per constraint.
@@ -41,10 +41,16 @@ class LawArray {
   };
   using Directions = std::vector<typename Law::DualDirection>;
 
+  // Parameters from the inputs of the problem, with their partial derivatives (law_inputs.h).
+  using Inputs = typename Law::Inputs;
+  static auto Make(const Inputs& in, auto& d, auto&& partials) {
+    return Law::Make(in, d, partials);
+  }
+
   void Resize(int size) { parameters_.resize(size); }
   void Set(int i, const typename Law::Parameters& parameters) { parameters_[i] = parameters; }
 
-  // What the velocity is compared with, v_hat where the law has one.
+  // The velocity that v_c is compared with, v_hat where the law has one.
   Vector target(int i) const { return parameters_[i].target(); }
   bool IsKinked(int i, const Vectors& v_c, const Vectors&) const {
     return Law::IsKinked(parameters_[i], Law::At(parameters_[i], v_c.At(i)));
@@ -127,7 +133,7 @@ class LawArray {
     }
   }
 
-  // What the impulse of one constraint can be off by, component by component, where v_c is known to
+  // Bound on the error of the impulse of one constraint, by component, where v_c is known to
   // within `error`: by that, and by the rounding of the law's own evaluation.
   Vector ImpulseError(int i, const Vectors& v_c, const Vectors&, const Vector& error) const {
     constexpr double kLawSteps = 32;  // rounding steps of an evaluation, generously counted

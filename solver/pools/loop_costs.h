@@ -1,5 +1,5 @@
 // How the loops over one island are cut into chunks, and how long a chunk takes on one core [ns].
-// By that time a loop is shared with other threads or not (task_arena.h). The order of a sum
+// A loop is shared with other threads or not by that time (task_arena.h). The order of a sum
 // depends on the size of its chunks. Times are of free bodies, two to four contacts per pair.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace sap {
 
-// Over trees, by slot.
+// Loops over trees, by slot.
 constexpr Chunks kEvaluateSlots{32, 2500};  // momentum, gradient and their norms
 constexpr Chunks kAssembleSlots{16, 6000};  // diagonal blocks of the Hessian
 constexpr Chunks kMomentumSlots{32, 600};   // A dv
@@ -17,30 +17,29 @@ constexpr Chunks kDotSlots{32, 60};         // an inner product
 constexpr Chunks kSweepGroups{8, 4000};     // of one color, which has few slots in a small island
 constexpr Chunks kCertifySlots{32, 8000};   // the gradient and its rounding error in the norm of A
 constexpr Chunks kDifferentiateSlots{16, 10000};  // derivatives with respect to A and v*
-// Over pairs of trees with constraints in common; where a pool has rows, over these.
+// Loops over pairs of trees with constraints in common; where a pool has rows, over these.
 constexpr Chunks kGatherPairs{64, 10000};         // Jacobians and regularization
 constexpr Chunks kEvaluatePairs{64, 2500};        // contact velocities and impulses
 constexpr Chunks kAssemblePairs{32, 3000};        // off-diagonal blocks of the Hessian
 constexpr Chunks kCertifyPairs{64, 6000};         // rounding errors of impulses
 constexpr Chunks kDifferentiatePairs{32, 30000};  // derivatives with respect to J and the law
-// Over the constraints of a pool.
+// Loops over the constraints of a pool.
 constexpr Chunks kConeContacts{512, 2500};  // the law of a pool and its derivatives
 
-// Over rows.
+// Loops over rows.
 constexpr Chunks kEvaluateRows{256, 5000};  // velocities and impulses
 constexpr Chunks kDifferentiateRows{128, 30000};
 
-// Over the units of a pool: velocities and impulses.
+// Chunks of the units of a pool for velocities and impulses.
 template <int index>
-constexpr Chunks EvaluationChunks(PoolIndex<index>) {
-  return NumRows(static_cast<ConstraintKind>(index)) == 1 ? kEvaluateRows : kEvaluatePairs;
+constexpr Chunks EvaluationChunks(PoolIndex<index> pool) {
+  return IsRow(pool) ? kEvaluateRows : kEvaluatePairs;
 }
 
-// The same for derivatives.
+// Chunks of the units of a pool for derivatives.
 template <int index>
-constexpr Chunks DerivativeChunks(PoolIndex<index>) {
-  return NumRows(static_cast<ConstraintKind>(index)) == 1 ? kDifferentiateRows
-                                                          : kDifferentiatePairs;
+constexpr Chunks DerivativeChunks(PoolIndex<index> pool) {
+  return IsRow(pool) ? kDifferentiateRows : kDifferentiatePairs;
 }
 
 }  // namespace sap

@@ -8,7 +8,6 @@
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
-#include "solver/pools/tree_group.h"
 #include "solver/problem/constraint_graph.h"
 
 namespace sap {

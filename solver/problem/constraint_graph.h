@@ -44,6 +44,15 @@ struct IslandRange {
   bool has(ConstraintKind kind) const { return (kinds >> static_cast<int>(kind) & 1) != 0; }
 };
 
+// Trees of one island that Gauss-Seidel steps together.
+struct TreeGroup {
+  int number;
+  std::span<const int> slots;          // ascending
+  std::span<const int> group_of_slot;  // of all slots
+
+  bool Contains(int slot) const { return group_of_slot[slot] == number; }
+};
+
 // A pure function of which constraint touches which trees, and of their dofs. Storage only grows.
 class ConstraintGraph {
  public:

@@ -251,6 +251,11 @@ class ContactProblem {
   std::span<const int> contact_extra() const { return contact_extra_; }  // [C], -1: none
   std::span<const GeneralFriction> general_friction() const { return general_friction_; }
   std::span<const HuntCrossleyParameters> hunt_crossley() const { return hunt_crossley_; }
+  // Number of a contact among those with angular Jacobians; -1: it has none.
+  int angular_contact(int64_t contact) const {
+    if (!HasAngularRows(contact_kind_[contact])) return -1;
+    return general_friction_[contact_extra_[contact]].angular_contact;
+  }
   // Contacts with angular Jacobians.
   int num_angular() const { return static_cast<int>(angular_start_.size()) - 1; }
   // [num_angular + 1] into angular_jacobian, which is laid out as jacobian is.

@@ -3,7 +3,7 @@
 namespace sap {
 
 void ProblemDifferential::Reset(const ContactProblem& problem) {
-  time_step = beta = sigma = row_beta = stiction_speed = 0;
+  static_cast<SharedInputs&>(*this) = {};
   dynamics_matrix.assign(problem.dynamics_matrix().size(), 0.0);
   v_star.assign(problem.v_star().size(), 0.0);
   jacobian.assign(problem.jacobian().size(), 0.0);

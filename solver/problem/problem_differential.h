@@ -12,12 +12,21 @@
 
 namespace sap {
 
-struct ProblemDifferential {
+// The numbers of a problem that all constraints share, and derivatives with respect to them.
+struct SharedInputs {
   double time_step{0};  // by R and by bounds of impulses: v_hat is an input of its own here
   double beta{0};
   double sigma{0};
   double row_beta{0};
   double stiction_speed{0};
+
+  std::array<double*, 5> all() { return {&time_step, &beta, &sigma, &row_beta, &stiction_speed}; }
+  void Add(SharedInputs other) {
+    for (size_t i = 0; i < all().size(); ++i) *all()[i] += *other.all()[i];
+  }
+};
+
+struct ProblemDifferential : SharedInputs {
   std::vector<double> dynamics_matrix;  // symmetric blocks G, dL = sum G_ij dA_ij
   std::vector<double> v_star;
   // Per contact. R_t and R_n where they are given; w of every contact.

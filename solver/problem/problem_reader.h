@@ -58,7 +58,7 @@ class ContactProblemReader {
   void AppendVelocities(std::span<const double> v_star, std::span<const double> guess,
                         std::span<const double> v_0);
   void AppendNames(std::span<const uint32_t> names, int count);
-  // Contacts and body contacts (read_contacts.cc, read_body_contacts.cc).
+  // Contacts and body contacts (read_contacts.cc).
   void ReadContacts();
   void ReadBodyContacts();
   void ReadBodyContact(int64_t i, int contact);

@@ -25,7 +25,7 @@ struct Contact {
   ConeParameters<double> Parameters() const {
     FrictionContacts contacts;
     contacts.Resize(1);
-    contacts.Set(0, R_t, R_n, mu, {0, 0, 0});
+    contacts.Set(0, {R_t, R_n, mu, {0, 0, 0}});
     return contacts.At(0, double{});
   }
   // The contact velocity at which y is what it is: v_hat = 0 here.

@@ -568,7 +568,8 @@ TEST(GeneralConeTest, IsotropicConeIsThatOfAFrictionContact) {
     const LawVector<3> v = RandomVelocity(cone, &random);
     FrictionContacts contacts;
     contacts.Resize(1);
-    contacts.Set(0, cone.R_t, cone.R_n, cone.mu[0], {cone.v_hat[0], cone.v_hat[1], cone.v_hat[2]});
+    contacts.Set(0,
+                 {cone.R_t, cone.R_n, cone.mu[0], {cone.v_hat[0], cone.v_hat[1], cone.v_hat[2]}});
     const auto friction = contacts.At(0, double{});
     const auto expected = ProjectOnCone(friction, {v[0], v[1], v[2]});
     const auto c = cone.CaseAt(v);

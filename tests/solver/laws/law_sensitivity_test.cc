@@ -138,8 +138,10 @@ TEST(LawSensitivityTest, OfAFrictionContactIsThatOfAConeWithEqualCoefficients) {
     cone.theta[4] = cone.theta[3];
     FrictionContacts contacts;
     contacts.Resize(1);
-    contacts.Set(0, cone.theta[0], cone.theta[1], cone.theta[3],
-                 {cone.v_hat[0], cone.v_hat[1], cone.v_hat[2]});
+    contacts.Set(0, {cone.theta[0],
+                     cone.theta[1],
+                     cone.theta[3],
+                     {cone.v_hat[0], cone.v_hat[1], cone.v_hat[2]}});
     ContactVectors v_c;
     v_c.resize(1);
     v_c.Set(0, ContactVector<double>{cone.v_c[0], cone.v_c[1], cone.v_c[2]});

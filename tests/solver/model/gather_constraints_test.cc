@@ -1,5 +1,3 @@
-#include "solver/model/gather_constraints.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -28,8 +28,10 @@ struct Pool {
     s.resize(kSize);
     for (int i = 0; i < kSize; ++i) {
       const double mu = i % 5 == 0 ? 0.0 : Uniform(&random, 0.1, 2);
-      contacts.Set(i, LogUniform(&random, 1e-3, 1), LogUniform(&random, 1e-2, 1), mu,
-                   {Uniform(&random, -1, 1), Uniform(&random, -1, 1), Uniform(&random, 0, 1)});
+      contacts.Set(i, {LogUniform(&random, 1e-3, 1),
+                       LogUniform(&random, 1e-2, 1),
+                       mu,
+                       {Uniform(&random, -1, 1), Uniform(&random, -1, 1), Uniform(&random, 0, 1)}});
       v_c.Set(i, RandomTriple(&random));
       d.Set(i, RandomTriple(&random));
       s.x[i] = Uniform(&random, -0.7, 0.7);

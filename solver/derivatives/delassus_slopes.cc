@@ -1,0 +1,116 @@
+#include "solver/derivatives/delassus_slopes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sap {
+
+namespace {
+
+class DelassusPass {
+ public:
+  explicit DelassusPass(const DerivativeScope& scope)
+      : scope_(scope), view_(scope.view), delassus_(scope.delassus()) {}
+
+  double Run(bool with_inverses) {
+    if (with_inverses || view_.range().num_rows > 0) InvertTrees();
+    double margin = 1;
+    ForPoolsOf(view_, [&](auto pool) {
+      const PoolRange range = view_.range(pool);
+      std::vector<DerivativeSums>& sums = scope_.adjoint->pools[pool].sums;
+      ForSameChunks(view_.arena, range.unit_begin, range.unit_end, kGatherPairs,
+                    [&](int begin, int end, int chunk) {
+                      double& least = sums[range.begin + chunk].kink_margin;
+                      least = 1;
+                      if (scope_.stop.Requested()) return;
+                      ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
+                        SetDelassus(pool, unit, i);
+                        least = std::min(least, KinkMargin(pool, i));
+                      });
+                    });
+      ForChunks(nullptr, range.unit_begin, range.unit_end, kGatherPairs, [&](int, int, int chunk) {
+        margin = std::min(margin, sums[range.begin + chunk].kink_margin);
+      });
+    });
+    return margin;
+  }
+
+ private:
+  void InvertTrees() {
+    const ConstraintGraph& graph = view_.graph;
+    ForSameChunks(view_.arena, view_.range().slot_begin, view_.range().slot_end,
+                  kDifferentiateSlots, [&](int begin, int end, int) {
+                    for (int slot = begin; slot < end; ++slot) {
+                      if (scope_.stop.Requested()) return;
+                      ForSize(graph.dofs()[slot], [&](auto n) {
+                        delassus_.Invert(
+                            slot, n, scope_.adjoint->A_inverse.data() + graph.matrix_start()[slot]);
+                      });
+                    }
+                  });
+  }
+  template <int index>
+  void SetDelassus(PoolIndex<index> pool, int unit, int i) {
+    auto& adjoint = scope_.adjoint->pools[pool];
+    const int number = view_.layout(pool).order()[i];
+    adjoint.w_by_W.values[i] = {};
+    adjoint.w[i] = 0;
+    if (!scope_.InputsOf(pool, i).NeedsDelassus()) return;
+    if constexpr (IsRow(pool)) {
+      adjoint.w[i] = scope_.problem.rows()[number].given_w * scope_.unit();
+      if (adjoint.w[i] != 0) return;
+      adjoint.w[i] = RowDelassus(pool, unit);
+      adjoint.w_by_W.values[i](0, 0) = scope_.hold_delassus ? 0 : 1;
+    } else {
+      adjoint.w[i] = view_.model.w[number];
+      if (scope_.hold_delassus || scope_.problem.given_w()[number] != 0) return;
+      const ContactPair& pair = view_.layout(pool).pairs()[unit];
+      const auto& jacobians = view_.model.pools[pool].jacobians;
+      const DelassusColumns W =
+          delassus_.Columns(pair, jacobians.of(pair, i, false),
+                            pair.high < 0 ? nullptr : jacobians.of(pair, i, true));
+      adjoint.w_by_W.values[i] = delassus_.Slope<PoolAt<index>::Laws::kRows>(W, adjoint.w[i]);
+    }
+  }
+  template <int index>
+  double RowDelassus(PoolIndex<index> pool, int row) const {
+    const RowLayout& layout = view_.layout(pool);
+    const RowJacobians& jacobians = view_.model.pools[pool].jacobians;
+    double w = 0;
+    for (const RowPart& part : layout.parts_of_row(row)) {
+      ForInverseOfPart(scope_, layout, jacobians, part, [&](const double* x) {
+        for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
+          w += jacobians.at(e) * x[layout.dof()[e]];
+        }
+      });
+    }
+    return w;
+  }
+
+  template <int index>
+  double KinkMargin(PoolIndex<index> pool, int i) const {
+    const auto& laws = view_.model.pools[pool].laws;
+    const auto& v_c = scope_.data.pools[pool].v_c;
+    const auto inputs = scope_.InputsOf(pool, i);
+    LeastMargin rules;
+    laws.Make(inputs, inputs, rules);
+    KinkScales scales{.normal_speeds = 0, .regularization = rules.value};
+    if constexpr (!IsRow(pool)) {
+      scales.normal_speeds = std::abs(inputs.v_hat[2]) +
+                             std::abs(ToLawVector(v_c.At(i))[2] + inputs.surface_velocity[2]);
+    }
+    return laws.KinkMargin(i, v_c, scales);
+  }
+
+  const DerivativeScope& scope_;
+  const IslandView& view_;
+  const DelassusEstimate delassus_;
+};
+
+}  // namespace
+
+double SetDelassusSlopes(const DerivativeScope& scope, bool with_inverses) {
+  return DelassusPass(scope).Run(with_inverses);
+}
+
+}  // namespace sap
