@@ -135,19 +135,19 @@ struct Solver::Impl {
   }
 
   TaskArena* arena;
-  // Of the last pattern:
+  // Made for the last pattern:
   Pattern pattern;
   ConstraintGraph graph;
   SweepOrder sweep_order;
   IslandPlans plans;
   IslandSchedule schedule;
-  // Of the solve:
+  // Made for the solve:
   std::vector<FactorBytes> factor_bytes;  // per task, scratch of ReserveFactors
   FactorStores factors;
   SapModel model;
   SapWorkspace workspace;
   DeadlineReserve deadline_reserve;
-  // Of its derivatives:
+  // Made for its derivatives:
   AdjointData adjoint;
   std::vector<SharedInputs> shared_inputs;  // by island, then by cotangent
   std::vector<double> tangent_costs;        // by island, then by direction

@@ -22,7 +22,7 @@ struct Error {
   std::string reason{};
 };
 
-// Of a ProblemError, with the index in the field.
+// The error for a ProblemError, with the index in the field.
 Error Refusal(const ProblemError& error, const std::string& within = "");
 
 // The structs of one gradient.

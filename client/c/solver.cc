@@ -176,7 +176,7 @@ void ForLargestFirst(SharedState* shared, size_t count, const Size& size, const 
   shared->Current().arena().ParallelFor(static_cast<int>(count), [&](int i) { body(order[i]); });
 }
 
-// Of a problem that has not been checked.
+// Size of a problem that has not been checked.
 int64_t SizeOf(const sap_problem* problem) {
   if (problem == nullptr || problem->struct_size < sizeof(sap_problem)) return 0;
   int64_t size = 0;

@@ -54,7 +54,7 @@ class SharedState {
   SharedState& operator=(const SharedState&) = delete;
 
   int threads() const { return threads_; }
-  // Of this process: a child of fork() gets its own at its first call.
+  // State of this process: a child of fork() gets its own at its first call.
   ProcessState& Current();
 
  private:

@@ -50,7 +50,7 @@ struct GivenOptions {
 // Null: the defaults.
 Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolerance);
 
-// What to differentiate, but for the problem and the options.
+// What to differentiate, except for the problem and the options.
 struct GivenDifferentiation {
   std::span<const double> velocity;
   std::vector<Cotangent> cotangents;

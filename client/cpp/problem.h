@@ -225,7 +225,7 @@ class ProblemBuilder {
   Problem Build() const;
 
  private:
-  Problem problem_;  // but for what Build fills from the following
+  Problem problem_;  // without what Build fills from the following
   std::vector<std::array<Member, 2>> contact_members_;
   std::vector<ContactLaw> contact_laws_;
   std::vector<ContactLaw> body_contact_laws_;

@@ -53,7 +53,7 @@ class SweepOrder {
   std::vector<int> color_of_group_;
   std::vector<int> parent_;      // scratch: the forest of joined trees
   std::vector<int> group_dofs_;  // scratch: of the tree at the root
-  std::vector<int> taken_by_;    // scratch: the last group that has seen a color beside it
+  std::vector<int> taken_by_;    // scratch: the last group that has seen a color next to it
   std::vector<int> next_;        // scratch: where the next group of a color goes
 };
 

@@ -86,7 +86,7 @@ struct ContactProblemArrays {
     Array<int32_t> tree_b;  // [C] in [-1, T+B)
     // Per contact 3 x n_a, then 3 x n_b if tree_b >= 0, row-major.
     Array<double> jacobian;
-    // Of each contact with a torsional or rolling coefficient > 0, in the same form.
+    // Blocks of each contact with a torsional or rolling coefficient > 0, in the same form.
     Array<double> angular_jacobian;
     Law law;
   };

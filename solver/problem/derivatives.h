@@ -28,7 +28,7 @@ struct Cotangent {
 tl::expected<void, ProblemError> CheckCotangent(const Cotangent& cotangent,
                                                 const ContactProblem& problem);
 
-// The same of the velocity at which to differentiate.
+// Checks the velocity at which to differentiate.
 tl::expected<void, ProblemError> CheckVelocity(std::span<const double> velocity,
                                                const ContactProblem& problem);
 

@@ -4,8 +4,8 @@
 // An array has one where the problem gives it, or where it is absent and stands for a number:
 // surface_velocity 0, say. It has none where it is absent and a rule takes its place: friction_2,
 // tangent, R, w, v_hat, and the stiffness and bounds of rows, which are then infinite. Guesses have
-// none. Entries that the problem has but does not read (stiffness beside regularization_n, a
-// material of Hunt & Crossley under another law) have the derivative 0, as have infinite entries
+// none. Entries that the problem has but does not read (stiffness where regularization_n is given,
+// a material of Hunt & Crossley under another law) have the derivative 0, as have infinite entries
 // and, in arrays of rows where 0 stands for a rule, entries of 0.
 #pragma once
 

@@ -46,9 +46,9 @@ void FromInputs(const ContactProblemView& inputs, const ContactProblem& problem,
 void ToInputs(const ContactProblemView& inputs, const ContactProblem& problem,
               const ProblemDifferential& derivative, InputDifferential* gradient);
 
-// The same of gradient k of *derivatives. Reading mixes numbers of the problem, whose products and
-// sums may leave the range of double precision where they themselves do not: then all of gradient k
-// is 0, and every island is a numerical failure.
+// Moves gradient k of *derivatives to the inputs. Reading mixes numbers of the problem, whose
+// products and sums may leave the range of double precision where they themselves do not: then all
+// of gradient k is 0, and every island is a numerical failure.
 void GradientToInputs(const ContactProblemView& inputs, const ContactProblem& problem, size_t k,
                       Derivatives* derivatives, InputDifferential* gradient);
 

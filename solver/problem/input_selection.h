@@ -42,7 +42,7 @@ class InputSelection {
 
   bool applied_impulse() const { return applied_impulse_; }
   bool delassus_estimate() const { return delassus_estimate_; }
-  // Of an input by its place in InputPaths().
+  // Takes an input by its place in InputPaths().
   bool wanted(size_t input) const { return wanted_[input]; }
   // Bound on the doubles of its derivative, for a problem that is valid.
   int64_t most_doubles(size_t input) const { return most_doubles_[input]; }

@@ -6,7 +6,7 @@
 namespace sap::client {
 namespace {
 
-// Of an array with so many values for each of `count` entries, those of `entries`. An array of
+// Selects rows `entries` of an array of `count` rows with so many values each. An array of
 // another length is absent, or one that the solver does not read.
 template <typename Value>
 std::vector<Value> Pick(const std::vector<Value>& values, size_t count, int per_entry,
@@ -21,7 +21,7 @@ std::vector<Value> Pick(const std::vector<Value>& values, size_t count, int per_
   return picked;
 }
 
-// Of an array in which entry i is at [starts[i], starts[i + 1]), those of `entries`.
+// Selects `entries` of an array in which entry i is at [starts[i], starts[i + 1]).
 template <typename Value, typename Start>
 std::vector<Value> PickRanges(const std::vector<Value>& values, const std::vector<Start>& starts,
                               std::span<const int> entries) {

@@ -19,7 +19,7 @@ namespace {
 
 using Outcome = tl::expected<Solution, Error>;
 
-// Of the arrays that a request carries; those of a few bytes per contact are left out.
+// Size of the arrays that a request carries; those of a few bytes per contact are left out.
 size_t BytesOf(const ContactProblemView& view) {
   return sizeof(double) *
          (view.trees.dynamics_matrix.size() + 2 * view.trees.free_motion_velocity.size() +

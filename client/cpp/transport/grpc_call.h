@@ -35,8 +35,8 @@ using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 // answers.
 ServerIdentity IdentityIn(const Metadata& metadata);
 
-// Of a call that has ended with an error. Includes field, reason and retry time from the details of
-// the status, and request id and server from the trailing metadata.
+// The error of a call that has ended with one. Includes field, reason and retry time from the
+// details of the status, and request id and server from the trailing metadata.
 Error ToError(const grpc::Status& status, const grpc::ClientContext& context);
 
 inline Transport::Status FromRpcStatus(const grpc::Status& status,

@@ -200,7 +200,7 @@ class GrpcSession final : public SessionStream {
     return End(std::exchange(call_, nullptr));
   }
 
-  // Of a call without steps.
+  // Closes a call without steps.
   static void CloseAside(std::unique_ptr<SessionCall> call) {
     call->SetLimit(Clock::now() + kClosing);
     call->Close();

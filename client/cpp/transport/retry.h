@@ -21,8 +21,8 @@ class RetryPauses {
   std::chrono::milliseconds next_{0};
 };
 
-// Of one call. Attempts end with the deadline of the call, which covers all of them, and `within`
-// after the first loss.
+// The attempts of one call. They end with the deadline of the call, which covers all of them, and
+// `within` after the first loss.
 class Retry {
  public:
   using Clock = std::chrono::steady_clock;
