@@ -9,7 +9,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cpp_text
 import folders
 import layers
-import python_layers
 import sizes
 import tidy
 import words
@@ -152,41 +151,6 @@ class LayersTest(unittest.TestCase):
         self.assertEqual(rules(layers.check(tree)), [("tests/server/b_test.cc", 1, "unused")])
 
 
-class PythonLayersTest(unittest.TestCase):
-    def check(self, **texts):
-        tree = {f"{python_layers.PACKAGE}{name.replace('__', '/', 1)}.py": text
-                for name, text in texts.items()}
-        return [(path.removeprefix(python_layers.PACKAGE), line, rule)
-                for path, line, rule in rules(python_layers.check(tree))]
-
-    def test_a_room_imports_only_what_stands_before_it(self):
-        found = self.check(
-            problem="from sap_islands._arrays.bodies import Trees\n",
-            _arrays__bodies="def late():\n    from sap_islands.client import Client\n",
-            client="import sap_islands.mujoco\n",
-            _embedded__c_library="",
-            mujoco__step="from sap_islands.client import Client\n"
-                         "from sap_islands._embedded import c_library\n"
-                         "from sap_islands._embedded.c_solver import CSolver\n")
-        self.assertEqual(found, [
-            ("_arrays/bodies.py", 2, "direction"), ("client.py", 1, "direction"),
-            ("mujoco/step.py", 3, "direction")])
-
-    def test_a_module_has_a_room(self):
-        self.assertEqual(self.check(news=""), [("news.py", 1, "layout")])
-
-    def test_packages_of_extras_stay_where_they_are_needed(self):
-        found = self.check(torch="import torch\n", jax="import jax.numpy\nimport torch\n",
-                           solution="import numpy\nimport grpc\n")
-        self.assertEqual(found, [("jax.py", 2, "library"), ("solution.py", 2, "library")])
-
-    def test_no_modules_import_each_other(self):
-        found = self.check(_embedded__a="from sap_islands._embedded import b\n",
-                           _embedded__b="from sap_islands._embedded.a import A\n",
-                           _embedded__c="from sap_islands._embedded.a import A\n")
-        self.assertEqual(found, [("_embedded/a.py", 1, "circle"), ("_embedded/b.py", 1, "circle")])
-
-
 class SizesTest(unittest.TestCase):
     def test_what_fits_is_accepted(self):
         body = "  f();\n" * 68
@@ -238,6 +202,42 @@ class WordsTest(unittest.TestCase):
         self.assertEqual(self.found("README.md", "see /home/me"), ["/home/m"])
         self.assertEqual(self.found("tests/run.sh", "ls ../shared"), ["../shared"])
         self.assertEqual(self.found(".ci/run", "ls ../shared"), [])
+
+
+class ProseTest(unittest.TestCase):
+    def found(self, path, text):
+        return [(finding.line, finding.message.split("'")[1])
+                for finding in words.check({path: text})]
+
+    def test_fragments_at_the_beginning_of_a_comment_are_named(self):
+        for text, words_found in (
+                ("int a;\n// Of units [begin, end) of a pool.\nint F();\n", "Of"),
+                ("int a;\nint b;  // Of the island.\n", "Of"),
+                ("f();\n// The same of the velocities.\n", "The same of"),
+                ("f();\n// What derivatives of an island are computed in\n",
+                 "What derivatives of an island are computed in")):
+            with self.subTest(text=text):
+                self.assertEqual(self.found("solver/a.h", text), [(2, words_found)])
+
+    def test_fragments_in_docstrings_and_documents_are_named(self):
+        self.assertEqual(self.found("a.py", 'def f():\n    """As `solve`."""\n'),
+                         [(2, "As `solve`.")])
+        self.assertEqual(self.found("a.md", "# A\n\n- Of the scene.\n"), [(3, "Of")])
+
+    def test_phrases_are_named_across_lines(self):
+        self.assertEqual(self.found("a.cc", "// All but\n// for one.\n"), [(1, "but for")])
+        self.assertEqual(self.found("a.md", "Little beside that.\n\nShafts of above.\n"),
+                         [(1, "beside"), (3, "of above")])
+        self.assertEqual(self.found("a.sh", "f  # from the begin on\n"), [(1, "from the begin")])
+
+    def test_sentences_are_accepted(self):
+        self.assertEqual(self.found("a.md", "Of course.\n\nSome of the same,\nOf a kind.\n"), [])
+        self.assertEqual(self.found("a.cc", "// Rows\n// Of a pool, as `X`.\n"), [])
+
+    def test_code_and_strings_are_no_prose(self):
+        self.assertEqual(self.found("a.cc", 'f("// beside");  // next\n'), [])
+        self.assertEqual(self.found("a.py", "beside = '# but for'\n"), [])
+        self.assertEqual(self.found("a.md", "```sh\nfind beside\n```\n"), [])
 
 
 class FoldersTest(unittest.TestCase):

@@ -1,9 +1,11 @@
-"""Words that do not belong: banned calls and what to use, leftovers, paths of one machine."""
+"""Words that do not belong: banned calls and what to use, leftovers, paths of one machine, and in
+comments and documents the fragments that a reader has to decode."""
 
 import re
 
 from cpp_text import code_only
 from finding import Finding
+from prose import paragraphs
 
 # (pattern in code, what to do instead, where it is banned, where it is allowed all the same)
 BANNED_CODE = (
@@ -35,6 +37,20 @@ BANNED_TEXT = (
 )
 OUTSIDE_CI = (r"\.\./+shared\b", "only .ci/run knows what lies beside the repository")
 
+# At the beginning of a comment, a docstring or a paragraph.
+BANNED_OPENINGS = (
+    (r"Of (?!course\b)", "begin with a verb or a noun phrase that stands alone"),
+    (r"The same of\b", "say what it does; where two things are the same, make them one"),
+    (r"As `[^`]+`[.,:;]", "say what it does"),
+    (r"What [^.]*\b(is|are) \w+ in[.:,]?$", "name the thing: 'Workspace of ...'"),
+)
+# Anywhere in a comment or a document.
+BANNED_PHRASES = (
+    (r"\bbut for\b", "except for"),
+    (r"\bbeside\b", "compared with, next to, in addition to"),
+    (r"\b(of|from) (above|below)\b(?= *($|[.,;:)]|and\b))", "above; below"),
+    (r"\bfrom the begin\b|\bthe begin of\b", "the beginning"),
+)
 # These say what they ban, or show it.
 EXEMPT = ("tests/tidy/",)
 TEXT_FILES = (".h", ".cc", ".py", ".sh", ".md", ".proto", ".txt", ".cmake", ".json", ".yaml",
@@ -52,12 +68,23 @@ def check(tree):
             yield from _matches(path, text, pattern, instead)
         if path != ".ci/run":
             yield from _matches(path, text, *OUTSIDE_CI)
+        yield from _check_prose(path, text)
 
 
 def _check_code(path, code):
     for pattern, instead, places, exceptions in BANNED_CODE:
         if path.startswith(places) and not any(re.match(e, path) for e in exceptions):
             yield from _matches(path, code, pattern, instead)
+
+
+def _check_prose(path, text):
+    for line, paragraph in paragraphs(path, text):
+        found = [(re.match(opening, paragraph), instead) for opening, instead in BANNED_OPENINGS]
+        found += [(re.search(phrase, paragraph, re.IGNORECASE), instead)
+                  for phrase, instead in BANNED_PHRASES]
+        for match, instead in found:
+            if match:
+                yield Finding(path, line, "words", f"'{match.group(0).strip()}': {instead}")
 
 
 def _matches(path, text, pattern, instead):
