@@ -6,7 +6,7 @@ An answer is freed with the last array that shows a part of it.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,7 +102,7 @@ class _Problem(ctypes.Structure):
     _fields_ = (
         ("struct_size", ctypes.c_size_t),
         ("time_step", ctypes.c_double),
-        *((kind.FIELD, _pointer) for kind, _ in c_structs.GROUPS),
+        *((kind.FIELD, _pointer) for kind in c_structs.GROUPS),
         ("regularization", ctypes.POINTER(_Regularization)),
     )
 
@@ -244,8 +244,7 @@ class Answer:
             if getattr(numbers, name)
         }
         groups: dict[str, Any] = {
-            kind.FIELD: self._group(kind, names, getattr(problem, kind.FIELD))
-            for kind, names in c_structs.GROUPS
+            kind.FIELD: self._group(kind, getattr(problem, kind.FIELD)) for kind in c_structs.GROUPS
         }
         return Gradient(
             time_step=problem.time_step,
@@ -255,26 +254,29 @@ class Answer:
             **groups,
         )
 
-    def _group(self, kind: type[ArrayGroup], names: tuple[str, ...], address: int) -> ArrayGroup:
-        values = self._group_arrays(kind, names, address)
-        if "law" not in kind._fields:
+    def _group(self, kind: type[ArrayGroup], address: int) -> ArrayGroup:
+        struct = c_structs.STRUCTS[kind]
+        values = self._group_arrays(kind, struct, address)
+        if not struct.pointer:
             return kind.of_values(values)
-        laws_at = _word(address, 1 + 2 * len(names))
+        laws_at = _word(address, struct.pointer)
         values.update(self._group_arrays(kind, c_structs.LAWS, laws_at))
         parameters = self._group_arrays(
-            HuntCrossley, c_structs.HUNT_CROSSLEY, _word(laws_at, 1 + 2 * len(c_structs.LAWS))
+            HuntCrossley,
+            c_structs.STRUCTS[HuntCrossley],
+            _word(laws_at, c_structs.LAWS.pointer),
         )
         if any(array.size for array in parameters.values()):
             values["hunt_crossley"] = parameters
         return kind.of_values(values)
 
     def _group_arrays(
-        self, kind: type[ArrayGroup], names: Iterable[str], address: int
+        self, kind: type[ArrayGroup], struct: c_structs.StructLayout, address: int
     ) -> dict[str, Any]:
-        """The arrays of doubles of a struct, which follow its size; the others are empty."""
+        """The arrays of doubles of a struct; the others are empty."""
         values: dict[str, Any] = {}
-        for i, name in enumerate(names):
-            array = _Array.from_address(address + c_structs.WORD * (1 + 2 * i))
+        for name, word in struct.arrays.items():
+            array = _Array.from_address(address + c_structs.WORD * word)
             field = kind._fields[name]
             values[name] = field.empty if field.dtype != np.float64 else self.view(array)
         return values

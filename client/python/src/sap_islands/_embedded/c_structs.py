@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,78 +19,54 @@ from sap_islands._arrays.array_field import HAS_ARRAYS
 from sap_islands._arrays.array_group import ArrayGroup
 from sap_islands._arrays.bodies import RigidBodies, Trees
 from sap_islands._arrays.constraint_rows import ConstraintRows
-from sap_islands._arrays.contacts import BodyContacts, Contacts
+from sap_islands._arrays.contacts import BodyContacts, Contacts, HuntCrossley
 from sap_islands.problem import Problem, Regularization
 
 WORD = 8  # bytes
 
-TREES = (
-    "dofs",
-    "dynamics_matrix",
-    "free_motion_velocity",
-    "guess_velocity",
-    "tree_id",
-    "initial_velocity",
-)
-BODIES = (
-    "mass",
-    "inertia",
-    "center_of_mass",
-    "free_motion_velocity",
-    "guess_velocity",
-    "body_id",
-    "initial_velocity",
-)
-LAWS = (
-    "signed_distance",
-    "stiffness",
-    "relaxation_time",
-    "friction",
-    "regularization_t",
-    "regularization_n",
-    "delassus_estimate",
-    "surface_velocity",
-    "friction_2",
-    "torsional_friction",
-    "rolling_friction",
-    "target_velocity",
-    "target_angular_velocity",
-    "adhesion",
-    "law",
-)
-HUNT_CROSSLEY = ("elastic_force", "dissipation", "lagged_normal_impulse")
-CONTACTS = ("tree_a", "tree_b", "jacobian", "angular_jacobian")
-BODY_CONTACTS = ("body_a", "body_b", "point", "normal", "tangent")
-ROWS = (
-    "entries",
-    "velocity_index",
-    "coefficient",
-    "position_error",
-    "velocity_offset",
-    "stiffness",
-    "relaxation_time",
-    "force_lower",
-    "force_upper",
-    "regularization",
-    "target_velocity",
-    "delassus_estimate",
-    "slip_parameter",
-    "force_offset",
-)
+# In the order of the pointers in sap_problem.
+GROUPS: tuple[type[ArrayGroup], ...] = (Trees, RigidBodies, Contacts, BodyContacts, ConstraintRows)
+_WITH_LAWS = (Contacts, BodyContacts)
+_LAWS = frozenset(Contacts._fields) & frozenset(BodyContacts._fields)
+# The arrays that a pointer to another struct follows: structs grow at their ends only.
+_BEFORE_POINTERS = ("angular_jacobian", "tangent", "law")
+
+
+class StructLayout:
+    """Places in a struct, in words: it begins with its size.
+
+    Attributes:
+        arrays: First of the two words of each array.
+        pointer: Word of the pointer to another struct; 0: it has none.
+        end: Number of words.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """Lays out the arrays of these names, in the order of the struct."""
+        self.arrays: dict[str, int] = {}
+        self.pointer = 0
+        self.end = 1
+        for name in names:
+            self.arrays[name] = self.end
+            self.end += 2
+            if name in _BEFORE_POINTERS:
+                self.pointer = self.end
+                self.end += 1
+
+
+def _struct_of(kind: type[ArrayGroup]) -> StructLayout:
+    """The struct of a group, without that of its laws."""
+    shared = _LAWS if kind in _WITH_LAWS else ()
+    return StructLayout(name for name in kind._fields if name not in shared)
+
+
+STRUCTS = {kind: _struct_of(kind) for kind in (*GROUPS, HuntCrossley)}
+LAWS = StructLayout(name for name in Contacts._fields if name in _LAWS)
 # Numbers of sap_regularization that have derivatives; `rule` and load_reference_speed follow.
 REGULARIZATION = ("beta", "sigma", "row_beta", "stiction_speed")
 _RULE = 1 + len(REGULARIZATION)
 _REGULARIZATION_WORDS = _RULE + 2
 _NUMBER_PLACES = (*range(1, _RULE), _RULE + 1)
-# In the order of the pointers in sap_problem.
-GROUPS: tuple[tuple[type[ArrayGroup], tuple[str, ...]], ...] = (
-    (Trees, TREES),
-    (RigidBodies, BODIES),
-    (Contacts, CONTACTS),
-    (BodyContacts, BODY_CONTACTS),
-    (ConstraintRows, ROWS),
-)
-_WITH_LAWS = (Contacts, BodyContacts)
 _PROBLEM_WORDS = 8
 _MAX_REMEMBERED = 4096  # cached sets of array shapes per group
 _BYTE = np.dtype(np.uint8)  # of enumerations, which are int32 in the structs
@@ -125,34 +102,25 @@ class _Last(NamedTuple):
 class _Group:
     """Writes the structs of one group: its own, and those of its laws if it has contacts."""
 
-    def __init__(self, kind: type[ArrayGroup], names: tuple[str, ...], start: int) -> None:
+    def __init__(self, kind: type[ArrayGroup], start: int) -> None:
         """Lays out the structs from word `start` on."""
         self.kind = kind
         self.start = start
-        self.sizes = [(start, names)]
-        self.pointers: list[tuple[int, int]] = []  # (word of a pointer, word that it points to)
-        slots = {name: start + 1 + 2 * i for i, name in enumerate(names)}
-        end = start + 1 + 2 * len(names)
-        if kind in _WITH_LAWS:
-            laws = end + 1
-            slots.update({name: laws + 1 + 2 * i for i, name in enumerate(LAWS)})
-            hunt_crossley = laws + 2 + 2 * len(LAWS)
-            self.sizes += [(laws, LAWS), (hunt_crossley, HUNT_CROSSLEY)]
-            self.pointers = [(end, laws), (hunt_crossley - 1, hunt_crossley)]
-            end = hunt_crossley + 1 + 2 * len(HUNT_CROSSLEY)
-            self._extra = {name: hunt_crossley + 1 + 2 * i for i, name in enumerate(HUNT_CROSSLEY)}
-        else:
-            self._extra = {}
-        self.end = end
-        self._names = tuple(slots)
-        self._slots = [*slots.values(), *self._extra.values()]
-        self._columns = [
-            kind._fields[name].columns if kind._fields[name].repeats else 1 for name in slots
-        ] + [1] * len(self._extra)
-        self._enumerations = [
-            i for i, name in enumerate(slots) if kind._fields[name].dtype == _BYTE
+        self.structs = [(start, STRUCTS[kind])]
+        for struct in (LAWS, STRUCTS[HuntCrossley]) if kind in _WITH_LAWS else ():
+            first, before = self.structs[-1]
+            self.structs.append((first + before.end, struct))
+        first, last = self.structs[-1]
+        self.end = first + last.end
+        names = [name for _, struct in self.structs for name in struct.arrays]
+        self._extra = [name for name in names if name not in kind._fields]
+        self._slots = [
+            first + word for first, struct in self.structs for word in struct.arrays.values()
         ]
-        self._arrays_of = operator.itemgetter(*self._names)
+        fields = [(kind._fields | HuntCrossley._fields)[name] for name in names]
+        self._columns = [field.columns if field.repeats else 1 for field in fields]
+        self._enumerations = [i for i, field in enumerate(fields) if field.dtype == _BYTE]
+        self._arrays_of = operator.itemgetter(*(name for name in names if name in kind._fields))
         self._shapes: dict[tuple[int | None, tuple[tuple[int, ...], ...]], _Shapes] = {}
 
     def arrays(self, group: Any) -> tuple[NDArray[Any], ...]:
@@ -195,8 +163,8 @@ class _Group:
 def _lay_out() -> tuple[list[_Group], int]:
     groups = []
     start = _PROBLEM_WORDS
-    for kind, names in GROUPS:
-        groups.append(_Group(kind, names, start))
+    for kind in GROUPS:
+        groups.append(_Group(kind, start))
         start = groups[-1].end
     return groups, start
 
@@ -223,11 +191,11 @@ class ProblemBlock:
         words = self._words
         words[0] = _PROBLEM_WORDS * WORD
         for group in _GROUPS:
-            for start, names in group.sizes:
-                pointer = any(word == start + 1 + 2 * len(names) for word, _ in group.pointers)
-                words[start] = (1 + 2 * len(names) + pointer) * WORD
-            for word, target in group.pointers:
-                words[word] = self.address + target * WORD
+            for place, (start, struct) in enumerate(group.structs):
+                words[start] = struct.end * WORD
+                if struct.pointer:
+                    target, _ = group.structs[place + 1]
+                    words[start + struct.pointer] = self.address + target * WORD
         words[_REGULARIZATION_START] = _REGULARIZATION_WORDS * WORD
         self._numbers: tuple[Any, ...] = ()
 
@@ -291,9 +259,9 @@ class ProblemBlock:
         return array
 
     def _clear(self, layout: _Group) -> None:
-        for start, names in layout.sizes:
-            for word in range(start + 1, start + 1 + 2 * len(names)):
-                self._words[word] = 0
+        for start, struct in layout.structs:
+            for word in struct.arrays.values():
+                self._words[start + word] = self._words[start + word + 1] = 0
 
     def _fill_regularization(self, given: Regularization) -> None:
         numbers = (
