@@ -79,133 +79,64 @@ class StructReader {
   std::optional<ProblemError> error_;
 };
 
-ContactProblemView::Trees ReadTrees(const sap_trees* given, StructReader* reader) {
-  const sap_trees trees = reader->Take(given, "trees.");
-  const auto span = [&](const auto& array, const char* name) {
-    return reader->Span(array, "trees.", name);
-  };
-  return {.dofs = span(trees.dofs, "dofs"),
-          .dynamics_matrix = span(trees.dynamics_matrix, "dynamics_matrix"),
-          .free_motion_velocity = span(trees.free_motion_velocity, "free_motion_velocity"),
-          .guess_velocity = span(trees.guess_velocity, "guess_velocity"),
-          .tree_id = span(trees.tree_id, "tree_id"),
-          .initial_velocity = span(trees.initial_velocity, "initial_velocity")};
+// A struct has its size, the arrays of its group and a pointer to each group within it, and nothing
+// else: what is forgotten in problem_fields.inc does not compile.
+using View = ContactProblemView;
+constexpr size_t kSize = sizeof(size_t), kPointer = sizeof(void*);
+static_assert(sizeof(sap_doubles) == sizeof(std::span<const double>));
+static_assert(sizeof(sap_trees) == kSize + sizeof(View::Trees));
+static_assert(sizeof(sap_bodies) == kSize + sizeof(View::RigidBodies));
+static_assert(sizeof(sap_hunt_crossley) == kSize + sizeof(View::HuntCrossley));
+static_assert(sizeof(sap_contact_laws) ==
+              kSize + sizeof(View::Law) - sizeof(View::HuntCrossley) + kPointer);
+static_assert(sizeof(sap_contacts) ==
+              kSize + sizeof(View::Contacts) - sizeof(View::Law) + kPointer);
+static_assert(sizeof(sap_body_contacts) ==
+              kSize + sizeof(View::BodyContacts) - sizeof(View::Law) + kPointer);
+static_assert(sizeof(sap_rows) == kSize + sizeof(View::Rows));
+static_assert(sizeof(sap_regularization) == kSize + sizeof(Regularization));
+static_assert(sizeof(sap_cotangent) == kSize + sizeof(Cotangent));
+
+// The arrays of a group.
+template <typename Struct, typename Group>
+void ReadArrays(const Struct& given, std::string_view prefix, StructReader* reader, Group* group) {
+  Group::ForEach([&](const auto& field, auto& span,
+                     const auto& array) { span = reader->Span(array, prefix, field.name); },
+                 *group, given);
 }
 
-ContactProblemView::RigidBodies ReadBodies(const sap_bodies* given, StructReader* reader) {
-  const sap_bodies bodies = reader->Take(given, "bodies.");
-  const auto span = [&](const auto& array, const char* name) {
-    return reader->Span(array, "bodies.", name);
-  };
-  return {.mass = span(bodies.mass, "mass"),
-          .inertia = span(bodies.inertia, "inertia"),
-          .center_of_mass = span(bodies.center_of_mass, "center_of_mass"),
-          .free_motion_velocity = span(bodies.free_motion_velocity, "free_motion_velocity"),
-          .guess_velocity = span(bodies.guess_velocity, "guess_velocity"),
-          .body_id = span(bodies.body_id, "body_id"),
-          .initial_velocity = span(bodies.initial_velocity, "initial_velocity")};
-}
-
-ContactProblemView::Law ReadLaws(const sap_contact_laws* given, const char* group,
-                                 StructReader* reader) {
-  const sap_contact_laws laws = reader->Take(given, group);
-  const sap_hunt_crossley hunt_crossley = reader->Take(laws.hunt_crossley, group);
-  const auto span = [&](const auto& array, const char* name) {
-    return reader->Span(array, group, name);
-  };
-  return {.signed_distance = span(laws.signed_distance, "signed_distance"),
-          .stiffness = span(laws.stiffness, "stiffness"),
-          .relaxation_time = span(laws.relaxation_time, "relaxation_time"),
-          .friction = span(laws.friction, "friction"),
-          .regularization_t = span(laws.regularization_t, "regularization_t"),
-          .regularization_n = span(laws.regularization_n, "regularization_n"),
-          .delassus_estimate = span(laws.delassus_estimate, "delassus_estimate"),
-          .surface_velocity = span(laws.surface_velocity, "surface_velocity"),
-          .friction_2 = span(laws.friction_2, "friction_2"),
-          .torsional_friction = span(laws.torsional_friction, "torsional_friction"),
-          .rolling_friction = span(laws.rolling_friction, "rolling_friction"),
-          .target_velocity = span(laws.target_velocity, "target_velocity"),
-          .target_angular_velocity = span(laws.target_angular_velocity, "target_angular_velocity"),
-          .adhesion = span(laws.adhesion, "adhesion"),
-          .law = span(laws.law, "law"),
-          .hunt_crossley = {
-              .elastic_force = span(hunt_crossley.elastic_force, "hunt_crossley.elastic_force"),
-              .dissipation = span(hunt_crossley.dissipation, "hunt_crossley.dissipation"),
-              .lagged_normal_impulse = span(hunt_crossley.lagged_normal_impulse,
-                                            "hunt_crossley.lagged_normal_impulse")}};
-}
-
-ContactProblemView::Contacts ReadContacts(const sap_contacts* given, StructReader* reader) {
-  const sap_contacts contacts = reader->Take(given, "contacts.");
-  const auto span = [&](const auto& array, const char* name) {
-    return reader->Span(array, "contacts.", name);
-  };
-  return {.tree_a = span(contacts.tree_a, "tree_a"),
-          .tree_b = span(contacts.tree_b, "tree_b"),
-          .jacobian = span(contacts.jacobian, "jacobian"),
-          .angular_jacobian = span(contacts.angular_jacobian, "angular_jacobian"),
-          .law = ReadLaws(contacts.laws, "contacts.", reader)};
-}
-
-ContactProblemView::BodyContacts ReadBodyContacts(const sap_body_contacts* given,
-                                                  StructReader* reader) {
-  const sap_body_contacts contacts = reader->Take(given, "body_contacts.");
-  const auto span = [&](const auto& array, const char* name) {
-    return reader->Span(array, "body_contacts.", name);
-  };
-  return {.body_a = span(contacts.body_a, "body_a"),
-          .body_b = span(contacts.body_b, "body_b"),
-          .point = span(contacts.point, "point"),
-          .normal = span(contacts.normal, "normal"),
-          .tangent = span(contacts.tangent, "tangent"),
-          .law = ReadLaws(contacts.laws, "body_contacts.", reader)};
-}
-
-ContactProblemView::Rows ReadRows(const sap_rows* given, StructReader* reader) {
-  const sap_rows rows = reader->Take(given, "rows.");
-  const auto span = [&](const auto& array, const char* name) {
-    return reader->Span(array, "rows.", name);
-  };
-  return {.entries = span(rows.entries, "entries"),
-          .velocity_index = span(rows.velocity_index, "velocity_index"),
-          .coefficient = span(rows.coefficient, "coefficient"),
-          .position_error = span(rows.position_error, "position_error"),
-          .velocity_offset = span(rows.velocity_offset, "velocity_offset"),
-          .stiffness = span(rows.stiffness, "stiffness"),
-          .relaxation_time = span(rows.relaxation_time, "relaxation_time"),
-          .force_lower = span(rows.force_lower, "force_lower"),
-          .force_upper = span(rows.force_upper, "force_upper"),
-          .regularization = span(rows.regularization, "regularization"),
-          .target_velocity = span(rows.target_velocity, "target_velocity"),
-          .delassus_estimate = span(rows.delassus_estimate, "delassus_estimate"),
-          .slip_parameter = span(rows.slip_parameter, "slip_parameter"),
-          .force_offset = span(rows.force_offset, "force_offset")};
+void ReadLaws(const sap_contact_laws* given, const char* prefix, const char* inner_prefix,
+              StructReader* reader, View::Law* law) {
+  const sap_contact_laws laws = reader->Take(given, prefix);
+  const sap_hunt_crossley hunt_crossley = reader->Take(laws.hunt_crossley, prefix);
+  ReadArrays(laws, prefix, reader, law);
+  ReadArrays(hunt_crossley, inner_prefix, reader, &law->hunt_crossley);
 }
 
 // All but the numbers of the regularization, which are returned.
-sap_regularization ReadArrays(const sap_problem& problem, StructReader* reader,
-                              ContactProblemView* view) {
+sap_regularization ReadGroups(const sap_problem& problem, StructReader* reader, View* view) {
   view->time_step = problem.time_step;
-  view->trees = ReadTrees(problem.trees, reader);
-  view->bodies = ReadBodies(problem.bodies, reader);
-  view->contacts = ReadContacts(problem.contacts, reader);
-  view->body_contacts = ReadBodyContacts(problem.body_contacts, reader);
-  view->rows = ReadRows(problem.rows, reader);
+  ReadArrays(reader->Take(problem.trees, "trees."), "trees.", reader, &view->trees);
+  ReadArrays(reader->Take(problem.bodies, "bodies."), "bodies.", reader, &view->bodies);
+  const sap_contacts contacts = reader->Take(problem.contacts, "contacts.");
+  ReadArrays(contacts, "contacts.", reader, &view->contacts);
+  ReadLaws(contacts.laws, "contacts.", "contacts.hunt_crossley.", reader, &view->contacts.law);
+  const sap_body_contacts body_contacts = reader->Take(problem.body_contacts, "body_contacts.");
+  ReadArrays(body_contacts, "body_contacts.", reader, &view->body_contacts);
+  ReadLaws(body_contacts.laws, "body_contacts.", "body_contacts.hunt_crossley.", reader,
+           &view->body_contacts.law);
+  ReadArrays(reader->Take(problem.rows, "rows."), "rows.", reader, &view->rows);
   return reader->Take(problem.regularization, "regularization.");
 }
 
 Cotangent ReadCotangent(const sap_cotangent* given, StructReader* reader) {
-  const sap_cotangent cotangent = reader->Take(given, "");
-  const auto span = [&](const auto& array, const char* name) {
-    return reader->Span(array, "", name);
-  };
-  return {.velocity = span(cotangent.velocity, "velocity"),
-          .impulse = span(cotangent.impulse, "impulse"),
-          .contact_velocity = span(cotangent.contact_velocity, "contact_velocity"),
-          .row_impulse = span(cotangent.row_impulse, "row_impulse"),
-          .row_velocity = span(cotangent.row_velocity, "row_velocity"),
-          .angular_impulse = span(cotangent.angular_impulse, "angular_impulse"),
-          .cost = cotangent.cost};
+  const sap_cotangent taken = reader->Take(given, "");
+  Cotangent cotangent;
+  Cotangent::ForEach([reader](const char* name, int, OutputPer, auto& span,
+                              const auto& array) { span = reader->Span(array, "", name); },
+                     cotangent, taken);
+  cotangent.cost = taken.cost;
+  return cotangent;
 }
 
 void SetIfGiven(const double* given, double* value) {
@@ -260,17 +191,14 @@ Read<GivenProblem> ReadProblem(const sap_problem* problem) {
   if (problem == nullptr) return Refuse("problem", "is missing; every request needs one");
   StructReader reader;
   GivenProblem given{};
-  const sap_regularization numbers = ReadArrays(reader.Take(problem, ""), &reader, &given.view);
-  ContactProblemView::Regularization& regularization = given.view.regularization;
-  SetIfGiven(numbers.beta, &regularization.beta);
-  SetIfGiven(numbers.sigma, &regularization.sigma);
-  SetIfGiven(numbers.row_beta, &regularization.row_beta);
-  SetIfGiven(numbers.stiction_speed, &regularization.stiction_speed);
-  SetIfGiven(numbers.load_reference_speed, &regularization.load_reference_speed);
-  given.regularization = {.beta = numbers.beta != nullptr,
-                          .sigma = numbers.sigma != nullptr,
-                          .row_beta = numbers.row_beta != nullptr,
-                          .stiction_speed = numbers.stiction_speed != nullptr};
+  const sap_regularization numbers = ReadGroups(reader.Take(problem, ""), &reader, &given.view);
+  Regularization& regularization = given.view.regularization;
+  Regularization::ForEach(
+      [](const char*, bool, const double* number, double& value, bool& is_given) {
+        SetIfGiven(number, &value);
+        is_given = number != nullptr;
+      },
+      numbers, regularization, given.regularization);
   const auto rule = ReadRule(numbers.rule);
   if (!rule) return tl::unexpected(rule.error());
   regularization.rule = *rule;
@@ -280,12 +208,12 @@ Read<GivenProblem> ReadProblem(const sap_problem* problem) {
 Read<ContactProblemView> ReadDirection(const sap_problem* direction) {
   StructReader reader;
   ContactProblemView view;
-  const sap_regularization numbers = ReadArrays(reader.Take(direction, ""), &reader, &view);
-  view.regularization = {.beta = 0, .sigma = 0, .row_beta = 0, .stiction_speed = 0};
-  SetIfGiven(numbers.beta, &view.regularization.beta);
-  SetIfGiven(numbers.sigma, &view.regularization.sigma);
-  SetIfGiven(numbers.row_beta, &view.regularization.row_beta);
-  SetIfGiven(numbers.stiction_speed, &view.regularization.stiction_speed);
+  const sap_regularization numbers = ReadGroups(reader.Take(direction, ""), &reader, &view);
+  Regularization::ForEach(
+      [](const char*, bool is_input, const double* number, double& value) {
+        if (is_input) value = number == nullptr ? 0 : *number;
+      },
+      numbers, view.regularization);
   return reader.Result(view);
 }
 

@@ -22,26 +22,10 @@
 namespace sap::client {
 
 // dL/d(output), in the shape of Solution. Empty arrays are 0.
-struct Cotangent {
-  std::vector<double> velocity{};
-  std::vector<double> impulse{};
-  std::vector<double> contact_velocity{};
-  std::vector<double> row_impulse{};
-  std::vector<double> row_velocity{};
-  std::vector<double> angular_impulse{};
-  double cost{0};
-};
+using Cotangent = OutputArrays<OwnedArray>;
 
 // d(output) along a direction of the inputs, in the shape of Solution.
-struct Tangent {
-  std::vector<double> velocity;
-  std::vector<double> impulse;
-  std::vector<double> contact_velocity;
-  std::vector<double> row_impulse;
-  std::vector<double> row_velocity;
-  std::vector<double> angular_impulse;
-  double cost{0};
-};
+using Tangent = OutputArrays<OwnedArray>;
 
 // d(input) or dL/d(input), in the place of each input of a problem. Arrays of indices, identifiers,
 // laws and guesses are empty; so is what has not been asked for, and 0 is what is no array.

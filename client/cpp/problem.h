@@ -1,9 +1,9 @@
 // A contact problem that owns its arrays, laid out as on the wire, and a builder that fills them
 // body by body, contact by contact and row by row.
 //
-// Meaning, length and range of each array are those of proto/sap/v1/problem.proto. Nothing is
-// checked here: ContactProblem::Make of the solver checks everything and names the field at fault.
-// SI units.
+// The arrays are listed in solver/problem/problem_fields.inc; meaning, length and range of each are
+// those of proto/sap/v1/problem.proto. Nothing is checked here: ContactProblem::Make of the solver
+// checks everything and names the field at fault. SI units.
 #pragma once
 
 #include <array>
@@ -13,93 +13,11 @@
 #include <span>
 #include <vector>
 
-#include "solver/problem/contact_problem.h"
+#include "solver/problem/problem_fields.h"
 
 namespace sap::client {
 
-struct Problem {
-  struct Trees {                               // T articulated trees
-    std::vector<uint32_t> dofs;                // [T], n_t
-    std::vector<double> dynamics_matrix;       // [sum n_t^2], row-major blocks
-    std::vector<double> free_motion_velocity;  // [sum n_t]
-    std::vector<double> guess_velocity;        // [sum n_t] or empty
-    std::vector<uint32_t> tree_id;             // [T] or empty
-    std::vector<double> initial_velocity;      // [sum n_t], empty unless the rule is kLoadPath
-  };
-  struct RigidBodies {                         // B free bodies
-    std::vector<double> mass;                  // [B]
-    std::vector<double> inertia;               // [6 B] xx yy zz xy xz yz
-    std::vector<double> center_of_mass;        // [3 B]
-    std::vector<double> free_motion_velocity;  // [6 B] linear, angular
-    std::vector<double> guess_velocity;        // [6 B] or empty
-    std::vector<uint32_t> body_id;             // [B] or empty
-    std::vector<double> initial_velocity;      // [6 B], empty unless the rule is kLoadPath
-  };
-  struct HuntCrossley {  // of n contacts, or empty
-    std::vector<double> elastic_force;
-    std::vector<double> dissipation;
-    std::vector<double> lagged_normal_impulse;
-  };
-  struct Law {  // material of n contacts
-    std::vector<double> signed_distance;
-    std::vector<double> stiffness;
-    std::vector<double> relaxation_time;
-    std::vector<double> friction;
-    std::vector<double> regularization_t;    // [n] or empty
-    std::vector<double> regularization_n;    // [n] or empty
-    std::vector<double> delassus_estimate;   // [n] or empty
-    std::vector<double> surface_velocity;    // [3 n] or empty
-    std::vector<double> friction_2;          // [n] or empty: friction
-    std::vector<double> torsional_friction;  // [n] or empty
-    std::vector<double> rolling_friction;    // [2 n] or empty
-    std::vector<double> target_velocity;     // [3 n] or empty
-    // [3 per contact with a torsional or rolling coefficient > 0] or empty
-    std::vector<double> target_angular_velocity;
-    std::vector<double> adhesion;  // [n] or empty
-    std::vector<int32_t> law;      // [n] or empty; values of sap::ContactLaw
-    HuntCrossley hunt_crossley;
-  };
-  struct Contacts {               // C contacts by Jacobian
-    std::vector<int32_t> tree_a;  // [C]
-    std::vector<int32_t> tree_b;  // [C], -1: none
-    std::vector<double> jacobian;
-    std::vector<double> angular_jacobian;  // of contacts with a torsional or rolling coefficient
-
-    Law law;
-  };
-  struct BodyContacts {           // C' contacts between bodies
-    std::vector<int32_t> body_a;  // [C']
-    std::vector<int32_t> body_b;  // [C'], -1: the world
-    std::vector<double> point;    // [3 C']
-    std::vector<double> normal;   // [3 C']
-    std::vector<double> tangent;  // [3 C'] or empty
-    Law law;
-  };
-  struct Rows {                            // R constraint rows with E entries
-    std::vector<uint32_t> entries;         // [R]
-    std::vector<uint32_t> velocity_index;  // [E], ascending within a row
-    std::vector<double> coefficient;       // [E]
-    std::vector<double> position_error;    // [R] or empty, as all below
-    std::vector<double> velocity_offset;
-    std::vector<double> stiffness;  // empty: infinite
-    std::vector<double> relaxation_time;
-    std::vector<double> force_lower;     // empty: -infinity
-    std::vector<double> force_upper;     // empty: infinity
-    std::vector<double> regularization;  // 0: by rule
-    std::vector<double> target_velocity;
-    std::vector<double> delassus_estimate;  // 0: by rule
-    std::vector<double> slip_parameter;
-    std::vector<double> force_offset;
-  };
-
-  double time_step{0};
-  Trees trees;
-  RigidBodies bodies;
-  Contacts contacts;
-  BodyContacts body_contacts;
-  Rows rows;
-  ContactProblemView::Regularization regularization;
-};
+using Problem = OwnedContactProblem;
 
 // One side of a contact or row: a tree or body added to a builder, or the world.
 struct Member {

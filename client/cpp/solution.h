@@ -18,20 +18,7 @@ struct PhaseTimings {
 };
 
 // How the solve of one island ended.
-struct Island {
-  SolveStatus status{SolveStatus::kConverged};
-  int iterations{0};
-  int factorizations{0};
-  // Solved by Gauss-Seidel sweeps alone; `iterations` then counts sweeps.
-  bool swept{false};
-  double momentum_residual{0};     // compared with the relative tolerance [-]
-  double optimality_gap_bound{0};  // l(v) - min l is at most this [J]
-  double cost{0};                  // l(v) of the island [J]
-  int dofs{0};
-  int contacts{0};
-  int rows{0};
-  double solve_time_s{0};
-};
+using Island = IslandReport;
 
 // Shapes and units as in proto/sap/v1/solution.proto. Fields that the response mask left out are
 // empty or 0.

@@ -55,6 +55,9 @@ public_headers(sap_solver_problem
   solver/problem/contact_solution.h
   solver/problem/derivatives.h
   solver/problem/problem_differential.h
+  solver/problem/problem_fields.h
+  solver/problem/problem_fields.inc
+  solver/problem/solution_fields.inc
   solver/problem/solver_options.h)
 file(GLOB client_headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS client/cpp/*.h)
 file(GLOB simulation_headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS

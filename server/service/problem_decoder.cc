@@ -4,96 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <string>
 
+#include "proto/codec/problem_messages.h"
 #include "solver/problem/input_checker.h"
 
 namespace sap {
 namespace {
 
-template <typename Value>
-std::span<const Value> Span(const google::protobuf::RepeatedField<Value>& field) {
-  return {field.data(), static_cast<size_t>(field.size())};
-}
-
-ContactProblemView::Trees DecodeTrees(const v1::Trees& message) {
-  return {.dofs = Span(message.dofs()),
-          .dynamics_matrix = Span(message.dynamics_matrix()),
-          .free_motion_velocity = Span(message.free_motion_velocity()),
-          .guess_velocity = Span(message.guess_velocity()),
-          .tree_id = Span(message.tree_id()),
-          .initial_velocity = Span(message.initial_velocity())};
-}
-
-ContactProblemView::RigidBodies DecodeBodies(const v1::RigidBodies& message) {
-  return {.mass = Span(message.mass()),
-          .inertia = Span(message.inertia()),
-          .center_of_mass = Span(message.center_of_mass()),
-          .free_motion_velocity = Span(message.free_motion_velocity()),
-          .guess_velocity = Span(message.guess_velocity()),
-          .body_id = Span(message.body_id()),
-          .initial_velocity = Span(message.initial_velocity())};
-}
-
-// The arrays that contacts and body contacts share.
-template <typename Message>
-ContactProblemView::Law DecodeLaw(const Message& message) {
-  return {.signed_distance = Span(message.signed_distance()),
-          .stiffness = Span(message.stiffness()),
-          .relaxation_time = Span(message.relaxation_time()),
-          .friction = Span(message.friction()),
-          .regularization_t = Span(message.regularization_t()),
-          .regularization_n = Span(message.regularization_n()),
-          .delassus_estimate = Span(message.delassus_estimate()),
-          .surface_velocity = Span(message.surface_velocity()),
-          .friction_2 = Span(message.friction_2()),
-          .torsional_friction = Span(message.torsional_friction()),
-          .rolling_friction = Span(message.rolling_friction()),
-          .target_velocity = Span(message.target_velocity()),
-          .target_angular_velocity = Span(message.target_angular_velocity()),
-          .adhesion = Span(message.adhesion()),
-          .law = Span(message.law()),
-          .hunt_crossley = {
-              .elastic_force = Span(message.hunt_crossley().elastic_force()),
-              .dissipation = Span(message.hunt_crossley().dissipation()),
-              .lagged_normal_impulse = Span(message.hunt_crossley().lagged_normal_impulse())}};
-}
-
-ContactProblemView::Rows DecodeRows(const v1::ConstraintRows& message) {
-  return {.entries = Span(message.entries()),
-          .velocity_index = Span(message.velocity_index()),
-          .coefficient = Span(message.coefficient()),
-          .position_error = Span(message.position_error()),
-          .velocity_offset = Span(message.velocity_offset()),
-          .stiffness = Span(message.stiffness()),
-          .relaxation_time = Span(message.relaxation_time()),
-          .force_lower = Span(message.force_lower()),
-          .force_upper = Span(message.force_upper()),
-          .regularization = Span(message.regularization()),
-          .target_velocity = Span(message.target_velocity()),
-          .delassus_estimate = Span(message.delassus_estimate()),
-          .slip_parameter = Span(message.slip_parameter()),
-          .force_offset = Span(message.force_offset())};
-}
-
 ContactProblemView DecodeArrays(const v1::ContactProblem& message) {
   ContactProblemView view;
   view.time_step = message.time_step();
-  view.trees = DecodeTrees(message.trees());
-  view.bodies = DecodeBodies(message.bodies());
-  view.contacts = {.tree_a = Span(message.contacts().tree_a()),
-                   .tree_b = Span(message.contacts().tree_b()),
-                   .jacobian = Span(message.contacts().jacobian()),
-                   .angular_jacobian = Span(message.contacts().angular_jacobian()),
-                   .law = DecodeLaw(message.contacts())};
-  view.body_contacts = {.body_a = Span(message.body_contacts().body_a()),
-                        .body_b = Span(message.body_contacts().body_b()),
-                        .point = Span(message.body_contacts().point()),
-                        .normal = Span(message.body_contacts().normal()),
-                        .tangent = Span(message.body_contacts().tangent()),
-                        .law = DecodeLaw(message.body_contacts())};
-  view.rows = DecodeRows(message.rows());
+  ForEachMessageArray(
+      [](const auto& field, auto& span) {
+        span = {field.data(), static_cast<size_t>(field.size())};
+      },
+      message, view);
   return view;
 }
 
@@ -149,14 +75,10 @@ tl::expected<ContactProblemView, ServiceError> DecodeProblem(const v1::ContactPr
   if (!rule) return tl::unexpected(rule.error());
   ContactProblemView view = DecodeArrays(message);
   const v1::Regularization& given = message.regularization();
-  ContactProblemView::Regularization& regularization = view.regularization;
-  if (given.has_beta()) regularization.beta = given.beta();
-  if (given.has_sigma()) regularization.sigma = given.sigma();
-  if (given.has_row_beta()) regularization.row_beta = given.row_beta();
-  if (given.has_stiction_speed()) regularization.stiction_speed = given.stiction_speed();
-  if (given.has_load_reference_speed()) {
-    regularization.load_reference_speed = given.load_reference_speed();
-  }
+  Regularization& regularization = view.regularization;
+#define SAP_NUMBER(name, input) \
+  if (given.has_##name()) regularization.name = given.name();
+#include "solver/problem/problem_fields.inc"
   regularization.rule = *rule;
   return view;
 }
@@ -164,10 +86,9 @@ tl::expected<ContactProblemView, ServiceError> DecodeProblem(const v1::ContactPr
 ContactProblemView DecodeDirection(const v1::ContactProblem& message) {
   ContactProblemView view = DecodeArrays(message);
   const v1::Regularization& change = message.regularization();
-  view.regularization = {.beta = change.beta(),
-                         .sigma = change.sigma(),
-                         .row_beta = change.row_beta(),
-                         .stiction_speed = change.stiction_speed()};
+#define SAP_NUMBER(name, input) \
+  if (input) view.regularization.name = change.name();
+#include "solver/problem/problem_fields.inc"
   return view;
 }
 

@@ -76,10 +76,9 @@ tl::expected<WantedInputs, ServiceError> WantedInputs::Decode(
     const google::protobuf::FieldMask& paths, const v1::ContactProblem& problem) {
   const std::vector<std::string_view> names(paths.paths().begin(), paths.paths().end());
   const v1::Regularization& regularization = problem.regularization();
-  const GivenRegularization given{.beta = regularization.has_beta(),
-                                  .sigma = regularization.has_sigma(),
-                                  .row_beta = regularization.has_row_beta(),
-                                  .stiction_speed = regularization.has_stiction_speed()};
+  GivenRegularization given;
+#define SAP_NUMBER(name, input) given.name = regularization.has_##name();
+#include "solver/problem/problem_fields.inc"
   auto selection = InputSelection::Make(names, DecodeDirection(problem), given);
   if (!selection) return RefuseField(selection.error());
   return WantedInputs(*std::move(selection));
@@ -92,7 +91,11 @@ void WantedInputs::Encode(const InputDifferential& gradient, v1::ContactProblem*
     if (selection_.wanted(i)) EncodeInput(fields[i], values, message);
     ++i;
   };
-  for (const double& number : NumberInputs(gradient)) encode({&number, 1});
+  ForEachNumberInput(
+      [&](const FieldName&, const double& number) {
+        encode({&number, 1});
+      },
+      gradient);
   ForEachInput([&](const FieldName&, const std::vector<double>& array) { encode(array); },
                gradient);
 }

@@ -12,7 +12,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,123 +19,9 @@
 #include <vector>
 
 #include "solver/problem/constraint_kind.h"
+#include "solver/problem/problem_fields.h"
 
 namespace sap {
-
-// How w is estimated: |J A^-1 J'|_F / 3 with the inverse of A, or with that of its diagonal; or the
-// first, and no more than the load that the contact carries allows.
-enum class DelassusRule : uint8_t { kFull, kDiagonal, kLoadPath };
-
-// Which function gives the impulse of a contact from its velocity; values as on the wire.
-enum class ContactLaw : uint8_t { kSap = 1, kHuntCrossleyLagged = 2, kHuntCrossleySimilar = 3 };
-
-// Arrays of one problem, in SI units; meanings, lengths and ranges as in
-// proto/sap/v1/problem.proto. Empty where an array is optional and absent. Array is that of the
-// values: a span for what is read, a vector for derivatives with respect to it.
-template <template <typename> typename Array>
-struct ContactProblemArrays {
-  struct Trees {                         // T articulated trees
-    Array<uint32_t> dofs;                // [T], each n_t >= 1
-    Array<double> dynamics_matrix;       // [sum n_t^2], row-major SPD blocks A_t
-    Array<double> free_motion_velocity;  // v* [sum n_t]
-    Array<double> guess_velocity;        // [sum n_t] or empty: v*
-    Array<uint32_t> tree_id;             // [T] or empty
-    Array<double> initial_velocity;      // v_0 [sum n_t]; empty unless the rule is kLoadPath
-  };
-  struct RigidBodies {   // B free bodies
-    Array<double> mass;  // [B] kg
-    // [6 B] xx yy zz xy xz yz, world axes, about the center of mass, kg m^2
-    Array<double> inertia;
-    Array<double> center_of_mass;  // [3 B] m
-    // [6 B] (v of the center of mass, angular velocity)
-    Array<double> free_motion_velocity;
-    Array<double> guess_velocity;  // [6 B] or empty
-    Array<uint32_t> body_id;       // [B] or empty
-    // v_0 [6 B]; empty unless the rule is kLoadPath
-    Array<double> initial_velocity;
-  };
-  struct HuntCrossley {                   // of n contacts, or empty
-    Array<double> elastic_force;          // f_e [n] N
-    Array<double> dissipation;            // d [n] s/m
-    Array<double> lagged_normal_impulse;  // n_0 [n] N s
-  };
-  struct Law {                        // of n contacts, by Jacobian or between bodies
-    Array<double> signed_distance;    // phi0 [n] m
-    Array<double> stiffness;          // k [n] N/m, not read where regularization_n is given
-    Array<double> relaxation_time;    // tau_d [n] s
-    Array<double> friction;           // mu [n]
-    Array<double> regularization_t;   // R_t [n] or empty
-    Array<double> regularization_n;   // R_n [n] or empty
-    Array<double> delassus_estimate;  // w [n] or empty
-    // b [3 n] or empty: (t1, t2, n) for Contacts, world axes for BodyContacts
-    Array<double> surface_velocity;
-    Array<double> friction_2;          // [n] or empty: friction
-    Array<double> torsional_friction;  // [n] or empty: 0
-    Array<double> rolling_friction;    // [2 n] or empty: 0
-    // v_hat [3 n] or empty, axes as surface_velocity.
-    Array<double> target_velocity;
-    // [3 per contact with a torsional or rolling coefficient > 0] or empty: 0
-    Array<double> target_angular_velocity;
-    Array<double> adhesion;  // [n] N or empty: 0
-    Array<int32_t> law;      // [n] or empty: SAP; values of the wire's ContactLaw
-    HuntCrossley hunt_crossley;
-  };
-  struct Contacts {         // C contacts
-    Array<int32_t> tree_a;  // [C] in [0, T+B)
-    Array<int32_t> tree_b;  // [C] in [-1, T+B)
-    // Per contact 3 x n_a, then 3 x n_b if tree_b >= 0, row-major.
-    Array<double> jacobian;
-    // Blocks of each contact with a torsional or rolling coefficient > 0, in the same form.
-    Array<double> angular_jacobian;
-    Law law;
-  };
-  struct BodyContacts {     // C' contacts
-    Array<int32_t> body_a;  // [C'] in [0, B)
-    Array<int32_t> body_b;  // [C'] in [-1, B)
-    Array<double> point;    // [3 C'] m
-    Array<double> normal;   // [3 C'] unit, from b to a
-    Array<double> tangent;  // [3 C'] unit, orthogonal to the normal; or empty
-    Law law;
-  };
-  struct Rows {                      // R constraint rows with E entries
-    Array<uint32_t> entries;         // [R]
-    Array<uint32_t> velocity_index;  // [E]
-    Array<double> coefficient;       // [E]
-    // All of [R] or empty: the default.
-    Array<double> position_error;     // g_0: 0
-    Array<double> velocity_offset;    // b: 0
-    Array<double> stiffness;          // k: infinite
-    Array<double> relaxation_time;    // tau: 0
-    Array<double> force_lower;        // -infinity
-    Array<double> force_upper;        // infinity
-    Array<double> regularization;     // R: by rule; so is an entry of 0
-    Array<double> target_velocity;    // v_hat: -g_0 / (dt + tau)
-    Array<double> delassus_estimate;  // w: by rule; so is an entry of 0
-    Array<double> slip_parameter;     // 0: R by stiffness
-    Array<double> force_offset;       // u: 0
-  };
-  struct Regularization {
-    double beta{1};
-    double sigma{1e-3};
-    DelassusRule rule{DelassusRule::kFull};
-    double row_beta{0.1};
-    double stiction_speed{1e-4};  // m/s
-    // u_ref of kLoadPath [m/s]; infinite: none
-    double load_reference_speed{std::numeric_limits<double>::infinity()};
-  };
-
-  double time_step{0};  // dt > 0 [s]
-  Trees trees;
-  RigidBodies bodies;
-  Contacts contacts;
-  BodyContacts body_contacts;
-  Rows rows;
-  Regularization regularization;
-};
-
-template <typename Value>
-using ConstSpan = std::span<const Value>;
-using ContactProblemView = ContactProblemArrays<ConstSpan>;
 
 // Limits on the size of what is accepted.
 struct ProblemLimits {
@@ -271,7 +156,7 @@ class ContactProblem {
   std::span<const int64_t> row_start() const { return row_start_; }  // [R+1] into the two below
   std::span<const RowEntry> row_entries() const { return row_entries_; }          // [E]
   std::span<const double> row_coefficients() const { return row_coefficients_; }  // J [E]
-  const ContactProblemView::Regularization& regularization() const { return regularization_; }
+  const Regularization& regularization() const { return regularization_; }
 
   // Replaces the guess, sum of n_t finite values: how a session starts from the step before.
   void SetGuess(std::span<const double> v_guess);
@@ -318,7 +203,7 @@ class ContactProblem {
   std::vector<int64_t> row_start_{0};
   std::vector<RowEntry> row_entries_;
   std::vector<double> row_coefficients_;
-  ContactProblemView::Regularization regularization_;
+  Regularization regularization_;
 };
 
 }  // namespace sap

@@ -5,7 +5,17 @@
 namespace sap {
 namespace {
 
-Needed Velocities(const ContactProblem& problem) {
+Needed Length(OutputPer per, const ContactProblem& problem) {
+  switch (per) {
+    case OutputPer::kVelocity:
+      break;
+    case OutputPer::kContact:
+      return {problem.num_contacts(), "contacts of the problem"};
+    case OutputPer::kRow:
+      return {problem.num_rows(), "rows of the problem"};
+    case OutputPer::kAngularContact:
+      return {problem.num_angular(), "contacts with torsional or rolling friction"};
+  }
   return {problem.num_velocities(), "velocities of the problem"};
 }
 
@@ -18,27 +28,20 @@ tl::expected<void, ProblemError> Result(const InputChecker& check) {
 
 tl::expected<void, ProblemError> CheckCotangent(const Cotangent& cotangent,
                                                 const ContactProblem& problem) {
-  const Needed contacts{problem.num_contacts(), "contacts of the problem"};
-  const Needed rows{problem.num_rows(), "rows of the problem"};
-  const Needed angular{problem.num_angular(), "contacts with torsional or rolling friction"};
   InputChecker check;
-  const auto array = [&](const char* name, std::span<const double> values, int per,
-                         const Needed& why) {
-    check.Optional(name, values, per * why.count, Range::kFinite, why);
-  };
-  array("velocity", cotangent.velocity, 1, Velocities(problem));
-  array("impulse", cotangent.impulse, 3, contacts);
-  array("contact_velocity", cotangent.contact_velocity, 3, contacts);
-  array("row_impulse", cotangent.row_impulse, 1, rows);
-  array("row_velocity", cotangent.row_velocity, 1, rows);
-  array("angular_impulse", cotangent.angular_impulse, 3, angular);
+  Cotangent::ForEach(
+      [&](const char* name, int columns, OutputPer per, std::span<const double> values) {
+        const Needed why = Length(per, problem);
+        check.Optional(name, values, columns * why.count, Range::kFinite, why);
+      },
+      cotangent);
   check.Value("cost", cotangent.cost, Range::kFinite);
   return Result(check);
 }
 
 tl::expected<void, ProblemError> CheckVelocity(std::span<const double> velocity,
                                                const ContactProblem& problem) {
-  const Needed why = Velocities(problem);
+  const Needed why = Length(OutputPer::kVelocity, problem);
   InputChecker check;
   check.Optional("velocity", velocity, why.count, Range::kFinite, why);
   return Result(check);

@@ -13,16 +13,29 @@
 
 namespace sap {
 
-// dL/d(output), in the shape of ContactSolution. Empty arrays are 0.
-struct Cotangent {
-  std::span<const double> velocity{};
-  std::span<const double> impulse{};
-  std::span<const double> contact_velocity{};
-  std::span<const double> row_impulse{};
-  std::span<const double> row_velocity{};
-  std::span<const double> angular_impulse{};
+// What an output has values for: each velocity, contact, row, or contact with an angular Jacobian.
+enum class OutputPer : uint8_t { kVelocity, kContact, kRow, kAngularContact };
+
+// A number for each output of a solution, in the shape of ContactSolution.
+template <template <typename> typename Array>
+struct OutputArrays {
+#define SAP_OUTPUT(name, ...) Array<double> name{};
+#include "solver/problem/solution_fields.inc"
   double cost{0};
+
+  // visit(name, columns, per, outputs.name...) for each array, of any structs with these members.
+  template <typename Visit, typename... Outputs>
+  static void ForEach(const Visit& visit, Outputs&... outputs) {
+#define SAP_OUTPUT(name, columns, per) visit(#name, columns, OutputPer::per, outputs.name...);
+#include "solver/problem/solution_fields.inc"
+  }
 };
+
+// dL/d(output). Empty arrays are 0.
+using Cotangent = OutputArrays<ConstSpan>;
+
+// d(output) along a direction of the problem.
+using Tangent = OutputArrays<OwnedArray>;
 
 // Each array is finite and of the length of its output, or empty.
 tl::expected<void, ProblemError> CheckCotangent(const Cotangent& cotangent,
@@ -35,17 +48,6 @@ tl::expected<void, ProblemError> CheckVelocity(std::span<const double> velocity,
 // The estimates w of some rules have no derivatives and have to count as constants.
 tl::expected<void, ProblemError> CheckHeldDelassus(bool hold_delassus,
                                                    const ContactProblem& problem);
-
-// d(output) along a direction of the problem.
-struct Tangent {
-  std::vector<double> velocity;
-  std::vector<double> impulse;
-  std::vector<double> contact_velocity;
-  std::vector<double> row_impulse;
-  std::vector<double> row_velocity;
-  std::vector<double> angular_impulse;
-  double cost{0};
-};
 
 // dL/d(problem) of one cotangent.
 struct Gradient {

@@ -6,11 +6,6 @@ namespace sap {
 
 namespace {
 
-// Length of an array that a rule replaces where it is absent.
-int64_t IfGiven(std::span<const double> array, int64_t length) {
-  return array.empty() ? 0 : length;
-}
-
 int64_t CountAngular(const ContactProblemView::Law& law, int64_t contacts) {
   const LawMessage message{{}, law, {contacts, {}}, 0, 0};
   int64_t count = 0;
@@ -18,69 +13,43 @@ int64_t CountAngular(const ContactProblemView::Law& law, int64_t contacts) {
   return count;
 }
 
-InputSizes::Law SizesOfLaw(const ContactProblemView::Law& law, int64_t contacts) {
-  InputSizes::Law sizes{};
-  sizes.signed_distance = IfGiven(law.signed_distance, contacts);
-  sizes.stiffness = IfGiven(law.stiffness, contacts);
-  sizes.relaxation_time = contacts;
-  sizes.friction = contacts;
-  sizes.regularization_t = IfGiven(law.regularization_t, contacts);
-  sizes.regularization_n = IfGiven(law.regularization_n, contacts);
-  sizes.delassus_estimate = IfGiven(law.delassus_estimate, contacts);
-  sizes.surface_velocity = 3 * contacts;
-  sizes.friction_2 = IfGiven(law.friction_2, contacts);
-  sizes.torsional_friction = contacts;
-  sizes.rolling_friction = 2 * contacts;
-  sizes.target_velocity = IfGiven(law.target_velocity, 3 * contacts);
-  sizes.target_angular_velocity = 3 * CountAngular(law, contacts);
-  sizes.adhesion = contacts;
-  const ContactProblemView::HuntCrossley& h = law.hunt_crossley;
-  sizes.hunt_crossley.elastic_force = IfGiven(h.elastic_force, contacts);
-  sizes.hunt_crossley.dissipation = IfGiven(h.dissipation, contacts);
-  sizes.hunt_crossley.lagged_normal_impulse = IfGiven(h.lagged_normal_impulse, contacts);
-  return sizes;
+// Sets the sizes of one group with so many entries, of which so many have angular Jacobians.
+template <typename Sizes, typename Arrays>
+void SetSizes(int64_t entries, int64_t angular, const Arrays& arrays, Sizes* sizes) {
+  Sizes::ForEach(
+      [=](const auto& field, int64_t& size, const auto& array) {
+        if (!field.input) return;
+        size = static_cast<int64_t>(array.size());
+        if (field.per != Per::kEntry && field.per != Per::kAngularContact) return;
+        if (array.empty() && field.absent != Absent::kNumber) return;
+        size = field.columns * (field.per == Per::kEntry ? entries : angular);
+      },
+      *sizes, arrays);
 }
 
-InputSizes::Rows SizesOfRows(const ContactProblemView::Rows& rows) {
-  const int64_t n = static_cast<int64_t>(rows.entries.size());
-  InputSizes::Rows sizes{};
-  sizes.coefficient = static_cast<int64_t>(rows.coefficient.size());
-  sizes.position_error = rows.target_velocity.empty() ? n : IfGiven(rows.position_error, n);
-  sizes.velocity_offset = n;
-  sizes.stiffness = IfGiven(rows.stiffness, n);
-  sizes.relaxation_time = n;
-  sizes.force_lower = IfGiven(rows.force_lower, n);
-  sizes.force_upper = IfGiven(rows.force_upper, n);
-  sizes.regularization = IfGiven(rows.regularization, n);
-  sizes.target_velocity = IfGiven(rows.target_velocity, n);
-  sizes.delassus_estimate = IfGiven(rows.delassus_estimate, n);
-  sizes.slip_parameter = IfGiven(rows.slip_parameter, n);
-  sizes.force_offset = n;
-  return sizes;
+void SetSizesOfLaw(const ContactProblemView::Law& law, int64_t contacts, InputSizes::Law* sizes) {
+  SetSizes(contacts, CountAngular(law, contacts), law, sizes);
+  SetSizes(contacts, 0, law.hunt_crossley, &sizes->hunt_crossley);
 }
 
 }  // namespace
 
 InputSizes SizesOfInputs(const ContactProblemView& problem) {
-  const int64_t bodies = static_cast<int64_t>(problem.bodies.mass.size());
-  const int64_t contacts = static_cast<int64_t>(problem.contacts.tree_a.size());
-  const int64_t body_contacts = static_cast<int64_t>(problem.body_contacts.body_a.size());
-  InputSizes sizes{};
-  sizes.trees.dynamics_matrix = static_cast<int64_t>(problem.trees.dynamics_matrix.size());
-  sizes.trees.free_motion_velocity =
-      static_cast<int64_t>(problem.trees.free_motion_velocity.size());
-  sizes.bodies.mass = bodies;
-  sizes.bodies.inertia = 6 * bodies;
-  sizes.bodies.center_of_mass = 3 * bodies;
-  sizes.bodies.free_motion_velocity = 6 * bodies;
-  sizes.contacts.jacobian = static_cast<int64_t>(problem.contacts.jacobian.size());
-  sizes.contacts.angular_jacobian = static_cast<int64_t>(problem.contacts.angular_jacobian.size());
-  sizes.contacts.law = SizesOfLaw(problem.contacts.law, contacts);
-  sizes.body_contacts.point = 3 * body_contacts;
-  sizes.body_contacts.normal = 3 * body_contacts;
-  sizes.body_contacts.tangent = IfGiven(problem.body_contacts.tangent, 3 * body_contacts);
-  sizes.body_contacts.law = SizesOfLaw(problem.body_contacts.law, body_contacts);
-  sizes.rows = SizesOfRows(problem.rows);
+  const auto count = [](const auto& array) { return static_cast<int64_t>(array.size()); };
+  const int64_t contacts = count(problem.contacts.tree_a);
+  const int64_t body_contacts = count(problem.body_contacts.body_a);
+  InputSizes sizes;
+  SetSizes(count(problem.trees.dofs), 0, problem.trees, &sizes.trees);
+  SetSizes(count(problem.bodies.mass), 0, problem.bodies, &sizes.bodies);
+  SetSizes(contacts, 0, problem.contacts, &sizes.contacts);
+  SetSizesOfLaw(problem.contacts.law, contacts, &sizes.contacts.law);
+  SetSizes(body_contacts, 0, problem.body_contacts, &sizes.body_contacts);
+  SetSizesOfLaw(problem.body_contacts.law, body_contacts, &sizes.body_contacts.law);
+  SetSizes(count(problem.rows.entries), 0, problem.rows, &sizes.rows);
+  // Absent, it stands for 0 unless a target takes its place.
+  if (!problem.rows.target_velocity.empty() && problem.rows.position_error.empty()) {
+    sizes.rows.position_error = 0;
+  }
   return sizes;
 }
 

@@ -9,6 +9,8 @@
 // and, in arrays of rows where 0 stands for a rule, entries of 0.
 #pragma once
 
+#include <type_traits>
+
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/input_checker.h"
 
@@ -20,62 +22,33 @@ using Count = int64_t;
 using InputSizes = ContactProblemArrays<Count>;
 
 // How many numbers the derivative with respect to each array has; 0 where there is none. The
-// problem has been read. Its scalars and index arrays are not set.
+// problem has been read. Its scalars are not set.
 InputSizes SizesOfInputs(const ContactProblemView& problem);
 
-// visit(name, law.array...) for each array of doubles of laws of contacts in the group "contacts."
-// or "body_contacts.".
-template <typename Visit, typename... Laws>
-void ForEachLawInput(std::string_view group, const Visit& visit, Laws&... law) {
-  const auto name = [group](std::string_view array) { return FieldName(group, array); };
-  visit(name("signed_distance"), law.signed_distance...);
-  visit(name("stiffness"), law.stiffness...);
-  visit(name("relaxation_time"), law.relaxation_time...);
-  visit(name("friction"), law.friction...);
-  visit(name("regularization_t"), law.regularization_t...);
-  visit(name("regularization_n"), law.regularization_n...);
-  visit(name("delassus_estimate"), law.delassus_estimate...);
-  visit(name("surface_velocity"), law.surface_velocity...);
-  visit(name("friction_2"), law.friction_2...);
-  visit(name("torsional_friction"), law.torsional_friction...);
-  visit(name("rolling_friction"), law.rolling_friction...);
-  visit(name("target_velocity"), law.target_velocity...);
-  visit(name("target_angular_velocity"), law.target_angular_velocity...);
-  visit(name("adhesion"), law.adhesion...);
-  visit(name("hunt_crossley.elastic_force"), law.hunt_crossley.elastic_force...);
-  visit(name("hunt_crossley.dissipation"), law.hunt_crossley.dissipation...);
-  visit(name("hunt_crossley.lagged_normal_impulse"), law.hunt_crossley.lagged_normal_impulse...);
-}
-
-// visit(name, arrays.array...) for each array of doubles but guesses; `arrays` are any instances of
-// ContactProblemArrays. Scalars are not visited.
+// visit(name, arrays.array...) for each array that is an input; `arrays` are any instances of
+// ContactProblemArrays.
 template <typename Visit, typename... Arrays>
 void ForEachInput(const Visit& visit, Arrays&... arrays) {
-  visit("trees.dynamics_matrix", arrays.trees.dynamics_matrix...);
-  visit("trees.free_motion_velocity", arrays.trees.free_motion_velocity...);
-  visit("bodies.mass", arrays.bodies.mass...);
-  visit("bodies.inertia", arrays.bodies.inertia...);
-  visit("bodies.center_of_mass", arrays.bodies.center_of_mass...);
-  visit("bodies.free_motion_velocity", arrays.bodies.free_motion_velocity...);
-  visit("contacts.jacobian", arrays.contacts.jacobian...);
-  visit("contacts.angular_jacobian", arrays.contacts.angular_jacobian...);
-  ForEachLawInput("contacts.", visit, arrays.contacts.law...);
-  visit("body_contacts.point", arrays.body_contacts.point...);
-  visit("body_contacts.normal", arrays.body_contacts.normal...);
-  visit("body_contacts.tangent", arrays.body_contacts.tangent...);
-  ForEachLawInput("body_contacts.", visit, arrays.body_contacts.law...);
-  visit("rows.coefficient", arrays.rows.coefficient...);
-  visit("rows.position_error", arrays.rows.position_error...);
-  visit("rows.velocity_offset", arrays.rows.velocity_offset...);
-  visit("rows.stiffness", arrays.rows.stiffness...);
-  visit("rows.relaxation_time", arrays.rows.relaxation_time...);
-  visit("rows.force_lower", arrays.rows.force_lower...);
-  visit("rows.force_upper", arrays.rows.force_upper...);
-  visit("rows.regularization", arrays.rows.regularization...);
-  visit("rows.target_velocity", arrays.rows.target_velocity...);
-  visit("rows.delassus_estimate", arrays.rows.delassus_estimate...);
-  visit("rows.slip_parameter", arrays.rows.slip_parameter...);
-  visit("rows.force_offset", arrays.rows.force_offset...);
+  ForEachArray(
+      [&visit]<typename Value>(std::string_view group, const ProblemField<Value>& field,
+                               auto&... values) {
+        if constexpr (std::is_same_v<Value, double>) {
+          if (field.input) visit(FieldName(group, field.name), values...);
+        }
+      },
+      arrays...);
+}
+
+// visit(name, numbers...) for each input that is a single number, of any instances of
+// ContactProblemArrays.
+template <typename Visit, typename... Arrays>
+void ForEachNumberInput(const Visit& visit, Arrays&... arrays) {
+  visit("time_step", arrays.time_step...);
+  Regularization::ForEach(
+      [&visit](const char* name, bool is_input, auto&... numbers) {
+        if (is_input) visit(FieldName("regularization.", name), numbers...);
+      },
+      arrays.regularization...);
 }
 
 }  // namespace sap

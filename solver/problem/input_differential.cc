@@ -219,12 +219,9 @@ void LinkInputs(const Link& link, const ContactProblemView& inputs, const Contac
 }
 
 void CheckScalars(const ContactProblemView& direction, InputChecker* check) {
-  const ContactProblemView::Regularization& r = direction.regularization;
-  check->Value("time_step", direction.time_step, Range::kFinite);
-  check->Value("regularization.beta", r.beta, Range::kFinite);
-  check->Value("regularization.sigma", r.sigma, Range::kFinite);
-  check->Value("regularization.row_beta", r.row_beta, Range::kFinite);
-  check->Value("regularization.stiction_speed", r.stiction_speed, Range::kFinite);
+  ForEachNumberInput(
+      [check](const FieldName& field, double value) { check->Value(field, value, Range::kFinite); },
+      direction);
 }
 
 void SetZero(const ContactProblemView& inputs, InputDifferential* gradient) {
@@ -237,11 +234,8 @@ void SetZero(const ContactProblemView& inputs, InputDifferential* gradient) {
 }
 
 bool IsFinite(const InputDifferential& gradient) {
-  const auto& r = gradient.regularization;
   bool is_finite = true;
-  for (const double x : {gradient.time_step, r.beta, r.sigma, r.row_beta, r.stiction_speed}) {
-    is_finite &= std::isfinite(x);
-  }
+  ForEachNumberInput([&](const FieldName&, double x) { is_finite &= std::isfinite(x); }, gradient);
   ForEachInput(
       [&](const FieldName&, const std::vector<double>& values) {
         for (const double x : values) is_finite &= std::isfinite(x);

@@ -25,9 +25,7 @@ namespace sap {
 
 // Derivatives in the shape of the client's arrays: each full-sized or, where it has none, empty.
 // Arrays of indices, identifiers and guesses are empty.
-template <typename Value>
-using OwnedArray = std::vector<Value>;
-using InputDifferential = ContactProblemArrays<OwnedArray>;
+using InputDifferential = OwnedContactProblem;
 
 // Checks the doubles of a direction against the problem that it belongs to, which has been read:
 // each array empty or of full length, and finite. An array without a derivative must be empty;

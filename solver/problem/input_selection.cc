@@ -20,7 +20,12 @@ bool IsLarge(std::string_view path) {
 
 // How many doubles of each input the problem has; 0: the default.
 std::vector<int64_t> SizesIn(const ContactProblemView& problem, const GivenRegularization& given) {
-  std::vector<int64_t> sizes{1, given.beta, given.sigma, given.row_beta, given.stiction_speed};
+  std::vector<int64_t> sizes{1};
+  Regularization::ForEach(
+      [&](const char*, bool is_input, bool is_given) {
+        if (is_input) sizes.push_back(is_given);
+      },
+      given);
   ForEachInput(
       [&](const FieldName&, std::span<const double> array) {
         sizes.push_back(static_cast<int64_t>(array.size()));
@@ -40,18 +45,13 @@ int64_t MostInDefault(const ContactProblemView& problem, std::string_view path) 
 
 }  // namespace
 
-std::array<double, kNumberInputs> NumberInputs(const InputDifferential& inputs) {
-  const auto& regularization = inputs.regularization;
-  return {inputs.time_step, regularization.beta, regularization.sigma, regularization.row_beta,
-          regularization.stiction_speed};
-}
-
 const std::vector<std::string>& InputPaths() {
   static const std::vector<std::string> paths = [] {
-    std::vector<std::string> all{"time_step", "regularization.beta", "regularization.sigma",
-                                 "regularization.row_beta", "regularization.stiction_speed"};
-    const InputSizes none{};
-    ForEachInput([&](const FieldName& name, int64_t) { all.push_back(name.Text()); }, none);
+    std::vector<std::string> all;
+    const auto add = [&all](const FieldName& name) { all.push_back(name.Text()); };
+    ForEachNumberInput(add);
+    const InputSizes arrays;
+    ForEachInput([&add](const FieldName& name, int64_t) { add(name); }, arrays);
     return all;
   }();
   return paths;

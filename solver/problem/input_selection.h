@@ -2,7 +2,6 @@
 // "bodies", "applied_impulse".
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -17,17 +16,11 @@ namespace sap {
 
 // Which numbers of its regularization a problem gives; the others have their defaults.
 struct GivenRegularization {
-  bool beta;
-  bool sigma;
-  bool row_beta;
-  bool stiction_speed;
+#define SAP_NUMBER(name, input) bool name{false};
+#include "solver/problem/problem_fields.inc"
 };
 
-// The inputs that are single numbers: time_step, then those of the regularization.
-constexpr int kNumberInputs = 5;
-std::array<double, kNumberInputs> NumberInputs(const InputDifferential& inputs);
-
-// Paths of all inputs that have a derivative: the numbers, then the arrays in the order of
+// Paths of all inputs that have a derivative: those of ForEachNumberInput, then those of
 // ForEachInput.
 const std::vector<std::string>& InputPaths();
 

@@ -21,7 +21,6 @@
 #include "client/cpp/simulation/simulation.h"
 #include "solver/problem/input_differential.h"
 #include "solver/solve.h"
-#include "tests/bench/scene_view.h"
 
 namespace {
 
@@ -55,10 +54,8 @@ Problem ProblemOfStep(const std::string& name, int bodies, bool walls, int step)
   const auto solve =
       [&](const Problem& arrays) -> tl::expected<sap::client::Solution, sap::client::Error> {
     last = arrays;
-    sap::ContactProblemView view = sap::bench::ViewOf(arrays);
-    view.bodies.guess_velocity = arrays.bodies.guess_velocity;
     sap::ContactSolution solution;
-    solver.Solve(*ContactProblem::Make(view), {}, sap::StopToken(), &solution);
+    solver.Solve(*ContactProblem::Make(ViewOf(arrays)), {}, sap::StopToken(), &solution);
     sap::client::Solution answer;
     answer.velocity = solution.velocity;
     answer.island_of_tree = solution.island_of_tree;
@@ -78,7 +75,7 @@ Problem ProblemOfStep(const std::string& name, int bodies, bool walls, int step)
 class Work {
  public:
   explicit Work(Problem arrays)
-      : arrays_(std::move(arrays)), problem_(*ContactProblem::Make(sap::bench::ViewOf(arrays_))) {
+      : arrays_(std::move(arrays)), problem_(*ContactProblem::Make(ViewOf(arrays_))) {
     solver_.Solve(problem_, kTight, sap::StopToken(), &solution_);
     at_solution_ = problem_;
     at_solution_.SetGuess(solution_.velocity);
@@ -107,8 +104,7 @@ class Work {
     return Seconds([&] {
       differentiator_.Differentiate(at_solution_, kTight, {&cotangent, 1}, {}, {}, sap::StopToken(),
                                     &answer_, &derivatives_);
-      ToInputs(sap::bench::ViewOf(arrays_), problem_, derivatives_.gradients[0].problem,
-               &gradient_);
+      ToInputs(ViewOf(arrays_), problem_, derivatives_.gradients[0].problem, &gradient_);
     });
   }
 
@@ -131,7 +127,7 @@ class Work {
       for (const double step : {1e-5, -1e-5}) {
         for (size_t i = 0; i < before.size(); ++i)
           friction[i] = before[i] * (1 + step * direction[i]);
-        moved_.push_back(*ContactProblem::Make(sap::bench::ViewOf(arrays_)));
+        moved_.push_back(*ContactProblem::Make(ViewOf(arrays_)));
         moved_.back().SetGuess(solution_.velocity);
       }
     }

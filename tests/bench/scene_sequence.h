@@ -8,7 +8,6 @@
 #include "client/cpp/simulation/simulation.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/contact_solution.h"
-#include "tests/bench/scene_view.h"
 
 namespace sap::bench {
 
@@ -23,9 +22,7 @@ tl::expected<void, std::string> RunScene(const std::string& name, int bodies, bo
   int step = 0;
   const auto answer =
       [&](const client::Problem& arrays) -> tl::expected<client::Solution, client::Error> {
-    ContactProblemView view = ViewOf(arrays);
-    view.bodies.guess_velocity = arrays.bodies.guess_velocity;
-    if (const auto checked = problem.Reset(view); !checked) {
+    if (const auto checked = problem.Reset(ViewOf(arrays)); !checked) {
       return tl::unexpected(
           client::Error{client::ErrorCode::kInvalidArgument, checked.error().Message(), ""});
     }

@@ -126,8 +126,8 @@ void ReorderLaw(const std::vector<int>& order, LawArrays* law) {
   for (auto* values :
        {&law->signed_distance, &law->stiffness, &law->relaxation_time, &law->friction,
         &law->regularization_t, &law->regularization_n, &law->delassus_estimate, &law->friction_2,
-        &law->torsional_friction, &law->adhesion, &law->elastic_force, &law->dissipation,
-        &law->lagged_normal_impulse}) {
+        &law->torsional_friction, &law->adhesion, &law->hunt_crossley.elastic_force,
+        &law->hunt_crossley.dissipation, &law->hunt_crossley.lagged_normal_impulse}) {
     Reorder(order, one, values);
   }
   Reorder(order, one, &law->law);

@@ -162,10 +162,10 @@ void ConstrainedProblem::ReadLaw(const ProblemArrays& arrays, const LawArrays& l
   contact.rho = R_t * mu * mu;
   contact.adhesion_impulse = dt * ValueAt(law.adhesion, i, 0);
   contact.time_step = dt;
-  contact.elastic_force = ValueAt(law.elastic_force, i, 0);
+  contact.elastic_force = ValueAt(law.hunt_crossley.elastic_force, i, 0);
   contact.stiffness = ValueAt(law.stiffness, i, 0);
-  contact.dissipation = ValueAt(law.dissipation, i, 0);
-  contact.lagged_normal_impulse = ValueAt(law.lagged_normal_impulse, i, 0);
+  contact.dissipation = ValueAt(law.hunt_crossley.dissipation, i, 0);
+  contact.lagged_normal_impulse = ValueAt(law.hunt_crossley.lagged_normal_impulse, i, 0);
   contact.slip_speed = std::max<long double>(rule.stiction_speed,
                                              mu * rule.sigma * w * contact.lagged_normal_impulse);
   contacts_.push_back(contact);

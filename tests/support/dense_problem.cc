@@ -182,10 +182,10 @@ void DenseProblem::ReadContacts(const ProblemArrays& arrays, const MatrixL& mobi
       c.R_n = std::max(NearRigid(regularization.beta) * c.w, 1 / (dt * law.stiffness[i] * time));
     }
     c.c = dt * At(law.adhesion, i, 0);
-    c.f_e = At(law.elastic_force, i, 0);
+    c.f_e = At(law.hunt_crossley.elastic_force, i, 0);
     c.k = law.stiffness[i];
-    c.d = At(law.dissipation, i, 0);
-    c.n_0 = At(law.lagged_normal_impulse, i, 0);
+    c.d = At(law.hunt_crossley.dissipation, i, 0);
+    c.n_0 = At(law.hunt_crossley.lagged_normal_impulse, i, 0);
     c.eps = std::max<long double>(regularization.stiction_speed,
                                   c.mu[0] * regularization.sigma * c.w * c.n_0);
     c.dt = dt;

@@ -7,75 +7,18 @@
 #include <span>
 
 #include "solver/problem/input_arrays.h"
+#include "solver/problem/input_selection.h"
 
 namespace sap::test {
 
 namespace {
 
-constexpr const char* kScalars[] = {"time_step", "regularization.beta", "regularization.sigma",
-                                    "regularization.row_beta", "regularization.stiction_speed"};
-
 template <typename Problem>
 std::map<std::string, double*> ScalarsOf(Problem* problem) {
-  auto& r = problem->regularization;
-  return {{kScalars[0], &problem->time_step},
-          {kScalars[1], &r.beta},
-          {kScalars[2], &r.sigma},
-          {kScalars[3], &r.row_beta},
-          {kScalars[4], &r.stiction_speed}};
-}
-
-void AddLaw(const std::string& group, LawArrays* law,
-            std::map<std::string, std::vector<double>*>* to) {
-  const std::map<std::string, std::vector<double>*> arrays{
-      {"signed_distance", &law->signed_distance},
-      {"stiffness", &law->stiffness},
-      {"relaxation_time", &law->relaxation_time},
-      {"friction", &law->friction},
-      {"regularization_t", &law->regularization_t},
-      {"regularization_n", &law->regularization_n},
-      {"delassus_estimate", &law->delassus_estimate},
-      {"surface_velocity", &law->surface_velocity},
-      {"friction_2", &law->friction_2},
-      {"torsional_friction", &law->torsional_friction},
-      {"rolling_friction", &law->rolling_friction},
-      {"target_velocity", &law->target_velocity},
-      {"target_angular_velocity", &law->target_angular_velocity},
-      {"adhesion", &law->adhesion},
-      {"hunt_crossley.elastic_force", &law->elastic_force},
-      {"hunt_crossley.dissipation", &law->dissipation},
-      {"hunt_crossley.lagged_normal_impulse", &law->lagged_normal_impulse}};
-  for (const auto& [name, array] : arrays) (*to)[group + name] = array;
-}
-
-std::map<std::string, std::vector<double>*> ArraysOf(ProblemArrays* p) {
-  std::map<std::string, std::vector<double>*> arrays{
-      {"trees.dynamics_matrix", &p->trees.dynamics_matrix},
-      {"trees.free_motion_velocity", &p->trees.free_motion_velocity},
-      {"bodies.mass", &p->bodies.mass},
-      {"bodies.inertia", &p->bodies.inertia},
-      {"bodies.center_of_mass", &p->bodies.center_of_mass},
-      {"bodies.free_motion_velocity", &p->bodies.free_motion_velocity},
-      {"contacts.jacobian", &p->contacts.jacobian},
-      {"contacts.angular_jacobian", &p->contacts.angular_jacobian},
-      {"body_contacts.point", &p->body_contacts.point},
-      {"body_contacts.normal", &p->body_contacts.normal},
-      {"body_contacts.tangent", &p->body_contacts.tangent},
-      {"rows.coefficient", &p->rows.coefficient},
-      {"rows.position_error", &p->rows.position_error},
-      {"rows.velocity_offset", &p->rows.velocity_offset},
-      {"rows.stiffness", &p->rows.stiffness},
-      {"rows.relaxation_time", &p->rows.relaxation_time},
-      {"rows.force_lower", &p->rows.force_lower},
-      {"rows.force_upper", &p->rows.force_upper},
-      {"rows.regularization", &p->rows.regularization},
-      {"rows.target_velocity", &p->rows.target_velocity},
-      {"rows.delassus_estimate", &p->rows.delassus_estimate},
-      {"rows.slip_parameter", &p->rows.slip_parameter},
-      {"rows.force_offset", &p->rows.force_offset}};
-  AddLaw("contacts.", &p->contacts.law, &arrays);
-  AddLaw("body_contacts.", &p->body_contacts.law, &arrays);
-  return arrays;
+  std::map<std::string, double*> scalars;
+  ForEachNumberInput(
+      [&](const FieldName& field, double& number) { scalars[field.Text()] = &number; }, *problem);
+  return scalars;
 }
 
 int64_t SizeOf(const ContactProblemView& problem, const std::string& input) {
@@ -144,14 +87,7 @@ void HoldTied(const ProblemArrays& arrays, const std::string& name,
 
 }  // namespace
 
-std::vector<std::string> InputNames() {
-  std::vector<std::string> names(std::begin(kScalars), std::end(kScalars));
-  const InputDifferential none;
-  ForEachInput([&names](const FieldName& field,
-                        const std::vector<double>&) { names.push_back(field.Text()); },
-               none);
-  return names;
-}
+std::vector<std::string> InputNames() { return InputPaths(); }
 
 std::vector<double> DrawMove(Random* random, const ProblemArrays& arrays, const std::string& name) {
   ProblemArrays copy = arrays;
@@ -159,7 +95,7 @@ std::vector<double> DrawMove(Random* random, const ProblemArrays& arrays, const 
   if (const auto scalar = scalars.find(name); scalar != scalars.end()) {
     return {*scalar->second * Uniform(random, 0.25, 0.5)};
   }
-  std::vector<double> inputs = *ArraysOf(&copy).at(name);
+  std::vector<double> inputs = *FindInput(&copy, name);
   inputs.resize(SizeOf(arrays.View(), name), 0.0);
   std::vector<double> direction(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -191,17 +127,6 @@ void SetDirection(const std::string& name, const std::vector<double>& values,
       *direction);
 }
 
-ContactProblemView ViewOf(const InputDifferential& direction) {
-  ContactProblemView view;
-  ForEachInput([](const FieldName&, std::span<const double>& to,
-                  const std::vector<double>& from) { to = from; },
-               view, direction);
-  view.time_step = direction.time_step;
-  const auto& r = direction.regularization;
-  view.regularization = {r.beta, r.sigma, r.rule, r.row_beta, r.stiction_speed, 0};
-  return view;
-}
-
 ProblemArrays Moved(ProblemArrays arrays, const std::string& name,
                     const std::vector<double>& direction, double step) {
   const auto scalars = ScalarsOf(&arrays);
@@ -209,7 +134,7 @@ ProblemArrays Moved(ProblemArrays arrays, const std::string& name,
     *scalar->second += step * direction[0];
     return arrays;
   }
-  std::vector<double>& values = *ArraysOf(&arrays).at(name);
+  std::vector<double>& values = *FindInput(&arrays, name);
   values.resize(direction.size(), 0.0);
   for (size_t i = 0; i < direction.size(); ++i) values[i] += step * direction[i];
   return arrays;

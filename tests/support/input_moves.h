@@ -24,7 +24,6 @@ InputDifferential NoDirection();
 // The place of an input in a direction; a scalar is an array of one.
 void SetDirection(const std::string& name, const std::vector<double>& values,
                   InputDifferential* direction);
-ContactProblemView ViewOf(const InputDifferential& direction);
 
 // The problem with step * direction added to one input.
 ProblemArrays Moved(ProblemArrays arrays, const std::string& name,

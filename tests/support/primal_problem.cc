@@ -213,7 +213,7 @@ ProblemArrays WithBodiesAsTrees(const ProblemArrays& arrays) {
   result.bodies = {};
   result.body_contacts = {};
   const int num_trees = static_cast<int>(arrays.trees.dofs.size());
-  const ProblemArrays::Bodies& bodies = arrays.bodies;
+  const ProblemArrays::RigidBodies& bodies = arrays.bodies;
   for (size_t i = 0; i < bodies.mass.size(); ++i) {
     const double* I = bodies.inertia.data() + 6 * i;
     Eigen::MatrixXd A = Eigen::MatrixXd::Identity(6, 6) * bodies.mass[i];

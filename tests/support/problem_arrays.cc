@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "solver/problem/input_arrays.h"
+
 namespace sap::test {
 
 namespace {
@@ -15,63 +17,14 @@ void AppendRows(const ProblemArrays::Jacobian& J, std::vector<double>* to) {
   to->insert(to->end(), J.data(), J.data() + J.size());
 }
 
+void AddLaw(const Material& material, LawArrays* law) {
+  law->signed_distance.push_back(material.signed_distance);
+  law->stiffness.push_back(material.stiffness);
+  law->relaxation_time.push_back(material.relaxation_time);
+  law->friction.push_back(material.friction);
+}
+
 }  // namespace
-
-void LawArrays::Add(const Material& material) {
-  signed_distance.push_back(material.signed_distance);
-  stiffness.push_back(material.stiffness);
-  relaxation_time.push_back(material.relaxation_time);
-  friction.push_back(material.friction);
-}
-
-ContactProblemView::Law LawArrays::View() const {
-  return {.signed_distance = signed_distance,
-          .stiffness = stiffness,
-          .relaxation_time = relaxation_time,
-          .friction = friction,
-          .regularization_t = regularization_t,
-          .regularization_n = regularization_n,
-          .delassus_estimate = delassus_estimate,
-          .surface_velocity = surface_velocity,
-          .friction_2 = friction_2,
-          .torsional_friction = torsional_friction,
-          .rolling_friction = rolling_friction,
-          .target_velocity = target_velocity,
-          .target_angular_velocity = target_angular_velocity,
-          .adhesion = adhesion,
-          .law = law,
-          .hunt_crossley = {elastic_force, dissipation, lagged_normal_impulse}};
-}
-
-ContactProblemView ProblemArrays::View() const {
-  ContactProblemView view;
-  view.time_step = time_step;
-  view.trees = {trees.dofs,           trees.dynamics_matrix, trees.free_motion_velocity,
-                trees.guess_velocity, trees.tree_id,         trees.initial_velocity};
-  view.bodies = {
-      bodies.mass,           bodies.inertia, bodies.center_of_mass,  bodies.free_motion_velocity,
-      bodies.guess_velocity, bodies.body_id, bodies.initial_velocity};
-  view.contacts = {contacts.tree_a, contacts.tree_b, contacts.jacobian, contacts.angular_jacobian,
-                   contacts.law.View()};
-  view.body_contacts = {body_contacts.body_a, body_contacts.body_b,  body_contacts.point,
-                        body_contacts.normal, body_contacts.tangent, body_contacts.law.View()};
-  view.rows = {.entries = rows.entries,
-               .velocity_index = rows.velocity_index,
-               .coefficient = rows.coefficient,
-               .position_error = rows.position_error,
-               .velocity_offset = rows.velocity_offset,
-               .stiffness = rows.stiffness,
-               .relaxation_time = rows.relaxation_time,
-               .force_lower = rows.force_lower,
-               .force_upper = rows.force_upper,
-               .regularization = rows.regularization,
-               .target_velocity = rows.target_velocity,
-               .delassus_estimate = rows.delassus_estimate,
-               .slip_parameter = rows.slip_parameter,
-               .force_offset = rows.force_offset};
-  view.regularization = regularization;
-  return view;
-}
 
 int ProblemArrays::AddTree(const Eigen::MatrixXd& A, const Eigen::VectorXd& v_star) {
   trees.dofs.push_back(static_cast<uint32_t>(A.rows()));
@@ -95,7 +48,7 @@ int ProblemArrays::AddContact(int tree_a, const Jacobian& J_a, const Material& m
   contacts.tree_a.push_back(tree_a);
   contacts.tree_b.push_back(-1);
   AppendRows(J_a, &contacts.jacobian);
-  contacts.law.Add(material);
+  AddLaw(material, &contacts.law);
   return static_cast<int>(contacts.tree_a.size()) - 1;
 }
 
@@ -113,7 +66,7 @@ int ProblemArrays::AddBodyContact(int body_a, int body_b, const Eigen::Vector3d&
   body_contacts.body_b.push_back(body_b);
   Append(point, &body_contacts.point);
   Append(normal, &body_contacts.normal);
-  body_contacts.law.Add(material);
+  AddLaw(material, &body_contacts.law);
   return static_cast<int>(body_contacts.body_a.size()) - 1;
 }
 
@@ -124,6 +77,16 @@ int ProblemArrays::AddRow(const std::vector<uint32_t>& velocity_index,
                              velocity_index.end());
   Append(coefficient, &rows.coefficient);
   return static_cast<int>(rows.entries.size()) - 1;
+}
+
+std::vector<double>* FindInput(ProblemArrays* arrays, std::string_view name) {
+  std::vector<double>* found = nullptr;
+  ForEachInput(
+      [&](const FieldName& field, std::vector<double>& values) {
+        if (field.Text() == name) found = &values;
+      },
+      *arrays);
+  return found;
 }
 
 ContactProblem Checked(const ProblemArrays& arrays) {

@@ -7,6 +7,7 @@
 #include <Eigen/Core>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "solver/problem/contact_problem.h"
@@ -21,52 +22,14 @@ struct Material {
   double friction{0.5};
 };
 
-struct LawArrays {
-  std::vector<double> signed_distance, stiffness, relaxation_time, friction;
-  std::vector<double> regularization_t, regularization_n, delassus_estimate, surface_velocity;
-  std::vector<double> friction_2, torsional_friction, rolling_friction;
-  std::vector<double> target_velocity, target_angular_velocity, adhesion;
-  std::vector<int32_t> law;
-  std::vector<double> elastic_force, dissipation, lagged_normal_impulse;
+using LawArrays = OwnedContactProblem::Law;
 
-  void Add(const Material& material);
-  ContactProblemView::Law View() const;
-};
-
-struct ProblemArrays {
+struct ProblemArrays : OwnedContactProblem {
   using Jacobian = Eigen::Matrix<double, 3, Eigen::Dynamic, Eigen::RowMajor>;
 
-  double time_step{0.01};
-  struct Trees {
-    std::vector<uint32_t> dofs;
-    std::vector<double> dynamics_matrix, free_motion_velocity, guess_velocity;
-    std::vector<uint32_t> tree_id;
-    std::vector<double> initial_velocity;
-  } trees;
-  struct Bodies {
-    std::vector<double> mass, inertia, center_of_mass, free_motion_velocity, guess_velocity;
-    std::vector<uint32_t> body_id;
-    std::vector<double> initial_velocity;
-  } bodies;
-  struct Contacts {
-    std::vector<int32_t> tree_a, tree_b;
-    std::vector<double> jacobian, angular_jacobian;
-    LawArrays law;
-  } contacts;
-  struct BodyContacts {
-    std::vector<int32_t> body_a, body_b;
-    std::vector<double> point, normal, tangent;
-    LawArrays law;
-  } body_contacts;
-  struct Rows {
-    std::vector<uint32_t> entries, velocity_index;
-    std::vector<double> coefficient, position_error, velocity_offset, stiffness, relaxation_time;
-    std::vector<double> force_lower, force_upper, regularization, target_velocity;
-    std::vector<double> delassus_estimate, slip_parameter, force_offset;
-  } rows;
-  ContactProblemView::Regularization regularization;
+  ProblemArrays() { time_step = 0.01; }
 
-  ContactProblemView View() const;
+  ContactProblemView View() const { return ViewOf(*this); }
   int num_trees() const { return static_cast<int>(trees.dofs.size() + bodies.mass.size()); }
 
   // Appends a tree with dynamics matrix A [n x n] and free-motion velocity v* [n]; its number.
@@ -85,6 +48,9 @@ struct ProblemArrays {
   // A row over the velocities of these indices; its number among rows.
   int AddRow(const std::vector<uint32_t>& velocity_index, const std::vector<double>& coefficient);
 };
+
+// An array by its wire name, as "contacts.friction"; null if it is no input.
+std::vector<double>* FindInput(ProblemArrays* arrays, std::string_view name);
 
 // The problem as the solver takes it. Fails the test where it is refused.
 ContactProblem Checked(const ProblemArrays& arrays);

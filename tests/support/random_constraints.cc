@@ -22,8 +22,9 @@ void DrawLaws(Random* random, ProblemArrays* arrays) {
   LawArrays& law = arrays->contacts.law;
   const size_t contacts = law.friction.size();
   law.friction_2 = law.friction;
-  for (std::vector<double>* zeros : {&law.torsional_friction, &law.adhesion, &law.elastic_force,
-                                     &law.dissipation, &law.lagged_normal_impulse}) {
+  for (std::vector<double>* zeros :
+       {&law.torsional_friction, &law.adhesion, &law.hunt_crossley.elastic_force,
+        &law.hunt_crossley.dissipation, &law.hunt_crossley.lagged_normal_impulse}) {
     zeros->assign(contacts, 0);
   }
   law.rolling_friction.assign(2 * contacts, 0);
@@ -34,9 +35,9 @@ void DrawLaws(Random* random, ProblemArrays* arrays) {
     if (draw < 4) {
       law.law[i] = draw == 2 ? static_cast<int32_t>(ContactLaw::kHuntCrossleyLagged)
                              : static_cast<int32_t>(ContactLaw::kHuntCrossleySimilar);
-      law.elastic_force[i] = Uniform(random, -20, 100);
-      law.dissipation[i] = OneIn(random, 4) ? 0 : Uniform(random, 0, 1);
-      law.lagged_normal_impulse[i] = OneIn(random, 4) ? 0 : Uniform(random, 0, 1);
+      law.hunt_crossley.elastic_force[i] = Uniform(random, -20, 100);
+      law.hunt_crossley.dissipation[i] = OneIn(random, 4) ? 0 : Uniform(random, 0, 1);
+      law.hunt_crossley.lagged_normal_impulse[i] = OneIn(random, 4) ? 0 : Uniform(random, 0, 1);
       law.stiffness[i] = OneIn(random, 4) ? 0 : LogUniform(random, 1e2, 1e5);
       continue;
     }

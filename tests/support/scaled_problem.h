@@ -23,8 +23,8 @@ inline ProblemArrays Scaled(ProblemArrays arrays, double factor) {
     Scale(&law->regularization_n, 1 / factor);
     Scale(&law->delassus_estimate, 1 / factor);
     Scale(&law->adhesion, factor);
-    Scale(&law->elastic_force, factor);
-    Scale(&law->lagged_normal_impulse, factor);
+    Scale(&law->hunt_crossley.elastic_force, factor);
+    Scale(&law->hunt_crossley.lagged_normal_impulse, factor);
   }
   Scale(&arrays.rows.stiffness, factor);
   Scale(&arrays.rows.force_lower, factor);

@@ -16,14 +16,16 @@ MODEL = (*POOLS, "solver/model/")
 NEWTON = (*MODEL, "solver/newton/")
 DERIVATIVES = (*NEWTON, "solver/derivatives/")
 SOLVER = ("solver/",)
+CODEC = (*PROBLEM, "proto/codec/")
 CONFIGURATION = ("server/server_config.h", "server/service_error.h", "server/listen_address.h",
                  "server/cpu_quota.h", "server/server_identity.h", *SOLVER)
 SCHEDULING = (*CONFIGURATION, "server/scheduling/")
-ENGINE = (*SCHEDULING, "server/service/")
+ENGINE = (*SCHEDULING, *CODEC, "server/service/")
 AUTH = (*SCHEDULING, "server/auth/")
 OPS = (*ENGINE, *AUTH, "server/ops/")
 CLIENT = ("client/cpp/", *SOLVER)
 FOLDERS = {
+    "proto/codec/": CODEC,
     "solver/parallel/": PARALLEL,
     "solver/cholesky/": CHOLESKY,
     "solver/problem/": PROBLEM,
@@ -42,10 +44,10 @@ FOLDERS = {
     "server/": CONFIGURATION,
     "client/c/": ("client/c/", *SOLVER),
     "client/cpp/": CLIENT,
-    "client/cpp/transport/": (*CLIENT, *ENGINE),
-    "tests/": ("tests/", "client/c/", "client/cpp/", "server/", "solver/"),
+    "client/cpp/transport/": (*CLIENT, *CODEC, *ENGINE),
+    "tests/": ("tests/", "proto/", "client/c/", "client/cpp/", "server/", "solver/"),
 }
-PROJECT = ("solver/", "server/", "client/", "tests/")
+PROJECT = ("proto/", "solver/", "server/", "client/", "tests/")
 
 # Libraries that stay behind one file or within some directories.
 LIBRARIES = (
@@ -54,7 +56,7 @@ LIBRARIES = (
     (r"fcl/", "FCL", ("client/cpp/simulation/", "tests/client/cpp/simulation/")),
     (r"grpc(pp)?/", "gRPC",
      ("server/auth/", "server/ops/", "server/rpc/", "server/main.cc", "client/cpp/", "tests/")),
-    (r"google/|sap/v1/", "protobuf", ("server/", "client/cpp/", "tests/")),
+    (r"google/|sap/v1/", "protobuf", ("proto/codec/", "server/", "client/cpp/", "tests/")),
     (r"CLI/", "CLI11", ("server/", "client/cpp/", "tests/bench/")),
     (r"spdlog/|fmt/|prometheus/", "logging or metrics", ("server/", "client/cpp/", "tests/")),
     (r"nlohmann/|zlib\.h", "JSON or compression", ("server/", "client/cpp/", "tests/")),

@@ -33,38 +33,62 @@ std::vector<Value> PickRanges(const std::vector<Value>& values, const std::vecto
   return picked;
 }
 
-// Contacts of one message, and those of them that have angular axes, numbered within the message.
-struct ContactPick {
-  size_t count;
-  std::span<const int> contacts;
-  size_t angular_count;
-  std::span<const int> angular;
+// The entries of one group that are in a shard, and the contacts with angular axes among them, each
+// numbered within the group.
+struct Entries {
+  size_t count;  // of the whole problem
+  std::span<const int> picked;
+  size_t angular_count{0};
+  std::span<const int> angular{};
 };
 
-Problem::Law PickLaw(const Problem::Law& law, const ContactPick& pick) {
-  const auto values = [&](const auto& array, int per_contact = 1) {
-    return Pick(array, pick.count, per_contact, pick.contacts);
+// Picks the arrays of a group, but not those of the groups within it.
+template <typename Group>
+void PickGroup(const ProblemLayout& layout, const Entries& entries, const Group& whole,
+               Group* shard) {
+  const auto pick = [&](const auto& field, const auto& values) {
+    switch (field.per) {
+      case Per::kVelocity:
+        return PickRanges(values, layout.velocity_start, entries.picked);
+      case Per::kMatrix:
+        return PickRanges(values, layout.matrix_start, entries.picked);
+      case Per::kJacobian:
+        return PickRanges(values, layout.jacobian_start, entries.picked);
+      case Per::kAngularJacobian:
+        return PickRanges(values, layout.angular_start, entries.angular);
+      case Per::kTerm:
+        return PickRanges(values, layout.row_start, entries.picked);
+      case Per::kAngularContact:
+        return Pick(values, entries.angular_count, field.columns, entries.angular);
+      case Per::kEntry:
+        break;
+    }
+    return Pick(values, entries.count, field.columns, entries.picked);
   };
-  return {
-      .signed_distance = values(law.signed_distance),
-      .stiffness = values(law.stiffness),
-      .relaxation_time = values(law.relaxation_time),
-      .friction = values(law.friction),
-      .regularization_t = values(law.regularization_t),
-      .regularization_n = values(law.regularization_n),
-      .delassus_estimate = values(law.delassus_estimate),
-      .surface_velocity = values(law.surface_velocity, 3),
-      .friction_2 = values(law.friction_2),
-      .torsional_friction = values(law.torsional_friction),
-      .rolling_friction = values(law.rolling_friction, 2),
-      .target_velocity = values(law.target_velocity, 3),
-      .target_angular_velocity =
-          Pick(law.target_angular_velocity, pick.angular_count, 3, pick.angular),
-      .adhesion = values(law.adhesion),
-      .law = values(law.law),
-      .hunt_crossley = {.elastic_force = values(law.hunt_crossley.elastic_force),
-                        .dissipation = values(law.hunt_crossley.dissipation),
-                        .lagged_normal_impulse = values(law.hunt_crossley.lagged_normal_impulse)}};
+  Group::ForEach(
+      [&](const auto& field, auto& picked, const auto& values) { picked = pick(field, values); },
+      *shard, whole);
+}
+
+// Contacts of one kind: their numbers, and those of their angular axes, among all.
+struct ContactRange {
+  int first, count;
+  int first_angular, angular_count;
+};
+
+template <typename Contacts>
+void PickContacts(const ProblemLayout& layout, const ContactRange& range,
+                  std::span<const int> picked, const Contacts& whole, Contacts* shard) {
+  std::vector<int> angular;
+  for (const int contact : picked) {
+    const int number = layout.angular_number[range.first + contact];
+    if (number >= 0) angular.push_back(number - range.first_angular);
+  }
+  const Entries entries{static_cast<size_t>(range.count), picked,
+                        static_cast<size_t>(range.angular_count), angular};
+  PickGroup(layout, entries, whole, shard);
+  PickGroup(layout, entries, whole.law, &shard->law);
+  PickGroup(layout, entries, whole.law.hunt_crossley, &shard->law.hunt_crossley);
 }
 
 // Splits ascending numbers into those below `first` and the others, which count from there.
@@ -127,114 +151,50 @@ Problem Shards::Extract(int number) const {
   const Shard& shard = shards_[number];
   const Halves trees = SplitAt(shard.trees, layout_.articulated_trees);
   const Halves contacts = SplitAt(shard.contacts, layout_.jacobian_contacts);
-  return {.time_step = problem_.time_step,
-          .trees = ExtractTrees(trees.low),
-          .bodies = ExtractBodies(trees.high),
-          .contacts = ExtractContacts(contacts.low),
-          .body_contacts = ExtractBodyContacts(contacts.high, static_cast<int>(trees.low.size())),
-          .rows = ExtractRows(shard.rows, shard.trees),
-          .regularization = problem_.regularization};
-}
-
-Problem::Trees Shards::ExtractTrees(std::span<const int> trees) const {
-  const Problem::Trees& whole = problem_.trees;
-  const std::vector<int>& start = layout_.velocity_start;
-  return {.dofs = Pick(whole.dofs, whole.dofs.size(), 1, trees),
-          .dynamics_matrix = PickRanges(whole.dynamics_matrix, layout_.matrix_start, trees),
-          .free_motion_velocity = PickRanges(whole.free_motion_velocity, start, trees),
-          .guess_velocity = PickRanges(whole.guess_velocity, start, trees),
-          .tree_id = Pick(whole.tree_id, whole.dofs.size(), 1, trees),
-          .initial_velocity = PickRanges(whole.initial_velocity, start, trees)};
-}
-
-Problem::RigidBodies Shards::ExtractBodies(std::span<const int> bodies) const {
-  const Problem::RigidBodies& whole = problem_.bodies;
-  const auto values = [&](const auto& array, int per_body) {
-    return Pick(array, whole.mass.size(), per_body, bodies);
-  };
-  return {.mass = values(whole.mass, 1),
-          .inertia = values(whole.inertia, 6),
-          .center_of_mass = values(whole.center_of_mass, 3),
-          .free_motion_velocity = values(whole.free_motion_velocity, 6),
-          .guess_velocity = values(whole.guess_velocity, 6),
-          .body_id = values(whole.body_id, 1),
-          .initial_velocity = values(whole.initial_velocity, 6)};
-}
-
-Problem::Contacts Shards::ExtractContacts(std::span<const int> contacts) const {
-  const Problem::Contacts& whole = problem_.contacts;
-  Problem::Contacts extracted;
-  std::vector<int> angular;
-  for (const int contact : contacts) {
-    extracted.tree_a.push_back(PlaceOf(whole.tree_a[contact]));
-    extracted.tree_b.push_back(PlaceOf(whole.tree_b[contact]));
-    const int number = layout_.angular_number[contact];
-    if (number >= 0) angular.push_back(number);
-  }
-  extracted.jacobian = PickRanges(whole.jacobian, layout_.jacobian_start, contacts);
-  extracted.angular_jacobian = PickRanges(whole.angular_jacobian, layout_.angular_start, angular);
-  const auto angular_count = static_cast<size_t>(layout_.jacobian_angular);
-  extracted.law = PickLaw(whole.law, {.count = whole.tree_a.size(),
-                                      .contacts = contacts,
-                                      .angular_count = angular_count,
-                                      .angular = angular});
+  Problem extracted;
+  extracted.time_step = problem_.time_step;
+  extracted.regularization = problem_.regularization;
+  PickGroup(layout_, {problem_.trees.dofs.size(), trees.low}, problem_.trees, &extracted.trees);
+  PickGroup(layout_, {problem_.bodies.mass.size(), trees.high}, problem_.bodies, &extracted.bodies);
+  ExtractContacts(contacts.low, &extracted.contacts);
+  ExtractBodyContacts(contacts.high, static_cast<int>(trees.low.size()), &extracted.body_contacts);
+  ExtractRows(shard.rows, shard.trees, &extracted.rows);
   return extracted;
 }
 
-Problem::BodyContacts Shards::ExtractBodyContacts(std::span<const int> contacts,
-                                                  int num_trees) const {
-  const Problem::BodyContacts& whole = problem_.body_contacts;
-  const auto place = [&](int body) {
-    return body < 0 ? body : PlaceOf(layout_.articulated_trees + body) - num_trees;
-  };
-  Problem::BodyContacts extracted;
-  std::vector<int> angular;
-  for (const int contact : contacts) {
-    extracted.body_a.push_back(place(whole.body_a[contact]));
-    extracted.body_b.push_back(place(whole.body_b[contact]));
-    const int number = layout_.angular_number[layout_.jacobian_contacts + contact];
-    if (number >= 0) angular.push_back(number - layout_.jacobian_angular);
-  }
-  const auto values = [&](const std::vector<double>& array) {
-    return Pick(array, whole.body_a.size(), 3, contacts);
-  };
-  extracted.point = values(whole.point);
-  extracted.normal = values(whole.normal);
-  extracted.tangent = values(whole.tangent);
-  const auto angular_count = static_cast<size_t>(layout_.num_angular - layout_.jacobian_angular);
-  extracted.law = PickLaw(whole.law, {.count = whole.body_a.size(),
-                                      .contacts = contacts,
-                                      .angular_count = angular_count,
-                                      .angular = angular});
-  return extracted;
+void Shards::ExtractContacts(std::span<const int> contacts, Problem::Contacts* extracted) const {
+  PickContacts(layout_, {0, layout_.jacobian_contacts, 0, layout_.jacobian_angular}, contacts,
+               problem_.contacts, extracted);
+  for (int32_t& tree : extracted->tree_a) tree = PlaceOf(tree);
+  for (int32_t& tree : extracted->tree_b) tree = PlaceOf(tree);
 }
 
-Problem::Rows Shards::ExtractRows(std::span<const int> rows, std::span<const int> trees) const {
-  const Problem::Rows& whole = problem_.rows;
-  const auto values = [&](const auto& array) { return Pick(array, whole.entries.size(), 1, rows); };
+void Shards::ExtractBodyContacts(std::span<const int> contacts, int num_trees,
+                                 Problem::BodyContacts* extracted) const {
+  const int first = layout_.jacobian_contacts, first_angular = layout_.jacobian_angular;
+  PickContacts(
+      layout_,
+      {first, layout_.num_contacts() - first, first_angular, layout_.num_angular - first_angular},
+      contacts, problem_.body_contacts, extracted);
+  for (auto* bodies : {&extracted->body_a, &extracted->body_b}) {
+    for (int32_t& body : *bodies) {
+      if (body >= 0) body = PlaceOf(layout_.articulated_trees + body) - num_trees;
+    }
+  }
+}
+
+void Shards::ExtractRows(std::span<const int> rows, std::span<const int> trees,
+                         Problem::Rows* extracted) const {
+  PickGroup(layout_, {problem_.rows.entries.size(), rows}, problem_.rows, extracted);
   std::vector<uint32_t> start{0};  // of the velocities of each tree in this shard
   for (const int tree : trees) start.push_back(start.back() + layout_.dofs[tree]);
-  Problem::Rows extracted{.entries = values(whole.entries),
-                          .velocity_index = {},
-                          .coefficient = PickRanges(whole.coefficient, layout_.row_start, rows),
-                          .position_error = values(whole.position_error),
-                          .velocity_offset = values(whole.velocity_offset),
-                          .stiffness = values(whole.stiffness),
-                          .relaxation_time = values(whole.relaxation_time),
-                          .force_lower = values(whole.force_lower),
-                          .force_upper = values(whole.force_upper),
-                          .regularization = values(whole.regularization),
-                          .target_velocity = values(whole.target_velocity),
-                          .delassus_estimate = values(whole.delassus_estimate),
-                          .slip_parameter = values(whole.slip_parameter),
-                          .force_offset = values(whole.force_offset)};
+  auto index = extracted->velocity_index.begin();
   for (const int row : rows) {
     for (int64_t e = layout_.row_start[row]; e < layout_.row_start[row + 1]; ++e) {
       const RowEntry& entry = layout_.row_entries[e];
-      extracted.velocity_index.push_back(start[PlaceOf(entry.tree)] + entry.dof);
+      *index++ = start[PlaceOf(entry.tree)] + entry.dof;
     }
   }
-  return extracted;
 }
 
 }  // namespace sap::client

@@ -43,11 +43,11 @@ class Shards {
   void ListRows();
 
   int PlaceOf(int tree) const { return tree < 0 ? tree : place_of_tree_[tree]; }
-  Problem::Trees ExtractTrees(std::span<const int> trees) const;
-  Problem::RigidBodies ExtractBodies(std::span<const int> bodies) const;
-  Problem::Contacts ExtractContacts(std::span<const int> contacts) const;
-  Problem::BodyContacts ExtractBodyContacts(std::span<const int> contacts, int num_trees) const;
-  Problem::Rows ExtractRows(std::span<const int> rows, std::span<const int> trees) const;
+  void ExtractContacts(std::span<const int> contacts, Problem::Contacts* extracted) const;
+  void ExtractBodyContacts(std::span<const int> contacts, int num_trees,
+                           Problem::BodyContacts* extracted) const;
+  void ExtractRows(std::span<const int> rows, std::span<const int> trees,
+                   Problem::Rows* extracted) const;
 
   const Problem& problem_;
   const ProblemLayout& layout_;

@@ -11,7 +11,6 @@
 #include "client/cpp/split/server_count.h"
 #include "client/cpp/split/split_gain.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "client/cpp/transport/problem_view.h"
 #include "solver/island_forecast.h"
 
 namespace sap::client {

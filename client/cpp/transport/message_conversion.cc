@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "proto/codec/problem_messages.h"
+
 namespace sap::client {
 namespace {
 
@@ -34,106 +36,6 @@ std::vector<Value> Copy(const RepeatedField<Value>& field) {
   return {field.begin(), field.end()};
 }
 
-void ToMessage(const Problem::Trees& trees, v1::Trees* message) {
-  Copy(trees.dofs, message->mutable_dofs());
-  Copy(trees.dynamics_matrix, message->mutable_dynamics_matrix());
-  Copy(trees.free_motion_velocity, message->mutable_free_motion_velocity());
-  Copy(trees.guess_velocity, message->mutable_guess_velocity());
-  Copy(trees.tree_id, message->mutable_tree_id());
-  Copy(trees.initial_velocity, message->mutable_initial_velocity());
-}
-
-void ToMessage(const Problem::RigidBodies& bodies, v1::RigidBodies* message) {
-  Copy(bodies.mass, message->mutable_mass());
-  Copy(bodies.inertia, message->mutable_inertia());
-  Copy(bodies.center_of_mass, message->mutable_center_of_mass());
-  Copy(bodies.free_motion_velocity, message->mutable_free_motion_velocity());
-  Copy(bodies.guess_velocity, message->mutable_guess_velocity());
-  Copy(bodies.body_id, message->mutable_body_id());
-  Copy(bodies.initial_velocity, message->mutable_initial_velocity());
-}
-
-// Arrays that contacts and body contacts have in common.
-template <typename Message>
-void ToMessage(const Problem::Law& law, Message* message) {
-  Copy(law.signed_distance, message->mutable_signed_distance());
-  Copy(law.stiffness, message->mutable_stiffness());
-  Copy(law.relaxation_time, message->mutable_relaxation_time());
-  Copy(law.friction, message->mutable_friction());
-  Copy(law.regularization_t, message->mutable_regularization_t());
-  Copy(law.regularization_n, message->mutable_regularization_n());
-  Copy(law.delassus_estimate, message->mutable_delassus_estimate());
-  Copy(law.surface_velocity, message->mutable_surface_velocity());
-  Copy(law.friction_2, message->mutable_friction_2());
-  Copy(law.torsional_friction, message->mutable_torsional_friction());
-  Copy(law.rolling_friction, message->mutable_rolling_friction());
-  Copy(law.target_velocity, message->mutable_target_velocity());
-  Copy(law.target_angular_velocity, message->mutable_target_angular_velocity());
-  Copy(law.adhesion, message->mutable_adhesion());
-  Copy(law.law, message->mutable_law());
-  v1::HuntCrossley* hunt_crossley = message->mutable_hunt_crossley();
-  Copy(law.hunt_crossley.elastic_force, hunt_crossley->mutable_elastic_force());
-  Copy(law.hunt_crossley.dissipation, hunt_crossley->mutable_dissipation());
-  Copy(law.hunt_crossley.lagged_normal_impulse, hunt_crossley->mutable_lagged_normal_impulse());
-}
-
-template <typename Message>
-Problem::Law LawFrom(const Message& message) {
-  return {.signed_distance = Copy(message.signed_distance()),
-          .stiffness = Copy(message.stiffness()),
-          .relaxation_time = Copy(message.relaxation_time()),
-          .friction = Copy(message.friction()),
-          .regularization_t = Copy(message.regularization_t()),
-          .regularization_n = Copy(message.regularization_n()),
-          .delassus_estimate = Copy(message.delassus_estimate()),
-          .surface_velocity = Copy(message.surface_velocity()),
-          .friction_2 = Copy(message.friction_2()),
-          .torsional_friction = Copy(message.torsional_friction()),
-          .rolling_friction = Copy(message.rolling_friction()),
-          .target_velocity = Copy(message.target_velocity()),
-          .target_angular_velocity = Copy(message.target_angular_velocity()),
-          .adhesion = Copy(message.adhesion()),
-          .law = Copy(message.law()),
-          .hunt_crossley = {
-              .elastic_force = Copy(message.hunt_crossley().elastic_force()),
-              .dissipation = Copy(message.hunt_crossley().dissipation()),
-              .lagged_normal_impulse = Copy(message.hunt_crossley().lagged_normal_impulse())}};
-}
-
-void ToMessage(const Problem::Rows& rows, v1::ConstraintRows* message) {
-  Copy(rows.entries, message->mutable_entries());
-  Copy(rows.velocity_index, message->mutable_velocity_index());
-  Copy(rows.coefficient, message->mutable_coefficient());
-  Copy(rows.position_error, message->mutable_position_error());
-  Copy(rows.velocity_offset, message->mutable_velocity_offset());
-  Copy(rows.stiffness, message->mutable_stiffness());
-  Copy(rows.relaxation_time, message->mutable_relaxation_time());
-  Copy(rows.force_lower, message->mutable_force_lower());
-  Copy(rows.force_upper, message->mutable_force_upper());
-  Copy(rows.regularization, message->mutable_regularization());
-  Copy(rows.target_velocity, message->mutable_target_velocity());
-  Copy(rows.delassus_estimate, message->mutable_delassus_estimate());
-  Copy(rows.slip_parameter, message->mutable_slip_parameter());
-  Copy(rows.force_offset, message->mutable_force_offset());
-}
-
-Problem::Rows RowsFrom(const v1::ConstraintRows& message) {
-  return {.entries = Copy(message.entries()),
-          .velocity_index = Copy(message.velocity_index()),
-          .coefficient = Copy(message.coefficient()),
-          .position_error = Copy(message.position_error()),
-          .velocity_offset = Copy(message.velocity_offset()),
-          .stiffness = Copy(message.stiffness()),
-          .relaxation_time = Copy(message.relaxation_time()),
-          .force_lower = Copy(message.force_lower()),
-          .force_upper = Copy(message.force_upper()),
-          .regularization = Copy(message.regularization()),
-          .target_velocity = Copy(message.target_velocity()),
-          .delassus_estimate = Copy(message.delassus_estimate()),
-          .slip_parameter = Copy(message.slip_parameter()),
-          .force_offset = Copy(message.force_offset())};
-}
-
 v1::RegularizationRule ToMessage(DelassusRule rule) {
   switch (rule) {
     case DelassusRule::kFull:
@@ -146,35 +48,26 @@ v1::RegularizationRule ToMessage(DelassusRule rule) {
   return v1::REGULARIZATION_RULE_UNSPECIFIED;
 }
 
-void ToMessage(const ContactProblemView::Regularization& regularization,
-               v1::Regularization* message) {
-  message->set_beta(regularization.beta);
-  message->set_sigma(regularization.sigma);
+void ToMessage(const Regularization& regularization, v1::Regularization* message) {
+#define SAP_NUMBER(name, input) message->set_##name(regularization.name);
+#include "solver/problem/problem_fields.inc"
   message->set_rule(ToMessage(regularization.rule));
-  message->set_row_beta(regularization.row_beta);
-  message->set_stiction_speed(regularization.stiction_speed);
   // Absent is infinite.
   if (regularization.load_reference_speed == std::numeric_limits<double>::infinity()) {
     message->clear_load_reference_speed();
-  } else {
-    message->set_load_reference_speed(regularization.load_reference_speed);
   }
 }
 
 // The rule must be known.
-ContactProblemView::Regularization RegularizationFrom(const v1::Regularization& message) {
-  ContactProblemView::Regularization regularization;
-  if (message.has_beta()) regularization.beta = message.beta();
-  if (message.has_sigma()) regularization.sigma = message.sigma();
+Regularization RegularizationFrom(const v1::Regularization& message) {
+  Regularization regularization;
+#define SAP_NUMBER(name, input) \
+  if (message.has_##name()) regularization.name = message.name();
+#include "solver/problem/problem_fields.inc"
   if (message.rule() == v1::REGULARIZATION_RULE_DIAGONAL) {
     regularization.rule = DelassusRule::kDiagonal;
   } else if (message.rule() == v1::REGULARIZATION_RULE_LOAD_PATH) {
     regularization.rule = DelassusRule::kLoadPath;
-  }
-  if (message.has_row_beta()) regularization.row_beta = message.row_beta();
-  if (message.has_stiction_speed()) regularization.stiction_speed = message.stiction_speed();
-  if (message.has_load_reference_speed()) {
-    regularization.load_reference_speed = message.load_reference_speed();
   }
   return regularization;
 }
@@ -247,12 +140,9 @@ tl::expected<ProblemDerivative, Error> DerivativeFrom(const v1::ContactProblem& 
   if (!problem) return tl::unexpected(problem.error());
   ProblemDerivative derivative;
   static_cast<Problem&>(derivative) = std::move(*problem);
-  const v1::Regularization& regularization = message.regularization();
-  derivative.regularization = {.beta = regularization.beta(),
-                               .sigma = regularization.sigma(),
-                               .row_beta = regularization.row_beta(),
-                               .stiction_speed = regularization.stiction_speed(),
-                               .load_reference_speed = regularization.load_reference_speed()};
+  derivative.regularization.rule = DelassusRule::kFull;
+#define SAP_NUMBER(name, input) derivative.regularization.name = message.regularization().name();
+#include "solver/problem/problem_fields.inc"
   return derivative;
 }
 
@@ -277,22 +167,8 @@ v1::NewtonMethod ToMessage(NewtonMethod method) {
 
 void ToMessage(const Problem& problem, v1::ContactProblem* message) {
   message->set_time_step(problem.time_step);
-  ToMessage(problem.trees, message->mutable_trees());
-  ToMessage(problem.bodies, message->mutable_bodies());
-  v1::Contacts* contacts = message->mutable_contacts();
-  Copy(problem.contacts.tree_a, contacts->mutable_tree_a());
-  Copy(problem.contacts.tree_b, contacts->mutable_tree_b());
-  Copy(problem.contacts.jacobian, contacts->mutable_jacobian());
-  Copy(problem.contacts.angular_jacobian, contacts->mutable_angular_jacobian());
-  ToMessage(problem.contacts.law, contacts);
-  v1::BodyContacts* body_contacts = message->mutable_body_contacts();
-  Copy(problem.body_contacts.body_a, body_contacts->mutable_body_a());
-  Copy(problem.body_contacts.body_b, body_contacts->mutable_body_b());
-  Copy(problem.body_contacts.point, body_contacts->mutable_point());
-  Copy(problem.body_contacts.normal, body_contacts->mutable_normal());
-  Copy(problem.body_contacts.tangent, body_contacts->mutable_tangent());
-  ToMessage(problem.body_contacts.law, body_contacts);
-  ToMessage(problem.rows, message->mutable_rows());
+  ForEachMessageArray([](auto* field, const auto& values) { Copy(values, field); }, message,
+                      problem);
   ToMessage(problem.regularization, message->mutable_regularization());
 }
 
@@ -310,12 +186,8 @@ void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
 }
 
 void ToMessage(const Solution& solution, v1::ContactSolution* message) {
-  Copy(solution.velocity, message->mutable_velocity());
-  Copy(solution.impulse, message->mutable_impulse());
-  Copy(solution.contact_velocity, message->mutable_contact_velocity());
-  Copy(solution.row_impulse, message->mutable_row_impulse());
-  Copy(solution.row_velocity, message->mutable_row_velocity());
-  Copy(solution.angular_impulse, message->mutable_angular_impulse());
+#define SAP_OUTPUT(name, ...) Copy(solution.name, message->mutable_##name());
+#include "solver/problem/solution_fields.inc"
   Copy(solution.delassus_estimate, message->mutable_delassus_estimate());
   message->set_cost(solution.cost);
   Copy(solution.island_of_tree, message->mutable_island_of_tree());
@@ -349,12 +221,8 @@ void ToMessage(std::chrono::nanoseconds time, google::protobuf::Duration* messag
 }
 
 void ToMessage(const Cotangent& cotangent, v1::Cotangent* message) {
-  Copy(cotangent.velocity, message->mutable_velocity());
-  Copy(cotangent.impulse, message->mutable_impulse());
-  Copy(cotangent.contact_velocity, message->mutable_contact_velocity());
-  Copy(cotangent.row_impulse, message->mutable_row_impulse());
-  Copy(cotangent.row_velocity, message->mutable_row_velocity());
-  Copy(cotangent.angular_impulse, message->mutable_angular_impulse());
+#define SAP_OUTPUT(name, ...) Copy(cotangent.name, message->mutable_##name());
+#include "solver/problem/solution_fields.inc"
   message->set_cost(cotangent.cost);
 }
 
@@ -384,31 +252,8 @@ tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message) {
   }
   Problem problem;
   problem.time_step = message.time_step();
-  problem.trees = {.dofs = Copy(message.trees().dofs()),
-                   .dynamics_matrix = Copy(message.trees().dynamics_matrix()),
-                   .free_motion_velocity = Copy(message.trees().free_motion_velocity()),
-                   .guess_velocity = Copy(message.trees().guess_velocity()),
-                   .tree_id = Copy(message.trees().tree_id()),
-                   .initial_velocity = Copy(message.trees().initial_velocity())};
-  problem.bodies = {.mass = Copy(message.bodies().mass()),
-                    .inertia = Copy(message.bodies().inertia()),
-                    .center_of_mass = Copy(message.bodies().center_of_mass()),
-                    .free_motion_velocity = Copy(message.bodies().free_motion_velocity()),
-                    .guess_velocity = Copy(message.bodies().guess_velocity()),
-                    .body_id = Copy(message.bodies().body_id()),
-                    .initial_velocity = Copy(message.bodies().initial_velocity())};
-  problem.contacts = {.tree_a = Copy(message.contacts().tree_a()),
-                      .tree_b = Copy(message.contacts().tree_b()),
-                      .jacobian = Copy(message.contacts().jacobian()),
-                      .angular_jacobian = Copy(message.contacts().angular_jacobian()),
-                      .law = LawFrom(message.contacts())};
-  problem.body_contacts = {.body_a = Copy(message.body_contacts().body_a()),
-                           .body_b = Copy(message.body_contacts().body_b()),
-                           .point = Copy(message.body_contacts().point()),
-                           .normal = Copy(message.body_contacts().normal()),
-                           .tangent = Copy(message.body_contacts().tangent()),
-                           .law = LawFrom(message.body_contacts())};
-  problem.rows = RowsFrom(message.rows());
+  ForEachMessageArray([](const auto& field, auto& values) { values = Copy(field); }, message,
+                      problem);
   problem.regularization = RegularizationFrom(message.regularization());
   return problem;
 }
@@ -417,12 +262,8 @@ tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message) {
   auto islands = IslandsFrom(message.islands());
   if (!islands) return tl::unexpected(islands.error());
   Solution solution;
-  solution.velocity = Copy(message.velocity());
-  solution.impulse = Copy(message.impulse());
-  solution.contact_velocity = Copy(message.contact_velocity());
-  solution.row_impulse = Copy(message.row_impulse());
-  solution.row_velocity = Copy(message.row_velocity());
-  solution.angular_impulse = Copy(message.angular_impulse());
+#define SAP_OUTPUT(name, ...) solution.name = Copy(message.name());
+#include "solver/problem/solution_fields.inc"
   solution.delassus_estimate = Copy(message.delassus_estimate());
   solution.cost = message.cost();
   solution.island_of_tree = Copy(message.island_of_tree());
@@ -476,14 +317,11 @@ tl::expected<Derivatives, Error> FromMessage(const v1::DifferentiateResponse& me
     derivatives.gradients.push_back({std::move(*problem), Copy(gradient.applied_impulse()),
                                      Copy(gradient.delassus_estimate())});
   }
-  for (const v1::Tangent& tangent : message.tangents()) {
-    derivatives.tangents.push_back({.velocity = Copy(tangent.velocity()),
-                                    .impulse = Copy(tangent.impulse()),
-                                    .contact_velocity = Copy(tangent.contact_velocity()),
-                                    .row_impulse = Copy(tangent.row_impulse()),
-                                    .row_velocity = Copy(tangent.row_velocity()),
-                                    .angular_impulse = Copy(tangent.angular_impulse()),
-                                    .cost = tangent.cost()});
+  for (const v1::Tangent& given : message.tangents()) {
+    Tangent& tangent = derivatives.tangents.emplace_back();
+#define SAP_OUTPUT(name, ...) tangent.name = Copy(given.name());
+#include "solver/problem/solution_fields.inc"
+    tangent.cost = given.cost();
   }
   derivatives.kink_margin = Copy(message.kink_margin());
   for (const int status : message.adjoint_status()) {

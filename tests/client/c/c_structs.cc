@@ -3,6 +3,9 @@
 #include <google/protobuf/reflection.h>
 
 #include <sstream>
+#include <type_traits>
+
+#include "solver/problem/problem_fields.h"
 
 namespace sap::test {
 namespace {
@@ -64,58 +67,22 @@ void Fill(const Array& array, Field* field) {
 }  // namespace
 
 template <typename Visit>
-void CProblem::ForEachLaw(const std::string& group, sap_contact_laws* law,
-                          sap_hunt_crossley* parameters, const Visit& visit) {
-  visit(group + ".signed_distance", law->signed_distance);
-  visit(group + ".stiffness", law->stiffness);
-  visit(group + ".relaxation_time", law->relaxation_time);
-  visit(group + ".friction", law->friction);
-  visit(group + ".regularization_t", law->regularization_t);
-  visit(group + ".regularization_n", law->regularization_n);
-  visit(group + ".delassus_estimate", law->delassus_estimate);
-  visit(group + ".surface_velocity", law->surface_velocity);
-  visit(group + ".friction_2", law->friction_2);
-  visit(group + ".torsional_friction", law->torsional_friction);
-  visit(group + ".rolling_friction", law->rolling_friction);
-  visit(group + ".target_velocity", law->target_velocity);
-  visit(group + ".target_angular_velocity", law->target_angular_velocity);
-  visit(group + ".adhesion", law->adhesion);
-  visit(group + ".hunt_crossley.elastic_force", parameters->elastic_force);
-  visit(group + ".hunt_crossley.dissipation", parameters->dissipation);
-  visit(group + ".hunt_crossley.lagged_normal_impulse", parameters->lagged_normal_impulse);
-}
-
-template <typename Visit>
 void CProblem::ForEachDoubles(const Visit& visit) {
-  visit("trees.dynamics_matrix", trees.dynamics_matrix);
-  visit("trees.free_motion_velocity", trees.free_motion_velocity);
-  visit("trees.guess_velocity", trees.guess_velocity);
-  visit("trees.initial_velocity", trees.initial_velocity);
-  visit("bodies.mass", bodies.mass);
-  visit("bodies.inertia", bodies.inertia);
-  visit("bodies.center_of_mass", bodies.center_of_mass);
-  visit("bodies.free_motion_velocity", bodies.free_motion_velocity);
-  visit("bodies.guess_velocity", bodies.guess_velocity);
-  visit("bodies.initial_velocity", bodies.initial_velocity);
-  visit("contacts.jacobian", contacts.jacobian);
-  visit("contacts.angular_jacobian", contacts.angular_jacobian);
-  ForEachLaw("contacts", &laws, &hunt_crossley, visit);
-  visit("body_contacts.point", body_contacts.point);
-  visit("body_contacts.normal", body_contacts.normal);
-  visit("body_contacts.tangent", body_contacts.tangent);
-  ForEachLaw("body_contacts", &body_laws, &body_hunt_crossley, visit);
-  visit("rows.coefficient", rows.coefficient);
-  visit("rows.position_error", rows.position_error);
-  visit("rows.velocity_offset", rows.velocity_offset);
-  visit("rows.stiffness", rows.stiffness);
-  visit("rows.relaxation_time", rows.relaxation_time);
-  visit("rows.force_lower", rows.force_lower);
-  visit("rows.force_upper", rows.force_upper);
-  visit("rows.regularization", rows.regularization);
-  visit("rows.target_velocity", rows.target_velocity);
-  visit("rows.delassus_estimate", rows.delassus_estimate);
-  visit("rows.slip_parameter", rows.slip_parameter);
-  visit("rows.force_offset", rows.force_offset);
+  using View = ContactProblemView;
+  const auto visit_group = [&visit](const std::string& prefix) {
+    return [&visit, prefix]<typename Value>(const ProblemField<Value>& field, auto& array) {
+      if constexpr (std::is_same_v<Value, double>) visit(prefix + std::string(field.name), array);
+    };
+  };
+  View::Trees::ForEach(visit_group("trees."), trees);
+  View::RigidBodies::ForEach(visit_group("bodies."), bodies);
+  View::Contacts::ForEach(visit_group("contacts."), contacts);
+  View::Law::ForEach(visit_group("contacts."), laws);
+  View::HuntCrossley::ForEach(visit_group("contacts.hunt_crossley."), hunt_crossley);
+  View::BodyContacts::ForEach(visit_group("body_contacts."), body_contacts);
+  View::Law::ForEach(visit_group("body_contacts."), body_laws);
+  View::HuntCrossley::ForEach(visit_group("body_contacts.hunt_crossley."), body_hunt_crossley);
+  View::Rows::ForEach(visit_group("rows."), rows);
 }
 
 CProblem::CProblem(const v1::ContactProblem& message) {

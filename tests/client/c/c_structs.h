@@ -42,12 +42,9 @@ class CProblem {
   sap_problem problem{};
 
  private:
-  // visit(path, array) for all of one type.
+  // visit(path, array) for each array of doubles.
   template <typename Visit>
   void ForEachDoubles(const Visit& visit);
-  template <typename Visit>
-  void ForEachLaw(const std::string& group, sap_contact_laws* laws,
-                  sap_hunt_crossley* hunt_crossley, const Visit& visit);
 
   std::list<std::vector<double>> doubles_;
   double numbers_[5];

@@ -62,9 +62,9 @@ ProblemArrays HuntCrossleyProblem() {
        {std::pair(&arrays.contacts.law, 3), std::pair(&arrays.body_contacts.law, 2)}) {
     law->law.assign(n, kSap);
     law->law.back() = n == 3 ? kLagged : kSimilar;
-    law->elastic_force = Numbers(n, -10);
-    law->dissipation = Numbers(n, 0.5);
-    law->lagged_normal_impulse = Numbers(n, 2);
+    law->hunt_crossley.elastic_force = Numbers(n, -10);
+    law->hunt_crossley.dissipation = Numbers(n, 0.5);
+    law->hunt_crossley.lagged_normal_impulse = Numbers(n, 2);
   }
   return arrays;
 }
@@ -86,20 +86,19 @@ TEST(ContactLawTest, GoodProblemsAreAccepted) {
 // An array of either message, by what may stand in it.
 struct LawField {
   const char* name;
-  std::vector<double> LawArrays::*array;
   bool negative_is_fine;
 };
 
 constexpr LawField kLawFields[] = {
-    {"friction_2", &LawArrays::friction_2, false},
-    {"torsional_friction", &LawArrays::torsional_friction, false},
-    {"rolling_friction", &LawArrays::rolling_friction, false},
-    {"target_velocity", &LawArrays::target_velocity, true},
-    {"target_angular_velocity", &LawArrays::target_angular_velocity, true},
-    {"adhesion", &LawArrays::adhesion, false},
-    {"hunt_crossley.elastic_force", &LawArrays::elastic_force, true},
-    {"hunt_crossley.dissipation", &LawArrays::dissipation, false},
-    {"hunt_crossley.lagged_normal_impulse", &LawArrays::lagged_normal_impulse, false},
+    {"friction_2", false},
+    {"torsional_friction", false},
+    {"rolling_friction", false},
+    {"target_velocity", true},
+    {"target_angular_velocity", true},
+    {"adhesion", false},
+    {"hunt_crossley.elastic_force", true},
+    {"hunt_crossley.dissipation", false},
+    {"hunt_crossley.lagged_normal_impulse", false},
 };
 
 class LawFieldTest : public ::testing::TestWithParam<std::tuple<LawField, bool>> {
@@ -109,9 +108,7 @@ class LawFieldTest : public ::testing::TestWithParam<std::tuple<LawField, bool>>
   static std::string Name() {
     return (OfBodies() ? "body_contacts." : "contacts.") + std::string(Field().name);
   }
-  static std::vector<double>* Array(ProblemArrays* arrays) {
-    return &((OfBodies() ? arrays->body_contacts.law : arrays->contacts.law).*Field().array);
-  }
+  static std::vector<double>* Array(ProblemArrays* arrays) { return FindInput(arrays, Name()); }
   // A problem in which the array is given.
   static ProblemArrays Good() {
     ProblemArrays general = GeneralProblem();
@@ -401,9 +398,10 @@ TEST(ContactLawTest, HuntCrossleyContactsKeepTheirParameters) {
   ASSERT_EQ(problem.hunt_crossley().size(), 2u);
   for (int i = 0; i < 2; ++i) {
     const LawArrays& law = i == 0 ? arrays.contacts.law : arrays.body_contacts.law;
-    EXPECT_EQ(problem.hunt_crossley()[i].elastic_force, law.elastic_force.back());
-    EXPECT_EQ(problem.hunt_crossley()[i].dissipation, law.dissipation.back());
-    EXPECT_EQ(problem.hunt_crossley()[i].lagged_normal_impulse, law.lagged_normal_impulse.back());
+    EXPECT_EQ(problem.hunt_crossley()[i].elastic_force, law.hunt_crossley.elastic_force.back());
+    EXPECT_EQ(problem.hunt_crossley()[i].dissipation, law.hunt_crossley.dissipation.back());
+    EXPECT_EQ(problem.hunt_crossley()[i].lagged_normal_impulse,
+              law.hunt_crossley.lagged_normal_impulse.back());
   }
 }
 
@@ -411,20 +409,22 @@ TEST(ContactLawTest, HuntCrossleyContactsKeepTheirParameters) {
 TEST(ContactLawTest, HuntCrossleyParametersOfOtherContactsAreNotRead) {
   EXPECT_EQ(ComplaintAfter(HuntCrossleyProblem(),
                            [](ProblemArrays* a) {
-                             a->contacts.law.elastic_force[0] = kNaN;
-                             a->contacts.law.dissipation[1] = -1;
-                             a->contacts.law.lagged_normal_impulse[0] = -kInfinity;
+                             a->contacts.law.hunt_crossley.elastic_force[0] = kNaN;
+                             a->contacts.law.hunt_crossley.dissipation[1] = -1;
+                             a->contacts.law.hunt_crossley.lagged_normal_impulse[0] = -kInfinity;
                            }),
             "");
-  EXPECT_EQ(ComplaintAfter(HuntCrossleyProblem(),
-                           [](ProblemArrays* a) { a->contacts.law.dissipation.clear(); }),
-            "contacts.hunt_crossley.dissipation has 0 values; 3 are needed for 3 contacts (see "
-            "contacts.tree_a)");
+  EXPECT_EQ(
+      ComplaintAfter(HuntCrossleyProblem(),
+                     [](ProblemArrays* a) { a->contacts.law.hunt_crossley.dissipation.clear(); }),
+      "contacts.hunt_crossley.dissipation has 0 values; 3 are needed for 3 contacts (see "
+      "contacts.tree_a)");
 }
 
 TEST(ContactLawTest, HuntCrossleyParametersAreNotReadWhereNoContactHasSuchALaw) {
-  EXPECT_EQ(ComplaintAfter(PlainProblem(),
-                           [](ProblemArrays* a) { a->contacts.law.elastic_force = {kNaN}; }),
+  EXPECT_EQ(ComplaintAfter(
+                PlainProblem(),
+                [](ProblemArrays* a) { a->contacts.law.hunt_crossley.elastic_force = {kNaN}; }),
             "");
 }
 

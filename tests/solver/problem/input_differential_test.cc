@@ -104,7 +104,7 @@ ProblemArrays Bodies(uint64_t seed) {
   Random random(seed + 500);
   const int contacts = 12;
   ProblemArrays arrays = RandomBodiesInContact(seed, 5, contacts);
-  ProblemArrays::Bodies& bodies = arrays.bodies;
+  ProblemArrays::RigidBodies& bodies = arrays.bodies;
   const bool plain = seed % 4 == 0;
   const auto fill = [&](size_t count, double low, double high, std::vector<double>* values) {
     for (size_t i = 0; i < count; ++i) values->push_back(Uniform(&random, low, high));
@@ -124,7 +124,8 @@ ProblemArrays Bodies(uint64_t seed) {
   law.adhesion.assign(contacts, 0);
   law.law.assign(contacts, 0);
   for (std::vector<double>* values :
-       {&law.elastic_force, &law.dissipation, &law.lagged_normal_impulse}) {
+       {&law.hunt_crossley.elastic_force, &law.hunt_crossley.dissipation,
+        &law.hunt_crossley.lagged_normal_impulse}) {
     fill(contacts, 0.1, 1, values);
   }
   int num_angular = 0;

@@ -85,7 +85,7 @@ TEST(ProblemLayoutTest, WrongCountsIndicesAndNamesAreRefused) {
       [](ProblemArrays* p) { p->body_contacts.body_a[2] = 5; },
       [](ProblemArrays* p) { p->body_contacts.body_b[2] = 5; },
       [](ProblemArrays* p) { p->body_contacts.point.pop_back(); },
-      [](ProblemArrays* p) { p->body_contacts.law.elastic_force = {1}; },
+      [](ProblemArrays* p) { p->body_contacts.law.hunt_crossley.elastic_force = {1}; },
       [](ProblemArrays* p) { p->rows.entries[0] = 0; },
       [](ProblemArrays* p) { p->rows.velocity_index[0] = 1u << 31; },
       [](ProblemArrays* p) { p->rows.coefficient.pop_back(); },

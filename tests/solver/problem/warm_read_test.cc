@@ -36,7 +36,8 @@ TEST(WarmReadTest, RowsGeneralConesAndHuntCrossleyAllocateNothing) {
     if (law.friction[i] == 0) law.friction[i] = 0.5;
   }
   for (std::vector<double>* array :
-       {&law.elastic_force, &law.dissipation, &law.lagged_normal_impulse}) {
+       {&law.hunt_crossley.elastic_force, &law.hunt_crossley.dissipation,
+        &law.hunt_crossley.lagged_normal_impulse}) {
     array->assign(30, 1.0);
   }
   for (uint32_t i = 0; i < 40; ++i) arrays.AddRow({i, i + 3, i + 8}, {1, -1, 0.5});

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client/cpp/transport/problem_view.h"
 #include "solver/island_forecast.h"
 #include "tests/client/cpp/split/random_islands.h"
 

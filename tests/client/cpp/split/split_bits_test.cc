@@ -7,7 +7,6 @@
 #include "client/cpp/split/dealing.h"
 #include "client/cpp/split/split_solver.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "client/cpp/transport/problem_view.h"
 #include "solver/island_forecast.h"
 #include "tests/client/cpp/split/random_islands.h"
 #include "tests/support/golden_problem.h"
