@@ -106,6 +106,14 @@ void AddConnectionFlags(CLI::App* app, ConnectionConfig* connection) {
                   "Age at which connections and sessions are asked to move, so that servers added "
                   "later get their share; 0: never")
       ->check(CLI::Range(0.0, 1e6));
+  app->add_option(
+         "--max-watches", connection->max_watches,
+         "Limit of health Watch streams; beyond it the address that has most of them loses "
+         "its oldest")
+      ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--max-watches-per-connection", connection->max_watches_per_connection,
+                  "Limit of health Watch streams on one connection of TCP; a client has one")
+      ->check(CLI::Range(1, 1'000'000));
   app->add_option("--max-connection-memory-bytes", connection->max_memory_bytes,
                   "Limit of transport buffer memory, all connections together")
       ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40));

@@ -48,13 +48,16 @@ struct SecurityConfig {
 // Limits and timeouts of HTTP/2 connections.
 struct ConnectionConfig {
   int max_streams{1024};  // concurrent calls on one connection
-  int max_header_bytes{8192};
+  int max_header_bytes{16384};
   double handshake_timeout_s{10};
   double keepalive_s{60};          // silence before a keepalive ping is sent
   double keepalive_timeout_s{20};  // wait for the ping acknowledgement, then close
   double idle_s{3600};             // time without a call, then close
   // Then the client is asked to connect again, as DNS and balancers say at that time; 0: never.
   double age_s{0};
+  // Watch streams of the health service, which needs no token: in all, and on a connection of TCP.
+  int max_watches{1024};
+  int max_watches_per_connection{4};
   int64_t max_memory_bytes{int64_t{2} << 30};  // transport buffers of all connections together
 };
 

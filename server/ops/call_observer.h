@@ -53,6 +53,13 @@ class CallObserver {
     if (metrics_ != nullptr) metrics_->sessions_expired.Add();
   }
 
+  void WatchRefused() const {
+    if (metrics_ != nullptr) metrics_->watches_refused.Add();
+  }
+  void WatchesOpen(int count) const {
+    if (metrics_ != nullptr) metrics_->watches.store(count, std::memory_order_relaxed);
+  }
+
  private:
   void Log(Method method, int code, std::string_view message, double duration_s,
            const grpc::ServerContext& context, RequestId* id, const ClientAccount* account,

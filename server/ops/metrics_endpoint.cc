@@ -128,6 +128,10 @@ void AddServer(const Metrics& metrics, Engine* engine, const std::string& certif
   counter("sap_session_steps_total", "Session steps answered.", metrics.session_steps);
   counter("sap_sessions_expired_total", "Sessions ended by the idle timeout.",
           metrics.sessions_expired);
+  gauge("sap_health_watches", "Open Watch streams of the health service.", metrics.watches);
+  counter("sap_health_watches_refused_total",
+          "Watch streams refused or evicted by a limit per connection or in all.",
+          metrics.watches_refused);
   gauge("sap_calls_held", "Calls received, queued or being solved.", engine->admission().calls());
   gauge("sap_bytes_held", "Request bytes of the held calls.",
         static_cast<double>(engine->admission().bytes()));

@@ -79,7 +79,7 @@ GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens*
       transfers_(config),
       solver_service_({engine, &in_flight_calls_, &authenticator_, &observer_, &rejection_limiter_,
                        &transfers_}),
-      health_service_(&in_flight_calls_, &authenticator_),
+      health_service_(config.connection, &in_flight_calls_, &authenticator_, observer_),
       unknown_methods_(&in_flight_calls_) {}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(

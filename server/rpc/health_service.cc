@@ -18,7 +18,6 @@ constexpr int kWatch = 1;
 constexpr size_t kMaxLongReads = 4;
 constexpr size_t kMaxReads = 256;
 constexpr size_t kMaxChecks = 256;
-constexpr size_t kMaxWatchers = 1024;
 // Longer messages have no known name.
 constexpr size_t kMaxMessage_bytes = 1024;
 // A short message is complete by then, unless packets are lost.
@@ -64,6 +63,13 @@ class HealthService::Call {
   }
   void Cancel() { context_.TryCancel(); }
 
+  // Of a Watch: ends it. While a write is in progress, no status can be sent.
+  void Evict() {
+    if (writing_) return Cancel();
+    Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
+            "too many Watch streams of this connection or address"});
+  }
+
  private:
   using Lock = std::unique_lock<std::mutex>;
 
@@ -73,14 +79,14 @@ class HealthService::Call {
     Lock lock(owner_->mutex_);
     accepted_ = true;
     since_ = Clock::now();
-    std::list<Call*>& calls = method_ == kCheck ? owner_->checks_ : owner_->watchers_;
-    calls.push_back(this);
     if (done_) return Finish(grpc::Status::CANCELLED);
-    if (owner_->watchers_.size() > kMaxWatchers && method_ == kWatch) {
-      Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many Watch streams"});
-      return;
+    if (method_ == kCheck) {
+      owner_->checks_.push_back(this);
+      if (owner_->checks_.size() > kMaxChecks) owner_->checks_.front()->Cancel();
+    } else {
+      owner_->AddWatcher(this, context_.peer());
+      if (finishing_) return;
     }
-    if (owner_->checks_.size() > kMaxChecks) owner_->checks_.front()->Cancel();
     if (owner_->authenticator_->IsStranger(context_)) {
       known_ = received_ = true;
       return Answer();
@@ -166,7 +172,11 @@ class HealthService::Call {
   // Deletes `this` once no operation is left. Do not use the call afterwards.
   void Complete(Lock lock) {
     if (!done_ || !finished_ || reading_ || writing_) return;
-    (method_ == kCheck ? owner_->checks_ : owner_->watchers_).remove(this);
+    if (method_ == kCheck) {
+      owner_->checks_.remove(this);
+    } else {
+      owner_->RemoveWatcher(this);
+    }
     lock.unlock();
     Delete();
   }
@@ -209,7 +219,20 @@ void HealthService::Await(grpc::ServerCompletionQueue* queue, int count) {
 void HealthService::Drain() {
   const std::lock_guard lock(mutex_);
   draining_ = true;
-  for (Call* watcher : watchers_) watcher->SendStatus();
+  watchers_.ForEach([](Call* watcher) { watcher->SendStatus(); });
+}
+
+void HealthService::AddWatcher(Call* watcher, const std::string& peer) {
+  if (Call* const evicted = watchers_.Add(watcher, peer); evicted != nullptr) {
+    evicted->Evict();
+    observer_.WatchRefused();
+  }
+  observer_.WatchesOpen(watchers_.size());
+}
+
+void HealthService::RemoveWatcher(Call* watcher) {
+  watchers_.Remove(watcher);
+  observer_.WatchesOpen(watchers_.size());
 }
 
 void HealthService::CancelReads(Clock::time_point now) {
@@ -229,7 +252,7 @@ void HealthService::Sweep() {
   CancelReads(now);
   for (Call* call : reading_) call->CancelIfSince(now - kReadTimeout);
   for (Call* call : checks_) call->CancelIfSince(now - kAnswerTimeout);
-  for (Call* call : watchers_) call->CancelIfWritingSince(now - kAnswerTimeout);
+  watchers_.ForEach([&](Call* call) { call->CancelIfWritingSince(now - kAnswerTimeout); });
 }
 
 }  // namespace sap

@@ -13,6 +13,9 @@
 // well: at most 4 are being received for longer than 50 ms, a further one cancels the oldest, and
 // none for longer than 1.5 s. A message is freed once its name is compared, without being parsed if
 // it is too long to be a known name.
+//
+// Watch streams are limited per connection, and in all, at the expense of the address that has most
+// (watch_shares.h).
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -20,18 +23,26 @@
 #include <chrono>
 #include <list>
 #include <mutex>
+#include <string>
 
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/auth/authenticator.h"
+#include "server/ops/call_observer.h"
 #include "server/rpc/headers_first_service.h"
 #include "server/rpc/in_flight_calls.h"
+#include "server/rpc/watch_shares.h"
+#include "server/server_config.h"
 
 namespace sap {
 
 class HealthService {
  public:
-  HealthService(InFlightCalls* in_flight_calls, const Authenticator* authenticator)
-      : in_flight_calls_(in_flight_calls), authenticator_(authenticator) {}
+  HealthService(const ConnectionConfig& limits, InFlightCalls* in_flight_calls,
+                const Authenticator* authenticator, const CallObserver& observer)
+      : in_flight_calls_(in_flight_calls),
+        authenticator_(authenticator),
+        observer_(observer),
+        watchers_(limits.max_watches, limits.max_watches_per_connection) {}
 
   grpc::Service* service() { return &service_; }
 
@@ -54,16 +65,21 @@ class HealthService {
   // Cancels the oldest reads beyond the limit.
   void CancelReads(Clock::time_point now);
 
+  // May end it, or another one in its favor.
+  void AddWatcher(Call* watcher, const std::string& peer);
+  void RemoveWatcher(Call* watcher);
+
   HeadersFirstService<Service> service_{2};
   InFlightCalls* const in_flight_calls_;
   const Authenticator* const authenticator_;
+  const CallObserver observer_;
 
   std::mutex mutex_;
   bool draining_{false};
   // Accepted calls, oldest first.
   std::list<Call*> reading_;
   std::list<Call*> checks_;
-  std::list<Call*> watchers_;
+  WatchShares<Call> watchers_;
 };
 
 }  // namespace sap

@@ -117,6 +117,8 @@ class Metrics {
   Counter problems_failed;
   Counter session_steps;
   Counter sessions_expired;
+  Counter watches_refused;      // Watch streams of the health service, evicted ones included
+  std::atomic<int> watches{0};  // open
 
  private:
   mutable std::mutex mutex_;

@@ -119,6 +119,10 @@ TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {
                   "6",
                   "--connection-age-s",
                   "6.5",
+                  "--max-watches",
+                  "20",
+                  "--max-watches-per-connection",
+                  "2",
                   "--max-connection-memory-bytes",
                   "7000000",
                   "--max-concurrent-bytes",
@@ -147,6 +151,8 @@ TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {
   EXPECT_EQ(config.connection.idle_s, 6);
   EXPECT_EQ(config.connection.age_s, 6.5);
   EXPECT_EQ(config.connection.max_memory_bytes, 7'000'000);
+  EXPECT_EQ(config.connection.max_watches, 20);
+  EXPECT_EQ(config.connection.max_watches_per_connection, 2);
   EXPECT_EQ(config.admission.all.max_bytes, 8);
   EXPECT_EQ(config.admission.all.max_work_s, 9);
   EXPECT_EQ(config.admission.client.max_calls, 10);

@@ -99,7 +99,7 @@ class OrderOfEventsTest : public testing::Test {
                           &transfers_};
   Solver solver_{kMethods};
   // They outlive the calls that the queue awaits for them.
-  HealthService health_{&calls_, &authenticator_};
+  HealthService health_{config_.connection, &calls_, &authenticator_, observer_};
   SessionStream sessions_{&solver_, context_};
   BatchStream batches_{&solver_, context_};
   Solve solve_{&solver_,
