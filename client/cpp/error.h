@@ -32,6 +32,9 @@ struct Error {
   // Boot id of the server that ended the call with this error. Empty: none did, but gRPC, a proxy
   // or this library; or embedded; or the error is that of one problem of a batch or one step.
   std::string server{};
+  // How often the call or step was lost with its connection after it was sent, each time to another
+  // server where there is one. With 2 it may be the call that ends them.
+  int lost_attempts{0};
 };
 
 // "INVALID_ARGUMENT", ...

@@ -1,7 +1,5 @@
 #include "server/rpc/batch_stream.h"
 
-#include <grpcpp/alarm.h>
-
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -54,10 +52,12 @@ class BatchStream::Call final : private MessageTransfers::Reader {
     arrival_ = Clock::now();
     method_->context_.observer->Started(Method::kStreamBatch);
     method_->Add(this);
-    if (!method_->context_.in_flight_calls->Enter()) return End(ShuttingDown());
     auto account = method_->context_.authenticator->Identify(context_);
     if (!account) return Reject(ToRpcStatus(tl::unexpected(account.error())));
     account_ = std::move(*account);
+    counted_ = true;
+    if (!method_->context_.in_flight_calls->Enter()) return End(ShuttingDown());
+    if (const auto checked = CheckAttempt(context_); !checked) return Reject(ToRpcStatus(checked));
     Engine* const engine = method_->context_.engine;
     const auto reservation = engine->ReserveCall(account_.get(), PriorityInHeaders(context_));
     if (!reservation) return Reject(ToRpcStatus(tl::unexpected(reservation.error())));
@@ -97,9 +97,8 @@ class BatchStream::Call final : private MessageTransfers::Reader {
   // Sends the rejection at once, or delayed if the rate is exceeded.
   void Reject(const grpc::Status& status) {
     rejection_ = status;
-    const bool delayed = !cancelled_.load(std::memory_order_relaxed) &&
-                         method_->context_.rejection_limiter->Delay(
-                             account_.get(), queue_, &rejection_tag_, &rejection_alarm_);
+    const bool delayed = delayed_rejection_.Delay(method_->context_.rejection_limiter,
+                                                  account_.get(), queue_, &rejection_tag_);
     if (!delayed) SendRejection(true);
   }
 
@@ -149,7 +148,7 @@ class BatchStream::Call final : private MessageTransfers::Reader {
     done_ = true;
     if (context_.IsCancelled()) {
       cancelled_.store(true, std::memory_order_relaxed);
-      rejection_alarm_.Cancel();  // the client no longer waits for the rejection
+      delayed_rejection_.Cancel();
       method_->context_.transfers->Expedite(this);
     }
     Advance(std::move(lock));
@@ -177,7 +176,7 @@ class BatchStream::Call final : private MessageTransfers::Reader {
     if (not_received_) Report(NotReceived(context_));
     if (answering_) method_->context_.transfers->EndAnswer(account_.get(), request_bytes_);
     method_->Remove(this);
-    method_->context_.in_flight_calls->Leave();
+    if (counted_) method_->context_.in_flight_calls->Leave();
     Delete();
   }
 
@@ -210,10 +209,12 @@ class BatchStream::Call final : private MessageTransfers::Reader {
   std::shared_ptr<ClientAccount> account_;
   RequestId request_id_;
   Engine::Reservation reservation_;
+  bool counted_{
+      false};  // in InFlightCalls; strangers are not, so that a drain does not wait for them
   Clock::time_point arrival_;
   std::atomic<bool> cancelled_{false};
   grpc::Status rejection_;
-  grpc::Alarm rejection_alarm_;
+  DelayedRejection delayed_rejection_;
 
   std::mutex mutex_;
   std::deque<v1::StreamBatchResponse> responses_;  // the first one is being written if writing_

@@ -17,6 +17,8 @@ using Tick = std::chrono::duration<int64_t, std::ratio<20, 1000>>;
 // Longest delay, with the tick to which it is rounded up ten seconds. The rate holds as long as a
 // client has at most this many seconds' worth of rejections outstanding; a drain may wait as long.
 constexpr std::chrono::milliseconds kMaxDelay{9980};
+// The same for calls without a valid token, of which proxies and drains should hold few.
+constexpr std::chrono::milliseconds kMaxDelayOfStrangers{980};
 
 }  // namespace
 
@@ -46,7 +48,8 @@ RejectionRateLimiter::Clock::duration RejectionRateLimiter::Wait(std::string_vie
     bucket = last_due_.emplace(client, full).first;
   }
   Clock::time_point& last_due = bucket->second;
-  last_due = std::min(std::max(last_due, full) + interval_, now + kMaxDelay);
+  last_due = std::min(std::max(last_due, full) + interval_,
+                      now + (client.empty() ? kMaxDelayOfStrangers : kMaxDelay));
   if (last_due <= now) return Clock::duration::zero();
   return std::chrono::ceil<Tick>(last_due.time_since_epoch()) - now.time_since_epoch();
 }

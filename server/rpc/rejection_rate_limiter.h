@@ -1,5 +1,5 @@
 // Token buckets for rejections, one per client. Rejections beyond a client's rate are delayed by at
-// most ten seconds and sent in 20 ms batches.
+// most ten seconds, of calls without a valid token by at most one, and sent in 20 ms batches.
 //
 // Otherwise clients that retry immediately could saturate the server with rejections. A client that
 // waits for its rejection sends no further request, and a batch costs less than separate responses.
@@ -33,8 +33,8 @@ class RejectionRateLimiter {
   bool Delay(const ClientAccount* account, grpc::CompletionQueue* queue, CompletionTag* tag,
              grpc::Alarm* alarm);
 
-  // Takes a token of the client. Returns how long this rejection must be delayed; zero: send it
-  // now.
+  // Takes a token of the client; an empty name is that of calls without a valid token. Returns how
+  // long this rejection must be delayed; zero: send it now.
   Clock::duration Wait(std::string_view client, Clock::time_point now);
 
  private:
@@ -43,6 +43,32 @@ class RejectionRateLimiter {
   // Earliest send time of the last rejection of each client with fewer tokens than a full bucket.
   std::map<std::string, Clock::time_point, std::less<>> last_due_;
   size_t sweep_at_{64};  // number of clients at which those with a full bucket are erased
+};
+
+// The rejection of one call, which its client may give up while another thread delays it.
+class DelayedRejection {
+ public:
+  // As RejectionRateLimiter::Delay. False, too, once it is cancelled.
+  bool Delay(RejectionRateLimiter* limiter, const ClientAccount* account,
+             grpc::CompletionQueue* queue, CompletionTag* tag) {
+    const std::lock_guard lock(mutex_);
+    return !cancelled_ && limiter->Delay(account, queue, tag, &alarm_);
+  }
+
+  // The client no longer waits: the tag of a delay completes at once.
+  void Cancel() {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    alarm_.Cancel();
+  }
+
+  // For the next call.
+  void Reset() { cancelled_ = false; }
+
+ private:
+  std::mutex mutex_;
+  grpc::Alarm alarm_;
+  bool cancelled_{false};
 };
 
 }  // namespace sap

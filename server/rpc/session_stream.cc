@@ -174,13 +174,14 @@ void SessionStream::Call::Accepted(bool ok) {
   deadline_ = SteadyDeadline(context_);
   leave_time_ = method_->NextLeaveTime(arrival_);
   slots_.resize(MaxStepsInFlight());
-  const bool entered = method_->context_.in_flight_calls->Enter();
   auto account = method_->context_.authenticator->Identify(context_);
   if (account) account_ = std::move(*account);
-  if (!entered) {
-    EndWith(ShuttingDown());
-  } else if (account_ == nullptr) {
+  if (account_ == nullptr) {
     Reject(ToRpcStatus(tl::unexpected(account.error())));
+  } else if (!method_->context_.in_flight_calls->Enter()) {
+    EndWith(ShuttingDown());
+  } else if (const auto attempt = CheckAttempt(context_); !attempt) {
+    Reject(ToRpcStatus(attempt));
   } else if (const auto checked = method_->context_.engine->CheckRate(account_.get()); !checked) {
     Reject(ToRpcStatus(checked));
   } else {
@@ -336,7 +337,8 @@ void SessionStream::Call::Advance(Lock lock) {
   lock.unlock();
   method_->Remove(this);
   session_.reset();  // before the call stops counting: a drained server has no session
-  method_->context_.in_flight_calls->Leave();
+  // Strangers did not enter: a drain does not wait for them.
+  if (account_ != nullptr) method_->context_.in_flight_calls->Leave();
   Delete();
 }
 
@@ -455,7 +457,6 @@ void SessionStream::Drain() {
 }
 
 void SessionStream::Sweep() {
-  context_.authenticator->Refresh();
   const Clock::time_point now = Clock::now();
   const std::lock_guard lock(mutex_);
   for (Call* call : calls_) call->Sweep(now);

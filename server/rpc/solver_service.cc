@@ -51,7 +51,8 @@ SolverService::SolverService(const ServiceContext& context)
             },
             context.in_flight_calls, context.authenticator, InfoMethod::WhileDraining::kAnswered,
             {context.observer, Method::kGetServerInfo},
-            {nullptr, context.rejection_limiter, context.transfers}) {}
+            {context.engine, context.rejection_limiter, context.transfers,
+             /*reserves=*/false}) {}
 
 void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
   for (int i = 0; i < count; ++i) {

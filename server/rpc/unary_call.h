@@ -9,7 +9,6 @@
 // answer is not taken in time.
 #pragma once
 
-#include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -54,6 +53,17 @@ inline Priority PriorityInHeaders(const grpc::ServerContext& context) {
   const auto header = context.client_metadata().find("sap-priority");
   const bool high = header != context.client_metadata().end() && header->second == "high";
   return high ? Priority::kHigh : Priority::kNormal;
+}
+
+// A client says in sap-attempt that a call was lost before, with the servers that had it. A third
+// server is not given what may have ended two.
+inline ServiceStatus CheckAttempt(const grpc::ServerContext& context) {
+  const auto header = context.client_metadata().find("sap-attempt");
+  if (header == context.client_metadata().end()) return {};
+  if (header->second == "1" || header->second == "2") return {};
+  return tl::unexpected(ServiceError{ServiceCode::kFailedPrecondition,
+                                     "this call was lost with two servers; it may have ended them",
+                                     "", "ATTEMPTS"});
 }
 
 // The status of a call whose message was not received, once its end is known.
@@ -102,6 +112,7 @@ class UnaryMethod {
     Engine* engine{nullptr};                           // admission before the message is read
     RejectionRateLimiter* rejection_limiter{nullptr};  // delays of rejections
     MessageTransfers* transfers{nullptr};              // messages being received or sent
+    bool reserves{true};  // false: the engine limits the rate of calls only
   };
 
   // `index` is the method's position in the schema. Without an authenticator (null) every client
@@ -209,6 +220,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
     method_->in_flight_calls_->BeginOnQueue();
     queue_ = queue;
     cancelled_ = false;
+    delayed_rejection_.Reset();
     counted_ = false;
     not_received_ = false;
     answering_ = false;
@@ -233,19 +245,25 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
     if (method_->observed_.observer != nullptr) {
       method_->observed_.observer->Started(method_->observed_.method);
     }
-    counted_ = method_->while_draining_ == WhileDraining::kRefused;
-    if (counted_ && !method_->in_flight_calls_->Enter()) return Finish(ShuttingDown());
     if (method_->authenticator_ != nullptr) {
       auto account = method_->authenticator_->Identify(*context_);
       if (!account) return Reject(ToRpcStatus(tl::unexpected(account.error())));
       account_ = std::move(*account);
     }
-    if (Engine* const engine = method_->gate_.engine; engine != nullptr) {
-      auto reservation = engine->ReserveCall(account_.get(), PriorityInHeaders(*context_));
-      if (!reservation) return Reject(ToRpcStatus(tl::unexpected(reservation.error())));
-      reservation_ = *reservation;
-    }
+    // After strangers are rejected: a drain does not wait for them.
+    counted_ = method_->while_draining_ == WhileDraining::kRefused;
+    if (counted_ && !method_->in_flight_calls_->Enter()) return Finish(ShuttingDown());
+    if (const ServiceStatus admitted = Admit(); !admitted) return Reject(ToRpcStatus(admitted));
     BeginRead();
+  }
+
+  ServiceStatus Admit() {
+    Engine* const engine = method_->gate_.engine;
+    if (engine == nullptr) return {};
+    if (const ServiceStatus checked = CheckAttempt(*context_); !checked) return checked;
+    if (!method_->gate_.reserves) return engine->CheckRate(account_.get());
+    return engine->ReserveCall(account_.get(), PriorityInHeaders(*context_))
+        .map([this](const Engine::Reservation& reservation) { reservation_ = reservation; });
   }
 
   void BeginRead() {
@@ -278,17 +296,16 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
   }
 
   void ReleaseReservation() {
-    if (Engine* const engine = method_->gate_.engine; engine != nullptr) {
-      engine->ReleaseReservation(account_.get(), reservation_);
-    }
+    if (method_->gate_.engine == nullptr || !method_->gate_.reserves) return;
+    method_->gate_.engine->ReleaseReservation(account_.get(), reservation_);
   }
 
   // Sends the rejection at once, or delayed if the rate is exceeded.
   void Reject(const grpc::Status& status) {
     rejection_ = status;
     RejectionRateLimiter* const limiter = method_->gate_.rejection_limiter;
-    const bool delayed = limiter != nullptr && !cancelled_.load(std::memory_order_relaxed) &&
-                         limiter->Delay(account_.get(), queue_, &rejection_tag_, &rejection_alarm_);
+    const bool delayed = limiter != nullptr &&
+                         delayed_rejection_.Delay(limiter, account_.get(), queue_, &rejection_tag_);
     if (!delayed) SendRejection(true);
   }
 
@@ -297,7 +314,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
   void Done(bool) {
     if (context_->IsCancelled()) {
       cancelled_.store(true, std::memory_order_relaxed);
-      rejection_alarm_.Cancel();  // the client no longer waits for the rejection
+      delayed_rejection_.Cancel();
       if (method_->gate_.transfers != nullptr) method_->gate_.transfers->Expedite(this);
     }
     TagCompleted();
@@ -364,7 +381,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
   std::atomic<int> open_tags_{0};
   Engine::Reservation reservation_;
   grpc::Status rejection_;
-  grpc::Alarm rejection_alarm_;
+  DelayedRejection delayed_rejection_;
 
   MemberTag<Call> accepted_tag_{this, &Call::Accepted};
   MemberTag<Call> read_tag_{this, &Call::Read};

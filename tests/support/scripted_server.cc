@@ -21,7 +21,11 @@ class ScriptedServer::Solver final : public v1::SolverService::Service {
   }
   int calls() const {
     const std::lock_guard lock(mutex_);
-    return calls_;
+    return static_cast<int>(attempts_.size());
+  }
+  std::vector<std::string> attempts() const {
+    const std::lock_guard lock(mutex_);
+    return attempts_;
   }
   std::vector<int> batch_sizes() const {
     const std::lock_guard lock(mutex_);
@@ -31,14 +35,14 @@ class ScriptedServer::Solver final : public v1::SolverService::Service {
  private:
   grpc::Status Solve(grpc::ServerContext* context, const v1::SolveRequest* request,
                      v1::SolveResponse* response) override {
-    CountCall();
+    CountCall(*context);
     response->mutable_solution()->set_cost(request->problem().time_step());
     return End(TakeEnding(), context);
   }
 
   grpc::Status SolveBatch(grpc::ServerContext* context, const v1::SolveBatchRequest* request,
                           v1::SolveBatchResponse* response) override {
-    CountCall();
+    CountCall(*context);
     for (const auto& problem : request->problems()) {
       response->add_outcomes()->mutable_solution()->set_cost(problem.time_step());
     }
@@ -48,7 +52,7 @@ class ScriptedServer::Solver final : public v1::SolverService::Service {
   // From the last problem to the first.
   grpc::Status StreamBatch(grpc::ServerContext* context, const v1::StreamBatchRequest* request,
                            grpc::ServerWriter<v1::StreamBatchResponse>* writer) override {
-    CountCall();
+    CountCall(*context);
     const int size = request->problems_size();
     {
       const std::lock_guard lock(mutex_);
@@ -69,7 +73,7 @@ class ScriptedServer::Solver final : public v1::SolverService::Service {
   grpc::Status SolveSession(grpc::ServerContext* context,
                             grpc::ServerReaderWriter<v1::SolveSessionResponse,
                                                      v1::SolveSessionRequest>* stream) override {
-    CountCall();
+    CountCall(*context);
     v1::SolveSessionRequest request;
     while (stream->Read(&request)) {
       v1::SolveSessionResponse response;
@@ -87,9 +91,12 @@ class ScriptedServer::Solver final : public v1::SolverService::Service {
     return End({}, context);
   }
 
-  void CountCall() {
+  void CountCall(const grpc::ServerContext& context) {
+    const auto attempt = context.client_metadata().find("sap-attempt");
+    const bool has_attempt = attempt != context.client_metadata().end();
     const std::lock_guard lock(mutex_);
-    ++calls_;
+    attempts_.push_back(has_attempt ? std::string(attempt->second.data(), attempt->second.size())
+                                    : "");
   }
 
   // Without one left: an answer.
@@ -104,33 +111,40 @@ class ScriptedServer::Solver final : public v1::SolverService::Service {
   grpc::Status End(const Ending& ending, grpc::ServerContext* context) const {
     if (ending.with_identity) context->AddTrailingMetadata("sap-server", identity_);
     if (ending.code == grpc::StatusCode::OK) return grpc::Status::OK;
-    return {ending.code, "as the test says"};
+    return {ending.code, ending.message};
   }
 
   const std::string identity_;
   mutable std::mutex mutex_;
   std::deque<Ending> endings_;
-  int calls_{0};
+  std::vector<std::string> attempts_;  // of each call
   std::vector<int> batch_sizes_;
 };
 
 // Serves until the server is shut down.
 class ScriptedServer::Health final : public grpc::health::v1::Health::Service {
+ public:
+  explicit Health(grpc::Status watch) : watch_(std::move(watch)) {}
+
+ private:
   using Request = grpc::health::v1::HealthCheckRequest;
   using Response = grpc::health::v1::HealthCheckResponse;
 
   grpc::Status Watch(grpc::ServerContext* context, const Request*,
                      grpc::ServerWriter<Response>* writer) override {
+    if (!watch_.ok()) return watch_;
     Response response;
     response.set_status(Response::SERVING);
     writer->Write(response);
     while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return grpc::Status::CANCELLED;
   }
+
+  const grpc::Status watch_;
 };
 
-ScriptedServer::ScriptedServer(const std::string& identity)
-    : solver_(std::make_unique<Solver>(identity)), health_(std::make_unique<Health>()) {
+ScriptedServer::ScriptedServer(const std::string& identity, const grpc::Status& watch)
+    : solver_(std::make_unique<Solver>(identity)), health_(std::make_unique<Health>(watch)) {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -145,6 +159,8 @@ ScriptedServer::~ScriptedServer() { server_->Shutdown(std::chrono::system_clock:
 void ScriptedServer::EndNext(const Ending& ending) { solver_->EndNext(ending); }
 
 int ScriptedServer::calls() const { return solver_->calls(); }
+
+std::vector<std::string> ScriptedServer::attempts() const { return solver_->attempts(); }
 
 std::vector<int> ScriptedServer::batch_sizes() const { return solver_->batch_sizes(); }
 

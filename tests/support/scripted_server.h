@@ -19,10 +19,12 @@ class ScriptedServer {
     bool with_identity{false};
     // Outcomes of a StreamBatch. Absent: all where the code is OK, else none.
     std::optional<int> after{};
+    std::string message{"as the test says"};
   };
 
-  // The identity is "VERSION INSTRUCTION_SET BOOT_ID".
-  explicit ScriptedServer(const std::string& identity);
+  // The identity is "VERSION INSTRUCTION_SET BOOT_ID". Streams of Watch end with the status at once
+  // unless it is OK; then they stay, and say that the server serves.
+  explicit ScriptedServer(const std::string& identity, const grpc::Status& watch = {});
   ~ScriptedServer();
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;
@@ -36,6 +38,8 @@ class ScriptedServer {
   // Calls of the solver so far; of a StreamBatch, how many problems each had.
   int calls() const;
   std::vector<int> batch_sizes() const;
+  // Values of sap-attempt, which are empty where a call has none.
+  std::vector<std::string> attempts() const;
 
  private:
   class Solver;

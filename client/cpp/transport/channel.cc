@@ -66,7 +66,8 @@ constexpr const char* kBalanced =
     R"({"loadBalancingConfig": [{"round_robin": {}}],)"
     R"( "healthCheckConfig": {"serviceName": "sap.v1.SolverService"}})";
 
-grpc::ChannelArguments MakeArguments(const Address& address, const Credentials& credentials) {
+grpc::ChannelArguments MakeArguments(const Address& address, const Credentials& credentials,
+                                     Servers servers) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
@@ -78,7 +79,7 @@ grpc::ChannelArguments MakeArguments(const Address& address, const Credentials& 
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Clients do not share connections, since their credentials may differ.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  if (address.is_balanced()) {
+  if (address.is_balanced() && servers == Servers::kHealthy) {
     arguments.SetServiceConfigJSON(kBalanced);
     // Where all servers of a name have moved, its new addresses are needed before a session gives
     // up; gRPC's default is 30 s.
@@ -99,7 +100,8 @@ grpc::ChannelArguments MakeArguments(const Address& address, const Credentials& 
 
 }  // namespace
 
-tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentials& credentials) {
+tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentials& credentials,
+                                         Servers servers) {
   const bool encrypted = IsEncrypted(credentials);
   if (encrypted && address.kind == Address::Kind::kList && address.host.empty() &&
       credentials.server_name.empty()) {
@@ -120,7 +122,8 @@ tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentia
   }
   const auto target = ResolveTarget(address);
   if (!target) return tl::unexpected(target.error());
-  channel.channel = grpc::CreateCustomChannel(*target, *made, MakeArguments(address, credentials));
+  channel.channel =
+      grpc::CreateCustomChannel(*target, *made, MakeArguments(address, credentials, servers));
   return channel;
 }
 

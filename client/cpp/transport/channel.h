@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
@@ -18,8 +19,15 @@ struct Channel {
   std::string authorization;  // value of that header in every call; empty: none is sent
 };
 
+// Which of several servers calls go to.
+enum class Servers : uint8_t {
+  kHealthy,  // those whose health service says that they serve, in turn
+  kAny,      // the first one that accepts a connection
+};
+
 // Reads the files of the credentials. An error if one cannot be read, if a token would be sent to
 // another machine unencrypted, or if it is unknown which name certificates should have.
-tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentials& credentials);
+tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentials& credentials,
+                                         Servers servers = Servers::kHealthy);
 
 }  // namespace sap::client

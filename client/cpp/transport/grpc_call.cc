@@ -1,10 +1,36 @@
 #include "client/cpp/transport/grpc_call.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "client/cpp/transport/loss.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
 namespace sap::client {
+namespace {
+
+// What gRPC, HAProxy and Envoy say of calls that they gave to no server.
+constexpr std::array<std::string_view, 5> kNotSent = {
+    "failed to connect to all addresses", "http2 header with status: 503", "no healthy upstream",
+    "reset reason: connection failure", "reset reason: overflow"};
+
+// Whether a server may have received the call. gRPC names the peer once the call has a connection,
+// before that the target of the channel, which has no scheme, another one or several addresses.
+bool WasSent(const grpc::ClientContext& context, std::string_view message) {
+  const std::string peer = context.peer();
+  const bool is_connected =
+      peer.find(',') == std::string::npos &&
+      (peer.starts_with("ipv4:") || peer.starts_with("ipv6:") || peer.starts_with("unix:"));
+  const auto says = [&](std::string_view text) {
+    return message.find(text) != std::string_view::npos;
+  };
+  return is_connected && std::ranges::none_of(kNotSent, says);
+}
+
+}  // namespace
 
 ServerIdentity IdentityIn(const Metadata& metadata) {
   const auto identity = metadata.find("sap-server");
@@ -19,6 +45,9 @@ Error ToError(const grpc::Status& status, const grpc::ClientContext& context) {
     error.request_id.assign(id->second.data(), id->second.size());
   }
   error.server = IdentityIn(trailers).boot_id;
+  if (error.server.empty() && IsLoss(error, CallKind::kCall)) {
+    error.lost_attempts = WasSent(context, error.message) ? 1 : 0;
+  }
   google::rpc::Status details;
   if (!details.ParseFromString(status.error_details())) return error;
   for (const auto& detail : details.details()) {

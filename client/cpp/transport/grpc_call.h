@@ -12,12 +12,15 @@
 
 namespace sap::client {
 
-// Sets in a context what every call needs: the authorization header and the deadline.
+// Sets in a context what every call needs: the authorization header, the deadline, and the number
+// of the attempt if an earlier one was lost after it was sent.
 class CallStart {
  public:
   explicit CallStart(std::string authorization) : authorization_(std::move(authorization)) {}
 
-  void Prepare(Transport::Timeout timeout, grpc::ClientContext* context) const {
+  void Prepare(Transport::Timeout timeout, grpc::ClientContext* context,
+               int lost_attempts = 0) const {
+    if (lost_attempts > 0) context->AddMetadata("sap-attempt", std::to_string(1 + lost_attempts));
     if (!authorization_.empty()) context->AddMetadata("authorization", authorization_);
     if (!timeout) return;
     context->set_deadline(
@@ -36,7 +39,8 @@ using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 ServerIdentity IdentityIn(const Metadata& metadata);
 
 // The error of a call that has ended with one. Includes field, reason and retry time from the
-// details of the status, and request id and server from the trailing metadata.
+// details of the status, request id and server from the trailing metadata, and whether the call was
+// lost after it was sent.
 Error ToError(const grpc::Status& status, const grpc::ClientContext& context);
 
 inline Transport::Status FromRpcStatus(const grpc::Status& status,

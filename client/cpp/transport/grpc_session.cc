@@ -25,8 +25,8 @@ using WithoutConnection = SessionCall::WithoutConnection;
 constexpr std::chrono::milliseconds kBetweenMoves{500};
 // A call that is left is closed in good order within this time, else cancelled.
 constexpr std::chrono::milliseconds kClosing{50};
-// A step that ends so many streams, and over the whole time to reconnect, is not sent again: it may
-// be what ends them.
+// A step with which servers end so many streams, and over the whole time to reconnect, is not sent
+// again.
 constexpr int kMaxLosses = 10;
 constexpr Clock::time_point kNever = Clock::time_point::max();
 
@@ -119,7 +119,7 @@ class GrpcSession final : public SessionStream {
     if (!response->has_step() || unanswered_.empty()) {
       return tl::unexpected(Error{ErrorCode::kInternal, "the response is not that of a step", ""});
     }
-    losses_ = 0;
+    losses_ = lost_attempts_ = 0;
     pauses_.Restart();
     if (response->credits() > 0) {
       credits_ = static_cast<int>(std::min<uint32_t>(response->credits(), max_in_flight_));
@@ -157,7 +157,7 @@ class GrpcSession final : public SessionStream {
     if (deadline_) left = *deadline_ - Clock::now();
     OpenedCall opened;
     opened.call =
-        std::make_unique<SessionCall>(client_.stub.get(), client_.start, left,
+        std::make_unique<SessionCall>(client_.stub.get(), client_.start, left, lost_attempts_,
                                       open_.open().low_latency(), without_connection, limit);
     opened.call->Write(open_);  // if this fails, so does the read
     if (!opened.call->Read(&opened.response)) return tl::unexpected(End(std::move(opened.call)));
@@ -207,8 +207,12 @@ class GrpcSession final : public SessionStream {
   }
 
   // Opens a call in place of the lost one, or returns why the session has ended.
-  Transport::Status Reconnect(const Error& why, bool was_open) {
-    if (!reconnects() || !IsLoss(why, CallKind::kSession)) return tl::unexpected(why);
+  Transport::Status Reconnect(Error why, bool was_open) {
+    if (!IsLoss(why, CallKind::kSession)) return tl::unexpected(why);
+    // A call without steps sent nothing that could end a server.
+    if (written_ == 0 && !write_failed_) why.lost_attempts = 0;
+    why.lost_attempts = lost_attempts_ += why.lost_attempts;
+    if (!reconnects() || lost_attempts_ >= kMaxLostAttempts) return tl::unexpected(why);
     const Clock::time_point lost = Clock::now();
     if (losses_++ == 0) first_loss_ = lost;
     if (losses_ > kMaxLosses && lost > first_loss_ + reconnect_within_) return tl::unexpected(why);
@@ -314,6 +318,7 @@ class GrpcSession final : public SessionStream {
   bool has_solved_{false};
   bool needs_guess_{false};  // the server does not have the last velocities
   int losses_{0};            // since the last outcome
+  int lost_attempts_{0};     // of these, with a step that was sent; see Error
   Clock::time_point first_loss_;
   RetryPauses pauses_;
 };

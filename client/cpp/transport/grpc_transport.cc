@@ -80,7 +80,7 @@ class GrpcTransport final : public Transport {
       }
       if (status || !IsLoss(status.error(), CallKind::kCall)) return status;
       if (pending.empty()) return {};
-      if (!retry.After(status.error())) return status;
+      if (!retry.After(&status.error())) return status;
       pending.Narrow();
     }
   }
@@ -121,16 +121,16 @@ class GrpcTransport final : public Transport {
               Response* response) {
     Retry retry(channel_.get(), reconnect_within_, deadline);
     while (true) {
-      Status status = Attempt(start, request, retry.left(), response);
-      if (status || !retry.After(status.error())) return status;
+      Status status = Attempt(start, request, retry, response);
+      if (status || !retry.After(&status.error())) return status;
     }
   }
 
   template <typename Request, typename Response>
-  Status Attempt(StartCall<Request, Response> start, const Request& request, Timeout deadline,
+  Status Attempt(StartCall<Request, Response> start, const Request& request, const Retry& retry,
                  Response* response) {
     grpc::ClientContext context;
-    start_.Prepare(deadline, &context);
+    start_.Prepare(retry.left(), &context, retry.lost_attempts());
     SetPriority(IsHigh(request), &context);
     CallCompletions completions(low_latency_);
     const auto call = (*solver_.*start)(&context, request, completions.get());
@@ -143,8 +143,9 @@ class GrpcTransport final : public Transport {
   // One attempt to get the pending outcomes.
   Status StreamPending(PendingProblems* pending, Retry* retry, const BatchSink& sink) {
     grpc::ClientContext context;
-    start_.Prepare(retry->left(), &context);
+    start_.Prepare(retry->left(), &context, retry->lost_attempts());
     SetPriority(IsHigh(pending->request()), &context);
+    const size_t half = pending->size() / 2;
     const auto stream = solver_->StreamBatch(&context, pending->request());
     v1::StreamBatchResponse response;
     bool is_checked = false;
@@ -162,6 +163,8 @@ class GrpcTransport final : public Transport {
       const auto index = pending->Take(response.index());
       if (!index) continue;  // the server breaks the contract
       retry->Restart();
+      // A problem that ends servers thus ends as many as a batch can be halved, and no more.
+      if (pending->size() <= half) retry->ForgetLostAttempts();
       response.set_index(*index);
       sink(response);
     }
@@ -182,6 +185,31 @@ class GrpcTransport final : public Transport {
   std::unique_ptr<grpc::health::v1::Health::Stub> health_;
 };
 
+// Time to find out why no server of several is used.
+constexpr std::chrono::seconds kExplanation{1};
+
+// What keeps calls from servers that can be reached: their health service; empty if that does not.
+std::string Explain(const Address& address, const Credentials& credentials) {
+  const auto channel = MakeChannel(address, credentials, Servers::kAny);
+  const auto until = system_clock::now() + kExplanation;
+  if (!address.is_balanced() || !channel || !channel->channel->WaitForConnected(until)) return "";
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(v1::SolverService::service_full_name());
+  grpc::health::v1::HealthCheckResponse response;
+  grpc::ClientContext context;
+  context.set_deadline(until);
+  const auto watch = grpc::health::v1::Health::NewStub(channel->channel)->Watch(&context, request);
+  if (watch->Read(&response)) {
+    context.TryCancel();
+    watch->Finish();
+    if (response.status() == grpc::health::v1::HealthCheckResponse::SERVING) return "";
+    return "; health: " + response.ServingStatus_Name(response.status());
+  }
+  const grpc::Status status = watch->Finish();
+  return std::string("; health: ") + Name(FromCode(status.error_code())) + " " +
+         status.error_message();
+}
+
 }  // namespace
 
 tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(const std::string& address,
@@ -194,7 +222,9 @@ tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(const std::string&
   const auto until =
       system_clock::now() + std::chrono::duration_cast<system_clock::duration>(timeout);
   if (!channel->channel->WaitForConnected(until)) {
-    return tl::unexpected(Error{ErrorCode::kUnavailable, "no server answers at " + address, ""});
+    return tl::unexpected(
+        Error{ErrorCode::kUnavailable,
+              "no server answers at " + address + Explain(*parsed, options.credentials), ""});
   }
   return std::make_unique<GrpcTransport>(std::move(*channel), options);
 }

@@ -1,6 +1,12 @@
 #include "client/cpp/transport/loss.h"
 
 namespace sap::client {
+namespace {
+
+// gRPC's own status for a message over the limit of the server, which is the same at every server.
+constexpr const char* kTooLarge = "larger than max";
+
+}  // namespace
 
 bool IsLoss(const Error& error, CallKind kind) {
   const bool is_chosen = !error.server.empty();
@@ -9,6 +15,8 @@ bool IsLoss(const Error& error, CallKind kind) {
       return true;
     case ErrorCode::kInternal:
       return !is_chosen;
+    case ErrorCode::kResourceExhausted:
+      return !is_chosen && error.message.find(kTooLarge) == std::string::npos;
     case ErrorCode::kCancelled:
     case ErrorCode::kAborted:
       return !is_chosen || kind == CallKind::kSession;

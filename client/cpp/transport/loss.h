@@ -4,6 +4,7 @@
 //   UNAVAILABLE                        a loss
 //   CANCELLED, INTERNAL, ABORTED       a loss unless a server chose it: gRPC and proxies report an
 //   (UNKNOWN is taken as INTERNAL)     end of the connection so
+//   RESOURCE_EXHAUSTED                 the same, unless it is about the size of the message
 //   ABORTED, CANCELLED of a server     a loss of a session, which was idle or not read from
 //   all others                         an outcome
 //

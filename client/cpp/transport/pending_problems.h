@@ -2,6 +2,7 @@
 // that each problem of the batch has one outcome. Internal.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -22,6 +23,7 @@ class PendingProblems {
   // had one, or there is no such problem.
   std::optional<uint32_t> Take(uint32_t index);
 
+  size_t size() const { return num_left_; }
   bool empty() const { return num_left_ == 0; }
 
   // Leaves only the problems without an outcome in the request.

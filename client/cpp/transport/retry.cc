@@ -1,6 +1,8 @@
 #include "client/cpp/transport/retry.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <random>
 #include <thread>
 
 #include "client/cpp/transport/loss.h"
@@ -14,9 +16,13 @@ constexpr std::chrono::milliseconds kLongestPause{1000};
 }  // namespace
 
 std::chrono::milliseconds RetryPauses::Next() {
-  const std::chrono::milliseconds pause = next_;
-  next_ = std::clamp(2 * pause, kFirstPause, kLongestPause);
-  return pause;
+  // Seeded by the time to the nanosecond, in which clients differ.
+  thread_local std::minstd_rand random(
+      static_cast<uint32_t>(std::chrono::steady_clock::now().time_since_epoch().count()));
+  const double factor = std::uniform_real_distribution(0.5, 1.5)(random);
+  const std::chrono::duration<double, std::milli> pause = factor * next_;
+  next_ = std::clamp(2 * next_, kFirstPause, kLongestPause);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(pause);
 }
 
 Retry::Retry(grpc::Channel* channel, std::chrono::nanoseconds within, Transport::Timeout deadline)
@@ -29,8 +35,10 @@ Transport::Timeout Retry::left() const {
   return *deadline_ - Clock::now();
 }
 
-bool Retry::After(const Error& error) {
-  if (within_ <= Clock::duration::zero() || !IsLoss(error, CallKind::kCall)) return false;
+bool Retry::After(Error* error) {
+  if (!IsLoss(*error, CallKind::kCall)) return false;
+  error->lost_attempts = lost_attempts_ += error->lost_attempts;
+  if (within_ <= Clock::duration::zero() || lost_attempts_ >= kMaxLostAttempts) return false;
   const Clock::time_point lost = Clock::now();
   if (!until_) until_ = std::min(lost + within_, deadline_.value_or(Clock::time_point::max()));
   const std::chrono::milliseconds pause = pauses_.Next();

@@ -1,4 +1,7 @@
 // Attempts of a call after losses: when the next one is made, and for how long. Internal.
+//
+// A call may be what ends the servers that get it. One that is lost after it was sent is therefore
+// sent to one other server and then returned; attempts that met no server do not count.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -10,8 +13,12 @@
 
 namespace sap::client {
 
+// Sent messages that were lost with their connection, after which a call or step is returned.
+constexpr int kMaxLostAttempts = 2;
+
 // None before the first attempt after a loss, which a server next to the lost one takes at once;
-// then 50 ms, doubling up to 1 s.
+// then 50 ms, doubling up to 1 s, times a random factor from 0.5 to 1.5: clients that lost a server
+// together do not come back together.
 class RetryPauses {
  public:
   std::chrono::milliseconds Next();
@@ -32,17 +39,23 @@ class Retry {
   // For the next attempt: the time until the deadline.
   Transport::Timeout left() const;
 
-  // After an attempt: whether to make another one. Waits for its time and for a connection.
-  bool After(const Error& error);
+  // After an attempt: whether to make another one. Waits for its time and for a connection. Writes
+  // the lost attempts so far into the error.
+  bool After(Error* error);
+  int lost_attempts() const { return lost_attempts_; }
 
-  // A part of the answer has arrived: the next loss counts as the first one.
+  // A part of the answer has arrived: there is as much time as after the first loss.
   void Restart();
+
+  // So much of it has arrived that the call is not what ends servers.
+  void ForgetLostAttempts() { lost_attempts_ = 0; }
 
  private:
   grpc::Channel* const channel_;
   const Clock::duration within_;
   std::optional<Clock::time_point> deadline_;
   std::optional<Clock::time_point> until_;  // absent: nothing was lost
+  int lost_attempts_{0};
   RetryPauses pauses_;
 };
 

@@ -12,10 +12,10 @@ constexpr std::chrono::milliseconds kLongWrite{1};
 }  // namespace
 
 SessionCall::SessionCall(v1::SolverService::Stub* stub, const CallStart& start,
-                         Transport::Timeout deadline, bool polls,
+                         Transport::Timeout deadline, int lost_attempts, bool polls,
                          WithoutConnection without_connection, Clock::time_point limit)
     : completions_(polls), limit_(limit) {
-  start.Prepare(deadline, &context_);
+  start.Prepare(deadline, &context_, lost_attempts);
   context_.set_wait_for_ready(without_connection == WithoutConnection::kWaits);
   write_.pending = true;
   stream_ = stub->AsyncSolveSession(&context_, completions_.get(), &write_);

@@ -22,9 +22,11 @@ class SessionCall {
   // every 5 s only.
   enum class WithoutConnection : uint8_t { kFails, kWaits };
 
-  // An operation that is not complete at the limit cancels the call.
+  // `lost_attempts` of the step that this call is for. An operation that is not complete at the
+  // limit cancels the call.
   SessionCall(v1::SolverService::Stub* stub, const CallStart& start, Transport::Timeout deadline,
-              bool polls, WithoutConnection without_connection, Clock::time_point limit);
+              int lost_attempts, bool polls, WithoutConnection without_connection,
+              Clock::time_point limit);
 
   // For later operations.
   void SetLimit(Clock::time_point limit) { limit_ = limit; }

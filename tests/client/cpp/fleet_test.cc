@@ -13,6 +13,7 @@
 #include "tests/support/await.h"
 #include "tests/support/certificates.h"
 #include "tests/support/child_process.h"
+#include "tests/support/scripted_server.h"
 
 namespace sap::test::fleet {
 namespace {
@@ -149,6 +150,17 @@ TEST_F(FleetTest, ASessionStaysWhereEveryServerDrains) {
     ASSERT_EQ(Seen(session.Receive()), Seen(whole.Receive())) << step;
   }
   EXPECT_TRUE(session.draining());
+}
+
+// A list needs the health service of its servers; where that refuses, its words are in the error.
+TEST(FleetHealthTest, AClientIsToldWhyNoServerIsUsed) {
+  const grpc::Status full{grpc::StatusCode::RESOURCE_EXHAUSTED, "too many Watch streams"};
+  const ScriptedServer server("0.2.0 x86-64-v3 0123456789abcdef", full);
+  const std::string list = server.address() + "," + server.address();
+  const auto client = Client::Connect(list, {.connect_timeout = std::chrono::milliseconds(300)});
+  ASSERT_FALSE(client.has_value());
+  EXPECT_EQ(client.error().message,
+            "no server answers at " + list + "; health: RESOURCE_EXHAUSTED too many Watch streams");
 }
 
 // Certificates have the common host of the addresses, or the name that the client expects.

@@ -36,7 +36,7 @@ constexpr Case kCases[] = {
     {StatusCode::UNKNOWN, true, false, false},
     {StatusCode::ABORTED, false, true, true},
     {StatusCode::ABORTED, true, false, true},
-    {StatusCode::RESOURCE_EXHAUSTED, false, false, false},
+    {StatusCode::RESOURCE_EXHAUSTED, false, true, true},
     {StatusCode::RESOURCE_EXHAUSTED, true, false, false},
     {StatusCode::DEADLINE_EXCEEDED, false, false, false},
     {StatusCode::DEADLINE_EXCEEDED, true, false, false},

@@ -24,7 +24,7 @@ SAME_BUILD = "0.2.0 x86-64-v3 00000000000000cc"
 INFO = service.GetServerInfoResponse(version="0.2.0").SerializeToString()
 
 LOST_CALL = {
-    False: {"UNAVAILABLE", "CANCELLED", "INTERNAL", "UNKNOWN", "ABORTED"},
+    False: {"UNAVAILABLE", "CANCELLED", "INTERNAL", "UNKNOWN", "ABORTED", "RESOURCE_EXHAUSTED"},
     True: {"UNAVAILABLE"},
 }
 LOST_SESSION = {False: LOST_CALL[False], True: {"UNAVAILABLE", "CANCELLED", "ABORTED"}}
@@ -41,6 +41,11 @@ def test_rule_of_losses(code: StatusCode, with_identity: bool) -> None:
     error.server = IDENTITY if with_identity else ""
     assert is_lost(error) == (code.name in LOST_CALL[with_identity])
     assert is_lost(error, in_session=True) == (code.name in LOST_SESSION[with_identity])
+
+
+def test_a_message_that_is_too_large_is_so_at_every_server() -> None:
+    code = StatusCode.RESOURCE_EXHAUSTED.value[0]
+    assert not is_lost(error_of_code(code, "Received message larger than max (9 vs. 4)", "", ""))
 
 
 @pytest.mark.parametrize(("code", "with_identity"), CASES)

@@ -48,6 +48,19 @@ TEST(RejectionRateLimiterTest, AFloodIsSentAtTheRate) {
   EXPECT_LE(sent.back(), kStart + milliseconds(1900));
 }
 
+// Who has no token waits for a second at most, however many do: proxies and drains hold them.
+TEST(RejectionRateLimiterTest, StrangersWaitForASecondAtMost) {
+  RejectionRateLimiter pace(1);
+  Clock::duration longest{}, longest_of_a_client{};
+  for (int i = 0; i < 10'000; ++i) {
+    longest = std::max(longest, pace.Wait("", kStart));
+    longest_of_a_client = std::max(longest_of_a_client, pace.Wait("alice", kStart));
+  }
+  EXPECT_LE(longest, seconds(1));
+  EXPECT_GE(longest, milliseconds(900));
+  EXPECT_GE(longest_of_a_client, seconds(9));
+}
+
 TEST(RejectionRateLimiterTest, ThoseThatWaitAreSentTogether) {
   RejectionRateLimiter pace(1);
   std::vector<Clock::time_point> asked;
