@@ -40,10 +40,6 @@ tl::expected<std::shared_ptr<ClientAccount>, ServiceError> Authenticator::Identi
   return account;
 }
 
-void Authenticator::Refresh() const {
-  if (tokens_ != nullptr) tokens_->Refresh();
-}
-
 bool Authenticator::IsStillValid(const grpc::ServerContext& context, ClientAccount* account,
                                  uint64_t* version) const {
   if (tokens_ == nullptr) return true;
@@ -58,11 +54,10 @@ bool Authenticator::IsStillValid(const grpc::ServerContext& context, ClientAccou
 
 std::optional<BearerTokens::Client> Authenticator::FindToken(
     const grpc::ServerContext& context) const {
-  const auto headers = context.client_metadata().equal_range(kHeader);
-  for (auto header = headers.first; header != headers.second; ++header) {
-    if (auto client = tokens_->Find(View(header->second))) return client;
-  }
-  return std::nullopt;
+  // Several, which HPACK makes cheap to send, would be as many look-ups.
+  const auto& headers = context.client_metadata();
+  if (headers.count(kHeader) != 1) return std::nullopt;
+  return tokens_->Find(View(headers.find(kHeader)->second));
 }
 
 }  // namespace sap

@@ -27,13 +27,10 @@ class Authenticator {
   tl::expected<std::shared_ptr<ClientAccount>, ServiceError> Identify(
       const grpc::ServerContext& context) const;
 
-  // Whether tokens are required and the call carries no valid one.
+  // Whether tokens are required and the call does not carry exactly one, which is valid.
   bool IsStranger(const grpc::ServerContext& context) const {
     return tokens_ != nullptr && !FindToken(context);
   }
-
-  // Reloads the tokens if their file has changed; call periodically, since calls may be rare.
-  void Refresh() const;
 
   // Whether the token of an identified call that lasts is still accepted; also applies changed
   // entitlements to the account. `version` is that of the tokens at the previous check, at first 0:

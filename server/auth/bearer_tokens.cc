@@ -1,8 +1,12 @@
 #include "server/auth/bearer_tokens.h"
 
+#include <openssl/sha.h>
+
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 
 #include "server/auth/parse_entitlement.h"
@@ -16,14 +20,11 @@ constexpr size_t kShortestToken = 16;
 constexpr size_t kLongestToken = 1024;
 constexpr std::chrono::seconds kBetweenChecks{1};
 
-// Constant-time comparison: the time does not depend on the position of a difference.
-bool EqualInConstantTime(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned char difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  }
-  return difference == 0;
+std::string Sha256(std::string_view text) {
+  std::string hash(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+         reinterpret_cast<unsigned char*>(hash.data()));
+  return hash;
 }
 
 bool SameFile(const struct stat& a, const struct stat& b) {
@@ -37,18 +38,20 @@ tl::expected<std::unique_ptr<BearerTokens>, std::string> BearerTokens::Open(
     const std::string& path, Log log, const Entitlements& defaults) {
   std::unique_ptr<BearerTokens> self(new BearerTokens(path, std::move(log), defaults));
   if (const auto read = self->Read(); !read) return tl::unexpected(read.error());
-  self->checked_ = Clock::now();
+  self->refresher_ = std::jthread([tokens = self.get()](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any wake;
+    while (true) {
+      wake.wait_for(lock, stop, kBetweenChecks, [] { return false; });
+      if (stop.stop_requested()) return;
+      tokens->Refresh();
+    }
+  });
   return self;
 }
 
 void BearerTokens::Refresh() {
-  const std::lock_guard lock(mutex_);
-  RefreshLocked();
-}
-
-void BearerTokens::RefreshLocked() {
-  if (Clock::now() - checked_ <= kBetweenChecks) return;
-  checked_ = Clock::now();
   struct stat now {};
   if (stat(path_.c_str(), &now) == 0 && SameFile(now, read_)) return;
   const auto read = Read();
@@ -57,17 +60,12 @@ void BearerTokens::RefreshLocked() {
   last_error_ = std::move(error);
 }
 
-std::optional<BearerTokens::Client> BearerTokens::Find(std::string_view header) {
-  const std::lock_guard lock(mutex_);
-  RefreshLocked();
+std::optional<BearerTokens::Client> BearerTokens::Find(std::string_view header) const {
   if (!header.starts_with(kScheme)) return std::nullopt;
-  const std::string_view token = header.substr(kScheme.size());
-  const Entry* match = nullptr;
-  for (const Entry& entry : entries_) {
-    if (EqualInConstantTime(entry.token, token)) match = &entry;
-  }
-  if (match == nullptr) return std::nullopt;
-  return match->client;
+  const std::shared_ptr<const Table> clients = this->clients();
+  const auto client = clients->find(Sha256(header.substr(kScheme.size())));
+  if (client == clients->end()) return std::nullopt;
+  return client->second;
 }
 
 tl::expected<void, std::string> BearerTokens::Read() {
@@ -79,17 +77,20 @@ tl::expected<void, std::string> BearerTokens::Read() {
   if (stat(path_.c_str(), &now) != 0) return fail(std::string(std::strerror(errno)));
   std::ifstream file(path_);
   if (!file) return fail(std::string(std::strerror(errno)));
-  auto entries = Parse(file);
-  if (!entries) return fail(entries.error());
-  entries_ = std::move(*entries);
+  auto clients = Parse(file);
+  if (!clients) return fail(clients.error());
+  {
+    const std::lock_guard lock(mutex_);
+    clients_ = std::make_shared<const Table>(std::move(*clients));
+  }
   read_ = now;
   version_.fetch_add(1, std::memory_order_release);
   return {};
 }
 
-tl::expected<std::vector<BearerTokens::Entry>, std::string> BearerTokens::Parse(
-    std::istream& file) const {
-  std::vector<Entry> entries;
+tl::expected<BearerTokens::Table, std::string> BearerTokens::Parse(std::istream& file) const {
+  Table clients;
+  std::unordered_map<std::string, Entitlements> entitlements;  // by name
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     const auto fail = [&](const std::string& why) {
@@ -100,40 +101,32 @@ tl::expected<std::vector<BearerTokens::Entry>, std::string> BearerTokens::Parse(
     words.seekg(0);
     auto entry = ParseLine(words);
     if (!entry) return fail(entry.error());
-    if (const std::string conflict = Conflict(entries, *entry); !conflict.empty()) {
-      return fail(conflict);
+    const Client& client = entry->second;
+    const auto named = entitlements.emplace(client.name, client.entitlements).first;
+    if (named->second != client.entitlements) {
+      return fail("has other limits than an earlier line of the same name");
     }
-    entries.push_back(std::move(*entry));
+    if (!clients.insert(std::move(*entry)).second) return fail("has the token of another line");
   }
-  if (entries.empty()) return tl::unexpected<std::string>("the file contains no token");
-  return entries;
+  if (clients.empty()) return tl::unexpected<std::string>("the file contains no token");
+  return clients;
 }
 
-tl::expected<BearerTokens::Entry, std::string> BearerTokens::ParseLine(std::istream& words) const {
+tl::expected<BearerTokens::Table::value_type, std::string> BearerTokens::ParseLine(
+    std::istream& words) const {
   const auto fail = [](const char* why) { return tl::unexpected<std::string>(why); };
-  Entry entry{{"", defaults_}, ""};
-  if (!(words >> entry.client.name >> entry.token)) return fail("is not a name and a token");
-  if (entry.client.name.size() > kLongestName) return fail("has a name of more than 64 characters");
-  if (entry.token.size() < kShortestToken || entry.token.size() > kLongestToken) {
+  Client client{"", defaults_};
+  std::string token;
+  if (!(words >> client.name >> token)) return fail("is not a name and a token");
+  if (client.name.size() > kLongestName) return fail("has a name of more than 64 characters");
+  if (token.size() < kShortestToken || token.size() > kLongestToken) {
     return fail("has a token of less than 16 or more than 1024 characters");
   }
   for (std::string word; words >> word;) {
-    const auto parsed = ParseEntitlement(word, &entry.client.entitlements);
+    const auto parsed = ParseEntitlement(word, &client.entitlements);
     if (!parsed) return tl::unexpected(parsed.error());
   }
-  return entry;
-}
-
-// Why the entry cannot stand with the others, or an empty string.
-std::string BearerTokens::Conflict(const std::vector<Entry>& entries, const Entry& entry) {
-  for (const Entry& other : entries) {
-    if (other.token == entry.token) return "has the token of another line";
-    if (other.client.name == entry.client.name &&
-        other.client.entitlements != entry.client.entitlements) {
-      return "has other limits than an earlier line of the same name";
-    }
-  }
-  return "";
+  return Table::value_type(Sha256(token), std::move(client));
 }
 
 }  // namespace sap

@@ -16,16 +16,17 @@
 #include <sys/stat.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <istream>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <tl/expected.hpp>
-#include <vector>
+#include <unordered_map>
 
 #include "server/server_config.h"
 
@@ -47,42 +48,40 @@ class BearerTokens {
   static tl::expected<std::unique_ptr<BearerTokens>, std::string> Open(
       const std::string& path, Log log, const Entitlements& defaults = {});
 
-  // The client for an authorization header, or nothing if the token is unknown. The comparison
-  // takes the same time for all wrong tokens of equal length. Calls Refresh.
-  std::optional<Client> Find(std::string_view header);
-
-  // Reloads the file if it has changed, which is checked at most once per second. If the new file
-  // is invalid, the old tokens stay in use.
-  void Refresh();
+  // The client for an authorization header, or nothing if the token is unknown. Neither waits for
+  // the file nor tells by its time how much of a token is right: tokens are found by their hash.
+  std::optional<Client> Find(std::string_view header) const;
 
   // Number of the contents in use; another one after each reload.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  struct Entry {
-    Client client;
-    std::string token;
-  };
+  using Table = std::unordered_map<std::string, Client>;  // by SHA-256 of the token
 
   BearerTokens(std::string path, Log log, const Entitlements& defaults)
       : path_(std::move(path)), log_(std::move(log)), defaults_(defaults) {}
 
-  void RefreshLocked();
+  // Reloads the file if it has changed. If the new file is invalid, the old tokens stay in use.
+  void Refresh();
   tl::expected<void, std::string> Read();
-  tl::expected<std::vector<Entry>, std::string> Parse(std::istream& file) const;
-  tl::expected<Entry, std::string> ParseLine(std::istream& words) const;
-  static std::string Conflict(const std::vector<Entry>& entries, const Entry& entry);
+  tl::expected<Table, std::string> Parse(std::istream& file) const;
+  tl::expected<Table::value_type, std::string> ParseLine(std::istream& words) const;
+
+  std::shared_ptr<const Table> clients() const {
+    const std::lock_guard lock(mutex_);
+    return clients_;
+  }
 
   const std::string path_;
   const Log log_;
   const Entitlements defaults_;
   std::atomic<uint64_t> version_{0};
-  std::mutex mutex_;
-  std::vector<Entry> entries_;
-  struct stat read_ {};  // status of the file when it was loaded
-  Clock::time_point checked_;
+  mutable std::mutex mutex_;  // held to copy or replace the pointer
+  std::shared_ptr<const Table> clients_;
+  struct stat read_ {};     // status of the file when it was loaded
   std::string last_error_;  // of a reload; logged once, not at every check
+  // Calls Refresh every second, so that no call waits for a file system that hangs.
+  std::jthread refresher_;
 };
 
 }  // namespace sap

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <thread>
 
 #include "tests/support/await.h"
@@ -25,7 +26,7 @@ constexpr const char* kBob = "bob-0123456789abcdef";
 
 std::string Header(const std::string& token) { return "Bearer " + token; }
 
-std::optional<std::string> NameOf(BearerTokens* tokens, const std::string& header) {
+std::optional<std::string> NameOf(const BearerTokens* tokens, const std::string& header) {
   const auto client = tokens->Find(header);
   if (!client) return std::nullopt;
   return client->name;
@@ -40,9 +41,21 @@ class BearerTokensTest : public testing::Test {
   }
 
   std::unique_ptr<BearerTokens> Open(const std::string& text) {
-    auto tokens = BearerTokens::Open(Write(text), [this](const std::string& m) { log_ += m; });
+    auto tokens = BearerTokens::Open(Write(text), Logger());
     EXPECT_TRUE(tokens.has_value()) << tokens.error();
     return std::move(*tokens);
+  }
+
+  // The tokens log on a thread of their own.
+  BearerTokens::Log Logger() {
+    return [this](const std::string& message) {
+      const std::lock_guard lock(mutex_);
+      log_ += message;
+    };
+  }
+  std::string log() const {
+    const std::lock_guard lock(mutex_);
+    return log_;
   }
 
   std::string ErrorOf(const std::string& text) {
@@ -68,6 +81,9 @@ class BearerTokensTest : public testing::Test {
   }
 
   test::TemporaryDirectory directory_;
+
+ private:
+  mutable std::mutex mutex_;
   std::string log_;
 };
 
@@ -169,26 +185,24 @@ TEST_F(BearerTokensTest, TheLinesOfOneNameStateTheSame) {
 }
 
 // As it must where sessions last and calls are rare.
-TEST_F(BearerTokensTest, RefreshReadsAChangedFileWithoutACall) {
+TEST_F(BearerTokensTest, AChangedFileIsReadWithoutACall) {
   const auto tokens = Open("alice " + std::string(kAlice));
   const uint64_t before = tokens->version();
   Write("alice " + std::string(kAlice) + " calls=3");
-  EXPECT_TRUE(test::Await([&] {
-    tokens->Refresh();
-    return tokens->version() != before;
-  }));
+  EXPECT_TRUE(test::Await([&] { return tokens->version() != before; }));
   EXPECT_EQ(EntitlementsOf(tokens.get(), kAlice).max_calls, 3);
 }
 
 TEST_F(BearerTokensTest, TheSameErrorOfAReloadIsLoggedOnce) {
   const auto tokens = Open("alice " + std::string(kAlice));
   std::filesystem::remove(directory_ / "tokens");
-  ASSERT_TRUE(test::Await([&] { return tokens->Refresh(), !log_.empty(); }));
-  const std::string first = log_;
+  ASSERT_TRUE(test::Await([&] { return !log().empty(); }));
+  const std::string first = log();
   Write("bob");
-  ASSERT_TRUE(test::Await([&] { return tokens->Refresh(), log_ != first; }));
-  EXPECT_THAT(log_.substr(first.size()), HasSubstr("line 1 is not"));
-  EXPECT_EQ(std::count(log_.begin(), log_.end(), ';'), 2);
+  ASSERT_TRUE(test::Await([&] { return log() != first; }));
+  const std::string all = log();
+  EXPECT_THAT(all.substr(first.size()), HasSubstr("line 1 is not"));
+  EXPECT_EQ(std::count(all.begin(), all.end(), ';'), 2);
 }
 
 TEST_F(BearerTokensTest, AChangedFileIsReadAgain) {
@@ -196,7 +210,7 @@ TEST_F(BearerTokensTest, AChangedFileIsReadAgain) {
   Write("bob " + std::string(kBob) + " \n");
   EXPECT_TRUE(Becomes(tokens.get(), kBob, "bob"));
   EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), std::nullopt);
-  EXPECT_EQ(log_, "");
+  EXPECT_EQ(log(), "");
 }
 
 // By another file in its place, or by its time alone, to the nanosecond; all of the same size.
@@ -214,14 +228,14 @@ TEST_F(BearerTokensTest, EveryKindOfChangeIsSeen) {
   Write("carol " + std::string(kAlice));
   SetTime(path, {1'000'000'000, 2});
   EXPECT_TRUE(Becomes(tokens.get(), kAlice, "carol"));
-  EXPECT_EQ(log_, "");
+  EXPECT_EQ(log(), "");
 }
 
 // A call costs no reading of a file that says of itself that it is the same.
 TEST_F(BearerTokensTest, AFileThatStaysIsNotReadAgain) {
   const std::string path = Write("alice " + std::string(kAlice));
   SetTime(path, {1'000'000'000, 1});
-  auto tokens = BearerTokens::Open(path, [this](const std::string& m) { log_ += m; });
+  auto tokens = BearerTokens::Open(path, Logger());
   ASSERT_TRUE(tokens.has_value());
   Write("bobby " + std::string(kAlice));
   SetTime(path, {1'000'000'000, 1});
@@ -237,9 +251,9 @@ TEST_F(BearerTokensTest, AFileThatIsGoneLeavesTheTokensAsTheyWere) {
   std::filesystem::remove(directory_ / "tokens");
   test::Await([&] {
     EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
-    return !log_.empty();
+    return !log().empty();
   });
-  EXPECT_THAT(log_, HasSubstr("No such file"));
+  EXPECT_THAT(log(), HasSubstr("No such file"));
   EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
 }
 
@@ -252,15 +266,45 @@ TEST_F(BearerTokensTest, AFileThatCannotBeOpenedIsRefused) {
   EXPECT_THAT(tokens.error(), HasSubstr("No such device or address"));
 }
 
+// Thousands of tokens, and one of them.
+TEST_F(BearerTokensTest, EveryOneOfManyTokensIsFound) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) {
+    text += "client-" + std::to_string(i % 50) + " token-0123456789-" + std::to_string(i) + "\n";
+  }
+  const auto tokens = Open(text);
+  for (int i = 0; i < 3000; ++i) {
+    EXPECT_EQ(NameOf(tokens.get(), Header("token-0123456789-" + std::to_string(i))),
+              "client-" + std::to_string(i % 50));
+  }
+}
+
+// A file system that hangs holds up nobody: here a pipe that nobody writes to.
+TEST_F(BearerTokensTest, NoCallWaitsForTheFile) {
+  const auto tokens = Open("alice " + std::string(kAlice));
+  const std::string path = (directory_ / "tokens").string();
+  const std::string pipe = (directory_ / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::rename(pipe, path);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
+  while (std::chrono::steady_clock::now() < until) {
+    EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(log(), "");
+  std::ofstream(path) << "";  // lets the reader end
+  EXPECT_TRUE(test::Await([&] { return !log().empty(); }));
+}
+
 // A partly written file does not invalidate the tokens in use.
 TEST_F(BearerTokensTest, WhatCannotBeReadLeavesTheTokensAsTheyWere) {
   const auto tokens = Open("alice " + std::string(kAlice));
   Write("bob");
   test::Await([&] {
     EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
-    return !log_.empty();
+    return !log().empty();
   });
-  EXPECT_THAT(log_, HasSubstr("the tokens stay as they were"));
+  EXPECT_THAT(log(), HasSubstr("the tokens stay as they were"));
   EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
 }
 

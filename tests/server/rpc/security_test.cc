@@ -3,8 +3,12 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/solver_service.grpc.pb.h"
@@ -278,6 +282,78 @@ TEST_F(SecurityTest, AClientIsRefusedOverTheRateOfItsLine) {
   const auto session = client->OpenSession();
   ASSERT_FALSE(session.has_value());
   EXPECT_EQ(session.error().reason, "CLIENT_RATE");
+  const auto info = client->Info();
+  ASSERT_FALSE(info.has_value());
+  EXPECT_EQ(info.error().reason, "CLIENT_RATE");
+}
+
+// A call with these headers.
+grpc::Status InfoWith(const std::string& address,
+                      const std::vector<std::pair<std::string, std::string>>& headers) {
+  const auto stub =
+      v1::SolverService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kLong);
+  for (const auto& [name, value] : headers) context.AddMetadata(name, value);
+  v1::GetServerInfoResponse response;
+  return stub->GetServerInfo(&context, v1::GetServerInfoRequest(), &response);
+}
+
+// Each would be a look-up, and HPACK makes many of them cheap to send.
+TEST_F(SecurityTest, ACallHasOneToken) {
+  UseTokens();
+  Start();
+  const std::pair<std::string, std::string> token{"authorization", "Bearer " + std::string(kToken)};
+  const std::pair<std::string, std::string> wrong{"authorization", "Bearer 0123456789abcdef"};
+  EXPECT_TRUE(InfoWith(server_->address(), {token}).ok());
+  for (const auto& headers : {std::vector{token, wrong}, {wrong, token}, {token, token}, {wrong}}) {
+    EXPECT_EQ(InfoWith(server_->address(), headers).error_code(),
+              grpc::StatusCode::UNAUTHENTICATED);
+  }
+}
+
+// Whatever ended two servers is not given to a third one, whoever calls.
+TEST_F(SecurityTest, AThirdAttemptIsRefused) {
+  Start();
+  for (const std::string attempt : {"1", "2"}) {
+    EXPECT_TRUE(InfoWith(server_->address(), {{"sap-attempt", attempt}}).ok());
+  }
+  for (const std::string attempt : {"3", "10", "many"}) {
+    const grpc::Status status = InfoWith(server_->address(), {{"sap-attempt", attempt}});
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_THAT(status.error_message(), HasSubstr("lost with two servers"));
+  }
+}
+
+// Their rejections are delayed, here by most of a second, and cut off by the end of the server.
+TEST_F(SecurityTest, ADrainDoesNotWaitForStrangers) {
+  config_.threads = 1;
+  UseTokens();
+  Start();
+  constexpr int kCalls = 600;
+  const auto stub = v1::SolverService::NewStub(
+      grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+  struct Call {
+    grpc::ClientContext context;
+    v1::SolveResponse response;
+    grpc::Status status;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<v1::SolveResponse>> reader;
+  };
+  std::vector<Call> calls(kCalls);
+  grpc::CompletionQueue queue;
+  for (Call& call : calls) {
+    call.reader = stub->AsyncSolve(&call.context, {}, &queue);
+    call.reader->Finish(&call.response, &call.status, &call);
+  }
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));  // the first rejection
+  server_->Drain(kLong);
+  for (int i = 1; i < kCalls; ++i) ASSERT_TRUE(queue.Next(&tag, &ok));
+  const auto cut_off = std::ranges::count_if(calls, [](const Call& call) {
+    return call.status.error_code() != grpc::StatusCode::UNAUTHENTICATED;
+  });
+  EXPECT_GT(cut_off, 0);
 }
 
 TEST_F(SecurityTest, TheClientKeepsItsTokenFromTheNetwork) {
