@@ -54,8 +54,15 @@ tl::expected<NewtonMethod, ServiceError> DecodeNewton(v1::NewtonMethod method) {
 }
 
 tl::expected<ResponseMask, ServiceError> DecodeMask(const google::protobuf::FieldMask& message) {
+  // More than there are fields; each problem of a batch decodes them.
+  constexpr int kMostPaths = 32;
   ResponseMask mask;
   if (message.paths().empty()) return mask.set();
+  if (message.paths_size() > kMostPaths) {
+    return RefuseField("options.response_mask.paths",
+                       "has " + std::to_string(message.paths_size()) + " paths; at most " +
+                           std::to_string(kMostPaths) + " are accepted");
+  }
   for (int i = 0; i < message.paths_size(); ++i) {
     const auto* field = v1::ContactSolution::descriptor()->FindFieldByName(message.paths(i));
     if (field == nullptr) {

@@ -176,6 +176,19 @@ TEST(OptionsDecoderTest, GivenOptionsAreTaken) {
   EXPECT_TRUE(settings->response_mask[v1::ContactSolution::kIslandsFieldNumber]);
 }
 
+// More than there are fields cost time for each problem of a batch.
+TEST(OptionsDecoderTest, AMaskHas32PathsAtMost) {
+  v1::SolveOptions message;
+  for (int i = 0; i < 32; ++i) message.mutable_response_mask()->add_paths("velocity");
+  EXPECT_TRUE(DecodeOptions(message, kMaxIterations).has_value());
+  message.mutable_response_mask()->add_paths("velocity");
+  const auto settings = DecodeOptions(message, kMaxIterations);
+  ASSERT_FALSE(settings.has_value());
+  EXPECT_EQ(settings.error().field, "options.response_mask.paths");
+  EXPECT_EQ(settings.error().message,
+            "options.response_mask.paths has 33 paths; at most 32 are accepted");
+}
+
 // The longest duration that a message can carry must not overflow the clock.
 TEST(OptionsDecoderTest, AnEndlessTimeBudgetIsCutToWhatTheClockCanAdd) {
   v1::SolveOptions message;
