@@ -13,9 +13,9 @@ std::string CheckTcpAddress(const std::string& address);
 // Whether only processes on this machine can connect: a Unix socket or the loopback interface.
 bool IsLocal(const std::string& address);
 
-// Whether a process listens on the Unix socket, even one that does not accept connections or lets
-// this user connect. False for other addresses. gRPC unlinks an existing socket file before it
-// binds, so it would silently take over the address of a running server.
+// Whether a process has the address: a Unix socket, even one that does not accept connections or
+// lets this user connect, or a port of TCP. gRPC unlinks an existing socket file before it binds,
+// and so takes over the address of a running server; about a port it logs lines of its own.
 bool HasListener(const std::string& address);
 
 // Replaces port 0 by the port that the kernel assigned.

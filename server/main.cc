@@ -4,11 +4,14 @@
 #include <google/protobuf/stubs/logging.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "server/auth/bearer_tokens.h"
@@ -122,6 +126,22 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Tells systemd, where it waits for it (Type=notify): the protocol of sd_notify(3), one datagram.
+void NotifyServiceManager(std::string_view state) {
+  const char* const path = std::getenv("NOTIFY_SOCKET");
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path == nullptr || std::strlen(path) >= sizeof name.sun_path) return;
+  const size_t length = std::strlen(path);
+  std::memcpy(name.sun_path, path, length);
+  if (name.sun_path[0] == '@') name.sun_path[0] = '\0';  // of the abstract namespace
+  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  sendto(fd, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&name),
+         static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length));
+  close(fd);
+}
+
 std::chrono::nanoseconds Nanoseconds(double seconds) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(seconds));
@@ -216,6 +236,7 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
 }
 
 void Drain(const sap::ServerConfig& config, const std::string& reason, Server* server) {
+  NotifyServiceManager("STOPPING=1");
   if (server->endpoint != nullptr) server->endpoint->SetReady(false);
   if (config.lame_duck_s > 0) {
     server->log->Message(LogLevel::kInfo,
@@ -263,6 +284,7 @@ int main(int argc, char** argv) {
                                     std::to_string(config.io_threads) + " io threads");
   std::printf("listening on %s\n", server.grpc->address().c_str());
   std::fflush(stdout);
+  NotifyServiceManager("READY=1");
 
   Drain(config, shutdown.Await(), &server);
   log->Message(LogLevel::kInfo, "done");

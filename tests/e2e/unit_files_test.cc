@@ -1,7 +1,12 @@
 // The units of deploy/ as systemd reads them, and the server with the flags of its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -14,6 +19,7 @@
 
 #include "client/cpp/transport/message_conversion.h"
 #include "tests/e2e/server_process.h"
+#include "tests/support/await.h"
 #include "tests/support/scenes.h"
 
 namespace sap::test {
@@ -89,6 +95,45 @@ TEST_F(UnitFilesTest, SystemdWouldSayWhatIsWrong) {
   const ProcessResult verified =
       RunProcess({"/usr/bin/systemd-analyze", "verify", Path("wrong.service")}, kPatience);
   EXPECT_THAT(verified.err, HasSubstr("LimitNOFILES"));
+}
+
+// systemctl start returns when the server serves, and fails where it cannot.
+TEST_F(UnitFilesTest, TheServerTellsSystemdWhenItServes) {
+  EXPECT_THAT(Text("sap-server.service"), HasSubstr("\nType=notify\n"));
+  const std::string path = Path("notify");
+  const int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  path.copy(name.sun_path, sizeof name.sun_path - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&name), sizeof name), 0);
+  const auto told = [fd] {
+    std::array<char, 64> state{};
+    const ssize_t size = recv(fd, state.data(), state.size(), MSG_DONTWAIT);
+    return std::string(state.data(), std::max<ssize_t>(size, 0));
+  };
+  const std::string variable = "NOTIFY_SOCKET=" + path;
+  const ProcessResult failed = RunProcess(
+      {"/usr/bin/env", variable, SAP_SERVER_BINARY, "--token-file", Path("absent")}, kPatience);
+  EXPECT_NE(failed.exit_code, 0);
+  EXPECT_EQ(told(), "");
+  ServerProcess server({}, {"/usr/bin/env", variable});
+  std::string state;
+  EXPECT_TRUE(Await([&] { return (state = told()) != ""; }));
+  EXPECT_EQ(state, "READY=1");
+  server.Terminate();
+  EXPECT_EQ(server.Wait().exit_code, 0);
+  EXPECT_EQ(told(), "STOPPING=1");
+  close(fd);
+}
+
+// One line, not those of gRPC's internals.
+TEST_F(UnitFilesTest, ATakenPortIsOneLine) {
+  const ServerProcess server;
+  const ProcessResult second =
+      RunProcess({SAP_SERVER_BINARY, "--listen", server.address()}, kPatience);
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_EQ(std::ranges::count(second.err, '\n'), 1) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("another server uses this address"));
 }
 
 // The rotation relies on the unit to pass on a hang-up, and on the directory that it makes.

@@ -1,6 +1,11 @@
 #include "server/listen_address.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
 
 namespace sap {
 namespace {
@@ -25,6 +30,25 @@ TEST(ListenAddressTest, AddressesWithoutAPortAreRefused) {
                               "host:1x", "[::1]", "unix:"}) {
     EXPECT_NE(CheckAddress(address), "") << address;
   }
+}
+
+// So that a second server says so in one line, before gRPC tries to bind.
+TEST(ListenAddressTest, APortThatIsListenedOnIsTaken) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof name;
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&name), length), 0);
+  ASSERT_EQ(listen(fd, 1), 0);
+  ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length), 0);
+  const std::string port = std::to_string(ntohs(name.sin_port));
+  EXPECT_TRUE(HasListener("127.0.0.1:" + port));
+  EXPECT_TRUE(HasListener("localhost:" + port));
+  EXPECT_FALSE(HasListener("127.0.0.1:0"));
+  EXPECT_FALSE(HasListener("no-such-host.invalid:" + port));
+  close(fd);
+  EXPECT_FALSE(HasListener("127.0.0.1:" + port));
 }
 
 TEST(ListenAddressTest, ThePortThatWasTakenReplacesTheOneAskedFor) {
