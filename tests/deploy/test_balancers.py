@@ -74,6 +74,31 @@ def test_calls_reach_all_servers_and_only_the_services_of_clients(
     assert at_server.details() != at_balancer.details()
 
 
+def test_long_headers_end_only_their_own_call(
+    balanced: tuple[list[Server], int], secrets: Path
+) -> None:
+    _, port = balanced
+    credentials = grpc.ssl_channel_credentials((secrets / "ca.crt").read_bytes())
+    address = f"localhost:{port}"
+    own = (("grpc.use_local_subchannel_pool", 1),)
+    with (
+        grpc.secure_channel(address, credentials) as channel,
+        grpc.secure_channel(address, credentials, own) as other,
+    ):
+        watch: Any = channel.unary_stream("/grpc.health.v1.Health/Watch")
+        # On the connection of the balancer to each server.
+        watches = [watch(b"", timeout=60) for _ in range(3)]
+        for stream in watches:
+            next(stream)
+        check: Any = other.unary_unary("/grpc.health.v1.Health/Check")
+        check(b"", timeout=30)
+        for _ in range(10):
+            with pytest.raises(grpc.RpcError):
+                check(b"", metadata=[(f"x-{i}", "x" * 600) for i in range(40)], timeout=30)
+        check(b"", timeout=30)
+        assert all(stream.is_active() for stream in watches)
+
+
 def test_a_server_that_leaves_fails_no_call_and_no_step(
     balanced: tuple[list[Server], int], secrets: Path
 ) -> None:

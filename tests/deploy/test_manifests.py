@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.metadata
 import json
+import os
 import re
 import shlex
 import shutil
@@ -230,6 +231,18 @@ def test_memory_is_enough_for_what_the_flags_allow(place: str) -> None:
     assert solves + transport + requests <= bytes_of(limits["memory"])
 
 
+@pytest.mark.parametrize("place", FLAGS)
+def test_headers_that_a_proxy_lets_through_fit_the_server(place: str) -> None:
+    resources = yaml.safe_load((DEPLOY / "envoy.yaml").read_text())["static_resources"]
+    (manager,) = resources["listeners"][0]["filter_chains"][0]["filters"]
+    envoy = 1024 * manager["typed_config"]["max_request_headers_kb"]
+    (haproxy,) = re.findall(r"req\.hdrs,length gt (\d+)", (DEPLOY / "haproxy.cfg").read_text())
+    # Each header counts 32 bytes more for gRPC [RFC 7541, 4.1]. Both proxies take 100 of them, and
+    # add some of their own.
+    most = max(envoy, int(haproxy)) + 32 * 100 + 1024
+    assert most <= value_of("--max-header-bytes", FLAGS[place])
+
+
 def test_secrets_have_the_names_that_the_flags_have() -> None:
     (volume,) = POD["volumes"]
     (mount,) = CONTAINER["volumeMounts"]
@@ -286,6 +299,28 @@ def test_probes_tell_a_server_that_drains_from_a_dead_one(tmp_path: Path) -> Non
         assert server.wait() == 0
 
 
+def test_containers_read_the_files_as_the_group_that_the_documents_make() -> None:
+    readme = (DEPLOY / "README.md").read_text()
+    assert "install -d -m 750 -g sap-server /etc/sap-server" in readme
+    readers = [
+        service
+        for service in COMPOSE.values()
+        if any(volume.startswith("/etc/sap-server") for volume in service.get("volumes", []))
+    ]
+    assert len(readers) == 2
+    for service in readers:
+        assert service["group_add"][0].startswith("${SAP_SERVER_GID:?")
+    for name in ("compose.yaml", "Dockerfile"):
+        assert "getent group sap-server" in (DEPLOY / name).read_text()
+
+
+def test_images_have_a_version() -> None:
+    images = [service["image"] for service in COMPOSE.values() if "build" not in service]
+    assert len(images) == 3
+    for image in images:
+        assert re.fullmatch(r"[a-z/]+:v?\d+\.\d+\.\d+", image), image
+
+
 def test_new_tokens_count_without_a_restart(tmp_path: Path) -> None:
     # As the kubelet does: the directory is a link to one of its versions.
     for version in ("first", "second"):
@@ -317,7 +352,10 @@ def test_new_tokens_count_without_a_restart(tmp_path: Path) -> None:
 
 def test_compose_accepts_the_file_and_finds_what_it_mounts() -> None:
     command = ["docker-compose", "--file", str(DEPLOY / "compose.yaml"), "config", "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    environment = os.environ | {"SAP_SERVER_GID": "997"}
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     for service in COMPOSE.values():
         for volume in service.get("volumes", []):

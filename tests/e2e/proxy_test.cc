@@ -97,6 +97,17 @@ TEST_F(ProxyTest, OtherPathsEndAtTheProxy) {
   EXPECT_THAT(status.error_message(), testing::HasSubstr("404"));
 }
 
+// The server is not asked.
+TEST_F(ProxyTest, CallsWithoutATokenEndAtTheProxy) {
+  const auto channel = grpc::CreateChannel(proxy_.address(), Credentials());
+  for (const std::string method : {"Solve", "SolveSession", "GetServerInfo"}) {
+    const grpc::Status status = CallByName(channel, "/sap.v1.SolverService/" + method, "");
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+    EXPECT_THAT(status.error_message(), testing::HasSubstr("401"));
+  }
+  EXPECT_TRUE(CallByName(channel, "/grpc.health.v1.Health/Check", "").ok());
+}
+
 // A robot cell behind one address has many sessions, on a few connections.
 TEST_F(ProxyTest, SessionsOfOneAddressAreNotCountedAsConnections) {
   std::vector<Client> clients;
