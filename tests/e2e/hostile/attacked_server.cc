@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/e2e/hostile/neighbour.h"
 #include "tests/e2e/server_log.h"
 
 namespace sap::test::hostile {
@@ -53,20 +54,20 @@ Target AttackedServer::As(const std::string& client) const {
                 .server_ca = {},
                 .metrics_address = metrics_address_,
                 .token = TokenOf(client)};
+  target.token_file = Path(client + ".token");
   if (proxy_ != nullptr) {
     std::stringstream authority;
     authority << std::ifstream(authority_.certificate()).rdbuf();
     target.address = proxy_->address();
     target.server_ca = authority.str();
+    target.server_ca_file = authority_.certificate();
   }
   return target;
 }
 
 client::Client AttackedServer::Connect(const std::string& client) const {
-  client::ConnectOptions options{.connect_timeout = kPatience};
-  options.credentials.token_file = Path(client + ".token");
-  if (proxy_ != nullptr) options.credentials.server_ca = authority_.certificate();
-  auto connected = client::Client::Connect(As(client).address, options);
+  const Target target = As(client);
+  auto connected = client::Client::Connect(target.address, OptionsFor(target));
   EXPECT_TRUE(connected.has_value()) << connected.error().message;
   return std::move(*connected);
 }

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -30,6 +31,9 @@ class AttackedServer {
 
   // Takes the tokens of all clients but this one out of the file.
   void RevokeAllBut(const std::string& client) const;
+
+  // Ends it without a word.
+  void Kill() const { server_.Signal(SIGKILL); }
 
   // From now on the peak of the memory is counted anew.
   void ForgetPeak() const;

@@ -22,6 +22,8 @@ struct Attack {
   std::vector<std::string> flags{};
   // Most bytes that the server may log during it [kB].
   double log_kB{256};
+  // Longest median of the visits [s].
+  double median_s{kHangLimit.count()};
 };
 
 // As the value of a parameter.

@@ -18,6 +18,8 @@
 #include "tests/e2e/hostile/attacked_server.h"
 #include "tests/e2e/hostile/attacks.h"
 #include "tests/e2e/hostile/requests.h"
+#include "tests/support/raw_socket.h"
+#include "tests/support/scenes.h"
 
 namespace sap::test::hostile {
 namespace {
@@ -130,6 +132,7 @@ void Withstand(const Attack& attack, const std::string& attacker, Front front) {
     const double logged_kB = server.Log_kB() - log_kB;
     EXPECT_LE(grown_MB, attack.memory_MB);
     EXPECT_LE(logged_kB, attack.log_kB);
+    EXPECT_LE(Quantile(beside.latencies_s(), 0.5), attack.median_s);
     PrintLine(attack.name, alone, beside, Costs(grown_MB, logged_kB));
   }
   if (testing::Test::HasFailure()) return;  // the server may be gone
@@ -157,6 +160,42 @@ class ClientsTest : public testing::TestWithParam<Attack> {};
 TEST_P(ClientsTest, TakeNothingFromOthers) { Withstand(GetParam(), "attacker", Front::kNone); }
 
 INSTANTIATE_TEST_SUITE_P(HostileTest, ClientsTest, testing::ValuesIn(AttacksByClients()), NameOf);
+
+// A call with which every server dies that gets it, by mistake or by malice, ends two of them.
+TEST(DeadlyCallTest, EndsTwoServersOfAList) {
+  constexpr int kServers = 4;
+  std::vector<std::unique_ptr<AttackedServer>> servers;
+  std::string list;
+  for (int i = 0; i < kServers; ++i) {
+    servers.push_back(std::make_unique<AttackedServer>(std::vector<std::string>(), Front::kNone));
+    list += (i > 0 ? "," : "") + servers.back()->As("attacker").address;
+  }
+  auto client = client::Client::Connect(list, OptionsFor(servers[0]->As("attacker")));
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  std::atomic<int> killed{0};
+  const std::jthread reaper([&](const std::stop_token& stop) {
+    std::vector<const AttackedServer*> alive;
+    for (const auto& server : servers) alive.push_back(server.get());
+    const auto dies = [&](const AttackedServer* server) {
+      const std::string metrics = HttpGet(server->As("").metrics_address, "/metrics");
+      if (metrics.find("\nsap_calls_held 1") == std::string::npos) return false;
+      server->Kill();
+      ++killed;
+      return true;
+    };
+    while (!stop.stop_requested()) std::erase_if(alive, dies);
+  });
+  client::SolveOptions options;
+  options.deadline = kHangLimit;
+  options.solver.relative_tolerance = options.solver.absolute_speed_tolerance = 0;
+  options.solver.max_iterations = 10'000;
+  options.solver.newton = NewtonMethod::kGaussSeidel;
+  const auto solution = client->Solve(SphereBlock(kEndlessBlock), options);
+  ASSERT_FALSE(solution.has_value());
+  EXPECT_EQ(solution.error().code, client::ErrorCode::kUnavailable) << solution.error().message;
+  EXPECT_EQ(solution.error().lost_attempts, 2);
+  EXPECT_EQ(killed, 2);
+}
 
 // The session of a client whose token is taken out of the file ends, although it never pauses.
 TEST(RevokedTokenTest, EndsTheOpenSession) {

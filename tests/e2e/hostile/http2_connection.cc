@@ -138,6 +138,10 @@ std::string CallHeaders(const Target& target, std::string_view method, std::stri
   return headers;
 }
 
+std::string Header(std::string_view name, std::string_view value) {
+  return std::string(1, '\0').append(Literal(name)).append(Literal(value));
+}
+
 std::string MessagePrefix(size_t length, bool compressed) {
   std::string prefix(1, compressed ? '\1' : '\0');
   return prefix.append(BigEndian(static_cast<uint32_t>(length), 4));
@@ -149,10 +153,12 @@ Http2Connection::Http2Connection(const Target& target, uint32_t receive_window)
   Receive(1000);
 }
 
-int Http2Connection::Begin(std::string_view method, std::string_view encoding) {
+int Http2Connection::Begin(std::string_view method, std::string_view encoding,
+                           std::string_view more_headers) {
   last_stream_ += 2;
   windows_[last_stream_] = initial_window_;
-  wire_.Send(Frame(kHeaders, kEndHeaders, last_stream_, CallHeaders(target_, method, encoding)));
+  wire_.Send(Frame(kHeaders, kEndHeaders, last_stream_,
+                   CallHeaders(target_, method, encoding).append(more_headers)));
   return last_stream_;
 }
 

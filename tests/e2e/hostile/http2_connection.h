@@ -60,6 +60,9 @@ std::string Preface(uint32_t receive_window);
 std::string CallHeaders(const Target& target, std::string_view method,
                         std::string_view encoding = "identity");
 
+// A header as a literal; the value has less than 16 kB.
+std::string Header(std::string_view name, std::string_view value);
+
 // The prefix of a message of so many bytes.
 std::string MessagePrefix(size_t length, bool compressed = false);
 
@@ -70,8 +73,12 @@ class Http2Connection {
 
   bool open() const { return wire_.open(); }
 
-  // Begins a call and returns its stream.
-  int Begin(std::string_view method, std::string_view encoding = "identity");
+  // Begins a call and returns its stream. More headers are as RFC 7541 has them.
+  int Begin(std::string_view method, std::string_view encoding = "identity",
+            std::string_view more_headers = "");
+
+  // Calls that the server has not ended.
+  size_t calls() const { return windows_.size(); }
 
   // Sends bytes of its message as the windows of the server allow. False: the server has ended the
   // call, or has opened no window for some time.

@@ -23,6 +23,9 @@ struct Question {
   AnswerBits answer;
 };
 
+// Of the client library.
+client::ConnectOptions OptionsFor(const Target& target);
+
 class Neighbour {
  public:
   // The target has the neighbour's token. The client leads to the same server.
@@ -31,6 +34,7 @@ class Neighbour {
   // What it does again and again. Each returns what went wrong, or nothing.
   using Visit = std::string (Neighbour::*)();
   std::string SolveSmall();       // on the thread that receives it
+  std::string SolveByNewList();   // the same, as a new client with a list of servers
   std::string SolveQueued();      // on a thread of the arena
   std::string SolveManyAtOnce();  // by calls, most of which wait in the queue
   std::string StepNewSession();   // opens, steps, closes

@@ -1,6 +1,8 @@
 #include <zlib.h>
 
+#include <chrono>
 #include <random>
+#include <thread>
 
 #include "grpc/health/v1/health.pb.h"
 #include "tests/e2e/hostile/attacks.h"
@@ -115,6 +117,50 @@ void ManyWatches(const Target& target, Siege* siege) {
   }
 }
 
+// With tokens that nobody has: as many at a time as a proxy lets an address have, which wait for
+// their rejection.
+void CallsWithWrongTokens(const Target& target, Siege* siege) {
+  Target liar = target;
+  liar.token = "a-token-that-nobody-has";
+  auto connections = std::make_shared<std::vector<std::unique_ptr<Http2Connection>>>();
+  for (int i = 0; i < 40; ++i) connections->push_back(std::make_unique<Http2Connection>(liar));
+  siege->Repeat([connections] {
+    for (const auto& connection : *connections) {
+      connection->Receive();
+      while (connection->open() && connection->calls() < 100) connection->Begin(kSolveSession);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  });
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
+// 80 of them in each call, which HPACK makes 80 bytes.
+void CallsWithManyTokens(const Target& target, Siege* siege) {
+  std::string tokens;
+  for (int i = 0; i < 80; ++i) tokens += Header("authorization", "Bearer 0123456789abcdef");
+  const auto connection = siege->Hold(std::make_shared<Http2Connection>(target));
+  siege->Repeat([connection, tokens] {
+    connection->Receive(2);
+    if (connection->calls() < 100) connection->Begin(kCheck, "identity", tokens);
+  });
+}
+
+// 20 kB, as a header of 1 kB that enters the table of HPACK and 19 references to it. Above its
+// limit gRPC 1.51 drops the connection.
+void LongHeaders(const Target& target, Siege* siege) {
+  std::string headers = Header("x-long", std::string(1000, 'x'));
+  headers.front() = '\x40';
+  headers.append(19, '\xbe');
+  auto connection = std::make_shared<std::unique_ptr<Http2Connection>>();
+  siege->Repeat([target, headers, connection] {
+    if (*connection == nullptr || !(*connection)->open()) {
+      *connection = std::make_unique<Http2Connection>(target);
+    }
+    (*connection)->Begin(kCheck, "identity", headers);
+    (*connection)->Receive(20);
+  });
+}
+
 // Sends bursts of frames, whose answers are not read, over and over on new connections.
 void Flood(const Target& target, Siege* siege, const std::string& burst) {
   auto wire = std::make_shared<std::unique_ptr<Wire>>();
@@ -189,11 +235,19 @@ const std::vector<Attack> kEverywhere{
     {"ChecksNeverFinished", ChecksNeverFinished, 100},
     {"UnauthenticatedCalls", UnauthenticatedCalls, 100},
     {"IdleConnections", IdleConnections, 150},
-    {"ManyWatches", ManyWatches, 150},
+    {"ManyWatches", ManyWatches, 150, &Neighbour::SolveByNewList},
     {"PingFlood", PingFlood, 250},
     {"SettingsFlood", SettingsFlood, 100},
     {"HalfOpenHandshakes", HalfOpenHandshakes, 150},
     {"GarbageBytes", GarbageBytes, 100},
+    {"LongHeaders", LongHeaders, 100},
+    {"CallsWithWrongTokens",
+     CallsWithWrongTokens,
+     150,
+     &Neighbour::SolveSmall,
+     {},
+     256,
+     /*median_s=*/0.5},
 };
 
 std::vector<Attack> With(std::vector<Attack> attacks, const std::vector<Attack>& more) {
@@ -208,6 +262,7 @@ std::vector<Attack> AttacksByStrangers() {
                                {"ReflectionWithHugeNames", ReflectionWithHugeNames, 100},
                                {"ManyReflectionStreams", ManyReflectionStreams, 150},
                                {"CallsOfUnknownMethods", CallsOfUnknownMethods, 150},
+                               {"CallsWithManyTokens", CallsWithManyTokens, 100},
                                {"SilentScrapers", SilentScrapers, 50, &Neighbour::ScrapeMetrics},
                            });
 }

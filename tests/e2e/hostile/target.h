@@ -13,6 +13,9 @@ struct Target {
   std::string server_ca;        // PEM; empty: plain text
   std::string metrics_address;  // of the metrics endpoint
   std::string token;            // empty: a stranger
+  // Files with these, for the client library; not of a stranger.
+  std::string server_ca_file{};
+  std::string token_file{};
 };
 
 // A new connection of gRPC's client, shared with no other channel.
