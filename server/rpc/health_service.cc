@@ -63,7 +63,7 @@ class HealthService::Call {
   }
   void Cancel() { context_.TryCancel(); }
 
-  // Of a Watch: ends it. While a write is in progress, no status can be sent.
+  // Ends a Watch. While a write is in progress, no status can be sent.
   void Evict() {
     if (writing_) return Cancel();
     Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,

@@ -23,7 +23,7 @@ struct Question {
   AnswerBits answer;
 };
 
-// Of the client library.
+// Options by which the client library gets to the target.
 client::ConnectOptions OptionsFor(const Target& target);
 
 class Neighbour {
