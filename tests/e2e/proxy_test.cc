@@ -154,6 +154,7 @@ TEST_F(ProxyTest, ACallWithoutItsMessageEndsAtTheProxy) {
   const auto channel = grpc::CreateChannel(proxy_.address(), Credentials());
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
+  context.AddMetadata("authorization", "Bearer a-token-that-nobody-has");
   grpc::CompletionQueue queue;
   const auto call = stub.PrepareCall(&context, "/sap.v1.SolverService/Solve", &queue);
   const auto next = [&queue] {

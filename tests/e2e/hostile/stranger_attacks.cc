@@ -122,10 +122,12 @@ void ManyWatches(const Target& target, Siege* siege) {
 void CallsWithWrongTokens(const Target& target, Siege* siege) {
   Target liar = target;
   liar.token = "a-token-that-nobody-has";
-  auto connections = std::make_shared<std::vector<std::unique_ptr<Http2Connection>>>();
-  for (int i = 0; i < 40; ++i) connections->push_back(std::make_unique<Http2Connection>(liar));
+  std::vector<std::shared_ptr<Http2Connection>> connections;
+  for (int i = 0; i < 40; ++i) {
+    connections.push_back(siege->Hold(std::make_shared<Http2Connection>(liar)));
+  }
   siege->Repeat([connections] {
-    for (const auto& connection : *connections) {
+    for (const auto& connection : connections) {
       connection->Receive();
       while (connection->open() && connection->calls() < 100) connection->Begin(kSolveSession);
     }
