@@ -29,7 +29,7 @@ const int kWarmUpRounds = std::max(480, kRounds / 4);
 constexpr int kClients = 4;
 const double kGrowth_MB = IsFullProof() ? 8 : 4;
 
-client::Problem Small() { return *client::FromMessage(MixedProblem()); }
+client::Problem SmallProblem() { return *client::FromMessage(MixedProblem()); }
 
 struct Usage {
   double memory_MB{0};
@@ -58,19 +58,19 @@ void Visit(const ServerProcess& server, int round) {
   auto session = client.OpenSession();
   ASSERT_TRUE(session.has_value()) << session.error().message;
   for (int step = 0; step < 20; ++step) {
-    EXPECT_TRUE(session->Step(Small()).has_value());
+    EXPECT_TRUE(session->Step(SmallProblem()).has_value());
   }
   if (round % 4 != 0) {
     EXPECT_TRUE(session->Close().has_value());
   }
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(client.Solve(Small()).has_value());
-  const std::vector<client::Problem> batch(1 + round % 7, Small());
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(client.Solve(SmallProblem()).has_value());
+  const std::vector<client::Problem> batch(1 + round % 7, SmallProblem());
   for (const auto& outcome : client.SolveBatch(batch)) EXPECT_TRUE(outcome.has_value());
   // Large enough for the arena, and given up long before its end.
   client::SolveOptions options;
   options.time_budget = std::chrono::milliseconds(2);
   EXPECT_TRUE(client.Solve(SphereBlock(4 + round % 6), options).has_value());
-  client::Problem faulty = Small();
+  client::Problem faulty = SmallProblem();
   faulty.time_step = -1;
   EXPECT_FALSE(client.Solve(faulty).has_value());
 }
