@@ -30,8 +30,8 @@
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
 #include "server/server_config.h"
-#include "server/service/engine.h"
 #include "server/service/metrics.h"
+#include "server/service/request_handler.h"
 #include "server/service/request_recorder.h"
 
 namespace {
@@ -157,7 +157,7 @@ struct Server {
   std::unique_ptr<sap::BearerTokens> operator_tokens;
   std::unique_ptr<sap::RequestRecorder> recorder;
   sap::Metrics metrics;
-  std::unique_ptr<sap::Engine> engine;
+  std::unique_ptr<sap::RequestHandler> handler;
   std::unique_ptr<sap::GrpcServer> grpc;
   std::unique_ptr<sap::MetricsEndpoint> endpoint;
   std::unique_ptr<sap::AdminServer> admin;
@@ -213,14 +213,15 @@ std::string StartAdmin(const sap::ServerConfig& config, Server* server) {
 }
 
 std::string StartServices(const sap::ServerConfig& config, Server* server) {
-  server->engine = std::make_unique<sap::Engine>(config, server->recorder.get(), &server->metrics);
+  server->handler =
+      std::make_unique<sap::RequestHandler>(config, server->recorder.get(), &server->metrics);
   const sap::CallObserver observer(&server->metrics, server->log);
   const sap::OperationsConfig& operations = config.operations;
   const sap::TlsConfig& tls = config.security.tls;
   if (!operations.metrics_listen.empty()) {
     std::string error =
         StoreResult(sap::MetricsEndpoint::Start(operations.metrics_listen, &server->metrics,
-                                                server->engine.get(), tls.certificate),
+                                                server->handler.get(), tls.certificate),
                     &server->endpoint);
     if (!error.empty()) return error;
     server->log->Message(LogLevel::kInfo, "metrics on " + server->endpoint->address());
@@ -228,7 +229,7 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
   // The main address first: a second server of the same configuration fails here, before it touches
   // the operators' address.
   std::string error = StoreResult(
-      sap::GrpcServer::Start(config, server->engine.get(), server->tokens.get(), observer),
+      sap::GrpcServer::Start(config, server->handler.get(), server->tokens.get(), observer),
       &server->grpc);
   if (error.empty() && !operations.admin_listen.empty()) error = StartAdmin(config, server);
   if (error.empty() && server->endpoint != nullptr) server->endpoint->SetReady(true);

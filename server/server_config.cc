@@ -5,9 +5,7 @@
 #include <limits>
 #include <map>
 #include <string>
-#include <thread>
 
-#include "server/cpu_quota.h"
 #include "server/listen_address.h"
 
 namespace sap {
@@ -19,8 +17,6 @@ constexpr int kMostTrees = 1 << 20;
 constexpr int kMostTreeDofs = 2000;
 // Protobuf itself limits a message to this size.
 constexpr int64_t kLargestMessage_bytes = std::numeric_limits<int32_t>::max();
-
-int NumProcessors() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 // Accepts the names and replaces them by their values. CLI11's own CheckedTransformer prints values
 // of enums as control characters, in help texts and errors.
@@ -303,13 +299,6 @@ std::string CheckAdminListen(const ServerConfig& config) {
 }
 
 }  // namespace
-
-int ServerConfig::DefaultThreads() { return ThreadsWithin(NumProcessors(), CpuQuota()); }
-
-int ServerConfig::DefaultIdleSpinners() { return SpinnersWithin(NumProcessors(), CpuQuota()); }
-
-// More receiving threads would compete with the solver threads for processors.
-int ServerConfig::DefaultIoThreads() { return std::min(DefaultThreads(), 8); }
 
 std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConfig* config) {
   CLI::App app("Solves frictional contact problems sent over gRPC.", "sap-server");

@@ -2,11 +2,12 @@
 // server_config.cc).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "solver/problem/contact_problem.h"
+#include "solver/engine/engine_limits.h"
 
 namespace sap {
 
@@ -115,7 +116,7 @@ struct SessionConfig {
   double write_timeout_s{30};  // for the client to receive an answer, then the call is cancelled
 };
 
-struct ServerConfig {
+struct ServerConfig : EngineLimits {
   // HOST:PORT (port 0: any free port) or unix:PATH. The default is reachable from this machine
   // only.
   std::string listen{"127.0.0.1:50051"};
@@ -130,15 +131,8 @@ struct ServerConfig {
   int64_t max_message_bytes{int64_t{256} << 20};
   // To receive the request of a call, or the first one of a session; then the call is cancelled.
   double read_timeout_s{30};
-  ProblemLimits problem;
-  int max_iterations{10'000};  // largest iteration limit that a client may request
-  // For the factorization of one problem, on all threads together, and for its derivatives. The
-  // factorization of a pile of 30,000 bodies needs 3500 MiB.
-  int64_t max_solve_memory_mib{4096};
   AdmissionConfig admission;  // sessions have a limit of their own
   double queue_timeout_s{5};  // longest wait of a problem in the queue
-  int max_batch_problems{4096};
-  int max_derivatives{1024};  // cotangents and tangents of one problem
   SessionConfig session;
 
   // Problems with a smaller predicted solve time are solved inline, on the thread that received
@@ -152,10 +146,8 @@ struct ServerConfig {
 
   RecordingConfig recording;
 
-  // Processors, within the processor quota of the control group.
-  static int DefaultThreads();
-  static int DefaultIdleSpinners();
-  static int DefaultIoThreads();
+  // More receiving threads would compete with the solver threads for processors.
+  static int DefaultIoThreads() { return std::min(DefaultThreads(), 8); }
 };
 
 // Parses the command line into *config. Returns nothing on success. After --help, --version or an

@@ -6,9 +6,6 @@
 
 namespace sap {
 
-// 16 hexadecimal digits, different for each process.
-const std::string& BootId();
-
 // "VERSION INSTRUCTION_SET BOOT_ID": trailing metadata `sap-server`, and SessionOpened.server.
 const std::string& ServerIdentity();
 

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
+
+#include "solver/engine/engine_error.h"
 
 namespace sap {
 
@@ -22,19 +25,30 @@ enum class ServiceCode : uint8_t {
 };
 
 struct ServiceError {
+  ServiceError() = default;
+  ServiceError(ServiceCode error_code, std::string text, std::string of_field,
+               std::string of_limit = "")
+      : code(error_code),
+        message(std::move(text)),
+        field(std::move(of_field)),
+        reason(std::move(of_limit)) {}
+  // Implicit: an error of the engine is one of the service.
+  ServiceError(const EngineError& error)
+      : ServiceError(static_cast<ServiceCode>(error.code), error.message, error.field,
+                     error.reason) {}
+
   ServiceCode code{ServiceCode::kInternal};
   std::string message;      // "contacts.friction[17] is -0.3; it must be finite and >= 0"
   std::string field;        // "contacts.friction[17]"; empty if no field is at fault
-  std::string reason{};     // limit that is exceeded, for programs: "CLIENT_CALLS"; or empty
+  std::string reason;       // limit that is exceeded, for programs: "CLIENT_CALLS"; or empty
   double retry_after_s{0};  // minimum delay before a retry; 0: unknown
 };
 
 using ServiceStatus = tl::expected<void, ServiceError>;
 
-// An INVALID_ARGUMENT error about one field. The message is the field name followed by the reason.
-inline tl::unexpected<ServiceError> RefuseField(const std::string& field,
-                                                const std::string& reason) {
-  return tl::unexpected(ServiceError{ServiceCode::kInvalidArgument, field + " " + reason, field});
+inline ServiceStatus ToServiceStatus(const EngineStatus& status) {
+  if (status) return {};
+  return tl::unexpected(ServiceError(status.error()));
 }
 
 }  // namespace sap

@@ -20,6 +20,9 @@
 
 namespace sap {
 
+// The relative tolerance of solves for derivatives where none is given.
+inline constexpr double kDerivativeTolerance = 1e-10;
+
 struct DerivativeOptions {
   bool hold_delassus{false};  // w does not follow J and A; CheckHeldDelassus must hold
 };

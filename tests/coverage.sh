@@ -9,9 +9,9 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=build/coverage
-tests=(server_messages_test solver_problem_test solver_cholesky_test server_config_test
+tests=(codec_test solver_problem_test solver_cholesky_test server_config_test
   server_auth_test)
-validation=(server/service/problem_decoder.cc
+validation=(proto/codec/problem_decoder.cc
   solver/problem/{contact_problem,input_checker,read_trees,read_contacts,rigid_bodies}.cc
   solver/cholesky/dense_cholesky.h server/server_config.cc
   server/listen_address.cc server/auth/bearer_tokens.cc)

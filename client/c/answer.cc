@@ -118,21 +118,19 @@ void PointAtWanted(const InputSelection& wanted, GradientStructs* structs) {
 
 }  // namespace
 
-Error Refusal(const ProblemError& error, const std::string& within) {
-  std::string field = within + error.field;
-  if (error.index >= 0) field.append("[").append(std::to_string(error.index)).append("]");
-  std::string message = field + " " + error.reason;
-  return {SAP_INVALID_ARGUMENT, std::move(message), std::move(field)};
-}
-
 }  // namespace sap::c
 
-void sap_answer::SetError(sap::c::Error new_error) {
+void sap_answer::Clear() {
   solved_ = false;
   differentiated_ = false;
   forecast_found_ = false;
-  error_ = std::move(new_error);
-  error_struct_ = {.kind = error_.kind,
+  error_struct_ = {.kind = SAP_OK, .message = "", .field = "", .reason = ""};
+}
+
+void sap_answer::SetError(sap::EngineError error) {
+  Clear();
+  error_ = std::move(error);
+  error_struct_ = {.kind = static_cast<int32_t>(error_.code),
                    .message = error_.message.c_str(),
                    .field = error_.field.c_str(),
                    .reason = error_.reason.c_str()};
@@ -140,7 +138,7 @@ void sap_answer::SetError(sap::c::Error new_error) {
 
 void sap_answer::SetForecast() {
   using sap::c::ArrayOf;
-  SetError({});
+  Clear();
   forecast_struct_ = {.island_of_tree = ArrayOf(forecast.island_of_tree),
                       .solve_time_s = ArrayOf(forecast.solve_time_s)};
   forecast_found_ = true;
@@ -148,7 +146,7 @@ void sap_answer::SetForecast() {
 
 void sap_answer::SetSolution(double check_s, bool warm_started) {
   using sap::c::ArrayOf;
-  SetError({});
+  Clear();
   SetIslands();
   solution_struct_ = {};
   sap::c::PointAtOutputs(solution, &solution_struct_);

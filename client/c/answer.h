@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/c/sap_islands.h"
+#include "solver/engine/engine_error.h"
 #include "solver/island_forecast.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/derivatives.h"
@@ -14,16 +15,6 @@
 #include "solver/problem/input_selection.h"
 
 namespace sap::c {
-
-struct Error {
-  int32_t kind{SAP_OK};
-  std::string message;
-  std::string field;
-  std::string reason{};
-};
-
-// The error for a ProblemError, with the index in the field.
-Error Refusal(const ProblemError& error, const std::string& within = "");
 
 // The structs of one gradient.
 struct GradientStructs {
@@ -52,12 +43,12 @@ struct sap_answer {
   sap::Derivatives derivatives;
   sap::IslandForecast forecast;
 
-  sap_answer() { SetError({}); }
+  sap_answer() { Clear(); }
   sap_answer(const sap_answer&) = delete;
   sap_answer& operator=(const sap_answer&) = delete;
 
-  // Each of the four begins anew.
-  void SetError(sap::c::Error new_error);
+  // Each of the three begins anew.
+  void SetError(sap::EngineError error);
   void SetForecast();
   void SetSolution(double check_s, bool warm_started);
   // After SetSolution; `view` is that of the problem that was differentiated.
@@ -74,9 +65,10 @@ struct sap_answer {
   }
 
  private:
+  void Clear();
   void SetIslands();
 
-  sap::c::Error error_;
+  sap::EngineError error_;
   sap_error error_struct_{};
 
   bool solved_{false};

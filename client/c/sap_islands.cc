@@ -43,14 +43,14 @@ sap_solver* sap_solver_new(int32_t threads) {
   if (threads == 0) threads = ThreadsOfProcess();
   return OrNull([&] {
     auto solver = std::make_unique<sap_solver>();
-    solver->shared = std::make_shared<sap::c::SharedState>(threads);
+    solver->engine = std::make_shared<sap::Engine>(threads);
     return solver;
   });
 }
 
 void sap_solver_free(sap_solver* solver) { delete solver; }
 
-int32_t sap_solver_threads(const sap_solver* solver) { return solver->shared->threads(); }
+int32_t sap_solver_threads(const sap_solver* solver) { return solver->engine->threads(); }
 
 sap_answer* sap_answer_new(void) {
   return OrNull([] { return std::make_unique<sap_answer>(); });
@@ -84,24 +84,24 @@ void sap_stop_reset(sap_stop* stop) { stop->requested.store(false); }
 
 int32_t sap_solve(sap_solver* solver, const sap_problem* problem, const sap_options* options,
                   const sap_stop* stop, sap_answer* answer) {
-  sap::c::Solve(solver->shared.get(), problem, options, stop, answer);
+  sap::c::Solve(solver->engine.get(), problem, options, stop, answer);
   return answer->error()->kind;
 }
 
 int32_t sap_solve_batch(sap_solver* solver, int64_t count, const sap_problem* const* problems,
                         const sap_options* options, const sap_stop* stop,
                         sap_answer* const* answers) {
-  return sap::c::SolveBatch(solver->shared.get(), List(problems, count), options, stop,
+  return sap::c::SolveBatch(solver->engine.get(), List(problems, count), options, stop,
                             List(answers, count));
 }
 
 int32_t sap_find_islands(sap_solver* solver, const sap_problem* problem, sap_answer* answer) {
-  sap::c::FindIslands(solver->shared.get(), problem, answer);
+  sap::c::FindIslands(solver->engine.get(), problem, answer);
   return answer->error()->kind;
 }
 
 sap_session* sap_session_new(sap_solver* solver) {
-  return OrNull([&] { return std::make_unique<sap_session>(solver->shared); });
+  return OrNull([&] { return std::make_unique<sap_session>(solver->engine); });
 }
 
 void sap_session_free(sap_session* session) { delete session; }
@@ -116,7 +116,7 @@ void sap_session_reset(sap_session* session) { session->Reset(); }
 
 int32_t sap_differentiate(sap_solver* solver, const sap_differentiation* request,
                           const sap_stop* stop, sap_answer* answer) {
-  sap::c::Differentiate(solver->shared.get(), request, stop, answer);
+  sap::c::Differentiate(solver->engine.get(), request, stop, answer);
   return answer->error()->kind;
 }
 
@@ -124,6 +124,6 @@ int32_t sap_differentiate_batch(sap_solver* solver, int64_t count,
                                 const sap_differentiation* const* requests,
                                 const double* time_budget_s, const sap_stop* stop,
                                 sap_answer* const* answers) {
-  return sap::c::DifferentiateBatch(solver->shared.get(), List(requests, count), time_budget_s,
+  return sap::c::DifferentiateBatch(solver->engine.get(), List(requests, count), time_budget_s,
                                     stop, List(answers, count));
 }

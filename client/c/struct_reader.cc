@@ -276,16 +276,15 @@ Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation& reques
   const auto tangents = ReadList(request.tangents, request.num_tangents, "tangents");
   if (!tangents) return tl::unexpected(tangents.error());
   StructReader reader;
-  GivenDifferentiation given{.velocity = reader.Span(request.velocity, "", "velocity"),
-                             .cotangents = {},
-                             .directions = {},
-                             .wanted = *wanted,
-                             .hold_delassus = request.hold_delassus != 0};
+  GivenDifferentiation given{
+      .derivatives = {.velocity = reader.Span(request.velocity, "", "velocity"),
+                      .hold_delassus = request.hold_delassus != 0},
+      .wanted = *wanted};
   for (size_t i = 0; i < cotangents->size(); ++i) {
     StructReader of_one("cotangents[" + std::to_string(i) + "].");
     const auto cotangent = of_one.Result(ReadCotangent((*cotangents)[i], &of_one));
     if (!cotangent) return tl::unexpected(cotangent.error());
-    given.cotangents.push_back(*cotangent);
+    given.derivatives.cotangents.push_back(*cotangent);
   }
   for (size_t i = 0; i < tangents->size(); ++i) {
     auto direction = ReadDirection((*tangents)[i]);
@@ -293,7 +292,7 @@ Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation& reques
       direction.error().field.insert(0, "tangents[" + std::to_string(i) + "].");
       return tl::unexpected(direction.error());
     }
-    given.directions.push_back(*direction);
+    given.derivatives.directions.push_back(*direction);
   }
   return reader.Result(std::move(given));
 }

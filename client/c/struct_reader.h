@@ -11,10 +11,9 @@
 #include <vector>
 
 #include "client/c/sap_islands.h"
+#include "solver/engine/derivatives_request.h"
 #include "solver/problem/contact_problem.h"
-#include "solver/problem/derivatives.h"
 #include "solver/problem/input_selection.h"
-#include "solver/problem/named_velocities.h"
 #include "solver/problem/solver_options.h"
 
 namespace sap::c {
@@ -26,12 +25,6 @@ using Read = tl::expected<Value, ProblemError>;
 struct GivenProblem {
   ContactProblemView view;
   GivenRegularization regularization;
-
-  GivenGuesses guesses() const {
-    return {.num_trees = static_cast<int>(view.trees.dofs.size()),
-            .trees = !view.trees.guess_velocity.empty(),
-            .bodies = !view.bodies.guess_velocity.empty()};
-  }
 };
 
 // Null is an error: every call needs a problem.
@@ -52,11 +45,8 @@ Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolera
 
 // What to differentiate, except for the problem and the options.
 struct GivenDifferentiation {
-  std::span<const double> velocity;
-  std::vector<Cotangent> cotangents;
-  std::vector<ContactProblemView> directions;
+  DerivativesRequest derivatives;
   InputSelection wanted;
-  bool hold_delassus;
 };
 
 // The struct in the size that this library knows.

@@ -27,7 +27,8 @@
 namespace sap::client {
 
 // Version, hardware and limits of a server; see GetServerInfoResponse in
-// proto/sap/v1/solver_service.proto.
+// proto/sap/v1/solver_service.proto. Of this process, "embedded:", a limit that is not there is the
+// largest number.
 struct ServerInfo {
   std::string version;
   std::string instruction_set;
@@ -54,6 +55,7 @@ struct ServerInfo {
   uint32_t max_derivatives{0};         // cotangents and tangents of one problem
 };
 
+class Backend;
 class SplitSolver;
 
 // Thread-safe: calls may run concurrently.
@@ -109,12 +111,10 @@ class Client {
   tl::expected<bool, Error> Health();
 
  private:
-  Client(const std::string& address, std::unique_ptr<Transport> transport,
-         const ConnectOptions& options);
+  Client(const std::string& address, std::unique_ptr<Backend> backend);
 
-  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Backend> backend_;
   std::unique_ptr<SplitSolver> split_solver_;
-  bool low_latency_;
 };
 
 }  // namespace sap::client

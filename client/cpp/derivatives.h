@@ -49,7 +49,7 @@ inline SolveOptions WithTolerance(double relative_tolerance) {
 }
 
 struct DifferentiateOptions {
-  SolveOptions solve = WithTolerance(1e-10);
+  SolveOptions solve = WithTolerance(kDerivativeTolerance);
   // Inputs to return in gradients, as "contacts.friction", "bodies" or "applied_impulse"; empty:
   // all but dynamics_matrix, jacobian and angular_jacobian.
   std::vector<std::string> wanted{};

@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
+#include "client/cpp/transport/backend.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/replay_comparison.h"
-#include "client/cpp/transport/transport.h"
 #include "sap/v1/recording.pb.h"
 
 namespace sap::client {
@@ -47,15 +47,14 @@ v1::SolveRequest RequestOf(const v1::RecordedSolve& record) {
   return request;
 }
 
-tl::expected<Judgement, Error> ReplayFailure(const v1::RecordedSolve& record,
-                                             Transport* transport) {
+tl::expected<Judgement, Error> ReplayFailure(const v1::RecordedSolve& record, Backend* backend) {
   const v1::Failure& failure = record.outcome().failure();
   const ErrorCode code = FromCode(failure.code());
   if (code != ErrorCode::kInvalidArgument) {
     return NotReplayable(std::string("ended with ") + Name(code));
   }
   v1::SolveResponse response;
-  const auto solved = transport->Solve(RequestOf(record), std::nullopt, &response);
+  const auto solved = backend->Solve(RequestOf(record), &response);
   if (solved) return OutcomeDiffers("a solution", failure.message());
   if (solved.error().code != code) return tl::unexpected(solved.error());
   if (solved.error().message == failure.message() && solved.error().field == failure.field()) {
@@ -64,8 +63,7 @@ tl::expected<Judgement, Error> ReplayFailure(const v1::RecordedSolve& record,
   return OutcomeDiffers(solved.error().message, failure.message());
 }
 
-tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record,
-                                              Transport* transport) {
+tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record, Backend* backend) {
   ReplayComparison comparison(record);
   if (!comparison.complete()) return Differs("the recorded solution is not complete");
   v1::SolveRequest request = RequestOf(record);
@@ -73,7 +71,7 @@ tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record,
     request.mutable_options()->set_max_iterations(run.iteration_limit);
     request.mutable_options()->set_newton(run.method);
     v1::SolveResponse response;
-    if (const auto solved = transport->Solve(request, std::nullopt, &response); !solved) {
+    if (const auto solved = backend->Solve(request, &response); !solved) {
       if (solved.error().code != ErrorCode::kInvalidArgument) {
         return tl::unexpected(solved.error());
       }
@@ -84,12 +82,12 @@ tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record,
   return Differs(comparison.FirstDifference());
 }
 
-tl::expected<Judgement, Error> Replay(const v1::RecordedSolve& record, Transport* transport) {
+tl::expected<Judgement, Error> Replay(const v1::RecordedSolve& record, Backend* backend) {
   switch (record.outcome().outcome_case()) {
     case v1::Outcome::kSolution:
-      return ReplaySolution(record, transport);
+      return ReplaySolution(record, backend);
     case v1::Outcome::kFailure:
-      return ReplayFailure(record, transport);
+      return ReplayFailure(record, backend);
     case v1::Outcome::OUTCOME_NOT_SET:
       break;
   }
@@ -113,10 +111,9 @@ void Count(const Judgement& judgement, ReplayReport* report) {
 
 }  // namespace
 
-tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Transport* transport) {
-  v1::GetServerInfoResponse server;
-  if (const auto info = transport->Info(std::nullopt, &server); !info)
-    return tl::unexpected(info.error());
+tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Backend* backend) {
+  const auto server = backend->Info(std::nullopt);
+  if (!server) return tl::unexpected(server.error());
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) {
@@ -132,11 +129,11 @@ tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Trans
       report.truncated = !ended;
       break;
     }
-    const auto judgement = Replay(record, transport);
+    const auto judgement = Replay(record, backend);
     if (!judgement) return tl::unexpected(judgement.error());
     Count(*judgement, &report);
-    report.same_build = report.same_build && record.version() == server.version() &&
-                        record.instruction_set() == server.instruction_set();
+    report.same_build = report.same_build && record.version() == server->version &&
+                        record.instruction_set() == server->instruction_set;
   }
   if (report.records > 0) return report;
   return tl::unexpected(Error{ErrorCode::kInvalidArgument, path + ": is not a recording", ""});

@@ -31,9 +31,9 @@ struct ReplayReport {
   bool truncated{false};
 };
 
-class Transport;
+class Backend;
 
 // Replays the recording. An error if the file cannot be read or the server does not answer.
-tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Transport* transport);
+tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Backend* backend);
 
 }  // namespace sap::client

@@ -4,25 +4,21 @@
 #include <string>
 #include <utility>
 
-#include "client/cpp/transport/message_conversion.h"
-#include "client/cpp/transport/transport.h"
+#include "client/cpp/transport/backend.h"
 
 namespace sap::client {
 
 struct Session::State {
-  explicit State(std::unique_ptr<SessionStream> session_stream)
-      : stream(std::move(session_stream)) {}
+  explicit State(std::unique_ptr<StepStream> steps) : stream(std::move(steps)) {}
 
-  std::unique_ptr<SessionStream> stream;
-  v1::SolveSessionRequest request;  // reused
-  v1::SolveSessionResponse response;
+  std::unique_ptr<StepStream> stream;
   uint64_t last_step_id{0};
   int at_server{0};                  // steps sent whose outcome has not arrived
   std::deque<StepOutcome> received;  // by Send, kept for Receive
   std::optional<Error> ended;        // why no more steps can be sent
 };
 
-Session::Session(std::unique_ptr<SessionStream> stream)
+Session::Session(std::unique_ptr<StepStream> stream)
     : state_(std::make_unique<State>(std::move(stream))) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -61,12 +57,7 @@ tl::expected<uint64_t, Error> Session::Send(const Problem& problem,
   if (state.at_server >= state.stream->max_steps_in_flight()) {
     if (const auto kept = KeepNextOutcome(); !kept) return tl::unexpected(kept.error());
   }
-  v1::SessionStep* step = state.request.mutable_step();
-  step->set_step_id(++state.last_step_id);
-  ToMessage(problem, step->mutable_problem());
-  step->clear_options();
-  if (options) ToMessage(*options, step->mutable_options());
-  if (state.stream->Send(&state.request)) {
+  if (state.stream->Send(++state.last_step_id, problem, options)) {
     ++state.at_server;
     return state.last_step_id;
   }
@@ -98,16 +89,14 @@ tl::expected<void, Error> Session::KeepNextOutcome() {
 
 tl::expected<StepOutcome, Error> Session::ReceiveFromServer() {
   State& state = *state_;
-  if (const auto received = state.stream->Receive(&state.response); !received) {
+  auto received = state.stream->Receive();
+  if (!received) {
     state.ended = received.error();
     state.at_server = 0;
-    return tl::unexpected(received.error());
+    return received;
   }
   --state.at_server;
-  const v1::StepOutcome& step = state.response.step();
-  return StepOutcome{.step_id = step.step_id(),
-                     .warm_started = step.warm_started(),
-                     .solution = FromMessage(step.outcome())};
+  return received;
 }
 
 tl::expected<void, Error> Session::Close() {

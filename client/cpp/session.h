@@ -43,12 +43,12 @@ struct StepOutcome {
   tl::expected<Solution, Error> solution;
 };
 
-class SessionStream;
+class StepStream;
 
 // Not thread-safe. May outlive its client. The destructor cancels steps in flight.
 class Session {
  public:
-  explicit Session(std::unique_ptr<SessionStream> stream);
+  explicit Session(std::unique_ptr<StepStream> stream);
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

@@ -17,7 +17,7 @@ struct PhaseTimings {
   double encode_s{0};
 };
 
-// How the solve of one island ended.
+// How the solve of one island ended, with its certificate.
 using Island = IslandReport;
 
 // Shapes and units as in proto/sap/v1/solution.proto. Fields that the response mask left out are

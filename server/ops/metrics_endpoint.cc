@@ -116,7 +116,7 @@ void AddProblems(const Metrics& metrics, Families* families) {
   }
 }
 
-void AddServer(const Metrics& metrics, Engine* engine, const std::string& certificate,
+void AddServer(const Metrics& metrics, RequestHandler* handler, const std::string& certificate,
                Families* families) {
   const auto gauge = [&](const char* name, const char* help, double value) {
     families->Begin(name, help, MetricType::Gauge).Add({}, value);
@@ -124,7 +124,7 @@ void AddServer(const Metrics& metrics, Engine* engine, const std::string& certif
   const auto counter = [&](const char* name, const char* help, const Counter& count) {
     families->Begin(name, help, MetricType::Counter).Add({}, static_cast<double>(count.Sum()));
   };
-  gauge("sap_sessions", "Open sessions.", engine->num_sessions());
+  gauge("sap_sessions", "Open sessions.", handler->num_sessions());
   counter("sap_session_steps_total", "Session steps answered.", metrics.session_steps);
   counter("sap_sessions_expired_total", "Sessions ended by the idle timeout.",
           metrics.sessions_expired);
@@ -132,12 +132,12 @@ void AddServer(const Metrics& metrics, Engine* engine, const std::string& certif
   counter("sap_health_watches_refused_total",
           "Watch streams refused or evicted by a limit per connection or in all.",
           metrics.watches_refused);
-  gauge("sap_calls_held", "Calls received, queued or being solved.", engine->admission().calls());
+  gauge("sap_calls_held", "Calls received, queued or being solved.", handler->admission().calls());
   gauge("sap_bytes_held", "Request bytes of the held calls.",
-        static_cast<double>(engine->admission().bytes()));
-  gauge("sap_tasks_queued", "Problems in the queue.", engine->queue().queued());
+        static_cast<double>(handler->admission().bytes()));
+  gauge("sap_tasks_queued", "Problems in the queue.", handler->queue().queued());
   gauge("sap_arena_busy_fraction", "Fraction of the solver threads that are busy.",
-        static_cast<double>(engine->queue().running()) / engine->config().threads);
+        static_cast<double>(handler->queue().running()) / handler->config().threads);
   families->Begin("sap_build_info", "Constant 1, labelled with the build.", MetricType::Gauge)
       .Add({{"version", SAP_VERSION}, {"instruction_set", InstructionSet()}}, 1);
   if (certificate.empty()) return;
@@ -151,24 +151,24 @@ constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
 }  // namespace
 
-std::vector<MetricFamily> CollectMetrics(const Metrics& metrics, Engine* engine,
+std::vector<MetricFamily> CollectMetrics(const Metrics& metrics, RequestHandler* handler,
                                          const std::string& certificate) {
   std::vector<MetricFamily> all;
   Families families(&all);
   AddCalls(metrics, &families);
   AddProblems(metrics, &families);
-  AddServer(metrics, engine, certificate, &families);
+  AddServer(metrics, handler, certificate, &families);
   return all;
 }
 
 tl::expected<std::unique_ptr<MetricsEndpoint>, std::string> MetricsEndpoint::Start(
-    const std::string& address, const Metrics* metrics, Engine* engine,
+    const std::string& address, const Metrics* metrics, RequestHandler* handler,
     const std::string& certificate) {
   std::unique_ptr<MetricsEndpoint> self(new MetricsEndpoint());
-  const auto answer = [metrics, engine, certificate,
+  const auto answer = [metrics, handler, certificate,
                        ready = &self->ready_](std::string_view path) -> HttpServer::Response {
     if (path == "/metrics") {
-      const auto families = CollectMetrics(*metrics, engine, certificate);
+      const auto families = CollectMetrics(*metrics, handler, certificate);
       return {200, prometheus::TextSerializer().Serialize(families), kMetricsType};
     }
     if (path == "/live") return {200, "live\n"};

@@ -16,17 +16,17 @@
 #include <vector>
 
 #include "server/ops/http_server.h"
-#include "server/service/engine.h"
 #include "server/service/metrics.h"
+#include "server/service/request_handler.h"
 
 namespace sap {
 
 class MetricsEndpoint {
  public:
-  // Serves from the return of this call on, not ready. Address: HOST:PORT. Metrics and engine must
+  // Serves from the return of this call on, not ready. Address: HOST:PORT. Metrics and handler must
   // outlive the endpoint. `certificate` is the file whose expiry time is exported; may be empty.
   static tl::expected<std::unique_ptr<MetricsEndpoint>, std::string> Start(
-      const std::string& address, const Metrics* metrics, Engine* engine,
+      const std::string& address, const Metrics* metrics, RequestHandler* handler,
       const std::string& certificate);
 
   // The address with the assigned port if port 0 was requested.
@@ -43,7 +43,8 @@ class MetricsEndpoint {
 };
 
 // Snapshot of all metric families.
-std::vector<prometheus::MetricFamily> CollectMetrics(const Metrics& metrics, Engine* engine,
+std::vector<prometheus::MetricFamily> CollectMetrics(const Metrics& metrics,
+                                                     RequestHandler* handler,
                                                      const std::string& certificate);
 
 }  // namespace sap

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "server/server_identity.h"
+#include "solver/engine/boot_id.h"
 
 namespace sap {
 namespace {

@@ -33,7 +33,7 @@ class BatchStream::Call final : private MessageTransfers::Reader {
   // Called periodically while the call is registered. After TryCancel the operation completes with
   // an error and the call ends as if the client had disconnected.
   void Sweep(Clock::time_point now) {
-    const ServerConfig& config = method_->context_.engine->config();
+    const ServerConfig& config = method_->context_.handler->config();
     const std::chrono::duration<double> read_timeout(config.read_timeout_s);
     receiving_.CancelIfStartedBy(now - std::chrono::duration_cast<Clock::duration>(read_timeout),
                                  [this] { context_.TryCancel(); });
@@ -58,14 +58,14 @@ class BatchStream::Call final : private MessageTransfers::Reader {
     counted_ = true;
     if (!method_->context_.in_flight_calls->Enter()) return End(ShuttingDown());
     if (const auto checked = CheckAttempt(context_); !checked) return Reject(ToRpcStatus(checked));
-    Engine* const engine = method_->context_.engine;
-    const auto reservation = engine->ReserveCall(account_.get(), PriorityInHeaders(context_));
+    RequestHandler* const handler = method_->context_.handler;
+    const auto reservation = handler->ReserveCall(account_.get(), PriorityInHeaders(context_));
     if (!reservation) return Reject(ToRpcStatus(tl::unexpected(reservation.error())));
     reservation_ = *reservation;
     const ServiceStatus begun = method_->context_.transfers->BeginRead(account_.get(), this);
     if (begun) return;
-    engine->CountRefusal(begun.error());
-    engine->ReleaseReservation(account_.get(), reservation_);
+    handler->CountRefusal(begun.error());
+    handler->ReleaseReservation(account_.get(), reservation_);
     Reject(ToRpcStatus(begun));
   }
 
@@ -77,7 +77,7 @@ class BatchStream::Call final : private MessageTransfers::Reader {
   void Read(bool ok) {
     receiving_.Stop();
     method_->context_.transfers->EndRead(account_.get());
-    method_->context_.engine->ReleaseReservation(account_.get(), reservation_);
+    method_->context_.handler->ReleaseReservation(account_.get(), reservation_);
     arrival_ = Clock::now();
     if (!ok) return EndNotReceived();
     request_bytes_ = static_cast<int64_t>(bytes_.Length());
@@ -85,7 +85,7 @@ class BatchStream::Call final : private MessageTransfers::Reader {
     // With the first outcome already: clients refuse servers whose bits could differ.
     context_.AddInitialMetadata("sap-server", ServerIdentity());
     const CallContext call_context{arrival_, SteadyDeadline(context_), &cancelled_, account_.get()};
-    method_->context_.engine->StartStreamBatch(
+    method_->context_.handler->StartStreamBatch(
         request_, call_context,
         [this](int index, v1::Outcome outcome) { AddOutcome(index, std::move(outcome)); },
         [](void* call, const ServiceStatus& status) {
@@ -208,7 +208,7 @@ class BatchStream::Call final : private MessageTransfers::Reader {
   StallTimer receiving_;
   std::shared_ptr<ClientAccount> account_;
   RequestId request_id_;
-  Engine::Reservation reservation_;
+  RequestHandler::Reservation reservation_;
   bool counted_{
       false};  // in InFlightCalls; strangers are not, so that a drain does not wait for them
   Clock::time_point arrival_;

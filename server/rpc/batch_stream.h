@@ -12,7 +12,7 @@
 
 namespace sap {
 
-// Must outlive the completion queues on which it awaits calls; the engine must outlive it.
+// Must outlive the completion queues on which it awaits calls; the handler must outlive it.
 class BatchStream {
  public:
   using Service = HeadersFirstService<v1::SolverService::Service>;

@@ -71,19 +71,19 @@ void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
 
 }  // namespace
 
-GrpcServer::GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens,
+GrpcServer::GrpcServer(const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens,
                        const CallObserver& observer)
-    : authenticator_(&engine->admission(), tokens),
+    : authenticator_(&handler->admission(), tokens),
       observer_(observer),
       rejection_limiter_(config.threads),
       transfers_(config),
-      solver_service_({engine, &in_flight_calls_, &authenticator_, &observer_, &rejection_limiter_,
+      solver_service_({handler, &in_flight_calls_, &authenticator_, &observer_, &rejection_limiter_,
                        &transfers_}),
       health_service_(config.connection, &in_flight_calls_, &authenticator_, observer_),
       unknown_methods_(&in_flight_calls_) {}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
-    const ServerConfig& config, Engine* engine, BearerTokens* tokens,
+    const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens,
     const CallObserver& observer) {
   if (HasListener(config.listen)) {
     return tl::unexpected("cannot listen on " + config.listen +
@@ -94,7 +94,7 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   const auto credentials = MakeServerCredentials(config.security.tls);
   if (!credentials) return tl::unexpected(credentials.error());
-  std::unique_ptr<GrpcServer> self(new GrpcServer(config, engine, tokens, observer));
+  std::unique_ptr<GrpcServer> self(new GrpcServer(config, handler, tokens, observer));
   grpc::ServerBuilder builder;
   SetOptions(config, &builder);
   if (tokens != nullptr) RemoveReflection(&builder);

@@ -25,18 +25,18 @@
 #include "server/rpc/solver_service.h"
 #include "server/rpc/unknown_methods.h"
 #include "server/server_config.h"
-#include "server/service/engine.h"
+#include "server/service/request_handler.h"
 
 namespace sap {
 
 class GrpcServer {
  public:
   // Serves from the return of this call on. Fails with an error message if the address is not
-  // available, also if another server uses it. The engine must outlive the server. If tokens are
+  // available, also if another server uses it. The handler must outlive the server. If tokens are
   // given (they may be null and must outlive the server), every call except health checks needs
   // one, and reflection is not offered.
   static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(
-      const ServerConfig& config, Engine* engine, BearerTokens* tokens = nullptr,
+      const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens = nullptr,
       const CallObserver& observer = CallObserver(nullptr, nullptr));
 
   // Cancels in-flight calls and waits for them to end.
@@ -59,7 +59,7 @@ class GrpcServer {
   void Drain(std::chrono::nanoseconds timeout);
 
  private:
-  GrpcServer(const ServerConfig& config, Engine* engine, BearerTokens* tokens,
+  GrpcServer(const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens,
              const CallObserver& observer);
 
   void RunSweeper();

@@ -3,7 +3,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/server_identity.h"
-#include "server/service/solution_encoder.h"
+#include "server/service/failure_encoder.h"
 
 namespace sap {
 namespace {

@@ -6,12 +6,12 @@
 #include "server/rpc/in_flight_calls.h"
 #include "server/rpc/message_transfers.h"
 #include "server/rpc/rejection_rate_limiter.h"
-#include "server/service/engine.h"
+#include "server/service/request_handler.h"
 
 namespace sap {
 
 struct ServiceContext {
-  Engine* engine;
+  RequestHandler* handler;
   InFlightCalls* in_flight_calls;
   const Authenticator* authenticator;
   const CallObserver* observer;

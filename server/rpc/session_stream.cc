@@ -117,7 +117,7 @@ class SessionStream::Call {
   bool Cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   Slot& SlotOf(uint64_t step) { return slots_[step % slots_.size()]; }
   int MaxStepsInFlight() const {
-    return method_->context_.engine->config().session.max_steps_in_flight;
+    return method_->context_.handler->config().session.max_steps_in_flight;
   }
 
   SessionStream* const method_;
@@ -182,7 +182,7 @@ void SessionStream::Call::Accepted(bool ok) {
     EndWith(ShuttingDown());
   } else if (const auto attempt = CheckAttempt(context_); !attempt) {
     Reject(ToRpcStatus(attempt));
-  } else if (const auto checked = method_->context_.engine->CheckRate(account_.get()); !checked) {
+  } else if (const auto checked = method_->context_.handler->CheckRate(account_.get()); !checked) {
     Reject(ToRpcStatus(checked));
   } else {
     lock.unlock();
@@ -233,7 +233,7 @@ void SessionStream::Call::AcceptMessage(int64_t bytes) {
 // problem is freed at once.
 void SessionStream::Call::HoldStep(Slot* slot, int64_t bytes) {
   const ServiceStatus held =
-      method_->context_.engine->admission().HoldBytes(account_.get(), bytes, held_bytes_);
+      method_->context_.handler->admission().HoldBytes(account_.get(), bytes, held_bytes_);
   if (held) {
     slot->held_bytes = bytes;
     held_bytes_ += bytes;
@@ -249,11 +249,11 @@ void SessionStream::Call::SetHeldBytes(Slot* slot, int64_t bytes) {
   const int64_t more = bytes - slot->held_bytes;
   slot->held_bytes = bytes;
   held_bytes_ += more;
-  method_->context_.engine->admission().AddBytes(account_.get(), more);
+  method_->context_.handler->admission().AddBytes(account_.get(), more);
 }
 
 void SessionStream::Call::Open(const v1::OpenSession& open) {
-  auto session = method_->context_.engine->NewSession(account_.get());
+  auto session = method_->context_.handler->NewSession(account_.get());
   if (!session) return Reject(ToRpcStatus(tl::unexpected(session.error())));
   if (const ServiceStatus checked = (*session)->Open(open); !checked) {
     return EndWith(ToRpcStatus(checked));
@@ -277,8 +277,8 @@ void SessionStream::Call::RecordAnswer() {
 }
 
 void SessionStream::Call::Sweep(Clock::time_point now) {
-  const SessionConfig& config = method_->context_.engine->config().session;
-  const double read_timeout_s = method_->context_.engine->config().read_timeout_s;
+  const SessionConfig& config = method_->context_.handler->config().session;
+  const double read_timeout_s = method_->context_.handler->config().read_timeout_s;
   Lock lock(mutex_);
   const std::chrono::duration<double> writing = now - write_start_;
   const std::chrono::duration<double> idle = now - last_activity_;
@@ -310,7 +310,7 @@ void SessionStream::Call::Advance(Lock lock) {
   // While a write is in progress, a thread solves steps of one stream for at most the inline limit;
   // then other streams are served until the write completes.
   const std::chrono::duration<double, std::micro> inline_budget(
-      method_->context_.engine->config().inline_below_us);
+      method_->context_.handler->config().inline_below_us);
   const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(inline_budget);
   if (!CanSolve() || ShouldReadAhead()) ReadNext();
   WriteNext();
@@ -332,7 +332,7 @@ void SessionStream::Call::Advance(Lock lock) {
   method_->context_.observer->Ended(Method::kSolveSession, status, took.count(), context_,
                                     &request_id_, account_.get(), /*request_bytes=*/0);
   if (held_bytes_ > 0) {
-    method_->context_.engine->admission().AddBytes(account_.get(), -held_bytes_);
+    method_->context_.handler->admission().AddBytes(account_.get(), -held_bytes_);
   }
   lock.unlock();
   method_->Remove(this);
@@ -372,7 +372,7 @@ void SessionStream::Call::Solved() {
 void SessionStream::Call::ReadNext() {
   if (reading_ || end_status_ || accepted_ - sent_ == slots_.size()) return;
   // At a limit on bytes the client waits in the transport until one of its answers is sent.
-  if (accepted_ > sent_ && method_->context_.engine->admission().IsFull(*account_)) return;
+  if (accepted_ > sent_ && method_->context_.handler->admission().IsFull(*account_)) return;
   reading_ = true;
   stream_.Read(&received_, &read_tag_);
 }
@@ -383,7 +383,7 @@ void SessionStream::Call::WriteNext() {
   write_start_ = Clock::now();
   Slot& slot = SlotOf(sent_);
   v1::SolveSessionResponse& response = slot.response;
-  response.set_credits(method_->context_.engine->queue().backlogged() ? 1 : MaxStepsInFlight());
+  response.set_credits(method_->context_.handler->queue().backlogged() ? 1 : MaxStepsInFlight());
   response.set_draining(method_->drain_announced_.load(std::memory_order_relaxed) ||
                         write_start_ >= leave_time_);
   stream_.Write(response, &written_tag_);
@@ -438,7 +438,7 @@ void SessionStream::Call::Finished(bool) {
 
 // Spread over a fifth of the age, so that sessions that were opened together move one by one.
 Clock::time_point SessionStream::NextLeaveTime(Clock::time_point opened) {
-  const double age_s = context_.engine->config().connection.age_s;
+  const double age_s = context_.handler->config().connection.age_s;
   if (age_s <= 0) return Clock::time_point::max();
   constexpr double kGoldenRatio = 0.6180339887498949;
   double whole = 0;

@@ -26,7 +26,7 @@
 
 namespace sap {
 
-// Must outlive the completion queues on which it awaits calls; the engine must outlive it.
+// Must outlive the completion queues on which it awaits calls; the handler must outlive it.
 class SessionStream {
  public:
   using Service = HeadersFirstService<v1::SolverService::Service>;

@@ -6,18 +6,20 @@ namespace sap {
 
 namespace {
 
-// Starts a call on the engine.
+// Starts a call on the handler.
 template <typename Method>
-using StartOnEngine = void (Engine::*)(const typename Method::Call::Request&, const CallContext&,
-                                       typename Method::Call::Response*, Engine::Done, void*);
+using StartOnHandler = void (RequestHandler::*)(const typename Method::Call::Request&,
+                                                const CallContext&,
+                                                typename Method::Call::Response*,
+                                                RequestHandler::Done, void*);
 
-// A method whose calls the engine answers.
+// A method whose calls the handler answers.
 template <typename UnaryMethod>
-UnaryMethod OnEngine(typename UnaryMethod::HeadersFirst* service, Method method,
-                     StartOnEngine<UnaryMethod> start, const ServiceContext& context) {
+UnaryMethod OnHandler(typename UnaryMethod::HeadersFirst* service, Method method,
+                      StartOnHandler<UnaryMethod> start, const ServiceContext& context) {
   using Call = typename UnaryMethod::Call;
-  const auto handle = [engine = context.engine, start](Call* call) {
-    (engine->*start)(
+  const auto handle = [handler = context.handler, start](Call* call) {
+    (handler->*start)(
         call->request(), call->call_context(), call->response(),
         [](void* context, const ServiceStatus& status) {
           static_cast<Call*>(context)->Finish(ToRpcStatus(status));
@@ -27,31 +29,32 @@ UnaryMethod OnEngine(typename UnaryMethod::HeadersFirst* service, Method method,
   return UnaryMethod(service, static_cast<int>(method), handle, context.in_flight_calls,
                      context.authenticator, UnaryMethod::WhileDraining::kRefused,
                      {context.observer, method},
-                     {context.engine, context.rejection_limiter, context.transfers});
+                     {context.handler, context.rejection_limiter, context.transfers});
 }
 
 }  // namespace
 
 SolverService::SolverService(const ServiceContext& context)
-    : read_timeout_(context.engine->config().read_timeout_s),
-      write_timeout_(context.engine->config().session.write_timeout_s),
-      solve_(OnEngine<SolveMethod>(&service_, Method::kSolve, &Engine::Start, context)),
-      solve_batch_(
-          OnEngine<BatchMethod>(&service_, Method::kSolveBatch, &Engine::StartBatch, context)),
+    : read_timeout_(context.handler->config().read_timeout_s),
+      write_timeout_(context.handler->config().session.write_timeout_s),
+      solve_(OnHandler<SolveMethod>(&service_, Method::kSolve, &RequestHandler::Start, context)),
+      solve_batch_(OnHandler<BatchMethod>(&service_, Method::kSolveBatch,
+                                          &RequestHandler::StartBatch, context)),
       stream_batch_(&service_, context),
       session_(&service_, context),
-      differentiate_(OnEngine<DifferentiateMethod>(&service_, Method::kDifferentiate,
-                                                   &Engine::StartDifferentiate, context)),
-      differentiate_batch_(OnEngine<DifferentiateBatchMethod>(
-          &service_, Method::kDifferentiateBatch, &Engine::StartDifferentiateBatch, context)),
+      differentiate_(OnHandler<DifferentiateMethod>(&service_, Method::kDifferentiate,
+                                                    &RequestHandler::StartDifferentiate, context)),
+      differentiate_batch_(
+          OnHandler<DifferentiateBatchMethod>(&service_, Method::kDifferentiateBatch,
+                                              &RequestHandler::StartDifferentiateBatch, context)),
       info_(&service_, static_cast<int>(Method::kGetServerInfo),
-            [engine = context.engine](InfoMethod::Call* call) {
-              *call->response() = engine->Info(call->call_context().account);
+            [handler = context.handler](InfoMethod::Call* call) {
+              *call->response() = handler->Info(call->call_context().account);
               call->Finish(grpc::Status::OK);
             },
             context.in_flight_calls, context.authenticator, InfoMethod::WhileDraining::kAnswered,
             {context.observer, Method::kGetServerInfo},
-            {context.engine, context.rejection_limiter, context.transfers,
+            {context.handler, context.rejection_limiter, context.transfers,
              /*reserves=*/false}) {}
 
 void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {

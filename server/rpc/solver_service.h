@@ -1,4 +1,4 @@
-// Serves sap.v1.SolverService on completion queues: passes each call to the engine and returns its
+// Serves sap.v1.SolverService on completion queues: passes each call to the handler and returns its
 // outcome.
 #pragma once
 

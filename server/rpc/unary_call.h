@@ -30,8 +30,8 @@
 #include "server/rpc/rejection_rate_limiter.h"
 #include "server/rpc/rpc_status.h"
 #include "server/rpc/stall_timer.h"
-#include "server/service/engine.h"
-#include "server/service/object_pool.h"
+#include "server/service/request_handler.h"
+#include "solver/engine/object_pool.h"
 
 namespace sap {
 
@@ -109,10 +109,10 @@ class UnaryMethod {
 
   // Limits of the calls. A null member: that limit does not apply.
   struct Gate {
-    Engine* engine{nullptr};                           // admission before the message is read
+    RequestHandler* handler{nullptr};                  // admission before the message is read
     RejectionRateLimiter* rejection_limiter{nullptr};  // delays of rejections
     MessageTransfers* transfers{nullptr};              // messages being received or sent
-    bool reserves{true};  // false: the engine limits the rate of calls only
+    bool reserves{true};  // false: the handler limits the rate of calls only
   };
 
   // `index` is the method's position in the schema. Without an authenticator (null) every client
@@ -258,12 +258,13 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
   }
 
   ServiceStatus Admit() {
-    Engine* const engine = method_->gate_.engine;
-    if (engine == nullptr) return {};
+    RequestHandler* const handler = method_->gate_.handler;
+    if (handler == nullptr) return {};
     if (const ServiceStatus checked = CheckAttempt(*context_); !checked) return checked;
-    if (!method_->gate_.reserves) return engine->CheckRate(account_.get());
-    return engine->ReserveCall(account_.get(), PriorityInHeaders(*context_))
-        .map([this](const Engine::Reservation& reservation) { reservation_ = reservation; });
+    if (!method_->gate_.reserves) return handler->CheckRate(account_.get());
+    return handler->ReserveCall(account_.get(), PriorityInHeaders(*context_))
+        .map(
+            [this](const RequestHandler::Reservation& reservation) { reservation_ = reservation; });
   }
 
   void BeginRead() {
@@ -271,7 +272,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
     if (transfers == nullptr) return PostRead();
     const ServiceStatus begun = transfers->BeginRead(account_.get(), this);
     if (begun) return;
-    if (method_->gate_.engine != nullptr) method_->gate_.engine->CountRefusal(begun.error());
+    if (method_->gate_.handler != nullptr) method_->gate_.handler->CountRefusal(begun.error());
     ReleaseReservation();
     Reject(ToRpcStatus(begun));
   }
@@ -296,8 +297,8 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
   }
 
   void ReleaseReservation() {
-    if (method_->gate_.engine == nullptr || !method_->gate_.reserves) return;
-    method_->gate_.engine->ReleaseReservation(account_.get(), reservation_);
+    if (method_->gate_.handler == nullptr || !method_->gate_.reserves) return;
+    method_->gate_.handler->ReleaseReservation(account_.get(), reservation_);
   }
 
   // Sends the rejection at once, or delayed if the rate is exceeded.
@@ -379,7 +380,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
   bool not_received_{false};  // reported at the end of the call, when it is known why
   bool answering_{false};     // between BeginAnswer and EndAnswer
   std::atomic<int> open_tags_{0};
-  Engine::Reservation reservation_;
+  RequestHandler::Reservation reservation_;
   grpc::Status rejection_;
   DelayedRejection delayed_rejection_;
 

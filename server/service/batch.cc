@@ -1,27 +1,20 @@
 #include "server/service/batch.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <utility>
+
+#include "solver/engine/engine.h"
 
 namespace sap {
 namespace {
 
-std::vector<int> LargestFirst(const Batch::Problems& problems) {
-  std::vector<int> order(problems.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater(), [&](int i) { return problems[i].bytes; });
-  return order;
+std::vector<int64_t> SizesOf(const Batch::Problems& problems) {
+  std::vector<int64_t> sizes;
+  for (const Batch::Problem& problem : problems) sizes.push_back(problem.bytes);
+  return sizes;
 }
 
 }  // namespace
-
-void Batch::Run(const Problems& problems, TaskArena* arena, const SolveProblem& solve) {
-  const std::vector<int> order = LargestFirst(problems);
-  arena->ParallelFor(static_cast<int>(order.size()),
-                     [&](int i) { solve(order[i], Dispatch::kArena); });
-}
 
 void Batch::Start(Problems problems, const QueueTarget& target, SolveProblem solve,
                   std::function<void()> done) {
@@ -39,7 +32,7 @@ Batch::Batch(Problems problems, const QueueTarget& target, SolveProblem solve,
       target_(target),
       solve_(std::move(solve)),
       done_(std::move(done)),
-      order_(LargestFirst(problems_)),
+      order_(LargestFirst(SizesOf(problems_))),
       workers_(std::min<size_t>(order_.size(), target.num_threads)),
       next_(workers_.size()),
       unsolved_(order_.size()) {

@@ -1,7 +1,7 @@
 // Schedules the independent problems of a batch and detects completion.
 //
-// Largest problems first, so that no long solve starts last. In the queue each problem is a
-// separate task, and a batch has at most one task per arena thread there: a finished task queues
+// Largest problems first, so that no long solve starts last. Each problem is a separate task of the
+// queue, and a batch has at most one task per arena thread there: a finished task queues
 // the next one behind what its client has queued meanwhile. A large batch therefore delays other
 // calls by at most one problem per thread.
 #pragma once
@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "server/scheduling/fair_queue.h"
-#include "solver/parallel/task_arena.h"
 
 namespace sap {
 
@@ -34,9 +33,6 @@ class Batch {
     ClientAccount* account;
     Priority priority;
   };
-
-  // Solves all problems on the calling thread and the arena; returns when all are done.
-  static void Run(const Problems& problems, TaskArena* arena, const SolveProblem& solve);
 
   // Returns at once. `done` is called after the last problem, on a thread of the queue, or
   // immediately if the batch is empty. The account must live until then.

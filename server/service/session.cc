@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "server/service/solution_encoder.h"
+#include "server/service/failure_encoder.h"
 
 namespace sap {
 namespace {
@@ -29,12 +29,6 @@ ServiceStatus Session::Open(const v1::OpenSession& request) {
   low_latency_ = request.low_latency() && shared_.idle_spinners->Start();
   if (low_latency_) shared_.idle_spinners->KeepSpinning();
   return {};
-}
-
-void Session::Step(const v1::SessionStep& step, const CallContext& call, v1::StepOutcome* outcome) {
-  Begin(step, call, outcome);
-  if (const ServiceStatus checked = CheckStepId(); !checked) return SetFailure(checked);
-  End(DecodeAndRun(shared_.arena));
 }
 
 bool Session::StartStep(const v1::SessionStep& step, const CallContext& call,
@@ -90,17 +84,14 @@ ServiceStatus Session::CheckStepId() {
 ServiceStatus Session::Decode() {
   if (ServiceStatus decoded = solve_.Decode(shared_.config); !decoded) return decoded;
   return CatchExceptions([&]() -> ServiceStatus {
-    const v1::ContactProblem& message = step_->problem();
-    const GivenGuesses given{.num_trees = message.trees().dofs_size(),
-                             .trees = message.trees().guess_velocity_size() > 0,
-                             .bodies = message.bodies().guess_velocity_size() > 0};
-    outcome_->set_warm_started(last_velocities_.SetGuess(given, &solve_.problem()));
+    SolveTask& task = solve_.task();
+    outcome_->set_warm_started(last_velocities_.SetGuess(task.view(), &task.problem()));
     return {};
   });
 }
 
 ServiceStatus Session::DecodeAndRun(TaskArena* arena) {
-  if (ServiceStatus live = CheckLive(solve_.call()); !live) return live;
+  if (const auto live = CheckLive(solve_.call()); !live) return tl::unexpected(live.error());
   if (!solve_.decoded()) {
     if (ServiceStatus decoded = Decode(); !decoded) return decoded;
   }
@@ -111,12 +102,12 @@ ServiceStatus Session::Run(TaskArena* arena) {
   // After an exception the solver's workspaces are in an undefined state, so the solver is put back
   // only if none occurred.
   std::unique_ptr<Solver> solver = std::move(solver_);
-  return CatchExceptions([&] {
+  return CatchExceptions([&]() -> ServiceStatus {
     if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
     solver->UseArena(arena);
     v1::ContactSolution* answer = outcome_->mutable_outcome()->mutable_solution();
     ServiceStatus status = solve_.Solve(solver.get(), answer);
-    if (status) last_velocities_.Remember(solve_.problem(), solve_.solution());
+    if (status) last_velocities_.Remember(solve_.task().problem(), solve_.solution());
     Keep(std::move(solver));
     return status;
   });

@@ -18,8 +18,8 @@
 #include "sap/v1/solver_service.pb.h"
 #include "server/scheduling/admission.h"
 #include "server/scheduling/fair_queue.h"
-#include "server/scheduling/idle_spinners.h"
 #include "server/service/solve_job.h"
+#include "solver/parallel/idle_spinners.h"
 #include "solver/parallel/task_arena.h"
 #include "solver/problem/named_velocities.h"
 #include "solver/solve.h"
@@ -51,12 +51,9 @@ class Session {
   // Call once, before the first step. An error if the options violate a rule.
   ServiceStatus Open(const v1::OpenSession& request);
 
-  // Blocking: solves on the calling thread, with help of the arena. Reuses the outcome's storage.
-  void Step(const v1::SessionStep& step, const CallContext& call, v1::StepOutcome* outcome);
-
-  // Non-blocking: returns true if the step is already answered; otherwise `done` is called when it
-  // is. Step, outcome and context must live until then. The caller accounts for the step's bytes,
-  // see Admission::HoldBytes.
+  // Does not block: returns true if the step is already answered; otherwise `done` is called when
+  // it is. Step, outcome and context must live until then. The outcome's storage is reused. The
+  // caller accounts for the step's bytes, see Admission::HoldBytes.
   bool StartStep(const v1::SessionStep& step, const CallContext& call, v1::StepOutcome* outcome,
                  Done done, void* context);
 

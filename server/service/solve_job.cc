@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
-#include "server/service/solution_encoder.h"
+#include "proto/codec/derivatives_codec.h"
+#include "proto/codec/solution_encoder.h"
+#include "server/service/failure_encoder.h"
 #include "solver/build_info.h"
-#include "solver/island_forecast.h"
 
 namespace sap {
 namespace {
@@ -56,7 +57,7 @@ void SolveJob::Begin(const v1::ContactProblem* problem, const v1::SolveOptions& 
   message_ = problem;
   options_ = &options;
   call_ = call;
-  derivatives_ = nullptr;
+  differentiation_ = nullptr;
   batch_ = nullptr;
   decoded_ = false;
   queue_s_ = 0;
@@ -68,7 +69,7 @@ void SolveJob::Begin(const v1::DifferentiateRequest& request, const CallContext&
                      v1::DifferentiateResponse* response,
                      const v1::DifferentiateBatchRequest* batch) {
   Begin(request.has_problem() ? &request.problem() : nullptr, request.options(), call);
-  derivatives_ = std::make_unique<DerivativesJob>(&request, response);
+  differentiation_ = std::make_unique<Differentiation>(&request, response);
   batch_ = batch;
 }
 
@@ -78,11 +79,8 @@ bool SolveJob::IsLongMessage(const ServerConfig& config) const {
              config.inline_below_us * 1e-6;
 }
 
-// The prediction is for some ten iterations. Whoever raises the limit may use all of them, of which
-// 10,000 take a thousand times as long.
 bool SolveJob::IsSmall(const ServerConfig& config) const {
-  return settings_.solver.max_iterations <= SolverOptions().max_iterations &&
-         predicted_s_ < config.inline_below_us * 1e-6;
+  return task_.IsSmall(settings_.solver, config.inline_below_us * 1e-6);
 }
 
 ServiceStatus SolveJob::Decode(const ServerConfig& config) {
@@ -94,14 +92,11 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   if (ServiceStatus decoded = DecodeSettings(config); !decoded) return decoded;
   const auto view = DecodeProblem(*message_);
   if (!view) return tl::unexpected(view.error());
-  if (const auto checked = problem_.Reset(*view, config.problem); !checked) {
-    return RefuseField(checked.error());
+  if (const auto read = task_.Read(*view, config.problem); !read) {
+    return tl::unexpected(read.error());
   }
-  predicted_s_ = PredictedSolveTime(problem_);
-  if (derivatives_ != nullptr) {
-    ServiceStatus decoded = derivatives_->Decode(config, *view, &problem_);
-    if (!decoded) return decoded;
-    predicted_s_ *= RelativeWork(derivatives_->request());
+  if (differentiation_ != nullptr) {
+    if (ServiceStatus decoded = DecodeDifferentiation(config); !decoded) return decoded;
   }
   decoded_ = true;
   decode_s_ = SecondsSince(call_.arrival) - queue_s_;
@@ -109,17 +104,27 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   return {};
 }
 
+ServiceStatus SolveJob::DecodeDifferentiation(const ServerConfig& config) {
+  const v1::DifferentiateRequest& request = *differentiation_->request;
+  const auto size = CheckSize(request, config);
+  if (!size) return tl::unexpected(size.error());
+  differentiation_->answer_bytes = size->answer_bytes;
+  // CheckSize has seen them.
+  differentiation_->wanted = *WantedInputs::Decode(request.wanted(), request.problem());
+  return ToServiceStatus(task_.Read(DecodeDerivatives(request)));
+}
+
 ServiceStatus SolveJob::DecodeSettings(const ServerConfig& config) {
   auto settings = DecodeOptions(*options_, config.max_iterations);
   if (!settings) return tl::unexpected(settings.error());
   settings_ = *settings;
   settings_.solver.max_factor_bytes = static_cast<size_t>(config.max_solve_memory_mib) << 20;
-  if (derivatives_ != nullptr && !options_->has_relative_tolerance()) {
-    settings_.solver.relative_tolerance = DerivativesJob::kRelativeTolerance;
+  if (differentiation_ != nullptr && !options_->has_relative_tolerance()) {
+    settings_.solver.relative_tolerance = kDerivativeTolerance;
   }
   if (batch_ == nullptr) return {};
   if (settings_.time_budget) {
-    return RefuseField("options.time_budget", "is given; in a batch there is one for all problems");
+    return RefuseTimeBudgetInBatch();
   }
   if (batch_->has_time_budget()) settings_.time_budget = *DecodeTimeBudget(batch_->time_budget());
   return {};
@@ -129,7 +134,7 @@ SolveLimits SolveJob::Limits() const {
   SolveLimits limits{.time_budget = settings_.time_budget};
   if (call_.deadline != Clock::time_point::max()) {
     const auto request_bytes = static_cast<int64_t>(message_->ByteSizeLong());
-    const int64_t answer_bytes = derivatives_ != nullptr ? derivatives_->answer_bytes() : 0;
+    const int64_t answer_bytes = differentiation_ ? differentiation_->answer_bytes : 0;
     limits.answer_time = std::max(request_bytes, answer_bytes) * kAnswerTimePerByte;
   }
   // Small problems are bounded by their iterations, and spared the clock.
@@ -139,22 +144,17 @@ SolveLimits SolveJob::Limits() const {
   return limits;
 }
 
-tl::expected<void, MemoryLimitExceeded> SolveJob::SolveOrDifferentiate(Solver* solver) {
-  const StopToken stop = StopTokenFor(call_, Limits());
-  if (derivatives_ == nullptr) return solver->Solve(problem_, settings_.solver, stop, &solution_);
-  return derivatives_->Differentiate(solver, problem_, settings_.solver, stop, &solution_);
-}
-
 ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
-  const auto solved = SolveOrDifferentiate(solver);
-  if (ServiceStatus live = CheckLive(call_); !live) return live;
-  if (!solved) {
-    return tl::unexpected(ServiceError{ServiceCode::kResourceExhausted, solved.error().Message(),
-                                       "", "SOLVE_MEMORY"});
-  }
+  Derivatives* derivatives = differentiation_ ? &differentiation_->derivatives : nullptr;
+  const EngineStatus solved =
+      task_.Solve(solver, settings_.solver, call_, Limits(), &solution_, derivatives);
+  if (!solved) return tl::unexpected(solved.error());
   const Clock::time_point encoding = Clock::now();
   EncodeSolution(solution_, settings_.response_mask, answer);
-  if (derivatives_ != nullptr) derivatives_->Encode(problem_);
+  if (differentiation_ != nullptr) {
+    EncodeDerivatives(task_.view(), task_.problem(), differentiation_->wanted, derivatives,
+                      differentiation_->response);
+  }
   encode_s_ = SecondsSince(encoding);
   if (answer->has_timings()) AddTimings(answer->mutable_timings());
   return {};
@@ -175,8 +175,8 @@ void SolveJob::Report(const ServiceStatus& status, const Telemetry& telemetry) {
   }
   // A replay solves. The solution of a call of Differentiate has taken a further Newton step, whose
   // bits it would not find.
-  if (derivatives_ == nullptr) Record(status, telemetry.recorder);
-  derivatives_ = nullptr;
+  if (differentiation_ == nullptr) Record(status, telemetry.recorder);
+  differentiation_ = nullptr;
 }
 
 void SolveJob::Record(const ServiceStatus& status, RequestRecorder* recorder) const {
@@ -200,7 +200,7 @@ v1::RecordedSolve SolveJob::MakeRecord(const ServiceStatus& status, double durat
   *record.mutable_options() = *options_;
   record.set_duration_s(duration_s);
   if (decoded_) {
-    SetGuess(problem_, record.mutable_problem());
+    SetGuess(task_.problem(), record.mutable_problem());
     // Explicit, since this server's limit may be lower than the default of the server that replays.
     record.mutable_options()->set_max_iterations(settings_.solver.max_iterations);
   }

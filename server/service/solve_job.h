@@ -1,40 +1,30 @@
 // One problem from request to answer:
 //
-//   message -> options and problem, validated -> solution -> message
+//   message -> decoded -> SolveTask of the engine -> encoded -> message
 //
 // Unary calls, batches and sessions all use this class, so their answers are the same. It knows
-// neither transport nor admission nor threads. Derivatives are an addition to it: DerivativesJob.
+// neither transport nor admission nor threads.
 #pragma once
 
-#include <exception>
 #include <memory>
-#include <new>
 
+#include "proto/codec/problem_decoder.h"
+#include "proto/codec/wanted_inputs.h"
 #include "sap/v1/problem.pb.h"
 #include "sap/v1/solution.pb.h"
 #include "sap/v1/solver_service.pb.h"
 #include "server/scheduling/call_context.h"
 #include "server/server_config.h"
-#include "server/service/derivatives_job.h"
+#include "server/service/derivatives_size.h"
 #include "server/service/metrics.h"
-#include "server/service/problem_decoder.h"
 #include "server/service/request_recorder.h"
+#include "solver/engine/solve_task.h"
 #include "solver/solve.h"
 
 namespace sap {
 
-// Runs a step and converts exceptions to errors. Only the standard library throws, when memory runs
-// out; that must not end other calls.
-template <typename Step>
-ServiceStatus CatchExceptions(const Step& step) {
-  try {
-    return step();
-  } catch (const std::bad_alloc&) {
-    return tl::unexpected(
-        ServiceError{ServiceCode::kResourceExhausted, "not enough memory for this problem", ""});
-  } catch (const std::exception& error) {
-    return tl::unexpected(ServiceError{ServiceCode::kInternal, error.what(), ""});
-  }
+inline Priority PriorityOf(const v1::SolveOptions& options) {
+  return options.priority() == v1::PRIORITY_HIGH ? Priority::kHigh : Priority::kNormal;
 }
 
 // Receivers of results and counts; each may be null.
@@ -56,7 +46,7 @@ class SolveJob {
   void Begin(const v1::ContactProblem* problem, const v1::SolveOptions& options,
              const CallContext& call);
 
-  // The same for a problem to differentiate, whose derivatives go to the response; `batch` is the
+  // Starts a new problem to differentiate, whose derivatives go to the response; `batch` is the
   // request that it belongs to, if any.
   void Begin(const v1::DifferentiateRequest& request, const CallContext& call,
              v1::DifferentiateResponse* response,
@@ -71,7 +61,7 @@ class SolveJob {
   bool IsLongMessage(const ServerConfig& config) const;
 
   bool decoded() const { return decoded_; }
-  ContactProblem& problem() { return problem_; }
+  SolveTask& task() { return task_; }
   const ContactSolution& solution() const { return solution_; }
   const CallContext& call() const { return call_; }
   const v1::SolveOptions& options() const { return *options_; }
@@ -89,9 +79,18 @@ class SolveJob {
   void Report(const ServiceStatus& status, const Telemetry& telemetry);
 
  private:
+  // What a call of Differentiate has in addition.
+  struct Differentiation {
+    const v1::DifferentiateRequest* request;
+    v1::DifferentiateResponse* response;
+    int64_t answer_bytes{0};
+    WantedInputs wanted{};
+    Derivatives derivatives{};
+  };
+
   SolveLimits Limits() const;
   ServiceStatus DecodeSettings(const ServerConfig& config);
-  tl::expected<void, MemoryLimitExceeded> SolveOrDifferentiate(Solver* solver);
+  ServiceStatus DecodeDifferentiation(const ServerConfig& config);
   ServiceStatus DecodeAll(const ServerConfig& config);
   void Record(const ServiceStatus& status, RequestRecorder* recorder) const;
   void AddTimings(v1::PhaseTimings* timings) const;
@@ -99,14 +98,13 @@ class SolveJob {
 
   const v1::ContactProblem* message_{nullptr};
   const v1::SolveOptions* options_{nullptr};
-  std::unique_ptr<DerivativesJob> derivatives_;  // null: only the solution is asked for
+  std::unique_ptr<Differentiation> differentiation_;  // null: only the solution is asked for
   const v1::DifferentiateBatchRequest* batch_{nullptr};
   CallContext call_;
   bool decoded_{false};
-  ContactProblem problem_;
+  SolveTask task_;
   SolveSettings settings_;
   ContactSolution solution_;
-  double predicted_s_{0};  // of the solve
   bool small_{false};
   double queue_s_{0};
   double decode_s_{0};

@@ -26,11 +26,14 @@ void NamedVelocities::Remember(const ContactProblem& problem, const ContactSolut
   }
 }
 
-bool NamedVelocities::SetGuess(const GivenGuesses& given, ContactProblem* problem) {
+bool NamedVelocities::SetGuess(const ContactProblemView& view, ContactProblem* problem) {
+  const int num_trees = static_cast<int>(view.trees.dofs.size());
+  const bool trees_given = !view.trees.guess_velocity.empty();
+  const bool bodies_given = !view.bodies.guess_velocity.empty();
   guess_.assign(problem->v_guess().begin(), problem->v_guess().end());
   bool any = false;
   for (int tree = 0; tree < problem->num_trees(); ++tree) {
-    if (tree < given.num_trees ? given.trees : given.bodies) continue;
+    if (tree < num_trees ? trees_given : bodies_given) continue;
     const int64_t name = problem->tree_id()[tree];
     const auto entry = std::ranges::lower_bound(entries_, name, {}, &Entry::name);
     if (entry == entries_.end() || entry->name != name) continue;

@@ -13,22 +13,16 @@
 
 namespace sap {
 
-// Which parts of a problem have a guess of their own.
-struct GivenGuesses {
-  int num_trees;  // the bodies follow
-  bool trees;
-  bool bodies;
-};
-
 class NamedVelocities {
  public:
   // Stores the velocities of all named trees, except those of islands that ended with a numerical
   // failure: their velocities must not enter later steps.
   void Remember(const ContactProblem& problem, const ContactSolution& solution);
 
-  // Sets the guess of each named tree or body that is stored with the same number of dofs, unless
-  // it was given one. Returns whether any guess was set.
-  bool SetGuess(const GivenGuesses& given, ContactProblem* problem);
+  // Sets the guess of each named tree or body that is stored with the same number of dofs, except
+  // in groups to which `view` gives one. The problem has been read from the view. Returns whether
+  // any guess was set.
+  bool SetGuess(const ContactProblemView& view, ContactProblem* problem);
 
   void Clear() { entries_.clear(); }
 

@@ -43,8 +43,8 @@ std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-bool Becomes(const Engine& engine, int sessions) {
-  return Await([&] { return engine.num_sessions() == sessions; });
+bool Becomes(const RequestHandler& handler, int sessions) {
+  return Await([&] { return handler.num_sessions() == sessions; });
 }
 
 // Killed in the middle of a step or between two: either way nothing is left of its session.
@@ -56,11 +56,11 @@ TEST(SessionProcessTest, AClientThatIsKilledLeavesNoSession) {
     {
       const ChildProcess simulation({SAP_CLIENT_BINARY, "simulate", "clutter", "--bodies", bodies,
                                      "--time", "1000", "--server", server.grpc()->address()});
-      ASSERT_TRUE(Becomes(*server.engine(), 1));
+      ASSERT_TRUE(Becomes(*server.handler(), 1));
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
       simulation.Signal(SIGKILL);
     }
-    EXPECT_TRUE(Becomes(*server.engine(), 0));
+    EXPECT_TRUE(Becomes(*server.handler(), 0));
   }
 }
 

@@ -16,7 +16,7 @@
 #include "client/cpp/transport/message_conversion.h"
 #include "server/auth/bearer_tokens.h"
 #include "server/server_config.h"
-#include "server/service/engine.h"
+#include "tests/support/blocking_handler.h"
 
 namespace sap::test {
 namespace {
@@ -35,9 +35,9 @@ ServerConfig SmallConfig() {
   return config;
 }
 
-Engine& SmallEngine() {
-  static auto* engine = new Engine(SmallConfig());
-  return *engine;
+BlockingHandler& SmallHandler() {
+  static auto* handler = new BlockingHandler(SmallConfig());
+  return *handler;
 }
 
 void Require(bool holds) {
@@ -78,7 +78,7 @@ void FuzzSolve(Bytes bytes) {
   v1::SolveRequest request;
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   v1::SolveResponse response;
-  const ServiceStatus status = SmallEngine().Solve(request, CallContext(), &response);
+  const ServiceStatus status = SmallHandler().Solve(request, CallContext(), &response);
   CheckAnswer(status, request.problem(), request.options(), response.solution());
 }
 
@@ -86,7 +86,7 @@ void FuzzDifferentiate(Bytes bytes) {
   v1::DifferentiateRequest request;
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   v1::DifferentiateResponse response;
-  const ServiceStatus status = SmallEngine().Differentiate(request, CallContext(), &response);
+  const ServiceStatus status = SmallHandler().Differentiate(request, CallContext(), &response);
   CheckAnswer(status, request.problem(), request.options(), response.solution());
   if (!status) return;
   Require(response.gradients_size() == request.cotangents_size());
@@ -97,7 +97,7 @@ void FuzzDifferentiate(Bytes bytes) {
 }
 
 void FuzzSession(Bytes bytes) {
-  auto session = SmallEngine().NewSession();
+  auto session = SmallHandler().NewSession();
   Require(session.has_value());
   bool open = false;
   while (bytes.size() >= 2) {
@@ -110,7 +110,7 @@ void FuzzSession(Bytes bytes) {
     if (!open) open = (*session)->Open(request.open()).has_value();
     if (!open) return;
     v1::StepOutcome outcome;
-    (*session)->Step(request.step(), CallContext(), &outcome);
+    Step(session->get(), request.step(), CallContext(), &outcome);
     Require(outcome.step_id() == request.step().step_id());
     Require(outcome.outcome().has_solution() != outcome.outcome().has_failure());
   }

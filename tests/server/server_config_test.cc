@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/service/engine.h"
+#include "server/service/request_handler.h"
 
 namespace sap {
 namespace {
@@ -320,7 +320,7 @@ TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
                   "19"},
                  &config),
             std::nullopt);
-  const v1::GetServerInfoResponse info = Engine(config).Info();
+  const v1::GetServerInfoResponse info = RequestHandler(config).Info();
   EXPECT_EQ(info.limits().max_message_bytes(), 5000u);
   EXPECT_EQ(info.limits().max_trees(), 6u);
   EXPECT_EQ(info.limits().max_tree_dofs(), 7u);

@@ -20,7 +20,7 @@ inline ServerConfig ConfigWithThreads(int threads) {
   return config;
 }
 
-// A server on an address of that kind, with an engine and a recorder (may be null) of its own; for
+// A server on an address of that kind, with an handler and a recorder (may be null) of its own; for
 // "embedded:" none.
 class Server {
  public:
@@ -31,8 +31,8 @@ class Server {
     }
     config.listen =
         transport == "unix:" ? "unix:" + (directory_ / "socket").string() : "127.0.0.1:0";
-    engine_ = std::make_unique<Engine>(config, recorder);
-    auto server = GrpcServer::Start(config, engine_.get());
+    handler_ = std::make_unique<RequestHandler>(config, recorder);
+    auto server = GrpcServer::Start(config, handler_.get());
     EXPECT_TRUE(server.has_value()) << server.error();
     server_ = std::move(*server);
     address_ = server_->address();
@@ -49,12 +49,12 @@ class Server {
     return std::move(*client);
   }
 
-  Engine* engine() { return engine_.get(); }
+  RequestHandler* handler() { return handler_.get(); }
   GrpcServer* grpc() { return server_.get(); }
 
  private:
   TemporaryDirectory directory_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<RequestHandler> handler_;
   std::unique_ptr<GrpcServer> server_;
   std::string address_;
 };

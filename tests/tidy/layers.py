@@ -15,17 +15,19 @@ POOLS = (*LAWS, "solver/pools/")
 MODEL = (*POOLS, "solver/model/")
 NEWTON = (*MODEL, "solver/newton/")
 DERIVATIVES = (*NEWTON, "solver/derivatives/")
-SOLVER = ("solver/",)
-CODEC = (*PROBLEM, "proto/codec/")
+SOLVER = (*DERIVATIVES, *(f"solver/{name}.h" for name in (
+    "build_info", "deadline_reserve", "derivative_scatter", "differentiate", "factor_stores",
+    "island_forecast", "island_plans", "island_schedule", "solution_scatter", "solve")))
+ENGINE = (*SOLVER, "solver/engine/")
+CODEC = (*ENGINE, "proto/codec/")
 CONFIGURATION = ("server/server_config.h", "server/service_error.h", "server/listen_address.h",
-                 "server/cpu_quota.h", "server/server_identity.h", *SOLVER)
+                 "server/server_identity.h", *ENGINE)
 SCHEDULING = (*CONFIGURATION, "server/scheduling/")
-ENGINE = (*SCHEDULING, *CODEC, "server/service/")
+SERVICE = (*SCHEDULING, *CODEC, "server/service/")
 AUTH = (*SCHEDULING, "server/auth/")
-OPS = (*ENGINE, *AUTH, "server/ops/")
-CLIENT = ("client/cpp/", *SOLVER)
+OPS = (*SERVICE, *AUTH, "server/ops/")
+CLIENT = ("client/cpp/", *CODEC)
 FOLDERS = {
-    "proto/codec/": CODEC,
     "solver/parallel/": PARALLEL,
     "solver/cholesky/": CHOLESKY,
     "solver/problem/": PROBLEM,
@@ -35,19 +37,20 @@ FOLDERS = {
     "solver/newton/": NEWTON,
     "solver/derivatives/": DERIVATIVES,
     "solver/": SOLVER,
+    "solver/engine/": ENGINE,
+    "proto/codec/": CODEC,
     "server/scheduling/": SCHEDULING,
-    "server/service/": ENGINE,
+    "server/service/": SERVICE,
     "server/auth/": AUTH,
     "server/ops/": OPS,
     "server/rpc/": (*OPS, "server/rpc/"),
-    "server/main.cc": ("server/",),
+    "server/main.cc": ("server/", *ENGINE),
     "server/": CONFIGURATION,
-    "client/c/": ("client/c/", *SOLVER),
+    "client/c/": ("client/c/", *ENGINE),
     "client/cpp/": CLIENT,
-    "client/cpp/transport/": (*CLIENT, *CODEC, *ENGINE),
-    "tests/": ("tests/", "proto/", "client/c/", "client/cpp/", "server/", "solver/"),
+    "tests/": ("tests/", "client/c/", "client/cpp/", "proto/", "server/", "solver/"),
 }
-PROJECT = ("proto/", "solver/", "server/", "client/", "tests/")
+PROJECT = ("solver/", "proto/", "server/", "client/", "tests/")
 
 # Libraries that stay behind one file or within some directories.
 LIBRARIES = (
@@ -60,7 +63,7 @@ LIBRARIES = (
     (r"CLI/", "CLI11", ("server/", "client/cpp/", "tests/bench/")),
     (r"spdlog/|fmt/|prometheus/", "logging or metrics", ("server/", "client/cpp/", "tests/")),
     (r"nlohmann/|zlib\.h", "JSON or compression", ("server/", "client/cpp/", "tests/")),
-    (r"server/", "the server", ("server/", "client/cpp/transport/embedded_transport.cc", "tests/")),
+    (r"server/", "the server", ("server/", "tests/")),
     (r"Eigen/(Sparse|OrderingMethods|IterativeLinear)|cholmod", "another sparse solver",
      ("tests/",)),
 )

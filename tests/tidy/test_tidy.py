@@ -88,20 +88,20 @@ class LayersTest(unittest.TestCase):
         })
         self.assertEqual(rules(layers.check(tree)), [("solver/solve.cc", 1, "source")])
 
-    def test_the_engine_knows_no_transport(self):
+    def test_the_service_knows_no_transport(self):
         tree = built({
-            "server/service/engine.h": "#include <grpcpp/grpcpp.h>\n",
-            "server/service/engine.cc": '#include "server/service/engine.h"\n'
+            "server/service/request_handler.h": "#include <grpcpp/grpcpp.h>\n",
+            "server/service/request_handler.cc": '#include "server/service/request_handler.h"\n'
                                        '#include "server/rpc/call.h"\n'
                                        '#include "server/server_config.h"\n',
             "server/rpc/call.h": '#include <grpcpp/grpcpp.h>\n'
-                                 '#include "server/service/engine.h"\n',
+                                 '#include "server/service/request_handler.h"\n',
             "server/server_config.h": '#include "server/scheduling/queue.h"\n',
             "server/scheduling/queue.h": "",
         })
         self.assertEqual(rules(layers.check(tree)), [
-            ("server/service/engine.h", 1, "library"),
-            ("server/service/engine.cc", 2, "direction"),
+            ("server/service/request_handler.h", 1, "library"),
+            ("server/service/request_handler.cc", 2, "direction"),
             ("server/server_config.h", 1, "direction")])
 
     def test_the_solver_sees_no_transport(self):
@@ -187,7 +187,7 @@ class WordsTest(unittest.TestCase):
     def test_the_commands_may_print(self):
         self.assertEqual(self.found("server/main.cc", "std::cout << 1; exit(1);"), [])
         self.assertEqual(self.found("client/cpp/commands/main.cc", "std::cout << 1;"), [])
-        self.assertEqual(self.found("server/service/engine.cc", "std::cout << 1;"), ["std::cout"])
+        self.assertEqual(self.found("server/service/batch.cc", "std::cout << 1;"), ["std::cout"])
 
     def test_leftovers_are_named(self):
         for text in ("// TODO: later", "# FIXME", "#if 0", "f();  // NOLINT"):

@@ -18,7 +18,7 @@ BANNED_CODE = (
      ()),
     (r"\bthrow\b", "errors are values", ("solver/", "server/"), ()),
     (r"\bstd::(j?thread|async)\b", "threads are those of TaskArena", ("solver/",),
-     (r"solver/parallel/forked_threads\.",)),
+     (r"solver/parallel/(forked_threads|idle_spinners)\.", r"solver/engine/engine_limits\.cc")),
     (r"\bstd::(cout|cerr|clog)\b|(?<![\w.>])(f?printf|f?puts|putchar)\s*\(",
      "libraries return what they have to say", ("solver/", "server/", "client/cpp/"),
      (r"server/main\.cc", r"client/cpp/(commands|examples)/")),

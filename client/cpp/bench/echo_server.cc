@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/cpp/transport/transport.h"
+#include "proto/codec/engine_messages.h"
 
 namespace sap::client {
 namespace {
@@ -50,13 +50,21 @@ class Answers {
     if (method.ends_with("/SolveBatch")) {
       v1::SolveBatchRequest request;
       v1::SolveBatchResponse response;
-      if (Parse(bytes, &request)) (void)engine_->SolveBatch(request, std::nullopt, &response);
+      if (!Parse(bytes, &request)) return ToBytes(response);
+      for (const v1::ContactProblem& problem : request.problems()) {
+        v1::SolveRequest one;
+        *one.mutable_problem() = problem;
+        *one.mutable_options() = request.options();
+        v1::SolveResponse solved;
+        (void)Solve(&engine_, one, &solved);
+        response.add_outcomes()->mutable_solution()->Swap(solved.mutable_solution());
+      }
       return ToBytes(response);
     }
     v1::SolveRequest request;
     v1::SolveResponse response;
     if (method.ends_with("/Solve")) {
-      if (Parse(bytes, &request)) (void)engine_->Solve(request, std::nullopt, &response);
+      if (Parse(bytes, &request)) (void)Solve(&engine_, request, &response);
       return ToBytes(response);
     }
     v1::SolveSessionRequest message;
@@ -66,7 +74,7 @@ class Answers {
       return ToBytes(answer);
     }
     *request.mutable_problem() = message.step().problem();
-    (void)engine_->Solve(request, std::nullopt, &response);
+    (void)Solve(&engine_, request, &response);
     answer.mutable_step()->mutable_outcome()->mutable_solution()->Swap(response.mutable_solution());
     answer.mutable_step()->set_step_id(message.step().step_id());
     return ToBytes(answer);
@@ -74,7 +82,7 @@ class Answers {
 
   const std::chrono::nanoseconds busy_;
   std::mutex mutex_;
-  std::unique_ptr<Transport> engine_ = Embed(1);
+  Engine engine_{1};
   std::map<std::pair<std::string, size_t>, grpc::ByteBuffer> answers_;
 };
 

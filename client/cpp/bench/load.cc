@@ -8,8 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "client/cpp/transport/message_conversion.h"
-
 namespace sap::client {
 namespace {
 
@@ -23,46 +21,39 @@ double SecondsBetween(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-// One connection and the requests sent over it. Requests are built once and reused.
+// One connection.
 class Worker {
  public:
-  Worker(const Load& load, std::unique_ptr<Transport> transport)
-      : load_(load), transport_(std::move(transport)) {
-    for (const v1::ContactProblem& problem : load.problems) {
-      *unary_.emplace_back().mutable_problem() = problem;
-      *unary_.back().mutable_options() = load.options;
-      *steps_.emplace_back().mutable_step()->mutable_problem() = problem;
-    }
+  Worker(const Load& load, std::unique_ptr<Backend> backend)
+      : load_(load), backend_(std::move(backend)) {
     for (int i = 0; load.mode == LoadMode::kBatch && i < load.batch_size; ++i) {
-      *batch_.add_problems() = load.problems[i % load.problems.size()];
-      *batch_.mutable_options() = load.options;
+      batch_.push_back(load.problems[i % load.problems.size()]);
     }
   }
 
   // Selects the problem of the next call.
   void GoTo(uint64_t number) { next_ = number; }
 
-  Transport::Status Call() {
+  Backend::Status Call() {
     switch (load_.mode) {
       case LoadMode::kUnary:
-        return Solve();
+        return Answered(backend_->Solve(NextProblem(), load_.options, std::nullopt));
       case LoadMode::kSession:
         return Step();
       case LoadMode::kBatch:
-        return transport_->SolveBatch(batch_, std::nullopt, &batch_response_);
+        return SolveBatch();
     }
     return {};
   }
 
-  void Count(Clock::time_point due, const Transport::Status& status, LoadResult* result) const {
+  void Count(Clock::time_point due, const Backend::Status& status, LoadResult* result) const {
     const double took_s = SecondsBetween(due, Clock::now());
     if (status) {
       result->answered.Add(took_s);
-      if (timings_ == nullptr) return;
-      result->queue_s += timings_->queue_s();
-      result->decode_s += timings_->decode_s();
-      result->solve_s += timings_->solve_s() + timings_->islands_s();
-      result->encode_s += timings_->encode_s();
+      result->queue_s += timings_.queue_s;
+      result->decode_s += timings_.decode_s;
+      result->solve_s += timings_.solve_s + timings_.islands_s;
+      result->encode_s += timings_.encode_s;
     } else {
       if (status.error().code == ErrorCode::kResourceExhausted) result->refused.Add(took_s);
       ++result->failed[Name(status.error().code)];
@@ -70,50 +61,42 @@ class Worker {
   }
 
  private:
-  Transport::Status Solve() {
-    const v1::SolveRequest& request = unary_[next_++ % unary_.size()];
-    auto status = transport_->Solve(request, std::nullopt, &response_);
-    timings_ = status ? &response_.solution().timings() : nullptr;
-    return status;
+  const Problem& NextProblem() { return load_.problems[next_++ % load_.problems.size()]; }
+
+  Backend::Status Answered(const Backend::SolveOutcome& outcome) {
+    timings_ = outcome ? outcome->timings : PhaseTimings();
+    if (!outcome) return tl::unexpected(outcome.error());
+    return {};
   }
 
-  Transport::Status Step() {
+  // The call counts, not its problems; it fails with all of them.
+  Backend::Status SolveBatch() {
+    timings_ = {};
+    const auto outcomes = backend_->SolveBatch(batch_, load_.options, std::nullopt);
+    const auto solved = [](const auto& outcome) { return outcome.has_value(); };
+    if (outcomes.empty() || std::ranges::any_of(outcomes, solved)) return {};
+    return tl::unexpected(outcomes.front().error());
+  }
+
+  Backend::Status Step() {
     if (session_ == nullptr) {
-      v1::SolveSessionRequest open;
-      *open.mutable_open()->mutable_options() = load_.options;
-      open.mutable_open()->set_low_latency(load_.low_latency);
-      auto opened = transport_->OpenSession(open, std::nullopt);
+      auto opened = backend_->OpenSession(load_.options, std::nullopt);
       if (!opened) return tl::unexpected(opened.error());
       session_ = std::move(*opened);
     }
-    step_request_ = steps_[next_++ % steps_.size()];
-    step_request_.mutable_step()->set_step_id(next_);  // must be ascending
-    session_->Send(&step_request_);
-    timings_ = nullptr;
-    if (auto received = session_->Receive(&step_response_); !received) {
-      session_ = nullptr;
-      return received;
-    }
-    const v1::Outcome& outcome = step_response_.step().outcome();
-    if (outcome.has_solution()) {
-      timings_ = &outcome.solution().timings();
-      return {};
-    }
-    const auto failure = FromMessage(outcome);
-    return tl::unexpected(failure.error());
+    const Problem& problem = NextProblem();
+    session_->Send(next_, problem, std::nullopt);  // the numbers must be ascending
+    const auto received = session_->Receive();
+    if (received) return Answered(received->solution);
+    session_ = nullptr;
+    return tl::unexpected(received.error());
   }
 
   const Load& load_;
-  const std::unique_ptr<Transport> transport_;
-  std::vector<v1::SolveRequest> unary_;
-  std::vector<v1::SolveSessionRequest> steps_;
-  v1::SolveBatchRequest batch_;
-  v1::SolveResponse response_;
-  v1::SolveBatchResponse batch_response_;
-  v1::SolveSessionRequest step_request_;  // taken by the session
-  v1::SolveSessionResponse step_response_;
-  std::unique_ptr<SessionStream> session_;
-  const v1::PhaseTimings* timings_{nullptr};
+  const std::unique_ptr<Backend> backend_;
+  std::vector<Problem> batch_;
+  std::unique_ptr<StepStream> session_;
+  PhaseTimings timings_;  // of the last call
   uint64_t next_{0};
 };
 
@@ -184,9 +167,9 @@ LoadResult Add(const std::vector<LoadResult>& parts) {
 tl::expected<LoadResult, Error> RunLoad(const Load& load, const Connector& connect) {
   std::vector<std::unique_ptr<Worker>> workers;
   for (int i = 0; i < load.workers; ++i) {
-    auto transport = connect();
-    if (!transport) return tl::unexpected(transport.error());
-    workers.push_back(std::make_unique<Worker>(load, std::move(*transport)));
+    auto backend = connect();
+    if (!backend) return tl::unexpected(backend.error());
+    workers.push_back(std::make_unique<Worker>(load, std::move(*backend)));
   }
   Schedule schedule;
   schedule.start = Clock::now();

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "client/cpp/bench/latencies.h"
-#include "client/cpp/transport/transport.h"
+#include "client/cpp/transport/backend.h"
 
 namespace sap::client {
 
@@ -22,9 +22,8 @@ enum class LoadMode : uint8_t { kUnary, kSession, kBatch };
 
 struct Load {
   LoadMode mode{LoadMode::kSession};
-  std::vector<v1::ContactProblem> problems;  // in turn
-  v1::SolveOptions options;
-  bool low_latency{false};  // of sessions
+  std::vector<Problem> problems;  // in turn
+  SolveOptions options;
   int batch_size{64};
   int workers{1};  // each with its own connection and session
   double rate{0};  // calls per second of all workers; 0: closed loop
@@ -49,7 +48,7 @@ struct LoadResult {
   double encode_s{0};
 };
 
-using Connector = std::function<tl::expected<std::unique_ptr<Transport>, Error>()>;
+using Connector = std::function<tl::expected<std::unique_ptr<Backend>, Error>()>;
 
 // An error if a connection cannot be made.
 tl::expected<LoadResult, Error> RunLoad(const Load& load, const Connector& connect);

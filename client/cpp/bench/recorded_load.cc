@@ -7,6 +7,7 @@
 #include <fstream>
 #include <vector>
 
+#include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/recording.pb.h"
 
 namespace sap::client {
@@ -34,7 +35,9 @@ tl::expected<void, Error> AddRecording(const std::string& path, double speed, Lo
   const double first_s = arrival_s(records.front());
   for (v1::RecordedSolve& record : records) {
     if (speed > 0) load->due_s.push_back((arrival_s(record) - first_s) / speed);
-    load->problems.push_back(std::move(*record.mutable_problem()));
+    auto problem = FromMessage(record.problem());
+    if (!problem) return tl::unexpected(problem.error());
+    load->problems.push_back(std::move(*problem));
   }
   return {};
 }

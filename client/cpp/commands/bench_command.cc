@@ -11,7 +11,6 @@
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/commands/solve_flags.h"
 #include "client/cpp/problem_file.h"
-#include "client/cpp/transport/message_conversion.h"
 
 namespace sap::client {
 namespace {
@@ -35,12 +34,7 @@ const char* ModeName(LoadMode mode) {
 }
 
 Connector ConnectorTo(const std::string& address, const BenchFlags& flags) {
-  return [address, connect = flags.connect] {
-    if (address == "embedded:") {
-      return tl::expected<std::unique_ptr<Transport>, Error>(Embed(connect.threads));
-    }
-    return ConnectByGrpc(address, connect);
-  };
+  return [address, connect = flags.connect] { return Connect(address, connect); };
 }
 
 void PrintHead() {
@@ -146,13 +140,13 @@ int Compare(const BenchFlags& flags) {
 
 int Bench(BenchFlags flags) {
   for (const std::string& file : flags.files) {
-    const auto problem = LoadProblem(file);
+    auto problem = LoadProblem(file);
     if (!problem) return Report(problem.error());
-    ToMessage(*problem, &flags.load.problems.emplace_back());
     // In a session the previous step is the guess; in other modes a guess would leave little to
     // solve.
-    flags.load.problems.back().mutable_trees()->clear_guess_velocity();
-    flags.load.problems.back().mutable_bodies()->clear_guess_velocity();
+    problem->trees.guess_velocity.clear();
+    problem->bodies.guess_velocity.clear();
+    flags.load.problems.push_back(std::move(*problem));
   }
   for (const std::string& file : flags.recordings) {
     if (const auto added = AddRecording(file, flags.speed, &flags.load); !added) {
@@ -162,9 +156,8 @@ int Bench(BenchFlags flags) {
   if (flags.load.problems.empty()) {
     return Report({ErrorCode::kInvalidArgument, "no problems: give files or --recording", ""});
   }
-  ToMessage(flags.options, &flags.load.options);
+  flags.load.options = flags.options;
   flags.load.mode = flags.mode;
-  flags.load.low_latency = flags.connect.low_latency;
   return flags.echo.empty() ? RunOnce(flags) : Compare(flags);
 }
 

@@ -5,8 +5,8 @@
 #include "client/cpp/client.h"
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/commands/solve_flags.h"
+#include "client/cpp/transport/backend.h"
 #include "client/cpp/transport/message_file.h"
-#include "client/cpp/transport/transport.h"
 #include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {
@@ -28,11 +28,6 @@ tl::expected<v1::DifferentiateRequest, Error> ReadRequest(const std::string& pat
   return request;
 }
 
-tl::expected<std::unique_ptr<Transport>, Error> Connect(const DifferentiateFlags& flags) {
-  if (flags.server == "embedded:") return Embed(flags.connect.threads);
-  return ConnectByGrpc(flags.server, flags.connect);
-}
-
 int Write(const v1::DifferentiateResponse& response, const std::string& path) {
   const std::string text = MessageToJson(response) + "\n";
   if (path.empty()) {
@@ -45,10 +40,10 @@ int Write(const v1::DifferentiateResponse& response, const std::string& path) {
 int Differentiate(const DifferentiateFlags& flags) {
   const auto request = ReadRequest(flags.file);
   if (!request) return Report(request.error());
-  const auto transport = Connect(flags);
-  if (!transport) return Report(transport.error());
+  const auto backend = Connect(flags.server, flags.connect);
+  if (!backend) return Report(backend.error());
   v1::DifferentiateResponse response;
-  if (auto status = (*transport)->Differentiate(*request, std::nullopt, &response); !status) {
+  if (auto status = (*backend)->Differentiate(*request, &response); !status) {
     status.error().message = flags.file + ": " + status.error().message;
     return Report(status.error());
   }

@@ -5,12 +5,10 @@
 #include <future>
 #include <vector>
 
-#include "client/cpp/client.h"
 #include "client/cpp/split/dealing.h"
 #include "client/cpp/split/merge.h"
 #include "client/cpp/split/server_count.h"
 #include "client/cpp/split/split_gain.h"
-#include "client/cpp/transport/message_conversion.h"
 #include "solver/island_forecast.h"
 
 namespace sap::client {
@@ -29,14 +27,14 @@ size_t BytesOf(const ContactProblemView& view) {
 
 }  // namespace
 
-std::optional<Outcome> SplitSolver::Solve(Transport* transport, const Problem& problem,
+std::optional<Outcome> SplitSolver::Solve(Backend* backend, const Problem& problem,
                                           const SolveOptions& options, int servers,
-                                          Transport::Timeout deadline) {
+                                          Backend::Timeout deadline) {
   const auto start = std::chrono::steady_clock::now();
   if (!options.solver.islands) return std::nullopt;
   const int num_servers = NumServers(servers);
   if (num_servers < 2) return std::nullopt;
-  const int threads = ThreadsOfServer(transport, deadline);
+  const int threads = ThreadsOfServer(backend, deadline);
   if (threads == 0) return std::nullopt;
   const ContactProblemView view = ViewOf(problem);
   // Their memory serves the next problem of this thread.
@@ -48,7 +46,7 @@ std::optional<Outcome> SplitSolver::Solve(Transport* transport, const Problem& p
   if (!PaysOff(forecast.solve_time_s, dealt, threads, BytesOf(view))) return std::nullopt;
   const Shards shards(problem, layout, forecast.island_of_tree, dealt);
   if (deadline) *deadline -= std::chrono::steady_clock::now() - start;
-  return SolveShards(transport, shards, options, deadline);
+  return SolveShards(backend, shards, options, deadline);
 }
 
 int SplitSolver::NumServers(int servers) const {
@@ -56,28 +54,21 @@ int SplitSolver::NumServers(int servers) const {
   return servers == kServersOfAddress ? CountServers(address_) : servers;
 }
 
-int SplitSolver::ThreadsOfServer(Transport* transport, Transport::Timeout deadline) {
+int SplitSolver::ThreadsOfServer(Backend* backend, Backend::Timeout deadline) {
   if (const int threads = threads_.load(); threads != 0) return threads;
-  v1::GetServerInfoResponse info;
-  if (!transport->Info(deadline, &info)) return 0;
-  const int threads = std::max(1, static_cast<int>(info.solver_threads()));
+  const auto info = backend->Info(deadline);
+  if (!info) return 0;
+  const int threads = std::max(1, static_cast<int>(info->solver_threads));
   threads_.store(threads);
   return threads;
 }
 
-std::optional<Outcome> SolveShards(Transport* transport, const Shards& shards,
-                                   const SolveOptions& options, Transport::Timeout deadline) {
+std::optional<Outcome> SolveShards(Backend* backend, const Shards& shards,
+                                   const SolveOptions& options, Backend::Timeout deadline) {
   SolveOptions of_shards = options;
   of_shards.response_mask = MaskOfShards(options.response_mask);
   const auto solve = [&](int shard) -> Outcome {
-    v1::SolveRequest request;
-    ToMessage(shards.Extract(shard), request.mutable_problem());
-    ToMessage(of_shards, request.mutable_options());
-    v1::SolveResponse response;
-    if (auto status = transport->Solve(request, deadline, &response); !status) {
-      return tl::unexpected(status.error());
-    }
-    return FromMessage(response.solution());
+    return backend->Solve(shards.Extract(shard), of_shards, deadline);
   };
   std::vector<std::future<Outcome>> others;
   for (int shard = 1; shard < shards.count(); ++shard) {

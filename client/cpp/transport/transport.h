@@ -1,5 +1,4 @@
-// Interface through which a client sends messages to a server: by gRPC, or to an engine within the
-// process. Internal.
+// Interface through which a client sends messages to servers. Internal.
 #pragma once
 
 #include <chrono>
@@ -66,8 +65,5 @@ class Transport {
 // the connect timeout. What is lost is retried, see loss.h.
 tl::expected<std::unique_ptr<Transport>, Error> ConnectByGrpc(const std::string& address,
                                                               const ConnectOptions& options);
-
-// An engine of the server within this process; threads 0: one per processor.
-std::unique_ptr<Transport> Embed(int threads);
 
 }  // namespace sap::client

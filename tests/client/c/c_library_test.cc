@@ -1,5 +1,5 @@
-// The C library against the engine of the server, in one process: the same bits, the same texts of
-// errors. What it is linked with is in test_library.py, forks are in fork_test.cc.
+// The C library against the server, in one process: the same bits, the same texts of errors. What
+// it is linked with is in test_library.py, forks are in fork_test.cc.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -7,9 +7,9 @@
 
 #include "client/cpp/problem_file.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "server/service/engine.h"
 #include "tests/client/c/c_objects.h"
 #include "tests/client/c/c_structs.h"
+#include "tests/support/blocking_handler.h"
 #include "tests/support/mixed_constraints.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"
@@ -39,12 +39,12 @@ std::vector<v1::ContactProblem> Problems() {
 }
 
 AnswerBits BitsOfServer(const v1::ContactProblem& problem, const v1::SolveOptions& options = {}) {
-  static Engine engine{ServerConfig()};
+  static BlockingHandler handler{ServerConfig()};
   v1::SolveRequest request;
   *request.mutable_problem() = problem;
   *request.mutable_options() = options;
   v1::SolveResponse response;
-  const ServiceStatus status = engine.Solve(request, CallContext(), &response);
+  const ServiceStatus status = handler.Solve(request, CallContext(), &response);
   return status ? Bits(response.solution()) : AnswerBits{status.error().message};
 }
 
@@ -156,8 +156,8 @@ TEST(CLibraryTest, ASessionStartsFromTheVelocitiesOfTheStepBeforeAsTheServersDoe
   problem.mutable_trees()->clear_guess_velocity();
   problem.mutable_trees()->clear_tree_id();
   for (int i = 0; i < problem.trees().dofs_size(); ++i) problem.mutable_trees()->add_tree_id(7 + i);
-  Engine engine{ServerConfig()};
-  const auto remote = *engine.NewSession(nullptr);
+  BlockingHandler handler{ServerConfig()};
+  const auto remote = *handler.NewSession(nullptr);
   ASSERT_TRUE(remote->Open({}).has_value());
   const Solver solver(2);
   const Session session(solver);
@@ -170,7 +170,7 @@ TEST(CLibraryTest, ASessionStartsFromTheVelocitiesOfTheStepBeforeAsTheServersDoe
     message.set_step_id(step);
     *message.mutable_problem() = problem;
     v1::StepOutcome outcome;
-    remote->Step(message, CallContext(), &outcome);
+    Step(remote.get(), message, CallContext(), &outcome);
     sap_session_step(session.get(), CProblem(problem).get(), nullptr, nullptr, answer.get());
     EXPECT_EQ(BitsOf(answer), Bits(outcome.outcome().solution())) << step;
     EXPECT_EQ(sap_answer_solution(answer.get())->warm_started, outcome.warm_started());
@@ -219,9 +219,9 @@ v1::DifferentiateRequest Everything() {
 }
 
 std::string DerivativesOfServer(const v1::DifferentiateRequest& request) {
-  Engine engine{ServerConfig()};
+  BlockingHandler handler{ServerConfig()};
   v1::DifferentiateResponse response;
-  const ServiceStatus status = engine.Differentiate(request, CallContext(), &response);
+  const ServiceStatus status = handler.Differentiate(request, CallContext(), &response);
   if (!status) return status.error().message;
   const std::string solution = Bits(response.solution()).bytes;
   response.clear_solution();

@@ -32,8 +32,8 @@ class ClientTest : public testing::TestWithParam<const char*> {
     config.listen = GetParam() == std::string("unix:") ? "unix:" + (directory_ / "socket").string()
                                                        : "127.0.0.1:0";
     config.threads = 2;
-    engine_ = std::make_unique<Engine>(config);
-    server_ = *GrpcServer::Start(config, engine_.get());
+    handler_ = std::make_unique<RequestHandler>(config);
+    server_ = *GrpcServer::Start(config, handler_.get());
     const std::string address =
         GetParam() == std::string("embedded:") ? GetParam() : server_->address();
     auto client = Client::Connect(address, {.connect_timeout = test::kLong, .threads = 2});
@@ -42,7 +42,7 @@ class ClientTest : public testing::TestWithParam<const char*> {
   }
 
   test::TemporaryDirectory directory_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<RequestHandler> handler_;
   std::unique_ptr<GrpcServer> server_;
   std::unique_ptr<Client> client_;
 };

@@ -30,8 +30,8 @@ class Member {
     ServerConfig config;
     config.listen = address_;
     config.threads = threads_;
-    engine_ = std::make_unique<Engine>(config);
-    auto server = GrpcServer::Start(config, engine_.get());
+    handler_ = std::make_unique<RequestHandler>(config);
+    auto server = GrpcServer::Start(config, handler_.get());
     ASSERT_TRUE(server.has_value()) << server.error();
     server_ = std::move(*server);
     address_ = server_->address();
@@ -40,7 +40,7 @@ class Member {
   // Calls under way are not answered.
   void Kill() {
     server_ = nullptr;
-    engine_ = nullptr;
+    handler_ = nullptr;
   }
 
   void Drain() {
@@ -51,12 +51,12 @@ class Member {
 
   const std::string& address() const { return address_; }
   GrpcServer* grpc() { return server_.get(); }
-  Engine* engine() { return engine_.get(); }
+  RequestHandler* handler() { return handler_.get(); }
 
  private:
   const int threads_;
   std::string address_{"127.0.0.1:0"};
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<RequestHandler> handler_;
   std::unique_ptr<GrpcServer> server_;
 };
 
@@ -115,7 +115,7 @@ TEST_F(FleetTest, ASessionLeavesADrainingServerWithStepsInFlight) {
   Client embedded = *Client::Connect("embedded:");
   client::Session whole = *embedded.OpenSession();
   int at = 0;
-  while (members_[at].engine()->num_sessions() == 0) ++at;
+  while (members_[at].handler()->num_sessions() == 0) ++at;
   int sent = 0, received = 0;
   const auto receive_next = [&] {
     while (session.in_flight() < 4) ASSERT_TRUE(session.Send(SceneAt(++sent)).has_value());
@@ -127,7 +127,7 @@ TEST_F(FleetTest, ASessionLeavesADrainingServerWithStepsInFlight) {
   members_[at].grpc()->AnnounceDrain();
   while (!session.draining()) ASSERT_NO_FATAL_FAILURE(receive_next());
   while (session.draining()) ASSERT_NO_FATAL_FAILURE(receive_next());
-  EXPECT_TRUE(Await([&] { return members_[at].engine()->num_sessions() == 0; }));
+  EXPECT_TRUE(Await([&] { return members_[at].handler()->num_sessions() == 0; }));
   for (const int end = received + 20; received < end;) ASSERT_NO_FATAL_FAILURE(receive_next());
   while (session.in_flight() > 0) {
     ASSERT_TRUE(whole.Send(SceneAt(++received)).has_value());
@@ -173,9 +173,9 @@ TEST(FleetTlsTest, EveryServerOfAListIsVerifiedByOneName) {
   config.threads = 1;
   config.security.tls.certificate = files.certificate;
   config.security.tls.key = files.key;
-  Engine engines[] = {Engine(config), Engine(config)};
-  const auto a = GrpcServer::Start(config, &engines[0]);
-  const auto b = GrpcServer::Start(config, &engines[1]);
+  RequestHandler handlers[] = {RequestHandler(config), RequestHandler(config)};
+  const auto a = GrpcServer::Start(config, &handlers[0]);
+  const auto b = GrpcServer::Start(config, &handlers[1]);
   ASSERT_TRUE(a.has_value() && b.has_value());
   const std::string list = (*a)->address() + "," + (*b)->address();
   client::ConnectOptions options;

@@ -14,7 +14,7 @@
 #include "client/cpp/recording.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "sap/v1/recording.pb.h"
-#include "server/service/engine.h"
+#include "tests/support/blocking_handler.h"
 #include "tests/support/child_process.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"
@@ -227,7 +227,7 @@ TEST_F(ReplayTest, WhatADeadlineHasCutIsReplayedByItsIterationCounts) {
     path = (*recorder)->path();
     ServerConfig config;
     config.threads = 2;
-    Engine engine(config, recorder->get());
+    test::BlockingHandler handler(config, recorder->get());
     for (const char* name : {"heaps_300x3_t1p50", "clutter_bin_40_t1p00", "stacks_9x10_t2p00"}) {
       v1::SolveRequest request;
       ToMessage(Load(name), request.mutable_problem());
@@ -236,7 +236,7 @@ TEST_F(ReplayTest, WhatADeadlineHasCutIsReplayedByItsIterationCounts) {
       for (int budget_us = 1; budget_us < 20'000; budget_us += 1 + budget_us / 4) {
         request.mutable_options()->mutable_time_budget()->set_nanos(budget_us * 1000);
         v1::SolveResponse response;
-        ASSERT_TRUE(engine.Solve(request, CallContext(), &response).has_value());
+        ASSERT_TRUE(handler.Solve(request, CallContext(), &response).has_value());
         for (const int status : response.solution().islands().status()) {
           cut += status == v1::ISLAND_STATUS_DEADLINE;
         }

@@ -99,7 +99,7 @@ TEST_F(SessionReconnectTest, ASessionThatTheServerEndedAsIdleGoesOn) {
     ASSERT_TRUE(session.Send(SceneAt(step)).has_value());
     ASSERT_TRUE(whole.Send(SceneAt(step)).has_value());
     EXPECT_EQ(Seen(*session.Receive()), Seen(*whole.Receive())) << step;
-    ASSERT_TRUE(Await([&] { return impatient.engine()->num_sessions() == 0; }));
+    ASSERT_TRUE(Await([&] { return impatient.handler()->num_sessions() == 0; }));
   }
 }
 
@@ -119,7 +119,7 @@ TEST_F(SessionReconnectTest, ADrainingServerIsLeftOnceNothingIsInFlight) {
   step(2);
   EXPECT_TRUE(session.draining());
   for (int i = 3; i <= 6; ++i) step(i);
-  EXPECT_TRUE(Await([&] { return servers_[0].engine()->num_sessions() == 1; }));
+  EXPECT_TRUE(Await([&] { return servers_[0].handler()->num_sessions() == 1; }));
   link_.Redirect(servers_[1].grpc()->address());
   servers_[0].grpc()->Drain(kLong);
   for (int i = 7; i <= 9; ++i) step(i);
@@ -187,7 +187,7 @@ TEST_F(SessionReconnectTest, AfterALossNothingIsLeftToCloseButTheSession) {
   client::Session session = Open();
   ASSERT_TRUE(session.Step(SceneAt(1)).has_value());
   link_.Cut();
-  ASSERT_TRUE(Await([&] { return servers_[0].engine()->num_sessions() == 0; }));
+  ASSERT_TRUE(Await([&] { return servers_[0].handler()->num_sessions() == 0; }));
   EXPECT_TRUE(session.Close().has_value());
 }
 

@@ -259,9 +259,9 @@ TEST(DrainedSessionTest, TheStepUnderWayIsAnswered) {
   SolveOptions limited;
   limited.time_budget = std::chrono::seconds(5);
   ASSERT_TRUE(session->Send(test::SphereBlock(20), limited).has_value());
-  ASSERT_TRUE(test::Await([&] { return server.engine()->queue().running() > 0; }));
+  ASSERT_TRUE(test::Await([&] { return server.handler()->queue().running() > 0; }));
   server.grpc()->Drain(test::kLong);
-  EXPECT_EQ(server.engine()->num_sessions(), 0);
+  EXPECT_EQ(server.handler()->num_sessions(), 0);
   const auto outcome = session->Receive();
   ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
   EXPECT_TRUE(outcome->solution.has_value());

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "server/ops/metrics_endpoint.h"
+#include "tests/support/blocking_handler.h"
 #include "tests/support/scenes.h"
 
 namespace sap {
@@ -57,24 +58,24 @@ TEST(MetricsTest, SolvesAndRefusalsAreExportedByName) {
   ServerConfig config;
   config.threads = 2;
   config.admission.all.max_calls = 1;
-  Engine engine(config, nullptr, &metrics);
+  test::BlockingHandler handler(config, nullptr, &metrics);
   v1::SolveRequest request;
   *request.mutable_problem() = test::MixedProblem();
   v1::SolveResponse response;
-  ASSERT_TRUE(engine.Solve(request, CallContext(), &response).has_value());
+  ASSERT_TRUE(handler.Solve(request, CallContext(), &response).has_value());
   const auto& statuses = response.solution().islands().status();
   const auto converged = std::ranges::count(statuses, v1::ISLAND_STATUS_CONVERGED);
   ASSERT_GT(converged, 0);
   request.mutable_problem()->set_time_step(-1);
-  ASSERT_FALSE(engine.Solve(request, CallContext(), &response).has_value());
-  const auto account = engine.admission().AccountOf("somebody");
-  ASSERT_TRUE(engine.admission().Admit(account.get(), {.bytes = 7}).has_value());
-  ASSERT_FALSE(engine.Solve(request, CallContext(), &response).has_value());
+  ASSERT_FALSE(handler.Solve(request, CallContext(), &response).has_value());
+  const auto account = handler.admission().AccountOf("somebody");
+  ASSERT_TRUE(handler.admission().Admit(account.get(), {.bytes = 7}).has_value());
+  ASSERT_FALSE(handler.Solve(request, CallContext(), &response).has_value());
   metrics.CallStarted(Method::kSolve);
   metrics.CallEnded(Method::kSolve, 8, 0.003);
 
   const std::string text =
-      prometheus::TextSerializer().Serialize(CollectMetrics(metrics, &engine, ""));
+      prometheus::TextSerializer().Serialize(CollectMetrics(metrics, &handler, ""));
   const std::string labels =
       "grpc_type=\"unary\",grpc_service=\"sap.v1.SolverService\",grpc_method=\"Solve\"";
   EXPECT_EQ(ValueOf(text, "grpc_server_started_total{" + labels + "}"), "1") << text;
@@ -92,7 +93,7 @@ TEST(MetricsTest, SolvesAndRefusalsAreExportedByName) {
   EXPECT_EQ(ValueOf(text, "sap_calls_held"), "1");
   EXPECT_EQ(ValueOf(text, "sap_bytes_held"), "7");
   EXPECT_EQ(ValueOf(text, "sap_sessions"), "0");
-  engine.admission().Release(account.get(), {.bytes = 7});
+  handler.admission().Release(account.get(), {.bytes = 7});
 }
 
 }  // namespace

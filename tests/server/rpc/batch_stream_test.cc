@@ -14,8 +14,8 @@ namespace {
 
 class BatchServerTest : public testing::Test {
  protected:
-  BatchServerTest() : engine_(BatchConfig()) {
-    auto server = GrpcServer::Start(BatchConfig(), &engine_);
+  BatchServerTest() : handler_(BatchConfig()) {
+    auto server = GrpcServer::Start(BatchConfig(), &handler_);
     EXPECT_TRUE(server.has_value()) << server.error();
     server_ = std::move(*server);
     grpc::ChannelArguments arguments;
@@ -25,7 +25,7 @@ class BatchServerTest : public testing::Test {
     context_.set_deadline(std::chrono::system_clock::now() + kLong);
   }
 
-  Engine engine_;
+  RequestHandler handler_;
   std::unique_ptr<GrpcServer> server_;
   std::unique_ptr<v1::SolverService::Stub> stub_;
   grpc::ClientContext context_;
@@ -35,7 +35,7 @@ TEST_F(BatchServerTest, OneMessageAnswersAll) {
   const auto request = MixedBatch<v1::SolveBatchRequest>();
   v1::SolveBatchResponse response;
   ASSERT_TRUE(stub_->SolveBatch(&context_, request, &response).ok());
-  EXPECT_EQ(AllBits(response), OneByOne(&engine_, request));
+  EXPECT_EQ(AllBits(response), OneByOne(&handler_, request));
 }
 
 TEST_F(BatchServerTest, AStreamAnswersEachOnce) {
@@ -50,7 +50,7 @@ TEST_F(BatchServerTest, AStreamAnswersEachOnce) {
   }
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_EQ(answers, 21);
-  EXPECT_EQ(outcomes, OneByOne(&engine_, MixedBatch<v1::SolveBatchRequest>()));
+  EXPECT_EQ(outcomes, OneByOne(&handler_, MixedBatch<v1::SolveBatchRequest>()));
 }
 
 TEST_F(BatchServerTest, AnEmptyStreamEndsWell) {
@@ -100,7 +100,7 @@ TEST_F(BatchServerTest, DrainingFinishesTheBatchThatRuns) {
   request.mutable_options()->mutable_time_budget()->set_seconds(5);
   v1::SolveBatchResponse response;
   std::thread drain([this] {
-    EXPECT_TRUE(Await([this] { return engine_.queue().running() > 0; }));
+    EXPECT_TRUE(Await([this] { return handler_.queue().running() > 0; }));
     server_->Drain(kLong);
   });
   const grpc::Status status = stub_->SolveBatch(&context_, request, &response);

@@ -28,8 +28,8 @@ class GrpcServerTest : public testing::Test {
     config_.listen = "127.0.0.1:0";
     config_.threads = 2;
     config_.io_threads = 3;
-    engine_ = std::make_unique<Engine>(config_);
-    auto server = GrpcServer::Start(config_, engine_.get());
+    handler_ = std::make_unique<RequestHandler>(config_);
+    auto server = GrpcServer::Start(config_, handler_.get());
     EXPECT_TRUE(server.has_value()) << server.error();
     server_ = std::move(*server);
     channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
@@ -40,7 +40,7 @@ class GrpcServerTest : public testing::Test {
   }
 
   ServerConfig config_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<RequestHandler> handler_;
   std::unique_ptr<GrpcServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
 };
@@ -307,7 +307,7 @@ TEST_F(GrpcServerTest, ManyClientsAreAnsweredAtOnce) {
 TEST_F(GrpcServerTest, ASecondServerOnTheAddressIsRefused) {
   ServerConfig config = config_;
   config.listen = server_->address();
-  const auto second = GrpcServer::Start(config, engine_.get());
+  const auto second = GrpcServer::Start(config, handler_.get());
   ASSERT_FALSE(second.has_value());
   EXPECT_THAT(second.error(), testing::HasSubstr(server_->address()));
 }

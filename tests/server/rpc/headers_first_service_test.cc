@@ -42,12 +42,12 @@ class HeadersFirstServiceTest : public RpcFixture {
 TEST_F(HeadersFirstServiceTest, ACallOverALimitIsRefusedByItsHeaders) {
   config_.admission.client.max_calls = 1;
   Start();
-  const auto account = engine_->admission().AccountOf("address:ipv4:127.0.0.1");
-  ASSERT_TRUE(engine_->admission().Admit(account.get(), {}).has_value());
+  const auto account = handler_->admission().AccountOf("address:ipv4:127.0.0.1");
+  ASSERT_TRUE(handler_->admission().Admit(account.get(), {}).has_value());
   for (const char* method : {"Solve", "SolveBatch", "StreamBatch"}) {
     EXPECT_EQ(EndOfHeadersAlone(method).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   }
-  engine_->admission().Release(account.get(), {});
+  handler_->admission().Release(account.get(), {});
   grpc::ClientContext context;
   v1::SolveRequest request;
   *request.mutable_problem() = MixedProblem();
@@ -59,14 +59,14 @@ TEST_F(HeadersFirstServiceTest, ACallOverALimitIsRefusedByItsHeaders) {
 TEST_F(HeadersFirstServiceTest, RefusalsThatAreHeldAreSentToo) {
   config_.admission.client.max_calls = 1;
   Start();
-  const auto account = engine_->admission().AccountOf("address:ipv4:127.0.0.1");
-  ASSERT_TRUE(engine_->admission().Admit(account.get(), {}).has_value());
+  const auto account = handler_->admission().AccountOf("address:ipv4:127.0.0.1");
+  ASSERT_TRUE(handler_->admission().Admit(account.get(), {}).has_value());
   for (const char* method : {"Solve", "StreamBatch"}) {
     for (int i = 0; i < 120; ++i) {
       EXPECT_EQ(EndOfHeadersAlone(method).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
     }
   }
-  engine_->admission().Release(account.get(), {});
+  handler_->admission().Release(account.get(), {});
 }
 
 // A call under way, to be given up at the end.
@@ -94,7 +94,7 @@ TEST_F(HeadersFirstServiceTest, HighPriorityInTheHeadersPassesWhereNormalIsRefus
   Start();
   v1::SolveRequest large;
   *large.mutable_problem() = Block(24);
-  const FairQueue& queue = engine_->queue();
+  const FairQueue& queue = handler_->queue();
   const Started running(stub_.get(), large);
   ASSERT_TRUE(Await([&] { return queue.running() == 1 && queue.queued() == 0; }));
   const Started waiting(stub_.get(), large);
@@ -129,7 +129,7 @@ TEST_F(HeadersFirstServiceTest, ACallWhoseMessageNeverComesLeavesNothingBehind) 
     call->Finish(&status, nullptr);
     queue.Next(&tag, &ok);
   }
-  EXPECT_EQ(engine_->admission().calls(), 0);
+  EXPECT_EQ(handler_->admission().calls(), 0);
   server_->Drain(kLong);
 }
 

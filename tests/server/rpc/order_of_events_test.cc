@@ -89,14 +89,14 @@ class OrderOfEventsTest : public testing::Test {
 
   ServerConfig config_;
   Metrics metrics_;
-  Engine engine_{config_, nullptr, &metrics_};
+  RequestHandler handler_{config_, nullptr, &metrics_};
   InFlightCalls calls_;
-  Authenticator authenticator_{&engine_.admission(), nullptr};
+  Authenticator authenticator_{&handler_.admission(), nullptr};
   CallObserver observer_{&metrics_, nullptr};
   RejectionRateLimiter rejection_limiter_{1};
   MessageTransfers transfers_{config_};
-  ServiceContext context_{&engine_,   &calls_, &authenticator_, &observer_, &rejection_limiter_,
-                          &transfers_};
+  ServiceContext context_{&handler_,           &calls_,    &authenticator_, &observer_,
+                          &rejection_limiter_, &transfers_};
   Solver solver_{kMethods};
   // They outlive the calls that the queue awaits for them.
   HealthService health_{config_.connection, &calls_, &authenticator_, observer_};
@@ -109,7 +109,7 @@ class OrderOfEventsTest : public testing::Test {
                &authenticator_,
                Solve::WhileDraining::kRefused,
                {&observer_, Method::kSolve},
-               {&engine_, &rejection_limiter_, &transfers_}};
+               {&handler_, &rejection_limiter_, &transfers_}};
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;

@@ -21,9 +21,9 @@ class RpcFixture : public testing::Test {
   // In place of the server before, if any.
   void Start() {
     server_.reset();
-    engine_ = std::make_unique<Engine>(config_, nullptr, &metrics_);
+    handler_ = std::make_unique<RequestHandler>(config_, nullptr, &metrics_);
     auto server =
-        GrpcServer::Start(config_, engine_.get(), nullptr, CallObserver(&metrics_, nullptr));
+        GrpcServer::Start(config_, handler_.get(), nullptr, CallObserver(&metrics_, nullptr));
     ASSERT_TRUE(server.has_value()) << server.error();
     server_ = std::move(*server);
     channel_ = grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(),
@@ -34,7 +34,7 @@ class RpcFixture : public testing::Test {
   ServerConfig config_;
   grpc::ChannelArguments channel_arguments_;
   Metrics metrics_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<RequestHandler> handler_;
   std::unique_ptr<GrpcServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::SolverService::Stub> stub_;

@@ -59,15 +59,15 @@ class SecurityTest : public testing::Test {
   }
 
   void Start() {
-    engine_ = std::make_unique<Engine>(config_);
-    auto server = GrpcServer::Start(config_, engine_.get(), tokens_.get());
+    handler_ = std::make_unique<RequestHandler>(config_);
+    auto server = GrpcServer::Start(config_, handler_.get(), tokens_.get());
     ASSERT_TRUE(server.has_value()) << server.error();
     server_ = std::move(*server);
   }
 
   std::string StartError() {
-    Engine engine(config_);
-    const auto server = GrpcServer::Start(config_, &engine);
+    RequestHandler handler(config_);
+    const auto server = GrpcServer::Start(config_, &handler);
     return server ? "none" : server.error();
   }
 
@@ -101,7 +101,7 @@ class SecurityTest : public testing::Test {
   TemporaryDirectory directory_;
   ServerConfig config_;
   std::unique_ptr<BearerTokens> tokens_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<RequestHandler> handler_;
   std::unique_ptr<GrpcServer> server_;
 };
 
@@ -137,8 +137,8 @@ TEST_F(SecurityTest, MutualTlsAsksForACertificateAndNamesTheClientByIt) {
   EXPECT_TRUE(Serves(with(authority.Issue("robot-7"), kLong)));
 
   // While the name's only call is held, a client of that name has none left.
-  const auto account = engine_->admission().AccountOf("certificate:robot-7");
-  ASSERT_TRUE(engine_->admission().Admit(account.get(), {}).has_value());
+  const auto account = handler_->admission().AccountOf("certificate:robot-7");
+  ASSERT_TRUE(handler_->admission().Admit(account.get(), {}).has_value());
   const auto solve = [&](const CertificateFiles& files) {
     auto client = Client::Connect(server_->address(), with(files, kLong));
     return client->Solve(*client::FromMessage(MixedProblem()));
@@ -150,7 +150,7 @@ TEST_F(SecurityTest, MutualTlsAsksForACertificateAndNamesTheClientByIt) {
   EXPECT_EQ(refused.error().reason, "CLIENT_CALLS");
   EXPECT_GT(refused.error().retry_after.count(), 0);
   EXPECT_TRUE(solve(authority.Issue("robot-8")).has_value());
-  engine_->admission().Release(account.get(), {});
+  handler_->admission().Release(account.get(), {});
 }
 
 // The certificate is replaced by one of another authority: within seconds new clients see it, and
@@ -237,14 +237,14 @@ TEST_F(SecurityTest, EveryCallNeedsATokenButForHealth) {
     EXPECT_EQ(code(unknown->OpenSession()), ErrorCode::kUnauthenticated);
     EXPECT_TRUE(unknown->Health().value());
   }
-  EXPECT_EQ(engine_->num_sessions(), 0);
+  EXPECT_EQ(handler_->num_sessions(), 0);
 }
 
 // Nobody calls meanwhile: the file must be looked at without.
 TEST_F(SecurityTest, ARevokedTokenEndsTheSessionsOpenedWithIt) {
   UseTokens();
   Start();
-  const auto account = engine_->admission().AccountOf("token:alice");
+  const auto account = handler_->admission().AccountOf("token:alice");
   ConnectOptions options{.connect_timeout = kLong};
   options.credentials.token_file = WriteToken(kToken);
   auto client = Client::Connect(server_->address(), options);
@@ -261,7 +261,7 @@ TEST_F(SecurityTest, ARevokedTokenEndsTheSessionsOpenedWithIt) {
   ASSERT_TRUE(session->Step(problem).has_value());
 
   WriteTokens(second);
-  EXPECT_TRUE(Await([&] { return engine_->num_sessions() == 0; }));
+  EXPECT_TRUE(Await([&] { return handler_->num_sessions() == 0; }));
   const auto after = session->Step(problem);
   ASSERT_FALSE(after.has_value());
   EXPECT_EQ(after.error().code, ErrorCode::kUnauthenticated);

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "solver/engine/boot_id.h"
 #include "tests/server/rpc/session_streams.h"
 #include "tests/support/faulty_link.h"
 

@@ -34,7 +34,7 @@ class SessionBytesTest : public SessionStreamTest {
     return request;
   }
 
-  int64_t Held() { return engine_->admission().bytes(); }
+  int64_t Held() { return handler_->admission().bytes(); }
 
   const v1::SolveSessionRequest running_ = Long();
   const v1::SolveSessionRequest waiting_ = Short();
@@ -50,7 +50,7 @@ TEST_F(SessionBytesTest, StepsReadAheadAndUnreadAnswersCount) {
   EXPECT_TRUE(Await([this] { return Held() == running_bytes_ + waiting_bytes_; }));
   // Steps without their requests, since these have been solved.
   EXPECT_TRUE(Await([this] { return Held() < running_bytes_ + waiting_bytes_; }));
-  ASSERT_TRUE(Await([this] { return engine_->queue().running() == 0; }));
+  ASSERT_TRUE(Await([this] { return handler_->queue().running() == 0; }));
   EXPECT_GT(Held(), 0);
   EXPECT_TRUE(stream.Solved(1));
   EXPECT_TRUE(stream.Solved(2));
@@ -75,9 +75,9 @@ TEST_F(SessionBytesTest, AtTheByteLimitNoFurtherStepIsRead) {
   int64_t most = 0;
   ASSERT_TRUE(Await([&] {
     most = std::max(most, Held());
-    return engine_->queue().running() > 0 && Held() >= running_bytes_ + waiting_bytes_;
+    return handler_->queue().running() > 0 && Held() >= running_bytes_ + waiting_bytes_;
   }));
-  while (engine_->queue().running() > 0) most = std::max(most, Held());
+  while (handler_->queue().running() > 0) most = std::max(most, Held());
   EXPECT_EQ(most, running_bytes_ + waiting_bytes_);
   for (int i = 1; i <= 4; ++i) EXPECT_TRUE(stream.Solved(i)) << i;
   EXPECT_EQ(sender.wait_for(kLong), std::future_status::ready);

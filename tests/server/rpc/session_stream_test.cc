@@ -215,8 +215,8 @@ TEST_F(SessionStreamTest, OneClientMayNotOpenAllSessions) {
   Stream refused(stub_.get());
   EXPECT_FALSE(refused.Open());
   ExpectRefused(&refused, grpc::StatusCode::RESOURCE_EXHAUSTED, "this client already has");
-  const auto other = engine_->admission().AccountOf("other");
-  EXPECT_TRUE(engine_->NewSession(other.get()).has_value());
+  const auto other = handler_->admission().AccountOf("other");
+  EXPECT_TRUE(handler_->NewSession(other.get()).has_value());
   EXPECT_TRUE(first.Send(1, Small()));
   EXPECT_TRUE(first.Solved(1));
 }
@@ -226,7 +226,7 @@ TEST_F(SessionStreamTest, ACancelledSessionStopsItsStep) {
   ASSERT_TRUE(stream.Open());
   stream.Send(1, Endless());
   stream.Send(2, Small());
-  ASSERT_TRUE(Await([this] { return engine_->queue().running() > 0; }));
+  ASSERT_TRUE(Await([this] { return handler_->queue().running() > 0; }));
   stream.Cancel();
   EXPECT_EQ(stream.Finish().error_code(), grpc::StatusCode::CANCELLED);
   ExpectSessions(0);
@@ -311,8 +311,8 @@ TEST_F(SessionStreamTest, AStepThatTakesLongerThanTheWriteTimeoutKeepsItsAnswer)
   *request.mutable_step()->mutable_problem() = Endless();
   request.mutable_step()->mutable_options()->mutable_time_budget()->set_seconds(9);
   stream.Send(request);
-  ASSERT_TRUE(Await([this] { return engine_->queue().running() > 0; }));
-  ASSERT_TRUE(Await([this] { return engine_->queue().running() == 0; }));
+  ASSERT_TRUE(Await([this] { return handler_->queue().running() > 0; }));
+  ASSERT_TRUE(Await([this] { return handler_->queue().running() == 0; }));
   // The sweep that ends this session finds the answer of the other one unread.
   Stream idle(stub_.get());
   ASSERT_TRUE(idle.Open());
@@ -331,7 +331,7 @@ TEST_F(SessionStreamTest, DrainingAnswersTheStepsTakenInAndEndsTheSession) {
   request.mutable_step()->mutable_options()->mutable_time_budget()->set_seconds(1);
   busy.Send(request);
   // From its arrival until its answer, larger than the window, is read.
-  ASSERT_TRUE(Await([this] { return engine_->admission().bytes() > 0; }));
+  ASSERT_TRUE(Await([this] { return handler_->admission().bytes() > 0; }));
   auto drained = std::async(std::launch::async, [this] { server_->Drain(kLong); });
   ExpectRefused(&idle, grpc::StatusCode::UNAVAILABLE, "shutting down");
   EXPECT_TRUE(busy.Solved(7));
@@ -346,7 +346,7 @@ TEST_F(SessionStreamTest, TheDrainTimeoutCancelsTheStepThatIsLeft) {
   Stream stream(stub_.get());
   ASSERT_TRUE(stream.Open());
   stream.Send(1, Endless());
-  ASSERT_TRUE(Await([this] { return engine_->queue().running() > 0; }));
+  ASSERT_TRUE(Await([this] { return handler_->queue().running() > 0; }));
   server_->Drain(std::chrono::milliseconds(100));
   EXPECT_FALSE(stream.Finish().ok());
   ExpectSessions(0);
@@ -364,7 +364,7 @@ TEST_F(SessionStreamTest, AServerThatGoesTakesItsSessionsWithIt) {
 TEST_F(SessionStreamTest, AMessageOverTheLimitEndsTheSession) {
   ServerConfig config = Config();
   config.max_message_bytes = 20'000;
-  const auto server = GrpcServer::Start(config, engine_.get());
+  const auto server = GrpcServer::Start(config, handler_.get());
   ASSERT_TRUE(server.has_value()) << server.error();
   const auto stub = v1::SolverService::NewStub(
       grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials()));

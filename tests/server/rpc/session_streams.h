@@ -120,8 +120,8 @@ class SessionStreamTest : public RpcFixture {
 
   // The end of a stream reaches the client before the server has cleared up.
   void ExpectSessions(int count) {
-    Await([&] { return engine_->num_sessions() == count; });
-    EXPECT_EQ(engine_->num_sessions(), count);
+    Await([&] { return handler_->num_sessions() == count; });
+    EXPECT_EQ(handler_->num_sessions(), count);
   }
 
   void ExpectRefused(Stream* stream, grpc::StatusCode code, const std::string& words) {

@@ -65,7 +65,7 @@ TEST_F(StalledClientsTest, AStepThatStopsHalfwayEndsItsSessionAsIdle) {
                     open.SerializeAsString());
   EXPECT_TRUE(Await([&] { return call.Ended(); }));
   EXPECT_TRUE(Await([&] { return Ended(Method::kSolveSession, grpc::ABORTED) == 1; }));
-  EXPECT_TRUE(Await([&] { return engine_->num_sessions() == 0; }));
+  EXPECT_TRUE(Await([&] { return handler_->num_sessions() == 0; }));
 }
 
 // An upload that the client gives up is not counted with the bytes that are no message.

@@ -11,7 +11,7 @@
 #include "google/rpc/status.pb.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/grpc_server.h"
-#include "server/service/engine.h"
+#include "tests/support/blocking_handler.h"
 #include "tests/support/message_fields.h"
 #include "tests/support/mixed_constraints.h"
 #include "tests/support/scenes.h"
@@ -114,7 +114,7 @@ std::vector<ArrayRule> DoubleRules() {
   return rules;
 }
 
-// The engine that answers, and the same answer through a real server on a socket.
+// The handler that answers, and the same answer through a real server on a socket.
 class WireTest : public testing::Test {
  protected:
   static ServerConfig Config() {
@@ -170,13 +170,13 @@ class WireTest : public testing::Test {
 
   std::string GoodBits() {
     v1::SolveResponse response;
-    const ServiceStatus status = engine_.Solve(Good(), CallContext(), &response);
+    const ServiceStatus status = handler_.Solve(Good(), CallContext(), &response);
     EXPECT_TRUE(status.has_value()) << status.error().message;
     return Bits(response);
   }
 
   ServiceStatus Answer(const v1::SolveRequest& request, v1::SolveResponse* response) {
-    const ServiceStatus status = engine_.Solve(request, CallContext(), response);
+    const ServiceStatus status = handler_.Solve(request, CallContext(), response);
     EXPECT_EQ(GoodBits(), good_bits_) << "after a request that was spoilt";
     return status;
   }
@@ -217,13 +217,13 @@ class WireTest : public testing::Test {
     }
   }
 
-  Engine engine_{Config()};
+  test::BlockingHandler handler_{Config()};
   const std::string good_bits_ = GoodBits();
 };
 
 TEST_F(WireTest, TheGoodProblemConvergesInBothForms) {
   v1::SolveResponse response;
-  ASSERT_TRUE(engine_.Solve(Good(), CallContext(), &response).has_value());
+  ASSERT_TRUE(handler_.Solve(Good(), CallContext(), &response).has_value());
   EXPECT_GE(response.solution().islands().status_size(), 1);
   for (const int status : response.solution().islands().status()) {
     EXPECT_EQ(status, v1::ISLAND_STATUS_CONVERGED);
@@ -539,12 +539,12 @@ TEST_F(WireTest, ProblemsOverTheLimitsAreRefused) {
   ServerConfig config = Config();
   config.problem = {.max_trees = 3, .max_tree_dofs = 1024, .max_contacts = 1024};
   v1::SolveResponse response;
-  ServiceStatus status = Engine(config).Solve(Good(), CallContext(), &response);
+  ServiceStatus status = test::BlockingHandler(config).Solve(Good(), CallContext(), &response);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().field, "bodies.mass");
 
   config.problem = {.max_trees = 1024, .max_tree_dofs = 1024, .max_contacts = 4};
-  status = Engine(config).Solve(Good(), CallContext(), &response);
+  status = test::BlockingHandler(config).Solve(Good(), CallContext(), &response);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().field, "body_contacts.body_a");
 
@@ -555,7 +555,7 @@ TEST_F(WireTest, ProblemsOverTheLimitsAreRefused) {
         std::pair(ProblemLimits{.max_row_entries = 5}, "rows.velocity_index"),
         std::pair(ProblemLimits{.max_row_pairs = 3}, "rows.velocity_index")}) {
     config.problem = limits;
-    status = Engine(config).Solve(request, CallContext(), &response);
+    status = test::BlockingHandler(config).Solve(request, CallContext(), &response);
     ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().field, field);
   }
@@ -568,10 +568,10 @@ TEST_F(WireTest, BadOptionsAreRefusedBeforeTheProblemIsLookedAt) {
   ExpectRefused(request, "options.relative_tolerance");
 }
 
-// What the engine refuses, the server refuses with the same words and the field as details; then it
-// answers the next good request with the bits of the engine.
+// What the handler refuses, the server refuses with the same words and the field as details; then
+// it answers the next good request with the bits of the handler.
 TEST_F(WireTest, AServerRefusesWithTheFieldInTheDetailsAndLives) {
-  const auto server = GrpcServer::Start(Config(), &engine_);
+  const auto server = GrpcServer::Start(Config(), &handler_);
   ASSERT_TRUE(server.has_value()) << server.error();
   const auto stub = v1::SolverService::NewStub(
       grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials()));

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "client/cpp/transport/message_conversion.h"
-#include "server/service/engine.h"
+#include "tests/support/blocking_handler.h"
 #include "tests/support/scenes.h"
 #include "tests/support/solution_bits.h"
 
@@ -39,14 +39,15 @@ Request MixedBatch() {
 }
 
 // The outcomes of unary calls: bits of the solution, or what is wrong.
-inline std::vector<AnswerBits> OneByOne(Engine* engine, const v1::SolveBatchRequest& batch) {
+inline std::vector<AnswerBits> OneByOne(BlockingHandler* handler,
+                                        const v1::SolveBatchRequest& batch) {
   std::vector<AnswerBits> outcomes;
   for (const v1::ContactProblem& problem : batch.problems()) {
     v1::SolveRequest request;
     *request.mutable_problem() = problem;
     *request.mutable_options() = batch.options();
     v1::SolveResponse response;
-    const ServiceStatus status = engine->Solve(request, CallContext(), &response);
+    const ServiceStatus status = handler->Solve(request, CallContext(), &response);
     outcomes.push_back(status ? Bits(response.solution()) : AnswerBits{status.error().message});
   }
   return outcomes;

@@ -11,7 +11,7 @@
 #include <limits>
 #include <random>
 
-#include "server/service/engine.h"
+#include "tests/support/blocking_handler.h"
 #include "tests/support/message_fields.h"
 #include "tests/support/mixed_constraints.h"
 #include "tests/support/scenes.h"
@@ -54,17 +54,17 @@ v1::DifferentiateRequest MixedRequest(int cotangents = 1) {
 }
 
 v1::DifferentiateResponse Answer(const v1::DifferentiateRequest& request, int threads = 2) {
-  Engine engine(DerivativesConfig(threads));
+  BlockingHandler handler(DerivativesConfig(threads));
   v1::DifferentiateResponse response;
-  const ServiceStatus status = engine.Differentiate(request, CallContext(), &response);
+  const ServiceStatus status = handler.Differentiate(request, CallContext(), &response);
   EXPECT_TRUE(status.has_value()) << status.error().message;
   return response;
 }
 
 ServiceError Refusal(const v1::DifferentiateRequest& request, const ServerConfig& config) {
-  Engine engine(config);
+  BlockingHandler handler(config);
   v1::DifferentiateResponse response;
-  const ServiceStatus status = engine.Differentiate(request, CallContext(), &response);
+  const ServiceStatus status = handler.Differentiate(request, CallContext(), &response);
   EXPECT_FALSE(status.has_value());
   EXPECT_EQ(response.ByteSizeLong(), 0u);
   return status ? ServiceError{} : status.error();
@@ -343,10 +343,10 @@ TEST(DerivativesTest, ThreadsAndTheQueueChangeNoBit) {
   for (const double inline_below_us : {0.0, 1e6}) {
     ServerConfig config = DerivativesConfig();
     config.inline_below_us = inline_below_us;
-    Engine engine(config);
+    BlockingHandler handler(config);
     v1::DifferentiateResponse response;
     std::promise<ServiceStatus> done;
-    engine.StartDifferentiate(
+    handler.StartDifferentiate(
         request, CallContext(), &response,
         [](void* context, const ServiceStatus& status) {
           static_cast<std::promise<ServiceStatus>*>(context)->set_value(status);
@@ -409,9 +409,9 @@ TEST(DerivativesTest, AnAnswerLargerThanTheLargestMessageIsRefusedBeforehand) {
   EXPECT_EQ(error.reason, "ANSWER_BYTES");
   EXPECT_THAT(error.message, HasSubstr("name the wanted inputs"));
   request.mutable_wanted()->add_paths("contacts.friction");
-  Engine engine(config);
+  BlockingHandler handler(config);
   v1::DifferentiateResponse response;
-  EXPECT_TRUE(engine.Differentiate(request, CallContext(), &response).has_value());
+  EXPECT_TRUE(handler.Differentiate(request, CallContext(), &response).has_value());
   EXPECT_LE(response.ByteSizeLong(), 1u << 20);
 }
 
@@ -453,18 +453,18 @@ TEST(DerivativesTest, NoAnswerIsLargerThanItsBound) {
 TEST(DerivativesTest, DerivativesCountAsBytesOfTheirClient) {
   ServerConfig config = DerivativesConfig();
   config.admission.client.max_bytes = 100'000;
-  Engine engine(config);
-  const auto account = engine.admission().AccountOf("somebody");
-  ASSERT_TRUE(engine.admission().Admit(account.get(), {.bytes = 1}).has_value());
+  BlockingHandler handler(config);
+  const auto account = handler.admission().AccountOf("somebody");
+  ASSERT_TRUE(handler.admission().Admit(account.get(), {.bytes = 1}).has_value());
   CallContext call;
   call.account = account.get();
   v1::DifferentiateResponse response;
-  EXPECT_TRUE(engine.Differentiate(MixedRequest(1), call, &response).has_value());
-  const ServiceStatus status = engine.Differentiate(MixedRequest(100), call, &response);
+  EXPECT_TRUE(handler.Differentiate(MixedRequest(1), call, &response).has_value());
+  const ServiceStatus status = handler.Differentiate(MixedRequest(100), call, &response);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().reason, "CLIENT_BYTES");
-  engine.admission().Release(account.get(), {.bytes = 1});
-  EXPECT_EQ(engine.admission().bytes(), 0);
+  handler.admission().Release(account.get(), {.bytes = 1});
+  EXPECT_EQ(handler.admission().bytes(), 0);
 }
 
 TEST(DerivativesTest, ATimeBudgetThatIsUsedUpLeavesGradientsOfZero) {
@@ -490,9 +490,9 @@ v1::DifferentiateBatchRequest MixedDerivatives() {
 TEST(DerivativesTest, EveryProblemOfABatchHasTheOutcomeOfAUnaryCall) {
   const v1::DifferentiateBatchRequest batch = MixedDerivatives();
   for (const int threads : {1, 2, 4}) {
-    Engine engine(DerivativesConfig(threads));
+    BlockingHandler handler(DerivativesConfig(threads));
     v1::DifferentiateBatchResponse response;
-    ASSERT_TRUE(engine.DifferentiateBatch(batch, CallContext(), &response).has_value());
+    ASSERT_TRUE(handler.DifferentiateBatch(batch, CallContext(), &response).has_value());
     ASSERT_EQ(response.outcomes_size(), 9);
     for (int i = 0; i < 9; ++i) {
       if (i == 4) continue;
@@ -508,20 +508,20 @@ TEST(DerivativesTest, WhatIsWrongWithABatchFailsIt) {
   ServerConfig config = DerivativesConfig();
   config.max_batch_problems = 8;
   config.max_message_bytes = 100'000;
-  Engine engine(config);
+  BlockingHandler handler(config);
   v1::DifferentiateBatchRequest batch = MixedDerivatives();
   v1::DifferentiateBatchResponse response;
-  ServiceStatus status = engine.DifferentiateBatch(batch, CallContext(), &response);
+  ServiceStatus status = handler.DifferentiateBatch(batch, CallContext(), &response);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().message, "requests has 9 values; at most 8 are accepted in a batch");
   batch.mutable_requests()->RemoveLast();
   batch.mutable_time_budget()->set_seconds(-1);
-  status = engine.DifferentiateBatch(batch, CallContext(), &response);
+  status = handler.DifferentiateBatch(batch, CallContext(), &response);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().field, "time_budget");
   batch.clear_time_budget();
   for (auto& request : *batch.mutable_requests()) request = MixedRequest(20);
-  status = engine.DifferentiateBatch(batch, CallContext(), &response);
+  status = handler.DifferentiateBatch(batch, CallContext(), &response);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().reason, "ANSWER_BYTES");
 }
@@ -531,9 +531,9 @@ TEST(DerivativesTest, TheTimeBudgetOfABatchIsThatOfAllItsProblems) {
   for (int i = 0; i < 2; ++i) *batch.add_requests() = MixedRequest();
   batch.mutable_requests(1)->mutable_options()->mutable_time_budget()->set_seconds(1);
   batch.mutable_time_budget()->set_nanos(1);
-  Engine engine(DerivativesConfig());
+  BlockingHandler handler(DerivativesConfig());
   v1::DifferentiateBatchResponse response;
-  ASSERT_TRUE(engine.DifferentiateBatch(batch, CallContext(), &response).has_value());
+  ASSERT_TRUE(handler.DifferentiateBatch(batch, CallContext(), &response).has_value());
   EXPECT_EQ(response.outcomes(0).derivatives().adjoint_status(0), v1::ADJOINT_STATUS_DEADLINE);
   EXPECT_EQ(response.outcomes(1).failure().field(), "options.time_budget");
 }

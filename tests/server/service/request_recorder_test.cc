@@ -13,8 +13,8 @@
 #include <mutex>
 #include <thread>
 
-#include "server/service/engine.h"
 #include "tests/support/await.h"
+#include "tests/support/blocking_handler.h"
 #include "tests/support/child_process.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/scenes.h"
@@ -73,18 +73,18 @@ class RequestRecorderTest : public testing::Test {
     path_ = recorder_->path();
     ServerConfig server;
     server.threads = 2;
-    engine_ = std::make_unique<Engine>(server, recorder_.get());
+    handler_ = std::make_unique<test::BlockingHandler>(server, recorder_.get());
   }
 
   v1::SolveResponse Solve(const v1::SolveRequest& request) {
     v1::SolveResponse response;
-    (void)engine_->Solve(request, CallContext(), &response);
+    (void)handler_->Solve(request, CallContext(), &response);
     return response;
   }
 
   // Ends the recording and reads it.
   std::vector<v1::RecordedSolve> Records() {
-    engine_.reset();
+    handler_.reset();
     recorder_.reset();
     return ReadRecording(path_);
   }
@@ -93,7 +93,7 @@ class RequestRecorderTest : public testing::Test {
   std::mutex mutex_;
   std::string log_;
   std::unique_ptr<RequestRecorder> recorder_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<test::BlockingHandler> handler_;
   std::string path_;
 };
 
@@ -139,7 +139,7 @@ TEST_F(RequestRecorderTest, TheRulesSelect) {
 
 TEST_F(RequestRecorderTest, AStepOfASessionIsRecordedWithTheGuessThatItStartedFrom) {
   Start(Rule::kAll);
-  auto session = *engine_->NewSession();
+  auto session = *handler_->NewSession();
   v1::OpenSession open;
   open.mutable_options()->set_relative_tolerance(1e-9);
   ASSERT_TRUE(session->Open(open).has_value());
@@ -150,7 +150,7 @@ TEST_F(RequestRecorderTest, AStepOfASessionIsRecordedWithTheGuessThatItStartedFr
     *step.mutable_problem() = test::MixedProblem();
     step.mutable_problem()->mutable_trees()->clear_guess_velocity();
     step.mutable_problem()->mutable_bodies()->clear_guess_velocity();
-    session->Step(step, CallContext(), &outcomes[i]);
+    test::Step(session.get(), step, CallContext(), &outcomes[i]);
   }
   session.reset();
   const auto records = Records();
@@ -171,7 +171,7 @@ TEST_F(RequestRecorderTest, TheProblemsOfABatchAreRecordedEach) {
   *request.add_problems() = Bad().problem();
   *request.add_problems() = Good().problem();
   v1::SolveBatchResponse response;
-  ASSERT_TRUE(engine_->SolveBatch(request, CallContext(), &response).has_value());
+  ASSERT_TRUE(handler_->SolveBatch(request, CallContext(), &response).has_value());
   int failures = 0;
   for (const v1::RecordedSolve& record : Records()) failures += record.outcome().has_failure();
   EXPECT_EQ(failures, 1);

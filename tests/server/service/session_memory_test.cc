@@ -4,8 +4,8 @@
 
 #include "client/cpp/problem_file.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "server/service/engine.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/blocking_handler.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"
 
@@ -15,7 +15,7 @@ namespace {
 // Allocations of one step whose messages are there already.
 int64_t AllocationsOfStep(Session* session, const v1::SessionStep& step, v1::StepOutcome* outcome) {
   const int64_t before = AllocationCount();
-  session->Step(step, CallContext(), outcome);
+  Step(session, step, CallContext(), outcome);
   return AllocationCount() - before;
 }
 
@@ -25,8 +25,9 @@ TEST_P(SessionMemoryTest, AWarmStepOfAnUnchangedPatternAllocatesNothing) {
   // One thread: oneTBB allocates its tasks, by operator new among others.
   ServerConfig config;
   config.threads = 1;
-  Engine engine(config);
-  const std::unique_ptr<Session> session = std::move(*engine.NewSession());
+  config.inline_below_us = 1e9;  // the queue allocates
+  BlockingHandler handler(config);
+  const std::unique_ptr<Session> session = std::move(*handler.NewSession());
   ASSERT_TRUE(session->Open({}).has_value());
 
   auto problem = client::LoadProblem(ProblemPath(GetParam()));
@@ -57,22 +58,23 @@ TEST_P(SessionMemoryTest, AWarmStepOfAnUnchangedPatternAllocatesNothing) {
 TEST(EngineMemoryTest, ASolveThatRunsOutOfMemoryIsRefusedAndTheNextIsAnswered) {
   ServerConfig config;
   config.threads = 1;
+  config.inline_below_us = 1e9;  // the queue allocates
   v1::SolveRequest request;
   client::ToMessage(SphereBlock(6), request.mutable_problem());
   v1::SolveResponse expected;
   int64_t allocations = AllocationCount();
-  ASSERT_TRUE(Engine(config).Solve(request, CallContext(), &expected).has_value());
+  ASSERT_TRUE(BlockingHandler(config).Solve(request, CallContext(), &expected).has_value());
   allocations = AllocationCount() - allocations;
   for (const double part : {0.4, 0.5, 0.6, 0.7}) {
-    Engine engine(config);
+    BlockingHandler handler(config);
     v1::SolveResponse response;
     FailAllocation(static_cast<int64_t>(part * static_cast<double>(allocations)));
-    const ServiceStatus refused = engine.Solve(request, CallContext(), &response);
+    const ServiceStatus refused = handler.Solve(request, CallContext(), &response);
     FailAllocation(0);
     ASSERT_FALSE(refused.has_value()) << part;
     EXPECT_EQ(refused.error().code, ServiceCode::kResourceExhausted);
     EXPECT_EQ(refused.error().message, "not enough memory for this problem");
-    ASSERT_TRUE(engine.Solve(request, CallContext(), &response).has_value());
+    ASSERT_TRUE(handler.Solve(request, CallContext(), &response).has_value());
     EXPECT_EQ(std::vector<double>(response.solution().velocity().begin(),
                                   response.solution().velocity().end()),
               std::vector<double>(expected.solution().velocity().begin(),

@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "client/cpp/transport/message_conversion.h"
-#include "server/service/engine.h"
+#include "tests/support/blocking_handler.h"
 #include "tests/support/scenes.h"
 #include "tests/support/solution_bits.h"
 
@@ -49,8 +49,8 @@ v1::ContactProblem Falling(const std::vector<uint32_t>& names, double speed) {
 
 class SessionTest : public testing::Test {
  protected:
-  explicit SessionTest(const ServerConfig& config = Config()) : engine_(config) {
-    session_ = std::move(*engine_.NewSession());
+  explicit SessionTest(const ServerConfig& config = Config()) : handler_(config) {
+    session_ = std::move(*handler_.NewSession());
     EXPECT_TRUE(session_->Open({}).has_value());
   }
 
@@ -63,7 +63,7 @@ class SessionTest : public testing::Test {
 
   v1::StepOutcome Do(const v1::SessionStep& step, const CallContext& limits = {}) {
     v1::StepOutcome outcome;
-    session_->Step(step, limits, &outcome);
+    test::Step(session_.get(), step, limits, &outcome);
     EXPECT_EQ(outcome.step_id(), step.step_id());
     return outcome;
   }
@@ -79,7 +79,7 @@ class SessionTest : public testing::Test {
     v1::SolveRequest request;
     *request.mutable_problem() = problem;
     v1::SolveResponse response;
-    EXPECT_TRUE(engine_.Solve(request, CallContext(), &response).has_value());
+    EXPECT_TRUE(handler_.Solve(request, CallContext(), &response).has_value());
     return response.solution();
   }
 
@@ -93,7 +93,7 @@ class SessionTest : public testing::Test {
     return {velocity.begin(), velocity.end()};
   }
 
-  Engine engine_;
+  test::BlockingHandler handler_;
   std::unique_ptr<Session> session_;
   uint64_t next_step_id_{1};
 };
@@ -110,7 +110,7 @@ TEST_F(SessionTest, TheFirstStepIsThatOfAUnaryCall) {
   v1::SolveRequest request;
   *request.mutable_problem() = Mixed();
   v1::SolveResponse response;
-  ASSERT_TRUE(engine_.Solve(request, CallContext(), &response).has_value());
+  ASSERT_TRUE(handler_.Solve(request, CallContext(), &response).has_value());
   EXPECT_EQ(Bits(first.outcome().solution()), Bits(response.solution()));
 }
 
@@ -234,7 +234,7 @@ TEST_F(SessionTest, NumbersOfStepsMustRise) {
 }
 
 TEST_F(SessionTest, OptionsOfAStepReplaceThoseOfTheSession) {
-  session_ = std::move(*engine_.NewSession());
+  session_ = std::move(*handler_.NewSession());
   v1::OpenSession open;
   open.mutable_options()->set_max_iterations(0);
   ASSERT_TRUE(session_->Open(open).has_value());
@@ -253,7 +253,7 @@ TEST_F(SessionTest, OptionsOfAStepReplaceThoseOfTheSession) {
 TEST_F(SessionTest, LowLatencyGivesTheSameBits) {
   std::vector<test::AnswerBits> bits;
   for (const bool low_latency : {false, true}) {
-    session_ = std::move(*engine_.NewSession());
+    session_ = std::move(*handler_.NewSession());
     v1::OpenSession open;
     open.set_low_latency(low_latency);
     ASSERT_TRUE(session_->Open(open).has_value());
@@ -266,8 +266,8 @@ TEST_F(SessionTest, LowLatencyGivesTheSameBits) {
 TEST_F(SessionTest, TheOperatorMayDisableLowLatency) {
   ServerConfig config = Config();
   config.idle_spinners = 0;
-  Engine engine(config);
-  const auto session = engine.NewSession();
+  test::BlockingHandler handler(config);
+  const auto session = handler.NewSession();
   v1::OpenSession open;
   open.set_low_latency(true);
   ASSERT_TRUE((*session)->Open(open).has_value());
@@ -275,7 +275,7 @@ TEST_F(SessionTest, TheOperatorMayDisableLowLatency) {
 }
 
 TEST_F(SessionTest, BadOptionsOfTheSessionAreRefusedAtOpen) {
-  session_ = std::move(*engine_.NewSession());
+  session_ = std::move(*handler_.NewSession());
   v1::OpenSession open;
   open.mutable_options()->set_relative_tolerance(-1);
   const ServiceStatus opened = session_->Open(open);
@@ -332,42 +332,42 @@ TEST_F(SessionTest, AnIslandThatLeftTheRangeOfDoublesLeavesNoVelocities) {
 TEST_F(SessionTest, TheGaugeCountsSessionsAndTheLimitHolds) {
   ServerConfig config = Config();
   config.admission.all.max_sessions = 2;
-  Engine engine(config);
-  EXPECT_EQ(engine.num_sessions(), 0);
-  auto first = engine.NewSession();
-  auto second = engine.NewSession();
-  EXPECT_EQ(engine.num_sessions(), 2);
-  const auto third = engine.NewSession();
+  test::BlockingHandler handler(config);
+  EXPECT_EQ(handler.num_sessions(), 0);
+  auto first = handler.NewSession();
+  auto second = handler.NewSession();
+  EXPECT_EQ(handler.num_sessions(), 2);
+  const auto third = handler.NewSession();
   ASSERT_FALSE(third.has_value());
   EXPECT_EQ(third.error().code, ServiceCode::kResourceExhausted);
-  EXPECT_EQ(engine.num_sessions(), 2);
+  EXPECT_EQ(handler.num_sessions(), 2);
   first->reset();
-  EXPECT_TRUE(engine.NewSession().has_value());
+  EXPECT_TRUE(handler.NewSession().has_value());
   second->reset();
-  EXPECT_EQ(engine.num_sessions(), 0);
+  EXPECT_EQ(handler.num_sessions(), 0);
 }
 
 // Sessions that pause hold the factors of their last step, which may be gigabytes.
 TEST(SessionKeptMemoryTest, CountsAgainstTheBytesOfItsClientUntilTheSessionEnds) {
-  Engine engine(Config());
-  auto session = std::move(*engine.NewSession());
+  test::BlockingHandler handler(Config());
+  auto session = std::move(*handler.NewSession());
   ASSERT_TRUE(session->Open({}).has_value());
-  EXPECT_EQ(engine.admission().kept_bytes(), 0);
+  EXPECT_EQ(handler.admission().kept_bytes(), 0);
   v1::SessionStep step;
   client::ToMessage(test::SphereBlock(4), step.mutable_problem());
   v1::StepOutcome outcome;
-  session->Step(step, {}, &outcome);
+  test::Step(session.get(), step, {}, &outcome);
   ASSERT_TRUE(outcome.outcome().has_solution());
-  EXPECT_GT(engine.admission().kept_bytes(), 0);
+  EXPECT_GT(handler.admission().kept_bytes(), 0);
   session.reset();
-  EXPECT_EQ(engine.admission().kept_bytes(), 0);
+  EXPECT_EQ(handler.admission().kept_bytes(), 0);
 }
 
 TEST(SessionKeptMemoryTest, IsFreedAfterEachStepWhereItIsOverTheLimit) {
   ServerConfig config = Config();
-  Engine roomy(config);
+  test::BlockingHandler roomy(config);
   config.admission.client.max_bytes = 1000;
-  Engine narrow(config);
+  test::BlockingHandler narrow(config);
   auto keeps = std::move(*roomy.NewSession());
   auto frees = std::move(*narrow.NewSession());
   ASSERT_TRUE(keeps->Open({}).has_value() && frees->Open({}).has_value());
@@ -376,8 +376,8 @@ TEST(SessionKeptMemoryTest, IsFreedAfterEachStepWhereItIsOverTheLimit) {
   for (uint64_t id = 1; id <= 3; ++id) {
     step.set_step_id(id);
     v1::StepOutcome kept, freed;
-    keeps->Step(step, {}, &kept);
-    frees->Step(step, {}, &freed);
+    test::Step(keeps.get(), step, {}, &kept);
+    test::Step(frees.get(), step, {}, &freed);
     EXPECT_GT(roomy.admission().kept_bytes(), 0);
     EXPECT_EQ(narrow.admission().kept_bytes(), 0);
     EXPECT_EQ(freed.warm_started(), kept.warm_started());
@@ -396,8 +396,8 @@ TEST(SessionStartTest, InlineAndOnTheArenaGiveTheSameBits) {
   for (const double inline_below_us : {1e6, 0.0}) {
     ServerConfig config = Config();
     config.inline_below_us = inline_below_us;
-    Engine engine(config);
-    const std::unique_ptr<Session> session = std::move(*engine.NewSession());
+    test::BlockingHandler handler(config);
+    const std::unique_ptr<Session> session = std::move(*handler.NewSession());
     ASSERT_TRUE(session->Open({}).has_value());
     std::vector<test::AnswerBits> steps;
     for (int i = 0; i < 3; ++i) {

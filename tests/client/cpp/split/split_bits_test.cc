@@ -6,7 +6,6 @@
 #include "client/cpp/problem_file.h"
 #include "client/cpp/split/dealing.h"
 #include "client/cpp/split/split_solver.h"
-#include "client/cpp/transport/message_conversion.h"
 #include "solver/island_forecast.h"
 #include "tests/client/cpp/split/random_islands.h"
 #include "tests/support/golden_problem.h"
@@ -23,13 +22,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 class SplitBitsTest : public testing::Test {
  protected:
   Solution SolveWhole(const Problem& problem, const SolveOptions& options) {
-    v1::SolveRequest request;
-    v1::SolveResponse response;
-    ToMessage(problem, request.mutable_problem());
-    ToMessage(options, request.mutable_options());
-    const auto solved = transport_->Solve(request, std::nullopt, &response);
+    const auto solved = backend_->Solve(problem, options, std::nullopt);
     EXPECT_TRUE(solved.has_value()) << solved.error().message;
-    return *FromMessage(response.solution());
+    return *solved;
   }
 
   // Whatever it costs.
@@ -42,7 +37,7 @@ class SplitBitsTest : public testing::Test {
     if (dealt.empty()) return SolveWhole(problem, options);  // nothing touches anything
     num_shards_ += static_cast<int>(dealt.size());
     const Shards shards(problem, layout, forecast.island_of_tree, dealt);
-    auto solution = SolveShards(transport_.get(), shards, options, std::nullopt);
+    auto solution = SolveShards(backend_.get(), shards, options, std::nullopt);
     EXPECT_TRUE(solution.has_value()) << "a shard was refused";
     if (!solution) return {};
     EXPECT_TRUE(solution->has_value()) << solution->error().message;
@@ -68,7 +63,7 @@ class SplitBitsTest : public testing::Test {
     EXPECT_GT(num_shards_, static_cast<int>(5 * names.size()));  // some had several islands
   }
 
-  const std::unique_ptr<Transport> transport_ = Embed(/*threads=*/2);
+  const std::unique_ptr<Backend> backend_ = EmbeddedBackend({.threads = 2});
   int num_shards_{0};
 };
 

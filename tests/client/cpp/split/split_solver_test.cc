@@ -19,48 +19,57 @@ namespace {
 using test::Bits;
 using test::Stacks;
 
-// An engine of this process that counts the calls and can fail them. It tells of one thread.
-class CountedTransport final : public Transport {
+// The engine of this process, with its calls counted, which can fail them. It tells of one thread.
+class CountedBackend final : public Backend {
  public:
-  Status Solve(const v1::SolveRequest& request, Timeout deadline,
-               v1::SolveResponse* response) override {
+  SolveOutcome Solve(const Problem& problem, const SolveOptions& options,
+                     Timeout deadline) override {
     const int call = solves++;
     {
       const std::lock_guard lock(mutex_);
       deadlines.push_back(deadline);
     }
     if (failure && call == failed_call) return tl::unexpected(*failure);
-    return engine_->Solve(request, deadline, response);
+    return engine_->Solve(problem, options, deadline);
   }
-  Status Info(Timeout deadline, v1::GetServerInfoResponse* response) override {
+  tl::expected<ServerInfo, Error> Info(Timeout deadline) override {
     ++infos;
     deadline_of_info = deadline;
     std::this_thread::sleep_for(time_of_info);
     if (!answers_info) return tl::unexpected(Error{ErrorCode::kUnavailable, "no server", ""});
-    response->set_solver_threads(1);
-    return {};
+    ServerInfo info;
+    info.solver_threads = 1;
+    return info;
   }
-  Status SolveBatch(const v1::SolveBatchRequest& request, Timeout deadline,
-                    v1::SolveBatchResponse* response) override {
-    return engine_->SolveBatch(request, deadline, response);
+  std::vector<SolveOutcome> SolveBatch(std::span<const Problem> problems,
+                                       const SolveOptions& options, Timeout deadline) override {
+    return engine_->SolveBatch(problems, options, deadline);
   }
-  Status StreamBatch(const v1::StreamBatchRequest& request, Timeout deadline,
-                     const BatchSink& sink) override {
-    return engine_->StreamBatch(request, deadline, sink);
+  Status StreamBatch(std::span<const Problem> problems, const SolveOptions& options,
+                     Timeout deadline, const Client::BatchSink& sink) override {
+    return engine_->StreamBatch(problems, options, deadline, sink);
   }
-  Status Differentiate(const v1::DifferentiateRequest& request, Timeout deadline,
-                       v1::DifferentiateResponse* response) override {
-    return engine_->Differentiate(request, deadline, response);
+  DerivativesOutcome Differentiate(const Problem& problem, std::span<const Cotangent> cotangents,
+                                   const DifferentiateOptions& options, Timeout deadline) override {
+    return engine_->Differentiate(problem, cotangents, options, deadline);
   }
-  Status DifferentiateBatch(const v1::DifferentiateBatchRequest& request, Timeout deadline,
-                            v1::DifferentiateBatchResponse* response) override {
-    return engine_->DifferentiateBatch(request, deadline, response);
+  std::vector<DerivativesOutcome> DifferentiateBatch(std::span<const DifferentiateRequest> requests,
+                                                     const BatchLimits& limits,
+                                                     Timeout deadline) override {
+    return engine_->DifferentiateBatch(requests, limits, deadline);
   }
-  tl::expected<std::unique_ptr<SessionStream>, Error> OpenSession(
-      const v1::SolveSessionRequest& request, Timeout deadline) override {
-    return engine_->OpenSession(request, deadline);
+  tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(const SolveOptions& options,
+                                                               Timeout deadline) override {
+    return engine_->OpenSession(options, deadline);
   }
   tl::expected<bool, Error> Health() override { return engine_->Health(); }
+  Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response) override {
+    return engine_->Solve(request, response);
+  }
+  Status Differentiate(const v1::DifferentiateRequest& request,
+                       v1::DifferentiateResponse* response) override {
+    return engine_->Differentiate(request, response);
+  }
 
   std::atomic<int> solves{0};
   std::atomic<int> infos{0};
@@ -73,25 +82,25 @@ class CountedTransport final : public Transport {
 
  private:
   std::mutex mutex_;
-  const std::unique_ptr<Transport> engine_ = Embed(/*threads=*/2);
+  const std::unique_ptr<Backend> engine_ = EmbeddedBackend({.threads = 2});
 };
 
 class SplitSolverTest : public testing::Test {
  protected:
   std::optional<tl::expected<Solution, Error>> Solve(const std::string& address, int servers,
                                                      const SolveOptions& options = {}) {
-    return SplitSolver(address).Solve(&transport_, scene_, options, servers, std::nullopt);
+    return SplitSolver(address).Solve(&backend_, scene_, options, servers, std::nullopt);
   }
 
   Problem scene_ = Stacks(60, 12);
-  CountedTransport transport_;
+  CountedBackend backend_;
 };
 
 TEST_F(SplitSolverTest, EveryServerOfAListGetsACall) {
   const auto solution = Solve("a:1,b:2,c:3", kServersOfAddress);
   ASSERT_TRUE(solution.has_value());
   ASSERT_TRUE(solution->has_value()) << solution->error().message;
-  EXPECT_EQ(transport_.solves, 3);
+  EXPECT_EQ(backend_.solves, 3);
   auto embedded = Client::Connect("embedded:");
   EXPECT_EQ(Bits(**solution), Bits(*embedded->Solve(scene_)));
   EXPECT_GT((*solution)->timings.solve_s, 0);
@@ -99,7 +108,7 @@ TEST_F(SplitSolverTest, EveryServerOfAListGetsACall) {
 
 TEST_F(SplitSolverTest, ANumberOfServersCountsBehindAProxy) {
   EXPECT_TRUE(Solve("proxy:1", 5).has_value());
-  EXPECT_EQ(transport_.solves, 5);
+  EXPECT_EQ(backend_.solves, 5);
 }
 
 TEST_F(SplitSolverTest, OneServerGetsTheScene) {
@@ -107,8 +116,8 @@ TEST_F(SplitSolverTest, OneServerGetsTheScene) {
   EXPECT_FALSE(Solve("unix:/run/a,b", kServersOfAddress).has_value());
   EXPECT_FALSE(Solve("a:1,b:2", 1).has_value());
   EXPECT_FALSE(Solve("embedded:", 3).has_value());
-  EXPECT_EQ(transport_.solves, 0);
-  EXPECT_EQ(transport_.infos, 0);
+  EXPECT_EQ(backend_.solves, 0);
+  EXPECT_EQ(backend_.infos, 0);
 }
 
 TEST_F(SplitSolverTest, ASceneThatGainsNothingStaysWhole) {
@@ -121,7 +130,7 @@ TEST_F(SplitSolverTest, ASceneThatGainsNothingStaysWhole) {
   EXPECT_FALSE(Solve("a:1,b:2", 2).has_value());
   scene_ = Stacks(0, 0);
   EXPECT_FALSE(Solve("a:1,b:2", 2).has_value());
-  EXPECT_EQ(transport_.solves, 0);
+  EXPECT_EQ(backend_.solves, 0);
 }
 
 TEST_F(SplitSolverTest, AProblemThatCannotBeTakenApartStaysWhole) {
@@ -130,25 +139,25 @@ TEST_F(SplitSolverTest, AProblemThatCannotBeTakenApartStaysWhole) {
   scene_.body_contacts.body_a.back() = 0;
   scene_.body_contacts.law.adhesion = {1.0};
   EXPECT_FALSE(Solve("a:1,b:2", 2).has_value());
-  EXPECT_EQ(transport_.solves, 0);
+  EXPECT_EQ(backend_.solves, 0);
 }
 
 // The shards number its fields otherwise.
 TEST_F(SplitSolverTest, AProblemThatBreaksARuleIsAskedForAsAWhole) {
   scene_.body_contacts.law.friction.back() = -0.3;
   EXPECT_FALSE(Solve("a:1,b:2", 2).has_value());
-  EXPECT_EQ(transport_.solves, 2);
+  EXPECT_EQ(backend_.solves, 2);
 }
 
 TEST_F(SplitSolverTest, WhatOneShardIsRefusedForIsAskedOfTheWhole) {
-  transport_.failed_call = 1;
-  transport_.failure = Error{ErrorCode::kInvalidArgument, "bodies.mass[3] ...", "bodies.mass[3]"};
+  backend_.failed_call = 1;
+  backend_.failure = Error{ErrorCode::kInvalidArgument, "bodies.mass[3] ...", "bodies.mass[3]"};
   EXPECT_FALSE(Solve("a:1,b:2,c:3", kServersOfAddress).has_value());
 }
 
 TEST_F(SplitSolverTest, AShardThatFailsIsTheErrorOfTheCall) {
-  transport_.failed_call = 1;
-  transport_.failure = Error{ErrorCode::kResourceExhausted, "too many calls", "", "CALLS"};
+  backend_.failed_call = 1;
+  backend_.failure = Error{ErrorCode::kResourceExhausted, "too many calls", "", "CALLS"};
   const auto solution = Solve("a:1,b:2,c:3", kServersOfAddress);
   ASSERT_TRUE(solution.has_value());
   ASSERT_FALSE(solution->has_value());
@@ -157,12 +166,12 @@ TEST_F(SplitSolverTest, AShardThatFailsIsTheErrorOfTheCall) {
 
 TEST_F(SplitSolverTest, TheThreadsOfAServerAreAskedForOnce) {
   SplitSolver solver("a:1,b:2");
-  transport_.answers_info = false;
-  EXPECT_FALSE(solver.Solve(&transport_, scene_, {}, 2, std::nullopt).has_value());
-  transport_.answers_info = true;
-  EXPECT_TRUE(solver.Solve(&transport_, scene_, {}, 2, std::nullopt).has_value());
-  EXPECT_TRUE(solver.Solve(&transport_, scene_, {}, 2, std::nullopt).has_value());
-  EXPECT_EQ(transport_.infos, 2);
+  backend_.answers_info = false;
+  EXPECT_FALSE(solver.Solve(&backend_, scene_, {}, 2, std::nullopt).has_value());
+  backend_.answers_info = true;
+  EXPECT_TRUE(solver.Solve(&backend_, scene_, {}, 2, std::nullopt).has_value());
+  EXPECT_TRUE(solver.Solve(&backend_, scene_, {}, 2, std::nullopt).has_value());
+  EXPECT_EQ(backend_.infos, 2);
 }
 
 TEST_F(SplitSolverTest, AtTheLimitOfThreadsTheShardsAreSolvedOneAfterTheOther) {
@@ -178,15 +187,15 @@ TEST_F(SplitSolverTest, AtTheLimitOfThreadsTheShardsAreSolvedOneAfterTheOther) {
 
 TEST_F(SplitSolverTest, TheDeadlineCoversWhatComesBeforeTheShards) {
   SplitSolver solver("a:1,b:2");
-  transport_.time_of_info = std::chrono::milliseconds(20);
+  backend_.time_of_info = std::chrono::milliseconds(20);
   constexpr std::chrono::hours kDeadline{1};
-  const auto solution = solver.Solve(&transport_, scene_, {}, 2, kDeadline);
+  const auto solution = solver.Solve(&backend_, scene_, {}, 2, kDeadline);
   ASSERT_TRUE(solution.has_value());
   ASSERT_TRUE(solution->has_value()) << solution->error().message;
-  EXPECT_EQ(transport_.deadline_of_info, kDeadline);
-  EXPECT_EQ(transport_.deadlines.size(), 2u);
-  for (const Transport::Timeout& deadline : transport_.deadlines) {
-    EXPECT_LE(deadline, kDeadline - transport_.time_of_info);
+  EXPECT_EQ(backend_.deadline_of_info, kDeadline);
+  EXPECT_EQ(backend_.deadlines.size(), 2u);
+  for (const Backend::Timeout& deadline : backend_.deadlines) {
+    EXPECT_LE(deadline, kDeadline - backend_.time_of_info);
     EXPECT_GT(deadline, std::chrono::nanoseconds(0));
   }
 }

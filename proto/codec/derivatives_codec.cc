@@ -1,0 +1,96 @@
+#include "proto/codec/derivatives_codec.h"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "proto/codec/problem_decoder.h"
+#include "solver/problem/input_differential.h"
+
+namespace sap {
+namespace {
+
+using google::protobuf::RepeatedField;
+
+std::span<const double> Values(const RepeatedField<double>& field) {
+  return {field.data(), static_cast<size_t>(field.size())};
+}
+
+Cotangent DecodeCotangent(const v1::Cotangent& message) {
+  return {.velocity = Values(message.velocity()),
+          .impulse = Values(message.impulse()),
+          .contact_velocity = Values(message.contact_velocity()),
+          .row_impulse = Values(message.row_impulse()),
+          .row_velocity = Values(message.row_velocity()),
+          .angular_impulse = Values(message.angular_impulse()),
+          .cost = message.cost()};
+}
+
+void Assign(const std::vector<double>& values, RepeatedField<double>* field) {
+  field->Assign(values.begin(), values.end());
+}
+
+void EncodeTangent(const Tangent& tangent, v1::Tangent* message) {
+  Assign(tangent.velocity, message->mutable_velocity());
+  Assign(tangent.impulse, message->mutable_impulse());
+  Assign(tangent.contact_velocity, message->mutable_contact_velocity());
+  Assign(tangent.row_impulse, message->mutable_row_impulse());
+  Assign(tangent.row_velocity, message->mutable_row_velocity());
+  Assign(tangent.angular_impulse, message->mutable_angular_impulse());
+  message->set_cost(tangent.cost);
+}
+
+v1::AdjointStatus EncodeAdjointStatus(AdjointStatus status) {
+  switch (status) {
+    case AdjointStatus::kDifferentiated:
+      return v1::ADJOINT_STATUS_DIFFERENTIATED;
+    case AdjointStatus::kInaccurate:
+      return v1::ADJOINT_STATUS_INACCURATE;
+    case AdjointStatus::kDeadline:
+      return v1::ADJOINT_STATUS_DEADLINE;
+    case AdjointStatus::kNumericalFailure:
+      return v1::ADJOINT_STATUS_NUMERICAL_FAILURE;
+  }
+  return v1::ADJOINT_STATUS_UNSPECIFIED;
+}
+
+}  // namespace
+
+DerivativesRequest DecodeDerivatives(const v1::DifferentiateRequest& message) {
+  DerivativesRequest request{.velocity = Values(message.velocity()),
+                             .hold_delassus = message.hold_delassus()};
+  for (const v1::Cotangent& cotangent : message.cotangents()) {
+    request.cotangents.push_back(DecodeCotangent(cotangent));
+  }
+  for (const v1::ContactProblem& direction : message.tangents()) {
+    request.directions.push_back(DecodeDirection(direction));
+  }
+  return request;
+}
+
+void EncodeDerivatives(const ContactProblemView& view, const ContactProblem& problem,
+                       const WantedInputs& wanted, Derivatives* derivatives,
+                       v1::DifferentiateResponse* response) {
+  InputDifferential inputs;
+  for (size_t k = 0; k < derivatives->gradients.size(); ++k) {
+    GradientToInputs(view, problem, k, derivatives, &inputs);
+    const Gradient gradient = std::move(derivatives->gradients[k]);
+    v1::Gradient* message = response->add_gradients();
+    wanted.Encode(inputs, message->mutable_gradient());
+    if (wanted.applied_impulse()) {
+      Assign(gradient.applied_impulse, message->mutable_applied_impulse());
+    }
+    if (wanted.delassus_estimate()) {
+      Assign(gradient.problem.w, message->mutable_delassus_estimate());
+    }
+  }
+  for (const Tangent& tangent : derivatives->tangents) {
+    EncodeTangent(tangent, response->add_tangents());
+  }
+  Assign(derivatives->kink_margin, response->mutable_kink_margin());
+  for (const AdjointStatus status : derivatives->adjoint_status) {
+    response->add_adjoint_status(EncodeAdjointStatus(status));
+  }
+}
+
+}  // namespace sap

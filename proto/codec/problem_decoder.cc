@@ -1,0 +1,170 @@
+#include "proto/codec/problem_decoder.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "proto/codec/problem_messages.h"
+#include "solver/problem/input_checker.h"
+
+namespace sap {
+namespace {
+
+ContactProblemView DecodeArrays(const v1::ContactProblem& message) {
+  ContactProblemView view;
+  view.time_step = message.time_step();
+  ForEachMessageArray(
+      [](const auto& field, auto& span) {
+        span = {field.data(), static_cast<size_t>(field.size())};
+      },
+      message, view);
+  return view;
+}
+
+tl::expected<DelassusRule, EngineError> DecodeRule(v1::RegularizationRule rule) {
+  switch (rule) {
+    case v1::REGULARIZATION_RULE_UNSPECIFIED:
+    case v1::REGULARIZATION_RULE_FULL:
+      return DelassusRule::kFull;
+    case v1::REGULARIZATION_RULE_DIAGONAL:
+      return DelassusRule::kDiagonal;
+    case v1::REGULARIZATION_RULE_LOAD_PATH:
+      return DelassusRule::kLoadPath;
+    default:
+      return RefuseField("regularization.rule",
+                         "is " + std::to_string(rule) + "; this version knows 0, 1, 2 and 3");
+  }
+}
+
+tl::expected<NewtonMethod, EngineError> DecodeNewton(v1::NewtonMethod method) {
+  switch (method) {
+    case v1::NEWTON_METHOD_PLAIN:
+      return NewtonMethod::kPlain;
+    case v1::NEWTON_METHOD_UNSPECIFIED:
+    case v1::NEWTON_METHOD_ACCELERATED:
+      return NewtonMethod::kAccelerated;
+    case v1::NEWTON_METHOD_GAUSS_SEIDEL:
+      return NewtonMethod::kGaussSeidel;
+    default:
+      return RefuseField("options.newton",
+                         "is " + std::to_string(method) + "; this version knows 0, 1, 2 and 3");
+  }
+}
+
+}  // namespace
+
+tl::expected<ResponseMask, EngineError> DecodeMask(const std::vector<std::string_view>& paths) {
+  // More than there are fields; each problem of a batch decodes them.
+  constexpr size_t kMostPaths = 32;
+  ResponseMask mask;
+  if (paths.empty()) return mask.set();
+  if (paths.size() > kMostPaths) {
+    return RefuseField("options.response_mask.paths",
+                       "has " + std::to_string(paths.size()) + " paths; at most " +
+                           std::to_string(kMostPaths) + " are accepted");
+  }
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const auto* field = v1::ContactSolution::descriptor()->FindFieldByName(std::string(paths[i]));
+    if (field == nullptr) {
+      return RefuseField("options.response_mask.paths[" + std::to_string(i) + "]",
+                         "is '" + std::string(paths[i].substr(0, 64)) +
+                             "'; it must be the name of a field of ContactSolution");
+    }
+    mask.set(field->number());
+  }
+  return mask;
+}
+
+tl::expected<ContactProblemView, EngineError> DecodeProblem(const v1::ContactProblem& message) {
+  const auto rule = DecodeRule(message.regularization().rule());
+  if (!rule) return tl::unexpected(rule.error());
+  ContactProblemView view = DecodeArrays(message);
+  const v1::Regularization& given = message.regularization();
+  Regularization& regularization = view.regularization;
+#define SAP_NUMBER(name, input) \
+  if (given.has_##name()) regularization.name = given.name();
+#include "solver/problem/problem_fields.inc"
+  regularization.rule = *rule;
+  return view;
+}
+
+ContactProblemView DecodeDirection(const v1::ContactProblem& message) {
+  ContactProblemView view = DecodeArrays(message);
+  const v1::Regularization& change = message.regularization();
+#define SAP_NUMBER(name, input) \
+  if (input) view.regularization.name = change.name();
+#include "solver/problem/problem_fields.inc"
+  return view;
+}
+
+// Budgets are capped at one year, which the clock can represent.
+tl::expected<std::chrono::nanoseconds, EngineError> DecodeTimeBudget(
+    const google::protobuf::Duration& message, const std::string& field) {
+  constexpr int64_t kLongest_s = 366 * 86'400;
+  const int64_t seconds = message.seconds();
+  const int32_t nanos = message.nanos();
+  if (nanos < 0 || nanos > 999'999'999) {
+    return RefuseField(field,
+                       "has " + std::to_string(nanos) + " nanos; they must be in [0, 999999999]");
+  }
+  if (seconds < 0 || (seconds == 0 && nanos == 0)) {
+    return RefuseField(field, "is " + ToText(static_cast<double>(seconds) + nanos * 1e-9) +
+                                  " s; it must be positive");
+  }
+  return std::chrono::seconds(std::min(seconds, kLongest_s)) + std::chrono::nanoseconds(nanos);
+}
+
+tl::expected<SolveSettings, EngineError> DecodeOptions(const v1::SolveOptions& message,
+                                                       int max_iterations) {
+  SolveSettings settings;
+  if (message.has_relative_tolerance()) {
+    settings.solver.relative_tolerance = message.relative_tolerance();
+  }
+  if (message.has_absolute_speed_tolerance()) {
+    settings.solver.absolute_speed_tolerance = message.absolute_speed_tolerance();
+  }
+  if (const auto checked = CheckTolerances(settings.solver); !checked) {
+    return RefuseField(checked.error());
+  }
+  settings.solver.max_iterations = std::min(settings.solver.max_iterations, max_iterations);
+  if (message.has_max_iterations()) {
+    if (const auto checked = CheckIterations(message.max_iterations(), max_iterations); !checked) {
+      return RefuseField(checked.error());
+    }
+    settings.solver.max_iterations = static_cast<int>(message.max_iterations());
+  }
+  if (message.has_time_budget()) {
+    const auto budget = DecodeTimeBudget(message.time_budget());
+    if (!budget) return tl::unexpected(budget.error());
+    settings.time_budget = *budget;
+  }
+  if (message.has_islands()) settings.solver.islands = message.islands();
+  const auto newton = DecodeNewton(message.newton());
+  if (!newton) return tl::unexpected(newton.error());
+  settings.solver.newton = *newton;
+  if (!v1::Priority_IsValid(message.priority())) {
+    return RefuseField("options.priority",
+                       "is " + std::to_string(message.priority()) + ", which is not a priority");
+  }
+  const auto& paths = message.response_mask().paths();
+  const auto mask = DecodeMask({paths.begin(), paths.end()});
+  if (!mask) return tl::unexpected(mask.error());
+  settings.response_mask = *mask;
+  return settings;
+}
+
+double PredictedWork(const v1::ContactProblem& message) {
+  // Same model as the solver's PredictedSolveTime, which requires a validated problem.
+  constexpr double kPerContact_s = 1e-6;
+  constexpr double kPerRow_s = 3e-7;
+  constexpr double kPerFill_s = 5e-8;
+  const int contacts = message.contacts().tree_a_size() + message.body_contacts().body_a_size();
+  const double n =
+      message.trees().free_motion_velocity_size() + message.bodies().free_motion_velocity_size();
+  return kPerContact_s * contacts + kPerRow_s * message.rows().entries_size() +
+         kPerFill_s * n * std::sqrt(n);
+}
+
+}  // namespace sap

@@ -1,0 +1,97 @@
+#include "proto/codec/solution_encoder.h"
+
+#include <vector>
+
+namespace sap {
+namespace {
+
+using Fields = v1::ContactSolution;
+
+template <typename Value>
+void EncodeArray(bool wanted, const std::vector<Value>& values,
+                 google::protobuf::RepeatedField<Value>* field) {
+  field->Clear();
+  if (wanted) field->Add(values.begin(), values.end());
+}
+
+v1::IslandStatus EncodeStatus(SolveStatus status) {
+  switch (status) {
+    case SolveStatus::kConverged:
+      return v1::ISLAND_STATUS_CONVERGED;
+    case SolveStatus::kStalledAtRoundoff:
+      return v1::ISLAND_STATUS_STALLED_AT_ROUNDOFF;
+    case SolveStatus::kIterationLimit:
+      return v1::ISLAND_STATUS_ITERATION_LIMIT;
+    case SolveStatus::kDeadline:
+      return v1::ISLAND_STATUS_DEADLINE;
+    case SolveStatus::kCancelled:
+      return v1::ISLAND_STATUS_CANCELLED;
+    case SolveStatus::kNumericalFailure:
+      return v1::ISLAND_STATUS_NUMERICAL_FAILURE;
+  }
+  return v1::ISLAND_STATUS_UNSPECIFIED;
+}
+
+void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* message) {
+  message->Clear();
+  const int count = static_cast<int>(islands.size());
+  message->mutable_status()->Reserve(count);
+  message->mutable_iterations()->Reserve(count);
+  message->mutable_factorizations()->Reserve(count);
+  message->mutable_momentum_residual()->Reserve(count);
+  message->mutable_optimality_gap_bound()->Reserve(count);
+  message->mutable_dofs()->Reserve(count);
+  message->mutable_contacts()->Reserve(count);
+  message->mutable_solve_time_s()->Reserve(count);
+  message->mutable_rows()->Reserve(count);
+  message->mutable_cost()->Reserve(count);
+  for (int i = 0; i < count; ++i) {
+    const IslandReport& island = islands[i];
+    if (island.swept) message->add_swept(i);
+    message->add_status(EncodeStatus(island.status));
+    message->add_iterations(island.iterations);
+    message->add_factorizations(island.factorizations);
+    message->add_momentum_residual(island.momentum_residual);
+    message->add_optimality_gap_bound(island.optimality_gap_bound);
+    message->add_dofs(island.dofs);
+    message->add_contacts(island.contacts);
+    message->add_solve_time_s(island.solve_time_s);
+    message->add_rows(island.rows);
+    message->add_cost(island.cost);
+  }
+}
+
+}  // namespace
+
+void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
+                    v1::ContactSolution* message) {
+  // Cleared field by field: Clear() on the message would free the storage of its sub-messages.
+  EncodeArray(mask[Fields::kVelocityFieldNumber], solution.velocity, message->mutable_velocity());
+  EncodeArray(mask[Fields::kImpulseFieldNumber], solution.impulse, message->mutable_impulse());
+  EncodeArray(mask[Fields::kContactVelocityFieldNumber], solution.contact_velocity,
+              message->mutable_contact_velocity());
+  EncodeArray(mask[Fields::kRowImpulseFieldNumber], solution.row_impulse,
+              message->mutable_row_impulse());
+  EncodeArray(mask[Fields::kRowVelocityFieldNumber], solution.row_velocity,
+              message->mutable_row_velocity());
+  EncodeArray(mask[Fields::kAngularImpulseFieldNumber], solution.angular_impulse,
+              message->mutable_angular_impulse());
+  EncodeArray(mask[Fields::kDelassusEstimateFieldNumber], solution.delassus_estimate,
+              message->mutable_delassus_estimate());
+  message->set_cost(mask[Fields::kCostFieldNumber] ? solution.cost : 0);
+  EncodeArray(mask[Fields::kIslandOfTreeFieldNumber], solution.island_of_tree,
+              message->mutable_island_of_tree());
+  if (mask[Fields::kIslandsFieldNumber]) {
+    EncodeIslands(solution.islands, message->mutable_islands());
+  } else {
+    message->clear_islands();
+  }
+  if (mask[Fields::kTimingsFieldNumber]) {
+    message->mutable_timings()->set_islands_s(solution.times.islands_s);
+    message->mutable_timings()->set_solve_s(solution.times.solve_s);
+  } else {
+    message->clear_timings();
+  }
+}
+
+}  // namespace sap

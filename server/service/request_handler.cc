@@ -1,0 +1,433 @@
+#include "server/service/request_handler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "server/service/failure_encoder.h"
+#include "solver/build_info.h"
+#include "solver/engine/boot_id.h"
+
+namespace sap {
+namespace {
+
+using Clock = CallContext::Clock;
+
+// For this process itself, whose solves delay no client of a server.
+constexpr double kUnlimited_s = 1e9;
+
+int64_t BytesOf(const google::protobuf::Message& message) {
+  return static_cast<int64_t>(message.ByteSizeLong());
+}
+
+Demand DemandOf(const v1::SolveRequest& request) {
+  return {BytesOf(request), PredictedWork(request.problem())};
+}
+
+// Demand of a Differentiate call: request, derivatives and answer. Oversized requests are rejected
+// later, so only the request counts.
+Demand DemandOf(const v1::DifferentiateRequest& request, const ServerConfig& config) {
+  Demand demand{BytesOf(request), PredictedWork(request.problem())};
+  if (const auto size = CheckSize(request, config)) {
+    demand.bytes += size->answer_bytes + size->working_bytes;
+    demand.work_s *= RelativeWork(request.cotangents_size() + request.tangents_size());
+  }
+  return demand;
+}
+
+Demand DemandOf(const Batch::Problems& problems) {
+  Demand demand;
+  for (const Batch::Problem& problem : problems) {
+    demand.bytes += problem.bytes;
+    demand.work_s += problem.work_s;
+  }
+  return demand;
+}
+
+template <typename Request>
+const v1::ContactProblem* ProblemOf(const Request& request) {
+  return request.has_problem() ? &request.problem() : nullptr;
+}
+
+RequestHandler::BatchSink SinkOf(v1::SolveBatchResponse* response) {
+  return [response](int index, v1::Outcome outcome) {
+    response->mutable_outcomes(index)->Swap(&outcome);
+  };
+}
+
+// All answers of a batch are one message.
+ServiceStatus CheckAnswerBytes(const v1::DifferentiateBatchRequest& batch,
+                               const ServerConfig& config) {
+  int64_t bytes = 0;
+  for (const v1::DifferentiateRequest& request : batch.requests()) {
+    bytes += CheckSize(request, config).value_or(DerivativesSize()).answer_bytes;
+  }
+  return CheckAnswerBytes(bytes, config);
+}
+
+// High if all of its problems ask for it.
+Priority CommonPriority(const v1::DifferentiateBatchRequest& batch) {
+  const bool high = std::ranges::all_of(batch.requests(), [](const auto& request) {
+    return PriorityOf(request.options()) == Priority::kHigh;
+  });
+  return high ? Priority::kHigh : Priority::kNormal;
+}
+
+}  // namespace
+
+// A unary call in progress. Pooled, so that a problem with a known pattern allocates no memory.
+struct RequestHandler::Job {
+  RequestHandler* handler{nullptr};
+  SolveJob solve;
+  google::protobuf::Message* response{nullptr};
+  v1::ContactSolution* answer{nullptr};  // within the response
+  Done done{nullptr};
+  void* context{nullptr};
+  Admitted admitted{};
+  QueuedTask task;
+};
+
+RequestHandler::RequestHandler(const ServerConfig& config, RequestRecorder* recorder,
+                               Metrics* metrics)
+    : config_(config),
+      telemetry_{recorder, metrics},
+      admission_(config.admission, config.threads),
+      this_process_(admission_.AccountOf("this process")),
+      arena_(config.threads),
+      queue_(&arena_, config.queue_timeout_s, config.solver_nice),
+      idle_spinners_(std::min(config.idle_spinners, config.threads)),
+      idle_solvers_(config.threads + config.io_threads),
+      idle_jobs_(config.threads + config.io_threads),
+      idle_solves_(config.threads) {
+  Entitlements own = config.admission.client;
+  own.max_solve_s = kUnlimited_s;
+  own.high_priority = true;
+  this_process_->SetEntitlements(own);
+}
+
+RequestHandler::~RequestHandler() = default;
+
+tl::expected<RequestHandler::Reservation, ServiceError> RequestHandler::ReserveCall(
+    ClientAccount* account, Priority priority) {
+  tl::expected<Reservation, ServiceError> reservation =
+      admission_.CheckRate(account)
+          .and_then([&] { return admission_.CheckCalls(account); })
+          .and_then([&] { return queue_.Reserve(account, priority); });
+  if (!reservation) telemetry_.CountRefusal(reservation.error());
+  return reservation;
+}
+
+ServiceStatus RequestHandler::CheckRate(ClientAccount* account) {
+  ServiceStatus checked = admission_.CheckRate(account);
+  if (!checked) telemetry_.CountRefusal(checked.error());
+  return checked;
+}
+
+void RequestHandler::Start(const v1::SolveRequest& request, const CallContext& call,
+                           v1::SolveResponse* response, Done done, void* context) {
+  StartJob(MakeJob(request, call, response), done, context);
+}
+
+void RequestHandler::StartDifferentiate(const v1::DifferentiateRequest& request,
+                                        const CallContext& call,
+                                        v1::DifferentiateResponse* response, Done done,
+                                        void* context) {
+  StartJob(MakeJob(request, call, response), done, context);
+}
+
+void RequestHandler::StartBatch(const v1::SolveBatchRequest& request, const CallContext& call,
+                                v1::SolveBatchResponse* response, Done done, void* context) {
+  for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
+  StartBatch(BatchCallOf(request), call, SolverOf(request, call, SinkOf(response)), done, context);
+}
+
+void RequestHandler::StartStreamBatch(const v1::StreamBatchRequest& request,
+                                      const CallContext& call, BatchSink sink, Done done,
+                                      void* context) {
+  StartBatch(BatchCallOf(request), call, SolverOf(request, call, std::move(sink)), done, context);
+}
+
+void RequestHandler::StartDifferentiateBatch(const v1::DifferentiateBatchRequest& request,
+                                             const CallContext& call,
+                                             v1::DifferentiateBatchResponse* response, Done done,
+                                             void* context) {
+  for (int i = 0; i < request.requests_size(); ++i) response->add_outcomes();
+  StartBatch(BatchCallOf(request), call, SolverOf(request, call, response), done, context);
+}
+
+tl::expected<std::unique_ptr<Session>, ServiceError> RequestHandler::NewSession(
+    ClientAccount* account) {
+  if (account == nullptr) account = this_process_.get();
+  if (const ServiceStatus admitted = admission_.AdmitSession(account); !admitted) {
+    telemetry_.CountRefusal(admitted.error());
+    return tl::unexpected(admitted.error());
+  }
+  return std::make_unique<Session>(SessionResources{config_, &arena_, &queue_, &idle_spinners_,
+                                                    &admission_, account, telemetry_});
+}
+
+v1::GetServerInfoResponse RequestHandler::Info(const ClientAccount* account) const {
+  const Entitlements& client =
+      account != nullptr ? account->entitlements() : this_process_->entitlements();
+  v1::GetServerInfoResponse info;
+  info.set_version(SAP_VERSION);
+  v1::ServerLimits* limits = info.mutable_limits();
+  limits->set_max_message_bytes(config_.max_message_bytes);
+  limits->set_max_trees(config_.problem.max_trees);
+  limits->set_max_tree_dofs(config_.problem.max_tree_dofs);
+  limits->set_max_contacts(config_.problem.max_contacts);
+  limits->set_max_iterations(config_.max_iterations);
+  limits->set_max_solve_memory_bytes(static_cast<uint64_t>(config_.max_solve_memory_mib) << 20);
+  limits->set_max_concurrent_calls(config_.admission.all.max_calls);
+  limits->set_max_batch_problems(config_.max_batch_problems);
+  limits->set_max_sessions(config_.admission.all.max_sessions);
+  limits->set_max_client_sessions(client.max_sessions);
+  limits->set_max_steps_in_flight(config_.session.max_steps_in_flight);
+  limits->set_max_client_calls(client.max_calls);
+  limits->set_max_held_bytes(config_.admission.all.max_bytes);
+  limits->set_max_client_bytes(client.max_bytes);
+  limits->set_queue_timeout_s(config_.queue_timeout_s);
+  limits->set_session_idle_s(config_.session.idle_s);
+  limits->set_max_rows(config_.problem.max_rows);
+  limits->set_max_row_entries(config_.problem.max_row_entries);
+  limits->set_max_row_pairs(config_.problem.max_row_pairs);
+  limits->set_max_solve_s(client.max_solve_s);
+  limits->set_max_client_calls_per_s(client.max_calls_per_s);
+  limits->set_high_priority(client.high_priority);
+  limits->set_read_timeout_s(config_.read_timeout_s);
+  limits->set_max_derivatives(config_.max_derivatives);
+  limits->set_connection_age_s(config_.connection.age_s);
+  info.set_processors(std::thread::hardware_concurrency());
+  info.set_solver_threads(config_.threads);
+  info.set_instruction_set(InstructionSet());
+  info.set_boot_id(BootId());
+  return info;
+}
+
+// On success the call counts against the limits until Release.
+tl::expected<RequestHandler::Admitted, ServiceError> RequestHandler::Admit(const CallContext& call,
+                                                                           const Demand& demand) {
+  ClientAccount* account = call.account != nullptr ? call.account : this_process_.get();
+  if (ServiceStatus checked = admission_.Admit(account, demand); !checked) {
+    telemetry_.CountRefusal(checked.error());
+    return tl::unexpected(checked.error());
+  }
+  return Admitted{account, demand};
+}
+
+RequestHandler::JobOrError RequestHandler::MakeJob(const v1::SolveRequest& request,
+                                                   const CallContext& call,
+                                                   v1::SolveResponse* response) {
+  return Admit(call, DemandOf(request)).map([&](const Admitted& admitted) {
+    std::unique_ptr<Job> job = TakeJob(admitted, response);
+    job->solve.Begin(ProblemOf(request), request.options(), call);
+    return job;
+  });
+}
+
+RequestHandler::JobOrError RequestHandler::MakeJob(const v1::DifferentiateRequest& request,
+                                                   const CallContext& call,
+                                                   v1::DifferentiateResponse* response) {
+  return Admit(call, DemandOf(request, config_)).map([&](const Admitted& admitted) {
+    std::unique_ptr<Job> job = TakeJob(admitted, response);
+    job->solve.Begin(request, call, response);
+    return job;
+  });
+}
+
+template <typename Response>
+std::unique_ptr<RequestHandler::Job> RequestHandler::TakeJob(const Admitted& admitted,
+                                                             Response* response) {
+  std::unique_ptr<Job> job = idle_jobs_.Take();
+  if (job == nullptr) job = std::make_unique<Job>();
+  job->handler = this;
+  job->response = response;
+  job->answer = response->mutable_solution();
+  job->done = nullptr;
+  job->context = nullptr;
+  job->admitted = admitted;
+  return job;
+}
+
+void RequestHandler::StartJob(JobOrError made, Done done, void* context) {
+  if (!made) return done(context, tl::unexpected(made.error()));
+  std::unique_ptr<Job> job = std::move(*made);
+  job->done = done;
+  job->context = context;
+  SolveJob& solve = job->solve;
+  if (solve.IsLongMessage(config_)) return Enqueue(std::move(job));
+  const Clock::time_point begin = Clock::now();
+  if (ServiceStatus decoded = solve.Decode(config_); !decoded) return End(std::move(job), decoded);
+  ClientAccount* const account = job->admitted.account;
+  if (!solve.IsSmall(config_) || !queue_.MayRunInline(*account)) return Enqueue(std::move(job));
+  const ServiceStatus status = Run(&solve, /*arena=*/nullptr, job->answer);
+  queue_.ChargeInline(account, Clock::now() - begin);
+  End(std::move(job), status);
+}
+
+ServiceStatus RequestHandler::DecodeAndRun(SolveJob* solve, TaskArena* arena,
+                                           v1::ContactSolution* answer) {
+  if (const auto live = CheckLive(solve->call()); !live) return tl::unexpected(live.error());
+  if (!solve->decoded()) {
+    if (ServiceStatus decoded = solve->Decode(config_); !decoded) return decoded;
+  }
+  return Run(solve, solve->IsSmall(config_) ? nullptr : arena, answer);
+}
+
+ServiceStatus RequestHandler::Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer) {
+  return CatchExceptions([&]() -> ServiceStatus {
+    std::unique_ptr<Solver> solver = idle_solvers_.Take();
+    if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
+    solver->UseArena(arena);
+    ServiceStatus status = solve->Solve(solver.get(), answer);
+    idle_solvers_.Give(std::move(solver));
+    return status;
+  });
+}
+
+void RequestHandler::Enqueue(std::unique_ptr<Job> job) {
+  QueuedTask& task = job->task;
+  task.run = [](void* context, Dispatch dispatch) {
+    std::unique_ptr<Job> job(static_cast<Job*>(context));
+    job->solve.AddQueueTime(SecondsSince(job->task.queued));
+    RequestHandler* handler = job->handler;
+    ServiceStatus status = tl::unexpected(handler->queue_.Expired());
+    if (dispatch != Dispatch::kExpired) {
+      status = handler->DecodeAndRun(&job->solve, handler->ArenaFor(dispatch), job->answer);
+    }
+    handler->End(std::move(job), status);
+  };
+  task.context = job.get();
+  task.account = job->admitted.account;
+  task.priority = PriorityOf(job->solve.options());
+  task.work_s = job->admitted.demand.work_s;
+  // After Push another thread may own the job.
+  Job* const pushed_job = job.release();
+  if (const ServiceStatus pushed = queue_.Push(&pushed_job->task); !pushed) {
+    End(std::unique_ptr<Job>(pushed_job), pushed);
+  }
+}
+
+// Returns the job to the pool before `done`, which may release the last reference to the handler.
+void RequestHandler::End(std::unique_ptr<Job> job, const ServiceStatus& status) {
+  job->solve.Report(status, telemetry_);
+  if (!status) job->response->Clear();
+  const Done done = job->done;
+  void* const context = job->context;
+  Release(job->admitted);
+  idle_jobs_.Give(std::move(job));
+  if (done != nullptr) done(context, status);
+}
+
+// The call of SolveBatch or StreamBatch. The request must live as long as the call.
+template <typename Request>
+RequestHandler::BatchCall RequestHandler::BatchCallOf(const Request& request) const {
+  BatchCall batch{{}, PriorityOf(request.options()), {}};
+  for (const v1::ContactProblem& problem : request.problems()) {
+    batch.problems.push_back({BytesOf(problem), PredictedWork(problem)});
+  }
+  batch.check = [this, &request]() -> ServiceStatus {
+    return ToServiceStatus(CheckBatchSize("problems", request.problems_size(), config_))
+        .and_then([&]() -> ServiceStatus {
+          const auto settings = DecodeOptions(request.options(), config_.max_iterations);
+          if (!settings) return tl::unexpected(settings.error());
+          return {};
+        });
+  };
+  return batch;
+}
+
+RequestHandler::BatchCall RequestHandler::BatchCallOf(
+    const v1::DifferentiateBatchRequest& request) const {
+  BatchCall batch{{}, CommonPriority(request), {}};
+  for (const v1::DifferentiateRequest& problem : request.requests()) {
+    const Demand demand = DemandOf(problem, config_);
+    batch.problems.push_back({demand.bytes, demand.work_s});
+  }
+  batch.check = [this, &request]() -> ServiceStatus {
+    return ToServiceStatus(CheckBatchSize("requests", request.requests_size(), config_))
+        .and_then([&]() -> ServiceStatus {
+          if (request.has_time_budget()) {
+            const auto budget = DecodeTimeBudget(request.time_budget(), "time_budget");
+            if (!budget) return tl::unexpected(budget.error());
+          }
+          return CheckAnswerBytes(request, config_);
+        });
+  };
+  return batch;
+}
+
+void RequestHandler::StartBatch(BatchCall batch, const CallContext& call, Batch::SolveProblem solve,
+                                Done done, void* context) {
+  const auto admitted = Admit(call, DemandOf(batch.problems));
+  if (!admitted) return done(context, tl::unexpected(admitted.error()));
+  const Batch::QueueTarget target{&queue_, config_.threads, admitted->account, batch.priority};
+  ServiceStatus status = batch.check();
+  if (status) status = queue_.CheckWait(*target.account, target.priority);
+  if (!status) {
+    telemetry_.CountRefusal(status.error());
+    Release(*admitted);
+    return done(context, status);
+  }
+  Batch::Start(std::move(batch.problems), target, std::move(solve),
+               [this, call, admitted = *admitted, done, context] {
+                 Release(admitted);
+                 done(context, ToServiceStatus(CheckLive(call)));
+               });
+}
+
+template <typename Request>
+Batch::SolveProblem RequestHandler::SolverOf(const Request& request, const CallContext& call,
+                                             BatchSink sink) {
+  return [this, &request, call, sink = std::move(sink)](int i, Dispatch dispatch) {
+    sink(i, SolveInBatch(request.problems(i), request.options(), call, dispatch));
+  };
+}
+
+Batch::SolveProblem RequestHandler::SolverOf(const v1::DifferentiateBatchRequest& request,
+                                             const CallContext& call,
+                                             v1::DifferentiateBatchResponse* response) {
+  return [this, &request, call, response](int i, Dispatch dispatch) {
+    v1::DifferentiateOutcome outcome = DifferentiateInBatch(request, i, call, dispatch);
+    response->mutable_outcomes(i)->Swap(&outcome);
+  };
+}
+
+v1::Outcome RequestHandler::SolveInBatch(const v1::ContactProblem& problem,
+                                         const v1::SolveOptions& options, const CallContext& call,
+                                         Dispatch dispatch) {
+  std::unique_ptr<SolveJob> solve = TakeSolve();
+  solve->Begin(&problem, options, call);
+  v1::Outcome outcome;
+  RunInBatch(std::move(solve), dispatch, outcome.mutable_solution(), &outcome);
+  return outcome;
+}
+
+v1::DifferentiateOutcome RequestHandler::DifferentiateInBatch(
+    const v1::DifferentiateBatchRequest& batch, int i, const CallContext& call, Dispatch dispatch) {
+  std::unique_ptr<SolveJob> solve = TakeSolve();
+  v1::DifferentiateOutcome outcome;
+  v1::DifferentiateResponse* const derivatives = outcome.mutable_derivatives();
+  solve->Begin(batch.requests(i), call, derivatives, &batch);
+  RunInBatch(std::move(solve), dispatch, derivatives->mutable_solution(), &outcome);
+  return outcome;
+}
+
+std::unique_ptr<SolveJob> RequestHandler::TakeSolve() {
+  std::unique_ptr<SolveJob> solve = idle_solves_.Take();
+  return solve != nullptr ? std::move(solve) : std::make_unique<SolveJob>();
+}
+
+template <typename Outcome>
+void RequestHandler::RunInBatch(std::unique_ptr<SolveJob> solve, Dispatch dispatch,
+                                v1::ContactSolution* answer, Outcome* outcome) {
+  solve->AddQueueTime(SecondsSince(solve->call().arrival));
+  const ServiceStatus status = DecodeAndRun(solve.get(), ArenaFor(dispatch), answer);
+  if (!status) EncodeFailure(status.error(), outcome->mutable_failure());
+  solve->Report(status, telemetry_);
+  idle_solves_.Give(std::move(solve));
+}
+
+}  // namespace sap

@@ -1,0 +1,156 @@
+// The service without its transport: admit, decode, solve, encode.
+//
+//   request -> admitted -> decoded and validated -> solved inline or on the arena -> response
+//
+// No call blocks: small problems are solved before it returns, others on threads of the arena, and
+// `done` is called when the answer is complete. Requests and responses must live until then.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "sap/v1/solver_service.pb.h"
+#include "server/scheduling/admission.h"
+#include "server/scheduling/call_context.h"
+#include "server/scheduling/fair_queue.h"
+#include "server/server_config.h"
+#include "server/service/batch.h"
+#include "server/service/metrics.h"
+#include "server/service/request_recorder.h"
+#include "server/service/session.h"
+#include "server/service/solve_job.h"
+#include "server/service_error.h"
+#include "solver/engine/object_pool.h"
+#include "solver/parallel/idle_spinners.h"
+#include "solver/parallel/task_arena.h"
+#include "solver/solve.h"
+
+namespace sap {
+
+// Thread-safe.
+class RequestHandler {
+ public:
+  // Completion callback of a started call. Called exactly once, on any thread.
+  using Done = void (*)(void* context, const ServiceStatus& status);
+  // Receives each outcome of a batch as soon as it is available. Called concurrently.
+  using BatchSink = std::function<void(int index, v1::Outcome outcome)>;
+
+  // Recorder and metrics may be null; otherwise they must outlive the handler.
+  explicit RequestHandler(const ServerConfig& config, RequestRecorder* recorder = nullptr,
+                          Metrics* metrics = nullptr);
+  ~RequestHandler();
+
+  // Admission check before the message of a call is read: RESOURCE_EXHAUSTED if a limit on calls or
+  // on the queue wait is reached. Otherwise the call's expected work counts in predicted waits
+  // until ReleaseReservation.
+  using Reservation = FairQueue::Reservation;
+  tl::expected<Reservation, ServiceError> ReserveCall(ClientAccount* account, Priority priority);
+  void ReleaseReservation(ClientAccount* account, const Reservation& reservation) {
+    queue_.ReleaseReservation(account, reservation);
+  }
+
+  // Counts a stream of steps that begins as ReserveCall counts a call: RESOURCE_EXHAUSTED if the
+  // client exceeds its rate.
+  ServiceStatus CheckRate(ClientAccount* account);
+  // Counts a rejection by the transport in the metrics.
+  void CountRefusal(const ServiceError& error) const { telemetry_.CountRefusal(error); }
+
+  void Start(const v1::SolveRequest& request, const CallContext& call, v1::SolveResponse* response,
+             Done done, void* context);
+
+  // Independent problems, solved concurrently, each with its own outcome.
+  void StartBatch(const v1::SolveBatchRequest& request, const CallContext& call,
+                  v1::SolveBatchResponse* response, Done done, void* context);
+  void StartStreamBatch(const v1::StreamBatchRequest& request, const CallContext& call,
+                        BatchSink sink, Done done, void* context);
+
+  // The solution of one problem with its derivatives, and those of independent problems, each with
+  // its own outcome.
+  void StartDifferentiate(const v1::DifferentiateRequest& request, const CallContext& call,
+                          v1::DifferentiateResponse* response, Done done, void* context);
+  void StartDifferentiateBatch(const v1::DifferentiateBatchRequest& request,
+                               const CallContext& call, v1::DifferentiateBatchResponse* response,
+                               Done done, void* context);
+
+  // A session, not yet opened, of the client, or of this process; handler and account must outlive
+  // it. RESOURCE_EXHAUSTED at a limit of sessions.
+  tl::expected<std::unique_ptr<Session>, ServiceError> NewSession(ClientAccount* account = nullptr);
+
+  // Number of existing sessions.
+  int num_sessions() const { return admission_.sessions(); }
+
+  // With the limits of this client; null: of this process.
+  v1::GetServerInfoResponse Info(const ClientAccount* account = nullptr) const;
+
+  Admission& admission() { return admission_; }
+  const FairQueue& queue() const { return queue_; }
+
+  const ServerConfig& config() const { return config_; }
+
+ private:
+  struct Job;
+
+  // What an admitted call holds until Release.
+  struct Admitted {
+    ClientAccount* account;
+    Demand demand;
+  };
+
+  tl::expected<Admitted, ServiceError> Admit(const CallContext& call, const Demand& demand);
+  void Release(const Admitted& admitted) { admission_.Release(admitted.account, admitted.demand); }
+
+  // What the calls that solve several problems have in common.
+  struct BatchCall {
+    Batch::Problems problems;
+    Priority priority;
+    std::function<ServiceStatus()> check;  // of the batch as a whole, once it is admitted
+  };
+
+  // An admitted call, which is to be run or started, and ended.
+  using JobOrError = tl::expected<std::unique_ptr<Job>, ServiceError>;
+  JobOrError MakeJob(const v1::SolveRequest& request, const CallContext& call,
+                     v1::SolveResponse* response);
+  JobOrError MakeJob(const v1::DifferentiateRequest& request, const CallContext& call,
+                     v1::DifferentiateResponse* response);
+  template <typename Response>
+  std::unique_ptr<Job> TakeJob(const Admitted& admitted, Response* response);
+  void StartJob(JobOrError made, Done done, void* context);
+  ServiceStatus Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
+  ServiceStatus DecodeAndRun(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
+  TaskArena* ArenaFor(Dispatch dispatch) {
+    return dispatch == Dispatch::kArena ? &arena_ : nullptr;
+  }
+  void Enqueue(std::unique_ptr<Job> job);
+  void End(std::unique_ptr<Job> job, const ServiceStatus& status);
+
+  template <typename Request>
+  BatchCall BatchCallOf(const Request& request) const;
+  BatchCall BatchCallOf(const v1::DifferentiateBatchRequest& request) const;
+  void StartBatch(BatchCall batch, const CallContext& call, Batch::SolveProblem solve, Done done,
+                  void* context);
+  template <typename Request>
+  Batch::SolveProblem SolverOf(const Request& request, const CallContext& call, BatchSink sink);
+  Batch::SolveProblem SolverOf(const v1::DifferentiateBatchRequest& request,
+                               const CallContext& call, v1::DifferentiateBatchResponse* response);
+  v1::Outcome SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
+                           const CallContext& call, Dispatch dispatch);
+  v1::DifferentiateOutcome DifferentiateInBatch(const v1::DifferentiateBatchRequest& batch, int i,
+                                                const CallContext& call, Dispatch dispatch);
+  std::unique_ptr<SolveJob> TakeSolve();
+  template <typename Outcome>
+  void RunInBatch(std::unique_ptr<SolveJob> solve, Dispatch dispatch, v1::ContactSolution* answer,
+                  Outcome* outcome);
+
+  const ServerConfig config_;
+  const Telemetry telemetry_;
+  Admission admission_;
+  const std::shared_ptr<ClientAccount> this_process_;
+  TaskArena arena_;
+  FairQueue queue_;
+  IdleSpinners idle_spinners_;
+  ObjectPool<Solver> idle_solvers_;
+  ObjectPool<Job> idle_jobs_;
+  ObjectPool<SolveJob> idle_solves_;
+};
+
+}  // namespace sap

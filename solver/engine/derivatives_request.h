@@ -1,0 +1,45 @@
+// Which derivatives of a solution are asked for, and the rules for them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "solver/differentiate.h"
+#include "solver/engine/engine_error.h"
+#include "solver/engine/engine_limits.h"
+#include "solver/problem/contact_problem.h"
+#include "solver/problem/derivatives.h"
+
+namespace sap {
+
+// Views of the caller's arrays.
+struct DerivativesRequest {
+  std::span<const double> velocity{};   // of the solution, which becomes the guess; or empty
+  std::vector<Cotangent> cotangents{};  // one gradient each
+  std::vector<ContactProblemView> directions{};  // one tangent each
+  bool hold_delassus{false};                     // see DerivativeOptions
+
+  size_t count() const { return cotangents.size() + directions.size(); }
+};
+
+// Predicted time of solving and computing so many derivatives, as a multiple of that of solving.
+double RelativeWork(size_t derivatives);
+
+// Lengths and values; an error names the array. `problem` has been read from `view`.
+EngineStatus CheckDerivatives(const DerivativesRequest& request, const ContactProblemView& view,
+                              const ContactProblem& problem);
+
+// How many derivatives there may be, and how much memory they may take: a bound from the counts of
+// the problem, which need not be valid.
+EngineStatus CheckNumber(size_t cotangents, size_t tangents, const EngineLimits& limits);
+EngineStatus CheckMemory(size_t cotangents, size_t tangents, const ContactProblemView& problem,
+                         const EngineLimits& limits);
+// That bound.
+int64_t BytesOfDerivatives(size_t cotangents, size_t tangents, const ContactProblemView& problem);
+
+// As above: a whole number of MiB, rounded up.
+std::string Mebibytes(int64_t bytes);
+
+}  // namespace sap

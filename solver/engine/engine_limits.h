@@ -1,0 +1,35 @@
+// Bounds on what one call may ask of the engine, and the threads of this process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "solver/engine/engine_error.h"
+#include "solver/problem/contact_problem.h"
+
+namespace sap {
+
+struct EngineLimits {
+  ProblemLimits problem;
+  int max_iterations{10'000};  // largest iteration limit that a caller may request
+  // For the factorization of one problem, on all threads together, and for its derivatives. The
+  // factorization of a pile of 30,000 bodies needs 3500 MiB.
+  int64_t max_solve_memory_mib{4096};
+  int max_batch_problems{4096};
+  int max_derivatives{1024};  // cotangents and tangents of one problem
+};
+
+// A limit on iterations as it was asked for.
+tl::expected<void, ProblemError> CheckIterations(uint32_t asked, int most);
+
+// `field` is that of the problems of a batch.
+EngineStatus CheckBatchSize(const char* field, size_t problems, const EngineLimits& limits);
+
+// A problem of a batch has no time budget of its own.
+tl::unexpected<EngineError> RefuseTimeBudgetInBatch();
+
+// Processors, within the processor quota of the control group.
+int DefaultThreads();
+int DefaultIdleSpinners();
+
+}  // namespace sap

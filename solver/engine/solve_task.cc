@@ -1,0 +1,50 @@
+#include "solver/engine/solve_task.h"
+
+#include <utility>
+#include <vector>
+
+#include "solver/island_forecast.h"
+#include "solver/problem/input_differential.h"
+
+namespace sap {
+
+EngineStatus SolveTask::Read(const ContactProblemView& view, const ProblemLimits& limits) {
+  view_ = view;
+  derivatives_.reset();
+  if (const auto checked = problem_.Reset(view, limits); !checked) {
+    return RefuseField(checked.error());
+  }
+  predicted_s_ = PredictedSolveTime(problem_);
+  return {};
+}
+
+EngineStatus SolveTask::Read(DerivativesRequest request) {
+  if (EngineStatus checked = CheckDerivatives(request, view_, problem_); !checked) return checked;
+  if (!request.velocity.empty()) problem_.SetGuess(request.velocity);
+  predicted_s_ *= RelativeWork(request.count());
+  derivatives_ = std::move(request);
+  return {};
+}
+
+EngineStatus SolveTask::Solve(Solver* solver, const SolverOptions& options, const CallLimits& call,
+                              const SolveLimits& limits, ContactSolution* solution,
+                              Derivatives* derivatives) const {
+  const StopToken stop = StopTokenFor(call, limits);
+  const auto solve = [&]() -> tl::expected<void, MemoryLimitExceeded> {
+    if (!derivatives_) return solver->Solve(problem_, options, stop, solution);
+    std::vector<ProblemDifferential> changes(derivatives_->directions.size());
+    for (size_t i = 0; i < changes.size(); ++i) {
+      FromInputs(view_, problem_, derivatives_->directions[i], &changes[i]);
+    }
+    return solver->Differentiate(problem_, options, derivatives_->cotangents, changes,
+                                 {.hold_delassus = derivatives_->hold_delassus}, stop, solution,
+                                 derivatives);
+  };
+  const auto solved = solve();
+  if (EngineStatus live = CheckLive(call); !live) return live;
+  if (solved) return {};
+  return tl::unexpected(EngineError{EngineErrorCode::kResourceExhausted, solved.error().Message(),
+                                    "", "SOLVE_MEMORY"});
+}
+
+}  // namespace sap

@@ -1,0 +1,56 @@
+// One problem from its arrays to its solution: checked, predicted, solved, differentiated.
+//
+//   view -> Read -> [derivatives -> Read] -> Solve -> solution, derivatives
+//
+// It knows neither threads nor queues: the caller chooses the solver and its arena, by IsSmall.
+#pragma once
+
+#include <optional>
+
+#include "solver/engine/derivatives_request.h"
+#include "solver/engine/engine_error.h"
+#include "solver/engine/time_limit.h"
+#include "solver/problem/contact_problem.h"
+#include "solver/problem/contact_solution.h"
+#include "solver/problem/derivatives.h"
+#include "solver/problem/solver_options.h"
+#include "solver/solve.h"
+
+namespace sap {
+
+// Reusable: a problem no larger than an earlier one allocates no memory.
+class SolveTask {
+ public:
+  // Predicted time below which a problem is small: waking other threads would cost about as much.
+  static constexpr double kSmall_s = 200e-6;
+
+  // Checks a problem. Its arrays must live until it is answered.
+  EngineStatus Read(const ContactProblemView& view, const ProblemLimits& limits = {});
+  // Checks which derivatives of it are asked for, whose velocity becomes its guess.
+  EngineStatus Read(DerivativesRequest request);
+
+  const ContactProblemView& view() const { return view_; }
+  ContactProblem& problem() { return problem_; }
+  const ContactProblem& problem() const { return problem_; }
+
+  // Whether the problem is predicted to take less time than `below_s`. The prediction is for some
+  // ten iterations; options that allow more than the default may use all of them, of which 10,000
+  // take a thousand times as long.
+  bool IsSmall(const SolverOptions& options, double below_s = kSmall_s) const {
+    return options.max_iterations <= SolverOptions().max_iterations && predicted_s_ < below_s;
+  }
+
+  // Solves the problem and differentiates it if that was asked for. An error if the call was
+  // cancelled, its deadline passed, or memory is short.
+  EngineStatus Solve(Solver* solver, const SolverOptions& options, const CallLimits& call,
+                     const SolveLimits& limits, ContactSolution* solution,
+                     Derivatives* derivatives = nullptr) const;
+
+ private:
+  ContactProblemView view_;
+  ContactProblem problem_;
+  std::optional<DerivativesRequest> derivatives_;
+  double predicted_s_{0};
+};
+
+}  // namespace sap

@@ -1,0 +1,153 @@
+#include "solver/engine/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <new>
+#include <vector>
+
+#include "solver/engine/engine_session.h"
+#include "tests/support/random_problem.h"
+
+namespace sap::test::engine {
+namespace {
+
+using testing::ElementsAre;
+
+ContactSolution Solved(Engine* engine, const ContactProblemView& view,
+                       const CallLimits& call = {}) {
+  ContactSolution solution;
+  const EngineStatus status = engine->Run([&](Workspace& workspace) -> EngineStatus {
+    if (EngineStatus read = workspace.task.Read(view); !read) return read;
+    return engine->Solve(&workspace, {}, call, {}, &solution);
+  });
+  EXPECT_TRUE(status.has_value()) << status.error().message;
+  return solution;
+}
+
+EngineError ErrorOf(Engine* engine, const ContactProblemView& view, const CallLimits& call,
+                    const SolverOptions& options = {}) {
+  ContactSolution solution;
+  const EngineStatus status = engine->Run([&](Workspace& workspace) -> EngineStatus {
+    if (EngineStatus read = workspace.task.Read(view); !read) return read;
+    return engine->Solve(&workspace, options, call, {}, &solution);
+  });
+  return status ? EngineError{} : status.error();
+}
+
+TEST(EngineTest, TheLargestOfABatchComeFirstAndEqualOnesInTheirOrder) {
+  EXPECT_THAT(LargestFirst({3, 7, 3, 9, 7}), ElementsAre(3, 1, 4, 0, 2));
+  EXPECT_TRUE(LargestFirst({}).empty());
+}
+
+TEST(EngineTest, EveryProblemOfABatchIsCalledOnce) {
+  Engine engine(3);
+  std::vector<std::atomic<int>> calls(20);
+  engine.ForLargestFirst(std::vector<int64_t>(20, 1), [&](int i) { ++calls[i]; });
+  for (const auto& count : calls) EXPECT_EQ(count, 1);
+}
+
+TEST(EngineTest, ThreadsAndWhatWasSolvedBeforeChangeNoBits) {
+  const ProblemArrays small = RandomTreesInContact(1);
+  const ProblemArrays large = Heaps(2, 60, 4);
+  Engine alone(1), several(3);
+  const ContactSolution expected = Solved(&alone, large.View());
+  EXPECT_EQ(Solved(&several, large.View()).velocity, expected.velocity);
+  Solved(&several, small.View());
+  EXPECT_EQ(Solved(&several, large.View()).velocity, expected.velocity);
+}
+
+TEST(EngineTest, AProblemThatBreaksARuleIsNamedByItsField) {
+  Engine engine(1);
+  ProblemArrays problem = RandomTreesInContact(1);
+  problem.time_step = 0;
+  const EngineError error = ErrorOf(&engine, problem.View(), {});
+  EXPECT_EQ(error.code, EngineErrorCode::kInvalidArgument);
+  EXPECT_EQ(error.field, "time_step");
+}
+
+TEST(EngineTest, ACancelledCallAndALateOneHaveNoSolution) {
+  Engine engine(1);
+  const ProblemArrays problem = RandomTreesInContact(1);
+  const std::atomic<bool> cancelled{true};
+  EXPECT_EQ(ErrorOf(&engine, problem.View(), {.cancelled = &cancelled}).code,
+            EngineErrorCode::kCancelled);
+  const auto now = CallLimits::Clock::now();
+  EXPECT_EQ(ErrorOf(&engine, problem.View(), {.arrival = now, .deadline = now}).code,
+            EngineErrorCode::kDeadlineExceeded);
+}
+
+TEST(EngineTest, AFactorizationOverTheLimitNamesTheLimit) {
+  Engine engine(1);
+  const ProblemArrays problem = RandomBodiesInContact(1, 40, 120);
+  const EngineError error = ErrorOf(&engine, problem.View(), {}, {.max_factor_bytes = 100});
+  EXPECT_EQ(error.code, EngineErrorCode::kResourceExhausted);
+  EXPECT_EQ(error.reason, "SOLVE_MEMORY");
+}
+
+TEST(EngineTest, AnExceptionIsAnErrorAndTheNextProblemIsSolved) {
+  Engine engine(1);
+  const EngineStatus status =
+      engine.Run([](Workspace&) -> EngineStatus { throw std::bad_alloc(); });
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, EngineErrorCode::kResourceExhausted);
+  EXPECT_EQ(status.error().message, "not enough memory for this problem");
+  EXPECT_FALSE(Solved(&engine, RandomTreesInContact(1).View()).velocity.empty());
+}
+
+TEST(SolveTaskTest, AProblemIsSmallByItsPredictionUnlessItMayIterateForLong) {
+  SolveTask task;
+  const ProblemArrays small = RandomTreesInContact(1), large = Heaps(2, 60, 4);
+  ASSERT_TRUE(task.Read(small.View()).has_value());
+  EXPECT_TRUE(task.IsSmall({}));
+  EXPECT_FALSE(task.IsSmall({.max_iterations = 10'000}));
+  EXPECT_FALSE(task.IsSmall({}, 0));
+  ASSERT_TRUE(task.Read(large.View()).has_value());
+  EXPECT_FALSE(task.IsSmall({}));
+}
+
+TEST(SolveTaskTest, DerivativesAreCheckedWithTheirNumber) {
+  SolveTask task;
+  const ProblemArrays problem = RandomTreesInContact(1);
+  ASSERT_TRUE(task.Read(problem.View()).has_value());
+  const std::vector<double> velocity(task.problem().num_velocities(), 1.0);
+  const std::vector<double> short_by_one(velocity.begin() + 1, velocity.end());
+  DerivativesRequest request;
+  request.cotangents = {{.velocity = velocity}, {.velocity = short_by_one}};
+  const EngineStatus status = task.Read(request);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().field, "cotangents[1].velocity");
+  request.cotangents.pop_back();
+  request.velocity = velocity;
+  EXPECT_TRUE(task.Read(request).has_value());
+  EXPECT_EQ(task.problem().v_guess()[0], 1.0);
+}
+
+TEST(EngineSessionTest, AStepStartsFromTheVelocitiesOfTheLastSolvedOneByName) {
+  const auto engine = std::make_shared<Engine>(1);
+  ProblemArrays problem = RandomTreesInContact(1);
+  problem.trees.tree_id.resize(problem.trees.dofs.size());
+  for (size_t i = 0; i < problem.trees.tree_id.size(); ++i) {
+    problem.trees.tree_id[i] = static_cast<uint32_t>(i);
+  }
+  EngineSession session(engine);
+  const auto step = [&](const ProblemArrays& arrays, ContactSolution* solution) {
+    EngineSession::Report report;
+    const EngineStatus status = session.Step(arrays.View(), {}, {}, {}, solution, &report);
+    return status.has_value() ? (report.warm_started ? "warm" : "cold") : "failed";
+  };
+  ContactSolution first, failed, second, after_reset;
+  EXPECT_STREQ(step(problem, &first), "cold");
+  ProblemArrays bad = problem;
+  bad.time_step = 0;
+  EXPECT_STREQ(step(bad, &failed), "failed");
+  EXPECT_STREQ(step(problem, &second), "warm");
+  EXPECT_EQ(second.islands[0].iterations, 0);
+  session.Reset();
+  EXPECT_STREQ(step(problem, &after_reset), "cold");
+  EXPECT_EQ(after_reset.velocity, first.velocity);
+}
+
+}  // namespace
+}  // namespace sap::test::engine
