@@ -25,7 +25,7 @@ class BatchServerTest : public testing::Test {
     context_.set_deadline(std::chrono::system_clock::now() + kLong);
   }
 
-  RequestHandler handler_;
+  BlockingHandler handler_;
   std::unique_ptr<GrpcServer> server_;
   std::unique_ptr<v1::SolverService::Stub> stub_;
   grpc::ClientContext context_;
