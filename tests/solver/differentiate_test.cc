@@ -275,9 +275,8 @@ TEST(DifferentiateTest, LossesOfVelocityDoNotChangeWithTheUnitOfMass) {
       if (extra < 0) continue;
       if (IsHuntCrossley(problem.contact_kind()[i])) {
         const HuntCrossleyParameters& law = problem.hunt_crossley()[extra];
-        sum.Add(law.hunt_crossley.elastic_force, g.hunt_crossley[extra].elastic_force);
-        sum.Add(law.hunt_crossley.lagged_normal_impulse,
-                g.hunt_crossley[extra].lagged_normal_impulse);
+        sum.Add(law.elastic_force, g.hunt_crossley[extra].elastic_force);
+        sum.Add(law.lagged_normal_impulse, g.hunt_crossley[extra].lagged_normal_impulse);
       } else {
         sum.Add(problem.general_friction()[extra].adhesion, g.adhesion[i]);
       }
