@@ -414,9 +414,9 @@ ContactSolution HuntCrossleyPoint(ContactLaw law, double mass, const Vector3d& v
   arrays.AddContact(0, Eigen::Matrix3d::Identity(), {.stiffness = stiffness, .friction = mu});
   LawArrays& contact = arrays.contacts.law;
   contact.law = {static_cast<int32_t>(law)};
-  contact.elastic_force = {force};
-  contact.dissipation = {dissipation};
-  contact.lagged_normal_impulse = {lagged};
+  contact.hunt_crossley.elastic_force = {force};
+  contact.hunt_crossley.dissipation = {dissipation};
+  contact.hunt_crossley.lagged_normal_impulse = {lagged};
   return Solve(Checked(arrays), kTight);
 }
 
