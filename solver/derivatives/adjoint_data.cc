@@ -29,31 +29,31 @@ void MultiplyJacobians(const IslandView& view, const std::vector<double>& u, con
                        AdjointData* adjoint) {
   ForPoolsOf(view, [&](auto pool) {
     const PoolRange range = view.range(pool);
-    ForSameChunks(view.arena, range.unit_begin, range.unit_end, EvaluationChunks(pool),
-                  [&](int begin, int end, int) {
-                    if (stop.Requested()) return;
-                    view.model.pools[pool].jacobians.Velocities(
-                        view.graph, view.layout(pool), begin, end, u, &adjoint->pools[pool].v_c);
-                  });
+    ForChunks(view.arena, range.unit_begin, range.unit_end, EvaluationChunks(pool),
+              [&](int begin, int end, int) {
+                if (stop.Requested()) return;
+                view.model.pools[pool].jacobians.Velocities(view.graph, view.layout(pool), begin,
+                                                            end, u, &adjoint->pools[pool].v_c);
+              });
   });
 }
 
 void AddImpulses(const IslandView& view, const AdjointData& adjoint, const StopToken& stop,
                  std::vector<double>* x) {
   const ConstraintGraph& graph = view.graph;
-  ForSameChunks(view.arena, view.range().slot_begin, view.range().slot_end, kEvaluateSlots,
-                [&](int begin, int end, int) {
-                  if (stop.Requested()) return;
-                  for (int slot = begin; slot < end; ++slot) {
-                    ForSize(graph.dofs()[slot], [&](auto n) {
-                      ForPoolsOf(view, [&](auto pool) {
-                        view.model.pools[pool].jacobians.AddImpulse(
-                            view.layout(pool), slot, n, adjoint.pools[pool].v_c,
-                            x->data() + graph.velocity_start()[slot]);
-                      });
-                    });
-                  }
+  ForChunks(view.arena, view.range().slot_begin, view.range().slot_end, kEvaluateSlots,
+            [&](int begin, int end, int) {
+              if (stop.Requested()) return;
+              for (int slot = begin; slot < end; ++slot) {
+                ForSize(graph.dofs()[slot], [&](auto n) {
+                  ForPoolsOf(view, [&](auto pool) {
+                    view.model.pools[pool].jacobians.AddImpulse(
+                        view.layout(pool), slot, n, adjoint.pools[pool].v_c,
+                        x->data() + graph.velocity_start()[slot]);
+                  });
                 });
+              }
+            });
 }
 
 }  // namespace sap

@@ -110,27 +110,6 @@ inline std::array<double, rows> MultiplyG(const IslandView& view, const SapData&
   return product;
 }
 
-// ForChunks with one copy of the body. Inlined into the loop of one thread and into that of
-// several, it may be vectorized differently, and round differently.
-template <typename Body>
-inline void ForSameChunks(TaskArena* arena, int begin, int end, const Chunks& cut, Body&& body) {
-  struct OutOfLine {
-    Body& body;
-    [[gnu::noinline]] void operator()(int from, int to, int chunk) const { body(from, to, chunk); }
-  };
-  ForChunks(arena, begin, end, cut, OutOfLine{body});
-}
-
-// Calls body(pool, begin, end) for ranges of the constraints of the island.
-template <typename Body>
-inline void ForConstraintsOf(const IslandView& view, Body&& body) {
-  ForPoolsOf(view, [&](auto pool) {
-    const PoolRange range = view.range(pool);
-    ForSameChunks(view.arena, range.begin, range.end, kConeContacts,
-                  [&](int begin, int end, int) { body(pool, begin, end); });
-  });
-}
-
 // v_c := J u.
 void MultiplyJacobians(const IslandView& view, const std::vector<double>& u, const StopToken& stop,
                        AdjointData* adjoint);

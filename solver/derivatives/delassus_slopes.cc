@@ -18,19 +18,20 @@ class DelassusPass {
     ForPoolsOf(view_, [&](auto pool) {
       const PoolRange range = view_.range(pool);
       std::vector<DerivativeSums>& sums = scope_.adjoint->pools[pool].sums;
-      ForSameChunks(view_.arena, range.unit_begin, range.unit_end, kGatherPairs,
-                    [&](int begin, int end, int chunk) {
-                      double& least = sums[range.begin + chunk].kink_margin;
-                      least = 1;
-                      if (scope_.stop.Requested()) return;
-                      ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
-                        SetDelassus(pool, unit, i);
-                        least = std::min(least, KinkMargin(pool, i));
-                      });
-                    });
-      ForChunks(nullptr, range.unit_begin, range.unit_end, kGatherPairs, [&](int, int, int chunk) {
-        margin = std::min(margin, sums[range.begin + chunk].kink_margin);
-      });
+      ForChunks(view_.arena, range.unit_begin, range.unit_end, kGatherPairs,
+                [&](int begin, int end, int chunk) {
+                  double& least = sums[range.begin + chunk].kink_margin;
+                  least = 1;
+                  if (scope_.stop.Requested()) return;
+                  ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
+                    SetDelassus(pool, unit, i);
+                    least = std::min(least, KinkMargin(pool, i));
+                  });
+                });
+      for (const DerivativeSums& part :
+           kGatherPairs.Parts(sums, range.begin, range.unit_begin, range.unit_end)) {
+        margin = std::min(margin, part.kink_margin);
+      }
     });
     return margin;
   }
@@ -38,16 +39,16 @@ class DelassusPass {
  private:
   void InvertTrees() {
     const ConstraintGraph& graph = view_.graph;
-    ForSameChunks(view_.arena, view_.range().slot_begin, view_.range().slot_end,
-                  kDifferentiateSlots, [&](int begin, int end, int) {
-                    for (int slot = begin; slot < end; ++slot) {
-                      if (scope_.stop.Requested()) return;
-                      ForSize(graph.dofs()[slot], [&](auto n) {
-                        delassus_.Invert(
-                            slot, n, scope_.adjoint->A_inverse.data() + graph.matrix_start()[slot]);
-                      });
-                    }
+    ForChunks(view_.arena, view_.range().slot_begin, view_.range().slot_end, kDifferentiateSlots,
+              [&](int begin, int end, int) {
+                for (int slot = begin; slot < end; ++slot) {
+                  if (scope_.stop.Requested()) return;
+                  ForSize(graph.dofs()[slot], [&](auto n) {
+                    delassus_.Invert(slot, n,
+                                     scope_.adjoint->A_inverse.data() + graph.matrix_start()[slot]);
                   });
+                }
+              });
   }
   template <int index>
   void SetDelassus(PoolIndex<index> pool, int unit, int i) {

@@ -129,20 +129,20 @@ bool HessianSystem::Precondition(const std::vector<double>& r, std::vector<doubl
 void HessianSystem::Multiply(const std::vector<double>& x, std::vector<double>* product) {
   const ConstraintGraph& graph = view_.graph;
   MultiplyJacobians(view_, x, stop_, &adjoint_);
-  ForConstraintsOf(view_, [&](auto pool, int begin, int end) {
+  ForConstraints(view_, [&](auto pool, int begin, int end) {
     auto& v_c = adjoint_.pools[pool].v_c;
     for (int i = begin; i < end; ++i) v_c.Set(i, MultiplyG(view_, data_, pool, i, v_c.At(i)));
   });
-  ForSameChunks(view_.arena, view_.range().slot_begin, view_.range().slot_end, kMomentumSlots,
-                [&](int begin, int end, int) {
-                  for (int slot = begin; slot < end; ++slot) {
-                    const int start = graph.velocity_start()[slot];
-                    ForSize(graph.dofs()[slot], [&](auto n) {
-                      MultiplySymmetric(view_.model.A(graph, slot), n, x.data() + start,
-                                        product->data() + start);
-                    });
-                  }
+  ForChunks(view_.arena, view_.range().slot_begin, view_.range().slot_end, kMomentumSlots,
+            [&](int begin, int end, int) {
+              for (int slot = begin; slot < end; ++slot) {
+                const int start = graph.velocity_start()[slot];
+                ForSize(graph.dofs()[slot], [&](auto n) {
+                  MultiplySymmetric(view_.model.A(graph, slot), n, x.data() + start,
+                                    product->data() + start);
                 });
+              }
+            });
   AddImpulses(view_, adjoint_, stop_, product);
 }
 

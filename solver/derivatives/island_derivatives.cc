@@ -22,7 +22,7 @@ bool IsZero(const DerivativeScope& scope, const Cotangent& cotangent) {
 }
 
 void PlainHessians(const IslandView& view, SapData* data) {
-  ForConstraintsOf(view, [&](auto pool, int begin, int end) {
+  ForConstraints(view, [&](auto pool, int begin, int end) {
     if (IsQuadratic(pool)) return;
     auto& state = data->pools[pool];
     view.model.pools[pool].laws.Hessians(begin, end, state.v_c, &state.G);
@@ -107,7 +107,7 @@ class IslandDifferentiation {
 
   // G of all constraints, kept where W_bar will be.
   void KeepHessians() {
-    ForConstraintsOf(view_, [&](auto pool, int begin, int end) {
+    ForConstraints(view_, [&](auto pool, int begin, int end) {
       if constexpr (!IsQuadratic(pool)) {
         for (int i = begin; i < end; ++i) {
           scope_.adjoint->pools[pool].W_bar.values[i] =

@@ -48,7 +48,7 @@ class IslandGradient {
  private:
   // gamma := gamma_bar and v_c := v_c_bar - G gamma_bar.
   void StartWithImpulses() {
-    ForConstraintsOf(view_, [&](auto pool, int begin, int end) {
+    ForConstraints(view_, [&](auto pool, int begin, int end) {
       auto& adjoint = adjoint_.pools[pool];
       for (int i = begin; i < end; ++i) {
         const int number = view_.layout(pool).order()[i];
@@ -98,17 +98,19 @@ class IslandGradient {
   void WriteConstraints(PoolIndex<index> pool, SharedInputs* shared) {
     const PoolRange range = view_.range(pool);
     std::vector<DerivativeSums>& sums = adjoint_.pools[pool].sums;
-    ForSameChunks(view_.arena, range.unit_begin, range.unit_end, DerivativeChunks(pool),
-                  [&](int begin, int end, int chunk) {
-                    DerivativeSums& sum = sums[range.begin + chunk];
-                    sum = {};
-                    if (scope_.stop.Requested()) return;
-                    ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
-                      WriteConstraint(pool, unit, i, &sum.shared);
-                    });
-                  });
-    ForChunks(nullptr, range.unit_begin, range.unit_end, DerivativeChunks(pool),
-              [&](int, int, int chunk) { shared->Add(sums[range.begin + chunk].shared); });
+    ForChunks(view_.arena, range.unit_begin, range.unit_end, DerivativeChunks(pool),
+              [&](int begin, int end, int chunk) {
+                DerivativeSums& sum = sums[range.begin + chunk];
+                sum = {};
+                if (scope_.stop.Requested()) return;
+                ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
+                  WriteConstraint(pool, unit, i, &sum.shared);
+                });
+              });
+    for (const DerivativeSums& part :
+         DerivativeChunks(pool).Parts(sums, range.begin, range.unit_begin, range.unit_end)) {
+      shared->Add(part.shared);
+    }
   }
 
   template <int index>
@@ -213,13 +215,13 @@ class IslandGradient {
 
   void WriteTrees() {
     const IslandRange& range = view_.range();
-    ForSameChunks(view_.arena, range.slot_begin, range.slot_end, kDifferentiateSlots,
-                  [&](int begin, int end, int) {
-                    for (int slot = begin; slot < end; ++slot) {
-                      if (scope_.stop.Requested()) return;
-                      ForSize(view_.graph.dofs()[slot], [&](auto n) { WriteTree(slot, n); });
-                    }
-                  });
+    ForChunks(view_.arena, range.slot_begin, range.slot_end, kDifferentiateSlots,
+              [&](int begin, int end, int) {
+                for (int slot = begin; slot < end; ++slot) {
+                  if (scope_.stop.Requested()) return;
+                  ForSize(view_.graph.dofs()[slot], [&](auto n) { WriteTree(slot, n); });
+                }
+              });
   }
 
   template <typename Size>

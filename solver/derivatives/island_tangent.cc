@@ -39,7 +39,7 @@ class IslandTangent {
     if (status == StepStatus::kStopped) return status;
     MultiplyJacobians(view_, adjoint_.lambda, scope_.stop, &adjoint_);
     WriteVelocities();
-    ForConstraintsOf(view_, [&](auto pool, int begin, int end) {
+    ForConstraints(view_, [&](auto pool, int begin, int end) {
       for (int i = begin; i < end; ++i) WriteConstraint(pool, i);
     });
     return scope_.stop.Requested() ? StepStatus::kStopped : status;
@@ -52,21 +52,23 @@ class IslandTangent {
   double MoveConstraints(PoolIndex<index> pool) {
     const PoolRange range = view_.range(pool);
     auto& adjoint = adjoint_.pools[pool];
-    ForSameChunks(view_.arena, range.unit_begin, range.unit_end, DerivativeChunks(pool),
-                  [&](int begin, int end, int chunk) {
-                    double& cost = adjoint.sums[range.begin + chunk].cost;
-                    cost = 0;
-                    if (scope_.stop.Requested()) return;
-                    for (int unit = begin; unit < end; ++unit) GatherJacobian(pool, unit);
-                    adjoint.dJ.Velocities(view_.graph, view_.layout(pool), begin, end, data_.v,
-                                          &adjoint.dJ_v);
-                    ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
-                      cost += MoveConstraint(pool, unit, i);
-                    });
-                  });
+    ForChunks(view_.arena, range.unit_begin, range.unit_end, DerivativeChunks(pool),
+              [&](int begin, int end, int chunk) {
+                double& cost = adjoint.sums[range.begin + chunk].cost;
+                cost = 0;
+                if (scope_.stop.Requested()) return;
+                for (int unit = begin; unit < end; ++unit) GatherJacobian(pool, unit);
+                adjoint.dJ.Velocities(view_.graph, view_.layout(pool), begin, end, data_.v,
+                                      &adjoint.dJ_v);
+                ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
+                  cost += MoveConstraint(pool, unit, i);
+                });
+              });
     double cost = 0;
-    ForChunks(nullptr, range.unit_begin, range.unit_end, DerivativeChunks(pool),
-              [&](int, int, int chunk) { cost += adjoint.sums[range.begin + chunk].cost; });
+    for (const DerivativeSums& part : DerivativeChunks(pool).Parts(
+             adjoint.sums, range.begin, range.unit_begin, range.unit_end)) {
+      cost += part.cost;
+    }
     return cost;
   }
 
@@ -221,19 +223,20 @@ class IslandTangent {
   // right_side := -dA D + A dv* + dJ' gamma. Returns what the cost changes by.
   double MoveTrees() {
     const IslandRange& range = view_.range();
-    ForSameChunks(view_.arena, range.slot_begin, range.slot_end, kDifferentiateSlots,
-                  [&](int begin, int end, int chunk) {
-                    double& cost = adjoint_.slot_sums[range.slot_begin + chunk].cost;
-                    cost = 0;
-                    if (scope_.stop.Requested()) return;
-                    for (int slot = begin; slot < end; ++slot) {
-                      ForSize(view_.graph.dofs()[slot], [&](auto n) { cost += MoveTree(slot, n); });
-                    }
-                  });
+    ForChunks(view_.arena, range.slot_begin, range.slot_end, kDifferentiateSlots,
+              [&](int begin, int end, int chunk) {
+                double& cost = adjoint_.slot_sums[range.slot_begin + chunk].cost;
+                cost = 0;
+                if (scope_.stop.Requested()) return;
+                for (int slot = begin; slot < end; ++slot) {
+                  ForSize(view_.graph.dofs()[slot], [&](auto n) { cost += MoveTree(slot, n); });
+                }
+              });
     double cost = 0;
-    ForChunks(
-        nullptr, range.slot_begin, range.slot_end, kDifferentiateSlots,
-        [&](int, int, int chunk) { cost += adjoint_.slot_sums[range.slot_begin + chunk].cost; });
+    for (const DerivativeSums& part : kDifferentiateSlots.Parts(
+             adjoint_.slot_sums, range.slot_begin, range.slot_begin, range.slot_end)) {
+      cost += part.cost;
+    }
     return cost;
   }
 

@@ -156,10 +156,11 @@ double OptimalityGapBound(const IslandView& view, const SapData& data, const Sto
               scratch->slot_norms[range.slot_begin + chunk] = sums;
             });
   PartialNorms sums;
-  ForChunks(nullptr, range.slot_begin, range.slot_end, kCertifySlots, [&](int, int, int chunk) {
-    sums.gradient2 += scratch->slot_norms[range.slot_begin + chunk].gradient2;
-    sums.error2 += scratch->slot_norms[range.slot_begin + chunk].error2;
-  });
+  for (const PartialNorms& part : kCertifySlots.Parts(scratch->slot_norms, range.slot_begin,
+                                                      range.slot_begin, range.slot_end)) {
+    sums.gradient2 += part.gradient2;
+    sums.error2 += part.error2;
+  }
   const double norm = std::sqrt(sums.gradient2) + std::sqrt(sums.error2);
   const double bound = 0.5 * norm * norm;
   return std::isfinite(bound) ? bound : std::numeric_limits<double>::infinity();

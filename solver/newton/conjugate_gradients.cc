@@ -26,8 +26,10 @@ double Dot(const IslandView& view, const std::vector<double>& a, const std::vect
               (*slot_sums)[range.slot_begin + chunk] = sum;
             });
   double sum = 0;
-  ForChunks(nullptr, range.slot_begin, range.slot_end, kDotSlots,
-            [&](int, int, int chunk) { sum += (*slot_sums)[range.slot_begin + chunk]; });
+  for (const double part :
+       kDotSlots.Parts(*slot_sums, range.slot_begin, range.slot_begin, range.slot_end)) {
+    sum += part;
+  }
   return sum;
 }
 

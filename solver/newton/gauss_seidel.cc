@@ -22,7 +22,7 @@ static_assert(kMaxGroupDofs <= kStackDofs);
 // By the impulses of the last evaluation, or of the steps of neighbors since.
 bool HasKinkedConstraint(const IslandView& view, const TreeGroup& group, const SapData& data) {
   bool kinked = false;
-  ForConstraintsOf(view, group, [&](auto pool, int begin, int end) {
+  ForConstraints(view, group, [&](auto pool, int begin, int end) {
     const auto& state = data.pools[pool];
     for (int i = begin; i < end; ++i) {
       kinked |= view.model.pools[pool].laws.IsKinked(i, state.v_c, state.gamma);

@@ -54,7 +54,7 @@ void AssembleGroup(const IslandView& view, const TreeGroup& group, int n, const 
 // Adds slope and curvature at alpha of the pools with a quadratic cost, or of all others.
 void AddConstraintsAlongStep(const IslandView& view, const TreeGroup& group, const SapData& data,
                              const SapStep& step, double alpha, bool quadratic, LineSlope* slope) {
-  ForConstraintsOf(view, group, [&](auto pool, int begin, int end) {
+  ForConstraints(view, group, [&](auto pool, int begin, int end) {
     if (IsQuadratic(pool) != quadratic) return;
     AddTo(slope, view.model.pools[pool].laws.AlongLine(begin, end, data.pools[pool].v_c,
                                                        step.pools[pool].v_c, alpha));
@@ -63,7 +63,7 @@ void AddConstraintsAlongStep(const IslandView& view, const TreeGroup& group, con
 
 // Impulses and G of the constraints of a group.
 void EvaluateLaws(const IslandView& view, const TreeGroup& group, SapData* data) {
-  ForConstraintsOf(view, group, [&](auto pool, int begin, int end) {
+  ForConstraints(view, group, [&](auto pool, int begin, int end) {
     auto& state = data->pools[pool];
     const auto& laws = view.model.pools[pool].laws;
     laws.Impulses(begin, end, state.v_c, &state.gamma);
@@ -133,7 +133,7 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
     double* v = data->v.data() + velocity_start[slot];
     for (int i = 0; i < dofs; ++i) v[i] += alpha * step[at + i];
   });
-  ForConstraintsOf(view, group, [&](auto pool, int begin, int end) {
+  ForConstraints(view, group, [&](auto pool, int begin, int end) {
     for (int i = begin; i < end; ++i) {
       data->pools[pool].v_c.AddScaled(i, alpha, of_step->pools[pool].v_c);
     }

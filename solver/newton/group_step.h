@@ -8,9 +8,9 @@ namespace sap {
 // The search of a local step only has to descend: the next group undoes its precision anyway.
 constexpr double kLocalTolerance = 0.1;
 
-// Calls body(pool, begin, end) for ranges of the constraints of a group, each constraint once.
+// ForConstraints over a group of trees instead of the island, on this thread.
 template <typename Body>
-inline void ForConstraintsOf(const IslandView& view, const TreeGroup& group, Body&& body) {
+inline void ForConstraints(const IslandView& view, const TreeGroup& group, Body&& body) {
   ForPoolsOf(view, [&](auto pool) {
     using Jacobians = typename std::tuple_element_t<pool, ConstraintPools>::Jacobians;
     for (const int slot : group.slots) {

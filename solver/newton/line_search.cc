@@ -30,10 +30,10 @@ LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep
               scratch->slot_slopes[range.slot_begin + chunk] = sum;
             });
   LineSlope slope;
-  ForChunks(nullptr, range.slot_begin, range.slot_end, kMomentumSlots, [&](int, int, int chunk) {
-    slope.first += scratch->slot_slopes[range.slot_begin + chunk].first;
-    slope.second += scratch->slot_slopes[range.slot_begin + chunk].second;
-  });
+  for (const LineSlope& part : kMomentumSlots.Parts(scratch->slot_slopes, range.slot_begin,
+                                                    range.slot_begin, range.slot_end)) {
+    AddTo(&slope, part);
+  }
   return slope;
 }
 
@@ -52,8 +52,9 @@ LineSlope PoolAlongStep(const IslandView& view, PoolIndexType pool, const SapDat
     slopes[range.begin + chunk] = slope_of(begin, end);
   });
   LineSlope slope;
-  ForChunks(nullptr, range.begin, range.end, kConeContacts,
-            [&](int, int, int chunk) { AddTo(&slope, slopes[range.begin + chunk]); });
+  for (const LineSlope& part : kConeContacts.Parts(slopes, range.begin, range.begin, range.end)) {
+    AddTo(&slope, part);
+  }
   return slope;
 }
 

@@ -49,10 +49,11 @@ void SapScratch::Resize(const ConstraintGraph& graph) {
 
 namespace {
 
-// Momentum and gradient of one slot, from impulses; adds to the sums.
+// Computes momentum and gradient of one slot from impulses; adds to the sums. Out of line: inlined
+// into the loop over a chunk its sums are vectorized, and round differently.
 template <typename Size>
-void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, SapScratch* scratch,
-                  PartialSums* sums) {
+[[gnu::noinline]] void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data,
+                                    SapScratch* scratch, PartialSums* sums) {
   const ConstraintGraph& graph = view.graph;
   const int start = graph.velocity_start()[slot];
   const double* v = data->v.data() + start;
@@ -99,11 +100,11 @@ CostSum EvaluatePool(const IslandView& view, PoolIndexType pool, SapData* data, 
                                 jacobians.EndConstraint(layout, end), state.v_c, &state.gamma);
             });
   CostSum sum;
-  ForChunks(nullptr, range.unit_begin, range.unit_end, EvaluationChunks(pool),
-            [&](int, int, int chunk) {
-              sum.value += costs[range.begin + chunk].value;
-              sum.magnitude += costs[range.begin + chunk].magnitude;
-            });
+  for (const CostSum& part :
+       EvaluationChunks(pool).Parts(costs, range.begin, range.unit_begin, range.unit_end)) {
+    sum.value += part.value;
+    sum.magnitude += part.magnitude;
+  }
   return sum;
 }
 
@@ -133,14 +134,14 @@ IslandNorms Evaluate(const IslandView& view, SapData* data, SapScratch* scratch,
   sums.cost = constraints.value;
   IslandNorms norms;
   norms.cost_size = constraints.magnitude;
-  ForChunks(nullptr, range.slot_begin, range.slot_end, kEvaluateSlots, [&](int, int, int chunk) {
-    const PartialSums& part = scratch->slot_sums[range.slot_begin + chunk];
+  for (const PartialSums& part : kEvaluateSlots.Parts(scratch->slot_sums, range.slot_begin,
+                                                      range.slot_begin, range.slot_end)) {
     sums.gradient2 += part.gradient2;
     sums.momentum2 += part.momentum2;
     sums.impulse2 += part.impulse2;
     sums.cost += part.cost;
     norms.cost_size += part.cost;
-  });
+  }
   norms.gradient = std::sqrt(sums.gradient2);
   norms.momentum = std::sqrt(sums.momentum2);
   norms.impulse = std::sqrt(sums.impulse2);

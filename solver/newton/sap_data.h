@@ -133,6 +133,17 @@ inline void ForPoolsOf(const IslandView& view, Body&& body) {
   if ((kinds & ~(1U << kFrictionPool)) != 0) ForOtherPools(kinds, body);
 }
 
+// Calls body(pool, begin, end) for ranges of the constraints of the island, each constraint once, in
+// the arena of a large island.
+template <typename Body>
+inline void ForConstraints(const IslandView& view, Body&& body) {
+  ForPoolsOf(view, [&](auto pool) {
+    const PoolRange range = view.range(pool);
+    ForChunks(view.arena, range.begin, range.end, kConeContacts,
+              [&](int begin, int end, int) { body(pool, begin, end); });
+  });
+}
+
 // v_c := J u for velocities u of the island, in the pools of data or step; part of it if it was
 // stopped.
 template <typename Pools>

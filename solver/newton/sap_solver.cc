@@ -116,16 +116,6 @@ class IslandSolve {
                                                     : SolveStatus::kDeadline;
   }
 
-  // Calls body(pool, begin, end) for ranges of the constraints of the island.
-  template <typename Body>
-  void ForConstraints(Body&& body) {
-    ForPoolsOf(view_, [&](auto pool) {
-      const PoolRange range = view_.range(pool);
-      ForChunks(view_.arena, range.begin, range.end, kConeContacts,
-                [&](int begin, int end, int) { body(pool, begin, end); });
-    });
-  }
-
   void StartDualDirections() {
     ForPoolsOf(view_, [&](auto pool) {
       const PoolRange range = view_.range(pool);
@@ -136,7 +126,7 @@ class IslandSolve {
   }
 
   StepStatus ComputeStep() {
-    ForConstraints([&](auto pool, int begin, int end) {
+    ForConstraints(view_, [&](auto pool, int begin, int end) {
       if (IsQuadratic(pool)) return;
       auto& state = data_.pools[pool];
       const auto& laws = view_.model.pools[pool].laws;
@@ -168,7 +158,7 @@ class IslandSolve {
   void Advance(double alpha) {
     const IslandRange& range = view_.range();
     if (accelerated_) {
-      ForConstraints([&](auto pool, int begin, int end) {
+      ForConstraints(view_, [&](auto pool, int begin, int end) {
         auto& state = data_.pools[pool];
         view_.model.pools[pool].laws.UpdateDualDirections(begin, end, state.v_c,
                                                           step_.pools[pool].v_c, &state.s);
@@ -183,7 +173,7 @@ class IslandSolve {
   // What a sweep needs of the constraints at the end of a step. An evaluation would compute J v and
   // the gradient as well, which the sweep makes stale.
   void AdvanceConstraints(double alpha) {
-    ForConstraints([&](auto pool, int begin, int end) {
+    ForConstraints(view_, [&](auto pool, int begin, int end) {
       auto& state = data_.pools[pool];
       const auto& v_c = step_.pools[pool].v_c;
       for (int i = begin; i < end; ++i) state.v_c.AddScaled(i, alpha, v_c);

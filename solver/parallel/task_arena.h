@@ -15,7 +15,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <type_traits>
+#include <vector>
 
 namespace sap {
 
@@ -77,19 +79,36 @@ class TaskArena {
 struct Chunks {
   int size;
   int nanoseconds;
+
+  // Number of chunks of [begin, end).
+  constexpr int Count(int begin, int end) const { return (end - begin + size - 1) / size; }
+  // What the chunks of [begin, end) have left in an array, from entry `first` on, to be summed in
+  // their order.
+  template <typename Part>
+  std::span<const Part> Parts(const std::vector<Part>& array, int first, int begin, int end) const {
+    return std::span(array).subspan(first, Count(begin, end));
+  }
 };
 
 // Calls body(begin_of_chunk, end_of_chunk, chunk) for [begin, end) cut into chunks, in the arena if
 // there is one and the loop is worth sharing, or even waking other threads for. Chunks depend on
 // the range alone, so sums over chunks have the same order for any number of threads.
+//
+// The body is not inlined. Inlined once into the loop of one thread and once into that of several,
+// it might be vectorized in two ways, which round differently.
 template <typename Body>
 void ForChunks(TaskArena* arena, int begin, int end, const Chunks& cut, Body&& body) {
   constexpr int64_t kWorthWaking = 30'000;  // nanoseconds
   constexpr int64_t kWorthSharing = 5'000;
-  const int chunks = (end - begin + cut.size - 1) / cut.size;
+  struct OutOfLine {
+    std::remove_reference_t<Body>& body;
+    [[gnu::noinline]] void operator()(int from, int to, int chunk) const { body(from, to, chunk); }
+  };
+  const OutOfLine out_of_line{body};
+  const int chunks = cut.Count(begin, end);
   const auto run = [&](int chunk) {
     const int from = begin + chunk * cut.size;
-    body(from, from + cut.size < end ? from + cut.size : end, chunk);
+    out_of_line(from, from + cut.size < end ? from + cut.size : end, chunk);
   };
   const int64_t nanoseconds = chunks * static_cast<int64_t>(cut.nanoseconds);
   if (arena != nullptr && chunks > 1 && nanoseconds >= kWorthSharing &&

@@ -63,10 +63,12 @@ class ContactJacobians {
   }
 
   // Calls finish(i, sizes, terms) for the constraints of units [begin, end): start(i) and |J| |u|
-  // added up, and the number of products in a velocity.
+  // added up, and the number of products in a velocity. Out of line: inlined into the loop over a
+  // chunk its sums are contracted, and round differently.
   template <typename Start, typename Finish>
-  void ForSizes(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
-                const std::vector<double>& u, Start&& start, Finish&& finish) const {
+  [[gnu::noinline]] void ForSizes(const ConstraintGraph& graph, const Layout& layout, int begin,
+                                  int end, const std::vector<double>& u, Start&& start,
+                                  Finish&& finish) const {
     for (int p = begin; p < end; ++p) {
       const ContactPair& pair = layout.pairs()[p];
       const double* u_low = u.data() + graph.velocity_start()[pair.low];

@@ -132,7 +132,7 @@ TEST_P(GroupStepTest, KeepsTheVelocitiesOfConstraints) {
 TEST_P(GroupStepTest, ConstraintsOfAGroupComeUpOnceEach) {
   ForGroups([&](const IslandView& view, const TreeGroup& group) {
     std::vector<std::vector<int>> seen(kNumConstraintKinds), expected(kNumConstraintKinds);
-    ForConstraintsOf(view, group, [&](auto pool, int begin, int end) {
+    ForConstraints(view, group, [&](auto pool, int begin, int end) {
       for (int i = begin; i < end; ++i) {
         seen[pool].push_back(view.layout(pool).order()[i]);
       }
