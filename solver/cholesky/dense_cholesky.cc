@@ -1,6 +1,5 @@
 #include "solver/cholesky/dense_cholesky.h"
 
-#include "solver/cholesky/dense_front.h"
 #include "solver/parallel/growing_buffer.h"
 
 namespace sap {
@@ -30,14 +29,8 @@ DenseStatus FactorLargeTree(double* A, int n, const StopToken& stop) {
     double* row = entries + layout.PivotRowStart(static_cast<int>(i));
     for (int j = 0; j <= i; ++j) row[j * kStride] = A[i * n + j] * per_unit;
   }
-  DenseFront<double> front(layout, entries);
-  for (int panel = 0; panel < DenseFront<double>::NumPanels(n); ++panel) {
-    if (stop.Requested()) return DenseStatus::kStopped;
-    const int end = front.PanelEnd(panel);
-    front.UpdatePanel(panel, front.PanelBegin(panel), end);
-    if (!front.FactorPanel(panel)) return DenseStatus::kNotPositiveDefinite;
-    front.FactorBelowPanel(panel, end, layout.slivers());
-  }
+  const DenseStatus status = DenseFront<double>(layout, entries).FactorPivots(stop);
+  if (status != DenseStatus::kOk) return status;
   // L sqrt(D) with the inverse of sqrt(D) on the diagonal, to L and the inverse of D.
   for (ptrdiff_t i = 0; i < n; ++i) {
     const double* row = entries + layout.PivotRowStart(static_cast<int>(i));

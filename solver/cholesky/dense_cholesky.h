@@ -13,9 +13,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
+#include "solver/cholesky/dense_front.h"
+#include "solver/cholesky/dense_sizes.h"
 #include "solver/parallel/simd.h"
 #include "solver/parallel/stop_token.h"
 
@@ -80,19 +81,13 @@ void SolveDense(const double* L, Size n, double* x) {
   }
 }
 
-// Largest tree for the scalar loops. At 64 the front kernel takes a third of their time, but it
-// adds in another order: moving this limit changes bits of answers. Humanoids (60 dofs) are below.
-constexpr int kScalarDofs = 64;
-
-enum class DenseStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
-
-// The same factor and solution for more than kScalarDofs, by the kernel of the fronts and along
-// rows. Polls once per panel of 64 columns; stopped, it leaves the matrix as it was. Allocates only
-// for a size that the thread has not seen.
+// Factor and solve above kScalarDofs by the kernel of the fronts and along rows, with the same
+// layout of L and D. The factorization polls once per panel of 64 columns; stopped, it leaves the
+// matrix as it was. It allocates only for a size that the thread has not seen.
 DenseStatus FactorLargeTree(double* A, int n, const StopToken& stop);
 void SolveLargeTree(const double* L, int n, double* x);
 
-// The same for a tree of any size.
+// Factors and solves with a tree of any size.
 template <typename Size>
 DenseStatus FactorTree(double* A, Size n, const StopToken& stop = StopToken()) {
   if (n > kScalarDofs) return FactorLargeTree(A, n, stop);

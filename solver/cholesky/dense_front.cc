@@ -155,6 +155,18 @@ void DenseFront<Scalar>::FactorBelowPanel(int panel, int begin, int end) {
   }
 }
 
+template <typename Scalar>
+DenseStatus DenseFront<Scalar>::FactorPivots(const StopToken& stop) {
+  for (int panel = 0; panel < NumPanels(layout_.pivots()); ++panel) {
+    if (stop.Requested()) return DenseStatus::kStopped;
+    const int end = PanelEnd(panel);
+    UpdatePanel(panel, PanelBegin(panel), end);
+    if (!FactorPanel(panel)) return DenseStatus::kNotPositiveDefinite;
+    FactorBelowPanel(panel, end, layout_.slivers());
+  }
+  return DenseStatus::kOk;
+}
+
 // Tile of U: update slivers s .. s + kSlivers - 1, columns column .. column + 3.
 template <typename Scalar>
 template <int kSlivers>

@@ -11,9 +11,14 @@
 // Different threads may work on different ranges of rows, and of columns of U.
 #pragma once
 
+#include <cstdint>
+
 #include "solver/cholesky/front_layout.h"
+#include "solver/parallel/stop_token.h"
 
 namespace sap {
+
+enum class DenseStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
 
 template <typename Scalar>
 class DenseFront {
@@ -36,6 +41,9 @@ class DenseFront {
   // Finishes the columns of the panel in slivers [begin, end) below its pivot rows. Requires
   // FactorPanel.
   void FactorBelowPanel(int panel, int begin, int end);
+
+  // All three for every panel, on this thread. Polls once per panel.
+  DenseStatus FactorPivots(const StopToken& stop);
 
   // Writes columns [begin, end) of -L21 L21'. Both are multiples of kUpdateUnit, or end is r.
   static constexpr int kUpdateUnit = 8;

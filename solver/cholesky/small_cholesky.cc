@@ -7,15 +7,14 @@
 
 namespace sap {
 
-static_assert(SmallCholesky::kMaxRows <= DenseFront<double>::kPanelColumns);
-
 void SmallCholesky::Clear(int n) {
   rows_ = n;
   std::fill_n(entries_, Layout(n, 0).entries(), 0.0);
 }
 
 bool SmallCholesky::Factor() {
-  return DenseFront<double>(Layout(rows_, 0), entries_).FactorPanel(0);
+  return DenseFront<double>(Layout(rows_, 0), entries_).FactorPivots(StopToken()) ==
+         DenseStatus::kOk;
 }
 
 void SmallCholesky::Solve(double* x) const {

@@ -3,13 +3,14 @@
 // dense_cholesky.h, which wait for their own sums.
 #pragma once
 
+#include "solver/cholesky/dense_sizes.h"
 #include "solver/cholesky/front_layout.h"
 
 namespace sap {
 
 class SmallCholesky {
  public:
-  static constexpr int kMaxRows = 60;
+  static constexpr int kMaxRows = kDenseDofs;
 
   // Starts a matrix of zeros with n rows.
   void Clear(int n);

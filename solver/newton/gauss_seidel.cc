@@ -15,10 +15,6 @@ namespace sap {
 
 namespace {
 
-// Local systems up to this size live on the stack.
-constexpr int kStackDofs = 32;
-static_assert(kMaxGroupDofs <= kStackDofs);
-
 // By the impulses of the last evaluation, or of the steps of neighbors since.
 bool HasKinkedConstraint(const IslandView& view, const TreeGroup& group, const SapData& data) {
   bool kinked = false;
@@ -203,7 +199,7 @@ bool StepGroup(const IslandView& view, const SweepOrder& order, int number, Swep
   int dofs = 0;
   for (const int slot : group.slots) dofs += view.graph.dofs()[slot];
   if (dofs <= kStackDofs) {
-    double scratch[kStackDofs * (kStackDofs + 3)];
+    double scratch[kStackScratch];
     const int slot = group.slots.front();
     if (view.range().kinds == 1U << kFrictionPool &&
         NumContacts(view, slot) <= ContactsOfTree::kMax) {

@@ -15,11 +15,6 @@
 
 namespace sap {
 
-// Islands of at most this many degrees of freedom are factored dense: ten free bodies, where the
-// two ways cost the same once the pattern has a plan.
-constexpr int kDenseDofs = 60;
-static_assert(kDenseDofs <= SmallCholesky::kMaxRows);
-
 // The values of H. Storage only grows; islands are filled independently.
 class Hessian {
  public:

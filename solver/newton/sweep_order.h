@@ -9,12 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "solver/cholesky/dense_sizes.h"
 #include "solver/problem/constraint_graph.h"
 
 namespace sap {
-
-// Most degrees of freedom of a group of several trees.
-constexpr int kMaxGroupDofs = 30;
 
 // The groups of every island by color: greedy, in the order of slots. Storage only grows.
 class SweepOrder {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "solver/cholesky/dense_sizes.h"
 #include "solver/laws/friction_cone.h"
 #include "solver/laws/law_types.h"
 #include "solver/parallel/growing_buffer.h"
@@ -186,9 +187,8 @@ inline void MultiplySymmetric(const Scalar* __restrict A, Size n, const Scalar* 
 // allocates nothing. Not to be nested.
 template <typename Body>
 inline void WithTreeScratch(size_t doubles, Body&& body) {
-  constexpr size_t kOnStack = 1120;  // H and three vectors of 32 dofs
-  if (doubles <= kOnStack) {
-    alignas(64) double scratch[kOnStack];
+  if (doubles <= kStackScratch) {
+    alignas(64) double scratch[kStackScratch];
     body(scratch);
     return;
   }
