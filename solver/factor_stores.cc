@@ -4,36 +4,36 @@
 
 namespace sap {
 
-FactorBytes FactorBytes::Of(const EliminationPlan& plan, bool preconditioned,
-                            const TaskArena* arena) {
+FactorPairBytes FactorPairBytes::Of(const EliminationPlan& plan, bool preconditioned,
+                                    const TaskArena* arena) {
   const size_t exact = BlockCholesky<double>::StorageBytes(plan, arena);
   if (!preconditioned) return {.exact = exact};
   return {.single = BlockCholesky<float>::StorageBytes(plan, arena), .fallback = exact};
 }
 
-void FactorBytes::RaiseTo(const FactorBytes& other) {
+void FactorPairBytes::RaiseTo(const FactorPairBytes& other) {
   single = std::max(single, other.single);
   exact = std::max(exact, other.exact);
   fallback = std::max(fallback, other.fallback);
 }
 
-size_t FactorStores::Plan(std::span<const FactorBytes> needed, int threads) {
+size_t FactorStores::Plan(std::span<const FactorPairBytes> needed, int threads) {
   planned_.assign(std::min<size_t>(needed.size(), threads), {});
-  FactorBytes from_here;  // of this task and all later ones
+  FactorPairBytes from_here;  // of this task and all later ones
   for (size_t task = needed.size(); task-- > 0;) {
     from_here.RaiseTo(needed[task]);
     if (task < planned_.size()) planned_[task] = from_here;
   }
   size_t bytes = 0;
-  for (const FactorBytes& store : planned_) bytes += store.most();
+  for (const FactorPairBytes& store : planned_) bytes += store.most();
   return bytes;
 }
 
 void FactorStores::Reserve(size_t max_bytes) {
   size_t bytes = 0;
   for (size_t k = 0; k < stores_.size(); ++k) {
-    const FactorBytes planned = k < planned_.size() ? planned_[k] : FactorBytes();
-    const IslandFactors& factors = stores_[k]->factors;
+    const FactorPairBytes planned = k < planned_.size() ? planned_[k] : FactorPairBytes();
+    const FactorPair& factors = stores_[k]->factors;
     bytes += factors.preconditioner.StorageBytesAfter(planned.single) +
              factors.exact.StorageBytesAfter(std::max(planned.exact, planned.fallback));
   }

@@ -21,13 +21,14 @@
 namespace sap {
 
 // What the factorizations of an island, or of several in turn, work in.
-struct FactorBytes {
+struct FactorPairBytes {
   size_t single{0};    // of the factor in single precision
   size_t exact{0};     // of the factor in double precision
   size_t fallback{0};  // of the same where it is allocated only once single precision has failed
 
-  static FactorBytes Of(const EliminationPlan& plan, bool preconditioned, const TaskArena* arena);
-  void RaiseTo(const FactorBytes& other);
+  static FactorPairBytes Of(const EliminationPlan& plan, bool preconditioned,
+                            const TaskArena* arena);
+  void RaiseTo(const FactorPairBytes& other);
   size_t most() const { return single + std::max(exact, fallback); }
 };
 
@@ -36,7 +37,7 @@ class FactorStores {
  public:
   // Plans the stores for islands of at most needed[t] in task t, taken up by so many threads.
   // Returns how many bytes they may come to take. Allocates no store.
-  size_t Plan(std::span<const FactorBytes> needed, int threads);
+  size_t Plan(std::span<const FactorPairBytes> needed, int threads);
 
   // Makes the stores that were planned. Drops what was held before where both together would take
   // more than max_bytes.
@@ -49,7 +50,7 @@ class FactorStores {
     ~Lease() { stores_->Give(number_); }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    IslandFactors* factors() const { return &stores_->stores_[number_]->factors; }
+    FactorPair* factors() const { return &stores_->stores_[number_]->factors; }
 
    private:
     FactorStores* stores_;
@@ -61,14 +62,14 @@ class FactorStores {
 
  private:
   struct Store {
-    IslandFactors factors;
+    FactorPair factors;
     bool in_use{false};
   };
 
   int Take(int task);
   void Give(int number);
 
-  std::vector<FactorBytes> planned_;
+  std::vector<FactorPairBytes> planned_;
   std::vector<std::unique_ptr<Store>> stores_;  // not fewer than planned
   std::mutex mutex_;                            // of in_use
 };

@@ -142,7 +142,7 @@ struct Solver::Impl {
   IslandPlans plans;
   IslandSchedule schedule;
   // Made for the solve:
-  std::vector<FactorBytes> factor_bytes;  // per task, scratch of ReserveFactors
+  std::vector<FactorPairBytes> factor_bytes;  // per task, scratch of ReserveFactors
   FactorStores factors;
   SapModel model;
   SapWorkspace workspace;
@@ -182,7 +182,7 @@ tl::expected<void, MemoryLimitExceeded> Solver::Impl::ReserveFactors(const Solve
       const EliminationPlan* plan = factors_all ? plans.plan(island) : PlanOf(island, options);
       if (plan == nullptr) continue;
       factor_bytes[task].RaiseTo(
-          FactorBytes::Of(*plan, IsPreconditioned(*plan, options), ArenaOf(island)));
+          FactorPairBytes::Of(*plan, IsPreconditioned(*plan, options), ArenaOf(island)));
     }
   }
   const size_t needed = factors.Plan(factor_bytes, num_threads());
@@ -271,7 +271,7 @@ void Solver::Impl::DifferentiateIslandAt(int island, int task, const ContactProb
   IslandReport& report = solution->islands[island];
   const IslandReport of_solve = report;
   const Clock::time_point start = Clock::now();
-  const auto differentiate = [&](const IslandFactorization& factorization) {
+  const auto differentiate = [&](const PlannedFactors& factorization) {
     return DifferentiateIsland(scope, options, request, factorization, &workspace, &of_island);
   };
   AdjointStatus& status = derivatives->adjoint_status[island];

@@ -9,8 +9,9 @@ namespace sap {
 
 namespace {
 
-constexpr double kGoal2 = 1e-28;
-constexpr int kMostIterations = 24;
+// One chunk: the order of sums that the bits of derivatives rest on.
+constexpr Chunks kWholeIsland{.size = 1 << 30, .nanoseconds = 0};
+constexpr ConjugateGoal kGoal{.max_products = 25, .error2 = 1e-28, .dot_slots = kWholeIsland};
 
 // The power of two that brings a positive number next to one.
 double ScaleOf(double x) { return std::ldexp(1.0, -std::clamp(std::ilogb(x), -1000, 1000)); }
@@ -21,33 +22,23 @@ StepStatus HessianSystem::Factor() {
   workspace_.hessian.Assemble(view_, data_, stop_);
   if (stop_.Requested()) return StepStatus::kStopped;
   is_current_ = true;
-  return factorization_.plan == nullptr ? FactorDense() : FactorSparse();
-}
-
-StepStatus HessianSystem::FactorDense() {
+  if (factorization_.plan != nullptr) return FactorByPlan();
   ++factorizations_;
   AssembleDense(view_, workspace_.hessian, &dense_);
   return dense_.Factor() ? StepStatus::kOk : StepStatus::kNotPositiveDefinite;
 }
 
-StepStatus HessianSystem::FactorSparse() {
-  const IslandRange& range = view_.range();
-  const auto factor = [&](auto& cholesky) {
-    using Cholesky = std::remove_reference_t<decltype(cholesky)>;
-    using FactorStatus = typename Cholesky::FactorStatus;
-    ++factorizations_;
-    const FactorStatus status =
-        cholesky.Factor(*factorization_.plan, workspace_.hessian.diagonal(range),
-                        workspace_.hessian.off_diagonal(range), stop_, view_.arena);
-    if (status == FactorStatus::kStopped) return StepStatus::kStopped;
-    return status == FactorStatus::kOk ? StepStatus::kOk : StepStatus::kNotPositiveDefinite;
-  };
+StepStatus HessianSystem::FactorByPlan() {
+  const auto& [plan, factors] = factorization_;
   if (single_precision_) {
-    const StepStatus status = factor(factorization_.factors->preconditioner);
+    ++factorizations_;
+    const StepStatus status =
+        FactorSparse(view_, workspace_.hessian, *plan, stop_, &factors->preconditioner);
     if (status != StepStatus::kNotPositiveDefinite) return status;
     single_precision_ = false;
   }
-  return factor(factorization_.factors->exact);
+  ++factorizations_;
+  return FactorSparse(view_, workspace_.hessian, *plan, stop_, &factors->exact);
 }
 
 StepStatus HessianSystem::Solve(const std::vector<double>& b, std::vector<double>* x) {
@@ -71,39 +62,20 @@ StepStatus HessianSystem::Solve(const std::vector<double>& b, std::vector<double
 
 StepStatus HessianSystem::Iterate(double scale, const std::vector<double>& b,
                                   std::vector<double>* x) {
-  auto& [r, z, p, Hp, sums] = workspace_.conjugate;
   const int begin = view_.range().velocity_begin;
   const int end = view_.range().velocity_end;
-  for (int i = begin; i < end; ++i) {
-    r[i] = scale * b[i];
-    (*x)[i] = p[i] = 0;
-  }
-  double first_rz = 0, last_rz = 0;
-  StepStatus status = StepStatus::kNotPositiveDefinite;
-  for (int iteration = 0; iteration <= kMostIterations; ++iteration) {
-    if (!Precondition(r, &z)) return StepStatus::kStopped;
-    const double rz = Dot(r, z);
-    if (!(rz >= 0) || !std::isfinite(rz) || (iteration == 0 && rz == 0)) break;
-    if (iteration == 0) first_rz = last_rz = rz;
-    const bool is_last_correction = is_current_ && rz * (rz / last_rz) <= kGoal2 * first_rz;
-    if (rz <= kGoal2 * first_rz || (iteration > 0 && is_last_correction)) {
-      for (int i = begin; is_last_correction && i < end; ++i) (*x)[i] += z[i];
-      status = StepStatus::kOk;
-      break;
-    }
-    const double beta = iteration == 0 ? 0.0 : rz / last_rz;
-    last_rz = rz;
-    for (int i = begin; i < end; ++i) p[i] = z[i] + beta * p[i];
-    Multiply(p, &Hp);
-    if (stop_.Requested()) return StepStatus::kStopped;
-    const double curvature = Dot(p, Hp);
-    if (!(curvature > 0)) break;
-    const double alpha = rz / curvature;
-    for (int i = begin; i < end; ++i) {
-      (*x)[i] += alpha * p[i];
-      r[i] -= alpha * Hp[i];
-    }
-  }
+  for (int i = begin; i < end; ++i) workspace_.conjugate.residual[i] = scale * b[i];
+  const auto precondition = [this](const std::vector<double>& r, std::vector<double>* z) {
+    return Precondition(r, z);
+  };
+  const auto multiply = [this](const std::vector<double>& p, std::vector<double>* product) {
+    Multiply(p, product);
+    return !stop_.Requested();
+  };
+  ConjugateGoal goal = kGoal;
+  goal.corrects = is_current_;
+  const StepStatus status =
+      SolveByConjugateGradients(view_, goal, precondition, multiply, &workspace_.conjugate, x);
   for (int i = begin; i < end; ++i) (*x)[i] /= scale;
   return status;
 }
@@ -144,14 +116,6 @@ void HessianSystem::Multiply(const std::vector<double>& x, std::vector<double>* 
               }
             });
   AddImpulses(view_, adjoint_, stop_, product);
-}
-
-double HessianSystem::Dot(const std::vector<double>& a, const std::vector<double>& b) const {
-  double sum = 0;
-  for (int i = view_.range().velocity_begin; i < view_.range().velocity_end; ++i) {
-    sum += a[i] * b[i];
-  }
-  return sum;
 }
 
 double HessianSystem::Largest(const std::vector<double>& a) const {

@@ -1,14 +1,9 @@
 // H x = b of one island for many right-hand sides, by one factor.
 //
-// Conjugate gradients with the factor as preconditioner M. It may be the factor of H at a velocity
-// nearby, or in single precision:
-//
-//   z = M^-1 r,   until z'r has come down to 1e-28 of what it was at first
-//
-// which is the error of x in the norm of M, squared. Where M is H except for rounding, z itself
-// corrects x, and z'r is compared as it will be after that: two solves and one product with H in
-// double precision. Each constraint that has changed its region takes an iteration. Where a factor
-// does not get there H is factored anew, at the velocity itself and then in double precision.
+// Conjugate gradients (conjugate_gradients.h) with a factor M that may be of the H at a velocity
+// nearby, or in single precision, until z'r has come down to 1e-28 of what it was at first. Where M
+// is H except for rounding errors that takes two solves and one product with H. Where a factor does
+// not get there H is factored anew, at the velocity itself and then in double precision.
 #pragma once
 
 #include "solver/derivatives/adjoint_data.h"
@@ -19,9 +14,9 @@ namespace sap {
 class HessianSystem {
  public:
   // Factors the H that follows from data.G. `single_precision`: of factors by a plan.
-  HessianSystem(const IslandView& view, const IslandFactorization& factorization,
-                bool single_precision, const StopToken& stop, const SapData& data,
-                SapWorkspace* workspace, AdjointData* adjoint)
+  HessianSystem(const IslandView& view, const PlannedFactors& factorization, bool single_precision,
+                const StopToken& stop, const SapData& data, SapWorkspace* workspace,
+                AdjointData* adjoint)
       : view_(view),
         factorization_(factorization),
         single_precision_(single_precision && factorization.plan != nullptr),
@@ -44,15 +39,13 @@ class HessianSystem {
   int factorizations() const { return factorizations_; }
 
  private:
-  StepStatus FactorDense();
-  StepStatus FactorSparse();
+  StepStatus FactorByPlan();
   StepStatus Iterate(double scale, const std::vector<double>& b, std::vector<double>* x);
   void Multiply(const std::vector<double>& x, std::vector<double>* product);
-  double Dot(const std::vector<double>& a, const std::vector<double>& b) const;
   double Largest(const std::vector<double>& a) const;
 
   const IslandView& view_;
-  const IslandFactorization& factorization_;
+  const PlannedFactors& factorization_;
   bool single_precision_;
   const StopToken& stop_;
   const SapData& data_;

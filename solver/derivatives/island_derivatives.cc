@@ -184,7 +184,7 @@ class IslandDifferentiation {
 
 AdjointStatus DifferentiateIsland(const DerivativeScope& scope, const SolverOptions& options,
                                   const DerivativeRequest& request,
-                                  const IslandFactorization& factorization, SapWorkspace* workspace,
+                                  const PlannedFactors& factorization, SapWorkspace* workspace,
                                   IslandDerivatives* derivatives) {
   const SolveStatus solved = derivatives->report->status;
   *derivatives->kink_margin = 0;

@@ -31,7 +31,7 @@ struct IslandDerivatives {
 // velocity there. An island without any cotangent is left as it is, unless there are directions.
 AdjointStatus DifferentiateIsland(const DerivativeScope& scope, const SolverOptions& options,
                                   const DerivativeRequest& request,
-                                  const IslandFactorization& factorization, SapWorkspace* workspace,
+                                  const PlannedFactors& factorization, SapWorkspace* workspace,
                                   IslandDerivatives* derivatives);
 
 }  // namespace sap

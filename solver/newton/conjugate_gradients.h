@@ -1,14 +1,14 @@
-// The Newton step of a large island by conjugate gradients, with a single-precision factor of H as
-// preconditioner.
+// H x = b of one island by conjugate gradients, preconditioned by a factor M of H: in single
+// precision, or of the H of a velocity nearby.
 //
-//   H dv = -grad l,   preconditioner (L L')^-1, L in single precision
+//   z = M^-1 r,   r = b - H x
 //
-// The factorization, most of the time of a large island, takes half as long in single precision;
-// products with H and all sums are in double. One to three iterations reach kStepTolerance, far
-// below what the outer Newton iteration can use. The factor can fail where the double one would not
-// (sigma 1e-8, say); callers then fall back.
+// Products with H and all sums are in double precision. Where M is H except for rounding errors one
+// to three iterations suffice; each constraint that has changed its region since M was factored
+// takes another one.
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "solver/newton/hessian.h"
@@ -23,11 +23,65 @@ struct ConjugateVectors {
   void Resize(const ConstraintGraph& graph);
 };
 
-// Solves into step->v. kNotPositiveDefinite where the factor failed or the iteration did not get
-// there in a few iterations.
-StepStatus SolvePreconditionedStep(const IslandView& view, const Hessian& hessian,
-                                   const EliminationPlan& plan, const StopToken& stop,
-                                   const SapData& data, BlockCholesky<float>* cholesky,
-                                   ConjugateVectors* vectors, SapStep* step);
+// When the iteration ends. A share of 0 is not tested.
+struct ConjugateGoal {
+  int max_products;    // with H
+  double residual{0};  // |D r| over |D b|
+  double error2{0};    // z'r, the squared error of x in the norm of M, over that of the first z
+  // M is H except for rounding errors: the last z still corrects x, and z'r is compared as it will
+  // be after that.
+  bool corrects{false};
+  Chunks dot_slots;  // partial sums of inner products
+};
+
+// sum_i a_i b_i over the island, by chunks of slots.
+double Dot(const IslandView& view, const Chunks& cut, const std::vector<double>& a,
+           const std::vector<double>& b, std::vector<double>* slot_sums);
+
+// |D r|^2.
+double ScaledNorm2(const IslandView& view, const std::vector<double>& r);
+
+// Solves H x = b for the b that vectors->residual holds. precondition(r, &z) and multiply(p, &Hp)
+// return false if they were stopped. kNotPositiveDefinite where the goal is out of reach: x is then
+// the last iterate.
+template <typename Precondition, typename Multiply>
+StepStatus SolveByConjugateGradients(const IslandView& view, const ConjugateGoal& goal,
+                                     Precondition&& precondition, Multiply&& multiply,
+                                     ConjugateVectors* vectors, std::vector<double>* x) {
+  auto& [r, z, p, Hp, sums] = *vectors;
+  const int begin = view.range().velocity_begin;
+  const int end = view.range().velocity_end;
+  for (int i = begin; i < end; ++i) (*x)[i] = p[i] = 0;
+  const bool tests_residual = goal.residual > 0;
+  const double least2 = tests_residual ? goal.residual * goal.residual * ScaledNorm2(view, r) : 0;
+  double first_rz = 0, last_rz = 0;
+  for (int products = 0;; ++products) {
+    if (tests_residual && products > 0 && ScaledNorm2(view, r) <= least2) return StepStatus::kOk;
+    if (products == goal.max_products) return StepStatus::kNotPositiveDefinite;
+    if (!precondition(r, &z)) return StepStatus::kStopped;
+    const double rz = Dot(view, goal.dot_slots, r, z, &sums);
+    if (!(rz >= 0) || !std::isfinite(rz)) return StepStatus::kNotPositiveDefinite;
+    if (products == 0) {
+      first_rz = last_rz = rz;
+    } else if (goal.error2 > 0) {
+      const double least = goal.error2 * first_rz;
+      const bool corrects = goal.corrects && rz * (rz / last_rz) <= least;
+      for (int i = begin; corrects && i < end; ++i) (*x)[i] += z[i];
+      if (corrects || rz <= least) return StepStatus::kOk;
+    }
+    if (rz == 0) return StepStatus::kNotPositiveDefinite;
+    const double beta = products == 0 ? 0.0 : rz / last_rz;
+    last_rz = rz;
+    for (int i = begin; i < end; ++i) p[i] = z[i] + beta * p[i];
+    if (!multiply(p, &Hp)) return StepStatus::kStopped;
+    const double curvature = Dot(view, goal.dot_slots, p, Hp, &sums);
+    if (!(curvature > 0)) return StepStatus::kNotPositiveDefinite;
+    const double alpha = rz / curvature;
+    for (int i = begin; i < end; ++i) {
+      (*x)[i] += alpha * p[i];
+      r[i] -= alpha * Hp[i];
+    }
+  }
+}
 
 }  // namespace sap

@@ -40,6 +40,40 @@ void AssembleDiagonalBlock(const IslandView& view, const SapData& data, int slot
   });
 }
 
+namespace {
+
+// y := H x for one slot: its diagonal block and the pairs it is in.
+void MultiplySlot(const IslandView& view, const Hessian& hessian, int slot,
+                  const std::vector<double>& x, std::vector<double>* y) {
+  const ConstraintGraph& graph = view.graph;
+  double* out = y->data() + graph.velocity_start()[slot];
+  ForSize(graph.dofs()[slot], [&](auto n) {
+    MultiplySymmetric(hessian.diagonal_block(graph, slot), n,
+                      x.data() + graph.velocity_start()[slot], out);
+    for (const PairSide& side : graph.sides_of(slot)) {
+      const TreePair& pair = graph.pairs()[side.pair];
+      const double* block = hessian.off_diagonal_block(pair);
+      const int other = side.is_high ? pair.low : pair.high;
+      const double* x_other = x.data() + graph.velocity_start()[other];
+      ForSize(graph.dofs()[other], [&](auto m) {
+        if (side.is_high) {
+          for (int j = 0; j < m; ++j) {
+            for (int i = 0; i < n; ++i) out[i] += block[j * n + i] * x_other[j];
+          }
+        } else {
+          for (int i = 0; i < n; ++i) {
+            double sum = 0;
+            for (int j = 0; j < m; ++j) sum += block[i * m + j] * x_other[j];
+            out[i] += sum;
+          }
+        }
+      });
+    }
+  });
+}
+
+}  // namespace
+
 void Hessian::Resize(const ConstraintGraph& graph) {
   diagonal_.Reserve(graph.matrix_start().back());
   off_diagonal_.Reserve(graph.block_size());
@@ -62,6 +96,15 @@ void Hessian::Assemble(const IslandView& view, const SapData& data, const StopTo
               for (int p = begin; p < end; ++p) {
                 AssembleBlock(view, data, p, off_diagonal_.data() + graph.pairs()[p].block_start);
               }
+            });
+}
+
+void Hessian::Multiply(const IslandView& view, const std::vector<double>& x, const StopToken& stop,
+                       std::vector<double>* y) const {
+  ForChunks(view.arena, view.range().slot_begin, view.range().slot_end, kProductSlots,
+            [&](int begin, int end, int) {
+              if (stop.Requested()) return;
+              for (int slot = begin; slot < end; ++slot) MultiplySlot(view, *this, slot, x, y);
             });
 }
 
@@ -89,45 +132,6 @@ void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky
       }
     }
   }
-}
-
-StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,
-                          SapStep* step) {
-  const IslandRange& range = view.range();
-  const int n = range.num_velocities();
-  double* dv = step->v.data() + range.velocity_begin;
-  const double* gradient = data.gradient.data() + range.velocity_begin;
-  for (int i = 0; i < n; ++i) dv[i] = -gradient[i];
-  if (range.num_trees() == 1 && n == 6) {
-    constexpr SixDofs kSize;
-    double H[6 * 6];
-    std::copy_n(hessian.diagonal_block(view.graph, range.slot_begin), 6 * 6, H);
-    if (!FactorDense(H, kSize)) return StepStatus::kNotPositiveDefinite;
-    SolveDense(H, kSize, dv);
-    return StepStatus::kOk;
-  }
-  SmallCholesky H;
-  AssembleDense(view, hessian, &H);
-  if (!H.Factor()) return StepStatus::kNotPositiveDefinite;
-  H.Solve(dv);
-  return StepStatus::kOk;
-}
-
-StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
-                           const EliminationPlan& plan, const StopToken& stop, const SapData& data,
-                           BlockCholesky<double>* cholesky, SapStep* step) {
-  using FactorStatus = BlockCholesky<double>::FactorStatus;
-  const IslandRange& range = view.range();
-  const FactorStatus status = cholesky->Factor(plan, hessian.diagonal(range),
-                                               hessian.off_diagonal(range), stop, view.arena);
-  if (status == FactorStatus::kStopped) return StepStatus::kStopped;
-  if (status == FactorStatus::kNotPositiveDefinite) return StepStatus::kNotPositiveDefinite;
-  const size_t n = range.num_velocities();
-  double* dv = step->v.data() + range.velocity_begin;
-  const double* gradient = data.gradient.data() + range.velocity_begin;
-  for (size_t i = 0; i < n; ++i) dv[i] = -gradient[i];
-  const bool solved = cholesky->Solve(plan, {dv, n}, {dv, n}, stop, view.arena);
-  return solved ? StepStatus::kOk : StepStatus::kStopped;
 }
 
 }  // namespace sap

@@ -1,4 +1,4 @@
-// The Hessian H = A + J' G J of one island, and the Newton step from it.
+// The Hessian H = A + J' G J of one island, its factors and products with it.
 //
 // H is block sparse: one diagonal block per tree, one off-diagonal block per pair of trees with
 // constraints in common, each a dense row-major block in arrays over all islands. Small islands are
@@ -22,6 +22,10 @@ class Hessian {
 
   // Fills the blocks of one island from data.G.
   void Assemble(const IslandView& view, const SapData& data, const StopToken& stop);
+
+  // y := H x for velocities x of the island; part of it if it was stopped.
+  void Multiply(const IslandView& view, const std::vector<double>& x, const StopToken& stop,
+                std::vector<double>* y) const;
 
   std::span<const double> diagonal(const IslandRange& range) const {
     return {diagonal_.data() + range.matrix_begin,
@@ -56,13 +60,20 @@ enum class StepStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
 // The lower triangle of H of an island of at most kDenseDofs.
 void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky* H);
 
-// Solves H dv = -grad l into step->v, dense. At most kDenseDofs degrees of freedom.
-StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,
-                          SapStep* step);
-
-// The same by the block Cholesky.
-StepStatus SolveSparseStep(const IslandView& view, const Hessian& hessian,
-                           const EliminationPlan& plan, const StopToken& stop, const SapData& data,
-                           BlockCholesky<double>* cholesky, SapStep* step);
+// Factors H along the plan of its pattern.
+template <typename Scalar>
+StepStatus FactorSparse(const IslandView& view, const Hessian& hessian, const EliminationPlan& plan,
+                        const StopToken& stop, BlockCholesky<Scalar>* cholesky) {
+  using FactorStatus = typename BlockCholesky<Scalar>::FactorStatus;
+  switch (cholesky->Factor(plan, hessian.diagonal(view.range()), hessian.off_diagonal(view.range()),
+                           stop, view.arena)) {
+    case FactorStatus::kOk:
+      return StepStatus::kOk;
+    case FactorStatus::kStopped:
+      return StepStatus::kStopped;
+    default:
+      return StepStatus::kNotPositiveDefinite;
+  }
+}
 
 }  // namespace sap

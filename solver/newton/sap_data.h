@@ -133,8 +133,8 @@ inline void ForPoolsOf(const IslandView& view, Body&& body) {
   if ((kinds & ~(1U << kFrictionPool)) != 0) ForOtherPools(kinds, body);
 }
 
-// Calls body(pool, begin, end) for ranges of the constraints of the island, each constraint once, in
-// the arena of a large island.
+// Calls body(pool, begin, end) for ranges of the constraints of the island, each constraint once,
+// in the arena of a large island.
 template <typename Body>
 inline void ForConstraints(const IslandView& view, Body&& body) {
   ForPoolsOf(view, [&](auto pool) {

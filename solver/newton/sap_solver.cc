@@ -10,10 +10,6 @@ namespace sap {
 
 namespace {
 
-// Factorizations above this are done in single precision, as preconditioners: below, the two
-// products with H that it takes cost what is saved [flop].
-constexpr double kPreconditionedFlops = 2e6;
-
 // What is reported of the velocity that `data` was evaluated at.
 void ReportNorms(const IslandView& view, const IslandNorms& norms, const SapData& data,
                  const StopToken& stop, SapScratch* scratch, IslandReport* report) {
@@ -27,7 +23,7 @@ void ReportNorms(const IslandView& view, const IslandNorms& norms, const SapData
 class IslandSolve {
  public:
   IslandSolve(const IslandView& view, const SolverOptions& options, const StopToken& stop,
-              const SweepOrder& sweep_order, const IslandFactorization& factorization,
+              const SweepOrder& sweep_order, const PlannedFactors& factorization,
               SapWorkspace* workspace, IslandReport* report)
       : view_(view),
         options_(options),
@@ -226,7 +222,7 @@ class IslandSolve {
   const SolverOptions& options_;
   const StopToken& stop_;
   const SweepOrder& sweep_order_;
-  const IslandFactorization& factorization_;
+  const PlannedFactors& factorization_;
   SapWorkspace& workspace_;
   SapData& data_;
   SapStep& step_;
@@ -239,11 +235,6 @@ class IslandSolve {
 };
 
 }  // namespace
-
-bool IsPreconditioned(const EliminationPlan& plan, const SolverOptions& options) {
-  return options.newton == NewtonMethod::kAccelerated &&
-         plan.factor_flops() >= kPreconditionedFlops;
-}
 
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
                    const SapData& data, const StopToken& stop, SapScratch* scratch,
@@ -265,7 +256,7 @@ void SapWorkspace::Resize(const ConstraintGraph& graph) {
 }
 
 void SolveIsland(const IslandView& view, const SolverOptions& options, const StopToken& stop,
-                 const SweepOrder& sweep_order, const IslandFactorization& factorization,
+                 const SweepOrder& sweep_order, const PlannedFactors& factorization,
                  SapWorkspace* workspace, IslandReport* report) {
   IslandSolve(view, options, stop, sweep_order, factorization, workspace, report).Run();
 }

@@ -8,39 +8,19 @@
 // gradient and the stopping test are the same.
 #pragma once
 
-#include "solver/newton/conjugate_gradients.h"
 #include "solver/newton/gauss_seidel.h"
-#include "solver/newton/hessian.h"
+#include "solver/newton/newton_step.h"
 #include "solver/newton/sap_data.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/solver_options.h"
 
 namespace sap {
 
-// Factors of one large island; only what is used takes storage.
-struct IslandFactors {
-  BlockCholesky<double> exact;
-  BlockCholesky<float> preconditioner;
-
-  size_t storage_bytes() const { return exact.storage_bytes() + preconditioner.storage_bytes(); }
-};
-
-// Whether an island with this plan is factored in single precision, and in double precision only
-// where that fails.
-bool IsPreconditioned(const EliminationPlan& plan, const SolverOptions& options);
-
 // Residual, status, cost and certificate of the velocity that `data` was evaluated at, where norms
 // are finite: kConverged if it meets the tolerance, else the status that the report has.
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
                    const SapData& data, const StopToken& stop, SapScratch* scratch,
                    IslandReport* report);
-
-// What one island's factorizations work with. The plan is null for islands that are factored dense.
-// A larger island without a plan is solved by Gauss-Seidel sweeps.
-struct IslandFactorization {
-  const EliminationPlan* plan{nullptr};
-  IslandFactors* factors{nullptr};
-};
 
 // What a solve writes to, over all islands. Storage only grows.
 struct SapWorkspace {
@@ -59,7 +39,7 @@ struct SapWorkspace {
 // report, blank at first, tells what was reached. Cost and gap are in the unit of the problem. The
 // arena serves large islands only and may be null.
 void SolveIsland(const IslandView& view, const SolverOptions& options, const StopToken& stop,
-                 const SweepOrder& sweep_order, const IslandFactorization& factorization,
+                 const SweepOrder& sweep_order, const PlannedFactors& factorization,
                  SapWorkspace* workspace, IslandReport* report);
 
 }  // namespace sap

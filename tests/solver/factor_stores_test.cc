@@ -23,8 +23,8 @@ struct Worker {
 // Threads that stop and go on in any order.
 void ExpectLargeEnoughStores(uint64_t seed, int threads, int tasks) {
   Random random(seed);
-  std::vector<FactorBytes> needed(tasks);
-  for (FactorBytes& bytes : needed) bytes.exact = 64 * UniformInt(&random, 0, 20);
+  std::vector<FactorPairBytes> needed(tasks);
+  for (FactorPairBytes& bytes : needed) bytes.exact = 64 * UniformInt(&random, 0, 20);
   FactorStores stores;
   stores.Plan(needed, threads);
   stores.Reserve(kUnlimited);
@@ -51,7 +51,7 @@ TEST(FactorStoresTest, AStoreThatIsLargeEnoughIsFreeInWhateverOrderThreadsRun) {
 }
 
 TEST(FactorStoresTest, HoldsTheLargestOncePerThreadAtMost) {
-  const std::vector<FactorBytes> needed{{.exact = 64}, {.exact = 6400}, {}, {.exact = 128}, {}};
+  const std::vector<FactorPairBytes> needed{{.exact = 64}, {.exact = 6400}, {}, {.exact = 128}, {}};
   for (const int threads : {1, 2, 3, 8}) {
     FactorStores stores;
     const size_t planned = stores.Plan(needed, threads);
@@ -67,10 +67,10 @@ TEST(FactorStoresTest, HoldsTheLargestOncePerThreadAtMost) {
 TEST(FactorStoresTest, WhatIsLeftOfEarlierProblemsCountsToo) {
   constexpr size_t kMost = 64'000;
   FactorStores stores;
-  const std::vector<FactorBytes> alike(4, {.exact = 16'000});
-  const std::vector<FactorBytes> one{{.exact = kMost}};
+  const std::vector<FactorPairBytes> alike(4, {.exact = 16'000});
+  const std::vector<FactorPairBytes> one{{.exact = kMost}};
   for (int round = 0; round < 3; ++round) {
-    for (const std::vector<FactorBytes>* needed : {&alike, &one}) {
+    for (const std::vector<FactorPairBytes>* needed : {&alike, &one}) {
       EXPECT_EQ(stores.Plan(*needed, 4), kMost);
       stores.Reserve(kMost);
       EXPECT_EQ(stores.storage_bytes(), kMost);

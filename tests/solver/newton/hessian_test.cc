@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "solver/newton/conjugate_gradients.h"
+#include "solver/newton/newton_step.h"
 #include "tests/solver/dense_vectors.h"
 #include "tests/solver/prepared_problem.h"
 #include "tests/support/primal_problem.h"
