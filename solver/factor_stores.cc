@@ -46,7 +46,7 @@ void FactorStores::Reserve(size_t max_bytes) {
   }
 }
 
-int FactorStores::Take(int task) {
+int FactorStores::Acquire(int task) {
   const std::lock_guard lock(mutex_);
   int number = std::min(task, static_cast<int>(planned_.size()) - 1);
   while (number > 0 && stores_[number]->in_use) --number;
@@ -55,7 +55,7 @@ int FactorStores::Take(int task) {
   return number;
 }
 
-void FactorStores::Give(int number) {
+void FactorStores::Release(int number) {
   const std::lock_guard lock(mutex_);
   stores_[number]->in_use = false;
 }

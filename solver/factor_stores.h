@@ -46,8 +46,8 @@ class FactorStores {
   // A store, while one island of a task is solved. Thread-safe.
   class Lease {
    public:
-    Lease(FactorStores* stores, int task) : stores_(stores), number_(stores->Take(task)) {}
-    ~Lease() { stores_->Give(number_); }
+    Lease(FactorStores* stores, int task) : stores_(stores), number_(stores->Acquire(task)) {}
+    ~Lease() { stores_->Release(number_); }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
     FactorPair* factors() const { return &stores_->stores_[number_]->factors; }
@@ -66,8 +66,8 @@ class FactorStores {
     bool in_use{false};
   };
 
-  int Take(int task);
-  void Give(int number);
+  int Acquire(int task);
+  void Release(int number);
 
   std::vector<FactorPairBytes> planned_;
   std::vector<std::unique_ptr<Store>> stores_;  // not fewer than planned

@@ -34,7 +34,7 @@ int ThreadNumber(int num_threads) {
 }  // namespace
 
 struct TaskArena::Impl {
-  explicit Impl(int num_threads) : board(num_threads) {
+  explicit Impl(int num_threads) : loops(num_threads) {
     if (ForkGeneration() > 0) {
       forked.emplace(num_threads);
     } else {
@@ -56,7 +56,7 @@ struct TaskArena::Impl {
   // One of the two.
   std::optional<oneapi::tbb::task_arena> arena;
   std::optional<ForkedThreads> forked;
-  WorkSharingLoops board;
+  WorkSharingLoops loops;
 };
 
 TaskArena::TaskArena(int num_threads)
@@ -64,7 +64,7 @@ TaskArena::TaskArena(int num_threads)
 
 TaskArena::~TaskArena() = default;
 
-bool TaskArena::has_helpers() const { return impl_->board.has_helpers(); }
+bool TaskArena::has_helpers() const { return impl_->loops.has_helpers(); }
 
 void TaskArena::RunLoop(int count, bool ascending, void (*body)(void* context, int index),
                         void* context) {
@@ -72,40 +72,40 @@ void TaskArena::RunLoop(int count, bool ascending, void (*body)(void* context, i
   if (num_threads_ > 1 && count > 1) {
     const auto claim =
         ascending ? WorkSharingLoops::Claim::kAscending : WorkSharingLoops::Claim::kByNeighbors;
-    loop = impl_->board.Open(count, claim, ThreadNumber(num_threads_), body, context);
+    loop = impl_->loops.Open(count, claim, ThreadNumber(num_threads_), body, context);
   }
   if (loop == nullptr) {
     for (int i = 0; i < count; ++i) body(context, i);
     return;
   }
-  while (impl_->board.InviteHelper(std::min(count, num_threads_) - 1)) {
+  while (impl_->loops.InviteHelper(std::min(count, num_threads_) - 1)) {
     if (!SendHelper()) break;
   }
-  impl_->board.Finish(loop);
+  impl_->loops.Finish(loop);
 }
 
 // False if there is no memory for it. The loop does not need helpers, but it must be finished.
 bool TaskArena::SendHelper() {
   try {
-    impl_->Enqueue([board = &impl_->board, num_threads = num_threads_] {
-      board->Help(ThreadNumber(num_threads));
+    impl_->Enqueue([loops = &impl_->loops, num_threads = num_threads_] {
+      loops->Help(ThreadNumber(num_threads));
     });
     return true;
   } catch (...) {
-    impl_->board.WithdrawInvitation();
+    impl_->loops.WithdrawInvitation();
     return false;
   }
 }
 
 void TaskArena::Enqueue(void (*task)(void* context) noexcept, void* context) {
-  impl_->board.TaskWaits();
+  impl_->loops.TaskWaits();
   try {
-    impl_->Enqueue([board = &impl_->board, task, context] {
-      board->TaskStarts();
+    impl_->Enqueue([loops = &impl_->loops, task, context] {
+      loops->TaskStarts();
       task(context);
     });
   } catch (...) {
-    impl_->board.TaskStarts();
+    impl_->loops.TaskStarts();
     std::rethrow_exception(std::current_exception());
   }
 }

@@ -1,0 +1,28 @@
+// What the layout of a problem depends on, to tell whether the last one still holds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "solver/problem/contact_problem.h"
+
+namespace sap {
+
+// Of the problem that was laid out last.
+class ProblemPattern {
+ public:
+  bool Matches(const ContactProblem& problem, bool split_islands) const;
+  void Assign(const ContactProblem& problem, bool split_islands);
+  // No problem matches any more, not even the empty one.
+  void Forget() { known_ = false; }
+
+ private:
+  std::vector<int> dofs_, tree_a_, tree_b_;
+  std::vector<ConstraintKind> contact_kind_, row_kind_;
+  std::vector<int64_t> row_start_;
+  std::vector<RowEntry> row_entries_;
+  bool split_islands_{true};
+  bool known_{false};
+};
+
+}  // namespace sap

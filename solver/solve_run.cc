@@ -1,0 +1,204 @@
+#include "solver/solve_run.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "solver/newton/single_body_islands.h"
+#include "solver/solution_scatter.h"
+
+namespace sap {
+
+namespace {
+
+// Islands with more work than this per iteration are worth several threads [flop].
+constexpr double kParallelIslandFlops = 1e6;
+
+// Cubed dofs of trees per constraint above which the time to gather an island tells nothing about
+// the time per constraint.
+constexpr double kLargeTrees = 1e4;
+
+}  // namespace
+
+TaskArena* SolverState::ArenaOf(int island) const {
+  return schedule.flops(island) >= kParallelIslandFlops ? arena : nullptr;
+}
+
+void SumCosts(ContactSolution* solution) {
+  solution->cost = 0;
+  for (const IslandReport& report : solution->islands) solution->cost += report.cost;
+}
+
+tl::expected<void, MemoryLimitExceeded> SolveRun::Prepare(bool factors_all) {
+  const Clock::time_point start = Clock::now();
+  state_.deadline_reserve.Start();
+  LayOut();
+  if (!stop_.Cancelled()) {  // else no island will use them
+    if (const auto reserved = ReserveFactors(factors_all); !reserved) return reserved;
+    state_.model.Resize(problem_, state_.graph);
+    state_.workspace.Resize(state_.graph);
+  }
+  PrepareSolution(problem_, state_.graph, &solution_);
+  solution_.times.islands_s = SecondsSince(start);
+  return {};
+}
+
+// The layout of the last problem is kept while the pattern holds: no sorting, ordering or analysis
+// is done again. Where a plan is missing, because time was short or an exception came, the next
+// problem is laid out anew.
+void SolveRun::LayOut() {
+  if (state_.pattern.Matches(problem_, options_.islands)) return;
+  state_.pattern.Forget();
+  state_.graph.Build(problem_, options_.islands);
+  state_.sweep_order.Build(state_.graph);
+  state_.plans.Make(state_.graph,
+                    stop_.EarlierBy(state_.deadline_reserve.TimeForIslands(
+                        problem_.num_contacts() + problem_.num_rows(),
+                        state_.graph.islands().count(), state_.num_threads())),
+                    state_.arena);
+  state_.schedule.Build(state_.graph, state_.plans);
+  if (state_.plans.complete()) state_.pattern.Assign(problem_, options_.islands);
+}
+
+// Compares what the factorizations need with the limit before any of it is allocated.
+tl::expected<void, MemoryLimitExceeded> SolveRun::ReserveFactors(bool factors_all) {
+  state_.factor_bytes.assign(state_.schedule.num_tasks(), {});
+  for (int task = 0; task < state_.schedule.num_tasks(); ++task) {
+    for (int i = state_.schedule.task_begin(task); i < state_.schedule.task_end(task); ++i) {
+      const int island = state_.schedule.island(i);
+      const EliminationPlan* plan = factors_all ? state_.plans.plan(island) : PlanOf(island);
+      if (plan == nullptr) continue;
+      state_.factor_bytes[task].RaiseTo(
+          FactorPairBytes::Of(*plan, IsPreconditioned(*plan, options_), state_.ArenaOf(island)));
+    }
+  }
+  const size_t needed = state_.factors.Plan(state_.factor_bytes, state_.num_threads());
+  if (needed > options_.max_factor_bytes) {
+    return tl::unexpected(MemoryLimitExceeded{needed, options_.max_factor_bytes});
+  }
+  state_.factors.Reserve(options_.max_factor_bytes);
+  return {};
+}
+
+void SolveRun::SolveIslands() {
+  const Clock::time_point start = Clock::now();
+  state_.ForTasks([this](int task) { SolveTask(task); });
+  SumCosts(&solution_);
+  solution_.times.solve_s = SecondsSince(start);
+}
+
+void SolveRun::SolveTask(int task) {
+  // One reading of the clock per island or vector of islands, since it takes longer than the sweep
+  // of a small one.
+  Clock::time_point start = Clock::now();
+  for (int i = state_.schedule.task_begin(task); i < state_.schedule.task_end(task);) {
+    int end = EndOfSingleBodies(i, state_.schedule.task_end(task));
+    if (end > i) {
+      SolveSingleBodiesAt(i, end, start);
+    } else {
+      end = i + 1;
+      SolveIslandAt(i, task, start);
+    }
+    const Clock::time_point now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - start).count() / (end - i);
+    for (; i < end; ++i) solution_.islands[state_.schedule.island(i)].solve_time_s = seconds;
+    start = now;
+  }
+}
+
+// The end of the islands from this position on that SolveSingleBodyIslands takes together, up to
+// `end`; the position itself where it takes none.
+int SolveRun::EndOfSingleBodies(int position, int end) const {
+  int i = position;
+  while (i < std::min(end, position + kMaxSingleBodyIslands) &&
+         IsSingleBodyIsland(RangeAt(i), options_) &&
+         RangeAt(i).num_contacts == RangeAt(position).num_contacts) {
+    ++i;
+  }
+  return i;
+}
+
+// `start` is when the first island began to be gathered.
+void SolveRun::SolveSingleBodiesAt(int begin, int end, Clock::time_point start) {
+  std::array<int, kMaxSingleBodyIslands> islands;
+  for (int i = begin; i < end; ++i) {
+    islands[i - begin] = state_.schedule.island(i);
+    GatherIsland(islands[i - begin]);
+  }
+  if (!stop_.Cancelled()) {
+    SolveSingleBodyIslands(state_.graph, state_.model, std::span(islands).first(end - begin),
+                           options_, StopOfIterations(begin, end, start), &state_.workspace.data,
+                           solution_.islands);
+  }
+  for (int i = begin; i < end; ++i) ScatterIsland(state_.schedule.island(i));
+}
+
+// `start` is when the island began to be gathered.
+void SolveRun::SolveIslandAt(int position, int task, Clock::time_point start) {
+  const int island = state_.schedule.island(position);
+  GatherIsland(island);
+  if (!stop_.Cancelled()) {
+    const StopToken stop = StopOfIterations(position, position + 1, start);
+    state_.WithFactors(PlanOf(island), task, [&](const PlannedFactors& factors) {
+      SolveIsland(state_.View(island), options_, stop, state_.sweep_order, factors,
+                  &state_.workspace, &solution_.islands[island]);
+    });
+  }
+  ScatterIsland(island);
+}
+
+// Gathers the data of an island and its guess; starts with a blank report.
+void SolveRun::GatherIsland(int island) {
+  solution_.islands[island] = {.status = SolveStatus::kCancelled};
+  if (!stop_.Cancelled())
+    state_.model.Gather(problem_, state_.graph, island, stop_, state_.ArenaOf(island));
+  if (!stop_.Cancelled()) GatherGuess(problem_, state_.graph, island, &state_.workspace.data.v);
+}
+
+void SolveRun::ScatterIsland(int island) {
+  const IslandView view{state_.graph, state_.model, island, nullptr};
+  IslandReport& report = solution_.islands[island];
+  if (report.status != SolveStatus::kCancelled) {
+    ScatterIterate(problem_, view, state_.workspace.data, &solution_);
+  } else {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    report = {.status = SolveStatus::kCancelled,
+              .iterations = report.iterations,
+              .factorizations = report.factorizations,
+              .momentum_residual = kInfinity,
+              .optimality_gap_bound = kInfinity};
+    ScatterGuess(problem_, state_.graph, island, &solution_);
+  }
+  report.dofs = view.range().num_velocities();
+  report.contacts = view.range().num_contacts;
+  report.rows = view.range().num_rows;
+}
+
+// When the iterations of the islands at positions [begin, end) are to end.
+StopToken SolveRun::StopOfIterations(int begin, int end, Clock::time_point start) {
+  if (!stop_.HasDeadline()) return stop_;
+  int constraints = 0;
+  double cubed_dofs = 0;
+  for (int i = begin; i < end; ++i) {
+    const IslandRange& range = RangeAt(i);
+    constraints += range.num_constraints();
+    cubed_dofs += range.cubed_dofs;
+  }
+  // Large trees take longer to gather than their constraints tell.
+  if (cubed_dofs < kLargeTrees * constraints) {
+    state_.deadline_reserve.Gathered(constraints, Clock::now() - start);
+  }
+  return stop_.EarlierBy(TimeAfterIterations(begin));
+}
+
+// From the last iterate of the island at this position of the schedule to the end of the solve.
+SolveRun::Clock::duration SolveRun::TimeAfterIterations(int position) const {
+  const int constraints = RangeAt(position).num_constraints();
+  return state_.deadline_reserve.TimeToReport(constraints) +
+         state_.deadline_reserve.TimeToReportTrees(state_.schedule.cubed_dofs_from(position)) +
+         state_.deadline_reserve.TimeForIslands(state_.schedule.constraints_after(position),
+                                                state_.schedule.islands_after(position),
+                                                state_.num_threads());
+}
+
+}  // namespace sap

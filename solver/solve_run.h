@@ -1,0 +1,111 @@
+// One solve of one problem: islands laid out, gathered, iterated and scattered as tasks.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include "solver/deadline_reserve.h"
+#include "solver/derivatives/island_derivatives.h"
+#include "solver/factor_stores.h"
+#include "solver/island_plans.h"
+#include "solver/island_schedule.h"
+#include "solver/newton/sap_solver.h"
+#include "solver/problem/constraint_graph.h"
+#include "solver/problem_pattern.h"
+#include "solver/solve.h"
+
+namespace sap {
+
+// What a solver keeps between calls. Storage only grows.
+struct SolverState {
+  TaskArena* arena{nullptr};  // null: all on the calling thread
+  // By the pattern of the last problem:
+  ProblemPattern pattern;
+  ConstraintGraph graph;
+  SweepOrder sweep_order;
+  IslandPlans plans;
+  IslandSchedule schedule;
+  // Workspace of a solve:
+  std::vector<FactorPairBytes> factor_bytes;  // per task
+  FactorStores factors;
+  SapModel model;
+  SapWorkspace workspace;
+  DeadlineReserve deadline_reserve;
+  // Workspace of its derivatives:
+  AdjointData adjoint;
+  std::vector<SharedInputs> shared_inputs;  // by island, then by cotangent
+  std::vector<double> tangent_costs;        // by island, then by direction
+
+  int num_threads() const { return arena != nullptr ? arena->num_threads() : 1; }
+  // Where an island is worked on; null: it is worth one thread only.
+  TaskArena* ArenaOf(int island) const;
+  IslandView View(int island) const { return {graph, model, island, ArenaOf(island)}; }
+  // Calls body(task) for the tasks of the schedule.
+  template <typename Body>
+  void ForTasks(Body&& body) {
+    if (arena != nullptr) {
+      arena->ParallelFor(schedule.num_tasks(), body);
+    } else {
+      for (int task = 0; task < schedule.num_tasks(); ++task) body(task);
+    }
+  }
+  // Calls body(PlannedFactors) with a store for the factors of an island of a task, or without one
+  // where there is no plan.
+  template <typename Body>
+  auto WithFactors(const EliminationPlan* plan, int task, Body&& body) {
+    if (plan == nullptr) return body(PlannedFactors());
+    const FactorStores::Lease store(&factors, task);
+    return body(PlannedFactors{plan, store.factors()});
+  }
+};
+
+class SolveRun {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  SolveRun(const ContactProblem& problem, const SolverOptions& options, const StopToken& stop,
+           SolverState* state, ContactSolution* solution)
+      : problem_(problem), options_(options), stop_(stop), state_(*state), solution_(*solution) {}
+
+  // Lays out the islands and reserves memory, also for factors of islands that are solved by sweeps
+  // if `factors_all`.
+  tl::expected<void, MemoryLimitExceeded> Prepare(bool factors_all);
+  // Solves every island. Requires Prepare.
+  void SolveIslands();
+
+ private:
+  void LayOut();
+  tl::expected<void, MemoryLimitExceeded> ReserveFactors(bool factors_all);
+  void SolveTask(int task);
+  int EndOfSingleBodies(int position, int end) const;
+  void SolveSingleBodiesAt(int begin, int end, Clock::time_point start);
+  void SolveIslandAt(int position, int task, Clock::time_point start);
+  void GatherIsland(int island);
+  void ScatterIsland(int island);
+  StopToken StopOfIterations(int begin, int end, Clock::time_point start);
+  Clock::duration TimeAfterIterations(int position) const;
+
+  const IslandRange& RangeAt(int position) const {
+    return state_.graph.island_ranges()[state_.schedule.island(position)];
+  }
+  // The plan that an island is factored by; null: dense, or swept.
+  const EliminationPlan* PlanOf(int island) const {
+    return options_.newton != NewtonMethod::kGaussSeidel ? state_.plans.plan(island) : nullptr;
+  }
+
+  const ContactProblem& problem_;
+  const SolverOptions& options_;
+  const StopToken& stop_;
+  SolverState& state_;
+  ContactSolution& solution_;
+};
+
+// solution->cost, the sum over islands.
+void SumCosts(ContactSolution* solution);
+
+inline double SecondsSince(SolveRun::Clock::time_point start) {
+  return std::chrono::duration<double>(SolveRun::Clock::now() - start).count();
+}
+
+}  // namespace sap
