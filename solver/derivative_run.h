@@ -7,8 +7,8 @@ namespace sap {
 
 class DerivativeRun {
  public:
-  // Of the problem that a SolveRun with this state and solution has solved, after
-  // Prepare(factors_all).
+  // Requires that a SolveRun with the same state and solution has solved the problem, after
+  // Prepare(/*factors_all=*/true).
   DerivativeRun(const ContactProblem& problem, const SolverOptions& options,
                 const DerivativeRequest& request, const StopToken& stop, SolverState* state,
                 ContactSolution* solution, Derivatives* derivatives)

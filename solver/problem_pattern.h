@@ -8,7 +8,7 @@
 
 namespace sap {
 
-// Of the problem that was laid out last.
+// The pattern of the problem that was laid out last.
 class ProblemPattern {
  public:
   bool Matches(const ContactProblem& problem, bool split_islands) const;

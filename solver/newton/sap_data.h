@@ -67,7 +67,7 @@ struct PartialSums {
   double gradient2{0}, momentum2{0}, impulse2{0}, cost{0};
 };
 
-// The same for the certificate: of A^-1/2 grad l and its rounding error.
+// Sums of the certificate over one chunk: of A^-1/2 grad l and its rounding error.
 struct PartialNorms {
   double gradient2{0}, error2{0};
 };
