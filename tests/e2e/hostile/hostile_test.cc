@@ -168,7 +168,8 @@ TEST(DeadlyCallTest, EndsTwoServersOfAList) {
   std::string list;
   for (int i = 0; i < kServers; ++i) {
     servers.push_back(std::make_unique<AttackedServer>(std::vector<std::string>(), Front::kNone));
-    list += (i > 0 ? "," : "") + servers.back()->As("attacker").address;
+    if (i > 0) list += ',';
+    list += servers.back()->As("attacker").address;
   }
   auto client = client::Client::Connect(list, OptionsFor(servers[0]->As("attacker")));
   ASSERT_TRUE(client.has_value()) << client.error().message;
