@@ -12,10 +12,16 @@
 namespace sap::client {
 namespace {
 
-// What gRPC, HAProxy and Envoy say of calls that they gave to no server.
-constexpr std::array<std::string_view, 5> kNotSent = {
-    "failed to connect to all addresses", "http2 header with status: 503", "no healthy upstream",
-    "reset reason: connection failure", "reset reason: overflow"};
+// What gRPC, HAProxy and Envoy say of calls that they gave to no server. A write ends with "Broken
+// pipe" where the connection was lost before, so that no server has the whole message; code 7 is
+// REFUSED_STREAM, which promises that nothing was processed (RFC 9113, 8.7).
+constexpr std::array<std::string_view, 7> kNotSent = {"Broken pipe",
+                                                      "RST_STREAM with error code 7",
+                                                      "failed to connect to all addresses",
+                                                      "http2 header with status: 503",
+                                                      "no healthy upstream",
+                                                      "reset reason: connection failure",
+                                                      "reset reason: overflow"};
 
 // Whether a server may have received the call. gRPC names the peer once the call has a connection,
 // before that the target of the channel, which has no scheme, another one or several addresses.
