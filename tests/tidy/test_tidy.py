@@ -83,10 +83,10 @@ class LayersTest(unittest.TestCase):
 
     def test_no_source_is_included(self):
         tree = built({
-            "solver/solve.cc": '#include "solver/parts.cc"\n',
-            "solver/parts.cc": "",
+            "solver/newton/step.cc": '#include "solver/newton/parts.cc"\n',
+            "solver/newton/parts.cc": "",
         })
-        self.assertEqual(rules(layers.check(tree)), [("solver/solve.cc", 1, "source")])
+        self.assertEqual(rules(layers.check(tree)), [("solver/newton/step.cc", 1, "source")])
 
     def test_the_service_knows_no_transport(self):
         tree = built({
