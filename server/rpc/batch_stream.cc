@@ -84,7 +84,8 @@ class BatchStream::Call final : private MessageTransfers::Reader {
     if (!ParseMessage(&bytes_, &request_)) return End(NoMessage());
     // With the first outcome already: clients refuse servers whose bits could differ.
     context_.AddInitialMetadata("sap-server", ServerIdentity());
-    const CallContext call_context{arrival_, SteadyDeadline(context_), &cancelled_, account_.get()};
+    const CallContext call_context{{arrival_, SteadyDeadline(context_), &cancelled_},
+                                   account_.get()};
     method_->context_.handler->StartStreamBatch(
         request_, call_context,
         [this](int index, v1::Outcome outcome) { AddOutcome(index, std::move(outcome)); },

@@ -350,7 +350,7 @@ void SessionStream::Call::Delete() {
 
 bool SessionStream::Call::StartStep() {
   Slot& slot = SlotOf(answered_);
-  const CallContext call{slot.arrival, deadline_, &cancelled_, account_.get()};
+  const CallContext call{{slot.arrival, deadline_, &cancelled_}, account_.get()};
   v1::StepOutcome* outcome = slot.response.mutable_step();
   if (slot.refused) {
     session_->RefuseStep(slot.request.step(), call, *slot.refused, outcome);

@@ -187,7 +187,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
 
   const Request& request() const { return request_; }
   Response* response() { return &response_; }
-  CallContext call_context() const { return {arrival_, deadline_, &cancelled_, account_.get()}; }
+  CallContext call_context() const { return {{arrival_, deadline_, &cancelled_}, account_.get()}; }
 
   // Sends the response or the error, and frees the messages. Call once; do not use the call
   // afterwards.
@@ -260,7 +260,7 @@ class UnaryMethod<Service, RequestMessage, ResponseMessage>::Call final
   ServiceStatus Admit() {
     RequestHandler* const handler = method_->gate_.handler;
     if (handler == nullptr) return {};
-    if (const ServiceStatus checked = CheckAttempt(*context_); !checked) return checked;
+    if (ServiceStatus checked = CheckAttempt(*context_); !checked) return checked;
     if (!method_->gate_.reserves) return handler->CheckRate(account_.get());
     return handler->ReserveCall(account_.get(), PriorityInHeaders(*context_))
         .map(

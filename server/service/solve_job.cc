@@ -69,7 +69,8 @@ void SolveJob::Begin(const v1::DifferentiateRequest& request, const CallContext&
                      v1::DifferentiateResponse* response,
                      const v1::DifferentiateBatchRequest* batch) {
   Begin(request.has_problem() ? &request.problem() : nullptr, request.options(), call);
-  differentiation_ = std::make_unique<Differentiation>(&request, response);
+  differentiation_ =
+      std::make_unique<Differentiation>(Differentiation{.request = &request, .response = response});
   batch_ = batch;
 }
 

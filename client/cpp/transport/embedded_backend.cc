@@ -221,7 +221,7 @@ class EmbeddedSteps final : public StepStream {
                 bool low_latency)
       : shared_(std::move(shared)),
         session_(shared_->engine),
-        settings_(std::move(settings)),
+        settings_(settings),
         deadline_(deadline),
         low_latency_(low_latency && shared_->spinners.Start()) {
     if (low_latency_) shared_->spinners.KeepSpinning();
