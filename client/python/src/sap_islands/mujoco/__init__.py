@@ -8,8 +8,8 @@
 
 MuJoCo computes kinematics, smooth forces, collisions and constraints: their Jacobians, R and
 reference accelerations. The service replaces its constraint solver, for every kind of constraint:
-equalities, friction loss, limits of joints and tendons, contacts of condim 1, 3, 4 and 6. Only
-flexes (deformable bodies) are refused.
+equalities, friction loss, limits of joints and tendons, contacts of condim 1, 3, 4 and 6. Flexes
+(deformable bodies) and the integrator `discrete` of MuJoCo 3.13 and later are refused.
 
 - law="sap", the default: contacts have elliptic cones, whatever the model selects, and friction is
   regularized as SAP does, so that what is held stays held. The normal compliance is MuJoCo's. Joint

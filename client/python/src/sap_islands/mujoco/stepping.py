@@ -15,7 +15,7 @@ from sap_islands.mujoco.assembly import BuiltProblem, Law, assemble_problem
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.results import store_forces
 from sap_islands.mujoco.unsupported_features import (
-    refuse_flexes,
+    refuse_unsupported,
     uses_implicit_integrator,
     warn_of_differences,
 )
@@ -51,11 +51,12 @@ def build_problem(
         material: Contact parameters that replace those of the model under law="sap".
 
     Raises:
-        InvalidArgument: The model has flexes, or `law` is unknown.
+        InvalidArgument: The model has flexes or selects the integrator `discrete`, or `law` is
+            unknown.
     """
     if law not in _LAWS:
         raise InvalidArgument(f"law is {law!r}; it must be 'sap' or 'mujoco'", "law")
-    refuse_flexes(model)
+    refuse_unsupported(model)
     warn_of_differences(model)
     _forward(model, data, with_gap=law == "sap")
     return assemble_problem(model, data, law, material)

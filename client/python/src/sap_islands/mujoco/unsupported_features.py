@@ -13,6 +13,7 @@ _INTEGRATORS = mujoco.mjtIntegrator
 # As ints: comparing enumerators of the bindings takes half a microsecond each.
 _IMPLICIT = (int(_INTEGRATORS.mjINT_IMPLICIT), int(_INTEGRATORS.mjINT_IMPLICITFAST))
 _STEPPED = (int(_INTEGRATORS.mjINT_EULER), *_IMPLICIT)
+_DISCRETE = int(getattr(_INTEGRATORS, "mjINT_DISCRETE", -1))  # MuJoCo 3.13 and later
 _PGS = int(mujoco.mjtSolver.mjSOL_PGS)
 _MAX_LISTED = 3  # names of model elements in an error message
 
@@ -24,8 +25,18 @@ class DifferenceWarning(UserWarning):
     """A model selects a method of MuJoCo that a step by the service does not use."""
 
 
-def refuse_flexes(model: mujoco.MjModel) -> None:
-    """Raises InvalidArgument if a model has flexes (deformable bodies); the message names them."""
+def refuse_unsupported(model: mujoco.MjModel) -> None:
+    """Raises InvalidArgument if a model has flexes or selects the integrator `discrete`.
+
+    That integrator makes R and the reference accelerations of constraints for a metric of its own,
+    M + K, in a stage of mj_forward that MuJoCo does not export: before it they are not written yet.
+    """
+    if model.opt.integrator == _DISCRETE:
+        message = (
+            "the model selects the integrator 'discrete', which the service does not support; "
+            "set option integrator to 'implicitfast', 'implicit' or 'Euler'"
+        )
+        raise InvalidArgument(message, "opt.integrator")
     if not model.nflex:
         return
     names = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_FLEX, i) or i for i in range(model.nflex)]
