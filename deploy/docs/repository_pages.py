@@ -55,7 +55,7 @@ REFERENCE = {
         "load_problem save_problem Recorded RecordingWriter read_recording",
     ),
 }
-ADAPTERS = ("mujoco", "drake")
+ADAPTERS = ("mujoco", "drake", "referee")
 MODULES = ("torch", "jax", "aio", "ray")
 
 

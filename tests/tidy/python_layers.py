@@ -21,6 +21,7 @@ USERS = (*DATA, "client", "unsolved_policy")
 GRADIENTS = (*USERS, "_gradients")
 NATIVE_CALLS = ("binaries", "_embedded.c_library")
 MUJOCO = (*USERS, *NATIVE_CALLS, "mujoco")
+REFEREE = (*FILES, "client", *MUJOCO, "referee")
 PYTHON = {
     "v1": (),
     "arrays": (),
@@ -46,9 +47,10 @@ PYTHON = {
     "drake": (*USERS, *NATIVE_CALLS, "drake"),
     "gymnasium": (*MUJOCO, "gymnasium"),
     "scenes": MUJOCO,
-    "tools": (*FILES, *CLIENT, *MUJOCO, "scenes", "tools"),
+    "referee": REFEREE,
+    "tools": (*CLIENT, *REFEREE, "scenes", "tools"),
     "__main__": ("errors", "tools"),
-    "": (*FILES, *CLIENT),
+    "": (*FILES, *CLIENT, "referee"),
 }
 
 # Packages that stay behind some modules: a user without them can use all the others.
@@ -59,12 +61,12 @@ PACKAGES = {
     "torch": ("torch",),
     "jax": ("jax",),
     "ray": ("ray",),
-    "mujoco": ("mujoco", "gymnasium", "scenes", "tools"),
+    "mujoco": ("mujoco", "gymnasium", "scenes", "referee", "tools"),
     "pydrake": ("drake",),
     "gymnasium": ("gymnasium",),
     "viser": ("tools.viewer",),
     "trimesh": ("tools.viewer",),
-    "matplotlib": ("tools",),
+    "matplotlib": ("referee.plots", "tools"),
     "scipy": (),
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sap_islands as sap
+from sap_islands.scenes import SCENES
 
 from conftest import ROOT
 
@@ -43,6 +44,30 @@ def test_python_in_the_readme_compiles() -> None:
 def test_links_of_the_readme_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", (PACKAGE / "README.md").read_text()):
         assert (PACKAGE / target).exists(), target
+
+
+def test_recorded_rollouts_are_exact(tmp_path: Path) -> None:
+    scene, recorded = str(EXAMPLES / "humanoid.xml"), str(tmp_path / "run.npz")
+    run("record_rollout.py", scene, "--worlds", "3", "--steps", "30", "--output", recorded)
+    verdict = sap.certify(scene, recorded)
+    assert verdict.exact == verdict.states == 90
+    assert set(verdict.world.tolist()) == {0, 1, 2}
+
+
+@pytest.mark.full
+def test_worlds_of_mujoco_warp_lose_pairs_to_a_full_buffer(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco_warp")
+    scene, recorded = tmp_path / "clutter.xml", str(tmp_path / "run.npz")
+    scene.write_text(SCENES["clutter"](20))
+    common = ("--skip", "30", "--steps", "20", "--njmax", "800", "--output", recorded)
+    run("record_mujoco_warp.py", str(scene), "--nconmax", "200", *common)
+    verdict = sap.certify(scene, recorded)
+    assert verdict.exact == verdict.states == 80
+    assert not verdict.lost_pairs.any()
+    run("record_mujoco_warp.py", str(scene), "--nconmax", "24", *common)
+    verdict = sap.certify(scene, recorded)
+    assert verdict.faults > 0
+    assert set(verdict.causes) == {"lost_pairs"}
 
 
 def test_humanoid_falls_among_boxes(client: sap.Client) -> None:

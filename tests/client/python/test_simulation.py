@@ -133,10 +133,16 @@ def test_solve_prints_several_problems_as_a_table(
 def test_errors_are_printed_in_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
 ) -> None:
-    assert main(["solve", str(tmp_path / "nowhere.json"), "--server", client.address]) == 1
+    assert main(["solve", str(tmp_path / "nowhere.json"), "--server", client.address]) == 2
     assert "nowhere.json: cannot be read" in capsys.readouterr().err
-    assert main(["simulate", "nosuch", "--server", client.address]) == 1
+    assert main(["simulate", "nosuch", "--server", client.address]) == 2
     assert "there is no scene 'nosuch'" in capsys.readouterr().err
+    problem, nowhere = str(tmp_path / "problem.json"), str(tmp_path / "no" / "run.npz")
+    sap.save_problem(balls_on_floor([0.1]), problem)
+    assert main(["solve", problem, "--tolerance", "-1", "--server", client.address]) == 2
+    assert "relative_tolerance" in capsys.readouterr().err
+    assert main(["simulate", "heaps", "--bodies", "3", "--time", "0", "--output", nowhere]) == 2
+    assert "run.npz" in capsys.readouterr().err
 
 
 def test_simulation_is_saved_plotted_and_shown_again(

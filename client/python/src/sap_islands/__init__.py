@@ -10,7 +10,10 @@ fault. `sap_islands.aio` has the same calls for asyncio. `sap_islands.torch` and
 make the solve a differentiable function of tensors. `sap_islands.mujoco` and `sap_islands.drake`
 make it the contact solver of a MuJoCo or Drake model. `sap_islands.gymnasium` has an environment
 with such contacts, `sap_islands.ray` runs servers on the nodes of a Ray cluster.
+`sap_islands.certify`, which needs MuJoCo, compares recorded steps of a simulator with exact ones.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from sap_islands._process.embedded_server import EmbeddedServer
 from sap_islands._remote.channel import Tls
@@ -57,6 +60,9 @@ from sap_islands.recording import Recorded, RecordingWriter, read_recording
 from sap_islands.server_info import ServerInfo
 from sap_islands.session import Session, StepOutcome
 from sap_islands.solution import Island, Islands, IslandStatus, Solution, Timings
+
+if TYPE_CHECKING:
+    from sap_islands.referee import certify as certify
 
 __all__ = [
     "WORLD",
@@ -110,3 +116,12 @@ __all__ = [
     "read_recording",
     "save_problem",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports `certify` at its first use, since it needs MuJoCo."""
+    if name == "certify":
+        from sap_islands.referee import certify
+
+        return certify
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

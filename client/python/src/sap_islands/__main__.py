@@ -1,4 +1,4 @@
-"""The command line: python -m sap_islands solve|simulate|view|bench."""
+"""The command line: python -m sap_islands solve|simulate|certify|view|bench."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ import sys
 from collections.abc import Sequence
 
 from sap_islands.errors import SapError
-from sap_islands.tools.commands import bench, simulate, solve, view
+from sap_islands.tools.commands import bench, certify, simulate, solve, view
 
-_COMMANDS = {"solve": solve, "simulate": simulate, "view": view, "bench": bench}
+_COMMANDS = {
+    "solve": solve,
+    "simulate": simulate,
+    "certify": certify,
+    "view": view,
+    "bench": bench,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; returns its exit code.
+    """Runs a command; returns its exit code: 2 for bad input or a failed call, as argparse does.
 
     Args:
         arguments: The command line without the program name; None: `sys.argv[1:]`.
@@ -30,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         return int(chosen.run(chosen))
-    except SapError as error:
+    except (SapError, OSError) as error:
         print(f"sap-islands: {error}", file=sys.stderr)
-        return 1
+        return 2
 
 
 if __name__ == "__main__":

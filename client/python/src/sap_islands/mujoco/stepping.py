@@ -30,6 +30,7 @@ DEFAULT_MATERIAL = Material()
 _CONVERGED = Options(relative_tolerance=1e-10)
 _IN_GAP = 1  # `exclude` of a contact beyond its margin
 _FLAGS, _ENABLE = mujoco.mjtDisableBit, mujoco.mjtEnableBit
+_DIAGEXACT = int(getattr(_ENABLE, "mjENBL_DIAGEXACT", 0))  # MuJoCo 4
 
 
 def build_problem(
@@ -236,6 +237,8 @@ def make_constraints(model: mujoco.MjModel, data: mujoco.MjData) -> None:
     """Makes the constraints anew after `data.contact` was changed."""
     mujoco.mj_makeConstraint(model, data)
     mujoco.mj_island(model, data)
+    if model.opt.enableflags & _DIAGEXACT:
+        mujoco.mj_projectConstraint(model, data)  # R from J M^-1 J', not from its estimate
     mujoco.mj_transmission(model, data)  # adhesion reads the rows of contacts
 
 

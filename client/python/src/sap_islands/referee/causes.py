@@ -1,0 +1,494 @@
+"""The causes that are looked for, in order: the first that explains a state counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from sap_islands.arrays import FloatArray, IntArray
+from sap_islands.mujoco.assembly import BuiltProblem
+from sap_islands.options import Options
+from sap_islands.referee.counterfactuals import Change, Trial
+from sap_islands.referee.exact_steps import ExactSteps, lost_contacts, pair_keys
+from sap_islands.referee.judging import CONVERGED, Judgment, tree_squares
+from sap_islands.referee.runs import State, Step
+
+_FLAGS = mujoco.mjtDisableBit
+_SWITCHES = (
+    ("actuation", "mjDSBL_ACTUATION", "without actuators"),
+    ("limits", "mjDSBL_LIMIT", "without limits of joints and tendons"),
+    ("equalities", "mjDSBL_EQUALITY", "without equality constraints"),
+    ("friction_loss", "mjDSBL_FRICTIONLOSS", "without friction loss of joints and tendons"),
+    ("dropped_contacts", "mjDSBL_CONTACT", "without contacts"),
+    ("gravity", "mjDSBL_GRAVITY", "without gravity"),
+    ("springs", "mjDSBL_SPRING", "without springs"),
+    ("damping", "mjDSBL_DAMPER", "without dampers"),
+    ("damping", "mjDSBL_EULERDAMP", "with explicit damping"),
+)
+_TIME_STEPS = (0.1, 0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0, 10.0)
+_FACTORS = (0.01, 0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)
+_MAX_STEPS = 20  # time steps between recorded velocities that are tried
+_MAX_PAIRS = 12  # pairs of geoms that are removed one after the other
+_WORST_TREES = 3
+_MAX_ROWS = 4096
+_SMALLEST_UNIT = 2.0**-14  # of fixed point numbers that count as rounding
+_DESCENT = 0.05  # part of the descent that an iterate of a solver has done at least
+_HALF = (("float16", 11), ("bfloat16", 8))  # significant bits
+_NOISE = 1e-9
+_JUMP = 10.0  # velocity of a jump of positions, over the fastest one
+_PROGRESS = 0.95  # of the error, that a removed pair must at least reach
+_MAX_LISTED = 3  # names in a detail
+_NO_FORCE = 1e30  # R of a contact without force [1/kg]
+_GAUSS_NEWTON_STEPS = 4
+_CONTROL_STEP = 1e-4  # of the range of a control, for differences
+_ADMISSIBLE = 1e-2  # part of the momentum that no admissible forces give
+_NEARLY_RIGID = 1e-3  # factor of R where the law does not count
+_NO_ITERATION = Options(max_iterations=0, response_mask=("velocity", "islands", "cost"))
+_PYRAMIDAL = int(mujoco.mjtConstraint.mjCNSTR_CONTACT_PYRAMIDAL)
+
+
+class Cause(NamedTuple):
+    """What explains a state: a name of the report, and what was changed."""
+
+    name: str
+    detail: str
+    bodies: list[str]
+
+
+def find_cause(trial: Trial, step: Step, judgment: Judgment) -> Cause:
+    """The cause of a state above the tolerance."""
+    bodies = _bodies(trial.steps.model, trial.comparison.trees)
+    if not judgment.error > trial.tolerance:
+        return Cause("unsolved", "the certificate of the exact step is above the tolerance", bodies)
+    finders: tuple[Callable[[], tuple[str, str] | None], ...] = (
+        lambda: _other_step(trial, step),
+        lambda: _rounding(trial),
+        lambda: _mujoco_steps(trial),
+        lambda: _collision(trial, judgment),
+        lambda: _named(trial.first_of(_inputs_of_neighbors(trial, step))),
+        lambda: _named(trial.first_of(_switches(trial))),
+        lambda: _named(_factors(trial)),
+        lambda: _rows_not_recorded(trial),
+        lambda: _dropped_pairs(trial),
+        lambda: _first_rows(trial),
+        lambda: _controls(trial),
+        lambda: _unconverged(trial, step),
+    )
+    for finder in finders:
+        found = finder()
+        if found is not None:
+            return Cause(*found, bodies)
+    return Cause("unexplained", "no change that was tried leads to the recorded velocity", bodies)
+
+
+def _named(change: Change | None) -> tuple[str, str] | None:
+    return None if change is None else (change.cause, change.detail)
+
+
+def _bodies(model: mujoco.MjModel, trees: IntArray) -> list[str]:
+    """Names of the root bodies of trees."""
+    names = []
+    for tree in trees:
+        body = int(model.dof_bodyid[model.tree_dofadr[tree]])
+        names.append(mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_BODY, body) or f"body {body}")
+    return names
+
+
+def reset_of(steps: ExactSteps, step: Step) -> str:
+    """How the simulator began another episode in this step; empty: it did not.
+
+    Its velocity is then that of qpos0 or a keyframe, or of a step from there, or of the state
+    after, which does not follow.
+    """
+    model, state, following = steps.model, step.state, step.after
+    for name, velocity in steps.after_resets():
+        if np.allclose(state.next_qvel, velocity, rtol=1e-5, atol=1e-9):
+            return f"next_qvel is the velocity of {name}"
+    if following is None or not np.array_equal(following.qvel, state.next_qvel):
+        return ""
+    if following.time <= state.time:
+        return f"time goes back to {following.time:g} s in the state after"
+    reached = state.qpos.copy()
+    mujoco.mj_integratePos(model, reached, state.next_qvel, model.opt.timestep)
+    jump = np.empty(model.nv)
+    mujoco.mj_differentiatePos(model, jump, model.opt.timestep, reached, following.qpos)
+    fastest = max(np.abs(state.next_qvel).max(), np.abs(state.qvel).max(), 1.0)
+    return "positions jump to the state after" if np.abs(jump).max() > _JUMP * fastest else ""
+
+
+def _other_step(trial: Trial, step: Step) -> tuple[str, str] | None:
+    """The velocity recorded is that after another state of the same world."""
+    if np.array_equal(step.state.next_qvel, step.state.qvel):
+        return "off_by_one", "next_qvel is qvel, the velocity before the step"
+    for name, other in (("before", step.before), ("after", step.after)):
+        if other is not None and trial.explains(trial.error(Change("off_by_one", "", state=other))):
+            return "off_by_one", f"next_qvel is the velocity after the state {name}, {other.number}"
+    return None
+
+
+def _rounding(trial: Trial) -> tuple[str, str] | None:
+    """Recorded velocities are multiples of a unit, or have few bits, and are the nearest ones."""
+    recorded, exact = trial.state.next_qvel, trial.comparison.exact
+    values = recorded[recorded != 0]
+    difference = np.abs(recorded - exact)
+    for exponent in range(0, int(np.log2(_SMALLEST_UNIT)) - 1, -1):
+        unit = 2.0**exponent
+        if np.array_equal(np.round(values / unit) * unit, values):
+            if (difference <= unit * (0.5 + 1e-3)).all() or (difference <= unit).all():
+                return "rounding", f"velocities are multiples of 1/{round(1 / unit)}"
+            break
+    fraction, power = np.frexp(recorded)
+    for name, bits in _HALF:
+        if np.array_equal(np.round(fraction * 2.0**bits) / 2.0**bits, fraction):
+            units = np.ldexp(2.0**-bits, power)
+            if (difference <= np.maximum(units, _NOISE)).all():
+                return "rounding", f"velocities are {name}"
+    return None
+
+
+def _mujoco_steps(trial: Trial) -> tuple[str, str] | None:
+    """Several steps, or those with the noslip solver: MuJoCo makes them itself."""
+    model, state = trial.steps.model, trial.state
+    data = trial.scratch
+    trial.steps.place(data, state)
+    options = model.opt
+    former = (options.solver, options.iterations, options.tolerance, options.disableflags)
+    options.solver, options.iterations = mujoco.mjtSolver.mjSOL_NEWTON, 200
+    options.tolerance = 1e-14
+    options.disableflags |= int(_FLAGS.mjDSBL_AUTORESET)
+    try:
+        for count in range(1, _MAX_STEPS + 1):
+            mujoco.mj_step(model, data)
+            if data.warning.number.any():
+                return None
+            error = trial.error_of(data.qvel)
+            if count == 1 and options.noslip_iterations > 0:
+                if error <= min(trial.tolerance, trial.comparison.error / 3):
+                    return "noslip", f"noslip_iterations {options.noslip_iterations}"
+            elif count > 1 and trial.explains(error):
+                return "several_steps", f"next_qvel is the velocity after {count} steps"
+    finally:
+        options.solver, options.iterations, options.tolerance, options.disableflags = former
+    return None
+
+
+def _collision(trial: Trial, judgment: Judgment) -> tuple[str, str] | None:
+    """With recorded contacts: the simulator has lost pairs, or used other contacts."""
+    state = trial.state
+    if state.contacts is None:
+        return None
+    if judgment.lost_pairs:
+        alone = Change("lost_pairs", "")
+        if trial.explains(trial.error(alone, contacts="recorded")):
+            names = _lost_names(trial)
+            return "lost_pairs", f"{judgment.lost_pairs} pairs that overlap are missing: {names}"
+    if trial.explains(judgment.found_error):
+        return "collision", "exact on the contacts that MuJoCo finds, not on those recorded"
+    return None
+
+
+def _lost_names(trial: Trial) -> str:
+    data = trial.scratch
+    trial.steps.place(data, trial.state)
+    mujoco.mj_fwdPosition(trial.steps.model, data)
+    assert trial.state.contacts is not None
+    lost = lost_contacts(trial.steps.model, data, trial.state.contacts)
+    pairs = sorted({tuple(sorted(pair)) for pair in data.contact.geom[lost].tolist()})
+    return _listed(trial.steps.model, pairs)
+
+
+def _listed(model: mujoco.MjModel, pairs: list[tuple[int, ...]]) -> str:
+    """Names of pairs of geoms."""
+
+    def name(geom: int) -> str:
+        own = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_GEOM, geom)
+        body = int(model.geom_bodyid[geom])
+        of_body = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_BODY, body) or f"body {body}"
+        return f"{own or f'geom {geom}'} of {of_body}"
+
+    listed = [" and ".join(name(geom) for geom in pair) for pair in pairs[:_MAX_LISTED]]
+    return "; ".join(listed) + ("; ..." if len(pairs) > _MAX_LISTED else "")
+
+
+def _inputs_of_neighbors(trial: Trial, step: Step) -> Iterator[Change]:
+    """Inputs of the state before or after in the same world."""
+    state = step.state
+    for which, other in (("before", step.before), ("after", step.after)):
+        for name, values in other.inputs.items() if other is not None else ():
+            if not np.array_equal(values, state.inputs[name]):
+                cause = "control_lag" if name in ("ctrl", "act") else "input_lag"
+                lagging = state._replace(inputs={**state.inputs, name: values})
+                yield Change(cause, f"{name} of the state {which}", state=lagging)
+
+
+def _switches(trial: Trial) -> Iterator[Change]:
+    """Parts of the model that the simulator may leave out, or do otherwise."""
+    model, options = trial.steps.model, trial.steps.model.opt
+    flags = int(options.disableflags)
+    clamping = flags | int(_FLAGS.mjDSBL_CLAMPCTRL)
+    if model.nu:
+        yield Change(
+            "actuator_limits",
+            "without limits of actuators",
+            (
+                (options, "disableflags", clamping),
+                (model, "actuator_forcelimited", 0),
+                (model, "actuator_actlimited", 0),
+                (model, "jnt_actfrclimited", 0),
+                (model, "tendon_actfrclimited", 0),
+            ),
+        )
+    for cause, flag, detail in _SWITCHES:
+        bit = int(getattr(_FLAGS, flag))
+        if not flags & bit:
+            yield Change(cause, detail, ((options, "disableflags", flags | bit),))
+    for integrator in ("EULER", "IMPLICIT", "IMPLICITFAST"):
+        value = int(getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}"))
+        if value != options.integrator:
+            yield Change("integrator", integrator.lower(), ((options, "integrator", value),))
+    for cone in ("PYRAMIDAL", "ELLIPTIC"):
+        value = int(getattr(mujoco.mjtCone, f"mjCONE_{cone}"))
+        if value != options.cone:
+            yield Change("cone", cone.lower(), ((options, "cone", value),))
+
+
+def _factors(trial: Trial) -> Change | None:
+    """A number of the model that the simulator has otherwise.
+
+    R of a pyramid depends on friction, so that several may explain the same: the factor of fewest
+    digits counts, then the smallest error.
+    """
+    options = trial.steps.model.opt
+    dt = options.timestep
+
+    def time_step(factor: float) -> Change:
+        detail = f"time step {factor * dt:.6g} s, {factor:.4g} times that of the model"
+        return Change("time_step", detail, ((options, "timestep", factor * dt),))
+
+    def scaled(cause: str, what: str, name: str, columns: slice) -> Callable[[float], Change]:
+        def change_by(factor: float) -> Change:
+            def edit(data: mujoco.MjData) -> None:
+                getattr(data.contact, name)[:, columns] *= factor
+
+            return Change(cause, f"{what} of contacts times {factor:.4g}", edit=edit)
+
+        return change_by
+
+    searches: list[tuple[tuple[float, ...], Callable[[float], Change]]] = [(_TIME_STEPS, time_step)]
+    if trial.data.ncon:
+        searches += [
+            (_FACTORS, scaled("friction", "friction", "friction", slice(0, 5))),
+            (_FACTORS, scaled("compliance", "solref[0]", "solref", slice(0, 1))),
+            (_FACTORS, scaled("compliance", "solref", "solref", slice(0, 2))),
+            (_FACTORS, scaled("compliance", "solref[1]", "solref", slice(1, 2))),
+        ]
+    fits = [fit for each in searches if (fit := trial.fit(*each)) is not None]
+    best = min(fits, key=lambda fit: (fit.digits, fit.error), default=None)
+    return None if best is None else best.change
+
+
+def _dropped_pairs(trial: Trial) -> tuple[str, str] | None:
+    """Pairs of geoms whose contacts the simulator left out, near the worst trees."""
+    model, contact = trial.steps.model, trial.data.contact
+    if not trial.data.ncon:
+        return None
+    acts = contact.exclude == 0
+    pairs = np.sort(contact.geom[acts], axis=1)
+    trees = model.body_treeid[model.geom_bodyid[pairs]]
+    dropped: list[tuple[int, ...]] = []
+    velocity, error = trial.comparison.exact, trial.comparison.error
+    while len(dropped) < _MAX_PAIRS:
+        off = _tree_errors(trial, velocity)
+        worst = np.argsort(off)[-_WORST_TREES:]
+        near = pairs[np.isin(trees, worst[off[worst] > 0]).any(1)]
+        candidates = sorted({tuple(pair) for pair in near.tolist()} - set(dropped))
+        tried = [
+            (trial.next_velocity(_without(model, [*dropped, pair])), pair) for pair in candidates
+        ]
+        errors = [float(np.nan_to_num(trial.error_of(v), nan=np.inf)) for v, _ in tried]
+        if not errors or min(errors) >= _PROGRESS * error:
+            return None
+        best = int(np.argmin(errors))
+        error, (velocity, pair) = errors[best], tried[best]
+        dropped.append(pair)
+        if trial.explains(error):
+            names = "dropped_contacts", f"without contacts of {_listed(model, dropped)}"
+            return names if len(dropped) == 1 else _first_rows(trial) or names
+    return None
+
+
+def _tree_errors(trial: Trial, velocity: FloatArray) -> FloatArray:
+    return tree_squares(trial.steps.model, trial.data, trial.state.next_qvel - velocity)
+
+
+def _without(model: mujoco.MjModel, pairs: list[tuple[int, ...]]) -> Change:
+    keys = pair_keys(model, np.array(pairs))
+
+    def edit(data: mujoco.MjData) -> None:
+        data.contact.exclude[np.isin(pair_keys(model, data.contact.geom), keys)] = 1
+
+    return Change("dropped_contacts", "", edit=edit)
+
+
+def _first_rows(trial: Trial) -> tuple[str, str] | None:
+    """Rows beyond a number, as of a buffer that is full, have no force."""
+    count = int(trial.data.nefc)
+    if not 1 < count <= _MAX_ROWS:
+        return None
+    data = trial.scratch
+    built = trial.steps.build(data, trial.state)
+    for kept in range(count - 1, 0, -1):
+        _take_force_of_row(data, built, kept)
+        if trial.explains(trial.error_of_problem(data, built)):
+            return "first_rows", f"first {kept} rows of {count}"
+    return None
+
+
+def _rows_not_recorded(trial: Trial) -> tuple[str, str] | None:
+    """Rows that the recorded addresses of contacts lack have no force."""
+    data = trial.scratch
+    built = trial.steps.build(data, trial.state)
+    missing = _rows_not_made(trial, data)
+    for row in missing.tolist():
+        _take_force_of_row(data, built, row)
+    if not missing.size or not trial.explains(trial.error_of_problem(data, built)):
+        return None
+    rows = int(data.nefc)
+    kept = rows - missing.size
+    which = f"first {kept} rows" if (missing >= kept).all() else f"{kept} rows"
+    return "first_rows", f"{which} of {rows}, by the recorded efc_address"
+
+
+def _rows_not_made(trial: Trial, data: mujoco.MjData) -> IntArray:
+    """Rows of contacts whose recorded address says that the simulator has no such row."""
+    contacts = trial.state.contacts
+    if contacts is None or "efc_address" not in contacts:
+        return np.empty(0, np.int32)
+    missing = []
+    for i, address in enumerate(contacts["efc_address"]):
+        first = int(data.contact.efc_address[i])
+        if first >= 0:
+            dim = int(data.contact.dim[i])
+            is_pyramid = data.efc_type[first] == _PYRAMIDAL
+            rows = 2 * (dim - 1) if is_pyramid else dim
+            missing += [first + k for k in range(rows) if address[min(k, len(address) - 1)] < 0]
+    return np.array(missing, np.int32)
+
+
+def _take_force_of_row(data: mujoco.MjData, built: BuiltProblem, row: int) -> None:
+    """Makes the force of a row of efc_J 0; of a cone, all its rows."""
+    rows, contacts = built.problem.rows, built.problem.contacts
+    of_row = built.row[: rows.count] == row
+    rows.force_lower[of_row] = rows.force_upper[of_row] = 0.0
+    first = data.contact.efc_address[built.contact]
+    of_contact = (first <= row) & (row < first + data.contact.dim[built.contact])
+    contacts.regularization_n[of_contact] = contacts.regularization_t[of_contact] = _NO_FORCE
+
+
+def _controls(trial: Trial) -> tuple[str, str] | None:
+    """Other controls than those recorded or assumed, by Gauss-Newton in the norm of M.
+
+    Controls of half of the velocities of their trees, or more, could explain anything.
+    """
+    model, state = trial.steps.model, trial.state
+    if not model.nu:
+        return None
+    moved = np.unique(model.dof_treeid[np.flatnonzero(trial.data.qfrc_actuator)])
+    if 2 * model.nu > model.tree_dofnum[moved].sum():
+        return None
+    recorded = state.inputs.get("ctrl", np.zeros(model.nu))
+    root = np.linalg.cholesky(_dense_mass(model, trial.data)).T
+    control = np.array(recorded, float)
+    for _ in range(_GAUSS_NEWTON_STEPS):
+        velocity = trial.next_velocity(_with_control(state, control))
+        step = _CONTROL_STEP * np.maximum(np.ptp(model.actuator_ctrlrange[: model.nu], axis=1), 1.0)
+        columns = [
+            (trial.next_velocity(_with_control(state, control + step * unit)) - velocity) / step[i]
+            for i, unit in enumerate(np.eye(model.nu))
+        ]
+        difference = state.next_qvel - velocity
+        if not np.isfinite(columns).all() or not np.isfinite(difference).all():
+            return None
+        control += np.linalg.lstsq(root @ np.array(columns).T, root @ difference, rcond=1e-9)[0]
+        if trial.explains(trial.error(_with_control(state, control))):
+            change = control - recorded
+            most = int(np.argmax(np.abs(change)))
+            return "control", f"other controls: ctrl[{most}] by {change[most]:.3g}, and others"
+    return None
+
+
+def _with_control(state: State, control: FloatArray) -> Change:
+    return Change("control", "", state=state._replace(inputs={**state.inputs, "ctrl": control}))
+
+
+def _dense_mass(model: mujoco.MjModel, data: mujoco.MjData) -> FloatArray:
+    columns = np.empty((model.nv, model.nv))
+    for column, unit in zip(columns, np.eye(model.nv), strict=True):
+        mujoco.mj_mulM(model, data, column, unit)
+    return columns
+
+
+def _unconverged(trial: Trial, step: Step) -> tuple[str, str] | None:
+    """An iterate of a solver.
+
+    It has done a part of the descent of the cost from where solvers start: the free motion, the
+    velocity before the step, or the acceleration of the step before. An integrator that takes the
+    forces of an iterate, and not its acceleration, as with damping, leaves another trace: these
+    forces are admissible, and are not those of the law.
+    """
+    starts = [trial.built.dynamics.v_star.copy(), step.state.qvel]
+    if step.before is not None:
+        starts.append(2 * step.state.qvel - step.before.qvel)
+    recorded = trial.recorded_solution()
+    part = _part_of_descent(trial, recorded, starts)
+    if part > _DESCENT:
+        detail = f"{100 * part:.4g} % of the descent of the cost is done"
+    else:
+        off = _unexplained_momentum(trial, recorded)
+        if off > _ADMISSIBLE:
+            return None
+        detail = f"admissible forces (to {off:.1e}), and not those of the law"
+    if step.state.contacts is None:
+        return "not_converged", f"{detail}; or other contacts: record contact_*"
+    return "not_converged", f"{detail}; more iterations are needed"
+
+
+def _part_of_descent(trial: Trial, recorded: FloatArray, starts: list[FloatArray]) -> float:
+    """Part of the way from the cost at a start to the least one, for the farthest start."""
+    problem, v_free = trial.built.problem, starts[0]
+    guess = problem.trees.guess_velocity
+    is_free = np.repeat(trial.solution.island_of_tree < 0, trial.steps.model.tree_dofnum)
+
+    def height(velocity: FloatArray) -> float:
+        guess[:] = velocity
+        cost = trial.client.solve(problem, _NO_ITERATION).cost - trial.solution.cost
+        off = np.where(is_free, velocity - v_free, 0.0)  # trees without constraints
+        return cost + 0.5 * float(tree_squares(trial.steps.model, trial.data, off).sum())
+
+    highest = max(map(height, starts))
+    return 1.0 - height(recorded) / highest if highest > 0 else 0.0
+
+
+def _unexplained_momentum(trial: Trial, recorded: FloatArray) -> float:
+    """Part of the momentum of the constraints that no admissible forces give.
+
+    The projection of M (v - v_free) on the cone of these forces is a problem with the free motion
+    v_free - v, without bias and compliance; what remains is the motion after its solution.
+    """
+    built = trial.steps.build(trial.scratch, trial.state)
+    trees, contacts, rows = built.problem.trees, built.problem.contacts, built.problem.rows
+    momentum = trees.free_motion_velocity - recorded
+    trees.free_motion_velocity[:] = trees.guess_velocity[:] = momentum
+    for group in (contacts, rows):
+        if group.count:
+            group.target_velocity[:] = 0.0
+    if contacts.target_angular_velocity.size:
+        contacts.target_angular_velocity[:] = 0.0
+    for R in (rows.regularization, contacts.regularization_n, contacts.regularization_t):
+        R *= _NEARLY_RIGID
+    left = trial.client.solve(built.problem, CONVERGED).velocity
+    squares = [tree_squares(trial.steps.model, trial.data, v).sum() for v in (left, momentum)]
+    return float(np.sqrt(squares[0] / squares[1])) if squares[1] > 0 else 0.0

@@ -1,0 +1,251 @@
+"""Judges recorded runs of a model, and finds the causes of the worst errors."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+from tqdm import tqdm
+
+from sap_islands.client import Client, connect
+from sap_islands.errors import InvalidArgument
+from sap_islands.problem_files import PathLike, save_problem
+from sap_islands.referee.causes import find_cause, reset_of
+from sap_islands.referee.counterfactuals import Trial
+from sap_islands.referee.exact_steps import ExactSteps
+from sap_islands.referee.judging import Judgment, judge
+from sap_islands.referee.run_reader import Source, read_runs
+from sap_islands.referee.runs import Run, Step
+from sap_islands.referee.verdict import NO_FAULTS, Verdict, WorstState
+
+TOLERANCE = 1e-3
+DIAGNOSE = 200
+_MAX_WORST = 1000
+_COLUMNS = len(Judgment._fields)
+
+
+class _Found(NamedTuple):
+    """A state above the tolerance."""
+
+    number: int
+    file: str
+    step: Step
+    judgment: Judgment
+    reset: str
+
+    def rank(self) -> tuple[bool, float]:
+        """Ascending from the most important: faults before resets, large errors before small."""
+        return bool(self.reset), -self.judgment.error
+
+
+def certify(
+    model: mujoco.MjModel | PathLike,
+    runs: Source | Sequence[Source],
+    *,
+    tolerance: float = TOLERANCE,
+    sample: int | None = None,
+    skip_invalid: bool = False,
+    diagnose: int = DIAGNOSE,
+    worst: PathLike | None = None,
+    client: Client | None = None,
+    progress: bool = False,
+) -> Verdict:
+    """Compares recorded steps of a simulator with the exact ones of a MuJoCo model.
+
+    Args:
+        model: The model that was simulated, or the path of its file (MJCF, URDF or MJB).
+        runs: One or several runs, each the path of an .npz file or a mapping of names to arrays;
+            for the arrays see `sap_islands.referee.runs`.
+        tolerance: Largest error of an exact state [-].
+        sample: Number of states to judge, chosen at random; None: all.
+        skip_invalid: Whether states with numbers that are not finite are left out and counted;
+            otherwise they are an error.
+        diagnose: Number of states above the tolerance whose causes are looked for.
+        worst: Directory for the worst states, each as a run of one state and as a problem file
+            whose guess is the recorded velocity; None: not saved.
+        client: Solves the problems; None: in this process.
+        progress: Whether to show a progress bar.
+
+    Raises:
+        InvalidArgument: A run does not fit the model, or the model has what MuJoCo's convex
+            problem of one step is not: flexes, RK4, `discrete`.
+    """
+    _check(tolerance, sample, diagnose)
+    sources: list[Source] = [runs] if isinstance(runs, str | os.PathLike | Mapping) else [*runs]
+    if not sources:
+        raise InvalidArgument("there are no runs", "runs")
+    steps = ExactSteps(model if isinstance(model, mujoco.MjModel) else load_model(model))
+    with ExitStack() as stack:
+        if client is None:
+            client = stack.enter_context(connect("embedded:"))
+        court = _Court(steps, client, tolerance)
+        stack.enter_context(_without_warnings())
+        for run in read_runs(steps.model, sources, sample, skip_invalid):
+            court.hear(run, progress)
+        return court.verdict(diagnose, None if worst is None else Path(worst))
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Keeps MuJoCo from printing what counterfactual steps lead to, and from writing a log."""
+    former = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda _: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(former)
+
+
+def load_model(path: PathLike) -> mujoco.MjModel:
+    """Reads a model from an MJCF, URDF or MJB file.
+
+    Raises:
+        InvalidArgument: The file cannot be read; the message has the reason.
+    """
+    name = os.fspath(path)
+    read = (
+        mujoco.MjModel.from_binary_path if name.endswith(".mjb") else mujoco.MjModel.from_xml_path
+    )
+    try:
+        return read(name)
+    except (ValueError, OSError, mujoco.FatalError) as error:
+        raise InvalidArgument(f"{name}: {error}", "model") from None
+
+
+def _check(tolerance: float, sample: int | None, diagnose: int) -> None:
+    if not 0 < tolerance < np.inf:
+        raise InvalidArgument(f"tolerance is {tolerance}; it must be positive", "tolerance")
+    if sample is not None and sample < 1:
+        raise InvalidArgument(f"sample is {sample}; it must be at least 1", "sample")
+    if diagnose < 0:
+        raise InvalidArgument(f"diagnose is {diagnose}; it must be at least 0", "diagnose")
+
+
+class _Court:
+    """Collects the judgments of runs."""
+
+    def __init__(self, steps: ExactSteps, client: Client, tolerance: float) -> None:
+        self._steps, self._client, self._tolerance = steps, client, tolerance
+        self._found: list[_Found] = []
+        self._columns: list[tuple[float, ...]] = []
+        self._recorded = self._skipped = self._above = self._resets = 0
+        self._assumed: dict[str, str] = {}
+        self._unused: list[str] = []
+        self._has_contacts = True
+
+    def hear(self, run: Run, progress: bool) -> None:
+        """Judges the chosen states of a run."""
+        bar = tqdm(
+            judge(self._steps, self._client, map(run.state, run.chosen.tolist())),
+            total=len(run.chosen),
+            disable=None if progress else True,
+            leave=False,
+        )
+        for state, judgment in bar:
+            number = self._recorded + state.number
+            self._columns.append((number, state.world, state.time, *judgment))
+            if not judgment.bound <= self._tolerance:
+                self._above += 1
+                step = run.step(state.number)
+                reset = reset_of(self._steps, step)
+                self._resets += bool(reset)
+                self._found.append(_Found(number, run.name, step, judgment, reset))
+                if len(self._found) > 2 * _MAX_WORST:
+                    self._keep_the_worst()
+        self._recorded += run.recorded
+        self._assumed |= run.assumed
+        self._skipped += run.skipped
+        self._unused += [name for name in run.unused if name not in self._unused]
+        self._has_contacts &= run.has_contacts
+
+    def _keep_the_worst(self) -> None:
+        self._found.sort(key=_Found.rank)
+        del self._found[_MAX_WORST:]
+
+    def verdict(self, diagnose: int, directory: Path | None) -> Verdict:
+        """The verdict, with the causes of so many states; writes files of the worst."""
+        self._keep_the_worst()
+        self._found.sort(key=lambda found: -found.judgment.error)
+        worst = [self._describe(found) for found in self._found]
+        chosen = self._to_diagnose(diagnose)
+        for i in chosen:
+            found = self._found[i]
+            trial = Trial(self._steps, self._client, found.step.state, self._tolerance)
+            cause = find_cause(trial, found.step, found.judgment)
+            worst[i].cause, worst[i].detail, worst[i].bodies = cause
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+            for found in self._found:
+                self._save(found, directory / f"state-{found.number}")
+        causes = Counter(state.cause for state in worst)
+        causes["undiagnosed"] += self._above - len(worst)
+        no_faults = sum(causes[name] for name in NO_FAULTS)
+        number, world, time, *columns = np.array(self._columns).reshape(-1, 3 + _COLUMNS).T
+        judged = dict(zip(Judgment._fields, columns, strict=True))
+        return Verdict(
+            states=len(number),
+            recorded=self._recorded,
+            skipped=self._skipped,
+            exact=len(number) - self._above,
+            faults=self._above - no_faults,
+            tolerance=self._tolerance,
+            worst=worst,
+            above=self._above,
+            diagnosed=len(chosen),
+            causes={name: count for name, count in causes.most_common() if count},
+            assumed=self._assumed,
+            unused=self._unused,
+            number=number.astype(np.int64),
+            world=world.astype(np.int64),
+            time=time,
+            error=judged["error"],
+            bound=judged["bound"],
+            island_error=judged["island_error"],
+            lost_pairs=judged["lost_pairs"].astype(np.int64),
+            found_error=judged["found_error"],
+            asleep=int(np.count_nonzero(judged["asleep"])),
+            has_contacts=self._has_contacts,
+        )
+
+    def _to_diagnose(self, count: int) -> list[int]:
+        """Indices of faults: the worst of every world first, then the second of each, ..."""
+        in_world: Counter[int] = Counter()
+        ranks = []
+        for i, found in enumerate(self._found):
+            if not found.reset:
+                world = found.step.state.world
+                ranks.append((in_world[world], i))
+                in_world[world] += 1
+        return sorted(i for _, i in sorted(ranks)[:count])
+
+    def _describe(self, found: _Found) -> WorstState:
+        state, judgment = found.step.state, found.judgment
+        return WorstState(
+            state=found.number,
+            file=found.file,
+            row=state.number,
+            error=judgment.error,
+            bound=judgment.bound,
+            island_error=judgment.island_error,
+            world=state.world,
+            time=None if np.isnan(state.time) else state.time,
+            contacts=judgment.contacts,
+            found_contacts=judgment.found_contacts,
+            lost_pairs=judgment.lost_pairs,
+            cause="reset" if found.reset else "undiagnosed",
+            detail=found.reset,
+        )
+
+    def _save(self, found: _Found, path: Path) -> None:
+        """Writes a state as a run and as a problem, with the recorded velocity as its guess."""
+        state = found.step.state
+        np.savez_compressed(path.with_suffix(".npz"), allow_pickle=False, **state.to_arrays())
+        trial = Trial(self._steps, self._client, state, self._tolerance)
+        trial.built.problem.trees.guess_velocity[:] = trial.recorded_solution()
+        save_problem(trial.built.problem, path.with_suffix(".json.gz"))

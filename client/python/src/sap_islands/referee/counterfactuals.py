@@ -1,0 +1,190 @@
+"""Steps under changed conditions: the change that leads to the recorded velocity is its cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+
+from sap_islands.arrays import FloatArray
+from sap_islands.client import Client
+from sap_islands.errors import SapError
+from sap_islands.mujoco.assembly import BuiltProblem
+from sap_islands.referee.exact_steps import Edit, ExactSteps
+from sap_islands.referee.judging import CONVERGED, Comparison, compare, tree_squares
+from sap_islands.referee.runs import State
+from sap_islands.solution import Solution
+
+_OF_THE_ERROR = 30  # what a change must divide the error by to be the cause
+_GOLDEN = (5**0.5 - 1) / 2
+_PRECISION = 1e-6  # of the logarithm of a factor
+_ALL_DIGITS = 17
+_AS_GOOD = 10.0  # errors within this factor are equally good
+
+
+class Change(NamedTuple):
+    """A condition of a step that is not that of the model or recording.
+
+    Attributes:
+        cause: Its name in the report.
+        detail: What was changed, and by how much.
+        patches: (object, field, value) in the model.
+        edit: Changes the contacts.
+        state: The state with other inputs; None: as recorded.
+    """
+
+    cause: str
+    detail: str
+    patches: tuple[tuple[Any, str, Any], ...] = ()
+    edit: Edit | None = None
+    state: State | None = None
+
+
+class Fit(NamedTuple):
+    """A change by a factor that explains the record.
+
+    Attributes:
+        change: The change.
+        error: Of the record under it.
+        digits: Of the factor; one that somebody has chosen has few.
+    """
+
+    change: Change
+    error: float
+    digits: int
+
+
+class Trial:
+    """A state above the tolerance, and its steps under changes.
+
+    Attributes:
+        steps: Problems of the model.
+        client: Solves them.
+        state: The state.
+        tolerance: Of the error [-].
+        data: Memory, as `build` left it for the unchanged problem until the next step.
+        built: The unchanged problem.
+        solution: Its solution.
+        comparison: Its comparison with the record.
+        scratch: Memory of the steps under changes.
+    """
+
+    def __init__(self, steps: ExactSteps, client: Client, state: State, tolerance: float) -> None:
+        """Solves the unchanged step."""
+        self.steps, self.client, self.state, self.tolerance = steps, client, state, tolerance
+        self.data = steps.new_data()
+        self.scratch = steps.new_data()
+        self.built, self.solution = self.solve(self.data)
+        self.comparison: Comparison = compare(steps, self.data, state, self.built, self.solution)
+
+    def solve(self, data: mujoco.MjData, **build: Any) -> tuple[BuiltProblem, Solution]:
+        """The problem of the state, or one of `build`, and its solution."""
+        state = build.pop("state", None) or self.state
+        built = self.steps.build(data, state, **build)
+        return built, self.client.solve(built.problem, CONVERGED)
+
+    def error_of(self, velocity: FloatArray) -> float:
+        """Distance of the recorded velocity from another, over the scale of the unchanged step."""
+        difference = self.state.next_qvel - velocity
+        if self.steps.sleeps:
+            difference = np.where(self.state.next_qvel == 0, 0.0, difference)
+        square = tree_squares(self.steps.model, self.data, difference).sum()
+        return float(np.sqrt(square)) / self.comparison.scale
+
+    def next_velocity(self, change: Change, **build: Any) -> FloatArray:
+        """Velocity after the step under a change; NaN where the change makes no solvable step."""
+        with _patched(change.patches):
+            try:
+                _, solution = self.solve(
+                    self.scratch, edit=change.edit, state=change.state, **build
+                )
+                return self.steps.next_velocity(self.scratch, solution.velocity)
+            except SapError:
+                return np.full(self.steps.model.nv, np.nan)
+
+    def error(self, change: Change, **build: Any) -> float:
+        """Error of the record against the step under a change."""
+        velocity = self.next_velocity(change, **build)
+        return float(np.nan_to_num(self.error_of(velocity), nan=np.inf))
+
+    def explains(self, error: float) -> bool:
+        """Whether a change with this error is the cause: nearly nothing is left to explain."""
+        return error <= min(self.tolerance, self.comparison.error / _OF_THE_ERROR)
+
+    def first_of(self, changes: Iterator[Change]) -> Change | None:
+        """The first change that explains the record."""
+        return next((change for change in changes if self.explains(self.error(change))), None)
+
+    def error_of_problem(self, data: mujoco.MjData, built: BuiltProblem) -> float:
+        """Error of the record against the solution of a changed problem, built in `data`."""
+        self.steps.restore(data, self.state)
+        velocity = self.client.solve(built.problem, CONVERGED).velocity
+        return self.error_of(self.steps.next_velocity(data, velocity))
+
+    def recorded_solution(self) -> FloatArray:
+        """What the integrator makes the recorded velocity of; it is affine in the solution."""
+        v_star, exact = self.solution.velocity, self.comparison.exact
+        if np.allclose(v_star, exact, rtol=1e-12, atol=1e-12):
+            return self.state.next_qvel
+        gain = np.empty((len(v_star), len(v_star)))
+        for dof, unit in enumerate(np.eye(len(v_star))):
+            self.steps.restore(self.data, self.state)
+            gain[:, dof] = self.steps.next_velocity(self.data, v_star + unit) - exact
+        found: FloatArray = v_star + np.linalg.solve(gain, self.state.next_qvel - exact)
+        return found
+
+    def fit(self, grid: tuple[float, ...], change_by: Callable[[float], Change]) -> Fit | None:
+        """The factor that explains the record: the best of a grid, then golden section."""
+        errors = [self.error(change_by(factor)) for factor in grid]
+        at = int(np.argmin(errors))
+        if not errors[at] < self.comparison.error:
+            return None
+        low, high = np.log(grid[max(at - 1, 0)]), np.log(grid[min(at + 1, len(grid) - 1)])
+        best = (errors[at], grid[at])
+        inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
+        found = [self.error(change_by(float(np.exp(x)))) for x in inner]
+        while high - low > _PRECISION:
+            is_left = found[0] < found[1]
+            best = min(best, (found[1 - is_left], float(np.exp(inner[1 - is_left]))))
+            if is_left:
+                high, inner, found = inner[1], [np.nan, inner[0]], [np.nan, found[0]]
+                inner[0] = high - _GOLDEN * (high - low)
+            else:
+                low, inner, found = inner[0], [inner[1], np.nan], [found[1], np.nan]
+                inner[1] = low + _GOLDEN * (high - low)
+            new = int(np.flatnonzero(np.isnan(found))[0])
+            found[new] = self.error(change_by(float(np.exp(inner[new]))))
+        if not self.explains(best[0]):
+            return None
+        limit = max(_AS_GOOD * best[0], _AS_GOOD * _PRECISION * self.comparison.error)
+        for digits in (1, 2):
+            rounded = float(f"{best[1]:.{digits}g}")
+            error = self.error(change_by(rounded))
+            if error <= limit:
+                return Fit(change_by(rounded), error, digits)
+        return Fit(change_by(best[1]), best[0], _ALL_DIGITS)
+
+
+@contextmanager
+def _patched(patches: tuple[tuple[Any, str, Any], ...]) -> Iterator[None]:
+    """Sets numbers and arrays of the model, and sets them back."""
+    former = []
+    for where, name, value in patches:
+        old = getattr(where, name)
+        former.append((where, name, old.copy() if isinstance(old, np.ndarray) else old))
+        _set(where, name, value)
+    try:
+        yield
+    finally:
+        for where, name, old in reversed(former):
+            _set(where, name, old)
+
+
+def _set(where: Any, name: str, value: Any) -> None:
+    if isinstance(getattr(where, name), np.ndarray):
+        getattr(where, name)[...] = value
+    else:
+        setattr(where, name, value)

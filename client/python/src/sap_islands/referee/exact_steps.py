@@ -1,0 +1,206 @@
+"""The exact step of a recorded state: its problem under MuJoCo's law, and where a solution leads.
+
+Contacts are the recorded ones, and MuJoCo's own of pairs of geoms that the recording lacks; without
+recorded contacts all are MuJoCo's. A simulator that has lost pairs is thus wrong, and one whose
+collision detection finds other points is not.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from sap_islands.arrays import FloatArray
+from sap_islands.errors import InvalidArgument
+from sap_islands.mujoco.assembly import BuiltProblem, assemble_problem
+from sap_islands.mujoco.stepping import DEFAULT_MATERIAL, make_constraints, move
+from sap_islands.mujoco.unsupported_features import refuse_unsupported
+from sap_islands.referee.runs import Array, State
+
+ContactSource: TypeAlias = Literal["merged", "recorded", "found"]
+# Changes contacts in MjData before their constraints are made.
+Edit: TypeAlias = Callable[[mujoco.MjData], None]
+
+_RK4 = int(mujoco.mjtIntegrator.mjINT_RK4)
+_SLEEP = int(mujoco.mjtEnableBit.mjENBL_SLEEP)
+_MIN_FRICTION = 1e-5  # mjMINMU
+_EXCLUDED = 1  # `exclude` of a contact without constraint
+# Pairs that overlap by less than this part of the mean size of bodies may differ by rounding.
+_TOUCHING = 1e-4
+
+
+class ExactSteps:
+    """Problems of recorded states of one model.
+
+    Attributes:
+        model: A copy of the model; changed only for a time, by counterfactuals.
+        sleeps: Whether the simulated model lets trees sleep.
+    """
+
+    def __init__(self, model: mujoco.MjModel) -> None:
+        """Copies the model.
+
+        Raises:
+            InvalidArgument: The model has flexes, no degrees of freedom, or its integrator is RK4
+                or `discrete`.
+        """
+        refuse_unsupported(model)
+        if model.opt.integrator == _RK4:
+            message = "the model selects the integrator RK4, of which one step is four problems"
+            raise InvalidArgument(message, "opt.integrator")
+        if not model.nv:
+            raise InvalidArgument("the model has no degrees of freedom", "model")
+        self.model = copy.copy(model)
+        self.sleeps = bool(model.opt.enableflags & _SLEEP)
+        self.model.opt.enableflags &= ~_SLEEP
+        self._initial = mujoco.MjData(self.model)
+        self._after_resets: list[tuple[str, FloatArray]] = []
+
+    def new_data(self) -> mujoco.MjData:
+        """Memory for a state."""
+        return mujoco.MjData(self.model)
+
+    def place(self, data: mujoco.MjData, state: State) -> None:
+        """Sets positions, velocities and inputs, recorded or assumed."""
+        mujoco.mj_copyData(data, self.model, self._initial)
+        for name, values in state.inputs.items():
+            getattr(data, name)[:] = values
+        self.restore(data, state)
+
+    def restore(self, data: mujoco.MjData, state: State) -> None:
+        """Sets what an integration has changed; what depends on the state is still that of it."""
+        data.qpos[:] = state.qpos
+        data.qvel[:] = state.qvel
+        data.act[:] = state.inputs.get("act", self._initial.act)
+        data.time = 0.0 if np.isnan(state.time) else state.time
+
+    def build(
+        self,
+        data: mujoco.MjData,
+        state: State,
+        *,
+        contacts: ContactSource = "merged",
+        edit: Edit | None = None,
+    ) -> BuiltProblem:
+        """Places a state and builds its problem.
+
+        Args:
+            data: Memory; changed.
+            state: The state.
+            contacts: "merged": the recorded ones and MuJoCo's of pairs that are not recorded;
+                "recorded": these alone; "found": MuJoCo's alone. Without recorded ones: "found".
+            edit: Changes the contacts.
+
+        Raises:
+            InvalidArgument: The memory of the model does not hold the constraints of the state.
+        """
+        model = self.model
+        self.place(data, state)
+        mujoco.mj_fwdPosition(model, data)
+        if state.contacts is not None and contacts != "found":
+            merged = contacts == "merged"
+            put_contacts(
+                model,
+                data,
+                merge_contacts(model, data, state.contacts) if merged else state.contacts,
+            )
+            make_constraints(model, data)
+        if edit is not None and data.ncon:
+            edit(data)
+            make_constraints(model, data)
+        mujoco.mj_fwdVelocity(model, data)
+        mujoco.mj_fwdActuation(model, data)
+        mujoco.mj_fwdAcceleration(model, data)
+        if data.warning.number.any():
+            kind = mujoco.mjtWarning(int(np.flatnonzero(data.warning.number)[0])).name
+            message = f"state {state.number} (world {state.world}): MuJoCo reports {kind}"
+            raise InvalidArgument(message, f"qpos[{state.number}]")
+        return assemble_problem(model, data, "mujoco", DEFAULT_MATERIAL)
+
+    def after_resets(self) -> list[tuple[str, FloatArray]]:
+        """Velocities that a reset leads to: of qpos0 and keyframes, and MuJoCo's steps from them.
+
+        A simulator that finds a state to have diverged resets it, and may then make its step.
+        """
+        if not self._after_resets:
+            model, data = self.model, self.new_data()
+            for key in range(-1, model.nkey):
+                name = "qpos0" if key < 0 else f"keyframe {key}"
+                mujoco.mj_resetData(model, data)
+                if key >= 0:
+                    mujoco.mj_resetDataKeyframe(model, data, key)
+                self._after_resets.append((name, data.qvel.copy()))
+                mujoco.mj_step(model, data)
+                self._after_resets.append((f"a step from {name}", data.qvel.copy()))
+        return self._after_resets
+
+    def next_velocity(self, data: mujoco.MjData, velocity: FloatArray) -> FloatArray:
+        """[nv] velocity after the model's integrator, for the solution of a problem just built."""
+        model = self.model
+        data.qacc[:] = (velocity - data.qvel) / model.opt.timestep
+        mujoco.mj_mulM(model, data, data.qfrc_constraint, data.qacc)
+        data.qfrc_constraint -= data.qfrc_smooth
+        move(model, data, "mujoco", velocity)
+        velocity_after: FloatArray = data.qvel.copy()
+        return velocity_after
+
+
+def merge_contacts(
+    model: mujoco.MjModel, data: mujoco.MjData, recorded: dict[str, Array]
+) -> dict[str, Array]:
+    """The recorded contacts, then those that MuJoCo found of pairs that are not recorded."""
+    lost = lost_contacts(model, data, recorded)
+    if not lost.size:
+        return recorded
+    merged = {}
+    for name, values in recorded.items():
+        if name == "efc_address":
+            continue
+        found = getattr(data.contact, name)[lost].reshape(-1, *values.shape[1:])
+        merged[name] = np.concatenate((values, found))
+    return merged
+
+
+def lost_contacts(
+    model: mujoco.MjModel, data: mujoco.MjData, recorded: dict[str, Array]
+) -> NDArray[np.int64]:
+    """Contacts in `data.contact` of pairs of geoms that overlap and are not recorded."""
+    if not data.ncon:
+        return np.empty(0, np.int64)
+    found = data.contact
+    depth = found.includemargin - found.dist
+    overlaps = (depth > _TOUCHING * model.stat.meansize) & (found.exclude == 0)
+    missing = ~np.isin(pair_keys(model, found.geom), pair_keys(model, recorded["geom"]))
+    return np.flatnonzero(overlaps & missing)
+
+
+def pair_keys(model: mujoco.MjModel, geom: Array) -> NDArray[np.int64]:
+    """A number for each pair of geoms, whatever their order."""
+    pair = np.sort(geom.astype(np.int64), axis=1)
+    keys: NDArray[np.int64] = pair[:, 0] * model.ngeom + pair[:, 1]
+    return keys
+
+
+def put_contacts(model: mujoco.MjModel, data: mujoco.MjData, contacts: dict[str, Array]) -> None:
+    """Replaces the contacts in MjData; their constraints are still to be made."""
+    count = len(contacts["dist"])
+    data.ncon = 0
+    empty = mujoco.MjContact()
+    empty.flex[:] = empty.elem[:] = empty.vert[:] = -1
+    for _ in range(count):
+        if mujoco.mj_addContact(model, data, empty):
+            raise InvalidArgument("the model's memory does not hold the recorded contacts", "model")
+    if not count:
+        return
+    into = data.contact
+    for name, values in contacts.items():
+        if name != "efc_address":
+            getattr(into, name)[:] = values.reshape(count, -1) if values.ndim > 1 else values
+    has_tangents = into.dim > 1
+    into.friction[has_tangents] = np.maximum(into.friction[has_tangents], _MIN_FRICTION)
+    into.exclude[:] = np.where(into.dist < into.includemargin, 0, _EXCLUDED)

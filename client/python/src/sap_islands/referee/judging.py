@@ -1,0 +1,208 @@
+"""Compares recorded velocities with exact ones, state by state and island by island.
+
+    error = |v - v*|_M / max(|v*|_M, |v_free - v*|_M, small),   |x|_M^2 = x' M x
+
+with v the recorded and v* the exact velocity after the step, v_free that without constraints, and
+small = 1e-3 δt max(g, 1) sqrt(tr M / nv), a speed far below that of free fall over a step. The
+exact velocity is known up to its certificate: bound = error + sqrt(2 sum gap) / scale, since the
+cost of a solve is strongly convex in the norm of M and integrators contract.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from sap_islands.arrays import FloatArray, IntArray
+from sap_islands.client import Client
+from sap_islands.errors import InvalidArgument, value_of
+from sap_islands.mujoco.assembly import BuiltProblem
+from sap_islands.options import Options
+from sap_islands.referee.exact_steps import ExactSteps, lost_contacts, pair_keys
+from sap_islands.referee.runs import State
+from sap_islands.solution import Solution
+
+CONVERGED = Options(
+    relative_tolerance=1e-10, response_mask=("velocity", "islands", "island_of_tree", "cost")
+)
+_SMALL = 1e-3
+_MAX_STATES_AT_ONCE = 32
+_MEMORY = 1 << 32  # of states at once [bytes]
+
+
+class Judgment(NamedTuple):
+    """What was found of a state.
+
+    Attributes:
+        error: Of the recorded velocity [-].
+        bound: Upper bound of the error against the exact optimum [-]; infinite: not solved.
+        island_error: Largest error of an island [-].
+        contacts: Contacts of the problem.
+        found_contacts: Contacts that MuJoCo finds.
+        lost_pairs: Pairs of geoms that overlap and were not recorded.
+        found_error: The error against the step with the contacts that MuJoCo finds [-].
+        asleep: Trees left out since they sleep.
+    """
+
+    error: float
+    bound: float
+    island_error: float
+    contacts: int
+    found_contacts: int
+    lost_pairs: int
+    found_error: float
+    asleep: int
+
+
+class Comparison(NamedTuple):
+    """A recorded velocity and an exact one.
+
+    Attributes:
+        exact: [nv] the velocity after the exact step.
+        scale: Speed in the norm of M that errors are relative to.
+        error: Of the state [-].
+        island_error: Largest of an island [-].
+        trees: Those of the worst island.
+        tree_error: [ntree] |v - v*|_M of each tree over the scale [-].
+        asleep: Trees left out since they sleep.
+    """
+
+    exact: FloatArray
+    scale: float
+    error: float
+    island_error: float
+    trees: IntArray
+    tree_error: FloatArray
+    asleep: int
+
+
+def judge(
+    steps: ExactSteps, client: Client, recorded: Iterable[State]
+) -> Iterator[tuple[State, Judgment]]:
+    """Solves recorded steps and compares the recorded velocities with the solutions.
+
+    Raises:
+        SapError: A problem could not be built or solved; the message names state and world.
+    """
+    size = steps.model.narena + steps.model.nbuffer + 1
+    at_once = int(np.clip(_MEMORY // (2 * size), 1, _MAX_STATES_AT_ONCE))
+    own = [steps.new_data() for _ in range(at_once)]
+    found = [steps.new_data() for _ in range(at_once)]
+    remaining = iter(recorded)
+    while chunk := list(itertools.islice(remaining, at_once)):
+        built = [steps.build(data, state) for state, data in zip(chunk, own, strict=False)]
+        twice = [i for i, state in enumerate(chunk) if state.contacts is not None]
+        built += [steps.build(found[i], chunk[i], contacts="found") for i in twice]
+        solutions = solve(client, [*chunk, *(chunk[i] for i in twice)], built)
+        second = {i: (found[i], built[k], solutions[k]) for k, i in enumerate(twice, len(chunk))}
+        for i, state in enumerate(chunk):
+            one = (own[i], built[i], solutions[i])
+            yield state, _judgment(steps, state, one, second.get(i))
+
+
+def solve(
+    client: Client, states: list[State], built: list[BuiltProblem], options: Options = CONVERGED
+) -> list[Solution]:
+    """The solutions of problems; where some fail, the error of the first names its state."""
+    solutions: dict[int, Solution] = {}
+    for i, outcome in client.stream_batch([each.problem for each in built], options):
+        if isinstance(outcome, InvalidArgument):
+            state = states[i]
+            message = f"state {state.number} (world {state.world}): {outcome.message}"
+            raise InvalidArgument(message, f"qpos[{state.number}]")
+        solutions[i] = value_of(outcome)
+    return [solutions[i] for i in range(len(built))]
+
+
+_Solved = tuple[mujoco.MjData, BuiltProblem, Solution]
+
+
+def _judgment(steps: ExactSteps, state: State, one: _Solved, other: _Solved | None) -> Judgment:
+    data, built, solution = one
+    comparison = compare(steps, data, state, built, solution)
+    gap = float(np.sqrt(2 * np.sum(solution.islands.optimality_gap_bound))) / comparison.scale
+    contacts = found_contacts = int(np.count_nonzero(data.contact.exclude == 0))
+    found_error, lost = comparison.error, 0
+    if other is not None and state.contacts is not None:
+        found_error = compare(steps, other[0], state, *other[1:]).error
+        found_contacts = int(np.count_nonzero(other[0].contact.exclude == 0))
+        missing = other[0].contact.geom[lost_contacts(steps.model, other[0], state.contacts)]
+        lost = len(set(pair_keys(steps.model, missing).tolist()))
+    return Judgment(
+        comparison.error,
+        comparison.error + gap if np.isfinite(gap) else np.inf,
+        comparison.island_error,
+        contacts,
+        found_contacts,
+        lost,
+        found_error,
+        comparison.asleep,
+    )
+
+
+def compare(
+    steps: ExactSteps,
+    data: mujoco.MjData,
+    state: State,
+    built: BuiltProblem,
+    solution: Solution,
+) -> Comparison:
+    """Compares the recorded velocity with that of a solution; `data` makes the step."""
+    model = steps.model
+    v_star = solution.velocity
+    exact = steps.next_velocity(data, v_star)
+    difference = state.next_qvel - exact
+    asleep = 0
+    if steps.sleeps:  # a tree that sleeps, or falls asleep in this step, has no velocity
+        moves = np.maximum.reduceat(np.abs(state.next_qvel), model.tree_dofadr) > 0
+        difference[~np.repeat(moves, model.tree_dofnum)] = 0.0
+        asleep = int(np.count_nonzero(~moves))
+    of_error = tree_squares(model, data, difference)
+    of_motion = tree_squares(model, data, exact)
+    of_constraints = tree_squares(model, data, built.dynamics.v_star - v_star)
+    mass = np.add.reduceat(data.M[model.M_rowadr + model.M_rownnz - 1], model.tree_dofadr)
+    small = (_SMALL * model.opt.timestep * max(np.linalg.norm(model.opt.gravity), 1.0)) ** 2
+    island = _islands(model, solution.island_of_tree)
+
+    def scales(label: IntArray) -> FloatArray:
+        dofs, masses, motion, constraints = (
+            np.bincount(label, weights)
+            for weights in (model.tree_dofnum, mass, of_motion, of_constraints)
+        )
+        mean = np.divide(masses, dofs, out=np.ones_like(masses), where=dofs > 0)
+        largest: FloatArray = np.maximum(np.maximum(motion, constraints), small * mean)
+        return largest
+
+    scale = float(np.sqrt(scales(np.zeros_like(island))[0]))
+    island_errors = np.sqrt(np.bincount(island, of_error) / scales(island))
+    worst = int(np.argmax(island_errors))
+    return Comparison(
+        exact,
+        scale,
+        float(np.sqrt(of_error.sum())) / scale,
+        float(island_errors[worst]),
+        np.flatnonzero(island == worst).astype(np.int32),
+        np.sqrt(of_error) / scale,
+        asleep,
+    )
+
+
+def tree_squares(model: mujoco.MjModel, data: mujoco.MjData, x: FloatArray) -> FloatArray:
+    """[ntree] x' M x of each tree, at least 0."""
+    product = np.empty_like(x)
+    mujoco.mj_mulM(model, data, product, x)
+    squares: FloatArray = np.add.reduceat(x * product, model.tree_dofadr)
+    np.maximum(squares, 0.0, out=squares)
+    return squares
+
+
+def _islands(model: mujoco.MjModel, island_of_tree: IntArray) -> IntArray:
+    """A number for the island of each tree; a tree without constraints is one of its own."""
+    if not len(island_of_tree):
+        return np.arange(model.ntree)
+    own = island_of_tree.max(initial=-1) + 1 + np.arange(model.ntree)
+    return np.where(island_of_tree >= 0, island_of_tree, own)

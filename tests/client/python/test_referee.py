@@ -1,0 +1,560 @@
+"""The referee: exact runs are exact, planted faults are found and named, bad input is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import sap_islands as sap
+from numpy.typing import NDArray
+from sap_islands.__main__ import main
+from sap_islands.arrays import FloatArray
+from sap_islands.binaries import find_server
+from sap_islands.referee import Verdict
+from sap_islands.referee.exact_steps import put_contacts
+
+from support.mujoco_agreement import solve_tightly
+from support.recorded_runs import (
+    CONTACT_ARRAYS,
+    WORKSHOP,
+    Run,
+    changed,
+    joined,
+    record,
+    step_from,
+)
+
+STEPS = 60
+_DISABLE, _ENABLE = mujoco.mjtDisableBit, mujoco.mjtEnableBit
+
+
+def workshop() -> mujoco.MjModel:
+    model = mujoco.MjModel.from_xml_string(WORKSHOP)
+    solve_tightly(model)
+    return model
+
+
+@pytest.fixture(scope="module")
+def model() -> mujoco.MjModel:
+    return workshop()
+
+
+@pytest.fixture(scope="module")
+def run(model: mujoco.MjModel) -> Run:
+    return record(model, STEPS, seed=5)
+
+
+def error_of(model: mujoco.MjModel, run: Run, state: int, velocity: FloatArray) -> float:
+    """The error of another velocity in place of the recorded one, from MuJoCo's own step."""
+    data = mujoco.MjData(model)
+    for name in ("qpos", "qvel", "act", "ctrl"):
+        getattr(data, name)[:] = run[name][state]
+    mujoco.mj_forward(model, data)
+    mass = np.empty((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, mass)
+    free = run["qvel"][state] + model.opt.timestep * data.qacc_smooth
+    solved = run["qvel"][state] + model.opt.timestep * data.qacc
+    right = run["next_qvel"][state]
+    scale = max(float(np.sqrt(v @ mass @ v)) for v in (right, free - solved))
+    return float(np.sqrt((velocity - right) @ mass @ (velocity - right))) / scale
+
+
+def test_error_is_the_distance_from_the_exact_velocity_in_the_norm_of_m(
+    model: mujoco.MjModel, run: Run
+) -> None:
+    state = 40
+    off = np.zeros(model.nv)
+    off[12:15] = 0.3, -0.2, 0.1  # of the ball, an island of its own
+    other = {**run, "next_qvel": run["next_qvel"].copy()}
+    other["next_qvel"][state] += off
+    verdict = sap.certify(model, other)
+    expected = error_of(model, run, state, other["next_qvel"][state])
+    (worst,) = verdict.worst
+    assert worst.state == state
+    assert worst.error == pytest.approx(expected, rel=1e-6)
+    assert worst.error <= worst.bound <= worst.error + 1e-9
+    assert worst.island_error > worst.error
+    assert worst.bodies == ["ball"]
+    assert verdict.exact == STEPS - 1
+    assert np.delete(verdict.error, state).max() < 1e-9
+
+
+def with_flag(name: str) -> Callable[[mujoco.MjModel], None]:
+    def change(model: mujoco.MjModel) -> None:
+        if hasattr(_DISABLE, f"mjDSBL_{name}"):
+            model.opt.disableflags |= int(getattr(_DISABLE, f"mjDSBL_{name}"))
+        elif hasattr(_ENABLE, f"mjENBL_{name}"):
+            model.opt.enableflags |= int(getattr(_ENABLE, f"mjENBL_{name}"))
+        else:
+            pytest.skip(f"this MuJoCo has no flag {name}")
+
+    return change
+
+
+def with_option(name: str, value: Any) -> Callable[[mujoco.MjModel], None]:
+    return lambda model: setattr(model.opt, name, value)
+
+
+def with_fluid(model: mujoco.MjModel) -> None:
+    model.opt.density, model.opt.viscosity = 1000.0, 0.1
+
+
+RUN_OPTIONS: dict[str, Callable[[mujoco.MjModel], None]] = {
+    "Euler": lambda _: None,
+    "Euler, explicit damping": with_flag("EULERDAMP"),
+    "implicit": with_option("integrator", mujoco.mjtIntegrator.mjINT_IMPLICIT),
+    "implicitfast": with_option("integrator", mujoco.mjtIntegrator.mjINT_IMPLICITFAST),
+    "elliptic": with_option("cone", mujoco.mjtCone.mjCONE_ELLIPTIC),
+    "impratio": with_option("impratio", 20.0),
+    "no warm start": with_flag("WARMSTART"),
+    "no islands": with_flag("ISLAND"),
+    "no multiccd": with_flag("MULTICCD"),
+    "no nativeccd": with_flag("NATIVECCD"),
+    "diagexact": with_flag("DIAGEXACT"),
+    "speculative": with_flag("SPECULATIVE"),
+    "fluid": with_fluid,
+}
+
+
+@pytest.mark.parametrize("option", RUN_OPTIONS)
+@pytest.mark.parametrize("with_contacts", [False, True])
+def test_an_exact_run_is_exact_under_every_option(option: str, with_contacts: bool) -> None:
+    model = changed(workshop(), RUN_OPTIONS[option])
+    verdict = sap.certify(model, record(model, STEPS, seed=7, with_contacts=with_contacts))
+    assert verdict.exact == verdict.states == STEPS
+    assert not verdict.causes
+    assert verdict.error.max() < 1e-7
+    assert verdict.bound.max() < 1e-7
+    assert not verdict.lost_pairs.any()
+
+
+def test_an_exact_run_recorded_in_single_precision_is_exact(model: mujoco.MjModel) -> None:
+    run = record(model, STEPS, seed=3, with_contacts=True)
+    single = {k: v.astype(np.float32) if v.dtype == float else v for k, v in run.items()}
+    verdict = sap.certify(model, single)
+    assert verdict.exact == STEPS
+    assert 1e-9 < verdict.error.max() < 1e-4
+
+
+def step_without(
+    model: mujoco.MjModel, run: Run, state: int, keep: Callable[[mujoco.MjData], Any]
+) -> FloatArray:
+    """Velocity after MuJoCo's step with some contacts alone; NaN if all are kept."""
+    data = mujoco.MjData(model)
+    for name in ("qpos", "qvel", "act", "ctrl"):
+        getattr(data, name)[:] = run[name][state]
+    mujoco.mj_fwdPosition(model, data)
+    kept = keep(data)
+    if len(kept) == data.ncon:
+        return np.full(model.nv, np.nan)
+    arrays = (name for name in CONTACT_ARRAYS if name != "efc_address")
+    contacts = {name: getattr(data.contact, name)[kept].copy() for name in arrays}
+    put_contacts(model, data, contacts)
+    mujoco.mj_makeConstraint(model, data)
+    mujoco.mj_island(model, data)
+    for stage in ("Velocity", "Actuation", "Acceleration", "Constraint"):
+        getattr(mujoco, f"mj_fwd{stage}")(model, data)
+    mujoco.mj_Euler(model, data)
+    return np.array(data.qvel)
+
+
+def without_limits_of_actuators(model: mujoco.MjModel) -> None:
+    model.actuator_forcelimited[:] = model.actuator_ctrllimited[:] = 0
+
+
+def scaled(name: str, factor: float) -> Callable[[mujoco.MjModel], None]:
+    def change(model: mujoco.MjModel) -> None:
+        getattr(model, name)[:, 0] *= factor
+
+    return change
+
+
+def few_iterations(solver: str, iterations: int) -> Callable[[mujoco.MjModel], None]:
+    def change(model: mujoco.MjModel) -> None:
+        model.opt.solver = getattr(mujoco.mjtSolver, f"mjSOL_{solver}")
+        model.opt.iterations, model.opt.tolerance = iterations, 0.0
+
+    return change
+
+
+# A fault: cause, words of the detail, and how a model differs from the recorded one.
+OF_MODELS: dict[str, tuple[str, str, Callable[[mujoco.MjModel], None]]] = {
+    "CG": ("not_converged", "record contact_*", few_iterations("CG", 3)),
+    "PGS": ("not_converged", "record contact_*", few_iterations("PGS", 3)),
+    "friction": ("friction", "times 0.5", scaled("geom_friction", 0.5)),
+    "solref": ("compliance", "times 3", scaled("geom_solref", 3.0)),
+    "time step": ("time_step", "0.004 s, 0.8 times", with_option("timestep", 0.004)),
+    "actuators": ("actuator_limits", "without limits", without_limits_of_actuators),
+    "limits": ("limits", "without limits of joints", with_flag("LIMIT")),
+    "gravity": ("gravity", "without gravity", with_flag("GRAVITY")),
+    "damping": ("damping", "without dampers", with_flag("DAMPER")),
+    "cone": ("cone", "elliptic", with_option("cone", mujoco.mjtCone.mjCONE_ELLIPTIC)),
+}
+
+
+def faults_of(model: mujoco.MjModel, run: Run, fault: str, state: int) -> FloatArray:
+    """The velocity that a faulty simulator records."""
+    right: FloatArray = run["next_qvel"][state]
+    if fault in OF_MODELS:
+        return step_from(changed(model, OF_MODELS[fault][2]), run, state)
+    if fault == "control lag":
+        controls = run["ctrl"].copy()
+        controls[state] = controls[state - 1]
+        return step_from(model, {**run, "ctrl": controls}, state)
+    if fault == "dropped pair":
+        floor_and_low = {0, 1}
+        return step_without(
+            model,
+            run,
+            state,
+            lambda data: [i for i, g in enumerate(data.contact.geom) if {*g} != floor_and_low],
+        )
+    if fault == "first rows":
+
+        def first_three(data: mujoco.MjData) -> NDArray[np.int64]:
+            """All unless the fourth is of the same pair, so that no pair is left out as a whole."""
+            cuts = data.ncon > 3 and (data.contact.geom[2] == data.contact.geom[3]).all()
+            return np.arange(3 if cuts else data.ncon)
+
+        return step_without(model, run, state, first_three)
+    if fault == "several steps":
+        data = mujoco.MjData(model)
+        for name in ("qpos", "qvel", "act", "ctrl"):
+            getattr(data, name)[:] = run[name][state]
+        mujoco.mj_step(model, data, 5)
+        return np.array(data.qvel)
+    others: dict[str, FloatArray] = {
+        "fixed point": np.round(right * 64) / 64,
+        "step before": run["next_qvel"][state - 1],
+        "reset": np.zeros_like(right),
+    }
+    return others[fault]
+
+
+OTHERS = {
+    "control lag": ("control_lag", "ctrl of the state before"),
+    "dropped pair": ("dropped_contacts", "floor of world and low of low"),
+    "first rows": ("first_rows", "first "),
+    "several steps": ("several_steps", "after 5 steps"),
+    "fixed point": ("rounding", "1/64"),
+    "step before": ("off_by_one", "before"),
+    "reset": ("reset", "qpos0"),
+}
+
+
+@pytest.mark.parametrize("fault", [*OF_MODELS, *OTHERS])
+def test_a_planted_fault_is_found_and_named(fault: str) -> None:
+    model = workshop()
+    run = record(model, STEPS, seed=11)
+    right = run["next_qvel"]
+    spoiled = right.copy()
+    states = np.random.default_rng(2).permutation(np.arange(2, STEPS))
+    planted: set[int] = set()
+    for state in states.tolist():
+        velocity = faults_of(model, run, fault, state)
+        if error_of(model, run, state, velocity) > 2e-3 and len(planted) < 5:
+            spoiled[state] = velocity
+            planted.add(state)
+    assert planted, "the fault has no effect in this run"
+    verdict = sap.certify(model, {**run, "next_qvel": spoiled})
+    cause, words = OTHERS[fault] if fault in OTHERS else OF_MODELS[fault][:2]
+    found = {worst.state: worst for worst in verdict.worst}
+    assert set(found) == planted
+    assert verdict.states - verdict.exact == len(planted)
+    assert {worst.cause for worst in found.values()} == {cause}
+    assert all(words in worst.detail for worst in found.values())
+    assert verdict.causes == {cause: len(planted)}
+    assert verdict.faults == (0 if fault == "reset" else len(planted))
+
+
+def test_recorded_contacts_other_than_mujocos_are_no_fault(model: mujoco.MjModel) -> None:
+    # A simulator with other contact points and tangents, and with exact steps on them.
+    data = mujoco.MjData(model)
+    run = record(model, STEPS, seed=13, with_contacts=True)
+    turned = run["contact_frame"].reshape(-1, 3, 3).copy()
+    turned[:, 1], turned[:, 2] = turned[:, 2].copy(), -turned[:, 1]
+    state = 30
+    of_state = run["contact_state"] == state
+    run["contact_frame"] = turned.reshape(-1, 9)
+    run["contact_pos"][of_state] += [0.01, 0.02, 0.0]
+    for name in ("qpos", "qvel", "act", "ctrl"):
+        getattr(data, name)[:] = run[name][state]
+    mujoco.mj_fwdPosition(model, data)
+    names = (name for name in CONTACT_ARRAYS if name != "efc_address")
+    put_contacts(model, data, {name: run[f"contact_{name}"][of_state] for name in names})
+    mujoco.mj_makeConstraint(model, data)
+    mujoco.mj_island(model, data)
+    for stage in ("Velocity", "Actuation", "Acceleration", "Constraint"):
+        getattr(mujoco, f"mj_fwd{stage}")(model, data)
+    mujoco.mj_Euler(model, data)
+    only = {name: values[[state]] for name, values in run.items() if "contact" not in name}
+    contacts = {f"contact_{name}": run[f"contact_{name}"][of_state] for name in CONTACT_ARRAYS}
+    one = {**only, **contacts, "contact_state": np.zeros(of_state.sum(), int)}
+    verdict = sap.certify(model, {**one, "next_qvel": data.qvel[None].copy()})
+    assert verdict.exact == 1
+    assert verdict.error[0] < 1e-9
+    assert verdict.found_error[0] > 1e-3
+    assert verdict.to_json()["contacts"]["states_exact_on_recorded_only"] == 1
+
+
+def test_a_pair_without_a_recorded_contact_is_lost(model: mujoco.MjModel, run: Run) -> None:
+    state = 45
+
+    def without_low(data: mujoco.MjData) -> list[int]:
+        return [i for i, geoms in enumerate(data.contact.geom) if 1 not in geoms]
+
+    recorded = record(model, STEPS, seed=5, with_contacts=True)
+    velocity = recorded["next_qvel"].copy()
+    velocity[state] = step_without(model, recorded, state, without_low)
+    lost = (recorded["contact_state"] == state) & (recorded["contact_geom"] == 1).any(1)
+    kept = {k: v[~lost] if "contact" in k else v for k, v in recorded.items()}
+    verdict = sap.certify(model, {**kept, "next_qvel": velocity})
+    (worst,) = verdict.worst
+    assert (worst.state, worst.cause) == (state, "lost_pairs")
+    assert worst.lost_pairs == 2
+    assert "floor of world and low of low" in worst.detail
+
+
+def test_trees_that_sleep_are_left_out() -> None:
+    model = workshop()
+    model.opt.enableflags |= int(_ENABLE.mjENBL_SLEEP)
+    model.opt.sleep_tolerance = 1e-2
+    model.actuator_gainprm[:] = model.actuator_biasprm[:] = 0
+    verdict = sap.certify(model, record(model, 300))
+    assert verdict.exact == 300
+    assert verdict.asleep > 0
+
+
+def test_noslip_is_named_and_no_fault(model: mujoco.MjModel) -> None:
+    noslip = changed(model, with_option("noslip_iterations", 5))
+    verdict = sap.certify(noslip, record(noslip, STEPS, seed=5))
+    assert set(verdict.causes) == {"noslip"}
+    assert verdict.faults == 0
+
+
+def test_worlds_and_files_are_told_apart(model: mujoco.MjModel) -> None:
+    worlds = [record(model, 20, seed=seed, world=seed) for seed in (4, 9)]
+    worlds[1]["next_qvel"][[3, 8]] += 0.5
+    verdict = sap.certify(model, [joined(worlds), record(model, 20, seed=1, world=4)])
+    assert verdict.states == verdict.recorded == 60
+    assert [worst.world for worst in verdict.worst] == [9, 9]
+    assert {worst.state for worst in verdict.worst} == {7, 17}
+    rows = {row["world"]: row for row in verdict.worlds()}
+    assert (rows[4]["states"], rows[4]["exact"]) == (40, 40)
+    assert (rows[9]["states"], rows[9]["exact"]) == (20, 18)
+
+
+def test_a_sample_is_of_all_files_and_is_repeatable(model: mujoco.MjModel, run: Run) -> None:
+    first, second = (sap.certify(model, [run, run], sample=11) for _ in range(2))
+    assert first.states == 11
+    assert first.number.tolist() == second.number.tolist()
+    assert (first.number >= STEPS).any()
+    assert (first.number < STEPS).any()
+    assert first.recorded == 2 * STEPS
+
+
+def test_what_was_not_recorded_is_named(model: mujoco.MjModel, run: Run) -> None:
+    bare = {name: run[name] for name in ("qpos", "qvel", "next_qvel")}
+    verdict = sap.certify(model, {**bare, "controls": run["ctrl"]}, diagnose=0)
+    assert {"ctrl", "contacts"} <= set(verdict.assumed)
+    assert verdict.assumed["ctrl"] == "0 for all 2 controls"
+    assert verdict.unused == ["controls"]
+    assert verdict.above > 0
+    assert verdict.causes == {"undiagnosed": verdict.above}
+
+
+def with_row(name: str, row: int, value: float) -> Callable[[Run], Run]:
+    def spoil(run: Run) -> Run:
+        values = run[name].copy()
+        values[row] = value
+        return {**run, name: values}
+
+    return spoil
+
+
+BAD: dict[str, tuple[Callable[[Run], Run], str]] = {
+    "no velocities": (lambda run: {"qpos": run["qpos"]}, "qvel is missing"),
+    "shape": (lambda run: {**run, "qvel": run["qvel"][:, :-1]}, r"qvel has the shape \[60, 21\]"),
+    "count": (lambda run: {**run, "ctrl": run["ctrl"][:-1]}, r"ctrl has the shape \[59, 2\]"),
+    "text": (lambda run: {**run, "time": np.array(["x"] * STEPS)}, "time has the type <U1"),
+    "complex": (lambda run: {**run, "qvel": run["qvel"] * 1j}, "qvel has the type complex"),
+    "empty": (lambda run: {name: values[:0] for name, values in run.items()}, "no states"),
+    "NaN": (with_row("qvel", 7, np.nan), r"qvel\[7\] is nan at 0 \(state 7, world 3\)"),
+    "diverged": (with_row("next_qvel", 9, 1e300), r"next_qvel\[9\] is 1e\+300 .*world 3"),
+    "world": (with_row("world", 2, 0.5), r"world\[2\] is 0.5"),
+    "contacts alone": (
+        lambda run: {name: values for name, values in run.items() if name != "contact_state"},
+        "contact_state is missing",
+    ),
+    "no frame": (
+        lambda run: {name: values for name, values in run.items() if name != "contact_frame"},
+        "contact_frame is missing",
+    ),
+    "order": (
+        lambda run: {**run, "contact_state": run["contact_state"][::-1]},
+        "it must be ascending",
+    ),
+    "geom": (with_row("contact_geom", 4, 99), r"contact_geom\[4\] is .*99"),
+    "frame": (with_row("contact_frame", 4, 0.5), r"contact_frame\[4\] must have orthonormal"),
+    "friction": (with_row("contact_friction", 4, -1.0), r"contact_friction\[4\] must not be"),
+    "dim": (with_row("contact_dim", 4, 2), r"contact_dim\[4\] must be 1, 3, 4 or 6"),
+    "depth": (with_row("contact_dist", 4, np.inf), r"contact_dist\[4\] is inf \(state"),
+}
+
+
+@pytest.fixture(scope="module")
+def complete_run(model: mujoco.MjModel) -> Run:
+    run = record(model, STEPS, seed=5, with_contacts=True, world=3)
+    return {**run, "world": run["world"].astype(float)}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_input_is_refused_by_name(
+    model: mujoco.MjModel,
+    complete_run: Run,
+    kind: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spoil, message = BAD[kind]
+    spoiled = spoil(complete_run)
+    with pytest.raises(sap.InvalidArgument, match=message):
+        sap.certify(model, spoiled)
+    scene, path = tmp_path / "scene.xml", tmp_path / "run.npz"
+    scene.write_text(WORKSHOP)
+    np.savez(path, allow_pickle=False, **spoiled)
+    assert main(["certify", str(path), "--model", str(scene)]) == 2
+    assert "run.npz: " in capsys.readouterr().err
+
+
+def test_files_that_are_no_runs_are_refused(model: mujoco.MjModel, tmp_path: Path) -> None:
+    text, array, pickled = (tmp_path / name for name in ("text.npz", "array.npz", "pickled.npz"))
+    text.write_text("qpos")
+    with open(array, "wb") as file:
+        np.save(file, np.zeros(3))
+    objects = np.array([{}], object)
+    np.savez(pickled, qpos=objects, qvel=objects, next_qvel=objects)
+    cut = tmp_path / "cut.npz"
+    np.savez(tmp_path / "whole.npz", qpos=np.zeros((100, 30)))
+    cut.write_bytes((tmp_path / "whole.npz").read_bytes()[:-500])
+    for path in (text, array, pickled, cut, tmp_path / "nowhere.npz", tmp_path):
+        with pytest.raises(sap.InvalidArgument, match=f"{path}.*: cannot be read"):
+            sap.certify(model, path)
+
+
+def test_states_with_nan_can_be_left_out(model: mujoco.MjModel, run: Run) -> None:
+    velocity = run["next_qvel"].copy()
+    velocity[[7, 20], 3] = np.nan
+    verdict = sap.certify(model, {**run, "next_qvel": velocity}, skip_invalid=True)
+    assert (verdict.states, verdict.exact, verdict.skipped) == (STEPS - 2, STEPS - 2, 2)
+
+
+@pytest.mark.parametrize("integrator", ["RK4", "DISCRETE"])
+def test_integrators_of_other_problems_are_refused(integrator: str, run: Run) -> None:
+    if not hasattr(mujoco.mjtIntegrator, f"mjINT_{integrator}"):
+        pytest.skip(f"this MuJoCo has no integrator {integrator}")
+    value = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}")
+    model = changed(workshop(), with_option("integrator", value))
+    with pytest.raises(sap.InvalidArgument, match="integrator") as refused:
+        sap.certify(model, run)
+    assert refused.value.field == "opt.integrator"
+
+
+def test_arguments_are_checked(model: mujoco.MjModel, run: Run) -> None:
+    for arguments, field in (
+        ({"tolerance": 0.0}, "tolerance"),
+        ({"tolerance": float("nan")}, "tolerance"),
+        ({"sample": 0}, "sample"),
+        ({"diagnose": -1}, "diagnose"),
+    ):
+        with pytest.raises(sap.InvalidArgument) as refused:
+            sap.certify(model, run, **arguments)
+        assert refused.value.field == field
+    with pytest.raises(sap.InvalidArgument, match="there are no runs"):
+        sap.certify(model, [])
+
+
+def test_the_model_is_not_changed(model: mujoco.MjModel, run: Run) -> None:
+    def bytes_of(model: mujoco.MjModel) -> bytes:
+        buffer = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+        mujoco.mj_saveModel(model, None, buffer)
+        return buffer.tobytes()
+
+    before = bytes_of(model)
+    velocity = run["next_qvel"].copy()
+    velocity[10] += 0.3
+    assert sap.certify(model, {**run, "next_qvel": velocity}).faults == 1
+    assert bytes_of(model) == before
+
+
+def report_of(arguments: list[str], path: Path) -> tuple[int, dict[str, Any]]:
+    code = main([*arguments, "--report", str(path)])
+    report: dict[str, Any] = json.loads(path.read_text())
+    return code, report
+
+
+def test_the_command_writes_report_worst_states_and_plot(
+    model: mujoco.MjModel, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene, exact, spoiled = (tmp_path / name for name in ("s.xml", "exact.npz", "spoiled.npz"))
+    scene.write_text(WORKSHOP)
+    velocity = run["next_qvel"].copy()
+    softer = changed(model, scaled("geom_solref", 4.0))
+    spoilt = [
+        state
+        for state in range(STEPS)
+        if error_of(model, run, state, step_from(softer, run, state)) > 2e-3
+    ][:3]
+    for state in spoilt:
+        velocity[state] = step_from(softer, run, state)
+    np.savez(exact, allow_pickle=False, **run)
+    np.savez_compressed(spoiled, allow_pickle=False, **{**run, "next_qvel": velocity})
+    command = ["certify", str(exact), "--model", str(scene)]
+    code, report = report_of(command, tmp_path / "exact.json")
+    assert code == 0
+    assert (report["states"], report["exact"], report["worst"]) == (STEPS, STEPS, [])
+    assert f"{STEPS} of {STEPS} states are exact" in capsys.readouterr().out
+    worst, plot = tmp_path / "worst", tmp_path / "plot.png"
+    command = ["certify", str(exact), str(spoiled), "--model", str(scene)]
+    command += ["--worst", str(worst), "--plot", str(plot)]
+    code, report = report_of(command, tmp_path / "spoiled.json")
+    assert code == 1
+    assert (report["states"], report["exact"]) == (2 * STEPS, 2 * STEPS - 3)
+    assert len(spoilt) == 3
+    assert {entry["row"] for entry in report["worst"]} == {*spoilt}
+    assert report["causes"] == {"compliance": 3}
+    errors = [entry["error"] for entry in report["worst"]]
+    assert errors == sorted(errors, reverse=True)
+    assert report["error"]["max"] == pytest.approx(errors[0])
+    printed = capsys.readouterr().out
+    assert "compliance: solref[0] of contacts times 4" in printed
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    problems = sorted(worst.glob("*.json.gz"))
+    assert len(problems) == len(list(worst.glob("*.npz"))) == 3
+    one = next(worst.glob("*.npz"))
+    assert main(["certify", str(one), "--model", str(scene)]) == 1
+    program = Path(find_server()).with_name("sap-client")
+    done = subprocess.run(
+        [program, "solve", *map(str, problems)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_guess_of_a_worst_problem_is_the_recorded_velocity(
+    model: mujoco.MjModel, run: Run, tmp_path: Path, client: sap.Client
+) -> None:
+    undamped = changed(model, with_flag("EULERDAMP"))
+    recorded = record(undamped, 40, seed=5)
+    recorded["next_qvel"][30, 12] += 0.4
+    verdict = sap.certify(undamped, recorded, worst=tmp_path)
+    problem = sap.load_problem(tmp_path / "state-30.json.gz")
+    assert problem.trees.guess_velocity.tolist() == recorded["next_qvel"][30].tolist()
+    solution = client.solve(problem, sap.Options(max_iterations=0))
+    assert solution.velocity.tolist() == recorded["next_qvel"][30].tolist()
+    assert isinstance(verdict, Verdict)
