@@ -1,5 +1,6 @@
 #include "client/c/answer.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "solver/problem/input_arrays.h"
@@ -7,19 +8,7 @@
 namespace sap::c {
 namespace {
 
-sap_doubles ArrayOf(const std::vector<double>& values) {
-  return {values.data(), static_cast<int64_t>(values.size())};
-}
-
-sap_int32s ArrayOf(const std::vector<int32_t>& values) {
-  return {values.data(), static_cast<int64_t>(values.size())};
-}
-
-sap_uint32s ArrayOf(const std::vector<uint32_t>& values) {
-  return {values.data(), static_cast<int64_t>(values.size())};
-}
-
-int32_t StatusOf(SolveStatus status) {
+int32_t NumberOf(SolveStatus status) {
   switch (status) {
     case SolveStatus::kConverged:
       return SAP_ISLAND_CONVERGED;
@@ -37,7 +26,7 @@ int32_t StatusOf(SolveStatus status) {
   return 0;
 }
 
-int32_t StatusOf(AdjointStatus status) {
+int32_t NumberOf(AdjointStatus status) {
   switch (status) {
     case AdjointStatus::kDifferentiated:
       return SAP_ADJOINT_DIFFERENTIATED;
@@ -51,118 +40,131 @@ int32_t StatusOf(AdjointStatus status) {
   return 0;
 }
 
-// Sets the arrays of a solution or tangent.
-template <typename Outputs, typename Struct>
-void PointAtOutputs(const Outputs& outputs, Struct* pointed) {
-  Tangent::ForEach(
-      [](const char*, int, OutputPer, auto& array, const auto& values) { array = ArrayOf(values); },
-      *pointed, outputs);
-}
-
-// A struct of one group, with the arrays of the group.
-template <typename Struct, typename Group>
-Struct StructOf(const Group& group) {
-  Struct result{};
-  result.struct_size = sizeof result;
-  Group::ForEach([](const auto&, auto& array, const auto& values) { array = ArrayOf(values); },
-                 result, group);
-  return result;
-}
-
-sap_contact_laws LawsOf(const InputDifferential::Law& law, sap_hunt_crossley* hunt_crossley) {
-  *hunt_crossley = StructOf<sap_hunt_crossley>(law.hunt_crossley);
-  auto laws = StructOf<sap_contact_laws>(law);
-  laws.hunt_crossley = hunt_crossley;
-  return laws;
-}
-
 // Empties the arrays that are not wanted, and sets the structs.
 void PointAtWanted(const InputSelection& wanted, GradientStructs* structs) {
-  InputDifferential& inputs = structs->inputs;
+  OwnedContactProblem& inputs = structs->inputs.arrays;
   size_t input = 0;
-  const bool wants_time_step = wanted.wanted(input++);
-  structs->regularization = {};
-  structs->regularization.struct_size = sizeof structs->regularization;
-  Regularization::ForEach(
-      [&](const char*, bool is_input, const double*& pointer, const double& number) {
-        pointer = is_input && wanted.wanted(input++) ? &number : nullptr;
-      },
-      structs->regularization, inputs.regularization);
+  if (!wanted.wanted(input++)) inputs.time_step = 0;
+  const size_t first_number = input;
+  Regularization::ForEach([&](const char*, bool is_input, double&) { input += is_input; },
+                          inputs.regularization);
   ForEachInput(
       [&](const FieldName&, std::vector<double>& array) {
         if (!wanted.wanted(input++)) array.clear();
       },
       inputs);
-  structs->trees = StructOf<sap_trees>(inputs.trees);
-  structs->bodies = StructOf<sap_bodies>(inputs.bodies);
-  structs->contacts = StructOf<sap_contacts>(inputs.contacts);
-  structs->contact_laws = LawsOf(inputs.contacts.law, &structs->contact_hunt_crossley);
-  structs->contacts.laws = &structs->contact_laws;
-  structs->body_contacts = StructOf<sap_body_contacts>(inputs.body_contacts);
-  structs->body_contact_laws =
-      LawsOf(inputs.body_contacts.law, &structs->body_contact_hunt_crossley);
-  structs->body_contacts.laws = &structs->body_contact_laws;
-  structs->rows = StructOf<sap_rows>(inputs.rows);
-  structs->problem = {.struct_size = sizeof(sap_problem),
-                      .time_step = wants_time_step ? inputs.time_step : 0,
-                      .trees = &structs->trees,
-                      .bodies = &structs->bodies,
-                      .contacts = &structs->contacts,
-                      .body_contacts = &structs->body_contacts,
-                      .rows = &structs->rows,
-                      .regularization = &structs->regularization};
-  structs->gradient = {.problem = &structs->problem,
+  structs->inputs.Point();
+  sap_regularization* numbers = structs->inputs.regularization();
+  numbers->rule = 0;
+  input = first_number;
+  Regularization::ForEach(
+      [&](const char*, bool is_input, const double*& number) {
+        if (!is_input || !wanted.wanted(input++)) number = nullptr;
+      },
+      *numbers);
+  structs->gradient = {.struct_size = sizeof structs->gradient,
+                       .problem = structs->inputs.get(),
                        .applied_impulse = ArrayOf(structs->applied_impulse),
                        .delassus_estimate = ArrayOf(structs->delassus_estimate)};
 }
 
+// The index at the end of "contacts.friction[17]"; -1: there is none.
+int64_t IndexOf(const std::string& field) {
+  const size_t bracket = field.rfind('[');
+  if (bracket == std::string::npos || field.back() != ']') return -1;
+  return std::strtoll(field.c_str() + bracket + 1, nullptr, 10);
+}
+
 }  // namespace
 
-}  // namespace sap::c
-
-void sap_answer::Clear() {
+void AnswerContent::Clear() {
   solved_ = false;
   differentiated_ = false;
   forecast_found_ = false;
-  error_struct_ = {.kind = SAP_OK, .message = "", .field = "", .reason = ""};
+  informed_ = false;
+  error_struct_ = {.struct_size = sizeof error_struct_,
+                   .kind = SAP_OK,
+                   .lost_attempts = 0,
+                   .message = "",
+                   .field = "",
+                   .index = -1,
+                   .reason = "",
+                   .retry_after_s = 0,
+                   .request_id = "",
+                   .server = ""};
 }
 
-void sap_answer::SetError(sap::EngineError error) {
+void AnswerContent::SetError(CallError error) {
   Clear();
   error_ = std::move(error);
-  error_struct_ = {.kind = static_cast<int32_t>(error_.code),
+  error_struct_ = {.struct_size = sizeof error_struct_,
+                   .kind = error_.kind,
+                   .lost_attempts = error_.lost_attempts,
                    .message = error_.message.c_str(),
                    .field = error_.field.c_str(),
-                   .reason = error_.reason.c_str()};
+                   .index = IndexOf(error_.field),
+                   .reason = error_.reason.c_str(),
+                   .retry_after_s = error_.retry_after_s,
+                   .request_id = error_.request_id.c_str(),
+                   .server = error_.server.c_str()};
 }
 
-void sap_answer::SetForecast() {
-  using sap::c::ArrayOf;
+void AnswerContent::SetOutOfMemory() {
   Clear();
-  forecast_struct_ = {.island_of_tree = ArrayOf(forecast.island_of_tree),
+  error_struct_.kind = SAP_RESOURCE_EXHAUSTED;
+  error_struct_.message = "not enough memory for this problem";
+}
+
+void AnswerContent::SetForecast() {
+  Clear();
+  forecast_struct_ = {.struct_size = sizeof forecast_struct_,
+                      .island_of_tree = ArrayOf(forecast.island_of_tree),
                       .solve_time_s = ArrayOf(forecast.solve_time_s)};
   forecast_found_ = true;
 }
 
-void sap_answer::SetSolution(double check_s, bool warm_started) {
-  using sap::c::ArrayOf;
+void AnswerContent::SetInfo(InfoTexts texts, const sap_server_info& numbers) {
   Clear();
-  SetIslands();
-  solution_struct_ = {};
-  sap::c::PointAtOutputs(solution, &solution_struct_);
-  solution_struct_.cost = solution.cost;
-  solution_struct_.island_of_tree = ArrayOf(solution.island_of_tree);
-  solution_struct_.islands = &islands_struct_;
-  solution_struct_.check_s = check_s;
-  solution_struct_.islands_s = solution.times.islands_s;
-  solution_struct_.solve_s = solution.times.solve_s;
-  solution_struct_.warm_started = warm_started;
-  solution_struct_.delassus_estimate = ArrayOf(solution.delassus_estimate);
+  info_texts_ = std::move(texts);
+  info_struct_ = numbers;
+  info_struct_.struct_size = sizeof info_struct_;
+  info_struct_.version = info_texts_.version.c_str();
+  info_struct_.instruction_set = info_texts_.instruction_set.c_str();
+  info_struct_.boot_id = info_texts_.boot_id.c_str();
+  informed_ = true;
+}
+
+void AnswerContent::SetSolution(const CallTimes& times, bool warm_started,
+                                const SolutionMask& mask) {
+  Clear();
+  sap_solution& to = solution_struct_;
+  to = {};
+  to.struct_size = sizeof to;
+  size_t field = 0;
+  Tangent::ForEach(
+      [&](const char*, int, OutputPer, auto& array, const auto& values) {
+        if (mask[field++]) array = ArrayOf(values);
+      },
+      to, solution);
+  if (mask[field++]) to.delassus_estimate = ArrayOf(solution.delassus_estimate);
+  if (mask[field++]) to.cost = solution.cost;
+  if (mask[field++]) to.island_of_tree = ArrayOf(solution.island_of_tree);
+  islands_struct_ = {};
+  islands_struct_.struct_size = sizeof islands_struct_;
+  if (mask[field++]) SetIslands();
+  to.islands = &islands_struct_;
+  if (mask[field++]) {
+    to.decode_s = times.decode_s;
+    to.queue_s = times.queue_s;
+    to.islands_s = solution.times.islands_s;
+    to.solve_s = solution.times.solve_s;
+    to.encode_s = times.encode_s;
+  }
+  to.warm_started = warm_started;
   solved_ = true;
 }
 
-void sap_answer::SetIslands() {
-  using sap::c::ArrayOf;
+void AnswerContent::SetIslands() {
   const size_t count = solution.islands.size();
   status_.resize(count);
   for (auto* array : {&iterations_, &factorizations_, &dofs_, &contacts_, &rows_}) {
@@ -173,9 +175,9 @@ void sap_answer::SetIslands() {
   }
   swept_.clear();
   for (size_t i = 0; i < count; ++i) {
-    const sap::IslandReport& island = solution.islands[i];
+    const IslandReport& island = solution.islands[i];
     if (island.swept) swept_.push_back(static_cast<uint32_t>(i));
-    status_[i] = sap::c::StatusOf(island.status);
+    status_[i] = NumberOf(island.status);
     iterations_[i] = static_cast<uint32_t>(island.iterations);
     factorizations_[i] = static_cast<uint32_t>(island.factorizations);
     momentum_residual_[i] = island.momentum_residual;
@@ -186,7 +188,8 @@ void sap_answer::SetIslands() {
     solve_time_s_[i] = island.solve_time_s;
     cost_[i] = island.cost;
   }
-  islands_struct_ = {.status = ArrayOf(status_),
+  islands_struct_ = {.struct_size = sizeof islands_struct_,
+                     .status = ArrayOf(status_),
                      .iterations = ArrayOf(iterations_),
                      .factorizations = ArrayOf(factorizations_),
                      .momentum_residual = ArrayOf(momentum_residual_),
@@ -199,38 +202,72 @@ void sap_answer::SetIslands() {
                      .cost = ArrayOf(cost_)};
 }
 
-void sap_answer::SetDerivatives(const sap::ContactProblemView& view,
-                                const sap::ContactProblem& problem,
-                                const sap::InputSelection& wanted) {
-  using sap::c::ArrayOf;
-  gradients_.resize(derivatives.gradients.size());
-  gradient_list_.clear();
-  for (size_t i = 0; i < gradients_.size(); ++i) {
-    gradients_[i] = std::make_unique<sap::c::GradientStructs>();
-    sap::c::GradientStructs& structs = *gradients_[i];
-    GradientToInputs(view, problem, i, &derivatives, &structs.inputs);
-    sap::Gradient gradient = std::move(derivatives.gradients[i]);  // freed once it is converted
+void AnswerContent::SetDerivatives(const ContactProblemView& view, const ContactProblem& problem,
+                                   const InputSelection& wanted) {
+  gradients_.clear();
+  for (size_t i = 0; i < derivatives.gradients.size(); ++i) {
+    GradientStructs& structs = *gradients_.emplace_back(std::make_unique<GradientStructs>());
+    GradientToInputs(view, problem, i, &derivatives, &structs.inputs.arrays);
+    Gradient gradient = std::move(derivatives.gradients[i]);  // freed once it is converted
     if (wanted.applied_impulse()) structs.applied_impulse = std::move(gradient.applied_impulse);
     if (wanted.delassus_estimate()) structs.delassus_estimate = std::move(gradient.problem.w);
-    sap::c::PointAtWanted(wanted, &structs);
-    gradient_list_.push_back(&structs.gradient);
   }
-  tangents_.clear();
-  tangent_list_.clear();
-  for (const sap::Tangent& tangent : derivatives.tangents) {
-    sap::c::PointAtOutputs(tangent, &tangents_.emplace_back());
-    tangents_.back().cost = tangent.cost;
+  SetDerivatives(wanted);
+}
+
+void AnswerContent::SetDerivatives(const InputSelection& wanted) {
+  gradient_list_.clear();
+  for (const auto& gradient : gradients_) {
+    PointAtWanted(wanted, gradient.get());
+    gradient_list_.push_back(&gradient->gradient);
   }
-  for (const sap_tangent& tangent : tangents_) tangent_list_.push_back(&tangent);
+  SetTangents();
   adjoint_status_.clear();
-  for (const sap::AdjointStatus status : derivatives.adjoint_status) {
-    adjoint_status_.push_back(sap::c::StatusOf(status));
+  for (const AdjointStatus status : derivatives.adjoint_status) {
+    adjoint_status_.push_back(NumberOf(status));
   }
-  derivatives_struct_ = {.num_gradients = static_cast<int64_t>(gradient_list_.size()),
+  derivatives_struct_ = {.struct_size = sizeof derivatives_struct_,
+                         .num_gradients = static_cast<int64_t>(gradient_list_.size()),
                          .gradients = gradient_list_.data(),
                          .num_tangents = static_cast<int64_t>(tangent_list_.size()),
                          .tangents = tangent_list_.data(),
                          .kink_margin = ArrayOf(derivatives.kink_margin),
                          .adjoint_status = ArrayOf(adjoint_status_)};
   differentiated_ = true;
+}
+
+void AnswerContent::SetTangents() {
+  tangents_.clear();
+  tangent_list_.clear();
+  for (const Tangent& tangent : derivatives.tangents) {
+    sap_tangent& to = tangents_.emplace_back();
+    to.struct_size = sizeof to;
+    Tangent::ForEach([](const char*, int, OutputPer, auto& array,
+                        const auto& values) { array = ArrayOf(values); },
+                     to, tangent);
+    to.cost = tangent.cost;
+  }
+  for (const sap_tangent& tangent : tangents_) tangent_list_.push_back(&tangent);
+}
+
+}  // namespace sap::c
+
+void sap_answer::Begin() {
+  const std::lock_guard lock(mutex_);
+  pending_ = true;
+}
+
+void sap_answer::End() {
+  // Notified under the lock: the answer may be freed once a waiting thread sees the end.
+  const std::lock_guard lock(mutex_);
+  pending_ = false;
+  ended_.notify_all();
+}
+
+bool sap_answer::Await(const sap::c::Wait& wait) const {
+  std::unique_lock lock(mutex_);
+  const auto ended = [this] { return !pending_; };
+  if (wait) return ended_.wait_for(lock, *wait, ended);
+  ended_.wait(lock, ended);
+  return true;
 }

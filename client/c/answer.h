@@ -1,13 +1,18 @@
-// What a call of the C interface returns: the arrays of the solver, and structs that point to them.
+// What a call of the C interface returns: arrays, and structs that point to them.
 #pragma once
 
+#include <bitset>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "client/c/call.h"
+#include "client/c/problem_structs.h"
 #include "client/c/sap_islands.h"
-#include "solver/engine/engine_error.h"
 #include "solver/island_forecast.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/derivatives.h"
@@ -16,44 +21,62 @@
 
 namespace sap::c {
 
-// The structs of one gradient.
+// Fields of a solution by their names on the wire, and which of them are asked for.
+inline constexpr std::string_view kSolutionFields[] = {
+#define SAP_OUTPUT(name, ...) #name,
+#include "solver/problem/solution_fields.inc"
+    "delassus_estimate", "cost", "island_of_tree", "islands", "timings"};
+using SolutionMask = std::bitset<std::size(kSolutionFields)>;
+
+// Times of a solve that are not those of the solver.
+struct CallTimes {
+  double decode_s{0};
+  double queue_s{0};
+  double encode_s{0};
+};
+
+// One gradient: its inputs in the shape of a problem.
 struct GradientStructs {
-  InputDifferential inputs;
+  ProblemStructs inputs;
   std::vector<double> applied_impulse;
   std::vector<double> delassus_estimate;
-  sap_trees trees;
-  sap_bodies bodies;
-  sap_hunt_crossley contact_hunt_crossley;
-  sap_contact_laws contact_laws;
-  sap_contacts contacts;
-  sap_hunt_crossley body_contact_hunt_crossley;
-  sap_contact_laws body_contact_laws;
-  sap_body_contacts body_contacts;
-  sap_rows rows;
-  sap_regularization regularization;
-  sap_problem problem;
   sap_gradient gradient;
 };
 
-}  // namespace sap::c
+struct InfoTexts {
+  std::string version, instruction_set, boot_id;
+};
 
-struct sap_answer {
+class AnswerContent {
+ public:
   // Arrays of the solver, to be filled before Set*.
-  sap::ContactSolution solution;
-  sap::Derivatives derivatives;
-  sap::IslandForecast forecast;
+  ContactSolution solution;
+  Derivatives derivatives;
+  IslandForecast forecast;
 
-  sap_answer() { Clear(); }
-  sap_answer(const sap_answer&) = delete;
-  sap_answer& operator=(const sap_answer&) = delete;
+  AnswerContent() { Clear(); }
+  AnswerContent(const AnswerContent&) = delete;
+  AnswerContent& operator=(const AnswerContent&) = delete;
 
-  // Each of the three begins anew.
-  void SetError(sap::EngineError error);
+  // Each begins anew.
+  void Clear();
+  void SetError(CallError error);
+  void SetOutOfMemory();  // allocates nothing
   void SetForecast();
-  void SetSolution(double check_s, bool warm_started);
-  // After SetSolution; `view` is that of the problem that was differentiated.
-  void SetDerivatives(const sap::ContactProblemView& view, const sap::ContactProblem& problem,
-                      const sap::InputSelection& wanted);
+  void SetInfo(InfoTexts texts, const sap_server_info& numbers);
+  // Only the fields of the mask.
+  void SetSolution(const CallTimes& times, bool warm_started, const SolutionMask& mask);
+  // Both after SetSolution. The gradients of the solver, of the problem that was differentiated;
+  // or those that are in gradients().
+  void SetDerivatives(const ContactProblemView& view, const ContactProblem& problem,
+                      const InputSelection& wanted);
+  void SetDerivatives(const InputSelection& wanted);
+
+  // Outlives Set*.
+  void set_step_id(uint64_t step_id) { step_id_ = step_id; }
+  uint64_t step_id() const { return step_id_; }
+
+  std::vector<std::unique_ptr<GradientStructs>>* gradients() { return &gradients_; }
 
   const sap_error* error() const { return &error_struct_; }
   const sap_solution* solution_struct() const { return solved_ ? &solution_struct_ : nullptr; }
@@ -63,17 +86,19 @@ struct sap_answer {
   const sap_forecast* forecast_struct() const {
     return forecast_found_ ? &forecast_struct_ : nullptr;
   }
+  const sap_server_info* info_struct() const { return informed_ ? &info_struct_ : nullptr; }
 
  private:
-  void Clear();
   void SetIslands();
+  void SetTangents();
 
-  sap::EngineError error_;
+  CallError error_;
   sap_error error_struct_{};
+  uint64_t step_id_{0};
 
   bool solved_{false};
   sap_solution solution_struct_{};
-  sap_islands islands_struct_{};
+  sap_island_reports islands_struct_{};
   std::vector<int32_t> status_;
   std::vector<uint32_t> iterations_, factorizations_, dofs_, contacts_, rows_, swept_;
   std::vector<double> momentum_residual_, optimality_gap_bound_, solve_time_s_, cost_;
@@ -81,11 +106,33 @@ struct sap_answer {
   bool forecast_found_{false};
   sap_forecast forecast_struct_{};
 
+  bool informed_{false};
+  InfoTexts info_texts_;
+  sap_server_info info_struct_{};
+
   bool differentiated_{false};
   sap_derivatives derivatives_struct_{};
-  std::vector<std::unique_ptr<sap::c::GradientStructs>> gradients_;
+  std::vector<std::unique_ptr<GradientStructs>> gradients_;
   std::vector<const sap_gradient*> gradient_list_;
   std::vector<sap_tangent> tangents_;
   std::vector<const sap_tangent*> tangent_list_;
   std::vector<int32_t> adjoint_status_;
+};
+
+}  // namespace sap::c
+
+// Its content can be swapped with that of a step.
+struct sap_answer {
+  std::unique_ptr<sap::c::AnswerContent> content = std::make_unique<sap::c::AnswerContent>();
+
+  // Around a call in the background.
+  void Begin();
+  void End();
+  // Whether the call has ended, after at most that time.
+  bool Await(const sap::c::Wait& wait) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable ended_;
+  bool pending_{false};
 };

@@ -1,25 +1,37 @@
 #include "client/c/sap_islands.h"
 
+#include <sys/eventfd.h>
+
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <memory>
 #include <span>
-#include <thread>
+#include <utility>
+#include <vector>
 
-#include "client/c/solver.h"
+#include "client/c/backend.h"
+#include "client/c/background.h"
+#include "client/c/batch.h"
+#include "client/c/session.h"
+#include "client/c/struct_reader.h"
 #include "solver/build_info.h"
+
+struct sap_client {
+  std::shared_ptr<sap::c::Backend> backend;
+};
 
 namespace {
 
-constexpr int32_t kMostThreads = 1024;
+using sap::c::CallSettings;
+using sap::c::Fail;
+using sap::c::Status;
 
-int32_t ThreadsOfProcess() {
-  const unsigned threads = std::max(std::thread::hardware_concurrency(), 1U);
-  return std::min(static_cast<int32_t>(threads), kMostThreads);
-}
+using Answers = std::span<sap_answer* const>;
 
 // What `make` returns, or null if memory or threads are exhausted.
 template <typename Make>
-auto OrNull(const Make& make) -> decltype(make().release()) {
+auto OrNull(const Make& make) noexcept -> decltype(make().release()) {
   try {
     return make().release();
   } catch (...) {
@@ -27,9 +39,126 @@ auto OrNull(const Make& make) -> decltype(make().release()) {
   }
 }
 
+sap::c::Wait WaitOf(const double* wait_s) {
+  constexpr double kLongest_s = 366 * 86'400;
+  if (wait_s == nullptr || !(*wait_s < kLongest_s)) return std::nullopt;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(std::max(*wait_s, 0.0)));
+}
+
+// Runs a call to its end. Fills the answers if it fails, and returns its kind.
+template <typename Work>
+int32_t Finish(const Work& work, Answers answers) noexcept {
+  try {
+    const Status status = work();
+    if (status) return SAP_OK;
+    for (sap_answer* answer : answers) answer->content->SetError(status.error());
+    return status.error().kind;
+  } catch (...) {
+    // Only the standard library throws, when memory runs out: nothing is allocated here.
+    for (sap_answer* answer : answers) answer->content->SetOutOfMemory();
+    return SAP_RESOURCE_EXHAUSTED;
+  }
+}
+
+// Runs `work(call)` in the background.
+template <typename Work>
+Status Begin(const CallSettings& call, Answers answers, const Work& work) {
+  const std::vector<sap_answer*> own(answers.begin(), answers.end());
+  for (sap_answer* answer : own) answer->Begin();
+  const auto task = [call, own, work] {
+    Finish([&] { return work(call); }, own);
+    for (sap_answer* answer : own) answer->End();
+    if (call.done != nullptr) call.done(call.context);
+  };
+  try {
+    sap::c::RunInBackground(task);
+  } catch (...) {
+    for (sap_answer* answer : own) answer->End();
+    return Fail(SAP_RESOURCE_EXHAUSTED, "no thread or no memory for a call in the background");
+  }
+  return {};
+}
+
+// Where a call may run.
+enum class Where : uint8_t { kAnywhere, kHere, kHereWithBackground };
+
+// Runs `work(call)`, or begins it in the background.
+template <typename Work>
+int32_t Run(const sap_call* given, Answers answers, Where where, const Work& work) noexcept {
+  for (sap_answer* answer : answers) {
+    answer->content->Clear();
+    answer->content->set_step_id(0);
+  }
+  const auto run = [&]() -> Status {
+    const auto call = sap::c::ReadCall(given);
+    if (!call) return tl::unexpected(call.error());
+    if (!call->background || where == Where::kHereWithBackground) return work(*call);
+    if (where == Where::kAnywhere) return Begin(*call, answers, work);
+    return Fail(SAP_INVALID_ARGUMENT, "call.background must be 0 for this function",
+                "call.background");
+  };
+  return Finish(run, answers);
+}
+
+const sap::c::Backend& BackendOf(const sap_client& client) { return *client.backend; }
+const sap::c::Backend& BackendOf(const sap_session& session) { return *session.client; }
+
+// Runs a call on a client or a session.
+template <typename Object, typename Work>
+int32_t RunOn(Object* object, const sap_call* given, Answers answers, const Work& work,
+              Where where = Where::kAnywhere) noexcept {
+  for (sap_answer* answer : answers) {
+    if (answer == nullptr) return SAP_INVALID_ARGUMENT;
+  }
+  const auto refused = [&](int32_t kind, const char* message) {
+    return Run(nullptr, answers, Where::kHere,
+               [&](const CallSettings&) { return Status(Fail(kind, message)); });
+  };
+  if (object == nullptr) return refused(SAP_INVALID_ARGUMENT, "the client or session is NULL");
+  if (!BackendOf(*object).of_this_process()) {
+    return refused(SAP_FAILED_PRECONDITION,
+                   "the client was opened before fork(); a child can use clients of \"embedded:\" "
+                   "only");
+  }
+  return Run(given, answers, where, work);
+}
+
+template <typename Work>
+int32_t RunBatch(sap_client* client, int64_t count, const void* const* inputs, const char* field,
+                 const sap_call* call, sap_answer* const* answers, const Work& work,
+                 Where where = Where::kAnywhere) noexcept {
+  if (answers == nullptr && count != 0) return SAP_INVALID_ARGUMENT;
+  const Answers list(answers, static_cast<size_t>(std::max(count, int64_t{0})));
+  return RunOn(
+      client, call, list,
+      [=](const CallSettings& settings) -> Status {
+        if (Status valid = sap::c::CheckBatch(count, inputs, field, answers); !valid) return valid;
+        return work(settings, list);
+      },
+      where);
+}
+
 template <typename Value>
 std::span<Value const> List(Value const* values, int64_t count) {
-  return {values, static_cast<size_t>(std::max(count, int64_t{0}))};
+  return {values, static_cast<size_t>(count)};
+}
+
+// A call of a session while no other is in it.
+template <typename Work>
+int32_t RunStep(sap_session* session, const sap_call* call, sap_answer* answer, const Work& work,
+                Where where = Where::kAnywhere) noexcept {
+  return RunOn(
+      session, call, Answers(&answer, 1),
+      [=](const CallSettings& settings) -> Status {
+        if (settings.deadline) {
+          return Fail(SAP_INVALID_ARGUMENT,
+                      "call.deadline is that of the session; give a step a time budget",
+                      "call.deadline");
+        }
+        return session->Run([&] { return work(settings); });
+      },
+      where);
 }
 
 }  // namespace
@@ -37,20 +166,7 @@ std::span<Value const> List(Value const* values, int64_t count) {
 int32_t sap_abi_version(void) { return SAP_ABI_VERSION; }
 const char* sap_version(void) { return SAP_VERSION; }
 const char* sap_instruction_set(void) { return sap::InstructionSet(); }
-
-sap_solver* sap_solver_new(int32_t threads) {
-  if (threads < 0 || threads > kMostThreads) return nullptr;
-  if (threads == 0) threads = ThreadsOfProcess();
-  return OrNull([&] {
-    auto solver = std::make_unique<sap_solver>();
-    solver->engine = std::make_shared<sap::Engine>(threads);
-    return solver;
-  });
-}
-
-void sap_solver_free(sap_solver* solver) { delete solver; }
-
-int32_t sap_solver_threads(const sap_solver* solver) { return solver->engine->threads(); }
+int32_t sap_has_transport(void) { return sap::c::HasTransport(); }
 
 sap_answer* sap_answer_new(void) {
   return OrNull([] { return std::make_unique<sap_answer>(); });
@@ -58,19 +174,29 @@ sap_answer* sap_answer_new(void) {
 
 void sap_answer_free(sap_answer* answer) { delete answer; }
 
-const sap_error* sap_answer_error(const sap_answer* answer) { return answer->error(); }
+int32_t sap_answer_await(const sap_answer* answer, const double* wait_s) {
+  return answer->Await(WaitOf(wait_s));
+}
+
+const sap_error* sap_answer_error(const sap_answer* answer) { return answer->content->error(); }
 
 const sap_solution* sap_answer_solution(const sap_answer* answer) {
-  return answer->solution_struct();
+  return answer->content->solution_struct();
 }
 
 const sap_derivatives* sap_answer_derivatives(const sap_answer* answer) {
-  return answer->derivatives_struct();
+  return answer->content->derivatives_struct();
 }
 
 const sap_forecast* sap_answer_forecast(const sap_answer* answer) {
-  return answer->forecast_struct();
+  return answer->content->forecast_struct();
 }
+
+const sap_server_info* sap_answer_info(const sap_answer* answer) {
+  return answer->content->info_struct();
+}
+
+uint64_t sap_answer_step_id(const sap_answer* answer) { return answer->content->step_id(); }
 
 sap_stop* sap_stop_new(void) {
   return OrNull([] { return std::make_unique<sap_stop>(); });
@@ -82,48 +208,192 @@ void sap_stop_request(sap_stop* stop) { stop->requested.store(true); }
 
 void sap_stop_reset(sap_stop* stop) { stop->requested.store(false); }
 
-int32_t sap_solve(sap_solver* solver, const sap_problem* problem, const sap_options* options,
-                  const sap_stop* stop, sap_answer* answer) {
-  sap::c::Solve(solver->engine.get(), problem, options, stop, answer);
-  return answer->error()->kind;
+void sap_notify_eventfd(void* context) {
+  eventfd_write(static_cast<int>(reinterpret_cast<intptr_t>(context)), 1);
 }
 
-int32_t sap_solve_batch(sap_solver* solver, int64_t count, const sap_problem* const* problems,
-                        const sap_options* options, const sap_stop* stop,
+int32_t sap_connect(const char* address, const sap_connect_options* options, const sap_call* call,
+                    sap_client** client, sap_answer* answer) {
+  if (answer == nullptr || client == nullptr) return SAP_INVALID_ARGUMENT;
+  *client = nullptr;
+  return Run(call, Answers(&answer, 1), Where::kAnywhere,
+             [=](const CallSettings& settings) -> Status {
+               if (address == nullptr)
+                 return Fail(SAP_INVALID_ARGUMENT, "address is NULL", "address");
+               const auto given = sap::c::ReadConnectOptions(options);
+               if (!given) return Fail(given.error());
+               auto made = std::make_unique<sap_client>();
+               auto backend = std::strcmp(address, "embedded:") == 0
+                                  ? sap::c::ConnectInProcess(given->threads)
+                                  : sap::c::ConnectRemote(address, *given, settings);
+               if (!backend) return tl::unexpected(std::move(backend.error()));
+               made->backend = std::move(*backend);
+               *client = made.release();
+               return {};
+             });
+}
+
+void sap_client_free(sap_client* client) {
+  if (client != nullptr && client->backend->of_this_process()) delete client;
+}
+
+int32_t sap_info(sap_client* client, const sap_call* call, sap_answer* answer) {
+  return RunOn(client, call, Answers(&answer, 1), [=](const CallSettings& settings) {
+    return client->backend->Info(settings, answer->content.get());
+  });
+}
+
+int32_t sap_health(sap_client* client, const sap_call* call, sap_answer* answer) {
+  return RunOn(client, call, Answers(&answer, 1),
+               [=](const CallSettings& settings) { return client->backend->Health(settings); });
+}
+
+int32_t sap_solve(sap_client* client, const sap_problem* problem, const sap_options* options,
+                  const sap_call* call, sap_answer* answer) {
+  return RunOn(client, call, Answers(&answer, 1), [=](const CallSettings& settings) {
+    return client->backend->Solve(problem, options, settings, answer->content.get());
+  });
+}
+
+int32_t sap_solve_batch(sap_client* client, int64_t count, const sap_problem* const* problems,
+                        const sap_options* options, const sap_call* call,
                         sap_answer* const* answers) {
-  return sap::c::SolveBatch(solver->engine.get(), List(problems, count), options, stop,
-                            List(answers, count));
+  const auto* inputs = reinterpret_cast<const void* const*>(problems);
+  return RunBatch(client, count, inputs, "problems", call, answers,
+                  [=](const CallSettings& settings, Answers list) {
+                    return client->backend->SolveBatch(List(problems, count), options, settings,
+                                                       list, nullptr);
+                  });
 }
 
-int32_t sap_find_islands(sap_solver* solver, const sap_problem* problem, sap_answer* answer) {
-  sap::c::FindIslands(solver->engine.get(), problem, answer);
-  return answer->error()->kind;
+int32_t sap_batch_begin(sap_client* client, int64_t count, const sap_problem* const* problems,
+                        const sap_options* options, const sap_call* call,
+                        sap_answer* const* answers, sap_batch** batch) {
+  if (batch == nullptr) return SAP_INVALID_ARGUMENT;
+  *batch = nullptr;
+  const auto* inputs = reinterpret_cast<const void* const*>(problems);
+  const auto begin = [=](const CallSettings& settings, Answers list) -> Status {
+    if (settings.limits.cancelled != nullptr) {
+      return Fail(SAP_INVALID_ARGUMENT, "call.stop must be NULL: sap_batch_free ends a batch",
+                  "call.stop");
+    }
+    auto begun = std::make_unique<sap_batch>();
+    begun->running = std::make_shared<sap::c::RunningBatch>(client->backend, List(problems, count),
+                                                            options, settings, list);
+    sap::c::RunInBackground([running = begun->running] { running->Run(); });
+    *batch = begun.release();
+    return {};
+  };
+  return RunBatch(client, count, inputs, "problems", call, answers, begin, Where::kHere);
 }
 
-sap_session* sap_session_new(sap_solver* solver) {
-  return OrNull([&] { return std::make_unique<sap_session>(solver->engine); });
+int64_t sap_batch_next(sap_batch* batch, const double* wait_s) {
+  return batch->running->Next(WaitOf(wait_s));
 }
 
-void sap_session_free(sap_session* session) { delete session; }
+void sap_batch_free(sap_batch* batch) {
+  if (batch == nullptr) return;
+  batch->running->Cancel();
+  delete batch;
+}
+
+int32_t sap_find_islands(sap_client* client, const sap_problem* problem, sap_answer* answer) {
+  return RunOn(client, nullptr, Answers(&answer, 1), [=](const CallSettings&) {
+    return client->backend->FindIslands(problem, answer->content.get());
+  });
+}
+
+int32_t sap_differentiate(sap_client* client, const sap_differentiation* request,
+                          const sap_call* call, sap_answer* answer) {
+  return RunOn(client, call, Answers(&answer, 1), [=](const CallSettings& settings) {
+    return client->backend->Differentiate(request, settings, answer->content.get());
+  });
+}
+
+int32_t sap_differentiate_batch(sap_client* client, int64_t count,
+                                const sap_differentiation* const* requests,
+                                const double* time_budget_s, const sap_call* call,
+                                sap_answer* const* answers) {
+  const auto* inputs = reinterpret_cast<const void* const*>(requests);
+  return RunBatch(client, count, inputs, "requests", call, answers,
+                  [=](const CallSettings& settings, Answers list) {
+                    return client->backend->DifferentiateBatch(List(requests, count), time_budget_s,
+                                                               settings, list);
+                  });
+}
+
+int32_t sap_session_open(sap_client* client, const sap_options* options, const sap_call* call,
+                         sap_session** session, sap_answer* answer) {
+  if (session == nullptr) return SAP_INVALID_ARGUMENT;
+  *session = nullptr;
+  const auto open = [=](const CallSettings& settings) -> Status {
+    auto opened = client->backend->OpenSession(options, settings);
+    if (!opened) return tl::unexpected(std::move(opened.error()));
+    *session = std::make_unique<sap_session>(client->backend, std::move(*opened)).release();
+    return {};
+  };
+  return RunOn(client, call, Answers(&answer, 1), open, Where::kHereWithBackground);
+}
+
+void sap_session_free(sap_session* session) {
+  if (session != nullptr && session->client->of_this_process()) delete session;
+}
 
 int32_t sap_session_step(sap_session* session, const sap_problem* problem,
-                         const sap_options* options, const sap_stop* stop, sap_answer* answer) {
-  session->Step(problem, options, stop, answer);
-  return answer->error()->kind;
+                         const sap_options* options, const sap_call* call, sap_answer* answer) {
+  return RunStep(session, call, answer, [=](const CallSettings& settings) {
+    return session->backend->Step(problem, options, settings, answer->content.get());
+  });
 }
 
-void sap_session_reset(sap_session* session) { session->Reset(); }
-
-int32_t sap_differentiate(sap_solver* solver, const sap_differentiation* request,
-                          const sap_stop* stop, sap_answer* answer) {
-  sap::c::Differentiate(solver->engine.get(), request, stop, answer);
-  return answer->error()->kind;
+int32_t sap_session_send(sap_session* session, const sap_problem* problem,
+                         const sap_options* options, const sap_call* call, sap_answer* answer) {
+  return RunStep(session, call, answer, [=](const CallSettings& settings) {
+    return session->backend->Send(problem, options, settings, answer->content.get());
+  });
 }
 
-int32_t sap_differentiate_batch(sap_solver* solver, int64_t count,
-                                const sap_differentiation* const* requests,
-                                const double* time_budget_s, const sap_stop* stop,
-                                sap_answer* const* answers) {
-  return sap::c::DifferentiateBatch(solver->engine.get(), List(requests, count), time_budget_s,
-                                    stop, List(answers, count));
+int32_t sap_session_await_outcome(sap_session* session, const double* wait_s) {
+  return session->backend->AwaitOutcome(WaitOf(wait_s));
 }
+
+int32_t sap_session_await_room(sap_session* session, const double* wait_s) {
+  return session->backend->AwaitRoom(WaitOf(wait_s));
+}
+
+int32_t sap_session_take(sap_session* session, const sap_call* call, sap_answer* answer) {
+  const int32_t kind = RunStep(
+      session, call, answer,
+      [=](const CallSettings& settings) -> Status {
+        return session->backend->Take(settings, &answer->content);
+      },
+      Where::kHere);
+  return kind == SAP_OK ? answer->content->error()->kind : kind;
+}
+
+int32_t sap_session_notify(sap_session* session, sap_callback changed, void* context,
+                           sap_answer* answer) {
+  return RunStep(session, nullptr, answer,
+                 [=](const CallSettings&) { return session->backend->Notify(changed, context); });
+}
+
+int32_t sap_session_withdraw(sap_session* session, uint64_t step_id, sap_answer* answer) {
+  return RunStep(session, nullptr, answer,
+                 [=](const CallSettings&) { return session->backend->Withdraw(step_id); });
+}
+
+int32_t sap_session_reset(sap_session* session, sap_answer* answer) {
+  return RunStep(session, nullptr, answer,
+                 [=](const CallSettings&) { return session->backend->Reset(); });
+}
+
+int32_t sap_session_close(sap_session* session, const sap_call* call, sap_answer* answer) {
+  return RunStep(session, call, answer,
+                 [=](const CallSettings& settings) { return session->backend->Close(settings); });
+}
+
+int32_t sap_session_in_flight(const sap_session* session) { return session->backend->in_flight(); }
+
+int32_t sap_session_draining(const sap_session* session) { return session->backend->draining(); }
+
+int32_t sap_session_is_open(const sap_session* session) { return session->backend->open(); }

@@ -173,6 +173,22 @@ Read<NewtonMethod> ReadNewton(int32_t method) {
   }
 }
 
+Read<SolutionMask> ReadMask(std::span<const char* const> names) {
+  SolutionMask mask;
+  if (names.empty()) return mask.set();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string_view name = names[i];
+    const auto* field = std::find(std::begin(kSolutionFields), std::end(kSolutionFields), name);
+    if (field == std::end(kSolutionFields)) {
+      return Refuse("options.response_mask.paths[" + std::to_string(i) + "]",
+                    "is '" + std::string(name.substr(0, 64)) +
+                        "'; it must be the name of a field of ContactSolution");
+    }
+    mask.set(field - std::begin(kSolutionFields));
+  }
+  return mask;
+}
+
 // Pointers to the structs of a list, which is null or has null in it.
 template <typename Struct>
 Read<std::span<const Struct* const>> ReadList(const Struct* const* list, int64_t count,
@@ -256,7 +272,72 @@ Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolera
   given.solver.newton = *newton;
   given.solver.islands = taken->one_island == 0;
   if (taken->max_memory_bytes > 0) given.solver.max_factor_bytes = taken->max_memory_bytes;
+  const auto names =
+      ReadList(taken->response_mask, taken->num_response_mask, "options.response_mask");
+  if (!names) return tl::unexpected(names.error());
+  const auto mask = ReadMask(*names);
+  if (!mask) return tl::unexpected(mask.error());
+  given.mask = *mask;
+  if (taken->priority < 0 || taken->priority > SAP_PRIORITY_HIGH) {
+    return Refuse("options.priority",
+                  "is " + std::to_string(taken->priority) + "; this version knows 0, 1 and 2");
+  }
+  given.high_priority = taken->priority == SAP_PRIORITY_HIGH;
   return given;
+}
+
+tl::expected<CallSettings, CallError> ReadCall(const sap_call* call) {
+  StructReader reader;
+  const auto taken = reader.Result(reader.Take(call, "call."));
+  if (!taken) return Fail(taken.error());
+  CallSettings settings;
+  if (taken->deadline_s != nullptr) {
+    const double seconds = *taken->deadline_s;
+    if (seconds <= 0) return Fail(SAP_DEADLINE_EXCEEDED, "the deadline of the call has passed");
+    const auto deadline = ReadTimeBudget(seconds, "call.deadline");
+    if (!deadline) return Fail(deadline.error());
+    settings.deadline = *deadline;
+    settings.limits.deadline = settings.limits.arrival + *deadline;
+  }
+  if (taken->stop != nullptr) settings.limits.cancelled = &taken->stop->requested;
+  if (taken->servers < SAP_SERVERS_OF_ADDRESS) {
+    return Fail(SAP_INVALID_ARGUMENT,
+                "call.servers is " + std::to_string(taken->servers) + "; it must be >= -1",
+                "call.servers");
+  }
+  if (taken->servers != 0) settings.servers = taken->servers;
+  settings.background = taken->background != 0;
+  settings.done = taken->done;
+  settings.context = taken->context;
+  if (taken->request_id != nullptr) settings.request_id = taken->request_id;
+  if (taken->traceparent != nullptr) settings.traceparent = taken->traceparent;
+  return settings;
+}
+
+Read<sap_connect_options> ReadConnectOptions(const sap_connect_options* options) {
+  constexpr int32_t kMostThreads = 1024;
+  StructReader reader;
+  const sap_connect_options taken = reader.Take(options, "connect_options.");
+  if (taken.threads < 0 || taken.threads > kMostThreads) {
+    reader.Fail("threads", "is " + std::to_string(taken.threads) + "; it must be in [0, 1024]");
+  }
+  return reader.Result(taken);
+}
+
+Status CheckBatch(int64_t count, const void* const* inputs, const char* field,
+                  sap_answer* const* answers) {
+  const auto refuse = [count](const std::string& name, const std::string& what) {
+    return Fail(Refuse(name, "has " + std::to_string(count) + " values" + what).value());
+  };
+  if (count < 0 || count > std::numeric_limits<int>::max()) return refuse(field, "");
+  if (count == 0) return {};
+  if (inputs == nullptr) return refuse(field, " at NULL");
+  std::vector<const sap_answer*> sorted(answers, answers + count);
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    return refuse("answers", ", some of them the same");
+  }
+  return {};
 }
 
 Read<sap_differentiation> ReadRequest(const sap_differentiation* request) {

@@ -10,6 +10,8 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "client/c/answer.h"
+#include "client/c/call.h"
 #include "client/c/sap_islands.h"
 #include "solver/engine/derivatives_request.h"
 #include "solver/problem/contact_problem.h"
@@ -38,6 +40,8 @@ Read<std::chrono::nanoseconds> ReadTimeBudget(double time_budget_s, const char* 
 struct GivenOptions {
   SolverOptions solver;
   std::optional<std::chrono::nanoseconds> time_budget;
+  SolutionMask mask = SolutionMask().set();
+  bool high_priority{false};
 };
 
 // Null: the defaults.
@@ -54,5 +58,16 @@ Read<sap_differentiation> ReadRequest(const sap_differentiation* request);
 
 Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation& request,
                                                const GivenProblem& problem);
+
+// Null: the defaults. Settings whose deadline has passed are an error.
+tl::expected<CallSettings, CallError> ReadCall(const sap_call* call);
+
+// The struct in the size that this library knows, with its range of threads checked.
+Read<sap_connect_options> ReadConnectOptions(const sap_connect_options* options);
+
+// Lists of a batch, of `count` entries: answers that are different ones. An input at NULL is an
+// error of its own answer.
+Status CheckBatch(int64_t count, const void* const* inputs, const char* field,
+                  sap_answer* const* answers);
 
 }  // namespace sap::c

@@ -4,7 +4,7 @@
 #   development   lib/sap_islands/: the client library for C++ and the simulation, as archives;
 #                 include/sap_islands/: their public headers; share/sap_islands/proto/: the schema;
 #                 the CMake package sap_islands; pkg-config files
-#   library       lib/: the shared library of client/c; its header, include/sap_islands.h, and
+#   library       lib/: the shared library of client/c; its headers, include/sap_islands*.h, and
 #                 its name without a version belong to development
 #
 # CMake users link sap_islands::client, sap_islands::simulation or sap_islands::c, also without an
@@ -72,7 +72,9 @@ public_library(client sap_client sap_client_transport sap_codec sap_proto ${solv
 public_library(simulation sap_simulation)
 
 target_sources(sap_islands PUBLIC
-  FILE_SET HEADERS BASE_DIRS client/c FILES client/c/sap_islands.h)
+  FILE_SET HEADERS BASE_DIRS client/c FILES
+    client/c/sap_islands.h
+    client/c/sap_islands_types.h)
 install(TARGETS sap_islands
   EXPORT sap_islands_c
   LIBRARY COMPONENT library NAMELINK_COMPONENT development

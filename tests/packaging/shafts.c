@@ -20,15 +20,16 @@ int main(void) {
   problem.trees = &trees;
   problem.rows = &rows;
 
-  sap_solver* solver = sap_solver_new(0);
+  sap_client* client = NULL;
   sap_answer* answer = sap_answer_new();
-  if (sap_solve(solver, &problem, NULL, NULL, answer) != SAP_OK) {
+  if (sap_connect("embedded:", NULL, NULL, &client, answer) != SAP_OK ||
+      sap_solve(client, &problem, NULL, NULL, answer) != SAP_OK) {
     fprintf(stderr, "%s\n", sap_answer_error(answer)->message);
     return 1;
   }
   const double speed = sap_answer_solution(answer)->velocity.data[0];
   printf("fast %.3f rad/s\n", speed);
   sap_answer_free(answer);
-  sap_solver_free(solver);
+  sap_client_free(client);
   return fabs(speed - 0.1) < 1e-3 ? 0 : 1;
 }

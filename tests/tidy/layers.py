@@ -125,7 +125,9 @@ def _check_client(sources):
 
 def _check_reached(tree, sources):
     """A header that nothing includes, or a source that nothing builds, is dead."""
-    included = {what for text in sources.values() for _, what in includes(text)}
+    # The headers of client/c, which users copy, include each other without their folder.
+    included = {os.path.join(folder, what) for path, text in sources.items()
+                for _, what in includes(text) for folder in ("", os.path.dirname(path))}
     for path in sources:
         if path.endswith(".h"):
             if path not in included:

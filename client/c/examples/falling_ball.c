@@ -46,9 +46,14 @@ int main(void) {
   problem.body_contacts = &contacts;
 
   if (sap_abi_version() != SAP_ABI_VERSION) return 1;
-  sap_solver* solver = sap_solver_new(1);
-  sap_session* session = sap_session_new(solver);
+  sap_client* client = NULL;
+  sap_session* session = NULL;
   sap_answer* answer = sap_answer_new();
+  if (sap_connect("embedded:", NULL, NULL, &client, answer) != SAP_OK ||
+      sap_session_open(client, NULL, NULL, &session, answer) != SAP_OK) {
+    fprintf(stderr, "%s\n", sap_answer_error(answer)->message);
+    return 1;
+  }
   if (solver == NULL || session == NULL || answer == NULL) return 1;
   for (int step = 0; step < STEPS; ++step) {
     velocity[2] -= gravity * time_step;
@@ -67,6 +72,6 @@ int main(void) {
          velocity[4] * radius);
   sap_answer_free(answer);
   sap_session_free(session);
-  sap_solver_free(solver);
+  sap_client_free(client);
   return 0;
 }

@@ -5,7 +5,7 @@
 use std::ffi::{c_void, CStr};
 use std::mem::size_of;
 use std::os::raw::c_char;
-use std::ptr::null;
+use std::ptr::{null, null_mut};
 
 #[repr(C)]
 struct Array<T> {
@@ -65,12 +65,15 @@ struct Problem {
 
 #[repr(C)]
 struct Error {
+    struct_size: usize,
     kind: i32,
+    lost_attempts: i32,
     message: *const c_char,
 }
 
 #[repr(C)]
 struct Solution {
+    struct_size: usize,
     velocity: Array<f64>,
     impulse: Array<f64>,
 }
@@ -78,17 +81,23 @@ struct Solution {
 #[link(name = "sap_islands")]
 extern "C" {
     fn sap_abi_version() -> i32;
-    fn sap_solver_new(threads: i32) -> *mut c_void;
-    fn sap_solver_free(solver: *mut c_void);
+    fn sap_connect(
+        address: *const c_char,
+        options: *const c_void,
+        call: *const c_void,
+        client: *mut *mut c_void,
+        answer: *mut c_void,
+    ) -> i32;
+    fn sap_client_free(client: *mut c_void);
     fn sap_answer_new() -> *mut c_void;
     fn sap_answer_free(answer: *mut c_void);
     fn sap_answer_error(answer: *const c_void) -> *const Error;
     fn sap_answer_solution(answer: *const c_void) -> *const Solution;
     fn sap_solve(
-        solver: *mut c_void,
+        client: *mut c_void,
         problem: *const Problem,
         options: *const c_void,
-        stop: *const c_void,
+        call: *const c_void,
         answer: *mut c_void,
     ) -> i32;
 }
@@ -129,9 +138,11 @@ fn main() {
     };
     unsafe {
         assert_eq!(sap_abi_version(), 0);
-        let solver = sap_solver_new(1);
         let answer = sap_answer_new();
-        if sap_solve(solver, &problem, null(), null(), answer) != 0 {
+        let mut client = null_mut();
+        let address = b"embedded:\0".as_ptr().cast();
+        let connected = sap_connect(address, null(), null(), &mut client, answer);
+        if connected != 0 || sap_solve(client, &problem, null(), null(), answer) != 0 {
             let message = CStr::from_ptr((*sap_answer_error(answer)).message);
             panic!("{}", message.to_string_lossy());
         }
@@ -139,6 +150,6 @@ fn main() {
         let gamma = std::slice::from_raw_parts(impulse.data, impulse.length as usize);
         println!("normal impulse {:.4} N s", gamma[2]);
         sap_answer_free(answer);
-        sap_solver_free(solver);
+        sap_client_free(client);
     }
 }

@@ -53,26 +53,26 @@ AnswerBits BitsOf(const Answer& answer) {
   return solution != nullptr ? Bits(MessageOf(*solution)) : AnswerBits{answer.error().message};
 }
 
-AnswerBits Solved(const Solver& solver, const v1::ContactProblem& problem,
+AnswerBits Solved(const Client& client, const v1::ContactProblem& problem,
                   const sap_options* options = nullptr) {
   const Answer answer;
-  sap_solve(solver.get(), CProblem(problem).get(), options, nullptr, answer.get());
+  sap_solve(client.get(), CProblem(problem).get(), options, nullptr, answer.get());
   return BitsOf(answer);
 }
 
 TEST(CLibraryTest, SolvesToTheBitsOfTheServerForAnyNumberOfThreads) {
   for (const v1::ContactProblem& problem : Problems()) {
     const AnswerBits expected = BitsOfServer(problem);
-    for (const int threads : {1, 3}) EXPECT_EQ(Solved(Solver(threads), problem), expected);
+    for (const int threads : {1, 3}) EXPECT_EQ(Solved(Client(threads), problem), expected);
   }
   // METIS still draws for the server what it drew before the library was there.
   const v1::ContactProblem pile = Load(ProblemPath("pile_1000_t12p00"));
-  EXPECT_EQ(BitsOfServer(pile), Solved(Solver(1), pile));
+  EXPECT_EQ(BitsOfServer(pile), Solved(Client(1), pile));
 }
 
 TEST(CLibraryTest, OptionsMeanWhatTheyMeanToTheServer) {
   const v1::ContactProblem problem = Load(ProblemPath("clutter_bin_8_t2p00"));
-  const Solver solver(1);
+  const Client client(1);
   const double tolerance = 1e-3, speed = 1e-5;
   const uint32_t iterations = 2;
   v1::SolveOptions message;
@@ -80,30 +80,30 @@ TEST(CLibraryTest, OptionsMeanWhatTheyMeanToTheServer) {
   options.struct_size = sizeof options;
   message.set_relative_tolerance(tolerance);
   options.relative_tolerance = &tolerance;
-  EXPECT_EQ(Solved(solver, problem, &options), BitsOfServer(problem, message));
+  EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
   message.set_absolute_speed_tolerance(speed);
   options.absolute_speed_tolerance = &speed;
-  EXPECT_EQ(Solved(solver, problem, &options), BitsOfServer(problem, message));
+  EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
   message.set_islands(false);
   options.one_island = 1;
-  EXPECT_EQ(Solved(solver, problem, &options), BitsOfServer(problem, message));
+  EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
   message.set_max_iterations(iterations);
   options.max_iterations = &iterations;
-  EXPECT_EQ(Solved(solver, problem, &options), BitsOfServer(problem, message));
+  EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
   for (const int newton : {SAP_NEWTON_PLAIN, SAP_NEWTON_GAUSS_SEIDEL}) {
     message.set_newton(static_cast<v1::NewtonMethod>(newton));
     options.newton = newton;
-    EXPECT_EQ(Solved(solver, problem, &options), BitsOfServer(problem, message));
+    EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
   }
 }
 
 TEST(CLibraryTest, FindsTheIslandsOfTheSolution) {
-  const Solver solver(1);
+  const Client client(1);
   const Answer found, solved;
   for (const v1::ContactProblem& message : Problems()) {
     const CProblem problem(message);
-    ASSERT_EQ(sap_find_islands(solver.get(), problem.get(), found.get()), SAP_OK);
-    ASSERT_EQ(sap_solve(solver.get(), problem.get(), nullptr, nullptr, solved.get()), SAP_OK);
+    ASSERT_EQ(sap_find_islands(client.get(), problem.get(), found.get()), SAP_OK);
+    ASSERT_EQ(sap_solve(client.get(), problem.get(), nullptr, nullptr, solved.get()), SAP_OK);
     const sap_forecast* forecast = sap_answer_forecast(found.get());
     const sap_solution* solution = sap_answer_solution(solved.get());
     ASSERT_NE(forecast, nullptr);
@@ -120,11 +120,11 @@ TEST(CLibraryTest, FindsTheIslandsOfTheSolution) {
 TEST(CLibraryTest, IslandsOfIndicesThatBreakARuleAreRefusedAsASolveIs) {
   v1::ContactProblem message = Load(ProblemPath("clutter_bin_8_t2p00"));
   message.mutable_contacts()->set_tree_a(3, 77);
-  const Solver solver(1);
+  const Client client(1);
   const Answer found, solved;
-  EXPECT_EQ(sap_find_islands(solver.get(), CProblem(message).get(), found.get()),
+  EXPECT_EQ(sap_find_islands(client.get(), CProblem(message).get(), found.get()),
             SAP_INVALID_ARGUMENT);
-  sap_solve(solver.get(), CProblem(message).get(), nullptr, nullptr, solved.get());
+  sap_solve(client.get(), CProblem(message).get(), nullptr, nullptr, solved.get());
   EXPECT_STREQ(found.error().message, solved.error().message);
   EXPECT_STREQ(found.error().field, "contacts.tree_a[3]");
   EXPECT_EQ(sap_answer_forecast(found.get()), nullptr);
@@ -143,8 +143,8 @@ TEST(CLibraryTest, AProblemOfABatchFailsAlone) {
     list.push_back(problems.back()->get());
     answer_list.push_back(answers[i].get());
   }
-  const Solver solver(2);
-  EXPECT_EQ(sap_solve_batch(solver.get(), 6, list.data(), nullptr, nullptr, answer_list.data()),
+  const Client client(2);
+  EXPECT_EQ(sap_solve_batch(client.get(), 6, list.data(), nullptr, nullptr, answer_list.data()),
             SAP_OK);
   for (size_t i = 0; i < answers.size(); ++i)
     EXPECT_EQ(BitsOf(answers[i]), BitsOfServer(messages[i]));
@@ -159,8 +159,8 @@ TEST(CLibraryTest, ASessionStartsFromTheVelocitiesOfTheStepBeforeAsTheServersDoe
   BlockingHandler handler{ServerConfig()};
   const auto remote = *handler.NewSession(nullptr);
   ASSERT_TRUE(remote->Open({}).has_value());
-  const Solver solver(2);
-  const Session session(solver);
+  const Client client(2);
+  const Session session(client);
   const Answer answer;
   for (uint64_t step = 1; step <= 4; ++step) {
     // One tree is new in each step, and one moves differently.
@@ -177,7 +177,7 @@ TEST(CLibraryTest, ASessionStartsFromTheVelocitiesOfTheStepBeforeAsTheServersDoe
   }
   const AnswerBits cold = BitsOfServer(problem);
   EXPECT_NE(BitsOf(answer), cold);
-  sap_session_reset(session.get());
+  sap_session_reset(session.get(), answer.get());
   sap_session_step(session.get(), CProblem(problem).get(), nullptr, nullptr, answer.get());
   EXPECT_EQ(BitsOf(answer), cold);
 }
@@ -187,8 +187,8 @@ TEST(CLibraryTest, AFailedStepLeavesTheSessionAsItWas) {
   problem.mutable_trees()->clear_guess_velocity();
   v1::ContactProblem bad = problem;
   bad.set_time_step(0);
-  const Solver solver(1);
-  const Session with_failure(solver), without(solver);
+  const Client client(1);
+  const Session with_failure(client), without(client);
   const Answer one, other;
   for (const v1::ContactProblem* step : {&problem, &bad, &problem}) {
     sap_session_step(with_failure.get(), CProblem(*step).get(), nullptr, nullptr, one.get());
@@ -236,8 +236,8 @@ std::string DerivativesOf(const Answer& answer) {
 
 std::string Differentiated(const v1::DifferentiateRequest& request) {
   const Answer answer;
-  const Solver solver(2);
-  sap_differentiate(solver.get(), CDifferentiation(request).get(), nullptr, answer.get());
+  const Client client(2);
+  sap_differentiate(client.get(), CDifferentiation(request).get(), nullptr, answer.get());
   return DerivativesOf(answer);
 }
 
@@ -259,10 +259,10 @@ TEST(CLibraryTest, ABatchOfDerivativesHasTheBitsOfEachAlone) {
   const CDifferentiation good_structs(request), bad_structs(bad);
   const std::vector<const sap_differentiation*> list{good_structs.get(), bad_structs.get(),
                                                      good_structs.get()};
-  const Solver solver(2);
+  const Client client(2);
   const Answer a, b, c;
   const std::vector<sap_answer*> answers{a.get(), b.get(), c.get()};
-  EXPECT_EQ(sap_differentiate_batch(solver.get(), 3, list.data(), nullptr, nullptr, answers.data()),
+  EXPECT_EQ(sap_differentiate_batch(client.get(), 3, list.data(), nullptr, nullptr, answers.data()),
             SAP_OK);
   EXPECT_EQ(DerivativesOf(a), DerivativesOfServer(request));
   EXPECT_EQ(DerivativesOf(c), DerivativesOfServer(request));
@@ -297,13 +297,13 @@ TEST(CLibraryTest, ErrorsNameTheFieldInTheWordsOfTheServer) {
          problem->mutable_regularization()->set_rule(static_cast<v1::RegularizationRule>(9));
        }},
   };
-  const Solver solver(1);
+  const Client client(1);
   for (const BadProblem& bad : cases) {
     v1::ContactProblem problem = MixedProblem();
     AddRows(&problem);
     bad.spoil(&problem);
     const Answer answer;
-    EXPECT_EQ(sap_solve(solver.get(), CProblem(problem).get(), nullptr, nullptr, answer.get()),
+    EXPECT_EQ(sap_solve(client.get(), CProblem(problem).get(), nullptr, nullptr, answer.get()),
               SAP_INVALID_ARGUMENT);
     EXPECT_EQ(BitsOf(answer), BitsOfServer(problem));
     EXPECT_STREQ(answer.error().field, bad.field);
@@ -312,7 +312,7 @@ TEST(CLibraryTest, ErrorsNameTheFieldInTheWordsOfTheServer) {
 }
 
 TEST(CLibraryTest, OptionsOutOfRangeAreErrors) {
-  const Solver solver(1);
+  const Client client(1);
   const v1::ContactProblem problem = MixedProblem();
   const double negative = -1;
   const auto field = [&](auto set) {
@@ -320,7 +320,7 @@ TEST(CLibraryTest, OptionsOutOfRangeAreErrors) {
     options.struct_size = sizeof options;
     set(&options);
     const Answer answer;
-    sap_solve(solver.get(), CProblem(problem).get(), &options, nullptr, answer.get());
+    sap_solve(client.get(), CProblem(problem).get(), &options, nullptr, answer.get());
     return std::string(answer.error().field);
   };
   EXPECT_EQ(field([&](auto* o) { o->relative_tolerance = &negative; }),
@@ -334,7 +334,7 @@ TEST(CLibraryTest, OptionsOutOfRangeAreErrors) {
 }
 
 TEST(CLibraryTest, AStructMayBeShorterOrLongerThanTheLibraryKnows) {
-  const Solver solver(1);
+  const Client client(1);
   const v1::ContactProblem message = MixedProblem();
   CProblem problem(message);
   struct Longer {
@@ -346,72 +346,75 @@ TEST(CLibraryTest, AStructMayBeShorterOrLongerThanTheLibraryKnows) {
   problem.problem.bodies = &longer.bodies;
   problem.regularization.struct_size = offsetof(sap_regularization, rule);
   const Answer answer;
-  EXPECT_EQ(sap_solve(solver.get(), problem.get(), nullptr, nullptr, answer.get()), SAP_OK);
+  EXPECT_EQ(sap_solve(client.get(), problem.get(), nullptr, nullptr, answer.get()), SAP_OK);
   EXPECT_EQ(BitsOf(answer), BitsOfServer(message));
   longer.later.length = 1;
-  EXPECT_EQ(sap_solve(solver.get(), problem.get(), nullptr, nullptr, answer.get()),
+  EXPECT_EQ(sap_solve(client.get(), problem.get(), nullptr, nullptr, answer.get()),
             SAP_INVALID_ARGUMENT);
   EXPECT_STREQ(answer.error().field, "bodies.struct_size");
-  EXPECT_EQ(sap_solve(solver.get(), nullptr, nullptr, nullptr, answer.get()), SAP_INVALID_ARGUMENT);
+  EXPECT_EQ(sap_solve(client.get(), nullptr, nullptr, nullptr, answer.get()), SAP_INVALID_ARGUMENT);
   EXPECT_STREQ(answer.error().field, "problem");
 }
 
 TEST(CLibraryTest, AnArrayWithoutDataIsAnError) {
-  const Solver solver(1);
+  const Client client(1);
   const v1::ContactProblem message = MixedProblem();
   CProblem problem(message);
   problem.laws.friction.data = nullptr;
   const Answer answer;
-  sap_solve(solver.get(), problem.get(), nullptr, nullptr, answer.get());
+  sap_solve(client.get(), problem.get(), nullptr, nullptr, answer.get());
   EXPECT_STREQ(answer.error().field, "contacts.friction");
 }
 
 TEST(CLibraryTest, AStopEndsCallsWithCancelled) {
-  const Solver solver(2);
+  const Client client(2);
   const v1::ContactProblem message = MixedProblem();
   const CProblem problem(message);
   const Answer answer;
   sap_stop* stop = sap_stop_new();
+  sap_call call{};
+  call.struct_size = sizeof call;
+  call.stop = stop;
   sap_stop_request(stop);
-  EXPECT_EQ(sap_solve(solver.get(), problem.get(), nullptr, stop, answer.get()), SAP_CANCELLED);
+  EXPECT_EQ(sap_solve(client.get(), problem.get(), nullptr, &call, answer.get()), SAP_CANCELLED);
   EXPECT_EQ(sap_answer_solution(answer.get()), nullptr);
   const sap_problem* list[] = {problem.get()};
   sap_answer* answers[] = {answer.get()};
-  EXPECT_EQ(sap_solve_batch(solver.get(), 1, list, nullptr, stop, answers), SAP_CANCELLED);
+  EXPECT_EQ(sap_solve_batch(client.get(), 1, list, nullptr, &call, answers), SAP_CANCELLED);
   sap_stop_reset(stop);
-  EXPECT_EQ(sap_solve(solver.get(), problem.get(), nullptr, stop, answer.get()), SAP_OK);
+  EXPECT_EQ(sap_solve(client.get(), problem.get(), nullptr, &call, answer.get()), SAP_OK);
   sap_stop_free(stop);
 }
 
 TEST(CLibraryTest, ATimeBudgetReturnsTheBestIterate) {
-  const Solver solver(1);
+  const Client client(1);
   const v1::ContactProblem message = Load(ProblemPath("pile_1000_t12p00"));
   const double budget_s = 1e-9;
   sap_options options{};
   options.struct_size = sizeof options;
   options.time_budget_s = &budget_s;
   const Answer answer;
-  EXPECT_EQ(sap_solve(solver.get(), CProblem(message).get(), &options, nullptr, answer.get()),
+  EXPECT_EQ(sap_solve(client.get(), CProblem(message).get(), &options, nullptr, answer.get()),
             SAP_OK);
-  const sap_islands& islands = *sap_answer_solution(answer.get())->islands;
+  const sap_island_reports& islands = *sap_answer_solution(answer.get())->islands;
   EXPECT_EQ(islands.status.data[0], SAP_ISLAND_DEADLINE);
   EXPECT_GT(islands.optimality_gap_bound.data[0], 0);
 }
 
 TEST(CLibraryTest, ALimitOfMemoryIsAnError) {
-  const Solver solver(1);
+  const Client client(1);
   const v1::ContactProblem message = Load(ProblemPath("pile_1000_t12p00"));
   sap_options options{};
   options.struct_size = sizeof options;
   options.max_memory_bytes = 1000;
   const Answer answer;
-  EXPECT_EQ(sap_solve(solver.get(), CProblem(message).get(), &options, nullptr, answer.get()),
+  EXPECT_EQ(sap_solve(client.get(), CProblem(message).get(), &options, nullptr, answer.get()),
             SAP_RESOURCE_EXHAUSTED);
   EXPECT_STREQ(answer.error().reason, "SOLVE_MEMORY");
 }
 
 TEST(CLibraryTest, ThreadsShareASolver) {
-  const Solver solver(2);
+  const Client client(2);
   const v1::ContactProblem small = Load(ProblemPath("clutter_bin_8_t2p00"));
   const v1::ContactProblem large = Load(ProblemPath("heaps_300x3_t1p50"));
   const AnswerBits of_small = BitsOfServer(small), of_large = BitsOfServer(large);
@@ -419,30 +422,38 @@ TEST(CLibraryTest, ThreadsShareASolver) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int round = 0; round < 5; ++round) {
-        EXPECT_EQ(Solved(solver, small), of_small);
-        EXPECT_EQ(Solved(solver, large), of_large);
+        EXPECT_EQ(Solved(client, small), of_small);
+        EXPECT_EQ(Solved(client, large), of_large);
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(CLibraryTest, ASessionOutlivesItsSolver) {
-  sap_solver* solver = sap_solver_new(2);
-  sap_session* session = sap_session_new(solver);
-  sap_solver_free(solver);
+TEST(CLibraryTest, ASessionOutlivesItsClient) {
+  auto client = std::make_unique<Client>(2);
+  const Session session(*client);
+  client.reset();
   const v1::ContactProblem problem = MixedProblem();
   const Answer answer;
-  EXPECT_EQ(sap_session_step(session, CProblem(problem).get(), nullptr, nullptr, answer.get()),
-            SAP_OK);
+  EXPECT_EQ(
+      sap_session_step(session.get(), CProblem(problem).get(), nullptr, nullptr, answer.get()),
+      SAP_OK);
   EXPECT_EQ(BitsOf(answer), BitsOfServer(problem));
-  sap_session_free(session);
 }
 
-TEST(CLibraryTest, NumbersOfThreadsOutOfRangeMakeNoSolver) {
-  EXPECT_EQ(sap_solver_new(-1), nullptr);
-  EXPECT_EQ(sap_solver_new(1'000'000), nullptr);
-  EXPECT_GE(sap_solver_threads(Solver(0).get()), 1);
+TEST(CLibraryTest, NumbersOfThreadsOutOfRangeMakeNoClient) {
+  for (const int threads : {-1, 1'000'000}) {
+    sap_connect_options options{};
+    options.struct_size = sizeof options;
+    options.threads = threads;
+    sap_client* client = nullptr;
+    const Answer answer;
+    EXPECT_EQ(sap_connect("embedded:", &options, nullptr, &client, answer.get()),
+              SAP_INVALID_ARGUMENT);
+    EXPECT_STREQ(answer.error().field, "threads");
+    EXPECT_EQ(client, nullptr);
+  }
 }
 
 }  // namespace

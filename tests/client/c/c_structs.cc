@@ -200,7 +200,7 @@ v1::ContactSolution MessageOf(const sap_solution& solution) {
   message.set_cost(solution.cost);
   Fill(solution.island_of_tree, message.mutable_island_of_tree());
   v1::IslandReports* islands = message.mutable_islands();
-  const sap_islands& reports = *solution.islands;
+  const sap_island_reports& reports = *solution.islands;
   Fill(reports.status, islands->mutable_status());
   Fill(reports.iterations, islands->mutable_iterations());
   Fill(reports.factorizations, islands->mutable_factorizations());

@@ -15,7 +15,7 @@ from sap_islands._gradients import input_arrays
 
 ROOT = Path(__file__).parents[3]
 TABLE = (ROOT / "solver/problem/problem_fields.inc").read_text()
-HEADER = (ROOT / "client/c/sap_islands.h").read_text()
+HEADER = (ROOT / "client/c/sap_islands_types.h").read_text()
 TYPES = {"double": np.float64, "int32_t": np.int32, "uint32_t": np.uint32}
 
 

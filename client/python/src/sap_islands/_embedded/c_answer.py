@@ -31,15 +31,21 @@ class _Array(ctypes.Structure):
     _fields_ = (("data", _pointer), ("length", ctypes.c_int64))
 
 
+_SIZE = ("struct_size", ctypes.c_size_t)
+
+
 def _arrays(*names: str) -> list[tuple[str, Any]]:
     return [(name, _Array) for name in names]
 
 
 class _Error(ctypes.Structure):
     _fields_ = (
+        _SIZE,
         ("kind", ctypes.c_int32),
+        ("lost_attempts", ctypes.c_int32),
         ("message", ctypes.c_char_p),
         ("field", ctypes.c_char_p),
+        ("index", ctypes.c_int64),
         ("reason", ctypes.c_char_p),
     )
 
@@ -70,25 +76,27 @@ _ISLANDS: dict[str, Any] = {
 
 
 class _Islands(ctypes.Structure):
-    _fields_ = tuple(_arrays(*_ISLANDS))
+    _fields_ = (_SIZE, *_arrays(*_ISLANDS))
 
 
 class _Solution(ctypes.Structure):
     _fields_ = (
-        *_arrays(*_OUTPUTS),
+        _SIZE,
+        *_arrays(*_OUTPUTS, "delassus_estimate"),
         ("cost", ctypes.c_double),
         ("island_of_tree", _Array),
         ("islands", ctypes.POINTER(_Islands)),
-        ("check_s", ctypes.c_double),
+        ("decode_s", ctypes.c_double),
+        ("queue_s", ctypes.c_double),
         ("islands_s", ctypes.c_double),
         ("solve_s", ctypes.c_double),
+        ("encode_s", ctypes.c_double),
         ("warm_started", ctypes.c_int32),
-        ("delassus_estimate", _Array),
     )
 
 
 class _Tangent(ctypes.Structure):
-    _fields_ = (*_arrays(*_OUTPUTS), ("cost", ctypes.c_double))
+    _fields_ = (_SIZE, *_arrays(*_OUTPUTS), ("cost", ctypes.c_double))
 
 
 class _Regularization(ctypes.Structure):
@@ -109,6 +117,7 @@ class _Problem(ctypes.Structure):
 
 class _Gradient(ctypes.Structure):
     _fields_ = (
+        _SIZE,
         ("problem", ctypes.POINTER(_Problem)),
         ("applied_impulse", _Array),
         ("delassus_estimate", _Array),
@@ -117,6 +126,7 @@ class _Gradient(ctypes.Structure):
 
 class _Derivatives(ctypes.Structure):
     _fields_ = (
+        _SIZE,
         ("num_gradients", ctypes.c_int64),
         ("gradients", ctypes.POINTER(ctypes.POINTER(_Gradient))),
         ("num_tangents", ctypes.c_int64),
@@ -127,7 +137,18 @@ class _Derivatives(ctypes.Structure):
 
 
 class _Forecast(ctypes.Structure):
-    _fields_ = tuple(_arrays("island_of_tree", "solve_time_s"))
+    _fields_ = (_SIZE, *_arrays("island_of_tree", "solve_time_s"))
+
+
+class _Info(ctypes.Structure):
+    _fields_ = (
+        _SIZE,
+        ("version", ctypes.c_char_p),
+        ("instruction_set", ctypes.c_char_p),
+        ("boot_id", ctypes.c_char_p),
+        ("processors", ctypes.c_uint32),
+        ("solver_threads", ctypes.c_uint32),
+    )
 
 
 class Forecast(NamedTuple):
@@ -222,6 +243,11 @@ class Answer:
             self.view(struct.kink_margin),
             self.view(struct.adjoint_status, np.int32),
         )
+
+    @property
+    def solver_threads(self) -> int:
+        """How many threads work on one problem, of the sap_server_info."""
+        return _Info.from_address(self._library.sap_answer_info(self.handle)).solver_threads
 
     @property
     def warm_started(self) -> bool:
@@ -335,7 +361,7 @@ class _AnsweredSolution(Solution):
         if name == "timings":
             struct = self._struct
             return {
-                "decode_s": struct.check_s,
+                "decode_s": struct.decode_s,
                 "islands_s": struct.islands_s,
                 "solve_s": struct.solve_s,
             }

@@ -30,6 +30,18 @@ class _Options(ctypes.Structure):
     )
 
 
+class ConnectOptions(ctypes.Structure):
+    """A sap_connect_options as far as it is used here."""
+
+    _fields_ = (("struct_size", ctypes.c_size_t), ("threads", ctypes.c_int32))
+
+
+class CallSettings(ctypes.Structure):
+    """A sap_call as far as it is used here."""
+
+    _fields_ = (("struct_size", ctypes.c_size_t), ("deadline_s", _pointer), ("stop", _pointer))
+
+
 class _Array(ctypes.Structure):
     _fields_ = (("data", _pointer), ("length", ctypes.c_int64))
 
@@ -60,6 +72,7 @@ class _Differentiation(ctypes.Structure):
         ("num_wanted", ctypes.c_int64),
         ("wanted", _pointer),
         ("hold_delassus", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
     )
 
 

@@ -10,7 +10,12 @@ from typing import Any
 
 from sap_islands._embedded.c_answer import Answer
 from sap_islands._embedded.c_library import load
-from sap_islands._embedded.c_requests import addresses, options_block
+from sap_islands._embedded.c_requests import (
+    CallSettings,
+    ConnectOptions,
+    addresses,
+    options_block,
+)
 from sap_islands._embedded.c_structs import ProblemBlock
 from sap_islands.binaries import find_c_library
 from sap_islands.errors import DeadlineExceeded, InvalidArgument, SapError, Unavailable
@@ -24,11 +29,17 @@ _RESERVE = 0.05
 
 
 class Stop:
-    """Ends calls from another thread."""
+    """Ends calls from another thread.
+
+    Attributes:
+        call: Address of the sap_call with this flag.
+    """
 
     def __init__(self, library: Any) -> None:
         self._library = library
         self.handle: int = library.sap_stop_new()
+        self._call = CallSettings(ctypes.sizeof(CallSettings), None, self.handle)
+        self.call = ctypes.addressof(self._call)
 
     def request(self) -> None:
         """Ends the calls with `Cancelled`."""
@@ -38,8 +49,8 @@ class Stop:
         self._library.sap_stop_free(self.handle)
 
 
-def _handle_of(stop: Stop | None) -> int | None:
-    return None if stop is None else stop.handle
+def _call_of(stop: Stop | None) -> int | None:
+    return None if stop is None else stop.call
 
 
 class Deadline:
@@ -67,7 +78,8 @@ class CSolver:
 
     Attributes:
         library: The C library.
-        handle: Its sap_solver there.
+        handle: A sap_client of "embedded:" there.
+        threads: How many work on one problem.
     """
 
     def __init__(self, threads: int | None) -> None:
@@ -83,10 +95,9 @@ class CSolver:
         if threads is not None and not 1 <= threads <= 1024:
             raise InvalidArgument(f"threads is {threads}; it must be in [1, 1024]", "threads")
         self.library = load(find_c_library())
-        self.handle: int = self.library.sap_solver_new(threads or 0)
-        if not self.handle:
-            raise MemoryError("no memory or threads for a solver")
         self._idle_answers: list[int] = []
+        self.handle = self._connect(threads or 0)
+        self.threads = threads or self._count_threads()
         self._idle_blocks: list[ProblemBlock] = []
         self._open = True
 
@@ -94,12 +105,34 @@ class CSolver:
         if getattr(self, "handle", None):
             for answer in self._idle_answers:
                 self.library.sap_answer_free(answer)
-            self.library.sap_solver_free(self.handle)
+            self.library.sap_client_free(self.handle)
 
-    @property
-    def threads(self) -> int:
-        """How many work on one problem."""
-        return int(self.library.sap_solver_threads(self.handle))
+    def _connect(self, threads: int) -> int:
+        options = ConnectOptions(ctypes.sizeof(ConnectOptions), threads)
+        client = ctypes.c_void_p()
+        answer = self.answer()
+        self.library.sap_connect(
+            b"embedded:", ctypes.addressof(options), None, ctypes.addressof(client), answer.handle
+        )
+        if not client.value:
+            raise answer.error()
+        return client.value
+
+    def _count_threads(self) -> int:
+        answer = self.answer()
+        self.library.sap_info(self.handle, None, answer.handle)
+        return answer.solver_threads
+
+    def open_session(self) -> int:
+        """A sap_session."""
+        session = ctypes.c_void_p()
+        answer = self.answer()
+        self.library.sap_session_open(
+            self.handle, None, None, ctypes.addressof(session), answer.handle
+        )
+        if not session.value:
+            raise answer.error()
+        return session.value
 
     def close(self) -> None:
         """Ends it: further calls raise Unavailable."""
@@ -146,7 +179,7 @@ class CSolver:
         block = self._take_block()
         block.fill(problem)
         answer = self.answer()
-        function(handle, block.address, settings.address, _handle_of(stop), answer.handle)
+        function(handle, block.address, settings.address, _call_of(stop), answer.handle)
         self._idle_blocks.append(block)
         if deadline is not None:
             deadline.check()
@@ -156,7 +189,7 @@ class CSolver:
         """The answer to a sap_differentiation."""
         self._check_open()
         answer = self.answer()
-        self.library.sap_differentiate(self.handle, address, _handle_of(stop), answer.handle)
+        self.library.sap_differentiate(self.handle, address, _call_of(stop), answer.handle)
         return answer
 
     def run_batch(
@@ -177,7 +210,7 @@ class CSolver:
             len(answers),
             ctypes.addressof(pointers),
             settings,
-            _handle_of(stop),
+            _call_of(stop),
             ctypes.addressof(handles),
         )
         if kind != 0:

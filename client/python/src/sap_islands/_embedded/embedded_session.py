@@ -26,9 +26,7 @@ class EmbeddedSession(Session):
         self._num_sent = 0
         self._end_reason: SapError | None = None
         self._time_left()
-        self._handle: int = solver.library.sap_session_new(solver.handle)
-        if not self._handle:
-            raise MemoryError("no memory for a session")
+        self._handle = solver.open_session()
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -63,7 +61,7 @@ class EmbeddedSession(Session):
     def reset(self) -> None:
         self._check_open()
         self.check_idle()
-        self._solver.library.sap_session_reset(self._handle)
+        self._solver.library.sap_session_reset(self._handle, self._solver.answer().handle)
 
     def close(self) -> None:
         if self._end_reason is None:

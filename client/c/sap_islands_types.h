@@ -1,0 +1,421 @@
+// Structs of the C interface: problems, options, solutions, derivatives, errors, servers. Included
+// by sap_islands.h, which says what holds for all of them.
+#ifndef SAP_ISLANDS_TYPES_H_
+#define SAP_ISLANDS_TYPES_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Whether a struct that the library wrote has a member.
+#define SAP_HAS(pointer, member)                                               \
+  ((size_t)((const char*)(&(pointer)->member + 1) - (const char*)(pointer)) <= \
+   (pointer)->struct_size)
+
+// ---- Errors
+
+// Numbers of google.rpc.Code.
+enum {
+  SAP_OK = 0,
+  SAP_CANCELLED = 1,            // by the stop flag
+  SAP_INVALID_ARGUMENT = 3,     // `field` is at fault, or a file cannot be read
+  SAP_DEADLINE_EXCEEDED = 4,    // of the call or of the session
+  SAP_PERMISSION_DENIED = 7,    // this client may not make the call
+  SAP_RESOURCE_EXHAUSTED = 8,   // memory, or a limit of the server: retry later
+  SAP_FAILED_PRECONDITION = 9,  // the server, or this process after a fork(), cannot do this now
+  SAP_ABORTED = 10,             // the session was idle for too long
+  SAP_UNIMPLEMENTED = 12,       // the server, or this library, does not know this call
+  SAP_INTERNAL = 13,            // a defect of the library or of the server
+  SAP_UNAVAILABLE = 14,         // no connection, or the server is shutting down: retry
+  SAP_UNAUTHENTICATED = 16      // the server does not accept the token, or needs one
+};
+
+typedef struct sap_error {
+  size_t struct_size;
+  int32_t kind;            // SAP_OK and empty strings where there is no error
+  int32_t lost_attempts;   // losses after the call was sent; with 2 it may be what ends servers
+  const char* message;     // "contacts.friction[17] is -0.3; it must be finite and >= 0"
+  const char* field;       // "contacts.friction[17]", or ""
+  int64_t index;           // 17, or -1 if the field has none
+  const char* reason;      // the limit that is exceeded, as "SOLVE_MEMORY", or ""
+  double retry_after_s;    // wait before a retry; 0: the server suggests none
+  const char* request_id;  // names the call in the server's log, or ""
+  const char* server;      // boot id of the server that ended the call, or "": none did
+} sap_error;
+
+// ---- Arrays: `length` numbers at `data`; NULL and 0 if empty
+
+typedef struct sap_doubles {
+  const double* data;
+  int64_t length;
+} sap_doubles;
+
+typedef struct sap_int32s {
+  const int32_t* data;
+  int64_t length;
+} sap_int32s;
+
+typedef struct sap_uint32s {
+  const uint32_t* data;
+  int64_t length;
+} sap_uint32s;
+
+// ---- Problem (proto/sap/v1/problem.proto)
+
+// T trees: articulated bodies in generalized velocities.
+typedef struct sap_trees {
+  size_t struct_size;
+  sap_uint32s dofs;                  // [T] n_t >= 1
+  sap_doubles dynamics_matrix;       // [sum n_t^2] A_t, row-major blocks, positive definite
+  sap_doubles free_motion_velocity;  // [sum n_t] v* [m/s, rad/s]
+  sap_doubles guess_velocity;        // [sum n_t] or empty
+  sap_uint32s tree_id;               // [T] or empty; sessions match trees by it
+  sap_doubles initial_velocity;      // [sum n_t], empty unless the rule is LOAD_PATH
+} sap_trees;
+
+// B rigid bodies, numbered after the trees. World axes.
+typedef struct sap_bodies {
+  size_t struct_size;
+  sap_doubles mass;                  // [B] kg
+  sap_doubles inertia;               // [6 B] xx yy zz xy xz yz about the center of mass, kg m^2
+  sap_doubles center_of_mass;        // [3 B] m
+  sap_doubles free_motion_velocity;  // [6 B] (v of the center of mass, angular velocity)
+  sap_doubles guess_velocity;        // [6 B] or empty
+  sap_uint32s body_id;               // [B] or empty
+  sap_doubles initial_velocity;      // [6 B], empty unless the rule is LOAD_PATH
+} sap_bodies;
+
+// Parameters of the contacts whose `law` is one of Hunt & Crossley; arrays over all contacts of the
+// group.
+typedef struct sap_hunt_crossley {
+  size_t struct_size;
+  sap_doubles elastic_force;          // N
+  sap_doubles dissipation;            // s/m
+  sap_doubles lagged_normal_impulse;  // N s
+} sap_hunt_crossley;
+
+enum {
+  SAP_CONTACT_LAW_SAP = 1,
+  SAP_CONTACT_LAW_HUNT_CROSSLEY_LAGGED = 2,
+  SAP_CONTACT_LAW_HUNT_CROSSLEY_SIMILAR = 3
+};
+
+// What contacts and body contacts have in common, for n contacts.
+typedef struct sap_contact_laws {
+  size_t struct_size;
+  sap_doubles signed_distance;             // [n] m, negative where bodies overlap
+  sap_doubles stiffness;                   // [n] N/m
+  sap_doubles relaxation_time;             // [n] s
+  sap_doubles friction;                    // [n] -
+  sap_doubles regularization_t;            // [n] or empty, 1/kg
+  sap_doubles regularization_n;            // [n] or empty, 1/kg
+  sap_doubles delassus_estimate;           // [n] or empty, 1/kg
+  sap_doubles surface_velocity;            // [3 n] or empty, m/s
+  sap_doubles friction_2;                  // [n] or empty, -
+  sap_doubles torsional_friction;          // [n] or empty, m
+  sap_doubles rolling_friction;            // [2 n] or empty, m
+  sap_doubles target_velocity;             // [3 n] or empty, m/s
+  sap_doubles target_angular_velocity;     // [3 per contact with an angular coefficient] or empty
+  sap_doubles adhesion;                    // [n] or empty, N
+  sap_int32s law;                          // [n] SAP_CONTACT_LAW_*, or empty: SAP
+  const sap_hunt_crossley* hunt_crossley;  // or NULL
+} sap_contact_laws;
+
+// C contacts given by Jacobians, in frames (t1, t2, n); v_n > 0 separates.
+typedef struct sap_contacts {
+  size_t struct_size;
+  sap_int32s tree_a;             // [C] in [0, T + B)
+  sap_int32s tree_b;             // [C] in [-1, T + B); -1: none
+  sap_doubles jacobian;          // per contact 3 x n_a, then 3 x n_b if there is a tree_b
+  sap_doubles angular_jacobian;  // the same of each contact with an angular coefficient > 0
+  const sap_contact_laws* laws;  // vectors in the contact frame
+} sap_contacts;
+
+// C' contacts between bodies, given by points and normals in world axes.
+typedef struct sap_body_contacts {
+  size_t struct_size;
+  sap_int32s body_a;             // [C'] in [0, B)
+  sap_int32s body_b;             // [C'] in [-1, B); -1: the world
+  sap_doubles point;             // [3 C'] m
+  sap_doubles normal;            // [3 C'] unit, from b to a
+  sap_doubles tangent;           // [3 C'] or empty
+  const sap_contact_laws* laws;  // vectors in world axes
+} sap_body_contacts;
+
+// R constraint rows with E non-zeros.
+typedef struct sap_rows {
+  size_t struct_size;
+  sap_uint32s entries;         // [R] non-zeros of each row
+  sap_uint32s velocity_index;  // [E]
+  sap_doubles coefficient;     // [E]
+  sap_doubles position_error;  // from here on [R] or empty
+  sap_doubles velocity_offset;
+  sap_doubles stiffness;  // empty: infinite
+  sap_doubles relaxation_time;
+  sap_doubles force_lower;  // empty: -infinity
+  sap_doubles force_upper;  // empty: infinity
+  sap_doubles regularization;
+  sap_doubles target_velocity;
+  sap_doubles delassus_estimate;
+  sap_doubles slip_parameter;
+  sap_doubles force_offset;
+} sap_rows;
+
+enum {
+  SAP_REGULARIZATION_RULE_FULL = 1,
+  SAP_REGULARIZATION_RULE_DIAGONAL = 2,
+  SAP_REGULARIZATION_RULE_LOAD_PATH = 3
+};
+
+// NULL: the default in parentheses.
+typedef struct sap_regularization {
+  size_t struct_size;
+  const double* beta;                  // (1)
+  const double* sigma;                 // (1e-3)
+  const double* row_beta;              // (0.1)
+  const double* stiction_speed;        // (1e-4 m/s)
+  int32_t rule;                        // SAP_REGULARIZATION_RULE_*; 0: FULL
+  const double* load_reference_speed;  // (infinite), m/s; of LOAD_PATH
+} sap_regularization;
+
+// NULL: the problem has none of these.
+typedef struct sap_problem {
+  size_t struct_size;
+  double time_step;  // > 0 [s]
+  const sap_trees* trees;
+  const sap_bodies* bodies;
+  const sap_contacts* contacts;
+  const sap_body_contacts* body_contacts;
+  const sap_rows* rows;
+  const sap_regularization* regularization;
+} sap_problem;
+
+// ---- Options (SolveOptions in proto/sap/v1/solver_service.proto)
+
+enum { SAP_NEWTON_PLAIN = 1, SAP_NEWTON_ACCELERATED = 2, SAP_NEWTON_GAUSS_SEIDEL = 3 };
+
+enum { SAP_PRIORITY_NORMAL = 1, SAP_PRIORITY_HIGH = 2 };
+
+// NULL and 0: the default in parentheses. NULL in the place of the struct: all defaults.
+typedef struct sap_options {
+  size_t struct_size;
+  const double* relative_tolerance;        // in [0, 1) (1e-6; 1e-10 for derivatives)
+  const double* absolute_speed_tolerance;  // >= 0 [m/s] (1e-14)
+  const uint32_t* max_iterations;          // (500)
+  const double* time_budget_s;             // > 0; then islands return their best iterate (none)
+  int32_t newton;                          // SAP_NEWTON_* (ACCELERATED)
+  int32_t one_island;                      // 1: all trees with constraints together (0)
+  uint64_t max_memory_bytes;               // of the factorizations, in process (no limit)
+  int64_t num_response_mask;               // fields of the solution to return, as "velocity":
+  const char* const* response_mask;        // their names (all)
+  int32_t priority;                        // SAP_PRIORITY_* among what waits at a server (NORMAL)
+} sap_options;
+
+typedef struct sap_stop sap_stop;
+
+typedef void (*sap_callback)(void* context);
+
+enum { SAP_SERVERS_OF_ADDRESS = -1 };
+
+// How a call is made. NULL and 0: the default in parentheses. NULL in the place of the struct: all
+// defaults.
+typedef struct sap_call {
+  size_t struct_size;
+  const double* deadline_s;  // time after which it fails; of sap_session_open, that of all steps
+  const sap_stop* stop;      // ends it from another thread (none)
+  // Of sap_solve: as how many parts a scene of many large islands is solved, by as many servers,
+  // where that pays; SAP_SERVERS_OF_ADDRESS: as many as the address has. Changes no bits. (1)
+  int32_t servers;
+  // 1: the call returns when it has begun, with SAP_OK or why it has not. When it has ended, its
+  // answers are complete, and `done` is called on a thread of the library, which must neither wait
+  // in it nor call functions of this header other than sap_notify_eventfd. (0)
+  int32_t background;
+  sap_callback done;        // or NULL; see sap_answer_await
+  void* context;            // of `done`
+  const char* request_id;   // names the call in the server's log (the server makes one)
+  const char* traceparent;  // W3C trace context (none)
+} sap_call;
+
+// ---- Solution (proto/sap/v1/solution.proto)
+
+enum {
+  SAP_ISLAND_CONVERGED = 1,
+  SAP_ISLAND_STALLED_AT_ROUNDOFF = 2,
+  SAP_ISLAND_ITERATION_LIMIT = 3,
+  SAP_ISLAND_DEADLINE = 4,
+  SAP_ISLAND_CANCELLED = 5,
+  SAP_ISLAND_NUMERICAL_FAILURE = 6
+};
+
+// Arrays over the islands, all of the same length but `swept`, which lists islands.
+typedef struct sap_island_reports {
+  size_t struct_size;
+  sap_int32s status;  // SAP_ISLAND_*
+  sap_uint32s iterations;
+  sap_uint32s factorizations;
+  sap_doubles momentum_residual;     // -
+  sap_doubles optimality_gap_bound;  // J
+  sap_uint32s dofs;
+  sap_uint32s contacts;
+  sap_uint32s rows;
+  sap_doubles solve_time_s;
+  sap_uint32s swept;
+  sap_doubles cost;  // J
+} sap_island_reports;
+
+typedef struct sap_solution {
+  size_t struct_size;
+  sap_doubles velocity;           // [sum n_t + 6 B]
+  sap_doubles impulse;            // [3 (C + C')] in (t1, t2, n), N s
+  sap_doubles contact_velocity;   // [3 (C + C')] m/s
+  sap_doubles row_impulse;        // [R]
+  sap_doubles row_velocity;       // [R]
+  sap_doubles angular_impulse;    // [3 per contact with an angular coefficient > 0] N m s
+  sap_doubles delassus_estimate;  // [C + C'] w, 0 where it is not used, 1/kg
+  double cost;                    // J
+  sap_int32s island_of_tree;      // [T + B], -1: no constraint
+  const sap_island_reports* islands;
+  double decode_s;       // time of reading and checking the problem,
+  double queue_s;        // of waiting for a thread of the server,
+  double islands_s;      // of finding and gathering islands,
+  double solve_s;        // of solving them,
+  double encode_s;       // and of encoding the answer at the server
+  int32_t warm_started;  // of a step: a tree or body started from the last solved step
+} sap_solution;
+
+// The islands of a problem, before it is solved.
+typedef struct sap_forecast {
+  size_t struct_size;
+  sap_int32s island_of_tree;  // [T + B] as in sap_solution
+  sap_doubles solve_time_s;   // per island: predicted time of a warm solve on one core
+} sap_forecast;
+
+// ---- Derivatives (proto/sap/v1/gradient.proto)
+
+// dL/d(output); empty arrays are 0.
+typedef struct sap_cotangent {
+  size_t struct_size;
+  sap_doubles velocity;
+  sap_doubles impulse;
+  sap_doubles contact_velocity;
+  sap_doubles row_impulse;
+  sap_doubles row_velocity;
+  sap_doubles angular_impulse;
+  double cost;
+} sap_cotangent;
+
+// d(output) along a direction.
+typedef struct sap_tangent {
+  size_t struct_size;
+  sap_doubles velocity;
+  sap_doubles impulse;
+  sap_doubles contact_velocity;
+  sap_doubles row_impulse;
+  sap_doubles row_velocity;
+  sap_doubles angular_impulse;
+  double cost;
+} sap_tangent;
+
+// dL/d(input). In `problem` the doubles of wanted inputs are set and all else is empty or NULL;
+// its groups are never NULL.
+typedef struct sap_gradient {
+  size_t struct_size;
+  const sap_problem* problem;
+  sap_doubles applied_impulse;    // [sum n_t + 6 B], or empty
+  sap_doubles delassus_estimate;  // [C + C'], or empty
+} sap_gradient;
+
+enum {
+  SAP_ADJOINT_DIFFERENTIATED = 1,
+  SAP_ADJOINT_INACCURATE = 2,
+  SAP_ADJOINT_DEADLINE = 3,
+  SAP_ADJOINT_NUMERICAL_FAILURE = 4
+};
+
+typedef struct sap_derivatives {
+  size_t struct_size;
+  int64_t num_gradients;  // one per cotangent
+  const sap_gradient* const* gradients;
+  int64_t num_tangents;  // one per direction
+  const sap_tangent* const* tangents;
+  sap_doubles kink_margin;    // per island, in [0, 1]
+  sap_int32s adjoint_status;  // per island, SAP_ADJOINT_*
+} sap_derivatives;
+
+// Arrays of pointers have the lengths before them. `padding` is 0: without it, what a later version
+// has in its place would be read from callers that never set it.
+typedef struct sap_differentiation {
+  size_t struct_size;
+  const sap_problem* problem;
+  const sap_options* options;  // or NULL
+  sap_doubles velocity;        // of the solution, or empty
+  int64_t num_cotangents;
+  const sap_cotangent* const* cotangents;
+  int64_t num_tangents;
+  const sap_problem* const* tangents;  // directions in the shape of the problem
+  int64_t num_wanted;
+  const char* const* wanted;  // paths of inputs, as "contacts.friction"; none: all but A and J
+  int32_t hold_delassus;
+  int32_t padding;
+} sap_differentiation;
+
+// ---- Servers
+
+// A limit that "embedded:" does not have is the largest number.
+typedef struct sap_server_info {
+  size_t struct_size;
+  const char* version;
+  const char* instruction_set;
+  const char* boot_id;  // of the process: different after each start
+  uint32_t processors;
+  uint32_t solver_threads;  // that work on one problem
+  uint64_t max_message_bytes;
+  uint64_t max_solve_memory_bytes;  // of the factorization of one problem
+  uint32_t max_trees;
+  uint32_t max_tree_dofs;
+  uint32_t max_contacts;
+  uint32_t max_rows;
+  uint32_t max_row_entries;  // of all rows of a problem together
+  uint32_t max_row_pairs;    // of trees that the rows of a problem join
+  uint32_t max_iterations;
+  uint32_t max_concurrent_calls;
+  uint32_t max_batch_problems;
+  uint32_t max_sessions;
+  uint32_t max_client_sessions;
+  uint32_t max_steps_in_flight;
+  uint32_t max_derivatives;       // cotangents and tangents of one problem
+  int32_t high_priority;          // 0: high priority is served as normal
+  double max_solve_s;             // of this client, as the next one
+  double max_client_calls_per_s;  // 0: no limit
+} sap_server_info;
+
+// How to connect. NULL and 0: the default in parentheses. Texts of certificates and keys are PEM;
+// of a text and its file, give one.
+typedef struct sap_connect_options {
+  size_t struct_size;
+  int32_t threads;      // of "embedded:": that work on one problem, <= 1024 (all of the process)
+  int32_t low_latency;  // 1: callers poll for up to a millisecond before they sleep, and servers
+                        // are asked to keep processors awake between the steps of sessions (0)
+  const double* connect_timeout_s;   // time to wait for a server; 0: none, the first call does (2)
+  const double* reconnect_within_s;  // time to repeat lost calls and to move lost sessions (5)
+  int32_t allow_mixed_servers;       // 1: of several versions and instruction sets, and bits (0)
+  int32_t tls;                       // 1: encrypt; implied by a CA, certificate or key (0)
+  const char* server_ca;             // trusted authorities (those of the system)
+  const char* server_ca_file;
+  const char* certificate;  // of this client, where the server asks for one (none)
+  const char* certificate_file;
+  const char* key;  // of that certificate
+  const char* key_file;
+  const char* server_name;  // expected in the server's certificate (the host of the address)
+  const char* token;        // bearer token (none)
+  const char* token_file;   // read again when it changes
+} sap_connect_options;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // SAP_ISLANDS_TYPES_H_
