@@ -47,15 +47,19 @@ void RunningBatch::Run() {
   }
   {
     const std::lock_guard lock(mutex_);
-    finished_ = true;
+    complete_all_ = true;
     changed_.notify_all();
   }
   if (call_.done != nullptr) call_.done(call_.context);
+  // Only now may the batch be freed, and with it the context.
+  const std::lock_guard lock(mutex_);
+  finished_ = true;
+  changed_.notify_all();
 }
 
 int64_t RunningBatch::Next(const Wait& wait) {
   std::unique_lock lock(mutex_);
-  const auto ready = [this] { return returned_ < ended_.size() || finished_; };
+  const auto ready = [this] { return returned_ < ended_.size() || complete_all_; };
   if (!wait) {
     changed_.wait(lock, ready);
   } else if (!changed_.wait_for(lock, *wait, ready)) {

@@ -39,7 +39,8 @@ class RunningBatch {
   std::vector<bool> complete_;  // by index
   std::vector<int> ended_;      // indices in the order of their ends; holds all without growing
   size_t returned_{0};
-  bool finished_{false};
+  bool complete_all_{false};
+  bool finished_{false};  // nothing is called any more
 };
 
 }  // namespace sap::c
