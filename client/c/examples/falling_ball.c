@@ -54,7 +54,6 @@ int main(void) {
     fprintf(stderr, "%s\n", sap_answer_error(answer)->message);
     return 1;
   }
-  if (solver == NULL || session == NULL || answer == NULL) return 1;
   for (int step = 0; step < STEPS; ++step) {
     velocity[2] -= gravity * time_step;
     distance = center[2] - radius;
