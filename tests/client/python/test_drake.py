@@ -199,12 +199,12 @@ def test_example_of_the_docstring_runs_as_it_stands(capsys: pytest.CaptureFixtur
     np.testing.assert_allclose(force, [0.0, 0.0, -9.81], atol=1e-2)  # the ball rests on the floor
 
 
-def test_readme_shows_the_example_of_the_docstring_and_all_scenes() -> None:
+def test_the_page_shows_the_example_of_the_docstring_and_all_scenes() -> None:
     assert adapter.__doc__ is not None
-    readme = (ROOT / "client" / "python" / "README.md").read_text()
-    assert _blocks(adapter.__doc__).strip() in readme
+    page = (ROOT / "client" / "python" / "DRAKE.md").read_text()
+    assert _blocks(adapter.__doc__).strip() in page
     for name in SCENES:
-        assert f"\n| {name} |" in readme
+        assert f"\n| {name} |" in page
 
 
 def test_continuous_plants_and_unknown_names_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""The examples run with the expected results, and the README shows them unchanged."""
+"""The examples run with the expected results, and the pages show them unchanged."""
 
 from __future__ import annotations
 
@@ -36,14 +36,10 @@ def test_readme_shows_the_first_example_and_what_it_prints() -> None:
     assert run("first_solve.py") in blocks(readme, "text")
 
 
-def test_python_in_the_readme_compiles() -> None:
-    for block in blocks((PACKAGE / "README.md").read_text(), "python"):
-        compile(block, "README.md", "exec")
-
-
-def test_links_of_the_readme_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", (PACKAGE / "README.md").read_text()):
-        assert (PACKAGE / target).exists(), target
+@pytest.mark.parametrize("page", sorted(PACKAGE.glob("*.md")), ids=lambda page: page.name)
+def test_python_in_the_pages_compiles(page: Path) -> None:
+    for block in blocks(page.read_text(), "python"):
+        compile(block, page.name, "exec")
 
 
 def test_recorded_rollouts_are_exact(tmp_path: Path) -> None:
@@ -172,8 +168,8 @@ def test_planned_push_ends_at_the_goal(client: sap.Client, tmp_path: Path) -> No
     ("path", "call"),
     [
         ("README.md", "ConstraintRows"),
-        ("client/python/README.md", "ConstraintRows"),
-        ("client/python/README.md", "client.differentiate("),
+        ("client/python/ROWS.md", "ConstraintRows"),
+        ("client/python/GRADIENTS.md", "client.differentiate("),
         ("proto/CONSTRAINTS.md", "ConstraintRows"),
     ],
 )
@@ -186,11 +182,11 @@ def test_snippets_in_the_documents_print_what_is_shown(
     assert capsys.readouterr().out in blocks(document, "text")
 
 
-def test_gymnasium_in_the_readme_runs_as_it_stands() -> None:
-    readme = (PACKAGE / "README.md").read_text()
-    (snippet,) = [block for block in blocks(readme, "python") if "make_vec(" in block]
+def test_gymnasium_in_its_page_runs_as_it_stands() -> None:
+    page = (PACKAGE / "MUJOCO.md").read_text()
+    (snippet,) = [block for block in blocks(page, "python") if "make_vec(" in block]
     names: dict[str, Any] = {}
-    exec(compile(snippet, "README.md", "exec"), names)
+    exec(compile(snippet, "MUJOCO.md", "exec"), names)
     assert names["observations"].shape == (16, 66)
 
 

@@ -1,6 +1,6 @@
 """Agreement with Drake's own discrete solver, for each contact approximation and constraint.
 
-`python -m support.drake_agreement` in tests/client/python prints it as the table of the README.
+`python -m support.drake_agreement` in tests/client/python prints it as the table of DRAKE.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Agreement of linearized steps with `mujoco.mjd_transitionFD`, and the times that both take.
 
-`python -m support.linearization_agreement` in tests/client/python prints it as the table of the
-README.
+`python -m support.linearization_agreement` in tests/client/python prints it as the table of
+MUJOCO.md.
 """
 
 from __future__ import annotations
