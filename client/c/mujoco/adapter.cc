@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "client/c/mujoco/comparison.h"
 #include "client/c/mujoco/constraint_forces.h"
 #include "client/c/mujoco/dynamics.h"
 
@@ -165,4 +166,12 @@ void sap_mujoco_store_forces(const sap_mujoco_field* table, const void* model, c
   const int64_t own_rows = layout->rows - layout->simulator_rows;
   StoreServoForces(fields, ServosIn(fields, *layout, doubles), solution,
                    List(integers + layout->joint, own_rows), row_impulse + layout->simulator_rows);
+}
+
+void sap_mujoco_compare(const sap_mujoco_field* table, const void* model, const void* data,
+                        const sap_mujoco_velocities* velocities, double* tree_error,
+                        sap_mujoco_comparison* comparison) {
+  using namespace sap::mujoco;
+  const Fields fields = ReadFields(table, model, data);
+  *comparison = Compare(fields, Trees(fields), *velocities, tree_error);
 }

@@ -97,6 +97,30 @@ SAP_MUJOCO_API void sap_mujoco_store_forces(const sap_mujoco_field* fields, cons
                                             const sap_mujoco_layout* layout, double* doubles,
                                             int32_t* integers, const double* solution);
 
+/* Velocities after a step, of a state whose M is computed. */
+typedef struct sap_mujoco_velocities {
+  const double* recorded;        /* [nv] by a simulator */
+  const double* exact;           /* [nv] */
+  const double* v_free;          /* [nv] of the problem: without constraints */
+  const double* solution;        /* [nv] of the problem; the integrator makes `exact` of it */
+  const int32_t* island_of_tree; /* [ntree] below ntree; -1: the tree has no constraint */
+  double slow;                   /* velocity that is the smallest scale of errors */
+  int32_t sleeps;                /* 1: trees at rest in `recorded` do not count */
+} sap_mujoco_velocities;
+
+typedef struct sap_mujoco_comparison {
+  double error;        /* of all trees, relative to the scale */
+  double scale;        /* in the norm of M */
+  double island_error; /* largest of an island, relative to its own scale */
+  int64_t worst_tree;  /* first tree of that island */
+  int64_t asleep;      /* trees that do not count */
+} sap_mujoco_comparison;
+
+/* Compares velocities; writes to tree_error [ntree] the norm of M of the error of each tree. */
+SAP_MUJOCO_API void sap_mujoco_compare(const sap_mujoco_field* fields, const void* model,
+                                       const void* data, const sap_mujoco_velocities* velocities,
+                                       double* tree_error, sap_mujoco_comparison* comparison);
+
 #ifdef __cplusplus
 }
 #endif

@@ -54,6 +54,32 @@ class Layout(ctypes.Structure):
     )
 
 
+class Velocities(ctypes.Structure):
+    """Mirrors `sap_mujoco_velocities`."""
+
+    _fields_ = (
+        ("recorded", ctypes.c_void_p),
+        ("exact", ctypes.c_void_p),
+        ("v_free", ctypes.c_void_p),
+        ("solution", ctypes.c_void_p),
+        ("island_of_tree", ctypes.c_void_p),
+        ("slow", ctypes.c_double),
+        ("sleeps", ctypes.c_int32),
+    )
+
+
+class NativeComparison(ctypes.Structure):
+    """Mirrors `sap_mujoco_comparison`."""
+
+    _fields_ = (
+        ("error", ctypes.c_double),
+        ("scale", ctypes.c_double),
+        ("island_error", ctypes.c_double),
+        ("worst_tree", ctypes.c_int64),
+        ("asleep", ctypes.c_int64),
+    )
+
+
 class Buffers(NamedTuple):
     """Arrays that the loops wrote; those of the problem are views of them.
 
@@ -76,6 +102,7 @@ class NativeCalls(NamedTuple):
     measure: Any
     build: Any
     store_forces: Any
+    compare: Any
     fields: FieldTable
 
     def state(self, model: mujoco.MjModel, data: mujoco.MjData, as_sap: bool) -> tuple[int, ...]:
@@ -104,6 +131,12 @@ def load_native_calls() -> NativeCalls:
         "measure": (*state, layout),
         "build": (*state, ctypes.c_double, layout, pointer, pointer, pointer),
         "store_forces": (*state, layout, pointer, pointer, pointer),
+        "compare": (
+            *state[:3],
+            ctypes.POINTER(Velocities),
+            pointer,
+            ctypes.POINTER(NativeComparison),
+        ),
     }
     functions = {}
     for name, types in arguments.items():

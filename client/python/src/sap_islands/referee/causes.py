@@ -13,7 +13,7 @@ from sap_islands.mujoco.assembly import BuiltProblem
 from sap_islands.options import Options
 from sap_islands.referee.counterfactuals import Change, Trial
 from sap_islands.referee.exact_steps import ExactSteps, lost_contacts, pair_keys
-from sap_islands.referee.judging import CONVERGED, Judgment, tree_squares
+from sap_islands.referee.judging import Judgment, tree_squares
 from sap_islands.referee.runs import State, Step
 
 _FLAGS = mujoco.mjtDisableBit
@@ -45,7 +45,6 @@ _NO_FORCE = 1e30  # R of a contact without force [1/kg]
 _GAUSS_NEWTON_STEPS = 4
 _CONTROL_STEP = 1e-4  # of the range of a control, for differences
 _ADMISSIBLE = 1e-2  # part of the momentum that no admissible forces give
-_NEARLY_RIGID = 1e-3  # factor of R where the law does not count
 _NO_ITERATION = Options(max_iterations=0, response_mask=("velocity", "islands", "cost"))
 _PYRAMIDAL = int(mujoco.mjtConstraint.mjCNSTR_CONTACT_PYRAMIDAL)
 
@@ -60,7 +59,7 @@ class Cause(NamedTuple):
 
 def find_cause(trial: Trial, step: Step, judgment: Judgment) -> Cause:
     """The cause of a state above the tolerance."""
-    bodies = _bodies(trial.steps.model, trial.comparison.trees)
+    bodies = _bodies(trial.steps.model, trial.comparison.worst_trees())
     if not judgment.error > trial.tolerance:
         return Cause("unsolved", "the certificate of the exact step is above the tolerance", bodies)
     finders: tuple[Callable[[], tuple[str, str] | None], ...] = (
@@ -88,7 +87,7 @@ def _named(change: Change | None) -> tuple[str, str] | None:
     return None if change is None else (change.cause, change.detail)
 
 
-def _bodies(model: mujoco.MjModel, trees: IntArray) -> list[str]:
+def _bodies(model: mujoco.MjModel, trees: list[int]) -> list[str]:
     """Names of the root bodies of trees."""
     names = []
     for tree in trees:
@@ -166,7 +165,7 @@ def _mujoco_steps(trial: Trial) -> tuple[str, str] | None:
                 return None
             error = trial.error_of(data.qvel)
             if count == 1 and options.noslip_iterations > 0:
-                if error <= min(trial.tolerance, trial.comparison.error / 3):
+                if error <= min(trial.tolerance, trial.comparison.found.error / 3):
                     return "noslip", f"noslip_iterations {options.noslip_iterations}"
             elif count > 1 and trial.explains(error):
                 return "several_steps", f"next_qvel is the velocity after {count} steps"
@@ -299,7 +298,7 @@ def _dropped_pairs(trial: Trial) -> tuple[str, str] | None:
     pairs = np.sort(contact.geom[acts], axis=1)
     trees = model.body_treeid[model.geom_bodyid[pairs]]
     dropped: list[tuple[int, ...]] = []
-    velocity, error = trial.comparison.exact, trial.comparison.error
+    velocity, error = trial.comparison.exact, trial.comparison.found.error
     while len(dropped) < _MAX_PAIRS:
         off = _tree_errors(trial, velocity)
         worst = np.argsort(off)[-_WORST_TREES:]
@@ -447,7 +446,7 @@ def _unconverged(trial: Trial, step: Step) -> tuple[str, str] | None:
     if part > _DESCENT:
         detail = f"{100 * part:.4g} % of the descent of the cost is done"
     else:
-        off = _unexplained_momentum(trial, recorded)
+        off = trial.unexplained_momentum()
         if off > _ADMISSIBLE:
             return None
         detail = f"admissible forces (to {off:.1e}), and not those of the law"
@@ -470,25 +469,3 @@ def _part_of_descent(trial: Trial, recorded: FloatArray, starts: list[FloatArray
 
     highest = max(map(height, starts))
     return 1.0 - height(recorded) / highest if highest > 0 else 0.0
-
-
-def _unexplained_momentum(trial: Trial, recorded: FloatArray) -> float:
-    """Part of the momentum of the constraints that no admissible forces give.
-
-    The projection of M (v - v_free) on the cone of these forces is a problem with the free motion
-    v_free - v, without bias and compliance; what remains is the motion after its solution.
-    """
-    built = trial.steps.build(trial.scratch, trial.state)
-    trees, contacts, rows = built.problem.trees, built.problem.contacts, built.problem.rows
-    momentum = trees.free_motion_velocity - recorded
-    trees.free_motion_velocity[:] = trees.guess_velocity[:] = momentum
-    for group in (contacts, rows):
-        if group.count:
-            group.target_velocity[:] = 0.0
-    if contacts.target_angular_velocity.size:
-        contacts.target_angular_velocity[:] = 0.0
-    for R in (rows.regularization, contacts.regularization_n, contacts.regularization_t):
-        R *= _NEARLY_RIGID
-    left = trial.client.solve(built.problem, CONVERGED).velocity
-    squares = [tree_squares(trial.steps.model, trial.data, v).sum() for v in (left, momentum)]
-    return float(np.sqrt(squares[0] / squares[1])) if squares[1] > 0 else 0.0

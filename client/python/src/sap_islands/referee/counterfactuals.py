@@ -19,6 +19,7 @@ from sap_islands.referee.runs import State
 from sap_islands.solution import Solution
 
 _OF_THE_ERROR = 30  # what a change must divide the error by to be the cause
+_NEARLY_RIGID = 1e-3  # factor of R where the law does not count
 _GOLDEN = (5**0.5 - 1) / 2
 _PRECISION = 1e-6  # of the logarithm of a factor
 _ALL_DIGITS = 17
@@ -92,7 +93,7 @@ class Trial:
         if self.steps.sleeps:
             difference = np.where(self.state.next_qvel == 0, 0.0, difference)
         square = tree_squares(self.steps.model, self.data, difference).sum()
-        return float(np.sqrt(square)) / self.comparison.scale
+        return float(np.sqrt(square) / self.comparison.found.scale)
 
     def next_velocity(self, change: Change, **build: Any) -> FloatArray:
         """Velocity after the step under a change; NaN where the change makes no solvable step."""
@@ -112,7 +113,7 @@ class Trial:
 
     def explains(self, error: float) -> bool:
         """Whether a change with this error is the cause: nearly nothing is left to explain."""
-        return error <= min(self.tolerance, self.comparison.error / _OF_THE_ERROR)
+        return bool(error <= min(self.tolerance, self.comparison.found.error / _OF_THE_ERROR))
 
     def first_of(self, changes: Iterator[Change]) -> Change | None:
         """The first change that explains the record."""
@@ -136,11 +137,36 @@ class Trial:
         found: FloatArray = v_star + np.linalg.solve(gain, self.state.next_qvel - exact)
         return found
 
+    def unexplained_momentum(self) -> float:
+        """Part of the momentum of the constraints that no admissible forces give, under any law.
+
+        The projection of M (v - v_free) on the cone of these forces is a problem with the free
+        motion v_free - v, without bias and with little compliance; what remains is the motion after
+        its solution.
+        """
+        recorded = self.recorded_solution()
+        problem = self.steps.build(self.scratch, self.state).problem
+        trees, contacts, rows = problem.trees, problem.contacts, problem.rows
+        momentum = trees.free_motion_velocity - recorded
+        trees.free_motion_velocity[:] = trees.guess_velocity[:] = momentum
+        targets = (
+            rows.target_velocity,
+            contacts.target_velocity,
+            contacts.target_angular_velocity,
+        )
+        for target in targets:
+            target[:] = 0.0
+        for R in (rows.regularization, contacts.regularization_n, contacts.regularization_t):
+            R *= _NEARLY_RIGID
+        left = self.client.solve(problem, CONVERGED).velocity
+        squares = [tree_squares(self.steps.model, self.data, v).sum() for v in (left, momentum)]
+        return float(np.sqrt(squares[0] / squares[1])) if squares[1] > 0 else 0.0
+
     def fit(self, grid: tuple[float, ...], change_by: Callable[[float], Change]) -> Fit | None:
         """The factor that explains the record: the best of a grid, then golden section."""
         errors = [self.error(change_by(factor)) for factor in grid]
         at = int(np.argmin(errors))
-        if not errors[at] < self.comparison.error:
+        if not errors[at] < self.comparison.found.error:
             return None
         low, high = np.log(grid[max(at - 1, 0)]), np.log(grid[min(at + 1, len(grid) - 1)])
         best = (errors[at], grid[at])
@@ -159,7 +185,7 @@ class Trial:
             found[new] = self.error(change_by(float(np.exp(inner[new]))))
         if not self.explains(best[0]):
             return None
-        limit = max(_AS_GOOD * best[0], _AS_GOOD * _PRECISION * self.comparison.error)
+        limit = max(_AS_GOOD * best[0], _AS_GOOD * _PRECISION * self.comparison.found.error)
         for digits in (1, 2):
             rounded = float(f"{best[1]:.{digits}g}")
             error = self.error(change_by(rounded))

@@ -31,6 +31,7 @@ _SLEEP = int(mujoco.mjtEnableBit.mjENBL_SLEEP)
 _MIN_FRICTION = 1e-5  # mjMINMU
 _EXCLUDED = 1  # `exclude` of a contact without constraint
 # Pairs that overlap by less than this part of the mean size of bodies may differ by rounding.
+_SLOW = 1e-3  # of the velocity that a step of free fall, or of 1 m/s², adds
 _TOUCHING = 1e-4
 
 
@@ -40,6 +41,7 @@ class ExactSteps:
     Attributes:
         model: A copy of the model; changed only for a time, by counterfactuals.
         sleeps: Whether the simulated model lets trees sleep.
+        slow: Velocity that is the smallest scale of errors [m/s, rad/s].
     """
 
     def __init__(self, model: mujoco.MjModel) -> None:
@@ -58,6 +60,8 @@ class ExactSteps:
         self.model = copy.copy(model)
         self.sleeps = bool(model.opt.enableflags & _SLEEP)
         self.model.opt.enableflags &= ~_SLEEP
+        gravity = max(float(np.linalg.norm(model.opt.gravity)), 1.0)
+        self.slow = _SLOW * model.opt.timestep * gravity
         self._initial = mujoco.MjData(self.model)
         self._after_resets: list[tuple[str, FloatArray]] = []
 

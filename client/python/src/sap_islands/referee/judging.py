@@ -4,8 +4,9 @@
 
 with v the recorded and v* the exact velocity after the step, v_free that without constraints, and
 small = 1e-3 δt max(g, 1) sqrt(tr M / nv), a speed far below that of free fall over a step. The
-exact velocity is known up to its certificate: bound = error + sqrt(2 sum gap) / scale, since the
-cost of a solve is strongly convex in the norm of M and integrators contract.
+norms are computed in the C library. The exact velocity is known up to its certificate: bound =
+error + sqrt(2 sum gap) / scale, since the cost of a solve is strongly convex in the norm of M and
+integrators contract.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument, value_of
 from sap_islands.mujoco.assembly import BuiltProblem
+from sap_islands.mujoco.native_calls import NativeComparison, Velocities, load_native_calls
 from sap_islands.options import Options
 from sap_islands.referee.exact_steps import ExactSteps, lost_contacts, pair_keys
 from sap_islands.referee.runs import State
@@ -29,7 +31,6 @@ from sap_islands.solution import Solution
 CONVERGED = Options(
     relative_tolerance=1e-10, response_mask=("velocity", "islands", "island_of_tree", "cost")
 )
-_SMALL = 1e-3
 _MAX_STATES_AT_ONCE = 32
 _MEMORY = 1 << 32  # of states at once [bytes]
 
@@ -63,21 +64,21 @@ class Comparison(NamedTuple):
 
     Attributes:
         exact: [nv] the velocity after the exact step.
-        scale: Speed in the norm of M that errors are relative to.
-        error: Of the state [-].
-        island_error: Largest of an island [-].
-        trees: Those of the worst island.
-        tree_error: [ntree] |v - v*|_M of each tree over the scale [-].
-        asleep: Trees left out since they sleep.
+        tree_error: [ntree] |v - v*|_M of each tree.
+        island_of_tree: [ntree] island of each tree; -1: it has no constraint.
+        found: Errors and scale: see `client/c/mujoco/adapter.h`.
     """
 
     exact: FloatArray
-    scale: float
-    error: float
-    island_error: float
-    trees: IntArray
     tree_error: FloatArray
-    asleep: int
+    island_of_tree: IntArray
+    found: NativeComparison
+
+    def worst_trees(self) -> list[int]:
+        """The trees of the island with the largest error."""
+        worst = int(self.found.worst_tree)
+        island = self.island_of_tree[worst]
+        return [worst] if island < 0 else np.flatnonzero(self.island_of_tree == island).tolist()
 
 
 def judge(
@@ -123,24 +124,24 @@ _Solved = tuple[mujoco.MjData, BuiltProblem, Solution]
 
 def _judgment(steps: ExactSteps, state: State, one: _Solved, other: _Solved | None) -> Judgment:
     data, built, solution = one
-    comparison = compare(steps, data, state, built, solution)
-    gap = float(np.sqrt(2 * np.sum(solution.islands.optimality_gap_bound))) / comparison.scale
+    own = compare(steps, data, state, built, solution).found
+    gap = float(np.sqrt(2 * np.sum(solution.islands.optimality_gap_bound))) / own.scale
     contacts = found_contacts = int(np.count_nonzero(data.contact.exclude == 0))
-    found_error, lost = comparison.error, 0
+    found_error, lost = own.error, 0
     if other is not None and state.contacts is not None:
-        found_error = compare(steps, other[0], state, *other[1:]).error
+        found_error = compare(steps, other[0], state, *other[1:]).found.error
         found_contacts = int(np.count_nonzero(other[0].contact.exclude == 0))
         missing = other[0].contact.geom[lost_contacts(steps.model, other[0], state.contacts)]
         lost = len(set(pair_keys(steps.model, missing).tolist()))
     return Judgment(
-        comparison.error,
-        comparison.error + gap if np.isfinite(gap) else np.inf,
-        comparison.island_error,
+        own.error,
+        own.error + gap if np.isfinite(gap) else np.inf,
+        own.island_error,
         contacts,
         found_contacts,
         lost,
         found_error,
-        comparison.asleep,
+        own.asleep,
     )
 
 
@@ -152,43 +153,24 @@ def compare(
     solution: Solution,
 ) -> Comparison:
     """Compares the recorded velocity with that of a solution; `data` makes the step."""
-    model = steps.model
-    v_star = solution.velocity
-    exact = steps.next_velocity(data, v_star)
-    difference = state.next_qvel - exact
-    asleep = 0
-    if steps.sleeps:  # a tree that sleeps, or falls asleep in this step, has no velocity
-        moves = np.maximum.reduceat(np.abs(state.next_qvel), model.tree_dofadr) > 0
-        difference[~np.repeat(moves, model.tree_dofnum)] = 0.0
-        asleep = int(np.count_nonzero(~moves))
-    of_error = tree_squares(model, data, difference)
-    of_motion = tree_squares(model, data, exact)
-    of_constraints = tree_squares(model, data, built.dynamics.v_star - v_star)
-    mass = np.add.reduceat(data.M[model.M_rowadr + model.M_rownnz - 1], model.tree_dofadr)
-    small = (_SMALL * model.opt.timestep * max(np.linalg.norm(model.opt.gravity), 1.0)) ** 2
-    island = _islands(model, solution.island_of_tree)
-
-    def scales(label: IntArray) -> FloatArray:
-        dofs, masses, motion, constraints = (
-            np.bincount(label, weights)
-            for weights in (model.tree_dofnum, mass, of_motion, of_constraints)
-        )
-        mean = np.divide(masses, dofs, out=np.ones_like(masses), where=dofs > 0)
-        largest: FloatArray = np.maximum(np.maximum(motion, constraints), small * mean)
-        return largest
-
-    scale = float(np.sqrt(scales(np.zeros_like(island))[0]))
-    island_errors = np.sqrt(np.bincount(island, of_error) / scales(island))
-    worst = int(np.argmax(island_errors))
-    return Comparison(
-        exact,
-        scale,
-        float(np.sqrt(of_error.sum())) / scale,
-        float(island_errors[worst]),
-        np.flatnonzero(island == worst).astype(np.int32),
-        np.sqrt(of_error) / scale,
-        asleep,
+    model, calls = steps.model, load_native_calls()
+    exact = steps.next_velocity(data, solution.velocity)
+    island = solution.island_of_tree
+    if not len(island):  # a problem without constraints
+        island = np.full(model.ntree, -1, np.int32)
+    found, tree_error = NativeComparison(), np.empty(model.ntree)
+    velocities = Velocities(
+        state.next_qvel.ctypes.data,
+        exact.ctypes.data,
+        built.dynamics.v_star.ctypes.data,
+        solution.velocity.ctypes.data,
+        island.ctypes.data,
+        steps.slow,
+        steps.sleeps,
     )
+    address = calls.fields.address
+    calls.compare(address, model._address, data._address, velocities, tree_error.ctypes.data, found)
+    return Comparison(exact, tree_error, island, found)
 
 
 def tree_squares(model: mujoco.MjModel, data: mujoco.MjData, x: FloatArray) -> FloatArray:
@@ -198,11 +180,3 @@ def tree_squares(model: mujoco.MjModel, data: mujoco.MjData, x: FloatArray) -> F
     squares: FloatArray = np.add.reduceat(x * product, model.tree_dofadr)
     np.maximum(squares, 0.0, out=squares)
     return squares
-
-
-def _islands(model: mujoco.MjModel, island_of_tree: IntArray) -> IntArray:
-    """A number for the island of each tree; a tree without constraints is one of its own."""
-    if not len(island_of_tree):
-        return np.arange(model.ntree)
-    own = island_of_tree.max(initial=-1) + 1 + np.arange(model.ntree)
-    return np.where(island_of_tree >= 0, island_of_tree, own)

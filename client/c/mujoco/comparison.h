@@ -1,0 +1,18 @@
+// How far a recorded velocity is from an exact one, by tree and by island.
+//
+//   error = |v - v*| / max(|v*|, |d|, slow sqrt(tr M / n)),   |x|^2 = x' M x
+//
+// with d the change of velocity that constraints make, and n the number of dofs; of all trees, and of
+// those of one island. A tree without constraints is an island of its own.
+#pragma once
+
+#include "client/c/mujoco/adapter.h"
+#include "client/c/mujoco/trees.h"
+
+namespace sap::mujoco {
+
+// Writes tree_error [ntree], |v - v*| of each tree.
+sap_mujoco_comparison Compare(const Fields& fields, const Trees& trees,
+                              const sap_mujoco_velocities& velocities, double* tree_error);
+
+}  // namespace sap::mujoco
