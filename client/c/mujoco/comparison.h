@@ -2,8 +2,8 @@
 //
 //   error = |v - v*| / max(|v*|, |d|, slow sqrt(tr M / n)),   |x|^2 = x' M x
 //
-// with d the change of velocity that constraints make, and n the number of dofs; of all trees, and of
-// those of one island. A tree without constraints is an island of its own.
+// with d the change of velocity that constraints make, and n the number of dofs; of all trees, and
+// of those of one island. A tree without constraints is an island of its own.
 #pragma once
 
 #include "client/c/mujoco/adapter.h"
