@@ -31,6 +31,6 @@ engines=("$@")
 ((${#engines[@]} > 0)) || engines=(mujoco mujoco_warp pybullet)
 for engine in "${engines[@]}"; do
   echo "== $engine" >&2
-  "$python" "$folder/with_$engine.py" "$here/corpus" "$here/runs"
+  "$python" "$folder/with_$engine.py" "$here/corpus" "$here/runs" > "$here/$engine.log"
 done
 "$python" "$folder/scoreboard.py" "$here/corpus" "$here/runs"

@@ -35,6 +35,7 @@ def main() -> None:
             model.opt.iterations = former if iterations is None else iterations
             recorder = Recorder(WORLDS)
             on_device = mjw.put_model(model)
+            on_device.opt.warn_overflow = 0
             for first in range(0, corpus.STATES, WORLDS):
                 data = mjw.make_data(model, nworld=WORLDS, nconmax=300, njmax=njmax)
                 for name in corpus.INPUTS:

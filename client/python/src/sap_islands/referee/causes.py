@@ -14,6 +14,7 @@ from sap_islands.options import Options
 from sap_islands.referee.counterfactuals import Change, Trial
 from sap_islands.referee.exact_steps import ExactSteps, lost_contacts, pair_keys
 from sap_islands.referee.judging import Judgment, tree_squares
+from sap_islands.referee.mujoco_steps import few_iterations, several_steps
 from sap_islands.referee.runs import State, Step
 
 _FLAGS = mujoco.mjtDisableBit
@@ -30,7 +31,6 @@ _SWITCHES = (
 )
 _TIME_STEPS = (0.1, 0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0, 10.0)
 _FACTORS = (0.01, 0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)
-_MAX_STEPS = 20  # time steps between recorded velocities that are tried
 _MAX_PAIRS = 12  # pairs of geoms that are removed one after the other
 _WORST_TREES = 3
 _MAX_ROWS = 4096
@@ -65,10 +65,11 @@ def find_cause(trial: Trial, step: Step, judgment: Judgment) -> Cause:
     finders: tuple[Callable[[], tuple[str, str] | None], ...] = (
         lambda: _other_step(trial, step),
         lambda: _rounding(trial),
-        lambda: _mujoco_steps(trial),
+        lambda: several_steps(trial),
         lambda: _collision(trial, judgment),
         lambda: _named(trial.first_of(_inputs_of_neighbors(trial, step))),
         lambda: _named(trial.first_of(_switches(trial))),
+        lambda: few_iterations(trial, step),
         lambda: _named(_factors(trial)),
         lambda: _rows_not_recorded(trial),
         lambda: _dropped_pairs(trial),
@@ -145,32 +146,6 @@ def _rounding(trial: Trial) -> tuple[str, str] | None:
             units = np.ldexp(2.0**-bits, power)
             if (difference <= np.maximum(units, _NOISE)).all():
                 return "rounding", f"velocities are {name}"
-    return None
-
-
-def _mujoco_steps(trial: Trial) -> tuple[str, str] | None:
-    """Several steps, or those with the noslip solver: MuJoCo makes them itself."""
-    model, state = trial.steps.model, trial.state
-    data = trial.scratch
-    trial.steps.place(data, state)
-    options = model.opt
-    former = (options.solver, options.iterations, options.tolerance, options.disableflags)
-    options.solver, options.iterations = mujoco.mjtSolver.mjSOL_NEWTON, 200
-    options.tolerance = 1e-14
-    options.disableflags |= int(_FLAGS.mjDSBL_AUTORESET)
-    try:
-        for count in range(1, _MAX_STEPS + 1):
-            mujoco.mj_step(model, data)
-            if data.warning.number.any():
-                return None
-            error = trial.error_of(data.qvel)
-            if count == 1 and options.noslip_iterations > 0:
-                if error <= min(trial.tolerance, trial.comparison.found.error / 3):
-                    return "noslip", f"noslip_iterations {options.noslip_iterations}"
-            elif count > 1 and trial.explains(error):
-                return "several_steps", f"next_qvel is the velocity after {count} steps"
-    finally:
-        options.solver, options.iterations, options.tolerance, options.disableflags = former
     return None
 
 

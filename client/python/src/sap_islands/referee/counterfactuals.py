@@ -97,7 +97,7 @@ class Trial:
 
     def next_velocity(self, change: Change, **build: Any) -> FloatArray:
         """Velocity after the step under a change; NaN where the change makes no solvable step."""
-        with _patched(change.patches):
+        with patched(change.patches):
             try:
                 _, solution = self.solve(
                     self.scratch, edit=change.edit, state=change.state, **build
@@ -195,7 +195,7 @@ class Trial:
 
 
 @contextmanager
-def _patched(patches: tuple[tuple[Any, str, Any], ...]) -> Iterator[None]:
+def patched(patches: tuple[tuple[Any, str, Any], ...]) -> Iterator[None]:
     """Sets numbers and arrays of the model, and sets them back."""
     former = []
     for where, name, value in patches:
