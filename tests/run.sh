@@ -10,7 +10,7 @@
 #   --tsan      also the tests labelled tsan under ThreadSanitizer
 #   --sanitize  both; each has a build of its own
 #   --lint      also clang-tidy (the format is always checked)
-#   --filter    only the C++ tests whose names match
+#   --filter    only the C++ test suites whose names match
 #
 # SAP_PROBLEMS_DIR names a directory of problems to use instead of the few in tests/data,
 # SAP_PROBLEMS_CONSTRAINTS_DIR one instead of tests/data/constraints, SAP_PROBLEMS_GRADIENTS_DIR one
