@@ -5,9 +5,10 @@
 # $SAP_SERVER is, and build/release/lib/libsap_islands.so or $SAP_LIBRARY. Safe to repeat; the
 # environment is made anew only when the pins change.
 #
-#   tests/python.sh [--full] [PYTEST-ARGUMENT...]
+#   tests/python.sh [--full | --lint] [PYTEST-ARGUMENT...]
 #
 #   --full    also the tests marked full, which take long and install more packages
+#   --lint    only the environment, ruff and mypy, which need nothing that is built
 #
 # PYTHON names the interpreter to use (3.10 or later). SAP_PROBLEMS_DIR and
 # SAP_PROBLEMS_GRADIENTS_DIR are as for tests/run.sh.
@@ -19,23 +20,16 @@ environment=$PWD/build/python
 requirements=$package/requirements-test.txt
 torch=$package/requirements-torch.txt
 full=()
-if [[ ${1:-} == --full ]]; then
-  full=(--full)
-  shift
-fi
+lint=false
+case ${1:-} in
+  --full) full=(--full) && shift ;;
+  --lint) lint=true ;;
+esac
 
 fail() {
   echo "python.sh: $*" >&2
   exit 1
 }
-
-server=${SAP_SERVER:-$PWD/build/release/bin/sap-server}
-library=${SAP_LIBRARY:-$PWD/build/release/lib/libsap_islands.so}
-for program in "$server" "$(dirname "$server")/sap-client" "$library"; do
-  [[ -e $program ]] || fail "there is no $program; build it: cmake --preset release &&" \
-    "cmake --build --preset release --target sap-server sap-client sap_islands"
-done
-export SAP_SERVER=$server SAP_LIBRARY=$library
 
 python=${PYTHON:-python3}
 key=$("$python" -VV | cat - "$requirements" "$torch" | sha256sum | cut -c1-24)
@@ -77,6 +71,16 @@ for directory in tests/deploy deploy/fleet; do
   run mypy --config-file "$package/pyproject.toml" "$directory" \
     --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
 done
+if $lint; then exit; fi
+
+server=${SAP_SERVER:-$PWD/build/release/bin/sap-server}
+library=${SAP_LIBRARY:-$PWD/build/release/lib/libsap_islands.so}
+for program in "$server" "$(dirname "$server")/sap-client" "$library"; do
+  [[ -e $program ]] || fail "there is no $program; build it: cmake --preset release &&" \
+    "cmake --build --preset release --target sap-server sap-client sap_islands"
+done
+export SAP_SERVER=$server SAP_LIBRARY=$library
+
 run pytest --quiet -o cache_dir="$environment/pytest" "${full[@]}" tests/client/python "$@"
 if (($# == 0)); then
   deploy/install_packages.sh operations

@@ -74,6 +74,23 @@ run_tests() {
   ctest --preset "$1" --parallel "$jobs" "${selection[@]}" "${@:2}" "${filter[@]}"
 }
 
+# start NAME COMMAND...: runs a step, in a process group of its own, while those that follow run.
+# finish NAME: waits for it and prints what it printed.
+declare -A started=()
+start() {
+  setsid "${@:2}" > "build/$1.log" 2>&1 < /dev/null &
+  started[$1]=$!
+}
+finish() {
+  begin "waiting for $1"
+  local status=0
+  wait "${started[$1]}" || status=$?
+  unset "started[$1]"
+  cat "build/$1.log"
+  return "$status"
+}
+trap '((${#started[@]} == 0)) || kill -- "${started[@]/#/-}" 2> /dev/null || true' EXIT
+
 begin "installing packages"
 deploy/install_packages.sh build tests lint operations ${full:+packaging}
 mkdir -p build
@@ -81,21 +98,35 @@ mkdir -p build
 begin "checking the format"
 tests/lint.sh format
 
+# The environments of Python and the documentation need nothing that is built.
+if ((${#filter[@]} == 0)); then
+  start python-linters tests/python.sh --lint
+  start documentation deploy/docs.sh build
+fi
 build release all
+if ((${#filter[@]} == 0)); then
+  finish python-linters
+  finish documentation
+fi
+run_tests release
+# The Python tests use one processor at a time, so they run while other things are compiled.
+if ((${#filter[@]} == 0)); then
+  start python-tests tests/python.sh "${full[@]}"
+fi
 if $lint; then
   begin "running clang-tidy"
   tests/lint.sh tidy
 fi
-run_tests release
+for sanitizer in "${sanitizers[@]}"; do
+  build "$sanitizer" "${sanitizer}_tests"
+done
 if ((${#filter[@]} == 0)); then
-  begin "testing the Python client and the files of deploy"
-  tests/python.sh "${full[@]}"
+  finish python-tests
 fi
-
-if ((${#filter[@]} == 0)); then
-  begin "building the documentation"
-  deploy/docs.sh build
-fi
+for sanitizer in "${sanitizers[@]}"; do
+  # A filter may leave nothing here; without one, finding no test is an error.
+  run_tests "$sanitizer" --label-regex "$sanitizer" ${filter:+--no-tests=ignore}
+done
 
 if ((${#full[@]} > 0 && ${#filter[@]} == 0)); then
   begin "fuzzing"
@@ -104,10 +135,4 @@ if ((${#full[@]} > 0 && ${#filter[@]} == 0)); then
   begin "counting the branches of the input validation"
   tests/coverage.sh
 fi
-
-for sanitizer in "${sanitizers[@]}"; do
-  build "$sanitizer" "${sanitizer}_tests"
-  # A filter may leave nothing here; without one, finding no test is an error.
-  run_tests "$sanitizer" --label-regex "$sanitizer" ${filter:+--no-tests=ignore}
-done
 begin "all passed"

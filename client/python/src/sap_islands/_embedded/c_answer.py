@@ -247,7 +247,7 @@ class Answer:
     @property
     def solver_threads(self) -> int:
         """How many threads work on one problem, of the sap_server_info."""
-        return _Info.from_address(self._library.sap_answer_info(self.handle)).solver_threads
+        return int(_Info.from_address(self._library.sap_answer_info(self.handle)).solver_threads)
 
     @property
     def warm_started(self) -> bool:
