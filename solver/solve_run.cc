@@ -126,9 +126,16 @@ void SolveRun::SolveSingleBodiesAt(int begin, int end, Clock::time_point start) 
     GatherIsland(islands[i - begin]);
   }
   if (!stop_.Cancelled()) {
-    SolveSingleBodyIslands(state_.graph, state_.model, std::span(islands).first(end - begin),
-                           options_, StopOfIterations(begin, end, start), &state_.workspace.data,
-                           solution_.islands);
+    const StopToken stop = StopOfIterations(begin, end, start);
+    const auto unsolved =
+        SolveSingleBodyIslands(state_.graph, state_.model, std::span(islands).first(end - begin),
+                               options_, stop, &state_.workspace.data, solution_.islands);
+    for (int i = begin; i < end; ++i) {
+      const int island = islands[i - begin];
+      if (!unsolved[i - begin]) continue;
+      SolveIsland(state_.View(island), options_, stop, state_.sweep_order, PlannedFactors(),
+                  &state_.workspace, &solution_.islands[island]);
+    }
   }
   for (int i = begin; i < end; ++i) ScatterIsland(state_.schedule.island(i));
 }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "solver/cholesky/dense_front.h"
 #include "solver/cholesky/dense_sizes.h"
@@ -24,56 +25,53 @@ namespace sap {
 
 // Factors the lower triangle of the n x n matrix in place. The upper triangle is neither read nor
 // written. False where a pivot is not a positive finite number; the matrix is then partly
-// overwritten.
-template <typename Size>
-bool FactorDense(double* A, Size n) {
+// overwritten. Scalar is double, or Lanes4 for four matrices, with an answer for each.
+template <typename Scalar, typename Size>
+auto FactorDense(Scalar* A, Size n) {
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  auto positive = Scalar{} == Scalar{};
   for (int i = 0; i < n; ++i) {
-    double* row_i = A + i * n;
-    double pivot = row_i[i];
+    Scalar* row_i = A + i * n;
+    Scalar pivot = row_i[i];
     for (int j = 0; j < i; ++j) {
-      const double* row_j = A + j * n;
-      double u = row_i[j];
+      const Scalar* row_j = A + j * n;
+      Scalar u = row_i[j];
       for (int k = 0; k < j; ++k) u -= row_i[k] * row_j[k];
       row_i[j] = u;  // L_ij d_j until the row is done
     }
     for (int j = 0; j < i; ++j) {
-      const double u = row_i[j];
+      const Scalar u = row_i[j];
       row_i[j] = u * A[j * n + j];
       pivot -= u * row_i[j];
     }
-    if (!(pivot > 0.0) || !std::isfinite(pivot)) return false;
+    positive &= (pivot > 0.0) & (pivot <= kLargest);
+    if constexpr (std::is_same_v<Scalar, double>) {
+      if (!positive) return false;
+    }
     // Finite even where 1 / pivot is not, so that entries that are zero stay zero.
-    row_i[i] = std::min(1.0 / pivot, std::numeric_limits<double>::max());
+    const Scalar inverse = 1.0 / pivot;
+    row_i[i] = inverse < kLargest ? inverse : Scalar{} + kLargest;
   }
-  return true;
+  return positive;
 }
 
-// x := L^-1 x.
-template <typename Size>
-void SolveUnitLower(const double* L, Size n, double* x) {
-  for (int i = 1; i < n; ++i) {
-    double sum = x[i];
-    for (int k = 0; k < i; ++k) sum -= L[i * n + k] * x[k];
-    x[i] = sum;
-  }
-}
-
-// The same for four right-hand sides, in rows [first, n): those before are zero.
-template <typename Size>
-void SolveUnitLower(const double* L, Size n, Lanes4* x, int first = 0) {
+// x := L^-1 x in rows [first, n): those before are zero. X is Scalar for one right-hand side, or
+// Lanes4 for four of one matrix.
+template <typename Scalar, typename X, typename Size>
+void SolveUnitLower(const Scalar* L, Size n, X* x, int first = 0) {
   for (int i = first + 1; i < n; ++i) {
-    Lanes4 sum = x[i];
+    X sum = x[i];
     for (int k = first; k < i; ++k) sum -= L[i * n + k] * x[k];
     x[i] = sum;
   }
 }
 
-// Four rows at a time, whose sums do not wait for each other; the same bits.
+// Four right-hand sides, any n: four rows at a time, which do not wait for each other; same bits.
 void SolveUnitLower(const double* L, int n, Lanes4* x, int first = 0);
 
 // x := A^-1 x.
-template <typename Size>
-void SolveDense(const double* L, Size n, double* x) {
+template <typename Scalar, typename Size>
+void SolveDense(const Scalar* L, Size n, Scalar* x) {
   SolveUnitLower(L, n, x);
   for (int i = n - 1; i >= 0; --i) {
     x[i] *= L[i * n + i];

@@ -30,6 +30,7 @@ namespace sap {
 // Target and R of a row, the parameters that both laws of rows begin with.
 struct RowTarget {
   double v_hat, R;
+  double target_size;
 
   // Parameter 0 is the target v_hat - b + R dt u, parameter 1 is R.
   static RowTarget Make(const RowInputs& in, auto& d, auto& partials) {
@@ -47,7 +48,8 @@ struct RowTarget {
           partials(kTarget, input, partial * target_by_R);
         },
         partials);
-    return {in.v_hat - in.offset + R * target_by_R, R};
+    return {in.v_hat - in.offset + R * target_by_R, R,
+            std::abs(in.v_hat) + std::abs(in.offset) + R * std::abs(target_by_R)};
   }
 };
 
@@ -61,16 +63,19 @@ struct BilateralRow {
   struct Parameters {
     double v_hat;     // less the offset of the velocity, and with the feed-forward [m/s, rad/s]
     double R, inv_R;  // [1/kg], [kg]
+    LawVector<1> target_size;  // |v_hat| + |b| + R dt |u| before they are added up
 
-    static Parameters Make(double v_hat, double R) { return {v_hat, R, 1 / R}; }
+    static Parameters Make(double v_hat, double R) { return {v_hat, R, 1 / R, {std::abs(v_hat)}}; }
+    bool HasNonNegativeCost() const { return true; }
     bool IsRepresentable() const {
       return R > 0 && std::isfinite(R) && std::isfinite(inv_R) && std::isfinite(v_hat);
     }
-    LawVector<1> target() const { return {v_hat}; }
   };
   static Parameters Make(const RowInputs& in, auto& d, auto&& partials) {
     const RowTarget target = RowTarget::Make(in, d, partials);
-    return Parameters::Make(target.v_hat, target.R);
+    Parameters p = Parameters::Make(target.v_hat, target.R);
+    p.target_size = {target.target_size};
+    return p;
   }
 
   struct Point {
@@ -113,17 +118,18 @@ struct BoundedRow {
   using DualDirection = std::array<double, 1>;
 
   struct Parameters {
-    double v_hat;         // as in BilateralRow
-    double R, inv_R;      // [1/kg], [kg]
-    double lower, upper;  // one of them may be infinite [N s]
+    double v_hat;              // as in BilateralRow
+    double R, inv_R;           // [1/kg], [kg]
+    double lower, upper;       // one of them may be infinite [N s]
+    LawVector<1> target_size;  // as in BilateralRow
 
     static Parameters Make(double v_hat, double R, double lower, double upper) {
-      return {v_hat, R, 1 / R, lower, upper};
+      return {v_hat, R, 1 / R, lower, upper, {std::abs(v_hat)}};
     }
+    bool HasNonNegativeCost() const { return lower <= 0 && upper >= 0; }
     bool IsRepresentable() const {
       return R > 0 && std::isfinite(R) && std::isfinite(inv_R) && std::isfinite(v_hat);
     }
-    LawVector<1> target() const { return {v_hat}; }
     bool has_dual_direction() const { return lower < upper && std::isfinite(upper - lower); }
   };
   static Parameters Make(const RowInputs& in, auto& d, auto&& partials) {
@@ -139,7 +145,9 @@ struct BoundedRow {
     };
     const double lower = bound(kLower, in.force_lower, d.force_lower);
     const double upper = bound(kUpper, in.force_upper, d.force_upper);
-    return Parameters::Make(target.v_hat, target.R, lower, upper);
+    Parameters p = Parameters::Make(target.v_hat, target.R, lower, upper);
+    p.target_size = {target.target_size};
+    return p;
   }
 
   struct Point {

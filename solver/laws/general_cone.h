@@ -64,10 +64,11 @@ enum class ConeRegion : uint8_t { kOpen, kStick, kSlide };
 // velocity: (spin) of 4 rows, about (t1, t2, n) of 6.
 template <int kRows>
 struct ConeTerms {
-  double R_t{0}, R_n{0};       // [1/kg]; R_t is that of the first axis
-  LawVector<kRows> mu{};       // [-, m]; that of the normal is not read
-  LawVector<kRows> v_hat{};    // less the velocity of the surface [m/s, rad/s]
-  double adhesion_impulse{0};  // c [N s]
+  double R_t{0}, R_n{0};           // [1/kg]; R_t is that of the first axis
+  LawVector<kRows> mu{};           // [-, m]; that of the normal is not read
+  LawVector<kRows> v_hat{};        // less the velocity of the surface [m/s, rad/s]
+  LawVector<kRows> target_size{};  // |v_hat| + |b|, the sizes of its parts
+  double adhesion_impulse{0};      // c [N s]
 
   // Parameters v_hat, R_t, R_n, c, mu_j.
   static ConeTerms Make(const ConeInputs& in, auto& d, auto& partials) {
@@ -76,6 +77,7 @@ struct ConeTerms {
     ConeTerms cone{.mu = {in.mu, in.mu_2, 1.0}, .adhesion_impulse = dt * in.adhesion};
     for (int row = 0; row < 3; ++row) {
       cone.v_hat[row] = in.v_hat[row] - in.surface_velocity[row];
+      cone.target_size[row] = std::abs(in.v_hat[row]) + std::abs(in.surface_velocity[row]);
       partials(row, d.surface_velocity[row], -1.0);
       partials(row, d.v_hat[row], 1.0);
     }
@@ -86,6 +88,7 @@ struct ConeTerms {
     for (int row = 3; row < kRows; ++row) {
       const int axis = row - kRows + 3;
       cone.v_hat[row] = in.angular_v_hat[axis];
+      cone.target_size[row] = std::abs(in.angular_v_hat[axis]);
       cone.mu[row] = in.angular_friction[axis];
       partials(row, d.angular_v_hat[axis], 1.0);
       partials(kMu + row - 1, d.angular_friction[axis], 1.0);
@@ -111,6 +114,8 @@ struct GeneralCone {
     double R_n, inv_R_n;      // [1/kg], [kg]
     double kappa;             // [kg]
     double adhesion_impulse;  // c [N s]
+    // Sizes of what the velocities are subtracted from, part by part: |v_hat|, |b|, R_n c.
+    LawVector<kRows> target_size{};
 
     // R_t is that of the first axis. mu[kNormal] is not read.
     static Parameters Make(double R_t, double R_n, const LawVector<kRows>& mu,
@@ -137,16 +142,14 @@ struct GeneralCone {
       }
       return is_finite;
     }
-    // Sizes of what the velocities are subtracted from, for bounds of rounding errors.
-    LawVector<kRows> target() const {
-      LawVector<kRows> target = v_hat;
-      target[kNormal] = std::abs(v_hat[kNormal]) + R_n * adhesion_impulse;
-      return target;
-    }
+    bool HasNonNegativeCost() const { return true; }
   };
   static Parameters Make(const ConeInputs& in, auto& d, auto&& partials) {
     const auto cone = ConeTerms<kRows>::Make(in, d, partials);
-    return Parameters::Make(cone.R_t, cone.R_n, cone.mu, cone.v_hat, cone.adhesion_impulse);
+    Parameters p = Parameters::Make(cone.R_t, cone.R_n, cone.mu, cone.v_hat, cone.adhesion_impulse);
+    p.target_size = cone.target_size;
+    p.target_size[kNormal] += p.R_n * p.adhesion_impulse;
+    return p;
   }
 
   struct Point {

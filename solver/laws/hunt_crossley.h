@@ -52,15 +52,16 @@ struct HuntCrossley {
   using DualDirection = std::array<double, kDualDirections>;
 
   struct Parameters {
-    LawVector<kRows> offset;   // b [m/s]
-    double mu;                 // [-]
-    double elastic_impulse;    // dt f_e [N s]
-    double normal_stiffness;   // dt^2 k [kg]
-    double d;                  // [s/m]
-    double lagged_bound;       // mu n_0 [N s]
-    double eps;                // [m/s]
-    double opening_velocity;   // v_z, infinite where nothing bounds it [m/s]
-    double opening_potential;  // N(v_z), 0 where v_z is infinite [J]
+    LawVector<kRows> offset;         // b [m/s]
+    double mu;                       // [-]
+    double elastic_impulse;          // dt f_e [N s]
+    double normal_stiffness;         // dt^2 k [kg]
+    double d;                        // [s/m]
+    double lagged_bound;             // mu n_0 [N s]
+    double eps;                      // [m/s]
+    double opening_velocity;         // v_z, infinite where nothing bounds it [m/s]
+    double opening_potential;        // N(v_z), 0 where v_z is infinite [J]
+    LawVector<kRows> target_size{};  // |b|
 
     static Parameters Make(const LawVector<kRows>& offset, double mu, double f_e, double k,
                            double d, double n_0, double eps, double dt) {
@@ -89,7 +90,7 @@ struct HuntCrossley {
       // t is shorter than 1 and continuous only where the square of eps is a normal number.
       return is_finite && std::isnormal(eps * eps);
     }
-    LawVector<kRows> target() const { return {-offset[0], -offset[1], -offset[2]}; }
+    bool HasNonNegativeCost() const { return false; }
 
     // N+(z).
     double ClosedPotential(double z) const {
@@ -121,8 +122,10 @@ struct HuntCrossley {
     partials(kBound, d.mu, given.lagged_normal_impulse);
     partials(kBound, d.material.lagged_normal_impulse, in.mu);
     const double eps = SlipRegularization(in, kEps, d, partials);
-    return Parameters::Make(in.surface_velocity, in.mu, given.elastic_force, in.stiffness,
-                            given.dissipation, given.lagged_normal_impulse, eps, dt);
+    Parameters p = Parameters::Make(in.surface_velocity, in.mu, given.elastic_force, in.stiffness,
+                                    given.dissipation, given.lagged_normal_impulse, eps, dt);
+    for (int row = 0; row < kRows; ++row) p.target_size[row] = std::abs(p.offset[row]);
+    return p;
   }
 
   struct Point {

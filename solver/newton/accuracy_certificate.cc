@@ -1,16 +1,17 @@
 #include "solver/newton/accuracy_certificate.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
-#include "solver/cholesky/dense_cholesky.h"
+#include "solver/newton/dual_norm.h"
 #include "solver/pools/jacobian_kernels.h"
 
 namespace sap {
 
 namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <size_t rows>
 void Scale(double factor, std::array<double, rows>* vector) {
@@ -19,44 +20,33 @@ void Scale(double factor, std::array<double, rows>* vector) {
 void Scale(double factor, ContactVector<double>* vector) {
   *vector = {factor * vector->x, factor * vector->y, factor * vector->n};
 }
-template <size_t rows>
-std::array<double, rows> Sizes(std::array<double, rows> vector) {
-  for (double& component : vector) component = std::abs(component);
-  return vector;
-}
-ContactVector<double> Sizes(const ContactVector<double>& vector) {
-  return {std::abs(vector.x), std::abs(vector.y), std::abs(vector.n)};
-}
 
-// Bounds on the rounding errors of the impulses of units [begin, end) of a pool.
+// Bounds on the rounding errors of the impulses of units [begin, end) of a pool. Returns that of
+// their costs, infinite where one of them can be negative.
 template <typename PoolIndexType, typename Vectors>
-void ImpulseErrors(const IslandView& view, PoolIndexType pool, const SapData& data, int begin,
-                   int end, Vectors* errors) {
+double ImpulseErrors(const IslandView& view, PoolIndexType pool, const SapData& data, int begin,
+                     int end, Vectors* errors) {
   const auto& [laws, jacobians] = view.model.pools[pool];
-  const auto& layout = view.layout(pool);
   const auto& state = data.pools[pool];
+  double cost_error = 0;
   jacobians.ForSizes(
-      view.graph, layout, begin, end, data.v,
-      [&, &laws = laws](int i) { return Sizes(laws.target(i)); },
+      view.graph, view.layout(pool), begin, end, data.v,
+      [&laws = laws](int i) { return laws.target_size(i); },
       [&, &laws = laws](int i, auto& error, int terms) {
         Scale((terms + kVelocitySteps) * kUnitRoundoff, &error);
-        errors->Set(i, laws.ImpulseError(i, state.v_c, state.gamma, error));
+        const auto impulse_error = laws.ImpulseError(i, state.v_c, state.gamma, error);
+        errors->Set(i, impulse_error);
+        cost_error += laws.HasNonNegativeCost(i)
+                          ? CostError(state.gamma.At(i), impulse_error, error)
+                          : kInfinity;
       });
+  return cost_error;
 }
 
-// Bound on the rounding error of the gradient of one slot.
+// Adds the bounds on the rounding errors of the impulses on one slot.
 template <typename Size>
-void GradientError(const IslandView& view, const SapData& data, const SapScratch& scratch, int slot,
-                   Size n, double* error) {
-  const ConstraintGraph& graph = view.graph;
-  const double* A = view.model.A(graph, slot);
-  const double* v = data.v.data() + graph.velocity_start()[slot];
-  const double* v_star = view.model.v_star().data() + graph.velocity_start()[slot];
-  for (int i = 0; i < n; ++i) error[i] = 0;
-  for (int k = 0; k < n; ++k) {
-    const double size = (n + 4) * kUnitRoundoff * (std::abs(v[k]) + std::abs(v_star[k]));
-    for (int i = 0; i < n; ++i) error[i] += std::abs(A[k * n + i]) * size;
-  }
+void AddImpulseErrors(const IslandView& view, const SapData& data, const SapScratch& scratch,
+                      int slot, Size n, double* error) {
   int terms = 4;
   ForPoolsOf(view, [&](auto pool) {
     terms += view.model.pools[pool].jacobians.NumImpulseTerms(view.layout(pool), slot);
@@ -69,101 +59,66 @@ void GradientError(const IslandView& view, const SapData& data, const SapScratch
   });
 }
 
-// Four columns of L^-1 at a time: sum += |L^-1| e, by lanes, and the diagonal of A^-1 weighted by
-// that of A. Forward substitution with all signs turned alike would be cheaper, but its bound grows
-// beyond all use for the ill-conditioned matrices of long chains. Scratch of n.
+// Adds what one slot has of the certificate.
 template <typename Size>
-double MultiplyAbsoluteInverse(const double* A, const double* L, Size n, const double* e,
-                               const StopToken& stop, Lanes4* columns, Lanes4* sum) {
-  double weighted_trace = 0;
-  for (int i = 0; i < n; ++i) sum[i] = Lanes4{};
-  for (int k = 0; k < n; k += kNumLanes<double>) {
-    if (n > kScalarDofs && stop.Cancelled()) break;
-    Lanes4 e_k{};
-    Lanes4 weight{};
-    for (int i = k; i < n; ++i) columns[i] = Lanes4{};
-    for (int lane = 0; lane < kNumLanes<double> && k + lane < n; ++lane) {
-      columns[k + lane][lane] = 1;
-      e_k[lane] = e[k + lane];
-      weight[lane] = A[(k + lane) * n + k + lane];
-    }
-    SolveUnitLower(L, n, columns, k);
-    Lanes4 inverse_diagonal{};
-    for (int i = k; i < n; ++i) {
-      const Lanes4 size = columns[i] < 0.0 ? -columns[i] : columns[i];
-      sum[i] += size * e_k;
-      inverse_diagonal += size * size * L[i * n + i];
-    }
-    weighted_trace += Sum(inverse_diagonal * weight);
-  }
-  return weighted_trace;
-}
-
-// Adds |A^-1/2 grad l|^2 of one slot, and the same of what rounding may have made of the gradient.
-// Scratch of 10 n.
-template <typename Size>
-void BoundSlot(const IslandView& view, const SapData& data, const SapScratch& errors, int slot,
-               Size n, const StopToken& stop, double* scratch, PartialNorms* sums) {
-  const double* A = view.model.A(view.graph, slot);
-  const double* L = view.model.A_factor(view.graph, slot);
-  const double* gradient = data.gradient.data() + view.graph.velocity_start()[slot];
-  auto* columns = reinterpret_cast<Lanes4*>(scratch);
-  auto* sum = columns + n;
-  double* error = scratch + 2 * kNumLanes<double> * n;
-  double* x = error + n;
-  GradientError(view, data, errors, slot, n, error);
-  const double weighted_trace = MultiplyAbsoluteInverse(A, L, n, error, stop, columns, sum);
-  std::copy_n(gradient, static_cast<int>(n), x);
-  SolveUnitLower(L, n, x);
-  double gradient2 = 0;
-  double error2 = 0;
-  for (int i = 0; i < n; ++i) {
-    const double e = Sum(sum[i]);
-    gradient2 += x[i] * x[i] * L[i * n + i];
-    error2 += e * e * L[i * n + i];
-  }
-  const double rho = (3.0 * n + 1) * n * kUnitRoundoff * weighted_trace;
-  const double inflation = rho < 1 ? 1 / (1 - rho) : std::numeric_limits<double>::infinity();
-  sums->gradient2 += inflation * gradient2;
-  sums->error2 += inflation * error2;
+void AddSlot(const IslandView& view, const SapData& data, const SapScratch& errors, int slot,
+             Size n, const StopToken& stop, CertificateSums<double>* sums) {
+  const ConstraintGraph& graph = view.graph;
+  const int start = graph.velocity_start()[slot];
+  const FactoredTree<double, Size> tree{view.model.A(graph, slot), view.model.A_factor(graph, slot),
+                                        n};
+  WithTreeScratch((3 * kNumLanes<double> + 1) * n, [&](double* scratch) {
+    double* error = scratch + 3 * kNumLanes<double> * n;
+    sums->cost_error +=
+        MomentumErrors(tree, data.v.data() + start, view.model.v_star().data() + start, error);
+    AddImpulseErrors(view, data, errors, slot, n, error);
+    AddDualNorms(tree, data.gradient.data() + start, error, stop,
+                 reinterpret_cast<Lanes4*>(scratch), sums);
+  });
 }
 
 }  // namespace
 
-double OptimalityGapBound(const IslandView& view, const SapData& data, const StopToken& stop,
-                          SapScratch* scratch) {
+double OptimalityGapBound(const IslandView& view, double cost, const SapData& data,
+                          const StopToken& stop, SapScratch* scratch) {
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
+  CertificateSums<double> sums;
+  int terms = range.num_velocities();
   ForPoolsOf(view, [&](auto pool) {
     const PoolRange units = view.range(pool);
+    auto& of_pool = scratch->pools[pool];
     ForChunks(view.arena, units.unit_begin, units.unit_end, kCertifyPairs,
-              [&](int begin, int end, int) {
+              [&](int begin, int end, int chunk) {
                 if (stop.Cancelled()) return;
-                ImpulseErrors(view, pool, data, begin, end, &scratch->pools[pool].impulse_errors);
+                of_pool.costs[units.begin + chunk].value =
+                    ImpulseErrors(view, pool, data, begin, end, &of_pool.impulse_errors);
               });
+    terms += units.end - units.begin;
+    for (const CostSum& part :
+         kCertifyPairs.Parts(of_pool.costs, units.begin, units.unit_begin, units.unit_end)) {
+      sums.cost_error += part.value;
+    }
   });
   ForChunks(view.arena, range.slot_begin, range.slot_end, kCertifySlots,
             [&](int begin, int end, int chunk) {
               if (stop.Cancelled()) return;
-              PartialNorms sums;
+              CertificateSums<double> part;
               for (int slot = begin; slot < end; ++slot) {
-                ForSize(graph.dofs()[slot], [&](auto n) {
-                  WithTreeScratch((2 * kNumLanes<double> + 2) * n, [&](double* of_tree) {
-                    BoundSlot(view, data, *scratch, slot, n, stop, of_tree, &sums);
-                  });
-                });
+                ForSize(graph.dofs()[slot],
+                        [&](auto n) { AddSlot(view, data, *scratch, slot, n, stop, &part); });
               }
-              scratch->slot_norms[range.slot_begin + chunk] = sums;
+              scratch->slot_norms[range.slot_begin + chunk] = part;
             });
-  PartialNorms sums;
-  for (const PartialNorms& part : kCertifySlots.Parts(scratch->slot_norms, range.slot_begin,
-                                                      range.slot_begin, range.slot_end)) {
+  for (const CertificateSums<double>& part : kCertifySlots.Parts(
+           scratch->slot_norms, range.slot_begin, range.slot_begin, range.slot_end)) {
     sums.gradient2 += part.gradient2;
     sums.error2 += part.error2;
+    sums.cost_error += part.cost_error;
   }
-  const double norm = std::sqrt(sums.gradient2) + std::sqrt(sums.error2);
-  const double bound = 0.5 * norm * norm;
-  return std::isfinite(bound) ? bound : std::numeric_limits<double>::infinity();
+  if (!view.constants().representable) sums.cost_error = kInfinity;
+  const double bound = GapBound(sums, cost, terms);
+  return std::isfinite(bound) ? bound : kInfinity;
 }
 
 }  // namespace sap

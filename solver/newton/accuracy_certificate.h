@@ -12,23 +12,19 @@
 //
 // by backward analysis of the factorization and of a solve, with the unit roundoff u.
 // The bound is (|grad l| + |e|)^2 / (2 (1 - rho)), the norms by A'^-1 and rho tree by tree.
+//
+// Where no cost can be negative min l >= 0, and l(v), its own rounding errors added, is a bound as
+// well. The smaller one is taken.
 #pragma once
-
-#include <limits>
 
 #include "solver/newton/sap_data.h"
 
 namespace sap {
 
-inline constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
-// Rounding steps from a product J v to the terms of gamma, beyond those of the product: 2 of v_hat,
-// 1 of the difference, 2 of the product with 1/R_t, 3 of the norm, 4 of the product with mu_hat.
-inline constexpr int kVelocitySteps = 12;
-
 // Bound on l(v) - min l [J, in the island's unit of mass] at the v at which `data` was evaluated
-// last. Infinite where the numbers are not finite, or A is too ill-conditioned for any bound. Means
-// nothing after a cancellation.
-double OptimalityGapBound(const IslandView& view, const SapData& data, const StopToken& stop,
-                          SapScratch* scratch);
+// last, with that cost. Infinite where the numbers are not finite, or A is too ill-conditioned for
+// any bound. Means nothing after a cancellation.
+double OptimalityGapBound(const IslandView& view, double cost, const SapData& data,
+                          const StopToken& stop, SapScratch* scratch);
 
 }  // namespace sap

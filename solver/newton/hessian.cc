@@ -99,6 +99,15 @@ void Hessian::Assemble(const IslandView& view, const SapData& data, const StopTo
             });
 }
 
+void Hessian::RaiseDiagonal(const IslandView& view, double shift) {
+  const ConstraintGraph& graph = view.graph;
+  for (int slot = view.range().slot_begin; slot < view.range().slot_end; ++slot) {
+    const int n = graph.dofs()[slot];
+    double* block = diagonal_.data() + graph.matrix_start()[slot];
+    for (int i = 0; i < n; ++i) block[i * n + i] += shift * block[i * n + i];
+  }
+}
+
 void Hessian::Multiply(const IslandView& view, const std::vector<double>& x, const StopToken& stop,
                        std::vector<double>* y) const {
   ForChunks(view.arena, view.range().slot_begin, view.range().slot_end, kProductSlots,

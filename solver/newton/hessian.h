@@ -23,6 +23,9 @@ class Hessian {
   // Fills the blocks of one island from data.G.
   void Assemble(const IslandView& view, const SapData& data, const StopToken& stop);
 
+  // Adds `shift` times the diagonal of H to H.
+  void RaiseDiagonal(const IslandView& view, double shift);
+
   // y := H x for velocities x of the island; part of it if it was stopped.
   void Multiply(const IslandView& view, const std::vector<double>& x, const StopToken& stop,
                 std::vector<double>* y) const;

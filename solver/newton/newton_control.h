@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "solver/newton/sap_data.h"
+#include "solver/parallel/stop_token.h"
+#include "solver/problem/contact_solution.h"
 #include "solver/problem/solver_options.h"
 
 namespace sap {
@@ -91,6 +94,73 @@ class StallDetector {
   double last_cost_size_;
   double best_gradient_;
   int steps_{0};
+};
+
+inline SolveStatus StatusOf(StopReason reason) {
+  return reason == StopReason::kCancelled ? SolveStatus::kCancelled : SolveStatus::kDeadline;
+}
+
+// What is reported of an iterate, its status excepted. Norms and bound are in the unit of mass.
+inline void ReportIterate(const IslandNorms& norms, double gap_bound, double mass_unit,
+                          IslandReport* report) {
+  report->momentum_residual = RelativeGradient(norms);
+  report->cost = norms.cost * mass_unit;
+  report->optimality_gap_bound = gap_bound * mass_unit;
+}
+
+// The decisions of one island, whether it is solved alone or in a lane of a vector: they depend on
+// the norms of its iterates and on its step lengths.
+class NewtonControl {
+ public:
+  NewtonControl(const IslandView& view, const SolverOptions& options)
+      : options_(options),
+        constants_(view.constants()),
+        absolute_tolerance_(AbsoluteTolerance(view, options)),
+        guard_(view, options) {}
+
+  IslandNorms norms;  // of the current iterate
+  IslandReport report;
+
+  bool ended() const { return ended_; }
+  bool Converged() const { return MeetsTolerance(norms, absolute_tolerance_, options_); }
+
+  // Whether there can be iterations from the first iterate.
+  bool Starts() {
+    if (!norms.finite || !constants_.representable) return End(SolveStatus::kNumericalFailure);
+    stall_.emplace(norms);
+    return true;
+  }
+  // Whether there is another iteration. `stop` is whether one was requested, and why.
+  bool GoesOn(std::optional<StopReason> stop) {
+    if (Converged()) return End(SolveStatus::kConverged);
+    if (report.iterations >= options_.max_iterations) return End(SolveStatus::kIterationLimit);
+    return !stop || End(StatusOf(*stop));
+  }
+  // Whether a sweep follows a step of this length.
+  bool ShouldSweep(double alpha) { return guard_.ShouldSweep(RelativeGradient(norms), alpha); }
+  // Whether rounding errors have allowed no progress for some steps.
+  bool Stalls() {
+    return !Converged() && stall_->Stalled(norms) && !End(SolveStatus::kStalledAtRoundoff);
+  }
+  // Always false, the answer to whether it goes on.
+  bool End(SolveStatus status) {
+    report.status = status;
+    ended_ = true;
+    return false;
+  }
+  // A cancellation cuts off anything that it meets, so that none of the report means anything.
+  void Certify(double gap_bound, bool cancelled) {
+    ReportIterate(norms, gap_bound, constants_.mass_unit, &report);
+    if (cancelled) report.status = SolveStatus::kCancelled;
+  }
+
+ private:
+  const SolverOptions& options_;
+  const IslandConstants& constants_;
+  const double absolute_tolerance_;
+  SweepGuard guard_;
+  std::optional<StallDetector> stall_;
+  bool ended_{false};
 };
 
 }  // namespace sap

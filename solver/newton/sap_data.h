@@ -67,9 +67,11 @@ struct PartialSums {
   double gradient2{0}, momentum2{0}, impulse2{0}, cost{0};
 };
 
-// Sums of the certificate over one chunk: of A^-1/2 grad l and its rounding error.
-struct PartialNorms {
-  double gradient2{0}, error2{0};
+// Sums of the certificate over one chunk: of A^-1/2 grad l and its rounding error, and of what
+// rounding may have taken from the cost, infinite where a cost can be negative.
+template <typename Scalar>
+struct CertificateSums {
+  Scalar gradient2{}, error2{}, cost_error{};
 };
 
 // Chunk c of an island's constraints is at its first constraint + c.
@@ -85,7 +87,7 @@ struct SapScratch {
   std::vector<double> momentum;    // A v
   // Chunk c of the slots of an island is at slot_begin + c.
   std::vector<PartialSums> slot_sums;
-  std::vector<PartialNorms> slot_norms;
+  std::vector<CertificateSums<double>> slot_norms;
   std::vector<LineSlope> slot_slopes;
   PerPool<PoolScratch> pools;
 

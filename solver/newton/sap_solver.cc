@@ -10,21 +10,18 @@ namespace sap {
 
 namespace {
 
-// What is reported of the velocity that `data` was evaluated at.
-void ReportNorms(const IslandView& view, const IslandNorms& norms, const SapData& data,
-                 const StopToken& stop, SapScratch* scratch, IslandReport* report) {
-  const double unit = view.constants().mass_unit;
-  report->momentum_residual = RelativeGradient(norms);
-  report->cost = norms.cost * unit;
-  report->optimality_gap_bound = OptimalityGapBound(view, data, stop, scratch) * unit;
-}
+// Where masses, stiffnesses or lever arms are many orders apart, rounding can make H indefinite.
+// Its diagonal is then raised by these parts of itself until it is not: any positive definite
+// matrix in the place of H gives a step along which the cost falls.
+constexpr double kLeastShift = 1e-15;
+constexpr double kLargestShift = 1e-4;
 
 // The Newton loop with what it carries from step to step.
 class IslandSolve {
  public:
   IslandSolve(const IslandView& view, const SolverOptions& options, const StopToken& stop,
               const SweepOrder& sweep_order, const PlannedFactors& factorization,
-              SapWorkspace* workspace, IslandReport* report)
+              SapWorkspace* workspace)
       : view_(view),
         options_(options),
         stop_(stop),
@@ -36,80 +33,70 @@ class IslandSolve {
         accelerated_(options.newton == NewtonMethod::kAccelerated),
         preconditioned_(factorization.plan != nullptr &&
                         IsPreconditioned(*factorization.plan, options)),
-        absolute_tolerance_(AbsoluteTolerance(view, options)),
-        report_(*report) {}
+        control_(view, options) {}
 
-  void Run() {
-    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
-    if (!norms_.finite || !view_.constants().representable) {
-      return Report(SolveStatus::kNumericalFailure);
-    }
-    const bool factorable =
-        factorization_.plan != nullptr || view_.range().num_velocities() <= kDenseDofs;
-    if (options_.newton == NewtonMethod::kGaussSeidel || !factorable) return RunSweeps();
-    if (accelerated_) StartDualDirections();
-    SweepGuard guard(view_, options_);
-    StallDetector stall(norms_);
-    while (!Converged()) {
-      if (report_.iterations >= options_.max_iterations) {
-        return Report(SolveStatus::kIterationLimit);
-      }
-      if (stop_.Requested()) return Report(StopStatus());
-      const StepStatus step = ComputeStep();
-      if (step == StepStatus::kStopped) return Report(StopStatus());
-      if (step == StepStatus::kNotPositiveDefinite) return Report(SolveStatus::kNumericalFailure);
-      const LineSearchResult search =
-          SearchAlongStep(view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance,
-                          stop_, data_, &step_, &workspace_.scratch);
-      if (stop_.Requested()) return Report(StopStatus());
-      ++report_.iterations;
-      if (!search.descends || search.alpha == 0) return Report(SolveStatus::kStalledAtRoundoff);
-      const bool sweep = guard.ShouldSweep(Residual(), search.alpha);
-      Advance(search.alpha);
-      // A step of length one may have arrived. Any other has met a kink on its way and has not.
-      const bool evaluated = !sweep || search.alpha == 1;
-      if (!evaluated) {
-        AdvanceConstraints(search.alpha);
-      } else if (!EvaluateOrGoBack(workspace_.v_before)) {
-        return Report(SolveStatus::kNumericalFailure);
-      }
-      if (sweep && !(evaluated && Converged())) {
-        if (!SweepOnce(SweptGroups::kKinked)) {
-          return ReportIterationBefore(StopStatus(), workspace_.v_before);
-        }
-        if (!EvaluateOrGoBack(workspace_.v_before)) return Report(SolveStatus::kNumericalFailure);
-      }
-      if (!Converged() && stall.Stalled(norms_)) return Report(SolveStatus::kStalledAtRoundoff);
-    }
-    Report(SolveStatus::kConverged);
+  IslandReport Run() {
+    Iterate();
+    control_.Certify(OptimalityGapBound(view_, norms_.cost, data_, stop_, &workspace_.scratch),
+                     stop_.Cancelled());
+    return report_;
   }
 
  private:
-  // Sweeps over all trees, each of which counts as an iteration. They converge slowly: that one
-  // makes little progress does not mean that rounding errors allow no more.
-  void RunSweeps() {
-    report_.swept = true;
-    while (!Converged()) {
-      if (report_.iterations >= options_.max_iterations) {
-        return Report(SolveStatus::kIterationLimit);
-      }
-      if (stop_.Requested()) return Report(StopStatus());
-      ++report_.iterations;
-      if (!SweepOnce(SweptGroups::kAll)) {
-        return ReportIterationBefore(StopStatus(), workspace_.v_before_sweep);
-      }
-      if (!EvaluateOrGoBack(workspace_.v_before_sweep))
-        return Report(SolveStatus::kNumericalFailure);
+  void Iterate() {
+    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
+    if (!control_.Starts()) return;
+    const bool factorable =
+        factorization_.plan != nullptr || view_.range().num_velocities() <= kDenseDofs;
+    const bool sweeps = options_.newton == NewtonMethod::kGaussSeidel || !factorable;
+    report_.swept = sweeps;
+    if (accelerated_ && !sweeps) StartDualDirections();
+    while (control_.GoesOn(StopRequest())) {
+      if (!(sweeps ? SweepAll() : TakeStep())) return;
     }
-    Report(SolveStatus::kConverged);
   }
 
-  double Residual() const { return RelativeGradient(norms_); }
-  bool Converged() const { return MeetsTolerance(norms_, absolute_tolerance_, options_); }
+  std::optional<StopReason> StopRequest() const {
+    return stop_.Requested() ? std::optional(stop_.Reason()) : std::nullopt;
+  }
 
-  SolveStatus StopStatus() const {
-    return stop_.Reason() == StopReason::kCancelled ? SolveStatus::kCancelled
-                                                    : SolveStatus::kDeadline;
+  // A Newton step, and a sweep after it where one is due; false if it was the last.
+  bool TakeStep() {
+    const StepStatus step = ComputeStep();
+    if (step == StepStatus::kStopped) return control_.End(StatusOf(stop_.Reason()));
+    if (step == StepStatus::kNotPositiveDefinite) {
+      return control_.End(SolveStatus::kNumericalFailure);
+    }
+    const LineSearchResult search =
+        SearchAlongStep(view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance,
+                        stop_, data_, &step_, &workspace_.scratch);
+    if (stop_.Requested()) return control_.End(StatusOf(stop_.Reason()));
+    ++report_.iterations;
+    if (!search.descends || search.alpha == 0) {
+      return control_.End(SolveStatus::kStalledAtRoundoff);
+    }
+    const bool sweep = control_.ShouldSweep(search.alpha);
+    Advance(search.alpha);
+    // A step of length one may have arrived. Any other has met a kink on its way and has not.
+    const bool evaluated = !sweep || search.alpha == 1;
+    if (!evaluated) {
+      AdvanceConstraints(search.alpha);
+    } else if (!EvaluateOrGoBack(workspace_.v_before)) {
+      return false;
+    }
+    if (sweep && !(evaluated && control_.Converged())) {
+      if (!SweepOnce(SweptGroups::kKinked)) return EndBefore(workspace_.v_before);
+      if (!EvaluateOrGoBack(workspace_.v_before)) return false;
+    }
+    return !control_.Stalls();
+  }
+
+  // A sweep over all trees in the place of a step; false if it was the last. Sweeps alone converge
+  // slowly: that one makes little progress does not mean that rounding errors allow no more.
+  bool SweepAll() {
+    ++report_.iterations;
+    if (!SweepOnce(SweptGroups::kAll)) return EndBefore(workspace_.v_before_sweep);
+    return EvaluateOrGoBack(workspace_.v_before_sweep);
   }
 
   void StartDualDirections() {
@@ -136,9 +123,8 @@ class IslandSolve {
     workspace_.hessian.Assemble(view_, data_, stop_);
     if (stop_.Requested()) return StepStatus::kStopped;
     ++report_.factorizations;
-    const EliminationPlan* plan = factorization_.plan;
-    if (plan == nullptr) return SolveDenseStep(view_, hessian, data_, &step_);
     if (preconditioned_) {
+      const EliminationPlan* plan = factorization_.plan;
       const StepStatus status = SolvePreconditionedStep(view_, hessian, *plan, stop_, data_,
                                                         &factorization_.factors->preconditioner,
                                                         &workspace_.conjugate, &step_);
@@ -146,6 +132,21 @@ class IslandSolve {
       preconditioned_ = false;  // what single precision could not do once it will not do better
       ++report_.factorizations;
     }
+    StepStatus status = SolveStep();
+    for (double shift = kLeastShift;
+         status == StepStatus::kNotPositiveDefinite && shift <= kLargestShift; shift *= 100) {
+      workspace_.hessian.RaiseDiagonal(view_, shift);
+      ++report_.factorizations;
+      status = SolveStep();
+    }
+    return status;
+  }
+
+  // The step by a factor of H in double precision.
+  StepStatus SolveStep() {
+    const Hessian& hessian = workspace_.hessian;
+    const EliminationPlan* plan = factorization_.plan;
+    if (plan == nullptr) return SolveDenseStep(view_, hessian, data_, &step_);
     return SolveSparseStep(view_, hessian, *plan, stop_, data_, &factorization_.factors->exact,
                            &step_);
   }
@@ -188,13 +189,13 @@ class IslandSolve {
     return complete;
   }
 
-  // Evaluates at v; goes back to where it was, and says so, if that is outside the range of
+  // Evaluates at v. Goes back to where it was, and ends there, if that is outside the range of
   // doubles.
   bool EvaluateOrGoBack(const std::vector<double>& v_before) {
     norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
     if (norms_.finite) return true;
     GoBack(v_before);
-    return false;
+    return control_.End(SolveStatus::kNumericalFailure);
   }
 
   void GoBack(const std::vector<double>& v_before) {
@@ -206,16 +207,10 @@ class IslandSolve {
 
   // How far a sweep got when it was stopped is not recorded: the iterate before is returned, so
   // that what a deadline has cut can be solved again to the same bits.
-  void ReportIterationBefore(SolveStatus status, const std::vector<double>& v_before) {
+  bool EndBefore(const std::vector<double>& v_before) {
     --report_.iterations;
-    if (status != SolveStatus::kCancelled) GoBack(v_before);
-    Report(status);
-  }
-
-  void Report(SolveStatus status) {
-    ReportNorms(view_, norms_, data_, stop_, &workspace_.scratch, &report_);
-    // A cancellation cuts off anything that it meets, so that none of it means anything.
-    report_.status = stop_.Cancelled() ? SolveStatus::kCancelled : status;
+    if (stop_.Reason() != StopReason::kCancelled) GoBack(v_before);
+    return control_.End(StatusOf(stop_.Reason()));
   }
 
   const IslandView& view_;
@@ -228,10 +223,10 @@ class IslandSolve {
   SapStep& step_;
   const bool accelerated_;
   bool preconditioned_;
-  const double absolute_tolerance_;
   bool backward_{false};
-  IslandNorms norms_;
-  IslandReport& report_;
+  NewtonControl control_;
+  IslandNorms& norms_{control_.norms};
+  IslandReport& report_{control_.report};
 };
 
 }  // namespace
@@ -239,7 +234,8 @@ class IslandSolve {
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
                    const SapData& data, const StopToken& stop, SapScratch* scratch,
                    IslandReport* report) {
-  ReportNorms(view, norms, data, stop, scratch, report);
+  ReportIterate(norms, OptimalityGapBound(view, norms.cost, data, stop, scratch),
+                view.constants().mass_unit, report);
   if (MeetsTolerance(norms, AbsoluteTolerance(view, options), options)) {
     report->status = SolveStatus::kConverged;
   }
@@ -258,7 +254,7 @@ void SapWorkspace::Resize(const ConstraintGraph& graph) {
 void SolveIsland(const IslandView& view, const SolverOptions& options, const StopToken& stop,
                  const SweepOrder& sweep_order, const PlannedFactors& factorization,
                  SapWorkspace* workspace, IslandReport* report) {
-  IslandSolve(view, options, stop, sweep_order, factorization, workspace, report).Run();
+  *report = IslandSolve(view, options, stop, sweep_order, factorization, workspace).Run();
 }
 
 }  // namespace sap

@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "solver/newton/accuracy_certificate.h"
+#include "solver/newton/dual_norm.h"
 #include "solver/newton/line_search.h"
 #include "solver/newton/newton_control.h"
 
@@ -58,64 +58,11 @@ void AddJtGJ(const std::array<Lanes4, 3 * kDofs>& J, const SymmetricMatrix3<Lane
   }
 }
 
-// L D L' in place, as FactorDense; false in lanes where a pivot is not a positive finite number.
-Mask Factor(Matrix6* matrix) {
-  Matrix6& A = *matrix;
-  constexpr double kLargest = std::numeric_limits<double>::max();
-  Mask positive = AllLanes();
-  for (int i = 0; i < kDofs; ++i) {
-    Lanes4 pivot = A[i * kDofs + i];
-    for (int j = 0; j < i; ++j) {
-      Lanes4 u = A[i * kDofs + j];
-      for (int k = 0; k < j; ++k) u -= A[i * kDofs + k] * A[j * kDofs + k];
-      A[i * kDofs + j] = u;  // L_ij d_j until the row is done
-    }
-    for (int j = 0; j < i; ++j) {
-      const Lanes4 u = A[i * kDofs + j];
-      A[i * kDofs + j] = u * A[j * kDofs + j];
-      pivot -= u * A[i * kDofs + j];
-    }
-    positive &= (pivot > 0.0) & (pivot <= kLargest);
-    const Lanes4 inverse = 1.0 / pivot;
-    A[i * kDofs + i] = inverse < kLargest ? inverse : Lanes4{} + kLargest;
-  }
-  return positive;
-}
-
-void SolveUnitLower(const Matrix6& L, Vector6* x) {
-  for (int i = 1; i < kDofs; ++i) {
-    for (int k = 0; k < i; ++k) (*x)[i] -= L[i * kDofs + k] * (*x)[k];
-  }
-}
-
-void SolveFactored(const Matrix6& L, Vector6* x) {
-  SolveUnitLower(L, x);
-  for (int i = kDofs - 1; i >= 0; --i) {
-    (*x)[i] *= L[i * kDofs + i];
-    for (int k = i + 1; k < kDofs; ++k) (*x)[i] -= L[k * kDofs + i] * (*x)[k];
-  }
-}
-
-// What decides of one lane.
 struct Lane {
-  Lane(const IslandView& of, const SolverOptions& options, bool starts)
-      : view(of),
-        absolute_tolerance(AbsoluteTolerance(of, options)),
-        guard(of, options),
-        active(starts) {}
+  Lane(const IslandView& of, const SolverOptions& options) : view(of), control(of, options) {}
 
   const IslandView view;
-  const double absolute_tolerance;
-  SweepGuard guard;
-  std::optional<StallDetector> stall;
-  IslandNorms norms;
-  IslandReport report;
-  bool active;
-
-  void Finish(SolveStatus status) {
-    report.status = status;
-    active = false;
-  }
+  NewtonControl control;
 };
 
 class SingleBodyIslands {
@@ -123,31 +70,26 @@ class SingleBodyIslands {
   SingleBodyIslands(const ConstraintGraph& graph, const SapModel& model,
                     std::span<const int> islands, const SolverOptions& options,
                     const StopToken& stop, SapData* data)
-      : options_(options), stop_(stop), data_(*data), count_(static_cast<int>(islands.size())) {
+      : stop_(stop), data_(*data), count_(static_cast<int>(islands.size())) {
     for (int lane = 0; lane < kLanes; ++lane) {
       // A lane without an island repeats the last one.
       const int island = islands[std::min(lane, count_ - 1)];
       const IslandView view{graph, model, island, nullptr};
-      lanes_[lane].emplace(view, options, lane < count_);
+      lanes_[lane].emplace(view, options);
     }
     Gather();
   }
 
-  void Run(std::span<IslandReport> reports) {
+  std::bitset<kLanes> Run(std::span<IslandReport> reports) {
     Evaluate();
-    ForActive([&](Lane& lane, int) {
-      if (!lane.norms.finite || !lane.view.constants().representable) {
-        lane.Finish(SolveStatus::kNumericalFailure);
-      } else {
-        lane.stall.emplace(lane.norms);
-      }
-    });
+    ForActive([](NewtonControl& island, int) { island.Starts(); });
     for (LoneContact& contact : Contacts()) {
       DualDirectionOf(contact.law, contact.point.gamma, &contact.s_x, &contact.s_y);
     }
     while (AnyGoesOn()) Iterate();
     Certify();
     Scatter(reports);
+    return indefinite_;
   }
 
  private:
@@ -155,10 +97,12 @@ class SingleBodyIslands {
     return {contacts_.data(), static_cast<size_t>(num_contacts_)};
   }
 
+  // Calls body(island, lane) for the islands that go on.
   template <typename Body>
   void ForActive(Body&& body) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      if (lanes_[lane]->active) body(*lanes_[lane], lane);
+    for (int lane = 0; lane < count_; ++lane) {
+      NewtonControl& island = lanes_[lane]->control;
+      if (!island.ended()) body(island, lane);
     }
   }
 
@@ -221,14 +165,14 @@ class SingleBodyIslands {
       impulse2 += of_impulse * of_impulse;
       cost += 0.5 * (v_[i] - v_star_[i]) * change_[i];
     }
-    cost += cost_of_contacts;  // no term is negative
+    cost_ = cost + cost_of_contacts;  // no term is negative
     const Lanes4 gradient_norm = Sqrt(gradient2);
     const Lanes4 momentum_norm = Sqrt(momentum2);
     const Lanes4 impulse_norm = Sqrt(impulse2);
     for (int lane = 0; lane < kLanes; ++lane) {
-      IslandNorms& norms = lanes_[lane]->norms;
-      norms = {gradient_norm[lane], momentum_norm[lane], impulse_norm[lane], cost[lane],
-               cost[lane]};
+      IslandNorms& norms = lanes_[lane]->control.norms;
+      norms = {gradient_norm[lane], momentum_norm[lane], impulse_norm[lane], cost_[lane],
+               cost_[lane]};
       norms.finite = std::isfinite(norms.gradient + norms.momentum + norms.impulse + norms.cost);
     }
   }
@@ -241,38 +185,25 @@ class SingleBodyIslands {
     for (int i = 0; i < kDofs; ++i) gradient_[i] = change_[i] - impulse_[i];
   }
 
-  bool Converged(const Lane& lane) const {
-    return MeetsTolerance(lane.norms, lane.absolute_tolerance, options_);
-  }
-
   bool AnyGoesOn() {
-    const bool stopped = stop_.Requested();
+    std::optional<StopReason> stop;
+    if (stop_.Requested()) stop = stop_.Reason();
     bool any = false;
-    ForActive([&](Lane& lane, int) {
-      if (Converged(lane)) {
-        lane.Finish(SolveStatus::kConverged);
-      } else if (lane.report.iterations >= options_.max_iterations) {
-        lane.Finish(SolveStatus::kIterationLimit);
-      } else if (stopped) {
-        lane.Finish(stop_.Reason() == StopReason::kCancelled ? SolveStatus::kCancelled
-                                                             : SolveStatus::kDeadline);
-      } else {
-        any = true;
-      }
-    });
+    ForActive([&](NewtonControl& island, int) { any |= island.GoesOn(stop); });
     return any;
   }
 
   void Iterate() {
     const Mask positive = ComputeStep(/*dual=*/true);
     std::array<bool, kLanes> wanted{};
-    ForActive([&](Lane& lane, int number) {
-      ++lane.report.factorizations;
-      if (positive[number] == 0) {
-        lane.Finish(SolveStatus::kNumericalFailure);
+    ForActive([&](NewtonControl& island, int lane) {
+      ++island.report.factorizations;
+      wanted[lane] = positive[lane] != 0;
+      if (wanted[lane]) {
+        ++island.report.iterations;
       } else {
-        ++lane.report.iterations;
-        wanted[number] = true;
+        indefinite_[lane] = true;
+        island.End(SolveStatus::kNumericalFailure);
       }
     });
     const Lanes4 alpha = SearchAlongStep(wanted, /*beyond_roundoff=*/false);
@@ -280,15 +211,15 @@ class SingleBodyIslands {
     bool any_swept = false;
     bool any_evaluated = false;
     Mask evaluated = AllLanes();
-    ForActive([&](Lane& lane, int number) {
-      if (alpha[number] == 0) {
-        lane.Finish(SolveStatus::kStalledAtRoundoff);
+    ForActive([&](NewtonControl& island, int lane) {
+      if (alpha[lane] == 0) {
+        island.End(SolveStatus::kStalledAtRoundoff);
         return;
       }
-      sweeps[number] = lane.guard.ShouldSweep(RelativeGradient(lane.norms), alpha[number]);
+      sweeps[lane] = island.ShouldSweep(alpha[lane]);
       // A step of length one may have arrived. Any other has met a kink on its way and has not.
-      if (sweeps[number] && alpha[number] != 1) {
-        evaluated[number] = 0;
+      if (sweeps[lane] && alpha[lane] != 1) {
+        evaluated[lane] = 0;
         any_swept = true;
       } else {
         any_evaluated = true;
@@ -297,21 +228,17 @@ class SingleBodyIslands {
     Advance(alpha);
     if (any_evaluated) {
       EvaluateOrGoBack(evaluated & (alpha != 0.0));
-      ForActive([&](Lane& lane, int number) {
-        if (evaluated[number] == 0) return;
-        sweeps[number] = sweeps[number] && !Converged(lane);
-        any_swept |= sweeps[number];
+      ForActive([&](NewtonControl& island, int lane) {
+        if (evaluated[lane] == 0) return;
+        sweeps[lane] = sweeps[lane] && !island.Converged();
+        any_swept |= sweeps[lane];
       });
     }
     if (any_swept) {
       Sweep(sweeps, evaluated);
       EvaluateOrGoBack(alpha != 0.0);
     }
-    ForActive([&](Lane& lane, int) {
-      if (!Converged(lane) && lane.stall->Stalled(lane.norms)) {
-        lane.Finish(SolveStatus::kStalledAtRoundoff);
-      }
-    });
+    ForActive([](NewtonControl& island, int) { island.Stalls(); });
   }
 
   // Lanes in which the step can be used. H with dual directions, or that of the cost itself.
@@ -322,9 +249,9 @@ class SingleBodyIslands {
       const Lanes4& s_y = dual ? contact.s_y : contact.point.t_hat_y;
       AddJtGJ(contact.J, ConeHessian(contact.law, contact.point, s_x, s_y), &H);
     }
-    const Mask positive = Factor(&H);
+    const Mask positive = FactorDense(H.data(), kDofs);
     for (int i = 0; i < kDofs; ++i) step_[i] = -gradient_[i];
-    SolveFactored(H, &step_);
+    SolveDense(H.data(), kDofs, step_.data());
     return positive;
   }
 
@@ -397,10 +324,10 @@ class SingleBodyIslands {
   void EvaluateOrGoBack(const Mask& moved) {
     Evaluate();
     bool any = false;
-    ForActive([&](Lane& lane, int number) {
-      if (lane.norms.finite || moved[number] == 0) return;
-      for (int i = 0; i < kDofs; ++i) v_[i][number] = v_before_[i][number];
-      lane.Finish(SolveStatus::kNumericalFailure);
+    ForActive([&](NewtonControl& island, int lane) {
+      if (island.norms.finite || moved[lane] == 0) return;
+      for (int i = 0; i < kDofs; ++i) v_[i][lane] = v_before_[i][lane];
+      island.End(SolveStatus::kNumericalFailure);
       any = true;
     });
     if (any) Evaluate();
@@ -421,70 +348,61 @@ class SingleBodyIslands {
     std::array<bool, kLanes> searched = wanted;
     for (int lane = 0; lane < kLanes; ++lane) {
       if (!wanted[lane]) continue;
-      ++lanes_[lane]->report.factorizations;
+      ++lanes_[lane]->control.report.factorizations;
       searched[lane] = positive[lane] != 0;
     }
     Move(SearchAlongStep(searched, /*beyond_roundoff=*/true));
   }
 
-  // The bound of accuracy_certificate.h, term by term.
+  // The bound of accuracy_certificate.h.
   void Certify() {
-    constexpr int kVelocityTerms = kDofs + kVelocitySteps;
-    const double sum_steps = (4 + 3 * num_contacts_) * kUnitRoundoff;
-    Vector6 error{};
-    for (int k = 0; k < kDofs; ++k) {
-      const Lanes4 size = (kDofs + 4) * kUnitRoundoff * (Abs(v_[k]) + Abs(v_star_[k]));
-      for (int i = 0; i < kDofs; ++i) error[i] += Abs(A_[k * kDofs + i]) * size;
-    }
-    for (const LoneContact& contact : Contacts()) {
-      Vector3 size{Abs(contact.law.v_hat_x), Abs(contact.law.v_hat_y), Abs(contact.law.v_hat_n)};
-      AddAbsoluteJv(contact.J.data(), kDofs, v_.data(), &size);
-      constexpr double kSteps = kVelocityTerms * kUnitRoundoff;
-      size = Vector3{kSteps * size.x, kSteps * size.y, kSteps * size.n};
-      AddAbsoluteJtGamma(contact.J.data(), kDofs,
-                         ConeImpulseError(contact.law, contact.point.gamma, size), sum_steps,
-                         contact.point.gamma, error.data());
-    }
-    Vector6 sum{};
-    Lanes4 weighted_trace{};
-    for (int k = 0; k < kDofs; ++k) {
-      Vector6 column{};
-      column[k] += 1.0;
-      Lanes4 inverse_diagonal{};
-      for (int i = k; i < kDofs; ++i) {
-        for (int j = k; j < i; ++j) column[i] -= L_[i * kDofs + j] * column[j];
-        const Lanes4 size = Abs(column[i]);
-        sum[i] += size * error[k];
-        inverse_diagonal += size * size * L_[i * kDofs + i];
-      }
-      weighted_trace += inverse_diagonal * A_[k * kDofs + k];
-    }
-    Vector6 x = gradient_;
-    SolveUnitLower(L_, &x);
-    Lanes4 gradient2{}, error2{};
-    for (int i = 0; i < kDofs; ++i) {
-      gradient2 += x[i] * x[i] * L_[i * kDofs + i];
-      error2 += sum[i] * sum[i] * L_[i * kDofs + i];
-    }
-    const Lanes4 norm = Sqrt(gradient2) + Sqrt(error2);
-    const Lanes4 rho = (3.0 * kDofs + 1) * kDofs * kUnitRoundoff * weighted_trace;
-    const Lanes4 bound = 0.5 * norm * norm / (1.0 - rho);
+    const Lanes4 bound = GapBound(SumCertificate(), cost_, kDofs + num_contacts_);
     for (int lane = 0; lane < kLanes; ++lane) {
-      const bool known = rho[lane] < 1 && std::isfinite(bound[lane]);
-      Lane& of = *lanes_[lane];
-      const double unit = of.view.constants().mass_unit;
-      of.report.optimality_gap_bound =
-          known ? bound[lane] * unit : std::numeric_limits<double>::infinity();
-      of.report.momentum_residual = RelativeGradient(of.norms);
-      of.report.cost = of.norms.cost * unit;
-      // A cancellation cuts off anything that it meets, so that none of it means anything.
-      if (stop_.Cancelled()) of.report.status = SolveStatus::kCancelled;
+      auto& [view, island] = *lanes_[lane];
+      const bool known = std::isfinite(bound[lane]) && view.constants().representable;
+      island.Certify(known ? bound[lane] : std::numeric_limits<double>::infinity(),
+                     stop_.Cancelled());
     }
+  }
+
+  // target_size of the contacts number c.
+  Vector3 TargetSize(int c) const {
+    std::array<ContactVector<double>, kLanes> size;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const auto& laws = lanes_[lane]->view.model.pools[kFrictionPool].laws;
+      size[lane] = laws.target_size(RangeOf(lane).begin + c);
+    }
+    return {Lanes4{size[0].x, size[1].x, size[2].x, size[3].x},
+            Lanes4{size[0].y, size[1].y, size[2].y, size[3].y},
+            Lanes4{size[0].n, size[1].n, size[2].n, size[3].n}};
+  }
+
+  CertificateSums<Lanes4> SumCertificate() const {
+    constexpr double kSteps = (kDofs + kVelocitySteps) * kUnitRoundoff;
+    const double sum_steps = (4 + 3 * num_contacts_) * kUnitRoundoff;
+    const FactoredTree<Lanes4, SixDofs> tree{A_.data(), L_.data(), kDofs};
+    CertificateSums<Lanes4> sums;
+    Vector6 error;
+    sums.cost_error = MomentumErrors(tree, v_.data(), v_star_.data(), error.data());
+    for (int c = 0; c < num_contacts_; ++c) {
+      const LoneContact& contact = contacts_[c];
+      const Vector3& gamma = contact.point.gamma;
+      Vector3 size = TargetSize(c);
+      AddAbsoluteJv(contact.J.data(), kDofs, v_.data(), &size);
+      size = Vector3{kSteps * size.x, kSteps * size.y, kSteps * size.n};
+      const Vector3 impulse_error = ConeImpulseError(contact.law, gamma, size);
+      sums.cost_error += CostError(gamma, impulse_error, size);
+      AddAbsoluteJtGamma(contact.J.data(), kDofs, impulse_error, sum_steps, gamma, error.data());
+    }
+    std::array<Lanes4, 3 * kDofs> scratch;
+    AddDualNorms(tree, gradient_.data(), error.data(), stop_, scratch.data(), &sums);
+    return sums;
   }
 
   void Scatter(std::span<IslandReport> reports) {
     auto& state = data_.pools[kFrictionPool];
     for (int lane = 0; lane < count_; ++lane) {
+      if (indefinite_[lane]) continue;
       const IslandView& view = lanes_[lane]->view;
       const int start = view.range().velocity_begin;
       for (int i = 0; i < kDofs; ++i) {
@@ -497,15 +415,15 @@ class SingleBodyIslands {
         state.v_c.Set(first + c, LaneOf(contacts_[c].v_c, lane));
         state.gamma.Set(first + c, LaneOf(contacts_[c].point.gamma, lane));
       }
-      reports[view.island] = lanes_[lane]->report;
+      reports[view.island] = lanes_[lane]->control.report;
     }
   }
 
-  const SolverOptions& options_;
   const StopToken& stop_;
   SapData& data_;
   const int count_;
   int num_contacts_{0};
+  std::bitset<kLanes> indefinite_;  // lanes that are left unsolved
   std::array<std::optional<Lane>, kLanes> lanes_;
   Matrix6 A_, L_;
   Vector6 D_, v_star_;
@@ -513,6 +431,7 @@ class SingleBodyIslands {
   Vector6 change_;    // A (v - v*)
   Vector6 impulse_;   // J' gamma
   Vector6 gradient_;  // change - impulse
+  Lanes4 cost_;       // l(v)
   Vector6 step_;      // dv
   std::array<LoneContact, kMaxContacts> contacts_;
 };
@@ -525,10 +444,13 @@ bool IsSingleBodyIsland(const IslandRange& range, const SolverOptions& options) 
          range.num_contacts <= kMaxContacts;
 }
 
-void SolveSingleBodyIslands(const ConstraintGraph& graph, const SapModel& model,
-                            std::span<const int> islands, const SolverOptions& options,
-                            const StopToken& stop, SapData* data, std::span<IslandReport> reports) {
-  SingleBodyIslands(graph, model, islands, options, stop, data).Run(reports);
+std::bitset<kMaxSingleBodyIslands> SolveSingleBodyIslands(const ConstraintGraph& graph,
+                                                          const SapModel& model,
+                                                          std::span<const int> islands,
+                                                          const SolverOptions& options,
+                                                          const StopToken& stop, SapData* data,
+                                                          std::span<IslandReport> reports) {
+  return SingleBodyIslands(graph, model, islands, options, stop, data).Run(reports);
 }
 
 }  // namespace sap

@@ -6,6 +6,7 @@
 // not depend on which islands share a vector.
 #pragma once
 
+#include <bitset>
 #include <span>
 
 #include "solver/newton/sap_data.h"
@@ -22,9 +23,13 @@ bool IsSingleBodyIsland(const IslandRange& range, const SolverOptions& options);
 
 // Solves 1 to kMaxSingleBodyIslands islands of as many contacts each from data->v, where the best
 // iterates are left, as SolveIsland does. The blank reports are those of the islands, by their
-// numbers.
-void SolveSingleBodyIslands(const ConstraintGraph& graph, const SapModel& model,
-                            std::span<const int> islands, const SolverOptions& options,
-                            const StopToken& stop, SapData* data, std::span<IslandReport> reports);
+// numbers. Returns which of the islands it leaves unsolved, at the guess and with a blank report:
+// those whose H rounding made indefinite. SolveIsland can solve them.
+std::bitset<kMaxSingleBodyIslands> SolveSingleBodyIslands(const ConstraintGraph& graph,
+                                                          const SapModel& model,
+                                                          std::span<const int> islands,
+                                                          const SolverOptions& options,
+                                                          const StopToken& stop, SapData* data,
+                                                          std::span<IslandReport> reports);
 
 }  // namespace sap

@@ -4,6 +4,7 @@ namespace sap {
 
 void FrictionContacts::Resize(int size) {
   v_hat_.resize(size);
+  target_size_.resize(size);
   for (std::vector<double>* array :
        {&R_t_, &R_n_, &inv_R_t_, &inv_R_n_, &mu_, &mu_hat_, &slide_factor_}) {
     array->resize(size);
@@ -19,8 +20,9 @@ bool FrictionContacts::Parameters::IsRepresentable() const {
 }
 
 void FrictionContacts::Set(int contact, const Parameters& parameters) {
-  const auto& [R_t, R_n, mu, v_hat] = parameters;
+  const auto& [R_t, R_n, mu, v_hat, target_size] = parameters;
   v_hat_.Set(contact, v_hat);
+  target_size_.Set(contact, target_size);
   R_t_[contact] = R_t;
   R_n_[contact] = R_n;
   inv_R_t_[contact] = 1.0 / R_t;

@@ -79,9 +79,10 @@ class FrictionContacts {
   static constexpr bool kIsQuadratic = false;
 
   struct Parameters {
-    double R_t, R_n;              // [1/kg]
-    double mu;                    // [-]
-    ContactVector<double> v_hat;  // less the velocity of the surface (t1, t2, n) [m/s]
+    double R_t, R_n;                      // [1/kg]
+    double mu;                            // [-]
+    ContactVector<double> v_hat;          // less the velocity of the surface (t1, t2, n) [m/s]
+    ContactVector<double> target_size{};  // |v_hat| + |b|, the sizes of its parts
 
     bool IsRepresentable() const;
   };
@@ -89,7 +90,9 @@ class FrictionContacts {
   using Inputs = ConeInputs;
   static Parameters Make(const ConeInputs& in, auto& d, auto&& partials) {
     const auto cone = ConeTerms<kRows>::Make(in, d, partials);
-    return {cone.R_t, cone.R_n, cone.mu[0], {cone.v_hat[0], cone.v_hat[1], cone.v_hat[2]}};
+    const auto& [x, y, n] = cone.v_hat;
+    const auto& [size_x, size_y, size_n] = cone.target_size;
+    return {cone.R_t, cone.R_n, cone.mu[0], {x, y, n}, {size_x, size_y, size_n}};
   }
 
   void Resize(int size);
@@ -105,7 +108,8 @@ class FrictionContacts {
   double R_t(int contact) const { return R_t_[contact]; }
   double R_n(int contact) const { return R_n_[contact]; }
 
-  ContactVector<double> target(int contact) const { return v_hat_.At(contact); }
+  ContactVector<double> target_size(int contact) const { return target_size_.At(contact); }
+  static bool HasNonNegativeCost(int) { return true; }
   // Whether the impulse lies on the surface of its cone, which means that the contact slides.
   bool IsKinked(int contact, const ContactVectors&, const ContactVectors& impulses) const {
     constexpr double kRounding = 1e-9;
@@ -150,7 +154,7 @@ class FrictionContacts {
   struct GeneralContact;
   GeneralContact AsGeneral(int contact, const ContactVectors& v_c) const;
 
-  ContactVectors v_hat_;
+  ContactVectors v_hat_, target_size_;
   std::vector<double> R_t_, R_n_, inv_R_t_, inv_R_n_, mu_, mu_hat_, slide_factor_;
 };
 

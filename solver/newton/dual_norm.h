@@ -1,0 +1,151 @@
+// The parts of the certificate (accuracy_certificate.h) that one tree has: |grad l| in the norm of
+// A^-1, and what rounding may have added to it.
+//
+// Scalar is double, or Lanes4 for four trees of the same size, an entry of each per vector.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "solver/cholesky/dense_cholesky.h"
+#include "solver/newton/sap_data.h"
+
+namespace sap {
+
+inline constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
+// Rounding steps from a product J v to the terms of gamma, beyond those of the product: 3 of the
+// target, 1 of the difference, 2 of the product with 1/R_t, 3 of the norm of the tangents, whose
+// target has one step, 4 of the product with mu_hat.
+inline constexpr int kVelocitySteps = 12;
+
+// A tree of n degrees of freedom: A, and its factor by FactorTree.
+template <typename Scalar, typename Size>
+struct FactoredTree {
+  const Scalar* A;
+  const Scalar* L;
+  Size n;
+};
+
+// error := bounds on the rounding errors of A (v - v*). Returns that of 1/2 |v - v*|_A^2.
+template <typename Scalar, typename Size>
+inline Scalar MomentumErrors(const FactoredTree<Scalar, Size>& tree, const Scalar* v,
+                             const Scalar* v_star, Scalar* error) {
+  const Size n = tree.n;
+  for (int i = 0; i < n; ++i) error[i] = Scalar{};
+  for (int k = 0; k < n; ++k) {
+    const Scalar size = (n + 4) * kUnitRoundoff * (Abs(v[k]) + Abs(v_star[k]));
+    for (int i = 0; i < n; ++i) error[i] += Abs(tree.A[k * n + i]) * size;
+  }
+  Scalar cost_error{};
+  for (int i = 0; i < n; ++i) cost_error += Abs(v[i] - v_star[i]) * error[i];
+  return cost_error;
+}
+
+// What four lanes hold of one tree, or of four.
+template <typename Scalar>
+inline Scalar SumOverColumns(const Lanes4& columns) {
+  if constexpr (std::is_same_v<Scalar, double>) {
+    return Sum(columns);
+  } else {
+    return columns;
+  }
+}
+
+// sum := |L^-1| e. Returns the diagonal of A^-1 weighted by that of A. Four columns of L^-1 at a
+// time, or one of each of four trees. Forward substitution with all signs turned alike would be
+// cheaper, but its bound grows beyond all use for the ill-conditioned matrices of long chains.
+// Scratch: columns, n.
+template <typename Scalar, typename Size>
+inline Scalar MultiplyAbsoluteInverse(const FactoredTree<Scalar, Size>& tree, const Scalar* e,
+                                      const StopToken& stop, Lanes4* columns, Lanes4* sum) {
+  constexpr int kColumns = sizeof(Lanes4) / sizeof(Scalar);
+  const auto& [A, L, n] = tree;
+  Scalar weighted_trace{};
+  for (int i = 0; i < n; ++i) sum[i] = Lanes4{};
+  for (int k = 0; k < n; k += kColumns) {
+    if (n > kScalarDofs && stop.Cancelled()) break;
+    Lanes4 e_k{};
+    Lanes4 weight{};
+    for (int i = k; i < n; ++i) columns[i] = Lanes4{};
+    if constexpr (kColumns == 1) {
+      columns[k] += 1.0;
+      e_k = e[k];
+      weight = A[k * n + k];
+    } else {
+      for (int lane = 0; lane < kColumns && k + lane < n; ++lane) {
+        columns[k + lane][lane] = 1;
+        e_k[lane] = e[k + lane];
+        weight[lane] = A[(k + lane) * n + k + lane];
+      }
+    }
+    SolveUnitLower(L, n, columns, k);
+    Lanes4 inverse_diagonal{};
+    for (int i = k; i < n; ++i) {
+      const Lanes4 size = Abs(columns[i]);
+      sum[i] += size * e_k;
+      inverse_diagonal += size * size * L[i * n + i];
+    }
+    weighted_trace += SumOverColumns<Scalar>(inverse_diagonal * weight);
+  }
+  return weighted_trace;
+}
+
+// Adds |A^-1/2 grad l|^2 of a tree, and the same of the bounds on the rounding errors of the
+// gradient. Scratch of 3 n.
+template <typename Scalar, typename Size>
+inline void AddDualNorms(const FactoredTree<Scalar, Size>& tree, const Scalar* gradient,
+                         const Scalar* error, const StopToken& stop, Lanes4* scratch,
+                         CertificateSums<Scalar>* sums) {
+  const auto& [A, L, n] = tree;
+  Lanes4* sum = scratch + n;
+  auto* x = reinterpret_cast<Scalar*>(scratch + 2 * n);
+  const Scalar weighted_trace = MultiplyAbsoluteInverse(tree, error, stop, scratch, sum);
+  std::copy_n(gradient, static_cast<int>(n), x);
+  SolveUnitLower(L, n, x);
+  Scalar gradient2{};
+  Scalar error2{};
+  for (int i = 0; i < n; ++i) {
+    const Scalar e = SumOverColumns<Scalar>(sum[i]);
+    gradient2 += x[i] * x[i] * L[i * n + i];
+    error2 += e * e * L[i * n + i];
+  }
+  const Scalar rho = (3.0 * n + 1) * n * kUnitRoundoff * weighted_trace;
+  const Scalar infinity = Scalar{} + std::numeric_limits<double>::infinity();
+  const Scalar inflation = rho < 1.0 ? 1.0 / (1.0 - rho) : infinity;
+  sums->gradient2 += inflation * gradient2;
+  sums->error2 += inflation * error2;
+}
+
+// Bound on the error of a cost at velocities known to within `error` and impulses to within
+// `impulse_error`: twice its slope times the error, of which the second half is for the rounding of
+// its own terms.
+template <size_t rows>
+inline double CostError(const std::array<double, rows>& gamma,
+                        const std::array<double, rows>& impulse_error,
+                        const std::array<double, rows>& error) {
+  double sum = 0;
+  for (size_t r = 0; r < rows; ++r) sum += (std::abs(gamma[r]) + impulse_error[r]) * error[r];
+  return 2 * sum;
+}
+template <typename Scalar>
+inline Scalar CostError(const ContactVector<Scalar>& gamma,
+                        const ContactVector<Scalar>& impulse_error,
+                        const ContactVector<Scalar>& error) {
+  return 2.0 *
+         ((Abs(gamma.x) + impulse_error.x) * error.x + (Abs(gamma.y) + impulse_error.y) * error.y +
+          (Abs(gamma.n) + impulse_error.n) * error.n);
+}
+
+// The certificate of one island, or of four. `terms` is how many the cost adds up.
+template <typename Scalar>
+inline Scalar GapBound(const CertificateSums<Scalar>& sums, const Scalar& cost, int terms) {
+  constexpr int kCostSteps = 128;  // rounding steps of the cost of a law, generously counted
+  const Scalar norm = Sqrt(sums.gradient2) + Sqrt(sums.error2);
+  const Scalar by_gradient = 0.5 * norm * norm;
+  const Scalar by_cost = (1.0 + (kCostSteps + terms) * kUnitRoundoff) * cost + sums.cost_error;
+  // False also where one of them is not a number.
+  return by_cost < by_gradient ? by_cost : by_gradient;
+}
+
+}  // namespace sap
