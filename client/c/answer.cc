@@ -82,6 +82,9 @@ void AnswerContent::Clear() {
   differentiated_ = false;
   forecast_found_ = false;
   informed_ = false;
+  problem_.reset();
+  record_.reset();
+  bytes_.clear();
   error_struct_ = {.struct_size = sizeof error_struct_,
                    .kind = SAP_OK,
                    .lost_attempts = 0,
@@ -132,6 +135,23 @@ void AnswerContent::SetInfo(InfoTexts texts, const sap_server_info& numbers) {
   info_struct_.instruction_set = info_texts_.instruction_set.c_str();
   info_struct_.boot_id = info_texts_.boot_id.c_str();
   informed_ = true;
+}
+
+void AnswerContent::SetProblem(OwnedContactProblem problem) {
+  Clear();
+  problem_ = std::make_unique<ProblemStructs>();
+  problem_->arrays = std::move(problem);
+  problem_->Point();
+}
+
+void AnswerContent::SetBytes(std::string bytes) {
+  Clear();
+  bytes_ = std::move(bytes);
+}
+
+void AnswerContent::SetRecord(std::unique_ptr<RecordStructs> record) {
+  Clear();
+  record_ = std::move(record);
 }
 
 void AnswerContent::SetSolution(const CallTimes& times, bool warm_started,

@@ -43,6 +43,21 @@ struct GradientStructs {
   sap_gradient gradient;
 };
 
+class AnswerContent;
+
+// A sap_record with all that it points to.
+struct RecordStructs {
+  std::string version, instruction_set;
+  ProblemStructs problem;
+  double relative_tolerance, absolute_speed_tolerance, time_budget_s;
+  uint32_t max_iterations;
+  std::vector<std::string> mask_texts;
+  std::vector<const char*> response_mask;
+  sap_options options;
+  std::unique_ptr<AnswerContent> outcome;
+  sap_record record;
+};
+
 struct InfoTexts {
   std::string version, instruction_set, boot_id;
 };
@@ -72,6 +87,11 @@ class AnswerContent {
                       const InputSelection& wanted);
   void SetDerivatives(const InputSelection& wanted);
 
+  void SetProblem(OwnedContactProblem problem);
+  void SetBytes(std::string bytes);
+  // Null: the end of a recording.
+  void SetRecord(std::unique_ptr<RecordStructs> record);
+
   // Outlives Set*.
   void set_step_id(uint64_t step_id) { step_id_ = step_id; }
   uint64_t step_id() const { return step_id_; }
@@ -87,6 +107,9 @@ class AnswerContent {
     return forecast_found_ ? &forecast_struct_ : nullptr;
   }
   const sap_server_info* info_struct() const { return informed_ ? &info_struct_ : nullptr; }
+  const sap_problem* problem_struct() const { return problem_ ? problem_->get() : nullptr; }
+  const sap_record* record_struct() const { return record_ ? &record_->record : nullptr; }
+  sap_bytes bytes() const { return {bytes_.data(), static_cast<int64_t>(bytes_.size())}; }
 
  private:
   void SetIslands();
@@ -109,6 +132,10 @@ class AnswerContent {
   bool informed_{false};
   InfoTexts info_texts_;
   sap_server_info info_struct_{};
+
+  std::unique_ptr<ProblemStructs> problem_;
+  std::unique_ptr<RecordStructs> record_;
+  std::string bytes_;
 
   bool differentiated_{false};
   sap_derivatives derivatives_struct_{};

@@ -13,6 +13,7 @@
 #include "client/c/backend.h"
 #include "client/c/background.h"
 #include "client/c/batch.h"
+#include "client/c/run_call.h"
 #include "client/c/session.h"
 #include "client/c/struct_reader.h"
 #include "solver/build_info.h"
@@ -25,6 +26,7 @@ namespace {
 
 using sap::c::CallSettings;
 using sap::c::Fail;
+using sap::c::Finish;
 using sap::c::Status;
 
 using Answers = std::span<sap_answer* const>;
@@ -44,21 +46,6 @@ sap::c::Wait WaitOf(const double* wait_s) {
   if (wait_s == nullptr || !(*wait_s < kLongest_s)) return std::nullopt;
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(std::max(*wait_s, 0.0)));
-}
-
-// Runs a call to its end. Fills the answers if it fails, and returns its kind.
-template <typename Work>
-int32_t Finish(const Work& work, Answers answers) noexcept {
-  try {
-    const Status status = work();
-    if (status) return SAP_OK;
-    for (sap_answer* answer : answers) answer->content->SetError(status.error());
-    return status.error().kind;
-  } catch (...) {
-    // Only the standard library throws, when memory runs out: nothing is allocated here.
-    for (sap_answer* answer : answers) answer->content->SetOutOfMemory();
-    return SAP_RESOURCE_EXHAUSTED;
-  }
 }
 
 // Runs `work(call)` in the background.
@@ -86,10 +73,6 @@ enum class Where : uint8_t { kAnywhere, kHere, kHereWithBackground };
 // Runs `work(call)`, or begins it in the background.
 template <typename Work>
 int32_t Run(const sap_call* given, Answers answers, Where where, const Work& work) noexcept {
-  for (sap_answer* answer : answers) {
-    answer->content->Clear();
-    answer->content->set_step_id(0);
-  }
   const auto run = [&]() -> Status {
     const auto call = sap::c::ReadCall(given);
     if (!call) return tl::unexpected(call.error());
@@ -98,7 +81,7 @@ int32_t Run(const sap_call* given, Answers answers, Where where, const Work& wor
     return Fail(SAP_INVALID_ARGUMENT, "call.background must be 0 for this function",
                 "call.background");
   };
-  return Finish(run, answers);
+  return sap::c::RunHere(answers, run);
 }
 
 const sap::c::Backend& BackendOf(const sap_client& client) { return *client.backend; }

@@ -90,6 +90,9 @@ SAP_API const sap_solution* sap_answer_solution(const sap_answer* answer);
 SAP_API const sap_derivatives* sap_answer_derivatives(const sap_answer* answer);
 SAP_API const sap_forecast* sap_answer_forecast(const sap_answer* answer);
 SAP_API const sap_server_info* sap_answer_info(const sap_answer* answer);
+SAP_API const sap_problem* sap_answer_problem(const sap_answer* answer);
+SAP_API const sap_record* sap_answer_record(const sap_answer* answer);
+SAP_API sap_bytes sap_answer_bytes(const sap_answer* answer);
 // Number of the step that sap_session_send sent or whose outcome was taken: 1, 2, ..., also after
 // an error of the step; 0: none.
 SAP_API uint64_t sap_answer_step_id(const sap_answer* answer);
@@ -216,6 +219,35 @@ SAP_API int32_t sap_session_in_flight(const sap_session* session);
 SAP_API int32_t sap_session_draining(const sap_session* session);
 // 0 if it has ended: no step can be sent.
 SAP_API int32_t sap_session_is_open(const sap_session* session);
+
+// ---- Files and messages, of libsap_islands_client alone
+
+// Messages of proto/sap/v1 as bytes, or JSON with the field names of the schema: sap_answer_bytes.
+SAP_API int32_t sap_format_problem(const sap_problem* problem, int32_t format, sap_answer* answer);
+SAP_API int32_t sap_format_solution(const sap_solution* solution, int32_t format,
+                                    sap_answer* answer);
+// From that format: sap_answer_problem, sap_answer_solution. JSON of a problem may have the keys
+// name, source, reference and drake_velocity, which are ignored; any other that the schema does not
+// have is an error.
+SAP_API int32_t sap_parse_problem(sap_bytes bytes, int32_t format, sap_answer* answer);
+SAP_API int32_t sap_parse_solution(sap_bytes bytes, int32_t format, sap_answer* answer);
+// A file of one problem: JSON where its name ends with .json, else binary; gzipped with .gz after
+// that. It is read whatever its name.
+SAP_API int32_t sap_save_problem(const sap_problem* problem, const char* path, sap_answer* answer);
+SAP_API int32_t sap_load_problem(const char* path, sap_answer* answer);
+
+// Opens a recording to read it, or creates or replaces it to write it. Errors name the file.
+SAP_API int32_t sap_recording_open(const char* path, sap_recording** recording, sap_answer* answer);
+SAP_API int32_t sap_recording_create(const char* path, sap_recording** recording,
+                                     sap_answer* answer);
+SAP_API void sap_recording_free(sap_recording* recording);
+// The next record: sap_answer_record, NULL at the end.
+SAP_API int32_t sap_recording_read(sap_recording* recording, sap_answer* answer);
+// Appends one with a solution or an error. Without an arrival time it arrived before its duration.
+SAP_API int32_t sap_recording_write(sap_recording* recording, const sap_record* record,
+                                    sap_answer* answer);
+// Writes what is buffered. An error if any part did not reach the file.
+SAP_API int32_t sap_recording_close(sap_recording* recording, sap_answer* answer);
 
 #ifdef __cplusplus
 }  // extern "C"

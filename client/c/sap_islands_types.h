@@ -362,6 +362,28 @@ typedef struct sap_differentiation {
   int32_t padding;
 } sap_differentiation;
 
+// ---- Files
+
+typedef struct sap_bytes {
+  const void* data;
+  int64_t length;
+} sap_bytes;
+
+enum { SAP_FORMAT_BINARY = 0, SAP_FORMAT_JSON = 1 };
+
+// One problem as it was solved, and its outcome (proto/sap/v1/recording.proto).
+typedef struct sap_record {
+  size_t struct_size;
+  const char* version;          // of the server; bits are equal for equal version
+  const char* instruction_set;  // and instruction set
+  int64_t arrival_time_ns;      // since 1970
+  double duration_s;            // from arrival to answer
+  const sap_problem* problem;   // with the guess that the solve started from
+  const sap_options* options;
+  const sap_solution* solution;  // or NULL
+  const sap_error* error;        // or NULL
+} sap_record;
+
 // ---- Servers
 
 // A limit that "embedded:" does not have is the largest number.

@@ -324,6 +324,40 @@ Read<sap_connect_options> ReadConnectOptions(const sap_connect_options* options)
   return reader.Result(taken);
 }
 
+Read<GivenSolution> ReadSolution(const sap_solution* solution) {
+  if (solution == nullptr) return Refuse("solution", "is missing");
+  StructReader reader;
+  GivenSolution given{.solution = reader.Take(solution, "solution."), .islands = {}};
+  given.islands = reader.Take(given.solution.islands, "islands.");
+  Tangent::ForEach(
+      [&](const char* name, int, OutputPer, const auto& array) { reader.Span(array, "", name); },
+      given.solution);
+  reader.Span(given.solution.delassus_estimate, "", "delassus_estimate");
+  reader.Span(given.solution.island_of_tree, "", "island_of_tree");
+  const sap_island_reports& islands = given.islands;
+  for (const sap_uint32s& array : {islands.iterations, islands.factorizations, islands.dofs,
+                                   islands.contacts, islands.rows, islands.swept}) {
+    reader.Span(array, "islands", "");
+  }
+  for (const sap_doubles& array : {islands.momentum_residual, islands.optimality_gap_bound,
+                                   islands.solve_time_s, islands.cost}) {
+    reader.Span(array, "islands", "");
+  }
+  reader.Span(islands.status, "islands", "");
+  return reader.Result(given);
+}
+
+Read<sap_record> ReadRecord(const sap_record* record) {
+  if (record == nullptr) return Refuse("record", "is missing");
+  StructReader reader;
+  return reader.Result(reader.Take(record, "record."));
+}
+
+Read<sap_error> ReadError(const sap_error* error) {
+  StructReader reader;
+  return reader.Result(reader.Take(error, "error."));
+}
+
 Status CheckBatch(int64_t count, const void* const* inputs, const char* field,
                   sap_answer* const* answers) {
   const auto refuse = [count](const std::string& name, const std::string& what) {

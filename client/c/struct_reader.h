@@ -65,6 +65,17 @@ tl::expected<CallSettings, CallError> ReadCall(const sap_call* call);
 // The struct in the size that this library knows, with its range of threads checked.
 Read<sap_connect_options> ReadConnectOptions(const sap_connect_options* options);
 
+// A solution as given: valid while the arrays of the caller are.
+struct GivenSolution {
+  sap_solution solution;
+  sap_island_reports islands;
+};
+
+// The structs in the size that this library knows. Null is an error; arrays are checked.
+Read<GivenSolution> ReadSolution(const sap_solution* solution);
+Read<sap_record> ReadRecord(const sap_record* record);
+Read<sap_error> ReadError(const sap_error* error);
+
 // Lists of a batch, of `count` entries: answers that are different ones. An input at NULL is an
 // error of its own answer.
 Status CheckBatch(int64_t count, const void* const* inputs, const char* field,

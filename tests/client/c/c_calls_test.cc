@@ -322,6 +322,9 @@ TEST_F(CCallsTest, TheLibraryWithoutATransportSaysSo) {
   EXPECT_EQ(client, nullptr);
   EXPECT_STREQ(answer.error().message,
                "127.0.0.1:1: this library has no remote transport; use libsap_islands_client");
+  EXPECT_EQ(sap_load_problem("problem.json", answer.get()), SAP_UNIMPLEMENTED);
+  EXPECT_STREQ(answer.error().message,
+               "this library reads and writes no messages; use libsap_islands_client");
 }
 
 }  // namespace
