@@ -71,15 +71,15 @@ AdminServer::AdminServer(Subjects subjects)
     : subjects_(std::move(subjects)),
       admission_(AdmissionConfig(), 1),
       authenticator_(&admission_, subjects_.tokens),
-      drain_(
-          &service_, kDrain, [this](DrainMethod::Call* call) { Drain(call); }, &in_flight_calls_,
-          &authenticator_),
-      log_level_(
-          &service_, kSetLogLevel, [this](LogMethod::Call* call) { SetLogLevel(call); },
-          &in_flight_calls_, &authenticator_),
-      recording_(
-          &service_, kSetRecording, [this](RecordingMethod::Call* call) { SetRecording(call); },
-          &in_flight_calls_, &authenticator_) {}
+      drain_(Describe(kDrain), [this](DrainMethod::Call* call) { Drain(call); }),
+      log_level_(Describe(kSetLogLevel), [this](LogMethod::Call* call) { SetLogLevel(call); }),
+      recording_(Describe(kSetRecording),
+                 [this](RecordingMethod::Call* call) { SetRecording(call); }) {}
+
+RpcMethod::Description AdminServer::Describe(int index) {
+  return {
+      &service_, index, {.in_flight_calls = &in_flight_calls_, .authenticator = &authenticator_}};
+}
 
 tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
     const std::string& address, const TlsConfig& tls, Subjects subjects) {

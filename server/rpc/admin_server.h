@@ -43,13 +43,13 @@ class AdminServer {
   const std::string& address() const { return address_; }
 
  private:
-  using Service = v1::AdminService::Service;
-  using DrainMethod = UnaryMethod<Service, v1::DrainRequest, v1::DrainResponse>;
-  using LogMethod = UnaryMethod<Service, v1::SetLogLevelRequest, v1::SetLogLevelResponse>;
-  using RecordingMethod = UnaryMethod<Service, v1::SetRecordingRequest, v1::SetRecordingResponse>;
+  using DrainMethod = UnaryMethod<v1::DrainRequest, v1::DrainResponse>;
+  using LogMethod = UnaryMethod<v1::SetLogLevelRequest, v1::SetLogLevelResponse>;
+  using RecordingMethod = UnaryMethod<v1::SetRecordingRequest, v1::SetRecordingResponse>;
 
   explicit AdminServer(Subjects subjects);
 
+  RpcMethod::Description Describe(int index);
   void Drain(DrainMethod::Call* call);
   void SetLogLevel(LogMethod::Call* call);
   void SetRecording(RecordingMethod::Call* call);
@@ -59,7 +59,7 @@ class AdminServer {
   InFlightCalls in_flight_calls_;
   Admission admission_;  // for accounts only: admin calls are not limited
   Authenticator authenticator_;
-  HeadersFirstService<Service> service_{3};
+  HeadersFirstService<v1::AdminService::Service> service_{3};
   DrainMethod drain_;
   LogMethod log_level_;
   RecordingMethod recording_;

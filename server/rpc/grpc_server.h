@@ -20,6 +20,7 @@
 #include "server/rpc/completion_threads.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/in_flight_calls.h"
+#include "server/rpc/long_messages.h"
 #include "server/rpc/message_transfers.h"
 #include "server/rpc/rejection_rate_limiter.h"
 #include "server/rpc/solver_service.h"
@@ -70,6 +71,7 @@ class GrpcServer {
   const CallObserver observer_;
   RejectionRateLimiter rejection_limiter_;
   MessageTransfers transfers_;
+  LongMessages long_messages_;
   SolverService solver_service_;
   HealthService health_service_;
   UnknownMethods unknown_methods_;

@@ -3,17 +3,13 @@
 #include <string>
 
 #include "sap/v1/solver_service.grpc.pb.h"
-#include "server/rpc/completion_tag.h"
+#include "server/rpc/message_bytes.h"
 
 namespace sap {
 namespace {
 
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
-
-// Method indices in the schema.
-constexpr int kCheck = 0;
-constexpr int kWatch = 1;
 
 constexpr size_t kMaxLongReads = 4;
 constexpr size_t kMaxReads = 256;
@@ -31,26 +27,22 @@ bool IsKnown(const std::string& name) {
 
 }  // namespace
 
-// One Check or Watch. The owner's mutex guards all members. Another thread of the queue may handle
-// the end of a call before its acceptance is handled; then the call ends with its acceptance.
-class HealthService::Call {
+// One Check or Watch. All calls share the owner's mutex, since they end one another.
+class HealthService::Call final : public ServerCall {
  public:
-  Call(HealthService* owner, grpc::ServerCompletionQueue* queue, int method)
-      : owner_(owner), queue_(queue), method_(method), stream_(&context_) {
-    owner_->in_flight_calls_->BeginOnQueue();
-    context_.AsyncNotifyWhenDone(&done_tag_);
-    owner_->service_.Request(method_, &context_, &stream_, queue_, &accepted_tag_);
-  }
+  Call(HealthService* owner, HealthMethod* method, grpc::ServerCompletionQueue* queue)
+      : ServerCall(method, queue, &owner->mutex_), owner_(owner), health_method_(method) {}
 
   // Sends a Watch the current status, unless it is the last one sent.
   void SendStatus() {
-    if (!received_ || writing_ || finishing_) return;
+    if (!received_ || writing_ || end_status_) return;
     const Status status = CurrentStatus();
     if (status == response_.status()) return;
     response_.set_status(status);
     since_ = Clock::now();
     writing_ = true;
-    stream_.Write(response_, &written_tag_);
+    ++pending_;
+    stream_.Write(Serialize(response_), &written_tag_);
   }
 
   // The call ends as if the client had cancelled it.
@@ -66,26 +58,25 @@ class HealthService::Call {
   // Ends a Watch. While a write is in progress, no status can be sent.
   void Evict() {
     if (writing_) return Cancel();
-    Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
-            "too many Watch streams of this connection or address"});
+    EndWith({grpc::StatusCode::RESOURCE_EXHAUSTED,
+             "too many Watch streams of this connection or address"});
+    FinishIfPossible();
   }
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  bool IsCheck() const { return method_->description().index == kCheck; }
 
-  void Accepted(bool ok) {
-    if (!ok) return Delete();  // shutting down: the done tag will not complete
-    new Call(owner_, queue_, method_);
-    Lock lock(owner_->mutex_);
-    accepted_ = true;
-    since_ = Clock::now();
-    if (done_) return Finish(grpc::Status::CANCELLED);
-    if (method_ == kCheck) {
+  void AwaitNext() override { owner_->Await(queue_, health_method_); }
+
+  void Begin() override {
+    since_ = arrival_;
+    if (end_status_) return;  // it has been cancelled
+    if (IsCheck()) {
       owner_->checks_.push_back(this);
       if (owner_->checks_.size() > kMaxChecks) owner_->checks_.front()->Cancel();
     } else {
       owner_->AddWatcher(this, context_.peer());
-      if (finishing_) return;
+      if (end_status_) return;
     }
     if (owner_->authenticator_->IsStranger(context_)) {
       known_ = received_ = true;
@@ -93,22 +84,25 @@ class HealthService::Call {
     }
     owner_->reading_.push_back(this);
     owner_->CancelReads(since_);
-    reading_ = true;
+    ++pending_;
     stream_.Read(&bytes_, &read_tag_);
   }
 
+  void OnCancelled() override { EndWith(grpc::Status::CANCELLED); }
+  bool MayFinish() const override { return !writing_; }
+
   void Read(bool ok) {
-    Lock lock(owner_->mutex_);
-    reading_ = false;
+    Lock lock(mutex_);
+    --pending_;
     owner_->reading_.remove(this);
-    if (!finishing_) {
-      if (ok && CompareName()) {
-        Answer();
-      } else {
-        Finish({grpc::StatusCode::INVALID_ARGUMENT, "the bytes are not a message"});
-      }
+    if (end_status_) {
+      // It has been cancelled or evicted.
+    } else if (ok && CompareName()) {
+      Answer();
+    } else {
+      EndWith({grpc::StatusCode::INVALID_ARGUMENT, "the bytes are not a message"});
     }
-    Complete(std::move(lock));
+    Advance(std::move(lock));
   }
 
   // False: the bytes are no message.
@@ -126,11 +120,11 @@ class HealthService::Call {
   }
 
   void Answer() {
-    if (method_ == kWatch) return SendStatus();
-    if (!known_) return Finish({grpc::StatusCode::NOT_FOUND, "unknown service"});
+    if (!IsCheck()) return SendStatus();
+    if (!known_) return EndWith({grpc::StatusCode::NOT_FOUND, "unknown service"});
     response_.set_status(CurrentStatus());
-    finishing_ = true;
-    stream_.WriteAndFinish(response_, {}, grpc::Status::OK, &finished_tag_);
+    last_message_ = Serialize(response_);
+    EndWith(grpc::Status::OK);
   }
 
   Status CurrentStatus() const {
@@ -139,81 +133,42 @@ class HealthService::Call {
   }
 
   void Written(bool) {
-    Lock lock(owner_->mutex_);
+    Lock lock(mutex_);
+    --pending_;
     writing_ = false;
-    if (done_) {
-      Finish(grpc::Status::CANCELLED);
-    } else {
-      SendStatus();
-    }
-    Complete(std::move(lock));
+    SendStatus();
+    Advance(std::move(lock));
   }
 
-  // The client disconnected or cancelled, the server shuts down, or the call ended.
-  void Done(bool) {
-    Lock lock(owner_->mutex_);
-    done_ = true;
-    if (accepted_ && !writing_) Finish(grpc::Status::CANCELLED);
-    Complete(std::move(lock));
-  }
-
-  void Finished(bool) {
-    Lock lock(owner_->mutex_);
-    finished_ = true;
-    Complete(std::move(lock));
-  }
-
-  void Finish(const grpc::Status& status) {
-    if (finishing_) return;
-    finishing_ = true;
-    stream_.Finish(status, &finished_tag_);
-  }
-
-  // Deletes `this` once no operation is left. Do not use the call afterwards.
-  void Complete(Lock lock) {
-    if (!done_ || !finished_ || reading_ || writing_) return;
-    if (method_ == kCheck) {
+  void AtEnd() override {
+    const Lock lock(mutex_);
+    if (IsCheck()) {
       owner_->checks_.remove(this);
     } else {
       owner_->RemoveWatcher(this);
     }
-    lock.unlock();
-    Delete();
-  }
-
-  void Delete() {
-    InFlightCalls* const in_flight_calls = owner_->in_flight_calls_;
-    delete this;
-    in_flight_calls->EndOnQueue();
   }
 
   HealthService* const owner_;
-  grpc::ServerCompletionQueue* const queue_;
-  const int method_;
-  grpc::ServerContext context_;
+  HealthMethod* const health_method_;
   grpc::ByteBuffer bytes_;
   HealthCheckResponse response_;
-  grpc::ServerAsyncReaderWriter<HealthCheckResponse, grpc::ByteBuffer> stream_;
   Clock::time_point since_;  // acceptance, or start of the write of a Watch
-  bool accepted_{false};
   bool known_{false};
   bool received_{false};
-  bool reading_{false};
   bool writing_{false};
-  bool finishing_{false};
-  bool finished_{false};
-  bool done_{false};
 
-  MemberTag<Call> accepted_tag_{this, &Call::Accepted};
   MemberTag<Call> read_tag_{this, &Call::Read};
   MemberTag<Call> written_tag_{this, &Call::Written};
-  MemberTag<Call> done_tag_{this, &Call::Done};
-  MemberTag<Call> finished_tag_{this, &Call::Finished};
 };
 
 void HealthService::Await(grpc::ServerCompletionQueue* queue, int count) {
-  for (int i = 0; i < count; ++i) new Call(this, queue, kCheck);
-  new Call(this, queue, kWatch);
+  for (int i = 0; i < count; ++i) Await(queue, &check_);
+  Await(queue, &watch_);
+}
+
+void HealthService::Await(grpc::ServerCompletionQueue* queue, HealthMethod* method) {
+  (new Call(this, method, queue))->Await();
 }
 
 void HealthService::Drain() {

@@ -28,8 +28,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/auth/authenticator.h"
 #include "server/ops/call_observer.h"
-#include "server/rpc/headers_first_service.h"
-#include "server/rpc/in_flight_calls.h"
+#include "server/rpc/server_call.h"
 #include "server/rpc/watch_shares.h"
 #include "server/server_config.h"
 
@@ -39,7 +38,8 @@ class HealthService {
  public:
   HealthService(const ConnectionConfig& limits, InFlightCalls* in_flight_calls,
                 const Authenticator* authenticator, const CallObserver& observer)
-      : in_flight_calls_(in_flight_calls),
+      : check_(this, kCheck, in_flight_calls),
+        watch_(this, kWatch, in_flight_calls),
         authenticator_(authenticator),
         observer_(observer),
         watchers_(limits.max_watches, limits.max_watches_per_connection) {}
@@ -60,7 +60,18 @@ class HealthService {
   using Service = grpc::health::v1::Health::Service;
   using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
+  // Indices in the schema.
+  enum : uint8_t { kCheck, kWatch };
+
   class Call;
+
+  // The calls do not end as those of the solver do: nobody reports them, no drain waits for them.
+  struct HealthMethod final : RpcMethod {
+    HealthMethod(HealthService* owner, int index, InFlightCalls* in_flight_calls)
+        : RpcMethod({&owner->service_, index, {.in_flight_calls = in_flight_calls}}) {}
+  };
+
+  void Await(grpc::ServerCompletionQueue* queue, HealthMethod* method);
 
   // Cancels the oldest reads beyond the limit.
   void CancelReads(Clock::time_point now);
@@ -70,7 +81,8 @@ class HealthService {
   void RemoveWatcher(Call* watcher);
 
   HeadersFirstService<Service> service_{2};
-  InFlightCalls* const in_flight_calls_;
+  HealthMethod check_;
+  HealthMethod watch_;
   const Authenticator* const authenticator_;
   const CallObserver observer_;
 

@@ -55,7 +55,7 @@ ServiceStatus MessageTransfers::CheckLimits(const ClientAccount& account) const 
 
 ServiceStatus MessageTransfers::BeginRead(ClientAccount* account, Reader* reader) {
   if (ServiceStatus checked = CheckLimits(*account); !checked) return checked;
-  reader->account_ = account;
+  reader->client_ = account;
   ++account->transfers_.receiving;
   ++all_.receiving;
   if (num_waiting_ == 0 && TakeSlot(account)) {
@@ -87,7 +87,7 @@ void MessageTransfers::Expedite(Reader* reader) {
     if (place == waiting_.end()) return;
     waiting_.erase(place);
     num_waiting_ = waiting_.size();
-    ++reader->account_->transfers_.slots;
+    ++reader->client_->transfers_.slots;
     ++all_.slots;
   }
   reader->PostRead();
@@ -124,7 +124,7 @@ void MessageTransfers::PostWaiting() {
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(waiting_, [&](Reader* reader) {
-      const bool taken = TakeSlot(reader->account_);
+      const bool taken = TakeSlot(reader->client_);
       if (taken) ready.push_back(reader);
       return taken;
     });

@@ -38,7 +38,7 @@ class MessageTransfers {
 
    private:
     friend class MessageTransfers;
-    ClientAccount* account_{nullptr};
+    ClientAccount* client_{nullptr};
   };
 
   explicit MessageTransfers(const ServerConfig& config);

@@ -45,30 +45,4 @@ class RejectionRateLimiter {
   size_t sweep_at_{64};  // number of clients at which those with a full bucket are erased
 };
 
-// The rejection of one call, which its client may give up while another thread delays it.
-class DelayedRejection {
- public:
-  // As RejectionRateLimiter::Delay. False, too, once it is cancelled.
-  bool Delay(RejectionRateLimiter* limiter, const ClientAccount* account,
-             grpc::CompletionQueue* queue, CompletionTag* tag) {
-    const std::lock_guard lock(mutex_);
-    return !cancelled_ && limiter->Delay(account, queue, tag, &alarm_);
-  }
-
-  // The client no longer waits: the tag of a delay completes at once.
-  void Cancel() {
-    const std::lock_guard lock(mutex_);
-    cancelled_ = true;
-    alarm_.Cancel();
-  }
-
-  // For the next call.
-  void Reset() { cancelled_ = false; }
-
- private:
-  std::mutex mutex_;
-  grpc::Alarm alarm_;
-  bool cancelled_{false};
-};
-
 }  // namespace sap

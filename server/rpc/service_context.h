@@ -4,6 +4,7 @@
 #include "server/auth/authenticator.h"
 #include "server/ops/call_observer.h"
 #include "server/rpc/in_flight_calls.h"
+#include "server/rpc/long_messages.h"
 #include "server/rpc/message_transfers.h"
 #include "server/rpc/rejection_rate_limiter.h"
 #include "server/service/request_handler.h"
@@ -11,12 +12,13 @@
 namespace sap {
 
 struct ServiceContext {
-  RequestHandler* handler;
-  InFlightCalls* in_flight_calls;
-  const Authenticator* authenticator;
-  const CallObserver* observer;
-  RejectionRateLimiter* rejection_limiter;
-  MessageTransfers* transfers;
+  RequestHandler* handler{nullptr};
+  InFlightCalls* in_flight_calls{nullptr};
+  const Authenticator* authenticator{nullptr};
+  const CallObserver* observer{nullptr};
+  RejectionRateLimiter* rejection_limiter{nullptr};  // delays of rejections
+  MessageTransfers* transfers{nullptr};              // messages being received or sent
+  LongMessages* long_messages{nullptr};              // null: all are parsed where they arrive
 };
 
 }  // namespace sap

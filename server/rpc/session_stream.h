@@ -17,22 +17,15 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <mutex>
-#include <set>
 
-#include "sap/v1/solver_service.grpc.pb.h"
-#include "server/rpc/headers_first_service.h"
-#include "server/rpc/service_context.h"
+#include "proto/codec/message_bounds.h"
+#include "server/rpc/server_call.h"
 
 namespace sap {
 
-// Must outlive the completion queues on which it awaits calls; the handler must outlive it.
-class SessionStream {
+class SessionStream final : public RpcMethod {
  public:
-  using Service = HeadersFirstService<v1::SolverService::Service>;
-
-  SessionStream(Service* service, const ServiceContext& context)
-      : service_(service), context_(context) {}
+  SessionStream(HeadersFirst* service, const ServiceContext& context);
 
   // Requests a stream on the queue. Each accepted stream requests the next one.
   void Await(grpc::ServerCompletionQueue* queue);
@@ -40,10 +33,8 @@ class SessionStream {
   // From now on every answer announces the shutdown.
   void AnnounceDrain() { drain_announced_.store(true, std::memory_order_relaxed); }
 
-  // Enforces the idle, read and write timeouts.
-  void Sweep();
-
-  // Accepts no more steps: each stream ends with UNAVAILABLE once its steps are answered.
+  // Accepts no more steps: each stream ends with UNAVAILABLE once its steps are answered. Call it
+  // after InFlightCalls::Drain, by which later streams are turned away.
   void Drain();
 
  private:
@@ -51,17 +42,10 @@ class SessionStream {
 
   // When a session that is opened now is asked to move to another connection.
   std::chrono::steady_clock::time_point NextLeaveTime(std::chrono::steady_clock::time_point opened);
-  bool Add(Call* call);  // false: draining
-  void Remove(Call* call);
 
-  Service* const service_;
-  const ServiceContext context_;
+  const MessageBounds bounds_;
   std::atomic<bool> drain_announced_{false};
   std::atomic<uint64_t> opened_{0};  // sessions so far
-
-  std::mutex mutex_;
-  bool draining_{false};
-  std::set<Call*> calls_;
 };
 
 }  // namespace sap

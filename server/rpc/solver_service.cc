@@ -15,8 +15,8 @@ using StartOnHandler = void (RequestHandler::*)(const typename Method::Call::Req
 
 // A method whose calls the handler answers.
 template <typename UnaryMethod>
-UnaryMethod OnHandler(typename UnaryMethod::HeadersFirst* service, Method method,
-                      StartOnHandler<UnaryMethod> start, const ServiceContext& context) {
+UnaryMethod OnHandler(HeadersFirst* service, Method method, StartOnHandler<UnaryMethod> start,
+                      const ServiceContext& context) {
   using Call = typename UnaryMethod::Call;
   const auto handle = [handler = context.handler, start](Call* call) {
     (handler->*start)(
@@ -26,18 +26,13 @@ UnaryMethod OnHandler(typename UnaryMethod::HeadersFirst* service, Method method
         },
         call);
   };
-  return UnaryMethod(service, static_cast<int>(method), handle, context.in_flight_calls,
-                     context.authenticator, UnaryMethod::WhileDraining::kRefused,
-                     {context.observer, method},
-                     {context.handler, context.rejection_limiter, context.transfers});
+  return UnaryMethod({service, static_cast<int>(method), context, method}, handle);
 }
 
 }  // namespace
 
 SolverService::SolverService(const ServiceContext& context)
-    : read_timeout_(context.handler->config().read_timeout_s),
-      write_timeout_(context.handler->config().session.write_timeout_s),
-      solve_(OnHandler<SolveMethod>(&service_, Method::kSolve, &RequestHandler::Start, context)),
+    : solve_(OnHandler<SolveMethod>(&service_, Method::kSolve, &RequestHandler::Start, context)),
       solve_batch_(OnHandler<BatchMethod>(&service_, Method::kSolveBatch,
                                           &RequestHandler::StartBatch, context)),
       stream_batch_(&service_, context),
@@ -47,15 +42,12 @@ SolverService::SolverService(const ServiceContext& context)
       differentiate_batch_(
           OnHandler<DifferentiateBatchMethod>(&service_, Method::kDifferentiateBatch,
                                               &RequestHandler::StartDifferentiateBatch, context)),
-      info_(&service_, static_cast<int>(Method::kGetServerInfo),
+      info_({&service_, static_cast<int>(Method::kGetServerInfo), context, Method::kGetServerInfo,
+             /*answered_while_draining=*/true, /*reserves=*/false},
             [handler = context.handler](InfoMethod::Call* call) {
               *call->response() = handler->Info(call->call_context().account);
               call->Finish(grpc::Status::OK);
-            },
-            context.in_flight_calls, context.authenticator, InfoMethod::WhileDraining::kAnswered,
-            {context.observer, Method::kGetServerInfo},
-            {context.handler, context.rejection_limiter, context.transfers,
-             /*reserves=*/false}) {}
+            }) {}
 
 void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
   for (int i = 0; i < count; ++i) {
@@ -72,11 +64,11 @@ void SolverService::Await(grpc::ServerCompletionQueue* queue, int count) {
 void SolverService::Sweep() {
   session_.Sweep();
   stream_batch_.Sweep();
-  solve_.Sweep(read_timeout_, write_timeout_);
-  solve_batch_.Sweep(read_timeout_, write_timeout_);
-  differentiate_.Sweep(read_timeout_, write_timeout_);
-  differentiate_batch_.Sweep(read_timeout_, write_timeout_);
-  info_.Sweep(read_timeout_, write_timeout_);
+  solve_.Sweep();
+  solve_batch_.Sweep();
+  differentiate_.Sweep();
+  differentiate_batch_.Sweep();
+  info_.Sweep();
 }
 
 }  // namespace sap

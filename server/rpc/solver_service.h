@@ -4,8 +4,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
-
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/batch_stream.h"
 #include "server/rpc/service_context.h"
@@ -34,18 +32,14 @@ class SolverService {
   void Sweep();
 
  private:
-  using Service = v1::SolverService::Service;
-  using SolveMethod = UnaryMethod<Service, v1::SolveRequest, v1::SolveResponse>;
-  using BatchMethod = UnaryMethod<Service, v1::SolveBatchRequest, v1::SolveBatchResponse>;
-  using DifferentiateMethod =
-      UnaryMethod<Service, v1::DifferentiateRequest, v1::DifferentiateResponse>;
+  using SolveMethod = UnaryMethod<v1::SolveRequest, v1::SolveResponse>;
+  using BatchMethod = UnaryMethod<v1::SolveBatchRequest, v1::SolveBatchResponse>;
+  using DifferentiateMethod = UnaryMethod<v1::DifferentiateRequest, v1::DifferentiateResponse>;
   using DifferentiateBatchMethod =
-      UnaryMethod<Service, v1::DifferentiateBatchRequest, v1::DifferentiateBatchResponse>;
-  using InfoMethod = UnaryMethod<Service, v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
+      UnaryMethod<v1::DifferentiateBatchRequest, v1::DifferentiateBatchResponse>;
+  using InfoMethod = UnaryMethod<v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
 
-  const std::chrono::duration<double> read_timeout_;
-  const std::chrono::duration<double> write_timeout_;
-  HeadersFirstService<Service> service_{kNumMethods};
+  HeadersFirstService<v1::SolverService::Service> service_{kNumMethods};
   SolveMethod solve_;
   BatchMethod solve_batch_;
   BatchStream stream_batch_;

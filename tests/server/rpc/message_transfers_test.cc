@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/rpc/stall_timer.h"
+#include "server/rpc/write_budget.h"
 
 namespace sap::test::message_transfers {
 namespace {
@@ -153,27 +153,6 @@ TEST(WriteBudgetTest, ASlowLinkAndABusyServerAreNoFault) {
     EXPECT_FALSE(budget.IsExceeded(now, 30));
     budget.WriteCompleted(now, 10);
   }
-}
-
-TEST(StallTimerTest, AnOperationIsCancelledOnceAndOnlyWhenItIsOverdue) {
-  const StallTimer::Clock::time_point start{seconds(1000)};
-  StallTimer timer;
-  int cancelled = 0;
-  const auto sweep = [&](StallTimer::Clock::time_point limit) {
-    timer.CancelIfStartedBy(limit, [&] { ++cancelled; });
-  };
-  sweep(start);
-  timer.Start(start);
-  sweep(start - seconds(1));
-  EXPECT_EQ(cancelled, 0);
-  sweep(start);
-  sweep(start);
-  EXPECT_EQ(cancelled, 1);
-  timer.Stop();
-  timer.Start(start);
-  timer.Stop();
-  sweep(start);
-  EXPECT_EQ(cancelled, 1);
 }
 
 }  // namespace

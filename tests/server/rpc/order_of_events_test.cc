@@ -26,7 +26,7 @@ constexpr int kMethods = 7;  // of SolverService
 class OrderOfEventsTest : public testing::Test {
  protected:
   using Solver = HeadersFirstService<v1::SolverService::Service>;
-  using Solve = UnaryMethod<v1::SolverService::Service, v1::SolveRequest, v1::SolveResponse>;
+  using Solve = UnaryMethod<v1::SolveRequest, v1::SolveResponse>;
   struct Event {
     CompletionTag* tag{nullptr};  // null: there was none
     bool ok{false};
@@ -95,21 +95,16 @@ class OrderOfEventsTest : public testing::Test {
   CallObserver observer_{&metrics_, nullptr};
   RejectionRateLimiter rejection_limiter_{1};
   MessageTransfers transfers_{config_};
-  ServiceContext context_{&handler_,           &calls_,    &authenticator_, &observer_,
-                          &rejection_limiter_, &transfers_};
+  LongMessages long_messages_{0};
+  ServiceContext context_{&handler_,           &calls_,     &authenticator_, &observer_,
+                          &rejection_limiter_, &transfers_, &long_messages_};
   Solver solver_{kMethods};
   // They outlive the calls that the queue awaits for them.
   HealthService health_{config_.connection, &calls_, &authenticator_, observer_};
   SessionStream sessions_{&solver_, context_};
   BatchStream batches_{&solver_, context_};
-  Solve solve_{&solver_,
-               static_cast<int>(Method::kSolve),
-               [](Solve::Call*) { ADD_FAILURE() << "the call is over"; },
-               &calls_,
-               &authenticator_,
-               Solve::WhileDraining::kRefused,
-               {&observer_, Method::kSolve},
-               {&handler_, &rejection_limiter_, &transfers_}};
+  Solve solve_{{&solver_, static_cast<int>(Method::kSolve), context_, Method::kSolve},
+               [](Solve::Call*) { ADD_FAILURE() << "the call is over"; }};
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
