@@ -232,7 +232,10 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
       sap::GrpcServer::Start(config, server->handler.get(), server->tokens.get(), observer),
       &server->grpc);
   if (error.empty() && !operations.admin_listen.empty()) error = StartAdmin(config, server);
-  if (error.empty() && server->endpoint != nullptr) server->endpoint->SetReady(true);
+  if (error.empty() && server->endpoint != nullptr) {
+    server->endpoint->SetServed(server->grpc->address());
+    server->endpoint->SetReady(true);
+  }
   return error;
 }
 

@@ -16,7 +16,7 @@ using google::protobuf::io::CodedInputStream;
 
 constexpr int64_t kMostUnknown = 1000;
 constexpr int64_t kMostBytes = int64_t{64} << 20;
-// Of the allocator, and the pointer to the message.
+// Bytes of the allocator, and the pointer to the message.
 constexpr int64_t kAllocation_bytes = 24;
 // Fields of messages and texts that a type may have.
 constexpr int kMostCounters = 16;

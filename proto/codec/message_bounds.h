@@ -1,8 +1,8 @@
 // Bounds on what a message allocates, checked on its bytes before it is parsed.
 //
 // Arrays of numbers take in memory what they take on the wire, but an empty element of a repeated
-// message is 2 bytes on the wire and up to 700 in memory, and an unknown field 2 and 40, so the size
-// of a message alone bounds little. One pass over the tags counts, and allocates nothing:
+// message is 2 bytes on the wire and up to 700 in memory, and an unknown field 2 and 40, so the
+// size of a message alone bounds little. One pass over the tags counts, and allocates nothing:
 //
 //   elements of a repeated message or string, within one message     as the schema says
 //   messages that are not repeated, within one message               1 (protobuf would merge them)
@@ -34,7 +34,7 @@ EngineError NotAMessage();
 
 class MessageBounds {
  public:
-  // Of messages of a type. Types within may not contain themselves.
+  // The bounds of messages of a type. Types within may not contain themselves.
   MessageBounds(const google::protobuf::Descriptor* type, const EngineLimits& limits);
 
   // Thread-safe. An error names the field.

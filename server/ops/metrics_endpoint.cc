@@ -9,6 +9,7 @@
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/auth/tls_credentials.h"
 #include "server/listen_address.h"
+#include "server/ops/process_status.h"
 #include "solver/build_info.h"
 
 namespace sap {
@@ -132,8 +133,10 @@ void AddServer(const Metrics& metrics, RequestHandler* handler, const std::strin
   counter("sap_health_watches_refused_total",
           "Watch streams refused or evicted by a limit per connection or in all.",
           metrics.watches_refused);
+  gauge("sap_session_bytes", "Bytes that open sessions keep between their steps.",
+        static_cast<double>(handler->admission().kept_bytes()));
   gauge("sap_calls_held", "Calls received, queued or being solved.", handler->admission().calls());
-  gauge("sap_bytes_held", "Request bytes of the held calls.",
+  gauge("sap_bytes_held", "Bytes that the held calls take: requests, solves, derivatives, answers.",
         static_cast<double>(handler->admission().bytes()));
   gauge("sap_tasks_queued", "Problems in the queue.", handler->queue().queued());
   gauge("sap_arena_busy_fraction", "Fraction of the solver threads that are busy.",
@@ -147,17 +150,38 @@ void AddServer(const Metrics& metrics, RequestHandler* handler, const std::strin
   }
 }
 
+// With the names that Prometheus's own clients use.
+void AddProcess(const std::string& served, Families* families) {
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    families->Begin(name, help, MetricType::Gauge).Add({}, value);
+  };
+  const ProcessStatus process = ReadProcessStatus();
+  gauge("process_resident_memory_bytes", "Resident memory.",
+        static_cast<double>(process.resident_bytes));
+  gauge("process_open_fds", "Open file descriptors.", process.open_descriptors);
+  gauge("process_max_fds", "Most file descriptors.", static_cast<double>(process.max_descriptors));
+  gauge("process_start_time_seconds", "Start, since the epoch.", process.start_time_s);
+  families->Begin("process_cpu_seconds_total", "User and system time.", MetricType::Counter)
+      .Add({}, process.processor_s);
+  gauge("sap_memory_limit_bytes", "Memory of the control group, or of the machine.",
+        static_cast<double>(process.memory_limit_bytes));
+  gauge("sap_connections", "Established connections of clients and proxies.",
+        CountConnections(served));
+}
+
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
 }  // namespace
 
 std::vector<MetricFamily> CollectMetrics(const Metrics& metrics, RequestHandler* handler,
-                                         const std::string& certificate) {
+                                         const std::string& certificate,
+                                         const std::string& served) {
   std::vector<MetricFamily> all;
   Families families(&all);
   AddCalls(metrics, &families);
   AddProblems(metrics, &families);
   AddServer(metrics, handler, certificate, &families);
+  AddProcess(served, &families);
   return all;
 }
 
@@ -165,10 +189,12 @@ tl::expected<std::unique_ptr<MetricsEndpoint>, std::string> MetricsEndpoint::Sta
     const std::string& address, const Metrics* metrics, RequestHandler* handler,
     const std::string& certificate) {
   std::unique_ptr<MetricsEndpoint> self(new MetricsEndpoint());
-  const auto answer = [metrics, handler, certificate,
-                       ready = &self->ready_](std::string_view path) -> HttpServer::Response {
+  const auto answer = [metrics, handler, certificate, ready = &self->ready_,
+                       address = &self->served_](std::string_view path) -> HttpServer::Response {
     if (path == "/metrics") {
-      const auto families = CollectMetrics(*metrics, handler, certificate);
+      const auto served = address->load();
+      const auto families =
+          CollectMetrics(*metrics, handler, certificate, served != nullptr ? *served : "");
       return {200, prometheus::TextSerializer().Serialize(families), kMetricsType};
     }
     if (path == "/live") return {200, "live\n"};

@@ -34,17 +34,24 @@ class MetricsEndpoint {
 
   void SetReady(bool ready) { ready_.store(ready, std::memory_order_relaxed); }
 
+  // Whose connections are counted; once, when the server listens there.
+  void SetServed(const std::string& address) {
+    served_.store(std::make_shared<const std::string>(address));
+  }
+
  private:
   MetricsEndpoint() = default;
 
   std::string address_;
   std::atomic<bool> ready_{false};
+  std::atomic<std::shared_ptr<const std::string>> served_;
   std::unique_ptr<HttpServer> server_;
 };
 
-// Snapshot of all metric families.
+// Snapshot of all metric families. `served` is the listen address of the calls.
 std::vector<prometheus::MetricFamily> CollectMetrics(const Metrics& metrics,
                                                      RequestHandler* handler,
-                                                     const std::string& certificate);
+                                                     const std::string& certificate,
+                                                     const std::string& served);
 
 }  // namespace sap

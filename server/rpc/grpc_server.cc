@@ -73,7 +73,8 @@ void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
 
 GrpcServer::GrpcServer(const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens,
                        const CallObserver& observer)
-    : authenticator_(&handler->admission(), tokens),
+    : handler_(handler),
+      authenticator_(&handler->admission(), tokens),
       observer_(observer),
       rejection_limiter_(config.threads),
       transfers_(config),
@@ -139,6 +140,7 @@ void GrpcServer::RunSweeper() {
   while (!sweep_wake_.wait_for(lock, kSweepPeriod, [this] { return sweeper_stopping_; })) {
     solver_service_.Sweep();
     health_service_.Sweep();
+    handler_->Sweep();
     observer_.Sweep();
   }
 }

@@ -66,6 +66,7 @@ class GrpcServer {
   void RunSweeper();
 
   std::string address_;
+  RequestHandler* const handler_;
   InFlightCalls in_flight_calls_;
   Authenticator authenticator_;
   const CallObserver observer_;

@@ -21,7 +21,7 @@ void LongMessages::Push(const ClientAccount* account, Task task) {
 }
 
 void LongMessages::Run(const std::stop_token& stop, int nice) {
-  // Of this thread (Linux); best effort.
+  // The nice value of this thread (Linux); best effort.
   (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);
   std::unique_lock lock(mutex_);
   while (wake_.wait(lock, stop, [this] { return !turns_.empty(); })) {

@@ -1,4 +1,4 @@
-// A call with one request message: its read in a slot of MessageTransfers, its parse, and its answer.
+// A call with one request message: its read in a slot of MessageTransfers, its parse, its answer.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -109,7 +109,7 @@ class ServerCall {
   // Whether nothing keeps the status, once there is one, from being sent.
   virtual bool MayFinish() const { return true; }
   virtual void CancelIfOverdue(Clock::time_point) {}
-  // Of a call that is reported at its end: as it is known then.
+  // The status of a call that is reported at its end, as it is known then.
   virtual grpc::Status StatusAtEnd() { return *end_status_; }
   // Releases what the call holds, before it stops counting.
   virtual void AtEnd() {}

@@ -17,8 +17,6 @@ using Clock = CallContext::Clock;
 
 // Larger requests are followed by an early read, see ShouldReadAhead.
 constexpr size_t kReadAheadThreshold_bytes = 64 << 10;
-// The storage of smaller answers is used again by later ones.
-constexpr size_t kMaxKeptAnswer_bytes = 64 << 10;
 
 ServiceStatus RefuseMessage(const v1::SolveSessionRequest& request, bool is_first) {
   switch (request.request_case()) {
@@ -311,7 +309,7 @@ void SessionStream::Call::WriteNext() {
   SetHeldBytes(&slot, static_cast<int64_t>(bytes.Length()));
   // Either also frees the step, as one of a oneof.
   slot.request.Clear();
-  if (bytes.Length() > kMaxKeptAnswer_bytes) response.Clear();
+  if (static_cast<int64_t>(bytes.Length()) > kMaxKeptAnswer_bytes) response.Clear();
 }
 
 void SessionStream::Call::Written(bool ok) {

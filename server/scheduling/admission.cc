@@ -165,15 +165,17 @@ void Admission::AddBytes(ClientAccount* account, int64_t bytes) {
   account->bytes_ += bytes;
 }
 
-bool Admission::KeepBytes(ClientAccount* account, int64_t more) {
+ServiceStatus Admission::KeepBytes(ClientAccount* account, int64_t more) {
   const std::lock_guard lock(mutex_);
-  if (more > 0 && (kept_bytes_ + more > config_.all.max_bytes ||
-                   account->kept_bytes_ + more > account->entitlements().max_bytes)) {
-    return false;
+  if (more > 0 && kept_bytes_ + more > config_.all.max_bytes) {
+    return tl::unexpected(ServerBytes());
+  }
+  if (more > 0 && account->kept_bytes_ + more > account->entitlements().max_bytes) {
+    return tl::unexpected(ClientBytes(*account));
   }
   kept_bytes_ += more;
   account->kept_bytes_ += more;
-  return true;
+  return {};
 }
 
 bool Admission::IsFull(const ClientAccount& account) const {

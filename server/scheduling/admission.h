@@ -65,8 +65,8 @@ class Admission {
   bool IsFull(const ClientAccount& account) const;
 
   // Memory that a session keeps between its steps, counted by itself against the limits on bytes.
-  // False: it would be over one, and is not counted.
-  bool KeepBytes(ClientAccount* account, int64_t more);
+  // An error: it would be over one, and is not counted.
+  ServiceStatus KeepBytes(ClientAccount* account, int64_t more);
 
   int calls() const;
   int64_t bytes() const;

@@ -19,8 +19,9 @@ namespace sap {
 class Batch {
  public:
   struct Problem {
-    int64_t bytes;  // of its message, by which problems are ordered: known without decoding
-    double work_s;  // predicted solve time on one core
+    int64_t bytes;        // of its message, by which problems are ordered: known without decoding
+    int64_t solve_bytes;  // what its solve takes
+    double work_s;        // predicted solve time on one core
   };
   using Problems = std::vector<Problem>;
   // Solves problem i and delivers its outcome. Called concurrently.

@@ -23,13 +23,14 @@ int64_t BytesOf(const google::protobuf::Message& message) {
 }
 
 Demand DemandOf(const v1::SolveRequest& request) {
-  return {BytesOf(request), PredictedWork(request.problem())};
+  return {BytesOf(request) + BytesOfSolve(request.problem()), PredictedWork(request.problem())};
 }
 
 // Demand of a Differentiate call: request, derivatives and answer. Oversized requests are rejected
 // later, so only the request counts.
 Demand DemandOf(const v1::DifferentiateRequest& request, const ServerConfig& config) {
-  Demand demand{BytesOf(request), PredictedWork(request.problem())};
+  Demand demand{BytesOf(request) + BytesOfSolve(request.problem()),
+                PredictedWork(request.problem())};
   if (const auto size = CheckSize(request, config)) {
     demand.bytes += size->answer_bytes + size->working_bytes;
     demand.work_s *= RelativeWork(request.cotangents_size() + request.tangents_size());
@@ -37,12 +38,16 @@ Demand DemandOf(const v1::DifferentiateRequest& request, const ServerConfig& con
   return demand;
 }
 
-Demand DemandOf(const Batch::Problems& problems) {
+// As many problems are solved at a time as there are threads.
+Demand DemandOf(const Batch::Problems& problems, int threads) {
   Demand demand;
+  int64_t largest_solve = 0;
   for (const Batch::Problem& problem : problems) {
     demand.bytes += problem.bytes;
     demand.work_s += problem.work_s;
+    largest_solve = std::max(largest_solve, problem.solve_bytes);
   }
+  demand.bytes += std::min<int64_t>(threads, std::ssize(problems)) * largest_solve;
   return demand;
 }
 
@@ -73,6 +78,13 @@ Priority CommonPriority(const v1::DifferentiateBatchRequest& batch) {
     return PriorityOf(request.options()) == Priority::kHigh;
   });
   return high ? Priority::kHigh : Priority::kNormal;
+}
+
+// Starts a call. Memory that runs out before it is started is its answer.
+template <typename Start>
+void StartOrRefuse(const Start& start, RequestHandler::Done done, void* context) {
+  const ServiceStatus started = CatchExceptions(start);
+  if (!started) done(context, started);
 }
 
 }  // namespace
@@ -127,34 +139,56 @@ ServiceStatus RequestHandler::CheckRate(ClientAccount* account) {
 
 void RequestHandler::Start(const v1::SolveRequest& request, const CallContext& call,
                            v1::SolveResponse* response, Done done, void* context) {
-  StartJob(MakeJob(request, call, response), done, context);
+  StartOrRefuse([&] { return StartJob(MakeJob(request, call, response), done, context); }, done,
+                context);
 }
 
 void RequestHandler::StartDifferentiate(const v1::DifferentiateRequest& request,
                                         const CallContext& call,
                                         v1::DifferentiateResponse* response, Done done,
                                         void* context) {
-  StartJob(MakeJob(request, call, response), done, context);
+  StartOrRefuse([&] { return StartJob(MakeJob(request, call, response), done, context); }, done,
+                context);
 }
 
 void RequestHandler::StartBatch(const v1::SolveBatchRequest& request, const CallContext& call,
                                 v1::SolveBatchResponse* response, Done done, void* context) {
-  for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
-  StartBatch(BatchCallOf(request), call, SolverOf(request, call, SinkOf(response)), done, context);
+  StartOrRefuse(
+      [&] {
+        BatchCall batch = BatchCallOf(request);
+        batch.begin = [&request, response] {
+          for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
+        };
+        return StartBatch(std::move(batch), call, SolverOf(request, call, SinkOf(response)), done,
+                          context);
+      },
+      done, context);
 }
 
 void RequestHandler::StartStreamBatch(const v1::StreamBatchRequest& request,
                                       const CallContext& call, BatchSink sink, Done done,
                                       void* context) {
-  StartBatch(BatchCallOf(request), call, SolverOf(request, call, std::move(sink)), done, context);
+  StartOrRefuse(
+      [&] {
+        return StartBatch(BatchCallOf(request), call, SolverOf(request, call, std::move(sink)),
+                          done, context);
+      },
+      done, context);
 }
 
 void RequestHandler::StartDifferentiateBatch(const v1::DifferentiateBatchRequest& request,
                                              const CallContext& call,
                                              v1::DifferentiateBatchResponse* response, Done done,
                                              void* context) {
-  for (int i = 0; i < request.requests_size(); ++i) response->add_outcomes();
-  StartBatch(BatchCallOf(request), call, SolverOf(request, call, response), done, context);
+  StartOrRefuse(
+      [&] {
+        BatchCall batch = BatchCallOf(request);
+        batch.begin = [&request, response] {
+          for (int i = 0; i < request.requests_size(); ++i) response->add_outcomes();
+        };
+        return StartBatch(std::move(batch), call, SolverOf(request, call, response), done, context);
+      },
+      done, context);
 }
 
 tl::expected<std::unique_ptr<Session>, ServiceError> RequestHandler::NewSession(
@@ -165,7 +199,8 @@ tl::expected<std::unique_ptr<Session>, ServiceError> RequestHandler::NewSession(
     return tl::unexpected(admitted.error());
   }
   return std::make_unique<Session>(SessionResources{config_, &arena_, &queue_, &idle_spinners_,
-                                                    &admission_, account, telemetry_});
+                                                    &admission_, &heap_trimmer_, account,
+                                                    telemetry_});
 }
 
 v1::GetServerInfoResponse RequestHandler::Info(const ClientAccount* account) const {
@@ -220,51 +255,61 @@ tl::expected<RequestHandler::Admitted, ServiceError> RequestHandler::Admit(const
 RequestHandler::JobOrError RequestHandler::MakeJob(const v1::SolveRequest& request,
                                                    const CallContext& call,
                                                    v1::SolveResponse* response) {
-  return Admit(call, DemandOf(request)).map([&](const Admitted& admitted) {
-    std::unique_ptr<Job> job = TakeJob(admitted, response);
-    job->solve.Begin(ProblemOf(request), request.options(), call);
-    return job;
-  });
+  std::unique_ptr<Job> job = TakeJob(response);
+  job->solve.Begin(ProblemOf(request), request.options(), call);
+  return Admit(std::move(job), call, DemandOf(request));
 }
 
 RequestHandler::JobOrError RequestHandler::MakeJob(const v1::DifferentiateRequest& request,
                                                    const CallContext& call,
                                                    v1::DifferentiateResponse* response) {
-  return Admit(call, DemandOf(request, config_)).map([&](const Admitted& admitted) {
-    std::unique_ptr<Job> job = TakeJob(admitted, response);
-    job->solve.Begin(request, call, response);
-    return job;
-  });
+  std::unique_ptr<Job> job = TakeJob(response);
+  job->solve.Begin(request, call, response);
+  return Admit(std::move(job), call, DemandOf(request, config_));
 }
 
 template <typename Response>
-std::unique_ptr<RequestHandler::Job> RequestHandler::TakeJob(const Admitted& admitted,
-                                                             Response* response) {
+std::unique_ptr<RequestHandler::Job> RequestHandler::TakeJob(Response* response) {
   std::unique_ptr<Job> job = idle_jobs_.Take();
   if (job == nullptr) job = std::make_unique<Job>();
   job->handler = this;
   job->response = response;
   job->answer = response->mutable_solution();
-  job->done = nullptr;
-  job->context = nullptr;
-  job->admitted = admitted;
   return job;
 }
 
-void RequestHandler::StartJob(JobOrError made, Done done, void* context) {
-  if (!made) return done(context, tl::unexpected(made.error()));
+// Last, so that nothing that allocates comes between it and the call that releases it.
+RequestHandler::JobOrError RequestHandler::Admit(std::unique_ptr<Job> job, const CallContext& call,
+                                                 const Demand& demand) {
+  const auto admitted = Admit(call, demand);
+  if (!admitted) {
+    job->response->Clear();
+    idle_jobs_.Give(std::move(job));
+    return tl::unexpected(admitted.error());
+  }
+  job->admitted = *admitted;
+  return job;
+}
+
+ServiceStatus RequestHandler::StartJob(JobOrError made, Done done, void* context) {
+  if (!made) return tl::unexpected(made.error());
   std::unique_ptr<Job> job = std::move(*made);
   job->done = done;
   job->context = context;
   SolveJob& solve = job->solve;
-  if (solve.IsLongMessage(config_)) return Enqueue(std::move(job));
+  if (solve.IsLongMessage(config_)) return Enqueue(std::move(job)), ServiceStatus();
   const Clock::time_point begin = Clock::now();
-  if (ServiceStatus decoded = solve.Decode(config_); !decoded) return End(std::move(job), decoded);
+  ServiceStatus status = solve.Decode(config_);
   ClientAccount* const account = job->admitted.account;
-  if (!solve.IsSmall(config_) || !queue_.MayRunInline(*account)) return Enqueue(std::move(job));
-  const ServiceStatus status = Run(&solve, /*arena=*/nullptr, job->answer);
-  queue_.ChargeInline(account, Clock::now() - begin);
+  if (status && !(solve.IsSmall(config_) && queue_.MayRunInline(*account))) {
+    return Enqueue(std::move(job)), ServiceStatus();
+  }
+  if (status) {
+    status = Run(&solve, /*arena=*/nullptr, job->answer);
+    queue_.ChargeInline(account, Clock::now() - begin);
+  }
   End(std::move(job), status);
+  return {};
 }
 
 ServiceStatus RequestHandler::DecodeAndRun(SolveJob* solve, TaskArena* arena,
@@ -282,7 +327,8 @@ ServiceStatus RequestHandler::Run(SolveJob* solve, TaskArena* arena, v1::Contact
     if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
     solver->UseArena(arena);
     ServiceStatus status = solve->Solve(solver.get(), answer);
-    idle_solvers_.Give(std::move(solver));
+    const int64_t bytes = solve->solve_bytes() + static_cast<int64_t>(solver->factor_bytes());
+    if (IsSmallObject(bytes)) idle_solvers_.Give(std::move(solver));
     return status;
   });
 }
@@ -317,7 +363,11 @@ void RequestHandler::End(std::unique_ptr<Job> job, const ServiceStatus& status) 
   const Done done = job->done;
   void* const context = job->context;
   Release(job->admitted);
-  idle_jobs_.Give(std::move(job));
+  if (IsSmallObject(job->solve.solve_bytes())) {
+    idle_jobs_.Give(std::move(job));
+  } else {
+    job.reset();
+  }
   if (done != nullptr) done(context, status);
 }
 
@@ -326,7 +376,7 @@ template <typename Request>
 RequestHandler::BatchCall RequestHandler::BatchCallOf(const Request& request) const {
   BatchCall batch{{}, PriorityOf(request.options()), {}};
   for (const v1::ContactProblem& problem : request.problems()) {
-    batch.problems.push_back({BytesOf(problem), PredictedWork(problem)});
+    batch.problems.push_back({BytesOf(problem), BytesOfSolve(problem), PredictedWork(problem)});
   }
   batch.check = [this, &request]() -> ServiceStatus {
     return ToServiceStatus(CheckBatchSize("problems", request.problems_size(), config_))
@@ -344,7 +394,8 @@ RequestHandler::BatchCall RequestHandler::BatchCallOf(
   BatchCall batch{{}, CommonPriority(request), {}};
   for (const v1::DifferentiateRequest& problem : request.requests()) {
     const Demand demand = DemandOf(problem, config_);
-    batch.problems.push_back({demand.bytes, demand.work_s});
+    const int64_t solve_bytes = BytesOfSolve(problem.problem());
+    batch.problems.push_back({demand.bytes - solve_bytes, solve_bytes, demand.work_s});
   }
   batch.check = [this, &request]() -> ServiceStatus {
     return ToServiceStatus(CheckBatchSize("requests", request.requests_size(), config_))
@@ -359,23 +410,28 @@ RequestHandler::BatchCall RequestHandler::BatchCallOf(
   return batch;
 }
 
-void RequestHandler::StartBatch(BatchCall batch, const CallContext& call, Batch::SolveProblem solve,
-                                Done done, void* context) {
-  const auto admitted = Admit(call, DemandOf(batch.problems));
-  if (!admitted) return done(context, tl::unexpected(admitted.error()));
+ServiceStatus RequestHandler::StartBatch(BatchCall batch, const CallContext& call,
+                                         Batch::SolveProblem solve, Done done, void* context) {
+  const auto admitted = Admit(call, DemandOf(batch.problems, config_.threads));
+  if (!admitted) return tl::unexpected(admitted.error());
   const Batch::QueueTarget target{&queue_, config_.threads, admitted->account, batch.priority};
-  ServiceStatus status = batch.check();
-  if (status) status = queue_.CheckWait(*target.account, target.priority);
-  if (!status) {
-    telemetry_.CountRefusal(status.error());
-    Release(*admitted);
-    return done(context, status);
-  }
-  Batch::Start(std::move(batch.problems), target, std::move(solve),
-               [this, call, admitted = *admitted, done, context] {
-                 Release(admitted);
-                 done(context, ToServiceStatus(CheckLive(call)));
-               });
+  ServiceStatus started = CatchExceptions([&]() -> ServiceStatus {
+    ServiceStatus checked = batch.check();
+    if (checked) checked = queue_.CheckWait(*target.account, target.priority);
+    if (!checked) {
+      telemetry_.CountRefusal(checked.error());
+      return checked;
+    }
+    batch.begin();
+    Batch::Start(std::move(batch.problems), target, std::move(solve),
+                 [this, call, admitted = *admitted, done, context] {
+                   Release(admitted);
+                   done(context, ToServiceStatus(CheckLive(call)));
+                 });
+    return {};
+  });
+  if (!started) Release(*admitted);
+  return started;
 }
 
 template <typename Request>
@@ -427,7 +483,7 @@ void RequestHandler::RunInBatch(std::unique_ptr<SolveJob> solve, Dispatch dispat
   const ServiceStatus status = DecodeAndRun(solve.get(), ArenaFor(dispatch), answer);
   if (!status) EncodeFailure(status.error(), outcome->mutable_failure());
   solve->Report(status, telemetry_);
-  idle_solves_.Give(std::move(solve));
+  if (IsSmallObject(solve->solve_bytes())) idle_solves_.Give(std::move(solve));
 }
 
 }  // namespace sap

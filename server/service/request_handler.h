@@ -15,6 +15,7 @@
 #include "server/scheduling/fair_queue.h"
 #include "server/server_config.h"
 #include "server/service/batch.h"
+#include "server/service/heap_trimmer.h"
 #include "server/service/metrics.h"
 #include "server/service/request_recorder.h"
 #include "server/service/session.h"
@@ -82,12 +83,16 @@ class RequestHandler {
   // With the limits of this client; null: of this process.
   v1::GetServerInfoResponse Info(const ClientAccount* account = nullptr) const;
 
+  // Periodic work.
+  void Sweep() { heap_trimmer_.Sweep(Clock::now()); }
+
   Admission& admission() { return admission_; }
   const FairQueue& queue() const { return queue_; }
 
   const ServerConfig& config() const { return config_; }
 
  private:
+  using Clock = CallContext::Clock;
   struct Job;
 
   // What an admitted call holds until Release.
@@ -97,13 +102,22 @@ class RequestHandler {
   };
 
   tl::expected<Admitted, ServiceError> Admit(const CallContext& call, const Demand& demand);
-  void Release(const Admitted& admitted) { admission_.Release(admitted.account, admitted.demand); }
+  void Release(const Admitted& admitted) {
+    admission_.Release(admitted.account, admitted.demand);
+    heap_trimmer_.Freed(admitted.demand.bytes);
+  }
+  // Whether to keep an object for later problems. A large one is freed.
+  bool IsSmallObject(int64_t bytes) {
+    heap_trimmer_.Freed(bytes);
+    return bytes <= kLargeObject_bytes;
+  }
 
   // What the calls that solve several problems have in common.
   struct BatchCall {
     Batch::Problems problems;
     Priority priority;
     std::function<ServiceStatus()> check;  // of the batch as a whole, once it is admitted
+    std::function<void()> begin = [] {};   // once it is checked
   };
 
   // An admitted call, which is to be run or started, and ended.
@@ -113,8 +127,10 @@ class RequestHandler {
   JobOrError MakeJob(const v1::DifferentiateRequest& request, const CallContext& call,
                      v1::DifferentiateResponse* response);
   template <typename Response>
-  std::unique_ptr<Job> TakeJob(const Admitted& admitted, Response* response);
-  void StartJob(JobOrError made, Done done, void* context);
+  std::unique_ptr<Job> TakeJob(Response* response);
+  JobOrError Admit(std::unique_ptr<Job> job, const CallContext& call, const Demand& demand);
+  // An error of these: nothing is started, and `done` is not called.
+  ServiceStatus StartJob(JobOrError made, Done done, void* context);
   ServiceStatus Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
   ServiceStatus DecodeAndRun(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
   TaskArena* ArenaFor(Dispatch dispatch) {
@@ -126,8 +142,8 @@ class RequestHandler {
   template <typename Request>
   BatchCall BatchCallOf(const Request& request) const;
   BatchCall BatchCallOf(const v1::DifferentiateBatchRequest& request) const;
-  void StartBatch(BatchCall batch, const CallContext& call, Batch::SolveProblem solve, Done done,
-                  void* context);
+  ServiceStatus StartBatch(BatchCall batch, const CallContext& call, Batch::SolveProblem solve,
+                           Done done, void* context);
   template <typename Request>
   Batch::SolveProblem SolverOf(const Request& request, const CallContext& call, BatchSink sink);
   Batch::SolveProblem SolverOf(const v1::DifferentiateBatchRequest& request,
@@ -144,6 +160,7 @@ class RequestHandler {
   const ServerConfig config_;
   const Telemetry telemetry_;
   Admission admission_;
+  HeapTrimmer heap_trimmer_;
   const std::shared_ptr<ClientAccount> this_process_;
   TaskArena arena_;
   FairQueue queue_;

@@ -18,7 +18,8 @@ const v1::ContactProblem* ProblemOf(const v1::SessionStep& step) {
 }  // namespace
 
 Session::~Session() {
-  shared_.admission->KeepBytes(shared_.account, -kept_bytes_);
+  (void)shared_.admission->KeepBytes(shared_.account, -kept_bytes_ - velocity_bytes_);
+  shared_.heap_trimmer->Freed(kept_bytes_ + velocity_bytes_);
   shared_.admission->ReleaseSession(shared_.account);
 }
 
@@ -82,7 +83,9 @@ ServiceStatus Session::CheckStepId() {
 }
 
 ServiceStatus Session::Decode() {
-  if (ServiceStatus decoded = solve_.Decode(shared_.config); !decoded) return decoded;
+  ServiceStatus decoded =
+      solve_.Decode(shared_.config).and_then([this] { return KeepVelocities(); });
+  if (!decoded) return decoded;
   return CatchExceptions([&]() -> ServiceStatus {
     SolveTask& task = solve_.task();
     outcome_->set_warm_started(last_velocities_.SetGuess(task.view(), &task.problem()));
@@ -108,21 +111,38 @@ ServiceStatus Session::Run(TaskArena* arena) {
     v1::ContactSolution* answer = outcome_->mutable_outcome()->mutable_solution();
     ServiceStatus status = solve_.Solve(solver.get(), answer);
     if (status) last_velocities_.Remember(solve_.task().problem(), solve_.solution());
-    Keep(std::move(solver));
+    solver_ = std::move(solver);
     return status;
   });
 }
 
-// Between steps. The factors of a large problem are many times its message.
-void Session::Keep(std::unique_ptr<Solver> solver) {
-  const auto bytes = static_cast<int64_t>(solver->factor_bytes());
-  if (bytes != kept_bytes_ && !shared_.admission->KeepBytes(shared_.account, bytes - kept_bytes_)) {
-    shared_.admission->KeepBytes(shared_.account, -kept_bytes_);
-    kept_bytes_ = 0;
+// Before the solve: nothing may fail after it.
+ServiceStatus Session::KeepVelocities() {
+  const ContactProblem& problem = solve_.task().problem();
+  const int64_t bytes = NamedVelocities::BytesFor(problem.num_trees(), problem.num_velocities());
+  if (bytes <= velocity_bytes_) return {};
+  return shared_.admission->KeepBytes(shared_.account, bytes - velocity_bytes_).map([&] {
+    velocity_bytes_ = bytes;
+  });
+}
+
+// After each step, whether it failed or not. Storage only grows.
+void Session::Keep() {
+  solve_bytes_ = std::max(solve_bytes_, solve_.solve_bytes());
+  const int64_t answers =
+      shared_.config.session.max_steps_in_flight * std::min(solve_bytes_, kMaxKeptAnswer_bytes);
+  const int64_t factors = solver_ != nullptr ? static_cast<int64_t>(solver_->factor_bytes()) : 0;
+  const int64_t bytes = solve_bytes_ + factors + answers;
+  if (bytes <= kept_bytes_) return;
+  if (shared_.admission->KeepBytes(shared_.account, bytes - kept_bytes_)) {
+    kept_bytes_ = bytes;
     return;
   }
-  kept_bytes_ = bytes;
-  solver_ = std::move(solver);
+  solver_.reset();
+  solve_.FreeStorage();
+  (void)shared_.admission->KeepBytes(shared_.account, -kept_bytes_);
+  shared_.heap_trimmer->Freed(bytes);
+  kept_bytes_ = solve_bytes_ = 0;
 }
 
 // False if the step was rejected; then it is already answered.
@@ -163,6 +183,7 @@ void Session::RunQueued(Dispatch dispatch) {
 void Session::End(const ServiceStatus& status) {
   if (!status) SetFailure(status);
   solve_.Report(status, shared_.telemetry);
+  Keep();
   if (shared_.telemetry.metrics != nullptr) shared_.telemetry.metrics->session_steps.Add();
   last_end_ = Clock::now();
   if (low_latency_) shared_.idle_spinners->KeepSpinning();

@@ -5,10 +5,11 @@
 //                                               ^----- velocities stored -------'
 //
 // Keeps one problem, one solver with its plans and workspaces, and one solution, so that a step
-// with a known pattern computes no ordering and allocates no memory; where the solvers of a
-// client's sessions together are over the limits on bytes, a solver is freed after its step. A
-// failed step leaves this state unchanged. The state never changes the bits of an answer: a step
-// equals a unary call with the same guess.
+// with a known pattern computes no ordering and allocates no memory. What a client's sessions keep
+// is counted; over the limits on bytes all of it is freed after the step, except for the
+// velocities, without which the next step would not start from them: a step whose velocities do not
+// fit is refused. A failed step leaves this state unchanged. The state never changes the bits of an
+// answer: a step equals a unary call with the same guess.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "sap/v1/solver_service.pb.h"
 #include "server/scheduling/admission.h"
 #include "server/scheduling/fair_queue.h"
+#include "server/service/heap_trimmer.h"
 #include "server/service/solve_job.h"
 #include "solver/parallel/idle_spinners.h"
 #include "solver/parallel/task_arena.h"
@@ -26,6 +28,10 @@
 
 namespace sap {
 
+// Answers up to this size are kept by the transport, which uses their storage again: one for each
+// step in flight.
+inline constexpr int64_t kMaxKeptAnswer_bytes = 16 << 10;
+
 // Resources shared by all sessions; they outlive the sessions.
 struct SessionResources {
   const ServerConfig& config;
@@ -33,6 +39,7 @@ struct SessionResources {
   FairQueue* queue;
   IdleSpinners* idle_spinners;
   Admission* admission;
+  HeapTrimmer* heap_trimmer;
   ClientAccount* account;  // of the client; admission counts this session for it
   Telemetry telemetry;
 };
@@ -69,7 +76,8 @@ class Session {
   ServiceStatus CheckStepId();
   ServiceStatus Decode();
   ServiceStatus Run(TaskArena* arena);
-  void Keep(std::unique_ptr<Solver> solver);
+  ServiceStatus KeepVelocities();
+  void Keep();
   ServiceStatus DecodeAndRun(TaskArena* arena);
   bool Enqueue();
   void RunQueued(Dispatch dispatch);
@@ -82,8 +90,11 @@ class Session {
   bool low_latency_{false};
   SolveJob solve_;
   std::unique_ptr<Solver> solver_;
-  int64_t kept_bytes_{0};  // by solver_, as admission counts them
   NamedVelocities last_velocities_;
+  // As admission counts them: by last_velocities_; by all else here and the answers of the slots.
+  int64_t velocity_bytes_{0};
+  int64_t kept_bytes_{0};
+  int64_t solve_bytes_{0};  // largest of the problems that solve_ and solver_ have had
   std::optional<uint64_t> last_step_id_;
   CallContext::Clock::time_point last_end_;
 

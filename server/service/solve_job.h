@@ -18,6 +18,7 @@
 #include "server/service/derivatives_size.h"
 #include "server/service/metrics.h"
 #include "server/service/request_recorder.h"
+#include "solver/engine/solve_memory.h"
 #include "solver/engine/solve_task.h"
 #include "solver/solve.h"
 
@@ -25,6 +26,11 @@ namespace sap {
 
 inline Priority PriorityOf(const v1::SolveOptions& options) {
   return options.priority() == v1::PRIORITY_HIGH ? Priority::kHigh : Priority::kNormal;
+}
+
+// As BytesOfSolve of its view.
+inline int64_t BytesOfSolve(const v1::ContactProblem& problem) {
+  return BytesOfSolve(DecodeDirection(problem));
 }
 
 // Receivers of results and counts; each may be null.
@@ -66,6 +72,14 @@ class SolveJob {
   const CallContext& call() const { return call_; }
   const v1::SolveOptions& options() const { return *options_; }
 
+  // What the solve takes, see BytesOfSolve; 0 before it is decoded.
+  int64_t solve_bytes() const { return solve_bytes_; }
+  // What it has taken is not kept for the next problem.
+  void FreeStorage() {
+    task_ = {};
+    solution_ = {};
+  }
+
   // Adds time spent in the queue.
   void AddQueueTime(double seconds) { queue_s_ += seconds; }
 
@@ -106,6 +120,7 @@ class SolveJob {
   SolveSettings settings_;
   ContactSolution solution_;
   bool small_{false};
+  int64_t solve_bytes_{0};
   double queue_s_{0};
   double decode_s_{0};
   double encode_s_{0};

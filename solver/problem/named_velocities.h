@@ -26,6 +26,12 @@ class NamedVelocities {
 
   void Clear() { entries_.clear(); }
 
+  // Bytes that the velocities of a problem with these counts take here, at most.
+  static int64_t BytesFor(int64_t trees, int64_t velocities) {
+    constexpr int64_t kGrowth = 2;  // of entries_
+    return kGrowth * trees * int64_t{sizeof(Entry)} + 2 * velocities * int64_t{sizeof(double)};
+  }
+
  private:
   struct Entry {
     int64_t name;

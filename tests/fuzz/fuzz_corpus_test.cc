@@ -85,6 +85,18 @@ std::vector<Input> GoodInputs(const std::string& target) {
     return {ToInput(WithLength(open.SerializeAsString()) + WithLength(step.SerializeAsString()) +
                     WithLength(step.SerializeAsString()))};
   }
+  if (target == "batch" || target == "messages") {
+    v1::SolveBatchRequest solves;
+    v1::DifferentiateBatchRequest derivatives;
+    for (const v1::SolveRequest& request : GoodRequests()) {
+      *solves.add_problems() = request.problem();
+      *derivatives.add_requests() = Differentiated(request);
+    }
+    // The first byte of the target "messages" is a method: SolveBatch, DifferentiateBatch.
+    const bool is_batch = target == "batch";
+    return {ToInput((is_batch ? "\x02" : "\x01") + solves.SerializeAsString()),
+            ToInput((is_batch ? "\x01" : "\x05") + derivatives.SerializeAsString())};
+  }
   if (target == "json") {
     std::ifstream file(SAP_TEST_DATA_DIR "/nasty_no_contacts.json");
     return {ToInput({std::istreambuf_iterator<char>(file), {}})};

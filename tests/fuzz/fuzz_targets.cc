@@ -1,5 +1,7 @@
 #include "tests/fuzz/fuzz_targets.h"
 
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/message.h>
 #include <google/protobuf/reflection.h>
 #include <unistd.h>
 
@@ -8,12 +10,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "client/cpp/problem_file.h"
 #include "client/cpp/transport/message_conversion.h"
+#include "proto/codec/message_bounds.h"
 #include "server/auth/bearer_tokens.h"
 #include "server/server_config.h"
 #include "tests/support/blocking_handler.h"
@@ -32,6 +36,8 @@ ServerConfig SmallConfig() {
   config.problem.max_rows = 200;
   config.problem.max_row_entries = 1000;
   config.problem.max_row_pairs = 200;
+  config.max_batch_problems = 8;
+  config.max_derivatives = 8;
   return config;
 }
 
@@ -72,11 +78,22 @@ std::string Text(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+EngineStatus CheckBounds(const google::protobuf::Descriptor* type, Bytes bytes) {
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  return MessageBounds(type, SmallConfig()).Check(&stream);
+}
+
+// As the server does: what is not within the bounds is not parsed.
+bool Parse(Bytes bytes, google::protobuf::Message* message) {
+  return CheckBounds(message->GetDescriptor(), bytes) &&
+         message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
 }  // namespace
 
 void FuzzSolve(Bytes bytes) {
   v1::SolveRequest request;
-  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  if (!Parse(bytes, &request)) return;
   v1::SolveResponse response;
   const ServiceStatus status = SmallHandler().Solve(request, CallContext(), &response);
   CheckAnswer(status, request.problem(), request.options(), response.solution());
@@ -84,7 +101,7 @@ void FuzzSolve(Bytes bytes) {
 
 void FuzzDifferentiate(Bytes bytes) {
   v1::DifferentiateRequest request;
-  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  if (!Parse(bytes, &request)) return;
   v1::DifferentiateResponse response;
   const ServiceStatus status = SmallHandler().Differentiate(request, CallContext(), &response);
   CheckAnswer(status, request.problem(), request.options(), response.solution());
@@ -104,7 +121,7 @@ void FuzzSession(Bytes bytes) {
     const size_t length =
         std::min<size_t>(bytes[0] + 256 * static_cast<size_t>(bytes[1]), bytes.size() - 2);
     v1::SolveSessionRequest request;
-    const bool parsed = request.ParseFromArray(bytes.data() + 2, static_cast<int>(length));
+    const bool parsed = Parse(bytes.subspan(2, length), &request);
     bytes = bytes.subspan(2 + length);
     if (!parsed) continue;
     if (!open) open = (*session)->Open(request.open()).has_value();
@@ -114,6 +131,47 @@ void FuzzSession(Bytes bytes) {
     Require(outcome.step_id() == request.step().step_id());
     Require(outcome.outcome().has_solution() != outcome.outcome().has_failure());
   }
+}
+
+void FuzzBatch(Bytes bytes) {
+  if (bytes.empty()) return;
+  if (bytes[0] % 2 == 0) {
+    v1::SolveBatchRequest request;
+    if (!Parse(bytes.subspan(1), &request)) return;
+    v1::SolveBatchResponse response;
+    const ServiceStatus status = SmallHandler().SolveBatch(request, CallContext(), &response);
+    Require(!status || response.outcomes_size() == request.problems_size());
+    for (const v1::Outcome& outcome : response.outcomes()) {
+      Require(outcome.has_solution() != outcome.has_failure());
+    }
+  } else {
+    v1::DifferentiateBatchRequest request;
+    if (!Parse(bytes.subspan(1), &request)) return;
+    v1::DifferentiateBatchResponse response;
+    const ServiceStatus status =
+        SmallHandler().DifferentiateBatch(request, CallContext(), &response);
+    Require(!status || response.outcomes_size() == request.requests_size());
+    for (const v1::DifferentiateOutcome& outcome : response.outcomes()) {
+      Require(outcome.has_derivatives() != outcome.has_failure());
+    }
+  }
+}
+
+void FuzzMessages(Bytes bytes) {
+  if (bytes.empty()) return;
+  const auto* service = v1::SolveRequest::descriptor()->file()->service(0);
+  const auto* type = service->method(bytes[0] % service->method_count())->input_type();
+  bytes = bytes.subspan(1);
+  const EngineStatus checked = CheckBounds(type, bytes);
+  if (!checked) return Require(!checked.error().message.empty());
+  auto* const factory = google::protobuf::MessageFactory::generated_factory();
+  const std::unique_ptr<google::protobuf::Message> message(factory->GetPrototype(type)->New());
+  if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  // Enumerations of a byte take four, arrays grow by doubling, and a thousand unknown fields 64 kB.
+  Require(message->SpaceUsedLong() <= (size_t{65} << 20) + 8 * bytes.size());
+  const std::string again = message->SerializeAsString();
+  Require(CheckBounds(type, {reinterpret_cast<const uint8_t*>(again.data()), again.size()})
+              .has_value());
 }
 
 void FuzzJson(Bytes bytes) {

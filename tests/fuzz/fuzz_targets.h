@@ -21,6 +21,13 @@ void FuzzDifferentiate(Bytes bytes);
 // The messages of a session, one after the other, each with a length before it.
 void FuzzSession(Bytes bytes);
 
+// A batch, of solves or of derivatives by its first byte. Each problem has its outcome.
+void FuzzBatch(Bytes bytes);
+
+// A message of any request, chosen by the first byte. What passes its bounds takes no more memory
+// than they say, and passes them again as the parser writes it.
+void FuzzMessages(Bytes bytes);
+
 // A problem as a file of JSON.
 void FuzzJson(Bytes bytes);
 
@@ -35,8 +42,9 @@ struct FuzzTarget {
   void (*run)(Bytes bytes);
 };
 inline constexpr FuzzTarget kFuzzTargets[] = {
-    {"solve", FuzzSolve},     {"differentiate", FuzzDifferentiate},
-    {"session", FuzzSession}, {"json", FuzzJson},
-    {"flags", FuzzFlags},     {"tokens", FuzzTokens}};
+    {"solve", FuzzSolve},       {"differentiate", FuzzDifferentiate},
+    {"session", FuzzSession},   {"batch", FuzzBatch},
+    {"messages", FuzzMessages}, {"json", FuzzJson},
+    {"flags", FuzzFlags},       {"tokens", FuzzTokens}};
 
 }  // namespace sap::test

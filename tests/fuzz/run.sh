@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 seconds=${1:-600}
 shift || true
 targets=("$@")
-((${#targets[@]} > 0)) || targets=(Solve Differentiate Session Json Flags Tokens)
+((${#targets[@]} > 0)) || targets=(Solve Differentiate Session Batch Messages Json Flags Tokens)
 build=build/fuzz
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_CXX_COMPILER=clang++-14 \

@@ -10,6 +10,11 @@ namespace sap::test {
 int64_t AllocationCount();
 int64_t AllocatedBytes();
 
+// Bytes that are allocated now, and the most since ForgetPeak, as the allocator rounds them.
+int64_t LiveBytes();
+int64_t PeakBytes();
+void ForgetPeak();
+
 // Makes the nth allocation from now on, by any thread, fail with std::bad_alloc; 0: none.
 void FailAllocation(int64_t nth);
 

@@ -1,3 +1,4 @@
+#include "client/cpp/transport/message_conversion.h"
 #include "tests/e2e/hostile/attacks.h"
 #include "tests/e2e/hostile/held_calls.h"
 #include "tests/e2e/hostile/http2_connection.h"
@@ -140,6 +141,61 @@ void GradientsWithoutEnd(const Target& target, Siege* siege) {
   KeepLoad(target, siege, kDifferentiate, ManyGradients(), {.outstanding = 4}, 2);
 }
 
+// Messages of which each byte would take up to a hundred in memory, were they parsed. The bodies of
+// several are sent at once, and the server has parsed, or refused, some when it is in position.
+void KeepSending(const Target& target, Siege* siege, const std::string& method,
+                 const std::string& message) {
+  KeepLoad(target, siege, method, message, {.outstanding = 3}, 2);
+}
+
+constexpr size_t kManyBytes = 16 * kMB;
+// A field of DifferentiateRequest with no content, and an element of a batch with an empty problem.
+const std::string kEmptyProblem("\x0a\x00", 2);
+
+void EmptyProblems(const Target& target, Siege* siege) {
+  KeepSending(target, siege, kSolveBatch, RepeatedField(1, "", kManyBytes));
+}
+void EmptyStreamedProblems(const Target& target, Siege* siege) {
+  KeepSending(target, siege, kStreamBatch, RepeatedField(1, "", kManyBytes));
+}
+void EmptyDifferentiations(const Target& target, Siege* siege) {
+  KeepSending(target, siege, kDifferentiateBatch, RepeatedField(1, kEmptyProblem, kManyBytes));
+}
+void EmptyCotangents(const Target& target, Siege* siege) {
+  KeepSending(target, siege, kDifferentiate, RepeatedField(4, "", kManyBytes));
+}
+void EmptyTangents(const Target& target, Siege* siege) {
+  KeepSending(target, siege, kDifferentiateBatch, RepeatedField(5, "", kManyBytes, {1}));
+}
+void EmptyPaths(const Target& target, Siege* siege) {
+  KeepSending(target, siege, kSolve, RepeatedField(1, "", kManyBytes, {2, 7}));
+}
+void EmptyWantedInputs(const Target& target, Siege* siege) {
+  KeepSending(target, siege, kDifferentiate, RepeatedField(1, "", kManyBytes, {6}));
+}
+void UnknownFields(const Target& target, Siege* siege) {
+  KeepSending(target, siege, kSolve, RepeatedField(31, "", kManyBytes));
+}
+
+// As much as a batch may have: requests and derivatives of them.
+void LargestBatchesOfGradients(const Target& target, Siege* siege) {
+  v1::DifferentiateBatchRequest batch;
+  v1::DifferentiateRequest request;
+  client::ToMessage(SmallProblem(), request.mutable_problem());
+  for (int i = 0; i < 4; ++i) request.add_cotangents()->set_cost(1);
+  for (int i = 0; i < 4096; ++i) *batch.add_requests() = request;
+  KeepLoad(target, siege, kDifferentiateBatch, batch.SerializeAsString(), {.outstanding = 4}, 2);
+}
+
+void DifferentiationsNeverFinished(const Target& target, Siege* siege) {
+  const std::string part(50 * kMB, 'a');
+  for (int i = 0; i < 8; ++i) {
+    const auto connection = siege->Hold(std::make_shared<Http2Connection>(target));
+    const int call = connection->Begin(kDifferentiate);
+    if (connection->Send(call, MessagePrefix(60 * kMB))) connection->Send(call, part);
+  }
+}
+
 void SmallProblemsWithManyIterations(const Target& target, Siege* siege) {
   KeepLoad(target, siege, kSolve, SolveRequest(SmallProblem(), ManyIterations()),
            {.outstanding = 64}, 8);
@@ -169,6 +225,17 @@ std::vector<Attack> AttacksByClients() {
       {"ManySmallCalls", ManySmallCalls, 100},
       {"LargestBatches", LargestBatches, 200},
       {"GradientsWithoutEnd", GradientsWithoutEnd, 300},
+      {"LargestBatchesOfGradients", LargestBatchesOfGradients, 300},
+      {"EmptyProblems", EmptyProblems, 150},
+      {"EmptyStreamedProblems", EmptyStreamedProblems, 150},
+      {"EmptyDifferentiations", EmptyDifferentiations, 150},
+      {"EmptyCotangents", EmptyCotangents, 150},
+      {"EmptyTangents", EmptyTangents, 150},
+      {"EmptyPaths", EmptyPaths, 150},
+      {"EmptyWantedInputs", EmptyWantedInputs, 150},
+      {"UnknownFields", UnknownFields, 150},
+      {"DifferentiationsNeverFinished", DifferentiationsNeverFinished, 200, &Neighbour::SolveSmall,
+       kFewBytes},
       {"SmallProblemsWithManyIterations", SmallProblemsWithManyIterations, 100},
   };
 }

@@ -1,5 +1,9 @@
 #include "tests/e2e/hostile/requests.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
+
 #include "client/cpp/transport/message_conversion.h"
 #include "tests/support/scenes.h"
 
@@ -8,6 +12,19 @@ namespace {
 
 // Mass, inertia, center and velocity of a body, each number of 8 bytes.
 constexpr size_t kBodyBytes = 8 * (1 + 6 + 3 + 6);
+
+std::string Field(int number, const std::string& content) {
+  using google::protobuf::internal::WireFormatLite;
+  std::string field;
+  {
+    google::protobuf::io::StringOutputStream stream(&field);
+    google::protobuf::io::CodedOutputStream out(&stream);
+    out.WriteTag(WireFormatLite::MakeTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED));
+    out.WriteVarint32(static_cast<uint32_t>(content.size()));
+    out.WriteString(content);
+  }
+  return field;
+}
 
 }  // namespace
 
@@ -55,6 +72,17 @@ std::string DifferentiateRequest(const client::Problem& problem, int cotangents)
   client::ToMessage(problem, request.mutable_problem());
   for (int i = 0; i < cotangents; ++i) request.add_cotangents()->set_cost(1);
   return request.SerializeAsString();
+}
+
+std::string RepeatedField(int number, const std::string& content, size_t bytes,
+                          const std::vector<int>& within) {
+  const std::string field = Field(number, content);
+  std::string request;
+  while (request.size() < bytes) request += field;
+  for (auto outer = within.rbegin(); outer != within.rend(); ++outer) {
+    request = Field(*outer, request);
+  }
+  return request;
 }
 
 std::string OpenRequest() {

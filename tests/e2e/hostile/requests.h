@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "client/cpp/problem.h"
 #include "client/cpp/solve_options.h"
@@ -13,6 +14,7 @@ inline constexpr char kSolve[] = "/sap.v1.SolverService/Solve";
 inline constexpr char kSolveBatch[] = "/sap.v1.SolverService/SolveBatch";
 inline constexpr char kStreamBatch[] = "/sap.v1.SolverService/StreamBatch";
 inline constexpr char kDifferentiate[] = "/sap.v1.SolverService/Differentiate";
+inline constexpr char kDifferentiateBatch[] = "/sap.v1.SolverService/DifferentiateBatch";
 inline constexpr char kSolveSession[] = "/sap.v1.SolverService/SolveSession";
 inline constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 inline constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
@@ -32,6 +34,11 @@ std::string EndlessRequest();
 std::string BatchRequest(const client::Problem& problem, int count);
 std::string DifferentiateRequest(const client::Problem& problem, int cotangents);
 std::string OpenRequest();
+
+// Elements of a field of this number, each with this content, until there are so many bytes; as the
+// fields of `within`, one in the other, if there are such numbers.
+std::string RepeatedField(int number, const std::string& content, size_t bytes,
+                          const std::vector<int>& within = {});
 std::string StepRequest(uint64_t step_id, const client::Problem& problem,
                         const v1::SolveOptions& options = {});
 

@@ -139,7 +139,7 @@ TEST(MessageBoundsTest, MessagesOfManyMessagesAreBoundedTogether) {
 }
 
 TEST(MessageBoundsTest, SomeUnknownFieldsAreReadOverAndManyAreRefused) {
-  // Of all wire types, and a known number with a type that is not its own.
+  // Fields of all wire types, and a known number with a type that is not its own.
   const std::string few = Field(31) + Varint(30 << 3) + Varint(7) + Varint(29 << 3 | 1) +
                           std::string(8, 'x') + Varint(28 << 3 | 5) + "1234" + Varint(1 << 3) +
                           Varint(3);

@@ -75,7 +75,7 @@ TEST(MetricsTest, SolvesAndRefusalsAreExportedByName) {
   metrics.CallEnded(Method::kSolve, 8, 0.003);
 
   const std::string text =
-      prometheus::TextSerializer().Serialize(CollectMetrics(metrics, &handler, ""));
+      prometheus::TextSerializer().Serialize(CollectMetrics(metrics, &handler, "", "127.0.0.1:1"));
   const std::string labels =
       "grpc_type=\"unary\",grpc_service=\"sap.v1.SolverService\",grpc_method=\"Solve\"";
   EXPECT_EQ(ValueOf(text, "grpc_server_started_total{" + labels + "}"), "1") << text;
@@ -93,6 +93,13 @@ TEST(MetricsTest, SolvesAndRefusalsAreExportedByName) {
   EXPECT_EQ(ValueOf(text, "sap_calls_held"), "1");
   EXPECT_EQ(ValueOf(text, "sap_bytes_held"), "7");
   EXPECT_EQ(ValueOf(text, "sap_sessions"), "0");
+  EXPECT_EQ(ValueOf(text, "sap_session_bytes"), "0");
+  EXPECT_EQ(ValueOf(text, "sap_connections"), "0");
+  for (const char* const name :
+       {"process_resident_memory_bytes", "process_open_fds", "process_max_fds",
+        "process_start_time_seconds", "process_cpu_seconds_total", "sap_memory_limit_bytes"}) {
+    EXPECT_GT(std::stod(ValueOf(text, name)), 0) << name;
+  }
   handler.admission().Release(account.get(), {.bytes = 7});
 }
 

@@ -70,7 +70,7 @@ TEST(BatchTest, AFullBatchTakesNoMoreThanTheShareOfItsClient) {
   FairQueue queue(&arena, 1e6, 0, &Now);
   Batch::Problems problems;
   const double work_s = PredictedWork(Block(2));
-  for (int i = 0; i < 40; ++i) problems.push_back({.bytes = 1, .work_s = work_s});
+  for (int i = 0; i < 40; ++i) problems.push_back({.bytes = 1, .solve_bytes = 0, .work_s = work_s});
   Batch::Start(
       problems, {&queue, 1, &batches, Priority::kNormal},
       [&](int, Dispatch) {

@@ -452,7 +452,7 @@ TEST(DerivativesTest, NoAnswerIsLargerThanItsBound) {
 // The derivatives count as what a client holds: with another call they are over the limit.
 TEST(DerivativesTest, DerivativesCountAsBytesOfTheirClient) {
   ServerConfig config = DerivativesConfig();
-  config.admission.client.max_bytes = 100'000;
+  config.admission.client.max_bytes = 200'000;
   BlockingHandler handler(config);
   const auto account = handler.admission().AccountOf("somebody");
   ASSERT_TRUE(handler.admission().Admit(account.get(), {.bytes = 1}).has_value());

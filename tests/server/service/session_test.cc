@@ -366,7 +366,8 @@ TEST(SessionKeptMemoryTest, CountsAgainstTheBytesOfItsClientUntilTheSessionEnds)
 TEST(SessionKeptMemoryTest, IsFreedAfterEachStepWhereItIsOverTheLimit) {
   ServerConfig config = Config();
   test::BlockingHandler roomy(config);
-  config.admission.client.max_bytes = 1000;
+  const int64_t velocities = NamedVelocities::BytesFor(4 * 4 * 4, 6 * 4 * 4 * 4);
+  config.admission.client.max_bytes = velocities + 1000;
   test::BlockingHandler narrow(config);
   auto keeps = std::move(*roomy.NewSession());
   auto frees = std::move(*narrow.NewSession());
@@ -378,11 +379,39 @@ TEST(SessionKeptMemoryTest, IsFreedAfterEachStepWhereItIsOverTheLimit) {
     v1::StepOutcome kept, freed;
     test::Step(keeps.get(), step, {}, &kept);
     test::Step(frees.get(), step, {}, &freed);
-    EXPECT_GT(roomy.admission().kept_bytes(), 0);
-    EXPECT_EQ(narrow.admission().kept_bytes(), 0);
+    EXPECT_GT(roomy.admission().kept_bytes(), narrow.admission().kept_bytes());
+    EXPECT_EQ(narrow.admission().kept_bytes(), velocities);
     EXPECT_EQ(freed.warm_started(), kept.warm_started());
     EXPECT_EQ(Bits(freed.outcome().solution()), Bits(kept.outcome().solution()));
   }
+}
+
+// They are the state of the session, which nothing may drop.
+TEST(SessionKeptMemoryTest, AStepWhoseVelocitiesDoNotFitIsRefusedAndLeavesTheSessionAsItWas) {
+  ServerConfig config = Config();
+  config.admission.client.max_bytes = NamedVelocities::BytesFor(8, 48) + 1000;
+  test::BlockingHandler handler(config);
+  auto session = std::move(*handler.NewSession());
+  ASSERT_TRUE(session->Open({}).has_value());
+  const auto step = [&](uint64_t id, int count) {
+    v1::SessionStep step;
+    step.set_step_id(id);
+    client::ToMessage(test::SphereBlock(count), step.mutable_problem());
+    for (int i = 0; i < count * count * count; ++i) {
+      step.mutable_problem()->mutable_bodies()->add_body_id(i);
+    }
+    step.mutable_problem()->mutable_bodies()->clear_guess_velocity();
+    v1::StepOutcome outcome;
+    test::Step(session.get(), step, {}, &outcome);
+    return outcome;
+  };
+  ASSERT_TRUE(step(1, 2).outcome().has_solution());
+  const v1::StepOutcome refused = step(2, 4);
+  EXPECT_EQ(refused.outcome().failure().reason(), "CLIENT_BYTES");
+  EXPECT_EQ(handler.admission().kept_bytes(), NamedVelocities::BytesFor(8, 48));
+  const v1::StepOutcome next = step(3, 2);
+  EXPECT_TRUE(next.warm_started());
+  EXPECT_TRUE(next.outcome().has_solution());
 }
 
 // A step may be answered inline or later by the arena; its bits do not tell which.

@@ -1,0 +1,151 @@
+#include "solver/engine/solve_memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "solver/engine/derivatives_request.h"
+
+namespace sap {
+namespace {
+
+// Bytes of each, fitted to what solves of problems of one kind allocate (solve_memory_test).
+constexpr double kProblem = 64 << 10;
+constexpr double kTree = 400;
+constexpr double kVelocity = 90;
+constexpr double kMatrixEntry = 40;
+constexpr double kContact = 800;
+// Added for laws other than friction with one coefficient.
+constexpr double kGeneralContact = 1300;
+constexpr double kJacobianEntry = 12;
+constexpr double kRow = 800;
+constexpr double kRowEntry = 24;
+// For each two trees that a contact or row joins: blocks of the Hessian, a place in the graph.
+constexpr double kPair = 200;
+constexpr double kPairEntry = 16;
+
+constexpr int kBodyDofs = 6;
+constexpr int kBodyMatrix = kBodyDofs * kBodyDofs;
+constexpr int kBodyJacobian = 3 * 2 * kBodyDofs;
+
+template <typename Array>
+double Count(const Array& array) {
+  return static_cast<double>(array.size());
+}
+
+// Trees, then bodies. Indices out of range are those of no tree.
+class Trees {
+ public:
+  explicit Trees(const ContactProblemView& view)
+      : dofs_(view.trees.dofs), bodies_(view.bodies.mass.size()) {}
+
+  double dofs(int64_t tree) const {
+    if (tree < 0 || tree >= std::ssize(dofs_) + bodies_) return 0;
+    return tree < std::ssize(dofs_) ? dofs_[tree] : kBodyDofs;
+  }
+
+  // The tree of a velocity, where that of the one before is often the same or the next.
+  int64_t TreeOf(int64_t velocity) {
+    if (starts_.empty()) {
+      starts_.reserve(dofs_.size() + 1);
+      starts_.push_back(0);
+      for (const uint32_t n : dofs_) starts_.push_back(starts_.back() + n);
+    }
+    if (velocity >= starts_.back())
+      return std::ssize(dofs_) + (velocity - starts_.back()) / kBodyDofs;
+    if (velocity < starts_[last_] || velocity >= starts_[last_ + 1]) {
+      last_ = std::ranges::upper_bound(starts_, velocity) - starts_.begin() - 1;
+    }
+    return last_;
+  }
+
+ private:
+  std::span<const uint32_t> dofs_;
+  int64_t bodies_;
+  std::vector<int64_t> starts_;  // of velocities; made when it is needed
+  int64_t last_{0};
+};
+
+double BytesOfTrees(const ContactProblemView& view) {
+  const double bodies = Count(view.bodies.mass);
+  return kTree * (Count(view.trees.dofs) + bodies) +
+         kVelocity * (Count(view.trees.free_motion_velocity) + kBodyDofs * bodies) +
+         kMatrixEntry * (Count(view.trees.dynamics_matrix) + kBodyMatrix * bodies);
+}
+
+// `angular_entries`: of the angular Jacobian of each contact that is not given by Jacobians.
+double BytesOfLaws(const ContactProblemView::Law& law, double contacts, double angular_entries) {
+  const bool has_angular = !law.torsional_friction.empty() || !law.rolling_friction.empty();
+  const bool is_general =
+      has_angular || !law.friction_2.empty() || !law.adhesion.empty() || !law.law.empty();
+  return contacts * (kContact + (is_general ? kGeneralContact : 0) +
+                     (has_angular ? kJacobianEntry * angular_entries : 0));
+}
+
+double BytesOfContacts(const ContactProblemView& view, const Trees& trees) {
+  const double given = Count(view.contacts.tree_a);
+  const double between_bodies = Count(view.body_contacts.body_a);
+  double bytes =
+      BytesOfLaws(view.contacts.law, given, 0) +
+      BytesOfLaws(view.body_contacts.law, between_bodies, kBodyJacobian) +
+      kJacobianEntry * (Count(view.contacts.jacobian) + Count(view.contacts.angular_jacobian) +
+                        kBodyJacobian * between_bodies) +
+      static_cast<double>(
+          std::ranges::count_if(view.body_contacts.body_b, [](int b) { return b >= 0; })) *
+          (kPair + kPairEntry * kBodyMatrix);
+  const size_t with_both = std::min(view.contacts.tree_a.size(), view.contacts.tree_b.size());
+  for (size_t i = 0; i < with_both; ++i) {
+    const double entries =
+        trees.dofs(view.contacts.tree_a[i]) * trees.dofs(view.contacts.tree_b[i]);
+    if (entries > 0) bytes += kPair + kPairEntry * entries;
+  }
+  return bytes;
+}
+
+double BytesOfRows(const ContactProblemView& view, Trees* trees) {
+  const auto indices = view.rows.velocity_index;
+  double bytes = kRow * Count(view.rows.entries) + kRowEntry * Count(indices);
+  size_t first = 0;
+  for (const uint32_t entries : view.rows.entries) {
+    const size_t end = std::min<size_t>(indices.size(), first + entries);
+    // Over distinct trees, which follow each other since indices ascend: their number, and the sums
+    // of n and n^2.
+    double count = 0, sum = 0, squares = 0;
+    int64_t last = -1;
+    for (size_t i = entries > 1 ? first : end; i < end; ++i) {
+      const int64_t tree = trees->TreeOf(indices[i]);
+      if (tree == last) continue;
+      last = tree;
+      const double n = trees->dofs(tree);
+      count += 1;
+      sum += n;
+      squares += n * n;
+    }
+    first = end;
+    bytes += (kPair * count * (count - 1) + kPairEntry * (sum * sum - squares)) / 2;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+int64_t BytesOfSolve(const ContactProblemView& view) {
+  // An invalid problem may ask for more than there are numbers for.
+  constexpr double kMost = 1e15;
+  Trees trees(view);
+  return static_cast<int64_t>(std::min(
+      kMost,
+      kProblem + BytesOfTrees(view) + BytesOfContacts(view, trees) + BytesOfRows(view, &trees)));
+}
+
+EngineStatus CheckSolveMemory(int64_t bytes, const EngineLimits& limits) {
+  const int64_t allowed = limits.max_solve_memory_mib << 20;
+  if (bytes <= allowed) return {};
+  return tl::unexpected(EngineError{EngineErrorCode::kResourceExhausted,
+                                    "this problem takes up to " + Mebibytes(bytes) +
+                                        ", without its factorization; a solve may take " +
+                                        Mebibytes(allowed),
+                                    "", "SOLVE_MEMORY"});
+}
+
+}  // namespace sap

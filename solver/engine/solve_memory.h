@@ -1,0 +1,20 @@
+// A bound on the memory of a solve, from the counts of its problem, which need not be valid.
+#pragma once
+
+#include <cstdint>
+
+#include "solver/engine/engine_error.h"
+#include "solver/engine/engine_limits.h"
+#include "solver/problem/contact_problem.h"
+
+namespace sap {
+
+// Bytes that ContactProblem, Solver and ContactSolution take together, at most, without factors and
+// derivatives, which have bounds of their own (SolverOptions::max_factor_bytes,
+// BytesOfDerivatives).
+int64_t BytesOfSolve(const ContactProblemView& view);
+
+// RESOURCE_EXHAUSTED if that is more than EngineLimits::max_solve_memory_mib.
+EngineStatus CheckSolveMemory(int64_t bytes, const EngineLimits& limits);
+
+}  // namespace sap

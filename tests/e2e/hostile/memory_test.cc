@@ -1,0 +1,122 @@
+// Memory of the server: what a call takes is what admission counts; what sessions keep is counted,
+// bounded, and returned to the system when they are gone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "client/cpp/transport/message_conversion.h"
+#include "solver/engine/solve_memory.h"
+#include "tests/e2e/hostile/attacked_server.h"
+#include "tests/e2e/hostile/attacks.h"
+#include "tests/e2e/hostile/requests.h"
+#include "tests/support/await.h"
+#include "tests/support/memory_scenes.h"
+#include "tests/support/raw_socket.h"
+
+namespace sap::test::hostile {
+namespace {
+
+constexpr double kMB = 1 << 20;
+// What the server takes with a first call, and what the allocator rounds up.
+constexpr double kSlack_MB = 40;
+
+double Metric(const AttackedServer& server, const std::string& name) {
+  const std::string text = HttpGet(server.As("").metrics_address, "/metrics");
+  const size_t place = text.find("\n" + name + " ");
+  EXPECT_NE(place, std::string::npos) << name;
+  return place == std::string::npos ? 0 : std::stod(text.substr(place + name.size() + 2));
+}
+
+double MessageBytes(const client::Problem& problem) {
+  v1::SolveRequest request;
+  client::ToMessage(problem, request.mutable_problem());
+  return static_cast<double>(request.ByteSizeLong());
+}
+
+// Sweeps take no factors, which have a limit of their own.
+client::SolveOptions FewSweeps() {
+  client::SolveOptions options;
+  options.solver.newton = NewtonMethod::kGaussSeidel;
+  options.solver.max_iterations = 1;
+  return options;
+}
+
+TEST(MemoryTest, ACallTakesAtMostWhatAdmissionCounts) {
+  for (const MemoryScene& scene : MemoryScenes(IsFullProof() ? 16 : 4)) {
+    const AttackedServer server({}, Front::kNone);
+    client::Client client = server.Connect("neighbour");
+    ASSERT_TRUE(client.Solve(SmallProblem()).has_value());
+    const double wire_MB = MessageBytes(scene.problem) / kMB;
+    const double counted_MB =
+        wire_MB + static_cast<double>(BytesOfSolve(scene.problem.View())) / kMB;
+    const double before_MB = server.Memory_MB();
+    server.ForgetPeak();
+    const auto solution = client.Solve(scene.problem, FewSweeps());
+    ASSERT_TRUE(solution.has_value()) << scene.name << ": " << solution.error().message;
+    const double peak_MB = server.PeakMemory_MB() - before_MB;
+    std::printf("| %-28s | %8.1f | %8.1f | %8.1f | %8.1f |\n", scene.name.c_str(), wire_MB, peak_MB,
+                peak_MB / wire_MB, counted_MB / wire_MB);
+    EXPECT_LE(peak_MB, counted_MB + kSlack_MB) << scene.name;
+  }
+}
+
+// Each row a body: some 60 times what a step takes on the wire is kept without a bound.
+client::Problem LargeStep(int bodies) {
+  client::Problem problem = LargeProblem(static_cast<size_t>(bodies) * 128);
+  for (uint32_t i = 0; i < problem.bodies.mass.size(); ++i) {
+    problem.rows.entries.push_back(1);
+    problem.rows.velocity_index.push_back(6 * i);
+    problem.rows.coefficient.push_back(1);
+  }
+  return problem;
+}
+
+TEST(MemoryTest, WhatSessionsKeepIsCountedBoundedAndReturned) {
+  constexpr int kSessions = 4;
+  constexpr double kMost_MB = 200;
+  const AttackedServer server({"--max-client-bytes", "200000000"}, Front::kNone);
+  client::Client client = server.Connect("neighbour");
+  ASSERT_TRUE(client.Solve(SmallProblem()).has_value());
+  const double fresh_MB = server.Memory_MB();
+  const client::Problem small = LargeStep(1000);
+  const client::Problem large = LargeStep(60'000);
+  {
+    std::vector<client::Session> sessions;
+    for (int i = 0; i < kSessions; ++i) {
+      auto session = client.OpenSession(FewSweeps());
+      ASSERT_TRUE(session.has_value());
+      ASSERT_TRUE(session->Step(small).has_value());
+      sessions.push_back(std::move(*session));
+    }
+    // What is small is kept, and counted.
+    EXPECT_GT(Metric(server, "sap_session_bytes"), kSessions * 1000 * 1000.0);
+    for (client::Session& session : sessions) {
+      for (int k = 0; k < 2; ++k) {
+        const auto step = session.Step(large);
+        ASSERT_TRUE(step.has_value()) << step.error().message;
+      }
+    }
+    EXPECT_LE(Metric(server, "sap_session_bytes"), kMost_MB * kMB);
+    EXPECT_TRUE(Await([&] { return server.Memory_MB() < fresh_MB + 2 * kMost_MB; }))
+        << server.Memory_MB();
+  }
+  EXPECT_TRUE(Await([&] { return Metric(server, "sap_session_bytes") == 0; }));
+  EXPECT_TRUE(Await([&] { return server.Memory_MB() < fresh_MB + kMost_MB; }))
+      << server.Memory_MB() << " MB after " << fresh_MB;
+}
+
+// A session whose velocities do not fit any more is told so, before it solves.
+TEST(MemoryTest, AStepWhoseVelocitiesDoNotFitIsRefused) {
+  const AttackedServer server({"--max-client-bytes", "4000000"}, Front::kNone);
+  client::Client client = server.Connect("neighbour");
+  auto session = client.OpenSession(FewSweeps());
+  ASSERT_TRUE(session.has_value());
+  const auto step = session->Step(LargeStep(60'000));
+  ASSERT_FALSE(step.has_value());
+  EXPECT_EQ(step.error().reason, "CLIENT_BYTES");
+  EXPECT_TRUE(session->Step(LargeStep(1000)).has_value());
+}
+
+}  // namespace
+}  // namespace sap::test::hostile

@@ -1,0 +1,87 @@
+// What /proc and control groups say, written down here, and what this process sees of itself.
+#include "server/ops/process_status.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "tests/support/child_process.h"
+#include "tests/support/raw_socket.h"
+
+namespace sap::test {
+namespace {
+
+void Write(const std::filesystem::path& file, const std::string& text) {
+  std::filesystem::create_directories(file.parent_path());
+  std::ofstream(file) << text;
+}
+
+TEST(ProcessStatusTest, TheSmallestLimitOfTheGroupsCounts) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path root = directory / "";
+  Write(root / "proc/self/cgroup", "1:cpu:/other\n0::/system.slice/sap-server.service\n");
+  Write(root / "sys/fs/cgroup/memory.max", "max\n");
+  Write(root / "sys/fs/cgroup/system.slice/memory.max", "3000000\n");
+  Write(root / "sys/fs/cgroup/system.slice/sap-server.service/memory.max", "2000000\n");
+  EXPECT_EQ(ReadProcessStatus(root).memory_limit_bytes, 2'000'000);
+  Write(root / "sys/fs/cgroup/system.slice/sap-server.service/memory.max", "max\n");
+  EXPECT_EQ(ReadProcessStatus(root).memory_limit_bytes, 3'000'000);
+}
+
+TEST(ProcessStatusTest, TheStartIsReadBehindTheNameOfTheProgram) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path root = directory / "";
+  Write(root / "proc/self/stat",
+        "7 (a) b (c) S 1 7 7 0 -1 4194560 1 0 0 0 1 2 0 0 20 0 9 0 4200 1000 10 99\n");
+  Write(root / "proc/stat", "cpu 1 2 3\nbtime 1700000000\nprocesses 7\n");
+  EXPECT_DOUBLE_EQ(ReadProcessStatus(root).start_time_s,
+                   1'700'000'000 + 4200.0 / static_cast<double>(sysconf(_SC_CLK_TCK)));
+}
+
+TEST(ProcessStatusTest, ThisProcessSeesItself) {
+  const ProcessStatus before = ReadProcessStatus();
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  EXPECT_LT(before.start_time_s, now + 1);
+  EXPECT_GT(before.start_time_s, now - 86'400);
+  EXPECT_GT(before.resident_bytes, 1 << 20);
+  const int descriptor = dup(STDERR_FILENO);
+  EXPECT_EQ(ReadProcessStatus().open_descriptors, before.open_descriptors + 1);
+  close(descriptor);
+}
+
+TEST(ProcessStatusTest, ConnectionsOfTheAddressAreCounted) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof name;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&name), length), 0);
+  ASSERT_EQ(listen(listener, 4), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&name), &length), 0);
+  const std::string address = "127.0.0.1:" + std::to_string(ntohs(name.sin_port));
+  EXPECT_EQ(CountConnections(address), 0);
+  const RawSocket first(address);
+  const RawSocket second(address);
+  EXPECT_EQ(CountConnections(address), 2);
+  close(listener);
+}
+
+TEST(ProcessStatusTest, ConnectionsOfAUnixSocketAreCounted) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path root = directory / "";
+  Write(root / "proc/self/net/unix",
+        "Num       RefCount Protocol Flags    Type St Inode Path\n"
+        "0000000000000000: 00000002 00000000 00010000 0001 01 100 /run/sap-server/socket\n"
+        "0000000000000000: 00000003 00000000 00000000 0001 03 101 /run/sap-server/socket\n"
+        "0000000000000000: 00000003 00000000 00000000 0001 03 102 /run/other\n"
+        "0000000000000000: 00000003 00000000 00000000 0001 03 103\n");
+  EXPECT_EQ(CountConnections("unix:/run/sap-server/socket", root), 1);
+}
+
+}  // namespace
+}  // namespace sap::test
