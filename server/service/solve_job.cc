@@ -95,12 +95,11 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   const auto view = DecodeProblem(*message_);
   if (!view) return tl::unexpected(view.error());
   solve_bytes_ = BytesOfSolve(*view);
-  if (const auto checked = CheckSolveMemory(solve_bytes_, config); !checked) {
-    solve_bytes_ = 0;
-    return tl::unexpected(checked.error());
-  }
   if (const auto read = task_.Read(*view, config.problem); !read) {
     return tl::unexpected(read.error());
+  }
+  if (const auto checked = CheckSolveMemory(solve_bytes_, config); !checked) {
+    return tl::unexpected(checked.error());
   }
   if (differentiation_ != nullptr) {
     if (ServiceStatus decoded = DecodeDifferentiation(config); !decoded) return decoded;

@@ -37,11 +37,14 @@ double Count(const Array& array) {
 class Trees {
  public:
   explicit Trees(const ContactProblemView& view)
-      : dofs_(view.trees.dofs), bodies_(view.bodies.mass.size()) {}
+      : dofs_(view.trees.dofs),
+        bodies_(std::ssize(view.bodies.mass)),
+        most_dofs_(std::sqrt(Count(view.trees.dynamics_matrix))) {}
 
   double dofs(int64_t tree) const {
     if (tree < 0 || tree >= std::ssize(dofs_) + bodies_) return 0;
-    return tree < std::ssize(dofs_) ? dofs_[tree] : kBodyDofs;
+    if (tree >= std::ssize(dofs_)) return kBodyDofs;
+    return std::min<double>(dofs_[tree], most_dofs_);
   }
 
   // The tree of a velocity, where that of the one before is often the same or the next.
@@ -62,6 +65,7 @@ class Trees {
  private:
   std::span<const uint32_t> dofs_;
   int64_t bodies_;
+  double most_dofs_;             // for whose matrix there are entries
   std::vector<int64_t> starts_;  // of velocities; made when it is needed
   int64_t last_{0};
 };

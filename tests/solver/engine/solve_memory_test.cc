@@ -51,14 +51,16 @@ TEST(SolveMemoryTest, ASolveTakesAtMostTheBoundAndItsFactors) {
 TEST(SolveMemoryTest, AnInvalidProblemHasABoundToo) {
   ProblemArrays problem;
   problem.trees.dofs = {3, 1'000'000};
+  problem.trees.dynamics_matrix.assign(100, 1);
   problem.contacts.tree_a = {0, -7, 5};
   problem.contacts.tree_b = {1};
   problem.rows.entries = {2, 4'000'000'000U};
   problem.rows.velocity_index = {0, 4'000'000'000U, 7};
-  EXPECT_GT(BytesOfSolve(problem.View()), 16 * 3'000'000);
+  EXPECT_GT(BytesOfSolve(problem.View()), 0);
+  EXPECT_LT(BytesOfSolve(problem.View()), 1 << 20);
   problem.bodies.mass.assign(1000, 1);
   problem.rows.velocity_index = {0, 1'000'003, 1'000'009};
-  EXPECT_GT(BytesOfSolve(problem.View()), 16 * 3'000'000);
+  EXPECT_GT(BytesOfSolve(problem.View()), 1000 * 1000);
 }
 
 }  // namespace
