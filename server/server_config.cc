@@ -214,8 +214,8 @@ void AddMessageFlags(CLI::App* app, ServerConfig* config) {
                   "Largest iteration limit that a client may request")
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--max-solve-memory-mib", config->max_solve_memory_mib,
-                  "Limit of memory for the factorization of a problem, and for its derivatives "
-                  "[MiB]")
+                  "Limit of memory for the factorization of a problem, for what else it takes, and "
+                  "for its derivatives [MiB]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app->add_option("--max-batch-problems", config->max_batch_problems, "Limit of problems per batch")
       ->check(CLI::Range(1, 1'000'000));
