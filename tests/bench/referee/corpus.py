@@ -25,6 +25,7 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "client" / "python" / "examples
 INPUTS = ("qpos", "qvel", "act", "ctrl", "qacc_warmstart")
 
 HEAP = 16  # bodies
+FREE = ("heap 16", "stacks 20")  # scenes of free boxes and spheres, which every engine has
 IMPLICIT = '<option integrator="implicitfast" '
 
 

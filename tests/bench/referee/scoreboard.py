@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -47,36 +49,61 @@ def unexplained(model: mujoco.MjModel, path: Path, client: sap.Client) -> np.nda
     )
 
 
-def line(engine: str, name: str, model: mujoco.MjModel, path: Path, client: sap.Client) -> str:
-    """A row of the table; the report is written next to the run."""
+class Score(NamedTuple):
+    """What the tables show of the steps of an engine in a scene."""
+
+    error: str
+    causes: list[str]
+    penetration: str
+    unexplained: str
+
+
+def judge(model: mujoco.MjModel, path: Path, client: sap.Client) -> Score:
+    """The score of a run; the report is written next to it."""
     verdict = sap.certify(model, path, tolerance=TOLERANCE, diagnose=20, client=client)
     path.with_suffix(".json").write_text(json.dumps(verdict.to_json(), indent=1))
     with np.load(path) as arrays:
         depth = penetration(model, dict(arrays))
     left = unexplained(model, path, client)
-    causes = {name: n for name, n in verdict.causes.items() if name != "undiagnosed"}
-    return (
-        f"| {engine} | {name} | {np.median(verdict.error):.0e} | {verdict.error.max():.0e} "
-        f"| {100 * verdict.above / verdict.states:.0f} "
-        f"| {', '.join(list(causes)[:2])} "
-        f"| {np.median(depth):.1f} / {depth.max():.1f} | {np.median(left):.0e} / {left.max():.0e} |"
+    above = 100 * verdict.above / verdict.states
+    return Score(
+        f"{np.median(verdict.error):.0e} / {verdict.error.max():.0e} / {above:.1f}",
+        [name for name in verdict.causes if name != "undiagnosed"],
+        f"{np.median(depth):.1f} / {depth.max():.1f}",
+        f"{np.median(left):.0e} / {left.max():.0e}",
     )
 
 
 def main() -> None:
     directory, runs = map(Path, sys.argv[1:3])
-    print(
-        "| engine | scene | median error | largest | % above 1e-3 | main causes "
-        "| penetration [mm] | unexplained momentum |"
-    )
-    print("|---|---|---:|---:|---:|---|---:|---:|")
     scenes = {name: model for name, model, _ in corpus.states(directory)}
+    engines = sorted(path for path in runs.iterdir() if path.is_dir())
     with sap.connect("embedded:") as client:
-        for engine in sorted(path for path in runs.iterdir() if path.is_dir()):
-            for name, model in scenes.items():
-                path = engine / f"{name}.npz"
-                if path.exists():
-                    print(line(engine.name, name, model, path, client), flush=True)
+        scores = {
+            engine.name: {
+                name: judge(model, path, client)
+                for name, model in scenes.items()
+                if (path := engine / f"{name}.npz").exists()
+            }
+            for engine in engines
+        }
+    print(f"| median / largest error / % above {TOLERANCE:g} | {' | '.join(scenes)} | causes |")
+    print("|---" * (len(scenes) + 2) + "|")
+    for engine, of_scenes in scores.items():
+        cells = [of_scenes[name].error if name in of_scenes else "" for name in scenes]
+        causes = Counter(name for score in of_scenes.values() for name in score.causes)
+        listed = ", ".join(name for name, _ in causes.most_common(2))
+        print(f"| {engine} | {' | '.join(cells)} | {listed} |")
+    columns = [f"{name}: {what}" for name in corpus.FREE for what in ("mm", "unexplained")]
+    print(f"\n| median / largest | {' | '.join(columns)} |")
+    print("|---" * (len(columns) + 1) + "|")
+    for engine, of_scenes in scores.items():
+        cells = [
+            cell
+            for name in corpus.FREE
+            for cell in (of_scenes[name].penetration, of_scenes[name].unexplained)
+        ]
+        print(f"| {engine} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

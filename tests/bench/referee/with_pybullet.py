@@ -17,7 +17,6 @@ import pybullet
 import corpus
 
 ITERATIONS = (5, 50, 500)  # its default is 50
-SCENES = ("heap 16", "stacks 20")
 _SHAPES = {int(mujoco.mjtGeom.mjGEOM_SPHERE): "sphere", int(mujoco.mjtGeom.mjGEOM_BOX): "box"}
 
 
@@ -87,7 +86,7 @@ class World:
 def main() -> None:
     directory, runs = map(Path, sys.argv[1:3])
     for scene, model, arrays in corpus.states(directory):
-        for iterations in ITERATIONS if scene in SCENES else ():
+        for iterations in ITERATIONS if scene in corpus.FREE else ():
             world = World(model, iterations)
             steps = zip(arrays["qpos"], arrays["qvel"], strict=True)
             velocities = np.array([world.step(*state) for state in steps])
