@@ -409,7 +409,10 @@ def with_row(name: str, row: int, value: float) -> Callable[[Run], Run]:
 
 BAD: dict[str, tuple[Callable[[Run], Run], str]] = {
     "no velocities": (lambda run: {"qpos": run["qpos"]}, "qvel is missing"),
-    "shape": (lambda run: {**run, "qvel": run["qvel"][:, :-1]}, r"qvel has the shape \[60, 21\]"),
+    "shape": (
+        lambda run: {**run, "qvel": run["qvel"][:, :-1]},
+        r"qvel has the shape \[60, 21\]; \[60, 22\] is needed",
+    ),
     "count": (lambda run: {**run, "ctrl": run["ctrl"][:-1]}, r"ctrl has the shape \[59, 2\]"),
     "text": (lambda run: {**run, "time": np.array(["x"] * STEPS)}, "time has the type <U1"),
     "complex": (lambda run: {**run, "qvel": run["qvel"] * 1j}, "qvel has the type complex"),

@@ -130,6 +130,38 @@ def test_solve_prints_several_problems_as_a_table(
     assert main(["solve", *files, *arguments, "--max-iterations", "0"]) == 1
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "simulate heaps --time nan",
+        "simulate heaps --time inf",
+        "simulate heaps --bodies 0",
+        "simulate heaps --stiffness nan",
+        "view heaps --time nan",
+        "view heaps --port 65536",
+        "bench nowhere.json --repeat 0",
+        "certify nowhere.npz --model scene.xml --tolerance x",
+    ],
+)
+def test_arguments_out_of_range_are_refused(
+    arguments: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments.split())
+    assert ended.value.code == 2
+    assert "error: argument --" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", ["simulate heaps", "bench nowhere.json", "certify nowhere.npz --model scene.xml"]
+)
+def test_plots_in_unknown_formats_are_refused(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command.split(), "--plot", "figure.xyz"]) == 2
+    assert "--plot is 'figure.xyz'" in capsys.readouterr().err
+
+
 def test_errors_are_printed_in_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
 ) -> None:

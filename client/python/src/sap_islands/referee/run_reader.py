@@ -198,8 +198,8 @@ class _Reader:
         rows = len(values) if values.ndim else 0
         is_shaped = values.shape[1:] in (shape, (size,)) or (values.ndim == 1 and size == 1)
         if not values.ndim or not is_shaped or count not in (None, rows):
-            wanted = ["K" if count is None else count, *shape]
-            raise self._error(name, f"has the shape {list(values.shape)}; {wanted} is needed")
+            wanted = ", ".join(map(str, ("K" if count is None else count, *shape)))
+            raise self._error(name, f"has the shape {list(values.shape)}; [{wanted}] is needed")
         return values.reshape(rows, *shape)
 
     def _read_world(self) -> NDArray[np.int64]:

@@ -24,14 +24,17 @@ from sap_islands.tools.commands.shared_arguments import (
     add_solver_arguments,
     connect_to,
     options_of,
-    require_extra,
+    require_plot,
+    whole_number,
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="JSON or binary, also gzipped")
-    parser.add_argument("--repeat", type=int, default=50, metavar="N", help="solves (%(default)s)")
+    parser.add_argument(
+        "--repeat", type=whole_number(1), default=50, metavar="N", help="solves (%(default)s)"
+    )
     parser.add_argument(
         "--overhead", action="store_true", help="compare with bare calls of gRPC, same bytes"
     )
@@ -47,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     streams with the same bytes.
     """
     if arguments.plot:
-        require_extra("matplotlib", "plot")
+        require_plot(arguments.plot)
     if arguments.overhead and arguments.server == EMBEDDED:
         arguments.server = EMBEDDED_PROCESS
     options = options_of(arguments)

@@ -10,6 +10,7 @@ from sap_islands.tools.commands.shared_arguments import (
     add_server_arguments,
     connect_to,
     require_extra,
+    require_plot,
 )
 
 
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns 0 if all states are exact, except resets, and 1 otherwise."""
     require_extra("mujoco", "mujoco")
     if arguments.plot:
-        require_extra("matplotlib", "plot")
+        require_plot(arguments.plot)
     from sap_islands.referee import certify
     from sap_islands.referee.tables import text
 

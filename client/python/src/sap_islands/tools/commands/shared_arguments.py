@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 from sap_islands._remote.address import EMBEDDED
 from sap_islands._remote.channel import Tls
@@ -57,6 +60,46 @@ def options_of(arguments: argparse.Namespace) -> Options:
         islands=False if arguments.no_islands else None,
         newton=newton,
     )
+
+
+def number(least: float) -> Callable[[str], float]:
+    """The type of an argument that is a finite number, and at least so large."""
+
+    def parse(text: str) -> float:
+        value = float(text)
+        if not (math.isfinite(value) and value >= least):
+            raise argparse.ArgumentTypeError(f"{text} is not a finite number of at least {least:g}")
+        return value
+
+    return parse
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """The type of an argument that is a whole number within bounds."""
+
+    def parse(text: str) -> int:
+        value = int(text)
+        if value < least or (most is not None and value > most):
+            bound = "" if most is None else f" and at most {most}"
+            raise argparse.ArgumentTypeError(f"{text} is not at least {least}{bound}")
+        return value
+
+    return parse
+
+
+def require_plot(path: str) -> None:
+    """Checks that matplotlib is installed and writes files with the suffix of a path.
+
+    Raises:
+        InvalidArgument: It is missing, or does not.
+    """
+    require_extra("matplotlib", "plot")
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = FigureCanvasBase.get_supported_filetypes()
+    if Path(path).suffix[1:].lower() not in known:
+        message = f"--plot is {path!r}; its suffix must be one of {', '.join(sorted(known))}"
+        raise InvalidArgument(message, "plot")
 
 
 def require_extra(module: str, extra: str) -> None:

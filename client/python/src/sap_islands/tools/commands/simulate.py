@@ -12,7 +12,10 @@ from tqdm import tqdm
 from sap_islands.tools.commands.shared_arguments import (
     add_server_arguments,
     connect_to,
+    number,
     require_extra,
+    require_plot,
+    whole_number,
 )
 from sap_islands.tools.trajectory import Trajectory
 
@@ -20,15 +23,19 @@ from sap_islands.tools.trajectory import Trajectory
 def add_scene_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options that select a scene and its contact parameters."""
     parser.add_argument("scene", help="clutter, bin, stacks, heaps, or an MJCF or URDF file")
-    parser.add_argument("--bodies", type=int, metavar="N", help="number of bodies of a scene")
-    parser.add_argument("--stiffness", type=float, metavar="K", help="of all contacts [N/m]")
-    parser.add_argument("--relaxation-time", type=float, metavar="TAU", help="of all contacts [s]")
+    parser.add_argument(
+        "--bodies", type=whole_number(1), metavar="N", help="number of bodies of a scene"
+    )
+    parser.add_argument("--stiffness", type=number(0), metavar="K", help="of all contacts [N/m]")
+    parser.add_argument(
+        "--relaxation-time", type=number(0), metavar="TAU", help="of all contacts [s]"
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
     add_scene_arguments(parser)
-    parser.add_argument("--time", type=float, default=3.0, metavar="S", help="duration [s] (3)")
+    parser.add_argument("--time", type=number(0), default=3.0, metavar="S", help="duration [s] (3)")
     parser.add_argument("--output", metavar="FILE", help="save the run as .npz, for view")
     parser.add_argument("--plot", metavar="FILE", help="plot the run, as .png, .svg or .pdf")
     add_server_arguments(parser)
@@ -38,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns 0 only if every island of every step was solved."""
     require_extra("mujoco", "mujoco")
     if arguments.plot:
-        require_extra("matplotlib", "plot")
+        require_plot(arguments.plot)
     from sap_islands.mujoco import Material
     from sap_islands.scenes import load_scene
     from sap_islands.tools.simulation import Simulation

@@ -9,7 +9,9 @@ from pathlib import Path
 from sap_islands.tools.commands.shared_arguments import (
     add_server_arguments,
     connect_to,
+    number,
     require_extra,
+    whole_number,
 )
 from sap_islands.tools.commands.simulate import add_scene_arguments
 from sap_islands.tools.trajectory import Trajectory
@@ -19,9 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
     add_scene_arguments(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address of the page (%(default)s)")
-    parser.add_argument("--port", type=int, default=8080, help="port of the page (%(default)s)")
+    parser.add_argument(
+        "--port", type=whole_number(1, 65535), default=8080, help="port of the page (%(default)s)"
+    )
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
-    parser.add_argument("--time", type=float, metavar="S", help="exit after this time [s] (never)")
+    parser.add_argument(
+        "--time", type=number(0), metavar="S", help="exit after this time [s] (never)"
+    )
     add_server_arguments(parser)
 
 
