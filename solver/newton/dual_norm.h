@@ -63,8 +63,7 @@ inline Scalar MultiplyAbsoluteInverse(const FactoredTree<Scalar, Size>& tree, co
   const auto& [A, L, n] = tree;
   Scalar weighted_trace{};
   for (int i = 0; i < n; ++i) sum[i] = Lanes4{};
-  for (int k = 0; k < n; k += kColumns) {
-    if (n > kScalarDofs && stop.Cancelled()) break;
+  const auto add_columns = [&, &A = A, &L = L, &n = n](int k) {
     Lanes4 e_k{};
     Lanes4 weight{};
     for (int i = k; i < n; ++i) columns[i] = Lanes4{};
@@ -87,6 +86,15 @@ inline Scalar MultiplyAbsoluteInverse(const FactoredTree<Scalar, Size>& tree, co
       inverse_diagonal += size * size * L[i * n + i];
     }
     weighted_trace += SumOverColumns<Scalar>(inverse_diagonal * weight);
+  };
+  if constexpr (std::is_same_v<Size, int>) {
+    for (int k = 0; k < n && !(n > kScalarDofs && stop.Cancelled()); k += kColumns) add_columns(k);
+  } else {
+    // GCC does not unroll this loop, nor those in it, by itself: the certificate of single bodies
+    // would take a third more instructions.
+    constexpr int kSize = Size();
+#pragma GCC unroll 8
+    for (int k = 0; k < kSize; k += kColumns) add_columns(k);
   }
   return weighted_trace;
 }
