@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/cpp/split/split_solver.h"
 #include "client/cpp/transport/backend.h"
@@ -10,7 +11,7 @@ namespace sap::client {
 namespace {
 
 // The time until the deadline of a call, or an error if it has passed.
-tl::expected<Backend::Timeout, Error> CheckDeadline(Backend::Timeout deadline) {
+tl::expected<Timeout, Error> CheckDeadline(Timeout deadline) {
   if (deadline && deadline->count() <= 0) {
     return tl::unexpected(
         Error{ErrorCode::kDeadlineExceeded, "the deadline of the call has passed", ""});
@@ -18,85 +19,191 @@ tl::expected<Backend::Timeout, Error> CheckDeadline(Backend::Timeout deadline) {
   return deadline > kLongestTime ? std::nullopt : deadline;
 }
 
+std::vector<ContactProblemView> ViewsOf(std::span<const Problem> problems) {
+  std::vector<ContactProblemView> views;
+  for (const Problem& problem : problems) views.push_back(ViewOf(problem));
+  return views;
+}
+
 }  // namespace
+
+// Each call once, for the thread of the caller and for the background.
+class Client::Calls {
+ public:
+  Calls(const std::string& address, std::unique_ptr<Backend> backend)
+      : backend_(std::move(backend)), split_solver_(address) {}
+
+  Backend* backend() { return backend_.get(); }
+
+  void Solve(const ContactProblemView& problem, const SolveOptions& options, int servers,
+             Where where, Done<SolveOutcome> done) {
+    const auto deadline = CheckDeadline(options.deadline);
+    if (!deadline) return done(tl::unexpected(deadline.error()));
+    if (servers < 0) {
+      return done(tl::unexpected(
+          Error{ErrorCode::kInvalidArgument,
+                "servers is " + std::to_string(servers) + "; it must be >= 0", "servers"}));
+    }
+    if (servers == 1) return backend_->Solve(problem, options, *deadline, where, std::move(done));
+    split_solver_.Solve(backend_.get(), problem, options, servers, *deadline, where,
+                        std::move(done));
+  }
+
+  void SolveBatch(std::span<const ContactProblemView> problems, const SolveOptions& options,
+                  Where where, Done<std::vector<SolveOutcome>> done) {
+    const auto deadline = CheckDeadline(options.deadline);
+    if (!deadline) return done({problems.size(), tl::unexpected(deadline.error())});
+    backend_->SolveBatch(problems, options, *deadline, where, std::move(done));
+  }
+
+  void StreamBatch(std::span<const ContactProblemView> problems, const SolveOptions& options,
+                   BatchSink sink, Where where, Done<Status> done) {
+    const auto deadline = CheckDeadline(options.deadline);
+    if (!deadline) return done(tl::unexpected(deadline.error()));
+    backend_->StreamBatch(problems, options, *deadline, std::move(sink), where, std::move(done));
+  }
+
+  void Differentiate(const DifferentiateView& request, Where where, Done<DerivativesOutcome> done) {
+    const auto deadline = CheckDeadline(request.solve.deadline);
+    if (!deadline) return done(tl::unexpected(deadline.error()));
+    backend_->Differentiate(request, *deadline, where, std::move(done));
+  }
+
+  void DifferentiateBatch(std::span<const DifferentiateView> requests, const BatchLimits& limits,
+                          Where where, Done<std::vector<DerivativesOutcome>> done) {
+    const auto deadline = CheckDeadline(limits.deadline);
+    if (!deadline) return done({requests.size(), tl::unexpected(deadline.error())});
+    backend_->DifferentiateBatch(requests, limits, *deadline, where, std::move(done));
+  }
+
+ private:
+  const std::unique_ptr<Backend> backend_;
+  SplitSolver split_solver_;
+};
 
 tl::expected<Client, Error> Client::Connect(const std::string& address,
                                             const ConnectOptions& options) {
   auto backend = client::Connect(address, options);
   if (!backend) return tl::unexpected(backend.error());
-  return Client(address, std::move(*backend));
+  return Client(std::make_unique<Calls>(address, std::move(*backend)));
 }
 
-Client::Client(const std::string& address, std::unique_ptr<Backend> backend)
-    : backend_(std::move(backend)), split_solver_(std::make_unique<SplitSolver>(address)) {}
+Client::Client(std::unique_ptr<Calls> calls) : calls_(std::move(calls)) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
-tl::expected<Solution, Error> Client::Solve(const Problem& problem, const SolveOptions& options,
-                                            int servers) {
-  const auto start = std::chrono::steady_clock::now();
-  auto deadline = CheckDeadline(options.deadline);
-  if (!deadline) return tl::unexpected(deadline.error());
-  if (servers < 0) {
-    return tl::unexpected(Error{ErrorCode::kInvalidArgument,
-                                "servers is " + std::to_string(servers) + "; it must be >= 0",
-                                "servers"});
-  }
-  if (servers != 1) {
-    auto split = split_solver_->Solve(backend_.get(), problem, options, servers, *deadline);
-    if (split) return std::move(*split);
-    if (*deadline) {
-      deadline = CheckDeadline(**deadline - (std::chrono::steady_clock::now() - start));
-    }
-    if (!deadline) return tl::unexpected(deadline.error());
-  }
-  return backend_->Solve(problem, options, *deadline);
+Client::SolveOutcome Client::Solve(const ContactProblemView& problem, const SolveOptions& options,
+                                   int servers) {
+  return Await<SolveOutcome>([&](Where where, Done<SolveOutcome> done) {
+    calls_->Solve(problem, options, servers, where, std::move(done));
+  });
 }
 
-std::vector<tl::expected<Solution, Error>> Client::SolveBatch(std::span<const Problem> problems,
-                                                              const SolveOptions& options) {
-  const auto deadline = CheckDeadline(options.deadline);
-  if (!deadline) return {problems.size(), tl::unexpected(deadline.error())};
-  return backend_->SolveBatch(problems, options, *deadline);
+void Client::StartSolve(const ContactProblemView& problem, const SolveOptions& options, int servers,
+                        Done<SolveOutcome> done) {
+  calls_->Solve(problem, options, servers, Where::kInBackground, std::move(done));
 }
 
-tl::expected<Derivatives, Error> Client::Differentiate(const Problem& problem,
-                                                       std::span<const Cotangent> cotangents,
-                                                       const DifferentiateOptions& options) {
-  const auto deadline = CheckDeadline(options.solve.deadline);
-  if (!deadline) return tl::unexpected(deadline.error());
-  return backend_->Differentiate(problem, cotangents, options, *deadline);
+std::vector<Client::SolveOutcome> Client::SolveBatch(std::span<const Problem> problems,
+                                                     const SolveOptions& options) {
+  return SolveBatch(ViewsOf(problems), options);
 }
 
-std::vector<tl::expected<Derivatives, Error>> Client::DifferentiateBatch(
-    std::span<const DifferentiateRequest> requests, const BatchLimits& limits) {
-  const auto deadline = CheckDeadline(limits.deadline);
-  if (!deadline) return {requests.size(), tl::unexpected(deadline.error())};
-  return backend_->DifferentiateBatch(requests, limits, *deadline);
+std::vector<Client::SolveOutcome> Client::SolveBatch(std::span<const ContactProblemView> problems,
+                                                     const SolveOptions& options) {
+  using Outcomes = std::vector<SolveOutcome>;
+  return Await<Outcomes>([&](Where where, Done<Outcomes> done) {
+    calls_->SolveBatch(problems, options, where, std::move(done));
+  });
+}
+
+void Client::StartSolveBatch(std::span<const ContactProblemView> problems,
+                             const SolveOptions& options, Done<std::vector<SolveOutcome>> done) {
+  calls_->SolveBatch(problems, options, Where::kInBackground, std::move(done));
 }
 
 tl::expected<void, Error> Client::StreamBatch(std::span<const Problem> problems,
                                               const SolveOptions& options, const BatchSink& sink) {
-  const auto deadline = CheckDeadline(options.deadline);
-  if (!deadline) return tl::unexpected(deadline.error());
-  return backend_->StreamBatch(problems, options, *deadline, sink);
+  return StreamBatch(ViewsOf(problems), options, sink);
 }
 
-tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options) {
+tl::expected<void, Error> Client::StreamBatch(std::span<const ContactProblemView> problems,
+                                              const SolveOptions& options, const BatchSink& sink) {
+  return Await<Status>([&](Where where, Done<Status> done) {
+    calls_->StreamBatch(problems, options, sink, where, std::move(done));
+  });
+}
+
+void Client::StartStreamBatch(std::span<const ContactProblemView> problems,
+                              const SolveOptions& options, BatchSink sink,
+                              Done<tl::expected<void, Error>> done) {
+  calls_->StreamBatch(problems, options, std::move(sink), Where::kInBackground, std::move(done));
+}
+
+Client::DerivativesOutcome Client::Differentiate(const DifferentiateView& request) {
+  return Await<DerivativesOutcome>([&](Where where, Done<DerivativesOutcome> done) {
+    calls_->Differentiate(request, where, std::move(done));
+  });
+}
+
+void Client::StartDifferentiate(const DifferentiateView& request, Done<DerivativesOutcome> done) {
+  calls_->Differentiate(request, Where::kInBackground, std::move(done));
+}
+
+std::vector<Client::DerivativesOutcome> Client::DifferentiateBatch(
+    std::span<const DifferentiateRequest> requests, const BatchLimits& limits) {
+  std::vector<DifferentiateView> views;
+  for (const DifferentiateRequest& request : requests) {
+    views.push_back(ViewOf(request.problem, request.cotangents, request.options));
+  }
+  return DifferentiateBatch(views, limits);
+}
+
+std::vector<Client::DerivativesOutcome> Client::DifferentiateBatch(
+    std::span<const DifferentiateView> requests, const BatchLimits& limits) {
+  using Outcomes = std::vector<DerivativesOutcome>;
+  return Await<Outcomes>([&](Where where, Done<Outcomes> done) {
+    calls_->DifferentiateBatch(requests, limits, where, std::move(done));
+  });
+}
+
+void Client::StartDifferentiateBatch(std::span<const DifferentiateView> requests,
+                                     const BatchLimits& limits,
+                                     Done<std::vector<DerivativesOutcome>> done) {
+  calls_->DifferentiateBatch(requests, limits, Where::kInBackground, std::move(done));
+}
+
+tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options,
+                                                 const SessionOptions& session_options) {
   const auto deadline = CheckDeadline(options.deadline);
   if (!deadline) return tl::unexpected(deadline.error());
-  auto steps = backend_->OpenSession(options, *deadline);
+  auto steps = calls_->backend()->OpenSession(options, session_options, *deadline);
   if (!steps) return tl::unexpected(steps.error());
   return Session(std::move(*steps));
 }
 
 tl::expected<ReplayReport, Error> Client::Replay(const std::string& recording) {
-  return ReplayRecording(recording, backend_.get());
+  return ReplayRecording(recording, calls_->backend());
 }
 
-tl::expected<ServerInfo, Error> Client::Info() { return backend_->Info(std::nullopt); }
+tl::expected<ServerInfo, Error> Client::Info(const CallOptions& call) {
+  return InfoOf(calls_->backend(), call);
+}
 
-tl::expected<bool, Error> Client::Health() { return backend_->Health(); }
+void Client::StartInfo(const CallOptions& call, Done<tl::expected<ServerInfo, Error>> done) {
+  calls_->backend()->Info(call, std::nullopt, Where::kInBackground, std::move(done));
+}
+
+tl::expected<bool, Error> Client::Health(const CallOptions& call) {
+  using Outcome = tl::expected<bool, Error>;
+  return Await<Outcome>([&](Where where, Done<Outcome> done) {
+    calls_->backend()->Health(call, where, std::move(done));
+  });
+}
+
+void Client::StartHealth(const CallOptions& call, Done<tl::expected<bool, Error>> done) {
+  calls_->backend()->Health(call, Where::kInBackground, std::move(done));
+}
 
 }  // namespace sap::client

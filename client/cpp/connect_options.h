@@ -1,6 +1,7 @@
 // How a client connects to its server.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 
 #include "client/cpp/credentials.h"
@@ -9,6 +10,7 @@ namespace sap::client {
 
 struct ConnectOptions {
   // Time to wait for a connection to a server that takes calls. Names are resolved before that.
+  // 0: Connect does not wait; the first call connects.
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(2)};
   // Solver threads of an embedded server; 0: one per processor.
   int threads{0};
@@ -25,6 +27,8 @@ struct ConnectOptions {
   // their answers. If not, an answer of a server that differs from the first one is refused with
   // kFailedPrecondition.
   bool allow_mixed_servers{false};
+  // Set by any thread, it ends Connect with kCancelled. May be null.
+  const std::atomic<bool>* cancelled{nullptr};
 };
 
 }  // namespace sap::client

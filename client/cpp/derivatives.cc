@@ -18,6 +18,25 @@ const char* Name(AdjointStatus status) {
   return "UNKNOWN";
 }
 
+DifferentiateView ViewOf(const Problem& problem, std::span<const Cotangent> cotangents,
+                         const DifferentiateOptions& options) {
+  DifferentiateView view{
+      .problem = ViewOf(problem), .solve = options.solve, .wanted = options.wanted};
+  view.derivatives.velocity = options.velocity;
+  view.derivatives.hold_delassus = options.hold_delassus;
+  for (const Cotangent& cotangent : cotangents) {
+    sap::Cotangent& arrays = view.derivatives.cotangents.emplace_back();
+    arrays.cost = cotangent.cost;
+    sap::Cotangent::ForEach(
+        [](const auto&, int, OutputPer, auto& to, const auto& from) { to = from; }, arrays,
+        cotangent);
+  }
+  for (const Problem& tangent : options.tangents) {
+    view.derivatives.directions.push_back(ViewOf(tangent));
+  }
+  return view;
+}
+
 bool Derivatives::Accurate() const {
   return std::ranges::all_of(adjoint_status, [](AdjointStatus status) {
     return status == AdjointStatus::kDifferentiated;

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include "client/cpp/solution.h"
 #include "client/cpp/solve_options.h"
 #include "solver/differentiate.h"
+#include "solver/engine/derivatives_request.h"
+#include "solver/problem/input_selection.h"
 
 namespace sap::client {
 
@@ -25,7 +28,7 @@ namespace sap::client {
 using Cotangent = OutputArrays<OwnedArray>;
 
 // d(output) along a direction of the inputs, in the shape of Solution.
-using Tangent = OutputArrays<OwnedArray>;
+using sap::Tangent;
 
 // d(input) or dL/d(input), in the place of each input of a problem. Arrays of indices, identifiers,
 // laws and guesses are empty; so is what has not been asked for, and 0 is what is no array.
@@ -81,10 +84,24 @@ struct DifferentiateRequest {
   DifferentiateOptions options;  // without time budget and deadline
 };
 
+// What a call of Differentiate asks for, as views of arrays that outlive it.
+struct DifferentiateView {
+  ContactProblemView problem;
+  DerivativesRequest derivatives{};  // cotangents, directions, velocity, hold_delassus
+  SolveOptions solve = WithTolerance(kDerivativeTolerance);
+  std::vector<std::string> wanted{};
+  // Numbers of the regularization that were given: they alone are inputs, which have derivatives.
+  GivenRegularization given{.beta = true, .sigma = true, .row_beta = true, .stiction_speed = true};
+};
+
+DifferentiateView ViewOf(const Problem& problem, std::span<const Cotangent> cotangents,
+                         const DifferentiateOptions& options);
+
 // Limits of a whole batch, as in SolveOptions.
 struct BatchLimits {
   std::optional<std::chrono::nanoseconds> time_budget{};
   std::optional<std::chrono::nanoseconds> deadline{};
+  CallOptions call{};
 };
 
 }  // namespace sap::client

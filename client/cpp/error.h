@@ -23,9 +23,9 @@ enum class ErrorCode : uint8_t {
 
 struct Error {
   ErrorCode code{ErrorCode::kInternal};
-  std::string message;   // "contacts.friction[17] is -0.3; it must be finite and >= 0"
-  std::string field;     // "contacts.friction[17]"; empty: no field is at fault
-  std::string reason{};  // limit that was exceeded, as in "CLIENT_CALLS"; empty: none
+  std::string message{};  // "contacts.friction[17] is -0.3; it must be finite and >= 0"
+  std::string field{};    // "contacts.friction[17]"; empty: no field is at fault
+  std::string reason{};   // limit that was exceeded, as in "CLIENT_CALLS"; empty: none
   std::chrono::nanoseconds retry_after{0};  // wait before a retry; 0: the server suggests none
   // Names the failed call in the server's log; empty: embedded, or no server has answered.
   std::string request_id{};
@@ -36,6 +36,9 @@ struct Error {
   // server where there is one. With 2 it may be the call that ends them.
   int lost_attempts{0};
 };
+
+// The number in brackets at the end of `field`: 17 of "contacts.friction[17]"; -1: there is none.
+int64_t FieldIndex(const Error& error);
 
 // "INVALID_ARGUMENT", ...
 const char* Name(ErrorCode code);

@@ -112,7 +112,7 @@ void Count(const Judgement& judgement, ReplayReport* report) {
 }  // namespace
 
 tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Backend* backend) {
-  const auto server = backend->Info(std::nullopt);
+  const auto server = InfoOf(backend, CallOptions());
   if (!server) return tl::unexpected(server.error());
   errno = 0;
   std::ifstream file(path, std::ios::binary);

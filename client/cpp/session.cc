@@ -1,109 +1,119 @@
 #include "client/cpp/session.h"
 
-#include <deque>
 #include <string>
 #include <utility>
 
 #include "client/cpp/transport/backend.h"
 
 namespace sap::client {
+namespace {
 
-struct Session::State {
-  explicit State(std::unique_ptr<StepStream> steps) : stream(std::move(steps)) {}
+tl::unexpected<Error> Stopped() {
+  return tl::unexpected(
+      Error{ErrorCode::kCancelled, "the wait was stopped; the step has no effect", ""});
+}
 
-  std::unique_ptr<StepStream> stream;
-  uint64_t last_step_id{0};
-  int at_server{0};                  // steps sent whose outcome has not arrived
-  std::deque<StepOutcome> received;  // by Send, kept for Receive
-  std::optional<Error> ended;        // why no more steps can be sent
-};
+}  // namespace
 
-Session::Session(std::unique_ptr<StepStream> stream)
-    : state_(std::make_unique<State>(std::move(stream))) {}
+Session::Session(std::unique_ptr<StepStream> stream) : stream_(std::move(stream)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 int Session::in_flight() const {
-  return state_->at_server + static_cast<int>(state_->received.size());
+  const StepStream::State state = stream_->state();
+  return state.unanswered + state.arrived;
 }
 
-bool Session::draining() const { return state_->stream->draining(); }
+bool Session::draining() const { return stream_->state().draining; }
 
-bool Session::open() const { return !state_->ended; }
+bool Session::opening() const { return stream_->state().opening; }
 
-tl::expected<Solution, Error> Session::Step(const Problem& problem,
-                                            const std::optional<SolveOptions>& options) {
-  if (in_flight() > 0) {
-    return tl::unexpected(Error{
-        ErrorCode::kInvalidArgument,
-        std::to_string(in_flight()) + " steps are in flight; receive their outcomes first", ""});
+bool Session::open() const { return !end_reason(); }
+
+std::optional<Error> Session::end_reason() const {
+  return closed_ ? closed_ : stream_->state().ended;
+}
+
+tl::expected<Solution, Error> Session::Step(const ContactProblemView& problem,
+                                            const std::optional<SolveOptions>& options,
+                                            const WaitLimit& limit) {
+  if (const int steps = in_flight(); steps > 0 && !closed_) {
+    return tl::unexpected(
+        Error{ErrorCode::kInvalidArgument,
+              std::to_string(steps) + " steps are in flight; receive their outcomes first", ""});
   }
-  if (const auto sent = Send(problem, options); !sent) return tl::unexpected(sent.error());
+  const auto sent = Send(problem, options, limit);
+  if (!sent) return tl::unexpected(sent.error());
+  if (!AwaitOutcome(limit)) {
+    if (const auto withdrawn = Withdraw(*sent); !withdrawn) {
+      return tl::unexpected(withdrawn.error());
+    }
+    return Stopped();
+  }
   auto outcome = Receive();
   if (!outcome) return tl::unexpected(outcome.error());
   return std::move(outcome->solution);
 }
 
-tl::expected<uint64_t, Error> Session::Send(const Problem& problem,
-                                            const std::optional<SolveOptions>& options) {
-  State& state = *state_;
-  if (state.ended) return tl::unexpected(*state.ended);
+tl::expected<uint64_t, Error> Session::Send(const ContactProblemView& problem,
+                                            const std::optional<SolveOptions>& options,
+                                            const WaitLimit& limit) {
   if (options && options->deadline) {
+    if (const auto ended = end_reason()) return tl::unexpected(*ended);
     return tl::unexpected(Error{ErrorCode::kInvalidArgument,
                                 "a step has no deadline of its own; give it a time budget",
                                 "options.deadline"});
   }
-  if (state.at_server >= state.stream->max_steps_in_flight()) {
-    if (const auto kept = KeepNextOutcome(); !kept) return tl::unexpected(kept.error());
-  }
-  if (state.stream->Send(++state.last_step_id, problem, options)) {
-    ++state.at_server;
-    return state.last_step_id;
-  }
-  while (true) {
-    if (const auto kept = KeepNextOutcome(); !kept) return tl::unexpected(kept.error());
-  }
+  if (!closed_ && !AwaitRoom(limit)) return Stopped();
+  if (const auto ended = end_reason()) return tl::unexpected(*ended);
+  stream_->Send(++last_step_id_, problem, options, limit);
+  return last_step_id_;
 }
 
 tl::expected<StepOutcome, Error> Session::Receive() {
-  State& state = *state_;
-  if (!state.received.empty()) {
-    StepOutcome outcome = std::move(state.received.front());
-    state.received.pop_front();
-    return outcome;
-  }
+  if (closed_) return tl::unexpected(*closed_);
+  AwaitOutcome(WaitLimit());
+  const StepStream::State state = stream_->state();
+  if (state.arrived > 0) return stream_->Take();
   if (state.ended) return tl::unexpected(*state.ended);
-  if (state.at_server == 0) {
-    return tl::unexpected(Error{ErrorCode::kInvalidArgument, "no step is in flight", ""});
-  }
-  return ReceiveFromServer();
+  return tl::unexpected(Error{ErrorCode::kInvalidArgument, "no step is in flight", ""});
 }
 
-tl::expected<void, Error> Session::KeepNextOutcome() {
-  auto outcome = ReceiveFromServer();
-  if (!outcome) return tl::unexpected(outcome.error());
-  state_->received.push_back(std::move(*outcome));
+bool Session::OutcomeReady() const { return closed_ || stream_->state().OutcomeReady(); }
+
+bool Session::RoomReady() const { return closed_ || stream_->state().RoomReady(); }
+
+bool Session::AwaitOutcome(const WaitLimit& limit) {
+  return closed_ || stream_->Await([](const auto& state) { return state.OutcomeReady(); }, limit);
+}
+
+bool Session::AwaitRoom(const WaitLimit& limit) {
+  return closed_ || stream_->Await([](const auto& state) { return state.RoomReady(); }, limit);
+}
+
+void Session::Notify(std::function<void()> changed) { stream_->Notify(std::move(changed)); }
+
+tl::expected<void, Error> Session::Withdraw(uint64_t step_id) {
+  if (const auto ended = end_reason()) return tl::unexpected(*ended);
+  return stream_->Withdraw(step_id);
+}
+
+tl::expected<void, Error> Session::Reset() {
+  if (const auto ended = end_reason()) return tl::unexpected(*ended);
+  if (const int steps = in_flight(); steps > 0) {
+    return tl::unexpected(
+        Error{ErrorCode::kInvalidArgument,
+              std::to_string(steps) + " steps are in flight; receive their outcomes first", ""});
+  }
+  stream_->Reset();
   return {};
 }
 
-tl::expected<StepOutcome, Error> Session::ReceiveFromServer() {
-  State& state = *state_;
-  auto received = state.stream->Receive();
-  if (!received) {
-    state.ended = received.error();
-    state.at_server = 0;
-    return received;
-  }
-  --state.at_server;
-  return received;
-}
-
 tl::expected<void, Error> Session::Close() {
-  State& state = *state_;
-  if (state.ended) return tl::unexpected(*state.ended);
-  state.ended = Error{ErrorCode::kInvalidArgument, "the session is closed", ""};
-  return state.stream->Close();
+  if (const auto ended = end_reason()) return tl::unexpected(*ended);
+  closed_ = Error{ErrorCode::kInvalidArgument, "the session is closed", ""};
+  return stream_->Close();
 }
 
 }  // namespace sap::client

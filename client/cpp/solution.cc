@@ -5,7 +5,7 @@
 namespace sap::client {
 
 bool Solution::Solved() const {
-  return std::all_of(islands.begin(), islands.end(), [](const Island& island) {
+  return std::ranges::all_of(islands, [](const Island& island) {
     return island.status == SolveStatus::kConverged ||
            island.status == SolveStatus::kStalledAtRoundoff;
   });

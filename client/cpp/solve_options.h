@@ -1,6 +1,7 @@
 // Options of a call: how to solve, when to stop, what to return.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -18,6 +19,18 @@ enum class Priority : uint8_t { kNormal, kHigh };
 // "A:1,B:2", or the addresses that the name in "dns:///NAME:PORT" has now, and 1 of any other.
 inline constexpr int kServersOfAddress = 0;
 
+// How a call is named, and ended by another thread.
+struct CallOptions {
+  // Set by any thread or signal handler, it ends the call with kCancelled, some 20 ms later where a
+  // server is waited for. Of a session: its opening. May be null; must outlive the call.
+  const std::atomic<bool>* cancelled{nullptr};
+  // Names the call in the server's log and in its errors: printable ASCII, at most 256 characters.
+  // Empty: the server chooses a name.
+  std::string request_id{};
+  // W3C trace context, for the server's log: printable ASCII, at most 256 characters.
+  std::string traceparent{};
+};
+
 struct SolveOptions {
   SolverOptions solver;
   // Time for the solve; when it is used up, islands return their best iterate. In a session it is
@@ -30,6 +43,7 @@ struct SolveOptions {
   // Fields of Solution to return, by name ("velocity", "islands", ...); empty: all.
   std::vector<std::string> response_mask;
   Priority priority{Priority::kNormal};
+  CallOptions call{};  // not read in the options of a step
 };
 
 }  // namespace sap::client

@@ -9,7 +9,7 @@ namespace {
 // Selects rows `entries` of an array of `count` rows with so many values each. An array of
 // another length is absent, or one that the solver does not read.
 template <typename Value>
-std::vector<Value> Pick(const std::vector<Value>& values, size_t count, int per_entry,
+std::vector<Value> Pick(std::span<const Value> values, size_t count, int per_entry,
                         std::span<const int> entries) {
   std::vector<Value> picked;
   if (values.size() != count * per_entry) return picked;
@@ -23,7 +23,7 @@ std::vector<Value> Pick(const std::vector<Value>& values, size_t count, int per_
 
 // Selects `entries` of an array in which entry i is at [starts[i], starts[i + 1]).
 template <typename Value, typename Start>
-std::vector<Value> PickRanges(const std::vector<Value>& values, const std::vector<Start>& starts,
+std::vector<Value> PickRanges(std::span<const Value> values, const std::vector<Start>& starts,
                               std::span<const int> entries) {
   std::vector<Value> picked;
   if (values.empty()) return picked;
@@ -43,8 +43,8 @@ struct Entries {
 };
 
 // Picks the arrays of a group, but not those of the groups within it.
-template <typename Group>
-void PickGroup(const ProblemLayout& layout, const Entries& entries, const Group& whole,
+template <typename View, typename Group>
+void PickGroup(const ProblemLayout& layout, const Entries& entries, const View& whole,
                Group* shard) {
   const auto pick = [&](const auto& field, const auto& values) {
     switch (field.per) {
@@ -76,9 +76,9 @@ struct ContactRange {
   int first_angular, angular_count;
 };
 
-template <typename Contacts>
+template <typename View, typename Contacts>
 void PickContacts(const ProblemLayout& layout, const ContactRange& range,
-                  std::span<const int> picked, const Contacts& whole, Contacts* shard) {
+                  std::span<const int> picked, const View& whole, Contacts* shard) {
   std::vector<int> angular;
   for (const int contact : picked) {
     const int number = layout.angular_number[range.first + contact];
@@ -105,7 +105,7 @@ Halves SplitAt(std::span<const int> numbers, int first) {
 
 }  // namespace
 
-Shards::Shards(const Problem& problem, const ProblemLayout& layout,
+Shards::Shards(const ContactProblemView& problem, const ProblemLayout& layout,
                std::span<const int> island_of_tree, const std::vector<std::vector<int>>& dealt)
     : problem_(problem), layout_(layout), island_of_tree_(island_of_tree), shards_(dealt.size()) {
   std::vector<int> shard_of_island(island_of_tree.size());  // at most one island per tree

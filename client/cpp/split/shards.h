@@ -25,9 +25,9 @@ struct Shard {
 // A problem with its shards.
 class Shards {
  public:
-  // `dealt`: the islands of each shard. Problem, layout and islands must outlive this.
-  Shards(const Problem& problem, const ProblemLayout& layout, std::span<const int> island_of_tree,
-         const std::vector<std::vector<int>>& dealt);
+  // `dealt`: the islands of each shard. Arrays, layout and islands must outlive this.
+  Shards(const ContactProblemView& problem, const ProblemLayout& layout,
+         std::span<const int> island_of_tree, const std::vector<std::vector<int>>& dealt);
 
   const ProblemLayout& layout() const { return layout_; }
   std::span<const int> island_of_tree() const { return island_of_tree_; }
@@ -49,7 +49,7 @@ class Shards {
   void ExtractRows(std::span<const int> rows, std::span<const int> trees,
                    Problem::Rows* extracted) const;
 
-  const Problem& problem_;
+  const ContactProblemView problem_;
   const ProblemLayout& layout_;
   const std::span<const int> island_of_tree_;
   std::vector<int> shard_of_tree_;

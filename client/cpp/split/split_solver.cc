@@ -14,7 +14,10 @@
 namespace sap::client {
 namespace {
 
-using Outcome = tl::expected<Solution, Error>;
+using Outcome = Backend::SolveOutcome;
+
+// Most calls in the background that are split at the same time: each waits for its shards.
+constexpr int kMostBackgroundThreads = 16;
 
 // Size of the arrays that a request carries; those of a few bytes per contact are left out.
 size_t BytesOf(const ContactProblemView& view) {
@@ -25,25 +28,52 @@ size_t BytesOf(const ContactProblemView& view) {
           2 * view.rows.velocity_index.size() + 6 * view.rows.entries.size());
 }
 
+Outcome SolveWhole(Backend* backend, const ContactProblemView& problem, const SolveOptions& options,
+                   Timeout deadline) {
+  return Await<Outcome>([&](Where where, Done<Outcome> done) {
+    backend->Solve(problem, options, deadline, where, std::move(done));
+  });
+}
+
 }  // namespace
 
-std::optional<Outcome> SplitSolver::Solve(Backend* backend, const Problem& problem,
-                                          const SolveOptions& options, int servers,
-                                          Backend::Timeout deadline) {
+void SplitSolver::Solve(Backend* backend, const ContactProblemView& problem,
+                        const SolveOptions& options, int servers, Timeout deadline, Where where,
+                        Done<Outcome> done) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto solve = [=, this] {
+    auto split = TrySplit(backend, problem, options, servers, deadline);
+    if (split) return *std::move(split);
+    if (!deadline) return SolveWhole(backend, problem, options, deadline);
+    const auto left = *deadline - (std::chrono::steady_clock::now() - start);
+    if (left.count() > 0) return SolveWhole(backend, problem, options, left);
+    return Outcome(tl::unexpected(
+        Error{ErrorCode::kDeadlineExceeded, "the deadline of the call has passed", ""}));
+  };
+  if (where == Where::kHere) return done(solve());
+  const std::lock_guard lock(mutex_);
+  if (background_ == nullptr) {
+    background_ = std::make_unique<ForkedThreads>(kMostBackgroundThreads);
+  }
+  background_->Enqueue([solve, done = std::move(done)] { done(solve()); });
+}
+
+std::optional<Outcome> SplitSolver::TrySplit(Backend* backend, const ContactProblemView& problem,
+                                             const SolveOptions& options, int servers,
+                                             Timeout deadline) {
   const auto start = std::chrono::steady_clock::now();
   if (!options.solver.islands) return std::nullopt;
   const int num_servers = NumServers(servers);
   if (num_servers < 2) return std::nullopt;
-  const int threads = ThreadsOfServer(backend, deadline);
+  const int threads = ThreadsOfServer(backend, options.call, deadline);
   if (threads == 0) return std::nullopt;
-  const ContactProblemView view = ViewOf(problem);
   // Their memory serves the next problem of this thread.
   thread_local ProblemLayout layout;
   thread_local IslandForecast forecast;
-  if (!layout.Read(view)) return std::nullopt;
+  if (!layout.Read(problem)) return std::nullopt;
   ForecastIslands(layout, &forecast);
   const auto dealt = DealLargestFirst(forecast.solve_time_s, num_servers);
-  if (!PaysOff(forecast.solve_time_s, dealt, threads, BytesOf(view))) return std::nullopt;
+  if (!PaysOff(forecast.solve_time_s, dealt, threads, BytesOf(problem))) return std::nullopt;
   const Shards shards(problem, layout, forecast.island_of_tree, dealt);
   if (deadline) *deadline -= std::chrono::steady_clock::now() - start;
   return SolveShards(backend, shards, options, deadline);
@@ -54,9 +84,9 @@ int SplitSolver::NumServers(int servers) const {
   return servers == kServersOfAddress ? CountServers(address_) : servers;
 }
 
-int SplitSolver::ThreadsOfServer(Backend* backend, Backend::Timeout deadline) {
+int SplitSolver::ThreadsOfServer(Backend* backend, const CallOptions& call, Timeout deadline) {
   if (const int threads = threads_.load(); threads != 0) return threads;
-  const auto info = backend->Info(deadline);
+  const auto info = InfoOf(backend, call, deadline);
   if (!info) return 0;
   const int threads = std::max(1, static_cast<int>(info->solver_threads));
   threads_.store(threads);
@@ -64,11 +94,12 @@ int SplitSolver::ThreadsOfServer(Backend* backend, Backend::Timeout deadline) {
 }
 
 std::optional<Outcome> SolveShards(Backend* backend, const Shards& shards,
-                                   const SolveOptions& options, Backend::Timeout deadline) {
+                                   const SolveOptions& options, Timeout deadline) {
   SolveOptions of_shards = options;
   of_shards.response_mask = MaskOfShards(options.response_mask);
   const auto solve = [&](int shard) -> Outcome {
-    return backend->Solve(shards.Extract(shard), of_shards, deadline);
+    const Problem problem = shards.Extract(shard);
+    return SolveWhole(backend, ViewOf(problem), of_shards, deadline);
   };
   std::vector<std::future<Outcome>> others;
   for (int shard = 1; shard < shards.count(); ++shard) {

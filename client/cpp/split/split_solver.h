@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tl/expected.hpp>
@@ -14,6 +16,7 @@
 #include "client/cpp/solve_options.h"
 #include "client/cpp/split/shards.h"
 #include "client/cpp/transport/backend.h"
+#include "solver/parallel/forked_threads.h"
 
 namespace sap::client {
 
@@ -23,25 +26,31 @@ class SplitSolver {
   // The address that the backend is connected to.
   explicit SplitSolver(std::string address) : address_(std::move(address)) {}
 
-  // The outcome of a solve on `servers` servers; kServersOfAddress: as many as the address has.
-  // Nothing if the problem is to be sent whole: there is one server, splitting would not pay, or
-  // the problem is refused, as the error must name the fields of the whole.
-  std::optional<tl::expected<Solution, Error>> Solve(Backend* backend, const Problem& problem,
-                                                     const SolveOptions& options, int servers,
-                                                     Backend::Timeout deadline);
+  // Solves on `servers` servers; kServersOfAddress: as many as the address has. A call in the
+  // background needs a thread of this object until it ends.
+  void Solve(Backend* backend, const ContactProblemView& problem, const SolveOptions& options,
+             int servers, Timeout deadline, Where where, Done<Backend::SolveOutcome> done);
+
+  // The outcome of shards. Nothing if the problem is to be sent whole: there is one server,
+  // splitting would not pay, or the problem is refused, as the error must name the fields of the
+  // whole.
+  std::optional<Backend::SolveOutcome> TrySplit(Backend* backend, const ContactProblemView& problem,
+                                                const SolveOptions& options, int servers,
+                                                Timeout deadline);
 
  private:
   int NumServers(int servers) const;
   // Threads of one server; the others are taken to be alike. 0: it does not answer.
-  int ThreadsOfServer(Backend* backend, Backend::Timeout deadline);
+  int ThreadsOfServer(Backend* backend, const CallOptions& call, Timeout deadline);
 
   const std::string address_;
   std::atomic<int> threads_{0};
+  std::mutex mutex_;
+  std::unique_ptr<ForkedThreads> background_;  // null before the first call in the background
 };
 
 // Solves the shards at the same time. As SplitSolver::Solve: nothing if one of them is refused.
-std::optional<tl::expected<Solution, Error>> SolveShards(Backend* backend, const Shards& shards,
-                                                         const SolveOptions& options,
-                                                         Backend::Timeout deadline);
+std::optional<Backend::SolveOutcome> SolveShards(Backend* backend, const Shards& shards,
+                                                 const SolveOptions& options, Timeout deadline);
 
 }  // namespace sap::client

@@ -7,69 +7,107 @@
 #include <span>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "client/cpp/client.h"
-#include "client/cpp/transport/transport.h"
+#include "client/cpp/transport/call_types.h"
+#include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {
 
 // An open session.
 class StepStream {
  public:
+  struct State {
+    int unanswered{0};     // steps without an outcome
+    int arrived{0};        // outcomes that were not taken
+    int max_in_flight{1};  // steps that are now accepted without an outcome
+    bool draining{false};  // the server has asked the session to move
+    bool opening{false};
+    std::optional<Error> ended{};  // why no more steps can be sent
+
+    bool OutcomeReady() const { return arrived > 0 || unanswered == 0 || ended.has_value(); }
+    bool RoomReady() const { return unanswered < max_in_flight || ended.has_value(); }
+  };
+
   virtual ~StepStream() = default;
-  // Steps that are now accepted in flight.
-  virtual int max_steps_in_flight() const = 0;
-  // Whether the server has asked the session to move.
-  virtual bool draining() const = 0;
-  // False if the session has ended: Receive then returns the outcomes that have arrived, then the
-  // reason.
-  virtual bool Send(uint64_t step_id, const Problem& problem,
-                    const std::optional<SolveOptions>& options) = 0;
-  // Waits for the outcome of the next step. An error if the session has ended; then it must not be
-  // called again.
-  virtual tl::expected<StepOutcome, Error> Receive() = 0;
-  virtual tl::expected<void, Error> Close() = 0;
+  virtual State state() const = 0;
+  // Waits until the state is as asked. False: it was not so within the limit.
+  virtual bool Await(const std::function<bool(const State&)>& is_ready, const WaitLimit& limit) = 0;
+  // Does not wait for a server. The session must not have ended, and must have room. A step that is
+  // solved within this call ends soon after the flag of the limit is set.
+  virtual void Send(uint64_t step_id, const ContactProblemView& problem,
+                    const std::optional<SolveOptions>& options, const WaitLimit& limit) = 0;
+  // An outcome that has arrived.
+  virtual StepOutcome Take() = 0;
+  // Makes the steps from this one on not to have been sent.
+  virtual Status Withdraw(uint64_t step_id) = 0;
+  // Forgets the velocities. No step may be in flight.
+  virtual void Reset() = 0;
+  // Ends the session once its steps are solved.
+  virtual Status Close() = 0;
+  virtual void Notify(std::function<void()> changed) = 0;
 };
 
-// Thread-safe.
+// Whether a call runs while its caller waits, or after it has returned.
+enum class Where : uint8_t { kHere, kInBackground };
+
+// Thread-safe. Each call passes its outcome to `done`.
 class Backend {
  public:
-  using Timeout = Transport::Timeout;
-  using Status = Transport::Status;
-  using SolveOutcome = tl::expected<Solution, Error>;
-  using DerivativesOutcome = tl::expected<Derivatives, Error>;
+  using SolveOutcome = Client::SolveOutcome;
+  using DerivativesOutcome = Client::DerivativesOutcome;
+  using Problems = std::span<const ContactProblemView>;
 
   virtual ~Backend() = default;
-  virtual SolveOutcome Solve(const Problem& problem, const SolveOptions& options,
-                             Timeout deadline) = 0;
+  virtual void Solve(const ContactProblemView& problem, const SolveOptions& options,
+                     Timeout deadline, Where where, Done<SolveOutcome> done) = 0;
   // One outcome per problem.
-  virtual std::vector<SolveOutcome> SolveBatch(std::span<const Problem> problems,
-                                               const SolveOptions& options, Timeout deadline) = 0;
+  virtual void SolveBatch(Problems problems, const SolveOptions& options, Timeout deadline,
+                          Where where, Done<std::vector<SolveOutcome>> done) = 0;
   // One call of the sink at a time, and one for each problem.
-  virtual Status StreamBatch(std::span<const Problem> problems, const SolveOptions& options,
-                             Timeout deadline, const Client::BatchSink& sink) = 0;
-  virtual DerivativesOutcome Differentiate(const Problem& problem,
-                                           std::span<const Cotangent> cotangents,
-                                           const DifferentiateOptions& options,
-                                           Timeout deadline) = 0;
-  virtual std::vector<DerivativesOutcome> DifferentiateBatch(
-      std::span<const DifferentiateRequest> requests, const BatchLimits& limits,
-      Timeout deadline) = 0;
-  virtual tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(const SolveOptions& options,
-                                                                       Timeout deadline) = 0;
+  virtual void StreamBatch(Problems problems, const SolveOptions& options, Timeout deadline,
+                           Client::BatchSink sink, Where where, Done<Status> done) = 0;
+  virtual void Differentiate(const DifferentiateView& request, Timeout deadline, Where where,
+                             Done<DerivativesOutcome> done) = 0;
+  virtual void DifferentiateBatch(std::span<const DifferentiateView> requests,
+                                  const BatchLimits& limits, Timeout deadline, Where where,
+                                  Done<std::vector<DerivativesOutcome>> done) = 0;
+  virtual tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(
+      const SolveOptions& options, const SessionOptions& session_options, Timeout deadline) = 0;
   // Both end within five seconds.
-  virtual tl::expected<ServerInfo, Error> Info(Timeout deadline) = 0;
-  virtual tl::expected<bool, Error> Health() = 0;
+  virtual void Info(const CallOptions& call, Timeout deadline, Where where,
+                    Done<tl::expected<ServerInfo, Error>> done) = 0;
+  virtual void Health(const CallOptions& call, Where where,
+                      Done<tl::expected<bool, Error>> done) = 0;
 
-  // Requests that were read from files, and are passed on as they are.
+  // Requests that were read from files, and are passed on as they are, here.
   virtual Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response) = 0;
   virtual Status Differentiate(const v1::DifferentiateRequest& request,
                                v1::DifferentiateResponse* response) = 0;
 };
 
-// Calls of the transport, in messages.
-std::unique_ptr<Backend> RemoteBackend(std::unique_ptr<Transport> transport, bool low_latency);
+// The outcome of a call that runs here: start(Where::kHere, done).
+template <typename Outcome, typename Start>
+Outcome Await(const Start& start) {
+  std::optional<Outcome> outcome;
+  start(Where::kHere, [&](Outcome arrived) { outcome = std::move(arrived); });
+  return *std::move(outcome);
+}
+
+inline tl::expected<ServerInfo, Error> InfoOf(Backend* backend, const CallOptions& call,
+                                              Timeout deadline = std::nullopt) {
+  using Outcome = tl::expected<ServerInfo, Error>;
+  return Await<Outcome>([&](Where where, Done<Outcome> done) {
+    backend->Info(call, deadline, where, std::move(done));
+  });
+}
+
+// Servers, by gRPC. An error if none takes calls within the connect timeout. What is lost is
+// retried, see loss.h.
+tl::expected<std::unique_ptr<Backend>, Error> RemoteBackend(const std::string& address,
+                                                            const ConnectOptions& options);
 
 // The engine in this process, without messages.
 std::unique_ptr<Backend> EmbeddedBackend(const ConnectOptions& options);

@@ -1,9 +1,9 @@
 #include "client/cpp/transport/channel.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
+#include <utility>
+
+#include "client/cpp/transport/event_loop.h"
+#include "solver/parallel/forked_threads.h"
 
 namespace sap::client {
 namespace {
@@ -16,14 +16,10 @@ tl::unexpected<Error> InvalidArgument(const std::string& message) {
   return tl::unexpected(Error{ErrorCode::kInvalidArgument, message, ""});
 }
 
-// The contents of a file; of an empty path, an empty text.
-tl::expected<std::string, Error> Read(const std::string& path) {
-  if (path.empty()) return "";
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file) return InvalidArgument(path + ": " + std::strerror(errno));
-  return text;
+// PEM text, as such or in the file of that path.
+tl::expected<std::string, Error> ReadPem(const std::string& text_or_path) {
+  if (text_or_path.starts_with("-----BEGIN")) return text_or_path;
+  return ReadCredential(text_or_path);
 }
 
 bool IsEncrypted(const Credentials& credentials) {
@@ -35,11 +31,11 @@ tl::expected<std::shared_ptr<grpc::ChannelCredentials>, Error> MakeCredentials(
     const Credentials& credentials) {
   if (!IsEncrypted(credentials)) return grpc::InsecureChannelCredentials();
   grpc::SslCredentialsOptions options;
-  const auto authority = Read(credentials.server_ca);
+  const auto authority = ReadPem(credentials.server_ca);
   if (!authority) return tl::unexpected(authority.error());
-  const auto certificate = Read(credentials.certificate);
+  const auto certificate = ReadPem(credentials.certificate);
   if (!certificate) return tl::unexpected(certificate.error());
-  const auto key = Read(credentials.key);
+  const auto key = ReadPem(credentials.key);
   if (!key) return tl::unexpected(key.error());
   if (certificate->empty() != key->empty()) {
     return InvalidArgument("a client certificate and its key must be given together");
@@ -50,16 +46,6 @@ tl::expected<std::shared_ptr<grpc::ChannelCredentials>, Error> MakeCredentials(
   return grpc::SslCredentials(options);
 }
 
-tl::expected<std::string, Error> ReadAuthorization(const std::string& token_file) {
-  auto token = Read(token_file);
-  if (!token) return token;
-  token->erase(token->find_last_not_of(" \t\r\n") + 1);
-  if (token->empty() || token->find_first_of(" \t\r\n") != std::string::npos) {
-    return InvalidArgument(token_file + ": must hold exactly one token");
-  }
-  return "Bearer " + *token;
-}
-
 // Each call goes to the next server that says it serves. A server that drains thus gets no new call
 // or stream; those that it has stay.
 constexpr const char* kBalanced =
@@ -67,7 +53,7 @@ constexpr const char* kBalanced =
     R"( "healthCheckConfig": {"serviceName": "sap.v1.SolverService"}})";
 
 grpc::ChannelArguments MakeArguments(const Address& address, const Credentials& credentials,
-                                     Servers servers) {
+                                     ServerChoice choice) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
@@ -79,7 +65,7 @@ grpc::ChannelArguments MakeArguments(const Address& address, const Credentials& 
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Clients do not share connections, since their credentials may differ.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  if (address.is_balanced() && servers == Servers::kHealthy) {
+  if (address.is_balanced() && choice == ServerChoice::kHealthy) {
     arguments.SetServiceConfigJSON(kBalanced);
     // Where all servers of a name have moved, its new addresses are needed before a session gives
     // up; gRPC's default is 30 s.
@@ -100,8 +86,21 @@ grpc::ChannelArguments MakeArguments(const Address& address, const Credentials& 
 
 }  // namespace
 
+Status CheckFork(int made_in) {
+  static const int first = ForkGeneration();
+  if (ForkGeneration() == (made_in < 0 ? first : made_in)) return {};
+  return tl::unexpected(
+      Error{ErrorCode::kFailedPrecondition,
+            "this process was forked from one that had a client of servers, whose connections and "
+            "threads it does not have; start processes by spawn, "
+            "or connect in the child alone",
+            "", "FORKED"});
+}
+
 tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentials& credentials,
-                                         Servers servers) {
+                                         ServerChoice choice) {
+  if (Status allowed = CheckFork(); !allowed) return tl::unexpected(allowed.error());
+  const SignalsBlocked signals_blocked;
   const bool encrypted = IsEncrypted(credentials);
   if (encrypted && address.kind == Address::Kind::kList && address.host.empty() &&
       credentials.server_name.empty()) {
@@ -111,19 +110,17 @@ tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentia
   const auto made = MakeCredentials(credentials);
   if (!made) return tl::unexpected(made.error());
   Channel channel;
-  if (!credentials.token_file.empty()) {
-    if (!encrypted && !address.is_local) {
-      return InvalidArgument("the token would be sent unencrypted to " + address.text +
-                             "; use TLS");
-    }
-    const auto authorization = ReadAuthorization(credentials.token_file);
-    if (!authorization) return tl::unexpected(authorization.error());
-    channel.authorization = *authorization;
+  const bool has_token = !credentials.token.empty() || !credentials.token_file.empty();
+  if (has_token && !encrypted && !address.is_local) {
+    return InvalidArgument("the token would be sent unencrypted to " + address.text + "; use TLS");
   }
+  auto authorization = Authorization::Make(credentials);
+  if (!authorization) return tl::unexpected(authorization.error());
+  channel.authorization = std::move(*authorization);
   const auto target = ResolveTarget(address);
   if (!target) return tl::unexpected(target.error());
   channel.channel =
-      grpc::CreateCustomChannel(*target, *made, MakeArguments(address, credentials, servers));
+      grpc::CreateCustomChannel(*target, *made, MakeArguments(address, credentials, choice));
   return channel;
 }
 

@@ -11,16 +11,23 @@
 #include "client/cpp/credentials.h"
 #include "client/cpp/error.h"
 #include "client/cpp/transport/address.h"
+#include "client/cpp/transport/authorization.h"
+#include "client/cpp/transport/call_types.h"
 
 namespace sap::client {
 
 struct Channel {
   std::shared_ptr<grpc::Channel> channel;
-  std::string authorization;  // value of that header in every call; empty: none is sent
+  std::shared_ptr<Authorization> authorization;
 };
 
+// Refuses gRPC in a child of fork() whose parent had a channel: the child has none of its threads,
+// but its descriptors, so that it would wait for ever or break the connections of the parent.
+// `made_in`: ForkGeneration() where what is used was made; absent: a new channel is wanted.
+Status CheckFork(int made_in = -1);
+
 // Which of several servers calls go to.
-enum class Servers : uint8_t {
+enum class ServerChoice : uint8_t {
   kHealthy,  // those whose health service says that they serve, in turn
   kAny,      // the first one that accepts a connection
 };
@@ -28,6 +35,6 @@ enum class Servers : uint8_t {
 // Reads the files of the credentials. An error if one cannot be read, if a token would be sent to
 // another machine unencrypted, or if it is unknown which name certificates should have.
 tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentials& credentials,
-                                         Servers servers = Servers::kHealthy);
+                                         ServerChoice choice = ServerChoice::kHealthy);
 
 }  // namespace sap::client

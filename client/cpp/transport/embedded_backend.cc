@@ -16,6 +16,7 @@
 #include "solver/engine/engine.h"
 #include "solver/engine/engine_limits.h"
 #include "solver/engine/engine_session.h"
+#include "solver/parallel/forked_threads.h"
 #include "solver/parallel/idle_spinners.h"
 #include "solver/problem/input_arrays.h"
 #include "solver/problem/input_checker.h"
@@ -25,7 +26,7 @@
 namespace sap::client {
 namespace {
 
-using Clock = CallLimits::Clock;
+using EngineClock = CallLimits::Clock;
 using Fields = v1::ContactSolution;
 
 constexpr EngineLimits kLimits;
@@ -46,14 +47,15 @@ Error FromEngine(const EngineError& error) {
   return {FromCode(static_cast<int>(error.code)), error.message, error.field, error.reason};
 }
 
-Backend::Status FromEngine(const EngineStatus& status) {
+Status FromEngine(const EngineStatus& status) {
   if (status) return {};
   return tl::unexpected(FromEngine(status.error()));
 }
 
-CallLimits Until(Backend::Timeout deadline) {
+CallLimits Until(Timeout deadline, const CallOptions& context) {
   CallLimits call;
   if (deadline) call.deadline = call.arrival + *deadline;
+  call.cancelled = context.cancelled;
   return call;
 }
 
@@ -91,34 +93,33 @@ tl::expected<SolveSettings, EngineError> CheckOptions(const SolveOptions& option
 // The fields that the mask selects.
 Solution SolutionOf(ContactSolution&& solved, const ResponseMask& mask, double check_s) {
   Solution solution;
-  const auto take = [&](int field, auto& from, auto* to) {
-    if (mask[field]) *to = std::move(from);
+  solution.timings = {
+      .decode_s = check_s, .islands_s = solved.times.islands_s, .solve_s = solved.times.solve_s};
+  static_cast<ContactSolution&>(solution) = std::move(solved);
+  const auto drop_unless = [&](int field, auto* value) {
+    if (!mask[field]) *value = {};
   };
-  take(Fields::kVelocityFieldNumber, solved.velocity, &solution.velocity);
-  take(Fields::kImpulseFieldNumber, solved.impulse, &solution.impulse);
-  take(Fields::kContactVelocityFieldNumber, solved.contact_velocity, &solution.contact_velocity);
-  take(Fields::kRowImpulseFieldNumber, solved.row_impulse, &solution.row_impulse);
-  take(Fields::kRowVelocityFieldNumber, solved.row_velocity, &solution.row_velocity);
-  take(Fields::kAngularImpulseFieldNumber, solved.angular_impulse, &solution.angular_impulse);
-  take(Fields::kDelassusEstimateFieldNumber, solved.delassus_estimate, &solution.delassus_estimate);
-  take(Fields::kCostFieldNumber, solved.cost, &solution.cost);
-  take(Fields::kIslandOfTreeFieldNumber, solved.island_of_tree, &solution.island_of_tree);
-  take(Fields::kIslandsFieldNumber, solved.islands, &solution.islands);
-  if (mask[Fields::kTimingsFieldNumber]) {
-    solution.timings = {
-        .decode_s = check_s, .islands_s = solved.times.islands_s, .solve_s = solved.times.solve_s};
-  }
+  drop_unless(Fields::kVelocityFieldNumber, &solution.velocity);
+  drop_unless(Fields::kImpulseFieldNumber, &solution.impulse);
+  drop_unless(Fields::kContactVelocityFieldNumber, &solution.contact_velocity);
+  drop_unless(Fields::kRowImpulseFieldNumber, &solution.row_impulse);
+  drop_unless(Fields::kRowVelocityFieldNumber, &solution.row_velocity);
+  drop_unless(Fields::kAngularImpulseFieldNumber, &solution.angular_impulse);
+  drop_unless(Fields::kDelassusEstimateFieldNumber, &solution.delassus_estimate);
+  drop_unless(Fields::kCostFieldNumber, &solution.cost);
+  drop_unless(Fields::kIslandOfTreeFieldNumber, &solution.island_of_tree);
+  drop_unless(Fields::kIslandsFieldNumber, &solution.islands);
+  drop_unless(Fields::kTimingsFieldNumber, &solution.timings);
   return solution;
 }
 
-// Solves a problem that was given as an object of the client.
-Backend::SolveOutcome SolveIn(Engine* engine, const Problem& problem, const SolveSettings& settings,
-                              const CallLimits& call) {
+Backend::SolveOutcome SolveIn(Engine* engine, const ContactProblemView& problem,
+                              const SolveSettings& settings, const CallLimits& call) {
   ContactSolution solved;
   double check_s = 0;
   const EngineStatus status = engine->Run([&](Workspace& workspace) -> EngineStatus {
     if (EngineStatus live = CheckLive(call); !live) return live;
-    if (EngineStatus read = workspace.task.Read(ViewOf(problem)); !read) return read;
+    if (EngineStatus read = workspace.task.Read(problem); !read) return read;
     check_s = SecondsSince(call.arrival);
     return engine->Solve(&workspace, settings.solver, call, {.time_budget = settings.time_budget},
                          &solved);
@@ -158,48 +159,22 @@ Derivatives DerivativesOf(const SolveTask& task, const InputSelection& wanted,
   return derivatives;
 }
 
-DerivativesRequest RequestOf(std::span<const Cotangent> cotangents,
-                             const DifferentiateOptions& options) {
-  DerivativesRequest request{.velocity = options.velocity, .hold_delassus = options.hold_delassus};
-  for (const Cotangent& cotangent : cotangents) {
-    sap::Cotangent& view = request.cotangents.emplace_back();
-    view.cost = cotangent.cost;
-    sap::Cotangent::ForEach(
-        [](const auto&, int, OutputPer, auto& to, const auto& from) { to = from; }, view,
-        cotangent);
-  }
-  for (const Problem& tangent : options.tangents) request.directions.push_back(ViewOf(tangent));
-  return request;
-}
-
-tl::expected<InputSelection, EngineError> SelectInputs(const std::vector<std::string>& wanted,
-                                                       const ContactProblemView& view) {
-  const std::vector<std::string_view> paths(wanted.begin(), wanted.end());
-  // An object of the client has every number.
-  const GivenRegularization given{
-      .beta = true, .sigma = true, .row_beta = true, .stiction_speed = true};
-  auto selection = InputSelection::Make(paths, view, given);
-  if (!selection) return RefuseField(selection.error());
-  return *std::move(selection);
-}
-
-Backend::DerivativesOutcome DifferentiateIn(Engine* engine, const Problem& problem,
-                                            std::span<const Cotangent> cotangents,
-                                            const DifferentiateOptions& options,
+Backend::DerivativesOutcome DifferentiateIn(Engine* engine, const DifferentiateView& request,
                                             const SolveSettings& settings, const CallLimits& call) {
   Derivatives derivatives;
   const EngineStatus status = engine->Run([&](Workspace& workspace) -> EngineStatus {
     if (EngineStatus live = CheckLive(call); !live) return live;
     SolveTask& task = workspace.task;
-    if (EngineStatus read = task.Read(ViewOf(problem)); !read) return read;
-    DerivativesRequest request = RequestOf(cotangents, options);
-    const size_t gradients = request.cotangents.size(), tangents = request.directions.size();
+    if (EngineStatus read = task.Read(request.problem); !read) return read;
+    const size_t gradients = request.derivatives.cotangents.size(),
+                 tangents = request.derivatives.directions.size();
     if (EngineStatus checked = CheckNumber(gradients, tangents, kLimits); !checked) return checked;
     EngineStatus checked = CheckMemory(gradients, tangents, task.view(), kLimits);
     if (!checked) return checked;
-    const auto wanted = SelectInputs(options.wanted, task.view());
-    if (!wanted) return tl::unexpected(wanted.error());
-    if (EngineStatus read = task.Read(std::move(request)); !read) return read;
+    const std::vector<std::string_view> paths(request.wanted.begin(), request.wanted.end());
+    const auto wanted = InputSelection::Make(paths, task.view(), request.given);
+    if (!wanted) return RefuseField(wanted.error());
+    if (EngineStatus read = task.Read(request.derivatives); !read) return read;
     const double check_s = SecondsSince(call.arrival);
     ContactSolution solved;
     sap::Derivatives computed;
@@ -214,11 +189,11 @@ Backend::DerivativesOutcome DifferentiateIn(Engine* engine, const Problem& probl
   return derivatives;
 }
 
-// Send solves the step; Receive hands out its outcome.
+// Send solves the step; Take hands out its outcome.
 class EmbeddedSteps final : public StepStream {
  public:
-  EmbeddedSteps(std::shared_ptr<Shared> shared, SolveSettings settings, Clock::time_point deadline,
-                bool low_latency)
+  EmbeddedSteps(std::shared_ptr<Shared> shared, SolveSettings settings,
+                EngineClock::time_point deadline, bool low_latency)
       : shared_(std::move(shared)),
         session_(shared_->engine),
         settings_(settings),
@@ -227,46 +202,62 @@ class EmbeddedSteps final : public StepStream {
     if (low_latency_) shared_->spinners.KeepSpinning();
   }
 
-  int max_steps_in_flight() const override { return kMaxStepsInFlight; }
-  bool draining() const override { return false; }
+  State state() const override {
+    return {.arrived = static_cast<int>(outcomes_.size()),
+            .max_in_flight = kMaxStepsInFlight,
+            .ended = ended_};
+  }
 
-  bool Send(uint64_t step_id, const Problem& problem,
-            const std::optional<SolveOptions>& options) override {
+  // Nothing has to be waited for.
+  bool Await(const std::function<bool(const State&)>& is_ready, const WaitLimit&) override {
+    return is_ready(state());
+  }
+
+  void Send(uint64_t step_id, const ContactProblemView& problem,
+            const std::optional<SolveOptions>& options, const WaitLimit& limit) override {
     CallLimits call;
     call.deadline = deadline_;
+    call.cancelled = limit.cancelled;
     StepOutcome outcome{.step_id = step_id, .solution = tl::unexpected(Error())};
     const EngineStatus status =
         CatchExceptions([&] { return Step(problem, options, call, &outcome); });
     if (!status) outcome.solution = tl::unexpected(FromEngine(status.error()));
     if (low_latency_) shared_->spinners.KeepSpinning();
     // As over gRPC, the deadline is that of the session, not of the step.
-    if (!CheckLive(call)) return false;
-    outcomes_.push_back(std::move(outcome));
-    return true;
+    call.cancelled = nullptr;
+    const EngineStatus live = CheckLive(call);
+    if (live) {
+      outcomes_.push_back(std::move(outcome));
+    } else {
+      ended_ = FromEngine(live.error());
+    }
   }
 
-  tl::expected<StepOutcome, Error> Receive() override {
-    if (outcomes_.empty()) {
-      CallLimits call;
-      call.deadline = deadline_;
-      return tl::unexpected(FromEngine(CheckLive(call).error()));
-    }
+  StepOutcome Take() override {
     StepOutcome outcome = std::move(outcomes_.front());
     outcomes_.pop_front();
     return outcome;
   }
 
-  Backend::Status Close() override { return {}; }
+  Status Withdraw(uint64_t) override {
+    return tl::unexpected(Error{ErrorCode::kFailedPrecondition,
+                                "the step is solved, as an embedded server does when it is sent",
+                                ""});
+  }
+
+  void Reset() override { session_.Reset(); }
+  Status Close() override { return {}; }
+  void Notify(std::function<void()>) override {}
 
  private:
-  EngineStatus Step(const Problem& problem, const std::optional<SolveOptions>& options,
+  EngineStatus Step(const ContactProblemView& problem, const std::optional<SolveOptions>& options,
                     const CallLimits& call, StepOutcome* outcome) {
     auto settings = options ? CheckOptions(*options) : settings_;
     if (!settings) return tl::unexpected(settings.error());
     if (EngineStatus live = CheckLive(call); !live) return live;
     EngineSession::Report report;
     ContactSolution solved;
-    EngineStatus status = session_.Step(ViewOf(problem), settings->solver, call,
+    EngineStatus status = session_.Step(problem, settings->solver, call,
                                         {.time_budget = settings->time_budget}, &solved, &report);
     if (!status) return status;
     outcome->warm_started = report.warm_started;
@@ -277,9 +268,10 @@ class EmbeddedSteps final : public StepStream {
   const std::shared_ptr<Shared> shared_;
   EngineSession session_;
   const tl::expected<SolveSettings, EngineError> settings_;  // of steps without options
-  const Clock::time_point deadline_;
+  const EngineClock::time_point deadline_;
   const bool low_latency_;
   std::deque<StepOutcome> outcomes_;
+  std::optional<Error> ended_;
 };
 
 class Embedded final : public Backend {
@@ -288,71 +280,76 @@ class Embedded final : public Backend {
       : shared_(std::make_shared<Shared>(options.threads > 0 ? options.threads : DefaultThreads())),
         low_latency_(options.low_latency) {}
 
-  SolveOutcome Solve(const Problem& problem, const SolveOptions& options,
-                     Timeout deadline) override {
-    const CallLimits call = Until(deadline);
-    const auto settings = CheckOptions(options);
-    if (!settings) return tl::unexpected(FromEngine(settings.error()));
-    return SolveIn(&engine(), problem, *settings, call);
+  ~Embedded() override {
+    if (generation_ != ForkGeneration()) threads_.release();  // which this process does not have
   }
 
-  std::vector<SolveOutcome> SolveBatch(std::span<const Problem> problems,
-                                       const SolveOptions& options, Timeout deadline) override {
-    std::vector<SolveOutcome> outcomes(problems.size(), tl::unexpected(Error()));
-    const auto put = [&](int i, SolveOutcome outcome) { outcomes[i] = std::move(outcome); };
-    const Status status = ForEach(problems, options, deadline, put);
-    if (!status) outcomes.assign(problems.size(), tl::unexpected(status.error()));
-    return outcomes;
+  void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
+             Where where, Done<SolveOutcome> done) override {
+    Run<SolveOutcome>(where, std::move(done), [=, this]() -> SolveOutcome {
+      const CallLimits call = Until(deadline, options.call);
+      const auto settings = CheckOptions(options);
+      if (!settings) return tl::unexpected(FromEngine(settings.error()));
+      return SolveIn(&engine(), problem, *settings, call);
+    });
   }
 
-  Status StreamBatch(std::span<const Problem> problems, const SolveOptions& options,
-                     Timeout deadline, const Client::BatchSink& sink) override {
-    std::mutex mutex;
-    const auto put = [&](int i, SolveOutcome outcome) {
-      const std::lock_guard lock(mutex);
-      sink(i, std::move(outcome));
-    };
-    return ForEach(problems, options, deadline, put);
+  void SolveBatch(Problems problems, const SolveOptions& options, Timeout deadline, Where where,
+                  Done<std::vector<SolveOutcome>> done) override {
+    Run<std::vector<SolveOutcome>>(where, std::move(done), [=, this] {
+      std::vector<SolveOutcome> outcomes(problems.size(), tl::unexpected(Error()));
+      const auto put = [&](int i, SolveOutcome outcome) { outcomes[i] = std::move(outcome); };
+      const Status status = ForEach(problems, options, deadline, put);
+      if (!status) outcomes.assign(problems.size(), tl::unexpected(status.error()));
+      return outcomes;
+    });
   }
 
-  DerivativesOutcome Differentiate(const Problem& problem, std::span<const Cotangent> cotangents,
-                                   const DifferentiateOptions& options, Timeout deadline) override {
-    const CallLimits call = Until(deadline);
-    const auto settings = CheckOptions(options.solve);
-    if (!settings) return tl::unexpected(FromEngine(settings.error()));
-    return DifferentiateIn(&engine(), problem, cotangents, options, *settings, call);
+  void StreamBatch(Problems problems, const SolveOptions& options, Timeout deadline,
+                   Client::BatchSink sink, Where where, Done<Status> done) override {
+    Run<Status>(where, std::move(done), [=, this] {
+      std::mutex mutex;
+      return ForEach(problems, options, deadline, [&](int i, SolveOutcome outcome) {
+        const std::lock_guard lock(mutex);
+        sink(i, std::move(outcome));
+      });
+    });
   }
 
-  std::vector<DerivativesOutcome> DifferentiateBatch(std::span<const DifferentiateRequest> requests,
-                                                     const BatchLimits& limits,
-                                                     Timeout deadline) override {
-    const CallLimits call = Until(deadline);
-    std::vector<DerivativesOutcome> outcomes(requests.size(), tl::unexpected(Error()));
-    const auto budget = CheckTimeBudget(limits.time_budget, "time_budget");
-    EngineStatus status = CheckBatchSize("requests", requests.size(), kLimits);
-    if (status && !budget) status = tl::unexpected(budget.error());
-    if (status) {
-      std::vector<int64_t> sizes;
-      for (const auto& request : requests) sizes.push_back(SizeOf(ViewOf(request.problem)));
-      engine().ForLargestFirst(
-          sizes, [&](int i) { outcomes[i] = DifferentiateInBatch(requests[i], *budget, call); });
-      status = CheckLive(call);
-    }
-    if (!status) outcomes.assign(requests.size(), tl::unexpected(FromEngine(status.error())));
-    return outcomes;
+  void Differentiate(const DifferentiateView& request, Timeout deadline, Where where,
+                     Done<DerivativesOutcome> done) override {
+    Run<DerivativesOutcome>(where, std::move(done), [=, this]() -> DerivativesOutcome {
+      const CallLimits call = Until(deadline, request.solve.call);
+      const auto settings = CheckOptions(request.solve);
+      if (!settings) return tl::unexpected(FromEngine(settings.error()));
+      return DifferentiateIn(&engine(), request, *settings, call);
+    });
+  }
+
+  void DifferentiateBatch(std::span<const DifferentiateView> requests, const BatchLimits& limits,
+                          Timeout deadline, Where where,
+                          Done<std::vector<DerivativesOutcome>> done) override {
+    Run<std::vector<DerivativesOutcome>>(where, std::move(done), [=, this] {
+      return DifferentiateAll(requests, limits, Until(deadline, limits.call));
+    });
   }
 
   tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(const SolveOptions& options,
+                                                               const SessionOptions&,
                                                                Timeout deadline) override {
     auto settings = CheckOptions(options);
     if (!settings) return tl::unexpected(FromEngine(settings.error()));
-    return std::make_unique<EmbeddedSteps>(shared_, *std::move(settings), Until(deadline).deadline,
-                                           low_latency_);
+    return std::make_unique<EmbeddedSteps>(shared_, *std::move(settings),
+                                           Until(deadline, options.call).deadline, low_latency_);
   }
 
-  tl::expected<ServerInfo, Error> Info(Timeout) override;
-
-  tl::expected<bool, Error> Health() override { return true; }
+  void Info(const CallOptions&, Timeout, Where where,
+            Done<tl::expected<ServerInfo, Error>> done) override {
+    Run<tl::expected<ServerInfo, Error>>(where, std::move(done), [this] { return InfoNow(); });
+  }
+  void Health(const CallOptions&, Where where, Done<tl::expected<bool, Error>> done) override {
+    Run<tl::expected<bool, Error>>(where, std::move(done), [] { return true; });
+  }
 
   Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response) override {
     return FromEngine(sap::Solve(&engine(), request, response));
@@ -365,38 +362,70 @@ class Embedded final : public Backend {
  private:
   Engine& engine() { return *shared_->engine; }
 
+  template <typename Outcome, typename Body>
+  void Run(Where where, Done<Outcome> done, const Body& body) {
+    if (where == Where::kHere) return done(body());
+    const std::lock_guard lock(mutex_);
+    if (generation_ != ForkGeneration()) threads_.release();
+    if (threads_ == nullptr) threads_ = std::make_unique<ForkedThreads>(engine().threads());
+    generation_ = ForkGeneration();
+    threads_->Enqueue([done = std::move(done), body] { done(body()); });
+  }
+
   // Solves the problems of a batch and passes each outcome on, concurrently.
-  Status ForEach(std::span<const Problem> problems, const SolveOptions& options, Timeout deadline,
+  Status ForEach(Problems problems, const SolveOptions& options, Timeout deadline,
                  const Client::BatchSink& put) {
-    const CallLimits call = Until(deadline);
+    const CallLimits call = Until(deadline, options.call);
     if (const auto checked = CheckBatchSize("problems", problems.size(), kLimits); !checked) {
       return FromEngine(checked);
     }
     const auto settings = CheckOptions(options);
     if (!settings) return tl::unexpected(FromEngine(settings.error()));
     std::vector<int64_t> sizes;
-    for (const Problem& problem : problems) sizes.push_back(SizeOf(ViewOf(problem)));
+    for (const ContactProblemView& problem : problems) sizes.push_back(SizeOf(problem));
     engine().ForLargestFirst(
         sizes, [&](int i) { put(i, SolveIn(&engine(), problems[i], *settings, call)); });
     return FromEngine(CheckLive(call));
   }
 
+  std::vector<DerivativesOutcome> DifferentiateAll(std::span<const DifferentiateView> requests,
+                                                   const BatchLimits& limits,
+                                                   const CallLimits& call) {
+    std::vector<DerivativesOutcome> outcomes(requests.size(), tl::unexpected(Error()));
+    const auto budget = CheckTimeBudget(limits.time_budget, "time_budget");
+    EngineStatus status = CheckBatchSize("requests", requests.size(), kLimits);
+    if (status && !budget) status = tl::unexpected(budget.error());
+    if (status) {
+      std::vector<int64_t> sizes;
+      for (const DifferentiateView& request : requests) sizes.push_back(SizeOf(request.problem));
+      engine().ForLargestFirst(
+          sizes, [&](int i) { outcomes[i] = DifferentiateInBatch(requests[i], *budget, call); });
+      status = CheckLive(call);
+    }
+    if (!status) outcomes.assign(requests.size(), tl::unexpected(FromEngine(status.error())));
+    return outcomes;
+  }
+
   DerivativesOutcome DifferentiateInBatch(
-      const DifferentiateRequest& request,
-      const std::optional<std::chrono::nanoseconds>& time_budget, const CallLimits& call) {
-    auto settings = CheckOptions(request.options.solve);
+      const DifferentiateView& request, const std::optional<std::chrono::nanoseconds>& time_budget,
+      const CallLimits& call) {
+    auto settings = CheckOptions(request.solve);
     if (settings && settings->time_budget) settings = RefuseTimeBudgetInBatch();
     if (!settings) return tl::unexpected(FromEngine(settings.error()));
     settings->time_budget = time_budget;
-    return DifferentiateIn(&engine(), request.problem, request.cotangents, request.options,
-                           *settings, call);
+    return DifferentiateIn(&engine(), request, *settings, call);
   }
+
+  tl::expected<ServerInfo, Error> InfoNow();
 
   const std::shared_ptr<Shared> shared_;
   const bool low_latency_;
+  std::mutex mutex_;
+  int generation_{ForkGeneration()};
+  std::unique_ptr<ForkedThreads> threads_;  // of calls in the background; null before the first
 };
 
-tl::expected<ServerInfo, Error> Embedded::Info(Timeout) {
+tl::expected<ServerInfo, Error> Embedded::InfoNow() {
   // What one problem or batch may have is bounded, how many are solved at once is not.
   constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
   return ServerInfo{.version = SAP_VERSION,

@@ -38,6 +38,35 @@ bool WasSent(const grpc::ClientContext& context, std::string_view message) {
 
 }  // namespace
 
+Status CheckHeaders(const CallOptions& call) {
+  constexpr size_t kLongest = 256;
+  const auto check = [](const std::string& value, const char* field) -> Status {
+    const bool is_printable =
+        std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~'; });
+    if (is_printable && value.size() <= kLongest) return {};
+    return tl::unexpected(
+        Error{ErrorCode::kInvalidArgument,
+              std::string(field) + " must be printable ASCII of at most 256 characters", field});
+  };
+  if (Status checked = check(call.request_id, "options.call.request_id"); !checked) return checked;
+  return check(call.traceparent, "options.call.traceparent");
+}
+
+void CallStart::Prepare(Timeout timeout, int lost_attempts, grpc::ClientContext* context) const {
+  const auto add = [&](const char* header, const std::string& value) {
+    if (!value.empty()) context->AddMetadata(header, value);
+  };
+  add("authorization", authorization->Value());
+  add("x-request-id", call.request_id);
+  add("traceparent", call.traceparent);
+  // Admission is decided on the headers, before the server reads the message.
+  if (high_priority) add("sap-priority", "high");
+  if (lost_attempts > 0) add("sap-attempt", std::to_string(1 + lost_attempts));
+  if (!timeout) return;
+  context->set_deadline(std::chrono::system_clock::now() +
+                        std::chrono::duration_cast<std::chrono::system_clock::duration>(*timeout));
+}
+
 ServerIdentity IdentityIn(const Metadata& metadata) {
   const auto identity = metadata.find("sap-server");
   if (identity == metadata.end()) return {};

@@ -4,32 +4,28 @@
 #include <grpcpp/grpcpp.h>
 
 #include <map>
-#include <string>
+#include <memory>
 #include <utility>
 
+#include "client/cpp/solve_options.h"
+#include "client/cpp/transport/authorization.h"
+#include "client/cpp/transport/call_types.h"
 #include "client/cpp/transport/server_identity.h"
-#include "client/cpp/transport/transport.h"
 
 namespace sap::client {
 
-// Sets in a context what every call needs: the authorization header, the deadline, and the number
-// of the attempt if an earlier one was lost after it was sent.
-class CallStart {
- public:
-  explicit CallStart(std::string authorization) : authorization_(std::move(authorization)) {}
+// gRPC ends the process over a header that it cannot send.
+Status CheckHeaders(const CallOptions& call);
 
-  void Prepare(Transport::Timeout timeout, grpc::ClientContext* context,
-               int lost_attempts = 0) const {
-    if (lost_attempts > 0) context->AddMetadata("sap-attempt", std::to_string(1 + lost_attempts));
-    if (!authorization_.empty()) context->AddMetadata("authorization", authorization_);
-    if (!timeout) return;
-    context->set_deadline(
-        std::chrono::system_clock::now() +
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(*timeout));
-  }
+// What each attempt of a call begins with.
+struct CallStart {
+  std::shared_ptr<Authorization> authorization;
+  CallOptions call{};
+  bool high_priority{false};
 
- private:
-  const std::string authorization_;
+  // Sets in a context what every call needs: the headers, the deadline, and the number of the
+  // attempt if an earlier one was lost after it was sent.
+  void Prepare(Timeout timeout, int lost_attempts, grpc::ClientContext* context) const;
 };
 
 using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
@@ -43,8 +39,7 @@ ServerIdentity IdentityIn(const Metadata& metadata);
 // lost after it was sent.
 Error ToError(const grpc::Status& status, const grpc::ClientContext& context);
 
-inline Transport::Status FromRpcStatus(const grpc::Status& status,
-                                       const grpc::ClientContext& context) {
+inline Status FromRpcStatus(const grpc::Status& status, const grpc::ClientContext& context) {
   if (status.ok()) return {};
   return tl::unexpected(ToError(status, context));
 }

@@ -1,23 +1,21 @@
 #include "client/cpp/transport/grpc_session.h"
 
 #include <algorithm>
-#include <array>
-#include <deque>
+#include <condition_variable>
 #include <optional>
-#include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
-#include "client/cpp/transport/last_velocities.h"
+#include "client/cpp/transport/channel.h"
 #include "client/cpp/transport/loss.h"
+#include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/retry.h"
 #include "client/cpp/transport/session_call.h"
+#include "client/cpp/transport/session_steps.h"
+#include "solver/parallel/forked_threads.h"
+#include "solver/parallel/stop_token.h"
 
 namespace sap::client {
 namespace {
-
-using Clock = SessionCall::Clock;
 
 using WithoutConnection = SessionCall::WithoutConnection;
 
@@ -28,31 +26,6 @@ constexpr std::chrono::milliseconds kClosing{50};
 // A step with which servers end so many streams, and over the whole time to reconnect, is not sent
 // again.
 constexpr int kMaxLosses = 10;
-constexpr Clock::time_point kNever = Clock::time_point::max();
-
-// Fields of a solution that LastVelocities needs.
-const std::array<std::string, 3> kNeededFields = {"velocity", "island_of_tree", "islands"};
-
-// Which of the needed fields a response mask excluded.
-using Unwanted = std::array<bool, kNeededFields.size()>;
-
-// Adds the needed fields to the response mask.
-Unwanted Widen(v1::SolveOptions* options) {
-  Unwanted unwanted{};
-  if (options->response_mask().paths().empty()) return unwanted;
-  auto* paths = options->mutable_response_mask()->mutable_paths();
-  for (size_t i = 0; i < kNeededFields.size(); ++i) {
-    unwanted[i] = std::ranges::find(*paths, kNeededFields[i]) == paths->end();
-    if (unwanted[i]) *paths->Add() = kNeededFields[i];
-  }
-  return unwanted;
-}
-
-void Remove(const Unwanted& unwanted, v1::ContactSolution* solution) {
-  if (unwanted[0]) solution->clear_velocity();
-  if (unwanted[1]) solution->clear_island_of_tree();
-  if (unwanted[2]) solution->clear_islands();
-}
 
 // Before its first stream is open, a session is like any call. Later a server that has not noticed
 // the loss may still count the old stream against its limit.
@@ -61,85 +34,92 @@ bool MayRetryToOpen(const Error& error, bool was_open) {
          (was_open && error.code == ErrorCode::kResourceExhausted);
 }
 
-struct Step {
-  v1::SolveSessionRequest request;
-  Unwanted unwanted{};
-  bool has_last_velocities{false};  // as its guess, on a new stream
-};
-
-class GrpcSession final : public SessionStream {
+// The coroutine of a session, and what it shares with the threads of its user, under the mutex of
+// the events.
+class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
  public:
-  GrpcSession(const SessionResources& resources, v1::SolveSessionRequest open,
-              Transport::Timeout deadline)
-      : client_(resources),
+  SessionFlow(EventLoop* loop, const SessionResources& resources, v1::SolveSessionRequest open,
+              Timeout deadline)
+      : events_(loop),
+        client_(resources),
         open_(std::move(open)),
-        reconnect_within_(std::chrono::duration_cast<Clock::duration>(resources.reconnect_within)) {
+        reconnect_within_(std::chrono::duration_cast<Clock::duration>(resources.reconnect_within)),
+        steps_(reconnects(), open_.mutable_open()->mutable_options()),
+        serving_(Serve()) {
     if (deadline) deadline_ = Clock::now() + *deadline;
-    if (reconnects()) unwanted_ = Widen(open_.mutable_open()->mutable_options());
   }
 
-  ~GrpcSession() override {
-    if (call_ == nullptr) return;
-    call_->Cancel();
-    call_->Finish();
+  Events& events() { return events_; }
+  std::condition_variable_any& changed() { return changed_; }
+
+  void Notify(std::function<void()> notify) {
+    const std::lock_guard lock(notify_mutex_);
+    notify_ = std::move(notify);
   }
-
-  Transport::Status Open() {
-    auto opened = OpenCall(WithoutConnection::kFails, kNever);
-    if (!opened) return Reconnect(opened.error(), /*was_open=*/false);
-    Use(std::move(*opened));
-    return {};
-  }
-
-  int max_steps_in_flight() const override { return credits_; }
-  bool draining() const override { return draining_; }
-
-  bool Send(v1::SolveSessionRequest* request) override {
-    Step& step = unanswered_.emplace_back();
-    if (!spare_.empty()) {
-      std::swap(step, spare_.back());
-      spare_.pop_back();
+  // To be called without the mutex, after all that may change something.
+  void AfterChange() {
+    std::shared_ptr<SessionFlow> last_user;
+    bool has_changes = false;
+    {
+      const std::lock_guard lock(events_.mutex());
+      has_changes = std::exchange(has_changes_, false);
+      if (done()) {
+        last_user = std::move(self_);
+        changed_.notify_all();
+      }
     }
-    step.request.Swap(request);
-    step.has_last_velocities = false;
-    step.unwanted = unwanted_;
-    if (reconnects() && step.request.step().has_options()) {
-      step.unwanted = Widen(step.request.mutable_step()->mutable_options());
-    }
-    // After a loss Receive sends the step again.
-    return SendSteps() || reconnects();
+    if (!has_changes) return;
+    const std::lock_guard lock(notify_mutex_);
+    if (const auto notify = notify_) notify();
   }
 
-  Transport::Status Receive(v1::SolveSessionResponse* response) override {
-    while (!Read(response)) {
-      Transport::Status again = Reconnect(EndCall(), /*was_open=*/true);
-      if (!again) return again;
-      SendSteps();
-    }
-    if (!response->has_step() || unanswered_.empty()) {
-      return tl::unexpected(Error{ErrorCode::kInternal, "the response is not that of a step", ""});
-    }
-    losses_ = lost_attempts_ = 0;
-    pauses_.Restart();
-    if (response->credits() > 0) {
-      credits_ = static_cast<int>(std::min<uint32_t>(response->credits(), max_in_flight_));
-    }
-    draining_ = response->draining();
-    TakeOutcome(response->mutable_step());
-    SendSteps();
-    return {};
+  // ---- Under the mutex.
+
+  void Start() { serving_.Start(); }
+  // In the background: this lives until the coroutine has ended.
+  void StartInBackground() {
+    self_ = shared_from_this();
+    events_.CallAfterEvents(self_, [this] { AfterChange(); });
+    Start();
   }
 
-  // A loss is no error where no step is left.
-  Transport::Status Close() override {
-    if (call_ == nullptr) return {};
-    if (unanswered_.empty() && reconnects()) call_->SetLimit(Clock::now() + reconnect_within_);
-    const std::unique_ptr<SessionCall> call = std::exchange(call_, nullptr);
-    const grpc::Status status = call->Close();
-    Transport::Status closed = FromRpcStatus(status, call->context());
-    if (!closed && unanswered_.empty() && IsLoss(closed.error(), CallKind::kSession)) return {};
-    return closed;
+  StepStream::State state() const {
+    return {.unanswered = steps_.unanswered(),
+            .arrived = steps_.arrived(),
+            .max_in_flight = credits_,
+            .draining = draining_,
+            .opening = opening_,
+            .ended = ended_};
   }
+  SessionSteps& steps() { return steps_; }
+
+  // The steps have changed.
+  void Wake() { events_.Add(); }
+
+  // Leaves a stream whose server may have begun with steps that were withdrawn.
+  void GiveStreamUp() {
+    given_up_ = true;
+    if (call_ != nullptr) call_->Cancel();
+    events_.Add();
+  }
+  void EndWith(Error error) {
+    if (!ended_) ended_ = std::move(error);
+    steps_.Abandon();
+    Changed();
+    events_.Add();
+  }
+  // Ends the session once its steps are solved, or at once.
+  void Close() {
+    closing_ = true;
+    events_.Add();
+  }
+  void Abandon() {
+    abandoned_ = true;
+    events_.Cancel();
+    events_.Add();
+  }
+  bool done() const { return serving_.done() && events_.idle(); }
+  const Status& closed() const { return closed_; }
 
  private:
   // A call whose server has opened the session.
@@ -149,25 +129,115 @@ class GrpcSession final : public SessionStream {
   };
 
   bool reconnects() const { return reconnect_within_ > Clock::duration::zero(); }
+  bool is_ending() const { return abandoned_ || ended_; }
+
+  void Changed() {
+    has_changes_ = true;
+    changed_.notify_all();
+  }
+
+  Task<bool> Serve() {
+    Status opened = co_await Open();
+    opening_ = false;
+    if (!opened) EndWith(opened.error());
+    Changed();
+    while (!is_ending() && !(closing_ && steps_.unanswered() == 0)) {
+      if (steps_.unanswered() == 0) {
+        co_await events_.Next();
+        continue;
+      }
+      Status served = co_await ServeOldest();
+      if (!served) EndWith(served.error());
+    }
+    co_await End();
+    Changed();
+    co_return true;
+  }
+
+  Task<Status> Open() {
+    auto opened = co_await OpenCall(WithoutConnection::kFails, kNever);
+    if (opened) {
+      Use(*std::move(opened));
+      co_return Status();
+    }
+    Status again = co_await Reconnect(opened.error(), /*was_open=*/false);
+    co_return again;
+  }
+
+  // Until the oldest step has its outcome, or is withdrawn. An error ends the session.
+  Task<Status> ServeOldest() {
+    while (steps_.unanswered() > 0 && !is_ending()) {
+      const bool arrived = co_await NextResponse();
+      if (arrived) {
+        Status taken = TakeResponse();
+        co_return taken;
+      }
+      if (is_ending()) break;
+      const bool given_up = std::exchange(given_up_, false);
+      Error why = co_await EndCall();
+      if (given_up) why = {ErrorCode::kUnavailable, "a step was withdrawn", ""};
+      if (steps_.unanswered() == 0) break;
+      Status again = co_await Reconnect(std::move(why), /*was_open=*/true);
+      if (!again) co_return again;
+    }
+    co_return Status();
+  }
+
+  // Waits for the next response, and sends meanwhile what the server takes. False if the stream has
+  // ended.
+  Task<bool> NextResponse() {
+    while (call_ != nullptr) {
+      co_await SendSteps();
+      if (is_ending() || given_up_ || call_ == nullptr || steps_.unanswered() == 0) co_return false;
+      if (write_failed_ && steps_.written() == 0) call_->Cancel();  // if it has not ended
+      call_->StartReading();
+      if (call_->TakeResponse(&response_)) co_return true;
+      if (call_->at_end()) co_return false;
+      co_await events_.Next();
+      call_->CheckLimit();
+    }
+    co_return false;
+  }
+
+  Status TakeResponse() {
+    if (!response_.has_step() || steps_.written() == 0) {
+      return tl::unexpected(Error{ErrorCode::kInternal, "the response is not that of a step", ""});
+    }
+    losses_ = lost_attempts_ = 0;
+    pauses_.Restart();
+    if (response_.credits() > 0) {
+      credits_ = static_cast<int>(std::min<uint32_t>(response_.credits(), max_in_flight_));
+    }
+    draining_ = response_.draining();
+    steps_.Answer(response_.mutable_step());
+    Changed();
+    return {};
+  }
 
   // Cancelled at the limit.
-  tl::expected<OpenedCall, Error> OpenCall(WithoutConnection without_connection,
-                                           Clock::time_point limit) {
-    Transport::Timeout left;
+  Task<tl::expected<OpenedCall, Error>> OpenCall(WithoutConnection without_connection,
+                                                 Clock::time_point limit) {
+    Timeout left;
     if (deadline_) left = *deadline_ - Clock::now();
     OpenedCall opened;
-    opened.call =
-        std::make_unique<SessionCall>(client_.stub.get(), client_.start, left, lost_attempts_,
-                                      open_.open().low_latency(), without_connection, limit);
-    opened.call->Write(open_);  // if this fails, so does the read
-    if (!opened.call->Read(&opened.response)) return tl::unexpected(End(std::move(opened.call)));
-    opened.call->SetLimit(kNever);
-    const ServerIdentity server = ParseServerIdentity(opened.response.opened().server());
-    if (const auto checked = client_.build_check->Check(server); !checked) {
-      CloseAside(std::move(opened.call));
-      return tl::unexpected(checked.error());
+    opened.call = std::make_unique<SessionCall>(&events_);
+    SessionCall* call = opened.call.get();
+    const bool begun = co_await call->Open(client_.stub.get(), client_.start, left, lost_attempts_,
+                                           without_connection, limit);
+    if (begun) co_await call->Write(open_);  // if this fails, so does the read
+    const bool read = co_await call->Read(&opened.response);
+    if (!read) {
+      Error why = co_await Finish(call);
+      co_return tl::unexpected(std::move(why));
     }
-    return opened;
+    call->SetLimit(kNever);
+    const ServerIdentity server = ParseServerIdentity(opened.response.opened().server());
+    const Status checked = client_.build_check->Check(server);
+    if (!checked) {
+      co_await CloseAside(call);
+      co_return tl::unexpected(checked.error());
+    }
+    co_return std::move(opened);
   }
 
   void Use(OpenedCall opened) {
@@ -178,57 +248,58 @@ class GrpcSession final : public SessionStream {
     credits_ = max_in_flight_;
     draining_ = opened.response.draining();
     next_move_ = draining_ ? Clock::now() + kBetweenMoves : Clock::time_point::min();
-    written_ = 0;
+    steps_.RestartStream();
     write_failed_ = false;
-    needs_guess_ = has_solved_;
-  }
-
-  bool Read(v1::SolveSessionResponse* response) {
-    if (call_ == nullptr) return false;
-    if (write_failed_ && written_ == 0) call_->Cancel();  // if it has not ended
-    return call_->Read(response);
+    given_up_ = false;
+    Changed();
   }
 
   // Why there is nothing more to read from the call.
-  static Error End(std::unique_ptr<SessionCall> call) {
-    const grpc::Status status = call->Finish();
-    if (!status.ok()) return ToError(status, call->context());
-    return {ErrorCode::kUnavailable, "the server has ended the session", "", "ENDED"};
+  static Task<Error> Finish(SessionCall* call) {
+    const grpc::Status status = co_await call->Finish();
+    Error why{ErrorCode::kUnavailable, "the server has ended the session", "", "ENDED"};
+    if (!status.ok()) why = ToError(status, call->context());
+    co_return why;
   }
-  Error EndCall() {
-    if (call_ == nullptr) return {ErrorCode::kUnavailable, "the session has no connection", ""};
-    return End(std::exchange(call_, nullptr));
+  Task<Error> EndCall() {
+    Error why{ErrorCode::kUnavailable, "the session has no connection", ""};
+    if (call_ != nullptr) why = co_await Finish(call_.get());
+    call_ = nullptr;
+    co_return why;
   }
 
   // Closes a call without steps.
-  static void CloseAside(std::unique_ptr<SessionCall> call) {
+  static Task<bool> CloseAside(SessionCall* call) {
     call->SetLimit(Clock::now() + kClosing);
-    call->Close();
+    co_await call->Close();
+    co_return true;
   }
 
   // Opens a call in place of the lost one, or returns why the session has ended.
-  Transport::Status Reconnect(Error why, bool was_open) {
-    if (!IsLoss(why, CallKind::kSession)) return tl::unexpected(why);
+  Task<Status> Reconnect(Error why, bool was_open) {
+    if (!IsLoss(why, CallKind::kSession)) co_return tl::unexpected(why);
     // A call without steps sent nothing that could end a server.
-    if (written_ == 0 && !write_failed_) why.lost_attempts = 0;
+    if (steps_.written() == 0 && !write_failed_) why.lost_attempts = 0;
     why.lost_attempts = lost_attempts_ += why.lost_attempts;
-    if (!reconnects() || lost_attempts_ >= kMaxLostAttempts) return tl::unexpected(why);
+    if (!reconnects() || lost_attempts_ >= kMaxLostAttempts) co_return tl::unexpected(why);
     const Clock::time_point lost = Clock::now();
     if (losses_++ == 0) first_loss_ = lost;
-    if (losses_ > kMaxLosses && lost > first_loss_ + reconnect_within_) return tl::unexpected(why);
+    const bool in_vain = losses_ > kMaxLosses && lost > first_loss_ + reconnect_within_;
+    if (in_vain) co_return tl::unexpected(why);
     const Clock::time_point until = lost + reconnect_within_;
     // A server that does not answer leaves time for another one.
     Clock::time_point limit = lost + reconnect_within_ / 2;
     while (true) {
-      const std::chrono::milliseconds pause = pauses_.Next();
-      if (Clock::now() + pause >= until) return tl::unexpected(why);
-      std::this_thread::sleep_for(pause);
-      auto opened = OpenCall(WithoutConnection::kWaits, limit);
+      const Clock::time_point next = Clock::now() + pauses_.Next();
+      if (next >= until) co_return tl::unexpected(why);
+      const bool waited = co_await Pause(&events_, next);
+      if (!waited) co_return tl::unexpected(why);
+      auto opened = co_await OpenCall(WithoutConnection::kWaits, limit);
       if (opened) {
-        Use(std::move(*opened));
-        return {};
+        Use(*std::move(opened));
+        co_return Status();
       }
-      if (!MayRetryToOpen(opened.error(), was_open)) return tl::unexpected(opened.error());
+      if (!MayRetryToOpen(opened.error(), was_open)) co_return tl::unexpected(opened.error());
       if (Clock::now() >= limit) limit = until;
     }
   }
@@ -238,98 +309,236 @@ class GrpcSession final : public SessionStream {
 
   // Opens a call that another server may take, while none of the steps is at this one. Returns the
   // old call; null if the session stays.
-  std::unique_ptr<SessionCall> Leave() {
-    auto opened = OpenCall(WithoutConnection::kFails, Clock::now() + kBetweenMoves);
-    if (opened && !opened->response.draining()) {
-      std::unique_ptr<SessionCall> old = std::move(call_);
-      Use(std::move(*opened));
-      return old;
-    }
-    if (opened) CloseAside(std::move(opened->call));  // at the same server, or one like it
-    next_move_ = Clock::now() + kBetweenMoves;
-    return nullptr;
-  }
-
-  // Sends the steps that a server takes now. False if the stream has ended.
-  bool SendSteps() {
-    if (call_ == nullptr) return false;
+  Task<std::unique_ptr<SessionCall>> Leave() {
+    auto opened = co_await OpenCall(WithoutConnection::kFails, Clock::now() + kBetweenMoves);
     std::unique_ptr<SessionCall> old;
-    if (IsLeaving() && written_ < unanswered_.size()) {
-      if (written_ > 0) return true;  // until their outcomes are here
-      old = Leave();
+    if (opened && !opened->response.draining()) {
+      old = std::move(call_);
+      Use(*std::move(opened));
+      co_return std::move(old);
     }
-    const bool sent = WriteSteps();
-    if (old != nullptr) CloseAside(std::move(old));
-    return sent;
+    if (opened) co_await CloseAside(opened->call.get());  // at the same server, or one like it
+    next_move_ = Clock::now() + kBetweenMoves;
+    co_return std::move(old);
   }
 
-  // Writes the steps that the server takes now. On a new stream only the first one, until a step is
-  // solved: where it fails, the next one needs the guess. A step whose write fails may have arrived
-  // all the same: its outcome is awaited, and nothing follows it. False if the stream has ended.
-  bool WriteSteps() {
-    const size_t most = needs_guess_ ? 1 : max_in_flight_;
-    for (; !write_failed_ && written_ < std::min(most, unanswered_.size()); ++written_) {
-      Step& step = unanswered_[written_];
-      if (needs_guess_ &&
-          last_velocities_.SetGuess(step.request.mutable_step()->mutable_problem())) {
-        step.has_last_velocities = true;
-      }
-      write_failed_ = !call_->Write(step.request);
+  // Sends the steps that a server takes now.
+  Task<bool> SendSteps() {
+    std::unique_ptr<SessionCall> old;
+    if (IsLeaving() && steps_.written() < steps_.unanswered()) {
+      if (steps_.written() > 0) co_return true;  // until their outcomes are here
+      old = co_await Leave();
     }
-    if (write_failed_ && reconnects()) call_->SetLimit(Clock::now() + reconnect_within_);
-    return !write_failed_;
+    co_await WriteSteps();
+    if (old != nullptr) co_await CloseAside(old.get());
+    co_return true;
   }
 
-  void TakeOutcome(v1::StepOutcome* outcome) {
-    Step& step = unanswered_.front();
-    if (outcome->outcome().has_solution()) {
-      v1::ContactSolution* solution = outcome->mutable_outcome()->mutable_solution();
-      if (step.has_last_velocities) outcome->set_warm_started(true);
-      if (reconnects()) {
-        last_velocities_.Remember(step.request.mutable_step()->mutable_problem(), *solution);
-        has_solved_ = true;
-      }
-      needs_guess_ = false;
-      Remove(step.unwanted, solution);
+  // A step whose write fails may have arrived all the same: its outcome is awaited, and nothing
+  // follows it.
+  Task<bool> WriteSteps() {
+    while (!write_failed_ && !given_up_) {
+      const v1::SolveSessionRequest* request = steps_.Next(max_in_flight_);
+      if (request == nullptr) break;
+      steps_.MarkWritten();
+      const bool written = co_await call_->Write(*request);
+      write_failed_ = !written;
+      if (write_failed_ && reconnects()) call_->SetLimit(Clock::now() + reconnect_within_);
     }
-    spare_.push_back(std::move(step));
-    unanswered_.pop_front();
-    --written_;
+    co_return !write_failed_;
   }
 
+  // A loss is no error where no step is left.
+  Task<bool> End() {
+    if (call_ != nullptr && closing_ && !is_ending()) {
+      if (reconnects()) call_->SetLimit(Clock::now() + reconnect_within_);
+      const grpc::Status status = co_await call_->Close();
+      closed_ = FromRpcStatus(status, call_->context());
+      if (!closed_ && IsLoss(closed_.error(), CallKind::kSession)) closed_ = Status();
+    } else if (call_ != nullptr) {
+      call_->Cancel();
+      co_await call_->Finish();
+    }
+    if (ended_) closed_ = tl::unexpected(*ended_);
+    call_ = nullptr;
+    events_.CancelTimers();
+    co_return true;
+  }
+
+  Events events_;
   const SessionResources client_;
   v1::SolveSessionRequest open_;
   const Clock::duration reconnect_within_;
   std::optional<Clock::time_point> deadline_;
-  Unwanted unwanted_{};  // by the options of the session
 
   std::unique_ptr<SessionCall> call_;  // null: lost
   int max_in_flight_{1};
   int credits_{1};
+  bool opening_{true};
   bool draining_{false};
+  bool given_up_{false};         // the call has taken steps that were withdrawn
   Clock::time_point next_move_;  // when to leave a draining server, at the earliest
+  SessionSteps steps_;
+  bool write_failed_{false};  // of the last step; the call takes no more
+  v1::SolveSessionResponse response_;
 
-  std::deque<Step> unanswered_;
-  size_t written_{0};         // how many of them, from the first on, were written to the call
-  bool write_failed_{false};  // the last one; the call takes no more
-  std::vector<Step> spare_;   // storage of answered steps
-
-  LastVelocities last_velocities_;
-  bool has_solved_{false};
-  bool needs_guess_{false};  // the server does not have the last velocities
-  int losses_{0};            // since the last outcome
-  int lost_attempts_{0};     // of these, with a step that was sent; see Error
+  int losses_{0};         // since the last outcome
+  int lost_attempts_{0};  // of these, with a step that was sent; see Error
   Clock::time_point first_loss_;
   RetryPauses pauses_;
+
+  std::optional<Error> ended_;
+  bool closing_{false};
+  bool abandoned_{false};
+  Status closed_;
+  bool has_changes_{false};
+  std::condition_variable_any changed_;
+  std::recursive_mutex notify_mutex_;  // held while notify_ runs, which may call back
+  std::function<void()> notify_;
+  std::shared_ptr<SessionFlow> self_;
+  Task<bool> serving_;
+};
+
+// What the user of a session holds.
+class GrpcSession final : public StepStream {
+ public:
+  GrpcSession(const SessionResources& resources, const v1::SolveSessionRequest& open,
+              Timeout deadline)
+      : background_(resources.background),
+        own_loop_(background_ ? nullptr : std::make_unique<EventLoop>(open.open().low_latency())),
+        flow_(std::make_shared<SessionFlow>(background_ ? background_->loop() : own_loop_.get(),
+                                            resources, open, deadline)) {
+    const std::lock_guard lock(mutex());
+    background_ ? flow_->StartInBackground() : flow_->Start();
+  }
+
+  ~GrpcSession() override {
+    if (!CheckFork(generation_)) {  // threads of the parent may hold locks
+      new auto(std::move(flow_));
+      new auto(std::move(background_));
+      own_loop_.release();
+      return;
+    }
+    flow_->Notify(nullptr);
+    Change([&] { flow_->Abandon(); });
+    if (own_loop_ != nullptr) WaitFor([&] { return flow_->done(); }, WaitLimit());
+  }
+
+  State state() const override {
+    if (const Status allowed = CheckFork(generation_); !allowed) return {.ended = allowed.error()};
+    const std::lock_guard lock(mutex());
+    return flow_->state();
+  }
+
+  bool Await(const std::function<bool(const State&)>& is_ready, const WaitLimit& limit) override {
+    if (!CheckFork(generation_)) return true;
+    return WaitFor([&] { return is_ready(flow_->state()); }, limit);
+  }
+
+  void Send(uint64_t step_id, const ContactProblemView& problem,
+            const std::optional<SolveOptions>& options, const WaitLimit&) override {
+    SessionSteps::Step made;
+    {
+      const std::lock_guard lock(mutex());
+      made = flow_->steps().Make();
+    }
+    v1::SessionStep* step = made.request.mutable_step();
+    step->set_step_id(step_id);
+    client::ToMessage(problem, step->mutable_problem());
+    step->clear_options();
+    if (options) client::ToMessage(*options, step->mutable_options());
+    Change([&] {
+      if (flow_->state().ended) return;
+      flow_->steps().Add(std::move(made));
+      flow_->Wake();
+    });
+  }
+
+  StepOutcome Take() override {
+    const std::lock_guard lock(mutex());
+    return flow_->steps().Take();
+  }
+
+  Status Withdraw(uint64_t step_id) override {
+    Status withdrawn;
+    Change([&] {
+      const bool may_go_on = flow_->steps().CanWithdraw(step_id);
+      const bool was_written = flow_->steps().Withdraw(step_id);
+      if (!may_go_on) {
+        const Error why{ErrorCode::kCancelled,
+                        "a step was withdrawn, and the session may not reconnect", ""};
+        flow_->EndWith(why);
+        withdrawn = tl::unexpected(why);
+      }
+      if (was_written) flow_->GiveStreamUp();
+    });
+    return withdrawn;
+  }
+
+  void Reset() override {
+    const std::lock_guard lock(mutex());
+    flow_->steps().Reset();
+  }
+
+  Status Close() override {
+    Change([&] { flow_->Close(); });
+    WaitFor([&] { return flow_->done(); }, WaitLimit());
+    return flow_->closed();
+  }
+
+  void Notify(std::function<void()> changed) override { flow_->Notify(std::move(changed)); }
+
+ private:
+  Events::Mutex& mutex() const { return flow_->events().mutex(); }
+
+  template <typename Body>
+  void Change(const Body& body) {
+    {
+      const std::lock_guard lock(mutex());
+      body();
+    }
+    flow_->AfterChange();
+  }
+
+  // Waits, and serves the session meanwhile unless it is in the background.
+  template <typename Condition>
+  bool WaitFor(const Condition& is_so, const WaitLimit& limit) {
+    std::unique_lock lock(mutex());
+    while (!is_so()) {
+      if (StopToken(limit.cancelled, limit.until).Requested()) return false;
+      Clock::time_point until = limit.until;
+      if (limit.cancelled != nullptr) until = std::min(until, Clock::now() + kFlagPeriod);
+      if (own_loop_ != nullptr) {
+        lock.unlock();
+        own_loop_->HandleNext(until);
+        lock.lock();
+      } else if (until == kNever) {
+        flow_->changed().wait(lock);
+      } else {
+        flow_->changed().wait_until(lock, until);
+      }
+    }
+    return true;
+  }
+
+  const int generation_{ForkGeneration()};
+  std::shared_ptr<BackgroundLoop> background_;
+  std::unique_ptr<EventLoop> own_loop_;
+  std::shared_ptr<SessionFlow> flow_;
 };
 
 }  // namespace
 
-tl::expected<std::unique_ptr<SessionStream>, Error> OpenGrpcSession(
-    const SessionResources& resources, const v1::SolveSessionRequest& request,
-    Transport::Timeout deadline) {
+tl::expected<std::unique_ptr<StepStream>, Error> OpenGrpcSession(
+    const SessionResources& resources, const v1::SolveSessionRequest& request, Timeout deadline) {
   auto session = std::make_unique<GrpcSession>(resources, request, deadline);
-  if (const auto opened = session->Open(); !opened) return tl::unexpected(opened.error());
+  if (resources.background != nullptr) return session;
+  const WaitLimit limit{.cancelled = resources.start.call.cancelled};
+  const auto is_open = [](const StepStream::State& state) { return !state.opening; };
+  if (!session->Await(is_open, limit)) {
+    return tl::unexpected(CallCancelled());
+  }
+  if (auto ended = session->state().ended) return tl::unexpected(*std::move(ended));
   return session;
 }
 

@@ -9,11 +9,16 @@
 // A server that announces its shutdown is left before it ends the stream: it gets no further step,
 // and once its steps are answered, the next one goes to a new stream in the same way. Where none
 // leads to another server, the session stays and tries again later.
+//
+// One coroutine does all that, from the opening to the end. Send and Take exchange steps and
+// outcomes with it.
 #pragma once
 
 #include <chrono>
 #include <memory>
 
+#include "client/cpp/transport/backend.h"
+#include "client/cpp/transport/event_loop.h"
 #include "client/cpp/transport/grpc_call.h"
 #include "client/cpp/transport/server_identity.h"
 #include "sap/v1/solver_service.grpc.pb.h"
@@ -27,11 +32,12 @@ struct SessionResources {
   std::shared_ptr<BuildCheck> build_check;
   // After a loss a stream must be open within this time; 0: the session ends with its stream.
   std::chrono::nanoseconds reconnect_within;
+  // That serves the session; null: the threads that wait do.
+  std::shared_ptr<BackgroundLoop> background;
 };
 
-// The request opens the session.
-tl::expected<std::unique_ptr<SessionStream>, Error> OpenGrpcSession(
-    const SessionResources& resources, const v1::SolveSessionRequest& request,
-    Transport::Timeout deadline);
+// The request opens the session. In the background, the session opens after this has returned.
+tl::expected<std::unique_ptr<StepStream>, Error> OpenGrpcSession(
+    const SessionResources& resources, const v1::SolveSessionRequest& request, Timeout deadline);
 
 }  // namespace sap::client

@@ -47,7 +47,7 @@ bool SetGuessOf(const v1::ContactProblem& problem, int first, int last,
     }
     start += dofs;
   }
-  if (any) guess->Swap(&values);
+  guess->Swap(&values);
   return any;
 }
 
@@ -58,11 +58,12 @@ void LastVelocities::Remember(v1::ContactProblem* problem, const v1::ContactSolu
   velocity_ = solution.velocity();
   island_of_tree_ = solution.island_of_tree();
   status_ = solution.islands().status();
+  known_ = true;
 }
 
 bool LastVelocities::SetGuess(v1::ContactProblem* problem) const {
-  const int last_count = problem_.trees().dofs_size() + problem_.bodies().mass_size();
-  if (island_of_tree_.size() != last_count) return false;
+  const int last_count = known_ ? problem_.trees().dofs_size() + problem_.bodies().mass_size() : 0;
+  if (known_ && island_of_tree_.size() != last_count) return false;
   VelocityByName velocities;
   for (int tree = 0, start = 0; tree < last_count; ++tree) {
     const int dofs = DofsOf(problem_, tree);

@@ -17,14 +17,18 @@ class LastVelocities {
 
   // Sets the guess that a server would use for the next step of the stream: for each named tree or
   // body its last velocity, for the others v*; not where the problem contains a guess. Returns
-  // whether any velocity was found.
+  // whether any velocity was found. Without a solved step all are v*.
   bool SetGuess(v1::ContactProblem* problem) const;
+
+  // Whether a step was solved.
+  bool known() const { return known_; }
 
  private:
   v1::ContactProblem problem_;
   google::protobuf::RepeatedField<double> velocity_;
   google::protobuf::RepeatedField<int32_t> island_of_tree_;
   google::protobuf::RepeatedField<int> status_;  // of the islands
+  bool known_{false};
 };
 
 }  // namespace sap::client

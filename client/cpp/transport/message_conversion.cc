@@ -27,8 +27,12 @@ constexpr std::pair<int, ErrorCode> kCodes[] = {
     {grpc::StatusCode::INTERNAL, ErrorCode::kInternal}};
 
 template <typename Value>
-void Copy(const std::vector<Value>& values, RepeatedField<Value>* field) {
+void Copy(std::span<const Value> values, RepeatedField<Value>* field) {
   field->Assign(values.begin(), values.end());
+}
+template <typename Value>
+void Copy(const std::vector<Value>& values, RepeatedField<Value>* field) {
+  Copy(std::span(values), field);
 }
 
 template <typename Value>
@@ -165,7 +169,7 @@ v1::NewtonMethod ToMessage(NewtonMethod method) {
 
 }  // namespace
 
-void ToMessage(const Problem& problem, v1::ContactProblem* message) {
+void ToMessage(const ContactProblemView& problem, v1::ContactProblem* message) {
   message->set_time_step(problem.time_step);
   ForEachMessageArray([](auto* field, const auto& values) { Copy(values, field); }, message,
                       problem);
@@ -220,21 +224,25 @@ void ToMessage(std::chrono::nanoseconds time, google::protobuf::Duration* messag
   message->set_nanos(static_cast<int32_t>((time - seconds).count()));
 }
 
-void ToMessage(const Cotangent& cotangent, v1::Cotangent* message) {
-#define SAP_OUTPUT(name, ...) Copy(cotangent.name, message->mutable_##name());
+void ToMessage(const DifferentiateView& request, v1::DifferentiateRequest* message) {
+  ToMessage(request.problem, message->mutable_problem());
+  v1::Regularization* numbers = message->mutable_problem()->mutable_regularization();
+#define SAP_NUMBER(name, is_input) \
+  if (is_input && !request.given.name) numbers->clear_##name();
+#include "solver/problem/problem_fields.inc"
+  ToMessage(request.solve, message->mutable_options());
+  Copy(request.derivatives.velocity, message->mutable_velocity());
+  for (const sap::Cotangent& cotangent : request.derivatives.cotangents) {
+    v1::Cotangent* arrays = message->add_cotangents();
+#define SAP_OUTPUT(name, ...) Copy(cotangent.name, arrays->mutable_##name());
 #include "solver/problem/solution_fields.inc"
-  message->set_cost(cotangent.cost);
-}
-
-void ToMessage(const Problem& problem, std::span<const Cotangent> cotangents,
-               const DifferentiateOptions& options, v1::DifferentiateRequest* message) {
-  ToMessage(problem, message->mutable_problem());
-  ToMessage(options.solve, message->mutable_options());
-  Copy(options.velocity, message->mutable_velocity());
-  for (const Cotangent& cotangent : cotangents) ToMessage(cotangent, message->add_cotangents());
-  for (const Problem& tangent : options.tangents) ToMessage(tangent, message->add_tangents());
-  for (const std::string& path : options.wanted) message->mutable_wanted()->add_paths(path);
-  message->set_hold_delassus(options.hold_delassus);
+    arrays->set_cost(cotangent.cost);
+  }
+  for (const ContactProblemView& direction : request.derivatives.directions) {
+    ToMessage(direction, message->add_tangents());
+  }
+  for (const std::string& path : request.wanted) message->mutable_wanted()->add_paths(path);
+  message->set_hold_delassus(request.derivatives.hold_delassus);
 }
 
 void ToMessage(const Error& error, v1::Failure* message) {

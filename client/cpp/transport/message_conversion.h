@@ -13,13 +13,14 @@
 
 namespace sap::client {
 
-void ToMessage(const Problem& problem, v1::ContactProblem* message);
+void ToMessage(const ContactProblemView& problem, v1::ContactProblem* message);
+inline void ToMessage(const Problem& problem, v1::ContactProblem* message) {
+  ToMessage(ViewOf(problem), message);
+}
 void ToMessage(const SolveOptions& options, v1::SolveOptions* message);
 void ToMessage(const Solution& solution, v1::ContactSolution* message);
 void ToMessage(const Error& error, v1::Failure* message);
-void ToMessage(const Cotangent& cotangent, v1::Cotangent* message);
-void ToMessage(const Problem& problem, std::span<const Cotangent> cotangents,
-               const DifferentiateOptions& options, v1::DifferentiateRequest* message);
+void ToMessage(const DifferentiateView& request, v1::DifferentiateRequest* message);
 void ToMessage(std::chrono::nanoseconds time, google::protobuf::Duration* message);
 
 // An unknown regularization rule is an error; all else is copied unchecked.

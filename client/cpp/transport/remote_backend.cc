@@ -1,19 +1,49 @@
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "client/cpp/transport/backend.h"
+#include "client/cpp/transport/channel.h"
+#include "client/cpp/transport/event_loop.h"
+#include "client/cpp/transport/grpc_call.h"
+#include "client/cpp/transport/grpc_session.h"
+#include "client/cpp/transport/loss.h"
 #include "client/cpp/transport/message_conversion.h"
+#include "client/cpp/transport/pending_problems.h"
+#include "client/cpp/transport/retry.h"
+#include "client/cpp/transport/running_calls.h"
+#include "client/cpp/transport/server_identity.h"
+#include "client/cpp/transport/task.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "sap/v1/solver_service.grpc.pb.h"
+#include "solver/parallel/forked_threads.h"
+#include "solver/parallel/stop_token.h"
 
 namespace sap::client {
 namespace {
 
-void ToMessages(std::span<const Problem> problems,
+using std::chrono::nanoseconds;
+using std::chrono::system_clock;
+
+// Deadline of calls that do no work.
+constexpr std::chrono::seconds kQuickCall{5};
+
+void ToMessages(Backend::Problems problems,
                 google::protobuf::RepeatedPtrField<v1::ContactProblem>* messages) {
-  for (const Problem& problem : problems) client::ToMessage(problem, messages->Add());
+  for (const ContactProblemView& problem : problems) client::ToMessage(problem, messages->Add());
+}
+
+tl::expected<Solution, Error> OutcomeOf(const v1::SolveResponse& response) {
+  return FromMessage(response.solution());
 }
 
 // One outcome per problem of a batch: what the response has, or the error of the call.
 template <typename Answer, typename Response>
-std::vector<tl::expected<Answer, Error>> OutcomesFrom(const Transport::Status& status,
+std::vector<tl::expected<Answer, Error>> OutcomesFrom(const Status& status,
                                                       const Response& response, size_t count) {
   std::vector<tl::expected<Answer, Error>> outcomes;
   const auto fail = [&](const Error& error) {
@@ -28,148 +58,453 @@ std::vector<tl::expected<Answer, Error>> OutcomesFrom(const Transport::Status& s
   return outcomes;
 }
 
-class RemoteSteps final : public StepStream {
+// The answer to a call, or its error.
+template <typename Response, typename Convert>
+auto AnswerOf(const Status& status, const Response& response, const Convert& convert)
+    -> decltype(convert(response)) {
+  if (!status) return tl::unexpected(status.error());
+  return convert(response);
+}
+
+// What the attempts of calls share. Sessions and calls in the background may outlive the client.
+struct Servers {
+  std::shared_ptr<grpc::Channel> channel;
+  std::shared_ptr<Authorization> authorization;
+  std::shared_ptr<BuildCheck> build_check;
+  std::shared_ptr<v1::SolverService::Stub> solver;
+  std::shared_ptr<grpc::health::v1::Health::Stub> health;
+  nanoseconds reconnect_within;
+};
+
+// One call in its attempts.
+class RemoteCall {
  public:
-  explicit RemoteSteps(std::unique_ptr<SessionStream> stream) : stream_(std::move(stream)) {}
+  template <typename Request, typename Response>
+  using StartCall = std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> (
+      v1::SolverService::Stub::*)(grpc::ClientContext*, const Request&, grpc::CompletionQueue*);
 
-  int max_steps_in_flight() const override { return stream_->max_steps_in_flight(); }
-  bool draining() const override { return stream_->draining(); }
+  RemoteCall(const Servers& servers, Events* events, const CallOptions& call, bool high_priority,
+             Timeout deadline)
+      : servers_(servers),
+        events_(events),
+        start_{servers.authorization, call, high_priority},
+        retry_(servers.channel.get(), events, servers.reconnect_within, deadline) {}
 
-  bool Send(uint64_t step_id, const Problem& problem,
-            const std::optional<SolveOptions>& options) override {
-    v1::SessionStep* step = request_.mutable_step();
-    step->set_step_id(step_id);
-    client::ToMessage(problem, step->mutable_problem());
-    step->clear_options();
-    if (options) client::ToMessage(*options, step->mutable_options());
-    return stream_->Send(&request_);
-  }
-
-  tl::expected<StepOutcome, Error> Receive() override {
-    if (const auto received = stream_->Receive(&response_); !received) {
-      return tl::unexpected(received.error());
+  // A call with one response, until it has an outcome.
+  template <typename Request, typename Response>
+  Task<Status> Unary(StartCall<Request, Response> start, const Request& request,
+                     Response* response) {
+    while (true) {
+      Status status = co_await Attempt(start, request, response);
+      if (status) co_return status;
+      const bool again = co_await retry_.After(&status.error());
+      if (!again) co_return status;
     }
-    const v1::StepOutcome& step = response_.step();
-    return StepOutcome{.step_id = step.step_id(),
-                       .warm_started = step.warm_started(),
-                       .solution = FromMessage(step.outcome())};
   }
 
-  tl::expected<void, Error> Close() override { return stream_->Close(); }
+  Task<Status> Stream(const v1::StreamBatchRequest& request, const Client::BatchSink& sink) {
+    PendingProblems pending(request);
+    while (true) {
+      Status status = co_await StreamPending(&pending, sink);
+      if (status && !pending.empty()) {
+        co_return tl::unexpected(Error{
+            ErrorCode::kInternal, "the batch has ended without an outcome for each problem", ""});
+      }
+      if (status || events_->cancelled() || !IsLoss(status.error(), CallKind::kCall)) {
+        co_return status;
+      }
+      if (pending.empty()) co_return Status();
+      const bool again = co_await retry_.After(&status.error());
+      if (!again) co_return status;
+      pending.Narrow();
+    }
+  }
+
+  // One attempt: the answer is about the server as it is now.
+  Task<tl::expected<bool, Error>> Health() {
+    grpc::health::v1::HealthCheckRequest request;
+    request.set_service(v1::SolverService::service_full_name());
+    grpc::health::v1::HealthCheckResponse response;
+    grpc::ClientContext context;
+    start_.Prepare(kQuickCall, 0, &context);
+    const CancelledWithEvents cancelled(events_, &context);
+    const auto call = servers_.health->AsyncCheck(&context, request, events_->queue());
+    const grpc::Status status = co_await Finish(call.get(), &response);
+    const Status checked = Checked(status, context, /*checks_build=*/false);
+    if (!checked) co_return tl::unexpected(checked.error());
+    co_return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;
+  }
 
  private:
-  const std::unique_ptr<SessionStream> stream_;
-  v1::SolveSessionRequest request_;  // reused
-  v1::SolveSessionResponse response_;
+  template <typename Call, typename Response>
+  Task<grpc::Status> Finish(Call* call, Response* response) {
+    grpc::Status status;
+    Operation finish;
+    call->Finish(response, &status, events_->Begin(&finish));
+    while (finish.pending) co_await events_->Next();
+    co_return status;
+  }
+
+  template <typename Request, typename Response>
+  Task<Status> Attempt(StartCall<Request, Response> start, const Request& request,
+                       Response* response) {
+    grpc::ClientContext context;
+    start_.Prepare(retry_.left(), retry_.lost_attempts(), &context);
+    const CancelledWithEvents cancelled(events_, &context);
+    const auto call = (servers_.solver.get()->*start)(&context, request, events_->queue());
+    const grpc::Status status = co_await Finish(call.get(), response);
+    co_return Checked(status, context);
+  }
+
+  // One attempt to get the pending outcomes.
+  Task<Status> StreamPending(PendingProblems* pending, const Client::BatchSink& sink) {
+    grpc::ClientContext context;
+    start_.Prepare(retry_.left(), retry_.lost_attempts(), &context);
+    const CancelledWithEvents cancelled(events_, &context);
+    const size_t half = pending->size() / 2;
+    Operation operation;
+    const auto stream = servers_.solver->AsyncStreamBatch(
+        &context, pending->request(), events_->queue(), events_->Begin(&operation));
+    while (operation.pending) co_await events_->Next();
+    Status refused;
+    bool is_checked = false;
+    v1::StreamBatchResponse response;
+    while (operation.ok) {
+      stream->Read(&response, events_->Begin(&operation));
+      while (operation.pending) co_await events_->Next();
+      if (!operation.ok) break;
+      if (!is_checked) {
+        // The end of the stream would be too late for outcomes that should not be seen.
+        refused = servers_.build_check->Check(IdentityIn(context.GetServerInitialMetadata()));
+        is_checked = true;
+      }
+      if (!refused) break;
+      Take(response, half, pending, sink);
+    }
+    if (!refused) context.TryCancel();
+    grpc::Status status;
+    stream->Finish(&status, events_->Begin(&operation));
+    while (operation.pending) co_await events_->Next();
+    if (!refused) co_return refused;
+    co_return Checked(status, context);
+  }
+
+  void Take(const v1::StreamBatchResponse& response, size_t half, PendingProblems* pending,
+            const Client::BatchSink& sink) {
+    const auto index = pending->Take(response.index());
+    if (!index) return;  // the server breaks the contract
+    retry_.Restart();
+    // A problem that ends servers thus ends as many as a batch can be halved, and no more.
+    if (pending->size() <= half) retry_.ForgetLostAttempts();
+    sink(static_cast<int>(*index), FromMessage(response.outcome()));
+  }
+
+  Status Checked(const grpc::Status& status, const grpc::ClientContext& context,
+                 bool checks_build = true) {
+    if (!status.ok() && events_->cancelled()) {
+      return tl::unexpected(CallCancelled());
+    }
+    if (!status.ok()) return tl::unexpected(ToError(status, context));
+    if (!checks_build) return {};
+    return servers_.build_check->Check(IdentityIn(context.GetServerTrailingMetadata()));
+  }
+
+  const Servers servers_;
+  Events* const events_;
+  const CallStart start_;
+  Retry retry_;
 };
 
 class Remote final : public Backend {
  public:
-  Remote(std::unique_ptr<Transport> transport, bool low_latency)
-      : transport_(std::move(transport)), low_latency_(low_latency) {}
+  using Stub = v1::SolverService::Stub;
 
-  SolveOutcome Solve(const Problem& problem, const SolveOptions& options,
-                     Timeout deadline) override {
+  Remote(Channel channel, const ConnectOptions& options)
+      : low_latency_(options.low_latency),
+        servers_{.channel = channel.channel,
+                 .authorization = std::move(channel.authorization),
+                 .build_check = std::make_shared<BuildCheck>(options.allow_mixed_servers),
+                 .solver = v1::SolverService::NewStub(channel.channel),
+                 .health = grpc::health::v1::Health::NewStub(channel.channel),
+                 .reconnect_within = std::min<nanoseconds>(options.reconnect_within, kLongestTime)},
+        running_(std::make_shared<RunningCalls>(options.low_latency)) {}
+
+  ~Remote() override {
+    if (CheckFork(generation_)) {
+      running_->CancelAll();
+      return;
+    }
+    new auto(std::move(running_));  // threads of the parent may hold its locks
+    new auto(std::move(servers_));
+  }
+
+  void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
+             Where where, Done<SolveOutcome> done) override {
     v1::SolveRequest request;
     client::ToMessage(problem, request.mutable_problem());
     client::ToMessage(options, request.mutable_options());
-    v1::SolveResponse response;
-    if (auto status = transport_->Solve(request, deadline, &response); !status) {
-      return tl::unexpected(status.error());
-    }
-    return FromMessage(response.solution());
+    Call<v1::SolveResponse>(
+        &Stub::AsyncSolve, std::move(request), {options, deadline, where},
+        [](const Status& status, const v1::SolveResponse& response) {
+          return AnswerOf(status, response, OutcomeOf);
+        },
+        std::move(done));
   }
 
-  std::vector<SolveOutcome> SolveBatch(std::span<const Problem> problems,
-                                       const SolveOptions& options, Timeout deadline) override {
+  void SolveBatch(Problems problems, const SolveOptions& options, Timeout deadline, Where where,
+                  Done<std::vector<SolveOutcome>> done) override {
     v1::SolveBatchRequest request;
     ToMessages(problems, request.mutable_problems());
     client::ToMessage(options, request.mutable_options());
-    v1::SolveBatchResponse response;
-    const auto status = transport_->SolveBatch(request, deadline, &response);
-    return OutcomesFrom<Solution>(status, response, problems.size());
+    Call<v1::SolveBatchResponse>(
+        &Stub::AsyncSolveBatch, std::move(request), {options, deadline, where},
+        [count = problems.size()](const Status& status, const v1::SolveBatchResponse& response) {
+          return OutcomesFrom<Solution>(status, response, count);
+        },
+        std::move(done));
   }
 
-  Status StreamBatch(std::span<const Problem> problems, const SolveOptions& options,
-                     Timeout deadline, const Client::BatchSink& sink) override {
+  void StreamBatch(Problems problems, const SolveOptions& options, Timeout deadline,
+                   Client::BatchSink sink, Where where, Done<Status> done) override {
+    if (Status allowed = Allowed(options.call); !allowed) return done(allowed);
     v1::StreamBatchRequest request;
     ToMessages(problems, request.mutable_problems());
     client::ToMessage(options, request.mutable_options());
-    return transport_->StreamBatch(request, deadline, [&](const v1::StreamBatchResponse& response) {
-      if (response.index() >= problems.size()) return;  // the server breaks the contract
-      sink(static_cast<int>(response.index()), FromMessage(response.outcome()));
-    });
+    const CallParameters parameters{options, deadline, where};
+    Run<Status>(
+        parameters,
+        [](Events* events, Servers servers, CallParameters parameters,
+           v1::StreamBatchRequest request, Client::BatchSink sink) -> Task<Status> {
+          RemoteCall call(servers, events, parameters.context, parameters.high,
+                          parameters.deadline);
+          Status status = co_await call.Stream(request, sink);
+          co_return status;
+        },
+        std::move(done), std::move(request), std::move(sink));
   }
 
-  DerivativesOutcome Differentiate(const Problem& problem, std::span<const Cotangent> cotangents,
-                                   const DifferentiateOptions& options, Timeout deadline) override {
-    v1::DifferentiateRequest request;
-    client::ToMessage(problem, cotangents, options, &request);
-    v1::DifferentiateResponse response;
-    if (auto status = transport_->Differentiate(request, deadline, &response); !status) {
-      return tl::unexpected(status.error());
-    }
-    return FromMessage(response);
+  void Differentiate(const DifferentiateView& request, Timeout deadline, Where where,
+                     Done<DerivativesOutcome> done) override {
+    v1::DifferentiateRequest message;
+    client::ToMessage(request, &message);
+    Call<v1::DifferentiateResponse>(
+        &Stub::AsyncDifferentiate, std::move(message), {request.solve, deadline, where},
+        [](const Status& status, const v1::DifferentiateResponse& response) {
+          return AnswerOf(status, response, [](const auto& answer) { return FromMessage(answer); });
+        },
+        std::move(done));
   }
 
-  std::vector<DerivativesOutcome> DifferentiateBatch(std::span<const DifferentiateRequest> requests,
-                                                     const BatchLimits& limits,
-                                                     Timeout deadline) override {
+  void DifferentiateBatch(std::span<const DifferentiateView> requests, const BatchLimits& limits,
+                          Timeout deadline, Where where,
+                          Done<std::vector<DerivativesOutcome>> done) override {
     v1::DifferentiateBatchRequest batch;
-    for (const DifferentiateRequest& request : requests) {
-      client::ToMessage(request.problem, request.cotangents, request.options, batch.add_requests());
-    }
+    for (const DifferentiateView& request : requests)
+      client::ToMessage(request, batch.add_requests());
     if (limits.time_budget) client::ToMessage(*limits.time_budget, batch.mutable_time_budget());
-    v1::DifferentiateBatchResponse response;
-    const auto status = transport_->DifferentiateBatch(batch, deadline, &response);
-    return OutcomesFrom<Derivatives>(status, response, requests.size());
+    CallParameters parameters{limits.call, deadline, where};
+    parameters.high = std::ranges::all_of(requests, [](const DifferentiateView& request) {
+      return request.solve.priority == Priority::kHigh;
+    });
+    Call<v1::DifferentiateBatchResponse>(
+        &Stub::AsyncDifferentiateBatch, std::move(batch), parameters,
+        [count = requests.size()](const Status& status,
+                                  const v1::DifferentiateBatchResponse& response) {
+          return OutcomesFrom<Derivatives>(status, response, count);
+        },
+        std::move(done));
   }
 
-  tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(const SolveOptions& options,
-                                                               Timeout deadline) override {
+  tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(
+      const SolveOptions& options, const SessionOptions& session_options,
+      Timeout deadline) override {
+    if (Status allowed = Allowed(options.call); !allowed) return tl::unexpected(allowed.error());
     v1::SolveSessionRequest request;
     client::ToMessage(options, request.mutable_open()->mutable_options());
     request.mutable_open()->set_low_latency(low_latency_);
-    auto stream = transport_->OpenSession(request, deadline);
-    if (!stream) return tl::unexpected(stream.error());
-    return std::make_unique<RemoteSteps>(std::move(*stream));
+    const nanoseconds within = session_options.reconnect_within.value_or(servers_.reconnect_within);
+    return OpenGrpcSession(
+        {.stub = servers_.solver,
+         .start = {servers_.authorization, options.call},
+         .build_check = servers_.build_check,
+         .reconnect_within = std::min<nanoseconds>(within, kLongestTime),
+         .background = session_options.background ? running_->background() : nullptr},
+        request, deadline);
   }
 
-  tl::expected<ServerInfo, Error> Info(Timeout deadline) override {
-    v1::GetServerInfoResponse response;
-    if (auto status = transport_->Info(deadline, &response); !status) {
-      return tl::unexpected(status.error());
-    }
-    return FromMessage(response);
+  void Info(const CallOptions& call, Timeout deadline, Where where,
+            Done<tl::expected<ServerInfo, Error>> done) override {
+    deadline = std::min<nanoseconds>(deadline.value_or(kQuickCall), kQuickCall);
+    Call<v1::GetServerInfoResponse>(
+        &Stub::AsyncGetServerInfo, v1::GetServerInfoRequest(), {call, deadline, where},
+        [](const Status& status, const v1::GetServerInfoResponse& response) {
+          return AnswerOf(status, response, [](const auto& info) {
+            return tl::expected<ServerInfo, Error>(FromMessage(info));
+          });
+        },
+        std::move(done));
   }
 
-  tl::expected<bool, Error> Health() override { return transport_->Health(); }
+  void Health(const CallOptions& call, Where where, Done<tl::expected<bool, Error>> done) override {
+    if (Status allowed = Allowed(call); !allowed) return done(tl::unexpected(allowed.error()));
+    const CallParameters parameters{call, kQuickCall, where};
+    Run<tl::expected<bool, Error>>(
+        parameters,
+        [](Events* events, Servers servers,
+           CallParameters parameters) -> Task<tl::expected<bool, Error>> {
+          RemoteCall call(servers, events, parameters.context, parameters.high,
+                          parameters.deadline);
+          auto healthy = co_await call.Health();
+          co_return healthy;
+        },
+        std::move(done));
+  }
 
   Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response) override {
-    return transport_->Solve(request, std::nullopt, response);
+    return Forward(&Stub::AsyncSolve, request, response);
   }
   Status Differentiate(const v1::DifferentiateRequest& request,
                        v1::DifferentiateResponse* response) override {
-    return transport_->Differentiate(request, std::nullopt, response);
+    return Forward(&Stub::AsyncDifferentiate, request, response);
   }
 
  private:
-  const std::unique_ptr<Transport> transport_;
+  struct CallParameters {
+    CallParameters(const CallOptions& call, Timeout until, Where place)
+        : context(call), deadline(until), where(place) {}
+    CallParameters(const SolveOptions& options, Timeout until, Where place)
+        : CallParameters(options.call, until, place) {
+      high = options.priority == Priority::kHigh;
+    }
+
+    CallOptions context;
+    Timeout deadline;
+    Where where;
+    bool high{false};
+  };
+
+  Status Allowed(const CallOptions& call) const {
+    if (Status allowed = CheckFork(generation_); !allowed) return allowed;
+    return CheckHeaders(call);
+  }
+
+  // Runs the coroutine make(events, servers, parameters, arguments...), whose frame has copies of
+  // them.
+  template <typename Outcome, typename Make, typename... Arguments>
+  void Run(const CallParameters& parameters, const Make& make, Done<Outcome> done,
+           Arguments... arguments) {
+    running_->Run<Outcome>(
+        parameters.where, parameters.context.cancelled,
+        [&](Events* events) { return make(events, servers_, parameters, std::move(arguments)...); },
+        std::move(done));
+  }
+
+  // A unary call, whose outcome convert(status, response) makes.
+  template <typename Response, typename Request, typename Convert, typename Outcome>
+  void Call(RemoteCall::StartCall<Request, Response> start, Request request,
+            const CallParameters& parameters, Convert convert, Done<Outcome> done) {
+    if (Status allowed = Allowed(parameters.context); !allowed) {
+      return done(convert(allowed, Response()));
+    }
+    Run<Outcome>(
+        parameters,
+        [](Events* events, Servers servers, CallParameters parameters,
+           RemoteCall::StartCall<Request, Response> start, Request request,
+           Convert convert) -> Task<Outcome> {
+          RemoteCall call(servers, events, parameters.context, parameters.high,
+                          parameters.deadline);
+          Response response;
+          const Status status = co_await call.Unary(start, request, &response);
+          co_return convert(status, response);
+        },
+        std::move(done), start, std::move(request), std::move(convert));
+  }
+
+  template <typename Request, typename Response>
+  Status Forward(RemoteCall::StartCall<Request, Response> start, const Request& request,
+                 Response* response) {
+    return Await<Status>([&](Where where, Done<Status> done) {
+      CallParameters parameters{CallOptions(), std::nullopt, where};
+      parameters.high = request.options().priority() == v1::PRIORITY_HIGH;
+      Call<Response>(
+          start, request, parameters,
+          [response](const Status& status, const Response& arrived) {
+            *response = arrived;
+            return status;
+          },
+          std::move(done));
+    });
+  }
+
+  const int generation_{ForkGeneration()};
   const bool low_latency_;
+  Servers servers_;
+  std::shared_ptr<RunningCalls> running_;
 };
+
+// Time to find out why no server of several is used.
+constexpr std::chrono::seconds kExplanation{1};
+
+// What keeps calls from servers that can be reached: their health service; empty if that does not.
+std::string Explain(const Address& address, const Credentials& credentials) {
+  const auto channel = MakeChannel(address, credentials, ServerChoice::kAny);
+  const auto until = system_clock::now() + kExplanation;
+  if (!address.is_balanced() || !channel || !channel->channel->WaitForConnected(until)) return "";
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(v1::SolverService::service_full_name());
+  grpc::health::v1::HealthCheckResponse response;
+  grpc::ClientContext context;
+  context.set_deadline(until);
+  const auto watch = grpc::health::v1::Health::NewStub(channel->channel)->Watch(&context, request);
+  if (watch->Read(&response)) {
+    context.TryCancel();
+    watch->Finish();
+    if (response.status() == grpc::health::v1::HealthCheckResponse::SERVING) return "";
+    return "; health: " + response.ServingStatus_Name(response.status());
+  }
+  const grpc::Status status = watch->Finish();
+  return std::string("; health: ") + Name(FromCode(status.error_code())) + " " +
+         status.error_message();
+}
+
+// Waits for a server that takes calls.
+Status AwaitServer(const Channel& channel, const Address& address, const ConnectOptions& options) {
+  const auto timeout = std::min<nanoseconds>(options.connect_timeout, kLongestTime);
+  const StopToken stop(options.cancelled,
+                       Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout));
+  while (!channel.channel->WaitForConnected(
+      system_clock::now() + std::min<system_clock::duration>(kFlagPeriod, stop.TimeLeft()))) {
+    if (stop.Cancelled()) {
+      return tl::unexpected(CallCancelled());
+    }
+    if (!stop.Requested()) continue;
+    return tl::unexpected(
+        Error{ErrorCode::kUnavailable,
+              "no server answers at " + address.text + Explain(address, options.credentials), ""});
+  }
+  return {};
+}
 
 }  // namespace
 
-std::unique_ptr<Backend> RemoteBackend(std::unique_ptr<Transport> transport, bool low_latency) {
-  return std::make_unique<Remote>(std::move(transport), low_latency);
+tl::expected<std::unique_ptr<Backend>, Error> RemoteBackend(const std::string& address,
+                                                            const ConnectOptions& options) {
+  const auto parsed = ParseAddress(address);
+  if (!parsed) return tl::unexpected(parsed.error());
+  auto channel = MakeChannel(*parsed, options.credentials);
+  if (!channel) return tl::unexpected(channel.error());
+  if (options.connect_timeout.count() > 0) {
+    if (Status waited = AwaitServer(*channel, *parsed, options); !waited) {
+      return tl::unexpected(waited.error());
+    }
+  }
+  return std::make_unique<Remote>(std::move(*channel), options);
 }
 
 tl::expected<std::unique_ptr<Backend>, Error> Connect(const std::string& address,
                                                       const ConnectOptions& options) {
   if (address == "embedded:") return EmbeddedBackend(options);
-  auto transport = ConnectByGrpc(address, options);
-  if (!transport) return tl::unexpected(transport.error());
-  return RemoteBackend(std::move(*transport), options.low_latency);
+  return RemoteBackend(address, options);
 }
 
 }  // namespace sap::client

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
-#include <thread>
 
 #include "client/cpp/transport/loss.h"
 
@@ -25,29 +24,58 @@ std::chrono::milliseconds RetryPauses::Next() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(pause);
 }
 
-Retry::Retry(grpc::Channel* channel, std::chrono::nanoseconds within, Transport::Timeout deadline)
-    : channel_(channel), within_(std::chrono::duration_cast<Clock::duration>(within)) {
+Task<bool> Pause(Events* events, Clock::time_point until) {
+  events->AddAt(until);
+  while (Clock::now() < until && !events->cancelled()) co_await events->Next();
+  co_return !events->cancelled();
+}
+
+Retry::Retry(grpc::Channel* channel, Events* events, std::chrono::nanoseconds within,
+             Timeout deadline)
+    : channel_(channel),
+      events_(events),
+      within_(std::chrono::duration_cast<Clock::duration>(within)) {
   if (deadline) deadline_ = Clock::now() + *deadline;
 }
 
-Transport::Timeout Retry::left() const {
+Timeout Retry::left() const {
   if (!deadline_) return std::nullopt;
   return *deadline_ - Clock::now();
 }
 
-bool Retry::After(Error* error) {
-  if (!IsLoss(*error, CallKind::kCall)) return false;
+Task<bool> Retry::After(Error* error) {
+  if (events_->cancelled() || !IsLoss(*error, CallKind::kCall)) co_return false;
   error->lost_attempts = lost_attempts_ += error->lost_attempts;
-  if (within_ <= Clock::duration::zero() || lost_attempts_ >= kMaxLostAttempts) return false;
+  if (within_ <= Clock::duration::zero() || lost_attempts_ >= kMaxLostAttempts) co_return false;
   const Clock::time_point lost = Clock::now();
-  if (!until_) until_ = std::min(lost + within_, deadline_.value_or(Clock::time_point::max()));
-  const std::chrono::milliseconds pause = pauses_.Next();
-  if (lost + pause >= *until_) return false;
-  std::this_thread::sleep_for(pause);
-  // gRPC advances its connections while a call or this wait polls them, and every 5 s otherwise.
-  return channel_->WaitForConnected(
-      std::chrono::system_clock::now() +
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(*until_ - Clock::now()));
+  if (!until_) until_ = std::min(lost + within_, deadline_.value_or(kNever));
+  const Clock::time_point next = lost + pauses_.Next();
+  if (next >= *until_) co_return false;
+  const bool waited = co_await Pause(events_, next);
+  bool connected = false;
+  if (waited) connected = co_await AwaitConnection();
+  if (events_->cancelled()) *error = CallCancelled();
+  co_return connected;
+}
+
+// gRPC advances its connections while a call or this wait polls them, and every 5 s otherwise.
+Task<bool> Retry::AwaitConnection() {
+  // This wait of gRPC cannot be cancelled.
+  constexpr std::chrono::milliseconds kSlice{100};
+  while (Clock::now() < *until_ && !events_->cancelled()) {
+    const grpc_connectivity_state state = channel_->GetState(/*try_to_connect=*/true);
+    if (state == GRPC_CHANNEL_READY) co_return true;
+    if (state == GRPC_CHANNEL_SHUTDOWN) co_return false;
+    const auto slice = std::min<Clock::duration>(kSlice, *until_ - Clock::now());
+    Operation change;
+    channel_->NotifyOnStateChange(
+        state,
+        std::chrono::system_clock::now() +
+            std::chrono::duration_cast<std::chrono::system_clock::duration>(slice),
+        events_->queue(), events_->Begin(&change));
+    while (change.pending) co_await events_->Next();
+  }
+  co_return false;
 }
 
 void Retry::Restart() {

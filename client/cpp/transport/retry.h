@@ -9,7 +9,9 @@
 #include <chrono>
 #include <optional>
 
-#include "client/cpp/transport/transport.h"
+#include "client/cpp/transport/call_types.h"
+#include "client/cpp/transport/event_loop.h"
+#include "client/cpp/transport/task.h"
 
 namespace sap::client {
 
@@ -28,20 +30,21 @@ class RetryPauses {
   std::chrono::milliseconds next_{0};
 };
 
+// Waits until the time. False: the call was cancelled.
+Task<bool> Pause(Events* events, Clock::time_point until);
+
 // The attempts of one call. They end with the deadline of the call, which covers all of them, and
 // `within` after the first loss.
 class Retry {
  public:
-  using Clock = std::chrono::steady_clock;
-
-  Retry(grpc::Channel* channel, std::chrono::nanoseconds within, Transport::Timeout deadline);
+  Retry(grpc::Channel* channel, Events* events, std::chrono::nanoseconds within, Timeout deadline);
 
   // For the next attempt: the time until the deadline.
-  Transport::Timeout left() const;
+  Timeout left() const;
 
   // After an attempt: whether to make another one. Waits for its time and for a connection. Writes
   // the lost attempts so far into the error.
-  bool After(Error* error);
+  Task<bool> After(Error* error);
   int lost_attempts() const { return lost_attempts_; }
 
   // A part of the answer has arrived: there is as much time as after the first loss.
@@ -51,7 +54,10 @@ class Retry {
   void ForgetLostAttempts() { lost_attempts_ = 0; }
 
  private:
+  Task<bool> AwaitConnection();
+
   grpc::Channel* const channel_;
+  Events* const events_;
   const Clock::duration within_;
   std::optional<Clock::time_point> deadline_;
   std::optional<Clock::time_point> until_;  // absent: nothing was lost

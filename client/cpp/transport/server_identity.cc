@@ -10,7 +10,7 @@ ServerIdentity ParseServerIdentity(std::string_view text) {
   return {text.substr(0, last), text.substr(last + 1)};
 }
 
-Transport::Status BuildCheck::Check(ServerIdentity server) {
+Status BuildCheck::Check(ServerIdentity server) {
   if (allow_mixed_servers_ || server.build.empty()) return {};
   const std::lock_guard lock(mutex_);
   if (first_.empty()) first_ = server.build;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "client/cpp/transport/transport.h"
+#include "client/cpp/transport/call_types.h"
 
 namespace sap::client {
 
@@ -27,7 +27,7 @@ class BuildCheck {
   explicit BuildCheck(bool allow_mixed_servers) : allow_mixed_servers_(allow_mixed_servers) {}
 
   // Checks the server of an answer; empty: nothing is known of it.
-  Transport::Status Check(ServerIdentity server);
+  Status Check(ServerIdentity server);
 
  private:
   const bool allow_mixed_servers_;

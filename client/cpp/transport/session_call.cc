@@ -1,92 +1,103 @@
 #include "client/cpp/transport/session_call.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace sap::client {
-namespace {
 
-// A message that takes longer to send waits for the server to read.
-constexpr std::chrono::milliseconds kLongWrite{1};
-
-}  // namespace
-
-SessionCall::SessionCall(v1::SolverService::Stub* stub, const CallStart& start,
-                         Transport::Timeout deadline, int lost_attempts, bool polls,
-                         WithoutConnection without_connection, Clock::time_point limit)
-    : completions_(polls), limit_(limit) {
-  start.Prepare(deadline, &context_, lost_attempts);
+Task<bool> SessionCall::Open(v1::SolverService::Stub* stub, const CallStart& start,
+                             Timeout deadline, int lost_attempts,
+                             WithoutConnection without_connection, Clock::time_point limit) {
+  start.Prepare(deadline, lost_attempts, &context_);
   context_.set_wait_for_ready(without_connection == WithoutConnection::kWaits);
-  write_.pending = true;
-  stream_ = stub->AsyncSolveSession(&context_, completions_.get(), &write_);
-  Await(&write_);
+  SetLimit(limit);
+  stream_ = stub->AsyncSolveSession(&context_, events_->queue(), events_->Begin(&write_));
+  const bool opened = co_await Await(write_);
+  co_return opened;
 }
 
-bool SessionCall::Write(const v1::SolveSessionRequest& request) {
-  write_.pending = true;
-  stream_->Write(request, &write_);
-  AwaitAny(Clock::now() + kLongWrite);
+void SessionCall::SetLimit(Clock::time_point limit) {
+  limit_ = limit;
+  if (limit_ != kNever) events_->AddAt(limit_);
+}
+
+void SessionCall::CheckLimit() {
+  if (limit_ == kNever || Clock::now() < limit_) return;
+  limit_ = kNever;
+  Cancel();  // completes all operations
+}
+
+Task<bool> SessionCall::Write(const v1::SolveSessionRequest& request) {
+  stream_->Write(request, events_->Begin(&write_));
   while (write_.pending) {
-    if (!read_.pending && read_.ok) arrived_.emplace_back().Swap(&next_);
-    if (!read_.pending && !at_end_) StartRead();
-    AwaitAny(Clock::time_point::max());
+    StartReading();
+    co_await events_->Next();
+    CheckLimit();
+    KeepResponse();
   }
-  return write_.ok;
+  co_return write_.ok;
 }
 
-bool SessionCall::Read(v1::SolveSessionResponse* response) {
-  if (!arrived_.empty()) {
-    response->Swap(&arrived_.front());
-    arrived_.pop_front();
-    return true;
+void SessionCall::StartReading() {
+  KeepResponse();
+  if (is_reading_ || at_end_) return;
+  is_reading_ = true;
+  stream_->Read(&next_, events_->Begin(&read_));
+}
+
+void SessionCall::KeepResponse() {
+  if (!is_reading_ || read_.pending) return;
+  is_reading_ = false;
+  if (read_.ok) {
+    arrived_.emplace_back().Swap(&next_);
+  } else {
+    at_end_ = true;
   }
-  if (!read_.pending && !read_.ok && !at_end_) StartRead();
-  if (at_end_ || !Await(&read_)) return false;
-  read_.ok = false;
-  response->Swap(&next_);
+}
+
+bool SessionCall::TakeResponse(v1::SolveSessionResponse* response) {
+  KeepResponse();
+  if (arrived_.empty()) return false;
+  response->Swap(&arrived_.front());
+  arrived_.pop_front();
   return true;
 }
 
-void SessionCall::StartRead() {
-  read_ = {.pending = true};
-  stream_->Read(&next_, &read_);
-}
-
-bool SessionCall::AwaitAny(Clock::time_point until) {
-  const CallCompletions::Completion done = completions_.Next(std::min(until, limit_));
-  if (done.tag == nullptr) {
-    if (Clock::now() < limit_) return false;
-    limit_ = Clock::time_point::max();
-    Cancel();  // completes all operations
-    return false;
+Task<bool> SessionCall::Read(v1::SolveSessionResponse* response) {
+  while (!TakeResponse(response)) {
+    if (at_end()) co_return false;
+    StartReading();
+    co_await events_->Next();
+    CheckLimit();
   }
-  *static_cast<Operation*>(done.tag) = {.pending = false, .ok = done.ok};
-  if (done.tag == &read_ && !done.ok) at_end_ = true;
-  return true;
+  co_return true;
 }
 
-bool SessionCall::Await(Operation* operation) {
-  while (operation->pending) AwaitAny(Clock::time_point::max());
-  return operation->ok;
+Task<bool> SessionCall::Await(const Operation& operation) {
+  while (operation.pending) {
+    co_await events_->Next();
+    CheckLimit();
+  }
+  co_return operation.ok;
 }
 
-grpc::Status SessionCall::Close() {
-  write_.pending = true;
-  stream_->WritesDone(&write_);
-  Await(&write_);
+Task<grpc::Status> SessionCall::Close() {
+  stream_->WritesDone(events_->Begin(&write_));
+  co_await Await(write_);
   v1::SolveSessionResponse unwanted;
-  while (Read(&unwanted)) {
+  while (true) {
+    const bool more = co_await Read(&unwanted);
+    if (!more) break;
   }
-  return Finish();
+  grpc::Status status = co_await Finish();
+  co_return status;
 }
 
-grpc::Status SessionCall::Finish() {
+Task<grpc::Status> SessionCall::Finish() {
   grpc::Status status;
-  write_.pending = true;
-  stream_->Finish(&status, &write_);
-  Await(&write_);
-  while (read_.pending) AwaitAny(Clock::time_point::max());
-  return status;
+  stream_->Finish(&status, events_->Begin(&write_));
+  co_await Await(write_);
+  co_await Await(read_);
+  co_return status;
 }
 
 }  // namespace sap::client

@@ -1,4 +1,4 @@
-// One call of SolveSession, with blocking operations. Internal.
+// One call of SolveSession. Internal.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -6,8 +6,9 @@
 #include <deque>
 #include <memory>
 
-#include "client/cpp/transport/call_completions.h"
+#include "client/cpp/transport/event_loop.h"
 #include "client/cpp/transport/grpc_call.h"
+#include "client/cpp/transport/task.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 
 namespace sap::client {
@@ -16,56 +17,58 @@ namespace sap::client {
 // further step before it has sent an answer.
 class SessionCall {
  public:
-  using Clock = CallCompletions::Clock;
-
   // What happens without a connection. Waiting keeps the channel polled, which gRPC otherwise does
   // every 5 s only.
   enum class WithoutConnection : uint8_t { kFails, kWaits };
 
-  // `lost_attempts` of the step that this call is for. An operation that is not complete at the
-  // limit cancels the call.
-  SessionCall(v1::SolverService::Stub* stub, const CallStart& start, Transport::Timeout deadline,
-              int lost_attempts, bool polls, WithoutConnection without_connection,
-              Clock::time_point limit);
+  explicit SessionCall(Events* events) : events_(events) {}
+
+  // Opens the call; false if it has ended. An operation that is not complete at the limit cancels
+  // it.
+  Task<bool> Open(v1::SolverService::Stub* stub, const CallStart& start, Timeout deadline,
+                  int lost_attempts, WithoutConnection without_connection, Clock::time_point limit);
 
   // For later operations.
-  void SetLimit(Clock::time_point limit) { limit_ = limit; }
+  void SetLimit(Clock::time_point limit);
+  // To be called after each event.
+  void CheckLimit();
 
   // False if the call has ended.
-  bool Write(const v1::SolveSessionRequest& request);
-  // The next response; false if the call has ended.
-  bool Read(v1::SolveSessionResponse* response);
+  Task<bool> Write(const v1::SolveSessionRequest& request);
+
+  // Begins to receive the next response, unless one is here or on its way.
+  void StartReading();
+  // Takes a response that has arrived; false: none has.
+  bool TakeResponse(v1::SolveSessionResponse* response);
+  // Whether no response will arrive any more.
+  bool at_end() const { return at_end_ && arrived_.empty(); }
+  // Waits for the next response; false if the call has ended.
+  Task<bool> Read(v1::SolveSessionResponse* response);
 
   // Ends the call in good order, without its remaining responses.
-  grpc::Status Close();
-  // To be called once, after Read has returned false or Cancel was called.
-  grpc::Status Finish();
+  Task<grpc::Status> Close();
+  // To be called once, after the end or Cancel.
+  Task<grpc::Status> Finish();
   void Cancel() { context_.TryCancel(); }
 
   const grpc::ClientContext& context() const { return context_; }
 
  private:
-  // The last operation of its kind; its address is its tag.
-  struct Operation {
-    bool pending{false};
-    bool ok{false};
-  };
+  Task<bool> Await(const Operation& operation);
+  void KeepResponse();
 
-  void StartRead();
-  // Waits until an operation completes; cancels the call at its limit. False if none did by then.
-  bool AwaitAny(Clock::time_point until);
-  bool Await(Operation* operation);
-
-  CallCompletions completions_;
+  Events* const events_;
   grpc::ClientContext context_;
+  const CancelledWithEvents cancelled_{events_, &context_};
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::SolveSessionRequest, v1::SolveSessionResponse>>
       stream_;
-  Clock::time_point limit_;
+  Clock::time_point limit_{kNever};
   Operation write_;  // also the start, the half-close and the end of the call
   Operation read_;
-  v1::SolveSessionResponse next_;                 // of the read in progress
-  std::deque<v1::SolveSessionResponse> arrived_;  // received during writes
-  bool at_end_{false};                            // a read has found the end of the call
+  v1::SolveSessionResponse next_;  // of the read in progress
+  bool is_reading_{false};         // until KeepResponse
+  std::deque<v1::SolveSessionResponse> arrived_;
+  bool at_end_{false};  // a read has found the end of the call
 };
 
 }  // namespace sap::client

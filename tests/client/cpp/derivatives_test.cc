@@ -116,12 +116,23 @@ TEST_P(DerivativesClientTest, AnExpiredDeadlineIsAnError) {
 INSTANTIATE_TEST_SUITE_P(Transports, DerivativesClientTest,
                          testing::Values("embedded:", "tcp:", "unix:"), test::TransportName);
 
+// A number that was not given has no derivative, so it must stay absent.
+TEST(DerivativesTypesTest, NumbersThatWereNotGivenAreNotSent) {
+  const Problem problem;
+  DifferentiateView view = ViewOf(problem, {}, {});
+  view.given.sigma = false;
+  v1::DifferentiateRequest request;
+  ToMessage(view, &request);
+  EXPECT_TRUE(request.problem().regularization().has_beta());
+  EXPECT_FALSE(request.problem().regularization().has_sigma());
+}
+
 // A direction that nobody has filled changes nothing.
 TEST(DerivativesTypesTest, AnEmptyDirectionIsZero) {
   v1::DifferentiateRequest request;
   DifferentiateOptions options;
   options.tangents.emplace_back();
-  ToMessage(Problem(), {}, options, &request);
+  ToMessage(ViewOf(Problem(), {}, options), &request);
   const v1::Regularization& change = request.tangents(0).regularization();
   EXPECT_EQ(request.tangents(0).time_step(), 0);
   EXPECT_EQ(change.beta() + change.sigma() + change.row_beta() + change.stiction_speed(), 0);
@@ -150,12 +161,9 @@ TEST(DerivativesTypesTest, NoFieldOfAResponseIsForgotten) {
   EXPECT_EQ(derivatives->gradients[0].applied_impulse, std::vector<double>{1});
   EXPECT_EQ(derivatives->gradients[0].delassus_estimate, std::vector<double>{2});
   const Tangent& tangent = derivatives->tangents[0];
-  v1::Cotangent back;  // has the fields of a tangent
-  ToMessage(
-      Cotangent{tangent.velocity, tangent.impulse, tangent.contact_velocity, tangent.row_impulse,
-                tangent.row_velocity, tangent.angular_impulse, tangent.cost},
-      &back);
-  EXPECT_EQ(back.SerializeAsString(), message.tangents(0).SerializeAsString());
+  v1::DifferentiateRequest back;  // whose cotangents have the fields of a tangent
+  ToMessage(ViewOf(Problem(), {&tangent, 1}, {}), &back);
+  EXPECT_EQ(back.cotangents(0).SerializeAsString(), message.tangents(0).SerializeAsString());
   EXPECT_EQ(derivatives->kink_margin, std::vector<double>{0.5});
   EXPECT_STREQ(Name(derivatives->adjoint_status[0]), "INACCURATE");
   EXPECT_FALSE(derivatives->Accurate());

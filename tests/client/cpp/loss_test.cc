@@ -4,16 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client/cpp/transport/transport.h"
+#include "client/cpp/client.h"
 #include "tests/support/await.h"
 #include "tests/support/scripted_server.h"
 
 namespace sap::test::loss {
 namespace {
 
+using client::Client;
 using client::Error;
 using client::ErrorCode;
-using client::Transport;
+using client::Problem;
 using grpc::StatusCode;
 
 constexpr const char* kIdentity = "0.2.0 x86-64-v3 0123456789abcdef";
@@ -52,12 +53,6 @@ constexpr Case kCases[] = {
     {StatusCode::UNIMPLEMENTED, true, false, false},
 };
 
-v1::SolveSessionRequest OpenRequest() {
-  v1::SolveSessionRequest request;
-  request.mutable_open();
-  return request;
-}
-
 // The first attempt of each call ends as the case says. A call that is lost has an answer, from a
 // second attempt; another one has its error, and there is no second attempt.
 class LossTest : public testing::TestWithParam<Case> {
@@ -66,24 +61,21 @@ class LossTest : public testing::TestWithParam<Case> {
     server_.EndNext({.code = GetParam().code, .with_identity = GetParam().with_identity});
   }
 
-  std::unique_ptr<Transport> Connect(client::ConnectOptions options = {}) const {
+  Client Connect(client::ConnectOptions options = {}) const {
     options.connect_timeout = kLong;
-    auto transport = client::ConnectByGrpc(server_.address(), options);
-    EXPECT_TRUE(transport.has_value()) << transport.error().message;
-    return std::move(*transport);
+    auto client = Client::Connect(server_.address(), options);
+    EXPECT_TRUE(client.has_value()) << client.error().message;
+    return std::move(*client);
   }
 
-  static Transport::Status StepOf(Transport* transport) {
-    const auto session = transport->OpenSession(OpenRequest(), std::nullopt);
+  static Client::SolveOutcome StepOf(Client client) {
+    auto session = client.OpenSession();
     if (!session) return tl::unexpected(session.error());
-    v1::SolveSessionRequest step;
-    step.mutable_step()->set_step_id(1);
-    (*session)->Send(&step);
-    v1::SolveSessionResponse response;
-    return (*session)->Receive(&response);
+    return session->Step(Problem());
   }
 
-  void Expect(bool is_lost, const Transport::Status& status) const {
+  template <typename Status>
+  void Expect(bool is_lost, const Status& status) const {
     EXPECT_EQ(status.has_value(), is_lost) << (status ? "answered" : status.error().message);
     EXPECT_EQ(server_.calls(), is_lost ? 2 : 1);
     if (!status) ExpectError(status.error());
@@ -98,36 +90,29 @@ class LossTest : public testing::TestWithParam<Case> {
   ScriptedServer server_{kIdentity};
 };
 
-TEST_P(LossTest, OfASolve) {
-  v1::SolveResponse response;
-  Expect(GetParam().call_is_lost, Connect()->Solve({}, std::nullopt, &response));
-}
+TEST_P(LossTest, OfASolve) { Expect(GetParam().call_is_lost, Connect().Solve(Problem())); }
 
 TEST_P(LossTest, OfABatch) {
-  v1::SolveBatchResponse response;
-  Expect(GetParam().call_is_lost, Connect()->SolveBatch({}, std::nullopt, &response));
+  Expect(GetParam().call_is_lost, Connect().SolveBatch(std::vector<Problem>(1)).at(0));
 }
 
 TEST_P(LossTest, OfAStreamOfOutcomes) {
-  v1::StreamBatchRequest request;
-  request.add_problems();
   int outcomes = 0;
   Expect(GetParam().call_is_lost,
-         Connect()->StreamBatch(request, std::nullopt,
-                                [&](const v1::StreamBatchResponse&) { ++outcomes; }));
+         Connect().StreamBatch(std::vector<Problem>(1), {},
+                               [&](int, const Client::SolveOutcome&) { ++outcomes; }));
   EXPECT_EQ(outcomes, GetParam().call_is_lost ? 1 : 0);
 }
 
-TEST_P(LossTest, OfASession) { Expect(GetParam().session_is_lost, StepOf(Connect().get())); }
+TEST_P(LossTest, OfASession) { Expect(GetParam().session_is_lost, StepOf(Connect())); }
 
 TEST_P(LossTest, WithoutTimeToReconnectEveryErrorIsReturned) {
-  const auto transport = Connect({.reconnect_within = {}});
-  v1::SolveResponse response;
-  const Transport::Status solved = transport->Solve({}, std::nullopt, &response);
+  Client client = Connect({.reconnect_within = {}});
+  const auto solved = client.Solve(Problem());
   ASSERT_FALSE(solved.has_value());
   ExpectError(solved.error());
   server_.EndNext({.code = GetParam().code, .with_identity = GetParam().with_identity});
-  const Transport::Status step = StepOf(transport.get());
+  const auto step = StepOf(std::move(client));
   ASSERT_FALSE(step.has_value());
   ExpectError(step.error());
   EXPECT_EQ(server_.calls(), 2);

@@ -23,7 +23,6 @@ using client::ErrorCode;
 using client::Problem;
 using client::RetryPauses;
 using client::SolveOptions;
-using client::Transport;
 using std::chrono::milliseconds;
 
 // Each within a half of its length, so that clients that lost a server together spread.
@@ -133,11 +132,11 @@ TEST_F(CallRetryTest, ADeadlineEndsTheAttemptUnderWay) {
 
 class ScriptedRetryTest : public testing::Test {
  protected:
-  std::unique_ptr<Transport> Connect(milliseconds reconnect_within = kLong) const {
-    auto transport = client::ConnectByGrpc(
-        server_.address(), {.connect_timeout = kLong, .reconnect_within = reconnect_within});
-    EXPECT_TRUE(transport.has_value()) << transport.error().message;
-    return std::move(*transport);
+  Client Connect(milliseconds reconnect_within = kLong) const {
+    auto client = Client::Connect(server_.address(),
+                                  {.connect_timeout = kLong, .reconnect_within = reconnect_within});
+    EXPECT_TRUE(client.has_value()) << client.error().message;
+    return std::move(*client);
   }
 
   ScriptedServer server_{"0.2.0 x86-64-v3 0123456789abcdef"};
@@ -149,12 +148,13 @@ TEST_F(ScriptedRetryTest, AttemptsEndWithTheTimeToReconnectAndWithTheDeadline) {
   for (int i = 0; i < 1000; ++i) {
     server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE, .with_identity = true});
   }
-  const std::pair<milliseconds, Transport::Timeout> cases[] = {
+  const std::pair<milliseconds, std::optional<milliseconds>> cases[] = {
       {milliseconds(400), std::nullopt}, {milliseconds(kLong), milliseconds(400)}};
   for (const auto& [within, deadline] : cases) {
     const int before = server_.calls();
-    v1::SolveResponse response;
-    const auto status = Connect(within)->Solve({}, deadline, &response);
+    SolveOptions options;
+    options.deadline = deadline;
+    const auto status = Connect(within).Solve(Problem(), options);
     ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().code, ErrorCode::kUnavailable);
     EXPECT_EQ(status.error().message, "as the test says");
@@ -169,16 +169,13 @@ TEST_F(ScriptedRetryTest, AttemptsEndWithTheTimeToReconnectAndWithTheDeadline) {
 // It may be what ends them: no third server gets it.
 TEST_F(ScriptedRetryTest, ACallThatIsLostWithTwoServersIsReturned) {
   for (int i = 0; i < 1000; ++i) server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE});
-  const auto transport = Connect();
-  v1::SolveResponse response;
-  const auto solved = transport->Solve({}, std::nullopt, &response);
+  Client client = Connect();
+  const auto solved = client.Solve(Problem());
   ASSERT_FALSE(solved.has_value());
   EXPECT_EQ(solved.error().lost_attempts, 2);
   EXPECT_EQ(server_.calls(), 2);
 
-  v1::StreamBatchRequest batch;
-  batch.add_problems();
-  const auto streamed = transport->StreamBatch(batch, std::nullopt, [](const auto&) {});
+  const auto streamed = client.StreamBatch(std::vector<Problem>(1), {}, [](int, const auto&) {});
   ASSERT_FALSE(streamed.has_value());
   EXPECT_EQ(streamed.error().lost_attempts, 2);
   EXPECT_EQ(server_.calls(), 4);
@@ -186,20 +183,14 @@ TEST_F(ScriptedRetryTest, ACallThatIsLostWithTwoServersIsReturned) {
 }
 
 TEST_F(ScriptedRetryTest, AStepThatIsLostWithTwoServersIsReturned) {
-  const auto transport = Connect();
-  v1::SolveSessionRequest request;
-  request.mutable_open();
-  const auto session = transport->OpenSession(request, std::nullopt);
+  auto session = Connect().OpenSession();
   ASSERT_TRUE(session.has_value()) << session.error().message;
-  v1::SolveSessionResponse outcome;
   for (int step = 1; step <= 3; ++step) {
     const bool is_deadly = step == 3;
     for (int i = 0; i < (is_deadly ? 1000 : 1); ++i) {
       server_.EndNext({.code = grpc::StatusCode::UNKNOWN});
     }
-    request.mutable_step()->set_step_id(step);
-    (*session)->Send(&request);
-    const auto received = (*session)->Receive(&outcome);
+    const auto received = session->Step(Problem());
     ASSERT_EQ(received.has_value(), !is_deadly) << step;
     EXPECT_EQ(received ? 0 : received.error().lost_attempts, is_deadly ? 2 : 0);
   }
@@ -212,8 +203,7 @@ TEST_F(ScriptedRetryTest, ACallThatAProxyGaveToNoServerIsNotLost) {
   for (int i = 0; i < 3; ++i) {
     server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE, .message = "no healthy upstream"});
   }
-  v1::SolveResponse response;
-  const auto solved = Connect()->Solve({}, std::nullopt, &response);
+  const auto solved = Connect().Solve(Problem());
   EXPECT_TRUE(solved.has_value()) << solved.error().message;
   EXPECT_EQ(server_.calls(), 4);
 }
@@ -222,30 +212,23 @@ TEST_F(ScriptedRetryTest, ACallThatAProxyGaveToNoServerIsNotLost) {
 TEST_F(ScriptedRetryTest, AMessageThatIsTooLargeIsNotSentAgain) {
   server_.EndNext({.code = grpc::StatusCode::RESOURCE_EXHAUSTED,
                    .message = "Received message larger than max (9 vs. 4)"});
-  v1::SolveResponse response;
-  EXPECT_FALSE(Connect()->Solve({}, std::nullopt, &response).has_value());
+  EXPECT_FALSE(Connect().Solve(Problem()).has_value());
   EXPECT_EQ(server_.calls(), 1);
 }
 
 TEST_F(ScriptedRetryTest, TheLongestTimesAreNoLimits) {
-  const auto transport = client::ConnectByGrpc(
-      server_.address(), {.connect_timeout = std::chrono::nanoseconds::max(),
-                          .reconnect_within = std::chrono::nanoseconds::max()});
-  ASSERT_TRUE(transport.has_value()) << transport.error().message;
+  auto client =
+      Client::Connect(server_.address(), {.connect_timeout = std::chrono::nanoseconds::max(),
+                                          .reconnect_within = std::chrono::nanoseconds::max()});
+  ASSERT_TRUE(client.has_value()) << client.error().message;
   server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE});
-  v1::SolveResponse response;
-  const auto solved = (*transport)->Solve({}, std::nullopt, &response);
+  const auto solved = client->Solve(Problem());
   EXPECT_TRUE(solved.has_value()) << solved.error().message;
 
-  v1::SolveSessionRequest request;
-  request.mutable_open();
-  const auto session = (*transport)->OpenSession(request, std::nullopt);
+  auto session = client->OpenSession();
   ASSERT_TRUE(session.has_value()) << session.error().message;
   server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE});
-  request.mutable_step()->set_step_id(1);
-  (*session)->Send(&request);
-  v1::SolveSessionResponse outcome;
-  const auto stepped = (*session)->Receive(&outcome);
+  const auto stepped = session->Step(Problem());
   EXPECT_TRUE(stepped.has_value()) << stepped.error().message;
 }
 
@@ -254,13 +237,13 @@ TEST_F(ScriptedRetryTest, OnlyProblemsWithoutAnOutcomeAreStreamedAgain) {
   server_.EndNext({.code = grpc::StatusCode::UNKNOWN, .after = 4});
   server_.EndNext({.code = grpc::StatusCode::CANCELLED, .after = 2});
   server_.EndNext({.code = grpc::StatusCode::UNAVAILABLE, .with_identity = true, .after = 0});
-  v1::StreamBatchRequest batch;
-  for (int i = 0; i < 8; ++i) batch.add_problems()->set_time_step(100 + i);
-  std::vector<uint32_t> order;
+  std::vector<Problem> batch(8);
+  for (int i = 0; i < 8; ++i) batch[i].time_step = 100 + i;
+  std::vector<int> order;
   const auto status =
-      Connect()->StreamBatch(batch, std::nullopt, [&](const v1::StreamBatchResponse& response) {
-        order.push_back(response.index());
-        EXPECT_EQ(response.outcome().solution().cost(), 100 + response.index());
+      Connect().StreamBatch(batch, {}, [&](int index, const Client::SolveOutcome& outcome) {
+        order.push_back(index);
+        EXPECT_EQ(outcome->cost, 100 + index);
       });
   ASSERT_TRUE(status.has_value()) << status.error().message;
   EXPECT_THAT(order, testing::ElementsAre(7, 6, 5, 4, 3, 2, 1, 0));
@@ -269,11 +252,9 @@ TEST_F(ScriptedRetryTest, OnlyProblemsWithoutAnOutcomeAreStreamedAgain) {
 
 TEST_F(ScriptedRetryTest, ABatchThatIsLostAfterItsLastOutcomeIsComplete) {
   server_.EndNext({.code = grpc::StatusCode::UNKNOWN, .after = 2});
-  v1::StreamBatchRequest batch;
-  for (int i = 0; i < 2; ++i) batch.add_problems();
   int outcomes = 0;
-  const auto count = [&](const v1::StreamBatchResponse&) { ++outcomes; };
-  const auto status = Connect()->StreamBatch(batch, std::nullopt, count);
+  const auto count = [&](int, const Client::SolveOutcome&) { ++outcomes; };
+  const auto status = Connect().StreamBatch(std::vector<Problem>(2), {}, count);
   EXPECT_TRUE(status.has_value()) << status.error().message;
   EXPECT_EQ(outcomes, 2);
   EXPECT_EQ(server_.calls(), 1);
@@ -282,12 +263,9 @@ TEST_F(ScriptedRetryTest, ABatchThatIsLostAfterItsLastOutcomeIsComplete) {
 // Only a server that breaks the contract ends so; its problems must not be lost without a word.
 TEST_F(ScriptedRetryTest, ABatchThatEndsWellWithoutAllOutcomesIsAnError) {
   server_.EndNext({.with_identity = true, .after = 1});
-  const auto transport = Connect();
-  v1::StreamBatchRequest batch;
-  for (int i = 0; i < 2; ++i) batch.add_problems();
   int outcomes = 0;
-  const auto status = transport->StreamBatch(batch, std::nullopt,
-                                             [&](const v1::StreamBatchResponse&) { ++outcomes; });
+  const auto count = [&](int, const Client::SolveOutcome&) { ++outcomes; };
+  const auto status = Connect().StreamBatch(std::vector<Problem>(2), {}, count);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, ErrorCode::kInternal);
   EXPECT_EQ(outcomes, 1);

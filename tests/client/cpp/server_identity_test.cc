@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "client/cpp/client.h"
 #include "tests/support/await.h"
 #include "tests/support/scripted_server.h"
 
@@ -11,9 +12,11 @@ namespace sap::test::server_identity {
 namespace {
 
 using client::BuildCheck;
+using client::Client;
 using client::ErrorCode;
 using client::ParseServerIdentity;
-using client::Transport;
+using client::Problem;
+using client::Status;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -55,34 +58,30 @@ TEST(BuildCheckTest, TheFirstServerSaysWhatTheOthersMustBe) {
 class MixedServersTest : public testing::TestWithParam<const char*> {
  protected:
   // Calls until each server had one, or until one fails.
-  Transport::Status CallBoth(const ScriptedServer& first, const ScriptedServer& second,
-                             bool allow_mixed_servers = false) const {
-    const auto transport = client::ConnectByGrpc(
-        first.address() + "," + second.address(),
-        {.connect_timeout = kLong, .allow_mixed_servers = allow_mixed_servers});
-    EXPECT_TRUE(transport.has_value()) << transport.error().message;
+  Status CallBoth(const ScriptedServer& first, const ScriptedServer& second,
+                  bool allow_mixed_servers = false) const {
+    auto client =
+        Client::Connect(first.address() + "," + second.address(),
+                        {.connect_timeout = kLong, .allow_mixed_servers = allow_mixed_servers});
+    EXPECT_TRUE(client.has_value()) << client.error().message;
     while (first.calls() == 0 || second.calls() == 0) {
-      if (auto status = Call(transport->get()); !status) return status;
+      if (auto status = Call(&*client); !status) return status;
     }
     return {};
   }
 
-  static Transport::Status Call(Transport* transport) {
+  static Status Call(Client* client) {
     const std::string kind = GetParam();
     if (kind == "Solve") {
-      v1::SolveResponse response;
-      return transport->Solve({}, std::nullopt, &response);
+      return client->Solve(Problem()).map([](const client::Solution&) {});
     }
     if (kind == "StreamBatch") {
-      v1::StreamBatchRequest request;
-      request.add_problems();
-      return transport->StreamBatch(request, std::nullopt, [](const v1::StreamBatchResponse&) {});
+      return client->StreamBatch(std::vector<Problem>(1), {},
+                                 [](int, const Client::SolveOutcome&) {});
     }
-    v1::SolveSessionRequest open;
-    open.mutable_open();
-    const auto session = transport->OpenSession(open, std::nullopt);
+    auto session = client->OpenSession();
     if (!session) return tl::unexpected(session.error());
-    return (*session)->Close();
+    return session->Close();
   }
 
   ScriptedServer old_{kOld};
@@ -91,12 +90,12 @@ class MixedServersTest : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(MixedServersTest, OfOneBuildAnswerTogether) {
-  const Transport::Status status = CallBoth(old_, old_elsewhere_);
+  const Status status = CallBoth(old_, old_elsewhere_);
   EXPECT_TRUE(status.has_value()) << status.error().message;
 }
 
 TEST_P(MixedServersTest, OfTwoBuildsAreRefused) {
-  const Transport::Status status = CallBoth(old_, newer_);
+  const Status status = CallBoth(old_, newer_);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, ErrorCode::kFailedPrecondition);
   EXPECT_THAT(status.error().message,
@@ -105,24 +104,20 @@ TEST_P(MixedServersTest, OfTwoBuildsAreRefused) {
 }
 
 TEST_P(MixedServersTest, OfTwoBuildsAnswerWhereThatIsAllowed) {
-  const Transport::Status status = CallBoth(old_, newer_, /*allow_mixed_servers=*/true);
+  const Status status = CallBoth(old_, newer_, /*allow_mixed_servers=*/true);
   EXPECT_TRUE(status.has_value()) << status.error().message;
 }
 
 // The second server's outcomes are refused before any of them is seen.
 TEST(MixedStreamTest, NoOutcomeOfAnotherBuildReachesTheSink) {
   const ScriptedServer old(kOld), newer(kNewer);
-  const auto transport =
-      client::ConnectByGrpc(old.address() + "," + newer.address(), {.connect_timeout = kLong});
-  ASSERT_TRUE(transport.has_value()) << transport.error().message;
-  v1::StreamBatchRequest request;
-  request.add_problems();
+  auto client = Client::Connect(old.address() + "," + newer.address(), {.connect_timeout = kLong});
+  ASSERT_TRUE(client.has_value()) << client.error().message;
   int answered = 0, outcomes = 0;
-  Transport::Status status;
+  Status status;
   while (status) {
-    status = (*transport)->StreamBatch(request, std::nullopt, [&](const v1::StreamBatchResponse&) {
-      ++outcomes;
-    });
+    status = client->StreamBatch(std::vector<Problem>(1), {},
+                                 [&](int, const Client::SolveOutcome&) { ++outcomes; });
     if (status) ++answered;
   }
   EXPECT_EQ(status.error().code, ErrorCode::kFailedPrecondition);

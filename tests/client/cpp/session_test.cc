@@ -233,7 +233,7 @@ TEST_P(ClientSessionTest, ABatchHasOneOutcomePerProblem) {
 }
 
 TEST_P(ClientSessionTest, AnEmptyBatchIsEmptyAndABadOneFailsAsAWhole) {
-  EXPECT_TRUE(client_.SolveBatch({}).empty());
+  EXPECT_TRUE(client_.SolveBatch(std::vector<Problem>()).empty());
   SolveOptions wrong;
   wrong.solver.max_iterations = -1;
   const std::vector<Problem> problems = {SceneAt(), SceneAt()};

@@ -31,7 +31,7 @@ class MergeTest : public testing::Test {
     problem_ = builder.Build();
     EXPECT_TRUE(layout_.Read(ViewOf(problem_)));
     ForecastIslands(layout_, &forecast_);
-    shards_ = std::make_unique<Shards>(problem_, layout_, forecast_.island_of_tree, dealt_);
+    shards_ = std::make_unique<Shards>(ViewOf(problem_), layout_, forecast_.island_of_tree, dealt_);
   }
 
   // The solution of the first shard, with body 1 and body 2, and of the second with body 0: every
@@ -92,7 +92,7 @@ TEST_F(MergeTest, ACostAloneIsSummedByIslandsThatAreNotReturned) {
 }
 
 TEST_F(MergeTest, AnAnswerOfAnotherShapeIsAnError) {
-  for (auto Solution::*array : {&Solution::velocity, &Solution::impulse}) {
+  for (auto ContactSolution::*array : {&Solution::velocity, &Solution::impulse}) {
     std::vector<Solution> solutions{SolutionOfShard(1), SolutionOfShard(2)};
     (solutions[1].*array).pop_back();
     const auto whole = Merge(*shards_, solutions, {});

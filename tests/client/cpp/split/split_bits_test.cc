@@ -22,9 +22,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 class SplitBitsTest : public testing::Test {
  protected:
   Solution SolveWhole(const Problem& problem, const SolveOptions& options) {
-    const auto solved = backend_->Solve(problem, options, std::nullopt);
+    auto solved = Await<Backend::SolveOutcome>([&](Where where, auto done) {
+      backend_->Solve(ViewOf(problem), options, std::nullopt, where, std::move(done));
+    });
     EXPECT_TRUE(solved.has_value()) << solved.error().message;
-    return *solved;
+    return *std::move(solved);
   }
 
   // Whatever it costs.
@@ -36,7 +38,7 @@ class SplitBitsTest : public testing::Test {
     const auto dealt = DealLargestFirst(forecast.solve_time_s, servers);
     if (dealt.empty()) return SolveWhole(problem, options);  // nothing touches anything
     num_shards_ += static_cast<int>(dealt.size());
-    const Shards shards(problem, layout, forecast.island_of_tree, dealt);
+    const Shards shards(ViewOf(problem), layout, forecast.island_of_tree, dealt);
     auto solution = SolveShards(backend_.get(), shards, options, std::nullopt);
     EXPECT_TRUE(solution.has_value()) << "a shard was refused";
     if (!solution) return {};

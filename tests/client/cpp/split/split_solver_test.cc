@@ -22,47 +22,51 @@ using test::Stacks;
 // The engine of this process, with its calls counted, which can fail them. It tells of one thread.
 class CountedBackend final : public Backend {
  public:
-  SolveOutcome Solve(const Problem& problem, const SolveOptions& options,
-                     Timeout deadline) override {
+  void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
+             Where where, Done<SolveOutcome> done) override {
     const int call = solves++;
     {
       const std::lock_guard lock(mutex_);
       deadlines.push_back(deadline);
     }
-    if (failure && call == failed_call) return tl::unexpected(*failure);
-    return engine_->Solve(problem, options, deadline);
+    if (failure && call == failed_call) return done(tl::unexpected(*failure));
+    engine_->Solve(problem, options, deadline, where, std::move(done));
   }
-  tl::expected<ServerInfo, Error> Info(Timeout deadline) override {
+  void Info(const CallOptions&, Timeout deadline, Where,
+            Done<tl::expected<ServerInfo, Error>> done) override {
     ++infos;
     deadline_of_info = deadline;
     std::this_thread::sleep_for(time_of_info);
-    if (!answers_info) return tl::unexpected(Error{ErrorCode::kUnavailable, "no server", ""});
+    if (!answers_info) return done(tl::unexpected(Error{ErrorCode::kUnavailable, "no server", ""}));
     ServerInfo info;
     info.solver_threads = 1;
-    return info;
+    done(info);
   }
-  std::vector<SolveOutcome> SolveBatch(std::span<const Problem> problems,
-                                       const SolveOptions& options, Timeout deadline) override {
-    return engine_->SolveBatch(problems, options, deadline);
+
+  // What a split does not ask for.
+  void SolveBatch(Problems, const SolveOptions&, Timeout, Where,
+                  Done<std::vector<SolveOutcome>>) override {
+    ADD_FAILURE();
   }
-  Status StreamBatch(std::span<const Problem> problems, const SolveOptions& options,
-                     Timeout deadline, const Client::BatchSink& sink) override {
-    return engine_->StreamBatch(problems, options, deadline, sink);
+  void StreamBatch(Problems, const SolveOptions&, Timeout, Client::BatchSink, Where,
+                   Done<Status>) override {
+    ADD_FAILURE();
   }
-  DerivativesOutcome Differentiate(const Problem& problem, std::span<const Cotangent> cotangents,
-                                   const DifferentiateOptions& options, Timeout deadline) override {
-    return engine_->Differentiate(problem, cotangents, options, deadline);
+  void Differentiate(const DifferentiateView&, Timeout, Where, Done<DerivativesOutcome>) override {
+    ADD_FAILURE();
   }
-  std::vector<DerivativesOutcome> DifferentiateBatch(std::span<const DifferentiateRequest> requests,
-                                                     const BatchLimits& limits,
-                                                     Timeout deadline) override {
-    return engine_->DifferentiateBatch(requests, limits, deadline);
+  void DifferentiateBatch(std::span<const DifferentiateView>, const BatchLimits&, Timeout, Where,
+                          Done<std::vector<DerivativesOutcome>>) override {
+    ADD_FAILURE();
   }
   tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(const SolveOptions& options,
+                                                               const SessionOptions& of_session,
                                                                Timeout deadline) override {
-    return engine_->OpenSession(options, deadline);
+    return engine_->OpenSession(options, of_session, deadline);
   }
-  tl::expected<bool, Error> Health() override { return engine_->Health(); }
+  void Health(const CallOptions&, Where, Done<tl::expected<bool, Error>>) override {
+    ADD_FAILURE();
+  }
   Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response) override {
     return engine_->Solve(request, response);
   }
@@ -89,7 +93,7 @@ class SplitSolverTest : public testing::Test {
  protected:
   std::optional<tl::expected<Solution, Error>> Solve(const std::string& address, int servers,
                                                      const SolveOptions& options = {}) {
-    return SplitSolver(address).Solve(&backend_, scene_, options, servers, std::nullopt);
+    return SplitSolver(address).TrySplit(&backend_, ViewOf(scene_), options, servers, std::nullopt);
   }
 
   Problem scene_ = Stacks(60, 12);
@@ -167,10 +171,10 @@ TEST_F(SplitSolverTest, AShardThatFailsIsTheErrorOfTheCall) {
 TEST_F(SplitSolverTest, TheThreadsOfAServerAreAskedForOnce) {
   SplitSolver solver("a:1,b:2");
   backend_.answers_info = false;
-  EXPECT_FALSE(solver.Solve(&backend_, scene_, {}, 2, std::nullopt).has_value());
+  EXPECT_FALSE(solver.TrySplit(&backend_, ViewOf(scene_), {}, 2, std::nullopt).has_value());
   backend_.answers_info = true;
-  EXPECT_TRUE(solver.Solve(&backend_, scene_, {}, 2, std::nullopt).has_value());
-  EXPECT_TRUE(solver.Solve(&backend_, scene_, {}, 2, std::nullopt).has_value());
+  EXPECT_TRUE(solver.TrySplit(&backend_, ViewOf(scene_), {}, 2, std::nullopt).has_value());
+  EXPECT_TRUE(solver.TrySplit(&backend_, ViewOf(scene_), {}, 2, std::nullopt).has_value());
   EXPECT_EQ(backend_.infos, 2);
 }
 
@@ -189,12 +193,12 @@ TEST_F(SplitSolverTest, TheDeadlineCoversWhatComesBeforeTheShards) {
   SplitSolver solver("a:1,b:2");
   backend_.time_of_info = std::chrono::milliseconds(20);
   constexpr std::chrono::hours kDeadline{1};
-  const auto solution = solver.Solve(&backend_, scene_, {}, 2, kDeadline);
+  const auto solution = solver.TrySplit(&backend_, ViewOf(scene_), {}, 2, kDeadline);
   ASSERT_TRUE(solution.has_value());
   ASSERT_TRUE(solution->has_value()) << solution->error().message;
   EXPECT_EQ(backend_.deadline_of_info, kDeadline);
   EXPECT_EQ(backend_.deadlines.size(), 2u);
-  for (const Backend::Timeout& deadline : backend_.deadlines) {
+  for (const Timeout& deadline : backend_.deadlines) {
     EXPECT_LE(deadline, kDeadline - backend_.time_of_info);
     EXPECT_GT(deadline, std::chrono::nanoseconds(0));
   }

@@ -1,0 +1,23 @@
+// Types that the calls of a client share. Internal.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <tl/expected.hpp>
+
+#include "client/cpp/error.h"
+
+namespace sap::client {
+
+using Status = tl::expected<void, Error>;
+
+// Time until a deadline; absent: there is none.
+using Timeout = std::optional<std::chrono::nanoseconds>;
+
+// A longer time counts as this one, or as no limit: adding it to a clock could overflow.
+inline constexpr std::chrono::hours kLongestTime{24 * 366};
+
+// The outcome of what CallOptions::cancelled has ended.
+inline Error CallCancelled() { return {ErrorCode::kCancelled, "the call was cancelled"}; }
+
+}  // namespace sap::client
