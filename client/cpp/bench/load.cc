@@ -12,6 +12,7 @@ namespace sap::client {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Status = tl::expected<void, Error>;
 
 Clock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -24,8 +25,7 @@ double SecondsBetween(Clock::time_point from, Clock::time_point to) {
 // One connection.
 class Worker {
  public:
-  Worker(const Load& load, std::unique_ptr<Backend> backend)
-      : load_(load), backend_(std::move(backend)) {
+  Worker(const Load& load, Client client) : load_(load), client_(std::move(client)) {
     for (int i = 0; load.mode == LoadMode::kBatch && i < load.batch_size; ++i) {
       batch_.push_back(load.problems[i % load.problems.size()]);
     }
@@ -34,10 +34,10 @@ class Worker {
   // Selects the problem of the next call.
   void GoTo(uint64_t number) { next_ = number; }
 
-  Backend::Status Call() {
+  Status Call() {
     switch (load_.mode) {
       case LoadMode::kUnary:
-        return Answered(backend_->Solve(NextProblem(), load_.options, std::nullopt));
+        return Answered(client_.Solve(NextProblem(), load_.options));
       case LoadMode::kSession:
         return Step();
       case LoadMode::kBatch:
@@ -46,7 +46,7 @@ class Worker {
     return {};
   }
 
-  void Count(Clock::time_point due, const Backend::Status& status, LoadResult* result) const {
+  void Count(Clock::time_point due, const Status& status, LoadResult* result) const {
     const double took_s = SecondsBetween(due, Clock::now());
     if (status) {
       result->answered.Add(took_s);
@@ -63,39 +63,34 @@ class Worker {
  private:
   const Problem& NextProblem() { return load_.problems[next_++ % load_.problems.size()]; }
 
-  Backend::Status Answered(const Backend::SolveOutcome& outcome) {
+  Status Answered(const Client::SolveOutcome& outcome) {
     timings_ = outcome ? outcome->timings : PhaseTimings();
     if (!outcome) return tl::unexpected(outcome.error());
     return {};
   }
 
   // The call counts, not its problems; it fails with all of them.
-  Backend::Status SolveBatch() {
+  Status SolveBatch() {
     timings_ = {};
-    const auto outcomes = backend_->SolveBatch(batch_, load_.options, std::nullopt);
+    const auto outcomes = client_.SolveBatch(batch_, load_.options);
     const auto solved = [](const auto& outcome) { return outcome.has_value(); };
     if (outcomes.empty() || std::ranges::any_of(outcomes, solved)) return {};
     return tl::unexpected(outcomes.front().error());
   }
 
-  Backend::Status Step() {
-    if (session_ == nullptr) {
-      auto opened = backend_->OpenSession(load_.options, std::nullopt);
+  Status Step() {
+    if (!session_ || !session_->open()) {
+      auto opened = client_.OpenSession(load_.options);
       if (!opened) return tl::unexpected(opened.error());
-      session_ = std::move(*opened);
+      session_.emplace(std::move(*opened));
     }
-    const Problem& problem = NextProblem();
-    session_->Send(next_, problem, std::nullopt);  // the numbers must be ascending
-    const auto received = session_->Receive();
-    if (received) return Answered(received->solution);
-    session_ = nullptr;
-    return tl::unexpected(received.error());
+    return Answered(session_->Step(NextProblem()));
   }
 
   const Load& load_;
-  const std::unique_ptr<Backend> backend_;
+  Client client_;
   std::vector<Problem> batch_;
-  std::unique_ptr<StepStream> session_;
+  std::optional<Session> session_;
   PhaseTimings timings_;  // of the last call
   uint64_t next_{0};
 };
@@ -167,9 +162,9 @@ LoadResult Add(const std::vector<LoadResult>& parts) {
 tl::expected<LoadResult, Error> RunLoad(const Load& load, const Connector& connect) {
   std::vector<std::unique_ptr<Worker>> workers;
   for (int i = 0; i < load.workers; ++i) {
-    auto backend = connect();
-    if (!backend) return tl::unexpected(backend.error());
-    workers.push_back(std::make_unique<Worker>(load, std::move(*backend)));
+    auto client = connect();
+    if (!client) return tl::unexpected(client.error());
+    workers.push_back(std::make_unique<Worker>(load, std::move(*client)));
   }
   Schedule schedule;
   schedule.start = Clock::now();

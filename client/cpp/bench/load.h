@@ -8,13 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "client/cpp/bench/latencies.h"
-#include "client/cpp/transport/backend.h"
+#include "client/cpp/client.h"
 
 namespace sap::client {
 
@@ -48,7 +47,7 @@ struct LoadResult {
   double encode_s{0};
 };
 
-using Connector = std::function<tl::expected<std::unique_ptr<Backend>, Error>()>;
+using Connector = std::function<tl::expected<Client, Error>()>;
 
 // An error if a connection cannot be made.
 tl::expected<LoadResult, Error> RunLoad(const Load& load, const Connector& connect);

@@ -34,7 +34,7 @@ const char* ModeName(LoadMode mode) {
 }
 
 Connector ConnectorTo(const std::string& address, const BenchFlags& flags) {
-  return [address, connect = flags.connect] { return Connect(address, connect); };
+  return [address, connect = flags.connect] { return Client::Connect(address, connect); };
 }
 
 void PrintHead() {
