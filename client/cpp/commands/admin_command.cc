@@ -39,7 +39,7 @@ tl::expected<Response, Error> Call(const AdminFlags& flags, Method method, const
   if (!channel) return tl::unexpected(channel.error());
   const auto stub = v1::AdminService::NewStub(channel->channel);
   grpc::ClientContext context;
-  CallStart(channel->authorization).Prepare(kTimeout, &context);
+  CallStart{channel->authorization}.Prepare(kTimeout, /*lost_attempts=*/0, &context);
   Response response;
   const grpc::Status status = (stub.get()->*method)(&context, request, &response);
   if (!status.ok()) return tl::unexpected(ToError(status, context));

@@ -92,6 +92,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
             .ended = ended_};
   }
   SessionSteps& steps() { return steps_; }
+  bool is_writing() const { return is_writing_; }
 
   // The steps have changed.
   void Wake() { events_.Add(); }
@@ -172,7 +173,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
         Status taken = TakeResponse();
         co_return taken;
       }
-      if (is_ending()) break;
+      if (is_ending() || (steps_.unanswered() == 0 && !given_up_)) break;
       const bool given_up = std::exchange(given_up_, false);
       Error why = co_await EndCall();
       if (given_up) why = {ErrorCode::kUnavailable, "a step was withdrawn", ""};
@@ -290,6 +291,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
     // A server that does not answer leaves time for another one.
     Clock::time_point limit = lost + reconnect_within_ / 2;
     while (true) {
+      if (was_open && steps_.unanswered() == 0) co_return Status();  // withdrawn: the next one asks
       const Clock::time_point next = Clock::now() + pauses_.Next();
       if (next >= until) co_return tl::unexpected(why);
       const bool waited = co_await Pause(&events_, next);
@@ -341,7 +343,9 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
       const v1::SolveSessionRequest* request = steps_.Next(max_in_flight_);
       if (request == nullptr) break;
       steps_.MarkWritten();
+      is_writing_ = true;
       const bool written = co_await call_->Write(*request);
+      is_writing_ = false;
       write_failed_ = !written;
       if (write_failed_ && reconnects()) call_->SetLimit(Clock::now() + reconnect_within_);
     }
@@ -379,6 +383,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   bool given_up_{false};         // the call has taken steps that were withdrawn
   Clock::time_point next_move_;  // when to leave a draining server, at the earliest
   SessionSteps steps_;
+  bool is_writing_{false};    // a step
   bool write_failed_{false};  // of the last step; the call takes no more
   v1::SolveSessionResponse response_;
 
@@ -436,7 +441,7 @@ class GrpcSession final : public StepStream {
   }
 
   void Send(uint64_t step_id, const ContactProblemView& problem,
-            const std::optional<SolveOptions>& options, const WaitLimit&) override {
+            const std::optional<SolveOptions>& options, const WaitLimit& limit) override {
     SessionSteps::Step made;
     {
       const std::lock_guard lock(mutex());
@@ -452,6 +457,8 @@ class GrpcSession final : public StepStream {
       flow_->steps().Add(std::move(made));
       flow_->Wake();
     });
+    // Else it would wait for a thread that serves the session.
+    if (own_loop_ != nullptr) WaitFor([&] { return !flow_->is_writing(); }, limit);
   }
 
   StepOutcome Take() override {

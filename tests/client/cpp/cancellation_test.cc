@@ -165,6 +165,20 @@ TEST_F(WithdrawTest, AStepThatIsStoppedHasNoEffect) {
   Step(7);
 }
 
+TEST_F(WithdrawTest, AStepThatIsStoppedWhileNoServerIsThereHasNoEffect) {
+  Step(1);
+  link_.Redirect("127.0.0.1:1");
+  link_.Cut();
+  const Problem unwanted = SceneAt(100);
+  for (int i = 0; i < 2; ++i) {
+    const auto stopped = session_.Step(ViewOf(unwanted), std::nullopt, In(milliseconds(50)));
+    EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+  }
+  link_.Redirect(server_.grpc()->address());
+  Step(2);
+  Step(3);
+}
+
 TEST_F(WithdrawTest, AStepThatIsAnsweredButNotReceivedHasNoEffect) {
   for (int step = 1; step <= 4; ++step) {
     Step(step);
