@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "proto/codec/problem_messages.h"
+#include "proto/codec/solution_encoder.h"
 
 namespace sap::client {
 namespace {
@@ -76,11 +77,7 @@ Regularization RegularizationFrom(const v1::Regularization& message) {
   return regularization;
 }
 
-v1::IslandStatus EncodeStatus(SolveStatus status) {
-  // The enum of the wire starts at 1, since 0 is UNSPECIFIED.
-  return static_cast<v1::IslandStatus>(static_cast<int>(status) + 1);
-}
-
+// The enum of the wire starts at 1, since 0 is UNSPECIFIED.
 static_assert(static_cast<int>(SolveStatus::kConverged) + 1 == v1::ISLAND_STATUS_CONVERGED);
 static_assert(static_cast<int>(SolveStatus::kStalledAtRoundoff) + 1 ==
               v1::ISLAND_STATUS_STALLED_AT_ROUNDOFF);
@@ -190,26 +187,7 @@ void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
 }
 
 void ToMessage(const Solution& solution, v1::ContactSolution* message) {
-#define SAP_OUTPUT(name, ...) Copy(solution.name, message->mutable_##name());
-#include "solver/problem/solution_fields.inc"
-  Copy(solution.delassus_estimate, message->mutable_delassus_estimate());
-  message->set_cost(solution.cost);
-  Copy(solution.island_of_tree, message->mutable_island_of_tree());
-  v1::IslandReports* islands = message->mutable_islands();
-  for (size_t i = 0; i < solution.islands.size(); ++i) {
-    const Island& island = solution.islands[i];
-    if (island.swept) islands->add_swept(static_cast<uint32_t>(i));
-    islands->add_status(EncodeStatus(island.status));
-    islands->add_iterations(island.iterations);
-    islands->add_factorizations(island.factorizations);
-    islands->add_momentum_residual(island.momentum_residual);
-    islands->add_optimality_gap_bound(island.optimality_gap_bound);
-    islands->add_dofs(island.dofs);
-    islands->add_contacts(island.contacts);
-    islands->add_solve_time_s(island.solve_time_s);
-    islands->add_rows(island.rows);
-    islands->add_cost(island.cost);
-  }
+  EncodeSolution(solution, ResponseMask().set(), message);
   v1::PhaseTimings* timings = message->mutable_timings();
   timings->set_decode_s(solution.timings.decode_s);
   timings->set_queue_s(solution.timings.queue_s);

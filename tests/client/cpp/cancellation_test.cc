@@ -229,6 +229,16 @@ TEST_F(WithdrawTest, AnEmbeddedServerHasSolvedTheStep) {
   EXPECT_TRUE(embedded.Receive().has_value());
 }
 
+TEST_F(WithdrawTest, AResetHoldsOnANewStream) {
+  Step(1);
+  Step(2);
+  EXPECT_TRUE(session_.Reset().has_value());
+  link_.Cut();
+  Session whole = *client_.OpenSession();
+  EXPECT_EQ(Seen(session_.Step(SceneAt(3))), Seen(whole.Step(SceneAt(3))));
+  EXPECT_EQ(Seen(session_.Step(SceneAt(4))), Seen(whole.Step(SceneAt(4))));
+}
+
 class ResetTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(ResetTest, TheNextStepIsTheFirstOfASession) {
@@ -241,6 +251,18 @@ TEST_P(ResetTest, TheNextStepIsTheFirstOfASession) {
   EXPECT_EQ(Seen(session.Step(SceneAt(1))), second);
   ASSERT_TRUE(session.Send(SceneAt(2)).has_value());
   EXPECT_THAT(session.Reset().error().message, testing::HasSubstr("1 steps are in flight"));
+}
+
+TEST_P(ResetTest, HoldsUntilAStepIsSolved) {
+  const Server server(GetParam(), ConfigWithThreads(2));
+  Session session = *server.Connect().OpenSession();
+  const std::string first = Seen(session.Step(SceneAt(0)));
+  ASSERT_TRUE(session.Step(SceneAt(1)).has_value());
+  EXPECT_TRUE(session.Reset().has_value());
+  Problem bad = SceneAt(0);
+  bad.time_step = -1;
+  EXPECT_FALSE(session.Step(bad).has_value());
+  EXPECT_EQ(Seen(session.Step(SceneAt(0))), first);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, ResetTest, testing::Values("embedded:", "tcp:", "unix:"),
