@@ -35,9 +35,9 @@ class StepStream {
   virtual State state() const = 0;
   // Waits until the state is as asked. False: it was not so within the limit.
   virtual bool Await(const std::function<bool(const State&)>& is_ready, const WaitLimit& limit) = 0;
-  // Waits at most until the step is on its way. The session must not have ended, and must have room.
-  // A step that is
-  // solved within this call ends soon after the flag of the limit is set.
+  // Waits at most until the step is on its way. The session must not have ended, and must have
+  // room. A step that is solved within this call, as by an embedded server, ends soon after the
+  // flag of the limit is set.
   virtual void Send(uint64_t step_id, const ContactProblemView& problem,
                     const std::optional<SolveOptions>& options, const WaitLimit& limit) = 0;
   // An outcome that has arrived.
