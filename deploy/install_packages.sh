@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs missing Debian packages, and the protos and the Envoy that Debian does not package. The
-# list of all packages that building and testing need. Not interactive.
+# Installs missing Debian packages, and the protos, the Envoy and the objects that Debian does not
+# package. The list of all packages that building and testing need. Not interactive.
 #
 #   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, operations,
 #                                             fuzz, browser, bench, packaging
@@ -10,13 +10,13 @@ set -euo pipefail
 
 declare -A packages=(
   # Compilers, libraries of the solver, gRPC, command line, JSON, logs, metrics, collision for the
-  # simulation, and pip for fetch_from_pypi.sh.
+  # simulation, pip for fetch_from_pypi.sh, and what pic_objects.py unpacks and compiles.
   [build]="g++ cmake ninja-build pkg-config
            libeigen3-dev libtbb-dev libmetis-dev libexpected-dev
            libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libssl-dev
            libcli11-dev nlohmann-json3-dev libspdlog-dev
            prometheus-cpp-dev zlib1g-dev libfcl-dev
-           python3 python3-pip"
+           python3 python3-pip dpkg-dev libc-ares-dev libabsl-dev libre2-dev"
   # Test framework, parser of protos for tests/proto, virtual environments for the Python tests,
   # tools for the tests of faults, proxy and systemd units, and the language of an example that
   # binds to the C library.
@@ -79,6 +79,7 @@ fi
 for group in "${groups[@]}"; do
   if [[ $group == build ]]; then
     "$root/deploy/fetch_from_pypi.sh" googleapis
+    "$root/deploy/pic_objects.py"
   elif [[ $group == tests ]]; then
     "$root/deploy/fetch_from_pypi.sh" envoy
   fi

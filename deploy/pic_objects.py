@@ -83,8 +83,8 @@ def defined(path):
 def fetch_sources(work, versions):
     """Unpacks the source packages, with Debian's patches, from the sources of this system."""
     lists, parts = work / "lists", work / "parts"
-    lists.mkdir()
-    parts.mkdir()
+    for directory in (lists, parts, work / "cache/archives/partial"):
+        directory.mkdir(parents=True)
     etc = pathlib.Path("/etc/apt")
     for path in [*etc.glob("sources.list"), *etc.glob("sources.list.d/*")]:
         text = path.read_text()
@@ -94,7 +94,8 @@ def fetch_sources(work, versions):
         text = re.sub(r"^deb\s", "deb-src ", text, flags=re.MULTILINE)
         (parts / path.name).write_text(text)
     options = ("-o", "Dir::Etc::SourceList=/dev/null", "-o", f"Dir::Etc::SourceParts={parts}",
-               "-o", f"Dir::State::Lists={lists}", "-o", "APT::Sandbox::User=root")
+               "-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={work / 'cache'}",
+               "-o", "APT::Sandbox::User=root")
     subprocess.run(["apt-get", "-qq", *options, "update"], check=True)
     wanted = [f"{source}={version}" for source, version in versions.items()]
     subprocess.run(["apt-get", "-qq", *options, "source", *wanted], check=True, cwd=work,

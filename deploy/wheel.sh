@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the Python wheel and the source distribution into build/wheel. The wheel carries
-# sap-server, sap-client and the C library, built for processors with AVX2 and for any, with the
-# libraries that they need: users need no compiler, no packages and no clone. Safe to repeat.
+# sap-server, sap-client and the C library, built for processors with AVX2 and for any, and the C
+# library with servers, which computes no answers there, for any; with the libraries that they need:
+# users need no compiler, no packages and no clone. Safe to repeat.
 #
 #   deploy/wheel.sh
 #
@@ -20,12 +21,12 @@ if command -v ccache > /dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
 
-# build PRESET INSTRUCTION_SET
+# build PRESET INSTRUCTION_SET TARGET...
 build() {
   echo "== building preset $1"
   cmake --preset "$1" > "$output/$1.log" 2>&1 || { cat "$output/$1.log" >&2; return 1; }
-  cmake --build --preset "$1" --target sap-server sap-client sap_islands >> "$output/$1.log" 2>&1 ||
-    { tail -n 40 "$output/$1.log" >&2; return 1; }
+  cmake --build --preset "$1" --target sap-server sap-client sap_islands "${@:3}" \
+    >> "$output/$1.log" 2>&1 || { tail -n 40 "$output/$1.log" >&2; return 1; }
   mkdir -p "$native/$2"
   local file
   for file in "${files[@]}"; do
@@ -49,7 +50,9 @@ copy_licenses() {
 mkdir -p "$output"
 rm -rf "$native" "$output"/*.whl "$output"/*.tar.gz
 build release x86-64-v3
-build portable x86-64
+build portable x86-64 sap_islands_client
+mkdir -p "$native/any"
+strip -o "$native/any/libsap_islands_client.so" build/portable/lib/libsap_islands_client.so
 copy_licenses
 
 echo "== building the wheel"

@@ -6,6 +6,7 @@
 #                 the CMake package sap_islands; pkg-config files
 #   library       lib/: the shared library of client/c; its headers, include/sap_islands*.h, and
 #                 its name without a version belong to development
+#   client_library  lib/: the one that also reaches servers
 #
 # CMake users link sap_islands::client, sap_islands::simulation or sap_islands::c, also without an
 # installation: add_subdirectory and FetchContent define the same names. Each has an export of its
@@ -80,6 +81,17 @@ install(TARGETS sap_islands
   LIBRARY COMPONENT library NAMELINK_COMPONENT development
   FILE_SET HEADERS COMPONENT development)
 public_name(c sap_islands)
+if(TARGET sap_islands_client)
+  target_sources(sap_islands_client PUBLIC
+    FILE_SET HEADERS BASE_DIRS client/c FILES
+      client/c/sap_islands.h
+      client/c/sap_islands_types.h)
+  install(TARGETS sap_islands_client
+    EXPORT sap_islands_c_client
+    LIBRARY COMPONENT client_library NAMELINK_COMPONENT development
+    FILE_SET HEADERS COMPONENT development)
+  public_name(c_client sap_islands_client)
+endif()
 
 configure_package_config_file(deploy/cmake/sap_islandsConfig.cmake.in
   ${PROJECT_BINARY_DIR}/sap_islandsConfig.cmake
@@ -97,7 +109,7 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
   BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE prefix_from_pkgconfig)
 list(TRANSFORM alignment PREPEND -D OUTPUT_VARIABLE pkgconfig_definitions)
 list(JOIN pkgconfig_definitions " " pkgconfig_definitions)
-foreach(name sap_islands sap_islands_client sap_islands_simulation)
+foreach(name sap_islands sap_islands_c_client sap_islands_client sap_islands_simulation)
   configure_file(deploy/cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig

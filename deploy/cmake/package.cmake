@@ -2,6 +2,7 @@
 #
 #   sap-islands           sap-server, sap-client, the units of deploy/, their user and directories
 #   libsap-islands0       the shared library for C and other languages
+#   libsap-islands-client0  the one that also reaches servers
 #   libsap-islands-dev    the libraries for C and C++ with headers and schema
 #
 # Included by install.cmake. What only a package has is in the component service and in those of the
@@ -71,22 +72,29 @@ debian_package(libsap-islands0 library libs
   "Shared library that solves frictional contact
 The solver of sap-islands within the process, behind a C interface to which
 other languages can bind.")
+debian_package(libsap-islands-client0 client_library libs
+  "Shared library that solves frictional contact, also at servers
+The solver of sap-islands within the process and the client of sap-server,
+behind a C interface to which other languages can bind. Holds gRPC, hidden.")
 debian_package(libsap-islands-dev sdk libdevel
   "Libraries for C and C++ that solve frictional contact
-Headers of libsap-islands0; the client of sap-server for C++, which also solves
-within the process, and a simulation of rigid bodies, as archives with headers;
-CMake package, pkg-config files and the schema of the service.")
+Headers of libsap-islands0 and libsap-islands-client0; the client of sap-server
+for C++, which also solves within the process, and a simulation of rigid bodies,
+as archives with headers; CMake package, pkg-config files and the schema of the service.")
 set(CPACK_DEBIAN_SERVER_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS adduser)
 set(CPACK_DEBIAN_SERVER_PACKAGE_SUGGESTS "haproxy, logrotate")
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA ${scripts} ${generated}/conffiles)
 file(WRITE ${generated}/conffiles "/etc/logrotate.d/sap-server\n/etc/sap-proxy/haproxy.cfg\n")
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 file(WRITE ${generated}/triggers "activate-noawait ldconfig\n")
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${generated}/triggers)
+foreach(key LIBRARY CLIENT_LIBRARY)
+  set(CPACK_DEBIAN_${key}_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_${key}_PACKAGE_CONTROL_EXTRA ${generated}/triggers)
+endforeach()
 set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "libsap-islands0 (= ${PROJECT_VERSION}), \
+libsap-islands-client0 (= ${PROJECT_VERSION}), \
 libeigen3-dev, libexpected-dev, libfcl-dev, libgrpc++-dev, \
 libmetis-dev, libprotobuf-dev, libtbb-dev, zlib1g-dev")
 
@@ -101,11 +109,12 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_PACKAGE_NAME sap-islands)
 set(CPACK_PACKAGE_VENDOR "sap-islands")
 include(CPack)
-foreach(group server library sdk)
+foreach(group server library client_library sdk)
   cpack_add_component_group(${group})
   cpack_add_component(${group}_documents GROUP ${group})
 endforeach()
 cpack_add_component(programs GROUP server)
 cpack_add_component(service GROUP server)
 cpack_add_component(library GROUP library)
+cpack_add_component(client_library GROUP client_library)
 cpack_add_component(development GROUP sdk)

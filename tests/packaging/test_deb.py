@@ -36,6 +36,7 @@ ls -A /etc/sap-server; test ! -e /etc/sap-proxy && echo gone
 COMPILE = """
 c++ /given/gear.cc $(pkg-config --cflags --libs sap_islands_client) -o gear && ./gear
 cc /given/shafts.c $(pkg-config --cflags --libs sap_islands) -lm -o shafts && ./shafts
+cc /given/shafts.c $(pkg-config --cflags --libs sap_islands_c_client) -lm -o shafts && ./shafts
 """
 
 
@@ -62,8 +63,9 @@ class PackageTest(unittest.TestCase):
         said = run_in_clean_root(
             INSTALL.format("/given/*.deb g++ pkg-config") + COMPILE,
             [self.packages["libsap-islands-dev"], self.packages["libsap-islands0"],
+             self.packages["libsap-islands-client0"],
              *(ROOT / "tests/packaging" / source for source in ("gear.cc", "shafts.c"))])
-        self.assertEqual(said, "fast 0.100 rad/s\n" * 2)
+        self.assertEqual(said, "fast 0.100 rad/s\n" * 3)
 
 
 if __name__ == "__main__":

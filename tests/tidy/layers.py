@@ -48,6 +48,7 @@ FOLDERS = {
     "server/main.cc": ("server/", *ENGINE),
     "server/": CONFIGURATION,
     "client/c/": ("client/c/", *ENGINE),
+    "client/c/transport/": ("client/c/", *CLIENT),
     "client/cpp/": CLIENT,
     "tests/": ("tests/", "client/c/", "client/cpp/", "proto/", "server/", "solver/"),
 }
@@ -60,7 +61,8 @@ LIBRARIES = (
     (r"fcl/", "FCL", ("client/cpp/simulation/", "tests/client/cpp/simulation/")),
     (r"grpc(pp)?/", "gRPC",
      ("server/auth/", "server/ops/", "server/rpc/", "server/main.cc", "client/cpp/", "tests/")),
-    (r"google/|sap/v1/", "protobuf", ("proto/codec/", "server/", "client/cpp/", "tests/")),
+    (r"google/|sap/v1/", "protobuf",
+     ("proto/codec/", "server/", "client/c/transport/", "client/cpp/", "tests/")),
     (r"CLI/", "CLI11", ("server/", "client/cpp/", "tests/bench/")),
     (r"spdlog/|fmt/|prometheus/", "logging or metrics", ("server/", "client/cpp/", "tests/")),
     (r"nlohmann/|zlib\.h", "JSON or compression", ("server/", "client/cpp/", "tests/")),

@@ -1,9 +1,9 @@
 """Programs and libraries that a wheel of deploy/wheel.sh carries, one build per instruction set.
 
 `x86-64-v3/` needs AVX2; `x86-64/` runs on any processor, more slowly, and its answers differ in
-the last bits. $SAP_INSTRUCTION_SET names one to use instead of the best that the processor has,
-for example for equal bits on several machines. Packages that are installed from a clone have
-neither.
+the last bits; `any/` has what computes no answers. $SAP_INSTRUCTION_SET names one to use instead of
+the best that the processor has, for example for equal bits on several machines. Packages that are
+installed from a clone have none of them.
 
 This module imports nothing of the package, so that the commands `sap-server` and `sap-client`
 start fast.
@@ -30,8 +30,8 @@ def find(name: str) -> Path | None:
     """
     if not any(_DIRECTORY.glob("x86-64*")):
         return None
-    path = _DIRECTORY / instruction_set() / name
-    return path if path.is_file() else None
+    paths = (_DIRECTORY / folder / name for folder in (instruction_set(), "any"))
+    return next((path for path in paths if path.is_file()), None)
 
 
 @functools.cache

@@ -1,0 +1,164 @@
+// Files and messages behind the C interface, by those of the client for C++.
+#include "client/c/files.h"
+
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/util/delimited_message_util.h>
+#include <google/protobuf/util/time_util.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include "client/c/struct_reader.h"
+#include "client/c/transport/conversions.h"
+#include "client/c/transport/struct_messages.h"
+#include "client/cpp/problem_file.h"
+#include "client/cpp/transport/message_conversion.h"
+#include "client/cpp/transport/message_file.h"
+#include "sap/v1/recording.pb.h"
+
+namespace sap::c {
+namespace {
+
+using google::protobuf::Message;
+
+Status CheckFormat(int32_t format) {
+  if (format == SAP_FORMAT_BINARY || format == SAP_FORMAT_JSON) return {};
+  return Fail(SAP_INVALID_ARGUMENT,
+              "format is " + std::to_string(format) + "; this version knows 0 and 1", "format");
+}
+
+// The bytes or the JSON of a message.
+Status Format(const Message& message, int32_t format, AnswerContent* answer) {
+  if (Status known = CheckFormat(format); !known) return known;
+  std::string bytes;
+  if (format == SAP_FORMAT_JSON) {
+    bytes = client::MessageToJson(message);
+  } else if (!message.SerializeToString(&bytes)) {
+    return Fail(SAP_INVALID_ARGUMENT, "it is larger than the largest message");
+  }
+  answer->SetBytes(std::move(bytes));
+  return {};
+}
+
+class RecordingFile final : public Recording {
+ public:
+  RecordingFile(std::string path, std::fstream file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+
+  Status Read(AnswerContent* answer) override {
+    if (!input_) input_.emplace(&file_);
+    v1::RecordedSolve message;
+    bool ended = false;
+    if (google::protobuf::util::ParseDelimitedFromZeroCopyStream(&message, &*input_, &ended)) {
+      ++count_;
+      auto record = RecordOf(message);
+      if (!record) return tl::unexpected(record.error());
+      answer->SetRecord(std::move(*record));
+      return {};
+    }
+    if (ended) return {};
+    return Fail(SAP_INVALID_ARGUMENT,
+                path_ + ": record " + std::to_string(count_) + " is truncated or malformed");
+  }
+
+  Status Write(const sap_record* given) override {
+    auto message = ToMessage(given);
+    if (!message) return tl::unexpected(message.error());
+    errno = 0;
+    if (google::protobuf::util::SerializeDelimitedToOstream(*message, &file_)) return {};
+    return CannotWrite();
+  }
+
+  Status Close() override {
+    errno = 0;
+    file_.close();
+    return file_ ? Status() : CannotWrite();
+  }
+
+ private:
+  tl::unexpected<CallError> CannotWrite() const {
+    const std::string reason = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
+    return Fail(SAP_INVALID_ARGUMENT, path_ + ": cannot write" + reason);
+  }
+
+  const std::string path_;
+  std::fstream file_;
+  std::optional<google::protobuf::io::IstreamInputStream> input_;  // of file_, once it is read
+  int count_{0};
+};
+
+}  // namespace
+
+Status FormatProblem(const sap_problem* problem, int32_t format, AnswerContent* answer) {
+  const auto message = ToMessage(problem);
+  if (!message) return tl::unexpected(message.error());
+  return Format(*message, format, answer);
+}
+
+Status FormatSolution(const sap_solution* solution, int32_t format, AnswerContent* answer) {
+  const auto message = ToMessage(solution);
+  if (!message) return tl::unexpected(message.error());
+  return Format(*message, format, answer);
+}
+
+Status ParseProblem(const std::string& bytes, int32_t format, AnswerContent* answer) {
+  if (Status known = CheckFormat(format); !known) return known;
+  if (format == SAP_FORMAT_JSON) {
+    auto problem = client::ProblemFromJson(bytes);
+    if (!problem) return tl::unexpected(FromClient(problem.error()));
+    answer->SetProblem(std::move(*problem));
+    return {};
+  }
+  v1::ContactProblem message;
+  if (!message.ParseFromString(bytes)) {
+    return Fail(SAP_INVALID_ARGUMENT, "the bytes are no sap.v1.ContactProblem");
+  }
+  auto problem = client::FromMessage(message);
+  if (!problem) return tl::unexpected(FromClient(problem.error()));
+  answer->SetProblem(std::move(*problem));
+  return {};
+}
+
+Status ParseSolution(const std::string& bytes, int32_t format, AnswerContent* answer) {
+  if (Status known = CheckFormat(format); !known) return known;
+  v1::ContactSolution message;
+  if (format == SAP_FORMAT_JSON) {
+    const Status read = FromClient(client::JsonToMessage(bytes, &message));
+    if (!read) return read;
+  } else if (!message.ParseFromString(bytes)) {
+    return Fail(SAP_INVALID_ARGUMENT, "the bytes are no sap.v1.ContactSolution");
+  }
+  return Put(client::FromMessage(message), /*warm_started=*/false, answer);
+}
+
+Status SaveProblem(const sap_problem* problem, const std::string& path, AnswerContent* answer) {
+  const bool json = path.ends_with(".json") || path.ends_with(".json.gz");
+  Status formatted = FormatProblem(problem, json ? SAP_FORMAT_JSON : SAP_FORMAT_BINARY, answer);
+  if (!formatted) return formatted;
+  const sap_bytes bytes = answer->bytes();
+  const std::string contents(static_cast<const char*>(bytes.data), bytes.length);
+  answer->Clear();
+  return FromClient(client::WriteFile(contents, path));
+}
+
+Status LoadProblem(const std::string& path, AnswerContent* answer) {
+  auto problem = client::LoadProblem(path);
+  if (!problem) return tl::unexpected(FromClient(problem.error()));
+  answer->SetProblem(std::move(*problem));
+  return {};
+}
+
+tl::expected<std::unique_ptr<Recording>, CallError> OpenRecording(const std::string& path,
+                                                                  RecordingUse use) {
+  const auto mode = use == RecordingUse::kRead ? std::ios::in : std::ios::out | std::ios::trunc;
+  errno = 0;
+  std::fstream file(path, mode | std::ios::binary);
+  if (file) return std::make_unique<RecordingFile>(path, std::move(file));
+  return Fail(SAP_INVALID_ARGUMENT, path + ": cannot open: " + std::strerror(errno));
+}
+
+}  // namespace sap::c

@@ -1,0 +1,20 @@
+// Structs of the C interface as messages, for what is written to and read from files.
+#pragma once
+
+#include <memory>
+#include <tl/expected.hpp>
+
+#include "client/c/answer.h"
+#include "client/c/call.h"
+#include "sap/v1/problem.pb.h"
+#include "sap/v1/recording.pb.h"
+#include "sap/v1/solution.pb.h"
+
+namespace sap::c {
+
+tl::expected<v1::ContactProblem, CallError> ToMessage(const sap_problem* problem);
+tl::expected<v1::ContactSolution, CallError> ToMessage(const sap_solution* solution);
+tl::expected<v1::RecordedSolve, CallError> ToMessage(const sap_record* record);
+tl::expected<std::unique_ptr<RecordStructs>, CallError> RecordOf(const v1::RecordedSolve& message);
+
+}  // namespace sap::c

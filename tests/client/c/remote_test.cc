@@ -1,0 +1,400 @@
+// Servers behind the C interface, by libsap_islands_client: the answers of this process, and what
+// only a server has: losses, drains, waits that end, forks. The servers are processes of their own.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/client/c/c_objects.h"
+#include "tests/client/c/pile.h"
+#include "tests/support/child_process.h"
+
+namespace sap::test {
+namespace {
+
+constexpr std::chrono::seconds kPatience{300};
+
+class ServerProcess {
+ public:
+  explicit ServerProcess(const std::vector<std::string>& flags = {})
+      : process_(Command(flags)), address_(process_.WaitForLine("listening on ", kPatience)) {
+    EXPECT_NE(address_, "");
+  }
+  const std::string& address() const { return address_; }
+  void Signal(int signal) const { process_.Signal(signal); }
+
+ private:
+  static std::vector<std::string> Command(const std::vector<std::string>& flags) {
+    std::vector<std::string> command{SAP_SERVER_BINARY, "--listen", "127.0.0.1:0", "--threads",
+                                     "2"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return command;
+  }
+
+  ChildProcess process_;
+  std::string address_;
+};
+
+std::vector<double> ListOf(const sap_doubles& array) {
+  return {array.data, array.data + array.length};
+}
+
+// The numbers of a solution that are a function of the problem.
+std::vector<std::vector<double>> NumbersOf(const Answer& answer) {
+  const sap_solution* solution = answer.solution();
+  EXPECT_NE(solution, nullptr) << answer.error().message;
+  if (solution == nullptr) return {};
+  const sap_island_reports& islands = *solution->islands;
+  return {ListOf(solution->velocity),
+          ListOf(solution->impulse),
+          ListOf(solution->contact_velocity),
+          ListOf(solution->delassus_estimate),
+          {solution->cost},
+          ListOf(islands.momentum_residual),
+          ListOf(islands.optimality_gap_bound),
+          ListOf(islands.cost)};
+}
+
+sap_call Call() {
+  sap_call call{};
+  call.struct_size = sizeof call;
+  return call;
+}
+
+int EndOfChild(const std::function<bool()>& check) {
+  const pid_t child = fork();
+  if (child == 0) _exit(check() ? 0 : 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+class RemoteTest : public testing::Test {
+ protected:
+  const sap_problem* problem() const { return &pile_.problem; }
+
+  std::vector<std::vector<double>> SolvedBy(const Client& client) {
+    const Answer answer;
+    sap_solve(client.get(), problem(), nullptr, nullptr, answer.get());
+    return NumbersOf(answer);
+  }
+
+  // The numbers of a step; steps of one number have one problem.
+  std::vector<std::vector<double>> SteppedBy(const Session& session, int step) {
+    pile_.v_star[0] = 0.1 + 0.01 * step;
+    const Answer answer;
+    sap_session_step(session.get(), problem(), nullptr, nullptr, answer.get());
+    return NumbersOf(answer);
+  }
+
+  Pile pile_{5};
+  Client here_{2};
+};
+
+TEST_F(RemoteTest, AServerHasTheAnswersOfThisProcess) {
+  const ServerProcess server;
+  const Client there(server.address());
+  EXPECT_EQ(SolvedBy(there), SolvedBy(here_));
+  const Answer answer;
+  ASSERT_EQ(sap_info(there.get(), nullptr, answer.get()), SAP_OK);
+  EXPECT_STREQ(sap_answer_info(answer.get())->version, sap_version());
+  EXPECT_GT(sap_answer_info(answer.get())->max_contacts, 0u);
+  EXPECT_EQ(sap_health(there.get(), nullptr, answer.get()), SAP_OK);
+}
+
+TEST_F(RemoteTest, BatchesHaveTheAnswersOfThisProcess) {
+  const ServerProcess server;
+  const Client there(server.address());
+  const auto expected = SolvedBy(here_);
+  std::vector<Answer> answers(5);
+  std::vector<sap_answer*> list;
+  for (const Answer& answer : answers) list.push_back(answer.get());
+  std::vector<const sap_problem*> problems(5, problem());
+  problems[3] = nullptr;
+  ASSERT_EQ(sap_solve_batch(there.get(), 5, problems.data(), nullptr, nullptr, list.data()),
+            SAP_OK);
+  for (const int i : {0, 1, 2, 4}) EXPECT_EQ(NumbersOf(answers[i]), expected);
+  EXPECT_STREQ(answers[3].error().field, "problem");
+  sap_batch* batch = nullptr;
+  ASSERT_EQ(sap_batch_begin(there.get(), 5, problems.data(), nullptr, nullptr, list.data(), &batch),
+            SAP_OK);
+  std::set<int64_t> ended;
+  for (int64_t i = sap_batch_next(batch, nullptr); i >= 0; i = sap_batch_next(batch, nullptr)) {
+    ended.insert(i);
+    if (i != 3) {
+      EXPECT_EQ(NumbersOf(answers[i]), expected);
+    }
+  }
+  EXPECT_EQ(ended.size(), 5u);
+  sap_batch_free(batch);
+}
+
+TEST_F(RemoteTest, DerivativesAreThoseOfThisProcess) {
+  const ServerProcess server;
+  const Client there(server.address());
+  const std::vector<double> weights(pile_.v_star.size(), 0.5);
+  sap_cotangent cotangent{};
+  cotangent.struct_size = sizeof cotangent;
+  cotangent.velocity = {weights.data(), static_cast<int64_t>(weights.size())};
+  const sap_cotangent* cotangents[] = {&cotangent};
+  const char* wanted[] = {"body_contacts.friction", "bodies.mass", "time_step"};
+  sap_differentiation request{};
+  request.struct_size = sizeof request;
+  request.problem = problem();
+  request.num_cotangents = 1;
+  request.cotangents = cotangents;
+  request.num_wanted = 3;
+  request.wanted = wanted;
+  const auto differentiated = [&](const Client& client) -> std::vector<std::vector<double>> {
+    const Answer answer;
+    sap_differentiate(client.get(), &request, nullptr, answer.get());
+    const sap_derivatives* derivatives = sap_answer_derivatives(answer.get());
+    EXPECT_NE(derivatives, nullptr) << answer.error().message;
+    if (derivatives == nullptr || derivatives->num_gradients != 1) return {};
+    const sap_problem& gradient = *derivatives->gradients[0]->problem;
+    EXPECT_EQ(gradient.bodies->inertia.length, 0);
+    EXPECT_EQ(gradient.regularization->sigma, nullptr);
+    return {ListOf(gradient.body_contacts->laws->friction),
+            ListOf(gradient.bodies->mass),
+            {gradient.time_step},
+            ListOf(derivatives->kink_margin)};
+  };
+  EXPECT_EQ(differentiated(there), differentiated(here_));
+}
+
+TEST_F(RemoteTest, AnErrorHasFieldIndexRequestAndServer) {
+  const ServerProcess server;
+  const Client there(server.address());
+  pile_.friction[7] = -1;
+  sap_call call = Call();
+  call.request_id = "step 17 of the test";
+  const Answer answer;
+  EXPECT_EQ(sap_solve(there.get(), problem(), nullptr, &call, answer.get()), SAP_INVALID_ARGUMENT);
+  EXPECT_STREQ(answer.error().field, "body_contacts.friction[7]");
+  EXPECT_EQ(answer.error().index, 7);
+  EXPECT_STREQ(answer.error().request_id, "step 17 of the test");
+  EXPECT_STRNE(answer.error().server, "");
+}
+
+TEST_F(RemoteTest, StepsInFlightAreTakenInOrderAndWithdrawnOnesHaveNoEffect) {
+  const ServerProcess server;
+  const Client there(server.address());
+  const Session session(there), expected(here_);
+  const Answer answer;
+  const auto first = SteppedBy(expected, 1), second = SteppedBy(expected, 2);
+  const auto send = [&](int step) {
+    pile_.v_star[0] = 0.1 + 0.01 * step;
+    EXPECT_EQ(sap_session_send(session.get(), problem(), nullptr, nullptr, answer.get()), SAP_OK)
+        << answer.error().message;
+    return sap_answer_step_id(answer.get());
+  };
+  send(1);
+  const uint64_t withdrawn = send(7);
+  EXPECT_EQ(sap_session_withdraw(session.get(), withdrawn, answer.get()), SAP_OK)
+      << answer.error().message;
+  send(2);
+  EXPECT_EQ(sap_session_in_flight(session.get()), 2);
+  EXPECT_EQ(sap_session_take(session.get(), nullptr, answer.get()), SAP_OK);
+  EXPECT_EQ(NumbersOf(answer), first);
+  EXPECT_EQ(sap_session_await_outcome(session.get(), nullptr), 1);
+  EXPECT_EQ(sap_session_take(session.get(), nullptr, answer.get()), SAP_OK);
+  EXPECT_EQ(NumbersOf(answer), second);
+  EXPECT_EQ(answer.solution()->warm_started, 1);
+}
+
+TEST_F(RemoteTest, ASessionInTheBackgroundSaysWhatArrivesByAnEventfd) {
+  const ServerProcess server;
+  const Client there(server.address());
+  sap_call call = Call();
+  call.background = 1;
+  const Session session(there, &call), expected(here_);
+  const Answer answer;
+  const int fd = eventfd(0, 0);
+  sap_session_notify(session.get(), sap_notify_eventfd,
+                     reinterpret_cast<void*>(static_cast<intptr_t>(fd)), answer.get());
+  for (int step = 0; step < 3; ++step) {
+    const auto numbers = SteppedBy(expected, step);
+    ASSERT_EQ(sap_session_send(session.get(), problem(), nullptr, nullptr, answer.get()), SAP_OK);
+    const double now = 0;
+    while (sap_session_await_outcome(session.get(), &now) == 0) {
+      pollfd event{.fd = fd, .events = POLLIN, .revents = 0};
+      ASSERT_EQ(poll(&event, 1, -1), 1);
+      eventfd_t count;
+      eventfd_read(fd, &count);
+    }
+    ASSERT_EQ(sap_session_take(session.get(), nullptr, answer.get()), SAP_OK);
+    EXPECT_EQ(NumbersOf(answer), numbers);
+  }
+  sap_session_notify(session.get(), nullptr, nullptr, answer.get());
+  close(fd);
+}
+
+TEST_F(RemoteTest, ASessionOverAListGoesOnWhereAServerIsKilledOrDrains) {
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    const ServerProcess one, other;
+    const Client there(one.address() + "," + other.address());
+    const Session session(there), expected(here_);
+    EXPECT_EQ(SteppedBy(session, 0), SteppedBy(expected, 0));
+    one.Signal(signal);
+    for (int step = 1; step <= 20; ++step) {
+      EXPECT_TRUE(SteppedBy(session, step) == SteppedBy(expected, step)) << step;
+    }
+  }
+}
+
+TEST_F(RemoteTest, AStopAndADeadlineEndTheWaitForAServerThatHangs) {
+  const ServerProcess server;
+  const Client there(server.address());
+  const Session session(there);
+  SteppedBy(session, 1);
+  server.Signal(SIGSTOP);
+  sap_stop* stop = sap_stop_new();
+  sap_call call = Call();
+  call.stop = stop;
+  std::thread other([stop] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    sap_stop_request(stop);
+  });
+  const Answer answer;
+  EXPECT_EQ(sap_session_step(session.get(), problem(), nullptr, &call, answer.get()),
+            SAP_CANCELLED);
+  other.join();
+  EXPECT_EQ(sap_solve(there.get(), problem(), nullptr, &call, answer.get()), SAP_CANCELLED);
+  call.stop = nullptr;
+  const double deadline_s = 0.02;
+  call.deadline_s = &deadline_s;
+  EXPECT_EQ(sap_solve(there.get(), problem(), nullptr, &call, answer.get()), SAP_DEADLINE_EXCEEDED);
+  server.Signal(SIGCONT);
+  sap_stop_free(stop);
+}
+
+TEST_F(RemoteTest, NoServerIsAnErrorOfTheConnection) {
+  sap_connect_options options{};
+  options.struct_size = sizeof options;
+  const double timeout_s = 0.05;
+  options.connect_timeout_s = &timeout_s;
+  options.reconnect_within_s = &timeout_s;
+  sap_client* client = nullptr;
+  const Answer answer;
+  EXPECT_EQ(sap_connect("127.0.0.1:1", &options, nullptr, &client, answer.get()), SAP_UNAVAILABLE);
+  EXPECT_EQ(client, nullptr);
+  EXPECT_EQ(sap_connect("nonsense", &options, nullptr, &client, answer.get()),
+            SAP_INVALID_ARGUMENT);
+}
+
+TEST_F(RemoteTest, AChildOfAForkIsRefusedAndItsParentGoesOn) {
+  const ServerProcess server;
+  auto there = std::make_unique<Client>(server.address());
+  auto session = std::make_unique<Session>(*there);
+  const auto expected = SolvedBy(here_);
+  pile_.v_star[0] = 0.1;
+  SteppedBy(*session, 0);
+  EXPECT_EQ(EndOfChild([&] {
+              const Answer answer;
+              sap_client* client = nullptr;
+              const auto refused = [&](int32_t kind) { return kind == SAP_FAILED_PRECONDITION; };
+              return refused(sap_solve(there->get(), problem(), nullptr, nullptr, answer.get())) &&
+                     refused(sap_session_step(session->get(), problem(), nullptr, nullptr,
+                                              answer.get())) &&
+                     refused(sap_connect(server.address().c_str(), nullptr, nullptr, &client,
+                                         answer.get())) &&
+                     SolvedBy(here_) == expected;
+            }),
+            0);
+  // What the child frees is the parent's.
+  EXPECT_EQ(EndOfChild([&] {
+              session.reset();
+              there.reset();
+              return true;
+            }),
+            0);
+  EXPECT_EQ(SolvedBy(*there), expected);
+  SteppedBy(*session, 1);
+}
+
+TEST_F(RemoteTest, ProblemsAndSolutionsPassThroughBytesAndFiles) {
+  const TemporaryDirectory directory;
+  const auto expected = SolvedBy(here_);
+  const Answer written, read, solved;
+  for (const int32_t format : {SAP_FORMAT_BINARY, SAP_FORMAT_JSON}) {
+    ASSERT_EQ(sap_format_problem(problem(), format, written.get()), SAP_OK);
+    ASSERT_EQ(sap_parse_problem(sap_answer_bytes(written.get()), format, read.get()), SAP_OK)
+        << read.error().message;
+    sap_solve(here_.get(), sap_answer_problem(read.get()), nullptr, nullptr, solved.get());
+    EXPECT_EQ(NumbersOf(solved), expected);
+    ASSERT_EQ(sap_format_solution(solved.solution(), format, written.get()), SAP_OK);
+    ASSERT_EQ(sap_parse_solution(sap_answer_bytes(written.get()), format, read.get()), SAP_OK);
+    EXPECT_EQ(NumbersOf(read), expected);
+  }
+  for (const char* name : {"problem.json", "problem.pb", "problem.json.gz"}) {
+    const std::string path = directory / name;
+    ASSERT_EQ(sap_save_problem(problem(), path.c_str(), written.get()), SAP_OK);
+    ASSERT_EQ(sap_load_problem(path.c_str(), read.get()), SAP_OK) << read.error().message;
+    sap_solve(here_.get(), sap_answer_problem(read.get()), nullptr, nullptr, solved.get());
+    EXPECT_EQ(NumbersOf(solved), expected);
+  }
+  EXPECT_EQ(sap_parse_problem({"{\"frcition\": 1}", 15}, SAP_FORMAT_JSON, read.get()),
+            SAP_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(read.error().message).find("frcition"), std::string::npos);
+  EXPECT_EQ(sap_load_problem("/nowhere", read.get()), SAP_INVALID_ARGUMENT);
+}
+
+TEST_F(RemoteTest, ARecordingIsReadAsItWasWritten) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "recording";
+  const Answer solved, failed, answer, read;
+  sap_solve(here_.get(), problem(), nullptr, nullptr, solved.get());
+  const double tolerance = 1e-4;
+  sap_options options{};
+  options.struct_size = sizeof options;
+  options.relative_tolerance = &tolerance;
+  sap_solve(here_.get(), nullptr, nullptr, nullptr, failed.get());
+  sap_recording* recording = nullptr;
+  ASSERT_EQ(sap_recording_create(path.c_str(), &recording, answer.get()), SAP_OK);
+  sap_record record{};
+  record.struct_size = sizeof record;
+  record.version = "1.2.3";
+  record.instruction_set = "abacus";
+  record.arrival_time_ns = 1'700'000'000'123'456'789;
+  record.duration_s = 0.25;
+  record.problem = problem();
+  record.options = &options;
+  record.solution = solved.solution();
+  EXPECT_EQ(sap_recording_write(recording, &record, answer.get()), SAP_OK);
+  record.solution = nullptr;
+  record.error = &failed.error();
+  EXPECT_EQ(sap_recording_write(recording, &record, answer.get()), SAP_OK);
+  record.error = nullptr;
+  EXPECT_EQ(sap_recording_write(recording, &record, answer.get()), SAP_INVALID_ARGUMENT);
+  EXPECT_EQ(sap_recording_close(recording, answer.get()), SAP_OK);
+  sap_recording_free(recording);
+  ASSERT_EQ(sap_recording_open(path.c_str(), &recording, answer.get()), SAP_OK);
+  ASSERT_EQ(sap_recording_read(recording, read.get()), SAP_OK) << read.error().message;
+  const sap_record* first = sap_answer_record(read.get());
+  EXPECT_STREQ(first->version, "1.2.3");
+  EXPECT_STREQ(first->instruction_set, "abacus");
+  EXPECT_EQ(first->arrival_time_ns, record.arrival_time_ns);
+  EXPECT_EQ(first->duration_s, 0.25);
+  EXPECT_EQ(*first->options->relative_tolerance, tolerance);
+  EXPECT_EQ(ListOf(first->solution->velocity), ListOf(solved.solution()->velocity));
+  sap_solve(here_.get(), first->problem, nullptr, nullptr, answer.get());
+  EXPECT_EQ(NumbersOf(answer), NumbersOf(solved));
+  ASSERT_EQ(sap_recording_read(recording, read.get()), SAP_OK);
+  EXPECT_STREQ(sap_answer_record(read.get())->error->message, failed.error().message);
+  EXPECT_EQ(sap_answer_record(read.get())->solution, nullptr);
+  EXPECT_EQ(sap_recording_read(recording, read.get()), SAP_OK);
+  EXPECT_EQ(sap_answer_record(read.get()), nullptr);
+  sap_recording_free(recording);
+}
+
+}  // namespace
+}  // namespace sap::test
