@@ -37,7 +37,7 @@ class LibraryStep:
     def __init__(self, client):
         self._solver = client._solver._solver  # the sap_solver of the C library
         self._library = self._solver.library
-        self._session = self._library.sap_session_new(self._solver.handle)
+        self._session = self._solver.open_session()
         self._answer = self._solver.answer()
         self._block = ProblemBlock()
 
