@@ -208,7 +208,8 @@ void AddMessageFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(1, 1 << 28));
   app->add_option("--max-row-pairs", config->problem.max_row_pairs,
                   "Limit of pairs of trees that the rows of a problem join: k (k - 1) / 2 for a "
-                  "row over k trees")
+                  "row over k trees; also of those that contacts by parts join, and of coupled "
+                  "trees")
       ->check(CLI::Range(1, 1 << 26));
   app->add_option("--max-iterations", config->max_iterations,
                   "Largest iteration limit that a client may request")
@@ -312,6 +313,7 @@ std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConf
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
+  config->problem.max_coupled_bytes = static_cast<size_t>(config->max_solve_memory_mib) << 20;
   config->admission.client.high_priority = EveryClientMayUseHighPriority(config->security);
   return std::nullopt;
 }

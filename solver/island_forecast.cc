@@ -48,7 +48,9 @@ void ForecastIslands(const ProblemLayout& layout, IslandForecast* forecast) {
   for (int island = 0; island < islands.count(); ++island) {
     time[island] = TimeOfTrees(layout.dofs, islands, island);
   }
-  for (const int tree : layout.tree_a) time[island_of_tree[tree]] += kPerContact;
+  for (int contact = 0; contact < layout.num_contacts(); ++contact) {
+    time[island_of_tree[layout.contact_trees[layout.contact_start[contact]]]] += kPerContact;
+  }
   for (int row = 0; row < layout.num_rows(); ++row) {
     time[island_of_tree[layout.row_entries[layout.row_start[row]].tree]] += kPerRow;
   }

@@ -17,7 +17,9 @@ class ProblemPattern {
   void Forget() { known_ = false; }
 
  private:
-  std::vector<int> dofs_, tree_a_, tree_b_;
+  std::vector<int> dofs_, contact_trees_;
+  std::vector<int64_t> contact_start_;
+  std::vector<CoupledPair> coupled_;
   std::vector<ConstraintKind> contact_kind_, row_kind_;
   std::vector<int64_t> row_start_;
   std::vector<RowEntry> row_entries_;

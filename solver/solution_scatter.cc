@@ -89,8 +89,10 @@ void PrepareSolution(const ContactProblem& problem, const ConstraintGraph& graph
 
 void GatherGuess(const ContactProblem& problem, const ConstraintGraph& graph, int island,
                  std::vector<double>* v) {
+  const bool is_free = graph.island_ranges()[island].num_constraints() == 0;
+  const std::span<const double> from = is_free ? problem.v_star() : problem.v_guess();
   ForTrees(problem, graph, island, [&](int64_t in_problem, int64_t in_graph, int dofs) {
-    std::copy_n(problem.v_guess().begin() + in_problem, dofs, v->begin() + in_graph);
+    std::copy_n(from.begin() + in_problem, dofs, v->begin() + in_graph);
   });
 }
 

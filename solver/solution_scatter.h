@@ -11,11 +11,12 @@
 
 namespace sap {
 
-// Sizes the arrays of the answer. Trees without constraints have their answer, v*.
+// Sizes the arrays of the answer. Trees without an island have their answer, v*.
 void PrepareSolution(const ContactProblem& problem, const ConstraintGraph& graph,
                      ContactSolution* solution);
 
-// The guess of an island, into velocities in the order of the graph.
+// The guess of an island, into velocities in the order of the graph: v* where nothing but couplings
+// touches its trees, as that is the answer.
 void GatherGuess(const ContactProblem& problem, const ConstraintGraph& graph, int island,
                  std::vector<double>* v);
 

@@ -74,6 +74,9 @@ typedef struct sap_trees {
   sap_doubles guess_velocity;        // [sum n_t] or empty
   sap_uint32s tree_id;               // [T] or empty; sessions match trees by it
   sap_doubles initial_velocity;      // [sum n_t], empty unless the rule is LOAD_PATH
+  sap_int32s coupled_a;              // [K] pairs of coupled trees a > b, ascending
+  sap_int32s coupled_b;              // [K]
+  sap_doubles coupling_block;        // [sum n_a n_b] A_ab of each pair, row-major blocks
 } sap_trees;
 
 // B rigid bodies, numbered after the trees. World axes.
@@ -132,6 +135,9 @@ typedef struct sap_contacts {
   sap_doubles jacobian;          // per contact 3 x n_a, then 3 x n_b if there is a tree_b
   sap_doubles angular_jacobian;  // the same of each contact with an angular coefficient > 0
   const sap_contact_laws* laws;  // vectors in the contact frame
+  // In place of tree_a and tree_b: contacts of any number of trees, 3 x n of each in this order.
+  sap_uint32s parts;     // [C] trees of each contact
+  sap_int32s part_tree;  // [sum of parts] in [0, T + B)
 } sap_contacts;
 
 // C' contacts between bodies, given by points and normals in world axes.

@@ -160,7 +160,7 @@ double PredictedWork(const v1::ContactProblem& message) {
   constexpr double kPerContact_s = 1e-6;
   constexpr double kPerRow_s = 3e-7;
   constexpr double kPerFill_s = 5e-8;
-  const int contacts = message.contacts().tree_a_size() + message.body_contacts().body_a_size();
+  const int contacts = CountContacts(message.contacts()) + message.body_contacts().body_a_size();
   const double n =
       message.trees().free_motion_velocity_size() + message.bodies().free_motion_velocity_size();
   return kPerContact_s * contacts + kPerRow_s * message.rows().entries_size() +

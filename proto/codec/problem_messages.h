@@ -50,4 +50,9 @@ void ForEachMessageArray(const Visit& visit, v1::ContactProblem* message, Proble
   visit_laws(message->mutable_body_contacts(), problem.body_contacts.law);
 }
 
+// The number of contacts by Jacobian of a message (CountContacts in problem_fields.h).
+inline int CountContacts(const v1::Contacts& contacts) {
+  return contacts.parts().empty() ? contacts.tree_a_size() : contacts.parts_size();
+}
+
 }  // namespace sap

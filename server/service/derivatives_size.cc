@@ -1,6 +1,7 @@
 #include "server/service/derivatives_size.h"
 
 #include "proto/codec/problem_decoder.h"
+#include "proto/codec/problem_messages.h"
 #include "proto/codec/wanted_inputs.h"
 #include "solver/engine/derivatives_request.h"
 
@@ -19,7 +20,7 @@ struct Counts {
       : velocities(problem.trees().free_motion_velocity_size() +
                    problem.bodies().free_motion_velocity_size()),
         trees(problem.trees().dofs_size() + problem.bodies().mass_size()),
-        contacts(problem.contacts().tree_a_size() + problem.body_contacts().body_a_size()),
+        contacts(CountContacts(problem.contacts()) + problem.body_contacts().body_a_size()),
         rows(problem.rows().entries_size()) {}
 
   // Arrays of a solution: velocities; impulses, velocities, angular impulses and w of contacts.

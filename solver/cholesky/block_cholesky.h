@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "solver/cholesky/elimination_plan.h"
 #include "solver/parallel/growing_buffer.h"
@@ -45,6 +46,14 @@ class BlockCholesky {
   // if a stop was requested: x means nothing then. arena may be null.
   bool Solve(const EliminationPlan& plan, std::span<const double> rhs, std::span<double> x,
              const StopToken& stop, TaskArena* arena);
+
+  // The part of the factor in one front (front_layout.h), after Factor, and the power of two that H
+  // was multiplied by: H^-1 = scale (L L')^-1.
+  const Scalar* front_factor(const EliminationPlan::Front& front) const {
+    if constexpr (std::is_same_v<Scalar, double>) return factor_ + front.factor_start_double;
+    return factor_ + front.factor_start_float;
+  }
+  double scale() const { return scale_; }
 
   // Bytes that Factor and Solve with such a plan and arena work in.
   static size_t StorageBytes(const EliminationPlan& plan, const TaskArena* arena);

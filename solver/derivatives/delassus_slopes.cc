@@ -65,12 +65,12 @@ class DelassusPass {
     } else {
       adjoint.w[i] = view_.model.w[number];
       if (scope_.hold_delassus || scope_.problem.given_w()[number] != 0) return;
-      const ContactPair& pair = view_.layout(pool).pairs()[unit];
-      const auto& jacobians = view_.model.pools[pool].jacobians;
-      const DelassusColumns W =
-          delassus_.Columns(pair, jacobians.of(pair, i, false),
-                            pair.high < 0 ? nullptr : jacobians.of(pair, i, true));
-      adjoint.w_by_W.values[i] = delassus_.Slope<PoolAt<index>::Laws::kRows>(W, adjoint.w[i]);
+      constexpr int kRows = PoolAt<index>::Laws::kRows;
+      const ContactLayout& layout = view_.layout(pool);
+      const ContactGroup& group = layout.groups()[unit];
+      const DelassusColumns W = delassus_.Columns(
+          layout.parts_of(group), view_.model.pools[pool].jacobians.of(group, i), kRows);
+      adjoint.w_by_W.values[i] = delassus_.Slope<kRows>(W, adjoint.w[i]);
     }
   }
   template <int index>

@@ -45,8 +45,8 @@ inline void ForConstraintsOfUnits(const IslandView& view, PoolIndex<index> pool,
     if constexpr (IsRow(pool)) {
       body(unit, unit);
     } else {
-      const ContactPair& pair = view.layout(pool).pairs()[unit];
-      for (int i = pair.contact_begin; i < pair.contact_end; ++i) body(unit, i);
+      const ContactGroup& group = view.layout(pool).groups()[unit];
+      for (int i = group.contact_begin; i < group.contact_end; ++i) body(unit, i);
     }
   }
 }

@@ -160,28 +160,30 @@ class IslandGradient {
       WriteRowJacobian(pool, unit, gamma[0], q[0]);
     } else {
       for (int r = 0; r < 3; ++r) inputs.surface_velocity[3 * number + r] += v_c_bar[r];
-      const ContactPair& pair = view_.layout(pool).pairs()[unit];
-      WriteBlock(pool, pair, i, false, gamma, q);
-      if (pair.high >= 0) WriteBlock(pool, pair, i, true, gamma, q);
+      const ContactGroup& group = view_.layout(pool).groups()[unit];
+      for (int part = group.part_begin; part < group.part_end; ++part) {
+        WriteBlock(pool, group, i, part, gamma, q);
+      }
     }
   }
 
   // gamma lambda' + q v' + 2 W_bar (A^-1 J')' of one tree of a contact.
   template <int index, size_t rows>
-  void WriteBlock(PoolIndex<index> pool, const ContactPair& pair, int i, bool high,
+  void WriteBlock(PoolIndex<index> pool, const ContactGroup& group, int i, int p,
                   const std::array<double, rows>& gamma, const std::array<double, rows>& q) {
-    const int slot = high ? pair.high : pair.low;
-    const int n = view_.graph.dofs()[slot];
+    const ContactPart& part = view_.layout(pool).parts()[p];
+    const int slot = part.slot;
+    const int n = part.dofs;
     const double* v = data_.v.data() + view_.graph.velocity_start()[slot];
     const double* lambda = adjoint_.lambda.data() + view_.graph.velocity_start()[slot];
-    const auto block = BlockOf(problem_, view_, pool, pair, i, high, gradient_.problem);
+    const auto block = BlockOf(problem_, view_, pool, group, i, p, gradient_.problem);
     for (size_t r = 0; r < rows; ++r) {
       double* row = block.row(r, rows, n);
       for (int j = 0; j < n; ++j) row[j] += gamma[r] * lambda[j] + q[r] * v[j];
     }
     const auto& W_bar = adjoint_.pools[pool].W_bar.At(i);
     if (W_bar.IsZero()) return;
-    const double* J = view_.model.pools[pool].jacobians.of(pair, i, high);
+    const double* J = view_.model.pools[pool].jacobians.of(group, i, part);
     ForInverseColumns(scope_, slot, J, [&](int s, const double* x) {
       for (int r = 0; r < 3; ++r) {
         double* row = block.linear + r * n;

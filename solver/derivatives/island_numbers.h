@@ -121,11 +121,10 @@ struct JacobianBlock {
 };
 template <int index, typename Arrays>
 auto BlockOf(const ContactProblem& problem, const IslandView& view, PoolIndex<index> pool,
-             const ContactPair& pair, int i, bool high, Arrays& arrays) {
+             const ContactGroup& group, int i, int part, Arrays& arrays) {
   const ContactLayout& layout = view.layout(pool);
   const int contact = layout.order()[i];
-  const bool swapped = layout.swapped(i);
-  const int before = high == swapped ? 0 : 3 * (swapped ? pair.dofs_high : pair.dofs_low);
+  const int before = 3 * layout.source_column(group, i, part);
   using Value = std::remove_reference_t<decltype(arrays.jacobian[0])>;
   JacobianBlock<Value> block{arrays.jacobian.data() + problem.jacobian_start()[contact] + before,
                              nullptr};

@@ -85,13 +85,13 @@ class IslandTangent {
         dJ.at(e) = from[e];
       }
     } else {
-      const ContactPair& pair = layout.pairs()[unit];
-      for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-        for (const bool high : {false, true}) {
-          if (high && pair.high < 0) break;
-          const int n = high ? pair.dofs_high : pair.dofs_low;
-          const auto block = BlockOf(problem_, view_, pool, pair, i, high, direction_);
-          double* to = dJ.of(pair, i) + (high ? kRows * pair.dofs_low : 0);
+      const ContactGroup& group = layout.groups()[unit];
+      for (int i = group.contact_begin; i < group.contact_end; ++i) {
+        for (int p = group.part_begin; p < group.part_end; ++p) {
+          const ContactPart& part = layout.parts()[p];
+          const int n = part.dofs;
+          const auto block = BlockOf(problem_, view_, pool, group, i, p, direction_);
+          double* to = dJ.of(group, i, part);
           for (int r = 0; r < kRows; ++r) std::copy_n(block.row(r, kRows, n), n, to + r * n);
         }
       }
@@ -160,21 +160,25 @@ class IslandTangent {
       }
       return dw;
     } else {
-      const ContactPair& pair = view_.layout(pool).pairs()[unit];
-      double dw = BlockDelassus(pool, pair, i, false);
-      if (pair.high >= 0) dw += BlockDelassus(pool, pair, i, true);
+      const ContactLayout& layout = view_.layout(pool);
+      const ContactGroup& group = layout.groups()[unit];
+      double dw = 0;
+      for (const ContactPart& part : layout.parts_of(group)) {
+        dw += BlockDelassus(pool, group, i, part);
+      }
       return dw;
     }
   }
 
   // dw/dW : dW of one tree of a contact.
   template <int index>
-  double BlockDelassus(PoolIndex<index> pool, const ContactPair& pair, int i, bool high) {
+  double BlockDelassus(PoolIndex<index> pool, const ContactGroup& group, int i,
+                       const ContactPart& part) {
     const auto& w_by_W = adjoint_.pools[pool].w_by_W.At(i);
-    const int slot = high ? pair.high : pair.low;
-    const int n = view_.graph.dofs()[slot];
-    const double* J = view_.model.pools[pool].jacobians.of(pair, i, high);
-    const double* dJ = adjoint_.pools[pool].dJ.of(pair, i, high);
+    const int slot = part.slot;
+    const int n = part.dofs;
+    const double* J = view_.model.pools[pool].jacobians.of(group, i, part);
+    const double* dJ = adjoint_.pools[pool].dJ.of(group, i, part);
     double dw = 0;
     ForInverseColumns(scope_, slot, J, [&](int s, const double* x) {
       for (int r = 0; r < 3; ++r) {

@@ -15,6 +15,12 @@ double RelativeWork(size_t derivatives) {
 
 EngineStatus CheckDerivatives(const DerivativesRequest& request, const ContactProblemView& view,
                               const ContactProblem& problem) {
+  if (!problem.coupled_trees().empty()) {
+    return RefuseField("trees.coupled_a",
+                       "has " + std::to_string(problem.coupled_trees().pairs().size()) +
+                           " values; it must be empty for derivatives, which this version does not "
+                           "have of coupled trees");
+  }
   if (const auto checked = CheckVelocity(request.velocity, problem); !checked) {
     return RefuseField(checked.error());
   }
@@ -71,7 +77,7 @@ int64_t BytesOfDerivatives(size_t cotangents, size_t tangents, const ContactProb
   const int64_t velocities =
       count(problem.trees.free_motion_velocity) + count(problem.bodies.free_motion_velocity);
   const int64_t trees = count(problem.trees.dofs) + bodies;
-  const int64_t contacts = count(problem.contacts.tree_a) + body_contacts;
+  const int64_t contacts = CountContacts(problem.contacts) + body_contacts;
   const int64_t rows = count(problem.rows.entries);
   const int64_t derivative = matrices + jacobians + 2 * velocities + kPerTree * trees +
                              kPerContact * contacts + kPerRow * rows +

@@ -16,8 +16,8 @@ std::vector<int> LargestFirst(const std::vector<int64_t>& sizes) {
 }
 
 int64_t SizeOf(const ContactProblemView& problem) {
-  return static_cast<int64_t>(problem.contacts.tree_a.size() + problem.body_contacts.body_a.size() +
-                              problem.rows.entries.size());
+  return CountContacts(problem.contacts) +
+         static_cast<int64_t>(problem.body_contacts.body_a.size() + problem.rows.entries.size());
 }
 
 Engine::Process::Process(int threads)

@@ -59,7 +59,10 @@ struct DelassusEstimate {
 
   bool is_diagonal() const { return problem.regularization().rule == DelassusRule::kDiagonal; }
 
-  // W += that of one tree.
+  // Whether w of a tree is found with those that are coupled with it.
+  bool IsCoupled(int slot) const { return !is_diagonal() && model.IsCoupled(graph, slot); }
+
+  // W += that of one tree which is not coupled.
   void AddTree(int slot, const double* J, DelassusColumns* W) const {
     const int dofs = graph.dofs()[slot];
     if (is_diagonal()) {
@@ -73,21 +76,37 @@ struct DelassusEstimate {
     });
   }
 
-  // W over both trees of a pair; J_high is null where there is one.
-  DelassusColumns Columns(const ContactPair& pair, const double* J_low,
-                          const double* J_high) const {
+  // W over the trees of a contact, whose Jacobian J has so many rows.
+  DelassusColumns Columns(std::span<const ContactPart> parts, const double* J, int rows) const {
     DelassusColumns W;
-    AddTree(pair.low, J_low, &W);
-    if (J_high != nullptr) AddTree(pair.high, J_high, &W);
+    bool coupled = false;
+    for (const ContactPart& part : parts) {
+      if (IsCoupled(part.slot)) {
+        coupled = true;
+      } else {
+        AddTree(part.slot, J + rows * part.column, &W);
+      }
+    }
+    if (coupled) {
+      AddCoupled(
+          parts, [](const ContactPart& part) { return part.slot; },
+          [&](const ContactPart& part, Lanes4* to) {
+            const double* block = J + rows * part.column;
+            const int n = part.dofs;
+            for (int i = 0; i < n; ++i)
+              to[i] += Lanes4{block[i], block[n + i], block[2 * n + i], 0};
+          },
+          &W);
+    }
     return W;
   }
 
   // w of a contact, given or estimated.
-  double OfContact(int contact, const ContactPair& pair, const double* J_low,
-                   const double* J_high) const {
+  double OfContact(int contact, std::span<const ContactPart> parts, const double* J,
+                   int rows) const {
     const double given = problem.given_w()[contact] * mass_unit;
     if (given != 0) return given;
-    const double norm = Norm(Columns(pair, J_low, J_high));
+    const double norm = Norm(Columns(parts, J, rows));
     // A contact whose Jacobian vanishes moves nothing; any positive w does.
     const double w = norm == 0 ? 1.0 : norm / 3.0;
     if (problem.regularization().rule != DelassusRule::kLoadPath) return w;
@@ -95,8 +114,8 @@ struct DelassusEstimate {
     const double loaded = std::min(w, by_load);
     if (by_squeeze >= loaded) return loaded;
     DelassusColumns low, high;
-    AddTree(pair.low, J_low, &low);
-    AddTree(pair.high, J_high, &high);
+    AddTree(parts[0].slot, J, &low);
+    AddTree(parts[1].slot, J + rows * parts[1].column, &high);
     return std::min(loaded, std::max(by_squeeze, std::min(Norm(low), Norm(high)) / 3.0));
   }
 
@@ -118,7 +137,12 @@ struct DelassusEstimate {
     const double given = problem.rows()[layout.order()[row]].given_w * mass_unit;
     if (given != 0) return given;
     double w = 0;
+    bool coupled = false;
     for (const RowPart& part : layout.parts_of_row(row)) {
+      if (IsCoupled(part.slot)) {
+        coupled = true;
+        continue;
+      }
       const int n = graph.dofs()[part.slot];
       const double* D = model.D().data() + graph.velocity_start()[part.slot];
       const double* factor = model.A_factor(graph, part.slot);
@@ -135,7 +159,58 @@ struct DelassusEstimate {
         for (int i = 0; i < n; ++i) w += x[i] * x[i] * factor[i * n + i];
       });
     }
-    return w;
+    return coupled ? w + OfCoupledRow(layout, jacobians, row) : w;
+  }
+
+  // The share of coupled trees.
+  double OfCoupledRow(const RowLayout& layout, const RowJacobians& jacobians, int row) const {
+    DelassusColumns W;
+    AddCoupled(
+        layout.parts_of_row(row), [](const RowPart& part) { return part.slot; },
+        [&](const RowPart& part, Lanes4* to) {
+          for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
+            to[layout.dof()[e]][0] += jacobians.at(e);
+          }
+        },
+        &W);
+    return W.x[0];
+  }
+
+  // W += that of the coupled trees among the parts of a constraint: each component once, with all
+  // its parts. add(part, to) adds a part's block of J', one lane per row, to the rows of its tree.
+  template <typename Part, typename SlotOf, typename Add>
+  void AddCoupled(std::span<const Part> parts, SlotOf&& slot_of, Add&& add,
+                  DelassusColumns* W) const {
+    const CoupledTrees& trees = model.coupled_trees();
+    const auto tree_of = [&](const Part& part) {
+      return graph.islands().tree_of_slot()[slot_of(part)];
+    };
+    thread_local HalfSolve solve;
+    for (size_t first = 0; first < parts.size(); ++first) {
+      const int component = trees.component_of(tree_of(parts[first]));
+      const auto is_of_component = [&](const Part& part) {
+        return trees.component_of(tree_of(part)) == component;
+      };
+      if (component < 0 || std::any_of(parts.begin(), parts.begin() + first, is_of_component)) {
+        continue;
+      }
+      const HalfSolveFactor factor = trees.factor(component);
+      solve.Start(factor.plan);
+      for (const Part& part : parts) {
+        if (is_of_component(part)) add(part, solve.rows(factor, trees.place_of(tree_of(part))));
+      }
+      solve.Run(factor, StopToken());
+      DelassusColumns sum;
+      solve.ForRows(factor.plan, [&](const Lanes4& y) {
+        sum.x += y * y[0];
+        sum.y += y * y[1];
+        sum.n += y * y[2];
+      });
+      const double scale = factor.cholesky.scale() * mass_unit;
+      W->x += sum.x * scale;
+      W->y += sum.y * scale;
+      W->n += sum.n * scale;
+    }
   }
 
   // A^-1 of one tree, row-major, or that of the diagonal of A alone, as the rule has it for w.

@@ -38,24 +38,24 @@ class ConstraintGatherer {
 
   // Jacobian and law of contact i of a pool. False if a constant left the range of doubles.
   template <int index>
-  bool GatherContact(PoolIndex<index> pool, const ContactPair& pair, int i) {
+  bool GatherContact(PoolIndex<index> pool, const ContactGroup& group, int i) {
     constexpr int kRows = PoolAt<index>::Laws::kRows;
     const ContactLayout& layout = LayoutOf(graph_, pool);
     const int contact = layout.order()[i];
-    double* J_low = model_.pools[pool].jacobians.of(pair, i);
-    double* J_high = pair.high < 0 ? nullptr : J_low + kRows * pair.dofs_low;
-    const bool swapped = layout.swapped(i);
-    const int dofs_a = swapped ? pair.dofs_high : pair.dofs_low;
+    auto& jacobians = model_.pools[pool].jacobians;
     const double* linear = problem_.jacobian().data() + problem_.jacobian_start()[contact];
     const double* angular = AngularJacobian<kRows>(contact);
-    CopyBlock<kRows>(linear, angular, dofs_a, swapped ? J_high : J_low);
-    if (J_high != nullptr) {
-      if (kRows > 3) angular += 3 * dofs_a;
-      CopyBlock<kRows>(linear + 3 * dofs_a, angular, swapped ? pair.dofs_low : pair.dofs_high,
-                       swapped ? J_low : J_high);
+    for (int p = group.part_begin; p < group.part_end; ++p) {
+      const ContactPart& part = layout.parts()[p];
+      const int from = 3 * layout.source_column(group, i, p);
+      CopyBlock<kRows>(linear + from, kRows > 3 ? angular + from : nullptr, part.dofs,
+                       jacobians.of(group, i, part));
     }
     auto inputs = InputsOf<typename PoolAt<index>::Laws::Inputs>(problem_, contact, mass_unit_);
-    if (inputs.NeedsDelassus()) inputs.w = delassus_.OfContact(contact, pair, J_low, J_high);
+    if (inputs.NeedsDelassus()) {
+      inputs.w =
+          delassus_.OfContact(contact, layout.parts_of(group), jacobians.of(group, i), kRows);
+    }
     model_.w[contact] = inputs.w;
     return SetLaw(pool, i, inputs);
   }
@@ -110,10 +110,10 @@ bool GatherUnits(ConstraintGatherer gatherer, const ConstraintGraph& graph, Pool
     if constexpr (IsRow(pool)) {
       representable &= gatherer.GatherRow(pool, unit);
     } else {
-      const ContactPair& pair = LayoutOf(graph, pool).pairs()[unit];
-      for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+      const ContactGroup& group = LayoutOf(graph, pool).groups()[unit];
+      for (int i = group.contact_begin; i < group.contact_end; ++i) {
         if (stop.Cancelled()) return true;
-        representable &= gatherer.GatherContact(pool, pair, i);
+        representable &= gatherer.GatherContact(pool, group, i);
       }
     }
   }

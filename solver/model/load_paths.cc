@@ -20,26 +20,28 @@ constexpr double kSettled = 1e-3;
 // Contacts that a tree presses on less squarely than this, as steep walls, carry nothing of it.
 constexpr double kLeastSquareness = 0.2;
 
-// Calls body(layout, contact pair) for each kind of contact that two trees have.
+// Calls body(layout, contact group) for each kind of contact that two trees have. Under this rule
+// no contact touches more.
 template <typename Body>
-void ForContactPairs(const ConstraintGraph& graph, int pair, Body&& body) {
+void ForContactsOfPair(const ConstraintGraph& graph, int pair, Body&& body) {
   for (int kind = 0; kind < kNumContactKinds; ++kind) {
     const auto constraint_kind = static_cast<ConstraintKind>(kind);
     const ContactLayout& layout = graph.contacts(constraint_kind);
-    if (layout.num_contacts() == 0) continue;
-    const int contact_pair = graph.contact_pair(constraint_kind, pair);
-    if (contact_pair >= 0) body(layout, layout.pairs()[contact_pair]);
+    const IndexRange range = graph.couplings(constraint_kind, pair);
+    for (int c = range.begin; c < range.end; ++c) {
+      body(layout, layout.groups()[layout.couplings()[c].unit]);
+    }
   }
 }
 
-// Calls body(layout, contact pair) for each kind of contact between a tree and the world.
+// Calls body(layout, contact group) for each kind of contact between a tree and the world.
 template <typename Body>
-void ForWorldContactPairs(const ConstraintGraph& graph, int slot, Body&& body) {
+void ForWorldContacts(const ConstraintGraph& graph, int slot, Body&& body) {
   for (int kind = 0; kind < kNumContactKinds; ++kind) {
     const ContactLayout& layout = graph.contacts(static_cast<ConstraintKind>(kind));
-    for (const PairSide& side : layout.sides_of(slot)) {
-      const ContactPair& pair = layout.pairs()[side.pair];
-      if (pair.high < 0) body(layout, pair);
+    for (const ContactSide& side : layout.sides_of(slot)) {
+      const ContactGroup& group = layout.groups()[side.group];
+      if (group.num_parts() == 1) body(layout, group);
     }
   }
 }
@@ -98,21 +100,21 @@ void LoadPaths::MeasurePairs(const Island& island) {
       d_[graph.velocity_start()[slot] + i] = problem.v_star()[from + i] - problem.v_0()[from + i];
     }
   }
-  ForChunks(island.arena, range.pair_begin, range.pair_end, kEvaluatePairs,
-            [&](int begin, int end, int) {
-              for (int p = begin; p < end; ++p) {
-                pairs_[p] = {.low = graph.pairs()[p].low, .high = graph.pairs()[p].high};
-                ForContactPairs(graph, p, [&](const ContactLayout& layout, const ContactPair& c) {
-                  AddContacts(island, layout, c, &pairs_[p]);
-                });
-              }
-            });
+  ForChunks(
+      island.arena, range.pair_begin, range.pair_end, kEvaluatePairs, [&](int begin, int end, int) {
+        for (int p = begin; p < end; ++p) {
+          pairs_[p] = {.low = graph.pairs()[p].low, .high = graph.pairs()[p].high};
+          ForContactsOfPair(graph, p, [&](const ContactLayout& layout, const ContactGroup& c) {
+            AddContacts(island, layout, c, &pairs_[p]);
+          });
+        }
+      });
   ForChunks(
       island.arena, range.slot_begin, range.slot_end, kEvaluateSlots, [&](int begin, int end, int) {
         for (int slot = begin; slot < end; ++slot) {
           Pair& pair = world_pairs_[slot];
           pair = {.low = slot, .high = -1};
-          ForWorldContactPairs(graph, slot, [&](const ContactLayout& layout, const ContactPair& c) {
+          ForWorldContacts(graph, slot, [&](const ContactLayout& layout, const ContactGroup& c) {
             AddContacts(island, layout, c, &pair);
           });
         }
@@ -120,7 +122,7 @@ void LoadPaths::MeasurePairs(const Island& island) {
 }
 
 void LoadPaths::AddContacts(const Island& island, const ContactLayout& layout,
-                            const ContactPair& contacts, Pair* pair) {
+                            const ContactGroup& contacts, Pair* pair) {
   const ContactProblem& problem = island.problem;
   const ConstraintGraph& graph = island.graph;
   const auto add = [&](const double* J, int slot, Side* side) {
@@ -132,15 +134,12 @@ void LoadPaths::AddContacts(const Island& island, const ContactLayout& layout,
   };
   pair->contacts += contacts.contact_end - contacts.contact_begin;
   for (int i = contacts.contact_begin; i < contacts.contact_end; ++i) {
-    const double* J_a = problem.jacobian().data() + problem.jacobian_start()[layout.order()[i]];
-    if (contacts.high < 0) {
-      add(J_a, contacts.low, &pair->sides[0]);
-      continue;
+    const double* J = problem.jacobian().data() + problem.jacobian_start()[layout.order()[i]];
+    for (int side = 0; side < contacts.num_parts(); ++side) {
+      const int part = contacts.part_begin + side;
+      add(J + 3 * layout.source_column(contacts, i, part), layout.parts()[part].slot,
+          &pair->sides[side]);
     }
-    const bool swapped = layout.swapped(i);
-    const double* J_b = J_a + 3 * (swapped ? contacts.dofs_high : contacts.dofs_low);
-    add(swapped ? J_b : J_a, contacts.low, &pair->sides[0]);
-    add(swapped ? J_a : J_b, contacts.high, &pair->sides[1]);
   }
 }
 
@@ -254,15 +253,15 @@ void LoadPaths::BoundContacts(const Island& island) {
       bounds.by_load = pair->contacts / M;
       if (pair->high >= 0) bounds.by_squeeze = bounds.by_load * (u_ref / pair->speed());
     }
-    const auto set = [&](const ContactLayout& layout, const ContactPair& contacts) {
+    const auto set = [&](const ContactLayout& layout, const ContactGroup& contacts) {
       for (int i = contacts.contact_begin; i < contacts.contact_end; ++i) {
         bounds_[layout.order()[i]] = bounds;
       }
     };
     if (pair->high < 0) {
-      ForWorldContactPairs(graph, pair->low, set);
+      ForWorldContacts(graph, pair->low, set);
     } else {
-      ForContactPairs(graph, static_cast<int>(pair - pairs_.data()), set);
+      ForContactsOfPair(graph, static_cast<int>(pair - pairs_.data()), set);
     }
   });
 }

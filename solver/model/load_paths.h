@@ -95,7 +95,7 @@ class LoadPaths {
   template <typename Body>
   void ForPairsOf(const Island& island, int slot, Body&& body);
   void MeasurePairs(const Island& island);
-  void AddContacts(const Island& island, const ContactLayout& layout, const ContactPair& contacts,
+  void AddContacts(const Island& island, const ContactLayout& layout, const ContactGroup& contacts,
                    Pair* pair);
   void ShareLoads(const Island& island);
   void ShareLoadOf(const Island& island, int slot);

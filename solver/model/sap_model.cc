@@ -39,6 +39,8 @@ void SapModel::Resize(const ContactProblem& problem, const ConstraintGraph& grap
   constants_.resize(graph.islands().count());
   A_.Reserve(matrices);
   A_factor_.Reserve(matrices);
+  coupled_trees_ = &problem.coupled_trees();
+  if (!coupled_trees_->empty()) A_blocks_.Reserve(graph.block_size());
   D_.resize(velocities);
   v_star_.resize(velocities);
   w.resize(problem.num_contacts());
@@ -57,6 +59,7 @@ void SapModel::Resize(const ContactProblem& problem, const ConstraintGraph& grap
 void SapModel::Gather(const ContactProblem& problem, const ConstraintGraph& graph, int island,
                       const StopToken& stop, TaskArena* arena) {
   GatherTrees(problem, graph, island);
+  if (graph.island_ranges()[island].coupled) GatherCouplings(problem, graph, island);
   if (problem.regularization().rule == DelassusRule::kLoadPath) {
     load_paths.Find(problem, graph, island, A_.data(), stop, arena);
   }
@@ -102,6 +105,25 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ConstraintGraph&
   }
 }
 
+// The wire has the block of the higher tree's rows.
+void SapModel::GatherCouplings(const ContactProblem& problem, const ConstraintGraph& graph,
+                               int island) {
+  const IslandRange& range = graph.island_ranges()[island];
+  const double per_unit = 1.0 / constants_[island].mass_unit;
+  for (int p = range.pair_begin; p < range.pair_end; ++p) {
+    if (graph.coupled_pair(p) < 0) continue;
+    const TreePair& pair = graph.pairs()[p];
+    const double* from = problem.coupled_trees().blocks().data() +
+                         problem.coupled_trees().pairs()[graph.coupled_pair(p)].block_start;
+    double* to = A_blocks_.data() + pair.block_start;
+    for (int i = 0; i < pair.dofs_low; ++i) {
+      for (int j = 0; j < pair.dofs_high; ++j) {
+        to[i * pair.dofs_high + j] = from[j * pair.dofs_low + i] * per_unit;
+      }
+    }
+  }
+}
+
 void SapModel::AssembleQuadratic(const ConstraintGraph& graph, int island, const StopToken& stop,
                                  TaskArena* arena) {
   const auto& [laws, jacobians] = pools[kBilateralPool];
@@ -125,7 +147,11 @@ void SapModel::AssembleQuadratic(const ConstraintGraph& graph, int island, const
                 if (graph.couplings(ConstraintKind::kBilateralRow, p).empty()) continue;
                 const TreePair& pair = graph.pairs()[p];
                 double* Q = Q_blocks_.data() + pair.block_start;
-                std::fill_n(Q, pair.dofs_low * pair.dofs_high, 0.0);
+                if (const double* of_A = A_block(graph, p); of_A != nullptr) {
+                  std::copy_n(of_A, pair.dofs_low * pair.dofs_high, Q);
+                } else {
+                  std::fill_n(Q, pair.dofs_low * pair.dofs_high, 0.0);
+                }
                 jacobians.AddBlock(graph, ConstraintKind::kBilateralRow, p, pair.dofs_low,
                                    pair.dofs_high, laws.constant_hessians(), Q);
               }

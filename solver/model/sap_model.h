@@ -37,7 +37,7 @@ struct IslandConstants {
 // concurrently.
 class SapModel {
  public:
-  // Makes room for every island of the graph, which must outlive the model's use.
+  // Makes room for every island of the graph. Problem and graph must outlive the model's use.
   void Resize(const ContactProblem& problem, const ConstraintGraph& graph);
 
   // Fills the ranges of one island, a large one with the threads of the arena (may be null). A
@@ -49,12 +49,18 @@ class SapModel {
   const double* A(const ConstraintGraph& graph, int slot) const {
     return A_.data() + graph.matrix_start()[slot];
   }
-  // L D L' of A: L below the diagonal, the inverse of D on it.
+  // L D L' of A of a tree that is not coupled: L below the diagonal, the inverse of D on it.
   const double* A_factor(const ConstraintGraph& graph, int slot) const {
     return A_factor_.data() + graph.matrix_start()[slot];
   }
   std::span<const double> D() const { return D_; }  // diag(A)^-1/2, per velocity
   std::span<const double> v_star() const { return v_star_; }
+  // The factors of A of coupled trees, in the unit of mass of the problem.
+  const CoupledTrees& coupled_trees() const { return *coupled_trees_; }
+  // Whether A has blocks between this tree and others.
+  bool IsCoupled(const ConstraintGraph& graph, int slot) const {
+    return coupled_trees_->component_of(graph.islands().tree_of_slot()[slot]) >= 0;
+  }
   // The diagonal block of Q.
   const double* Q(const ConstraintGraph& graph, int slot) const {
     if (graph.rows(ConstraintKind::kBilateralRow).parts_of_slot(slot).empty()) {
@@ -62,9 +68,16 @@ class SapModel {
     }
     return Q_.data() + graph.matrix_start()[slot];
   }
+  // The block A(low, high) of two trees; null where it is 0.
+  const double* A_block(const ConstraintGraph& graph, int tree_pair) const {
+    if (graph.coupled_pair(tree_pair) < 0) return nullptr;
+    return A_blocks_.data() + graph.pairs()[tree_pair].block_start;
+  }
   // The block of Q of two trees; null where it is 0.
   const double* Q_block(const ConstraintGraph& graph, int tree_pair) const {
-    if (graph.couplings(ConstraintKind::kBilateralRow, tree_pair).empty()) return nullptr;
+    if (graph.couplings(ConstraintKind::kBilateralRow, tree_pair).empty()) {
+      return A_block(graph, tree_pair);
+    }
     return Q_blocks_.data() + graph.pairs()[tree_pair].block_start;
   }
 
@@ -76,6 +89,7 @@ class SapModel {
 
  private:
   void GatherTrees(const ContactProblem& problem, const ConstraintGraph& graph, int island);
+  void GatherCouplings(const ContactProblem& problem, const ConstraintGraph& graph, int island);
   // Jacobians and laws (gather_constraints.cc). False if a constant left the range of doubles.
   bool GatherConstraints(const ContactProblem& problem, const ConstraintGraph& graph, int island,
                          const StopToken& stop, TaskArena* arena);
@@ -83,7 +97,9 @@ class SapModel {
                          TaskArena* arena);
 
   std::vector<IslandConstants> constants_;
+  const CoupledTrees* coupled_trees_{nullptr};  // of the problem of this solve
   GrowingBuffer<double> A_;
+  GrowingBuffer<double> A_blocks_;
   GrowingBuffer<double> A_factor_;
   std::vector<double> D_;
   std::vector<double> v_star_;

@@ -1,7 +1,9 @@
 #include "solver/newton/accuracy_certificate.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "solver/newton/dual_norm.h"
@@ -59,25 +61,167 @@ void AddImpulseErrors(const IslandView& view, const SapData& data, const SapScra
   });
 }
 
+// Calls body(block as columns of the tree's rows, velocity start, dofs) for the trees coupled with
+// one.
+template <typename Body>
+void ForCoupledTrees(const IslandView& view, int slot, Body&& body) {
+  const ConstraintGraph& graph = view.graph;
+  for (const PairSide& side : graph.sides_of(slot)) {
+    const double* block = view.model.A_block(graph, side.pair);
+    if (block == nullptr) continue;
+    const TreePair& pair = graph.pairs()[side.pair];
+    const int other = side.is_high ? pair.low : pair.high;
+    const int n = graph.dofs()[slot], m = graph.dofs()[other];
+    const auto entry = [&](int i, int k) {
+      return side.is_high ? block[k * n + i] : block[i * m + k];
+    };
+    body(entry, graph.velocity_start()[other], m);
+  }
+}
+
+// MomentumErrors of a tree, the products with those coupled with it included.
+double CoupledMomentumErrors(const IslandView& view, const SapData& data, int slot, int n,
+                             double* error) {
+  const int start = view.graph.velocity_start()[slot];
+  const double* A = view.model.A(view.graph, slot);
+  int terms = n + 4;
+  ForCoupledTrees(view, slot, [&](const auto&, int, int dofs) { terms += dofs; });
+  const auto size = [&](int i) {
+    return terms * kUnitRoundoff * (std::abs(data.v[i]) + std::abs(view.model.v_star()[i]));
+  };
+  for (int i = 0; i < n; ++i) error[i] = 0;
+  for (int k = 0; k < n; ++k) {
+    for (int i = 0; i < n; ++i) error[i] += std::abs(A[k * n + i]) * size(start + k);
+  }
+  ForCoupledTrees(view, slot, [&](const auto& entry, int other, int dofs) {
+    for (int k = 0; k < dofs; ++k) {
+      for (int i = 0; i < n; ++i) error[i] += std::abs(entry(i, k)) * size(other + k);
+    }
+  });
+  double cost_error = 0;
+  for (int i = 0; i < n; ++i) {
+    cost_error += std::abs(data.v[start + i] - view.model.v_star()[start + i]) * error[i];
+  }
+  return cost_error;
+}
+
+// A sign from the number of a velocity and a lane.
+double Sign(uint64_t number) {
+  number = (number + 1) * 0x9e3779b97f4a7c15u;
+  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9u;
+  number = (number ^ (number >> 27)) * 0x94d049bb133111ebu;
+  return (number >> 63) != 0 ? 1.0 : -1.0;
+}
+
+struct ComponentNorms {
+  double gradient2;  // |A^-1/2 grad l|^2
+  double trace;      // of (D A D)^-1, estimated
+};
+
+// By one forward substitution with the factor of A: of the gradient, and of three vectors of signs,
+// since z' B^-1 z has the mean trace(B^-1) over signs z [Hutchinson 1990].
+ComponentNorms NormsOfComponent(const IslandView& view, const SapData& data, int component,
+                                const StopToken& stop) {
+  const ConstraintGraph& graph = view.graph;
+  const CoupledTrees& trees = view.model.coupled_trees();
+  const HalfSolveFactor factor = trees.factor(component);
+  thread_local HalfSolve solve;
+  solve.Start(factor.plan);
+  uint64_t number = 0;
+  for (const int tree : trees.trees_of(component)) {
+    Lanes4* rows = solve.rows(factor, trees.place_of(tree));
+    const int slot = graph.islands().slot_of_tree()[tree];
+    const int start = graph.velocity_start()[slot];
+    for (int i = 0; i < graph.dofs()[slot]; ++i, number += 3) {
+      const double root = 1 / view.model.D()[start + i];
+      rows[i] += Lanes4{data.gradient[start + i], root * Sign(number), root * Sign(number + 1),
+                        root * Sign(number + 2)};
+    }
+  }
+  solve.Run(factor, stop);
+  Lanes4 sums{};
+  solve.ForRows(factor.plan, [&](const Lanes4& y) { sums += y * y; });
+  const double scale = factor.cholesky.scale() * view.constants().mass_unit;
+  return {sums[0] * scale, (sums[1] + sums[2] + sums[3]) / 3 * scale};
+}
+
+// Calls body(component) for the components of coupled trees in the island.
+template <typename Body>
+void ForComponents(const IslandView& view, Body&& body) {
+  if (!view.range().coupled) return;
+  const CoupledTrees& trees = view.model.coupled_trees();
+  for (int slot = view.range().slot_begin; slot < view.range().slot_end; ++slot) {
+    const int tree = view.graph.islands().tree_of_slot()[slot];
+    const int component = trees.component_of(tree);
+    if (component >= 0 && trees.trees_of(component).front() == tree) body(component);
+  }
+}
+
+// Adds what the trees of a component have of the certificate, with their errors known.
+void AddComponent(const IslandView& view, const SapData& data, const SapScratch& scratch,
+                  int component, const StopToken& stop, CertificateSums<double>* sums) {
+  const ConstraintGraph& graph = view.graph;
+  double error2 = 0;
+  int n = 0;
+  for (const int tree : view.model.coupled_trees().trees_of(component)) {
+    const int slot = graph.islands().slot_of_tree()[tree];
+    const int start = graph.velocity_start()[slot];
+    for (int i = start; i < start + graph.dofs()[slot]; ++i) {
+      const double error = view.model.D()[i] * scratch.errors[i];
+      error2 += error * error;
+    }
+    n += graph.dofs()[slot];
+  }
+  const ComponentNorms norms = NormsOfComponent(view, data, component, stop);
+  const double trace = kTraceMargin * norms.trace;
+  const double inflation = Inflation(n, trace);
+  sums->gradient2 += inflation * norms.gradient2;
+  sums->error2 += inflation * trace * error2;
+}
+
 // Adds what one slot has of the certificate.
 template <typename Size>
-void AddSlot(const IslandView& view, const SapData& data, const SapScratch& errors, int slot,
-             Size n, const StopToken& stop, CertificateSums<double>* sums) {
+void AddSlot(const IslandView& view, const SapData& data, int slot, Size n, const StopToken& stop,
+             SapScratch* errors, CertificateSums<double>* sums) {
   const ConstraintGraph& graph = view.graph;
   const int start = graph.velocity_start()[slot];
+  if (view.range().coupled && view.model.IsCoupled(graph, slot)) {
+    double* error = errors->errors.data() + start;
+    sums->cost_error += CoupledMomentumErrors(view, data, slot, n, error);
+    AddImpulseErrors(view, data, *errors, slot, n, error);
+    return;  // AddComponent has the norms
+  }
   const FactoredTree<double, Size> tree{view.model.A(graph, slot), view.model.A_factor(graph, slot),
                                         n};
   WithTreeScratch((3 * kNumLanes<double> + 1) * n, [&](double* scratch) {
     double* error = scratch + 3 * kNumLanes<double> * n;
     sums->cost_error +=
         MomentumErrors(tree, data.v.data() + start, view.model.v_star().data() + start, error);
-    AddImpulseErrors(view, data, errors, slot, n, error);
+    AddImpulseErrors(view, data, *errors, slot, n, error);
     AddDualNorms(tree, data.gradient.data() + start, error, stop,
                  reinterpret_cast<Lanes4*>(scratch), sums);
   });
 }
 
 }  // namespace
+
+double NormOfGradient(const IslandView& view, const SapData& data, const StopToken& stop) {
+  const ConstraintGraph& graph = view.graph;
+  double sum = 0;
+  for (int slot = view.range().slot_begin; slot < view.range().slot_end; ++slot) {
+    if (view.model.IsCoupled(graph, slot)) continue;
+    const int n = graph.dofs()[slot];
+    const double* L = view.model.A_factor(graph, slot);
+    WithTreeScratch(n, [&](double* x) {
+      std::copy_n(data.gradient.data() + graph.velocity_start()[slot], n, x);
+      SolveUnitLower(L, n, x);
+      for (int i = 0; i < n; ++i) sum += x[i] * x[i] * L[i * n + i];
+    });
+  }
+  ForComponents(
+      view, [&](int component) { sum += NormsOfComponent(view, data, component, stop).gradient2; });
+  return std::sqrt(sum);
+}
 
 double OptimalityGapBound(const IslandView& view, double cost, const SapData& data,
                           const StopToken& stop, SapScratch* scratch) {
@@ -106,7 +250,7 @@ double OptimalityGapBound(const IslandView& view, double cost, const SapData& da
               CertificateSums<double> part;
               for (int slot = begin; slot < end; ++slot) {
                 ForSize(graph.dofs()[slot],
-                        [&](auto n) { AddSlot(view, data, *scratch, slot, n, stop, &part); });
+                        [&](auto n) { AddSlot(view, data, slot, n, stop, scratch, &part); });
               }
               scratch->slot_norms[range.slot_begin + chunk] = part;
             });
@@ -116,6 +260,9 @@ double OptimalityGapBound(const IslandView& view, double cost, const SapData& da
     sums.error2 += part.error2;
     sums.cost_error += part.cost_error;
   }
+  ForComponents(view, [&](int component) {
+    if (!stop.Cancelled()) AddComponent(view, data, *scratch, component, stop, &sums);
+  });
   if (!view.constants().representable) sums.cost_error = kInfinity;
   const double bound = GapBound(sums, cost, terms);
   return std::isfinite(bound) ? bound : kInfinity;

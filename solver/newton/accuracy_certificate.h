@@ -13,6 +13,10 @@
 // by backward analysis of the factorization and of a solve, with the unit roundoff u.
 // The bound is (|grad l| + |e|)^2 / (2 (1 - rho)), the norms by A'^-1 and rho tree by tree.
 //
+// Coupled trees have the factor of their component and no inverse. There the trace is estimated
+// from three vectors of signs, with a margin, and |e|_{A^-1}^2 <= |D e|^2 / lambda_min(D A D), with
+// D = diag(A)^-1/2, is at most |D e|^2 times it.
+//
 // Where no cost can be negative min l >= 0, and l(v), its own rounding errors added, is a bound as
 // well. The smaller one is taken.
 #pragma once
@@ -20,6 +24,13 @@
 #include "solver/newton/sap_data.h"
 
 namespace sap {
+
+// Margin for a trace estimated from three vectors: where one eigenvalue makes up all of it, one
+// estimate in sixteen is less than an eighth.
+inline constexpr double kTraceMargin = 8;
+
+// |grad l|_{A^-1} at the v at which `data` was evaluated last, rounding errors not allowed for.
+double NormOfGradient(const IslandView& view, const SapData& data, const StopToken& stop);
 
 // Bound on l(v) - min l [J, in the island's unit of mass] at the v at which `data` was evaluated
 // last, with that cost. Infinite where the numbers are not finite, or A is too ill-conditioned for

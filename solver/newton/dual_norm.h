@@ -99,6 +99,15 @@ inline Scalar MultiplyAbsoluteInverse(const FactoredTree<Scalar, Size>& tree, co
   return weighted_trace;
 }
 
+// 1 / (1 - rho) for a factor of n rows and the trace of D A'^-1 D, D = diag(A)^1/2 (see
+// accuracy_certificate.h).
+template <typename Scalar, typename Size>
+inline Scalar Inflation(Size n, const Scalar& weighted_trace) {
+  const Scalar rho = (3.0 * n + 1) * n * kUnitRoundoff * weighted_trace;
+  const Scalar infinity = Scalar{} + std::numeric_limits<double>::infinity();
+  return rho < 1.0 ? 1.0 / (1.0 - rho) : infinity;
+}
+
 // Adds |A^-1/2 grad l|^2 of a tree, and the same of the bounds on the rounding errors of the
 // gradient. Scratch of 3 n.
 template <typename Scalar, typename Size>
@@ -118,9 +127,7 @@ inline void AddDualNorms(const FactoredTree<Scalar, Size>& tree, const Scalar* g
     gradient2 += x[i] * x[i] * L[i * n + i];
     error2 += e * e * L[i * n + i];
   }
-  const Scalar rho = (3.0 * n + 1) * n * kUnitRoundoff * weighted_trace;
-  const Scalar infinity = Scalar{} + std::numeric_limits<double>::infinity();
-  const Scalar inflation = rho < 1.0 ? 1.0 / (1.0 - rho) : infinity;
+  const Scalar inflation = Inflation(n, weighted_trace);
   sums->gradient2 += inflation * gradient2;
   sums->error2 += inflation * error2;
 }

@@ -27,12 +27,15 @@ bool HasKinkedConstraint(const IslandView& view, const TreeGroup& group, const S
   return kinked;
 }
 
-// The pairs of a slot, for loops that touch all its contacts.
+// Calls body(contact, its group, its part that is the tree) for the friction contacts of a slot.
 template <typename Body>
-void ForPairsOf(const IslandView& view, int slot, Body&& body) {
-  const auto& layout = view.layout(kFrictionPool);
-  for (const PairSide& side : layout.sides_of(slot)) {
-    body(layout.pairs()[side.pair], side.is_high);
+void ForContactsOf(const IslandView& view, int slot, Body&& body) {
+  const ContactLayout& layout = view.layout(kFrictionPool);
+  for (const ContactSide& side : layout.sides_of(slot)) {
+    const ContactGroup& group = layout.groups()[side.group];
+    for (int i = group.contact_begin; i < group.contact_end; ++i) {
+      body(i, group, layout.parts()[side.part]);
+    }
   }
 }
 
@@ -64,10 +67,11 @@ void ForContacts(const ContactsOfTree& contacts, Body&& body) {
 }
 
 int NumContacts(const IslandView& view, int slot) {
+  const ContactLayout& layout = view.layout(kFrictionPool);
   int count = 0;
-  ForPairsOf(view, slot, [&](const ContactPair& pair, bool) {
-    count += pair.contact_end - pair.contact_begin;
-  });
+  for (const ContactSide& side : layout.sides_of(slot)) {
+    count += layout.groups()[side.group].num_contacts();
+  }
   return count;
 }
 
@@ -75,22 +79,22 @@ void GatherContacts(const IslandView& view, int slot, const ContactVectors& v_c,
                     ContactsOfTree* contacts) {
   const auto& [laws, jacobians] = view.model.pools[kFrictionPool];
   int at = 0;
-  ForPairsOf(view, slot,
-             [&, &laws = laws, &jacobians = jacobians](const ContactPair& pair, bool is_high) {
-               for (int i = pair.contact_begin; i < pair.contact_end; ++i, ++at) {
-                 const int vector = at / ContactsOfTree::kLanes;
-                 const int lane = at % ContactsOfTree::kLanes;
-                 if (lane == 0) {
-                   contacts->parameters[vector] = ConeParameters<Lanes4>{};
-                   contacts->v_c[vector] = ContactVector<Lanes4>{};
-                   contacts->dv_c[vector] = ContactVector<Lanes4>{};
-                 }
-                 contacts->number[at] = i;
-                 contacts->J[at] = jacobians.of(pair, i, is_high);
-                 SetLane(laws.At(i, double{}), lane, &contacts->parameters[vector]);
-                 SetLane(v_c.At(i), lane, &contacts->v_c[vector]);
-               }
-             });
+  ForContactsOf(view, slot,
+                [&, &laws = laws, &jacobians = jacobians](int i, const ContactGroup& group,
+                                                          const ContactPart& part) {
+                  const int vector = at / ContactsOfTree::kLanes;
+                  const int lane = at % ContactsOfTree::kLanes;
+                  if (lane == 0) {
+                    contacts->parameters[vector] = ConeParameters<Lanes4>{};
+                    contacts->v_c[vector] = ContactVector<Lanes4>{};
+                    contacts->dv_c[vector] = ContactVector<Lanes4>{};
+                  }
+                  contacts->number[at] = i;
+                  contacts->J[at] = jacobians.of(group, i, part);
+                  SetLane(laws.At(i, double{}), lane, &contacts->parameters[vector]);
+                  SetLane(v_c.At(i), lane, &contacts->v_c[vector]);
+                  ++at;
+                });
   contacts->count = at;
 }
 
@@ -141,6 +145,7 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
   EvaluateContacts(&contacts);
   for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
   MultiplySymmetric(A, n, difference, change);
+  if (view.range().coupled) AddCoupledChange(view, slot, data->v, change);
   for (int i = 0; i < n; ++i) step[i] = -change[i];
   std::copy_n(A, n * n, H);
   ForContacts(contacts, [&](int i, int vector, int lane) {

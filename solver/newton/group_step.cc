@@ -24,6 +24,27 @@ void ForTrees(const IslandView& view, const TreeGroup& group, Body&& body) {
   }
 }
 
+// Where the degrees of freedom of a tree of the group begin.
+int OffsetInGroup(const IslandView& view, const TreeGroup& group, int slot) {
+  int at = 0;
+  for (const int* other = group.slots.data(); *other != slot; ++other) {
+    at += view.graph.dofs()[*other];
+  }
+  return at;
+}
+
+// momentum += the product of A between this tree and the others of its group with their steps.
+void AddCoupledStep(const IslandView& view, const TreeGroup& group, int slot, const double* step,
+                    double* momentum) {
+  AddOffDiagonalProduct(
+      view.graph, slot, view.graph.dofs()[slot],
+      [&](const TreePair& pair, int p) {
+        const bool inside = group.Contains(pair.low) && group.Contains(pair.high);
+        return inside ? view.model.A_block(view.graph, p) : nullptr;
+      },
+      [&](int other) { return step + OffsetInGroup(view, group, other); }, momentum);
+}
+
 // H := the Hessian of a group of several trees, n x n row-major, the lower triangle.
 void AssembleGroup(const IslandView& view, const TreeGroup& group, int n, const SapData& data,
                    const StopToken& stop, double* H) {
@@ -38,10 +59,7 @@ void AssembleGroup(const IslandView& view, const TreeGroup& group, int n, const 
       const TreePair& pair = view.graph.pairs()[side.pair];
       if (!side.is_high || !group.Contains(pair.low)) continue;
       AssembleBlock(view, data, side.pair, block);
-      int column = 0;
-      for (const int* low = group.slots.data(); *low != pair.low; ++low) {
-        column += view.graph.dofs()[*low];
-      }
+      const int column = OffsetInGroup(view, group, pair.low);
       for (int i = 0; i < dofs; ++i) {
         for (int j = 0; j < pair.dofs_low; ++j) {
           H[(at + i) * n + column + j] = block[j * dofs + i];
@@ -87,6 +105,7 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
     const double* v_star = view.model.v_star().data() + velocity_start[slot];
     for (int i = 0; i < dofs; ++i) difference[at + i] = v[i] - v_star[i];
     MultiplySymmetric(view.model.A(view.graph, slot), dofs, difference + at, change + at);
+    if (view.range().coupled) AddCoupledChange(view, slot, data->v, change + at);
     for (int i = 0; i < dofs; ++i) step[at + i] = -change[at + i];
     ForPoolsOf(view, [&](auto pool) {
       view.model.pools[pool].jacobians.AddImpulse(view.layout(pool), slot, dofs,
@@ -112,6 +131,7 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
 
   ForTrees(view, group, [&](int slot, int dofs, int at) {
     MultiplySymmetric(view.model.A(view.graph, slot), dofs, step + at, difference + at);
+    if (view.range().coupled) AddCoupledStep(view, group, slot, step, difference + at);
     ForPoolsOf(view, [&](auto pool) {
       view.model.pools[pool].jacobians.AddGroupVelocities(view.layout(pool), group, slot, dofs,
                                                           step + at, &of_step->pools[pool].v_c);

@@ -50,25 +50,9 @@ void MultiplySlot(const IslandView& view, const Hessian& hessian, int slot,
   ForSize(graph.dofs()[slot], [&](auto n) {
     MultiplySymmetric(hessian.diagonal_block(graph, slot), n,
                       x.data() + graph.velocity_start()[slot], out);
-    for (const PairSide& side : graph.sides_of(slot)) {
-      const TreePair& pair = graph.pairs()[side.pair];
-      const double* block = hessian.off_diagonal_block(pair);
-      const int other = side.is_high ? pair.low : pair.high;
-      const double* x_other = x.data() + graph.velocity_start()[other];
-      ForSize(graph.dofs()[other], [&](auto m) {
-        if (side.is_high) {
-          for (int j = 0; j < m; ++j) {
-            for (int i = 0; i < n; ++i) out[i] += block[j * n + i] * x_other[j];
-          }
-        } else {
-          for (int i = 0; i < n; ++i) {
-            double sum = 0;
-            for (int j = 0; j < m; ++j) sum += block[i * m + j] * x_other[j];
-            out[i] += sum;
-          }
-        }
-      });
-    }
+    AddOffDiagonalProduct(
+        graph, slot, n, [&](const TreePair& pair, int) { return hessian.off_diagonal_block(pair); },
+        [&](int other) { return x.data() + graph.velocity_start()[other]; }, out);
   });
 }
 

@@ -21,6 +21,7 @@ LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep
                 double* momentum = step->momentum.data() + start;
                 ForSize(graph.dofs()[slot], [&](auto n) {
                   MultiplySymmetric(view.model.A(graph, slot), n, dv, momentum);
+                  if (range.coupled) AddCoupledProduct(view, slot, step->v, momentum);
                   for (int i = 0; i < n; ++i) {
                     sum.first += dv[i] * change[i];
                     sum.second += dv[i] * momentum[i];

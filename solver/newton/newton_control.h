@@ -42,8 +42,9 @@ inline double AbsoluteTolerance(const IslandView& view, const SolverOptions& opt
 
 inline bool MeetsTolerance(const IslandNorms& norms, double absolute_tolerance,
                            const SolverOptions& options) {
-  return norms.gradient <=
-         absolute_tolerance + options.relative_tolerance * std::max(norms.momentum, norms.impulse);
+  return norms.meets_in_norm_of_A &&
+         norms.gradient <= absolute_tolerance +
+                               options.relative_tolerance * std::max(norms.momentum, norms.impulse);
 }
 
 // Decides after which Newton steps to sweep.

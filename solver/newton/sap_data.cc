@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "solver/pools/jacobian_kernels.h"
-
 namespace sap {
 
 namespace {
@@ -36,6 +34,7 @@ void SapStep::Resize(const ConstraintGraph& graph) {
 void SapScratch::Resize(const ConstraintGraph& graph) {
   difference.resize(graph.velocity_start().back());
   momentum.resize(graph.velocity_start().back());
+  errors.resize(graph.velocity_start().back());
   slot_sums.resize(graph.num_slots());
   slot_norms.resize(graph.num_slots());
   slot_slopes.resize(graph.num_slots());
@@ -45,6 +44,40 @@ void SapScratch::Resize(const ConstraintGraph& graph) {
     pools[pool].slopes.resize(constraints);
     pools[pool].impulse_errors.resize(constraints);
   });
+}
+
+namespace {
+
+// v - v* of one tree.
+struct VelocityChange {
+  const double* v;
+  const double* v_star;
+
+  double operator[](int i) const { return v[i] - v_star[i]; }
+};
+
+template <typename VelocitiesOf>
+void AddCoupled(const IslandView& view, int slot, VelocitiesOf&& x_of, double* y) {
+  AddOffDiagonalProduct(
+      view.graph, slot, view.graph.dofs()[slot],
+      [&](const TreePair&, int pair) { return view.model.A_block(view.graph, pair); }, x_of, y);
+}
+
+}  // namespace
+
+void AddCoupledProduct(const IslandView& view, int slot, const std::vector<double>& x, double* y) {
+  AddCoupled(
+      view, slot, [&](int other) { return x.data() + view.graph.velocity_start()[other]; }, y);
+}
+
+void AddCoupledChange(const IslandView& view, int slot, const std::vector<double>& v, double* y) {
+  AddCoupled(
+      view, slot,
+      [&](int other) {
+        const int start = view.graph.velocity_start()[other];
+        return VelocityChange{v.data() + start, view.model.v_star().data() + start};
+      },
+      y);
 }
 
 namespace {
@@ -72,6 +105,10 @@ template <typename Size>
   for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
   MultiplySymmetric(A, n, v, momentum);
   MultiplySymmetric(A, n, difference, change);
+  if (view.range().coupled) {
+    AddCoupledProduct(view, slot, data->v, momentum);
+    AddCoupledChange(view, slot, data->v, change);
+  }
   for (int i = 0; i < n; ++i) {
     const double impulse = gradient[i];
     gradient[i] = change[i] - impulse;

@@ -15,6 +15,7 @@
 
 #include "solver/model/sap_model.h"
 #include "solver/pools/constraint_pools.h"
+#include "solver/pools/jacobian_kernels.h"
 #include "solver/pools/loop_costs.h"
 #include "solver/problem/constraint_graph.h"
 
@@ -29,6 +30,8 @@ struct IslandNorms {
   double cost{0};       // l(v)
   double cost_size{0};  // the sum of the sizes of its terms, which can have either sign
   bool finite{true};
+  // False where the stopping test asks for more than these norms (coupled trees) and has not got it.
+  bool meets_in_norm_of_A{true};
 };
 
 // Functions of v of one pool.
@@ -85,6 +88,7 @@ struct PoolScratch {
 struct SapScratch {
   std::vector<double> difference;  // v - v*
   std::vector<double> momentum;    // A v
+  std::vector<double> errors;      // of the gradient, by the certificate
   // Chunk c of the slots of an island is at slot_begin + c.
   std::vector<PartialSums> slot_sums;
   std::vector<CertificateSums<double>> slot_norms;
@@ -161,6 +165,38 @@ void ConstraintVelocities(const IslandView& view, const std::vector<double>& u,
               });
   });
 }
+
+// y += sum of H(slot, other) x(other) over the trees that have a block with this one, n rows.
+// block_of(pair, its number) is H(low, high) of a pair of trees, null where it is 0; x_of(other) is
+// the part of x of a tree.
+template <typename Size, typename BlockOf, typename VelocitiesOf>
+inline void AddOffDiagonalProduct(const ConstraintGraph& graph, int slot, Size n,
+                                  BlockOf&& block_of, VelocitiesOf&& x_of, double* y) {
+  for (const PairSide& side : graph.sides_of(slot)) {
+    const TreePair& pair = graph.pairs()[side.pair];
+    const double* block = block_of(pair, side.pair);
+    if (block == nullptr) continue;
+    const int other = side.is_high ? pair.low : pair.high;
+    const auto x = x_of(other);
+    ForSize(graph.dofs()[other], [&](auto m) {
+      if (side.is_high) {
+        for (int j = 0; j < m; ++j) {
+          for (int i = 0; i < n; ++i) y[i] += block[j * n + i] * x[j];
+        }
+      } else {
+        for (int i = 0; i < n; ++i) {
+          double sum = 0;
+          for (int j = 0; j < m; ++j) sum += block[i * m + j] * x[j];
+          y[i] += sum;
+        }
+      }
+    });
+  }
+}
+
+// y += the product of A between this tree and those coupled with it: with x, and with v - v*.
+void AddCoupledProduct(const IslandView& view, int slot, const std::vector<double>& x, double* y);
+void AddCoupledChange(const IslandView& view, int slot, const std::vector<double>& v, double* y);
 
 // Everything that follows from data->v but G and s: velocities of constraints, impulses, gradient
 // and norms. They mean nothing after a cancellation.

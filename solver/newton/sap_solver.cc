@@ -1,6 +1,7 @@
 #include "solver/newton/sap_solver.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "solver/newton/accuracy_certificate.h"
 #include "solver/newton/line_search.h"
@@ -15,6 +16,32 @@ namespace {
 // matrix in the place of H gives a step along which the cost falls.
 constexpr double kLeastShift = 1e-15;
 constexpr double kLargestShift = 1e-4;
+
+// Whether |grad l|_{A^-1}, which bounds the error of v in the norm of A, is small against v or
+// v - v*. Asked of coupled trees: D = diag(A)^-1/2 weighs a gradient along the rigid motions of a
+// stiff body too little, by up to the root of the condition of D A D.
+bool MeetsToleranceInNormOfA(const IslandView& view, const SapData& data, const SapScratch& scratch,
+                             const SolverOptions& options, const StopToken& stop) {
+  double v2 = 0;
+  double change2 = 0;
+  for (int i = view.range().velocity_begin; i < view.range().velocity_end; ++i) {
+    v2 += data.v[i] * scratch.momentum[i];
+    change2 += (data.v[i] - view.model.v_star()[i]) * data.momentum_change[i];
+  }
+  const double size = std::sqrt(std::max({v2, change2, 0.0}));
+  return NormOfGradient(view, data, stop) <=
+         AbsoluteTolerance(view, options) + options.relative_tolerance * size;
+}
+
+// The stopping test at the velocity that `data` and `scratch` were evaluated at last, in *norms.
+bool MeetsTolerance(const IslandView& view, const SapData& data, const SapScratch& scratch,
+                    const SolverOptions& options, const StopToken& stop, IslandNorms* norms) {
+  const double absolute_tolerance = AbsoluteTolerance(view, options);
+  if (view.range().coupled && MeetsTolerance(*norms, absolute_tolerance, options)) {
+    norms->meets_in_norm_of_A = MeetsToleranceInNormOfA(view, data, scratch, options, stop);
+  }
+  return MeetsTolerance(*norms, absolute_tolerance, options);
+}
 
 // The Newton loop with what it carries from step to step.
 class IslandSolve {
@@ -44,7 +71,7 @@ class IslandSolve {
 
  private:
   void Iterate() {
-    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
+    EvaluateAtV();
     if (!control_.Starts()) return;
     const bool factorable =
         factorization_.plan != nullptr || view_.range().num_velocities() <= kDenseDofs;
@@ -189,10 +216,15 @@ class IslandSolve {
     return complete;
   }
 
+  void EvaluateAtV() {
+    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
+    MeetsTolerance(view_, data_, workspace_.scratch, options_, stop_, &norms_);
+  }
+
   // Evaluates at v. Goes back to where it was, and ends there, if that is outside the range of
   // doubles.
   bool EvaluateOrGoBack(const std::vector<double>& v_before) {
-    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
+    EvaluateAtV();
     if (norms_.finite) return true;
     GoBack(v_before);
     return control_.End(SolveStatus::kNumericalFailure);
@@ -202,7 +234,7 @@ class IslandSolve {
     const IslandRange& range = view_.range();
     std::copy(v_before.begin() + range.velocity_begin, v_before.begin() + range.velocity_end,
               data_.v.begin() + range.velocity_begin);
-    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
+    EvaluateAtV();
   }
 
   // How far a sweep got when it was stopped is not recorded: the iterate before is returned, so
@@ -236,7 +268,8 @@ void ReportIterate(const IslandView& view, const SolverOptions& options, const I
                    IslandReport* report) {
   ReportIterate(norms, OptimalityGapBound(view, norms.cost, data, stop, scratch),
                 view.constants().mass_unit, report);
-  if (MeetsTolerance(norms, AbsoluteTolerance(view, options), options)) {
+  IslandNorms tested = norms;
+  if (MeetsTolerance(view, data, *scratch, options, stop, &tested)) {
     report->status = SolveStatus::kConverged;
   }
 }

@@ -123,8 +123,8 @@ class SingleBodyIslands {
       v[lane] = data_.v.data() + start;
       const PoolRange range = RangeOf(lane);
       num_contacts_ = range.end - range.begin;
-      const ContactPair& pair = lanes_[lane]->view.layout(kFrictionPool).pairs()[range.unit_begin];
-      J[lane] = jacobians.of(pair, range.begin);
+      const ContactLayout& layout = lanes_[lane]->view.layout(kFrictionPool);
+      J[lane] = jacobians.of(layout.groups()[range.unit_begin], range.begin);
     }
     Interleave(A, &A_);
     Interleave(L, &L_);

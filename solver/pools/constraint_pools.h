@@ -109,7 +109,7 @@ inline const auto& LayoutOf(const ConstraintGraph& graph, PoolIndex<index>) {
   return PoolAt<index>::Jacobians::LayoutOf(graph, PoolAt<index>::kKind);
 }
 
-// The range of an island in a pool: units of loops (pairs of trees, or rows) and constraints.
+// The range of an island in a pool: units of loops (groups of contacts, or rows) and constraints.
 struct PoolRange {
   int unit_begin, unit_end;
   int begin, end;
@@ -117,9 +117,9 @@ struct PoolRange {
   bool empty() const { return begin == end; }
 };
 inline PoolRange RangeOf(const ContactRange& range) {
-  return {range.pair_begin, range.pair_end, range.contact_begin, range.contact_end};
+  return {range.group_begin, range.group_end, range.contact_begin, range.contact_end};
 }
-inline PoolRange RangeOf(const RowRange& range) {
+inline PoolRange RangeOf(const IndexRange& range) {
   return {range.begin, range.end, range.begin, range.end};
 }
 

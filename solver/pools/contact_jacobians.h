@@ -1,5 +1,5 @@
-// The Jacobians of the contacts of one kind: dense blocks, one or two per contact, in the order of
-// their layout.
+// The Jacobians of the contacts of one kind: a dense block for each tree of a contact, in the order
+// of their layout.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace sap {
 
-// The unit of loops is a pair of trees.
+// The unit of loops is a group of contacts between the same trees.
 template <int kNumRows>
 class ContactJacobians {
  public:
@@ -23,38 +23,44 @@ class ContactJacobians {
   }
   // Constraints of units [begin, end), which are not empty.
   static int FirstConstraint(const Layout& layout, int begin) {
-    return layout.pairs()[begin].contact_begin;
+    return layout.groups()[begin].contact_begin;
   }
   static int EndConstraint(const Layout& layout, int end) {
-    return layout.pairs()[end - 1].contact_end;
+    return layout.groups()[end - 1].contact_end;
   }
 
   void Resize(const Layout& layout) { J_.Reserve(layout.jacobian_size()); }
 
-  // J_low, then J_high, of a contact: kNumRows x dofs row-major each.
-  double* of(const ContactPair& pair, int contact) { return J_.data() + Start(pair, contact); }
-  const double* of(const ContactPair& pair, int contact) const {
-    return J_.data() + Start(pair, contact);
+  // The Jacobian of a contact: for each part of its group a block of kNumRows x dofs, row-major.
+  double* of(const ContactGroup& group, int contact) { return J_.data() + Start(group, contact); }
+  const double* of(const ContactGroup& group, int contact) const {
+    return J_.data() + Start(group, contact);
   }
-  const double* of(const ContactPair& pair, int contact, bool high) const {
-    return of(pair, contact) + (high ? kNumRows * pair.dofs_low : 0);
+  // The block of one part.
+  double* of(const ContactGroup& group, int contact, const ContactPart& part) {
+    return of(group, contact) + kNumRows * part.column;
+  }
+  const double* of(const ContactGroup& group, int contact, const ContactPart& part) const {
+    return of(group, contact) + kNumRows * part.column;
   }
 
   // v_c := J u for units [begin, end).
   template <typename Vectors>
   void Velocities(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
                   const std::vector<double>& u, Vectors* v_c) const {
-    for (int p = begin; p < end; ++p) {
-      const ContactPair& pair = layout.pairs()[p];
-      const double* u_low = u.data() + graph.velocity_start()[pair.low];
-      const double* u_high = pair.high < 0 ? nullptr : u.data() + graph.velocity_start()[pair.high];
-      ForSize(pair.dofs_low, [&](auto n_low) {
-        for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+    const std::span<const int> start = graph.velocity_start();
+    for (int g = begin; g < end; ++g) {
+      const ContactGroup& group = layout.groups()[g];
+      const ContactPart& first = layout.parts()[group.part_begin];
+      ForSize(first.dofs, [&](auto n) {
+        for (int i = group.contact_begin; i < group.contact_end; ++i) {
           typename Vectors::Vector sum{};
-          AddJv(of(pair, i, false), n_low, u_low, &sum);
-          if (u_high != nullptr) {
-            ForSize(pair.dofs_high,
-                    [&](auto n_high) { AddJv(of(pair, i, true), n_high, u_high, &sum); });
+          AddJv(of(group, i), n, u.data() + start[first.slot], &sum);
+          for (int p = group.part_begin + 1; p < group.part_end; ++p) {
+            const ContactPart& part = layout.parts()[p];
+            ForSize(part.dofs, [&](auto m) {
+              AddJv(of(group, i, part), m, u.data() + start[part.slot], &sum);
+            });
           }
           v_c->Set(i, sum);
         }
@@ -69,19 +75,15 @@ class ContactJacobians {
   [[gnu::noinline]] void ForSizes(const ConstraintGraph& graph, const Layout& layout, int begin,
                                   int end, const std::vector<double>& u, Start&& start,
                                   Finish&& finish) const {
-    for (int p = begin; p < end; ++p) {
-      const ContactPair& pair = layout.pairs()[p];
-      const double* u_low = u.data() + graph.velocity_start()[pair.low];
-      for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+    for (int g = begin; g < end; ++g) {
+      const ContactGroup& group = layout.groups()[g];
+      for (int i = group.contact_begin; i < group.contact_end; ++i) {
         auto sizes = start(i);
-        ForSize(pair.dofs_low,
-                [&](auto n) { AddAbsoluteJv(of(pair, i, false), n, u_low, &sizes); });
-        if (pair.high >= 0) {
-          const double* u_high = u.data() + graph.velocity_start()[pair.high];
-          ForSize(pair.dofs_high,
-                  [&](auto n) { AddAbsoluteJv(of(pair, i, true), n, u_high, &sizes); });
+        for (const ContactPart& part : layout.parts_of(group)) {
+          const double* v = u.data() + graph.velocity_start()[part.slot];
+          ForSize(part.dofs, [&](auto n) { AddAbsoluteJv(of(group, i, part), n, v, &sizes); });
         }
-        finish(i, sizes, pair.dofs_low + pair.dofs_high);
+        finish(i, sizes, group.dofs);
       }
     }
   }
@@ -89,10 +91,11 @@ class ContactJacobians {
   // f += J' gamma of one tree of n degrees of freedom, over its pairs in their fixed order.
   template <typename Vectors, typename Size>
   void AddImpulse(const Layout& layout, int slot, Size n, const Vectors& gamma, double* f) const {
-    for (const PairSide& side : layout.sides_of(slot)) {
-      const ContactPair& pair = layout.pairs()[side.pair];
-      for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-        AddJtGamma(of(pair, i, side.is_high), n, gamma.At(i), f);
+    for (const ContactSide& side : layout.sides_of(slot)) {
+      const ContactGroup& group = layout.groups()[side.group];
+      const ContactPart& part = layout.parts()[side.part];
+      for (int i = group.contact_begin; i < group.contact_end; ++i) {
+        AddJtGamma(of(group, i, part), n, gamma.At(i), f);
       }
     }
   }
@@ -101,20 +104,19 @@ class ContactJacobians {
   template <typename Vectors, typename Size>
   void AddImpulseSizes(const Layout& layout, int slot, Size n, const Vectors& errors,
                        double roundoff, const Vectors& gamma, double* error) const {
-    for (const PairSide& side : layout.sides_of(slot)) {
-      const ContactPair& pair = layout.pairs()[side.pair];
-      for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-        AddAbsoluteJtGamma(of(pair, i, side.is_high), n, errors.At(i), roundoff, gamma.At(i),
-                           error);
+    for (const ContactSide& side : layout.sides_of(slot)) {
+      const ContactGroup& group = layout.groups()[side.group];
+      const ContactPart& part = layout.parts()[side.part];
+      for (int i = group.contact_begin; i < group.contact_end; ++i) {
+        AddAbsoluteJtGamma(of(group, i, part), n, errors.At(i), roundoff, gamma.At(i), error);
       }
     }
   }
   // Products that the impulse on a tree sums.
   static int NumImpulseTerms(const Layout& layout, int slot) {
     int terms = 0;
-    for (const PairSide& side : layout.sides_of(slot)) {
-      const ContactPair& pair = layout.pairs()[side.pair];
-      terms += kNumRows * (pair.contact_end - pair.contact_begin);
+    for (const ContactSide& side : layout.sides_of(slot)) {
+      terms += kNumRows * layout.groups()[side.group].num_contacts();
     }
     return terms;
   }
@@ -123,11 +125,12 @@ class ContactJacobians {
   template <typename Matrices, typename Size>
   void AddDiagonalBlock(const Layout& layout, int slot, Size n, const Matrices& G,
                         const StopToken& stop, double* H) const {
-    for (const PairSide& side : layout.sides_of(slot)) {
-      const ContactPair& pair = layout.pairs()[side.pair];
-      for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+    for (const ContactSide& side : layout.sides_of(slot)) {
+      const ContactGroup& group = layout.groups()[side.group];
+      const ContactPart& part = layout.parts()[side.part];
+      for (int i = group.contact_begin; i < group.contact_end; ++i) {
         if (n > kScalarDofs && stop.Requested()) return;
-        const double* J = of(pair, i, side.is_high);
+        const double* J = of(group, i, part);
         AddJtGJ(J, n, G.At(i), J, n, H);
       }
     }
@@ -137,47 +140,58 @@ class ContactJacobians {
   template <typename Matrices, typename LowSize, typename HighSize>
   void AddBlock(const ConstraintGraph& graph, ConstraintKind kind, int tree_pair, LowSize n_low,
                 HighSize n_high, const Matrices& G, double* H) const {
-    const int p = graph.contact_pair(kind, tree_pair);
-    if (p < 0) return;
-    const ContactPair& pair = graph.contacts(kind).pairs()[p];
-    for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
-      AddJtGJ(of(pair, i, false), n_low, G.At(i), of(pair, i, true), n_high, H);
+    const Layout& layout = graph.contacts(kind);
+    const IndexRange range = graph.couplings(kind, tree_pair);
+    for (int c = range.begin; c < range.end; ++c) {
+      const PartCoupling& coupling = layout.couplings()[c];
+      const ContactGroup& group = layout.groups()[coupling.unit];
+      const ContactPart& low = layout.parts()[coupling.part_low];
+      const ContactPart& high = layout.parts()[coupling.part_high];
+      for (int i = group.contact_begin; i < group.contact_end; ++i) {
+        AddJtGJ(of(group, i, low), n_low, G.At(i), of(group, i, high), n_high, H);
+      }
     }
   }
 
-  // Calls body(begin, end) with the constraints of a tree that no earlier tree of its group has.
+  // Calls body(begin, end) with the constraints of a tree that no earlier tree of its swept group
+  // has.
   template <typename Body>
-  static void ForRangesOf(const Layout& layout, const TreeGroup& group, int slot, Body&& body) {
-    for (const PairSide& side : layout.sides_of(slot)) {
-      const ContactPair& pair = layout.pairs()[side.pair];
-      if (!IsRepeated(pair, side, group)) body(pair.contact_begin, pair.contact_end);
+  static void ForRangesOf(const Layout& layout, const TreeGroup& swept, int slot, Body&& body) {
+    for (const ContactSide& side : layout.sides_of(slot)) {
+      const ContactGroup& group = layout.groups()[side.group];
+      if (!IsRepeated(layout, side, swept)) body(group.contact_begin, group.contact_end);
     }
   }
 
-  // dv_c of the constraints of a group, where only the tree `slot` of it moves, by dv; adds to what
-  // the earlier trees of the group have left.
+  // dv_c of the constraints of a swept group, where only the tree `slot` of it moves, by dv; adds
+  // to what the earlier trees of the group have left.
   template <typename Vectors, typename Size>
-  void AddGroupVelocities(const Layout& layout, const TreeGroup& group, int slot, Size n,
+  void AddGroupVelocities(const Layout& layout, const TreeGroup& swept, int slot, Size n,
                           const double* dv, Vectors* dv_c) const {
-    for (const PairSide& side : layout.sides_of(slot)) {
-      const ContactPair& pair = layout.pairs()[side.pair];
-      const bool repeated = IsRepeated(pair, side, group);
-      for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+    for (const ContactSide& side : layout.sides_of(slot)) {
+      const ContactGroup& group = layout.groups()[side.group];
+      const ContactPart& part = layout.parts()[side.part];
+      const bool repeated = IsRepeated(layout, side, swept);
+      for (int i = group.contact_begin; i < group.contact_end; ++i) {
         typename Vectors::Vector sum{};
         if (repeated) sum = dv_c->At(i);
-        AddJv(of(pair, i, side.is_high), n, dv, &sum);
+        AddJv(of(group, i, part), n, dv, &sum);
         dv_c->Set(i, sum);
       }
     }
   }
 
  private:
-  static int64_t Start(const ContactPair& pair, int contact) {
-    return pair.jacobian_start + static_cast<int64_t>(contact - pair.contact_begin) * kNumRows *
-                                     (pair.dofs_low + pair.dofs_high);
+  static int64_t Start(const ContactGroup& group, int contact) {
+    return group.jacobian_start +
+           static_cast<int64_t>(contact - group.contact_begin) * kNumRows * group.dofs;
   }
-  static bool IsRepeated(const ContactPair& pair, const PairSide& side, const TreeGroup& group) {
-    return side.is_high && group.Contains(pair.low);
+  // Whether an earlier tree of the contacts is in the swept group.
+  static bool IsRepeated(const Layout& layout, const ContactSide& side, const TreeGroup& swept) {
+    for (int part = layout.groups()[side.group].part_begin; part < side.part; ++part) {
+      if (swept.Contains(layout.parts()[part].slot)) return true;
+    }
+    return false;
   }
 
   GrowingBuffer<double> J_;

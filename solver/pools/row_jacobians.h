@@ -92,11 +92,11 @@ class RowJacobians {
   void AddBlock(const ConstraintGraph& graph, ConstraintKind kind, int tree_pair, LowSize,
                 HighSize n_high, const Matrices& G, double* H) const {
     const Layout& layout = graph.rows(kind);
-    const RowRange range = graph.couplings(kind, tree_pair);
+    const IndexRange range = graph.couplings(kind, tree_pair);
     for (int c = range.begin; c < range.end; ++c) {
-      const RowCoupling& coupling = layout.couplings()[c];
+      const PartCoupling& coupling = layout.couplings()[c];
       AddProducts(layout, layout.parts()[coupling.part_low], layout.parts()[coupling.part_high],
-                  n_high, G.At(coupling.row)(0, 0), H);
+                  n_high, G.At(coupling.unit)(0, 0), H);
     }
   }
 

@@ -22,6 +22,7 @@ void ConstraintGraph::Build(const ContactProblem& problem, bool split_islands) {
   for (int i = kNumContactKinds; i < kNumConstraintKinds; ++i) {
     rows_[i - kNumContactKinds].Build(problem, islands_, static_cast<ConstraintKind>(i));
   }
+  ListCoupledSlots(problem);
   FindPairs();
   ListSides();
   FindIslandRanges();
@@ -40,23 +41,37 @@ void ConstraintGraph::LayOutTrees(const ContactProblem& problem) {
   }
 }
 
-// Those of all kinds together, each once.
+std::span<const PartCoupling> ConstraintGraph::CouplingsOf(int kind) const {
+  return kind < kNumContactKinds ? contacts_[kind].couplings()
+                                 : rows_[kind - kNumContactKinds].couplings();
+}
+
+// By slots. Those of an island ascend with the trees, so the lower tree has the lower slot.
+void ConstraintGraph::ListCoupledSlots(const ContactProblem& problem) {
+  const std::span<const int> slot_of_tree = islands_.slot_of_tree();
+  coupled_slots_.clear();
+  for (const CoupledPair& pair : problem.coupled_trees().pairs()) {
+    coupled_slots_.push_back(
+        {slot_of_tree[pair.b], slot_of_tree[pair.a], static_cast<int>(coupled_slots_.size())});
+  }
+  std::ranges::sort(coupled_slots_, {},
+                    [](const CoupledSlots& pair) { return std::tuple(pair.low, pair.high); });
+}
+
+// Those of all kinds and of A together, each once.
 void ConstraintGraph::FindPairs() {
   pairs_.clear();
-  int kinds = 0;
-  for (const ContactLayout& layout : contacts_) {
-    kinds += layout.num_contacts() > 0;
-    for (const ContactPair& pair : layout.pairs()) {
-      if (pair.high >= 0) pairs_.push_back({pair.low, pair.high, pair.dofs_low, pair.dofs_high, 0});
-    }
+  int lists = 0;
+  const auto add = [this](int low, int high) {
+    pairs_.push_back({low, high, dofs_[low], dofs_[high], 0});
+  };
+  for (int kind = 0; kind < kNumConstraintKinds; ++kind) {
+    lists += !CouplingsOf(kind).empty();
+    for (const PartCoupling& c : CouplingsOf(kind)) add(c.low, c.high);
   }
-  for (const RowLayout& layout : rows_) {
-    kinds += !layout.couplings().empty();
-    for (const RowCoupling& c : layout.couplings()) {
-      pairs_.push_back({c.low, c.high, dofs_[c.low], dofs_[c.high], 0});
-    }
-  }
-  if (kinds > 1) std::ranges::sort(pairs_, {}, TreesOf);
+  lists += !coupled_slots_.empty();
+  for (const CoupledSlots& pair : coupled_slots_) add(pair.low, pair.high);
+  if (lists > 1) std::ranges::sort(pairs_, {}, TreesOf);
   const auto equal = [](const TreePair& a, const TreePair& b) { return TreesOf(a) == TreesOf(b); };
   pairs_.erase(std::unique(pairs_.begin(), pairs_.end(), equal), pairs_.end());
   block_size_ = 0;
@@ -64,35 +79,32 @@ void ConstraintGraph::FindPairs() {
     pair.block_start = block_size_;
     block_size_ += static_cast<int64_t>(pair.dofs_low) * pair.dofs_high;
   }
-  for (int i = 0; i < kNumContactKinds; ++i) MatchContactPairs(i);
-  for (int i = 0; i < kNumConstraintKinds - kNumContactKinds; ++i) MatchCouplings(i);
+  for (int kind = 0; kind < kNumConstraintKinds; ++kind) MatchCouplings(kind);
+  MatchCoupledPairs();
 }
 
-void ConstraintGraph::MatchContactPairs(int kind) {
-  std::vector<int>& match = contact_pair_[kind];
+void ConstraintGraph::MatchCouplings(int kind) {
+  std::vector<IndexRange>& match = coupling_range_[kind];
   match.clear();
-  const std::span<const ContactPair> contact_pairs = contacts_[kind].pairs();
-  if (contact_pairs.empty()) return;
-  match.assign(pairs_.size(), -1);
-  size_t pair = 0;
-  for (size_t i = 0; i < contact_pairs.size(); ++i) {
-    if (contact_pairs[i].high < 0) continue;
-    while (TreesOf(pairs_[pair]) != std::tuple(contact_pairs[i].low, contact_pairs[i].high)) ++pair;
-    match[pair] = static_cast<int>(i);
-  }
-}
-
-void ConstraintGraph::MatchCouplings(int row_kind) {
-  std::vector<RowRange>& match = coupling_range_[row_kind];
-  match.clear();
-  const std::span<const RowCoupling> couplings = rows_[row_kind].couplings();
+  const std::span<const PartCoupling> couplings = CouplingsOf(kind);
   if (couplings.empty()) return;
-  match.assign(pairs_.size(), RowRange());
+  match.assign(pairs_.size(), IndexRange());
   size_t pair = 0;
   for (int i = 0; i < static_cast<int>(couplings.size()); ++i) {
     while (TreesOf(pairs_[pair]) != std::tuple(couplings[i].low, couplings[i].high)) ++pair;
     if (match[pair].empty()) match[pair].begin = i;
     match[pair].end = i + 1;
+  }
+}
+
+void ConstraintGraph::MatchCoupledPairs() {
+  coupled_pair_.clear();
+  if (coupled_slots_.empty()) return;
+  coupled_pair_.assign(pairs_.size(), -1);
+  size_t pair = 0;
+  for (const CoupledSlots& coupled : coupled_slots_) {
+    while (TreesOf(pairs_[pair]) != std::tuple(coupled.low, coupled.high)) ++pair;
+    coupled_pair_[pair] = coupled.index;
   }
 }
 
@@ -127,7 +139,9 @@ void ConstraintGraph::FindIslandRanges() {
     range.matrix_end = matrix_start_[range.slot_end];
     range.pair_begin = pair;
     range.block_begin = block;
+    range.coupled = false;
     for (; pair < num_pairs && pairs_[pair].low < range.slot_end; ++pair) {
+      range.coupled |= coupled_pair(pair) >= 0;
       block += static_cast<int64_t>(pairs_[pair].dofs_low) * pairs_[pair].dofs_high;
     }
     range.pair_end = pair;

@@ -1,9 +1,10 @@
 // The graph of trees and constraints, laid out for the solver.
 //
 // Trees appear by their slots (see Islands). Each kind of constraint has a layout of its own: a
-// list of pairs for contacts, of parts for rows. Pairs of trees with any constraint in common are
-// the off-diagonal blocks of the Hessian. All of it is ordered by island, so that an island is a
-// contiguous range of each array; the data of a solve are gathered in this order once.
+// list of groups for contacts, of parts for rows. Pairs of trees with any constraint in common, or
+// with a block of A, are the off-diagonal blocks of the Hessian. All of it is ordered by island, so
+// that an island is a contiguous range of each array; the data of a solve are gathered in this
+// order once.
 #pragma once
 
 #include <array>
@@ -18,12 +19,18 @@
 
 namespace sap {
 
-// Two trees with constraints in common: a block H(low, high) of the Hessian, dofs_low x dofs_high
-// row-major.
+// Two trees with constraints in common, or with a block of A: a block H(low, high) of the Hessian,
+// dofs_low x dofs_high row-major.
 struct TreePair {
   int low, high;  // slots
   int dofs_low, dofs_high;
   int64_t block_start;
+};
+
+// A pair seen from one of its trees.
+struct PairSide {
+  int pair;
+  bool is_high;
 };
 
 // Ranges of one island.
@@ -36,6 +43,7 @@ struct IslandRange {
   int num_contacts;
   int num_rows;
   unsigned kinds;     // bit k: it has constraints of kind k
+  bool coupled;       // A has blocks between its trees
   double cubed_dofs;  // sum over trees: work on their matrices
 
   int num_trees() const { return slot_end - slot_begin; }
@@ -82,21 +90,27 @@ class ConstraintGraph {
   const RowLayout& rows(ConstraintKind kind) const {
     return rows_[static_cast<int>(kind) - kNumContactKinds];
   }
-  // Index of the contact pair of two trees; -1: none.
-  int contact_pair(ConstraintKind kind, int pair) const {
-    return contact_pair_[static_cast<int>(kind)][pair];
+  // Range of the couplings of two trees, in the layout of the kind.
+  IndexRange couplings(ConstraintKind kind, int pair) const {
+    const std::vector<IndexRange>& ranges = coupling_range_[static_cast<int>(kind)];
+    return ranges.empty() ? IndexRange() : ranges[pair];
   }
-  // Range of the couplings of two trees.
-  RowRange couplings(ConstraintKind kind, int pair) const {
-    const auto& ranges = coupling_range_[static_cast<int>(kind) - kNumContactKinds];
-    return ranges.empty() ? RowRange() : ranges[pair];
-  }
+  // Index of the block of A of two trees among the coupled pairs of the problem; -1: none.
+  int coupled_pair(int pair) const { return coupled_pair_.empty() ? -1 : coupled_pair_[pair]; }
 
  private:
+  // Two trees with a block of A, by slot.
+  struct CoupledSlots {
+    int low, high;
+    int index;  // among the coupled pairs of the problem
+  };
+
   void LayOutTrees(const ContactProblem& problem);
+  std::span<const PartCoupling> CouplingsOf(int kind) const;
+  void ListCoupledSlots(const ContactProblem& problem);
   void FindPairs();
-  void MatchContactPairs(int kind);
-  void MatchCouplings(int row_kind);
+  void MatchCouplings(int kind);
+  void MatchCoupledPairs();
   void ListSides();
   void FindIslandRanges();
   void CountConstraints(int island);
@@ -111,10 +125,11 @@ class ConstraintGraph {
   std::vector<TreePair> pairs_;
   std::vector<int> side_start_;
   std::vector<PairSide> sides_;
-  // By kind, per pair; empty where the kind has no constraint.
-  std::array<std::vector<int>, kNumContactKinds> contact_pair_;
-  std::array<std::vector<RowRange>, kNumConstraintKinds - kNumContactKinds> coupling_range_;
-  std::vector<int> count_;  // scratch
+  // By kind, per pair; empty where the kind couples no trees.
+  std::array<std::vector<IndexRange>, kNumConstraintKinds> coupling_range_;
+  std::vector<int> coupled_pair_;            // per pair; empty where A has no blocks between trees
+  std::vector<CoupledSlots> coupled_slots_;  // scratch
+  std::vector<int> count_;                   // scratch
   int64_t block_size_{0};
 };
 

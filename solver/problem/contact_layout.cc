@@ -1,6 +1,7 @@
 #include "solver/problem/contact_layout.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "solver/problem/counting_sort.h"
@@ -10,27 +11,37 @@ namespace sap {
 namespace {
 
 struct SlotPair {
-  int low;
-  int high;  // -1: none
+  int lowest;
+  int second;  // -1: none
 };
 
-SlotPair SlotsOf(const ContactProblem& problem, std::span<const int> slot_of_tree, int contact) {
-  const int a = slot_of_tree[problem.tree_a()[contact]];
-  const int tree_b = problem.tree_b()[contact];
-  if (tree_b < 0) return {a, -1};
-  const int b = slot_of_tree[tree_b];
-  return {std::min(a, b), std::max(a, b)};
+// The two lowest slots of a contact.
+SlotPair LowestSlots(const ContactProblem& problem, std::span<const int> slot_of_tree,
+                     int contact) {
+  constexpr int kNone = std::numeric_limits<int>::max();
+  int lowest = kNone;
+  int second = kNone;
+  for (const int tree : problem.trees_of_contact(contact)) {
+    const int slot = slot_of_tree[tree];
+    second = std::min(second, std::max(lowest, slot));
+    lowest = std::min(lowest, slot);
+  }
+  return {lowest, second == kNone ? -1 : second};
 }
 
 }  // namespace
 
 void ContactLayout::Build(const ContactProblem& problem, const Islands& islands,
                           std::span<const int> dofs, ConstraintKind kind, int num_rows) {
-  pairs_.clear();
+  groups_.clear();
+  parts_.clear();
+  source_columns_.clear();
+  couplings_.clear();
   jacobian_size_ = 0;
   OrderContacts(problem, islands, kind);
   if (order_.empty()) return;
-  FindPairs(problem, islands, dofs, num_rows);
+  FindGroups(problem, islands, dofs, num_rows);
+  FindCouplings();
   ListSides(islands.num_slots());
   FindIslandRanges(islands);
 }
@@ -49,8 +60,8 @@ void ContactLayout::FindContacts(const ContactProblem& problem, ConstraintKind k
   }
 }
 
-// By the low slot, then by the high one, then by number: two counting sorts. Slots run island by
-// island, so contacts do.
+// By the lowest slot, then by the second, then by those that follow, then by number. Slots run
+// island by island, so contacts do.
 void ContactLayout::OrderContacts(const ContactProblem& problem, const Islands& islands,
                                   ConstraintKind kind) {
   FindContacts(problem, kind);
@@ -59,57 +70,115 @@ void ContactLayout::OrderContacts(const ContactProblem& problem, const Islands& 
   const int slots = islands.num_slots();
   SortByKey(
       order_, slots + 1,
-      [&](int contact) { return SlotsOf(problem, slot_of_tree, contact).high + 1; }, &count_,
+      [&](int contact) { return LowestSlots(problem, slot_of_tree, contact).second + 1; }, &count_,
       &half_sorted_);
   SortByKey(
-      half_sorted_, slots, [&](int contact) { return SlotsOf(problem, slot_of_tree, contact).low; },
-      &count_, &order_);
+      half_sorted_, slots,
+      [&](int contact) { return LowestSlots(problem, slot_of_tree, contact).lowest; }, &count_,
+      &order_);
+  if (problem.most_trees_of_contact() > 2) OrderByFurtherTrees(problem, slot_of_tree);
 }
 
-void ContactLayout::FindPairs(const ContactProblem& problem, const Islands& islands,
-                              std::span<const int> dofs, int num_rows) {
-  const std::span<const int> slot_of_tree = islands.slot_of_tree();
-  swapped_.resize(order_.size());
-  for (int i = 0; i < num_contacts(); ++i) {
-    const int contact = order_[i];
-    const auto [low, high] = SlotsOf(problem, slot_of_tree, contact);
-    swapped_[i] = slot_of_tree[problem.tree_a()[contact]] != low;
-    if (pairs_.empty() || pairs_.back().low != low || pairs_.back().high != high) {
-      pairs_.push_back({low, high, i, i, dofs[low], high < 0 ? 0 : dofs[high], jacobian_size_});
-    }
-    ++pairs_.back().contact_end;
-    jacobian_size_ += num_rows * (pairs_.back().dofs_low + pairs_.back().dofs_high);
+void ContactLayout::OrderByFurtherTrees(const ContactProblem& problem,
+                                        std::span<const int> slot_of_tree) {
+  std::vector<int> slots, other_slots;
+  const auto list = [&](int contact, std::vector<int>* to) {
+    to->clear();
+    for (const int tree : problem.trees_of_contact(contact)) to->push_back(slot_of_tree[tree]);
+    std::ranges::sort(*to);
+  };
+  const auto is_before = [&](int contact, int other) {
+    list(contact, &slots);
+    list(other, &other_slots);
+    return std::ranges::lexicographical_compare(slots, other_slots);
+  };
+  const auto has_trees_of = [&](int contact, const SlotPair& lowest) {
+    const auto [slot, second] = LowestSlots(problem, slot_of_tree, contact);
+    return slot == lowest.lowest && second == lowest.second;
+  };
+  for (auto begin = order_.begin(); begin != order_.end();) {
+    const SlotPair lowest = LowestSlots(problem, slot_of_tree, *begin);
+    const auto end = std::find_if_not(begin, order_.end(),
+                                      [&](int contact) { return has_trees_of(contact, lowest); });
+    std::stable_sort(begin, end, is_before);
+    begin = end;
   }
+}
+
+void ContactLayout::ListSources(const ContactProblem& problem, std::span<const int> slot_of_tree,
+                                int contact) {
+  sources_.clear();
+  int column = 0;
+  for (const int tree : problem.trees_of_contact(contact)) {
+    sources_.push_back({slot_of_tree[tree], column});
+    column += problem.dofs()[tree];
+  }
+  std::ranges::sort(sources_, {}, &Source::slot);
+}
+
+bool ContactLayout::HasTreesOfSources(const ContactGroup& group) const {
+  return std::ranges::equal(parts_of(group), sources_, {}, &ContactPart::slot, &Source::slot);
+}
+
+void ContactLayout::FindGroups(const ContactProblem& problem, const Islands& islands,
+                               std::span<const int> dofs, int num_rows) {
+  for (int i = 0; i < num_contacts(); ++i) {
+    ListSources(problem, islands.slot_of_tree(), order_[i]);
+    if (groups_.empty() || !HasTreesOfSources(groups_.back())) StartGroup(dofs, i);
+    ++groups_.back().contact_end;
+    for (const Source& source : sources_) source_columns_.push_back(source.column);
+    jacobian_size_ += num_rows * groups_.back().dofs;
+  }
+}
+
+// The group of the trees of `sources_`, still without contacts.
+void ContactLayout::StartGroup(std::span<const int> dofs, int contact) {
+  const int part = static_cast<int>(parts_.size());
+  int column = 0;
+  for (const Source& source : sources_) {
+    parts_.push_back({source.slot, dofs[source.slot], column});
+    column += dofs[source.slot];
+  }
+  groups_.push_back({part, static_cast<int>(parts_.size()), contact, contact, column,
+                     jacobian_size_, static_cast<int64_t>(source_columns_.size())});
+}
+
+void ContactLayout::FindCouplings() {
+  for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
+    AppendCouplings(
+        g, groups_[g].part_begin, groups_[g].part_end,
+        [this](int part) { return parts_[part].slot; }, &couplings_);
+  }
+  SortCouplings(&couplings_);
 }
 
 void ContactLayout::ListSides(int num_slots) {
   side_start_.assign(num_slots + 1, 0);
-  for (const ContactPair& pair : pairs_) {
-    ++side_start_[pair.low + 1];
-    if (pair.high >= 0) ++side_start_[pair.high + 1];
-  }
+  for (const ContactPart& part : parts_) ++side_start_[part.slot + 1];
   std::partial_sum(side_start_.begin(), side_start_.end(), side_start_.begin());
   sides_.resize(side_start_.back());
   count_.assign(side_start_.begin(), side_start_.end());
-  for (int i = 0; i < static_cast<int>(pairs_.size()); ++i) {
-    sides_[count_[pairs_[i].low]++] = {i, false};
-    if (pairs_[i].high >= 0) sides_[count_[pairs_[i].high]++] = {i, true};
+  for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
+    for (int part = groups_[g].part_begin; part < groups_[g].part_end; ++part) {
+      sides_[count_[parts_[part].slot]++] = {g, part};
+    }
   }
 }
 
 void ContactLayout::FindIslandRanges(const Islands& islands) {
   island_ranges_.resize(islands.count());
-  const int num_pairs = static_cast<int>(pairs_.size());
-  int pair = 0;
+  const int num_groups = static_cast<int>(groups_.size());
+  const auto lowest_slot = [this](int g) { return parts_[groups_[g].part_begin].slot; };
+  int group = 0;
   int contact = 0;
   for (int i = 0; i < islands.count(); ++i) {
     ContactRange& range = island_ranges_[i];
-    range.pair_begin = pair;
+    range.group_begin = group;
     range.contact_begin = contact;
-    for (; pair < num_pairs && pairs_[pair].low < islands.first_slot()[i + 1]; ++pair) {
-      contact = pairs_[pair].contact_end;
+    for (; group < num_groups && lowest_slot(group) < islands.first_slot()[i + 1]; ++group) {
+      contact = groups_[group].contact_end;
     }
-    range.pair_end = pair;
+    range.group_end = group;
     range.contact_end = contact;
   }
 }

@@ -1,8 +1,8 @@
-// The contacts of one kind, laid out for the solver: grouped by the pair of trees they touch, pairs
+// The contacts of one kind, laid out for the solver: grouped by the trees they touch, groups
 // ordered by island and tree.
 //
-// A pair has a low and a high slot; the high one is -1 for contacts with one tree only. The
-// contacts of a pair are contiguous, as they share a block of the Hessian, and so are an island's.
+// Most contacts touch one tree or two; those of deformable bodies touch one for each node. The
+// contacts of a group are contiguous, as they share blocks of the Hessian, and so are an island's.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,42 @@
 
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/islands.h"
+#include "solver/problem/part_coupling.h"
 
 namespace sap {
 
-struct ContactPair {
-  int low;            // slot
-  int high;           // slot, -1: none
-  int contact_begin;  // range of contacts in the order of the layout
-  int contact_end;
-  int dofs_low;
-  int dofs_high;  // 0: none
-  // Of the first contact: per contact the rows times dofs_low, then the rows times dofs_high,
-  // row-major.
-  int64_t jacobian_start;
+// A tree of the contacts of a group.
+struct ContactPart {
+  int slot;
+  int dofs;
+  int column;  // of its first dof among those of all trees of the group
 };
 
-// A pair seen from one of its trees.
-struct PairSide {
-  int pair;
-  bool is_high;
+struct ContactGroup {
+  int part_begin, part_end;  // its trees, slots ascending
+  int contact_begin;         // range of contacts in the order of the layout
+  int contact_end;
+  int dofs;  // of all its trees
+  // Of the first contact: per contact and part the rows times the dofs of the part, row-major.
+  int64_t jacobian_start;
+  int64_t source_start;  // for source_column()
+
+  int num_parts() const { return part_end - part_begin; }
+  int num_contacts() const { return contact_end - contact_begin; }
+};
+
+// A group seen from one of its trees.
+struct ContactSide {
+  int group;
+  int part;
 };
 
 // Ranges of one island.
 struct ContactRange {
-  int pair_begin{0}, pair_end{0};
+  int group_begin{0}, group_end{0};
   int contact_begin{0}, contact_end{0};
 
-  bool empty() const { return pair_begin == pair_end; }
+  bool empty() const { return group_begin == group_end; }
   int num_contacts() const { return contact_end - contact_begin; }
 };
 
@@ -50,35 +59,61 @@ class ContactLayout {
 
   int num_contacts() const { return static_cast<int>(order_.size()); }
   std::span<const int> order() const { return order_; }  // number in the problem
-  // Whether the contact's tree_a is the high tree of its pair.
-  bool swapped(int contact) const { return swapped_[contact] != 0; }
   int64_t jacobian_size() const { return jacobian_size_; }
-  std::span<const ContactPair> pairs() const { return pairs_; }
-  // The pairs of a tree, ascending.
-  std::span<const PairSide> sides_of(int slot) const {
+  // By the slots of their trees, compared one by one.
+  std::span<const ContactGroup> groups() const { return groups_; }
+  std::span<const ContactPart> parts() const { return parts_; }
+  std::span<const ContactPart> parts_of(const ContactGroup& group) const {
+    return parts().subspan(group.part_begin, group.num_parts());
+  }
+  // The column of the contact's Jacobian, as the problem has it, at which the block of a part of
+  // its group begins.
+  int source_column(const ContactGroup& group, int contact, int part) const {
+    return source_columns_[group.source_start +
+                           static_cast<int64_t>(contact - group.contact_begin) * group.num_parts() +
+                           part - group.part_begin];
+  }
+  // The groups of a tree, ascending.
+  std::span<const ContactSide> sides_of(int slot) const {
     if (order_.empty()) return {};
     return std::span(sides_).subspan(side_start_[slot], side_start_[slot + 1] - side_start_[slot]);
   }
+  // Couplings of the trees of each group, sorted by pair of trees.
+  std::span<const PartCoupling> couplings() const { return couplings_; }
   ContactRange island(int island) const {
     return order_.empty() ? ContactRange() : island_ranges_[island];
   }
 
  private:
+  // A tree of one contact.
+  struct Source {
+    int slot;
+    int column;  // of its block in the Jacobian of the problem
+  };
+
   void FindContacts(const ContactProblem& problem, ConstraintKind kind);
   void OrderContacts(const ContactProblem& problem, const Islands& islands, ConstraintKind kind);
-  void FindPairs(const ContactProblem& problem, const Islands& islands, std::span<const int> dofs,
-                 int num_rows);
+  void OrderByFurtherTrees(const ContactProblem& problem, std::span<const int> slot_of_tree);
+  void ListSources(const ContactProblem& problem, std::span<const int> slot_of_tree, int contact);
+  bool HasTreesOfSources(const ContactGroup& group) const;
+  void FindGroups(const ContactProblem& problem, const Islands& islands, std::span<const int> dofs,
+                  int num_rows);
+  void StartGroup(std::span<const int> dofs, int contact);
+  void FindCouplings();
   void ListSides(int num_slots);
   void FindIslandRanges(const Islands& islands);
 
   std::vector<int> order_;
-  std::vector<uint8_t> swapped_;
-  std::vector<ContactPair> pairs_;
+  std::vector<ContactGroup> groups_;
+  std::vector<ContactPart> parts_;
+  std::vector<int> source_columns_;
   std::vector<int> side_start_;
-  std::vector<PairSide> sides_;
+  std::vector<ContactSide> sides_;
+  std::vector<PartCoupling> couplings_;
   std::vector<ContactRange> island_ranges_;
   std::vector<int> count_;  // scratch of counting sorts
   std::vector<int> half_sorted_;
+  std::vector<Source> sources_;  // scratch: of one contact, slots ascending
   int64_t jacobian_size_{0};
 };
 

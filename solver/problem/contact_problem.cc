@@ -14,6 +14,7 @@ tl::expected<void, ProblemError> ContactProblemReader::Read() {
   ReadScalars();
   ReadCounts();
   ReadTrees();
+  ReadCouplings();
   ReadBodies();
   CheckNames();
   ReadContacts();
@@ -46,12 +47,14 @@ void ContactProblemReader::ReadCounts() {
   };
   const size_t trees = view_.trees.dofs.size();
   const size_t bodies = view_.bodies.mass.size();
-  const size_t contacts = view_.contacts.tree_a.size();
+  const size_t contacts = CountContacts(view_.contacts);
   const size_t body_contacts = view_.body_contacts.body_a.size();
   check(bodies == 0 ? "trees.dofs" : "bodies.mass", trees + bodies, "trees and bodies",
         limits_.max_trees);
-  check(body_contacts == 0 ? "contacts.tree_a" : "body_contacts.body_a", contacts + body_contacts,
-        "contacts", limits_.max_contacts);
+  const char* counted = view_.contacts.parts.empty() ? "contacts.tree_a" : "contacts.parts";
+  check(body_contacts == 0 ? counted : "body_contacts.body_a", contacts + body_contacts, "contacts",
+        limits_.max_contacts);
+  check("trees.coupled_a", view_.trees.coupled_a.size(), "pairs of trees", limits_.max_row_pairs);
   check("rows.entries", view_.rows.entries.size(), "rows", limits_.max_rows);
   check("rows.velocity_index", view_.rows.velocity_index.size(), "entries",
         limits_.max_row_entries);
@@ -85,8 +88,10 @@ void ContactProblem::Clear() {
   velocity_start_.clear();
   matrix_start_.clear();
   tree_id_.clear();
-  tree_a_.clear();
-  tree_b_.clear();
+  coupled_trees_.Clear();
+  contact_start_.assign(1, 0);
+  contact_trees_.clear();
+  most_trees_of_contact_ = 0;
   jacobian_start_.clear();
   for (std::vector<double>* array :
        {&dynamics_matrix_, &dynamics_factor_, &v_star_, &v_guess_, &v_0_, &jacobian_, &v_hat_,

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "solver/problem/constraint_kind.h"
+#include "solver/problem/coupled_trees.h"
 #include "solver/problem/problem_fields.h"
 
 namespace sap {
@@ -30,7 +31,10 @@ struct ProblemLimits {
   int max_contacts{1 << 22};  // contacts and body contacts
   int max_rows{1 << 22};
   int max_row_entries{1 << 24};
-  int max_row_pairs{1 << 20};  // sum over rows of k (k - 1) / 2, k the trees of the row
+  // Pairs of trees: the sum over rows of k (k - 1) / 2, k the trees of the row; the same over
+  // contacts by parts; and the coupled pairs.
+  int max_row_pairs{1 << 20};
+  size_t max_coupled_bytes{size_t{1} << 30};  // of the factors of coupled trees
 };
 
 // Why a problem was refused: a field by its wire name, the index of the offending value (-1: the
@@ -98,7 +102,8 @@ class ContactProblem {
   double time_step() const { return time_step_; }
   int num_trees() const { return static_cast<int>(dofs_.size()); }  // trees, then bodies
   int num_velocities() const { return velocity_start_.empty() ? 0 : velocity_start_.back(); }
-  int num_contacts() const { return static_cast<int>(tree_a_.size()); }  // then body contacts
+  // Then body contacts.
+  int num_contacts() const { return static_cast<int>(contact_start_.size()) - 1; }
 
   // Trees.
   std::span<const int> dofs() const { return dofs_; }                      // n_t [T]
@@ -107,18 +112,28 @@ class ContactProblem {
   std::span<const int64_t> matrix_start() const { return matrix_start_; }
   // A_t, symmetric, row-major.
   std::span<const double> dynamics_matrix() const { return dynamics_matrix_; }
-  // A_t = L_t D_t L_t', row-major: L_t, and the inverse of D_t on the diagonal.
+  // A_t = L_t D_t L_t', row-major: L_t, and the inverse of D_t on the diagonal. Where trees are
+  // coupled, no factor of A.
   std::span<const double> dynamics_factor() const { return dynamics_factor_; }
   std::span<const double> v_star() const { return v_star_; }
   std::span<const double> v_guess() const { return v_guess_; }
   bool has_guess() const { return has_guess_; }
   // Velocity at the beginning of the step; empty unless the rule is kLoadPath.
   std::span<const double> v_0() const { return v_0_; }
-  std::span<const int64_t> tree_id() const { return tree_id_; }                // [T], -1: none
-  std::span<const int> tree_a() const { return tree_a_; }                      // [C]
-  std::span<const int> tree_b() const { return tree_b_; }                      // [C], -1: none
+  std::span<const int64_t> tree_id() const { return tree_id_; }  // [T], -1: none
+  // Blocks of A between trees, and the factors of the trees that have such.
+  const CoupledTrees& coupled_trees() const { return coupled_trees_; }
+  // The trees of each contact in the order of its Jacobian, all different.
+  std::span<const int64_t> contact_start() const { return contact_start_; }  // [C+1]
+  std::span<const int> contact_trees() const { return contact_trees_; }
+  std::span<const int> trees_of_contact(int64_t contact) const {
+    return contact_trees().subspan(contact_start_[contact],
+                                   contact_start_[contact + 1] - contact_start_[contact]);
+  }
+  int most_trees_of_contact() const { return most_trees_of_contact_; }
   std::span<const int64_t> jacobian_start() const { return jacobian_start_; }  // [C+1]
-  std::span<const double> jacobian() const { return jacobian_; }  // J_a, then J_b, row-major
+  // A block of each tree of a contact, row-major.
+  std::span<const double> jacobian() const { return jacobian_; }
   // v_hat [3 C], contact frame: given, or (0, 0, -phi0 / (dt + tau_d)).
   std::span<const double> v_hat() const { return v_hat_; }
   std::span<const double> tau_d() const { return tau_d_; }
@@ -179,8 +194,10 @@ class ContactProblem {
   bool has_guess_{false};
   std::vector<int64_t> tree_id_;
   std::vector<int64_t> sorted_ids_;  // scratch of the check for duplicates
-  std::vector<int> tree_a_;
-  std::vector<int> tree_b_;
+  CoupledTrees coupled_trees_;
+  std::vector<int64_t> contact_start_{0};
+  std::vector<int> contact_trees_;
+  int most_trees_of_contact_{0};
   std::vector<int64_t> jacobian_start_;
   std::vector<double> jacobian_;
   std::vector<double> v_hat_;

@@ -36,7 +36,7 @@ void SetSizesOfLaw(const ContactProblemView::Law& law, int64_t contacts, InputSi
 
 InputSizes SizesOfInputs(const ContactProblemView& problem) {
   const auto count = [](const auto& array) { return static_cast<int64_t>(array.size()); };
-  const int64_t contacts = count(problem.contacts.tree_a);
+  const int64_t contacts = CountContacts(problem.contacts);
   const int64_t body_contacts = count(problem.body_contacts.body_a);
   InputSizes sizes;
   SetSizes(count(problem.trees.dofs), 0, problem.trees, &sizes.trees);

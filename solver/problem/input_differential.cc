@@ -205,7 +205,7 @@ void LinkInputs(const Link& link, const ContactProblemView& inputs, const Contac
                 Arrays& arrays, Numbers& numbers) {
   const int num_trees = static_cast<int>(inputs.trees.dofs.size());
   const int num_bodies = static_cast<int>(inputs.bodies.mass.size());
-  const int num_contacts = static_cast<int>(inputs.contacts.tree_a.size());
+  const int num_contacts = static_cast<int>(CountContacts(inputs.contacts));
   const int num_body_contacts = static_cast<int>(inputs.body_contacts.body_a.size());
   LinkScalars(link, arrays, numbers);
   LinkTrees(link, problem, num_trees, arrays, numbers);

@@ -37,7 +37,7 @@ std::vector<int64_t> SizesIn(const ContactProblemView& problem, const GivenRegul
 // Most doubles of an array that has its default: three per contact, as surface_velocity.
 int64_t MostInDefault(const ContactProblemView& problem, std::string_view path) {
   const auto size = [](const auto& array) { return static_cast<int64_t>(array.size()); };
-  if (IsIn(path, "contacts")) return 3 * size(problem.contacts.tree_a);
+  if (IsIn(path, "contacts")) return 3 * CountContacts(problem.contacts);
   if (IsIn(path, "body_contacts")) return 3 * size(problem.body_contacts.body_a);
   if (IsIn(path, "rows")) return size(problem.rows.entries);
   return 1;

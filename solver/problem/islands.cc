@@ -14,22 +14,23 @@ int Islands::Root(int tree) {
 }
 
 void Islands::Find(const JoinedTrees& joined, bool split) {
-  const auto& [num_trees, tree_a, tree_b, row_start, row_entries] = joined;
+  const auto& [num_trees, contact_start, contact_trees, row_start, row_entries, coupled] = joined;
   parent_.resize(num_trees);
   std::iota(parent_.begin(), parent_.end(), 0);
   island_of_tree_.assign(num_trees, -1);
 
-  // A root is the lowest tree of its component. Trees with constraints are marked by 0.
+  // A root is the lowest tree of its component. Trees of islands are marked by 0.
   const auto join = [&](int tree, int other) {
     const int a = Root(tree);
     const int b = Root(other);
     parent_[std::max(a, b)] = std::min(a, b);
   };
-  for (size_t i = 0; i < tree_a.size(); ++i) {
-    island_of_tree_[tree_a[i]] = 0;
-    if (tree_b[i] < 0) continue;
-    island_of_tree_[tree_b[i]] = 0;
-    if (split) join(tree_a[i], tree_b[i]);
+  for (size_t contact = 0; contact + 1 < contact_start.size(); ++contact) {
+    const int first = contact_trees[contact_start[contact]];
+    for (int64_t i = contact_start[contact]; i < contact_start[contact + 1]; ++i) {
+      island_of_tree_[contact_trees[i]] = 0;
+      if (split) join(first, contact_trees[i]);
+    }
   }
   for (size_t row = 0; row + 1 < row_start.size(); ++row) {
     const int first = row_entries[row_start[row]].tree;
@@ -41,6 +42,10 @@ void Islands::Find(const JoinedTrees& joined, bool split) {
       island_of_tree_[tree] = 0;
       if (split) join(first, tree);
     }
+  }
+  for (const CoupledPair& pair : coupled) {
+    island_of_tree_[pair.a] = island_of_tree_[pair.b] = 0;
+    if (split) join(pair.a, pair.b);
   }
 
   first_slot_.assign(1, 0);

@@ -1,9 +1,10 @@
-// Islands: the exact connected components of the graph of trees and constraints.
+// Islands: the exact connected components of the graph of trees, constraints and coupled trees.
 //
 // No constraint is ever cut, so every island is a problem of its own and the answers together are
-// the answer of the whole. A row joins all trees that it names. The world joins nothing. A tree
-// without constraints belongs to no island. Islands are numbered by their lowest tree, so numbers
-// do not depend on the order of constraints or on threads.
+// the answer of the whole. A contact or a row joins all trees that it names, and so does a block of
+// A between two trees. The world joins nothing. A tree that nothing touches belongs to no island.
+// Islands are numbered by their lowest tree, so numbers do not depend on the order of constraints
+// or on threads.
 #pragma once
 
 #include <span>
@@ -13,16 +14,18 @@
 
 namespace sap {
 
-// The trees that each contact and each row touches.
+// The trees that each contact, each row and each coupling of dynamics matrices touches.
 struct JoinedTrees {
   int num_trees;
-  std::span<const int> tree_a, tree_b;  // [C], -1: none
-  std::span<const int64_t> row_start;   // [R + 1]
+  std::span<const int64_t> contact_start;  // [C + 1]
+  std::span<const int> contact_trees;
+  std::span<const int64_t> row_start;  // [R + 1]
   std::span<const RowEntry> row_entries;
+  std::span<const CoupledPair> coupled;
 
   static JoinedTrees Of(const ContactProblem& problem) {
-    return {problem.num_trees(), problem.tree_a(), problem.tree_b(), problem.row_start(),
-            problem.row_entries()};
+    return {problem.num_trees(), problem.contact_start(), problem.contact_trees(),
+            problem.row_start(), problem.row_entries(),   problem.coupled_trees().pairs()};
   }
 };
 
@@ -34,14 +37,14 @@ class Islands {
   void Find(const ContactProblem& problem, bool split) { Find(JoinedTrees::Of(problem), split); }
 
   int count() const { return static_cast<int>(first_slot_.size()) - 1; }
-  // Island of each tree of the problem; -1: no constraint.
+  // Island of each tree of the problem; -1: nothing touches it.
   std::span<const int> island_of_tree() const { return island_of_tree_; }
 
-  // Trees with constraints in the order of their islands, and of their numbers within; a place in
+  // Trees of islands in the order of their islands, and of their numbers within; a place in
   // this order is a slot.
   int num_slots() const { return static_cast<int>(tree_of_slot_.size()); }
   std::span<const int> tree_of_slot() const { return tree_of_slot_; }
-  std::span<const int> slot_of_tree() const { return slot_of_tree_; }  // [T], -1: no constraint
+  std::span<const int> slot_of_tree() const { return slot_of_tree_; }  // [T], -1: no island
   std::span<const int> first_slot() const { return first_slot_; }      // [count + 1]
 
  private:

@@ -21,7 +21,10 @@ enum class Per : uint8_t {
   kEntry,            // each tree, body, contact or row of its group
   kVelocity,         // each dof of each tree
   kMatrix,           // each entry of the n_t x n_t matrix of each tree
-  kJacobian,         // each entry of the 3 x n_a and 3 x n_b blocks of each contact
+  kCoupling,         // each pair of coupled trees
+  kCouplingBlock,    // each entry of the n_a x n_b matrix of each of these
+  kContactPart,      // each tree that each contact touches
+  kJacobian,         // each entry of the 3 x n blocks of each contact
   kAngularContact,   // each contact with a torsional or rolling coefficient > 0
   kAngularJacobian,  // each entry of the blocks of these contacts
   kTerm,             // each non-zero of each row
@@ -163,6 +166,14 @@ template <typename Value>
 using OwnedArray = std::vector<Value>;
 using ContactProblemView = ContactProblemArrays<ConstSpan>;
 using OwnedContactProblem = ContactProblemArrays<OwnedArray>;
+
+// The number of contacts by Jacobian, of which every one names its trees in `parts` or every one in
+// tree_a and tree_b.
+template <typename Contacts>
+int64_t CountContacts(const Contacts& contacts) {
+  const size_t count = contacts.parts.empty() ? contacts.tree_a.size() : contacts.parts.size();
+  return static_cast<int64_t>(count);
+}
 
 // visit(prefix, problems.group...) for each group of arrays, in the order of the problem; `prefix`
 // is what stands before the name of an array on the wire, as "contacts.".

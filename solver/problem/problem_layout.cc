@@ -44,7 +44,7 @@ bool HasLengthsOfCoefficients(const ContactProblemView::Law& law, int64_t contac
 
 bool ProblemLayout::Read(const ContactProblemView& view) {
   const ProblemLimits limits;
-  const auto contacts = static_cast<int64_t>(view.contacts.tree_a.size());
+  const int64_t contacts = CountContacts(view.contacts);
   const auto body_contacts = static_cast<int64_t>(view.body_contacts.body_a.size());
   if (contacts + body_contacts > limits.max_contacts) return false;
   // SizesOfInputs reads these.
@@ -52,8 +52,8 @@ bool ProblemLayout::Read(const ContactProblemView& view) {
       !HasLengthsOfCoefficients(view.body_contacts.law, body_contacts)) {
     return false;
   }
-  return HasLengthsOfCounts(view) && ReadTrees(view) && NamesDiffer(view) && ReadContacts(view) &&
-         ReadBodyContacts(view) && ReadRows(view.rows);
+  return HasLengthsOfCounts(view) && ReadTrees(view) && ReadCouplings(view.trees) &&
+         NamesDiffer(view) && ReadContacts(view) && ReadBodyContacts(view) && ReadRows(view.rows);
 }
 
 bool ProblemLayout::ReadTrees(const ContactProblemView& view) {
@@ -86,6 +86,23 @@ bool ProblemLayout::ReadTrees(const ContactProblemView& view) {
          IsEmptyOr(bodies.body_id, static_cast<int64_t>(bodies.mass.size()));
 }
 
+bool ProblemLayout::ReadCouplings(const ContactProblemView::Trees& trees) {
+  coupled.clear();
+  coupling_block_size = 0;
+  if (!IsOfLength(trees.coupled_b, static_cast<int64_t>(trees.coupled_a.size())) ||
+      !AreWithin(trees.coupled_a, 0, articulated_trees) ||
+      !AreWithin(trees.coupled_b, 0, articulated_trees)) {
+    return false;
+  }
+  for (size_t k = 0; k < trees.coupled_a.size(); ++k) {
+    const int a = trees.coupled_a[k];
+    const int b = trees.coupled_b[k];
+    coupled.push_back({a, b, coupling_block_size});
+    coupling_block_size += static_cast<int64_t>(dofs[a]) * dofs[b];
+  }
+  return IsOfLength(trees.coupling_block, coupling_block_size);
+}
+
 bool ProblemLayout::NamesDiffer(const ContactProblemView& view) {
   names_.assign(view.trees.tree_id.begin(), view.trees.tree_id.end());
   names_.insert(names_.end(), view.bodies.body_id.begin(), view.bodies.body_id.end());
@@ -95,18 +112,16 @@ bool ProblemLayout::NamesDiffer(const ContactProblemView& view) {
 
 bool ProblemLayout::ReadContacts(const ContactProblemView& view) {
   const ContactProblemView::Contacts& contacts = view.contacts;
-  const auto count = static_cast<int64_t>(contacts.tree_a.size());
-  if (!IsOfLength(contacts.tree_b, count) || !AreWithin(contacts.tree_a, 0, num_trees()) ||
-      !AreWithin(contacts.tree_b, -1, num_trees())) {
-    return false;
-  }
+  if (!ReadTreesOfContacts(contacts)) return false;
+  const int64_t count = CountContacts(contacts);
   jacobian_contacts = static_cast<int>(count);
-  tree_a.assign(contacts.tree_a.begin(), contacts.tree_a.end());
-  tree_b.assign(contacts.tree_b.begin(), contacts.tree_b.end());
   jacobian_start.assign(1, 0);
   for (int64_t i = 0; i < count; ++i) {
-    const int velocities = dofs[tree_a[i]] + (tree_b[i] < 0 ? 0 : dofs[tree_b[i]]);
-    jacobian_start.push_back(jacobian_start.back() + 3 * static_cast<int64_t>(velocities));
+    int64_t velocities = 0;
+    for (int64_t t = contact_start[i]; t < contact_start[i + 1]; ++t) {
+      velocities += dofs[contact_trees[t]];
+    }
+    jacobian_start.push_back(jacobian_start.back() + 3 * velocities);
   }
   num_angular = 0;
   angular_number.clear();
@@ -121,6 +136,34 @@ bool ProblemLayout::ReadContacts(const ContactProblemView& view) {
          IsOfLength(contacts.angular_jacobian, angular_start.back());
 }
 
+bool ProblemLayout::ReadTreesOfContacts(const ContactProblemView::Contacts& contacts) {
+  contact_start.assign(1, 0);
+  contact_trees.clear();
+  const auto pairs = static_cast<int64_t>(contacts.tree_a.size());
+  if (!IsOfLength(contacts.tree_b, pairs) || !AreWithin(contacts.tree_a, 0, num_trees()) ||
+      !AreWithin(contacts.tree_b, -1, num_trees()) ||
+      !AreWithin(contacts.part_tree, 0, num_trees())) {
+    return false;
+  }
+  if (contacts.parts.empty()) {
+    for (int64_t i = 0; i < pairs; ++i) AppendContact(contacts.tree_a[i], contacts.tree_b[i]);
+    return contacts.part_tree.empty();
+  }
+  for (const uint32_t parts : contacts.parts) {
+    if (parts < 1) return false;
+    contact_start.push_back(contact_start.back() + parts);
+  }
+  contact_trees.assign(contacts.part_tree.begin(), contacts.part_tree.end());
+  return pairs == 0 && IsOfLength(contacts.part_tree, contact_start.back());
+}
+
+// Appends a contact of one tree, where tree_b is -1, or of two.
+void ProblemLayout::AppendContact(int tree_a, int tree_b) {
+  contact_trees.push_back(tree_a);
+  if (tree_b >= 0) contact_trees.push_back(tree_b);
+  contact_start.push_back(static_cast<int64_t>(contact_trees.size()));
+}
+
 bool ProblemLayout::ReadBodyContacts(const ContactProblemView& view) {
   const ContactProblemView::BodyContacts& contacts = view.body_contacts;
   const auto count = static_cast<int64_t>(contacts.body_a.size());
@@ -130,8 +173,8 @@ bool ProblemLayout::ReadBodyContacts(const ContactProblemView& view) {
     return false;
   }
   for (int64_t i = 0; i < count; ++i) {
-    tree_a.push_back(articulated_trees + contacts.body_a[i]);
-    tree_b.push_back(contacts.body_b[i] < 0 ? -1 : articulated_trees + contacts.body_b[i]);
+    AppendContact(articulated_trees + contacts.body_a[i],
+                  contacts.body_b[i] < 0 ? -1 : articulated_trees + contacts.body_b[i]);
   }
   NumberAngular(contacts.law, jacobian_contacts);
   return true;

@@ -19,18 +19,23 @@ struct ProblemLayout {
   bool Read(const ContactProblemView& view);
 
   int num_trees() const { return static_cast<int>(dofs.size()); }
-  int num_contacts() const { return static_cast<int>(tree_a.size()); }
+  int num_contacts() const { return static_cast<int>(contact_start.size()) - 1; }
   int num_rows() const { return static_cast<int>(row_start.size()) - 1; }
-  JoinedTrees joined() const { return {num_trees(), tree_a, tree_b, row_start, row_entries}; }
+  JoinedTrees joined() const {
+    return {num_trees(), contact_start, contact_trees, row_start, row_entries, coupled};
+  }
 
-  int articulated_trees{0};             // those that are no bodies
-  int jacobian_contacts{0};             // those that are no body contacts
-  int num_angular{0};                   // contacts with a torsional or rolling coefficient > 0
-  int jacobian_angular{0};              // those of them that are no body contacts
-  std::vector<int> dofs;                // [T]
-  std::vector<int> velocity_start;      // [T + 1]
-  std::vector<int64_t> matrix_start;    // of dynamics matrices [articulated trees + 1]
-  std::vector<int> tree_a, tree_b;      // [C], -1: none
+  int articulated_trees{0};           // those that are no bodies
+  int jacobian_contacts{0};           // those that are no body contacts
+  int num_angular{0};                 // contacts with a torsional or rolling coefficient > 0
+  int jacobian_angular{0};            // those of them that are no body contacts
+  std::vector<int> dofs;              // [T]
+  std::vector<int> velocity_start;    // [T + 1]
+  std::vector<int64_t> matrix_start;  // of dynamics matrices [articulated trees + 1]
+  std::vector<CoupledPair> coupled;
+  int64_t coupling_block_size{0};
+  std::vector<int64_t> contact_start;   // [C + 1]
+  std::vector<int> contact_trees;       // of each contact, in the order of its Jacobian
   std::vector<int64_t> jacobian_start;  // [jacobian contacts + 1]
   std::vector<int> angular_number;      // of each contact; -1: it has no such coefficient
   std::vector<int64_t> angular_start;   // of angular Jacobians [jacobian angular + 1]
@@ -39,7 +44,10 @@ struct ProblemLayout {
 
  private:
   bool ReadTrees(const ContactProblemView& view);
+  bool ReadCouplings(const ContactProblemView::Trees& trees);
   bool ReadContacts(const ContactProblemView& view);
+  bool ReadTreesOfContacts(const ContactProblemView::Contacts& contacts);
+  void AppendContact(int tree_a, int tree_b);
   bool ReadBodyContacts(const ContactProblemView& view);
   void NumberAngular(const ContactProblemView::Law& law, int64_t first);
   bool ReadRows(const ContactProblemView::Rows& rows);

@@ -49,6 +49,10 @@ class ContactProblemReader {
   void ReadTrees();
   void ReadTreeSizes();
   void ReadDynamicsMatrix(int tree);
+  // Blocks of A between trees (read_couplings.cc).
+  void ReadCouplings();
+  void CheckCouplings(int64_t* block_size);
+  void FactorCoupledTrees();
   void ReadBodies();
   void ReadBodyMatrices();
   void CheckNames();
@@ -63,7 +67,11 @@ class ContactProblemReader {
   void ReadBodyContacts();
   void ReadBodyContact(int64_t i, int contact);
   Eigen::Matrix3d ReadFrame(int64_t i);
-  void AppendContact(int tree_a, int tree_b);
+  void ReadPairsOfTrees(const Needed& why);
+  void ReadParts(const Needed& why);
+  void CheckParts();
+  void AppendPair(int32_t tree_a, int32_t tree_b);
+  void AppendContact(std::span<const int32_t> trees);
   // What the two have in common (read_law.cc), in the order in which it is to be called.
   LawMessage MessageOf(std::string_view group, const ContactProblemView::Law& law,
                        const Needed& why) const;
@@ -95,6 +103,7 @@ class ContactProblemReader {
   InputChecker check_;
   int num_trees_{0};
   int num_bodies_{0};
+  std::vector<int64_t> last_contact_;  // of each tree, where contacts are checked by parts
 };
 
 }  // namespace sap

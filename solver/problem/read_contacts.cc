@@ -1,4 +1,5 @@
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 
 #include "solver/problem/problem_reader.h"
@@ -34,19 +35,21 @@ void Rotate(const Eigen::Matrix3d& R, double* x) {
 
 void ContactProblemReader::ReadContacts() {
   const ContactProblemView::Contacts& c = view_.contacts;
-  const int64_t n = static_cast<int64_t>(c.tree_a.size());
-  const int trees = num_trees_ + num_bodies_;
-  const Needed why{n, "contacts (see contacts.tree_a)"};
-  check_.Length("contacts.tree_b", c.tree_b.size(), n, why);
-  check_.Indices("contacts.tree_a", c.tree_a, 0, trees);
-  check_.Indices("contacts.tree_b", c.tree_b, -1, trees);
-  check_.Distinct("contacts.tree_b", c.tree_a, c.tree_b, "contacts.tree_a");
-  if (!check_.ok()) return;
+  const int64_t n = CountContacts(c);
+  const bool in_parts = !c.parts.empty();
+  const Needed why{n,
+                   in_parts ? "contacts (see contacts.parts)" : "contacts (see contacts.tree_a)"};
   const LawMessage m = MessageOf("contacts.", c.law, why);
   p_.jacobian_start_.assign(1, 0);
-  for (int64_t i = 0; i < n; ++i) AppendContact(c.tree_a[i], c.tree_b[i]);
+  if (in_parts) {
+    ReadParts(why);
+  } else {
+    ReadPairsOfTrees(why);
+  }
+  if (!check_.ok()) return;
   check_.Array("contacts.jacobian", c.jacobian, p_.jacobian_start_.back(), Range::kFinite,
-               {n, "contacts (see contacts.tree_a, contacts.tree_b)"});
+               {n, in_parts ? "contacts (see contacts.parts, contacts.part_tree)"
+                            : "contacts (see contacts.tree_a, contacts.tree_b)"});
   CheckCompliance(m);
   CheckFriction(m);
   AppendAngular(m);
@@ -59,11 +62,89 @@ void ContactProblemReader::ReadContacts() {
   p_.angular_jacobian_.assign(c.angular_jacobian.begin(), c.angular_jacobian.end());
 }
 
-void ContactProblemReader::AppendContact(int tree_a, int tree_b) {
-  p_.tree_a_.push_back(tree_a);
-  p_.tree_b_.push_back(tree_b);
-  const int dofs = p_.dofs_[tree_a] + (tree_b < 0 ? 0 : p_.dofs_[tree_b]);
-  p_.jacobian_start_.push_back(p_.jacobian_start_.back() + 3 * static_cast<int64_t>(dofs));
+// Contacts of one tree or two.
+void ContactProblemReader::ReadPairsOfTrees(const Needed& why) {
+  const ContactProblemView::Contacts& c = view_.contacts;
+  const int trees = num_trees_ + num_bodies_;
+  check_.Length("contacts.part_tree", c.part_tree.size(), 0, {0, "parts (see contacts.parts)"});
+  check_.Length("contacts.tree_b", c.tree_b.size(), why.count, why);
+  check_.Indices("contacts.tree_a", c.tree_a, 0, trees);
+  check_.Indices("contacts.tree_b", c.tree_b, -1, trees);
+  check_.Distinct("contacts.tree_b", c.tree_a, c.tree_b, "contacts.tree_a");
+  if (!check_.ok()) return;
+  for (int64_t i = 0; i < why.count; ++i) AppendPair(c.tree_a[i], c.tree_b[i]);
+}
+
+// Contacts of any number of trees.
+void ContactProblemReader::ReadParts(const Needed& why) {
+  const ContactProblemView::Contacts& c = view_.contacts;
+  if (check_.ok() && !(c.tree_a.empty() && c.tree_b.empty())) {
+    return check_.Refuse(
+        "contacts.parts", -1,
+        "has " + std::to_string(why.count) +
+            " values; it must be empty where contacts.tree_a or contacts.tree_b is "
+            "given");
+  }
+  CheckParts();
+  if (!check_.ok()) return;
+  int64_t first = 0;
+  for (const uint32_t parts : c.parts) {
+    AppendContact(c.part_tree.subspan(first, parts));
+    first += parts;
+  }
+}
+
+void ContactProblemReader::CheckParts() {
+  const ContactProblemView::Contacts& c = view_.contacts;
+  const bool by_load = p_.regularization_.rule == DelassusRule::kLoadPath;
+  int64_t parts = 0;
+  for (size_t i = 0; i < c.parts.size() && check_.ok(); ++i) {
+    parts += c.parts[i];
+    if (c.parts[i] >= 1 && (c.parts[i] <= 2 || !by_load)) continue;
+    check_.Refuse(
+        "contacts.parts", static_cast<int64_t>(i),
+        "is " + std::to_string(c.parts[i]) +
+            (c.parts[i] < 1 ? "; it must be >= 1"
+                            : "; it must be at most 2 where regularization.rule is LOAD_PATH"));
+  }
+  check_.Length("contacts.part_tree", c.part_tree.size(), parts,
+                {static_cast<int64_t>(c.parts.size()), "contacts (see contacts.parts)"});
+  check_.Indices("contacts.part_tree", c.part_tree, 0, num_trees_ + num_bodies_);
+  last_contact_.assign(num_trees_ + num_bodies_, -1);
+  int64_t pairs = 0;
+  int64_t at = 0;
+  for (size_t i = 0; i < c.parts.size() && check_.ok(); ++i) {
+    pairs += static_cast<int64_t>(c.parts[i]) * (c.parts[i] - 1) / 2;
+    for (const int64_t end = at + c.parts[i]; at < end && check_.ok(); ++at) {
+      int64_t& last = last_contact_[c.part_tree[at]];
+      if (last == static_cast<int64_t>(i)) {
+        check_.Refuse("contacts.part_tree", at,
+                      "is " + std::to_string(c.part_tree[at]) + " a second time in contact " +
+                          std::to_string(i) + "; the trees of a contact must differ");
+      }
+      last = static_cast<int64_t>(i);
+    }
+  }
+  if (!check_.ok() || pairs <= limits_.max_row_pairs) return;
+  check_.Refuse("contacts.parts", -1,
+                "makes " + std::to_string(pairs) + " pairs of trees; the limit is " +
+                    std::to_string(limits_.max_row_pairs));
+}
+
+void ContactProblemReader::AppendPair(int32_t tree_a, int32_t tree_b) {
+  const int32_t trees[] = {tree_a, tree_b};
+  AppendContact(std::span(trees).first(tree_b < 0 ? 1 : 2));
+}
+
+void ContactProblemReader::AppendContact(std::span<const int32_t> trees) {
+  int64_t dofs = 0;
+  for (const int32_t tree : trees) {
+    p_.contact_trees_.push_back(tree);
+    dofs += p_.dofs_[tree];
+  }
+  p_.contact_start_.push_back(static_cast<int64_t>(p_.contact_trees_.size()));
+  p_.most_trees_of_contact_ = std::max(p_.most_trees_of_contact_, static_cast<int>(trees.size()));
+  p_.jacobian_start_.push_back(p_.jacobian_start_.back() + 3 * dofs);
 }
 
 void ContactProblemReader::ReadBodyContacts() {
@@ -79,7 +160,7 @@ void ContactProblemReader::ReadBodyContacts() {
   if (!check_.ok()) return;
   const LawMessage m = MessageOf("body_contacts.", c.law, why);
   for (int64_t i = 0; i < n; ++i) {
-    AppendContact(num_trees_ + c.body_a[i], c.body_b[i] < 0 ? -1 : num_trees_ + c.body_b[i]);
+    AppendPair(num_trees_ + c.body_a[i], c.body_b[i] < 0 ? -1 : num_trees_ + c.body_b[i]);
   }
   CheckCompliance(m);
   CheckFriction(m);

@@ -1,8 +1,5 @@
 #include "solver/problem/row_layout.h"
 
-#include <algorithm>
-#include <tuple>
-
 #include "solver/problem/counting_sort.h"
 
 namespace sap {
@@ -14,11 +11,11 @@ void RowLayout::Build(const ContactProblem& problem, const Islands& islands, Con
   couplings_.clear();
   OrderRows(problem, islands, kind);
   if (order_.empty()) return;
-  island_ranges_.assign(islands.count(), RowRange());
+  island_ranges_.assign(islands.count(), IndexRange());
   for (int row = 0; row < num_rows(); ++row) {
     SplitRow(problem, islands, row);
     const int island = islands.island_of_tree()[islands.tree_of_slot()[parts_.back().slot]];
-    RowRange& range = island_ranges_[island];
+    IndexRange& range = island_ranges_[island];
     if (range.empty()) range.begin = row;
     range.end = row + 1;
   }
@@ -69,14 +66,11 @@ void RowLayout::ListPartsOfSlots(int num_slots) {
 
 void RowLayout::FindCouplings() {
   for (int row = 0; row < num_rows(); ++row) {
-    for (int a = part_start_[row]; a < part_start_[row + 1]; ++a) {
-      for (int b = a + 1; b < part_start_[row + 1]; ++b) {
-        couplings_.push_back({parts_[a].slot, parts_[b].slot, row, a, b});
-      }
-    }
+    AppendCouplings(
+        row, part_start_[row], part_start_[row + 1], [this](int part) { return parts_[part].slot; },
+        &couplings_);
   }
-  std::ranges::sort(couplings_, {},
-                    [](const RowCoupling& c) { return std::tuple(c.low, c.high, c.row); });
+  SortCouplings(&couplings_);
 }
 
 }  // namespace sap

@@ -11,6 +11,7 @@
 
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/islands.h"
+#include "solver/problem/part_coupling.h"
 
 namespace sap {
 
@@ -19,21 +20,6 @@ struct RowPart {
   int row;
   int slot;
   int64_t entry_begin, entry_end;
-};
-
-// Two parts of one row, in trees low < high.
-struct RowCoupling {
-  int low, high;  // slots
-  int row;
-  int part_low, part_high;
-};
-
-// Ranges of one island, or of one pair of trees.
-struct RowRange {
-  int begin{0}, end{0};
-
-  int size() const { return end - begin; }
-  bool empty() const { return begin == end; }
 };
 
 // Storage only grows.
@@ -57,8 +43,10 @@ class RowLayout {
     return std::span(slot_parts_)
         .subspan(slot_start_[slot], slot_start_[slot + 1] - slot_start_[slot]);
   }
-  std::span<const RowCoupling> couplings() const { return couplings_; }
-  RowRange island(int island) const { return order_.empty() ? RowRange() : island_ranges_[island]; }
+  std::span<const PartCoupling> couplings() const { return couplings_; }
+  IndexRange island(int island) const {
+    return order_.empty() ? IndexRange() : island_ranges_[island];
+  }
 
  private:
   void OrderRows(const ContactProblem& problem, const Islands& islands, ConstraintKind kind);
@@ -72,8 +60,8 @@ class RowLayout {
   std::vector<int> dof_;
   std::vector<int> slot_parts_;
   std::vector<int> slot_start_;
-  std::vector<RowCoupling> couplings_;
-  std::vector<RowRange> island_ranges_;
+  std::vector<PartCoupling> couplings_;
+  std::vector<IndexRange> island_ranges_;
   std::vector<int> count_;  // scratch of counting sorts
   std::vector<int> unsorted_;
 };

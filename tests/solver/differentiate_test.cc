@@ -393,7 +393,7 @@ TEST(DifferentiateTest, ALossOfOneIslandHasNoGradientInTheOthers) {
     EXPECT_EQ(size > 0, is_hit) << tree;
   }
   for (int contact = 0; contact < problem.num_contacts(); ++contact) {
-    if (solution.island_of_tree[problem.tree_a()[contact]] == 1) continue;
+    if (solution.island_of_tree[problem.trees_of_contact(contact).front()] == 1) continue;
     EXPECT_EQ(gradient.problem.w[contact], 0);
     EXPECT_EQ(gradient.problem.v_hat[3 * contact + 2], 0);
   }

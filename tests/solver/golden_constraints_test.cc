@@ -1,5 +1,5 @@
-// Problems with rows, cones of every kind and contacts of Hunt & Crossley, against their certified
-// optima.
+// Problems with rows, cones of every kind, contacts of Hunt & Crossley and coupled trees, against
+// their certified optima.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,11 +22,11 @@ long double GapBound(const ContactSolution& solution) {
   return gap;
 }
 
-// One test per file of the set, so that a failure names it.
-class GoldenConstraintsTest : public ::testing::TestWithParam<std::string> {
+// One test per file of a set, so that a failure names it.
+class GoldenConstraintsTest : public ::testing::TestWithParam<std::tuple<GoldenSet, std::string>> {
  protected:
   GoldenConstraintsTest()
-      : golden_(LoadGolden(GetParam(), GoldenSet::kConstraints)),
+      : golden_(LoadGolden(std::get<1>(GetParam()), std::get<0>(GetParam()))),
         problem_(Checked(golden_.arrays)) {}
 
   const GoldenProblem golden_;
@@ -37,6 +37,7 @@ TEST_P(GoldenConstraintsTest, IsSolvedWithinToleranceAndCertified) {
   const ConstrainedProblem exact(golden_.arrays);
   const VectorL v_reference = ToVectorL(golden_.reference.velocity);
   const long double magnitude = exact.CostMagnitude(v_reference);
+  const long double product = exact.QuadraticMagnitude(v_reference);
   EXPECT_NEAR(static_cast<double>(exact.Cost(v_reference) - golden_.reference.cost), 0,
               static_cast<double>(1e-12L * magnitude));
   for (const Way& way : kWays) {
@@ -55,7 +56,7 @@ TEST_P(GoldenConstraintsTest, IsSolvedWithinToleranceAndCertified) {
     EXPECT_LE(errors.momentum_balance, kTolerance);
     // The excess over the reference is at most that over the optimum.
     const long double excess = exact.Cost(ToVectorL(solution.velocity)) - exact.Cost(v_reference);
-    EXPECT_LE(excess, GapBound(solution) + kExactArithmetic * magnitude);
+    EXPECT_LE(excess, GapBound(solution) + kExactArithmetic * (magnitude + product));
     EXPECT_NEAR(solution.cost, static_cast<double>(exact.Cost(ToVectorL(solution.velocity))),
                 static_cast<double>(1e-9L * magnitude));
   }
@@ -78,12 +79,11 @@ TEST_P(GoldenConstraintsTest, PlainAndAcceleratedNewtonAgreeByIslandsAndAsAWhole
 TEST_P(GoldenConstraintsTest, IslandsAreThoseOfTheReference) {
   const ContactSolution solution = Solve(problem_, {.max_iterations = 0});
   std::vector<bool> touched(problem_.num_trees(), false);
-  for (const auto& trees : {problem_.tree_a(), problem_.tree_b()}) {
-    for (const int tree : trees) {
-      if (tree >= 0) touched[tree] = true;
-    }
-  }
+  for (const int tree : problem_.contact_trees()) touched[tree] = true;
   for (const RowEntry& entry : problem_.row_entries()) touched[entry.tree] = true;
+  for (const CoupledPair& pair : problem_.coupled_trees().pairs()) {
+    touched[pair.a] = touched[pair.b] = true;
+  }
   std::map<int, int> number_of_lowest;
   for (int tree = 0; tree < problem_.num_trees(); ++tree) {
     int expected = -1;
@@ -106,9 +106,15 @@ TEST_P(GoldenConstraintsTest, AccelerationCostsFewIterationsWhereItDoesNotHelp) 
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Set, GoldenConstraintsTest,
-                         ::testing::ValuesIn(GoldenNames("", GoldenSet::kConstraints)),
-                         NameOfGolden);
+auto ProblemsOf(GoldenSet set) {
+  return ::testing::Combine(::testing::Values(set), ::testing::ValuesIn(GoldenNames("", set)));
+}
+std::string NameOf(const testing::TestParamInfo<std::tuple<GoldenSet, std::string>>& info) {
+  return NameOfGolden({std::get<1>(info.param), info.index});
+}
+
+INSTANTIATE_TEST_SUITE_P(Set, GoldenConstraintsTest, ProblemsOf(GoldenSet::kConstraints), NameOf);
+INSTANTIATE_TEST_SUITE_P(SoftSet, GoldenConstraintsTest, ProblemsOf(GoldenSet::kSoft), NameOf);
 
 // The oracle is worth nothing if it lets wrong impulses pass.
 TEST(GoldenConstraintsSetTest, OneWrongImpulseOfTheReferenceIsFound) {

@@ -52,11 +52,7 @@ TEST_P(GoldenProblemTest, IslandsAreThoseOfTheReference) {
   options.max_iterations = 0;
   const ContactSolution solution = Solve(problem_, options);
   std::vector<bool> touched(problem_.num_trees(), false);
-  for (const auto& trees : {problem_.tree_a(), problem_.tree_b()}) {
-    for (const int tree : trees) {
-      if (tree >= 0) touched[tree] = true;
-    }
-  }
+  for (const int tree : problem_.contact_trees()) touched[tree] = true;
   std::map<int, int> number_of_lowest;
   for (int tree = 0; tree < problem_.num_trees(); ++tree) {
     const int lowest = golden_.reference.island_of_tree[tree];

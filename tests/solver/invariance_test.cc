@@ -227,8 +227,8 @@ TEST(InvarianceOfRandomProblemsTest, BodiesAndTheirTreesGiveTheSameAnswer) {
   trees.trees.dynamics_matrix = copy(as_bodies.dynamics_matrix());
   trees.trees.free_motion_velocity = copy(as_bodies.v_star());
   trees.trees.guess_velocity = copy(as_bodies.v_guess());
-  trees.contacts.tree_a.assign(as_bodies.tree_a().begin(), as_bodies.tree_a().end());
-  trees.contacts.tree_b.assign(as_bodies.tree_b().begin(), as_bodies.tree_b().end());
+  trees.contacts.tree_a = bodies.body_contacts.body_a;
+  trees.contacts.tree_b = bodies.body_contacts.body_b;
   trees.contacts.jacobian = copy(as_bodies.jacobian());
   trees.contacts.law = bodies.body_contacts.law;
   trees.contacts.law.surface_velocity = copy(as_bodies.surface_velocity());

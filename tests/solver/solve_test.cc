@@ -51,7 +51,9 @@ TEST(SolveTest, ReportsOfIslandsAddUpToTheProblem) {
       const int island = solution.island_of_tree[tree];
       if (island >= 0) dofs[island] += problem.dofs()[tree];
     }
-    for (const int tree : problem.tree_a()) ++contacts[solution.island_of_tree[tree]];
+    for (int contact = 0; contact < problem.num_contacts(); ++contact) {
+      ++contacts[solution.island_of_tree[problem.trees_of_contact(contact).front()]];
+    }
     double cost = 0;
     for (size_t island = 0; island < solution.islands.size(); ++island) {
       const IslandReport& report = solution.islands[island];

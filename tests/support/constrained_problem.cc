@@ -66,9 +66,55 @@ void ConstrainedProblem::ReadTrees(const ProblemArrays& arrays) {
                                     ? MatrixL(A.diagonal().cwiseInverse().asDiagonal())
                                     : MatrixL(A.inverse()));
   }
+  ReadCouplings(arrays);
   v_star_.resize(num_velocities());
   v_star_ << ToVectorL(arrays.trees.free_motion_velocity),
       ToVectorL(arrays.bodies.free_motion_velocity);
+}
+
+void ConstrainedProblem::ReadCouplings(const ProblemArrays& arrays) {
+  size_t at = 0;
+  for (size_t k = 0; k < arrays.trees.coupled_a.size(); ++k) {
+    const int a = arrays.trees.coupled_a[k];
+    const int b = arrays.trees.coupled_b[k];
+    const auto rows = A_[a].rows(), columns = A_[b].rows();
+    couplings_.push_back(
+        {a, b,
+         Eigen::Map<const RowMajorD>(arrays.trees.coupling_block.data() + at, rows, columns)
+             .cast<long double>()});
+    at += static_cast<size_t>(rows * columns);
+  }
+  if (couplings_.empty() || arrays.regularization.rule == DelassusRule::kDiagonal) return;
+  std::vector<Eigen::Triplet<long double>> entries;  // of the lower triangle
+  const auto add = [&](int row, int column, const MatrixL& block) {
+    for (int i = 0; i < block.rows(); ++i) {
+      for (int j = 0; j < block.cols(); ++j) {
+        if (row + i >= column + j) entries.emplace_back(row + i, column + j, block(i, j));
+      }
+    }
+  };
+  for (size_t t = 0; t < A_.size(); ++t) add(starts_[t], starts_[t], A_[t]);
+  for (const Coupling& c : couplings_) add(starts_[c.a], starts_[c.b], c.block);
+  Eigen::SparseMatrix<long double> A(num_velocities(), num_velocities());
+  A.setFromTriplets(entries.begin(), entries.end());
+  factor_ = std::make_shared<SparseFactor>(A);
+}
+
+MatrixL ConstrainedProblem::Delassus(size_t first_block, int rows) const {
+  MatrixL W = MatrixL::Zero(rows, rows);
+  if (factor_ == nullptr) {
+    for (size_t b = first_block; b < blocks_.size(); ++b) {
+      const MatrixL J = blocks_[b].J.topRows(rows);
+      W += J * delassus_inverse_[blocks_[b].tree] * Transposed(J);
+    }
+    return W;
+  }
+  MatrixL Jt = MatrixL::Zero(num_velocities(), rows);
+  for (size_t b = first_block; b < blocks_.size(); ++b) {
+    Jt.middleRows(starts_[blocks_[b].tree], blocks_[b].J.cols()) =
+        Transposed(blocks_[b].J.topRows(rows));
+  }
+  return Transposed(Jt) * factor_->solve(Jt);
 }
 
 void ConstrainedProblem::ReadContacts(const ProblemArrays& arrays) {
@@ -80,11 +126,18 @@ void ConstrainedProblem::ReadContacts(const ProblemArrays& arrays) {
     *start += 3 * static_cast<size_t>(columns);
     return J;
   };
-  for (size_t i = 0; i < contacts.tree_a.size(); ++i) {
+  size_t part = 0;
+  for (size_t i = 0; i < static_cast<size_t>(CountContacts(contacts)); ++i) {
     const size_t first_block = blocks_.size();
     const int row = 6 * num_contacts();
-    for (const int tree : {contacts.tree_a[i], contacts.tree_b[i]}) {
-      if (tree < 0) continue;
+    std::vector<int> trees;
+    if (contacts.parts.empty()) {
+      trees.push_back(contacts.tree_a[i]);
+      if (contacts.tree_b[i] >= 0) trees.push_back(contacts.tree_b[i]);
+    } else {
+      for (uint32_t k = 0; k < contacts.parts[i]; ++k) trees.push_back(contacts.part_tree[part++]);
+    }
+    for (const int tree : trees) {
       const int n = static_cast<int>(A_[tree].rows());
       MatrixL J = MatrixL::Zero(6, n);
       J.topRows(3) = take(contacts.jacobian, &at, n);
@@ -147,14 +200,9 @@ void ConstrainedProblem::ReadLaw(const ProblemArrays& arrays, const LawArrays& l
   const Vector3d surface = frame.transpose() * VectorAt(law.surface_velocity, i);
   offsets_.insert(offsets_.end(), {surface.x(), surface.y(), surface.z(), 0, 0, 0});
 
-  MatrixL delassus = MatrixL::Zero(3, 3);
-  for (size_t b = first_block; b < blocks_.size(); ++b) {
-    const MatrixL J = blocks_[b].J.topRows(3);
-    delassus += J * delassus_inverse_[blocks_[b].tree] * Transposed(J);
-  }
   const ContactProblemView::Regularization& rule = arrays.regularization;
-  const long double w =
-      law.delassus_estimate.empty() ? delassus.norm() / 3 : law.delassus_estimate[i];
+  const long double w = law.delassus_estimate.empty() ? Delassus(first_block, 3).norm() / 3
+                                                      : law.delassus_estimate[i];
   const long double R_t = law.regularization_t.empty() ? rule.sigma * w : law.regularization_t[i];
   contact.R_n = law.regularization_n.empty()
                     ? std::max(NearRigidR(rule.beta, w), 1 / (dt * law.stiffness[i] * period))
@@ -178,7 +226,7 @@ void ConstrainedProblem::ReadRows(const ProblemArrays& arrays) {
   size_t entry = 0;
   for (size_t i = 0; i < rows.entries.size(); ++i) {
     const int row = 6 * num_contacts() + num_rows();
-    long double w = 0;
+    const size_t first_block = blocks_.size();
     for (const size_t end = entry + rows.entries[i]; entry < end;) {
       const int index = static_cast<int>(rows.velocity_index[entry]);
       const int tree = static_cast<int>(std::upper_bound(starts_.begin(), starts_.end(), index) -
@@ -190,11 +238,11 @@ void ConstrainedProblem::ReadRows(const ProblemArrays& arrays) {
         J(0, static_cast<int>(rows.velocity_index[entry]) - starts_[tree]) =
             rows.coefficient[entry];
       }
-      w += (J * delassus_inverse_[tree] * Transposed(J))(0, 0);
       AddBlock(row, tree, J);
     }
     const long double period = dt + ValueAt(rows.relaxation_time, i, 0);
-    if (ValueAt(rows.delassus_estimate, i, 0) > 0) w = rows.delassus_estimate[i];
+    const double given = ValueAt(rows.delassus_estimate, i, 0);
+    const long double w = given > 0 ? given : Delassus(first_block, 1)(0, 0);
     long double R = std::max(NearRigidR(arrays.regularization.row_beta, w),
                              1 / (dt * ValueAt(rows.stiffness, i, kInfinity) * period));
     if (ValueAt(rows.slip_parameter, i, 0) > 0) R = rows.slip_parameter[i] * w;
@@ -265,6 +313,20 @@ long double ConstrainedProblem::CostMagnitude(const VectorL& v) const {
   return sum;
 }
 
+long double ConstrainedProblem::QuadraticMagnitude(const VectorL& v) const {
+  const VectorL size = (v - v_star_).cwiseAbs();
+  long double sum = 0;
+  for (size_t t = 0; t < A_.size(); ++t) {
+    const VectorL of_tree = size.segment(starts_[t], A_[t].rows());
+    sum += of_tree.dot(A_[t].cwiseAbs() * of_tree);
+  }
+  for (const auto& [a, b, block] : couplings_) {
+    sum += 2 * size.segment(starts_[a], block.rows())
+                   .dot(block.cwiseAbs() * size.segment(starts_[b], block.cols()));
+  }
+  return sum;
+}
+
 VectorL ConstrainedProblem::Gradient(const VectorL& v) const {
   return TimesA(v - v_star_) - TimesJt(Impulse(v));
 }
@@ -289,6 +351,10 @@ VectorL ConstrainedProblem::TimesA(const VectorL& v) const {
   VectorL p(v.size());
   for (size_t t = 0; t < A_.size(); ++t) {
     p.segment(starts_[t], A_[t].rows()) = A_[t] * v.segment(starts_[t], A_[t].rows());
+  }
+  for (const auto& [a, b, block] : couplings_) {
+    p.segment(starts_[a], block.rows()) += block * v.segment(starts_[b], block.cols());
+    p.segment(starts_[b], block.cols()) += Transposed(block) * v.segment(starts_[a], block.rows());
   }
   return p;
 }

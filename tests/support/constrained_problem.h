@@ -7,6 +7,8 @@
 // body contact, zero where it has no angular Jacobian; then one of every row.
 #pragma once
 
+#include <Eigen/SparseCholesky>
+#include <memory>
 #include <vector>
 
 #include "tests/support/exact_laws.h"
@@ -27,6 +29,9 @@ class ConstrainedProblem {
   long double Cost(const VectorL& v) const;
   // The sum of the magnitudes of the terms of the cost, which may itself vanish.
   long double CostMagnitude(const VectorL& v) const;
+  // |v - v*|' |A| |v - v*|, which rounding errors of the cost are relative to as well: the terms of
+  // the product with A cancel where a stiff body is in rigid motion.
+  long double QuadraticMagnitude(const VectorL& v) const;
   VectorL Gradient(const VectorL& v) const;
   VectorL ConstraintVelocity(const VectorL& v) const;  // v_c, stacked
   VectorL Impulse(const VectorL& v) const;             // stacked
@@ -50,7 +55,17 @@ class ConstrainedProblem {
     MatrixL J;
   };
 
+  // A(a, b), and A(b, a) its transpose.
+  struct Coupling {
+    int a, b;
+    MatrixL block;
+  };
+  using SparseFactor = Eigen::SimplicialLDLT<Eigen::SparseMatrix<long double>>;
+
   void ReadTrees(const ProblemArrays& arrays);
+  void ReadCouplings(const ProblemArrays& arrays);
+  // W of the first rows of the blocks from this one on, which are those of one constraint.
+  MatrixL Delassus(size_t first_block, int rows) const;
   void ReadContacts(const ProblemArrays& arrays);
   void ReadBodyContacts(const ProblemArrays& arrays);
   // Contact i of the law's arrays, its Jacobians already in blocks_ from the given one on; frame
@@ -66,7 +81,10 @@ class ConstrainedProblem {
 
   std::vector<int> starts_{0};
   std::vector<MatrixL> A_;
-  std::vector<MatrixL> delassus_inverse_;  // of A, or of its diagonal, by the rule
+  std::vector<Coupling> couplings_;
+  // Inverses of the trees' blocks of A where none is coupled, or of its diagonal, by the rule.
+  std::vector<MatrixL> delassus_inverse_;
+  std::shared_ptr<const SparseFactor> factor_;  // of A where trees are coupled
   VectorL v_star_;
   std::vector<Block> blocks_;
   std::vector<ExactContact> contacts_;

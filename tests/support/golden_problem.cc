@@ -22,6 +22,8 @@ Place PlaceOf(GoldenSet set) {
   switch (set) {
     case GoldenSet::kConstraints:
       return {"constraints", "SAP_PROBLEMS_CONSTRAINTS_DIR"};
+    case GoldenSet::kSoft:
+      return {"soft", "SAP_PROBLEMS_SOFT_DIR"};
     case GoldenSet::kGradients:
       return {"gradients", "SAP_PROBLEMS_GRADIENTS_DIR"};
     case GoldenSet::kFriction:

@@ -58,6 +58,11 @@ void PickGroup(const ProblemLayout& layout, const Entries& entries, const View& 
         return PickRanges(values, layout.angular_start, entries.angular);
       case Per::kTerm:
         return PickRanges(values, layout.row_start, entries.picked);
+      case Per::kContactPart:
+        return PickRanges(values, layout.contact_start, entries.picked);
+      case Per::kCoupling:
+      case Per::kCouplingBlock:
+        return std::remove_cvref_t<decltype(values)>();  // by ExtractCouplings
       case Per::kAngularContact:
         return Pick(values, entries.angular_count, field.columns, entries.angular);
       case Per::kEntry:
@@ -133,7 +138,8 @@ void Shards::ListTrees() {
 
 void Shards::ListContacts() {
   for (int contact = 0; contact < layout_.num_contacts(); ++contact) {
-    Shard& shard = shards_[shard_of_tree_[layout_.tree_a[contact]]];
+    const int tree = layout_.contact_trees[layout_.contact_start[contact]];
+    Shard& shard = shards_[shard_of_tree_[tree]];
     shard.contacts.push_back(contact);
     const int angular = layout_.angular_number[contact];
     if (angular >= 0) shard.angular.push_back(angular);
@@ -155,6 +161,7 @@ Problem Shards::Extract(int number) const {
   extracted.time_step = problem_.time_step;
   extracted.regularization = problem_.regularization;
   PickGroup(layout_, {problem_.trees.dofs.size(), trees.low}, problem_.trees, &extracted.trees);
+  ExtractCouplings(number, &extracted.trees);
   PickGroup(layout_, {problem_.bodies.mass.size(), trees.high}, problem_.bodies, &extracted.bodies);
   ExtractContacts(contacts.low, &extracted.contacts);
   ExtractBodyContacts(contacts.high, static_cast<int>(trees.low.size()), &extracted.body_contacts);
@@ -162,11 +169,26 @@ Problem Shards::Extract(int number) const {
   return extracted;
 }
 
+// Coupled trees are in one island, so in one shard.
+void Shards::ExtractCouplings(int number, Problem::Trees* extracted) const {
+  const std::vector<double>& blocks = problem_.trees.coupling_block;
+  for (size_t k = 0; k < layout_.coupled.size(); ++k) {
+    const auto& [a, b, start] = layout_.coupled[k];
+    if (shard_of_tree_[a] != number) continue;
+    extracted->coupled_a.push_back(PlaceOf(a));
+    extracted->coupled_b.push_back(PlaceOf(b));
+    const int64_t size = static_cast<int64_t>(layout_.dofs[a]) * layout_.dofs[b];
+    extracted->coupling_block.insert(extracted->coupling_block.end(), blocks.begin() + start,
+                                     blocks.begin() + start + size);
+  }
+}
+
 void Shards::ExtractContacts(std::span<const int> contacts, Problem::Contacts* extracted) const {
   PickContacts(layout_, {0, layout_.jacobian_contacts, 0, layout_.jacobian_angular}, contacts,
                problem_.contacts, extracted);
   for (int32_t& tree : extracted->tree_a) tree = PlaceOf(tree);
   for (int32_t& tree : extracted->tree_b) tree = PlaceOf(tree);
+  for (int32_t& tree : extracted->part_tree) tree = PlaceOf(tree);
 }
 
 void Shards::ExtractBodyContacts(std::span<const int> contacts, int num_trees,

@@ -43,6 +43,7 @@ class Shards {
   void ListRows();
 
   int PlaceOf(int tree) const { return tree < 0 ? tree : place_of_tree_[tree]; }
+  void ExtractCouplings(int number, Problem::Trees* extracted) const;
   void ExtractContacts(std::span<const int> contacts, Problem::Contacts* extracted) const;
   void ExtractBodyContacts(std::span<const int> contacts, int num_trees,
                            Problem::BodyContacts* extracted) const;

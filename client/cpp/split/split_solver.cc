@@ -24,7 +24,8 @@ size_t BytesOf(const ContactProblemView& view) {
   return sizeof(double) *
          (view.trees.dynamics_matrix.size() + 2 * view.trees.free_motion_velocity.size() +
           4 * view.bodies.free_motion_velocity.size() + view.contacts.jacobian.size() +
-          12 * (view.contacts.tree_a.size() + view.body_contacts.body_a.size()) +
+          12 * (static_cast<size_t>(CountContacts(view.contacts)) +
+                view.body_contacts.body_a.size()) +
           2 * view.rows.velocity_index.size() + 6 * view.rows.entries.size());
 }
 

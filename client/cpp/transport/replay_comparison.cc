@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "proto/codec/problem_messages.h"
 #include "solver/problem/solver_options.h"
 
 namespace sap::client {
@@ -90,6 +91,19 @@ std::vector<uint32_t> VelocityStarts(const v1::ContactProblem& problem) {
   return starts;
 }
 
+// The first tree of each contact by Jacobian.
+std::vector<int> FirstTrees(const v1::Contacts& contacts) {
+  if (contacts.parts().empty()) return {contacts.tree_a().begin(), contacts.tree_a().end()};
+  std::vector<int> trees;
+  int64_t start = 0;
+  for (const uint32_t parts : contacts.parts()) {
+    trees.push_back(start < contacts.part_tree_size() ? contacts.part_tree(static_cast<int>(start))
+                                                      : 0);
+    start += parts;
+  }
+  return trees;
+}
+
 }  // namespace
 
 ReplayComparison::ReplayComparison(const v1::RecordedSolve& record)
@@ -97,6 +111,7 @@ ReplayComparison::ReplayComparison(const v1::RecordedSolve& record)
       solution_(record.outcome().solution()),
       complete_(HasEqualLengths(solution_.islands())) {
   if (!complete_) return;
+  first_trees_ = FirstTrees(record.problem().contacts());
   PlanRuns(record.options().newton(), /*swept=*/false);
   first_swept_run_ = runs_.size();
   PlanRuns(v1::NEWTON_METHOD_GAUSS_SEIDEL, /*swept=*/true);
@@ -261,8 +276,8 @@ std::string ReplayComparison::CompareVelocities() const {
 // The run of the island of contact i, counted over contacts, then body contacts.
 const v1::ContactSolution& ReplayComparison::RunOfContact(int i) const {
   const v1::ContactProblem& problem = record_.problem();
-  const int num_contacts = problem.contacts().tree_a_size();
-  const int tree = i < num_contacts ? problem.contacts().tree_a(i)
+  const int num_contacts = CountContacts(problem.contacts());
+  const int tree = i < num_contacts ? first_trees_[i]
                                     : problem.trees().dofs_size() +
                                           problem.body_contacts().body_a(i - num_contacts);
   return RunOf(solution_.island_of_tree(tree));
@@ -291,7 +306,7 @@ std::string ReplayComparison::CompareContacts() const {
 
 std::string ReplayComparison::CompareAngularImpulses() const {
   const v1::ContactProblem& problem = record_.problem();
-  const int num_contacts = problem.contacts().tree_a_size();
+  const int num_contacts = CountContacts(problem.contacts());
   int begin = 0;
   for (int i = 0; 3 * i < solution_.impulse_size() && begin < solution_.angular_impulse_size();
        ++i) {

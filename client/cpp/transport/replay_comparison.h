@@ -56,6 +56,7 @@ class ReplayComparison {
   const v1::RecordedSolve& record_;
   const v1::ContactSolution& solution_;
   bool complete_;
+  std::vector<int> first_trees_;  // of each contact by Jacobian
   // Runs of islands that were not swept, then of those that were; limits ascending.
   std::vector<Run> runs_;
   size_t first_swept_run_{0};

@@ -30,7 +30,7 @@ std::vector<double> DelassusEstimates(const ProblemArrays& arrays, bool split_is
   const PreparedProblem p(arrays, split_islands);
   std::vector<double> w(p.problem.num_contacts());
   for (int i = 0; i < p.problem.num_contacts(); ++i) {
-    const int island = p.graph.islands().island_of_tree()[p.problem.tree_a()[i]];
+    const int island = p.graph.islands().island_of_tree()[p.problem.trees_of_contact(i).front()];
     w[i] = p.model.w[i] / p.model.constants(island).mass_unit;
   }
   return w;

@@ -140,15 +140,19 @@ TEST(SapModelTest, JacobiansStandLowTreeFirstWhicheverWayTheyWereGiven) {
   const Gathered gathered(arrays);
   const std::vector<int64_t> starts = JacobianStarts(arrays);
   const auto& jacobians = gathered.model.pools[kFrictionPool].jacobians;
-  for (const ContactPair& pair : gathered.contacts().pairs()) {
-    for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+  for (const ContactGroup& group : gathered.contacts().groups()) {
+    for (int i = group.contact_begin; i < group.contact_end; ++i) {
       const int contact = gathered.contacts().order()[i];
       const double* given = arrays.contacts.jacobian.data() + starts[contact];
-      const bool swapped = gathered.contacts().swapped(i);
-      const double* low = swapped ? given + 3 * pair.dofs_high : given;
-      EXPECT_TRUE(std::equal(low, low + 3 * pair.dofs_low, jacobians.of(pair, i, false)));
-      const double* high = swapped ? given : given + 3 * pair.dofs_low;
-      EXPECT_TRUE(std::equal(high, high + 3 * pair.dofs_high, jacobians.of(pair, i, true)));
+      for (const int tree : gathered.problem.trees_of_contact(contact)) {
+        const int slot = gathered.graph.islands().slot_of_tree()[tree];
+        const auto parts = gathered.contacts().parts_of(group);
+        const auto part = std::ranges::find(parts, slot, &ContactPart::slot);
+        ASSERT_NE(part, parts.end());
+        const double* end = given + 3 * part->dofs;
+        EXPECT_TRUE(std::equal(given, end, jacobians.of(group, i, *part)));
+        given = end;
+      }
     }
   }
 }

@@ -22,9 +22,10 @@ class ConstraintGraphTest : public ::testing::TestWithParam<int> {
   }
   // The slots of a contact, ascending, or of a row.
   std::set<int> SlotsOfContact(int contact) const {
-    std::set<int> slots{graph_.islands().slot_of_tree()[problem_.tree_a()[contact]]};
-    const int b = problem_.tree_b()[contact];
-    if (b >= 0) slots.insert(graph_.islands().slot_of_tree()[b]);
+    std::set<int> slots;
+    for (const int tree : problem_.trees_of_contact(contact)) {
+      slots.insert(graph_.islands().slot_of_tree()[tree]);
+    }
     return slots;
   }
   std::set<int> SlotsOfRow(int row) const {
@@ -64,19 +65,26 @@ TEST_P(ConstraintGraphTest, PairsAreThoseOfAllConstraintsTogether) {
   EXPECT_EQ(listed, expected);
 }
 
-TEST_P(ConstraintGraphTest, ContactPairOfTwoTreesIsThatOfItsKindOrNone) {
+TEST_P(ConstraintGraphTest, CouplingsOfTwoTreesAreTheContactsThatTouchBoth) {
   for (int k = 0; k < kNumContactKinds; ++k) {
     const auto kind = static_cast<ConstraintKind>(k);
     const ContactLayout& layout = graph_.contacts(kind);
-    if (layout.num_contacts() == 0) continue;
     for (int p = 0; p < static_cast<int>(graph_.pairs().size()); ++p) {
       const TreePair& pair = graph_.pairs()[p];
-      const auto match = std::ranges::find_if(layout.pairs(), [&](const ContactPair& of_kind) {
-        return of_kind.low == pair.low && of_kind.high == pair.high;
-      });
-      const bool none = match == layout.pairs().end();
-      EXPECT_EQ(graph_.contact_pair(kind, p),
-                none ? -1 : static_cast<int>(match - layout.pairs().begin()));
+      std::vector<int> expected, listed;
+      for (int i = 0; i < layout.num_contacts(); ++i) {
+        const std::set<int> slots = SlotsOfContact(layout.order()[i]);
+        if (slots.contains(pair.low) && slots.contains(pair.high)) expected.push_back(i);
+      }
+      const IndexRange range = graph_.couplings(kind, p);
+      for (int c = range.begin; c < range.end; ++c) {
+        const PartCoupling& coupling = layout.couplings()[c];
+        EXPECT_EQ(layout.parts()[coupling.part_low].slot, pair.low);
+        EXPECT_EQ(layout.parts()[coupling.part_high].slot, pair.high);
+        const ContactGroup& group = layout.groups()[coupling.unit];
+        for (int i = group.contact_begin; i < group.contact_end; ++i) listed.push_back(i);
+      }
+      EXPECT_EQ(listed, expected);
     }
   }
 }
@@ -91,11 +99,11 @@ TEST_P(ConstraintGraphTest, CouplingsOfTwoTreesAreTheRowsThatTouchBoth) {
         const std::set<int> slots = SlotsOfRow(layout.order()[row]);
         if (slots.contains(pair.low) && slots.contains(pair.high)) expected.push_back(row);
       }
-      const RowRange range = graph_.couplings(kind, p);
+      const IndexRange range = graph_.couplings(kind, p);
       for (int c = range.begin; c < range.end; ++c) {
-        const RowCoupling& coupling = layout.couplings()[c];
+        const PartCoupling& coupling = layout.couplings()[c];
         EXPECT_EQ(std::pair(coupling.low, coupling.high), std::pair(pair.low, pair.high));
-        listed.push_back(coupling.row);
+        listed.push_back(coupling.unit);
       }
       EXPECT_EQ(listed, expected);
     }
@@ -106,7 +114,8 @@ TEST_P(ConstraintGraphTest, AnIslandKnowsItsConstraintsAndTheirKinds) {
   std::vector<IslandRange> expected(graph_.islands().count());
   for (IslandRange& range : expected) range.num_contacts = range.num_rows = range.kinds = 0;
   for (int contact = 0; contact < problem_.num_contacts(); ++contact) {
-    const int island = graph_.islands().island_of_tree()[problem_.tree_a()[contact]];
+    const int island =
+        graph_.islands().island_of_tree()[problem_.trees_of_contact(contact).front()];
     ++expected[island].num_contacts;
     expected[island].kinds |= 1U << static_cast<int>(problem_.contact_kind()[contact]);
   }
@@ -213,9 +222,9 @@ TEST(ConstraintGraphOfTwoKindsTest, PairsAscendAndAreMatched) {
   std::vector<std::pair<int, int>> pairs;
   for (const TreePair& pair : graph.pairs()) pairs.push_back({pair.low, pair.high});
   EXPECT_EQ(pairs, (std::vector<std::pair<int, int>>{{0, 2}, {0, 3}, {1, 2}, {2, 3}}));
-  EXPECT_EQ(graph.contact_pair(ConstraintKind::kFriction, 2), 0);
+  EXPECT_EQ(graph.couplings(ConstraintKind::kFriction, 2).size(), 1);
   for (const int pair : {0, 1, 3}) {
-    EXPECT_EQ(graph.contact_pair(ConstraintKind::kFriction, pair), -1);
+    EXPECT_TRUE(graph.couplings(ConstraintKind::kFriction, pair).empty());
     EXPECT_EQ(graph.couplings(ConstraintKind::kBilateralRow, pair).size(), 1);
   }
   EXPECT_TRUE(graph.couplings(ConstraintKind::kBilateralRow, 2).empty());

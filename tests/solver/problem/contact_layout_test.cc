@@ -23,27 +23,33 @@ class ContactLayoutTest : public ::testing::TestWithParam<std::tuple<int, Constr
   static int Seed() { return std::get<0>(GetParam()); }
   static ConstraintKind Kind() { return std::get<1>(GetParam()); }
   const ContactLayout& layout() const { return graph_.contacts(Kind()); }
-  int SlotOf(int tree) const { return tree < 0 ? -1 : graph_.islands().slot_of_tree()[tree]; }
+  int SlotOf(int tree) const { return graph_.islands().slot_of_tree()[tree]; }
+  // Ascending.
+  std::vector<int> SlotsOf(const ContactGroup& group) const {
+    std::vector<int> slots;
+    for (const ContactPart& part : layout().parts_of(group)) slots.push_back(part.slot);
+    return slots;
+  }
+  std::vector<int> SlotsOfContact(int contact) const {
+    std::vector<int> slots;
+    for (const int tree : problem_.trees_of_contact(contact)) slots.push_back(SlotOf(tree));
+    std::ranges::sort(slots);
+    return slots;
+  }
 
   const ContactProblem problem_;
   ConstraintGraph graph_;
 };
 
-TEST_P(ContactLayoutTest, EveryContactOfTheKindStandsOnceInThePairOfItsTrees) {
+TEST_P(ContactLayoutTest, EveryContactOfTheKindStandsOnceInTheGroupOfItsTrees) {
   std::vector<int> seen(problem_.num_contacts(), 0);
-  for (const ContactPair& pair : layout().pairs()) {
-    EXPECT_LT(pair.contact_begin, pair.contact_end);
-    for (int i = pair.contact_begin; i < pair.contact_end; ++i) {
+  for (const ContactGroup& group : layout().groups()) {
+    EXPECT_LT(group.contact_begin, group.contact_end);
+    for (int i = group.contact_begin; i < group.contact_end; ++i) {
       const int contact = layout().order()[i];
       ++seen[contact];
-      const int a = SlotOf(problem_.tree_a()[contact]);
-      const int b = SlotOf(problem_.tree_b()[contact]);
-      const int low = b < 0 ? a : std::min(a, b);
-      const int high = b < 0 ? -1 : std::max(a, b);
-      EXPECT_EQ(pair.low, low);
-      EXPECT_EQ(pair.high, high);
-      EXPECT_EQ(layout().swapped(i), a != low);
-      if (i > pair.contact_begin) {
+      EXPECT_EQ(SlotsOf(group), SlotsOfContact(contact));
+      if (i > group.contact_begin) {
         EXPECT_LT(layout().order()[i - 1], contact);
       }
     }
@@ -53,59 +59,81 @@ TEST_P(ContactLayoutTest, EveryContactOfTheKindStandsOnceInThePairOfItsTrees) {
   }
 }
 
-TEST_P(ContactLayoutTest, PairsAscendAndFollowEachOther) {
-  for (size_t p = 1; p < layout().pairs().size(); ++p) {
-    const ContactPair& before = layout().pairs()[p - 1];
-    const ContactPair& pair = layout().pairs()[p];
-    EXPECT_LT(std::make_pair(before.low, before.high), std::make_pair(pair.low, pair.high));
-    EXPECT_EQ(before.contact_end, pair.contact_begin);
+TEST_P(ContactLayoutTest, BlocksOfAContactComeFromTheColumnsOfTheirTrees) {
+  for (const ContactGroup& group : layout().groups()) {
+    for (int i = group.contact_begin; i < group.contact_end; ++i) {
+      int column = 0;
+      for (const int tree : problem_.trees_of_contact(layout().order()[i])) {
+        const auto parts = layout().parts_of(group);
+        const auto part = std::ranges::find(parts, SlotOf(tree), &ContactPart::slot);
+        ASSERT_NE(part, parts.end());
+        const int number = group.part_begin + static_cast<int>(part - parts.begin());
+        EXPECT_EQ(layout().source_column(group, i, number), column);
+        column += problem_.dofs()[tree];
+      }
+    }
+  }
+}
+
+TEST_P(ContactLayoutTest, GroupsAscendAndFollowEachOther) {
+  for (size_t g = 1; g < layout().groups().size(); ++g) {
+    const ContactGroup& before = layout().groups()[g - 1];
+    const ContactGroup& group = layout().groups()[g];
+    EXPECT_LT(SlotsOf(before), SlotsOf(group));
+    EXPECT_EQ(before.contact_end, group.contact_begin);
+    EXPECT_EQ(before.part_end, group.part_begin);
   }
 }
 
 TEST_P(ContactLayoutTest, JacobiansFollowWithoutGapOrOverlap) {
   int64_t jacobian = 0;
-  for (const ContactPair& pair : layout().pairs()) {
-    EXPECT_EQ(pair.dofs_low, graph_.dofs()[pair.low]);
-    EXPECT_EQ(pair.dofs_high, pair.high < 0 ? 0 : graph_.dofs()[pair.high]);
-    EXPECT_EQ(pair.jacobian_start, jacobian);
-    const int contacts = pair.contact_end - pair.contact_begin;
-    jacobian += int64_t{NumRows(Kind())} * contacts * (pair.dofs_low + pair.dofs_high);
+  for (const ContactGroup& group : layout().groups()) {
+    int column = 0;
+    for (const ContactPart& part : layout().parts_of(group)) {
+      EXPECT_EQ(part.dofs, graph_.dofs()[part.slot]);
+      EXPECT_EQ(part.column, column);
+      column += part.dofs;
+    }
+    EXPECT_EQ(group.dofs, column);
+    EXPECT_EQ(group.jacobian_start, jacobian);
+    jacobian += int64_t{NumRows(Kind())} * group.num_contacts() * group.dofs;
   }
   EXPECT_EQ(layout().jacobian_size(), jacobian);
 }
 
-TEST_P(ContactLayoutTest, SidesOfATreeAreAllItsPairsAscending) {
+TEST_P(ContactLayoutTest, SidesOfATreeAreAllItsGroupsAscending) {
   std::vector<std::vector<int>> expected(graph_.num_slots());
-  for (int p = 0; p < static_cast<int>(layout().pairs().size()); ++p) {
-    expected[layout().pairs()[p].low].push_back(p);
-    if (layout().pairs()[p].high >= 0) expected[layout().pairs()[p].high].push_back(p);
+  for (int g = 0; g < static_cast<int>(layout().groups().size()); ++g) {
+    for (const int slot : SlotsOf(layout().groups()[g])) expected[slot].push_back(g);
   }
   for (int slot = 0; slot < graph_.num_slots(); ++slot) {
     std::vector<int> listed;
-    for (const PairSide& side : layout().sides_of(slot)) {
-      const ContactPair& pair = layout().pairs()[side.pair];
-      EXPECT_EQ(side.is_high ? pair.high : pair.low, slot);
-      listed.push_back(side.pair);
+    for (const ContactSide& side : layout().sides_of(slot)) {
+      const ContactGroup& group = layout().groups()[side.group];
+      EXPECT_EQ(layout().parts()[side.part].slot, slot);
+      EXPECT_GE(side.part, group.part_begin);
+      EXPECT_LT(side.part, group.part_end);
+      listed.push_back(side.group);
     }
     EXPECT_EQ(listed, expected[slot]);
   }
 }
 
-TEST_P(ContactLayoutTest, RangesOfIslandsTilePairsAndContacts) {
-  int pair = 0, contact = 0;
+TEST_P(ContactLayoutTest, RangesOfIslandsTileGroupsAndContacts) {
+  int group = 0, contact = 0;
   for (int island = 0; island < graph_.islands().count(); ++island) {
     const ContactRange range = layout().island(island);
     const IslandRange& trees = graph_.island_ranges()[island];
-    EXPECT_EQ(range.pair_begin, pair);
+    EXPECT_EQ(range.group_begin, group);
     EXPECT_EQ(range.contact_begin, contact);
-    for (int p = range.pair_begin; p < range.pair_end; ++p) {
-      EXPECT_GE(layout().pairs()[p].low, trees.slot_begin);
-      EXPECT_LT(std::max(layout().pairs()[p].low, layout().pairs()[p].high), trees.slot_end);
+    for (int g = range.group_begin; g < range.group_end; ++g) {
+      EXPECT_GE(SlotsOf(layout().groups()[g]).front(), trees.slot_begin);
+      EXPECT_LT(SlotsOf(layout().groups()[g]).back(), trees.slot_end);
     }
-    pair = range.pair_end;
+    group = range.group_end;
     contact = range.contact_end;
   }
-  EXPECT_EQ(pair, static_cast<int>(layout().pairs().size()));
+  EXPECT_EQ(group, static_cast<int>(layout().groups().size()));
   EXPECT_EQ(contact, layout().num_contacts());
 }
 
@@ -117,7 +145,7 @@ TEST_P(ContactLayoutTest, BuildingOverAnotherLayoutLeavesNothingOfIt) {
   other.Build(problem_, Seed() % 2 == 0);
   const ContactLayout& rebuilt = other.contacts(Kind());
   EXPECT_TRUE(std::ranges::equal(rebuilt.order(), layout().order()));
-  EXPECT_EQ(rebuilt.pairs().size(), layout().pairs().size());
+  EXPECT_EQ(rebuilt.groups().size(), layout().groups().size());
   EXPECT_EQ(rebuilt.jacobian_size(), layout().jacobian_size());
   for (int slot = 0; slot < graph_.num_slots(); ++slot) {
     EXPECT_EQ(rebuilt.sides_of(slot).size(), layout().sides_of(slot).size());

@@ -491,8 +491,8 @@ TEST(ContactProblemTest, BodiesBecomeTreesWithTheJacobiansOfTheirContactPoints) 
     expect_near(bodies.dynamics_matrix(), trees.dynamics_matrix());
     expect_near(bodies.surface_velocity(), trees.surface_velocity());
     expect_near(bodies.v_star(), trees.v_star());
-    EXPECT_TRUE(std::ranges::equal(bodies.tree_a(), trees.tree_a()));
-    EXPECT_TRUE(std::ranges::equal(bodies.tree_b(), trees.tree_b()));
+    EXPECT_TRUE(std::ranges::equal(bodies.contact_start(), trees.contact_start()));
+    EXPECT_TRUE(std::ranges::equal(bodies.contact_trees(), trees.contact_trees()));
   }
 }
 

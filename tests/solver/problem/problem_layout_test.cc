@@ -36,8 +36,8 @@ TEST(ProblemLayoutTest, IsThatOfTheCheckedProblem) {
     EXPECT_TRUE(equal(layout.dofs, problem.dofs()));
     EXPECT_TRUE(equal(layout.velocity_start, problem.velocity_start()));
     EXPECT_TRUE(begins(layout.matrix_start, arrays.trees.dofs.size() + 1, problem.matrix_start()));
-    EXPECT_TRUE(equal(layout.tree_a, problem.tree_a()));
-    EXPECT_TRUE(equal(layout.tree_b, problem.tree_b()));
+    EXPECT_TRUE(equal(layout.contact_start, problem.contact_start()));
+    EXPECT_TRUE(equal(layout.contact_trees, problem.contact_trees()));
     const size_t given = arrays.contacts.tree_a.size();
     EXPECT_TRUE(begins(layout.jacobian_start, given + 1, problem.jacobian_start()));
     EXPECT_TRUE(begins(layout.angular_start, static_cast<size_t>(layout.jacobian_angular) + 1,

@@ -61,7 +61,7 @@ TEST_P(RowLayoutTest, RangeOfAnIslandIsItsRows) {
     for (int row = 0; row < layout().num_rows(); ++row) {
       if (IslandOf(layout().order()[row]) == island) expected.push_back(row);
     }
-    const RowRange range = layout().island(island);
+    const IndexRange range = layout().island(island);
     for (int row = range.begin; row < range.end; ++row) listed.push_back(row);
     EXPECT_EQ(listed, expected);
     EXPECT_EQ(range.size(), static_cast<int>(expected.size()));
@@ -108,14 +108,14 @@ TEST_P(RowLayoutTest, CouplingsAreAllPairsOfPartsOfARowByPairOfTrees) {
     }
   }
   std::tuple<int, int, int> before{-1, -1, -1};
-  for (const RowCoupling& coupling : layout().couplings()) {
-    const std::tuple<int, int, int> key{coupling.low, coupling.high, coupling.row};
+  for (const PartCoupling& coupling : layout().couplings()) {
+    const std::tuple<int, int, int> key{coupling.low, coupling.high, coupling.unit};
     EXPECT_LT(before, key);
     before = key;
     listed.insert(key);
     for (const auto& [part, slot] :
          {std::pair(coupling.part_low, coupling.low), {coupling.part_high, coupling.high}}) {
-      EXPECT_EQ(layout().parts()[part].row, coupling.row);
+      EXPECT_EQ(layout().parts()[part].row, coupling.unit);
       EXPECT_EQ(layout().parts()[part].slot, slot);
     }
   }

@@ -28,6 +28,10 @@ class Trees(ArrayGroup):
         tree_id: [T] identifiers that a session matches from step to step, or empty.
         initial_velocity: [sum n_t] velocity at the beginning of the step, which
             `RegularizationRule.LOAD_PATH` needs and no other reads; or empty [m/s, rad/s].
+        coupled_a: [K] first tree of each pair of trees with a block of the dynamics matrix between
+            them, as two nodes of a mesh; greater than the second, pairs ascending. Or empty.
+        coupled_b: [K] second tree of each pair.
+        coupling_block: [sum n_a n_b] A_ab of each pair, row-major, concatenated.
     """
 
     FIELD = "trees"
@@ -39,6 +43,9 @@ class Trees(ArrayGroup):
     guess_velocity: ArrayField[Float64] = ArrayField(Float64)
     tree_id: ArrayField[np.uint32] = ArrayField(np.uint32)
     initial_velocity: ArrayField[Float64] = ArrayField(Float64)
+    coupled_a: ArrayField[np.int32] = ArrayField(np.int32, repeats=False)
+    coupled_b: ArrayField[np.int32] = ArrayField(np.int32, repeats=False)
+    coupling_block: ArrayField[Float64] = ArrayField(Float64, repeats=False)
 
     @property
     def count(self) -> int:

@@ -80,6 +80,9 @@ class Contacts(ArrayGroup):
         adhesion: [C] force that holds the contact together, or empty: 0 [N].
         law: [C] values of `ContactLaw`, or empty: SAP.
         hunt_crossley: Of the contacts with such a law, or None.
+        parts: [C] number of trees of each contact, in place of `tree_a` and `tree_b`; or empty.
+        part_tree: [sum of parts] trees of each contact, numbered as in `tree_a`. `jacobian` and
+            `angular_jacobian` then have a block for each of them in this order.
     """
 
     FIELD = "contacts"
@@ -105,10 +108,14 @@ class Contacts(ArrayGroup):
     adhesion: ArrayField[Float64] = ArrayField(Float64)
     law: ArrayField[np.uint8] = ArrayField(np.uint8)
     hunt_crossley: GroupField[HuntCrossley] = GroupField(HuntCrossley)
+    parts: ArrayField[np.uint32] = ArrayField(np.uint32, repeats=False)
+    part_tree: ArrayField[np.int32] = ArrayField(np.int32, repeats=False)
 
     @property
     def count(self) -> int:
         """C."""
+        if self.parts.size:
+            return self.parts.size
         if self.tree_a.ndim:
             return self.tree_a.size
         return self.signed_distance.size or self.target_velocity.size // 3

@@ -88,8 +88,8 @@ class _Contacts(NamedTuple):
         group: The message.
         size: Number of contacts.
         first_tree: The number of its tree or body 0 among trees and bodies.
-        tree_a: [size] first tree of each.
-        tree_b: [size] second tree of each, or -1.
+        trees: The trees of each, one contact after the other.
+        tree_start: [size + 1] where those of each begin.
         angular: [size] which have a torsional or rolling coefficient > 0.
         jacobian_size: [size] numbers in the Jacobian of each.
     """
@@ -97,24 +97,34 @@ class _Contacts(NamedTuple):
     group: Contacts | BodyContacts
     size: int
     first_tree: int
-    tree_a: IntArray
-    tree_b: IntArray
+    trees: IntArray
+    tree_start: _Indices
     angular: NDArray[np.bool_]
     jacobian_size: NDArray[Any]
+
+    @property
+    def first_trees(self) -> IntArray:
+        """[size] the first tree of each."""
+        first: IntArray = self.trees[self.tree_start[:-1]]
+        return first
 
 
 def _contacts(
     group: Contacts | BodyContacts, first_tree: int, a: Any, b: Any, dofs: NDArray[Any]
 ) -> _Contacts:
     count = group.count
-    tree_a, tree_b = _flat(a, count), _flat(b, count)
+    if isinstance(group, Contacts) and group.parts.size:
+        trees, tree_start = group.part_tree, _starts(group.parts)
+    else:
+        pairs = np.stack((_flat(a, count), _flat(b, count)), axis=1)
+        trees, tree_start = pairs[pairs >= 0], _starts((pairs >= 0).sum(axis=1))
     angular = np.zeros(count, bool)
     if group.torsional_friction.size:
         angular |= _flat(group.torsional_friction, count) > 0
     if group.rolling_friction.size:
         angular |= (_flat(group.rolling_friction, 2 * count).reshape(count, 2) > 0).any(axis=1)
-    sizes = 3 * (dofs[first_tree + tree_a] + np.where(tree_b < 0, 0, dofs[first_tree + tree_b]))
-    return _Contacts(group, count, first_tree, tree_a, tree_b, angular, sizes)
+    sizes = 3 * np.diff(_starts(dofs[first_tree + trees])[tree_start])
+    return _Contacts(group, count, first_tree, trees, tree_start, angular, sizes)
 
 
 class _Scene:
@@ -158,7 +168,7 @@ class Shard:
         self._trees = np.flatnonzero(tree_is_here)
         self.velocities = _ranges(scene.velocity_start, self._trees)
         by_jacobian, between = (
-            tree_is_here[contacts.first_tree + contacts.tree_a]
+            tree_is_here[contacts.first_tree + contacts.first_trees]
             for contacts in (scene.contacts, scene.body_contacts)
         )
         self._contacts = np.flatnonzero(by_jacobian)
@@ -178,7 +188,7 @@ class Shard:
         place[self._trees] = np.arange(len(self._trees))
         return Problem(
             whole.time_step,
-            trees=self._extract_trees(trees),
+            trees=self._extract_trees(trees, place),
             bodies=_pick_group(
                 whole.bodies,
                 scene.num_bodies,
@@ -193,7 +203,7 @@ class Shard:
             rows=self._extract_rows(),
         )
 
-    def _extract_trees(self, trees: _Indices) -> Trees:
+    def _extract_trees(self, trees: _Indices, place: IntArray) -> Trees:
         scene = self._scene
         whole = scene.problem.trees
         dofs = scene.dofs[: scene.num_trees]
@@ -209,6 +219,12 @@ class Shard:
             array = whole.__dict__[name]
             if array.size:
                 others[name] = _flat(array, scene.velocity_start[scene.num_trees])[velocities]
+        if whole.coupled_a.size:
+            a, b = whole.coupled_a, whole.coupled_b
+            pairs = np.flatnonzero(place[a] >= 0)  # coupled trees are in one island
+            others["coupled_a"], others["coupled_b"] = place[a[pairs]], place[b[pairs]]
+            block_start = _starts(dofs[a] * dofs[b])
+            others["coupling_block"] = whole.coupling_block[_ranges(block_start, pairs)]
         return _pick_group(whole, scene.num_trees, trees, others)
 
     def _extract_contacts(
@@ -216,9 +232,7 @@ class Shard:
     ) -> Any:
         """Contacts of one message; `num_trees` of the shard come before the bodies it names."""
         group = contacts.group
-        a, b = contacts.tree_a[entries], contacts.tree_b[entries]
-        first = contacts.first_tree
-        b = np.where(b < 0, b, place[first + b] - num_trees).astype(np.int32)
+        places = place[contacts.first_tree + contacts.trees] - num_trees
         others: dict[str, NDArray[Any] | None] = {
             "target_angular_velocity": _pick(
                 group.target_angular_velocity,
@@ -227,14 +241,21 @@ class Shard:
                 np.flatnonzero(np.isin(np.flatnonzero(contacts.angular), entries)),
             )
         }
-        a = (place[first + a] - num_trees).astype(np.int32)
+        if not (isinstance(group, Contacts) and group.parts.size):
+            start = contacts.tree_start[entries]
+            has_b = contacts.tree_start[entries + 1] - start > 1
+            a = places[start].astype(np.int32)
+            b = np.full(len(entries), -1, np.int32)
+            b[has_b] = places[start[has_b] + 1]
         if isinstance(group, BodyContacts):
             others.update(body_a=a, body_b=b)
             return _pick_group(group, contacts.size, entries, others)
         angular_starts = _starts(np.where(contacts.angular, contacts.jacobian_size, 0))
+        if group.parts.size:
+            others["part_tree"] = places[_ranges(contacts.tree_start, entries)].astype(np.int32)
+        else:
+            others.update(tree_a=a, tree_b=b)
         others.update(
-            tree_a=a,
-            tree_b=b,
             jacobian=group.jacobian.ravel()[_ranges(_starts(contacts.jacobian_size), entries)],
             angular_jacobian=group.angular_jacobian.ravel()[_ranges(angular_starts, entries)],
         )

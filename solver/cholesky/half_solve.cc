@@ -1,0 +1,110 @@
+#include "solver/cholesky/half_solve.h"
+
+#include <algorithm>
+
+#include "solver/cholesky/front_layout.h"
+
+namespace sap {
+
+namespace {
+
+using Layout = FrontLayout<double>;
+constexpr int kLanes = Layout::kLanes;
+
+// x[l] -= sum_k L(l, k) y[k] over `count` columns of the kLanes rows of a sliver.
+void SubtractSliver(const double* L, int count, const Lanes4* y, Lanes4* x) {
+  Lanes4 sum[kLanes] = {};
+  for (int k = 0; k < count; ++k) {
+    for (int lane = 0; lane < kLanes; ++lane) sum[lane] += L[k * kLanes + lane] * y[k];
+  }
+  for (int lane = 0; lane < kLanes; ++lane) x[lane] -= sum[lane];
+}
+
+}  // namespace
+
+void BlockPlaces::Find(const EliminationPlan& plan) {
+  front.resize(plan.num_blocks());
+  row.resize(plan.num_blocks());
+  int f = 0;
+  int next_row = 0;
+  for (const int block : plan.order()) {
+    while (next_row >= plan.fronts()[f].pivot_begin + plan.fronts()[f].pivots) ++f;
+    front[block] = f;
+    row[block] = next_row;
+    next_row += plan.block_row_start()[block + 1] - plan.block_row_start()[block];
+  }
+}
+
+void HalfSolve::Start(const EliminationPlan& plan) {
+  path_.clear();
+  visited_.assign(plan.num_fronts(), 0);
+  if (y_.size() < static_cast<size_t>(plan.num_rows())) y_.resize(plan.num_rows());
+  if (updates_.size() < static_cast<size_t>(plan.vector_storage())) {
+    updates_.resize(plan.vector_storage());
+  }
+}
+
+Lanes4* HalfSolve::rows(const HalfSolveFactor& factor, int block) {
+  for (int f = factor.places.front[block]; f >= 0 && visited_[f] == 0;
+       f = factor.plan.fronts()[f].parent) {
+    visited_[f] = 1;
+    path_.push_back(f);
+    const EliminationPlan::Front& front = factor.plan.fronts()[f];
+    std::fill_n(y_.begin() + front.pivot_begin, front.pivots, Lanes4{});
+  }
+  return y_.data() + factor.places.row[block];
+}
+
+// Fronts are numbered children first.
+void HalfSolve::Run(const HalfSolveFactor& factor, const StopToken& stop) {
+  std::ranges::sort(path_);
+  for (const int f : path_) {
+    if (stop.Cancelled()) return;
+    SolveFront(factor, f);
+  }
+}
+
+void HalfSolve::SolveFront(const HalfSolveFactor& factor, int f) {
+  const EliminationPlan& plan = factor.plan;
+  const EliminationPlan::Front& front = plan.fronts()[f];
+  const Layout layout(front.pivots, front.updates);
+  const double* L = factor.cholesky.front_factor(front);
+  Lanes4* y = y_.data() + front.pivot_begin;
+  Lanes4* below = updates_.data() + front.vector_start;
+  std::fill_n(below, front.updates, Lanes4{});
+  for (int c = front.child_begin; c < front.child_end; ++c) {
+    const int child_number = plan.children()[c];
+    if (visited_[child_number] == 0) continue;
+    const EliminationPlan::Front& child = plan.fronts()[child_number];
+    const Lanes4* from = updates_.data() + child.vector_start;
+    for (int r = child.run_begin; r < child.run_end; ++r) {
+      const EliminationPlan::RowRun& run = plan.runs()[r];
+      Lanes4* to = run.parent_row < front.pivots ? y + run.parent_row
+                                                 : below + (run.parent_row - front.pivots);
+      for (int i = 0; i < run.length; ++i) to[i] += from[run.child_row + i];
+    }
+  }
+  for (int first = 0; first < front.pivots; first += kLanes) {
+    const double* sliver = L + layout.SliverStart(first / kLanes);
+    const int count = std::min(kLanes, front.pivots - first);
+    Lanes4 x[kLanes] = {};
+    std::copy_n(y + first, count, x);
+    SubtractSliver(sliver, first, y, x);
+    for (int i = 0; i < count; ++i) {
+      const double* row = sliver + first * kLanes + i;
+      for (int k = 0; k < i; ++k) x[i] -= row[k * kLanes] * x[k];
+      x[i] *= row[i * kLanes];  // the inverse of the pivot
+    }
+    std::copy_n(x, count, y + first);
+  }
+  for (int first = 0; first < front.updates; first += kLanes) {
+    const double* sliver = L + layout.SliverStart(layout.pivot_slivers() + first / kLanes);
+    const int count = std::min(kLanes, front.updates - first);
+    Lanes4 x[kLanes] = {};
+    std::copy_n(below + first, count, x);
+    SubtractSliver(sliver, front.pivots, y, x);
+    std::copy_n(x, count, below + first);
+  }
+}
+
+}  // namespace sap

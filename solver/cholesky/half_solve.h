@@ -1,0 +1,65 @@
+// Forward substitution with the factor of a BlockCholesky for four right-hand sides that are zero
+// except in a few blocks:
+//
+//   Y = L^-1 B,   so that B' H^-1 B = Y' Y
+//
+// Only the fronts from these blocks to the root are visited, each once for all four. Right-hand
+// sides and solutions are in the order of elimination, one lane each.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "solver/cholesky/block_cholesky.h"
+#include "solver/parallel/simd.h"
+#include "solver/parallel/stop_token.h"
+
+namespace sap {
+
+// Where each block of a plan is eliminated.
+struct BlockPlaces {
+  std::vector<int> front;  // [N]
+  std::vector<int> row;    // [N] its first row in the order of elimination
+
+  void Find(const EliminationPlan& plan);
+};
+
+// The factorization that is solved with: neither is changed, so any number of threads may.
+struct HalfSolveFactor {
+  const EliminationPlan& plan;
+  const BlockPlaces& places;
+  const BlockCholesky<double>& cholesky;
+};
+
+// The right-hand sides and scratch of one thread. Storage only grows.
+class HalfSolve {
+ public:
+  // Starts with right-hand sides of zeros.
+  void Start(const EliminationPlan& plan);
+
+  // The rows of one block of the right-hand sides, to be added to.
+  Lanes4* rows(const HalfSolveFactor& factor, int block);
+
+  // Solves. Y means nothing after a cancellation.
+  void Run(const HalfSolveFactor& factor, const StopToken& stop);
+
+  // Calls body(y) for the rows of Y that can differ from zero, in a fixed order. Products of two of
+  // them are to be multiplied by factor.cholesky.scale().
+  template <typename Body>
+  void ForRows(const EliminationPlan& plan, Body&& body) const {
+    for (const int f : path_) {
+      const EliminationPlan::Front& front = plan.fronts()[f];
+      for (int i = 0; i < front.pivots; ++i) body(y_[front.pivot_begin + i]);
+    }
+  }
+
+ private:
+  void SolveFront(const HalfSolveFactor& factor, int f);
+
+  std::vector<Lanes4> y_;         // [rows of the plan]
+  std::vector<Lanes4> updates_;   // what each front subtracts from later rows
+  std::vector<uint8_t> visited_;  // [fronts]
+  std::vector<int> path_;         // fronts that are visited
+};
+
+}  // namespace sap

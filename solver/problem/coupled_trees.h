@@ -1,0 +1,91 @@
+// Trees whose dynamics matrices are coupled: the parts of one body, as the nodes of a mesh or the
+// limbs of a robot, each given as a tree of its own with the blocks of A between them.
+//
+// A is then block sparse over trees instead of block diagonal. A component is a set of trees that
+// couplings connect, directly or through others; its A is factored as one matrix along a plan of
+// its pattern,
+//
+//   A = L L',   J A^-1 J' = Y' Y,   Y = L^-1 J'
+//
+// which also tells whether it is positive definite.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "solver/cholesky/half_solve.h"
+#include "solver/cholesky/plan_cache.h"
+
+namespace sap {
+
+// Two trees a > b with the block A_ab, n_a x n_b row-major.
+struct CoupledPair {
+  int a, b;
+  int64_t block_start;  // into blocks()
+
+  bool operator==(const CoupledPair&) const = default;
+};
+
+// Storage only grows.
+class CoupledTrees {
+ public:
+  bool empty() const { return pairs_.empty(); }
+  std::span<const CoupledPair> pairs() const { return pairs_; }  // by a, then by b
+  std::span<const double> blocks() const { return blocks_; }
+
+  int num_components() const { return static_cast<int>(first_tree_.size()) - 1; }
+  // The component of a tree, or body; -1: no other tree is coupled with it.
+  int component_of(int tree) const {
+    const bool may_be_coupled = tree < static_cast<int>(component_of_tree_.size());
+    return may_be_coupled ? component_of_tree_[tree] : -1;
+  }
+  std::span<const int> trees_of(int component) const {  // ascending
+    return std::span(trees_).subspan(first_tree_[component],
+                                     first_tree_[component + 1] - first_tree_[component]);
+  }
+  // The number of a tree in its component, which is that of its block in the factor.
+  int place_of(int tree) const { return place_of_tree_[tree]; }
+  HalfSolveFactor factor(int component) const {
+    const Factor& of = factors_[component];
+    return {**of.plan, of.places, *of.cholesky};
+  }
+
+  void Clear();
+  // Takes pairs that are in range and sorted, of trees with so many dofs, and finds components.
+  void Assign(std::span<const int32_t> a, std::span<const int32_t> b,
+              std::span<const double> blocks, std::span<const int> dofs);
+  // Plans the factorizations. Returns the bytes that they take.
+  size_t Plan(std::span<const int> dofs);
+  // Factors A, of which `matrix` has the diagonal blocks. Returns the first component that is not
+  // positive definite; -1: all are.
+  int FactorAll(std::span<const double> matrix, std::span<const int64_t> matrix_start);
+
+ private:
+  struct Factor {
+    const PlanCache::Plan* plan{nullptr};
+    BlockPlaces places;
+    std::unique_ptr<BlockCholesky<double>> cholesky;
+  };
+
+  void FindComponents(int num_trees);
+  int Root(int tree);
+  void FindPairsOfComponents();
+
+  std::vector<CoupledPair> pairs_;
+  std::vector<double> blocks_;
+  std::vector<int> component_of_tree_;
+  std::vector<int> place_of_tree_;
+  std::vector<int> first_tree_{0};  // [components + 1]
+  std::vector<int> trees_;          // by component
+  std::vector<int> first_pair_;     // [components + 1]
+  std::vector<int> pairs_by_component_;
+  std::unique_ptr<PlanCache> plans_;             // made where there are couplings
+  std::vector<Factor> factors_;                  // not fewer than components
+  std::vector<int> parent_;                      // scratch
+  std::vector<int> sizes_, edge_a_, edge_b_;     // scratch: the pattern of a component
+  std::vector<double> diagonal_, off_diagonal_;  // scratch: its values
+};
+
+}  // namespace sap

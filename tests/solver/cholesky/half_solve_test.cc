@@ -1,0 +1,98 @@
+#include "solver/cholesky/half_solve.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/solver/cholesky/block_systems.h"
+
+namespace sap::test {
+namespace {
+
+struct Factored {
+  Factored(const PatternData& data, unsigned seed)
+      : values(RandomValues(data, seed)), plan(EliminationPlan::Make(data.pattern())) {
+    EXPECT_EQ(cholesky.Factor(plan, values.diagonal, values.off_diagonal, StopToken(), nullptr),
+              BlockCholesky<double>::FactorStatus::kOk);
+    places.Find(plan);
+  }
+  HalfSolveFactor factor() const { return {plan, places, cholesky}; }
+
+  BlockValues values;
+  EliminationPlan plan;
+  BlockPlaces places;
+  BlockCholesky<double> cholesky;
+};
+
+const PatternData kPatterns[] = {Blocks(1, 1),  Chain(9, 3),  Star(12, 4, 2),
+                                 Grid(7, 6, 3), Clique(5, 7), Grid(20, 15, 6)};
+
+// Y'Y of the right-hand sides in the given blocks.
+Eigen::Matrix4d Product(const Factored& of, const std::vector<int>& blocks,
+                        const Eigen::MatrixXd& B, HalfSolve* solve) {
+  solve->Start(of.plan);
+  for (const int block : blocks) {
+    Lanes4* rows = solve->rows(of.factor(), block);
+    const int begin = of.plan.block_row_start()[block];
+    for (int i = begin; i < of.plan.block_row_start()[block + 1]; ++i) {
+      for (int lane = 0; lane < 4; ++lane) rows[i - begin][lane] += B(i, lane);
+    }
+  }
+  solve->Run(of.factor(), StopToken());
+  Eigen::Matrix4d product = Eigen::Matrix4d::Zero();
+  solve->ForRows(of.plan, [&](const Lanes4& y) {
+    for (int r = 0; r < 4; ++r) {
+      for (int c = 0; c < 4; ++c) product(r, c) += y[r] * y[c];
+    }
+  });
+  return product * of.cholesky.scale();
+}
+
+TEST(HalfSolveTest, ProductsOfItsSolutionsAreThoseWithTheInverse) {
+  HalfSolve solve;
+  for (const PatternData& data : kPatterns) {
+    const Factored of(data, 5);
+    const Eigen::LDLT<Eigen::MatrixXd> exact(DenseMatrix(data, of.values));
+    const int last = data.num_blocks() - 1;
+    for (const std::vector<int>& blocks :
+         {std::vector<int>{0}, {last}, {last / 2, 0}, {last, last / 3, last}}) {
+      Eigen::MatrixXd B = Eigen::MatrixXd::Zero(of.plan.num_rows(), 4);
+      for (const int block : blocks) {
+        const int begin = of.plan.block_row_start()[block];
+        for (int lane = 0; lane < 4; ++lane) {
+          B.col(lane).segment(begin, data.block_size[block]) =
+              RandomVector(data.block_size[block], block + 7 * lane);
+        }
+      }
+      // Blocks that are named twice are added to twice.
+      Eigen::MatrixXd sum = Eigen::MatrixXd::Zero(of.plan.num_rows(), 4);
+      for (const int block : blocks) {
+        const int begin = of.plan.block_row_start()[block];
+        sum.middleRows(begin, data.block_size[block]) +=
+            B.middleRows(begin, data.block_size[block]);
+      }
+      const Eigen::Matrix4d expected = sum.transpose() * exact.solve(sum);
+      const Eigen::Matrix4d product = Product(of, blocks, B, &solve);
+      EXPECT_LE((product - expected).norm(), 1e-12 * expected.norm());
+    }
+  }
+}
+
+TEST(HalfSolveTest, ProductsAreThoseOfAMatrixScaledByAPowerOfTwo) {
+  const PatternData data = Grid(5, 5, 3);
+  Factored of(data, 3);
+  Factored scaled(data, 3);
+  for (std::vector<double>* values : {&scaled.values.diagonal, &scaled.values.off_diagonal}) {
+    for (double& value : *values) value *= 0x1p37;
+  }
+  ASSERT_EQ(scaled.cholesky.Factor(scaled.plan, scaled.values.diagonal, scaled.values.off_diagonal,
+                                   StopToken(), nullptr),
+            BlockCholesky<double>::FactorStatus::kOk);
+  Eigen::MatrixXd B = Eigen::MatrixXd::Zero(of.plan.num_rows(), 4);
+  B.col(1).head(3) = RandomVector(3, 1);
+  HalfSolve solve;
+  EXPECT_EQ(Product(of, {0}, B, &solve), 0x1p37 * Product(scaled, {0}, B, &solve));
+}
+
+}  // namespace
+}  // namespace sap::test
