@@ -36,7 +36,8 @@ void ContactProblemReader::CheckCouplings(int64_t* block_size) {
     }
     if (k > 0 && (a[k] < a[k - 1] || (a[k] == a[k - 1] && b[k] <= b[k - 1]))) {
       const auto pair = [&](size_t i) {
-        return "(" + std::to_string(a[i]) + ", " + std::to_string(b[i]) + ")";
+        std::string text("(");
+        return text.append(std::to_string(a[i])).append(", ").append(std::to_string(b[i])) + ")";
       };
       return check_.Refuse(
           "trees.coupled_a", static_cast<int64_t>(k),

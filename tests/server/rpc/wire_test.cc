@@ -69,6 +69,7 @@ std::vector<ArrayRule> DoubleRules() {
                                   {"trees.free_motion_velocity", Range::kFinite},
                                   {"trees.guess_velocity", Range::kFinite, /*optional=*/true},
                                   {"trees.initial_velocity", Range::kFinite, /*optional=*/true},
+                                  {"trees.coupling_block", Range::kStructured},
                                   {"bodies.mass", Range::kPositive, false, /*counts=*/true},
                                   {"bodies.inertia", Range::kStructured},
                                   {"bodies.center_of_mass", Range::kFinite},
@@ -141,6 +142,7 @@ class WireTest : public testing::Test {
     }
     if (IsOfAngularFriction(rule)) test::AddAngularFriction(rule.Group(), problem);
     if (rule.path == "body_contacts.tangent") test::AddTangents(problem);
+    if (rule.path == "trees.coupling_block") test::AddCoupling(problem);
     Array<double> array(rule.path, problem);
     if (array.size() > 0) return request;
     const bool is_vector = rule.path.find("target_velocity") != std::string::npos;
@@ -315,6 +317,16 @@ TEST_F(WireTest, WrongLengthsOfIndexArraysAreRefused) {
       v1::SolveRequest request = Good();
       Array<uint32_t> array(path, request.mutable_problem());
       array.Resize(array.size() + change, 99);
+      ExpectGroupRefused(request, path.substr(0, path.find('.') + 1));
+    }
+  }
+  for (const std::string path : {"trees.coupled_a", "trees.coupled_b", "contacts.part_tree"}) {
+    for (const int change : {-1, +1}) {
+      v1::SolveRequest request = Good();
+      test::AddCoupling(request.mutable_problem());
+      test::NameTreesByParts(request.mutable_problem());
+      Array<int32_t> array(path, request.mutable_problem());
+      array.Resize(array.size() + change, 0);
       ExpectGroupRefused(request, path.substr(0, path.find('.') + 1));
     }
   }

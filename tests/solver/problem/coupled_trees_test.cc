@@ -70,7 +70,7 @@ TEST(CoupledTreesTest, AWholeThatIsNotPositiveDefiniteIsRefusedWithOneOfItsTrees
 }
 
 TEST(CoupledTreesTest, FactorsAndPairsAboveTheirLimitsAreRefused) {
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays*) {}, {.max_coupled_bytes = 100}).substr(0, 34),
+  EXPECT_EQ(ComplaintAfter([](ProblemArrays*) {}, {.max_coupled_bytes = 100}).substr(0, 33),
             "trees.coupled_a makes factors of ");
   EXPECT_EQ(ComplaintAfter([](ProblemArrays*) {}, {.max_row_pairs = 2}),
             "trees.coupled_a makes 3 pairs of trees; the limit is 2");
