@@ -80,7 +80,7 @@ void CoupledTrees::FindPairsOfComponents() {
 
 size_t CoupledTrees::Plan(std::span<const int> dofs) {
   if (empty()) return 0;
-  if (plans_ == nullptr) plans_ = std::make_unique<PlanCache>();
+  if (plans_ == nullptr || plans_.use_count() > 1) plans_ = std::make_shared<PlanCache>();
   if (factors_.size() < static_cast<size_t>(num_components())) factors_.resize(num_components());
   plans_->BeginProblem();
   for (int component = 0; component < num_components(); ++component) {
@@ -121,7 +121,9 @@ int CoupledTrees::FactorAll(std::span<const double> matrix, std::span<const int6
       append(blocks_, pairs_[pair].block_start, end - pairs_[pair].block_start, &off_diagonal_);
     }
     Factor& factor = factors_[component];
-    if (factor.cholesky == nullptr) factor.cholesky = std::make_unique<BlockCholesky<double>>();
+    if (factor.cholesky == nullptr || factor.cholesky.use_count() > 1) {
+      factor.cholesky = std::make_shared<BlockCholesky<double>>();
+    }
     const EliminationPlan& plan = **factor.plan;
     factor.places.Find(plan);
     if (factor.cholesky->Factor(plan, diagonal_, off_diagonal_, StopToken(), nullptr) !=

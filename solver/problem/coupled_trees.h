@@ -28,7 +28,7 @@ struct CoupledPair {
   bool operator==(const CoupledPair&) const = default;
 };
 
-// Storage only grows.
+// Copies share the factors until one of them is read anew. Storage only grows.
 class CoupledTrees {
  public:
   bool empty() const { return pairs_.empty(); }
@@ -66,7 +66,7 @@ class CoupledTrees {
   struct Factor {
     const PlanCache::Plan* plan{nullptr};
     BlockPlaces places;
-    std::unique_ptr<BlockCholesky<double>> cholesky;
+    std::shared_ptr<BlockCholesky<double>> cholesky;
   };
 
   void FindComponents(int num_trees);
@@ -81,7 +81,7 @@ class CoupledTrees {
   std::vector<int> trees_;          // by component
   std::vector<int> first_pair_;     // [components + 1]
   std::vector<int> pairs_by_component_;
-  std::unique_ptr<PlanCache> plans_;             // made where there are couplings
+  std::shared_ptr<PlanCache> plans_;             // made where there are couplings
   std::vector<Factor> factors_;                  // not fewer than components
   std::vector<int> parent_;                      // scratch
   std::vector<int> sizes_, edge_a_, edge_b_;     // scratch: the pattern of a component

@@ -34,47 +34,47 @@ ProblemArrays CoupledProblem() {
   return arrays;
 }
 
-std::string ComplaintAfter(const std::function<void(ProblemArrays*)>& change,
-                           const ProblemLimits& limits = {}) {
+std::string RefusalAfter(const std::function<void(ProblemArrays*)>& change,
+                         const ProblemLimits& limits = {}) {
   ProblemArrays arrays = CoupledProblem();
   change(&arrays);
   return Complaint(arrays, limits);
 }
 
 TEST(CoupledTreesTest, PairsOutOfRangeOrOrderAreRefused) {
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays*) {}), "");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->trees.coupled_a[2] = 4; }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays*) {}), "");
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->trees.coupled_a[2] = 4; }),
             "trees.coupled_a[2] is 4; it must be in [0, 4)");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->trees.coupled_b[0] = -1; }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->trees.coupled_b[0] = -1; }),
             "trees.coupled_b[0] is -1; it must be in [0, 4)");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->trees.coupled_b[0] = 1; }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->trees.coupled_b[0] = 1; }),
             "trees.coupled_b[0] is 1; it must be less than trees.coupled_a, which is 1");
-  EXPECT_EQ(ComplaintAfter(
+  EXPECT_EQ(RefusalAfter(
                 [](ProblemArrays* a) { std::swap(a->trees.coupled_b[1], a->trees.coupled_b[2]); }),
             "trees.coupled_a[2] and trees.coupled_b are (2, 0) after (2, 1); pairs must ascend");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->trees.coupled_b[2] = 0; }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->trees.coupled_b[2] = 0; }),
             "trees.coupled_a[2] and trees.coupled_b are (2, 0) after (2, 0); pairs must ascend");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->trees.coupled_b.pop_back(); }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->trees.coupled_b.pop_back(); }),
             "trees.coupled_b has 2 values; 3 are needed for 3 couplings (see trees.coupled_a)");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->trees.coupling_block.pop_back(); }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->trees.coupling_block.pop_back(); }),
             "trees.coupling_block has 20 values; 21 are needed for 3 couplings (see "
             "trees.coupled_a)");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->trees.coupling_block[7] = NAN; }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->trees.coupling_block[7] = NAN; }),
             "trees.coupling_block[7] is NaN; it must be finite");
 }
 
 TEST(CoupledTreesTest, AWholeThatIsNotPositiveDefiniteIsRefusedWithOneOfItsTrees) {
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->trees.coupling_block[0] = 5; }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->trees.coupling_block[0] = 5; }),
             "trees.coupling_block and trees.dynamics_matrix make a matrix that is not positive "
             "definite, of trees[0] and the trees that are coupled with it");
 }
 
 TEST(CoupledTreesTest, FactorsAndPairsAboveTheirLimitsAreRefused) {
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays*) {}, {.max_coupled_bytes = 100}).substr(0, 33),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays*) {}, {.max_coupled_bytes = 100}).substr(0, 33),
             "trees.coupled_a makes factors of ");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays*) {}, {.max_row_pairs = 2}),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays*) {}, {.max_row_pairs = 2}),
             "trees.coupled_a makes 3 pairs of trees; the limit is 2");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays*) {}, {.max_row_pairs = 5}),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays*) {}, {.max_row_pairs = 5}),
             "contacts.parts makes 6 pairs of trees; the limit is 5");
 }
 
@@ -84,10 +84,10 @@ TEST(CoupledTreesTest, TheRuleLoadPathKnowsNeitherCouplingsNorContactsOfManyTree
     a->trees.initial_velocity.assign(14, 0);
     a->bodies.initial_velocity.assign(6, 0);
   };
-  EXPECT_EQ(ComplaintAfter(by_load),
+  EXPECT_EQ(RefusalAfter(by_load),
             "trees.coupled_a has 3 values; it must be empty where regularization.rule is "
             "LOAD_PATH");
-  EXPECT_EQ(ComplaintAfter([&](ProblemArrays* a) {
+  EXPECT_EQ(RefusalAfter([&](ProblemArrays* a) {
               by_load(a);
               a->trees.coupled_a.clear();
               a->trees.coupled_b.clear();
@@ -97,27 +97,27 @@ TEST(CoupledTreesTest, TheRuleLoadPathKnowsNeitherCouplingsNorContactsOfManyTree
 }
 
 TEST(ContactsByPartsTest, PartsOutOfRangeOrTwiceInAContactAreRefused) {
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->contacts.parts[1] = 0; }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->contacts.parts[1] = 0; }),
             "contacts.parts[1] is 0; it must be >= 1");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->contacts.part_tree[4] = 5; }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->contacts.part_tree[4] = 5; }),
             "contacts.part_tree[4] is 5; it must be in [0, 5)");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->contacts.part_tree[2] = 3; }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->contacts.part_tree[2] = 3; }),
             "contacts.part_tree[2] is 3 a second time in contact 0; the trees of a contact must "
             "differ");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->contacts.part_tree.pop_back(); }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->contacts.part_tree.pop_back(); }),
             "contacts.part_tree has 4 values; 5 are needed for 2 contacts (see contacts.parts)");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->contacts.jacobian.pop_back(); }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->contacts.jacobian.pop_back(); }),
             "contacts.jacobian has 68 values; 69 are needed for 2 contacts (see contacts.parts, "
             "contacts.part_tree)");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) {
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) {
               a->contacts.tree_a = {0, 1};
             }),
             "contacts.parts has 2 values; it must be empty where contacts.tree_a or "
             "contacts.tree_b is given");
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) { a->contacts.parts.clear(); }),
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) { a->contacts.parts.clear(); }),
             "contacts.part_tree has 5 values; 0 are needed for 0 parts (see contacts.parts)");
   // More parts than any list can have, whose sum of pairs is beyond 64 bits.
-  EXPECT_EQ(ComplaintAfter([](ProblemArrays* a) {
+  EXPECT_EQ(RefusalAfter([](ProblemArrays* a) {
               a->contacts.parts.assign(2, std::numeric_limits<uint32_t>::max());
             }),
             "contacts.part_tree has 5 values; 8589934590 are needed for 2 contacts (see "
@@ -138,6 +138,26 @@ TEST(CoupledTreesTest, ComponentsAreTheTreesThatCouplingsConnect) {
   EXPECT_EQ(std::vector<int>(coupled.trees_of(1).begin(), coupled.trees_of(1).end()),
             (std::vector<int>{3, 4, 5}));
   EXPECT_EQ(coupled.place_of(5), 2);
+}
+
+TEST(CoupledTreesTest, ReadingACopyAnewLeavesTheFactorsOfTheOther) {
+  const ContactProblem problem = Checked(CoupledProblem());
+  const auto norm2 = [&] {
+    const HalfSolveFactor factor = problem.coupled_trees().factor(0);
+    HalfSolve solve;
+    solve.Start(factor.plan);
+    solve.rows(factor, 0)[0] += Lanes4{1, 2, 3, 4};
+    solve.Run(factor, StopToken());
+    Lanes4 sum{};
+    solve.ForRows(factor.plan, [&](const Lanes4& y) { sum += y * y; });
+    return Sum(sum);
+  };
+  const double before = norm2();
+  ContactProblem copy = problem;
+  ProblemArrays other = CoupledProblem();
+  for (double& value : other.trees.dynamics_matrix) value *= 2;
+  ASSERT_TRUE(copy.Reset(other.View()));
+  EXPECT_EQ(norm2(), before);
 }
 
 TEST(CoupledTreesTest, ReadingAnotherProblemLeavesNothingOfTheLast) {
