@@ -1,6 +1,16 @@
+#include <algorithm>
+
 #include "solver/problem/problem_reader.h"
 
 namespace sap {
+
+namespace {
+
+// Limit of the factors of coupled trees that holds whatever the caller allows, for their time: that
+// of one dense matrix of this size takes 1e11 operations, some seconds, in which nothing is polled.
+constexpr size_t kMostFactorBytes = size_t{192} << 20;
+
+}  // namespace
 
 void ContactProblemReader::ReadCouplings() {
   int64_t block_size = 0;
@@ -50,11 +60,12 @@ void ContactProblemReader::CheckCouplings(int64_t* block_size) {
 void ContactProblemReader::FactorCoupledTrees() {
   CoupledTrees& coupled = p_.coupled_trees_;
   const size_t bytes = coupled.Plan(p_.dofs_);
-  if (bytes > limits_.max_coupled_bytes) {
+  const size_t most = std::min(limits_.max_coupled_bytes, kMostFactorBytes);
+  if (bytes > most) {
     return check_.Refuse("trees.coupled_a", -1,
                          "makes factors of " + std::to_string(bytes) +
                              " bytes of the dynamics matrices of coupled trees; the limit is " +
-                             std::to_string(limits_.max_coupled_bytes));
+                             std::to_string(most));
   }
   const int component = coupled.FactorAll(p_.dynamics_matrix_, p_.matrix_start_);
   if (component < 0) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace sap::test {
 
@@ -19,13 +20,16 @@ std::filesystem::path ProblemPath(const std::string& name) {
 }
 
 std::vector<std::filesystem::path> ConstraintProblemPaths() {
-  std::filesystem::path directory = std::filesystem::path(SAP_TEST_DATA_DIR) / "constraints";
-  if (const char* full_set = std::getenv("SAP_PROBLEMS_CONSTRAINTS_DIR")) directory = full_set;
   std::vector<std::filesystem::path> paths;
-  std::error_code error;  // a directory that is not there holds no problems
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-    const std::string file = entry.path().filename();
-    if (file.ends_with(".json") || file.ends_with(".json.gz")) paths.push_back(entry.path());
+  for (const auto& [folder, variable] : {std::pair("constraints", "SAP_PROBLEMS_CONSTRAINTS_DIR"),
+                                         std::pair("soft", "SAP_PROBLEMS_SOFT_DIR")}) {
+    std::filesystem::path directory = std::filesystem::path(SAP_TEST_DATA_DIR) / folder;
+    if (const char* full_set = std::getenv(variable)) directory = full_set;
+    std::error_code error;  // a directory that is not there holds no problems
+    for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+      const std::string file = entry.path().filename();
+      if (file.ends_with(".json") || file.ends_with(".json.gz")) paths.push_back(entry.path());
+    }
   }
   std::sort(paths.begin(), paths.end());
   return paths;

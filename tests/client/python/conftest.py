@@ -32,6 +32,13 @@ def problem_files() -> list[Path]:
     return sorted(path for path in directory.iterdir() if ".json" in path.name)
 
 
+def soft_problem_files() -> list[Path]:
+    """Those with coupled trees."""
+    soft = ROOT / "tests" / "data" / "soft"
+    directory = Path(os.environ.get("SAP_PROBLEMS_SOFT_DIR", soft))
+    return sorted(path for path in directory.iterdir() if ".json" in path.name)
+
+
 # Where clients themselves are tested, they are tested with the solver in this process and with a
 # server of their own.
 CLIENT_TESTS = {"test_aio", "test_client", "test_derivatives", "test_session"}

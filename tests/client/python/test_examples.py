@@ -171,6 +171,7 @@ def test_planned_push_ends_at_the_goal(client: sap.Client, tmp_path: Path) -> No
         ("client/python/ROWS.md", "ConstraintRows"),
         ("client/python/GRADIENTS.md", "client.differentiate("),
         ("proto/CONSTRAINTS.md", "ConstraintRows"),
+        ("proto/SOFT_BODIES.md", "coupled_a"),
     ],
 )
 def test_snippets_in_the_documents_print_what_is_shown(

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 import sap_islands as sap
 
-from conftest import problem_files
+from conftest import problem_files, soft_problem_files
 from support.cones import friction_and_bound
 from support.norms import relative_error
 
 
-@pytest.mark.parametrize("path", problem_files(), ids=lambda path: path.name.split(".")[0])
+@pytest.mark.parametrize(
+    "path", problem_files() + soft_problem_files(), ids=lambda path: path.name.split(".")[0]
+)
 def test_solution_agrees_with_the_certified_one(client: sap.Client, path: Path) -> None:
     contents = path.read_bytes()
     text = gzip.decompress(contents) if path.suffix == ".gz" else contents

@@ -102,12 +102,26 @@ class _Mixed:
     def trees(self) -> sap.Trees:
         size = self.start[self.num_trees]
         guess = self.seed % 2 == 1
-        return sap.Trees.from_blocks(
+        trees = sap.Trees.from_blocks(
             [np.diag(self.random.uniform(0.5, 2, n)) for n in self.dofs[: self.num_trees]],
             self.random.uniform(-1, 1, size),
             self.random.uniform(-1, 1, size) if guess else (),
             np.arange(self.num_trees) if guess else (),
         )
+        if self.seed % 3 == 2:
+            self.couple(trees)
+        return trees
+
+    def couple(self, trees: sap.Trees) -> None:
+        """Couples each tree with the one before it in its group."""
+        pairs = []
+        for a in range(self.num_trees):
+            before = np.flatnonzero(self.group[:a] == self.group[a])
+            pairs += [(a, int(before[-1]))] if before.size else []
+        trees.coupled_a = np.array([a for a, _ in pairs], np.int32)
+        trees.coupled_b = np.array([b for _, b in pairs], np.int32)
+        sizes = [self.dofs[a] * self.dofs[b] for a, b in pairs]
+        trees.coupling_block = self.random.uniform(-0.02, 0.02, sum(sizes))
 
     def contacts(self) -> sap.Contacts:
         random = self.random
@@ -115,9 +129,13 @@ class _Mixed:
         tree_b = np.array([self.other_of_group(a, slice(None)) for a in tree_a])
         torsion = np.where(random.random(self.CONTACTS) < 0.5, 0.1, 0.0)
         sizes = 3 * (self.dofs[tree_a] + np.where(tree_b < 0, 0, self.dofs[tree_b]))
+        pairs = np.stack((tree_a, tree_b), axis=1)
+        by_parts = self.seed % 3 == 2
         return sap.Contacts(
-            tree_a=tree_a,
-            tree_b=tree_b,
+            tree_a=() if by_parts else tree_a,
+            tree_b=() if by_parts else tree_b,
+            parts=(pairs >= 0).sum(axis=1) if by_parts else (),
+            part_tree=pairs[pairs >= 0] if by_parts else (),
             jacobian=random.uniform(-1, 1, sizes.sum()),
             angular_jacobian=random.uniform(-1, 1, sizes[torsion > 0].sum()),
             signed_distance=random.uniform(-1e-2, 1e-3, self.CONTACTS),

@@ -1,6 +1,7 @@
 #include "tests/client/cpp/split/random_islands.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace sap::test {
@@ -37,6 +38,7 @@ class SceneMaker {
     }
     client::Problem problem = builder_.Build();
     AddOptionalArrays(&problem);
+    if (seed_ % 3 == 1) AddCouplings(clusters, &problem);
     return problem;
   }
 
@@ -116,6 +118,39 @@ class SceneMaker {
     const auto angular_a = Uniforms(&random_, 3 * cluster.dofs[a], -1, 1);
     const auto angular_b = Uniforms(&random_, 3 * dofs_b, -1, 1);
     builder_.AddContact(member, other, J_a, J_b, law, angular_a, angular_b);
+  }
+
+  // Couples the first trees of each cluster, and names the trees of contacts by parts.
+  void AddCouplings(const std::vector<Cluster>& clusters, client::Problem* problem) {
+    std::vector<std::pair<int32_t, int32_t>> pairs;
+    for (const Cluster& cluster : clusters) {
+      std::vector<int32_t> trees;
+      for (const Member& member : cluster.members) {
+        if (member.kind == Member::Kind::kTree) trees.push_back(member.index);
+      }
+      for (size_t i = 1; i < trees.size() && i < 4; ++i) {
+        pairs.push_back(std::minmax(trees[i - 1], trees[i], std::greater()));
+      }
+    }
+    std::ranges::sort(pairs);
+    for (const auto& [a, b] : pairs) {
+      problem->trees.coupled_a.push_back(a);
+      problem->trees.coupled_b.push_back(b);
+      // The least eigenvalue of a block is 0.2.
+      const size_t size = size_t{problem->trees.dofs[a]} * problem->trees.dofs[b];
+      const auto block = Uniforms(&random_, size, -0.01, 0.01);
+      problem->trees.coupling_block.insert(problem->trees.coupling_block.end(), block.begin(),
+                                           block.end());
+    }
+    auto& contacts = problem->contacts;
+    for (size_t i = 0; i < contacts.tree_a.size(); ++i) {
+      const bool has_b = contacts.tree_b[i] >= 0;
+      contacts.parts.push_back(has_b ? 2 : 1);
+      contacts.part_tree.push_back(contacts.tree_a[i]);
+      if (has_b) contacts.part_tree.push_back(contacts.tree_b[i]);
+    }
+    contacts.tree_a.clear();
+    contacts.tree_b.clear();
   }
 
   void AddRow(const Cluster& cluster) {

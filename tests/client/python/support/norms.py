@@ -10,8 +10,10 @@ from sap_islands.arrays import FloatArray
 
 
 def dynamics_blocks(problem: sap.Problem) -> list[FloatArray]:
-    """A_t of each tree, then of each body."""
+    """The diagonal blocks of A: of all trees as one where any are coupled; then of each body."""
     blocks = list(problem.trees.blocks())
+    if problem.trees.coupled_a.size:
+        blocks = [_coupled(problem.trees, blocks)]
     bodies = problem.bodies
     for mass, inertia in zip(bodies.mass, bodies.inertia.reshape(-1, 6), strict=True):
         xx, yy, zz, xy, xz, yz = inertia
@@ -19,6 +21,22 @@ def dynamics_blocks(problem: sap.Problem) -> list[FloatArray]:
         block[3:, 3:] = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
         blocks.append(block)
     return blocks
+
+
+def _coupled(trees: sap.Trees, blocks: list[FloatArray]) -> FloatArray:
+    """The dynamics matrix of all trees."""
+    start = np.append(0, np.cumsum(trees.dofs.astype(int)))
+    matrix = np.zeros((start[-1], start[-1]))
+    for tree, block in enumerate(blocks):
+        matrix[start[tree] : start[tree + 1], start[tree] : start[tree + 1]] = block
+    at = 0
+    for a, b in zip(trees.coupled_a, trees.coupled_b, strict=True):
+        shape = len(blocks[a]), len(blocks[b])
+        block = trees.coupling_block[at : at + shape[0] * shape[1]].reshape(shape)
+        matrix[start[a] : start[a + 1], start[b] : start[b + 1]] = block
+        matrix[start[b] : start[b + 1], start[a] : start[a + 1]] = block.T
+        at += block.size
+    return matrix
 
 
 def a_norm(blocks: list[FloatArray], v: FloatArray) -> float:
