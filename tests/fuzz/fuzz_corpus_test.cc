@@ -26,12 +26,14 @@ std::string WithLength(const std::string& message) {
          message;
 }
 
-// Plain friction; rows and general cones; rows and Hunt & Crossley.
+// Plain friction; rows and general cones; rows and Hunt & Crossley; coupled trees.
 std::vector<v1::SolveRequest> GoodRequests() {
-  std::vector<v1::SolveRequest> requests(3);
+  std::vector<v1::SolveRequest> requests(4);
   for (v1::SolveRequest& request : requests) *request.mutable_problem() = MixedProblem();
   v1::ContactProblem* cones = requests[1].mutable_problem();
   v1::ContactProblem* hunt_crossley = requests[2].mutable_problem();
+  AddCoupling(requests[3].mutable_problem());
+  NameTreesByParts(requests[3].mutable_problem());
   AddRows(cones);
   AddTangents(cones);
   AddRows(hunt_crossley);

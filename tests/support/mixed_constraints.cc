@@ -32,6 +32,18 @@ void AddCoupling(v1::ContactProblem* problem) {
   Fill("trees.coupling_block", static_cast<int>(trees->dofs(0) * trees->dofs(1)), 0.01, problem);
 }
 
+void NameTreesByParts(v1::ContactProblem* problem) {
+  v1::Contacts* contacts = problem->mutable_contacts();
+  for (int i = 0; i < contacts->tree_a_size(); ++i) {
+    const bool has_b = contacts->tree_b(i) >= 0;
+    contacts->add_parts(has_b ? 2 : 1);
+    contacts->add_part_tree(contacts->tree_a(i));
+    if (has_b) contacts->add_part_tree(contacts->tree_b(i));
+  }
+  contacts->clear_tree_a();
+  contacts->clear_tree_b();
+}
+
 void AddAngularFriction(const std::string& group, v1::ContactProblem* problem) {
   const int contacts = ContactsOf(group, problem);
   Fill(group + ".torsional_friction", contacts, 0.01, problem);

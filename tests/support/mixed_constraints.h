@@ -15,6 +15,9 @@ void AddRows(v1::ContactProblem* problem);
 // A block of the dynamics matrix between the first two trees.
 void AddCoupling(v1::ContactProblem* problem);
 
+// Contacts by Jacobian that name their trees in `parts` in place of tree_a and tree_b.
+void NameTreesByParts(v1::ContactProblem* problem);
+
 // Torsional and rolling friction of every contact of the group, "contacts" or "body_contacts", with
 // angular Jacobians and targets.
 void AddAngularFriction(const std::string& group, v1::ContactProblem* problem);
