@@ -56,7 +56,7 @@ REFERENCE = {
     ),
 }
 ADAPTERS = ("mujoco", "drake", "referee")
-MODULES = ("torch", "jax", "aio", "ray")
+MODULES = ("torch", "jax", "fem", "aio", "ray")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

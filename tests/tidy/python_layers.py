@@ -41,6 +41,7 @@ PYTHON = {
     "unsolved_policy": USERS,
     "unsolved": USERS,
     "_gradients": GRADIENTS,
+    "fem": (*ARRAYS, "problem"),
     "torch": GRADIENTS,
     "jax": GRADIENTS,
     "mujoco": MUJOCO,
