@@ -30,7 +30,7 @@ struct IslandNorms {
   double cost{0};       // l(v)
   double cost_size{0};  // the sum of the sizes of its terms, which can have either sign
   bool finite{true};
-  // False where the stopping test asks for more than these norms (coupled trees) and has not got it.
+  // False where the stopping test asks for more than these norms, of coupled trees, and misses it.
   bool meets_in_norm_of_A{true};
 };
 
