@@ -23,6 +23,8 @@ constexpr double kRowEntry = 24;
 // For each two trees that a contact or row joins: blocks of the Hessian, a place in the graph.
 constexpr double kPair = 200;
 constexpr double kPairEntry = 16;
+// For an entry of a block of A between two trees: the block as it is read, factored and gathered.
+constexpr double kCoupledEntry = 48;
 
 constexpr int kBodyDofs = 6;
 constexpr int kBodyMatrix = kBodyDofs * kBodyDofs;
@@ -74,7 +76,8 @@ double BytesOfTrees(const ContactProblemView& view) {
   const double bodies = Count(view.bodies.mass);
   return kTree * (Count(view.trees.dofs) + bodies) +
          kVelocity * (Count(view.trees.free_motion_velocity) + kBodyDofs * bodies) +
-         kMatrixEntry * (Count(view.trees.dynamics_matrix) + kBodyMatrix * bodies);
+         kMatrixEntry * (Count(view.trees.dynamics_matrix) + kBodyMatrix * bodies) +
+         kPair * Count(view.trees.coupled_a) + kCoupledEntry * Count(view.trees.coupling_block);
 }
 
 // `angular_entries`: of the angular Jacobian of each contact that is not given by Jacobians.
@@ -86,8 +89,23 @@ double BytesOfLaws(const ContactProblemView::Law& law, double contacts, double a
                      (has_angular ? kJacobianEntry * angular_entries : 0));
 }
 
+// The distinct trees of one constraint: their number, and the sums of n and n^2.
+struct TreesOfConstraint {
+  double count{0}, sum{0}, squares{0};
+
+  void Add(double n) {
+    count += 1;
+    sum += n;
+    squares += n * n;
+  }
+  // For each two of them.
+  double bytes() const {
+    return (kPair * count * (count - 1) + kPairEntry * (sum * sum - squares)) / 2;
+  }
+};
+
 double BytesOfContacts(const ContactProblemView& view, const Trees& trees) {
-  const double given = Count(view.contacts.tree_a);
+  const auto given = static_cast<double>(CountContacts(view.contacts));
   const double between_bodies = Count(view.body_contacts.body_a);
   double bytes =
       BytesOfLaws(view.contacts.law, given, 0) +
@@ -103,6 +121,15 @@ double BytesOfContacts(const ContactProblemView& view, const Trees& trees) {
         trees.dofs(view.contacts.tree_a[i]) * trees.dofs(view.contacts.tree_b[i]);
     if (entries > 0) bytes += kPair + kPairEntry * entries;
   }
+  const std::span<const int32_t> part_tree = view.contacts.part_tree;
+  size_t part = 0;
+  for (const uint32_t parts : view.contacts.parts) {
+    TreesOfConstraint joined;
+    for (const size_t end = std::min<size_t>(part_tree.size(), part + parts); part < end; ++part) {
+      joined.Add(trees.dofs(part_tree[part]));
+    }
+    bytes += joined.bytes();
+  }
   return bytes;
 }
 
@@ -112,21 +139,17 @@ double BytesOfRows(const ContactProblemView& view, Trees* trees) {
   size_t first = 0;
   for (const uint32_t entries : view.rows.entries) {
     const size_t end = std::min<size_t>(indices.size(), first + entries);
-    // Over distinct trees, which follow each other since indices ascend: their number, and the sums
-    // of n and n^2.
-    double count = 0, sum = 0, squares = 0;
+    // Distinct trees follow each other since indices ascend.
+    TreesOfConstraint joined;
     int64_t last = -1;
     for (size_t i = entries > 1 ? first : end; i < end; ++i) {
       const int64_t tree = trees->TreeOf(indices[i]);
       if (tree == last) continue;
       last = tree;
-      const double n = trees->dofs(tree);
-      count += 1;
-      sum += n;
-      squares += n * n;
+      joined.Add(trees->dofs(tree));
     }
     first = end;
-    bytes += (kPair * count * (count - 1) + kPairEntry * (sum * sum - squares)) / 2;
+    bytes += joined.bytes();
   }
   return bytes;
 }
