@@ -62,7 +62,7 @@ void PickGroup(const ProblemLayout& layout, const Entries& entries, const View& 
         return PickRanges(values, layout.contact_start, entries.picked);
       case Per::kCoupling:
       case Per::kCouplingBlock:
-        return std::remove_cvref_t<decltype(values)>();  // by ExtractCouplings
+        return Pick(values, 0, field.columns, {});  // ExtractCouplings has them
       case Per::kAngularContact:
         return Pick(values, entries.angular_count, field.columns, entries.angular);
       case Per::kEntry:
@@ -171,7 +171,7 @@ Problem Shards::Extract(int number) const {
 
 // Coupled trees are in one island, so in one shard.
 void Shards::ExtractCouplings(int number, Problem::Trees* extracted) const {
-  const std::vector<double>& blocks = problem_.trees.coupling_block;
+  const std::span<const double> blocks = problem_.trees.coupling_block;
   for (size_t k = 0; k < layout_.coupled.size(); ++k) {
     const auto& [a, b, start] = layout_.coupled[k];
     if (shard_of_tree_[a] != number) continue;
