@@ -15,7 +15,7 @@ import time
 import numpy as np
 import sap_islands as sap
 from sap_islands import problem_files
-from sap_islands._embedded.c_structs import ProblemBlock
+from sap_islands._library.c_structs import ProblemBlock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WARM_UP = 50

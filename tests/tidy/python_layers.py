@@ -13,13 +13,13 @@ ARRAYS = (*TYPES, "_arrays")
 DATA = (*ARRAYS, "problem", "solution", "options", "derivatives", "server_info", "session")
 FILES = (*DATA, "problem_files", "recording")
 PROCESS = ("errors", "native", "binaries", "_process")
-EMBEDDED = (*DATA, "native", "binaries", "_embedded")
+EMBEDDED = (*DATA, "native", "binaries", "_library")
 REMOTE = (*DATA, "_process", "_remote")
-SPLIT = (*DATA, "_embedded.embedded_solver", "_remote.address", "_split")
+SPLIT = (*DATA, "_library.embedded_solver", "_remote.address", "_split")
 CLIENT = (*EMBEDDED, *PROCESS, *REMOTE, *SPLIT, "client", "aio")
 USERS = (*DATA, "client", "unsolved_policy")
 GRADIENTS = (*USERS, "_gradients")
-NATIVE_CALLS = ("binaries", "_embedded.c_library")
+NATIVE_CALLS = ("binaries", "_library.c_library")
 MUJOCO = (*USERS, *NATIVE_CALLS, "mujoco")
 REFEREE = (*FILES, "client", *MUJOCO, "referee")
 PYTHON = {
@@ -32,7 +32,7 @@ PYTHON = {
     "native": (),
     "binaries": PROCESS,
     "_process": PROCESS,
-    "_embedded": EMBEDDED,
+    "_library": EMBEDDED,
     "_remote": REMOTE,
     "_split": SPLIT,
     "client": CLIENT,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sap_islands import BodyContacts, ConstraintRows, Contacts, HuntCrossley, RigidBodies, Trees
 from sap_islands._arrays.array_group import ArrayGroup
-from sap_islands._embedded import c_structs
+from sap_islands._library import c_structs
 from sap_islands._gradients import input_arrays
 
 ROOT = Path(__file__).parents[3]

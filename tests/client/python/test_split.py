@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import sap_islands as sap
 from sap_islands import aio
-from sap_islands._embedded.embedded_solver import EmbeddedSolver
+from sap_islands._library.embedded_solver import EmbeddedSolver
 from sap_islands._split import dealing, splitting
 from sap_islands._split.shards import Shards, mask_of_shards
 from sap_islands.problem_files import load_problem

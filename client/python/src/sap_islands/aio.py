@@ -32,7 +32,7 @@ from sap_islands.session import AsyncSession as Session
 from sap_islands.solution import Solution
 
 if TYPE_CHECKING:
-    from sap_islands._embedded.embedded_aio import AsyncEmbeddedSolver
+    from sap_islands._library.embedded_aio import AsyncEmbeddedSolver
 
 __all__ = ["Client", "Session", "connect"]
 
@@ -53,7 +53,7 @@ def connect(
     """
     check_reconnect_within(reconnect_within)
     if check_embedded(address, threads, server_arguments):
-        from sap_islands._embedded.embedded_aio import (
+        from sap_islands._library.embedded_aio import (
             AsyncEmbeddedSolver,  # which loads the C library
         )
 

@@ -30,7 +30,7 @@ from sap_islands.session import Session
 from sap_islands.solution import Solution
 
 if TYPE_CHECKING:
-    from sap_islands._embedded.embedded_solver import EmbeddedSolver
+    from sap_islands._library.embedded_solver import EmbeddedSolver
 
 
 def connect(
@@ -68,7 +68,7 @@ def connect(
     """
     check_reconnect_within(reconnect_within)
     if check_embedded(address, threads, server_arguments):
-        from sap_islands._embedded.embedded_solver import (
+        from sap_islands._library.embedded_solver import (
             EmbeddedSolver,  # which loads the C library
         )
 

@@ -19,7 +19,7 @@ from sap_islands.problem import Problem
 from sap_islands.solution import Solution
 
 if TYPE_CHECKING:
-    from sap_islands._embedded.embedded_solver import EmbeddedSolver
+    from sap_islands._library.embedded_solver import EmbeddedSolver
 
 
 @functools.cache
@@ -29,7 +29,7 @@ def island_finder() -> EmbeddedSolver:
     Raises:
         Unavailable: There is no C library.
     """
-    from sap_islands._embedded.embedded_solver import EmbeddedSolver
+    from sap_islands._library.embedded_solver import EmbeddedSolver
 
     try:
         return EmbeddedSolver(1)

@@ -13,7 +13,7 @@ from pydrake.geometry import ContactSurface, GeometryId, PenetrationAsPointPair
 from pydrake.multibody.plant import ContactModel, MultibodyPlant
 from pydrake.systems.framework import Context
 
-from sap_islands._embedded.c_library import pointer_to
+from sap_islands._library.c_library import pointer_to
 from sap_islands.arrays import FloatArray, IndexArray, IntArray
 from sap_islands.drake.layout import Layout
 from sap_islands.drake.native_calls import POINT_COLUMNS, load_native_calls

@@ -12,7 +12,7 @@ from pydrake.multibody.plant import DiscreteContactApproximation, MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
 from pydrake.systems.framework import Context
 
-from sap_islands._embedded.c_library import pointer_to
+from sap_islands._library.c_library import pointer_to
 from sap_islands.arrays import FloatArray, IndexArray
 from sap_islands.drake.contact_points import Points
 from sap_islands.drake.layout import Layout

@@ -17,7 +17,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import MultibodyForces
 from pydrake.systems.framework import Context
 
-from sap_islands._embedded.c_library import pointer_to
+from sap_islands._library.c_library import pointer_to
 from sap_islands.arrays import FloatArray
 from sap_islands.drake.layout import Layout
 from sap_islands.drake.native_calls import load_native_calls

@@ -6,7 +6,7 @@ import ctypes
 import functools
 from typing import Any, NamedTuple
 
-from sap_islands._embedded.c_library import load
+from sap_islands._library.c_library import load
 from sap_islands.binaries import find_c_library
 from sap_islands.errors import Unavailable
 

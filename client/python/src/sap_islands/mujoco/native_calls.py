@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from sap_islands._embedded.c_library import load, pointer_to
+from sap_islands._library.c_library import load, pointer_to
 from sap_islands.arrays import FloatArray, IntArray, UIntArray
 from sap_islands.binaries import find_c_library
 from sap_islands.errors import Unavailable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from sap_islands._embedded.c_library import pointer_to
+from sap_islands._library.c_library import pointer_to
 from sap_islands.errors import InvalidArgument
 from sap_islands.mujoco.assembly import BuiltProblem
 from sap_islands.mujoco.native_calls import load_native_calls

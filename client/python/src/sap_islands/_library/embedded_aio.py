@@ -10,8 +10,8 @@ import functools
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar
 
-from sap_islands._embedded.embedded_session import EmbeddedSession
-from sap_islands._embedded.embedded_solver import EmbeddedSolver
+from sap_islands._library.embedded_session import EmbeddedSession
+from sap_islands._library.embedded_solver import EmbeddedSolver
 from sap_islands.derivatives import Derivatives, DifferentiateRequest
 from sap_islands.errors import SapError, Unavailable, value_of
 from sap_islands.options import Options

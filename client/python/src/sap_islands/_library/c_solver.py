@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sap_islands._embedded.c_answer import Answer
-from sap_islands._embedded.c_library import load
-from sap_islands._embedded.c_requests import (
+from sap_islands._library.c_answer import Answer
+from sap_islands._library.c_library import load
+from sap_islands._library.c_requests import (
     CallSettings,
     ConnectOptions,
     addresses,
     options_block,
 )
-from sap_islands._embedded.c_structs import ProblemBlock
+from sap_islands._library.c_structs import ProblemBlock
 from sap_islands.binaries import find_c_library
 from sap_islands.errors import DeadlineExceeded, InvalidArgument, SapError, Unavailable
 from sap_islands.options import Options

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sap_islands._arrays import wire_format
 from sap_islands._arrays.array_group import ArrayGroup
 from sap_islands._arrays.contacts import HuntCrossley
-from sap_islands._embedded import c_structs
+from sap_islands._library import c_structs
 from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.derivatives import Derivatives, Gradient, Tangent
 from sap_islands.errors import SapError, error_of_code

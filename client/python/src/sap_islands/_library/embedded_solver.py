@@ -12,10 +12,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from sap_islands._embedded.c_answer import Forecast
-from sap_islands._embedded.c_requests import Request, options_block
-from sap_islands._embedded.c_solver import CSolver, Deadline, Stop
-from sap_islands._embedded.embedded_session import EmbeddedSession
+from sap_islands._library.c_answer import Forecast
+from sap_islands._library.c_requests import Request, options_block
+from sap_islands._library.c_solver import CSolver, Deadline, Stop
+from sap_islands._library.embedded_session import EmbeddedSession
 from sap_islands.derivatives import Derivatives, DifferentiateRequest
 from sap_islands.errors import SapError, value_of
 from sap_islands.options import Options

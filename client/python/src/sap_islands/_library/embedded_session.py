@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 
-from sap_islands._embedded.c_answer import Answer
-from sap_islands._embedded.c_solver import CSolver, Stop
+from sap_islands._library.c_answer import Answer
+from sap_islands._library.c_solver import CSolver, Stop
 from sap_islands.errors import DeadlineExceeded, SapError, Unavailable, value_of
 from sap_islands.options import Options
 from sap_islands.problem import Problem

@@ -7,8 +7,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from sap_islands._embedded.c_answer import ALL_FIELDS
-from sap_islands._embedded.c_structs import ProblemBlock
+from sap_islands._library.c_answer import ALL_FIELDS
+from sap_islands._library.c_structs import ProblemBlock
 from sap_islands.derivatives import Cotangent, DifferentiateRequest
 from sap_islands.errors import InvalidArgument
 from sap_islands.options import Options, serialize
