@@ -62,6 +62,7 @@ struct CallSettings {
   void* context{nullptr};
   const char* request_id{""};
   const char* traceparent{""};
+  int32_t* kind{nullptr};  // of a call in the background
 };
 
 }  // namespace sap::c

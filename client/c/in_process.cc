@@ -115,7 +115,12 @@ Status InProcess::Info(const CallSettings&, AnswerContent* answer) {
   info.max_steps_in_flight = kNoLimit;
   info.max_derivatives = kNoLimit;
   info.high_priority = 1;
-  info.max_solve_s = std::numeric_limits<double>::infinity();
+  info.max_client_calls = kNoLimit;
+  info.max_held_bytes = info.max_client_bytes = std::numeric_limits<uint64_t>::max();
+  for (double* time : {&info.max_solve_s, &info.queue_timeout_s, &info.read_timeout_s,
+                       &info.session_idle_s, &info.connection_age_s}) {
+    *time = std::numeric_limits<double>::infinity();
+  }
   answer->SetInfo({SAP_VERSION, InstructionSet(), BootId()}, info);
   return {};
 }

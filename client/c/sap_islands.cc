@@ -54,7 +54,8 @@ Status Begin(const CallSettings& call, Answers answers, const Work& work) {
   const std::vector<sap_answer*> own(answers.begin(), answers.end());
   for (sap_answer* answer : own) answer->Begin();
   const auto task = [call, own, work] {
-    Finish([&] { return work(call); }, own);
+    const int32_t kind = Finish([&] { return work(call); }, own);
+    if (call.kind != nullptr) *call.kind = kind;
     for (sap_answer* answer : own) answer->End();
     if (call.done != nullptr) call.done(call.context);
   };

@@ -243,6 +243,7 @@ typedef struct sap_call {
   void* context;            // of `done`
   const char* request_id;   // names the call in the server's log (the server makes one)
   const char* traceparent;  // W3C trace context (none)
+  int32_t* kind;            // where the kind of a call in the background is put at its end (nowhere)
 } sap_call;
 
 // ---- Solution (proto/sap/v1/solution.proto)
@@ -418,6 +419,13 @@ typedef struct sap_server_info {
   int32_t high_priority;          // 0: high priority is served as normal
   double max_solve_s;             // of this client, as the next one
   double max_client_calls_per_s;  // 0: no limit
+  uint32_t max_client_calls;      // of one client at once
+  uint64_t max_held_bytes;        // of all calls at once
+  uint64_t max_client_bytes;      // of the calls of one client at once
+  double queue_timeout_s;         // longest wait for a thread
+  double read_timeout_s;          // longest time for a message to arrive
+  double session_idle_s;          // longest pause between steps of a session
+  double connection_age_s;        // age at which a client is asked to connect anew
 } sap_server_info;
 
 // How to connect. NULL and 0: the default in parentheses. Texts of certificates and keys are PEM;

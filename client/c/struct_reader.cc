@@ -311,6 +311,7 @@ tl::expected<CallSettings, CallError> ReadCall(const sap_call* call) {
   settings.context = taken->context;
   if (taken->request_id != nullptr) settings.request_id = taken->request_id;
   if (taken->traceparent != nullptr) settings.traceparent = taken->traceparent;
+  settings.kind = taken->kind;
   return settings;
 }
 

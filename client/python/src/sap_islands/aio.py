@@ -32,7 +32,7 @@ from sap_islands.session import AsyncSession as Session
 from sap_islands.solution import Solution
 
 if TYPE_CHECKING:
-    from sap_islands._library.embedded_aio import AsyncEmbeddedSolver
+    from sap_islands._library.native_solver import AsyncNativeSolver
 
 __all__ = ["Client", "Session", "connect"]
 
@@ -53,11 +53,12 @@ def connect(
     """
     check_reconnect_within(reconnect_within)
     if check_embedded(address, threads, server_arguments):
-        from sap_islands._library.embedded_aio import (
-            AsyncEmbeddedSolver,  # which loads the C library
+        from sap_islands._library.native_solver import (  # which loads the C library
+            AsyncNativeSolver,
+            embedded_client,
         )
 
-        return Client(AsyncEmbeddedSolver(threads))
+        return Client(AsyncNativeSolver(embedded_client(threads)))
     endpoint, server = resolve_address(address, tls, token, server_arguments)
     return Client(AsyncRemoteSolver(endpoint, server, reconnect_within, allow_mixed_servers))
 
@@ -68,7 +69,7 @@ class Client:
     Use it in one event loop only.
     """
 
-    def __init__(self, solver: AsyncRemoteSolver | AsyncEmbeddedSolver) -> None:
+    def __init__(self, solver: AsyncRemoteSolver | AsyncNativeSolver) -> None:
         self._solver = solver
         self._solver_threads: int | None = None  # of a server, once a split has asked for it
 

@@ -30,7 +30,7 @@ from sap_islands.session import Session
 from sap_islands.solution import Solution
 
 if TYPE_CHECKING:
-    from sap_islands._library.embedded_solver import EmbeddedSolver
+    from sap_islands._library.native_solver import NativeSolver
 
 
 def connect(
@@ -68,11 +68,12 @@ def connect(
     """
     check_reconnect_within(reconnect_within)
     if check_embedded(address, threads, server_arguments):
-        from sap_islands._library.embedded_solver import (
-            EmbeddedSolver,  # which loads the C library
+        from sap_islands._library.native_solver import (  # which loads the C library
+            NativeSolver,
+            embedded_client,
         )
 
-        return Client(EmbeddedSolver(threads))
+        return Client(NativeSolver(embedded_client(threads)))
     endpoint, server = resolve_address(address, tls, token, server_arguments)
     return Client(RemoteSolver(endpoint, server, reconnect_within, allow_mixed_servers))
 
@@ -89,7 +90,7 @@ class Client:
     them.
     """
 
-    def __init__(self, solver: RemoteSolver | EmbeddedSolver) -> None:
+    def __init__(self, solver: RemoteSolver | NativeSolver) -> None:
         self._solver = solver
         self._solver_threads: int | None = None  # of a server, once a split has asked for it
 

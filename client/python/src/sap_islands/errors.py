@@ -172,9 +172,9 @@ def value_of(outcome: ValueT | SapError) -> ValueT:
     return outcome
 
 
-def error_of_code(code: int, message: str, field: str, reason: str) -> SapError:
-    """The exception of a google.rpc.Code."""
-    return _error(_CODES.get(code, grpc.StatusCode.UNKNOWN), message, field, reason)
+def error_of_code(code: int, *arguments: Any) -> SapError:
+    """The exception of a google.rpc.Code; the arguments are those of `SapError`."""
+    return _error(_CODES.get(code, grpc.StatusCode.UNKNOWN), *arguments)
 
 
 def error_of_failure(failure: solver_service_pb2.Failure) -> SapError:

@@ -6,7 +6,6 @@ An answer is freed with the last array that shows a part of it.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.derivatives import Derivatives, Gradient, Tangent
 from sap_islands.errors import SapError, error_of_code
 from sap_islands.problem import Regularization
+from sap_islands.server_info import ServerInfo
 from sap_islands.solution import Solution
 from sap_islands.v1 import solution_pb2
 
@@ -47,6 +47,9 @@ class _Error(ctypes.Structure):
         ("field", ctypes.c_char_p),
         ("index", ctypes.c_int64),
         ("reason", ctypes.c_char_p),
+        ("retry_after_s", ctypes.c_double),
+        ("request_id", ctypes.c_char_p),
+        ("server", ctypes.c_char_p),
     )
 
 
@@ -79,6 +82,9 @@ class _Islands(ctypes.Structure):
     _fields_ = (_SIZE, *_arrays(*_ISLANDS))
 
 
+_TIMINGS = ("decode_s", "queue_s", "islands_s", "solve_s", "encode_s")
+
+
 class _Solution(ctypes.Structure):
     _fields_ = (
         _SIZE,
@@ -86,11 +92,7 @@ class _Solution(ctypes.Structure):
         ("cost", ctypes.c_double),
         ("island_of_tree", _Array),
         ("islands", ctypes.POINTER(_Islands)),
-        ("decode_s", ctypes.c_double),
-        ("queue_s", ctypes.c_double),
-        ("islands_s", ctypes.c_double),
-        ("solve_s", ctypes.c_double),
-        ("encode_s", ctypes.c_double),
+        *((phase, ctypes.c_double) for phase in _TIMINGS),
         ("warm_started", ctypes.c_int32),
     )
 
@@ -140,6 +142,36 @@ class _Forecast(ctypes.Structure):
     _fields_ = (_SIZE, *_arrays("island_of_tree", "solve_time_s"))
 
 
+# The limits of a sap_server_info, whose fields follow each other.
+_LIMITS: dict[str, Any] = {
+    "max_message_bytes": ctypes.c_uint64,
+    "max_solve_memory_bytes": ctypes.c_uint64,
+    "max_trees": ctypes.c_uint32,
+    "max_tree_dofs": ctypes.c_uint32,
+    "max_contacts": ctypes.c_uint32,
+    "max_rows": ctypes.c_uint32,
+    "max_row_entries": ctypes.c_uint32,
+    "max_row_pairs": ctypes.c_uint32,
+    "max_iterations": ctypes.c_uint32,
+    "max_concurrent_calls": ctypes.c_uint32,
+    "max_batch_problems": ctypes.c_uint32,
+    "max_sessions": ctypes.c_uint32,
+    "max_client_sessions": ctypes.c_uint32,
+    "max_steps_in_flight": ctypes.c_uint32,
+    "max_derivatives": ctypes.c_uint32,
+    "high_priority": ctypes.c_int32,
+    "max_solve_s": ctypes.c_double,
+    "max_client_calls_per_s": ctypes.c_double,
+    "max_client_calls": ctypes.c_uint32,
+    "max_held_bytes": ctypes.c_uint64,
+    "max_client_bytes": ctypes.c_uint64,
+    "queue_timeout_s": ctypes.c_double,
+    "read_timeout_s": ctypes.c_double,
+    "session_idle_s": ctypes.c_double,
+    "connection_age_s": ctypes.c_double,
+}
+
+
 class _Info(ctypes.Structure):
     _fields_ = (
         _SIZE,
@@ -148,7 +180,18 @@ class _Info(ctypes.Structure):
         ("boot_id", ctypes.c_char_p),
         ("processors", ctypes.c_uint32),
         ("solver_threads", ctypes.c_uint32),
+        *_LIMITS.items(),
     )
+
+
+def _read(kind: Any, address: int) -> Any:
+    """The struct of the library at an address; what an older library does not have is 0."""
+    size = ctypes.c_size_t.from_address(address).value
+    if size >= ctypes.sizeof(kind):
+        return kind.from_address(address)
+    struct = kind()
+    ctypes.memmove(ctypes.addressof(struct), address, size)
+    return struct
 
 
 class Forecast(NamedTuple):
@@ -208,32 +251,34 @@ class Answer:
 
     def error(self) -> SapError:
         """The error of the call that this is the answer of."""
-        error = _Error.from_address(self._library.sap_answer_error(self.handle))
-        message, field, reason = (
-            text.decode(errors="replace") for text in (error.message, error.field, error.reason)
+        error = _read(_Error, self._library.sap_answer_error(self.handle))
+        message, field, reason, request_id, server = (
+            text.decode(errors="replace")
+            for text in (error.message, error.field, error.reason, error.request_id, error.server)
         )
-        return error_of_code(error.kind, message, field, reason)
+        retry_after_s = error.retry_after_s or None
+        return error_of_code(error.kind, message, field, reason, retry_after_s, request_id, server)
 
-    def outcome(self, mask: frozenset[str]) -> Solution | SapError:
-        """The solution with the fields of the mask, or the error."""
+    def outcome(self) -> Solution | SapError:
+        """The solution, or the error."""
         address = self._library.sap_answer_solution(self.handle)
-        return self.error() if address is None else _AnsweredSolution(self, address, mask)
+        return self.error() if address is None else _AnsweredSolution(self, address)
 
     def forecast(self) -> Forecast | SapError:
         """The islands of the problem, or the error."""
         address = self._library.sap_answer_forecast(self.handle)
         if address is None:
             return self.error()
-        struct = _Forecast.from_address(address)
+        struct = _read(_Forecast, address)
         return Forecast(self.view(struct.island_of_tree, np.int32), self.view(struct.solve_time_s))
 
-    def derivatives(self, mask: frozenset[str]) -> Derivatives | SapError:
-        """The derivatives with the fields of the solution in the mask, or the error."""
+    def derivatives(self) -> Derivatives | SapError:
+        """The derivatives, or the error."""
         address = self._library.sap_answer_derivatives(self.handle)
-        solution = self.outcome(mask)
+        solution = self.outcome()
         if isinstance(solution, SapError):
             return solution
-        struct = _Derivatives.from_address(address)
+        struct = _read(_Derivatives, address)
         gradients = (struct.gradients[i].contents for i in range(struct.num_gradients))
         tangents = (struct.tangents[i].contents for i in range(struct.num_tangents))
         return Derivatives(
@@ -244,16 +289,33 @@ class Answer:
             self.view(struct.adjoint_status, np.int32),
         )
 
+    def info(self) -> ServerInfo | SapError:
+        """What the server says about itself, or the error."""
+        address = self._library.sap_answer_info(self.handle)
+        if address is None:
+            return self.error()
+        info = _read(_Info, address)
+        limits = {name: getattr(info, name) for name in _LIMITS}
+        limits["high_priority"] = bool(info.high_priority)
+        return ServerInfo(
+            version=info.version.decode(),
+            instruction_set=info.instruction_set.decode(),
+            processors=info.processors,
+            solver_threads=info.solver_threads,
+            boot_id=info.boot_id.decode(),
+            limits=limits,
+        )
+
     @property
-    def solver_threads(self) -> int:
-        """How many threads work on one problem, of the sap_server_info."""
-        return int(_Info.from_address(self._library.sap_answer_info(self.handle)).solver_threads)
+    def step_id(self) -> int:
+        """Number of the step of a session."""
+        return int(self._library.sap_answer_step_id(self.handle))
 
     @property
     def warm_started(self) -> bool:
         """Whether the step of a session started from the one before; False after an error."""
         address = self._library.sap_answer_solution(self.handle)
-        return address is not None and bool(_Solution.from_address(address).warm_started)
+        return address is not None and bool(_read(_Solution, address).warm_started)
 
     def _tangent(self, tangent: _Tangent) -> Tangent:
         values = {name: self.view(getattr(tangent, name)) for name in _OUTPUTS}
@@ -319,16 +381,14 @@ def _empty(dtype: type[Any]) -> NDArray[Any]:
 
 
 _EMPTY = {dtype: _empty(dtype) for dtype in (np.float64, np.int32, np.uint32)}
-ALL_FIELDS = frozenset(field.name for field in solution_pb2.ContactSolution.DESCRIPTOR.fields)
 
 
 class _AnsweredSolution(Solution):
     """A solution in the memory of an answer."""
 
-    def __init__(self, answer: Answer, address: int, mask: frozenset[str]) -> None:
+    def __init__(self, answer: Answer, address: int) -> None:
         self._answer = answer
-        self._struct = _Solution.from_address(address)
-        self._mask = mask
+        self._struct = _read(_Solution, address)
 
     def to_bytes(self) -> bytes:
         message = solution_pb2.ContactSolution()
@@ -336,35 +396,20 @@ class _AnsweredSolution(Solution):
             scalar = np.int32 if name == "island_of_tree" else np.float64
             getattr(message, name).extend(self._array(name, scalar).tolist())
         message.cost = self.cost
-        if "islands" in self._mask:
-            for name, array in self._values("islands").items():
-                getattr(message.islands, name).extend(array.tolist())
+        for name, array in self._values("islands").items():
+            getattr(message.islands, name).extend(array.tolist())
         for name, value in self._values("timings").items():
             setattr(message.timings, name, value)
         return message.SerializeToString()
 
-    def without(self, names: Collection[str]) -> Solution:
-        return _AnsweredSolution(
-            self._answer, ctypes.addressof(self._struct), self._mask.difference(names)
-        )
-
     def _array(self, name: str, scalar: type[Any]) -> NDArray[Any]:
-        if name not in self._mask:
-            return _EMPTY[scalar]
         if name == "cost":
             return np.array([self._struct.cost])
         return self._answer.view(getattr(self._struct, name), scalar)
 
     def _values(self, name: str, decoder: wire_format.ArrayDecoder | None = None) -> dict[str, Any]:
-        if name not in self._mask:
-            return {} if decoder is None else decoder.decode(b"", 0, 0)
         if name == "timings":
-            struct = self._struct
-            return {
-                "decode_s": struct.decode_s,
-                "islands_s": struct.islands_s,
-                "solve_s": struct.solve_s,
-            }
+            return {phase: getattr(self._struct, phase) for phase in _TIMINGS}
         islands = self._struct.islands.contents
         return {
             field: self._answer.view(getattr(islands, field), dtype)

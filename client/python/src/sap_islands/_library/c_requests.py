@@ -7,11 +7,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from sap_islands._library.c_answer import ALL_FIELDS
 from sap_islands._library.c_structs import ProblemBlock
 from sap_islands.derivatives import Cotangent, DifferentiateRequest
 from sap_islands.errors import InvalidArgument
-from sap_islands.options import Options, serialize
+from sap_islands.options import Options
 
 _pointer = ctypes.c_void_p
 _DEFAULTS = Options()
@@ -27,19 +26,31 @@ class _Options(ctypes.Structure):
         ("newton", ctypes.c_int32),
         ("one_island", ctypes.c_int32),
         ("max_memory_bytes", ctypes.c_uint64),
+        ("num_response_mask", ctypes.c_int64),
+        ("response_mask", ctypes.POINTER(ctypes.c_char_p)),
+        ("priority", ctypes.c_int32),
     )
 
 
-class ConnectOptions(ctypes.Structure):
-    """A sap_connect_options as far as it is used here."""
-
-    _fields_ = (("struct_size", ctypes.c_size_t), ("threads", ctypes.c_int32))
-
-
-class CallSettings(ctypes.Structure):
-    """A sap_call as far as it is used here."""
-
-    _fields_ = (("struct_size", ctypes.c_size_t), ("deadline_s", _pointer), ("stop", _pointer))
+class _ConnectOptions(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("threads", ctypes.c_int32),
+        ("low_latency", ctypes.c_int32),
+        ("connect_timeout_s", ctypes.POINTER(ctypes.c_double)),
+        ("reconnect_within_s", ctypes.POINTER(ctypes.c_double)),
+        ("allow_mixed_servers", ctypes.c_int32),
+        ("tls", ctypes.c_int32),
+        ("server_ca", ctypes.c_char_p),
+        ("server_ca_file", ctypes.c_char_p),
+        ("certificate", ctypes.c_char_p),
+        ("certificate_file", ctypes.c_char_p),
+        ("key", ctypes.c_char_p),
+        ("key_file", ctypes.c_char_p),
+        ("server_name", ctypes.c_char_p),
+        ("token", ctypes.c_char_p),
+        ("token_file", ctypes.c_char_p),
+    )
 
 
 class _Array(ctypes.Structure):
@@ -76,20 +87,32 @@ class _Differentiation(ctypes.Structure):
     )
 
 
+class ConnectSettings:
+    """A sap_connect_options, with all that it points to.
+
+    Attributes:
+        address: Of the sap_connect_options.
+    """
+
+    def __init__(self, **values: int | float | bytes | None) -> None:
+        """Sets the fields that are given, by their names in the struct."""
+        self._struct = _ConnectOptions(ctypes.sizeof(_ConnectOptions))
+        for name, value in values.items():
+            if isinstance(value, float):
+                getattr(self._struct, name).contents = ctypes.c_double(value)
+            else:
+                setattr(self._struct, name, value)
+        self.address = ctypes.addressof(self._struct)
+
+
 class OptionsBlock:
-    """Options as a struct, and the mask of the solution.
+    """Options as a struct.
 
     Attributes:
         address: Of the sap_options.
-        mask: The fields of the solution to return.
     """
 
-    def __init__(self, options: Options, longest: float | None) -> None:
-        serialize(options)  # refuses numbers that the message cannot hold
-        self.mask = _mask(options)
-        budget = options.time_budget
-        if longest is not None:
-            budget = longest if budget is None else min(budget, longest)
+    def __init__(self, options: Options) -> None:
         struct = _Options(ctypes.sizeof(_Options))
         if options.relative_tolerance is not None:
             struct.relative_tolerance.contents = ctypes.c_double(options.relative_tolerance)
@@ -97,33 +120,35 @@ class OptionsBlock:
             speed = ctypes.c_double(options.absolute_speed_tolerance)
             struct.absolute_speed_tolerance.contents = speed
         if options.max_iterations is not None:
-            struct.max_iterations.contents = ctypes.c_uint32(options.max_iterations)
-        if budget is not None:
-            struct.time_budget_s.contents = ctypes.c_double(budget)
+            struct.max_iterations.contents = ctypes.c_uint32(_max_iterations(options))
+        if options.time_budget is not None:
+            struct.time_budget_s.contents = ctypes.c_double(options.time_budget)
         struct.newton = int(options.newton)
         struct.one_island = int(options.islands is False)
-        self._struct = struct
+        paths = [name.encode() for name in options.response_mask]
+        struct.num_response_mask = len(paths)
+        struct.response_mask = (ctypes.c_char_p * len(paths))(*paths)
+        struct.priority = int(options.priority)
+        self._kept = (struct, paths)
         self.address = ctypes.addressof(struct)
 
 
 @functools.lru_cache(maxsize=256)
-def _unlimited(options: Options) -> OptionsBlock:
-    return OptionsBlock(options, None)
+def _block(options: Options) -> OptionsBlock:
+    return OptionsBlock(options)
 
 
-def options_block(options: Options | None, longest: float | None = None) -> OptionsBlock:
-    """The options, with at most `longest` seconds."""
-    options = options or _DEFAULTS
-    return _unlimited(options) if longest is None else OptionsBlock(options, longest)
+def options_block(options: Options | None) -> OptionsBlock:
+    """The options, which most calls repeat."""
+    return _block(options or _DEFAULTS)
 
 
-def _mask(options: Options) -> frozenset[str]:
-    for i, name in enumerate(options.response_mask):
-        if name not in ALL_FIELDS:
-            field = f"options.response_mask.paths[{i}]"
-            message = f"{field} is '{name[:64]}'; it must be the name of a field of ContactSolution"
-            raise InvalidArgument(message, field)
-    return frozenset(options.response_mask) or ALL_FIELDS
+def _max_iterations(options: Options) -> int:
+    number = int(options.max_iterations or 0)
+    if not 0 <= number < 1 << 32:
+        message = f"options.max_iterations is {number}; it must be in [0, 2^32)"
+        raise InvalidArgument(message, "options.max_iterations")
+    return number
 
 
 def addresses(handles: Sequence[int | None]) -> Any:
@@ -136,7 +161,6 @@ class Request:
 
     Attributes:
         address: Of the sap_differentiation.
-        mask: The fields of the solution to return.
     """
 
     def __init__(
@@ -153,7 +177,6 @@ class Request:
             addresses([tangent.address for tangent in tangents]),
             (ctypes.c_char_p * len(texts))(*texts),
         )
-        self.mask = options.mask
         self._kept = (request, options, block, tangents, cotangents, texts, lists)
         self._struct = _Differentiation(
             ctypes.sizeof(_Differentiation),

@@ -19,20 +19,20 @@ from sap_islands.problem import Problem
 from sap_islands.solution import Solution
 
 if TYPE_CHECKING:
-    from sap_islands._library.embedded_solver import EmbeddedSolver
+    from sap_islands._library.native_solver import NativeSolver
 
 
 @functools.cache
-def island_finder() -> EmbeddedSolver:
+def island_finder() -> NativeSolver:
     """The solver in this process, which finds islands on the calling thread.
 
     Raises:
         Unavailable: There is no C library.
     """
-    from sap_islands._library.embedded_solver import EmbeddedSolver
+    from sap_islands._library.native_solver import NativeSolver, embedded_client
 
     try:
-        return EmbeddedSolver(1)
+        return NativeSolver(embedded_client(1))
     except Unavailable as error:
         raise Unavailable(f"split needs the C library to find islands: {error}") from error
 

@@ -1,0 +1,229 @@
+"""Calls and sessions of the C library for asyncio.
+
+They run in the background; the library adds 1 to a descriptor when one has ended, and the event
+loop waits for that: no thread of Python is involved. A cancelled call ends its solve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from sap_islands._library.c_call import CallSettings, Stop
+from sap_islands._library.native_batch import WAITS, NativeBatch
+from sap_islands._library.native_client import NativeCall, NativeClient, ResultT
+from sap_islands._library.native_session import SessionHandle
+from sap_islands.errors import SapError, Unavailable, value_of
+from sap_islands.options import Options
+from sap_islands.problem import Problem
+from sap_islands.session import AsyncSession, StepOutcome
+from sap_islands.solution import Solution
+
+_NO_TIME = ctypes.c_double(0.0)
+NO_TIME = ctypes.addressof(_NO_TIME)
+
+
+class Bell:
+    """An eventfd that the library rings, and that a coroutine waits for.
+
+    Attributes:
+        done: The function that rings, as an address.
+        fd: Its argument.
+    """
+
+    def __init__(self, library: Any) -> None:
+        """Makes a descriptor, which the running event loop watches."""
+        self.done = ctypes.cast(library.sap_notify_eventfd, ctypes.c_void_p).value
+        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._loop = asyncio.get_running_loop()
+        self._rung = asyncio.Event()
+        self._retired = False
+        self._loop.add_reader(self.fd, self._ring)
+
+    async def wait(self) -> None:
+        """Waits until it was rung since the last wait."""
+        await self._rung.wait()
+        self._rung.clear()
+
+    def retire(self) -> None:
+        """Closes the descriptor once it was rung, by a call that nobody waits for any more."""
+        self._retired = True
+
+    def close(self) -> None:
+        """Closes the descriptor, which the library must not use any more."""
+        if self.fd >= 0:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self.fd)
+            os.close(self.fd)
+            self.fd = -1
+
+    def _ring(self) -> None:
+        os.eventfd_read(self.fd)
+        self._rung.set()
+        if self._retired:
+            self.close()
+
+
+class AsyncNativeClient:
+    """Makes the calls of a `NativeClient` in one event loop."""
+
+    def __init__(self, client: NativeClient) -> None:
+        self.client = client
+        self._idle_bells: list[Bell] = []
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the descriptors that no call uses."""
+        for bell in self._idle_bells:
+            bell.close()
+        self._idle_bells.clear()
+
+    async def run(
+        self, call: NativeCall[ResultT], timeout: float | None, servers: int = 0
+    ) -> NativeCall[ResultT]:
+        """Makes a call and waits for its end; returns it.
+
+        Raises:
+            SapError: What ended all of a batch.
+        """
+        self.client.check_open()
+        stop = Stop(self.client.library)
+        bell = self._idle_bells.pop() if self._idle_bells else Bell(self.client.library)
+        settings = CallSettings(
+            timeout,
+            stop=stop,
+            servers=servers,
+            background=True,
+            done=bell.done,
+            context=bell.fd,
+        )
+        kind = call.begin(settings)
+        if kind == 0:
+            await self._wait(call, stop, bell)
+            kind = settings.kind
+        self._idle_bells.append(bell)
+        self.client.finish(call, kind)
+        return call
+
+    async def _wait(self, call: NativeCall[Any], stop: Stop, bell: Bell) -> None:
+        try:
+            await bell.wait()
+        except BaseException:
+            # The arrays of the call are read until it has ended, which is soon.
+            stop.request()
+            self.client.library.sap_answer_await(call.answers[0].handle, None)
+            bell.retire()
+            raise
+
+    async def stream_batch(
+        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+    ) -> AsyncIterator[tuple[int, Solution | SapError]]:
+        """Yields (index of the problem, outcome) as each is finished."""
+        bell = Bell(self.client.library)
+        try:
+            batch = NativeBatch(
+                self.client, problems, options, timeout, done=bell.done, context=bell.fd
+            )
+            try:
+                for _ in problems:
+                    while (number := batch.next(NO_TIME)) == WAITS:
+                        await bell.wait()
+                    yield number, batch.outcome(number)
+            finally:
+                batch.free()
+        finally:
+            bell.close()
+
+
+class AsyncNativeSession(AsyncSession):
+    """A session that is opened at its first use."""
+
+    def __init__(
+        self, client: AsyncNativeClient, options: Options | None, timeout: float | None
+    ) -> None:
+        self._client = client
+        self._settings = (options, timeout)
+        self._session: SessionHandle | None = None
+        self._bell: Bell | None = None
+        self._closed = False
+
+    def __del__(self) -> None:
+        self._free()
+
+    @property
+    def in_flight(self) -> int:
+        return 0 if self._session is None else self._session.in_flight
+
+    @property
+    def open(self) -> bool:
+        return not self._closed and (self._session is None or self._session.open)
+
+    def reset(self) -> None:
+        if self._session is not None or self._closed:
+            self._opened()[0].reset()
+
+    async def step(self, problem: Problem, options: Options | None = None) -> Solution:
+        session, bell = self._opened()
+        session.check_idle()
+        if not session.client.waits:
+            call = session.step_call(problem, options)
+            return (await self._client.run(call, None)).result()
+        step_id = await self.send(problem, options)
+        try:
+            while not session.wait_for_outcome(NO_TIME):
+                await bell.wait()
+        except BaseException:
+            session.withdraw(step_id)
+            raise
+        return value_of(session.take().outcome())
+
+    async def send(self, problem: Problem, options: Options | None = None) -> int:
+        session, bell = self._opened()
+        if not session.client.waits:
+            call = session.send_call(problem, options)
+            return (await self._client.run(call, None)).result()
+        while not session.wait_for_room(NO_TIME):
+            await bell.wait()
+        return session.run(session.send_call(problem, options))
+
+    async def receive(self) -> StepOutcome:
+        session, bell = self._opened()
+        session.check_in_flight()
+        while not session.wait_for_outcome(NO_TIME):
+            await bell.wait()
+        answer = session.take()
+        return StepOutcome(answer.step_id, answer.outcome(), answer.warm_started)
+
+    async def close(self) -> None:
+        self._closed = True
+        self._free()
+
+    async def __aenter__(self) -> AsyncSession:
+        self._opened()
+        return self
+
+    def _opened(self) -> tuple[SessionHandle, Bell]:
+        if self._session is None or self._bell is None:
+            if self._closed:
+                raise Unavailable("the session is closed")
+            bell = Bell(self._client.client.library)
+            try:
+                session = SessionHandle(self._client.client, *self._settings, background=True)
+                session.notify(bell.done, bell.fd)
+            except BaseException:
+                bell.close()
+                raise
+            self._session, self._bell = session, bell
+        return self._session, self._bell
+
+    def _free(self) -> None:
+        """Frees the session, and then the descriptor that it rings."""
+        if self._session is not None:
+            self._session.free()
+        if self._bell is not None:
+            self._bell.close()

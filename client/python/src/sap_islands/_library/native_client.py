@@ -1,0 +1,299 @@
+"""A client of the C library: its memory, its calls, and how they wait.
+
+Calls in this process run on the calling thread. Calls to servers run in the background and are
+awaited in slices of 50 ms, between which signals are handled: an exception, as of Ctrl-C, ends the
+call. ctypes releases the interpreter's lock in both.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from sap_islands._library.c_answer import Answer, Forecast
+from sap_islands._library.c_call import CallSettings, Stop
+from sap_islands._library.c_requests import (
+    ConnectSettings,
+    Request,
+    addresses,
+    options_block,
+)
+from sap_islands._library.c_structs import ProblemBlock
+from sap_islands.derivatives import Derivatives, DifferentiateRequest
+from sap_islands.errors import SapError, Unavailable, value_of
+from sap_islands.options import Options
+from sap_islands.problem import Problem
+from sap_islands.server_info import ServerInfo
+from sap_islands.solution import Solution
+
+ResultT = TypeVar("ResultT")
+
+EMBEDDED = "embedded:"
+ALL_SERVERS = -1  # of the address
+
+_MAX_IDLE = 32  # blocks kept for the next calls
+# Between two looks at whether a signal has come.
+_SLICE = ctypes.c_double(0.05)
+SLICE = ctypes.addressof(_SLICE)
+
+
+class NativeCall(Generic[ResultT]):
+    """A call that has been prepared.
+
+    Attributes:
+        answers: Its answers; at least one.
+        is_batch: Whether it takes a list of answers.
+        blocks: Structs of its problems, which are read until it has ended.
+    """
+
+    __slots__ = (
+        "_before",
+        "_count",
+        "_function",
+        "_handles",
+        "_kept",
+        "_read",
+        "answers",
+        "blocks",
+        "is_batch",
+    )
+
+    def __init__(
+        self,
+        function: Callable[..., int],
+        before: tuple[Any, ...],
+        answers: list[Answer],
+        read: Callable[[Answer], ResultT | SapError],
+        blocks: Sequence[ProblemBlock] = (),
+        kept: tuple[Any, ...] = (),
+        count: int | None = None,
+    ) -> None:
+        """Prepares a call.
+
+        Args:
+            function: Of the C library.
+            before: Its arguments before the sap_call.
+            answers: Its answers.
+            read: Makes the result of an answer.
+            blocks: See above.
+            kept: What else the arguments point to.
+            count: Of a batch: how many results it has; None: it is none.
+        """
+        self._function = function
+        self._before = before
+        self._read = read
+        self._kept = kept
+        self._count = count
+        self.answers = answers
+        self.blocks = blocks
+        self.is_batch = count is not None
+
+    def begin(self, settings: CallSettings | None) -> int:
+        """Calls the function; returns the kind of its error."""
+        call = None if settings is None else settings.address
+        if not self.is_batch:
+            return self._function(*self._before, call, self.answers[0].handle)
+        # Read until the call has ended, which may be in the background.
+        self._handles = addresses([answer.handle for answer in self.answers])
+        return self._function(*self._before, call, ctypes.addressof(self._handles))
+
+    def result(self) -> ResultT:
+        """The result of a call with one answer; raises its error."""
+        return value_of(self._read(self.answers[0]))
+
+    def results(self) -> list[ResultT | SapError]:
+        """The results of a batch."""
+        return [self._read(answer) for answer in self.answers[: self._count]]
+
+
+class NativeClient:
+    """A sap_client. Threads may share it.
+
+    Attributes:
+        library: The C library.
+        address: That it was made of.
+        handle: The sap_client.
+        waits: Whether its calls wait for servers.
+    """
+
+    def __init__(self, library: Any, address: str, settings: ConnectSettings) -> None:
+        """Makes the client; nothing is sent.
+
+        Raises:
+            SapError: An argument is malformed, or the library cannot reach servers.
+        """
+        self.library = library
+        self.address = address
+        self.waits = address != EMBEDDED
+        self._idle_answers: list[int] = []
+        self._idle_blocks: list[ProblemBlock] = []
+        self._open = True
+        client = ctypes.c_void_p()
+        answer = self.answer()
+        library.sap_connect(
+            address.encode(), settings.address, None, ctypes.addressof(client), answer.handle
+        )
+        if not client.value:
+            raise answer.error()
+        self.handle: int = client.value
+
+    def __del__(self) -> None:
+        for answer in getattr(self, "_idle_answers", ()):
+            self.library.sap_answer_free(answer)
+        if getattr(self, "handle", None):
+            self.library.sap_client_free(self.handle)
+
+    def close(self) -> None:
+        """Ends it: further calls raise Unavailable."""
+        self._open = False
+
+    def check_open(self) -> None:
+        """Raises Unavailable after `close`."""
+        if not self._open:
+            raise Unavailable("the client is closed")
+
+    def answer(self) -> Answer:
+        """Memory for an answer."""
+        return Answer(self.library, self._idle_answers)
+
+    def take_block(self) -> ProblemBlock:
+        """Memory for the structs of a problem."""
+        try:
+            return self._idle_blocks.pop()
+        except IndexError:
+            return ProblemBlock()
+
+    def run(
+        self, call: NativeCall[ResultT], timeout: float | None, servers: int = 0
+    ) -> NativeCall[ResultT]:
+        """Makes a call and waits for its end; returns it.
+
+        Raises:
+            SapError: What ended all of a batch.
+        """
+        self.check_open()
+        if not self.waits:
+            settings = None if timeout is None else CallSettings(timeout)
+            kind = call.begin(settings)
+        else:
+            stop = Stop(self.library)
+            settings = CallSettings(timeout, stop=stop, servers=servers, background=True)
+            kind = call.begin(settings)
+            if kind == 0:
+                self._await(call.answers[0], stop)
+                kind = settings.kind
+        self.finish(call, kind)
+        return call
+
+    def finish(self, call: NativeCall[Any], kind: int) -> None:
+        """Keeps the structs of a call that has ended; raises the error of a whole batch."""
+        self.keep(call.blocks)
+        if call.is_batch and kind != 0:
+            raise call.answers[0].error()
+
+    def keep(self, blocks: Sequence[ProblemBlock]) -> None:
+        """Keeps structs that are not read any more for the next calls."""
+        self._idle_blocks.extend(blocks[: max(0, _MAX_IDLE - len(self._idle_blocks))])
+
+    def _await(self, answer: Answer, stop: Stop) -> None:
+        try:
+            while not self.library.sap_answer_await(answer.handle, SLICE):
+                pass
+        except BaseException:
+            stop.request()
+            self.library.sap_answer_await(answer.handle, None)
+            raise
+
+    # ---- What is asked; `run`, or its counterpart for asyncio, makes the calls.
+
+    def solve(self, problem: Problem, options: Options | None) -> NativeCall[Solution]:
+        """A call of sap_solve."""
+        settings = options_block(options)
+        block = self.take_block()
+        block.fill(problem)
+        return NativeCall(
+            self.library.sap_solve,
+            (self.handle, block.address, settings.address),
+            [self.answer()],
+            Answer.outcome,
+            [block],
+            (problem, settings),
+        )
+
+    def solve_batch(
+        self, problems: Sequence[Problem], options: Options | None
+    ) -> NativeCall[Solution]:
+        """A call of sap_solve_batch."""
+        settings = options_block(options)
+        blocks = [self.take_block() for _ in problems]
+        for block, problem in zip(blocks, problems, strict=True):
+            block.fill(problem)
+        return self._batch(
+            self.library.sap_solve_batch,
+            [block.address for block in blocks],
+            settings.address,
+            Answer.outcome,
+            blocks,
+            (problems, settings),
+        )
+
+    def differentiate(self, request: DifferentiateRequest) -> NativeCall[Derivatives]:
+        """A call of sap_differentiate."""
+        block = self.take_block()
+        struct = Request(request, options_block(request.options), block)
+        return NativeCall(
+            self.library.sap_differentiate,
+            (self.handle, struct.address),
+            [self.answer()],
+            Answer.derivatives,
+            [block],
+            (struct,),
+        )
+
+    def differentiate_batch(
+        self, requests: Sequence[DifferentiateRequest], time_budget: float | None
+    ) -> NativeCall[Derivatives]:
+        """A call of sap_differentiate_batch."""
+        blocks = [self.take_block() for _ in requests]
+        structs = [
+            Request(request, options_block(request.options), block)
+            for request, block in zip(requests, blocks, strict=True)
+        ]
+        budget = None if time_budget is None else ctypes.c_double(time_budget)
+        return self._batch(
+            self.library.sap_differentiate_batch,
+            [struct.address for struct in structs],
+            None if budget is None else ctypes.addressof(budget),
+            Answer.derivatives,
+            blocks,
+            (budget, structs),
+        )
+
+    def info(self) -> NativeCall[ServerInfo]:
+        """A call of sap_info."""
+        return NativeCall(self.library.sap_info, (self.handle,), [self.answer()], Answer.info)
+
+    def find_islands(self, problem: Problem) -> Forecast | SapError:
+        """The islands of a problem, found on this thread, or its error."""
+        answer = self.answer()
+        block = self.take_block()
+        block.fill(problem)
+        self.library.sap_find_islands(self.handle, block.address, answer.handle)
+        self.keep((block,))
+        return answer.forecast()
+
+    def _batch(
+        self,
+        function: Callable[..., int],
+        inputs: Sequence[int],
+        settings: int | None,
+        read: Callable[[Answer], ResultT | SapError],
+        blocks: Sequence[ProblemBlock],
+        kept: tuple[Any, ...],
+    ) -> NativeCall[ResultT]:
+        # An empty batch has no answer for the error of its options: one input that is missing has.
+        pointers = addresses(inputs or [None])
+        answers = [self.answer() for _ in pointers]
+        before = (self.handle, len(answers), ctypes.addressof(pointers), settings)
+        return NativeCall(function, before, answers, read, blocks, (pointers, *kept), len(inputs))

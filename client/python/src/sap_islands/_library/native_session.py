@@ -1,0 +1,215 @@
+"""A session of the C library, which has the state of it: velocities, and steps in flight.
+
+In this process `send` solves the step, and its outcome waits. From a server, waits are in slices,
+and a call that an exception interrupts has no effect.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+from sap_islands._library.c_answer import Answer
+from sap_islands._library.c_call import CallSettings
+from sap_islands._library.c_requests import options_block
+from sap_islands._library.native_client import SLICE, NativeCall, NativeClient, ResultT
+from sap_islands.errors import SapError, Unavailable, value_of
+from sap_islands.options import Options
+from sap_islands.problem import Problem
+from sap_islands.session import Session, StepOutcome
+from sap_islands.solution import Solution
+
+
+class SessionHandle:
+    """A sap_session.
+
+    Attributes:
+        client: Its client.
+    """
+
+    def __init__(
+        self,
+        client: NativeClient,
+        options: Options | None,
+        timeout: float | None,
+        background: bool = False,
+    ) -> None:
+        """Opens the session.
+
+        Args:
+            client: Its client.
+            options: Of the steps that have none of their own.
+            timeout: Deadline of all steps [s].
+            background: Whether the library serves it, rather than who waits.
+
+        Raises:
+            SapError: The options are refused, or no session can be opened.
+        """
+        client.check_open()
+        self._handle = 0
+        self.client = client
+        self._library = client.library
+        session = ctypes.c_void_p()
+        answer = client.answer()
+        settings, call = options_block(options), CallSettings(timeout, background=background)
+        client.library.sap_session_open(
+            client.handle,
+            settings.address,
+            call.address,
+            ctypes.addressof(session),
+            answer.handle,
+        )
+        if not session.value:
+            raise answer.error()
+        self._handle = session.value
+
+    def __del__(self) -> None:
+        self.free()
+
+    def free(self) -> None:
+        """Closes it: steps in flight are cancelled."""
+        if self._handle:
+            self._library.sap_session_free(self._handle)
+            self._handle = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Number of steps that were sent and not taken."""
+        return int(self._library.sap_session_in_flight(self._handle)) if self._handle else 0
+
+    @property
+    def open(self) -> bool:
+        """Whether steps can be sent."""
+        return bool(self._handle and self._library.sap_session_is_open(self._handle))
+
+    def check_idle(self) -> None:
+        """Raises Unavailable after `free`, and RuntimeError if steps are in flight."""
+        if self._live() and self.in_flight:
+            raise RuntimeError("steps are in flight; receive their outcomes first")
+
+    def check_in_flight(self) -> None:
+        """Raises RuntimeError if no step is in flight, and why the session has ended if it has."""
+        if not (self._live() and self.in_flight):
+            if self.open:
+                raise RuntimeError("no step is in flight")
+            raise self.take().error()
+
+    def step_call(self, problem: Problem, options: Options | None) -> NativeCall[Solution]:
+        """A call that solves a step."""
+        return self._call(self._library.sap_session_step, problem, options, Answer.outcome)
+
+    def send_call(self, problem: Problem, options: Options | None) -> NativeCall[int]:
+        """A call that sends a step; its result is the number of the step."""
+        return self._call(
+            self._library.sap_session_send,
+            problem,
+            options,
+            lambda answer: answer.step_id or answer.error(),
+        )
+
+    def run(self, call: NativeCall[ResultT]) -> ResultT:
+        """Makes a call on this thread."""
+        self.client.finish(call, call.begin(None))
+        return call.result()
+
+    def wait_for_room(self, wait: int | None) -> bool:
+        """Whether `send` would return at once; waits as long as the double at `wait` says."""
+        return bool(self._library.sap_session_await_room(self._live(), wait))
+
+    def wait_for_outcome(self, wait: int | None) -> bool:
+        """Whether `take` would return at once; waits as long as the double at `wait` says."""
+        return bool(self._library.sap_session_await_outcome(self._live(), wait))
+
+    def take(self) -> Answer:
+        """Takes the outcome of the oldest step in flight."""
+        answer = self.client.answer()
+        self._library.sap_session_take(self._live(), None, answer.handle)
+        return answer
+
+    def notify(self, function: int | None, context: int | None) -> None:
+        """Sets the function that is called, with `context`, when a wait may have ended."""
+        answer = self.client.answer()
+        if self._library.sap_session_notify(self._live(), function, context, answer.handle):
+            raise answer.error()
+
+    def withdraw(self, step_id: int) -> None:
+        """Makes the step, and all later ones, not to have been sent."""
+        self._library.sap_session_withdraw(self._live(), step_id, self.client.answer().handle)
+
+    def reset(self) -> None:
+        """Forgets the velocities."""
+        self.check_idle()
+        answer = self.client.answer()
+        if self._library.sap_session_reset(self._handle, answer.handle):
+            raise answer.error()
+
+    def _call(
+        self,
+        function: Callable[..., int],
+        problem: Problem,
+        options: Options | None,
+        read: Callable[[Answer], ResultT | SapError],
+    ) -> NativeCall[ResultT]:
+        handle = self._live()
+        settings = None if options is None else options_block(options)
+        block = self.client.take_block()
+        block.fill(problem)
+        before = (handle, block.address, None if settings is None else settings.address)
+        return NativeCall(
+            function, before, [self.client.answer()], read, (block,), (problem, settings)
+        )
+
+    def _live(self) -> int:
+        if not self._handle:
+            raise Unavailable("the session is closed")
+        return self._handle
+
+
+class NativeSession(Session):
+    """The session that `Client.session` returns."""
+
+    def __init__(
+        self, client: NativeClient, options: Options | None, timeout: float | None
+    ) -> None:
+        """Opens it; see `SessionHandle`."""
+        self._session = SessionHandle(client, options, timeout)
+
+    @property
+    def in_flight(self) -> int:
+        return self._session.in_flight
+
+    @property
+    def open(self) -> bool:
+        return self._session.open
+
+    def step(self, problem: Problem, options: Options | None = None) -> Solution:
+        session = self._session
+        session.check_idle()
+        if not session.client.waits:
+            return session.run(session.step_call(problem, options))
+        step_id = session.run(session.send_call(problem, options))
+        try:
+            while not session.wait_for_outcome(SLICE):
+                pass
+        except BaseException:
+            session.withdraw(step_id)
+            raise
+        return value_of(session.take().outcome())
+
+    def send(self, problem: Problem, options: Options | None = None) -> int:
+        while not self._session.wait_for_room(SLICE):
+            pass
+        return self._session.run(self._session.send_call(problem, options))
+
+    def receive(self) -> StepOutcome:
+        self._session.check_in_flight()
+        while not self._session.wait_for_outcome(SLICE):
+            pass
+        answer = self._session.take()
+        return StepOutcome(answer.step_id, answer.outcome(), answer.warm_started)
+
+    def reset(self) -> None:
+        self._session.reset()
+
+    def close(self) -> None:
+        self._session.free()

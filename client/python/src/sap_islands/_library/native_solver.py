@@ -1,0 +1,159 @@
+"""The calls of `Client`, made by the C library.
+
+In this process no message is made, and no other process or socket is involved. The bits are those
+of a server of the same version and instruction set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from sap_islands._library.c_answer import Forecast
+from sap_islands._library.c_library import load
+from sap_islands._library.c_requests import ConnectSettings
+from sap_islands._library.native_aio import AsyncNativeClient, AsyncNativeSession
+from sap_islands._library.native_batch import NativeBatch
+from sap_islands._library.native_client import EMBEDDED, SLICE, NativeClient
+from sap_islands._library.native_session import NativeSession
+from sap_islands.binaries import find_c_library
+from sap_islands.derivatives import Derivatives, DifferentiateRequest
+from sap_islands.errors import InvalidArgument, SapError
+from sap_islands.options import Options
+from sap_islands.problem import Problem
+from sap_islands.server_info import ServerInfo
+from sap_islands.session import AsyncSession, Session
+from sap_islands.solution import Solution
+
+_MAX_THREADS = 1024
+
+
+def embedded_client(threads: int | None) -> NativeClient:
+    """A client of the solver in this process.
+
+    Args:
+        threads: That work on one problem; None: as many as the process may use.
+
+    Raises:
+        InvalidArgument: The number of threads is out of range.
+        Unavailable: The library was not found or cannot be loaded.
+    """
+    if threads is not None and not 1 <= threads <= _MAX_THREADS:
+        message = f"threads is {threads}; it must be in [1, {_MAX_THREADS}]"
+        raise InvalidArgument(message, "threads")
+    settings = ConnectSettings(threads=threads or 0)
+    return NativeClient(load(find_c_library()), EMBEDDED, settings)
+
+
+class NativeSolver:
+    """The calls of a client that wait for their outcomes. Threads may share it."""
+
+    def __init__(self, client: NativeClient) -> None:
+        self._client = client
+        self.address = client.address
+
+    def close(self) -> None:
+        self._client.close()
+
+    def solve(self, problem: Problem, options: Options | None, timeout: float | None) -> Solution:
+        return self._client.run(self._client.solve(problem, options), timeout).result()
+
+    def find_islands(self, problem: Problem) -> Forecast | SapError:
+        """The islands of a problem that is checked and not solved, or its error."""
+        return self._client.find_islands(problem)
+
+    def solve_batch(
+        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+    ) -> list[Solution | SapError]:
+        return self._client.run(self._client.solve_batch(problems, options), timeout).results()
+
+    def stream_batch(
+        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+    ) -> Iterator[tuple[int, Solution | SapError]]:
+        batch = NativeBatch(self._client, problems, options, timeout)
+        try:
+            for _ in problems:
+                while (number := batch.next(SLICE)) < 0:
+                    pass
+                yield number, batch.outcome(number)
+        finally:
+            batch.free()
+
+    def differentiate(self, request: DifferentiateRequest, timeout: float | None) -> Derivatives:
+        return self._client.run(self._client.differentiate(request), timeout).result()
+
+    def differentiate_batch(
+        self,
+        requests: Sequence[DifferentiateRequest],
+        time_budget: float | None,
+        timeout: float | None,
+    ) -> list[Derivatives | SapError]:
+        call = self._client.differentiate_batch(requests, time_budget)
+        return self._client.run(call, timeout).results()
+
+    def session(
+        self,
+        options: Options | None,
+        timeout: float | None,
+        reconnect_within: float | None,
+        low_latency: bool,
+    ) -> Session:
+        """Opens a session: there is nothing to reconnect to, and no latency to lower."""
+        return NativeSession(self._client, options, timeout)
+
+    def info(self, timeout: float | None = None) -> ServerInfo:
+        return self._client.run(self._client.info(), timeout).result()
+
+
+class AsyncNativeSolver:
+    """The calls of a client as coroutines of one event loop."""
+
+    def __init__(self, client: NativeClient) -> None:
+        self._client = client
+        self._calls = AsyncNativeClient(client)
+        self.address = client.address
+
+    async def close(self) -> None:
+        self._client.close()
+        self._calls.close()
+
+    async def solve(
+        self, problem: Problem, options: Options | None, timeout: float | None
+    ) -> Solution:
+        return (await self._calls.run(self._client.solve(problem, options), timeout)).result()
+
+    async def solve_batch(
+        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+    ) -> list[Solution | SapError]:
+        call = self._client.solve_batch(problems, options)
+        return (await self._calls.run(call, timeout)).results()
+
+    def stream_batch(
+        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+    ) -> AsyncIterator[tuple[int, Solution | SapError]]:
+        return self._calls.stream_batch(problems, options, timeout)
+
+    async def differentiate(
+        self, request: DifferentiateRequest, timeout: float | None
+    ) -> Derivatives:
+        return (await self._calls.run(self._client.differentiate(request), timeout)).result()
+
+    async def differentiate_batch(
+        self,
+        requests: Sequence[DifferentiateRequest],
+        time_budget: float | None,
+        timeout: float | None,
+    ) -> list[Derivatives | SapError]:
+        call = self._client.differentiate_batch(requests, time_budget)
+        return (await self._calls.run(call, timeout)).results()
+
+    def session(
+        self,
+        options: Options | None,
+        timeout: float | None,
+        reconnect_within: float | None,
+        low_latency: bool,
+    ) -> AsyncSession:
+        return AsyncNativeSession(self._calls, options, timeout)
+
+    async def info(self, timeout: float | None) -> ServerInfo:
+        return (await self._calls.run(self._client.info(), timeout)).result()
