@@ -83,6 +83,31 @@ TEST_F(CCallsTest, AnErrorInTheBackgroundIsThatOfTheAnswer) {
   EXPECT_STREQ(answer.error().field, "time_step");
 }
 
+// One error of a batch's problems leaves the batch without one; wrong options are an error of all.
+TEST_F(CCallsTest, ABatchInTheBackgroundSaysHowItEndedAsAWhole) {
+  sap_problem wrong = pile_.problem;
+  wrong.time_step = -1;
+  const sap_problem* const problems[] = {&pile_.problem, &wrong};
+  const Answer first, second;
+  sap_answer* const answers[] = {first.get(), second.get()};
+  int32_t kind = -1;
+  sap_call call = Call();
+  call.background = 1;
+  call.kind = &kind;
+  ASSERT_EQ(sap_solve_batch(client_.get(), 2, problems, nullptr, &call, answers), SAP_OK);
+  ASSERT_EQ(sap_answer_await(first.get(), nullptr), 1);
+  EXPECT_EQ(kind, SAP_OK);
+  EXPECT_EQ(second.error().kind, SAP_INVALID_ARGUMENT);
+  const double tolerance = 2;
+  sap_options options{};
+  options.struct_size = sizeof options;
+  options.relative_tolerance = &tolerance;
+  ASSERT_EQ(sap_solve_batch(client_.get(), 2, problems, &options, &call, answers), SAP_OK);
+  ASSERT_EQ(sap_answer_await(first.get(), nullptr), 1);
+  EXPECT_EQ(kind, SAP_INVALID_ARGUMENT);
+  EXPECT_EQ(first.error().kind, SAP_INVALID_ARGUMENT);
+}
+
 TEST_F(CCallsTest, AStopFromAnotherThreadEndsASolve) {
   Pile large(16);
   sap_stop* stop = sap_stop_new();

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import sap_islands as sap
 from sap_islands import aio
-from sap_islands._library.embedded_solver import EmbeddedSolver
+from sap_islands._library.native_solver import NativeSolver, embedded_client
 from sap_islands._split import dealing, splitting
 from sap_islands._split.shards import Shards, mask_of_shards
 from sap_islands.problem_files import load_problem
@@ -35,9 +35,9 @@ _ARRAYS = (
 
 
 @pytest.fixture(scope="module")
-def solver() -> EmbeddedSolver:
+def solver() -> NativeSolver:
     """The solver in this process."""
-    return EmbeddedSolver(2)
+    return NativeSolver(embedded_client(2))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def server() -> Iterator[sap.Client]:
 
 
 def in_shards(
-    solver: EmbeddedSolver, problem: sap.Problem, servers: int, mask: tuple[str, ...] = ()
+    solver: NativeSolver, problem: sap.Problem, servers: int, mask: tuple[str, ...] = ()
 ) -> sap.Solution | None:
     """The solution from so many shards, whatever they cost; None: one island, or none."""
     forecast = solver.find_islands(problem)
@@ -226,7 +226,7 @@ def test_what_saves_less_than_it_costs_does_not_pay() -> None:
     assert not pays([], 4, 1)
 
 
-def test_certified_problems_have_the_same_bits_in_shards(solver: EmbeddedSolver) -> None:
+def test_certified_problems_have_the_same_bits_in_shards(solver: NativeSolver) -> None:
     split = 0
     for path in problem_files():
         problem = load_problem(path)
@@ -241,7 +241,7 @@ def test_certified_problems_have_the_same_bits_in_shards(solver: EmbeddedSolver)
     assert split > 20
 
 
-def test_random_problems_have_the_same_bits_in_shards(solver: EmbeddedSolver) -> None:
+def test_random_problems_have_the_same_bits_in_shards(solver: NativeSolver) -> None:
     split = 0
     for seed in range(60):
         problem = mixed(seed)
@@ -254,7 +254,7 @@ def test_random_problems_have_the_same_bits_in_shards(solver: EmbeddedSolver) ->
     assert split > 120
 
 
-def test_shards_carry_the_loads_of_their_own_islands(solver: EmbeddedSolver) -> None:
+def test_shards_carry_the_loads_of_their_own_islands(solver: NativeSolver) -> None:
     split = 0
     for seed in range(20):
         problem = mixed(seed)
@@ -270,7 +270,7 @@ def test_shards_carry_the_loads_of_their_own_islands(solver: EmbeddedSolver) -> 
     assert split > 10
 
 
-def test_a_mask_returns_the_fields_it_names(solver: EmbeddedSolver) -> None:
+def test_a_mask_returns_the_fields_it_names(solver: NativeSolver) -> None:
     problem = mixed(2)
     for name in (*_ARRAYS, "cost", "islands"):
         mask = (name,)
