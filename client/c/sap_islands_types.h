@@ -243,7 +243,7 @@ typedef struct sap_call {
   void* context;            // of `done`
   const char* request_id;   // names the call in the server's log (the server makes one)
   const char* traceparent;  // W3C trace context (none)
-  int32_t* kind;            // where the kind of a call in the background is put at its end (nowhere)
+  int32_t* kind;            // where the kind of a call in the background is put (nowhere)
 } sap_call;
 
 // ---- Solution (proto/sap/v1/solution.proto)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from sap_islands import BodyContacts, ConstraintRows, Contacts, HuntCrossley, RigidBodies, Trees
 from sap_islands._arrays.array_group import ArrayGroup
-from sap_islands._library import c_structs
 from sap_islands._gradients import input_arrays
+from sap_islands._library import c_structs
 
 ROOT = Path(__file__).parents[3]
 TABLE = (ROOT / "solver/problem/problem_fields.inc").read_text()

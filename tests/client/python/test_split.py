@@ -261,6 +261,8 @@ def test_shards_carry_the_loads_of_their_own_islands(solver: NativeSolver) -> No
         problem.regularization = sap.Regularization(
             rule=sap.RegularizationRule.LOAD_PATH, load_reference_speed=0.05
         )
+        problem.trees.coupled_a = problem.trees.coupled_b = ()  # not with this rule
+        problem.trees.coupling_block = ()
         for group in (problem.trees, problem.bodies):
             group.initial_velocity = 0.5 * group.free_motion_velocity
         solution = in_shards(solver, problem, 3)

@@ -8,11 +8,14 @@ others.
 Prints the number of steps and calls; fails if a velocity or an echo is not what it should be.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import sys
 import threading
 from concurrent import futures
+from typing import Any
 
 LIBRARY, ADDRESS, PLACE = sys.argv[1:]
 SECONDS = 4.0
@@ -23,7 +26,7 @@ class Doubles(ctypes.Structure):
     _fields_ = (("data", ctypes.POINTER(ctypes.c_double)), ("length", ctypes.c_int64))
 
     @classmethod
-    def of(cls, *values):
+    def of(cls, *values: float) -> Doubles:
         return cls((ctypes.c_double * len(values))(*values), len(values))
 
 
@@ -50,14 +53,14 @@ class Solution(ctypes.Structure):
     _fields_ = (("struct_size", ctypes.c_size_t), ("velocity", Doubles))
 
 
-def load_library():
+def load_library() -> Any:
     library = ctypes.CDLL(LIBRARY)
     for name in ("sap_answer_new", "sap_answer_solution"):
         getattr(library, name).restype = ctypes.c_void_p
     return library
 
 
-def load_grpcio():
+def load_grpcio() -> Any:
     import grpc
 
     return grpc
@@ -71,7 +74,7 @@ else:
     sap = load_library()
 
 
-def opened():
+def opened() -> tuple[Any, Any, Any]:
     """A client with a session, and an answer."""
     client, session = ctypes.c_void_p(), ctypes.c_void_p()
     answer = ctypes.c_void_p(sap.sap_answer_new())
@@ -81,13 +84,13 @@ def opened():
     return client, session, answer
 
 
-def free(client, session, answer):
+def free(client: Any, session: Any, answer: Any) -> None:
     sap.sap_session_free(session)
     sap.sap_client_free(client)
     sap.sap_answer_free(answer)
 
 
-def stepped(session, answer, speed):
+def stepped(session: Any, answer: Any, speed: float) -> bool:
     """Whether a body in free fall keeps the velocity that it has without contacts."""
     bodies = Bodies(
         ctypes.sizeof(Bodies),
@@ -99,10 +102,10 @@ def stepped(session, answer, speed):
     problem = Problem(ctypes.sizeof(Problem), TIME_STEP, None, ctypes.pointer(bodies))
     assert sap.sap_session_step(session, ctypes.byref(problem), None, None, answer) == 0
     solution = Solution.from_address(sap.sap_answer_solution(answer))
-    return solution.velocity.data[2] == -speed
+    return bool(solution.velocity.data[2] == -speed)
 
 
-def step_sessions(stop):
+def step_sessions(stop: threading.Event) -> int:
     client, session, answer = opened()
     count = 0
     while not stop.is_set():
@@ -112,7 +115,7 @@ def step_sessions(stop):
     return count
 
 
-def open_and_close(stop):
+def open_and_close(stop: threading.Event) -> int:
     count = 0
     while not stop.is_set():
         client, session, answer = opened()
@@ -122,7 +125,7 @@ def open_and_close(stop):
     return count
 
 
-def serve_grpcio():
+def serve_grpcio() -> tuple[Any, int]:
     echo = grpc.unary_unary_rpc_method_handler(lambda request, context: request)
     server = grpc.server(futures.ThreadPoolExecutor(2))
     server.add_generic_rpc_handlers(
@@ -133,7 +136,7 @@ def serve_grpcio():
     return server, port
 
 
-def call_grpcio(port, stop):
+def call_grpcio(port: int, stop: threading.Event) -> int:
     count = 0
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         echo = channel.unary_unary("/test.Echo/Echo")
@@ -144,7 +147,7 @@ def call_grpcio(port, stop):
     return count
 
 
-def main():
+def main() -> None:
     server, port = serve_grpcio()
     stop = threading.Event()
     with futures.ThreadPoolExecutor(5) as pool:

@@ -397,7 +397,8 @@ class _AnsweredSolution(Solution):
             getattr(message, name).extend(self._array(name, scalar).tolist())
         message.cost = self.cost
         for name, array in self._values("islands").items():
-            getattr(message.islands, name).extend(array.tolist())
+            if array.size:
+                getattr(message.islands, name).extend(array.tolist())
         for name, value in self._values("timings").items():
             setattr(message.timings, name, value)
         return message.SerializeToString()
