@@ -45,7 +45,7 @@ class Material(Protocol):
         """[N] lumped [kg]."""
 
     def evaluate(self, x: FloatArray) -> ElementMatrices:
-        """Forces and stiffness at positions x, [N, 3] [m]."""
+        """Forces and stiffness at positions x in m, an array [N, 3]."""
 
 
 @dataclass(frozen=True)
