@@ -108,9 +108,13 @@ CProblem::CProblem(const v1::ContactProblem& message) {
   });
   Point(message.trees().dofs(), &trees.dofs);
   Point(message.trees().tree_id(), &trees.tree_id);
+  Point(message.trees().coupled_a(), &trees.coupled_a);
+  Point(message.trees().coupled_b(), &trees.coupled_b);
   Point(message.bodies().body_id(), &bodies.body_id);
   Point(message.contacts().tree_a(), &contacts.tree_a);
   Point(message.contacts().tree_b(), &contacts.tree_b);
+  Point(message.contacts().parts(), &contacts.parts);
+  Point(message.contacts().part_tree(), &contacts.part_tree);
   Point(message.contacts().law(), &laws.law);
   Point(message.body_contacts().body_a(), &body_contacts.body_a);
   Point(message.body_contacts().body_b(), &body_contacts.body_b);

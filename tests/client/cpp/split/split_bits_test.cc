@@ -102,6 +102,8 @@ TEST_F(SplitBitsTest, OfTheRuleThatFollowsTheLoad) {
   for (int seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
     Problem problem = test::RandomIslands(seed);
+    problem.trees.coupled_a = problem.trees.coupled_b = {};  // not with this rule
+    problem.trees.coupling_block = {};
     problem.regularization.rule = DelassusRule::kLoadPath;
     problem.regularization.load_reference_speed = seed % 2 == 0 ? 0.05 : kInfinity;
     // v_0 is 0.1 in every other velocity of the bodies, 0 elsewhere.
