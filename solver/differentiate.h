@@ -14,12 +14,13 @@
 
 #include <span>
 
-#include "solver/problem/contact_problem.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/derivatives.h"
 #include "solver/problem/solver_options.h"
 
 namespace sap {
+
+class ContactProblem;
 
 // The relative tolerance of solves for derivatives where none is given.
 inline constexpr double kDerivativeTolerance = 1e-10;

@@ -51,15 +51,21 @@ install(TARGETS sap-server sap-client RUNTIME COMPONENT programs)
 
 public_headers(sap_solver solver/differentiate.h)
 public_headers(sap_solver_problem
-  solver/problem/constraint_kind.h
-  solver/problem/contact_problem.h
+  solver/problem/constraint_parameters.h
   solver/problem/contact_solution.h
   solver/problem/derivatives.h
+  solver/problem/input_differential.h
+  solver/problem/input_selection.h
   solver/problem/problem_differential.h
+  solver/problem/problem_error.h
   solver/problem/problem_fields.h
   solver/problem/problem_fields.inc
   solver/problem/solution_fields.inc
   solver/problem/solver_options.h)
+public_headers(sap_solver_engine
+  solver/engine/derivatives_request.h
+  solver/engine/engine_error.h
+  solver/engine/engine_limits.h)
 file(GLOB client_headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS client/cpp/*.h)
 file(GLOB simulation_headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   client/cpp/simulation/*.h)

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "solver/problem/contact_problem.h"
 #include "solver/problem/input_differential.h"
 
 namespace sap {

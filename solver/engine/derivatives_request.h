@@ -9,10 +9,11 @@
 #include "solver/differentiate.h"
 #include "solver/engine/engine_error.h"
 #include "solver/engine/engine_limits.h"
-#include "solver/problem/contact_problem.h"
 #include "solver/problem/derivatives.h"
 
 namespace sap {
+
+class ContactProblem;
 
 // Views of the caller's arrays.
 struct DerivativesRequest {

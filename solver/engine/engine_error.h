@@ -7,7 +7,7 @@
 #include <string>
 #include <tl/expected.hpp>
 
-#include "solver/problem/contact_problem.h"
+#include "solver/problem/problem_error.h"
 
 namespace sap {
 

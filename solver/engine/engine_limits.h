@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "solver/engine/engine_error.h"
-#include "solver/problem/contact_problem.h"
+#include "solver/problem/problem_error.h"
 
 namespace sap {
 

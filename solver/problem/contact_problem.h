@@ -19,71 +19,12 @@
 #include <vector>
 
 #include "solver/problem/constraint_kind.h"
+#include "solver/problem/constraint_parameters.h"
 #include "solver/problem/coupled_trees.h"
+#include "solver/problem/problem_error.h"
 #include "solver/problem/problem_fields.h"
 
 namespace sap {
-
-// Limits on the size of what is accepted.
-struct ProblemLimits {
-  int max_trees{1 << 20};     // trees and bodies
-  int max_tree_dofs{1024};    // dofs of one tree
-  int max_contacts{1 << 22};  // contacts and body contacts
-  int max_rows{1 << 22};
-  int max_row_entries{1 << 24};
-  // Pairs of trees: the sum over rows of k (k - 1) / 2, k the trees of the row; the same over
-  // contacts by parts; and the coupled pairs.
-  int max_row_pairs{1 << 20};
-  size_t max_coupled_bytes{size_t{1} << 30};  // of the factors of coupled trees
-};
-
-// Why a problem was refused: a field by its wire name, the index of the offending value (-1: the
-// whole array or message), and what is wrong with it.
-struct ProblemError {
-  std::string field;   // "contacts.friction"
-  int64_t index{-1};   // 17
-  std::string reason;  // "is -0.3; it must be finite and >= 0"
-
-  // "contacts.friction[17] is -0.3; it must be finite and >= 0"
-  std::string Message() const;
-};
-
-// A contact in a cone with more than one coefficient, or with adhesion.
-struct GeneralFriction {
-  double mu_2{0};                   // along t2 [-]
-  std::array<double, 3> angular{};  // about t1, t2 (rolling) and n (torsional) [m]
-  double adhesion{0};               // a >= 0 [N]
-  int angular_contact{-1};          // its number among contacts with angular Jacobians; -1: none
-};
-
-// A contact with a law of Hunt & Crossley.
-struct HuntCrossleyParameters {
-  double elastic_force{0};          // f_e [N]
-  double dissipation{0};            // d [s/m]
-  double lagged_normal_impulse{0};  // n_0 [N s]
-};
-
-// A constraint row, without its entries.
-struct RowParameters {
-  double v_hat{0};            // target, the offset b not subtracted [m/s, rad/s]
-  double offset{0};           // b [m/s, rad/s]
-  double stiffness{0};        // k, may be infinite
-  double relaxation_time{0};  // tau [s]
-  double force_lower{0};      // may be -infinity [N, N m]
-  double force_upper{0};      // may be infinity [N, N m]
-  double force_offset{0};     // u [N, N m]
-  double given_R{0};          // 0: not given
-  double given_w{0};          // 0: not given
-  double slip_parameter{0};   // 0: R by stiffness
-};
-
-// One non-zero of a constraint row.
-struct RowEntry {
-  int tree;
-  int dof;  // of the tree
-
-  bool operator==(const RowEntry&) const = default;
-};
 
 // A checked problem. Storage only grows, so that reading a problem of the same size again allocates
 // nothing.

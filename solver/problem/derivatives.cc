@@ -1,5 +1,6 @@
 #include "solver/problem/derivatives.h"
 
+#include "solver/problem/contact_problem.h"
 #include "solver/problem/input_checker.h"
 
 namespace sap {

@@ -8,10 +8,13 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "solver/problem/contact_problem.h"
 #include "solver/problem/problem_differential.h"
+#include "solver/problem/problem_error.h"
+#include "solver/problem/problem_fields.h"
 
 namespace sap {
+
+class ContactProblem;
 
 // What an output has values for: each velocity, contact, row, or contact with an angular Jacobian.
 enum class OutputPer : uint8_t { kVelocity, kContact, kRow, kAngularContact };

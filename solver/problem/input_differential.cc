@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "solver/problem/body_contact_differential.h"
+#include "solver/problem/contact_problem.h"
 #include "solver/problem/input_arrays.h"
 
 namespace sap {

@@ -17,11 +17,12 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "solver/problem/contact_problem.h"
 #include "solver/problem/derivatives.h"
 #include "solver/problem/problem_differential.h"
 
 namespace sap {
+
+class ContactProblem;
 
 // Derivatives in the shape of the client's arrays: each full-sized or, where it has none, empty.
 // Arrays of indices, identifiers and guesses are empty.

@@ -9,8 +9,8 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "solver/problem/contact_problem.h"
 #include "solver/problem/input_differential.h"
+#include "solver/problem/problem_error.h"
 
 namespace sap {
 

@@ -1,5 +1,7 @@
 #include "solver/problem/problem_differential.h"
 
+#include "solver/problem/contact_problem.h"
+
 namespace sap {
 
 void ProblemDifferential::Reset(const ContactProblem& problem) {

@@ -8,9 +8,12 @@
 #include <array>
 #include <vector>
 
-#include "solver/problem/contact_problem.h"
+#include "solver/problem/constraint_parameters.h"
+#include "solver/problem/problem_fields.h"
 
 namespace sap {
+
+class ContactProblem;
 
 // The numbers of a problem that all constraints share, and derivatives with respect to them.
 struct SharedInputs {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <tl/expected.hpp>
 
-#include "solver/problem/contact_problem.h"
+#include "solver/problem/problem_error.h"
 
 namespace sap {
 

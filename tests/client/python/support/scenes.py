@@ -53,8 +53,10 @@ def bits(solution: sap.Solution) -> bytes:
     """What is a function of problem, guess and options: all of a solution but times."""
     message = solution_pb2.ContactSolution.FromString(solution.to_bytes())
     message.ClearField("timings")
-    if message.HasField("islands"):
+    if message.islands.status:
         message.islands.ClearField("solve_time_s")
+    else:  # a message of no islands is as good as none
+        message.ClearField("islands")
     return message.SerializeToString()
 
 
