@@ -74,7 +74,7 @@ BackendOrError ConnectInProcess(int threads);
 
 // Servers. Of the two definitions, transport/ has that of libsap_islands_client, no_transport.cc
 // that of libsap_islands.
-BackendOrError ConnectRemote(const char* address, const sap_connect_options& options,
+BackendOrError ConnectRemote(const char* address, const sap_connect_options& given,
                              const CallSettings& call);
 bool HasTransport();
 

@@ -1,12 +1,15 @@
 // The functions of sap_islands.h for files and messages.
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "client/c/files.h"
 #include "client/c/run_call.h"
 #include "client/c/sap_islands.h"
 
 struct sap_recording {
+  explicit sap_recording(std::unique_ptr<sap::c::Recording> of) : recording(std::move(of)) {}
+
   std::unique_ptr<sap::c::Recording> recording;
 };
 

@@ -65,7 +65,7 @@ class MessageBounds {
     int64_t bytes{0};
   };
 
-  const Type* Add(const google::protobuf::Descriptor* type, const EngineLimits& limits);
+  const Type* Add(const google::protobuf::Descriptor* descriptor, const EngineLimits& limits);
   static EngineStatus CheckFields(const Type& type, google::protobuf::io::CodedInputStream* input,
                                   Counts* counts);
   static EngineStatus CheckMessage(const Field& field, int64_t index,

@@ -59,7 +59,7 @@ inline Scalar SumOverColumns(const Lanes4& columns) {
 template <typename Scalar, typename Size>
 inline Scalar MultiplyAbsoluteInverse(const FactoredTree<Scalar, Size>& tree, const Scalar* e,
                                       const StopToken& stop, Lanes4* columns, Lanes4* sum) {
-  constexpr int kColumns = sizeof(Lanes4) / sizeof(Scalar);
+  constexpr int kColumns = std::is_same_v<Scalar, Lanes4> ? 1 : 4;
   const auto& [A, L, n] = tree;
   Scalar weighted_trace{};
   for (int i = 0; i < n; ++i) sum[i] = Lanes4{};

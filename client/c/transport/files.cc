@@ -127,7 +127,7 @@ Status ParseSolution(const std::string& bytes, int32_t format, AnswerContent* an
   if (Status known = CheckFormat(format); !known) return known;
   v1::ContactSolution message;
   if (format == SAP_FORMAT_JSON) {
-    const Status read = FromClient(client::JsonToMessage(bytes, &message));
+    Status read = FromClient(client::JsonToMessage(bytes, &message));
     if (!read) return read;
   } else if (!message.ParseFromString(bytes)) {
     return Fail(SAP_INVALID_ARGUMENT, "the bytes are no sap.v1.ContactSolution");

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
 
 #include "client/cpp/credentials.h"
 #include "client/cpp/error.h"
@@ -25,6 +26,12 @@ struct Channel {
 // but its descriptors, so that it would wait for ever or break the connections of the parent.
 // `made_in`: ForkGeneration() where what is used was made; absent: a new channel is wanted.
 Status CheckFork(int made_in = -1);
+
+// Never destroys what a child of fork() cannot: it stays as the parent left it.
+template <typename Object>
+void LeaveToParent(Object object) {
+  static_cast<void>(new Object(std::move(object)));
+}
 
 // Which of several servers calls go to.
 enum class ServerChoice : uint8_t {

@@ -281,7 +281,8 @@ class Embedded final : public Backend {
         low_latency_(options.low_latency) {}
 
   ~Embedded() override {
-    if (generation_ != ForkGeneration()) threads_.release();  // which this process does not have
+    if (generation_ != ForkGeneration())
+      static_cast<void>(threads_.release());  // which this process does not have
   }
 
   void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
@@ -366,7 +367,7 @@ class Embedded final : public Backend {
   void Run(Where where, Done<Outcome> done, const Body& body) {
     if (where == Where::kHere) return done(body());
     const std::lock_guard lock(mutex_);
-    if (generation_ != ForkGeneration()) threads_.release();
+    if (generation_ != ForkGeneration()) static_cast<void>(threads_.release());
     if (threads_ == nullptr) threads_ = std::make_unique<ForkedThreads>(engine().threads());
     generation_ = ForkGeneration();
     threads_->Enqueue([done = std::move(done), body] { done(body()); });

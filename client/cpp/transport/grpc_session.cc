@@ -419,9 +419,9 @@ class GrpcSession final : public StepStream {
 
   ~GrpcSession() override {
     if (!CheckFork(generation_)) {  // threads of the parent may hold locks
-      new auto(std::move(flow_));
-      new auto(std::move(background_));
-      own_loop_.release();
+      LeaveToParent(std::move(flow_));
+      LeaveToParent(std::move(background_));
+      LeaveToParent(std::move(own_loop_));
       return;
     }
     flow_->Notify(nullptr);

@@ -206,7 +206,7 @@ void ToMessage(const DifferentiateView& request, v1::DifferentiateRequest* messa
   ToMessage(request.problem, message->mutable_problem());
   v1::Regularization* numbers = message->mutable_problem()->mutable_regularization();
 #define SAP_NUMBER(name, is_input) \
-  if (is_input && !request.given.name) numbers->clear_##name();
+  if ((is_input) && !request.given.name) numbers->clear_##name();
 #include "solver/problem/problem_fields.inc"
   ToMessage(request.solve, message->mutable_options());
   Copy(request.derivatives.velocity, message->mutable_velocity());

@@ -234,8 +234,8 @@ class Remote final : public Backend {
       running_->CancelAll();
       return;
     }
-    new auto(std::move(running_));  // threads of the parent may hold its locks
-    new auto(std::move(servers_));
+    LeaveToParent(std::move(running_));  // threads of the parent may hold its locks
+    LeaveToParent(std::move(servers_));
   }
 
   void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
