@@ -5,8 +5,7 @@
 #   tests/run.sh [--full] [--sanitize | --asan | --tsan] [--lint] [--filter REGEX]
 #
 #   --full      also the tests labelled full, which take long, the fuzzers for a minute each, and
-#               whether the tests take every branch of the input validation; sanitizers describe
-#               undefined behavior and check the dynamic type of what is cast
+#               whether the tests take every branch of the input validation
 #   --asan      also the tests labelled asan under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan      also the tests labelled tsan under ThreadSanitizer
 #   --sanitize  both; each has a build of its own
@@ -31,7 +30,6 @@ begin() {
 
 selection=(--label-exclude full)
 full=()
-definitions=()
 sanitizers=()
 lint=false
 filter=()
@@ -40,7 +38,6 @@ while (($# > 0)); do
     --full)
       selection=()
       full=(--full)
-      definitions=(-DSAP_SANITIZE_TRAPS=OFF)
       ;;
     --sanitize) sanitizers=(asan tsan) ;;
     --asan) sanitizers+=(asan) ;;
@@ -68,8 +65,7 @@ jobs=$(nproc)
 # build PRESET TARGET
 build() {
   begin "building preset $1, target $2"
-  cmake --preset "$1" "${definitions[@]}" > "build/$1.log" 2>&1 ||
-    { cat "build/$1.log" >&2; return 1; }
+  cmake --preset "$1" > "build/$1.log" 2>&1 || { cat "build/$1.log" >&2; return 1; }
   cmake --build --preset "$1" --target "$2"
 }
 
