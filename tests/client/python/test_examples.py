@@ -52,7 +52,7 @@ def test_recorded_rollouts_are_exact(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_worlds_of_mujoco_warp_lose_pairs_to_a_full_buffer(tmp_path: Path) -> None:
-    pytest.importorskip("mujoco_warp")
+    pytest.importorskip("mujoco_warp", reason="mujoco-warp needs Python 3.11")
     scene, recorded = tmp_path / "clutter.xml", str(tmp_path / "run.npz")
     scene.write_text(SCENES["clutter"](20))
     common = ("--skip", "30", "--steps", "20", "--njmax", "800", "--output", recorded)
