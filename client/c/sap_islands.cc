@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
@@ -56,7 +57,8 @@ Status Begin(const CallSettings& call, Answers answers, const Work& work) {
   const auto task = [call, own, work] {
     const int32_t kind = Finish([&] { return work(call); }, own);
     if (call.kind != nullptr) *call.kind = kind;
-    for (sap_answer* answer : own) answer->End();
+    // The first one last: who has waited for it may free all of them.
+    for (sap_answer* answer : own | std::views::reverse) answer->End();
     if (call.done != nullptr) call.done(call.context);
   };
   try {
