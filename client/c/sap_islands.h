@@ -81,8 +81,8 @@ typedef struct sap_answer sap_answer;
 SAP_API sap_answer* sap_answer_new(void);
 SAP_API void sap_answer_free(sap_answer* answer);
 // 1 if the call in the background that the answer was passed to has ended; else waits for that,
-// `wait_s` at most, NULL: without end. Other threads may wait as well. Of the answers of a batch the
-// first one ends last.
+// `wait_s` at most, NULL: without end. Other threads may wait as well. The first answer of a batch
+// ends last.
 SAP_API int32_t sap_answer_await(const sap_answer* answer, const double* wait_s);
 // Error of the last call that the answer was used for. Never NULL.
 SAP_API const sap_error* sap_answer_error(const sap_answer* answer);

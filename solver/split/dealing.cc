@@ -1,10 +1,10 @@
-#include "client/cpp/split/dealing.h"
+#include "solver/split/dealing.h"
 
 #include <algorithm>
 #include <functional>
 #include <numeric>
 
-namespace sap::client {
+namespace sap {
 
 std::vector<std::vector<int>> DealLargestFirst(std::span<const double> times_s, int servers) {
   std::vector<int> order(times_s.size());
@@ -23,4 +23,4 @@ std::vector<std::vector<int>> DealLargestFirst(std::span<const double> times_s, 
   return dealt;
 }
 
-}  // namespace sap::client
+}  // namespace sap

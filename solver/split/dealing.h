@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-namespace sap::client {
+namespace sap {
 
 // For each server that gets any, its islands, ascending. `times_s` are those of the islands; equal
 // ones go in the order of their numbers.
 std::vector<std::vector<int>> DealLargestFirst(std::span<const double> times_s, int servers);
 
-}  // namespace sap::client
+}  // namespace sap

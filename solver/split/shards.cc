@@ -1,9 +1,9 @@
-#include "client/cpp/split/shards.h"
+#include "solver/split/shards.h"
 
 #include <algorithm>
 #include <cstdint>
 
-namespace sap::client {
+namespace sap {
 namespace {
 
 // Selects rows `entries` of an array of `count` rows with so many values each. An array of
@@ -153,11 +153,11 @@ void Shards::ListRows() {
   }
 }
 
-Problem Shards::Extract(int number) const {
+OwnedContactProblem Shards::Extract(int number) const {
   const Shard& shard = shards_[number];
   const Halves trees = SplitAt(shard.trees, layout_.articulated_trees);
   const Halves contacts = SplitAt(shard.contacts, layout_.jacobian_contacts);
-  Problem extracted;
+  OwnedContactProblem extracted;
   extracted.time_step = problem_.time_step;
   extracted.regularization = problem_.regularization;
   PickGroup(layout_, {problem_.trees.dofs.size(), trees.low}, problem_.trees, &extracted.trees);
@@ -170,7 +170,7 @@ Problem Shards::Extract(int number) const {
 }
 
 // Coupled trees are in one island, so in one shard.
-void Shards::ExtractCouplings(int number, Problem::Trees* extracted) const {
+void Shards::ExtractCouplings(int number, OwnedContactProblem::Trees* extracted) const {
   const std::span<const double> blocks = problem_.trees.coupling_block;
   for (size_t k = 0; k < layout_.coupled.size(); ++k) {
     const auto& [a, b, start] = layout_.coupled[k];
@@ -183,7 +183,8 @@ void Shards::ExtractCouplings(int number, Problem::Trees* extracted) const {
   }
 }
 
-void Shards::ExtractContacts(std::span<const int> contacts, Problem::Contacts* extracted) const {
+void Shards::ExtractContacts(std::span<const int> contacts,
+                             OwnedContactProblem::Contacts* extracted) const {
   PickContacts(layout_, {0, layout_.jacobian_contacts, 0, layout_.jacobian_angular}, contacts,
                problem_.contacts, extracted);
   for (int32_t& tree : extracted->tree_a) tree = PlaceOf(tree);
@@ -192,7 +193,7 @@ void Shards::ExtractContacts(std::span<const int> contacts, Problem::Contacts* e
 }
 
 void Shards::ExtractBodyContacts(std::span<const int> contacts, int num_trees,
-                                 Problem::BodyContacts* extracted) const {
+                                 OwnedContactProblem::BodyContacts* extracted) const {
   const int first = layout_.jacobian_contacts, first_angular = layout_.jacobian_angular;
   PickContacts(
       layout_,
@@ -206,7 +207,7 @@ void Shards::ExtractBodyContacts(std::span<const int> contacts, int num_trees,
 }
 
 void Shards::ExtractRows(std::span<const int> rows, std::span<const int> trees,
-                         Problem::Rows* extracted) const {
+                         OwnedContactProblem::Rows* extracted) const {
   PickGroup(layout_, {problem_.rows.entries.size(), rows}, problem_.rows, extracted);
   std::vector<uint32_t> start{0};  // of the velocities of each tree in this shard
   for (const int tree : trees) start.push_back(start.back() + layout_.dofs[tree]);
@@ -219,4 +220,4 @@ void Shards::ExtractRows(std::span<const int> rows, std::span<const int> trees,
   }
 }
 
-}  // namespace sap::client
+}  // namespace sap

@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "client/cpp/problem.h"
+#include "solver/problem/problem_fields.h"
 #include "solver/problem/problem_layout.h"
 
-namespace sap::client {
+namespace sap {
 
 // What of the whole problem is in one shard; all ascending.
 struct Shard {
@@ -35,7 +35,7 @@ class Shards {
   const Shard& shard(int i) const { return shards_[i]; }
 
   // A shard as a problem. Thread-safe.
-  Problem Extract(int number) const;
+  OwnedContactProblem Extract(int number) const;
 
  private:
   void ListTrees();
@@ -43,12 +43,13 @@ class Shards {
   void ListRows();
 
   int PlaceOf(int tree) const { return tree < 0 ? tree : place_of_tree_[tree]; }
-  void ExtractCouplings(int number, Problem::Trees* extracted) const;
-  void ExtractContacts(std::span<const int> contacts, Problem::Contacts* extracted) const;
+  void ExtractCouplings(int number, OwnedContactProblem::Trees* extracted) const;
+  void ExtractContacts(std::span<const int> contacts,
+                       OwnedContactProblem::Contacts* extracted) const;
   void ExtractBodyContacts(std::span<const int> contacts, int num_trees,
-                           Problem::BodyContacts* extracted) const;
+                           OwnedContactProblem::BodyContacts* extracted) const;
   void ExtractRows(std::span<const int> rows, std::span<const int> trees,
-                   Problem::Rows* extracted) const;
+                   OwnedContactProblem::Rows* extracted) const;
 
   const ContactProblemView problem_;
   const ProblemLayout& layout_;
@@ -58,4 +59,4 @@ class Shards {
   std::vector<Shard> shards_;
 };
 
-}  // namespace sap::client
+}  // namespace sap

@@ -1,9 +1,9 @@
-#include "client/cpp/split/split_gain.h"
+#include "solver/split/split_gain.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace sap::client {
+namespace sap {
 
 double TimeOnServer(std::span<const double> times_s, std::span<const int> islands, int threads) {
   double sum = 0;
@@ -34,4 +34,4 @@ bool PaysOff(std::span<const double> times_s, const std::vector<std::vector<int>
   return TimeOnServer(times_s, all, threads) - longest > CostOfSplit(problem_bytes);
 }
 
-}  // namespace sap::client
+}  // namespace sap

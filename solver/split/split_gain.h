@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace sap::client {
+namespace sap {
 
 // Time of a shard, these islands, on a server of so many threads: an island is counted as the work
 // of one thread, and the largest is not divided among threads.
@@ -20,4 +20,4 @@ double CostOfSplit(size_t problem_bytes);
 bool PaysOff(std::span<const double> times_s, const std::vector<std::vector<int>>& dealt,
              int threads, size_t problem_bytes);
 
-}  // namespace sap::client
+}  // namespace sap

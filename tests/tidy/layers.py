@@ -27,7 +27,7 @@ SCHEDULING = (*CONFIGURATION, "server/scheduling/")
 SERVICE = (*SCHEDULING, *CODEC, "server/service/")
 AUTH = (*SCHEDULING, "server/auth/")
 OPS = (*SERVICE, *AUTH, "server/ops/")
-CLIENT = ("client/cpp/", *CODEC)
+CLIENT = ("client/cpp/", "solver/split/", *CODEC)
 FOLDERS = {
     "solver/parallel/": PARALLEL,
     "solver/cholesky/": CHOLESKY,
@@ -39,6 +39,7 @@ FOLDERS = {
     "solver/derivatives/": DERIVATIVES,
     "solver/": SOLVER,
     "solver/engine/": ENGINE,
+    "solver/split/": (*PROBLEM, "solver/split/"),
     "proto/codec/": CODEC,
     "server/scheduling/": SCHEDULING,
     "server/service/": SERVICE,

@@ -8,7 +8,7 @@
 
 #include "client/cpp/error.h"
 #include "client/cpp/solution.h"
-#include "client/cpp/split/shards.h"
+#include "solver/split/shards.h"
 
 namespace sap::client {
 

@@ -5,11 +5,11 @@
 #include <future>
 #include <vector>
 
-#include "client/cpp/split/dealing.h"
 #include "client/cpp/split/merge.h"
 #include "client/cpp/split/server_count.h"
-#include "client/cpp/split/split_gain.h"
 #include "solver/island_forecast.h"
+#include "solver/split/dealing.h"
+#include "solver/split/split_gain.h"
 
 namespace sap::client {
 namespace {

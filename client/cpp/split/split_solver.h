@@ -14,7 +14,7 @@
 #include "client/cpp/problem.h"
 #include "client/cpp/solution.h"
 #include "client/cpp/solve_options.h"
-#include "client/cpp/split/shards.h"
+#include "solver/split/shards.h"
 #include "client/cpp/transport/backend.h"
 #include "solver/parallel/forked_threads.h"
 

@@ -1,4 +1,4 @@
-#include "client/cpp/split/dealing.h"
+#include "solver/split/dealing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "tests/support/random_problem.h"
 
-namespace sap::client {
+namespace sap {
 namespace {
 
 using testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(DealingTest, EveryIslandIsDealtOnce) {
 }
 
 }  // namespace
-}  // namespace sap::client
+}  // namespace sap

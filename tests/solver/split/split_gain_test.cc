@@ -1,10 +1,10 @@
-#include "client/cpp/split/split_gain.h"
+#include "solver/split/split_gain.h"
 
 #include <gtest/gtest.h>
 
-#include "client/cpp/split/dealing.h"
+#include "solver/split/dealing.h"
 
-namespace sap::client {
+namespace sap {
 namespace {
 
 bool Pays(const std::vector<double>& times_s, int servers, int threads, size_t bytes = 0) {
@@ -51,4 +51,4 @@ TEST(SplitGainTest, AShardTakesAsLongAsItsLargestIslandOrAllOfThemOnTheThreads) 
 }
 
 }  // namespace
-}  // namespace sap::client
+}  // namespace sap

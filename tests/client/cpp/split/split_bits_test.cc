@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "client/cpp/problem_file.h"
-#include "client/cpp/split/dealing.h"
+#include "solver/split/dealing.h"
 #include "client/cpp/split/split_solver.h"
 #include "solver/island_forecast.h"
 #include "tests/client/cpp/split/random_islands.h"
