@@ -17,13 +17,11 @@ std::span<const double> Values(const RepeatedField<double>& field) {
 }
 
 Cotangent DecodeCotangent(const v1::Cotangent& message) {
-  return {.velocity = Values(message.velocity()),
-          .impulse = Values(message.impulse()),
-          .contact_velocity = Values(message.contact_velocity()),
-          .row_impulse = Values(message.row_impulse()),
-          .row_velocity = Values(message.row_velocity()),
-          .angular_impulse = Values(message.angular_impulse()),
-          .cost = message.cost()};
+  Cotangent cotangent;
+#define SAP_OUTPUT(name, ...) cotangent.name = Values(message.name());
+#include "solver/problem/solution_fields.inc"
+  cotangent.cost = message.cost();
+  return cotangent;
 }
 
 void Assign(const std::vector<double>& values, RepeatedField<double>* field) {
@@ -31,12 +29,8 @@ void Assign(const std::vector<double>& values, RepeatedField<double>* field) {
 }
 
 void EncodeTangent(const Tangent& tangent, v1::Tangent* message) {
-  Assign(tangent.velocity, message->mutable_velocity());
-  Assign(tangent.impulse, message->mutable_impulse());
-  Assign(tangent.contact_velocity, message->mutable_contact_velocity());
-  Assign(tangent.row_impulse, message->mutable_row_impulse());
-  Assign(tangent.row_velocity, message->mutable_row_velocity());
-  Assign(tangent.angular_impulse, message->mutable_angular_impulse());
+#define SAP_OUTPUT(name, ...) Assign(tangent.name, message->mutable_##name());
+#include "solver/problem/solution_fields.inc"
   message->set_cost(tangent.cost);
 }
 
