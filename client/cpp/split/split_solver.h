@@ -14,9 +14,9 @@
 #include "client/cpp/problem.h"
 #include "client/cpp/solution.h"
 #include "client/cpp/solve_options.h"
-#include "solver/split/shards.h"
 #include "client/cpp/transport/backend.h"
 #include "solver/parallel/forked_threads.h"
+#include "solver/split/shards.h"
 
 namespace sap::client {
 
