@@ -23,6 +23,7 @@ class SessionBackend {
   // Sets the number of the step alone.
   virtual Status Send(const sap_problem* problem, const sap_options* options,
                       const CallSettings& call, AnswerContent* answer) = 0;
+  virtual bool AwaitOpen(const Wait& wait) = 0;
   virtual bool AwaitOutcome(const Wait& wait) = 0;
   virtual bool AwaitRoom(const Wait& wait) = 0;
   // May replace the content.

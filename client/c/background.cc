@@ -1,13 +1,11 @@
 #include "client/c/background.h"
 
-#include <pthread.h>
-
 #include <atomic>
-#include <csignal>
 #include <memory>
 #include <utility>
 
 #include "solver/parallel/forked_threads.h"
+#include "solver/parallel/signals_blocked.h"
 
 namespace sap::c {
 namespace {
@@ -33,14 +31,6 @@ ForkedThreads& Threads() {
 }
 
 }  // namespace
-
-SignalsBlocked::SignalsBlocked() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
-
-SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 void RunInBackground(std::function<void()> task) {
   const SignalsBlocked blocked;

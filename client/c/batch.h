@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/c/backend.h"
+#include "solver/parallel/forked_threads.h"
 
 namespace sap::c {
 
@@ -23,10 +24,13 @@ class RunningBatch {
   int64_t Next(const Wait& wait);
   // Cancels what has not ended, and waits for that.
   void Cancel();
+  // False in a child of fork(), which does not have the thread of the batch.
+  bool of_this_process() const { return generation_ == ForkGeneration(); }
 
  private:
   void Put(int index);
 
+  const int generation_{ForkGeneration()};
   const std::shared_ptr<Backend> backend_;
   const std::span<const sap_problem* const> problems_;
   const sap_options* const options_;

@@ -23,6 +23,7 @@ class InProcessSession final : public SessionBackend {
               AnswerContent* answer) override;
   Status Send(const sap_problem* problem, const sap_options* options, const CallSettings& call,
               AnswerContent* answer) override;
+  bool AwaitOpen(const Wait&) override { return true; }
   bool AwaitOutcome(const Wait&) override { return true; }
   bool AwaitRoom(const Wait&) override { return true; }
   Status Take(const CallSettings& call, std::unique_ptr<AnswerContent>* answer) override;

@@ -87,10 +87,11 @@ int32_t Run(const sap_call* given, Answers answers, Where where, const Work& wor
   return sap::c::RunHere(answers, run);
 }
 
-const sap::c::Backend& BackendOf(const sap_client& client) { return *client.backend; }
-const sap::c::Backend& BackendOf(const sap_session& session) { return *session.client; }
+using BackendPointer = std::shared_ptr<sap::c::Backend>;
+const BackendPointer& BackendOf(const sap_client& client) { return client.backend; }
+const BackendPointer& BackendOf(const sap_session& session) { return session.client; }
 
-// Runs a call on a client or a session.
+// Runs `work(backend, call)` on a client or a session. A client may be freed meanwhile.
 template <typename Object, typename Work>
 int32_t RunOn(Object* object, const sap_call* given, Answers answers, const Work& work,
               Where where = Where::kAnywhere) noexcept {
@@ -102,12 +103,14 @@ int32_t RunOn(Object* object, const sap_call* given, Answers answers, const Work
                [&](const CallSettings&) { return Status(Fail(kind, message)); });
   };
   if (object == nullptr) return refused(SAP_INVALID_ARGUMENT, "the client or session is NULL");
-  if (!BackendOf(*object).of_this_process()) {
+  const BackendPointer backend = BackendOf(*object);
+  if (!backend->of_this_process()) {
     return refused(SAP_FAILED_PRECONDITION,
                    "the client was opened before fork(); a child can use clients of \"embedded:\" "
-                   "only");
+                   "only: start processes by spawn, or connect in the child alone");
   }
-  return Run(given, answers, where, work);
+  return Run(given, answers, where,
+             [backend, work](const CallSettings& call) { return work(backend, call); });
 }
 
 template <typename Work>
@@ -118,9 +121,9 @@ int32_t RunBatch(sap_client* client, int64_t count, const void* const* inputs, c
   const Answers list(answers, static_cast<size_t>(std::max(count, int64_t{0})));
   return RunOn(
       client, call, list,
-      [=](const CallSettings& settings) -> Status {
+      [=](const BackendPointer& backend, const CallSettings& settings) -> Status {
         if (Status valid = sap::c::CheckBatch(count, inputs, field, answers); !valid) return valid;
-        return work(settings, list);
+        return work(backend, settings, list);
       },
       where);
 }
@@ -136,7 +139,7 @@ int32_t RunStep(sap_session* session, const sap_call* call, sap_answer* answer, 
                 Where where = Where::kAnywhere) noexcept {
   return RunOn(
       session, call, Answers(&answer, 1),
-      [=](const CallSettings& settings) -> Status {
+      [=](const BackendPointer&, const CallSettings& settings) -> Status {
         if (settings.deadline) {
           return Fail(SAP_INVALID_ARGUMENT,
                       "call.deadline is that of the session; give a step a time budget",
@@ -224,20 +227,21 @@ void sap_client_free(sap_client* client) {
 }
 
 int32_t sap_info(sap_client* client, const sap_call* call, sap_answer* answer) {
-  return RunOn(client, call, Answers(&answer, 1), [=](const CallSettings& settings) {
-    return client->backend->Info(settings, answer->content.get());
+  return RunOn(client, call, Answers(&answer, 1), [=](const auto& backend, const auto& settings) {
+    return backend->Info(settings, answer->content.get());
   });
 }
 
 int32_t sap_health(sap_client* client, const sap_call* call, sap_answer* answer) {
-  return RunOn(client, call, Answers(&answer, 1),
-               [=](const CallSettings& settings) { return client->backend->Health(settings); });
+  return RunOn(client, call, Answers(&answer, 1), [=](const auto& backend, const auto& settings) {
+    return backend->Health(settings);
+  });
 }
 
 int32_t sap_solve(sap_client* client, const sap_problem* problem, const sap_options* options,
                   const sap_call* call, sap_answer* answer) {
-  return RunOn(client, call, Answers(&answer, 1), [=](const CallSettings& settings) {
-    return client->backend->Solve(problem, options, settings, answer->content.get());
+  return RunOn(client, call, Answers(&answer, 1), [=](const auto& backend, const auto& settings) {
+    return backend->Solve(problem, options, settings, answer->content.get());
   });
 }
 
@@ -246,9 +250,9 @@ int32_t sap_solve_batch(sap_client* client, int64_t count, const sap_problem* co
                         sap_answer* const* answers) {
   const auto* inputs = reinterpret_cast<const void* const*>(problems);
   return RunBatch(client, count, inputs, "problems", call, answers,
-                  [=](const CallSettings& settings, Answers list) {
-                    return client->backend->SolveBatch(List(problems, count), options, settings,
-                                                       list, nullptr);
+                  [=](const auto& backend, const CallSettings& settings, Answers list) {
+                    return backend->SolveBatch(List(problems, count), options, settings, list,
+                                               nullptr);
                   });
 }
 
@@ -258,14 +262,14 @@ int32_t sap_batch_begin(sap_client* client, int64_t count, const sap_problem* co
   if (batch == nullptr) return SAP_INVALID_ARGUMENT;
   *batch = nullptr;
   const auto* inputs = reinterpret_cast<const void* const*>(problems);
-  const auto begin = [=](const CallSettings& settings, Answers list) -> Status {
+  const auto begin = [=](const auto& backend, const auto& settings, Answers list) -> Status {
     if (settings.limits.cancelled != nullptr) {
       return Fail(SAP_INVALID_ARGUMENT, "call.stop must be NULL: sap_batch_free ends a batch",
                   "call.stop");
     }
     auto begun = std::make_unique<sap_batch>();
-    begun->running = std::make_shared<sap::c::RunningBatch>(client->backend, List(problems, count),
-                                                            options, settings, list);
+    begun->running = std::make_shared<sap::c::RunningBatch>(backend, List(problems, count), options,
+                                                            settings, list);
     sap::c::RunInBackground([running = begun->running] { running->Run(); });
     *batch = begun.release();
     return {};
@@ -274,25 +278,26 @@ int32_t sap_batch_begin(sap_client* client, int64_t count, const sap_problem* co
 }
 
 int64_t sap_batch_next(sap_batch* batch, const double* wait_s) {
+  if (!batch->running->of_this_process()) return SAP_BATCH_ENDED;
   return batch->running->Next(WaitOf(wait_s));
 }
 
 void sap_batch_free(sap_batch* batch) {
-  if (batch == nullptr) return;
+  if (batch == nullptr || !batch->running->of_this_process()) return;
   batch->running->Cancel();
   delete batch;
 }
 
 int32_t sap_find_islands(sap_client* client, const sap_problem* problem, sap_answer* answer) {
-  return RunOn(client, nullptr, Answers(&answer, 1), [=](const CallSettings&) {
-    return client->backend->FindIslands(problem, answer->content.get());
+  return RunOn(client, nullptr, Answers(&answer, 1), [=](const auto& backend, const auto&) {
+    return backend->FindIslands(problem, answer->content.get());
   });
 }
 
 int32_t sap_differentiate(sap_client* client, const sap_differentiation* request,
                           const sap_call* call, sap_answer* answer) {
-  return RunOn(client, call, Answers(&answer, 1), [=](const CallSettings& settings) {
-    return client->backend->Differentiate(request, settings, answer->content.get());
+  return RunOn(client, call, Answers(&answer, 1), [=](const auto& backend, const auto& settings) {
+    return backend->Differentiate(request, settings, answer->content.get());
   });
 }
 
@@ -302,9 +307,9 @@ int32_t sap_differentiate_batch(sap_client* client, int64_t count,
                                 sap_answer* const* answers) {
   const auto* inputs = reinterpret_cast<const void* const*>(requests);
   return RunBatch(client, count, inputs, "requests", call, answers,
-                  [=](const CallSettings& settings, Answers list) {
-                    return client->backend->DifferentiateBatch(List(requests, count), time_budget_s,
-                                                               settings, list);
+                  [=](const auto& backend, const CallSettings& settings, Answers list) {
+                    return backend->DifferentiateBatch(List(requests, count), time_budget_s,
+                                                       settings, list);
                   });
 }
 
@@ -312,10 +317,10 @@ int32_t sap_session_open(sap_client* client, const sap_options* options, const s
                          sap_session** session, sap_answer* answer) {
   if (session == nullptr) return SAP_INVALID_ARGUMENT;
   *session = nullptr;
-  const auto open = [=](const CallSettings& settings) -> Status {
-    auto opened = client->backend->OpenSession(options, settings);
+  const auto open = [=](const auto& backend, const CallSettings& settings) -> Status {
+    auto opened = backend->OpenSession(options, settings);
     if (!opened) return tl::unexpected(std::move(opened.error()));
-    *session = std::make_unique<sap_session>(client->backend, std::move(*opened)).release();
+    *session = std::make_unique<sap_session>(backend, std::move(*opened)).release();
     return {};
   };
   return RunOn(client, call, Answers(&answer, 1), open, Where::kHereWithBackground);
@@ -337,6 +342,10 @@ int32_t sap_session_send(sap_session* session, const sap_problem* problem,
   return RunStep(session, call, answer, [=](const CallSettings& settings) {
     return session->backend->Send(problem, options, settings, answer->content.get());
   });
+}
+
+int32_t sap_session_await_open(sap_session* session, const double* wait_s) {
+  return session->backend->AwaitOpen(WaitOf(wait_s));
 }
 
 int32_t sap_session_await_outcome(sap_session* session, const double* wait_s) {

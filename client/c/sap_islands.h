@@ -182,7 +182,8 @@ SAP_API int32_t sap_differentiate_batch(sap_client* client, int64_t count,
 // Opens a session; the options are those of its steps. Without `background` the thread that waits
 // serves it, which takes less time per step. With it a thread of the library serves it, with all
 // others of this kind, and the function returns at once: steps may be sent, and
-// sap_session_notify says what arrives, for event loops. `done` is not called.
+// sap_session_notify says what arrives, for event loops. `done` is not called. With `opens_later`
+// it returns at once, too, and the session is opened by the thread that waits.
 SAP_API int32_t sap_session_open(sap_client* client, const sap_options* options,
                                  const sap_call* call, sap_session** session, sap_answer* answer);
 // Cancels the steps in flight.
@@ -196,6 +197,9 @@ SAP_API int32_t sap_session_step(sap_session* session, const sap_problem* proble
 SAP_API int32_t sap_session_send(sap_session* session, const sap_problem* problem,
                                  const sap_options* options, const sap_call* call,
                                  sap_answer* answer);
+// 1 if the session has been opened, or has ended: then sap_session_take has the error. Else waits
+// for that, `wait_s` at most, NULL: without end.
+SAP_API int32_t sap_session_await_open(sap_session* session, const double* wait_s);
 // 1 if sap_session_take, or sap_session_send, would return at once, if only with the error of the
 // session; else they wait for that, `wait_s` at most, NULL: without end.
 SAP_API int32_t sap_session_await_outcome(sap_session* session, const double* wait_s);

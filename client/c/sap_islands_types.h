@@ -244,6 +244,10 @@ typedef struct sap_call {
   const char* request_id;   // names the call in the server's log (the server makes one)
   const char* traceparent;  // W3C trace context (none)
   int32_t* kind;            // where the kind of a call in the background is put (nowhere)
+  // Of sap_session_open.
+  const double* reconnect_within_s;  // as that of sap_connect_options, for this session (that one)
+  const int32_t* low_latency;        // likewise
+  int32_t opens_later;               // 1: returns at once, see sap_session_await_open (0)
 } sap_call;
 
 // ---- Solution (proto/sap/v1/solution.proto)
@@ -448,6 +452,7 @@ typedef struct sap_connect_options {
   const char* server_name;  // expected in the server's certificate (the host of the address)
   const char* token;        // bearer token (none)
   const char* token_file;   // read again when it changes
+  int32_t in_order;         // 1: the first server of a list that can be reached, no turns (0)
 } sap_connect_options;
 
 #ifdef __cplusplus

@@ -243,9 +243,24 @@ Read<std::chrono::nanoseconds> ReadTimeBudget(double time_budget_s, const char* 
       std::chrono::duration<double>(std::min(time_budget_s, kLongest_s)));
 }
 
-Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolerance) {
+Read<Wait> ReadTime(const double* seconds, const char* field) {
+  if (seconds == nullptr) return std::nullopt;
+  if (!(*seconds >= 0)) return Refuse(field, "is " + ToText(*seconds) + " s; it must be >= 0");
+  if (*seconds == 0) return std::chrono::nanoseconds(0);
+  return ReadTimeBudget(*seconds, field);
+}
+
+Read<sap_options> TakeOptions(const sap_options* options) {
   StructReader reader;
-  const auto taken = reader.Result(reader.Take(options, "options."));
+  const sap_options taken = reader.Take(options, "options.");
+  const auto names =
+      ReadList(taken.response_mask, taken.num_response_mask, "options.response_mask");
+  if (!names) return tl::unexpected(names.error());
+  return reader.Result(taken);
+}
+
+Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolerance) {
+  const auto taken = TakeOptions(options);
   if (!taken) return tl::unexpected(taken.error());
   GivenOptions given;
   given.solver.relative_tolerance = default_tolerance;
@@ -312,6 +327,11 @@ tl::expected<CallSettings, CallError> ReadCall(const sap_call* call) {
   if (taken->request_id != nullptr) settings.request_id = taken->request_id;
   if (taken->traceparent != nullptr) settings.traceparent = taken->traceparent;
   settings.kind = taken->kind;
+  const auto reconnect_within = ReadTime(taken->reconnect_within_s, "call.reconnect_within");
+  if (!reconnect_within) return Fail(reconnect_within.error());
+  settings.reconnect_within = *reconnect_within;
+  if (taken->low_latency != nullptr) settings.low_latency = *taken->low_latency != 0;
+  settings.opens_later = taken->opens_later != 0;
   return settings;
 }
 

@@ -37,12 +37,18 @@ Read<ContactProblemView> ReadDirection(const sap_problem* direction);
 
 Read<std::chrono::nanoseconds> ReadTimeBudget(double time_budget_s, const char* field);
 
+// A time to wait, which may be 0; null: none was given.
+Read<Wait> ReadTime(const double* seconds, const char* field);
+
 struct GivenOptions {
   SolverOptions solver;
   std::optional<std::chrono::nanoseconds> time_budget;
   SolutionMask mask = SolutionMask().set();
   bool high_priority{false};
 };
+
+// The struct in the size that this library knows, unchecked; null: the empty one.
+Read<sap_options> TakeOptions(const sap_options* options);
 
 // Null: the defaults.
 Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolerance);

@@ -187,8 +187,11 @@ tl::expected<ReplayReport, Error> Client::Replay(const std::string& recording) {
   return ReplayRecording(recording, calls_->backend());
 }
 
-tl::expected<ServerInfo, Error> Client::Info(const CallOptions& call) {
-  return InfoOf(calls_->backend(), call);
+tl::expected<ServerInfo, Error> Client::Info(const CallOptions& call,
+                                             std::optional<std::chrono::nanoseconds> deadline) {
+  const auto left = CheckDeadline(deadline);
+  if (!left) return tl::unexpected(left.error());
+  return InfoOf(calls_->backend(), call, *left);
 }
 
 void Client::StartInfo(const CallOptions& call, Done<tl::expected<ServerInfo, Error>> done) {

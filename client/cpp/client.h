@@ -53,6 +53,13 @@ struct ServerInfo {
   double max_client_calls_per_s{0};    // 0: no limit
   bool high_priority{false};           // false: high priority is served as normal
   uint32_t max_derivatives{0};         // cotangents and tangents of one problem
+  uint32_t max_client_calls{0};        // of one client at once
+  uint64_t max_held_bytes{0};          // of all calls at once
+  uint64_t max_client_bytes{0};        // of the calls of one client at once
+  double queue_timeout_s{0};           // longest wait for a thread
+  double read_timeout_s{0};            // longest time for a message to arrive
+  double session_idle_s{0};            // longest pause between steps of a session
+  double connection_age_s{0};          // age at which a client is asked to connect anew; 0: never
 };
 
 // Takes the outcome of a call in the background.
@@ -142,8 +149,10 @@ class Client {
   // Solves every problem of a recording file again and compares the answers; see replay.h.
   tl::expected<ReplayReport, Error> Replay(const std::string& recording);
 
-  // Both end within five seconds.
-  tl::expected<ServerInfo, Error> Info(const CallOptions& call = {});
+  // Both end within five seconds, or at the deadline.
+  tl::expected<ServerInfo, Error> Info(
+      const CallOptions& call = {},
+      std::optional<std::chrono::nanoseconds> deadline = std::nullopt);
   void StartInfo(const CallOptions& call, Done<tl::expected<ServerInfo, Error>> done);
 
   // Whether the server takes calls.

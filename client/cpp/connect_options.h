@@ -27,6 +27,9 @@ struct ConnectOptions {
   // their answers. If not, an answer of a server that differs from the first one is refused with
   // kFailedPrecondition.
   bool allow_mixed_servers{false};
+  // Whether calls and sessions go to the first server of a list that can be reached, rather than
+  // take turns. A connection is kept until it breaks or its server leaves.
+  bool in_order{false};
   // Set by any thread, it ends Connect with kCancelled. May be null.
   const std::atomic<bool>* cancelled{nullptr};
 };

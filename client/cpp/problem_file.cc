@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
+#include <string_view>
+#include <vector>
 
 #include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/message_file.h"
@@ -44,6 +47,25 @@ size_t EndOfValue(const std::string& text, size_t start) {
   return text.size();
 }
 
+// A key that an object of a JSON text has twice, of which protobuf would take the last; empty:
+// there is none.
+std::string RepeatedKey(const std::string& text) {
+  std::vector<std::set<std::string_view>> objects;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '{' || text[i] == '[') objects.emplace_back();
+    if ((text[i] == '}' || text[i] == ']') && !objects.empty()) objects.pop_back();
+    if (text[i] != '"') continue;
+    const size_t start = ++i;
+    while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+    if (i >= text.size()) break;
+    const std::string_view string(&text[start], i - start);
+    const size_t next = text.find_first_not_of(" \r\n\t", i + 1);
+    const bool is_key = next != std::string::npos && text[next] == ':' && !objects.empty();
+    if (is_key && !objects.back().insert(string).second) return std::string(string);
+  }
+  return "";
+}
+
 // The text of a JSON object without the extra keys, which protobuf would reject. The rest is kept
 // as text, since parsing and printing numbers could change their bits.
 std::string StripExtraKeys(const std::string& text) {
@@ -70,6 +92,9 @@ tl::expected<Problem, Error> ProblemFromJson(const std::string& text) {
   if (const size_t start = text.find_first_not_of(" \r\n\t");
       start == std::string::npos || text[start] != '{') {
     return Fail("a problem is a JSON object");
+  }
+  if (const std::string key = RepeatedKey(text); !key.empty()) {
+    return Fail("key '" + key + "' appears twice");
   }
   v1::ContactProblem message;
   if (auto read = JsonToMessage(StripExtraKeys(text), &message); !read) {

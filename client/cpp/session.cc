@@ -92,6 +92,10 @@ bool Session::AwaitRoom(const WaitLimit& limit) {
   return closed_ || stream_->Await([](const auto& state) { return state.RoomReady(); }, limit);
 }
 
+bool Session::AwaitOpen(const WaitLimit& limit) {
+  return closed_ || stream_->Await([](const auto& state) { return !state.opening; }, limit);
+}
+
 void Session::Notify(std::function<void()> changed) { stream_->Notify(std::move(changed)); }
 
 tl::expected<void, Error> Session::Withdraw(uint64_t step_id) {

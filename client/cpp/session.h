@@ -51,6 +51,11 @@ struct SessionOptions {
   // the thread that waits serves it, which takes less time per step. Without effect on an embedded
   // server.
   bool background{false};
+  // Whether OpenSession returns at once also where the thread that waits serves the session. It is
+  // opened while somebody waits for it, as in AwaitOpen.
+  bool opens_later{false};
+  // As that of ConnectOptions, for this session; absent: that one.
+  std::optional<bool> low_latency{};
 };
 
 // How long to wait.
@@ -110,6 +115,8 @@ class Session {
   // Wait for that. False: it was not so within the limit.
   bool AwaitOutcome(const WaitLimit& limit);
   bool AwaitRoom(const WaitLimit& limit);
+  // Waits until the session has been opened, or has ended.
+  bool AwaitOpen(const WaitLimit& limit);
 
   // Sets what is called after each change that OutcomeReady, RoomReady or opening() may show. Only
   // in the background, by the thread that serves the session or within its functions, so it should
@@ -134,7 +141,7 @@ class Session {
   // that it has are answered, the next one goes to another server if the address has one.
   bool draining() const;
 
-  // Whether a session in the background is still being opened. Steps may be sent.
+  // Whether the session is still being opened. Steps may be sent.
   bool opening() const;
 
   // Whether steps can be sent: false after the session has ended.

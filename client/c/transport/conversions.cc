@@ -153,6 +153,13 @@ void Put(const client::ServerInfo& info, AnswerContent* content) {
   numbers.high_priority = info.high_priority;
   numbers.max_solve_s = info.max_solve_s;
   numbers.max_client_calls_per_s = info.max_client_calls_per_s;
+  numbers.max_client_calls = info.max_client_calls;
+  numbers.max_held_bytes = info.max_held_bytes;
+  numbers.max_client_bytes = info.max_client_bytes;
+  numbers.queue_timeout_s = info.queue_timeout_s;
+  numbers.read_timeout_s = info.read_timeout_s;
+  numbers.session_idle_s = info.session_idle_s;
+  numbers.connection_age_s = info.connection_age_s;
   content->SetInfo({info.version, info.instruction_set, info.boot_id}, numbers);
 }
 

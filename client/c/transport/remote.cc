@@ -54,7 +54,7 @@ class Remote final : public Backend {
   explicit Remote(client::Client client) : client_(std::move(client)) {}
 
   Status Info(const CallSettings& call, AnswerContent* answer) override {
-    const auto info = client_.Info(CallOf(call));
+    const auto info = client_.Info(CallOf(call), call.deadline);
     if (!info) return tl::unexpected(FromClient(info.error()));
     Put(*info, answer);
     return {};
@@ -158,7 +158,10 @@ tl::expected<std::unique_ptr<SessionBackend>, CallError> Remote::OpenSession(
     const sap_options* options, const CallSettings& call) {
   const auto own = OptionsOf(options, call);
   if (!own) return tl::unexpected(own.error());
-  auto session = client_.OpenSession(*own, {.background = call.background});
+  auto session = client_.OpenSession(*own, {.reconnect_within = call.reconnect_within,
+                                            .background = call.background,
+                                            .opens_later = call.opens_later,
+                                            .low_latency = call.low_latency});
   if (!session) return tl::unexpected(FromClient(session.error()));
   return std::make_unique<RemoteSession>(std::move(*session));
 }
@@ -168,28 +171,20 @@ std::string TextOr(const char* text, const char* file) {
   return text != nullptr ? text : file != nullptr ? file : "";
 }
 
-tl::expected<std::optional<std::chrono::nanoseconds>, CallError> TimeOf(const double* seconds,
-                                                                        const char* field) {
-  if (seconds == nullptr) return std::nullopt;
-  if (*seconds == 0) return std::chrono::nanoseconds(0);
-  const auto time = ReadTimeBudget(*seconds, field);
-  if (!time) return Fail(time.error());
-  return *time;
-}
-
 }  // namespace
 
 BackendOrError ConnectRemote(const char* address, const sap_connect_options& given,
                              const CallSettings& call) {
-  const auto connect_timeout = TimeOf(given.connect_timeout_s, "connect_timeout");
-  if (!connect_timeout) return tl::unexpected(connect_timeout.error());
-  const auto reconnect_within = TimeOf(given.reconnect_within_s, "reconnect_within");
-  if (!reconnect_within) return tl::unexpected(reconnect_within.error());
+  const auto connect_timeout = ReadTime(given.connect_timeout_s, "connect_timeout");
+  if (!connect_timeout) return Fail(connect_timeout.error());
+  const auto reconnect_within = ReadTime(given.reconnect_within_s, "reconnect_within");
+  if (!reconnect_within) return Fail(reconnect_within.error());
   client::ConnectOptions options;
   if (*connect_timeout) options.connect_timeout = **connect_timeout;
   if (*reconnect_within) options.reconnect_within = **reconnect_within;
   options.low_latency = given.low_latency != 0;
   options.allow_mixed_servers = given.allow_mixed_servers != 0;
+  options.in_order = given.in_order != 0;
   options.cancelled = call.limits.cancelled;
   options.credentials = {.tls = given.tls != 0,
                          .server_ca = TextOr(given.server_ca, given.server_ca_file),

@@ -9,6 +9,9 @@
 namespace sap::c {
 namespace {
 
+// How long a step is waited for that the server does not take, as a caller of slices of 50 ms does.
+constexpr std::chrono::milliseconds kWriting{50};
+
 client::WaitLimit Until(const Wait& wait) {
   client::WaitLimit limit;
   if (wait) limit.until = std::chrono::steady_clock::now() + *wait;
@@ -54,11 +57,17 @@ Status RemoteSession::Send(const sap_problem* problem, const sap_options* option
   if (!read) return Fail(read.error());
   const auto own = StepOptions(options, call);
   if (!own) return tl::unexpected(own.error());
-  const auto sent = session_.Send(read->view, *own, UntilStop(call));
+  client::WaitLimit limit = UntilStop(call);
+  if (!session_.AwaitRoom(limit)) return Fail(SAP_CANCELLED, "the step was cancelled");
+  // What is not written by then goes on its way while somebody waits for an outcome.
+  limit.until = std::chrono::steady_clock::now() + kWriting;
+  const auto sent = session_.Send(read->view, *own, limit);
   if (!sent) return tl::unexpected(FromClient(sent.error()));
   answer->set_step_id(*sent);
   return {};
 }
+
+bool RemoteSession::AwaitOpen(const Wait& wait) { return session_.AwaitOpen(Until(wait)); }
 
 bool RemoteSession::AwaitOutcome(const Wait& wait) { return session_.AwaitOutcome(Until(wait)); }
 

@@ -16,6 +16,7 @@ class RemoteSession final : public SessionBackend {
               AnswerContent* answer) override;
   Status Send(const sap_problem* problem, const sap_options* options, const CallSettings& call,
               AnswerContent* answer) override;
+  bool AwaitOpen(const Wait& wait) override;
   bool AwaitOutcome(const Wait& wait) override;
   bool AwaitRoom(const Wait& wait) override;
   Status Take(const CallSettings& call, std::unique_ptr<AnswerContent>* answer) override;

@@ -23,6 +23,10 @@ void Copy(const Array& array, Values* values) {
   values->Add(array.data, array.data + array.length);
 }
 
+google::protobuf::Duration DurationOf(double seconds) {
+  return TimeUtil::NanosecondsToDuration(std::llround(seconds * 1e9));
+}
+
 void CopyIslands(const sap_island_reports& from, v1::IslandReports* to) {
   for (int64_t i = 0; i < from.status.length; ++i) {
     to->add_status(static_cast<v1::IslandStatus>(from.status.data[i]));
@@ -69,6 +73,22 @@ void SetOptions(const v1::SolveOptions& from, RecordStructs* to) {
   options.priority = from.priority();
 }
 
+// As they were given: what is absent stays so.
+void CopyOptions(const sap_options& from, v1::SolveOptions* to) {
+  if (from.relative_tolerance != nullptr) to->set_relative_tolerance(*from.relative_tolerance);
+  if (from.absolute_speed_tolerance != nullptr) {
+    to->set_absolute_speed_tolerance(*from.absolute_speed_tolerance);
+  }
+  if (from.max_iterations != nullptr) to->set_max_iterations(*from.max_iterations);
+  if (from.time_budget_s != nullptr) *to->mutable_time_budget() = DurationOf(*from.time_budget_s);
+  if (from.one_island != 0) to->set_islands(false);
+  to->set_newton(static_cast<v1::NewtonMethod>(from.newton));
+  to->set_priority(static_cast<v1::Priority>(from.priority));
+  for (int64_t i = 0; i < from.num_response_mask; ++i) {
+    to->mutable_response_mask()->add_paths(from.response_mask[i]);
+  }
+}
+
 // The outcome of a record that was given.
 Status SetOutcome(const sap_record& record, v1::Outcome* outcome) {
   if ((record.solution == nullptr) == (record.error == nullptr)) {
@@ -87,6 +107,9 @@ Status SetOutcome(const sap_record& record, v1::Outcome* outcome) {
   if (error->message != nullptr) failure->set_message(error->message);
   if (error->field != nullptr) failure->set_field(error->field);
   if (error->reason != nullptr) failure->set_reason(error->reason);
+  if (error->retry_after_s > 0) {
+    *failure->mutable_retry_delay() = DurationOf(error->retry_after_s);
+  }
   return {};
 }
 
@@ -125,20 +148,16 @@ tl::expected<v1::RecordedSolve, CallError> ToMessage(const sap_record* given) {
   if (!record) return Fail(record.error());
   auto problem = ToMessage(record->problem);
   if (!problem) return tl::unexpected(problem.error());
-  const auto options = ReadOptions(record->options, SolverOptions().relative_tolerance);
+  const auto options = TakeOptions(record->options);
   if (!options) return Fail(options.error());
-  const auto own = ToClient(*options, {});
-  if (!own) return tl::unexpected(own.error());
   v1::RecordedSolve message;
   if (record->version != nullptr) message.set_version(record->version);
   if (record->instruction_set != nullptr) message.set_instruction_set(record->instruction_set);
   *message.mutable_arrival_time() =
-      record->arrival_time_ns != 0
-          ? TimeUtil::NanosecondsToTimestamp(record->arrival_time_ns)
-          : TimeUtil::GetCurrentTime() -
-                TimeUtil::NanosecondsToDuration(std::llround(record->duration_s * 1e9));
+      record->arrival_time_ns != 0 ? TimeUtil::NanosecondsToTimestamp(record->arrival_time_ns)
+                                   : TimeUtil::GetCurrentTime() - DurationOf(record->duration_s);
   *message.mutable_problem() = std::move(*problem);
-  client::ToMessage(*own, message.mutable_options());
+  CopyOptions(*options, message.mutable_options());
   if (Status set = SetOutcome(*record, message.mutable_outcome()); !set) {
     return tl::unexpected(set.error());
   }

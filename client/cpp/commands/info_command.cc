@@ -37,6 +37,14 @@ int PrintInfo(const SolveFlags& flags) {
   std::printf("max solve time        %g s\n", info->max_solve_s);
   std::printf("max calls per second  %g%s\n", info->max_client_calls_per_s,
               info->max_client_calls_per_s == 0 ? " (no limit)" : "");
+  std::printf("max client calls      %u\n", info->max_client_calls);
+  std::printf("max held bytes        %" PRIu64 "\n", info->max_held_bytes);
+  std::printf("max client bytes      %" PRIu64 "\n", info->max_client_bytes);
+  std::printf("queue timeout         %g s\n", info->queue_timeout_s);
+  std::printf("read timeout          %g s\n", info->read_timeout_s);
+  std::printf("session idle          %g s\n", info->session_idle_s);
+  std::printf("connection age        %g s%s\n", info->connection_age_s,
+              info->connection_age_s == 0 ? " (no limit)" : "");
   std::printf("max derivatives       %u\n", info->max_derivatives);
   std::printf("high priority         %s\n", info->high_priority ? "yes" : "served as normal");
   return 0;

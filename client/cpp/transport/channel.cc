@@ -4,6 +4,7 @@
 
 #include "client/cpp/transport/event_loop.h"
 #include "solver/parallel/forked_threads.h"
+#include "solver/parallel/signals_blocked.h"
 
 namespace sap::client {
 namespace {
@@ -12,8 +13,8 @@ namespace {
 constexpr int kKeepalive_ms = 20'000;
 constexpr int kKeepaliveTimeout_ms = 10'000;
 
-tl::unexpected<Error> InvalidArgument(const std::string& message) {
-  return tl::unexpected(Error{ErrorCode::kInvalidArgument, message, ""});
+tl::unexpected<Error> InvalidArgument(const std::string& message, const std::string& field) {
+  return tl::unexpected(Error{ErrorCode::kInvalidArgument, message, field});
 }
 
 // PEM text, as such or in the file of that path.
@@ -38,7 +39,8 @@ tl::expected<std::shared_ptr<grpc::ChannelCredentials>, Error> MakeCredentials(
   const auto key = ReadPem(credentials.key);
   if (!key) return tl::unexpected(key.error());
   if (certificate->empty() != key->empty()) {
-    return InvalidArgument("a client certificate and its key must be given together");
+    return InvalidArgument("a client certificate and its key must be given together",
+                           "credentials.certificate");
   }
   options.pem_root_certs = *authority;
   options.pem_cert_chain = *certificate;
@@ -105,14 +107,16 @@ tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentia
   if (encrypted && address.kind == Address::Kind::kList && address.host.empty() &&
       credentials.server_name.empty()) {
     return InvalidArgument("credentials.server_name is needed, the name in the certificates of " +
-                           address.text + ", which are several hosts");
+                               address.text + ", which are several hosts",
+                           "credentials.server_name");
   }
   const auto made = MakeCredentials(credentials);
   if (!made) return tl::unexpected(made.error());
   Channel channel;
   const bool has_token = !credentials.token.empty() || !credentials.token_file.empty();
   if (has_token && !encrypted && !address.is_local) {
-    return InvalidArgument("the token would be sent unencrypted to " + address.text + "; use TLS");
+    return InvalidArgument("the token would be sent unencrypted to " + address.text + "; use TLS",
+                           "credentials.token");
   }
   auto authorization = Authorization::Make(credentials);
   if (!authorization) return tl::unexpected(authorization.error());

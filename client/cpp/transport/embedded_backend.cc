@@ -429,12 +429,14 @@ class Embedded final : public Backend {
 tl::expected<ServerInfo, Error> Embedded::InfoNow() {
   // What one problem or batch may have is bounded, how many are solved at once is not.
   constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
+  constexpr uint64_t kAnyBytes = std::numeric_limits<uint64_t>::max();
+  constexpr double kAnyTime = std::numeric_limits<double>::infinity();
   return ServerInfo{.version = SAP_VERSION,
                     .instruction_set = InstructionSet(),
                     .boot_id = BootId(),
                     .processors = std::thread::hardware_concurrency(),
                     .solver_threads = static_cast<uint32_t>(engine().threads()),
-                    .max_message_bytes = std::numeric_limits<uint64_t>::max(),
+                    .max_message_bytes = kAnyBytes,
                     .max_trees = static_cast<uint32_t>(kLimits.problem.max_trees),
                     .max_tree_dofs = static_cast<uint32_t>(kLimits.problem.max_tree_dofs),
                     .max_contacts = static_cast<uint32_t>(kLimits.problem.max_contacts),
@@ -449,9 +451,16 @@ tl::expected<ServerInfo, Error> Embedded::InfoNow() {
                     .max_steps_in_flight = kMaxStepsInFlight,
                     .max_solve_memory_bytes = static_cast<uint64_t>(kLimits.max_solve_memory_mib)
                                               << 20,
-                    .max_solve_s = std::numeric_limits<double>::infinity(),
+                    .max_solve_s = kAnyTime,
                     .high_priority = true,
-                    .max_derivatives = static_cast<uint32_t>(kLimits.max_derivatives)};
+                    .max_derivatives = static_cast<uint32_t>(kLimits.max_derivatives),
+                    .max_client_calls = kNoLimit,
+                    .max_held_bytes = kAnyBytes,
+                    .max_client_bytes = kAnyBytes,
+                    .queue_timeout_s = kAnyTime,
+                    .read_timeout_s = kAnyTime,
+                    .session_idle_s = kAnyTime,
+                    .connection_age_s = kAnyTime};
 }
 
 }  // namespace

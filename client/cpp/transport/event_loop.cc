@@ -3,8 +3,9 @@
 #include <grpc/support/time.h>
 
 #include <algorithm>
-#include <csignal>
 #include <utility>
+
+#include "solver/parallel/signals_blocked.h"
 
 namespace sap::client {
 namespace {
@@ -121,13 +122,5 @@ BackgroundLoop::~BackgroundLoop() {
     thread_.join();
   }
 }
-
-SignalsBlocked::SignalsBlocked() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
-
-SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 }  // namespace sap::client

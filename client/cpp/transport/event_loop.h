@@ -162,17 +162,4 @@ class BackgroundLoop {
   std::thread thread_;
 };
 
-// Blocks all signals in this thread, and so in the threads that it starts meanwhile, which gRPC
-// does: they are for the threads of the program.
-class SignalsBlocked {
- public:
-  SignalsBlocked();
-  ~SignalsBlocked();
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace sap::client

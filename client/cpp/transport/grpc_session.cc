@@ -539,7 +539,7 @@ class GrpcSession final : public StepStream {
 tl::expected<std::unique_ptr<StepStream>, Error> OpenGrpcSession(
     const SessionResources& resources, const v1::SolveSessionRequest& request, Timeout deadline) {
   auto session = std::make_unique<GrpcSession>(resources, request, deadline);
-  if (resources.background != nullptr) return session;
+  if (resources.background != nullptr || resources.opens_later) return session;
   const WaitLimit limit{.cancelled = resources.start.call.cancelled};
   const auto is_open = [](const StepStream::State& state) { return !state.opening; };
   if (!session->Await(is_open, limit)) {

@@ -34,6 +34,7 @@ struct SessionResources {
   std::chrono::nanoseconds reconnect_within;
   // That serves the session; null: the threads that wait do.
   std::shared_ptr<BackgroundLoop> background;
+  bool opens_later;  // see SessionOptions
 };
 
 // The request opens the session. In the background, the session opens after this has returned.

@@ -285,7 +285,14 @@ ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
           .max_solve_s = message.limits().max_solve_s(),
           .max_client_calls_per_s = message.limits().max_client_calls_per_s(),
           .high_priority = message.limits().high_priority(),
-          .max_derivatives = message.limits().max_derivatives()};
+          .max_derivatives = message.limits().max_derivatives(),
+          .max_client_calls = message.limits().max_client_calls(),
+          .max_held_bytes = message.limits().max_held_bytes(),
+          .max_client_bytes = message.limits().max_client_bytes(),
+          .queue_timeout_s = message.limits().queue_timeout_s(),
+          .read_timeout_s = message.limits().read_timeout_s(),
+          .session_idle_s = message.limits().session_idle_s(),
+          .connection_age_s = message.limits().connection_age_s()};
 }
 
 std::chrono::nanoseconds FromMessage(const google::protobuf::Duration& message) {

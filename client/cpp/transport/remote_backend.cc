@@ -321,14 +321,15 @@ class Remote final : public Backend {
     if (Status allowed = Allowed(options.call); !allowed) return tl::unexpected(allowed.error());
     v1::SolveSessionRequest request;
     client::ToMessage(options, request.mutable_open()->mutable_options());
-    request.mutable_open()->set_low_latency(low_latency_);
+    request.mutable_open()->set_low_latency(session_options.low_latency.value_or(low_latency_));
     const nanoseconds within = session_options.reconnect_within.value_or(servers_.reconnect_within);
     return OpenGrpcSession(
         {.stub = servers_.solver,
          .start = {servers_.authorization, options.call},
          .build_check = servers_.build_check,
          .reconnect_within = std::min<nanoseconds>(within, kLongestTime),
-         .background = session_options.background ? running_->background() : nullptr},
+         .background = session_options.background ? running_->background() : nullptr,
+         .opens_later = session_options.opens_later},
         request, deadline);
   }
 
@@ -491,7 +492,8 @@ tl::expected<std::unique_ptr<Backend>, Error> RemoteBackend(const std::string& a
                                                             const ConnectOptions& options) {
   const auto parsed = ParseAddress(address);
   if (!parsed) return tl::unexpected(parsed.error());
-  auto channel = MakeChannel(*parsed, options.credentials);
+  auto channel = MakeChannel(*parsed, options.credentials,
+                             options.in_order ? ServerChoice::kAny : ServerChoice::kHealthy);
   if (!channel) return tl::unexpected(channel.error());
   if (options.connect_timeout.count() > 0) {
     if (Status waited = AwaitServer(*channel, *parsed, options); !waited) {

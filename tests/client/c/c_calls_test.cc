@@ -58,6 +58,18 @@ TEST_F(CCallsTest, ACallInTheBackgroundEndsWithACallbackAndTheSameAnswer) {
   EXPECT_EQ(ended, 1);
 }
 
+TEST_F(CCallsTest, ACallInTheBackgroundGoesOnWhenItsClientIsFreed) {
+  const std::vector<double> expected = Solved();
+  auto client = std::make_unique<Client>(2);
+  sap_call call = Call();
+  call.background = 1;
+  const Answer answer;
+  ASSERT_EQ(sap_solve(client->get(), &pile_.problem, nullptr, &call, answer.get()), SAP_OK);
+  client.reset();
+  sap_answer_await(answer.get(), nullptr);
+  EXPECT_EQ(VelocityOf(answer), expected);
+}
+
 TEST_F(CCallsTest, AnEventfdBecomesReadableWhenACallEnds) {
   const int fd = eventfd(0, 0);
   sap_call call = Call();

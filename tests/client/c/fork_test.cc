@@ -89,5 +89,23 @@ TEST(ForkTest, ASessionGoesOnInParentAndChild) {
   EXPECT_EQ(Stepped(one, pile), expected);
 }
 
+TEST(ForkTest, ABatchOfTheParentIsOverInAChild) {
+  const Pile pile(6);
+  const Client client(2);
+  const Answer answer;
+  const sap_problem* const problems[] = {&pile.problem};
+  sap_answer* const answers[] = {answer.get()};
+  sap_batch* batch = nullptr;
+  ASSERT_EQ(sap_batch_begin(client.get(), 1, problems, nullptr, nullptr, answers, &batch), SAP_OK);
+  EXPECT_EQ(InChild([&] {
+              const bool is_over = sap_batch_next(batch, nullptr) == SAP_BATCH_ENDED;
+              sap_batch_free(batch);
+              return is_over;
+            }),
+            0);
+  EXPECT_EQ(sap_batch_next(batch, nullptr), 0);
+  sap_batch_free(batch);
+}
+
 }  // namespace
 }  // namespace sap::test

@@ -277,6 +277,86 @@ TEST_F(RemoteTest, AStopAndADeadlineEndTheWaitForAServerThatHangs) {
   sap_stop_free(stop);
 }
 
+TEST_F(RemoteTest, ASessionOpensWhileSomebodyWaitsAndItsOpenerGoesOn) {
+  const ServerProcess server;
+  const Client there(server.address());
+  const int32_t low_latency = 1;
+  sap_call call = Call();
+  call.opens_later = 1;
+  call.low_latency = &low_latency;
+  server.Signal(SIGSTOP);
+  const Session session(there, &call);
+  const double soon = 0.05;
+  EXPECT_EQ(sap_session_await_open(session.get(), &soon), 0);
+  server.Signal(SIGCONT);
+  EXPECT_EQ(sap_session_await_open(session.get(), nullptr), 1);
+  const Session expected(here_);
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_EQ(SteppedBy(session, step), SteppedBy(expected, step));
+  }
+}
+
+TEST_F(RemoteTest, ServersInOrderAreTheFirstThatCanBeReached) {
+  const ServerProcess first, second;
+  const auto boot_id = [](const Client& client) {
+    const Answer answer;
+    EXPECT_EQ(sap_info(client.get(), nullptr, answer.get()), SAP_OK) << answer.error().message;
+    return std::string(sap_answer_info(answer.get())->boot_id);
+  };
+  sap_connect_options options{};
+  options.struct_size = sizeof options;
+  options.in_order = 1;
+  const Client there(first.address() + "," + second.address(), &options);
+  const std::string first_id = boot_id(Client(first.address()));
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(boot_id(there), first_id);
+  first.Signal(SIGKILL);
+  EXPECT_EQ(boot_id(there), boot_id(Client(second.address())));
+}
+
+TEST_F(RemoteTest, ASessionThatMayNotReconnectEndsWithItsServer) {
+  const ServerProcess server;
+  const Client there(server.address());
+  const double never = 0;
+  sap_call call = Call();
+  call.reconnect_within_s = &never;
+  const Session session(there, &call);
+  SteppedBy(session, 0);
+  server.Signal(SIGKILL);
+  const Answer answer;
+  EXPECT_EQ(sap_session_step(session.get(), problem(), nullptr, nullptr, answer.get()),
+            SAP_UNAVAILABLE);
+  EXPECT_EQ(sap_session_is_open(session.get()), 0);
+}
+
+TEST_F(RemoteTest, ACallInTheBackgroundGoesOnWhenItsClientIsFreed) {
+  const ServerProcess server;
+  auto there = std::make_unique<Client>(server.address());
+  const auto expected = SolvedBy(here_);
+  sap_call call = Call();
+  call.background = 1;
+  const Answer answer;
+  server.Signal(SIGSTOP);
+  ASSERT_EQ(sap_solve(there->get(), problem(), nullptr, &call, answer.get()), SAP_OK);
+  there.reset();
+  server.Signal(SIGCONT);
+  sap_answer_await(answer.get(), nullptr);
+  EXPECT_EQ(NumbersOf(answer), expected);
+}
+
+TEST_F(RemoteTest, LimitsAreThoseOfTheServer) {
+  const ServerProcess server({"--queue-timeout-s", "0.5", "--session-idle-s", "7"});
+  const Client there(server.address());
+  const Answer answer;
+  ASSERT_EQ(sap_info(there.get(), nullptr, answer.get()), SAP_OK);
+  const sap_server_info* info = sap_answer_info(answer.get());
+  EXPECT_EQ(info->queue_timeout_s, 0.5);
+  EXPECT_EQ(info->session_idle_s, 7);
+  EXPECT_GT(info->max_client_calls, 0u);
+  EXPECT_GT(info->max_held_bytes, 0u);
+  EXPECT_GT(info->max_client_bytes, 0u);
+  EXPECT_GT(info->read_timeout_s, 0);
+}
+
 TEST_F(RemoteTest, NoServerIsAnErrorOfTheConnection) {
   sap_connect_options options{};
   options.struct_size = sizeof options;
@@ -371,7 +451,9 @@ TEST_F(RemoteTest, ARecordingIsReadAsItWasWritten) {
   record.solution = solved.solution();
   EXPECT_EQ(sap_recording_write(recording, &record, answer.get()), SAP_OK);
   record.solution = nullptr;
-  record.error = &failed.error();
+  sap_error error = failed.error();
+  error.retry_after_s = 0.25;
+  record.error = &error;
   EXPECT_EQ(sap_recording_write(recording, &record, answer.get()), SAP_OK);
   record.error = nullptr;
   EXPECT_EQ(sap_recording_write(recording, &record, answer.get()), SAP_INVALID_ARGUMENT);
@@ -385,11 +467,14 @@ TEST_F(RemoteTest, ARecordingIsReadAsItWasWritten) {
   EXPECT_EQ(first->arrival_time_ns, record.arrival_time_ns);
   EXPECT_EQ(first->duration_s, 0.25);
   EXPECT_EQ(*first->options->relative_tolerance, tolerance);
+  EXPECT_EQ(first->options->max_iterations, nullptr);  // absent as it was
+  EXPECT_EQ(first->options->newton, 0);
   EXPECT_EQ(ListOf(first->solution->velocity), ListOf(solved.solution()->velocity));
   sap_solve(here_.get(), first->problem, nullptr, nullptr, answer.get());
   EXPECT_EQ(NumbersOf(answer), NumbersOf(solved));
   ASSERT_EQ(sap_recording_read(recording, read.get()), SAP_OK);
   EXPECT_STREQ(sap_answer_record(read.get())->error->message, failed.error().message);
+  EXPECT_EQ(sap_answer_record(read.get())->error->retry_after_s, 0.25);
   EXPECT_EQ(sap_answer_record(read.get())->solution, nullptr);
   EXPECT_EQ(sap_recording_read(recording, read.get()), SAP_OK);
   EXPECT_EQ(sap_answer_record(read.get()), nullptr);

@@ -121,6 +121,16 @@ TEST_F(ProblemFileTest, UnknownKeysAreRefusedByName) {
   EXPECT_THAT(LoadError(R"({"time_step": 0.1, "trees": {"source": [1]}})"), HasSubstr("source"));
 }
 
+TEST_F(ProblemFileTest, KeysThatAppearTwiceInAnObjectAreRefused) {
+  EXPECT_THAT(LoadError(R"({"time_step": 1, "time_step": 2})"), HasSubstr("'time_step' appears"));
+  EXPECT_THAT(LoadError(R"({"bodies": {"mass": [1], "inertia": [], "mass" : [2]}})"),
+              HasSubstr("'mass' appears twice"));
+  for (const char* text : {R"({"name": "a", "source": {"name": "a"}, "time_step": 0.5})",
+                           R"({"reference": [{"a": "a"}, {"a": ""a": 1"}], "time_step": 0.5})"}) {
+    EXPECT_TRUE(LoadProblem(Write(text)).has_value()) << text;
+  }
+}
+
 TEST_F(ProblemFileTest, BrokenFilesAreRefusedWithFileAndReason) {
   EXPECT_THAT(LoadError("{\"time_step\": 0.1"), HasSubstr("problem.json"));
   EXPECT_THAT(LoadError("[1, 2]"), HasSubstr("object"));
