@@ -15,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 log=build/fleet.log
 source deploy/steps.sh
 
-install_and_build sap-server sap_islands
+install_and_build sap-server sap_islands sap_islands_client
 
 begin "making a Python environment in build/fleet"
 make_environment "$PWD/build/fleet" mujoco,plot

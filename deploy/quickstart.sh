@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 log=build/quickstart.log
 source deploy/steps.sh
 
-install_and_build sap-server sap-client sap_islands
+install_and_build sap-server sap-client sap_islands sap_islands_client
 
 begin "solving the problems of tests/data with sap-client and its embedded server"
 build/release/bin/sap-client solve tests/data/*.json*

@@ -40,8 +40,8 @@ install_and_build() {
 # environment that is made anew when its sources have changed, for example after a pull, or PYTHON.
 make_environment() {
   local environment=$1 python=${PYTHON:-python3} key
-  key=$(find client/python/src/sap_islands client/python/pyproject.toml proto/sap -type f \
-    -not -path '*/v1/*.py*' -not -path '*/__pycache__/*' | LC_ALL=C sort | xargs cat |
+  key=$(find client/python/src/sap_islands client/python/pyproject.toml -type f \
+    -not -path '*/__pycache__/*' | LC_ALL=C sort | xargs cat |
     cat <("$python" -VV) - | sha256sum | cut -c1-24)
   if [[ $(cat "$environment/key" 2> /dev/null || true) == "$key" ]]; then return; fi
   "$python" -m venv --clear "$environment" || {

@@ -2,8 +2,8 @@
 # Tests the Python client, and the files of deploy unless there are arguments for pytest: makes an
 # environment under build/python with pinned packages, installs the package into it, and runs ruff,
 # mypy and pytest. Needs sap-server and sap-client in build/release/bin, or in one folder where
-# $SAP_SERVER is, and build/release/lib/libsap_islands.so or $SAP_LIBRARY. Safe to repeat; the
-# environment is made anew only when the pins change.
+# $SAP_SERVER is, and libsap_islands.so and libsap_islands_client.so in build/release/lib, or where
+# $SAP_LIBRARY is. Safe to repeat; the environment is made anew only when the pins change.
 #
 #   tests/python.sh [--full | --lint] [PYTEST-ARGUMENT...]
 #
@@ -75,9 +75,11 @@ if $lint; then exit; fi
 
 server=${SAP_SERVER:-$PWD/build/release/bin/sap-server}
 library=${SAP_LIBRARY:-$PWD/build/release/lib/libsap_islands.so}
-for program in "$server" "$(dirname "$server")/sap-client" "$library"; do
+for program in "$server" "$(dirname "$server")/sap-client" "$library" \
+  "$(dirname "$library")/libsap_islands_client.so"; do
   [[ -e $program ]] || fail "there is no $program; build it: cmake --preset release &&" \
-    "cmake --build --preset release --target sap-server sap-client sap_islands"
+    "cmake --build --preset release --target sap-server sap-client sap_islands" \
+    "sap_islands_client"
 done
 export SAP_SERVER=$server SAP_LIBRARY=$library
 

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 import sap_islands as sap
-from sap_islands.v1 import solution_pb2
 
 AHEAD = 3  # steps of a session in flight
 BATCH = 4  # problems of a call
@@ -51,10 +50,10 @@ def ledger_problem(client: int, step: int) -> sap.Problem:
 
 def bits(solution: sap.Solution) -> bytes:
     """What is a function of problem, guess and options: all of a solution but times."""
-    message = solution_pb2.ContactSolution.FromString(solution.to_bytes())
-    message.ClearField("timings")
-    message.islands.ClearField("solve_time_s")
-    return message.SerializeToString()
+    fields = solution.fields()
+    islands = fields.pop("islands")
+    del fields["timings"], islands["solve_time_s"]
+    return b"".join(np.asarray(array).tobytes() for array in (*fields.values(), *islands.values()))
 
 
 class Ledger:

@@ -11,7 +11,9 @@ from consumer import ROOT, VERSION
 
 # In the process by the wheel's library, and by the wheel's server.
 STEP = """
+import importlib.util
 import sap_islands as sap
+assert not any(map(importlib.util.find_spec, ("grpc", "google")))
 problem = sap.load_problem("/given/nasty_wedged_mu5.json")
 for address in "embedded:", "embedded:process":
     with sap.connect(address) as client:

@@ -8,33 +8,34 @@ PACKAGE = "client/python/src/sap_islands/"
 
 # Which rooms and modules each may import; the longest prefix of a module's name decides. Modules
 # never import each other in a circle.
-TYPES = ("v1", "arrays", "errors")
+TYPES = ("arrays", "errors")
 ARRAYS = (*TYPES, "_arrays")
-DATA = (*ARRAYS, "problem", "solution", "options", "derivatives", "server_info", "session")
-FILES = (*DATA, "problem_files", "recording")
 PROCESS = ("errors", "native", "binaries", "_process")
-EMBEDDED = (*DATA, "native", "binaries", "_library")
-REMOTE = (*DATA, "_process", "_remote")
-SPLIT = (*DATA, "_library.native_solver", "_remote.address", "_split")
-CLIENT = (*EMBEDDED, *PROCESS, *REMOTE, *SPLIT, "client", "aio")
+# Structs, and files of them, which know no class of the package but arrays.
+FORMATS = tuple(f"_library.{name}" for name in (
+    "c_library", "c_memory", "c_structs", "c_solution", "problem_reader", "formats"))
+STRUCTS = (*ARRAYS, "binaries", *FORMATS)
+DATA = (*STRUCTS, "problem", "solution", "options", "derivatives", "server_info", "session")
+LIBRARY = (*DATA, *PROCESS, "tls", "_library")
+FILES = (*DATA, "_library.c_records", "problem_files", "recording")
+CLIENT = (*LIBRARY, "client", "aio")
 USERS = (*DATA, "client", "unsolved_policy")
 GRADIENTS = (*USERS, "_gradients")
 NATIVE_CALLS = ("binaries", "_library.c_library")
 MUJOCO = (*USERS, *NATIVE_CALLS, "mujoco")
 REFEREE = (*FILES, "client", *MUJOCO, "referee")
 PYTHON = {
-    "v1": (),
     "arrays": (),
     "errors": TYPES,
     "_arrays": ARRAYS,
-    **dict.fromkeys(DATA[len(ARRAYS):], DATA),
-    **dict.fromkeys(FILES[len(DATA):], FILES),
+    **dict.fromkeys(FORMATS, STRUCTS),
+    **dict.fromkeys(DATA[len(STRUCTS):], DATA),
+    **dict.fromkeys(("problem_files", "recording"), FILES),
+    "tls": (),
     "native": (),
     "binaries": PROCESS,
     "_process": PROCESS,
-    "_library": EMBEDDED,
-    "_remote": REMOTE,
-    "_split": SPLIT,
+    "_library": LIBRARY,
     "client": CLIENT,
     "aio": CLIENT,
     "ray": CLIENT,
@@ -56,9 +57,8 @@ PYTHON = {
 
 # Packages that stay behind some modules: a user without them can use all the others.
 PACKAGES = {
-    "grpc": ("errors", "_process", "_remote", "ray", "tools.commands.bench"),
-    "google": ("v1", "errors", "problem_files", "recording", "_arrays.wire_format",
-               "_remote.messages"),
+    "grpc": (),
+    "google": (),
     "torch": ("torch",),
     "jax": ("jax",),
     "ray": ("ray",),

@@ -6,7 +6,7 @@ During a simulation by the simulator, four times are measured in every step, in 
                 constraints, solve, integration
     problem     the adapter's `build_problem`, with the simulator's kinematics, forces, collision
     step        the adapter's `step` in a session of the solver in this process, on one thread
-    message     the problem as a request to a server
+    message     the problem as bytes
 
 Medians are printed as a table, and the medians of the ratios of problem and step to simulator.
 
@@ -16,7 +16,6 @@ Medians are printed as a table, and the medians of the ratios of problem and ste
 from __future__ import annotations
 
 import argparse
-import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +25,6 @@ import mujoco
 import numpy as np
 import sap_islands as sap
 import sap_islands.mujoco
-from sap_islands._remote import messages
 from sap_islands.arrays import FloatArray
 from sap_islands.problem import Problem
 from sap_islands.scenes import load_scene
@@ -163,7 +161,7 @@ def measure(actions: Actions, steps: int, session: sap.Session) -> Figures:
             times[which], results[which] = _timed(timed[which])
         problem = results[1]
         assert isinstance(problem, Problem)
-        times[3], _ = _timed(functools.partial(messages.step_request, 1, problem, None))
+        times[3], _ = _timed(problem.to_bytes)
         figures.contacts[i] = problem.num_contacts
     return figures
 

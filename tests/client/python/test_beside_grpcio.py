@@ -8,16 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from sap_islands.binaries import find_c_library
+from sap_islands.binaries import find_client_library
 
 PROGRAM = Path(__file__).parent / "support/beside_grpcio.py"
 
 
 @pytest.mark.parametrize("place", ["first", "second"])
 def test_both_answer_under_load_in_either_order(tcp_address: str, place: str) -> None:
-    library = Path(find_c_library()).with_name("libsap_islands_client.so")
     ended = subprocess.run(
-        [sys.executable, "-B", PROGRAM, library, tcp_address, place],
+        [sys.executable, "-B", PROGRAM, find_client_library(), tcp_address, place],
         capture_output=True,
         text=True,
         timeout=300,

@@ -7,13 +7,10 @@ import sys
 import threading
 from pathlib import Path
 
-import grpc
 import numpy as np
 import pytest
 import sap_islands as sap
-from google.protobuf import duration_pb2
-from google.rpc import error_details_pb2, status_pb2
-from sap_islands.errors import error_of_call, error_of_failure, failure_of_error
+from sap_islands.errors import StatusCode, error_of_code
 
 from support.scenes import balls_on_floor, same_bits
 from support.server_process import ServerProcess
@@ -144,33 +141,29 @@ def test_problems_solutions_options_and_errors_can_be_pickled(client: sap.Client
     assert (error.message, error.field, error.index) == ("wrong", "contacts.friction[2]", 2)
 
 
-def test_errors_have_reason_and_retry_delay() -> None:
-    status = status_pb2.Status(code=8, message="too much at once")
-    for detail in (
-        error_details_pb2.ErrorInfo(reason="QUEUE_FULL", domain="sap.v1"),
-        error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(nanos=250_000_000)),
+def test_every_kind_of_error_has_its_class_and_code() -> None:
+    kinds = [error_of_code(int(code), "what") for code in StatusCode]
+    assert [error.code for error in kinds] == list(StatusCode)
+    assert len({type(error) for error in kinds} - {sap.SapError}) == 11
+    assert isinstance(error_of_code(8, "what"), sap.ResourceExhausted)
+    assert error_of_code(99, "what").code is StatusCode.UNKNOWN
+
+
+def test_an_error_over_a_limit_has_reason_and_retry_delay() -> None:
+    flags = ("--max-client-calls-per-s", "0.01")
+    with (
+        sap.connect("embedded:process", server_arguments=flags) as client,
+        pytest.raises(sap.ResourceExhausted) as caught,
     ):
-        status.details.add().Pack(detail)
-
-    class Call:
-        def code(self) -> grpc.StatusCode:
-            return grpc.StatusCode.RESOURCE_EXHAUSTED
-
-        def details(self) -> str:
-            return "too much at once"
-
-        def trailing_metadata(self) -> list[tuple[str, str | bytes]]:
-            return [("grpc-status-details-bin", status.SerializeToString()), ("x-request-id", "r")]
-
-    error = error_of_call(Call())
-    assert isinstance(error, sap.ResourceExhausted)
-    assert (error.reason, error.retry_after_s, error.field) == ("QUEUE_FULL", 0.25, "")
-    assert error.request_id == "r"
-    assert str(error) == "too much at once (request id r)"
-    again = error_of_failure(failure_of_error(error))
-    assert (type(again), again.args[:4]) == (type(error), error.args[:4])
-    pickled = pickle.loads(pickle.dumps(error))
-    assert pickled.args == error.args
+        for _ in range(1000):
+            client.info()
+    error = caught.value
+    assert error.reason == "CLIENT_RATE"
+    assert error.retry_after_s is not None
+    assert error.retry_after_s > 0
+    assert error.server
+    assert str(error) == f"{error.message} (request id {error.request_id})"
+    assert pickle.loads(pickle.dumps(error)).args == error.args
 
 
 def test_a_failed_call_has_the_request_id_of_the_server(tcp_address: str) -> None:

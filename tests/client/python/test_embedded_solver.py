@@ -20,11 +20,11 @@ import sap_islands.aio
 from sap_islands import problem_files
 from sap_islands._gradients.input_arrays import get
 from sap_islands.derivatives import DifferentiateRequest
-from sap_islands.v1 import solution_pb2
 
 from conftest import ROOT
 from conftest import problem_files as golden_files
 from support.scenes import balls_on_floor, linked_balls, pushed_steps, same_bits
+from support.schema import solution_pb2
 
 
 @pytest.fixture(scope="module")

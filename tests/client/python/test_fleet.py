@@ -13,7 +13,6 @@ import sap_islands as sap
 import sap_islands.aio
 
 from support.fleet import Fleet
-from support.internals import internals
 from support.scenes import balls_on_floor, pushed_steps, same_bits
 
 PROBLEM = balls_on_floor([0.0, 0.3])
@@ -151,7 +150,6 @@ def test_session_moves_from_a_server_that_announces_its_end(
     rolling.servers[1].kill()
     outcomes: list[sap.StepOutcome] = []
     with sap.connect(rolling.address) as spread, spread.session() as session:
-        first = internals(session)._stream
         rolling.start(1)
         other = boot_id(rolling.addresses[1])
         wait_until(lambda: spread.info().boot_id == other)
@@ -161,12 +159,9 @@ def test_session_moves_from_a_server_that_announces_its_end(
             while session.in_flight >= in_flight:
                 outcomes.append(session.receive())
             session.send(problem)
-        moved = internals(session)._stream
-        assert moved is not first
         assert rolling.servers[0].runs()
         rolling.servers[0].kill()
         outcomes += [session.receive() for _ in range(session.in_flight)]
-        assert internals(session)._stream is moved
     check_outcomes(outcomes, expected)
 
 
@@ -184,7 +179,6 @@ def test_session_of_asyncio_moves_from_a_server_that_announces_its_end(
             sap_islands.aio.connect(rolling.address) as spread,
             spread.session() as session,
         ):
-            first = internals(session)._stream
             rolling.start(1)
             other = boot_id(rolling.addresses[1])
             while (await spread.info()).boot_id != other:
@@ -196,12 +190,9 @@ def test_session_of_asyncio_moves_from_a_server_that_announces_its_end(
                 while session.in_flight >= in_flight:
                     outcomes.append(await session.receive())
                 await session.send(problem)
-            moved = internals(session)._stream
-            assert moved is not first
             assert rolling.servers[0].runs()
             rolling.servers[0].kill()
             outcomes += [await session.receive() for _ in range(session.in_flight)]
-            assert internals(session)._stream is moved
         return outcomes
 
     check_outcomes(asyncio.run(run()), expected)

@@ -1,4 +1,4 @@
-"""A forked process cannot use connections of its parent: it is told so, and does them no harm."""
+"""A forked process can use no client of servers of its parent: it is told so, and does no harm."""
 
 from __future__ import annotations
 
@@ -46,13 +46,16 @@ REFUSED = """
         client.session,
         lambda: session.step(first),
         session.reset,
-        lambda: sap.connect("embedded:process"),
+        lambda: session.send(first),
+        session.receive,
         lambda: sap.connect(client.address),
         lambda: sap.aio.connect(client.address),
+        lambda: sap.connect("127.0.0.1:1,localhost:2"),
     ):
         try:
             call()
-        except RuntimeError as error:
+        except sap.FailedPrecondition as error:
+            assert isinstance(error, RuntimeError)
             assert "spawn" in str(error), error
         else:
             raise AssertionError
@@ -65,7 +68,7 @@ REFUSED = """
         "pass",
         "del session, client",
         "session.close(); client.close()",
-        "session.__exit__(ValueError, None, None); client._solver._server.stop()",
+        "session.__exit__(ValueError, None, None); client._server.stop()",
         REFUSED,
     ],
     ids=["exits", "drops", "closes", "stops", "calls"],

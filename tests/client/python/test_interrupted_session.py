@@ -97,8 +97,29 @@ def test_interrupt_ends_a_session_that_may_not_reconnect(
             session.step(balls_on_floor([0.0]))
         server.go_on()
         assert not session.open
-        with pytest.raises(sap.Cancelled, match="interrupted"):
+        with pytest.raises(sap.Cancelled, match="withdrawn"):
             session.step(balls_on_floor([0.0]))
+
+
+def test_calls_and_openings_are_interrupted(
+    server: ServerProcess, interrupt_soon: Callable[[], None]
+) -> None:
+    problem = balls_on_floor([0.0])
+    with sap.connect(server.address, reconnect_within=3600.0) as stopped:
+        stopped.info()
+        server.pause()
+        for call in (
+            lambda: stopped.solve(problem),
+            lambda: stopped.solve_batch([problem]),
+            lambda: list(stopped.stream_batch([problem])),
+            lambda: stopped.differentiate(problem, [sap.Cotangent(cost=1.0)]),
+            stopped.session,
+        ):
+            interrupt_soon()
+            with pytest.raises(KeyboardInterrupt):
+                call()
+        server.go_on()
+        assert stopped.solve(problem).solved
 
 
 def test_interrupted_session_can_be_closed(

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 import schema_reference
-from sap_islands.v1 import admin_service_pb2, gradient_pb2, problem_pb2, solution_pb2
-from sap_islands.v1 import recording_pb2 as recording
-from sap_islands.v1 import solver_service_pb2 as service
 
 from conftest import ROOT
-
-MODULES = (problem_pb2, solution_pb2, service, gradient_pb2, recording, admin_service_pb2)
+from support.schema import MODULES
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import sap_islands as sap
 
-from support.internals import internals
 from support.scenes import balls_on_floor, pushed_steps, same_bits
 from support.server_process import ServerProcess
 
@@ -230,28 +229,24 @@ def test_session_that_the_server_ended_as_idle_continues(client: sap.Client) -> 
         impatient.session() as session,
     ):
         assert same_bits(session.step(problems[0]), expected[0])
-        stream = internals(session)._stream
-        until = time.monotonic() + 300
-        while stream.is_active() and time.monotonic() < until:
-            time.sleep(0.01)
-        assert not stream.is_active()
+        time.sleep(1.0)  # its stream ends meanwhile
         assert same_bits(session.step(problems[1]), expected[1])
 
 
-def test_session_leaves_a_server_that_shuts_down(tmp_path: Path, client: sap.Client) -> None:
+def test_session_stays_at_a_server_that_shuts_down_and_outlives_it(
+    tmp_path: Path, client: sap.Client
+) -> None:
     problems = pushed_steps(5)
     address = f"unix:{tmp_path}/s"
     server = ServerProcess(address, "--lame-duck-s", "60")
     with sap.connect(address) as leaving, leaving.session() as session:
-        first = internals(session)._stream
-        server.terminate()
         solutions = [session.step(problems[0])]
-        while not internals(session)._draining:
+        server.terminate()
+        # There is no other server: the session stays until this one ends.
+        for _ in range(20):
             solutions.append(session.step(problems[0]))
         repeated = len(solutions)
-        # The same server takes the new stream, too; the session stays there until it ends.
         solutions += [session.step(problem) for problem in problems[1:3]]
-        assert internals(session)._stream is not first
         server.kill()
         server = ServerProcess(address)
         solutions += [session.step(problem) for problem in problems[3:]]

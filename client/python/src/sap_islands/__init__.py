@@ -1,4 +1,4 @@
-"""Solves frictional contact problems: in this process, or by a sap-server over gRPC.
+"""Solves frictional contact problems: in this process, or by a sap-server.
 
     import sap_islands as sap
 
@@ -16,7 +16,6 @@ with such contacts, `sap_islands.ray` runs servers on the nodes of a Ray cluster
 from typing import TYPE_CHECKING, Any
 
 from sap_islands._process.embedded_server import EmbeddedServer
-from sap_islands._remote.channel import Tls
 from sap_islands.client import Client, connect
 from sap_islands.derivatives import (
     AdjointStatus,
@@ -60,6 +59,7 @@ from sap_islands.recording import Recorded, RecordingWriter, read_recording
 from sap_islands.server_info import ServerInfo
 from sap_islands.session import Session, StepOutcome
 from sap_islands.solution import Island, Islands, IslandStatus, Solution, Timings
+from sap_islands.tls import Tls
 
 if TYPE_CHECKING:
     from sap_islands.referee import certify as certify

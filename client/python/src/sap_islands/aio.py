@@ -8,21 +8,15 @@ async with sap_islands.aio.connect("embedded:") as client:
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from sap_islands._remote.address import check_embedded
-from sap_islands._remote.attempts import check_reconnect_within, time_left
-from sap_islands._remote.channel import Tls
-from sap_islands._remote.remote_aio import AsyncRemoteSolver
-from sap_islands._remote.remote_base import resolve_address
-from sap_islands._split import splitting
-from sap_islands._split.dealing import count_servers
-from sap_islands._split.shards import Shard
+from sap_islands._library.connect import open_client
+from sap_islands._library.native_client import number_of_servers
+from sap_islands._library.native_session import SessionSettings
+from sap_islands._library.native_solver import AsyncNativeSolver
+from sap_islands._process.embedded_server import EmbeddedServer
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
 from sap_islands.errors import SapError
 from sap_islands.options import Options
@@ -30,9 +24,7 @@ from sap_islands.problem import Problem
 from sap_islands.server_info import ServerInfo
 from sap_islands.session import AsyncSession as Session
 from sap_islands.solution import Solution
-
-if TYPE_CHECKING:
-    from sap_islands._library.native_solver import AsyncNativeSolver
+from sap_islands.tls import Tls
 
 __all__ = ["Client", "Session", "connect"]
 
@@ -51,16 +43,10 @@ def connect(
 
     "embedded:process" blocks the event loop for 0.1 s, and a list while its names are looked up.
     """
-    check_reconnect_within(reconnect_within)
-    if check_embedded(address, threads, server_arguments):
-        from sap_islands._library.native_solver import (  # which loads the C library
-            AsyncNativeSolver,
-            embedded_client,
-        )
-
-        return Client(AsyncNativeSolver(embedded_client(threads)))
-    endpoint, server = resolve_address(address, tls, token, server_arguments)
-    return Client(AsyncRemoteSolver(endpoint, server, reconnect_within, allow_mixed_servers))
+    client, server = open_client(
+        address, tls, token, reconnect_within, allow_mixed_servers, server_arguments, threads
+    )
+    return Client(AsyncNativeSolver(client), server)
 
 
 class Client:
@@ -69,9 +55,9 @@ class Client:
     Use it in one event loop only.
     """
 
-    def __init__(self, solver: AsyncRemoteSolver | AsyncNativeSolver) -> None:
+    def __init__(self, solver: AsyncNativeSolver, server: EmbeddedServer | None = None) -> None:
         self._solver = solver
-        self._solver_threads: int | None = None  # of a server, once a split has asked for it
+        self._server = server
 
     @property
     def address(self) -> str:
@@ -87,13 +73,7 @@ class Client:
         split: bool | int = False,
     ) -> Solution:
         """Solves one problem, on several servers at once if `split` says so."""
-        if split is not False:
-            start = time.monotonic()
-            solution = await self._solve_split(problem, options, timeout, split)
-            if solution is not None:
-                return solution
-            timeout = time_left(timeout, start)
-        return await self._solver.solve(problem, options, timeout)
+        return await self._solver.solve(problem, options, timeout, number_of_servers(split))
 
     async def solve_batch(
         self,
@@ -152,7 +132,8 @@ class Client:
         low_latency: bool = False,
     ) -> Session:
         """Makes a session; open it with `async with` or `await`."""
-        return self._solver.session(options, timeout, reconnect_within, low_latency)
+        settings = SessionSettings(options, timeout, reconnect_within, low_latency)
+        return self._solver.session(settings)
 
     async def info(self, *, timeout: float | None = None) -> ServerInfo:
         """Version, limits and hardware of the server."""
@@ -161,41 +142,11 @@ class Client:
     async def close(self) -> None:
         """Closes the connection; stops the server if it is embedded."""
         await self._solver.close()
+        if self._server is not None:
+            self._server.stop()
 
     async def __aenter__(self) -> Client:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    async def _solve_split(
-        self, problem: Problem, options: Options | None, timeout: float | None, split: bool | int
-    ) -> Solution | None:
-        """The solution from several calls; None: the problem is to be sent whole."""
-        start = time.monotonic()
-        # On another thread, since it may look a name up.
-        servers = await asyncio.to_thread(count_servers, split, self.address)
-        if servers == 1:
-            return None
-        if self._solver_threads is None:
-            try:
-                self._solver_threads = (
-                    await self.info(timeout=time_left(timeout, start))
-                ).solver_threads
-            except SapError:
-                return None
-        shards = splitting.split_problem(problem, options, servers, self._solver_threads)
-        if shards is None:
-            return None
-        of_shards = splitting.options_of_shards(options)
-
-        async def solve(shard: Shard) -> Solution | SapError:
-            try:
-                return await self.solve(
-                    shard.problem(), of_shards, timeout=time_left(timeout, start)
-                )
-            except SapError as error:
-                return error
-
-        outcomes = await asyncio.gather(*(solve(shard) for shard in shards.shards))
-        return splitting.combine(shards, outcomes, options)

@@ -1,4 +1,4 @@
-"""Where the server and the C library are."""
+"""Where the server and the C libraries are."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sap_islands import native
 from sap_islands.errors import Unavailable
 
 _LIBRARY = "libsap_islands.so"
+_CLIENT_LIBRARY = "libsap_islands_client.so"
 
 
 def find_server() -> str:
@@ -39,7 +40,7 @@ def find_server() -> str:
 
 
 def find_c_library() -> str:
-    """Path of the C library.
+    """Path of the C library that solves in this process.
 
     Looked up in this order: $SAP_LIBRARY, this package where it was installed with its binaries,
     the release build of the clone that it was installed from, the libraries of the system.
@@ -56,8 +57,34 @@ def find_c_library() -> str:
     found = _in_package(_LIBRARY) or _in_clone(f"lib/{_LIBRARY}") or find_library("sap_islands")
     if found is None:
         raise Unavailable(
-            f"{_LIBRARY} was not found: build it (deploy/quickstart.sh) or set $SAP_LIBRARY; "
-            "'embedded:process' needs sap-server alone"
+            f"{_LIBRARY} was not found: build it (deploy/quickstart.sh) or set $SAP_LIBRARY"
+        )
+    return found
+
+
+def find_client_library() -> str:
+    """Path of the C library that calls servers, and reads and writes files.
+
+    It is looked up as the other one; with $SAP_LIBRARY it is in the same folder.
+
+    Raises:
+        Unavailable: There is none, or $SAP_INSTRUCTION_SET names a build that this processor cannot
+            run.
+    """
+    chosen = os.environ.get("SAP_LIBRARY")
+    if chosen:
+        beside = Path(chosen).with_name(_CLIENT_LIBRARY)
+        found = str(beside) if beside.is_file() else None
+    else:
+        found = (
+            _in_package(_CLIENT_LIBRARY)
+            or _in_clone(f"lib/{_CLIENT_LIBRARY}")
+            or find_library("sap_islands_client")
+        )
+    if found is None:
+        raise Unavailable(
+            f"{_CLIENT_LIBRARY}, which calls servers and reads files, was not found: build it "
+            "(deploy/quickstart.sh) or set $SAP_LIBRARY to a file in its folder"
         )
     return found
 

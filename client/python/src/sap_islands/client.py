@@ -6,21 +6,15 @@ same version and instruction set.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from sap_islands._remote.address import check_embedded
-from sap_islands._remote.attempts import check_reconnect_within, time_left
-from sap_islands._remote.channel import Tls
-from sap_islands._remote.remote_base import resolve_address
-from sap_islands._remote.remote_solver import RemoteSolver
-from sap_islands._split import splitting
-from sap_islands._split.dealing import count_servers
-from sap_islands._split.shards import Shard
+from sap_islands._library.connect import open_client
+from sap_islands._library.native_client import number_of_servers
+from sap_islands._library.native_session import SessionSettings
+from sap_islands._library.native_solver import NativeSolver
+from sap_islands._process.embedded_server import EmbeddedServer
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
 from sap_islands.errors import SapError
 from sap_islands.options import Options
@@ -28,9 +22,7 @@ from sap_islands.problem import Problem
 from sap_islands.server_info import ServerInfo
 from sap_islands.session import Session
 from sap_islands.solution import Solution
-
-if TYPE_CHECKING:
-    from sap_islands._library.native_solver import NativeSolver
+from sap_islands.tls import Tls
 
 
 def connect(
@@ -66,16 +58,10 @@ def connect(
         Unavailable: The library or server to embed was not found or did not start, or a host name
             in a list is unknown.
     """
-    check_reconnect_within(reconnect_within)
-    if check_embedded(address, threads, server_arguments):
-        from sap_islands._library.native_solver import (  # which loads the C library
-            NativeSolver,
-            embedded_client,
-        )
-
-        return Client(NativeSolver(embedded_client(threads)))
-    endpoint, server = resolve_address(address, tls, token, server_arguments)
-    return Client(RemoteSolver(endpoint, server, reconnect_within, allow_mixed_servers))
+    client, server = open_client(
+        address, tls, token, reconnect_within, allow_mixed_servers, server_arguments, threads
+    )
+    return Client(NativeSolver(client), server)
 
 
 class Client:
@@ -86,13 +72,14 @@ class Client:
     repeated, until its deadline or for the time of `connect`. All calls raise `SapError`.
 
     Where a client solves in this process, forked processes may use it too, and a call ends with its
-    solve: signals, as of Ctrl-C, are handled after it. Other clients are for the process that made
-    them.
+    solve: signals, as of Ctrl-C, are handled after it. Where it calls servers, they are handled
+    while it waits. A forked process can use no client of servers of its parent, and cannot make one
+    if its parent has had one: `FailedPrecondition`, which is a RuntimeError.
     """
 
-    def __init__(self, solver: RemoteSolver | NativeSolver) -> None:
+    def __init__(self, solver: NativeSolver, server: EmbeddedServer | None = None) -> None:
         self._solver = solver
-        self._solver_threads: int | None = None  # of a server, once a split has asked for it
+        self._server = server
 
     @property
     def address(self) -> str:
@@ -117,19 +104,9 @@ class Client:
                 islands are dealt to as many shards, a call each, as the client's address has
                 servers, or, for a number, to so many, as behind a balancer. The solution has the
                 bits of the undivided one; its phases are timed as in the slowest shard. The scene
-                stays whole where splitting would not pay, and in an embedded solver. A split needs
-                the C library.
-
-        Raises:
-            Unavailable: Also where a scene is to be split and there is no C library.
+                stays whole where splitting would not pay, and in an embedded solver.
         """
-        if split is not False:
-            start = time.monotonic()
-            solution = self._solve_split(problem, options, timeout, split)
-            if solution is not None:
-                return solution
-            timeout = time_left(timeout, start)
-        return self._solver.solve(problem, options, timeout)
+        return self._solver.solve(problem, options, timeout, number_of_servers(split))
 
     def solve_batch(
         self,
@@ -236,49 +213,24 @@ class Client:
                 after each answer, with threads of idle priority. This shortens mainly the tail of
                 the latency. The operator of the server may forbid it.
         """
-        return self._solver.session(options, timeout, reconnect_within, low_latency)
+        settings = SessionSettings(options, timeout, reconnect_within, low_latency)
+        return self._solver.session(settings)
 
     def info(self, *, timeout: float | None = None) -> ServerInfo:
         """Version, limits and hardware of the server."""
         return self._solver.info(timeout)
 
     def close(self) -> None:
-        """Closes the connection; stops the server if it is embedded.
+        """Closes the connection, once no call uses it; stops the server if it is embedded.
 
         In a process forked from that which made a client of servers it does nothing.
         """
         self._solver.close()
+        if self._server is not None:
+            self._server.stop()
 
     def __enter__(self) -> Client:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _solve_split(
-        self, problem: Problem, options: Options | None, timeout: float | None, split: bool | int
-    ) -> Solution | None:
-        """The solution from several calls; None: the problem is to be sent whole."""
-        start = time.monotonic()
-        servers = count_servers(split, self.address)
-        if servers == 1:
-            return None
-        if self._solver_threads is None:
-            try:
-                self._solver_threads = self.info(timeout=time_left(timeout, start)).solver_threads
-            except SapError:
-                return None
-        shards = splitting.split_problem(problem, options, servers, self._solver_threads)
-        if shards is None:
-            return None
-        of_shards = splitting.options_of_shards(options)
-
-        def solve(shard: Shard) -> Solution | SapError:
-            try:
-                return self.solve(shard.problem(), of_shards, timeout=time_left(timeout, start))
-            except SapError as error:
-                return error
-
-        with ThreadPoolExecutor(len(shards.shards)) as pool:
-            outcomes = list(pool.map(solve, shards.shards))
-        return splitting.combine(shards, outcomes, options)

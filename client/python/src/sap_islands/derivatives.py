@@ -22,17 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from sap_islands._arrays import wire_format
 from sap_islands._arrays.array_field import ArrayField, Float64
 from sap_islands._arrays.bodies import RigidBodies, Trees
 from sap_islands._arrays.constraint_rows import ConstraintRows
 from sap_islands._arrays.contacts import BodyContacts, Contacts
 from sap_islands.arrays import FloatArray, IntArray
-from sap_islands.errors import Internal
 from sap_islands.options import Options
 from sap_islands.problem import Problem, Regularization
 from sap_islands.solution import Solution
-from sap_islands.v1 import gradient_pb2, solver_service_pb2
 
 
 class AdjointStatus(enum.IntEnum):
@@ -42,11 +39,11 @@ class AdjointStatus(enum.IntEnum):
     not meet it. DEADLINE, NUMERICAL_FAILURE: not at all; the derivatives of the island are 0.
     """
 
-    UNSPECIFIED = gradient_pb2.ADJOINT_STATUS_UNSPECIFIED
-    DIFFERENTIATED = gradient_pb2.ADJOINT_STATUS_DIFFERENTIATED
-    INACCURATE = gradient_pb2.ADJOINT_STATUS_INACCURATE
-    DEADLINE = gradient_pb2.ADJOINT_STATUS_DEADLINE
-    NUMERICAL_FAILURE = gradient_pb2.ADJOINT_STATUS_NUMERICAL_FAILURE
+    UNSPECIFIED = 0
+    DIFFERENTIATED = 1
+    INACCURATE = 2
+    DEADLINE = 3
+    NUMERICAL_FAILURE = 4
 
 
 @dataclass(eq=False)
@@ -72,24 +69,6 @@ class Cotangent:
     row_velocity: ArrayField[Float64] = ArrayField(Float64, repeats=False)
     angular_impulse: ArrayField[Float64] = ArrayField(Float64, 3, repeats=False)
     cost: float = 0.0
-
-    def to_bytes(self) -> bytes:
-        """The serialized sap.v1.Cotangent."""
-        parts: wire_format.Parts = []
-        for name, tag in _COTANGENT_TAGS:
-            array: FloatArray = self.__dict__[name]
-            if array.size:
-                parts += [tag, wire_format.varint(array.nbytes), array.tobytes()]
-        if self.cost:
-            parts.append(gradient_pb2.Cotangent(cost=self.cost).SerializeToString())
-        return b"".join(parts)
-
-
-_COTANGENT_TAGS = [
-    (field.name, wire_format.length_tag(gradient_pb2.Cotangent.DESCRIPTOR, field.name))
-    for field in gradient_pb2.Cotangent.DESCRIPTOR.fields
-    if field.is_repeated
-]
 
 
 @dataclass(eq=False)
@@ -209,55 +188,3 @@ class Derivatives:
     def accurate(self) -> bool:
         """Whether every island was differentiated at a solution within the tolerance."""
         return bool(np.all(self.adjoint_status == AdjointStatus.DIFFERENTIATED))
-
-    @classmethod
-    def decode(cls, data: bytes, start: int, end: int) -> Derivatives:
-        """Parses the serialized sap.v1.DifferentiateResponse in data[start:end].
-
-        Raises:
-            Internal: It has no solution.
-        """
-        solution: Solution | None = None
-        gradients: list[Gradient] = []
-        tangents: list[Tangent] = []
-        for number, _, first, last in wire_format.scan(data, start, end):
-            if number == _RESPONSE["solution"].number:
-                solution = Solution(data, first, last)
-            elif number == _RESPONSE["gradients"].number:
-                gradients.append(_decode_gradient(data, first, last))
-            elif number == _RESPONSE["tangents"].number:
-                tangents.append(_decode_tangent(data, first, last))
-        if solution is None:
-            raise Internal("the server's response has no solution")
-        islands = _ISLANDS.decode(data, start, end)
-        return cls(
-            solution,
-            tuple(gradients),
-            tuple(tangents),
-            islands["kink_margin"],
-            islands["adjoint_status"],
-        )
-
-
-_RESPONSE = solver_service_pb2.DifferentiateResponse.DESCRIPTOR.fields_by_name
-_ISLANDS = wire_format.ArrayDecoder(solver_service_pb2.DifferentiateResponse.DESCRIPTOR)
-_TANGENT = wire_format.ArrayDecoder(gradient_pb2.Tangent.DESCRIPTOR)
-_GRADIENT = wire_format.ArrayDecoder(gradient_pb2.Gradient.DESCRIPTOR)
-_GRADIENT_PROBLEM = gradient_pb2.Gradient.DESCRIPTOR.fields_by_name["gradient"].number
-_PER_CONTACT = ("impulse", "contact_velocity", "angular_impulse")
-
-
-def _decode_gradient(data: bytes, start: int, end: int) -> Gradient:
-    inputs = Problem(0.0)
-    for number, _, first, last in wire_format.scan(data, start, end):
-        if number == _GRADIENT_PROBLEM:
-            inputs = Problem.from_bytes(data[first:last])
-    return Gradient(**inputs.__dict__, **_GRADIENT.decode(data, start, end))
-
-
-def _decode_tangent(data: bytes, start: int, end: int) -> Tangent:
-    values = {"cost": 0.0, **_TANGENT.decode(data, start, end)}
-    values["cost"] = float(values["cost"])
-    for name in _PER_CONTACT:
-        values[name] = values[name].reshape(-1, 3)
-    return Tangent(**values)

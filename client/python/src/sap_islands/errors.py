@@ -1,4 +1,4 @@
-"""Exceptions: a gRPC status code, a message, and the field at fault.
+"""Exceptions: a status code, a message, and the field at fault.
 
 Every error of this package is a `SapError`. Where a built-in exception fits, the subclass derives
 from it too, so that for example `except TimeoutError` works.
@@ -6,20 +6,35 @@ from it too, so that for example `except TimeoutError` works.
 
 from __future__ import annotations
 
+import enum
 import re
 from typing import Any, TypeVar
 
-import grpc
-from google.rpc import error_details_pb2, status_pb2
-
-from sap_islands.v1 import solver_service_pb2
-
 ValueT = TypeVar("ValueT")
 
-_DETAILS_KEY = "grpc-status-details-bin"
-_REQUEST_ID_KEY = "x-request-id"
-SERVER_KEY = "sap-server"
 _INDEX = re.compile(r"\[(\d+)\]$")
+
+
+class StatusCode(enum.IntEnum):
+    """Names and numbers of google.rpc.Code."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
 
 
 class SapError(Exception):
@@ -32,12 +47,12 @@ class SapError(Exception):
         reason: Machine-readable name of the exceeded limit, for example "QUEUE_TIME"; or empty.
         retry_after_s: Time after which a retry may succeed [s]; None if the server gives none.
         request_id: Names the failed call in the server's log; empty if no server has answered.
-        server: Version, instruction set and boot id of the server that chose the status; empty if
-            none has: the connection was lost, or the error is of this process.
-        code: gRPC status code.
+        server: Boot id, as in `ServerInfo`, of the server that ended the call; empty if none has:
+            the connection was lost, or the error is of this process, or of a problem or step alone.
+        code: Status code.
     """
 
-    code = grpc.StatusCode.UNKNOWN
+    code = StatusCode.UNKNOWN
 
     def __init__(
         self,
@@ -65,70 +80,74 @@ class SapError(Exception):
 class InvalidArgument(SapError, ValueError):
     """A problem, option, argument or file is invalid; `field` names the part at fault."""
 
-    code = grpc.StatusCode.INVALID_ARGUMENT
+    code = StatusCode.INVALID_ARGUMENT
 
 
 class ResourceExhausted(SapError):
     """A limit of the server is exceeded; `reason` names it."""
 
-    code = grpc.StatusCode.RESOURCE_EXHAUSTED
+    code = StatusCode.RESOURCE_EXHAUSTED
 
 
 class DeadlineExceeded(SapError, TimeoutError):
     """The deadline of the call or of the session has passed."""
 
-    code = grpc.StatusCode.DEADLINE_EXCEEDED
+    code = StatusCode.DEADLINE_EXCEEDED
 
 
 class Cancelled(SapError):
     """The call was cancelled."""
 
-    code = grpc.StatusCode.CANCELLED
+    code = StatusCode.CANCELLED
 
 
 class Aborted(SapError):
     """The server ended the session, since no step came within its limit."""
 
-    code = grpc.StatusCode.ABORTED
+    code = StatusCode.ABORTED
 
 
 class Unauthenticated(SapError, PermissionError):
     """The call has no token, or one that the server does not know."""
 
-    code = grpc.StatusCode.UNAUTHENTICATED
+    code = StatusCode.UNAUTHENTICATED
 
 
 class PermissionDenied(SapError, PermissionError):
     """The server knows the token but does not permit it this call."""
 
-    code = grpc.StatusCode.PERMISSION_DENIED
+    code = StatusCode.PERMISSION_DENIED
 
 
-class FailedPrecondition(SapError):
-    """The server is of another version or instruction set than the first one of the client."""
+class FailedPrecondition(SapError, RuntimeError):
+    """The call cannot be made now.
 
-    code = grpc.StatusCode.FAILED_PRECONDITION
+    The server is of another version or instruction set than the first one of the client, or this
+    process was forked from one that had a client of servers.
+    """
+
+    code = StatusCode.FAILED_PRECONDITION
 
 
 class Unavailable(SapError, ConnectionError):
     """The server cannot be reached, or is shutting down; the call may be repeated."""
 
-    code = grpc.StatusCode.UNAVAILABLE
+    code = StatusCode.UNAVAILABLE
 
 
 class Unimplemented(SapError, NotImplementedError):
     """The server does not implement this call."""
 
-    code = grpc.StatusCode.UNIMPLEMENTED
+    code = StatusCode.UNIMPLEMENTED
 
 
 class Internal(SapError):
     """A defect of the server or of this package."""
 
-    code = grpc.StatusCode.INTERNAL
+    code = StatusCode.INTERNAL
 
 
-_KINDS: dict[grpc.StatusCode, type[SapError]] = {
+_KINDS: dict[StatusCode, type[SapError]] = {
     kind.code: kind
     for kind in (
         InvalidArgument,
@@ -144,25 +163,8 @@ _KINDS: dict[grpc.StatusCode, type[SapError]] = {
         Internal,
     )
 }
-_CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
-
-def error_of_call(call: Any) -> SapError:
-    """The exception for a call that failed.
-
-    Args:
-        call: The exception of gRPC, with `code`, `details` and `trailing_metadata`.
-    """
-    message = call.details() or call.code().name
-    details, request_id, server = b"", "", ""
-    for key, value in call.trailing_metadata() or ():
-        if key == _DETAILS_KEY and isinstance(value, bytes):
-            details = value
-        elif key == _REQUEST_ID_KEY:
-            request_id = str(value)
-        elif key == SERVER_KEY:
-            server = str(value)
-    return _error(call.code(), message, *_details_of(details), request_id, server)
+_NUMBERS = frozenset(int(code) for code in StatusCode)
 
 
 def value_of(outcome: ValueT | SapError) -> ValueT:
@@ -174,48 +176,10 @@ def value_of(outcome: ValueT | SapError) -> ValueT:
 
 def error_of_code(code: int, *arguments: Any) -> SapError:
     """The exception of a google.rpc.Code; the arguments are those of `SapError`."""
-    return _error(_CODES.get(code, grpc.StatusCode.UNKNOWN), *arguments)
-
-
-def error_of_failure(failure: solver_service_pb2.Failure) -> SapError:
-    """The exception for a failed problem of a batch or a failed step of a session."""
-    code = _CODES.get(failure.code, grpc.StatusCode.UNKNOWN)
-    retry_after_s = None
-    if failure.HasField("retry_delay"):
-        retry_after_s = failure.retry_delay.ToNanoseconds() / 1e9
-    return _error(code, failure.message, failure.field, failure.reason, retry_after_s)
-
-
-def failure_of_error(error: SapError) -> solver_service_pb2.Failure:
-    """The sap.v1.Failure of an exception; the inverse of `error_of_failure`."""
-    failure = solver_service_pb2.Failure(
-        code=error.code.value[0], message=error.message, field=error.field, reason=error.reason
-    )
-    if error.retry_after_s is not None:
-        failure.retry_delay.FromNanoseconds(round(1e9 * error.retry_after_s))
-    return failure
-
-
-def _error(code: grpc.StatusCode, *arguments: Any) -> SapError:
-    kind = _KINDS.get(code)
+    known = StatusCode(code) if code in _NUMBERS else StatusCode.UNKNOWN
+    kind = _KINDS.get(known)
     if kind is not None:
         return kind(*arguments)
     error = SapError(*arguments)
-    error.code = code
+    error.code = known
     return error
-
-
-def _details_of(serialized_status: bytes) -> tuple[str, str, float | None]:
-    """Field, reason and retry delay [s] from a serialized google.rpc.Status."""
-    field, reason, retry_after_s = "", "", None
-    for detail in status_pb2.Status.FromString(serialized_status).details:
-        bad_request = error_details_pb2.BadRequest()
-        info = error_details_pb2.ErrorInfo()
-        retry = error_details_pb2.RetryInfo()
-        if detail.Unpack(bad_request) and bad_request.field_violations:
-            field = str(bad_request.field_violations[0].field)
-        elif detail.Unpack(info):
-            reason = str(info.reason)
-        elif detail.Unpack(retry):
-            retry_after_s = retry.retry_delay.ToNanoseconds() / 1e9
-    return field, reason, retry_after_s

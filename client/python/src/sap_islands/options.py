@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import enum
-import functools
 from dataclasses import dataclass
-from typing import Any
-
-from sap_islands.v1 import solver_service_pb2
-
-_NANOSECONDS = 1_000_000_000
 
 
 class NewtonMethod(enum.IntEnum):
     """Newton method. All methods solve the same problem and have the same stopping criterion."""
 
-    UNSPECIFIED = solver_service_pb2.NEWTON_METHOD_UNSPECIFIED
-    PLAIN = solver_service_pb2.NEWTON_METHOD_PLAIN
-    ACCELERATED = solver_service_pb2.NEWTON_METHOD_ACCELERATED
-    GAUSS_SEIDEL = solver_service_pb2.NEWTON_METHOD_GAUSS_SEIDEL
+    UNSPECIFIED = 0
+    PLAIN = 1
+    ACCELERATED = 2
+    GAUSS_SEIDEL = 3
 
 
 class Priority(enum.IntEnum):
     """Scheduling priority of problems that wait for a thread; unspecified: normal."""
 
-    UNSPECIFIED = solver_service_pb2.PRIORITY_UNSPECIFIED
-    NORMAL = solver_service_pb2.PRIORITY_NORMAL
-    HIGH = solver_service_pb2.PRIORITY_HIGH
+    UNSPECIFIED = 0
+    NORMAL = 1
+    HIGH = 2
 
 
 @dataclass(frozen=True)
@@ -58,48 +52,5 @@ class Options:
     priority: Priority = Priority.UNSPECIFIED
 
     def __post_init__(self) -> None:
-        # The tuple keeps the options hashable if a list was given; `serialize` caches by them.
+        # The tuple keeps the options hashable if a list was given; structs are cached by them.
         object.__setattr__(self, "response_mask", tuple(self.response_mask))
-
-
-def to_message(options: Options) -> solver_service_pb2.SolveOptions:
-    """The options as sap.v1.SolveOptions."""
-    message = solver_service_pb2.SolveOptions(
-        relative_tolerance=options.relative_tolerance,
-        absolute_speed_tolerance=options.absolute_speed_tolerance,
-        max_iterations=options.max_iterations,
-    )
-    if options.islands is not None:
-        message.islands = options.islands
-    message.newton = int(options.newton)  # type: ignore[assignment]  # an enumeration is an int
-    message.priority = int(options.priority)  # type: ignore[assignment]  # as above
-    if options.time_budget is not None:
-        message.time_budget.FromNanoseconds(round(options.time_budget * _NANOSECONDS))
-    message.response_mask.paths.extend(options.response_mask)
-    return message
-
-
-def from_message(message: solver_service_pb2.SolveOptions) -> Options:
-    """The options of a sap.v1.SolveOptions."""
-    return Options(
-        relative_tolerance=_present(message, "relative_tolerance"),
-        absolute_speed_tolerance=_present(message, "absolute_speed_tolerance"),
-        max_iterations=_present(message, "max_iterations"),
-        time_budget=message.time_budget.ToNanoseconds() / _NANOSECONDS
-        if message.HasField("time_budget")
-        else None,
-        islands=_present(message, "islands"),
-        newton=NewtonMethod(message.newton),
-        response_mask=tuple(message.response_mask.paths),
-        priority=Priority(message.priority),
-    )
-
-
-@functools.lru_cache(maxsize=256)
-def serialize(options: Options) -> bytes:
-    """The serialized sap.v1.SolveOptions; cached, since most calls repeat the same options."""
-    return to_message(options).SerializeToString()
-
-
-def _present(message: solver_service_pb2.SolveOptions, name: Any) -> Any:
-    return getattr(message, name) if message.HasField(name) else None

@@ -6,10 +6,8 @@
     with sap_islands.ray.connect() as client:  # in any driver, task or actor
         solution = client.solve(problem)
 
-A detached actor on each node owns two processes of sap-server: one on a Unix socket, for the
-clients of its node, and one on a TCP port, for those of other nodes. The actor starts them again
-when they end, and Ray the actor, at the same addresses. Problems and solutions never pass through
-Ray.
+A detached actor on each node owns a process of sap-server on a TCP port. The actor starts it again
+when it ends, and Ray the actor, at the same address. Problems and solutions never pass through Ray.
 """
 
 from __future__ import annotations
@@ -27,10 +25,10 @@ import ray
 import ray.util
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from sap_islands._library.c_requests import check_reconnect_within
+from sap_islands._library.connect import remote_client
+from sap_islands._library.native_solver import NativeSolver
 from sap_islands._process.embedded_server import START_TIMEOUT_S, EmbeddedServer
-from sap_islands._remote.attempts import check_reconnect_within
-from sap_islands._remote.channel import make_endpoint
-from sap_islands._remote.remote_solver import RemoteSolver
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument, Unavailable
 
@@ -45,8 +43,7 @@ def start(threads: int, *, port: int = 0, server_arguments: Sequence[str] = ()) 
     It is for a network whose machines trust each other: the TCP ports take calls without TLS.
 
     Args:
-        threads: That solve on a node; Ray reserves as many of its processors. Each of the two
-            processes has as many.
+        threads: That solve on a node; Ray reserves as many of its processors.
         port: TCP port, the same on all nodes; 0: each has a free one, which it keeps.
         server_arguments: Further command-line arguments of the servers.
 
@@ -64,7 +61,7 @@ def start(threads: int, *, port: int = 0, server_arguments: Sequence[str] = ()) 
         raise InvalidArgument(message, "threads")
     actors = []
     for node in nodes:
-        actor = ray.remote(_NodeServers).options(
+        actor = ray.remote(_NodeServer).options(
             name=_PREFIX + node["NodeID"],
             namespace=_NAMESPACE,
             get_if_exists=True,
@@ -81,8 +78,9 @@ def start(threads: int, *, port: int = 0, server_arguments: Sequence[str] = ()) 
 def connect(*, reconnect_within: float = 5.0, allow_mixed_servers: bool = False) -> Client:
     """Makes a client of the servers that `start` has started.
 
-    Calls and sessions go to the server of this node, through its Unix socket. While it is away, and
-    from a node without one, they take turns over the servers that now run in the cluster.
+    Calls and sessions go to the server of this node; while it is away, to that of the next node,
+    until the connection to it ends. From a node without a server they take turns over those that
+    now run in the cluster.
 
     Args:
         reconnect_within: As for `sap_islands.connect`.
@@ -95,12 +93,16 @@ def connect(*, reconnect_within: float = 5.0, allow_mixed_servers: bool = False)
     addresses = _addresses()
     if not addresses:
         raise Unavailable("no server runs in this Ray cluster; call sap_islands.ray.start")
-    everywhere = make_endpoint(",".join(sorted(addresses.values())))
     node = ray.get_runtime_context().get_node_id()
-    if node not in addresses:
-        return Client(RemoteSolver(everywhere, None, reconnect_within, allow_mixed_servers))
-    here = make_endpoint(_socket_of(node))
-    return Client(RemoteSolver(here, None, reconnect_within, allow_mixed_servers, everywhere))
+    # This node first, then those after it.
+    ids = sorted(addresses, key=lambda other: (other < node, other))
+    client = remote_client(
+        ",".join(addresses[other] for other in ids),
+        reconnect_within,
+        allow_mixed_servers,
+        in_order=node in addresses,
+    )
+    return Client(NativeSolver(client))
 
 
 def stop() -> None:
@@ -109,24 +111,17 @@ def stop() -> None:
         ray.kill(actor)
 
 
-class _NodeServers:
-    """The servers of a node, as an actor that starts them again when they end."""
+class _NodeServer:
+    """The server of a node, as an actor that starts it again when it ends."""
 
     def __init__(self, threads: int, port: int, arguments: tuple[str, ...]) -> None:
-        node = ray.get_runtime_context().get_node_id()
-        socket_address = _socket_of(node)
-        kept = Path(socket_address.removeprefix("unix:")).with_suffix(".port")
+        kept = _port_file(ray.get_runtime_context().get_node_id())
         port = port or _free_port(kept)
-        self._address = f"{ray.util.get_node_ip_address()}:{port}"
         kept.write_text(str(port))
-        arguments = ("--threads", str(threads), *arguments)
-        for all_arguments, address in (
-            (arguments, socket_address),
-            ((*arguments, "--insecure-listen"), self._address),
-        ):
-            server = _start_server(all_arguments, address)
-            keep = threading.Thread(target=_keep, args=(server, all_arguments), daemon=True)
-            keep.start()
+        self._address = f"{ray.util.get_node_ip_address()}:{port}"
+        arguments = ("--threads", str(threads), *arguments, "--insecure-listen")
+        server = _start_server(arguments, self._address)
+        threading.Thread(target=_keep, args=(server, arguments), daemon=True).start()
 
     def address(self) -> str:
         """HOST:PORT of the server for other nodes."""
@@ -155,13 +150,13 @@ def _start_server(arguments: Sequence[str], address: str) -> EmbeddedServer:
         time.sleep(0.05)
 
 
-def _socket_of(node: str) -> str:
-    """The address of the server for its own node. Only this user can reach the socket."""
+def _port_file(node: str) -> Path:
+    """The file with the port of the node's server, in a directory of this user alone."""
     directory = Path(tempfile.gettempdir(), f"sap-islands-ray-{os.getuid()}")
     directory.mkdir(mode=0o700, exist_ok=True)
     if directory.lstat().st_uid != os.getuid():
         raise Unavailable(f"{directory} belongs to another user")
-    return f"unix:{directory}/{node[:16]}.sock"
+    return directory / f"{node[:16]}.port"
 
 
 def _free_port(kept: Path) -> int:

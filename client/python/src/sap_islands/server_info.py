@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sap_islands.v1 import solver_service_pb2 as service
-
 
 @dataclass(frozen=True)
 class ServerInfo:
@@ -29,17 +27,3 @@ class ServerInfo:
     solver_threads: int
     boot_id: str
     limits: dict[str, float]
-
-
-def parse_info(data: bytes) -> ServerInfo:
-    """Decodes a serialized sap.v1.GetServerInfoResponse."""
-    message = service.GetServerInfoResponse.FromString(data)
-    names = service.ServerLimits.DESCRIPTOR.fields_by_name
-    return ServerInfo(
-        version=message.version,
-        instruction_set=message.instruction_set,
-        processors=message.processors,
-        solver_threads=message.solver_threads,
-        boot_id=message.boot_id,
-        limits={name: getattr(message.limits, name) for name in names},
-    )

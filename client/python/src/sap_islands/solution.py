@@ -1,7 +1,7 @@
 """Solution of one contact problem, in SI units.
 
 Velocities, impulses, and for every island the status of its solve with a certificate: a bound on
-its cost above the minimum. Arrays are read-only, since most are views of the received message;
+its cost above the minimum. Arrays are read-only, since most are views of the memory of the answer;
 copy an array to change it.
 """
 
@@ -9,28 +9,26 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sap_islands._arrays import wire_format
+from sap_islands._library import formats
 from sap_islands.arrays import FloatArray, IntArray, UIntArray
-from sap_islands.v1 import solution_pb2
 
 
 class IslandStatus(enum.IntEnum):
     """Status of the solve of an island; in every case the best iterate is returned."""
 
-    UNSPECIFIED = solution_pb2.ISLAND_STATUS_UNSPECIFIED
-    CONVERGED = solution_pb2.ISLAND_STATUS_CONVERGED
-    STALLED_AT_ROUNDOFF = solution_pb2.ISLAND_STATUS_STALLED_AT_ROUNDOFF
-    ITERATION_LIMIT = solution_pb2.ISLAND_STATUS_ITERATION_LIMIT
-    DEADLINE = solution_pb2.ISLAND_STATUS_DEADLINE
-    CANCELLED = solution_pb2.ISLAND_STATUS_CANCELLED
-    NUMERICAL_FAILURE = solution_pb2.ISLAND_STATUS_NUMERICAL_FAILURE
+    UNSPECIFIED = 0
+    CONVERGED = 1
+    STALLED_AT_ROUNDOFF = 2
+    ITERATION_LIMIT = 3
+    DEADLINE = 4
+    CANCELLED = 5
+    NUMERICAL_FAILURE = 6
 
 
 class Island(NamedTuple):
@@ -63,8 +61,8 @@ class Islands:
         contacts: [I] number of contacts.
         solve_time_s: [I] wall-clock time of the solve [s].
         swept: Numbers of the islands solved by Gauss-Seidel sweeps alone, ascending.
-        rows: [I] number of constraint rows; 0 from a server that does not send it.
-        cost: [I] cost l(v) [J]; NaN from a server that does not send it.
+        rows: [I] number of constraint rows.
+        cost: [I] cost l(v) [J]. Servers before 0.2 send neither: both are 0.
     """
 
     status: IntArray
@@ -78,13 +76,6 @@ class Islands:
     swept: UIntArray
     rows: UIntArray
     cost: FloatArray
-
-    def __post_init__(self) -> None:
-        # A server that is older than the last two fields does not send them.
-        if not self.rows.size:
-            object.__setattr__(self, "rows", np.zeros(len(self.status), np.uint32))
-        if not self.cost.size:
-            object.__setattr__(self, "cost", np.full(len(self.status), np.nan))
 
     def __len__(self) -> int:
         return len(self.status)
@@ -115,63 +106,20 @@ class Timings:
     encode_s: float = 0.0
 
 
-_FIELDS = solution_pb2.ContactSolution.DESCRIPTOR.fields_by_name
-_ISLANDS = wire_format.ArrayDecoder(solution_pb2.IslandReports.DESCRIPTOR)
-_TIMINGS = wire_format.ArrayDecoder(solution_pb2.PhaseTimings.DESCRIPTOR)
-
-
-def encode_solution(values: Mapping[str, Any]) -> bytes:
-    """A serialized sap.v1.ContactSolution.
-
-    Args:
-        values: By name, arrays with the data types of the wire, `cost` as a number, and a mapping
-            of the fields of each message.
-    """
-    parts: wire_format.Parts = []
-    message = solution_pb2.ContactSolution()
-    for name, value in values.items():
-        if name == "cost":
-            message.cost = value
-        elif name == "timings":
-            for phase, time in value.items():
-                setattr(message.timings, phase, time)
-        elif name == "islands":
-            reports: wire_format.Parts = []
-            for report, array in value.items():
-                reports += _packed(solution_pb2.IslandReports, report, array)
-            parts += wire_format.wrap(
-                wire_format.length_tag(solution_pb2.ContactSolution.DESCRIPTOR, name),
-                reports,
-                sum(len(part) for part in reports),
-            )[0]
-        else:
-            parts += _packed(solution_pb2.ContactSolution, name, value)
-    return b"".join([message.SerializeToString(), *parts])
-
-
-def _packed(kind: Any, name: str, array: NDArray[Any]) -> wire_format.Parts:
-    """A packed array as a field; an enumeration, below 128, has a byte per value."""
-    is_enumeration = kind.DESCRIPTOR.fields_by_name[name].enum_type is not None
-    data = array.astype(np.uint8).tobytes() if is_enumeration else array.tobytes()
-    tag = wire_format.length_tag(kind.DESCRIPTOR, name)
-    return wire_format.wrap(tag, [data], len(data))[0] if data else []
-
-
 class Solution:
     """Velocities, impulses and islands; fields that the response mask excluded are empty.
 
-    Fields are decoded when they are first read. Solutions can be pickled.
+    Solutions can be pickled.
     """
 
-    def __init__(self, data: bytes, start: int = 0, end: int | None = None) -> None:
-        """Wraps the serialized sap.v1.ContactSolution in data[start:end]."""
-        self._data = data
-        self._start = start
-        self._end = len(data) if end is None else end
-        # The server writes each field once, so that one span per field is enough.
-        self._spans = {
-            field[0]: (field[2], field[3]) for field in wire_format.scan(data, start, self._end)
-        }
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Solution:
+        """Parses a serialized sap.v1.ContactSolution.
+
+        Raises:
+            InvalidArgument: It is malformed.
+        """
+        return _solution_of(formats.solution_from_bytes(data))
 
     @functools.cached_property
     def velocity(self) -> FloatArray:
@@ -217,8 +165,7 @@ class Solution:
     @functools.cached_property
     def cost(self) -> float:
         """Cost l(v) [J]; rows and contacts of Hunt & Crossley can make it negative."""
-        value = self._array("cost", np.float64)
-        return float(value[0]) if value.size else 0.0
+        return self._cost()
 
     @functools.cached_property
     def island_of_tree(self) -> IntArray:
@@ -228,13 +175,12 @@ class Solution:
     @functools.cached_property
     def islands(self) -> Islands:
         """Status, certificate and cost of the solve of each island."""
-        return Islands(**self._values("islands", _ISLANDS))
+        return Islands(**self._values("islands"))
 
     @functools.cached_property
     def timings(self) -> Timings:
         """Time of each phase of the call on the server [s]."""
-        values = self._values("timings", _TIMINGS)
-        return Timings(**{name: float(value) for name, value in values.items()})
+        return Timings(**self._values("timings"))
 
     @property
     def solved(self) -> bool:
@@ -253,21 +199,49 @@ class Solution:
             f"solved={self.solved})"
         )
 
-    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        return Solution, (self.to_bytes(),)
+    def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
+        return _solution_of, (self.fields(),)
 
     def to_bytes(self) -> bytes:
         """The serialized sap.v1.ContactSolution."""
-        return self._data[self._start : self._end]
+        return formats.solution_to_bytes(self.fields())
 
-    def without(self, names: Collection[str]) -> Solution:
-        """A copy without these fields, as if the response mask excluded them."""
-        numbers = {_FIELDS[name].number for name in names}
-        return Solution(wire_format.without_fields(self._data, self._start, self._end, numbers))
+    def fields(self) -> dict[str, Any]:
+        """All fields by name, with those of islands and timings by name."""
+        values = {name: getattr(self, name) for name in (*_ARRAYS, "cost")}
+        return values | {"islands": dict(vars(self.islands)), "timings": dict(vars(self.timings))}
+
+    # How a field is decoded when it is first read.
 
     def _array(self, name: str, scalar: type[Any]) -> NDArray[Any]:
-        start, end = self._spans.get(_FIELDS[name].number, (0, 0))
-        return wire_format.array_view(self._data, np.dtype(scalar).newbyteorder("<"), start, end)
+        raise NotImplementedError
 
-    def _values(self, name: str, decoder: wire_format.ArrayDecoder) -> dict[str, Any]:
-        return decoder.decode(self._data, *self._spans.get(_FIELDS[name].number, (0, 0)))
+    def _cost(self) -> float:
+        raise NotImplementedError
+
+    def _values(self, name: str) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+_ARRAYS = {
+    "velocity": (-1,),
+    "impulse": (-1, 3),
+    "contact_velocity": (-1, 3),
+    "row_impulse": (-1,),
+    "row_velocity": (-1,),
+    "angular_impulse": (-1, 3),
+    "delassus_estimate": (-1,),
+    "island_of_tree": (-1,),
+}
+
+
+def _solution_of(values: dict[str, Any]) -> Solution:
+    """A solution of the fields of another one, all of them decoded."""
+    solution = Solution()
+    fields = values | {name: values[name].reshape(shape) for name, shape in _ARRAYS.items()}
+    fields["islands"] = Islands(**values["islands"])
+    fields["timings"] = Timings(**values["timings"])
+    for array in (*(fields[name] for name in _ARRAYS), *values["islands"].values()):
+        array.flags.writeable = False
+    vars(solution).update(fields)
+    return solution

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import sap_islands as sap
-from sap_islands.v1 import solution_pb2
 
 GRAVITY = 9.81
 RADIUS = 0.1
@@ -51,13 +50,11 @@ def pushed_steps(count: int, time_step: float = 0.01) -> list[sap.Problem]:
 
 def bits(solution: sap.Solution) -> bytes:
     """What is a function of problem, guess and options: all of a solution but times."""
-    message = solution_pb2.ContactSolution.FromString(solution.to_bytes())
-    message.ClearField("timings")
-    if message.islands.status:
-        message.islands.ClearField("solve_time_s")
-    else:  # a message of no islands is as good as none
-        message.ClearField("islands")
-    return message.SerializeToString()
+    fields = solution.fields()
+    islands = fields.pop("islands")
+    del fields["timings"], islands["solve_time_s"]
+    arrays = [np.asarray(array) for array in (*fields.values(), *islands.values())]
+    return b"".join(len(array.ravel()).to_bytes(8, "little") + array.tobytes() for array in arrays)
 
 
 def same_bits(a: sap.Solution, b: sap.Solution) -> bool:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from numpy.typing import NDArray
 
-from sap_islands._arrays import wire_format
 from sap_islands._arrays.array_field import HAS_ARRAYS, ArrayField
 from sap_islands.errors import InvalidArgument
 
@@ -54,9 +53,6 @@ class ArrayGroup:
     """
 
     FIELD: ClassVar[str]
-    _DESCRIPTOR: ClassVar[wire_format.Descriptor]
-    encoder: ClassVar[wire_format.PackedArrays]
-    decoder: ClassVar[wire_format.ArrayDecoder]
     _fields: ClassVar[dict[str, ArrayField[Any]]]
     _none: ClassVar[dict[str, NDArray[Any] | None]]
     _groups: ClassVar[dict[str, type[ArrayGroup]]]
@@ -66,14 +62,6 @@ class ArrayGroup:
         cls._groups = {f.name: f.kind for f in vars(cls).values() if isinstance(f, GroupField)}
         cls._none = {name: f.empty for name, f in cls._fields.items()}
         cls._none.update(dict.fromkeys(cls._groups))
-        cls.encoder = wire_format.PackedArrays(
-            cls._DESCRIPTOR,
-            {name: f.columns if f.repeats else 1 for name, f in cls._fields.items()},
-            {name: kind.encoder for name, kind in cls._groups.items()},
-        )
-        cls.decoder = wire_format.ArrayDecoder(
-            cls._DESCRIPTOR, {name: kind.decoder for name, kind in cls._groups.items()}
-        )
 
     @classmethod
     def from_wire_arrays(cls: type[GroupT], **arrays: NDArray[Any] | ArrayGroup) -> GroupT:
@@ -88,11 +76,6 @@ class ArrayGroup:
         group = cls.__new__(cls)
         group.__dict__ = cls._none.copy()
         return group
-
-    @classmethod
-    def decode(cls: type[GroupT], data: bytes, start: int, end: int) -> GroupT:
-        """Parses the serialized message in data[start:end]; the arrays are read-only."""
-        return cls.of_values(cls.decoder.decode(data, start, end))
 
     @classmethod
     def of_values(cls: type[GroupT], values: dict[str, Any]) -> GroupT:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sap_islands._arrays.array_field import ArrayField, Float64, concatenate
 from sap_islands._arrays.array_group import ArrayGroup
 from sap_islands.arrays import FloatArray
-from sap_islands.v1 import problem_pb2
 
 
 @dataclass(eq=False, repr=False)
@@ -35,7 +34,6 @@ class Trees(ArrayGroup):
     """
 
     FIELD = "trees"
-    _DESCRIPTOR = problem_pb2.Trees.DESCRIPTOR
 
     dofs: ArrayField[np.uint32] = ArrayField(np.uint32)
     dynamics_matrix: ArrayField[Float64] = ArrayField(Float64)
@@ -96,7 +94,6 @@ class RigidBodies(ArrayGroup):
     """
 
     FIELD = "bodies"
-    _DESCRIPTOR = problem_pb2.RigidBodies.DESCRIPTOR
 
     mass: ArrayField[Float64] = ArrayField(Float64)
     inertia: ArrayField[Float64] = ArrayField(Float64, 6)

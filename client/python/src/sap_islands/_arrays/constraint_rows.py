@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from sap_islands._arrays.array_field import ArrayField, Float64
 from sap_islands._arrays.array_group import ArrayGroup
 from sap_islands.errors import InvalidArgument
-from sap_islands.v1 import problem_pb2
 
 
 @dataclass(eq=False, repr=False)
@@ -40,7 +39,6 @@ class ConstraintRows(ArrayGroup):
     """
 
     FIELD = "rows"
-    _DESCRIPTOR = problem_pb2.ConstraintRows.DESCRIPTOR
 
     entries: ArrayField[np.uint32] = ArrayField(np.uint32, repeats=False)
     velocity_index: ArrayField[np.uint32] = ArrayField(np.uint32, repeats=False)

@@ -9,7 +9,6 @@ import numpy as np
 
 from sap_islands._arrays.array_field import ArrayField, Float64
 from sap_islands._arrays.array_group import ArrayGroup, GroupField
-from sap_islands.v1 import problem_pb2
 
 WORLD = -1  # as the second tree or body of a contact: the world
 
@@ -17,10 +16,10 @@ WORLD = -1  # as the second tree or body of a contact: the world
 class ContactLaw(enum.IntEnum):
     """Which function gives the impulse of a contact from its velocity; unspecified: SAP."""
 
-    UNSPECIFIED = problem_pb2.CONTACT_LAW_UNSPECIFIED
-    SAP = problem_pb2.CONTACT_LAW_SAP
-    HUNT_CROSSLEY_LAGGED = problem_pb2.CONTACT_LAW_HUNT_CROSSLEY_LAGGED
-    HUNT_CROSSLEY_SIMILAR = problem_pb2.CONTACT_LAW_HUNT_CROSSLEY_SIMILAR
+    UNSPECIFIED = 0
+    SAP = 1
+    HUNT_CROSSLEY_LAGGED = 2
+    HUNT_CROSSLEY_SIMILAR = 3
 
 
 @dataclass(eq=False, repr=False)
@@ -38,7 +37,6 @@ class HuntCrossley(ArrayGroup):
     """
 
     FIELD = "hunt_crossley"
-    _DESCRIPTOR = problem_pb2.HuntCrossley.DESCRIPTOR
 
     elastic_force: ArrayField[Float64] = ArrayField(Float64)
     dissipation: ArrayField[Float64] = ArrayField(Float64)
@@ -86,7 +84,6 @@ class Contacts(ArrayGroup):
     """
 
     FIELD = "contacts"
-    _DESCRIPTOR = problem_pb2.Contacts.DESCRIPTOR
 
     tree_a: ArrayField[np.int32] = ArrayField(np.int32)
     tree_b: ArrayField[np.int32] = ArrayField(np.int32)
@@ -153,7 +150,6 @@ class BodyContacts(ArrayGroup):
     """
 
     FIELD = "body_contacts"
-    _DESCRIPTOR = problem_pb2.BodyContacts.DESCRIPTOR
 
     body_a: ArrayField[np.int32] = ArrayField(np.int32)
     body_b: ArrayField[np.int32] = ArrayField(np.int32)

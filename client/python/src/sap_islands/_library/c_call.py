@@ -20,6 +20,9 @@ class _Call(ctypes.Structure):
         ("request_id", ctypes.c_char_p),
         ("traceparent", ctypes.c_char_p),
         ("kind", ctypes.POINTER(_int)),
+        ("reconnect_within_s", ctypes.POINTER(ctypes.c_double)),
+        ("low_latency", ctypes.POINTER(_int)),
+        ("opens_later", _int),
     )
 
 
@@ -61,6 +64,9 @@ class CallSettings:
         background: bool = False,
         done: int | None = None,
         context: int | None = None,
+        reconnect_within: float | None = None,
+        low_latency: bool | None = None,
+        opens_later: bool = False,
     ) -> None:
         """Sets what is given.
 
@@ -71,6 +77,9 @@ class CallSettings:
             background: Whether the function returns at once.
             done: Address of the function that is called at the end of a call in the background.
             context: Argument of `done`.
+            reconnect_within: Of a session: how long it looks for a server [s]; None: as the client.
+            low_latency: Of a session: whether it is to be quick; None: as the client.
+            opens_later: Of a session: whether it is opened while it is waited for.
         """
         self._stop = stop
         self._struct = _Call(ctypes.sizeof(_Call))
@@ -83,6 +92,11 @@ class CallSettings:
         self._struct.context = context
         self._kind = _int(0)
         self._struct.kind.contents = self._kind
+        if reconnect_within is not None:
+            self._struct.reconnect_within_s.contents = ctypes.c_double(reconnect_within)
+        if low_latency is not None:
+            self._struct.low_latency.contents = _int(low_latency)
+        self._struct.opens_later = opens_later
         self.address = ctypes.addressof(self._struct)
 
     @property

@@ -1,6 +1,6 @@
-"""The functions of the C library libsap_islands.so.
+"""The functions of the C libraries, libsap_islands.so and libsap_islands_client.so.
 
-It is loaded at the first use, once per process. `sap_islands.h` documents the functions; ctypes
+Each is loaded at the first use, once per process. `sap_islands.h` documents the functions; ctypes
 releases the interpreter's lock while they run.
 """
 
@@ -19,6 +19,21 @@ ABI_VERSION = 0
 pointer_to: Callable[[Any], Any] = (ctypes.c_char * 0).from_buffer
 
 _pointer, _int, _long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+
+
+class Bytes(ctypes.Structure):
+    """A sap_bytes."""
+
+    _fields_ = (("data", _pointer), ("length", _long))
+
+    @classmethod
+    def of(cls, data: bytes) -> Bytes:
+        """Points at them."""
+        struct = cls(ctypes.cast(ctypes.c_char_p(data), _pointer), len(data))
+        struct.kept = data
+        return struct
+
+
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_abi_version": (_int, ()),
     "sap_version": (ctypes.c_char_p, ()),
@@ -33,6 +48,9 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_answer_derivatives": (_pointer, (_pointer,)),
     "sap_answer_forecast": (_pointer, (_pointer,)),
     "sap_answer_info": (_pointer, (_pointer,)),
+    "sap_answer_problem": (_pointer, (_pointer,)),
+    "sap_answer_record": (_pointer, (_pointer,)),
+    "sap_answer_bytes": (Bytes, (_pointer,)),
     "sap_answer_step_id": (ctypes.c_uint64, (_pointer,)),
     "sap_answer_await": (_int, (_pointer, _pointer)),
     "sap_stop_new": (_pointer, ()),
@@ -49,6 +67,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_batch_free": (None, (_pointer,)),
     "sap_session_step": (_int, (_pointer,) * 5),
     "sap_session_send": (_int, (_pointer,) * 5),
+    "sap_session_await_open": (_int, (_pointer,) * 2),
     "sap_session_await_outcome": (_int, (_pointer,) * 2),
     "sap_session_await_room": (_int, (_pointer,) * 2),
     "sap_session_take": (_int, (_pointer,) * 3),
@@ -59,6 +78,18 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_session_is_open": (_int, (_pointer,)),
     "sap_differentiate": (_int, (_pointer,) * 4),
     "sap_differentiate_batch": (_int, (_pointer, _long, *(_pointer,) * 4)),
+    "sap_format_problem": (_int, (_pointer, _int, _pointer)),
+    "sap_format_solution": (_int, (_pointer, _int, _pointer)),
+    "sap_parse_problem": (_int, (Bytes, _int, _pointer)),
+    "sap_parse_solution": (_int, (Bytes, _int, _pointer)),
+    "sap_save_problem": (_int, (_pointer, ctypes.c_char_p, _pointer)),
+    "sap_load_problem": (_int, (ctypes.c_char_p, _pointer)),
+    "sap_recording_open": (_int, (ctypes.c_char_p, _pointer, _pointer)),
+    "sap_recording_create": (_int, (ctypes.c_char_p, _pointer, _pointer)),
+    "sap_recording_free": (None, (_pointer,)),
+    "sap_recording_read": (_int, (_pointer,) * 2),
+    "sap_recording_write": (_int, (_pointer,) * 3),
+    "sap_recording_close": (_int, (_pointer,) * 2),
 }
 
 

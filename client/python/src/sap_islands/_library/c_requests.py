@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
+from sap_islands._library.c_memory import Array, read
 from sap_islands._library.c_structs import ProblemBlock
 from sap_islands.derivatives import Cotangent, DifferentiateRequest
 from sap_islands.errors import InvalidArgument
-from sap_islands.options import Options
+from sap_islands.options import NewtonMethod, Options, Priority
 
 _pointer = ctypes.c_void_p
 _DEFAULTS = Options()
 
 
-class _Options(ctypes.Structure):
+class OptionsStruct(ctypes.Structure):
+    """A sap_options."""
+
     _fields_ = (
         ("struct_size", ctypes.c_size_t),
         ("relative_tolerance", ctypes.POINTER(ctypes.c_double)),
@@ -50,22 +54,19 @@ class _ConnectOptions(ctypes.Structure):
         ("server_name", ctypes.c_char_p),
         ("token", ctypes.c_char_p),
         ("token_file", ctypes.c_char_p),
+        ("in_order", ctypes.c_int32),
     )
-
-
-class _Array(ctypes.Structure):
-    _fields_ = (("data", _pointer), ("length", ctypes.c_int64))
 
 
 class _Cotangent(ctypes.Structure):
     _fields_ = (
         ("struct_size", ctypes.c_size_t),
-        ("velocity", _Array),
-        ("impulse", _Array),
-        ("contact_velocity", _Array),
-        ("row_impulse", _Array),
-        ("row_velocity", _Array),
-        ("angular_impulse", _Array),
+        ("velocity", Array),
+        ("impulse", Array),
+        ("contact_velocity", Array),
+        ("row_impulse", Array),
+        ("row_velocity", Array),
+        ("angular_impulse", Array),
         ("cost", ctypes.c_double),
     )
 
@@ -75,7 +76,7 @@ class _Differentiation(ctypes.Structure):
         ("struct_size", ctypes.c_size_t),
         ("problem", _pointer),
         ("options", _pointer),
-        ("velocity", _Array),
+        ("velocity", Array),
         ("num_cotangents", ctypes.c_int64),
         ("cotangents", _pointer),
         ("num_tangents", ctypes.c_int64),
@@ -85,6 +86,18 @@ class _Differentiation(ctypes.Structure):
         ("hold_delassus", ctypes.c_int32),
         ("padding", ctypes.c_int32),
     )
+
+
+def check_reconnect_within(seconds: float) -> float:
+    """The argument `reconnect_within`.
+
+    Raises:
+        InvalidArgument: It is negative or not finite.
+    """
+    if not 0 <= seconds < math.inf:
+        message = f"reconnect_within is {seconds}; it must be finite and >= 0"
+        raise InvalidArgument(message, "reconnect_within")
+    return float(seconds)
 
 
 class ConnectSettings:
@@ -113,7 +126,7 @@ class OptionsBlock:
     """
 
     def __init__(self, options: Options) -> None:
-        struct = _Options(ctypes.sizeof(_Options))
+        struct = OptionsStruct(ctypes.sizeof(OptionsStruct))
         if options.relative_tolerance is not None:
             struct.relative_tolerance.contents = ctypes.c_double(options.relative_tolerance)
         if options.absolute_speed_tolerance is not None:
@@ -136,6 +149,29 @@ class OptionsBlock:
 @functools.lru_cache(maxsize=256)
 def _block(options: Options) -> OptionsBlock:
     return OptionsBlock(options)
+
+
+def options_at(address: int) -> Options:
+    """The options of a sap_options of the library."""
+    struct = read(OptionsStruct, address)
+    numbers = {
+        name: value[0] if value else None
+        for name, value in (
+            ("relative_tolerance", struct.relative_tolerance),
+            ("absolute_speed_tolerance", struct.absolute_speed_tolerance),
+            ("max_iterations", struct.max_iterations),
+            ("time_budget", struct.time_budget_s),
+        )
+    }
+    return Options(
+        **numbers,
+        islands=False if struct.one_island else None,
+        newton=NewtonMethod(struct.newton),
+        response_mask=tuple(
+            struct.response_mask[i].decode() for i in range(struct.num_response_mask)
+        ),
+        priority=Priority(struct.priority),
+    )
 
 
 def options_block(options: Options | None) -> OptionsBlock:
@@ -194,8 +230,8 @@ class Request:
         self.address = ctypes.addressof(self._struct)
 
 
-def _array(array: Any) -> _Array:
-    return _Array(array.ctypes.data, array.size)
+def _array(array: Any) -> Array:
+    return Array(array.ctypes.data, array.size)
 
 
 def _cotangent(cotangent: Cotangent) -> _Cotangent:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import operator
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from sap_islands._arrays.array_group import ArrayGroup
 from sap_islands._arrays.bodies import RigidBodies, Trees
 from sap_islands._arrays.constraint_rows import ConstraintRows
 from sap_islands._arrays.contacts import BodyContacts, Contacts, HuntCrossley
-from sap_islands.problem import Problem, Regularization
 
 WORD = 8  # bytes
 
@@ -77,6 +76,16 @@ _ArrayShapes: TypeAlias = "list[tuple[int, ...]]"
 
 _address_of = ctypes.addressof
 _from_buffer: Any = ctypes.c_char.from_buffer
+
+
+class AnyProblem(Protocol):
+    """What is read of a `Problem`, and its groups."""
+
+    time_step: float
+
+    @property
+    def regularization(self) -> Any:
+        """The `Regularization`."""
 
 
 class _Shapes(NamedTuple):
@@ -199,12 +208,13 @@ class ProblemBlock:
         words[_REGULARIZATION_START] = _REGULARIZATION_WORDS * WORD
         self._numbers: tuple[Any, ...] = ()
 
-    def fill(self, problem: Problem, direction_of: Problem | None = None) -> None:
+    def fill(self, problem: AnyProblem, direction_of: AnyProblem | None = None) -> None:
         """Points at the arrays of a problem, which must live while the structs are used.
 
         Args:
             problem: The problem.
-            direction_of: As for `Problem.encode`.
+            direction_of: Given for a direction d(input): the problem that is differentiated. A
+                direction has no index arrays, so numbers and rows are repeated as often as there.
         """
         words = self._words
         values = problem.__dict__
@@ -263,7 +273,7 @@ class ProblemBlock:
             for word in struct.arrays.values():
                 self._words[start + word] = self._words[start + word + 1] = 0
 
-    def _fill_regularization(self, given: Regularization) -> None:
+    def _fill_regularization(self, given: Any) -> None:
         numbers = (
             given.beta,
             given.sigma,

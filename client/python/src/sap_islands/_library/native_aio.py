@@ -15,7 +15,7 @@ from typing import Any
 from sap_islands._library.c_call import CallSettings, Stop
 from sap_islands._library.native_batch import WAITS, NativeBatch
 from sap_islands._library.native_client import NativeCall, NativeClient, ResultT
-from sap_islands._library.native_session import SessionHandle
+from sap_islands._library.native_session import SessionHandle, SessionSettings
 from sap_islands.errors import SapError, Unavailable, value_of
 from sap_islands.options import Options
 from sap_islands.problem import Problem
@@ -91,7 +91,6 @@ class AsyncNativeClient:
         Raises:
             SapError: What ended all of a batch.
         """
-        self.client.check_open()
         stop = Stop(self.client.library)
         bell = self._idle_bells.pop() if self._idle_bells else Bell(self.client.library)
         settings = CallSettings(
@@ -143,13 +142,12 @@ class AsyncNativeClient:
 class AsyncNativeSession(AsyncSession):
     """A session that is opened at its first use."""
 
-    def __init__(
-        self, client: AsyncNativeClient, options: Options | None, timeout: float | None
-    ) -> None:
+    def __init__(self, client: AsyncNativeClient, settings: SessionSettings) -> None:
         self._client = client
-        self._settings = (options, timeout)
+        self._settings = settings
         self._session: SessionHandle | None = None
         self._bell: Bell | None = None
+        self._is_open = False
         self._closed = False
 
     def __del__(self) -> None:
@@ -164,26 +162,29 @@ class AsyncNativeSession(AsyncSession):
         return not self._closed and (self._session is None or self._session.open)
 
     def reset(self) -> None:
-        if self._session is not None or self._closed:
-            self._opened()[0].reset()
+        if self._session is not None:
+            self._session.reset()
+        elif self._closed:
+            raise Unavailable("the session is closed")
 
     async def step(self, problem: Problem, options: Options | None = None) -> Solution:
-        session, bell = self._opened()
+        session, bell = await self._opened()
         session.check_idle()
         if not session.client.waits:
             call = session.step_call(problem, options)
             return (await self._client.run(call, None)).result()
-        step_id = await self.send(problem, options)
+        sent = session.send_call(problem, options)
         try:
+            session.run(sent)
             while not session.wait_for_outcome(NO_TIME):
                 await bell.wait()
         except BaseException:
-            session.withdraw(step_id)
+            session.withdraw(sent)
             raise
         return value_of(session.take().outcome())
 
     async def send(self, problem: Problem, options: Options | None = None) -> int:
-        session, bell = self._opened()
+        session, bell = await self._opened()
         if not session.client.waits:
             call = session.send_call(problem, options)
             return (await self._client.run(call, None)).result()
@@ -192,7 +193,7 @@ class AsyncNativeSession(AsyncSession):
         return session.run(session.send_call(problem, options))
 
     async def receive(self) -> StepOutcome:
-        session, bell = self._opened()
+        session, bell = await self._opened()
         session.check_in_flight()
         while not session.wait_for_outcome(NO_TIME):
             await bell.wait()
@@ -204,22 +205,30 @@ class AsyncNativeSession(AsyncSession):
         self._free()
 
     async def __aenter__(self) -> AsyncSession:
-        self._opened()
+        await self._opened()
         return self
 
-    def _opened(self) -> tuple[SessionHandle, Bell]:
+    async def _opened(self) -> tuple[SessionHandle, Bell]:
         if self._session is None or self._bell is None:
             if self._closed:
                 raise Unavailable("the session is closed")
-            bell = Bell(self._client.client.library)
-            try:
-                session = SessionHandle(self._client.client, *self._settings, background=True)
-                session.notify(bell.done, bell.fd)
-            except BaseException:
-                bell.close()
-                raise
-            self._session, self._bell = session, bell
+            self._session, self._bell = self._begin()
+        if not self._is_open:
+            while not self._session.wait_for_opening(NO_TIME):
+                await self._bell.wait()
+            self._session.check_opened()
+            self._is_open = True
         return self._session, self._bell
+
+    def _begin(self) -> tuple[SessionHandle, Bell]:
+        bell = Bell(self._client.client.library)
+        try:
+            session = SessionHandle(self._client.client, self._settings, background=True)
+            session.notify(bell.done, bell.fd)
+        except BaseException:
+            bell.close()
+            raise
+        return session, bell
 
     def _free(self) -> None:
         """Frees the session, and then the descriptor that it rings."""

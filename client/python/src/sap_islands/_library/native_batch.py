@@ -40,7 +40,7 @@ class NativeBatch:
         Raises:
             SapError: The options or the call are at fault.
         """
-        client.check_open()
+        handle = client.live()
         self._client = client
         self._library = client.library
         self._settings = options_block(options)
@@ -50,17 +50,17 @@ class NativeBatch:
         self._problems = problems
         inputs = addresses([block.address for block in self._blocks] or [None])
         self._answers = [client.answer() for _ in inputs]
-        handles = addresses([answer.handle for answer in self._answers])
+        pointers = addresses([answer.handle for answer in self._answers])
         call = CallSettings(timeout, **notification)
-        self._kept = (inputs, handles, call)
+        self._kept = (handle, inputs, pointers, call)
         batch = ctypes.c_void_p()
         client.library.sap_batch_begin(
-            client.handle,
+            handle.value,
             len(inputs),
             ctypes.addressof(inputs),
             self._settings.address,
             call.address,
-            ctypes.addressof(handles),
+            ctypes.addressof(pointers),
             ctypes.addressof(batch),
         )
         if not batch.value:

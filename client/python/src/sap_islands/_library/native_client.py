@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from sap_islands._library.c_answer import Answer, Forecast
+from sap_islands._library.c_answer import Answer
 from sap_islands._library.c_call import CallSettings, Stop
 from sap_islands._library.c_requests import (
     ConnectSettings,
@@ -21,7 +21,7 @@ from sap_islands._library.c_requests import (
 )
 from sap_islands._library.c_structs import ProblemBlock
 from sap_islands.derivatives import Derivatives, DifferentiateRequest
-from sap_islands.errors import SapError, Unavailable, value_of
+from sap_islands.errors import InvalidArgument, SapError, Unavailable, value_of
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.server_info import ServerInfo
@@ -30,12 +30,26 @@ from sap_islands.solution import Solution
 ResultT = TypeVar("ResultT")
 
 EMBEDDED = "embedded:"
-ALL_SERVERS = -1  # of the address
+_ALL_SERVERS = -1  # of the address
 
 _MAX_IDLE = 32  # blocks kept for the next calls
 # Between two looks at whether a signal has come.
 _SLICE = ctypes.c_double(0.05)
 SLICE = ctypes.addressof(_SLICE)
+
+
+def number_of_servers(split: bool | int) -> int:
+    """What a sap_call says for the argument `split`.
+
+    Raises:
+        InvalidArgument: It is not a bool or a positive number.
+    """
+    if isinstance(split, bool):
+        return _ALL_SERVERS if split else 1
+    if not isinstance(split, int) or split < 1:
+        message = f"split is {split!r}; it must be True, False or a number of servers >= 1"
+        raise InvalidArgument(message, "split")
+    return split
 
 
 class NativeCall(Generic[ResultT]):
@@ -107,13 +121,23 @@ class NativeCall(Generic[ResultT]):
         return [self._read(answer) for answer in self.answers[: self._count]]
 
 
+class _ClientHandle:
+    """A sap_client, which is freed with the last call that uses it."""
+
+    def __init__(self, library: Any, value: int) -> None:
+        self._library = library
+        self.value = value
+
+    def __del__(self) -> None:
+        self._library.sap_client_free(self.value)
+
+
 class NativeClient:
     """A sap_client. Threads may share it.
 
     Attributes:
         library: The C library.
         address: That it was made of.
-        handle: The sap_client.
         waits: Whether its calls wait for servers.
     """
 
@@ -128,7 +152,7 @@ class NativeClient:
         self.waits = address != EMBEDDED
         self._idle_answers: list[int] = []
         self._idle_blocks: list[ProblemBlock] = []
-        self._open = True
+        self._handle: _ClientHandle | None = None
         client = ctypes.c_void_p()
         answer = self.answer()
         library.sap_connect(
@@ -136,22 +160,27 @@ class NativeClient:
         )
         if not client.value:
             raise answer.error()
-        self.handle: int = client.value
+        self._handle = _ClientHandle(library, client.value)
 
     def __del__(self) -> None:
         for answer in getattr(self, "_idle_answers", ()):
             self.library.sap_answer_free(answer)
-        if getattr(self, "handle", None):
-            self.library.sap_client_free(self.handle)
 
     def close(self) -> None:
         """Ends it: further calls raise Unavailable."""
-        self._open = False
+        self._handle = None
 
-    def check_open(self) -> None:
-        """Raises Unavailable after `close`."""
-        if not self._open:
+    @property
+    def is_open(self) -> bool:
+        """Whether it was not closed."""
+        return self._handle is not None
+
+    def live(self) -> _ClientHandle:
+        """The handle; raises Unavailable after `close`."""
+        handle = self._handle
+        if handle is None:
             raise Unavailable("the client is closed")
+        return handle
 
     def answer(self) -> Answer:
         """Memory for an answer."""
@@ -172,7 +201,6 @@ class NativeClient:
         Raises:
             SapError: What ended all of a batch.
         """
-        self.check_open()
         if not self.waits:
             settings = None if timeout is None else CallSettings(timeout)
             kind = call.begin(settings)
@@ -209,16 +237,16 @@ class NativeClient:
 
     def solve(self, problem: Problem, options: Options | None) -> NativeCall[Solution]:
         """A call of sap_solve."""
-        settings = options_block(options)
+        handle, settings = self.live(), options_block(options)
         block = self.take_block()
         block.fill(problem)
         return NativeCall(
             self.library.sap_solve,
-            (self.handle, block.address, settings.address),
+            (handle.value, block.address, settings.address),
             [self.answer()],
             Answer.outcome,
             [block],
-            (problem, settings),
+            (handle, problem, settings),
         )
 
     def solve_batch(
@@ -240,15 +268,15 @@ class NativeClient:
 
     def differentiate(self, request: DifferentiateRequest) -> NativeCall[Derivatives]:
         """A call of sap_differentiate."""
-        block = self.take_block()
+        handle, block = self.live(), self.take_block()
         struct = Request(request, options_block(request.options), block)
         return NativeCall(
             self.library.sap_differentiate,
-            (self.handle, struct.address),
+            (handle.value, struct.address),
             [self.answer()],
             Answer.derivatives,
             [block],
-            (struct,),
+            (handle, struct),
         )
 
     def differentiate_batch(
@@ -272,16 +300,10 @@ class NativeClient:
 
     def info(self) -> NativeCall[ServerInfo]:
         """A call of sap_info."""
-        return NativeCall(self.library.sap_info, (self.handle,), [self.answer()], Answer.info)
-
-    def find_islands(self, problem: Problem) -> Forecast | SapError:
-        """The islands of a problem, found on this thread, or its error."""
-        answer = self.answer()
-        block = self.take_block()
-        block.fill(problem)
-        self.library.sap_find_islands(self.handle, block.address, answer.handle)
-        self.keep((block,))
-        return answer.forecast()
+        handle = self.live()
+        return NativeCall(
+            self.library.sap_info, (handle.value,), [self.answer()], Answer.info, (), (handle,)
+        )
 
     def _batch(
         self,
@@ -292,8 +314,10 @@ class NativeClient:
         blocks: Sequence[ProblemBlock],
         kept: tuple[Any, ...],
     ) -> NativeCall[ResultT]:
+        handle = self.live()
         # An empty batch has no answer for the error of its options: one input that is missing has.
         pointers = addresses(inputs or [None])
         answers = [self.answer() for _ in pointers]
-        before = (self.handle, len(answers), ctypes.addressof(pointers), settings)
-        return NativeCall(function, before, answers, read, blocks, (pointers, *kept), len(inputs))
+        before = (handle.value, len(answers), ctypes.addressof(pointers), settings)
+        kept = (handle, pointers, *kept)
+        return NativeCall(function, before, answers, read, blocks, kept, len(inputs))

@@ -8,16 +8,31 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sap_islands._library.c_answer import Answer
 from sap_islands._library.c_call import CallSettings
-from sap_islands._library.c_requests import options_block
+from sap_islands._library.c_requests import check_reconnect_within, options_block
 from sap_islands._library.native_client import SLICE, NativeCall, NativeClient, ResultT
 from sap_islands.errors import SapError, Unavailable, value_of
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.session import Session, StepOutcome
 from sap_islands.solution import Solution
+
+
+@dataclass
+class SessionSettings:
+    """The arguments of `Client.session`."""
+
+    options: Options | None
+    timeout: float | None
+    reconnect_within: float | None
+    low_latency: bool
+
+    def __post_init__(self) -> None:
+        if self.reconnect_within is not None:
+            check_reconnect_within(self.reconnect_within)
 
 
 class SessionHandle:
@@ -28,33 +43,34 @@ class SessionHandle:
     """
 
     def __init__(
-        self,
-        client: NativeClient,
-        options: Options | None,
-        timeout: float | None,
-        background: bool = False,
+        self, client: NativeClient, settings: SessionSettings, background: bool = False
     ) -> None:
-        """Opens the session.
+        """Begins to open the session; see `wait_for_opening`.
 
         Args:
             client: Its client.
-            options: Of the steps that have none of their own.
-            timeout: Deadline of all steps [s].
+            settings: Of the session.
             background: Whether the library serves it, rather than who waits.
 
         Raises:
             SapError: The options are refused, or no session can be opened.
         """
-        client.check_open()
         self._handle = 0
         self.client = client
         self._library = client.library
         session = ctypes.c_void_p()
         answer = client.answer()
-        settings, call = options_block(options), CallSettings(timeout, background=background)
+        options = options_block(settings.options)
+        call = CallSettings(
+            settings.timeout,
+            background=background,
+            reconnect_within=settings.reconnect_within,
+            low_latency=settings.low_latency,
+            opens_later=client.waits,
+        )
         client.library.sap_session_open(
-            client.handle,
-            settings.address,
+            client.live().value,
+            options.address,
             call.address,
             ctypes.addressof(session),
             answer.handle,
@@ -80,7 +96,13 @@ class SessionHandle:
     @property
     def open(self) -> bool:
         """Whether steps can be sent."""
-        return bool(self._handle and self._library.sap_session_is_open(self._handle))
+        is_live = self._handle and self.client.is_open
+        return bool(is_live and self._library.sap_session_is_open(self._handle))
+
+    def check_opened(self) -> None:
+        """Raises why the session has ended, if it has."""
+        if not self._library.sap_session_is_open(self._live()):
+            raise self.take().error()
 
     def check_idle(self) -> None:
         """Raises Unavailable after `free`, and RuntimeError if steps are in flight."""
@@ -90,9 +112,8 @@ class SessionHandle:
     def check_in_flight(self) -> None:
         """Raises RuntimeError if no step is in flight, and why the session has ended if it has."""
         if not (self._live() and self.in_flight):
-            if self.open:
-                raise RuntimeError("no step is in flight")
-            raise self.take().error()
+            self.check_opened()
+            raise RuntimeError("no step is in flight")
 
     def step_call(self, problem: Problem, options: Options | None) -> NativeCall[Solution]:
         """A call that solves a step."""
@@ -112,12 +133,18 @@ class SessionHandle:
         self.client.finish(call, call.begin(None))
         return call.result()
 
+    # Each says whether it is so, and waits for it as long as the double at `wait` says.
+
+    def wait_for_opening(self, wait: int | None) -> bool:
+        """Whether the session has been opened, or has ended."""
+        return bool(self._library.sap_session_await_open(self._live(), wait))
+
     def wait_for_room(self, wait: int | None) -> bool:
-        """Whether `send` would return at once; waits as long as the double at `wait` says."""
+        """Whether `send` would return at once."""
         return bool(self._library.sap_session_await_room(self._live(), wait))
 
     def wait_for_outcome(self, wait: int | None) -> bool:
-        """Whether `take` would return at once; waits as long as the double at `wait` says."""
+        """Whether `take` would return at once."""
         return bool(self._library.sap_session_await_outcome(self._live(), wait))
 
     def take(self) -> Answer:
@@ -132,9 +159,13 @@ class SessionHandle:
         if self._library.sap_session_notify(self._live(), function, context, answer.handle):
             raise answer.error()
 
-    def withdraw(self, step_id: int) -> None:
-        """Makes the step, and all later ones, not to have been sent."""
-        self._library.sap_session_withdraw(self._live(), step_id, self.client.answer().handle)
+    def withdraw(self, call: NativeCall[int]) -> None:
+        """Makes the step that the call sends, and all later ones, not to have been sent."""
+        answer = call.answers[0]
+        if self.in_flight and answer.step_id:
+            self._library.sap_session_withdraw(
+                self._live(), answer.step_id, self.client.answer().handle
+            )
 
     def reset(self) -> None:
         """Forgets the velocities."""
@@ -162,17 +193,20 @@ class SessionHandle:
     def _live(self) -> int:
         if not self._handle:
             raise Unavailable("the session is closed")
+        self.client.live()
         return self._handle
 
 
 class NativeSession(Session):
     """The session that `Client.session` returns."""
 
-    def __init__(
-        self, client: NativeClient, options: Options | None, timeout: float | None
-    ) -> None:
+    def __init__(self, client: NativeClient, settings: SessionSettings) -> None:
         """Opens it; see `SessionHandle`."""
-        self._session = SessionHandle(client, options, timeout)
+        self._session = SessionHandle(client, settings)
+        if client.waits:
+            while not self._session.wait_for_opening(SLICE):
+                pass
+            self._session.check_opened()
 
     @property
     def in_flight(self) -> int:
@@ -187,12 +221,13 @@ class NativeSession(Session):
         session.check_idle()
         if not session.client.waits:
             return session.run(session.step_call(problem, options))
-        step_id = session.run(session.send_call(problem, options))
+        call = session.send_call(problem, options)
         try:
+            session.run(call)
             while not session.wait_for_outcome(SLICE):
                 pass
         except BaseException:
-            session.withdraw(step_id)
+            session.withdraw(call)
             raise
         return value_of(session.take().outcome())
 

@@ -1,4 +1,4 @@
-"""The calls of `Client`, made by the C library.
+"""The calls of `Client` and of its counterpart for asyncio, made by the C library.
 
 In this process no message is made, and no other process or socket is involved. The bits are those
 of a server of the same version and instruction set.
@@ -8,40 +8,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from sap_islands._library.c_answer import Forecast
-from sap_islands._library.c_library import load
-from sap_islands._library.c_requests import ConnectSettings
 from sap_islands._library.native_aio import AsyncNativeClient, AsyncNativeSession
 from sap_islands._library.native_batch import NativeBatch
-from sap_islands._library.native_client import EMBEDDED, SLICE, NativeClient
-from sap_islands._library.native_session import NativeSession
-from sap_islands.binaries import find_c_library
+from sap_islands._library.native_client import SLICE, NativeClient
+from sap_islands._library.native_session import NativeSession, SessionSettings
 from sap_islands.derivatives import Derivatives, DifferentiateRequest
-from sap_islands.errors import InvalidArgument, SapError
+from sap_islands.errors import SapError
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.server_info import ServerInfo
 from sap_islands.session import AsyncSession, Session
 from sap_islands.solution import Solution
-
-_MAX_THREADS = 1024
-
-
-def embedded_client(threads: int | None) -> NativeClient:
-    """A client of the solver in this process.
-
-    Args:
-        threads: That work on one problem; None: as many as the process may use.
-
-    Raises:
-        InvalidArgument: The number of threads is out of range.
-        Unavailable: The library was not found or cannot be loaded.
-    """
-    if threads is not None and not 1 <= threads <= _MAX_THREADS:
-        message = f"threads is {threads}; it must be in [1, {_MAX_THREADS}]"
-        raise InvalidArgument(message, "threads")
-    settings = ConnectSettings(threads=threads or 0)
-    return NativeClient(load(find_c_library()), EMBEDDED, settings)
 
 
 class NativeSolver:
@@ -54,12 +31,10 @@ class NativeSolver:
     def close(self) -> None:
         self._client.close()
 
-    def solve(self, problem: Problem, options: Options | None, timeout: float | None) -> Solution:
-        return self._client.run(self._client.solve(problem, options), timeout).result()
-
-    def find_islands(self, problem: Problem) -> Forecast | SapError:
-        """The islands of a problem that is checked and not solved, or its error."""
-        return self._client.find_islands(problem)
+    def solve(
+        self, problem: Problem, options: Options | None, timeout: float | None, servers: int
+    ) -> Solution:
+        return self._client.run(self._client.solve(problem, options), timeout, servers).result()
 
     def solve_batch(
         self, problems: Sequence[Problem], options: Options | None, timeout: float | None
@@ -90,15 +65,8 @@ class NativeSolver:
         call = self._client.differentiate_batch(requests, time_budget)
         return self._client.run(call, timeout).results()
 
-    def session(
-        self,
-        options: Options | None,
-        timeout: float | None,
-        reconnect_within: float | None,
-        low_latency: bool,
-    ) -> Session:
-        """Opens a session: there is nothing to reconnect to, and no latency to lower."""
-        return NativeSession(self._client, options, timeout)
+    def session(self, settings: SessionSettings) -> Session:
+        return NativeSession(self._client, settings)
 
     def info(self, timeout: float | None = None) -> ServerInfo:
         return self._client.run(self._client.info(), timeout).result()
@@ -117,9 +85,10 @@ class AsyncNativeSolver:
         self._calls.close()
 
     async def solve(
-        self, problem: Problem, options: Options | None, timeout: float | None
+        self, problem: Problem, options: Options | None, timeout: float | None, servers: int
     ) -> Solution:
-        return (await self._calls.run(self._client.solve(problem, options), timeout)).result()
+        call = self._client.solve(problem, options)
+        return (await self._calls.run(call, timeout, servers)).result()
 
     async def solve_batch(
         self, problems: Sequence[Problem], options: Options | None, timeout: float | None
@@ -146,14 +115,8 @@ class AsyncNativeSolver:
         call = self._client.differentiate_batch(requests, time_budget)
         return (await self._calls.run(call, timeout)).results()
 
-    def session(
-        self,
-        options: Options | None,
-        timeout: float | None,
-        reconnect_within: float | None,
-        low_latency: bool,
-    ) -> AsyncSession:
-        return AsyncNativeSession(self._calls, options, timeout)
+    def session(self, settings: SessionSettings) -> AsyncSession:
+        return AsyncNativeSession(self._calls, settings)
 
     async def info(self, timeout: float | None) -> ServerInfo:
         return (await self._calls.run(self._client.info(), timeout)).result()

@@ -17,12 +17,9 @@ import subprocess
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import IO
 
-import grpc
-
-from sap_islands._process.owner_process import check_grpc_works
 from sap_islands.binaries import find_server
 from sap_islands.errors import Unavailable
 
@@ -32,7 +29,6 @@ STOP_TIMEOUT_S = 10.0
 _MAX_SOCKET_PATH = 100  # bytes; the kernel accepts 107
 _START_OF_LOG = 1 << 16  # bytes, more than a server writes before it listens
 _DRAIN_ARGUMENTS = ("--drain-timeout-s", "1")
-_SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse(status=SERVING)
 _GUARD_SCRIPT = 'read -r _ && exit; kill -TERM "$1" 2> /dev/null; rm -rf -- "$2"'
 
 
@@ -45,7 +41,7 @@ class EmbeddedServer:
     """
 
     def __init__(self, arguments: Sequence[str] = (), address: str | None = None) -> None:
-        """Starts the server and waits until its health check reports SERVING.
+        """Starts the server and waits until it takes calls.
 
         Args:
             arguments: Further command-line arguments, for example ("--threads", "4").
@@ -54,9 +50,7 @@ class EmbeddedServer:
         Raises:
             Unavailable: The server was not found, or did not serve within 20 s; the message has
                 its log.
-            RuntimeError: gRPC does not work in this process, since it ran before the fork.
         """
-        check_grpc_works()
         program = find_server()
         self._directory = _private_directory()
         self.address = address or f"unix:{self._directory}/sap.sock"
@@ -85,7 +79,7 @@ class EmbeddedServer:
         self._guard = guard
         _servers.add(self)
         try:
-            _wait_until_serving(self.address, process, log)
+            _wait_until_serving(process, log)
         except BaseException:
             self.stop()
             raise
@@ -130,17 +124,12 @@ def _listens(log: IO[bytes]) -> bool:
     return b"listening on " in os.pread(log.fileno(), _START_OF_LOG, 0)
 
 
-def _wait_until_serving(address: str, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+def _wait_until_serving(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while not _listens(log) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
-    if process.poll() is None:
-        with grpc.insecure_channel(address) as channel:
-            check: Callable[..., bytes] = channel.unary_unary("/grpc.health.v1.Health/Check")
-            with contextlib.suppress(grpc.RpcError):
-                timeout = max(0.1, deadline - time.monotonic())
-                if check(b"", timeout=timeout, wait_for_ready=True) == _SERVING:
-                    return
+    if process.poll() is None and _listens(log):
+        return
     log.seek(0)
     said = log.read().decode(errors="replace").strip()
     raise Unavailable(f"sap-server does not serve: {said or 'its log is empty'}")

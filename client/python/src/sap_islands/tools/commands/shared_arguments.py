@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from sap_islands._remote.address import EMBEDDED
-from sap_islands._remote.channel import Tls
+from sap_islands._library.native_client import EMBEDDED
 from sap_islands.client import Client, connect
 from sap_islands.errors import InvalidArgument
 from sap_islands.options import NewtonMethod, Options
+from sap_islands.tls import Tls
 
 TOKEN_VARIABLE = "SAP_TOKEN"
 

@@ -1,0 +1,165 @@
+"""Recordings of the C library: problems with their outcomes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any, NamedTuple
+
+from sap_islands._library import c_solution
+from sap_islands._library.c_answer import Answer, AnsweredSolution
+from sap_islands._library.c_memory import SIZE, ErrorStruct, error_at, read
+from sap_islands._library.c_requests import options_at, options_block
+from sap_islands._library.c_solution import SolutionStruct
+from sap_islands._library.c_structs import ProblemBlock
+from sap_islands._library.formats import library_of_files
+from sap_islands._library.problem_reader import problem_values
+from sap_islands.errors import SapError
+from sap_islands.options import Options
+from sap_islands.problem import Problem
+from sap_islands.server_info import ServerInfo
+from sap_islands.solution import Solution
+
+_pointer = ctypes.c_void_p
+
+
+class _Record(ctypes.Structure):
+    _fields_ = (
+        SIZE,
+        ("version", ctypes.c_char_p),
+        ("instruction_set", ctypes.c_char_p),
+        ("arrival_time_ns", ctypes.c_int64),
+        ("duration_s", ctypes.c_double),
+        ("problem", _pointer),
+        ("options", _pointer),
+        ("solution", _pointer),
+        ("error", _pointer),
+    )
+
+
+class Record(NamedTuple):
+    """What a sap_record has; see `Recorded`."""
+
+    problem: Problem
+    options: Options
+    outcome: Solution | SapError
+    arrival_time_ns: int
+    duration_s: float
+    version: str
+    instruction_set: str
+
+
+class RecordFile:
+    """A sap_recording."""
+
+    def __init__(self, path: str | os.PathLike[str], function: str) -> None:
+        """Opens it by sap_recording_open, or by sap_recording_create.
+
+        Raises:
+            InvalidArgument: The file cannot be opened.
+        """
+        self._handle = 0
+        self._library = library_of_files()
+        recording = ctypes.c_void_p()
+        answer = self._answer()
+        name, place = os.fsencode(path), ctypes.addressof(recording)
+        if getattr(self._library, function)(name, place, answer.handle) != 0:
+            raise answer.error()
+        self._handle = recording.value or 0
+
+    def __del__(self) -> None:
+        if self._handle:
+            self._library.sap_recording_free(self._handle)
+
+    def read(self) -> Record | None:
+        """The next record; None at the end.
+
+        Raises:
+            InvalidArgument: It is truncated or malformed.
+        """
+        answer = self._answer()
+        if self._library.sap_recording_read(self._handle, answer.handle) != 0:
+            raise answer.error()
+        address = self._library.sap_answer_record(answer.handle)
+        if address is None:
+            return None
+        record = read(_Record, address)
+        return Record(
+            Problem.of_values(problem_values(answer, record.problem)),
+            options_at(record.options),
+            AnsweredSolution(answer, record.solution)
+            if record.solution
+            else error_at(record.error),
+            record.arrival_time_ns,
+            record.duration_s,
+            record.version.decode(),
+            record.instruction_set.decode(),
+        )
+
+    def write(
+        self,
+        info: ServerInfo,
+        problem: Problem,
+        outcome: Solution | SapError,
+        options: Options | None,
+        duration_s: float,
+    ) -> None:
+        """Appends a record.
+
+        Raises:
+            InvalidArgument: It cannot be written.
+        """
+        block, kept = ProblemBlock(), _OutcomeStructs(outcome)
+        block.fill(problem)
+        record = _Record(
+            ctypes.sizeof(_Record),
+            version=info.version.encode(),
+            instruction_set=info.instruction_set.encode(),
+            duration_s=duration_s,
+            problem=block.address,
+            options=options_block(options).address,
+            solution=None if kept.solution is None else ctypes.addressof(kept.solution),
+            error=None if kept.error is None else ctypes.addressof(kept.error),
+        )
+        self._finish("sap_recording_write", ctypes.addressof(record))
+
+    def close(self) -> None:
+        """Writes what is buffered.
+
+        Raises:
+            InvalidArgument: It cannot be written.
+        """
+        if self._handle:
+            try:
+                self._finish("sap_recording_close")
+            finally:
+                self._library.sap_recording_free(self._handle)
+                self._handle = 0
+
+    def _finish(self, function: str, *arguments: int) -> None:
+        answer = self._answer()
+        if getattr(self._library, function)(self._handle, *arguments, answer.handle) != 0:
+            raise answer.error()
+
+    def _answer(self) -> Answer:
+        return Answer(self._library, [])
+
+
+class _OutcomeStructs:
+    """An outcome as a struct, with all that it points to."""
+
+    def __init__(self, outcome: Solution | SapError) -> None:
+        self.solution: SolutionStruct | None = None
+        self.error: Any = None
+        if isinstance(outcome, Solution):
+            self._fields = outcome.fields()
+            self.solution = c_solution.struct_of(self._fields)
+            return
+        self.error = ErrorStruct(
+            ctypes.sizeof(ErrorStruct),
+            kind=int(outcome.code),
+            message=outcome.message.encode(),
+            field=outcome.field.encode(),
+            reason=outcome.reason.encode(),
+            retry_after_s=outcome.retry_after_s or 0.0,
+        )

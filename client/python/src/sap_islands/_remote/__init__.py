@@ -1,1 +1,0 @@
-"""The client of servers: connections, lost calls and sessions."""

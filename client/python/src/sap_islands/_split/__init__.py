@@ -1,1 +1,0 @@
-"""One scene over several servers."""
