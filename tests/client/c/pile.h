@@ -8,9 +8,10 @@
 
 namespace sap::test {
 
-// A lattice of spheres at rest on each other, large enough for several threads.
+// A lattice of spheres at rest on each other, large enough for several threads; in columns that do
+// not touch each other, each is an island.
 struct Pile {
-  explicit Pile(int side) {
+  explicit Pile(int side, bool in_columns = false) {
     const int count = side * side * side;
     const auto number = [side](int x, int y, int z) { return (z * side + y) * side + x; };
     for (int i = 0; i < count; ++i) {
@@ -23,8 +24,8 @@ struct Pile {
     for (int z = 0; z < side; ++z) {
       for (int y = 0; y < side; ++y) {
         for (int x = 0; x < side; ++x) {
-          if (x > 0) Touch(number(x, y, z), number(x - 1, y, z), {1, 0, 0});
-          if (y > 0) Touch(number(x, y, z), number(x, y - 1, z), {0, 1, 0});
+          if (x > 0 && !in_columns) Touch(number(x, y, z), number(x - 1, y, z), {1, 0, 0});
+          if (y > 0 && !in_columns) Touch(number(x, y, z), number(x, y - 1, z), {0, 1, 0});
           Touch(number(x, y, z), z > 0 ? number(x, y, z - 1) : -1, {0, 0, 1});
         }
       }

@@ -16,33 +16,11 @@
 
 #include "tests/client/c/c_objects.h"
 #include "tests/client/c/pile.h"
+#include "tests/client/c/server_process.h"
 #include "tests/support/child_process.h"
 
 namespace sap::test {
 namespace {
-
-constexpr std::chrono::seconds kPatience{300};
-
-class ServerProcess {
- public:
-  explicit ServerProcess(const std::vector<std::string>& flags = {})
-      : process_(Command(flags)), address_(process_.WaitForLine("listening on ", kPatience)) {
-    EXPECT_NE(address_, "");
-  }
-  const std::string& address() const { return address_; }
-  void Signal(int signal) const { process_.Signal(signal); }
-
- private:
-  static std::vector<std::string> Command(const std::vector<std::string>& flags) {
-    std::vector<std::string> command{SAP_SERVER_BINARY, "--listen", "127.0.0.1:0", "--threads",
-                                     "2"};
-    command.insert(command.end(), flags.begin(), flags.end());
-    return command;
-  }
-
-  ChildProcess process_;
-  std::string address_;
-};
 
 std::vector<double> ListOf(const sap_doubles& array) {
   return {array.data, array.data + array.length};
