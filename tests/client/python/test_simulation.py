@@ -166,7 +166,7 @@ def test_errors_are_printed_in_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
 ) -> None:
     assert main(["solve", str(tmp_path / "nowhere.json"), "--server", client.address]) == 2
-    assert "nowhere.json: cannot be read" in capsys.readouterr().err
+    assert "nowhere.json: cannot open" in capsys.readouterr().err
     assert main(["simulate", "nosuch", "--server", client.address]) == 2
     assert "there is no scene 'nosuch'" in capsys.readouterr().err
     problem, nowhere = str(tmp_path / "problem.json"), str(tmp_path / "no" / "run.npz")
