@@ -14,7 +14,7 @@ output=$PWD/build/wheel
 environment=$output/environment
 native=$output/native
 requirements=client/python/requirements-wheel.txt
-files=(bin/sap-server bin/sap-client lib/libsap_islands.so)
+files=(bin/sap-server bin/sap-client lib/libsap_islands.so lib/libsap_islands_mujoco.so)
 
 deploy/install_packages.sh build tests
 if command -v ccache > /dev/null; then

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "client/c/mujoco/fields.h"
+#include "client/mujoco/fields.h"
 
 namespace sap::mujoco {
 

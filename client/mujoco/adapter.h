@@ -18,12 +18,13 @@ extern "C" {
 typedef struct sap_mujoco_field {
   int64_t in_data; /* 1: in mjData; 0: in mjModel; -1: the version has no such array */
   int64_t offset;  /* in the struct [bytes] */
-  int64_t size;    /* of a number [bytes]; of an array 8 */
+  int64_t size;    /* of a number, or of an array within the struct [bytes]; of a pointer 8 */
 } sap_mujoco_field;
 
 /* The names of the rows that a table of fields must have, one per line and in order:
  *
  *   integer NAME, real NAME, array TYPE NAME     a number or an array of mjModel or mjData
+ *   numbers TYPE NAME                            an array within mjData; `size` is that of all
  *   contact TYPE NAME                            an array in mjContact; `offset` is in mjContact
  *   contacts NAME                                an array of mjContact; `size` is that of one
  *
@@ -69,7 +70,9 @@ SAP_MUJOCO_API int64_t sap_mujoco_layout_size(void);
 
 enum {
   SAP_MUJOCO_LAW_SAP = 1, /* the law of SAP, otherwise MuJoCo's */
-  SAP_MUJOCO_SPARSE = 2   /* the rows of efc_J are sparse */
+  SAP_MUJOCO_SPARSE = 2,  /* the rows of efc_J are sparse */
+  SAP_MUJOCO_CHANGE = 4,  /* MuJoCo's law in the unknown v - v_0: J v_0 is not needed */
+  SAP_MUJOCO_ALWAYS = 8   /* solve also what MuJoCo is predicted to solve faster */
 };
 
 /* Determines the layout of the problem of a state whose constraints and forces are computed.
@@ -96,6 +99,35 @@ SAP_MUJOCO_API void sap_mujoco_store_forces(const sap_mujoco_field* fields, cons
                                             const void* data, int32_t flags,
                                             const sap_mujoco_layout* layout, double* doubles,
                                             int32_t* integers, const double* solution);
+
+/* What sap_mujoco_solve_constraints returns in place of a number of islands. */
+enum {
+  SAP_MUJOCO_SLOWER = -1,  /* MuJoCo's own solver is predicted to be faster */
+  SAP_MUJOCO_UNSOLVED = -2 /* an island was not solved, or the problem was refused */
+};
+
+/* Does what mj_fwdConstraint does: writes qacc, qfrc_constraint, efc_force, efc_state, and
+ * solver_niter and solver_nnz for viewers. Returns the number of islands, or a value of the
+ * enumeration above with the state unchanged.
+ *
+ *   flags   SAP_MUJOCO_SPARSE, SAP_MUJOCO_ALWAYS */
+SAP_MUJOCO_API int64_t sap_mujoco_solve_constraints(const sap_mujoco_field* fields,
+                                                    const void* model, void* data, int32_t flags);
+
+/* What the work of a Newton iteration depends on. */
+typedef struct sap_mujoco_work {
+  double rows;            /* of efc_J */
+  double cones;           /* contacts with an elliptic cone */
+  double entries_squared; /* sum over the rows, of their non-zeros */
+  double dofs_squared;    /* sum over the rows, of the dofs of their trees */
+  double tree_cubes;      /* sum over the trees, of their dofs cubed */
+  double flops;           /* of MuJoCo's factorization */
+  double fill;            /* entries of its factor */
+} sap_mujoco_work;
+
+/* Counts it, for the calibration of the choice that sap_mujoco_solve_constraints makes. */
+SAP_MUJOCO_API void sap_mujoco_count_work(const sap_mujoco_field* fields, const void* model,
+                                          const void* data, int32_t flags, sap_mujoco_work* work);
 
 /* Velocities after a step, of a state whose M is computed. */
 typedef struct sap_mujoco_velocities {

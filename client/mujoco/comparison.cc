@@ -1,4 +1,4 @@
-#include "client/c/mujoco/comparison.h"
+#include "client/mujoco/comparison.h"
 
 #include <algorithm>
 #include <cmath>

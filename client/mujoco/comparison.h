@@ -6,8 +6,8 @@
 // of those of one island. A tree without constraints is an island of its own.
 #pragma once
 
-#include "client/c/mujoco/adapter.h"
-#include "client/c/mujoco/trees.h"
+#include "client/mujoco/adapter.h"
+#include "client/mujoco/trees.h"
 
 namespace sap::mujoco {
 

@@ -1,4 +1,4 @@
-#include "client/c/mujoco/constraint_forces.h"
+#include "client/mujoco/constraint_forces.h"
 
 #include <algorithm>
 #include <cmath>
@@ -87,6 +87,25 @@ void StoreConstraintForces(const Fields& fields, const ConstraintImpulses& impul
     const double mu[] = {solved.friction[i], solved.friction_2[i], solved.torsional[i],
                          solved.rolling[2 * i], solved.rolling[2 * i + 1]};
     StoreContact(fields, contact, axes, StateOfContact(axes, mu, dim));
+  }
+}
+
+void StoreGeneralizedForce(const Fields& fields, bool is_sparse) {
+  std::fill_n(fields.qfrc_constraint, fields.nv, 0.0);
+  for (int64_t row = 0; row < fields.nefc; ++row) {
+    const double force = fields.efc_force[row];
+    if (force == 0.0) continue;
+    if (is_sparse) {
+      const int64_t begin = fields.efc_J_rowadr[row];
+      for (int64_t k = begin; k < begin + fields.efc_J_rownnz[row]; ++k) {
+        fields.qfrc_constraint[fields.efc_J_colind[k]] += fields.efc_J[k] * force;
+      }
+    } else {
+      const double* values = fields.efc_J + row * fields.nv;
+      for (int64_t dof = 0; dof < fields.nv; ++dof) {
+        fields.qfrc_constraint[dof] += values[dof] * force;
+      }
+    }
   }
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "client/c/mujoco/constraints.h"
+#include "client/mujoco/constraints.h"
 
 namespace sap::mujoco {
 
@@ -23,5 +23,8 @@ struct ConstraintImpulses {
 //   solved   the contacts of the problem, with the friction that it had
 void StoreConstraintForces(const Fields& fields, const ConstraintImpulses& impulses,
                            const ContactArrays& solved);
+
+// Writes qfrc_constraint = J' efc_force.
+void StoreGeneralizedForce(const Fields& fields, bool is_sparse);
 
 }  // namespace sap::mujoco

@@ -1,4 +1,4 @@
-#include "client/c/mujoco/constraints.h"
+#include "client/mujoco/constraints.h"
 
 #include <algorithm>
 #include <tuple>

@@ -23,8 +23,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "client/c/mujoco/rows.h"
-#include "client/c/mujoco/trees.h"
+#include "client/mujoco/rows.h"
+#include "client/mujoco/trees.h"
 
 namespace sap::mujoco {
 

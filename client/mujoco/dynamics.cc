@@ -1,8 +1,8 @@
-#include "client/c/mujoco/dynamics.h"
+#include "client/mujoco/dynamics.h"
 
 #include <algorithm>
 
-#include "client/c/mujoco/tendons.h"
+#include "client/mujoco/tendons.h"
 
 namespace sap::mujoco {
 namespace {
@@ -26,7 +26,7 @@ void AddJoints(const Fields& fields, ImplicitForces* implicit) {
 
 }  // namespace
 
-void WriteDynamics(const Fields& fields, const Trees& trees, double* blocks, double* v_star) {
+void WriteDynamicsMatrix(const Fields& fields, const Trees& trees, double* blocks) {
   std::fill_n(blocks, trees.block_values(), 0.0);
   for (int64_t row = 0; row < fields.nv; ++row) {
     const int64_t begin = fields.M_rowadr[row];
@@ -35,7 +35,22 @@ void WriteDynamics(const Fields& fields, const Trees& trees, double* blocks, dou
       blocks[trees.Place(row, column)] = fields.M[k];
       blocks[trees.Place(column, row)] = fields.M[k];
     }
-    v_star[row] = fields.qvel[row] + fields.timestep * fields.qacc_smooth[row];
+  }
+}
+
+void WriteVelocities(const Fields& fields, double* v_star, double* guess) {
+  for (int64_t i = 0; i < fields.nv; ++i) {
+    v_star[i] = fields.qvel[i] + fields.timestep * fields.qacc_smooth[i];
+    guess[i] = fields.qvel[i];
+  }
+}
+
+void WriteChanges(const Fields& fields, double* v_star, double* guess) {
+  const bool is_warm = !(fields.disableflags & mjDSBL_WARMSTART);
+  const double* begin = is_warm ? fields.qacc_warmstart : fields.qacc_smooth;
+  for (int64_t i = 0; i < fields.nv; ++i) {
+    v_star[i] = fields.timestep * fields.qacc_smooth[i];
+    guess[i] = fields.timestep * begin[i];
   }
 }
 

@@ -15,12 +15,19 @@
 #include <cstdint>
 #include <span>
 
-#include "client/c/mujoco/servos.h"
+#include "client/mujoco/servos.h"
 
 namespace sap::mujoco {
 
-// Writes MuJoCo's A = M and v*.
-void WriteDynamics(const Fields& fields, const Trees& trees, double* blocks, double* v_star);
+// Writes MuJoCo's A = M.
+void WriteDynamicsMatrix(const Fields& fields, const Trees& trees, double* blocks);
+
+// Writes MuJoCo's v*, and v_0 as the guess.
+void WriteVelocities(const Fields& fields, double* v_star, double* guess);
+
+// Writes both for the unknown v - v_0: dt times MuJoCo's accelerations without constraints, and in
+// the step before.
+void WriteChanges(const Fields& fields, double* v_star, double* guess);
 
 // Changes these to those of SAP, and writes the rows and servos.
 //   joint   joint of each row; -1: none

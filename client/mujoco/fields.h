@@ -7,22 +7,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
-#include "client/c/mujoco/adapter.h"
+#include "client/mujoco/adapter.h"
 
 namespace sap::mujoco {
 
 #define SAP_CONSTANT(enumeration, name, value) inline constexpr int name = value;
-#include "client/c/mujoco/fields.inc"
+#include "client/mujoco/fields.inc"
 
 // The fields of one model and state. An array that the version does not have is null.
 struct Fields {
 #define SAP_INTEGER(name) int64_t name;
 #define SAP_REAL(name) double name;
 #define SAP_ARRAY(type, name) type* name;
+#define SAP_NUMBERS(type, name) std::span<type> name;
 #define SAP_CONTACTS(name) const std::byte* name;
 #define SAP_CONTACT_ARRAY(type, name) int64_t offset_of_contact_##name;
-#include "client/c/mujoco/fields.inc"
+#include "client/mujoco/fields.inc"
 
   int64_t contact_bytes;  // of one mjContact
 
@@ -31,11 +33,32 @@ struct Fields {
     const std::byte* begin = contact + i * contact_bytes;                   \
     return reinterpret_cast<const type*>(begin + offset_of_contact_##name); \
   }
-#include "client/c/mujoco/fields.inc"
+#include "client/mujoco/fields.inc"
 };
 
 // Reads the fields of a model and a state as they are now: MuJoCo moves the arrays of constraints
 // and contacts from step to step.
 Fields ReadFields(const sap_mujoco_field* table, const void* model, const void* data);
+
+// Rows of a table, for who needs a few fields alone.
+namespace row {
+enum Row {
+#define SAP_INTEGER(name) name,
+#define SAP_REAL(name) name,
+#define SAP_ARRAY(type, name) name,
+#define SAP_NUMBERS(type, name) name,
+#define SAP_CONTACTS(name) name,
+#define SAP_CONTACT_ARRAY(type, name) contact_##name,
+#include "client/mujoco/fields.inc"
+  kCount
+};
+}  // namespace row
+
+int64_t ReadInteger(const sap_mujoco_field& row, const void* model, const void* data);
+
+template <typename Type>
+Type* ReadArray(const sap_mujoco_field& row, const void* model, const void* data) {
+  return reinterpret_cast<Type*>(ReadInteger(row, model, data));
+}
 
 }  // namespace sap::mujoco

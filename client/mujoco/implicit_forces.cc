@@ -1,4 +1,4 @@
-#include "client/c/mujoco/implicit_forces.h"
+#include "client/mujoco/implicit_forces.h"
 
 #include "client/c/tree_factorization.h"
 

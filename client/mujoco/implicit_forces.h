@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "client/c/mujoco/rows.h"
-#include "client/c/mujoco/trees.h"
+#include "client/mujoco/rows.h"
+#include "client/mujoco/trees.h"
 
 namespace sap::mujoco {
 

@@ -1,10 +1,10 @@
-#include "client/c/mujoco/servos.h"
+#include "client/mujoco/servos.h"
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "client/c/mujoco/actuator_outputs.h"
+#include "client/mujoco/actuator_outputs.h"
 
 namespace sap::mujoco {
 namespace {

@@ -24,9 +24,9 @@
 #include <span>
 #include <vector>
 
-#include "client/c/mujoco/implicit_forces.h"
-#include "client/c/mujoco/rows.h"
-#include "client/c/mujoco/trees.h"
+#include "client/mujoco/implicit_forces.h"
+#include "client/mujoco/rows.h"
+#include "client/mujoco/trees.h"
 
 namespace sap::mujoco {
 

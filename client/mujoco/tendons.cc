@@ -1,8 +1,8 @@
-#include "client/c/mujoco/tendons.h"
+#include "client/mujoco/tendons.h"
 
 #include <algorithm>
 
-#include "client/c/mujoco/actuator_outputs.h"
+#include "client/mujoco/actuator_outputs.h"
 
 namespace sap::mujoco {
 namespace {

@@ -9,7 +9,7 @@
 // the beginning of the step.
 #pragma once
 
-#include "client/c/mujoco/implicit_forces.h"
+#include "client/mujoco/implicit_forces.h"
 
 namespace sap::mujoco {
 

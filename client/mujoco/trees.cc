@@ -1,4 +1,4 @@
-#include "client/c/mujoco/trees.h"
+#include "client/mujoco/trees.h"
 
 #include <algorithm>
 

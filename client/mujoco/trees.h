@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/c/mujoco/fields.h"
+#include "client/mujoco/fields.h"
 
 namespace sap::mujoco {
 

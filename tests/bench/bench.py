@@ -3,8 +3,8 @@
     bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
-robots, robots_drake, rollout, clarabel, cholmod, golden, boxes, gradients, scaling, threads, or a
-part of a table such as drake/bin or drake/bin/160. Tables go to standard output, to
+robots, robots_drake, rollout, run, clarabel, cholmod, golden, boxes, gradients, scaling, threads,
+or a part of a table such as drake/bin or drake/bin/160. Tables go to standard output, to
 DIR/<name>.csv, and all together to DIR/tables.md.
 """
 
@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from lone_boxes import boxes
-from table import Table
+from table import Table, of_scenes
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -273,12 +273,15 @@ def rollout(bench: Bench) -> Iterator[Table]:
     """Many environments in lockstep, on one core and on several, against mujoco.rollout."""
     import rollouts
 
-    table = Table("rollout", rollouts.TITLE, rollouts.COLUMNS)
-    library = bench.build / "lib" / "libsap_islands.so"
-    for name in filter(lambda name: bench.wants(f"rollout/{name}"), rollouts.SCENES):
-        for row in rollouts.rows(name, library, bench.threads):
-            table.add(name, *row)
-    yield table
+    yield of_scenes("rollout", rollouts, bench)
+
+
+def run(bench: Bench) -> Iterator[Table]:
+    """Steps of unchanged programs of MuJoCo, alone and under `sap-islands run`."""
+    import replaced_steps
+
+    pin_to_one_core()
+    yield of_scenes("run", replaced_steps, bench)
 
 
 def problem_files() -> dict[str, Path]:
@@ -558,6 +561,7 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "robots": robots,
     "robots_drake": robots_drake,
     "rollout": rollout,
+    "run": run,
     "drake": drake,
 }
 

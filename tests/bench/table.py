@@ -35,3 +35,13 @@ class Table:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             writer.writerows(self.rows)
+
+
+def of_scenes(group: str, module, bench) -> Table:
+    """The table of a module that makes rows of each of its scenes."""
+    table = Table(group, module.TITLE, module.COLUMNS)
+    library = bench.build / "lib" / "libsap_islands.so"
+    for name in filter(lambda name: bench.wants(f"{group}/{name}"), module.SCENES):
+        for row in module.rows(name, library, bench.threads):
+            table.add(name, *row)
+    return table

@@ -38,6 +38,8 @@ FOLDERS = {
     "client/cpp/bench": "load generator and echo server",
     "client/cpp/examples": "programs that use the library; the documents show them",
     "client/c": "the C interface of solver and client, for every other language",
+    "client/mujoco": "MuJoCo's constraints as problems, and its constraint solver replaced",
+    "client/mujoco/preload": "the library that `sap-islands run` puts into programs of MuJoCo",
     "client/rust": "bindings to the C libraries and a safe wrapper",
     "client/c/transport": "servers and files behind it, for the library that has them",
     "client/python": "the package `sap_islands`: client, gradients, MuJoCo, Drake, viewer",

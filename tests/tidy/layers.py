@@ -50,8 +50,12 @@ FOLDERS = {
     "server/": CONFIGURATION,
     "client/c/": ("client/c/", *ENGINE),
     "client/c/transport/": ("client/c/", *CLIENT),
+    "client/mujoco/": ("client/mujoco/", "client/c/tree_factorization.h", *ENGINE),
+    "client/mujoco/preload/": (
+        "client/mujoco/adapter.h", "client/mujoco/fields.", "client/mujoco/preload/"),
     "client/cpp/": CLIENT,
-    "tests/": ("tests/", "client/c/", "client/cpp/", "proto/", "server/", "solver/"),
+    "tests/": ("tests/", "client/c/", "client/cpp/", "client/mujoco/", "proto/", "server/",
+               "solver/"),
 }
 PROJECT = ("solver/", "proto/", "server/", "client/", "tests/")
 

@@ -22,7 +22,7 @@ CLIENT = (*LIBRARY, "client", "aio")
 USERS = (*DATA, "client", "unsolved_policy")
 GRADIENTS = (*USERS, "_gradients")
 NATIVE_CALLS = ("binaries", "_library.c_library")
-MUJOCO = (*USERS, *NATIVE_CALLS, "mujoco")
+MUJOCO = (*USERS, *NATIVE_CALLS, "replacement", "mujoco")
 REFEREE = (*FILES, "client", *MUJOCO, "referee")
 PYTHON = {
     "arrays": (),
@@ -36,6 +36,7 @@ PYTHON = {
     "binaries": PROCESS,
     "_process": PROCESS,
     "_library": LIBRARY,
+    "replacement": ("errors", "binaries"),
     "client": CLIENT,
     "aio": CLIENT,
     "ray": CLIENT,
@@ -50,7 +51,7 @@ PYTHON = {
     "gymnasium": (*MUJOCO, "gymnasium"),
     "scenes": MUJOCO,
     "referee": REFEREE,
-    "tools": (*CLIENT, *REFEREE, "scenes", "tools"),
+    "tools": (*CLIENT, *REFEREE, "replacement", "scenes", "tools"),
     "__main__": ("errors", "tools"),
     "": (*FILES, *CLIENT, "referee"),
 }

@@ -1,4 +1,4 @@
-"""The command line: python -m sap_islands solve|simulate|certify|view|bench."""
+"""The command line: python -m sap_islands run|solve|simulate|certify|view|bench."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from sap_islands.errors import SapError
-from sap_islands.tools.commands import bench, certify, simulate, solve, view
+from sap_islands.tools.commands import bench, certify, run, simulate, solve, view
 
 _COMMANDS = {
+    "run": run,
     "solve": solve,
     "simulate": simulate,
     "certify": certify,

@@ -89,6 +89,21 @@ def find_client_library() -> str:
     return found
 
 
+def find_replacement(engine: str) -> str:
+    """Path of the library that takes the place of a simulator's solver.
+
+    Looked up as the C library, without a variable: $SAP_LIBRARY is for the solver that it loads.
+
+    Raises:
+        Unavailable: There is none.
+    """
+    name = f"libsap_islands_{engine}.so"
+    found = _in_package(name) or _in_clone(f"lib/{name}")
+    if found is None:
+        raise Unavailable(f"{name} was not found: build it (deploy/quickstart.sh)")
+    return found
+
+
 def _in_package(name: str) -> str | None:
     try:
         found = native.find(name)

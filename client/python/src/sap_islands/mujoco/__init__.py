@@ -31,6 +31,9 @@ steps, as `mujoco.rollout` does with `mj_step`.
 
 `linearize` returns the derivatives of a step, as `mujoco.mjd_transitionFD` does for MuJoCo's own.
 
+`replace_solver` puts the solver in the place of MuJoCo's, so that `mujoco.mj_step` and programs
+that call it stay unchanged; `sap-islands run -- COMMAND` does so from outside of a program.
+
 MuJoCo reports contacts when geoms touch. `find_contacts_within` makes it report them earlier, so
 that fast sliding bodies do not lose contact.
 """
@@ -46,6 +49,7 @@ from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.linearization import Linearization, linearize
 from sap_islands.mujoco.lockstep import rollout, step_batch
 from sap_islands.mujoco.material import Material
+from sap_islands.mujoco.replacing import replace_solver
 from sap_islands.mujoco.stepping import (
     apply,
     build_problem,
@@ -67,6 +71,7 @@ __all__ = [
     "build_problem",
     "find_contacts_within",
     "linearize",
+    "replace_solver",
     "rollout",
     "step",
     "step_batch",

@@ -1,6 +1,6 @@
 """Where the fields of mjModel and mjData are: the table that the loops of the C library read.
 
-`client/c/mujoco/fields.inc` lists the fields. Their places depend on the version of MuJoCo;
+`client/mujoco/fields.inc` lists the fields. Their places depend on the version of MuJoCo;
 `mujoco.introspect` describes the structs of the installed one.
 """
 
@@ -35,6 +35,7 @@ _NUMBERS: dict[str, Any] = {
     "uintptr_t": ctypes.c_void_p,
 }
 _TYPES = {"double": {"mjtNum"}, "int32_t": {"int"}, "uint8_t": {"mjtBool", "mjtByte"}}
+_OWNERS = {"array": PointerType, "numbers": ArrayType}
 
 # Before version 4 every actuator has one force and one control, and no damper.
 _FORMER_NAMES = {"nactuator": "nu", "nout": "nu"}
@@ -95,9 +96,9 @@ def _row_of(kind: str, *what: str) -> tuple[int, int, int]:
     if kind == "contact":
         field = _field("mjContact", name)
         return _IN_DATA, field.offset, field.size
-    opt = _field("mjModel", "opt").offset
-    places = (("mjData", _IN_DATA, 0), ("mjModel", _IN_MODEL, 0), ("mjOption", _IN_MODEL, opt))
-    for struct, where, begin in places:
+    # mjData has an array with the name of an option, `solver`.
+    opt = ("mjOption", _IN_MODEL, _field("mjModel", "opt").offset)
+    for struct, where, begin in (opt, ("mjData", _IN_DATA, 0), ("mjModel", _IN_MODEL, 0)):
         for each in (name, _FORMER_NAMES.get(name, name)):
             if each in _declared(struct):
                 _check_type(struct, each, kind, *what)
@@ -110,10 +111,10 @@ def _row_of(kind: str, *what: str) -> tuple[int, int, int]:
 
 
 def _check_type(struct: str, name: str, kind: str, *what: str) -> None:
-    if kind != "array":
+    if kind not in _OWNERS:
         return
     found = _declared(struct)[name].type
-    if not isinstance(found, PointerType) or found.inner_type.name not in _TYPES[what[0]]:
+    if not isinstance(found, _OWNERS[kind]) or found.inner_type.name not in _TYPES[what[0]]:
         message = f"MuJoCo {mujoco.__version__}: {name} has type {found}; {what[0]} is needed"
         raise ImportError(message)
 
@@ -140,8 +141,11 @@ def _is_right(
     if kind == "contacts":
         begin = data.contact.dist.ctypes.data - _field("mjContact", "dist").offset
         return ctypes.c_int64.from_address(address).value == begin
-    name = name if hasattr(owner, name) or hasattr(model.opt, name) else _FORMER_NAMES[name]
-    expected = getattr(owner, name) if hasattr(owner, name) else getattr(model.opt, name)
+    owners = (model.opt, model) if where == _IN_MODEL else (data,)
+    names = (name, _FORMER_NAMES.get(name, name))
+    expected = next(getattr(each, n) for each in owners for n in names if hasattr(each, n))
+    if kind == "numbers":
+        return bool(expected.ctypes.data == address)
     if kind == "array":
         found = ctypes.c_int64.from_address(address).value
         return bool(expected.size == 0 or found == expected.ctypes.data)

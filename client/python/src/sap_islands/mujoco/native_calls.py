@@ -1,4 +1,4 @@
-"""The loops of the adapter, C++ in the C library: `client/c/mujoco/adapter.h` documents them."""
+"""The loops of the adapter, C++ in the C library: `client/mujoco/adapter.h` documents them."""
 
 from __future__ import annotations
 

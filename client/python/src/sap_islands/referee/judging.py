@@ -66,7 +66,7 @@ class Comparison(NamedTuple):
         exact: [nv] the velocity after the exact step.
         tree_error: [ntree] |v - v*|_M of each tree.
         island_of_tree: [ntree] island of each tree; -1: it has no constraint.
-        found: Errors and scale: see `client/c/mujoco/adapter.h`.
+        found: Errors and scale: see `client/mujoco/adapter.h`.
     """
 
     exact: FloatArray

@@ -1,0 +1,45 @@
+// MuJoCo's constraint stage, mj_fwdConstraint, by this solver.
+//
+//   min_a  1/2 |a - a_smooth|_M^2 + s(J a - a_ref)
+//
+// in the unknown dt a = v - v_0. Only the difference to v_0 enters the problem, and without v_0 the
+// acceleration is not a small difference of velocities.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "client/mujoco/adapter.h"
+#include "client/mujoco/fields.h"
+#include "client/mujoco/newton_work.h"
+#include "solver/engine/engine.h"
+
+namespace sap::mujoco {
+
+// Solves one state at a time, on the calling thread. Memory is kept for the next one, and never
+// changes an answer.
+class ConstraintStage {
+ public:
+  // Returns the number of islands, or SAP_MUJOCO_SLOWER. Writes to the state only if all islands
+  // are solved.
+  //   flags   as for sap_mujoco_solve_constraints
+  tl::expected<int64_t, EngineError> Run(const sap_mujoco_field* table, const void* model,
+                                         void* data, int32_t flags);
+
+ private:
+  void Build(const sap_mujoco_field* table, const void* model, const void* data, int32_t flags);
+  ContactProblemView View(const Fields& fields);
+  void Store(const Fields& fields, bool is_sparse);
+
+  NewtonWork work_;
+  sap_mujoco_layout layout_;
+  std::vector<double> doubles_;
+  std::vector<uint32_t> unsigned_;
+  std::vector<int32_t> integers_;
+  std::vector<double> zeros_;
+  SolveTask task_;
+  Solver solver_{nullptr};
+  ContactSolution solution_;
+};
+
+}  // namespace sap::mujoco

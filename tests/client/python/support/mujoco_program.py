@@ -1,0 +1,169 @@
+"""A program of MuJoCo that knows nothing of this package's solver; test_replacement runs it.
+
+    mujoco_program.py TASK OUTPUT.npz
+
+writes arrays of what the task computed.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import mujoco.rollout
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from sap_islands.scenes import load_scene
+
+from support.mujoco_agreement import KINDS, load_kind
+
+STEPS, MANY = 12, 80
+SENSORS = """<sensor><touch site="site"/><force site="site"/><torque site="site"/>
+<accelerometer site="site"/></sensor>"""
+Arrays = dict[str, Any]
+
+
+def pile(bodies: int = 12, options: str = "") -> Any:
+    """Boxes that fall on each other; the lowest one has sensors."""
+    rng = np.random.default_rng(3)
+    falling = "".join(
+        f"""<body pos="{rng.uniform(-0.1, 0.1)} {rng.uniform(-0.1, 0.1)} {0.05 + 0.09 * i}">
+        <freejoint/><geom type="box" size=".05 .04 .04"/>
+        {'<site name="site" size=".06"/>' if i == 0 else ""}</body>"""
+        for i in range(bodies)
+    )
+    return mujoco.MjModel.from_xml_string(
+        f"""<mujoco><option {options}/><worldbody><geom type="plane" size="2 2 1"/>{falling}
+        </worldbody>{SENSORS}</mujoco>"""
+    )
+
+
+def run(model: Any, data: Any, steps: int) -> Any:
+    """The last state, with accelerations, forces and sensors."""
+    for _ in range(steps):
+        mujoco.mj_step(model, data)
+    mujoco.mj_forward(model, data)
+    parts = (data.qpos, data.qvel, data.qacc, data.qfrc_constraint, data.sensordata)
+    return np.concatenate(parts)
+
+
+def kinds() -> Arrays:
+    """Every kind of constraint, with every cone and integrator."""
+    return {
+        f"{name}/{cone}/{integrator}": run(*load_kind(name, cone, integrator), STEPS)
+        for name in KINDS
+        for cone in ("PYRAMIDAL", "ELLIPTIC")
+        for integrator in ("EULER", "RK4", "IMPLICIT", "IMPLICITFAST")
+    }
+
+
+def falling(options: str = 'tolerance="1e-12"') -> Arrays:
+    """A pile."""
+    model = pile(options=options)
+    return {"pile": run(model, mujoco.MjData(model), MANY)}
+
+
+def large() -> Arrays:
+    """A pile that is one island of many bodies."""
+    model = load_scene("bin", 160)
+    return {"pile": run(model, mujoco.MjData(model), 2 * MANY)}
+
+
+def stages() -> Arrays:
+    """mj_step1 and mj_step2, derivatives by finite differences, and forward dynamics alone."""
+    model = pile()
+    data = mujoco.MjData(model)
+    for _ in range(MANY):
+        mujoco.mj_step1(model, data)
+        mujoco.mj_step2(model, data)
+    nx = 2 * model.nv
+    a = np.zeros((nx, nx))
+    mujoco.mjd_transitionFD(model, data, 1e-6, True, a, None, None, None)
+    mujoco.mj_forwardSkip(model, data, 0, 1)
+    return {"state": np.concatenate((data.qpos, data.qvel, data.qacc)), "derivatives": a}
+
+
+def rollouts() -> Arrays:
+    """mujoco.rollout on one thread and on three, and steps on threads of Python."""
+    model = pile()
+    state = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
+    data = [mujoco.MjData(model) for _ in range(6)]
+    for i, each in enumerate(data):
+        each.qvel[:] = 0.1 * i
+    initial = []
+    for each in data:
+        mujoco.mj_getState(model, each, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        initial.append(state.copy())
+    workers = [mujoco.MjData(model) for _ in range(3)]
+    one, _ = mujoco.rollout.rollout(model, workers[:1], np.array(initial), nstep=MANY)
+    three, _ = mujoco.rollout.rollout(model, workers, np.array(initial), nstep=MANY)
+    threads = [threading.Thread(target=run, args=(model, each, MANY)) for each in data]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stepped = [np.concatenate((each.qpos, each.qvel)) for each in data]
+    return {"one": one, "three": three, "threads": np.array(stepped)}
+
+
+def processes() -> Arrays:
+    """A pile in this process, in a forked and in a spawned one."""
+    model = pile()
+    data = mujoco.MjData(model)
+    run(model, data, MANY // 2)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, run(model, data, MANY // 2).tobytes())
+        os._exit(0)
+    forked = np.frombuffer(os.read(reading, 1 << 16))
+    os.waitpid(child, 0)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        spawned = pool.apply(falling, ("",))["pile"]
+    return {"own": run(model, data, MANY // 2), "forked": forked, "spawned": spawned}
+
+
+def gym() -> Arrays:
+    """An environment of Gymnasium, which steps with RK4."""
+    import gymnasium
+
+    environment = gymnasium.make("Ant-v5")
+    environment.reset(seed=1)
+    rng = np.random.default_rng(1)
+    shape = environment.action_space.shape
+    for _ in range(STEPS):
+        observation, *_ = environment.step(rng.uniform(-1.0, 1.0, shape))
+    return {"observation": observation}
+
+
+def left_to_mujoco() -> Arrays:
+    """Models of which MuJoCo's own solver takes the steps."""
+    chosen = {
+        "PGS": 'solver="PGS"',
+        "noslip": 'noslip_iterations="3"',
+        "no iterations": 'iterations="0"',
+        "discrete": 'integrator="discrete"',
+    }
+    if not hasattr(mujoco.mjtIntegrator, "mjINT_DISCRETE"):
+        del chosen["discrete"]
+    found = {name: falling(options)["pile"] for name, options in chosen.items()}
+    flex = mujoco.MjModel.from_xml_string(
+        """<mujoco><worldbody><geom type="plane" size="2 2 1"/><flexcomp name="f" type="grid"
+        count="3 3 3" spacing=".1 .1 .1" pos="0 0 .12" dim="3" mass="1"/></worldbody></mujoco>"""
+    )
+    return {**found, "flex": run(flex, mujoco.MjData(flex), MANY)}
+
+
+def nothing() -> Arrays:
+    """No step at all."""
+    return {}
+
+
+if __name__ == "__main__":
+    np.savez(sys.argv[2], **globals()[sys.argv[1]]())

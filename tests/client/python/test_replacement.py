@@ -1,0 +1,237 @@
+"""`sap-islands run` and `replace_solver`: unchanged programs of MuJoCo with this solver."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import sap_islands.mujoco
+from sap_islands.binaries import find_c_library, find_replacement
+from sap_islands.errors import InvalidArgument
+from sap_islands.mujoco.native_calls import load_native_calls
+
+from support import mujoco_program
+
+PROGRAM = Path(mujoco_program.__file__)
+RUN = [sys.executable, "-m", "sap_islands", "run"]
+FASTER = "MuJoCo's solver is predicted to be faster"
+SPARSE, ALWAYS = 2, 8
+
+
+def run_task(task: str, folder: Path, *run: str) -> Any:
+    """What a task of the program computes, by MuJoCo alone or by `sap-islands run`."""
+    output = folder / f"{task}{len(run)}.npz"
+    command = [*run, sys.executable, str(PROGRAM), task, str(output)]
+    subprocess.run(command, check=True)
+    return np.load(output)
+
+
+def run_replaced(task: str, folder: Path, *options: str) -> tuple[Any, dict[str, Any]]:
+    """The same with this solver, and the report."""
+    report = folder / "report.json"
+    arrays = run_task(task, folder, *RUN, "--report", str(report), *options, "--")
+    return arrays, json.loads(report.read_text())
+
+
+def test_every_kind_of_constraint_and_integrator_agrees_with_mujoco(tmp_path: Path) -> None:
+    own = run_task("kinds", tmp_path)
+    replaced, report = run_replaced("kinds", tmp_path, "--when", "always")
+    for name in own:
+        scale = max(1.0, float(np.abs(own[name]).max()))
+        assert np.abs(own[name] - replaced[name]).max() < 1e-6 * scale, name
+    assert report["version"] == mujoco.__version__
+    assert report["solved"] > 3000
+    assert set(report["passed_on"]) <= {"no constraint acts"}
+
+
+def test_accelerations_forces_and_sensors_of_a_pile_agree_with_mujoco(tmp_path: Path) -> None:
+    own = run_task("falling", tmp_path)["pile"]
+    replaced, report = run_replaced("falling", tmp_path, "--when", "always")
+    assert np.abs(own - replaced["pile"]).max() < 1e-8 * np.abs(own).max()
+    assert report["islands"] >= report["solved"] > 30
+
+
+def test_separate_stages_and_finite_differences_are_solved_too(tmp_path: Path) -> None:
+    own = run_task("stages", tmp_path)
+    replaced, report = run_replaced("stages", tmp_path, "--when", "always")
+    assert np.abs(own["state"] - replaced["state"]).max() < 1e-6 * np.abs(own["state"]).max()
+    # Differences of 1e-6 multiply the errors of the solves by a million.
+    scale = np.abs(own["derivatives"]).max()
+    assert np.abs(own["derivatives"] - replaced["derivatives"]).max() < 0.02 * scale
+    derivatives = 1 + 4 * 72  # centered differences of 12 bodies
+    assert report["solved"] > 30 + derivatives
+
+
+def test_threads_have_the_bits_of_one(tmp_path: Path) -> None:
+    found, report = run_replaced("rollouts", tmp_path, "--when", "always")
+    assert np.array_equal(found["one"], found["three"])
+    nq_nv = found["threads"].shape[1]
+    assert np.array_equal(found["one"][:, -1, 1 : 1 + nq_nv], found["threads"])
+    assert report["solved"] > 3 * 6 * 30
+
+
+def test_forked_and_spawned_processes_have_the_same_bits_and_are_counted(tmp_path: Path) -> None:
+    found, report = run_replaced("processes", tmp_path, "--when", "always")
+    assert np.array_equal(found["own"], found["forked"])
+    assert np.array_equal(found["own"], found["spawned"])
+    assert report["solved"] > 150
+
+
+def test_an_environment_of_gymnasium_agrees_with_mujoco(tmp_path: Path) -> None:
+    own = run_task("gym", tmp_path)["observation"]
+    replaced, report = run_replaced("gym", tmp_path, "--when", "always")
+    assert np.abs(own - replaced["observation"]).max() < 1e-4 * np.abs(own).max()
+    assert report["solved"] > 0
+
+
+def test_a_large_pile_is_solved_and_the_same_again(tmp_path: Path) -> None:
+    first, report = run_replaced("large", tmp_path)
+    again, _ = run_replaced("large", tmp_path)
+    assert np.array_equal(first["pile"], again["pile"])
+    assert report["solved"] > 10
+    assert report["solved"] + sum(report["passed_on"].values()) == report["steps"]
+
+
+def test_what_mujoco_solves_faster_keeps_its_bits(tmp_path: Path) -> None:
+    own = run_task("falling", tmp_path)["pile"]
+    replaced, report = run_replaced("falling", tmp_path)
+    assert np.array_equal(own, replaced["pile"])
+    assert report["solved"] == 0
+    assert report["passed_on"][FASTER] > 30
+
+
+def test_what_is_not_taken_keeps_its_bits_and_is_said_once(tmp_path: Path) -> None:
+    own = run_task("left_to_mujoco", tmp_path)
+    output, report = tmp_path / "replaced.npz", tmp_path / "report.json"
+    command = [*RUN, "--when", "always", "--report", str(report), "--"]
+    command += [sys.executable, str(PROGRAM), "left_to_mujoco", str(output)]
+    said = subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True).stderr
+    replaced = np.load(output)
+    for name in own:
+        assert np.array_equal(own[name], replaced[name], equal_nan=True), name
+    passed_on = json.loads(report.read_text())["passed_on"]
+    reasons = [reason for reason in passed_on if reason != "no constraint acts"]
+    assert len(reasons) >= len(own.files)
+    for reason in reasons:
+        assert said.count(reason) == 1, said
+
+
+def test_without_the_solver_library_mujoco_takes_the_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = run_task("falling", tmp_path)["pile"]
+    monkeypatch.setenv("SAP_LIBRARY", str(tmp_path / "none.so"))
+    replaced, report = run_replaced("falling", tmp_path, "--when", "always")
+    assert np.array_equal(own, replaced["pile"])
+    assert report["solved"] == 0
+    assert any("was not found" in reason for reason in report["passed_on"])
+
+
+@pytest.mark.parametrize("jacobian", ["dense", "sparse"])
+def test_a_failed_solve_writes_nothing(jacobian: str) -> None:
+    model = mujoco_program.pile(options=f'jacobian="{jacobian}"')
+    data = mujoco.MjData(model)
+    while data.nefc == 0:
+        mujoco.mj_step(model, data)
+    mujoco.mj_forward(model, data)
+    data.efc_aref[0] = np.nan
+    written = (data.qacc, data.qfrc_constraint, data.efc_force, data.efc_state, data.solver_niter)
+    before = [array.copy() for array in written]
+    library = ctypes.CDLL(find_c_library())
+    library.sap_mujoco_solve_constraints.restype = ctypes.c_int64
+    table = load_native_calls().fields.address
+    pointers = map(ctypes.c_void_p, (table, model._address, data._address))
+    flags = ALWAYS | (SPARSE if jacobian == "sparse" else 0)
+    assert library.sap_mujoco_solve_constraints(*pointers, flags) == -2
+    for array, copy in zip(written, before, strict=True):
+        assert np.array_equal(array, copy)
+
+
+def test_a_program_keeps_its_exit_code_its_signals_and_its_errors(tmp_path: Path) -> None:
+    for code in (0, 3):
+        command = [*RUN, "--", sys.executable, "-c", f"raise SystemExit({code})"]
+        assert subprocess.run(command, check=False).returncode == code
+    killed = [*RUN, "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
+    assert subprocess.run(killed, check=False).returncode == 128 + signal.SIGKILL
+    assert subprocess.run([*RUN, "--", str(tmp_path / "none")], check=False).returncode == 127
+
+
+def test_a_program_without_a_step_is_told_so(tmp_path: Path) -> None:
+    command = [*RUN, "--", sys.executable, str(PROGRAM), "nothing", str(tmp_path / "none.npz")]
+    said = subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True).stderr
+    assert "no step of mujoco was seen" in said
+
+
+def test_a_program_in_c_is_solved(tmp_path: Path) -> None:
+    folder = Path(mujoco.__file__).parent
+    (library,) = folder.glob("libmujoco.so*")
+    model = tmp_path / "pile.mjb"
+    mujoco.mj_saveModel(mujoco_program.pile(), str(model), None)
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(
+        """#include <mujoco/mujoco.h>
+        int main(int count, char** arguments) {
+          mjModel* model = mj_loadModel(arguments[1], 0);
+          mjData* data = mj_makeData(model);
+          for (int i = 0; i < 80; ++i) mj_step(model, data);
+          return count - 2;
+        }"""
+    )
+    flags = [f"-I{folder / 'include'}", str(library), f"-Wl,-rpath,{folder}"]
+    subprocess.run(["cc", str(source), "-o", str(program), *flags], check=True)
+    report = tmp_path / "report.json"
+    command = [*RUN, "--when", "always", "--report", str(report), "--", str(program), str(model)]
+    subprocess.run(command, check=True)
+    assert json.loads(report.read_text())["solved"] > 30
+
+
+IN_PROCESS = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np, mujoco, sap_islands.mujoco
+import support.mujoco_program as program
+own = program.falling()["pile"]
+replacement = sap_islands.mujoco.replace_solver("always")
+replaced = program.falling()["pile"]
+solved = replacement.read().solved
+stages = program.stages()
+assert replacement.read().solved > solved + 300, replacement.read()
+replacement.stop()
+solved = replacement.read().solved
+again = program.falling()["pile"]
+assert np.array_equal(own, again)
+assert replacement.read().solved == solved
+replacement.close()
+assert not np.array_equal(own, replaced)
+assert np.abs(own - replaced).max() < 1e-8 * np.abs(own).max()
+"""
+
+
+def test_replace_solver_solves_steps_until_it_is_stopped() -> None:
+    program = IN_PROCESS.format(folder=str(PROGRAM.parents[1]))
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_replace_solver_refuses_an_unknown_choice() -> None:
+    with pytest.raises(InvalidArgument, match="when is 'sometimes'"):
+        sap_islands.mujoco.replace_solver("sometimes")  # type: ignore[arg-type]
+
+
+def test_the_preloaded_library_needs_the_c_library_alone() -> None:
+    printed = subprocess.run(
+        ["readelf", "--dynamic", find_replacement("mujoco")],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    needed = [line for line in printed.splitlines() if "(NEEDED)" in line]
+    assert needed
+    assert all("libc.so" in line or "ld-linux" in line for line in needed)
