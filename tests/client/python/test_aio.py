@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 from pathlib import Path
 
@@ -193,3 +194,32 @@ def test_session_continues_after_the_server_was_killed(
         return server
 
     asyncio.run(run(ServerProcess(f"unix:{tmp_path}/s"))).kill()
+
+
+def test_a_thousand_sessions_need_no_threads_of_their_own() -> None:
+    problem = balls_on_floor([0.3])
+    flags = ["--max-sessions", "1000", "--max-client-sessions", "1000"]
+
+    def threads() -> int:
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    async def run() -> tuple[int, int]:
+        async with sap_islands.aio.connect("embedded:process", server_arguments=flags) as client:
+            await client.solve(problem)
+            before = threads()
+            sessions = [client.session() for _ in range(1000)]
+            for _ in range(2):
+                solutions = await asyncio.gather(*(session.step(problem) for session in sessions))
+                assert all(same_bits(solution, solutions[0]) for solution in solutions)
+            after = threads()
+            for session in sessions:
+                await session.close()
+            return before, after
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))  # one for each
+    try:
+        before, after = asyncio.run(run())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert after <= before + 16

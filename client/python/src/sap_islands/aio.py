@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Sequence
 from numpy.typing import ArrayLike
 
 from sap_islands._library.connect import open_client
+from sap_islands._library.native_aio import AsyncNativeSolver
 from sap_islands._library.native_client import number_of_servers
 from sap_islands._library.native_session import SessionSettings
-from sap_islands._library.native_solver import AsyncNativeSolver
 from sap_islands._process.embedded_server import EmbeddedServer
 from sap_islands.derivatives import Cotangent, Derivatives, DifferentiateRequest
 from sap_islands.errors import SapError

@@ -1,4 +1,4 @@
-"""Calls and sessions of the C library for asyncio.
+"""Calls and sessions of the C library for asyncio, which `sap_islands.aio` has.
 
 They run in the background; the library adds 1 to a descriptor when one has ended, and the event
 loop waits for that: no thread of Python is involved. A cancelled call ends its solve.
@@ -16,9 +16,11 @@ from sap_islands._library.c_call import CallSettings, Stop
 from sap_islands._library.native_batch import WAITS, NativeBatch
 from sap_islands._library.native_client import NativeCall, NativeClient, ResultT
 from sap_islands._library.native_session import SessionHandle, SessionSettings
+from sap_islands.derivatives import Derivatives, DifferentiateRequest
 from sap_islands.errors import SapError, Unavailable, value_of
 from sap_islands.options import Options
 from sap_islands.problem import Problem
+from sap_islands.server_info import ServerInfo
 from sap_islands.session import AsyncSession, StepOutcome
 from sap_islands.solution import Solution
 
@@ -236,3 +238,53 @@ class AsyncNativeSession(AsyncSession):
             self._session.free()
         if self._bell is not None:
             self._bell.close()
+
+
+class AsyncNativeSolver:
+    """The calls of a client as coroutines of one event loop."""
+
+    def __init__(self, client: NativeClient) -> None:
+        self._client = client
+        self._calls = AsyncNativeClient(client)
+        self.address = client.address
+
+    async def close(self) -> None:
+        self._client.close()
+        self._calls.close()
+
+    async def solve(
+        self, problem: Problem, options: Options | None, timeout: float | None, servers: int
+    ) -> Solution:
+        call = self._client.solve(problem, options)
+        return (await self._calls.run(call, timeout, servers)).result()
+
+    async def solve_batch(
+        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+    ) -> list[Solution | SapError]:
+        call = self._client.solve_batch(problems, options)
+        return (await self._calls.run(call, timeout)).results()
+
+    def stream_batch(
+        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+    ) -> AsyncIterator[tuple[int, Solution | SapError]]:
+        return self._calls.stream_batch(problems, options, timeout)
+
+    async def differentiate(
+        self, request: DifferentiateRequest, timeout: float | None
+    ) -> Derivatives:
+        return (await self._calls.run(self._client.differentiate(request), timeout)).result()
+
+    async def differentiate_batch(
+        self,
+        requests: Sequence[DifferentiateRequest],
+        time_budget: float | None,
+        timeout: float | None,
+    ) -> list[Derivatives | SapError]:
+        call = self._client.differentiate_batch(requests, time_budget)
+        return (await self._calls.run(call, timeout)).results()
+
+    def session(self, settings: SessionSettings) -> AsyncSession:
+        return AsyncNativeSession(self._calls, settings)
+
+    async def info(self, timeout: float | None) -> ServerInfo:
+        return (await self._calls.run(self._client.info(), timeout)).result()

@@ -40,6 +40,7 @@ class SessionHandle:
 
     Attributes:
         client: Its client.
+        handle: The sap_session; 0: it was freed.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class SessionHandle:
         Raises:
             SapError: The options are refused, or no session can be opened.
         """
-        self._handle = 0
+        self.handle = 0
         self.client = client
         self._library = client.library
         session = ctypes.c_void_p()
@@ -77,27 +78,27 @@ class SessionHandle:
         )
         if not session.value:
             raise answer.error()
-        self._handle = session.value
+        self.handle = session.value
 
     def __del__(self) -> None:
         self.free()
 
     def free(self) -> None:
         """Closes it: steps in flight are cancelled."""
-        if self._handle:
-            self._library.sap_session_free(self._handle)
-            self._handle = 0
+        if self.handle:
+            self._library.sap_session_free(self.handle)
+            self.handle = 0
 
     @property
     def in_flight(self) -> int:
         """Number of steps that were sent and not taken."""
-        return int(self._library.sap_session_in_flight(self._handle)) if self._handle else 0
+        return int(self._library.sap_session_in_flight(self.handle)) if self.handle else 0
 
     @property
     def open(self) -> bool:
         """Whether steps can be sent."""
-        is_live = self._handle and self.client.is_open
-        return bool(is_live and self._library.sap_session_is_open(self._handle))
+        is_live = self.handle and self.client.is_open
+        return bool(is_live and self._library.sap_session_is_open(self.handle))
 
     def check_opened(self) -> None:
         """Raises why the session has ended, if it has."""
@@ -171,7 +172,7 @@ class SessionHandle:
         """Forgets the velocities."""
         self.check_idle()
         answer = self.client.answer()
-        if self._library.sap_session_reset(self._handle, answer.handle):
+        if self._library.sap_session_reset(self.handle, answer.handle):
             raise answer.error()
 
     def _call(
@@ -191,10 +192,10 @@ class SessionHandle:
         )
 
     def _live(self) -> int:
-        if not self._handle:
+        if not self.handle:
             raise Unavailable("the session is closed")
         self.client.live()
-        return self._handle
+        return self.handle
 
 
 class NativeSession(Session):

@@ -1,4 +1,4 @@
-"""The calls of `Client` and of its counterpart for asyncio, made by the C library.
+"""The calls of `Client`, made by the C library.
 
 In this process no message is made, and no other process or socket is involved. The bits are those
 of a server of the same version and instruction set.
@@ -6,9 +6,8 @@ of a server of the same version and instruction set.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from sap_islands._library.native_aio import AsyncNativeClient, AsyncNativeSession
 from sap_islands._library.native_batch import NativeBatch
 from sap_islands._library.native_client import SLICE, NativeClient
 from sap_islands._library.native_session import NativeSession, SessionSettings
@@ -17,7 +16,7 @@ from sap_islands.errors import SapError
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.server_info import ServerInfo
-from sap_islands.session import AsyncSession, Session
+from sap_islands.session import Session
 from sap_islands.solution import Solution
 
 
@@ -70,53 +69,3 @@ class NativeSolver:
 
     def info(self, timeout: float | None = None) -> ServerInfo:
         return self._client.run(self._client.info(), timeout).result()
-
-
-class AsyncNativeSolver:
-    """The calls of a client as coroutines of one event loop."""
-
-    def __init__(self, client: NativeClient) -> None:
-        self._client = client
-        self._calls = AsyncNativeClient(client)
-        self.address = client.address
-
-    async def close(self) -> None:
-        self._client.close()
-        self._calls.close()
-
-    async def solve(
-        self, problem: Problem, options: Options | None, timeout: float | None, servers: int
-    ) -> Solution:
-        call = self._client.solve(problem, options)
-        return (await self._calls.run(call, timeout, servers)).result()
-
-    async def solve_batch(
-        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
-    ) -> list[Solution | SapError]:
-        call = self._client.solve_batch(problems, options)
-        return (await self._calls.run(call, timeout)).results()
-
-    def stream_batch(
-        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
-    ) -> AsyncIterator[tuple[int, Solution | SapError]]:
-        return self._calls.stream_batch(problems, options, timeout)
-
-    async def differentiate(
-        self, request: DifferentiateRequest, timeout: float | None
-    ) -> Derivatives:
-        return (await self._calls.run(self._client.differentiate(request), timeout)).result()
-
-    async def differentiate_batch(
-        self,
-        requests: Sequence[DifferentiateRequest],
-        time_budget: float | None,
-        timeout: float | None,
-    ) -> list[Derivatives | SapError]:
-        call = self._client.differentiate_batch(requests, time_budget)
-        return (await self._calls.run(call, timeout)).results()
-
-    def session(self, settings: SessionSettings) -> AsyncSession:
-        return AsyncNativeSession(self._calls, settings)
-
-    async def info(self, timeout: float | None) -> ServerInfo:
-        return (await self._calls.run(self._client.info(), timeout)).result()
