@@ -63,7 +63,8 @@ def _group(memory: AnswerMemory, kind: type[ArrayGroup], address: int | None) ->
             values.update(_arrays(memory, kind, c_structs.LAWS, laws_at))
             parameters_at = _word(laws_at, c_structs.LAWS.pointer)
             values.update(_parameters(memory, parameters_at))
-    if not any(array.size for array in values.values() if isinstance(array, np.ndarray)):
+    # A group within it has arrays that are not empty.
+    if not any(isinstance(value, dict) or value.size for value in values.values()):
         return kind.none()
     return kind.of_values({name: field.empty for name, field in kind._fields.items()} | values)
 
