@@ -1,0 +1,294 @@
+#include "client/dart/contacts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <dart/collision/CollisionObject.hpp>
+#include <dart/constraint/ContactConstraint.hpp>
+#include <dart/dynamics/ShapeNode.hpp>
+#include <numeric>
+
+namespace sap_islands::dart {
+namespace {
+
+using ::dart::collision::Contact;
+using ::dart::constraint::ConstraintBase;
+using ::dart::constraint::ContactConstraint;
+using ::dart::dynamics::BodyNode;
+using ::dart::dynamics::DynamicsAspect;
+using ::dart::dynamics::ShapeNode;
+using Eigen::Matrix3d;
+using Eigen::Vector3d;
+
+// Of ContactConstraint: friction and restitution from these coefficients on, rebounds between these
+// speeds.
+constexpr double kLeastFriction = 1e-3;
+constexpr double kLeastRestitution = 1e-3;
+constexpr double kLeastRebound = 0.1;
+constexpr double kLargestRebound = 100;
+// beta^2 / (4 pi^2): R_n = kNearRigid w. A rebound is as high as its coefficient says only with
+// beta 0.1.
+constexpr double kNearRigid = 1 / (4 * M_PI * M_PI);
+constexpr double kNearRigidRebound = 0.01 * kNearRigid;
+// A speed of separation by the last term of v_hat_n that is too small to be seen: a hop of 50 nm.
+constexpr double kShiftSpeed = 1e-3;  // [m/s]
+constexpr double kShiftChange = 0.01;
+// [N/m] Leaves R_n to the rule.
+constexpr double kRigid = 1e12;
+
+const ShapeNode& ShapeOf(const ::dart::collision::CollisionObject& object) {
+  return *object.getShapeFrame()->asShapeNode();
+}
+
+struct Material {
+  double friction_1 = 1, friction_2 = 1, restitution = 0, slip_1 = 0, slip_2 = 0;
+};
+
+// As ContactConstraint: defaults for shapes without an aspect; a slip below 0 is none.
+Material MaterialOf(const ShapeNode& shape) {
+  const DynamicsAspect* aspect = shape.getDynamicsAspect();
+  if (aspect == nullptr) return Material();
+  return {aspect->getPrimaryFrictionCoeff(), aspect->getSecondaryFrictionCoeff(),
+          aspect->getRestitutionCoeff(), std::max(aspect->getPrimarySlipCompliance(), 0.0),
+          std::max(aspect->getSecondarySlipCompliance(), 0.0)};
+}
+
+Material MaterialOf(const Contact& contact) {
+  const Material a = MaterialOf(ShapeOf(*contact.collisionObject1));
+  const Material b = MaterialOf(ShapeOf(*contact.collisionObject2));
+  Material both{std::min(a.friction_1, b.friction_1), std::min(a.friction_2, b.friction_2),
+                a.restitution * b.restitution, a.slip_1 + b.slip_1, a.slip_2 + b.slip_2};
+  if (both.friction_1 <= kLeastFriction && both.friction_2 <= kLeastFriction) {
+    both.friction_1 = both.friction_2 = 0;
+  }
+  if (both.restitution <= kLeastRestitution) both.restitution = 0;
+  return both;
+}
+
+// ContactConstraint exists for these alone.
+bool HasConstraint(const Contact& contact) {
+  return Contact::isNonZeroNormal(contact.normal) && contact.penetrationDepth >= 0;
+}
+
+// Contacts between the two objects of this one: together they slip as one with its compliance.
+int ContactsOfPair(const Constraints& constraints, const Contact& contact) {
+  const auto& all = constraints.collisions.getContacts();
+  return std::count_if(all.begin(), all.end(), [&](const Contact& other) {
+    const auto a = other.collisionObject1, b = other.collisionObject2;
+    return HasConstraint(other) &&
+           ((a == contact.collisionObject1 && b == contact.collisionObject2) ||
+            (a == contact.collisionObject2 && b == contact.collisionObject1));
+  });
+}
+
+// Columns t1, t2, n, as ContactConstraint has them. A direction along the normal gives way to x,
+// then y.
+Matrix3d FrameOf(const Vector3d& n, const Vector3d& friction_direction) {
+  Vector3d t2 = n.cross(friction_direction);
+  if (t2.squaredNorm() < 1e-12) t2 = n.cross(Vector3d::UnitX());
+  if (t2.squaredNorm() < 1e-12) t2 = n.cross(Vector3d::UnitY());
+  t2.normalize();
+  Matrix3d frame;
+  frame << n.cross(t2), t2, n;
+  return frame;
+}
+
+// Velocity of a body's point along the axes of the frame, per twist in the axes of the body.
+Eigen::Matrix<double, 3, 6> PointVelocity(const BodyNode& body, const Vector3d& point,
+                                          const Matrix3d& frame) {
+  const Eigen::Isometry3d& X = body.getTransform();
+  const Matrix3d axes = frame.transpose() * X.linear();  // rows are the axes, in the body
+  const Vector3d p = X.linear().transpose() * (point - X.translation());
+  Eigen::Matrix<double, 3, 6> S;
+  for (int i = 0; i < 3; ++i) S.row(i) << p.cross(axes.row(i).transpose()).transpose(), axes.row(i);
+  return S;
+}
+
+}  // namespace
+
+void Contacts::Clear() {
+  constraint_.clear();
+  swapped_.clear();
+  for (auto* array : {&tree_a_, &tree_b_}) array->clear();
+  for (auto* array : {&jacobian_, &relaxation_time_, &stiffness_, &friction_, &friction_2_,
+                      &target_velocity_, &surface_velocity_, &regularization_t_, &regularization_n_,
+                      &unshifted_, &slip_regularization_}) {
+    array->clear();
+  }
+  bounces_.clear();
+  needs_regularization_ = false;
+}
+
+void Contacts::Read(const Constraints& constraints, const Options& options, Trees* trees) {
+  Clear();
+  size_t next = 0;
+  for (const Contact& contact : constraints.collisions.getContacts()) {
+    if (!HasConstraint(contact) || next == constraints.contacts.size()) continue;
+    ContactConstraint* constraint = constraints.contacts[next++].get();
+    if (static_cast<ConstraintBase*>(constraint)->isActive()) {
+      Add(constraints, contact, constraint, options, trees);
+    }
+  }
+}
+
+void Contacts::Add(const Constraints& constraints, const Contact& contact,
+                   ContactConstraint* constraint, const Options& options, Trees* trees) {
+  const double dt = constraints.time_step;
+  const double tau =
+      options.relaxation_time_s > 0 ? options.relaxation_time_s : std::max(0.02, 4 * dt);
+  const Material material = MaterialOf(contact);
+  const bool swapped = material.friction_2 > material.friction_1;
+  Matrix3d frame = FrameOf(contact.normal, constraint->getFrictionDirection1());
+  if (swapped) frame.col(0).swap(frame.col(1));
+
+  constraint_.push_back(constraint);
+  swapped_.push_back(swapped);
+  const Vector3d v_c = AddJacobian(contact, frame, trees);
+  friction_.push_back(swapped ? material.friction_2 : material.friction_1);
+  friction_2_.push_back(swapped ? material.friction_1 : material.friction_2);
+
+  const double rebound = std::min(-material.restitution * v_c.z(), kLargestRebound);
+  const double push_out =
+      std::min(contact.penetrationDepth / (dt + tau), options.max_push_out_speed);
+  bounces_.push_back(rebound > kLeastRebound);
+  unshifted_.push_back(bounces_.back() ? std::max(push_out, rebound) : push_out);
+  const double slip = swapped ? material.slip_2 : material.slip_1;
+  slip_regularization_.push_back(slip > 0 ? slip * ContactsOfPair(constraints, contact) / dt : 0);
+  needs_regularization_ = needs_regularization_ || bounces_.back() || slip > 0;
+  relaxation_time_.push_back(tau);
+  stiffness_.push_back(kRigid);
+}
+
+Vector3d Contacts::AddJacobian(const Contact& contact, const Matrix3d& frame, Trees* trees) {
+  Vector3d v_c = Vector3d::Zero();    // in all
+  Vector3d moved = Vector3d::Zero();  // by velocities of the problem
+  int tree[2] = {-1, -1};
+  size_t block = 0;
+  double sign = 1;
+  const ::dart::collision::CollisionObject* objects[] = {contact.collisionObject1,
+                                                         contact.collisionObject2};
+  for (int side = 0; side < 2; ++side, sign = -1) {
+    const BodyNode& body = *ShapeOf(*objects[side]).getBodyNodePtr();
+    const Eigen::Matrix<double, 3, 6> S = sign * PointVelocity(body, contact.point, frame);
+    const Vector3d v_side = S * body.getSpatialVelocity();
+    v_c += v_side;
+    if (!body.isReactive()) continue;
+    const SkeletonTrees& skeleton =
+        trees->Add(const_cast<::dart::dynamics::Skeleton&>(*body.getSkeleton()));
+    tree[side] = skeleton.tree[body.getTreeIndex()];
+    const int n = trees->dofs(tree[side]);
+    // Both sides of a contact within a tree share its block.
+    if (side == 0 || tree[0] != tree[1]) {
+      block = jacobian_.size();
+      jacobian_.resize(block + 3 * n, 0.0);
+    }
+    if (!skeleton.has_kinematic_dofs) {
+      trees->AddJacobian(skeleton, body, S, &jacobian_[block]);
+      moved += v_side;
+      continue;
+    }
+    std::vector<double> own(3 * n, 0.0);
+    trees->AddJacobian(skeleton, body, S, own.data());
+    for (int i = 0; i < 3 * n; ++i) {
+      jacobian_[block + i] += own[i];
+      moved[i / n] += own[i] * trees->v_star(trees->first_velocity(tree[side]) + i % n);
+    }
+  }
+  if (tree[0] < 0) std::swap(tree[0], tree[1]);
+  if (tree[0] == tree[1]) tree[1] = -1;
+  tree_a_.push_back(tree[0]);
+  tree_b_.push_back(tree[1]);
+  const Vector3d surface = v_c - moved;
+  surface_velocity_.insert(surface_velocity_.end(), surface.data(), surface.data() + 3);
+  return v_c;
+}
+
+void Contacts::Regularize(double sigma, const double* w) {
+  for (int i = 0; i < size(); ++i) {
+    const double slip = slip_regularization_[i];
+    regularization_t_.push_back(slip > 0 ? slip : sigma * w[i]);
+    regularization_n_.push_back((bounces_[i] ? kNearRigidRebound : kNearRigid) * w[i]);
+  }
+}
+
+double Contacts::Shift(int contact, double v_1, double v_2) const {
+  return std::hypot(friction_[contact] * v_1, friction_2_[contact] * v_2);
+}
+
+void Contacts::ShiftTargets(const Trees& trees, const std::vector<double>& v) {
+  target_velocity_.assign(3 * size(), 0.0);
+  const double* J = jacobian_.data();
+  for (int i = 0; i < size(); ++i) {
+    double v_t[2] = {surface_velocity_[3 * i], surface_velocity_[3 * i + 1]};
+    for (const int tree : {tree_a_[i], tree_b_[i]}) {
+      if (tree < 0) continue;
+      const int n = trees.dofs(tree);
+      const double* v_tree = &v[trees.first_velocity(tree)];
+      for (int axis = 0; axis < 2; ++axis) {
+        v_t[axis] = std::inner_product(v_tree, v_tree + n, J + axis * n, v_t[axis]);
+      }
+      J += 3 * n;
+    }
+    // A contact that slips under load sticks where R_t gamma_t is all of its velocity.
+    const bool slips = slip_regularization_[i] > 0;
+    target_velocity_[3 * i + 2] = unshifted_[i] - (slips ? 0 : Shift(i, v_t[0], v_t[1]));
+  }
+}
+
+bool Contacts::ShiftTargets(const sap_solution& solution, double sigma) {
+  bool changed = false;
+  for (int i = 0; i < size(); ++i) {
+    const double* gamma = solution.impulse.data + 3 * i;
+    if (gamma[2] == 0) continue;
+    const double* v_c = solution.contact_velocity.data + 3 * i;
+    const double R_1 = regularization_t_.empty() ? sigma * solution.delassus_estimate.data[i]
+                                                 : regularization_t_[i];
+    const double ratio = friction_2_[i] > 0 ? friction_[i] / friction_2_[i] : 0;
+    const double shift = Shift(i, v_c[0] + R_1 * gamma[0], v_c[1] + R_1 * ratio * ratio * gamma[1]);
+    double& v_hat = target_velocity_[3 * i + 2];
+    const double change = std::abs(unshifted_[i] - shift - v_hat);
+    changed = changed || change > kShiftSpeed + kShiftChange * shift;
+    v_hat = unshifted_[i] - shift;
+  }
+  return changed;
+}
+
+sap_contact_laws Contacts::laws() const {
+  const auto view = [](const std::vector<double>& array) {
+    return sap_doubles{array.data(), static_cast<int64_t>(array.size())};
+  };
+  sap_contact_laws laws{};
+  laws.struct_size = sizeof laws;
+  laws.relaxation_time = view(relaxation_time_);
+  laws.stiffness = view(stiffness_);
+  laws.friction = view(friction_);
+  if (friction_2_ != friction_) laws.friction_2 = view(friction_2_);
+  laws.target_velocity = view(target_velocity_);
+  if (std::any_of(surface_velocity_.begin(), surface_velocity_.end(),
+                  [](double speed) { return speed != 0; })) {
+    laws.surface_velocity = view(surface_velocity_);
+  }
+  laws.regularization_t = view(regularization_t_);
+  laws.regularization_n = view(regularization_n_);
+  return laws;
+}
+
+sap_contacts Contacts::contacts(const sap_contact_laws* laws) const {
+  sap_contacts contacts{};
+  contacts.struct_size = sizeof contacts;
+  contacts.tree_a = {tree_a_.data(), size()};
+  contacts.tree_b = {tree_b_.data(), size()};
+  contacts.jacobian = {jacobian_.data(), static_cast<int64_t>(jacobian_.size())};
+  contacts.laws = laws;
+  return contacts;
+}
+
+void Contacts::Apply(const double* impulse) const {
+  for (int i = 0; i < size(); ++i, impulse += 3) {
+    const int first = swapped_[i] ? 1 : 0;
+    // DART's order.
+    double normal_first[] = {impulse[2], impulse[first], impulse[1 - first]};
+    constraint_[i]->applyImpulse(normal_first);
+  }
+}
+
+}  // namespace sap_islands::dart
