@@ -3,7 +3,7 @@
 # package. The list of all packages that building and testing need. Not interactive.
 #
 #   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, operations,
-#                                             fuzz, browser, bench, packaging
+#                                             fuzz, browser, bench, packaging, dart
 #
 # Needs root or sudo only if a package is missing.
 set -euo pipefail
@@ -31,6 +31,9 @@ declare -A packages=(
   # CHOLMOD, the peer of the factorization, with the BLAS that is fastest for it on one core, and
   # the benchmark framework.
   [bench]="libsuitesparse-dev libopenblas0-serial libbenchmark-dev"
+  # DART, for client/dart: 63 MB to fetch and 465 MB on disk, most of it what its -dev package asks
+  # for; and its collision detector of ODE.
+  [dart]="libdart-dev libdart-collision-ode-dev"
   # To make the Debian package, to check it, and to install it and the wheel in clean roots.
   [packaging]="dpkg-dev fakeroot file help2man lintian mmdebstrap"
 )

@@ -19,7 +19,7 @@ using ::dart::dynamics::ShapeNode;
 using Eigen::Matrix3d;
 using Eigen::Vector3d;
 
-// Of ContactConstraint: friction and restitution from these coefficients on, rebounds between these
+// As ContactConstraint: friction and restitution above these coefficients, rebounds between these
 // speeds.
 constexpr double kLeastFriction = 1e-3;
 constexpr double kLeastRestitution = 1e-3;

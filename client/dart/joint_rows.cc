@@ -17,8 +17,8 @@ using ::dart::dynamics::Skeleton;
 constexpr double kLargestReturn = 10;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Least speed away from a limit, of `room` to it: that reaches it at the end of the step. Beyond it,
-// half of the way back is made in a step.
+// Least speed away from a limit that is at a distance of `room`: reaches it at the end of the step.
+// Beyond it, half of the way back is made in a step.
 double LimitSpeed(double room, double speed_limit, double dt) {
   const double to_limit = room >= 0 ? -room / dt : std::min(-room / (2 * dt), kLargestReturn);
   return std::max(to_limit, -speed_limit);

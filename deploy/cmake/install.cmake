@@ -7,6 +7,8 @@
 #   library       lib/: the shared library of client/c; its headers, include/sap_islands*.h, and
 #                 its name without a version belong to development
 #   client_library  lib/: the one that also reaches servers
+#   dart_library  lib/: the constraint solver of DART, where DART is; its header,
+#                 include/sap_islands/dart.h, belongs to dart_development
 #
 # CMake users link sap_islands::client, sap_islands::simulation or sap_islands::c, also without an
 # installation: add_subdirectory and FetchContent define the same names. Each has an export of its
@@ -26,14 +28,18 @@ function(public_headers target)
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARGN})
 endfunction()
 
-# public_name(NAME TARGET): an installed target is sap_islands::NAME.
+# public_name(NAME TARGET [COMPONENT]): an installed target is sap_islands::NAME.
 function(public_name name target)
+  set(component development)
+  if(ARGC GREATER 2)
+    set(component ${ARGV2})
+  endif()
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   install(EXPORT sap_islands_${name}
     FILE sap_islands-${name}.cmake
     NAMESPACE sap_islands::
     DESTINATION ${package}
-    COMPONENT development)
+    COMPONENT ${component})
 endfunction()
 
 # public_library(NAME TARGET [target...]): archives; all but TARGET have names that users do not
@@ -97,6 +103,16 @@ if(TARGET sap_islands_client)
     LIBRARY COMPONENT client_library NAMELINK_COMPONENT development
     FILE_SET HEADERS COMPONENT development)
   public_name(c_client sap_islands_client)
+endif()
+
+if(TARGET sap_islands_dart)
+  target_sources(sap_islands_dart PUBLIC
+    FILE_SET HEADERS BASE_DIRS client/dart FILES client/dart/sap_islands/dart.h)
+  install(TARGETS sap_islands_dart
+    EXPORT sap_islands_dart
+    LIBRARY COMPONENT dart_library NAMELINK_COMPONENT dart_development
+    FILE_SET HEADERS COMPONENT dart_development)
+  public_name(dart sap_islands_dart dart_development)
 endif()
 
 configure_package_config_file(deploy/cmake/sap_islandsConfig.cmake.in

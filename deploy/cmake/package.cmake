@@ -4,6 +4,7 @@
 #   libsap-islands0       the shared library for C and other languages
 #   libsap-islands-client0  the one that also reaches servers
 #   libsap-islands-dev    the libraries for C and C++ with headers and schema
+#   libsap-islands-dart0, libsap-islands-dart-dev  the constraint solver of DART, where DART is
 #
 # Included by install.cmake. What only a package has is in the component service and in those of the
 # documents, which `cmake --install` leaves out.
@@ -81,6 +82,23 @@ debian_package(libsap-islands-dev sdk libdevel
 Headers of libsap-islands0 and libsap-islands-client0; the client of sap-server
 for C++, which also solves within the process, and a simulation of rigid bodies,
 as archives with headers; CMake package, pkg-config files and the schema of the service.")
+set(dart_groups)
+if(TARGET sap_islands_dart)
+  set(dart_groups dart_library dart_sdk)
+  debian_package(libsap-islands-dart0 dart_library libs
+    "Constraint solver for DART that solves frictional contact
+Takes the place of the solver of DART's worlds for contacts, joint limits, motors
+and constraints of users. Solves within the process, or with libsap-islands-client0
+at servers.")
+  debian_package(libsap-islands-dart-dev dart_sdk libdevel
+    "Constraint solver for DART, development files
+Header and CMake files of libsap-islands-dart0.")
+  set(CPACK_DEBIAN_DART_LIBRARY_PACKAGE_DEPENDS "libsap-islands0 (= ${PROJECT_VERSION})")
+  set(CPACK_DEBIAN_DART_LIBRARY_PACKAGE_SUGGESTS
+    "libsap-islands-client0 (= ${PROJECT_VERSION})")
+  set(CPACK_DEBIAN_DART_SDK_PACKAGE_DEPENDS "libsap-islands-dart0 (= ${PROJECT_VERSION}), \
+libsap-islands-dev (= ${PROJECT_VERSION}), libdart-dev, libdart-collision-ode-dev")
+endif()
 set(CPACK_DEBIAN_SERVER_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS adduser)
 set(CPACK_DEBIAN_SERVER_PACKAGE_SUGGESTS "haproxy, logrotate")
@@ -89,7 +107,7 @@ file(WRITE ${generated}/conffiles "/etc/logrotate.d/sap-server\n/etc/sap-proxy/h
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 file(WRITE ${generated}/triggers "activate-noawait ldconfig\n")
-foreach(key LIBRARY CLIENT_LIBRARY)
+foreach(key LIBRARY CLIENT_LIBRARY DART_LIBRARY)
   set(CPACK_DEBIAN_${key}_PACKAGE_SHLIBDEPS ON)
   set(CPACK_DEBIAN_${key}_PACKAGE_CONTROL_EXTRA ${generated}/triggers)
 endforeach()
@@ -109,7 +127,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_PACKAGE_NAME sap-islands)
 set(CPACK_PACKAGE_VENDOR "sap-islands")
 include(CPack)
-foreach(group server library client_library sdk)
+foreach(group server library client_library sdk ${dart_groups})
   cpack_add_component_group(${group})
   cpack_add_component(${group}_documents GROUP ${group})
 endforeach()
@@ -118,3 +136,7 @@ cpack_add_component(service GROUP server)
 cpack_add_component(library GROUP library)
 cpack_add_component(client_library GROUP client_library)
 cpack_add_component(development GROUP sdk)
+if(dart_groups)
+  cpack_add_component(dart_library GROUP dart_library)
+  cpack_add_component(dart_development GROUP dart_sdk)
+endif()

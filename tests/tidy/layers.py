@@ -53,9 +53,9 @@ FOLDERS = {
     "client/mujoco/": ("client/mujoco/", "client/c/tree_factorization.h", *ENGINE),
     "client/mujoco/preload/": (
         "client/mujoco/adapter.h", "client/mujoco/fields.", "client/mujoco/preload/"),
+    "client/dart/": ("client/dart/", "client/c/sap_islands.h"),
     "client/cpp/": CLIENT,
-    "tests/": ("tests/", "client/c/", "client/cpp/", "client/mujoco/", "proto/", "server/",
-               "solver/"),
+    "tests/": ("tests/", "client/", "proto/", "server/", "solver/"),
 }
 PROJECT = ("solver/", "proto/", "server/", "client/", "tests/")
 
@@ -64,6 +64,7 @@ LIBRARIES = (
     (r"metis\.h|GKlib", "METIS", ("solver/cholesky/metis_separator.cc",)),
     (r"(oneapi/)?tbb/|oneapi/tbb\.h", "oneTBB", ("solver/parallel/task_arena.cc",)),
     (r"fcl/", "FCL", ("client/cpp/simulation/", "tests/client/cpp/simulation/")),
+    (r"dart/", "DART", ("client/dart/", "tests/client/dart/", "tests/bench/dart_steps.cc")),
     (r"grpc(pp)?/", "gRPC",
      ("server/auth/", "server/ops/", "server/rpc/", "server/main.cc", "client/cpp/", "tests/")),
     (r"google/|sap/v1/", "protobuf",

@@ -3,9 +3,9 @@
 //   world->setConstraintSolver(std::make_unique<sap_islands::dart::SapConstraintSolver>());
 //
 // World::step then calls it for contacts, joint limits, servo and mimic motors, joint friction,
-// restitution, slip, and the constraints of ConstraintSolver::addConstraint. A step with contacts of
-// soft bodies is solved by DART's own solver, from which this one is derived. client/dart/README.md
-// says what differs.
+// restitution, slip, and the constraints of ConstraintSolver::addConstraint. DART's own solver, from
+// which this one is derived, takes steps with contacts of soft bodies. client/dart/README.md says
+// what differs.
 #pragma once
 
 #include <dart/constraint/BoxedLcpConstraintSolver.hpp>
@@ -14,7 +14,7 @@
 
 static_assert(EIGEN_MAX_STATIC_ALIGN_BYTES <= 16,
               "libsap_islands_dart and Debian's DART align Eigen's types to 16 bytes: compile what "
-              "includes DART without -mavx, -march=native and the like");
+              "includes DART without -mavx and the like");
 
 namespace sap_islands::dart {
 
@@ -67,8 +67,8 @@ class [[gnu::visibility("default")]] SapConstraintSolver
 
   Report lastReport() const;
 
-  // Takes skeletons and constraints of the other one, as DART's does, and its collision detector and
-  // collision options, which DART's drops.
+  // Takes skeletons and constraints of the other one, as DART's does, and its collision detector
+  // and collision options, which DART's drops.
   void setFromOtherConstraintSolver(const ConstraintSolver& other) override;
 
  protected:

@@ -10,7 +10,16 @@
 namespace sap_islands::dart {
 namespace {
 
-using namespace ::dart::dynamics;  // NOLINT: all names of a scene
+using ::dart::dynamics::BodyNode;
+using ::dart::dynamics::BoxShape;
+using ::dart::dynamics::CollisionAspect;
+using ::dart::dynamics::DynamicsAspect;
+using ::dart::dynamics::FreeJoint;
+using ::dart::dynamics::Skeleton;
+using ::dart::dynamics::SkeletonPtr;
+using ::dart::dynamics::SoftBodyNode;
+using ::dart::dynamics::SoftBodyNodeHelper;
+using ::dart::dynamics::WeldJoint;
 using ::testing::HasSubstr;
 
 TEST(DartConstraintSolverTest, TakesOverDetectorOptionsSkeletonsAndConstraints) {

@@ -10,7 +10,15 @@
 namespace sap_islands::dart {
 namespace {
 
-using namespace ::dart::dynamics;  // NOLINT: all kinds of joints
+using ::dart::dynamics::BodyNode;
+using ::dart::dynamics::BoxShape;
+using ::dart::dynamics::CollisionAspect;
+using ::dart::dynamics::DegreeOfFreedom;
+using ::dart::dynamics::DynamicsAspect;
+using ::dart::dynamics::Joint;
+using ::dart::dynamics::PrismaticJoint;
+using ::dart::dynamics::RevoluteJoint;
+using ::dart::dynamics::SkeletonPtr;
 using Eigen::Vector3d;
 
 const Vector3d kInertia(0.1, 0.1, 0.1);
@@ -103,7 +111,8 @@ TEST(DartJointsTest, AMimicJointFollowsWithItsRatio) {
   joint.mAxis = Vector3d::UnitX();
   const SkeletonPtr gripper =
       scene.AddOnJoint<PrismaticJoint>(1, kInertia, Vector3d::Zero(), joint);
-  BodyNode::Properties body;
+  joint.mName = "follower";
+  const BodyNode::Properties body(BodyNode::AspectProperties("finger"));
   auto [follower, finger] =
       gripper->createJointAndBodyNodePair<PrismaticJoint>(nullptr, joint, body);
   follower->setActuatorType(Joint::MIMIC);
@@ -252,7 +261,7 @@ TEST(DartJointsTest, AConstraintOfTheUserCouplesTwoSkeletons) {
     first->setForce(0, 10);
     scene.world().step();
   }
-  // Of both, at the first one: 10 N on 2 kg + 2 kg 3^2.
+  // At the first one both are 2 kg + 2 kg 3^2, on which 10 N act.
   EXPECT_NEAR(first->getVelocity(0), 10.0 / (2 + 2 * 9), 1e-4);
   EXPECT_NEAR(second->getVelocity(0), -3 * first->getVelocity(0), 1e-4);
   EXPECT_EQ(scene.report().rows, 1);
@@ -266,8 +275,10 @@ TEST(DartJointsTest, AJointThatIsMovedPushesWhatItTouches) {
   const SkeletonPtr pusher =
       scene.AddOnJoint<PrismaticJoint>(1, kInertia, Vector3d::Zero(), properties);
   // A kinematic joint carries a free one: the same tree has velocities of both kinds.
+  RevoluteJoint::Properties free_joint;
+  free_joint.mName = "hinge";
   auto [hinge, paddle] = pusher->createJointAndBodyNodePair<RevoluteJoint>(
-      pusher->getBodyNode(0), RevoluteJoint::Properties(), BodyNode::Properties());
+      pusher->getBodyNode(0), free_joint, BodyNode::AspectProperties("paddle"));
   hinge->setAxis(Vector3d::UnitX());
   hinge->setDampingCoefficient(0, 1);
   paddle->createShapeNodeWith<CollisionAspect, DynamicsAspect>(

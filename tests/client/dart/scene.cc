@@ -6,7 +6,16 @@
 
 namespace sap_islands::dart {
 
-using namespace ::dart::dynamics;  // NOLINT: all names of a scene
+using ::dart::dynamics::BoxShape;
+using ::dart::dynamics::CollisionAspect;
+using ::dart::dynamics::DynamicsAspect;
+using ::dart::dynamics::FreeJoint;
+using ::dart::dynamics::Inertia;
+using ::dart::dynamics::ShapePtr;
+using ::dart::dynamics::Skeleton;
+using ::dart::dynamics::SkeletonPtr;
+using ::dart::dynamics::SphereShape;
+using ::dart::dynamics::VisualAspect;
 using Eigen::Vector3d;
 
 Scene::Scene(double time_step, const Options& options)
