@@ -31,7 +31,7 @@ constexpr double kNearRigid = 1 / (4 * M_PI * M_PI);
 constexpr double kNearRigidRebound = 0.01 * kNearRigid;
 // A speed of separation by the last term of v_hat_n that is too small to be seen: a hop of 50 nm.
 constexpr double kShiftSpeed = 1e-3;  // [m/s]
-constexpr double kShiftChange = 0.01;
+constexpr double kShiftChange = 0.05;
 // [N/m] Leaves R_n to the rule.
 constexpr double kRigid = 1e12;
 

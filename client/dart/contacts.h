@@ -1,7 +1,7 @@
 // Contacts of DART as contacts of the problem, in DART's frame: t2 = n x f with f the first
-// friction direction, t1 = n x t2. Where the second coefficient of friction is the larger one, the problem
-// has t2 and t1 in the places of t1 and t2, since its second coefficient may not exceed 0 where the
-// first one is 0.
+// friction direction, t1 = n x t2. Where the second coefficient of friction is the larger one, the
+// problem has t2 and t1 in the places of t1 and t2, since its second coefficient may not exceed 0
+// where the first one is 0.
 //
 //   v_hat_n = min(depth / (dt + tau), v_max), or the speed of the rebound if that is larger, less
 //             mu |v_t + R_t gamma_t|

@@ -113,6 +113,7 @@ if(TARGET sap_islands_dart)
     LIBRARY COMPONENT dart_library NAMELINK_COMPONENT dart_development
     FILE_SET HEADERS COMPONENT dart_development)
   public_name(dart sap_islands_dart dart_development)
+  install(TARGETS sap_islands_dart_preload LIBRARY COMPONENT dart_library)
 endif()
 
 configure_package_config_file(deploy/cmake/sap_islandsConfig.cmake.in

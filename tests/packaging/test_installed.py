@@ -59,6 +59,23 @@ class InstalledTest(unittest.TestCase):
             run("cmake", "-S", source, "-B", source / "build",
                 f"-DCMAKE_PREFIX_PATH={self.prefix}")
 
+    def test_a_project_finds_the_solver_of_dart(self):
+        if not (self.prefix / "lib/cmake/sap_islands/sap_islands-dart.cmake").exists():
+            self.skipTest("built without DART (deploy/install_packages.sh dart)")
+        with tempfile.TemporaryDirectory() as scratch:
+            source = pathlib.Path(scratch)
+            (source / "CMakeLists.txt").write_text(
+                "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\n"
+                "set(CMAKE_CXX_STANDARD 17)\n"
+                "find_package(DART 6.12 REQUIRED COMPONENTS collision-ode CONFIG)\n"
+                "find_package(sap_islands REQUIRED COMPONENTS dart)\n"
+                f"add_executable(stack {ROOT}/client/dart/examples/stack.cc)\n"
+                "target_link_libraries(stack PRIVATE sap_islands::dart dart-collision-ode)\n")
+            run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build",
+                f"-DCMAKE_PREFIX_PATH={self.prefix}")
+            run("cmake", "--build", source / "build")
+            self.assertIn("solved", run(source / "build/stack"))
+
     def test_every_public_header_compiles_by_itself(self):
         include = self.prefix / "include/sap_islands"
         headers = [str(path.relative_to(include)) for path in include.rglob("*.h")]

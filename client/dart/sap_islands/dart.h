@@ -3,9 +3,9 @@
 //   world->setConstraintSolver(std::make_unique<sap_islands::dart::SapConstraintSolver>());
 //
 // World::step then calls it for contacts, joint limits, servo and mimic motors, joint friction,
-// restitution, slip, and the constraints of ConstraintSolver::addConstraint. DART's own solver, from
-// which this one is derived, takes steps with contacts of soft bodies. client/dart/README.md says
-// what differs.
+// restitution, slip, and the constraints of ConstraintSolver::addConstraint. DART's own solver,
+// from which this one is derived, takes steps with contacts of soft bodies. client/dart/README.md
+// says what differs.
 #pragma once
 
 #include <dart/constraint/BoxedLcpConstraintSolver.hpp>

@@ -6,6 +6,7 @@
 #include <dart/constraint/DantzigBoxedLcpSolver.hpp>
 
 #include "tests/client/dart/scene.h"
+#include "tests/support/child_process.h"
 
 namespace sap_islands::dart {
 namespace {
@@ -21,6 +22,8 @@ using ::dart::dynamics::SoftBodyNode;
 using ::dart::dynamics::SoftBodyNodeHelper;
 using ::dart::dynamics::WeldJoint;
 using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience{60};
 
 TEST(DartConstraintSolverTest, TakesOverDetectorOptionsSkeletonsAndConstraints) {
   auto world = ::dart::simulation::World::create("world");
@@ -141,6 +144,42 @@ TEST(DartConstraintSolverTest, AContactThatTheSolverRefusesIsNamedAndLeftToTheSo
   EXPECT_THAT(scene.report().message, HasSubstr("contacts.friction[0] is inf"));
   EXPECT_GT(VelocityOf(box).z(), -1e-3);
 }
+
+// Where a box with 2 m/s and a coefficient of 0.4 stops, as an unchanged program prints it.
+double SlideOfPlainProgram(const std::vector<std::string>& settings, std::string* errors) {
+  std::vector<std::string> command{"/usr/bin/env"};
+  command.insert(command.end(), settings.begin(), settings.end());
+  command.push_back(PLAIN_PROGRAM);
+  const sap::test::ProcessResult result = sap::test::RunProcess(command, kPatience);
+  *errors = result.err;
+  return result.exit_code == 0 ? std::stod(result.out) : -1;
+}
+
+TEST(DartPreloadTest, AnUnchangedProgramHasTheConeInThePlaceOfThePyramid) {
+  const double cone = 2 * 2 / (2 * 0.4 * kGravity);
+  std::string errors;
+  EXPECT_NEAR(SlideOfPlainProgram({}, &errors), cone / std::sqrt(2), 2e-3);
+  EXPECT_NEAR(SlideOfPlainProgram({"LD_PRELOAD=" PRELOAD_LIBRARY}, &errors), cone, 2e-3);
+  EXPECT_THAT(errors, HasSubstr("steps of DART, 0 islands not solved to the tolerance\n"));
+}
+
+TEST(DartPreloadTest, AnAddressThatNobodyServesEndsTheProgramInsteadOfSolvingByDart) {
+  std::string errors;
+  EXPECT_EQ(
+      SlideOfPlainProgram(
+          {"LD_PRELOAD=" PRELOAD_LIBRARY, "SAP_ISLANDS_ADDRESS=unix:/nonexistent/socket"}, &errors),
+      -1);
+  EXPECT_THAT(errors, HasSubstr("sap-islands: "));
+}
+
+#ifdef SAP_SERVER_BINARY
+TEST(DartConstraintSolverTest, AServerGivesTheBitsOfTheProcess) {
+  sap::test::ChildProcess server({SAP_SERVER_BINARY, "--listen", "127.0.0.1:0", "--threads", "2"});
+  Options options;
+  options.address = server.WaitForLine("listening on ", kPatience);
+  EXPECT_EQ(PositionsAfterFall(options), PositionsAfterFall(Options()));
+}
+#endif
 
 TEST(DartConstraintSolverTest, RefusesAnAddressThatNobodyServes) {
   Options options;
