@@ -1,6 +1,6 @@
 // For LD_PRELOAD: SAP in the place of the constraint solver of an unmodified program of DART, as of
 // dartpy or of gz-physics' dartsim plugin. DART's default solver is
-// BoxedLcpConstraintSolver::solveConstrainedGroup, and the dynamic linker finds this definition of it
+// BoxedLcpConstraintSolver::solveConstrainedGroup, and the dynamic linker finds this definition
 // before DART's own.
 //
 // SAP_ISLANDS_ADDRESS names the address, default "embedded:". At the end of the process a line on

@@ -2,8 +2,9 @@
 //
 //   dart_steps [SCENE...]
 //
-// Per solver: processor time of the constraint stage, from what DART has found to impulses applied,
-// and of the whole step, in ms; the same of the last tenth of the scene; depth and speed at its end.
+// Per solver: processor time of the constraint stage, from what DART has found to impulses
+// applied, and of the whole step, in ms; the same of the last tenth of the scene; depth and speed
+// at its end.
 // All run on one thread. A solver that takes more than kPatience is stopped, and the time that it
 // came to is said.
 #include <cmath>
