@@ -8,7 +8,8 @@
 #                 its name without a version belong to development
 #   client_library  lib/: the one that also reaches servers
 #   dart_library  lib/: the constraint solver of DART, where DART is; its header,
-#                 include/sap_islands/dart.h, belongs to dart_development
+#                 include/sap_islands/dart.h, belongs to dart_development; in lib/sap_islands/ the
+#                 library that is preloaded
 #
 # CMake users link sap_islands::client, sap_islands::simulation or sap_islands::c, also without an
 # installation: add_subdirectory and FetchContent define the same names. Each has an export of its
@@ -113,7 +114,8 @@ if(TARGET sap_islands_dart)
     LIBRARY COMPONENT dart_library NAMELINK_COMPONENT dart_development
     FILE_SET HEADERS COMPONENT dart_development)
   public_name(dart sap_islands_dart dart_development)
-  install(TARGETS sap_islands_dart_preload LIBRARY COMPONENT dart_library)
+  install(TARGETS sap_islands_dart_preload
+    LIBRARY DESTINATION ${archives} COMPONENT dart_library)
 endif()
 
 configure_package_config_file(deploy/cmake/sap_islandsConfig.cmake.in
