@@ -18,7 +18,9 @@ class DeadlineReserve {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  void Start() {
+  // `coulomb`: of a solve with exact Coulomb friction.
+  void Start(bool coulomb = false) {
+    report_contact_ = kReportContact + (coulomb ? kCoulombContact : Duration(0));
     contacts_.store(0, std::memory_order_relaxed);
     nanoseconds_.store(0, std::memory_order_relaxed);
   }
@@ -30,7 +32,7 @@ class DeadlineReserve {
   }
 
   // From the last iterate of an island to its report.
-  Duration TimeToReport(int contacts) const { return Slowed(contacts * kReportContact); }
+  Duration TimeToReport(int contacts) const { return Slowed(contacts * report_contact_); }
 
   // What the reports of trees take in addition, by the sum of their dofs cubed.
   Duration TimeToReportTrees(double cubed_dofs) const {
@@ -39,13 +41,15 @@ class DeadlineReserve {
 
   // For this many islands, with this many contacts altogether, without iterations.
   Duration TimeForIslands(int64_t contacts, int islands, int threads) const {
-    return Slowed((contacts * (kBeginContact + kReportContact) + islands * kIsland) / threads);
+    return Slowed((contacts * (kBeginContact + report_contact_) + islands * kIsland) / threads);
   }
 
  private:
   static constexpr Duration kGatherContact{170};
   static constexpr Duration kBeginContact{320};
   static constexpr Duration kReportContact{210};
+  // The last convex answer is evaluated by the exact law, then a better iterate to go back to.
+  static constexpr Duration kCoulombContact{2 * (kBeginContact - kGatherContact)};
   static constexpr Duration kIsland{350};
   static constexpr std::chrono::duration<double, std::nano> kReportCubedDof{0.02};
 
@@ -59,6 +63,7 @@ class DeadlineReserve {
     return std::chrono::duration_cast<Duration>(slowness * measured);
   }
 
+  Duration report_contact_{kReportContact};
   std::atomic<int64_t> contacts_{0};
   std::atomic<int64_t> nanoseconds_{0};
 };

@@ -1,9 +1,11 @@
 #include "solver/solve.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
 #include "solver/derivative_run.h"
+#include "solver/derivative_scatter.h"
 #include "solver/solve_run.h"
 
 namespace sap {
@@ -52,6 +54,11 @@ tl::expected<void, MemoryLimitExceeded> Solver::Differentiate(
   const auto prepared = run.Prepare(/*factors_all=*/true);
   if (!prepared) return prepared;
   run.SolveIslands();
+  if (options.coulomb) {
+    PrepareDerivatives(problem, impl_->state.graph, request, derivatives);
+    std::ranges::fill(derivatives->adjoint_status, AdjointStatus::kNumericalFailure);
+    return {};
+  }
   DerivativeRun(problem, options, request, stop, &impl_->state, solution, derivatives)
       .DifferentiateIslands();
   return {};

@@ -67,6 +67,9 @@ class Solver {
   // Next to a boundary between regions of a law the derivative of the side counts on which the
   // polished velocity lies; kink_margin tells how near that is. A tolerance of 1e-10 is small
   // enough for derivatives good to eight digits.
+  //
+  // Derivatives are those of the convex model. With options.coulomb there are none: they are 0, and
+  // every status is kNumericalFailure.
   tl::expected<void, MemoryLimitExceeded> Differentiate(
       const ContactProblem& problem, const SolverOptions& options,
       std::span<const Cotangent> cotangents, std::span<const ProblemDifferential> directions,

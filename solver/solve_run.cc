@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "solver/newton/coulomb_rounds.h"
 #include "solver/newton/single_body_islands.h"
 #include "solver/solution_scatter.h"
 
@@ -31,12 +32,12 @@ void SumCosts(ContactSolution* solution) {
 
 tl::expected<void, MemoryLimitExceeded> SolveRun::Prepare(bool factors_all) {
   const Clock::time_point start = Clock::now();
-  state_.deadline_reserve.Start();
+  state_.deadline_reserve.Start(options_.coulomb.has_value());
   LayOut();
   if (!stop_.Cancelled()) {  // else no island will use them
     if (const auto reserved = ReserveFactors(factors_all); !reserved) return reserved;
-    state_.model.Resize(problem_, state_.graph);
-    state_.workspace.Resize(state_.graph);
+    state_.model.Resize(problem_, state_.graph, options_.coulomb.has_value());
+    state_.workspace.Resize(state_.graph, options_.coulomb.has_value());
   }
   PrepareSolution(problem_, state_.graph, &solution_);
   solution_.times.islands_s = SecondsSince(start);
@@ -132,9 +133,11 @@ void SolveRun::SolveSingleBodiesAt(int begin, int end, Clock::time_point start) 
                                options_, stop, &state_.workspace.data, solution_.islands);
     for (int i = begin; i < end; ++i) {
       const int island = islands[i - begin];
-      if (!unsolved[i - begin]) continue;
-      SolveIsland(state_.View(island), options_, stop, state_.sweep_order, PlannedFactors(),
-                  &state_.workspace, &solution_.islands[island]);
+      if (unsolved[i - begin]) {
+        SolveOne(island, PlannedFactors(), stop);
+      } else if (options_.coulomb) {
+        SolveRounds(island, PlannedFactors(), stop);
+      }
     }
   }
   for (int i = begin; i < end; ++i) ScatterIsland(state_.schedule.island(i));
@@ -146,12 +149,36 @@ void SolveRun::SolveIslandAt(int position, int task, Clock::time_point start) {
   GatherIsland(island);
   if (!stop_.Cancelled()) {
     const StopToken stop = StopOfIterations(position, position + 1, start);
-    state_.WithFactors(PlanOf(island), task, [&](const PlannedFactors& factors) {
-      SolveIsland(state_.View(island), options_, stop, state_.sweep_order, factors,
-                  &state_.workspace, &solution_.islands[island]);
-    });
+    state_.WithFactors(PlanOf(island), task,
+                       [&](const PlannedFactors& factors) { SolveOne(island, factors, stop); });
   }
   ScatterIsland(island);
+}
+
+void SolveRun::SolveOne(int island, const PlannedFactors& factors, const StopToken& stop) {
+  const IslandView view = state_.View(island);
+  IslandReport* const report = &solution_.islands[island];
+  if (options_.coulomb && HasCoulombFriction(view.range())) {
+    // The certificate of the convex answer would go unread.
+    IterateIsland(view, options_, stop, state_.sweep_order, factors, &state_.workspace, report);
+  } else {
+    SolveIsland(view, options_, stop, state_.sweep_order, factors, &state_.workspace, report);
+  }
+  if (options_.coulomb) SolveRounds(island, factors, stop);
+}
+
+// From the convex answer of an island to exact Coulomb friction.
+void SolveRun::SolveRounds(int island, const PlannedFactors& factors, const StopToken& stop) {
+  const IslandView view = state_.View(island);
+  IslandReport& report = solution_.islands[island];
+  if (report.status == SolveStatus::kCancelled) return;
+  if (HasCoulombFriction(view.range())) {
+    SolveCoulombRounds(view, options_, stop, state_.sweep_order, factors, &state_.model,
+                       &state_.workspace, &report);
+  } else {
+    report.coulomb_defect =
+        CoulombDefect(view, state_.workspace.data, stop, &state_.workspace.scratch);
+  }
 }
 
 // Gathers the data of an island and its guess; starts with a blank report.

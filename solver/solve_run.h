@@ -81,6 +81,8 @@ class SolveRun {
   int EndOfSingleBodies(int position, int end) const;
   void SolveSingleBodiesAt(int begin, int end, Clock::time_point start);
   void SolveIslandAt(int position, int task, Clock::time_point start);
+  void SolveOne(int island, const PlannedFactors& factors, const StopToken& stop);
+  void SolveRounds(int island, const PlannedFactors& factors, const StopToken& stop);
   void GatherIsland(int island);
   void ScatterIsland(int island);
   StopToken StopOfIterations(int begin, int end, Clock::time_point start);

@@ -22,6 +22,8 @@ int32_t NumberOf(SolveStatus status) {
       return SAP_ISLAND_CANCELLED;
     case SolveStatus::kNumericalFailure:
       return SAP_ISLAND_NUMERICAL_FAILURE;
+    case SolveStatus::kCoulombLimit:
+      return SAP_ISLAND_COULOMB_LIMIT;
   }
   return 0;
 }
@@ -193,6 +195,9 @@ void AnswerContent::SetIslands() {
   for (auto* array : {&momentum_residual_, &optimality_gap_bound_, &solve_time_s_, &cost_}) {
     array->resize(count);
   }
+  const bool with_coulomb = HasCoulombReports(solution.islands);
+  coulomb_rounds_.resize(with_coulomb ? count : 0);
+  coulomb_defect_.resize(with_coulomb ? count : 0);
   swept_.clear();
   for (size_t i = 0; i < count; ++i) {
     const IslandReport& island = solution.islands[i];
@@ -207,6 +212,9 @@ void AnswerContent::SetIslands() {
     rows_[i] = static_cast<uint32_t>(island.rows);
     solve_time_s_[i] = island.solve_time_s;
     cost_[i] = island.cost;
+    if (!with_coulomb) continue;
+    coulomb_rounds_[i] = static_cast<uint32_t>(island.coulomb_rounds);
+    coulomb_defect_[i] = island.coulomb_defect;
   }
   islands_struct_ = {.struct_size = sizeof islands_struct_,
                      .status = ArrayOf(status_),
@@ -219,7 +227,9 @@ void AnswerContent::SetIslands() {
                      .rows = ArrayOf(rows_),
                      .solve_time_s = ArrayOf(solve_time_s_),
                      .swept = ArrayOf(swept_),
-                     .cost = ArrayOf(cost_)};
+                     .cost = ArrayOf(cost_),
+                     .coulomb_rounds = ArrayOf(coulomb_rounds_),
+                     .coulomb_defect = ArrayOf(coulomb_defect_)};
 }
 
 void AnswerContent::SetDerivatives(const ContactProblemView& view, const ContactProblem& problem,

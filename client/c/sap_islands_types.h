@@ -205,6 +205,13 @@ enum { SAP_NEWTON_PLAIN = 1, SAP_NEWTON_ACCELERATED = 2, SAP_NEWTON_GAUSS_SEIDEL
 
 enum { SAP_PRIORITY_NORMAL = 1, SAP_PRIORITY_HIGH = 2 };
 
+// Exact Coulomb friction. NULL: the default in parentheses.
+typedef struct sap_coulomb_friction {
+  size_t struct_size;
+  const uint32_t* max_rounds;  // convex solves after the first, per island (100)
+  const double* tolerance;     // in [0, 1) (relative_tolerance)
+} sap_coulomb_friction;
+
 // NULL and 0: the default in parentheses. NULL in the place of the struct: all defaults.
 typedef struct sap_options {
   size_t struct_size;
@@ -218,6 +225,7 @@ typedef struct sap_options {
   int64_t num_response_mask;               // fields of the solution to return, as "velocity":
   const char* const* response_mask;        // their names (all)
   int32_t priority;                        // SAP_PRIORITY_* among what waits at a server (NORMAL)
+  const sap_coulomb_friction* coulomb;     // exact Coulomb friction (the convex model)
 } sap_options;
 
 typedef struct sap_stop sap_stop;
@@ -258,10 +266,12 @@ enum {
   SAP_ISLAND_ITERATION_LIMIT = 3,
   SAP_ISLAND_DEADLINE = 4,
   SAP_ISLAND_CANCELLED = 5,
-  SAP_ISLAND_NUMERICAL_FAILURE = 6
+  SAP_ISLAND_NUMERICAL_FAILURE = 6,
+  SAP_ISLAND_COULOMB_LIMIT = 7
 };
 
-// Arrays over the islands, all of the same length but `swept`, which lists islands.
+// Arrays over the islands, all of the same length but `swept`, which lists islands, and the last
+// two, which are empty without exact Coulomb friction.
 typedef struct sap_island_reports {
   size_t struct_size;
   sap_int32s status;  // SAP_ISLAND_*
@@ -275,6 +285,8 @@ typedef struct sap_island_reports {
   sap_doubles solve_time_s;
   sap_uint32s swept;
   sap_doubles cost;  // J
+  sap_uint32s coulomb_rounds;
+  sap_doubles coulomb_defect;  // kg^1/2 m/s
 } sap_island_reports;
 
 typedef struct sap_solution {

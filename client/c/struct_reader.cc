@@ -259,6 +259,11 @@ Read<sap_options> TakeOptions(const sap_options* options) {
   return reader.Result(taken);
 }
 
+Read<sap_coulomb_friction> TakeCoulomb(const sap_coulomb_friction* coulomb) {
+  StructReader reader;
+  return reader.Result(reader.Take(coulomb, "options.coulomb."));
+}
+
 Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolerance) {
   const auto taken = TakeOptions(options);
   if (!taken) return tl::unexpected(taken.error());
@@ -266,7 +271,14 @@ Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolera
   given.solver.relative_tolerance = default_tolerance;
   SetIfGiven(taken->relative_tolerance, &given.solver.relative_tolerance);
   SetIfGiven(taken->absolute_speed_tolerance, &given.solver.absolute_speed_tolerance);
-  if (const auto checked = CheckTolerances(given.solver); !checked) {
+  if (taken->coulomb != nullptr) {
+    const auto coulomb = TakeCoulomb(taken->coulomb);
+    if (!coulomb) return tl::unexpected(coulomb.error());
+    CoulombFriction& friction = given.solver.coulomb.emplace();
+    if (coulomb->max_rounds != nullptr) friction.max_rounds = *coulomb->max_rounds;
+    if (coulomb->tolerance != nullptr) friction.tolerance = *coulomb->tolerance;
+  }
+  if (const auto checked = CheckOptions(given.solver); !checked) {
     return tl::unexpected(checked.error());
   }
   if (taken->max_iterations != nullptr) {
@@ -356,12 +368,13 @@ Read<GivenSolution> ReadSolution(const sap_solution* solution) {
   reader.Span(given.solution.delassus_estimate, "", "delassus_estimate");
   reader.Span(given.solution.island_of_tree, "", "island_of_tree");
   const sap_island_reports& islands = given.islands;
-  for (const sap_uint32s& array : {islands.iterations, islands.factorizations, islands.dofs,
-                                   islands.contacts, islands.rows, islands.swept}) {
+  for (const sap_uint32s& array :
+       {islands.iterations, islands.factorizations, islands.dofs, islands.contacts, islands.rows,
+        islands.swept, islands.coulomb_rounds}) {
     reader.Span(array, "islands", "");
   }
   for (const sap_doubles& array : {islands.momentum_residual, islands.optimality_gap_bound,
-                                   islands.solve_time_s, islands.cost}) {
+                                   islands.solve_time_s, islands.cost, islands.coulomb_defect}) {
     reader.Span(array, "islands", "");
   }
   reader.Span(islands.status, "islands", "");

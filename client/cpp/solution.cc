@@ -25,6 +25,8 @@ const char* Name(SolveStatus status) {
       return "CANCELLED";
     case SolveStatus::kNumericalFailure:
       return "NUMERICAL_FAILURE";
+    case SolveStatus::kCoulombLimit:
+      return "COULOMB_LIMIT";
   }
   return "UNKNOWN";
 }

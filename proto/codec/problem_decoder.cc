@@ -116,6 +116,13 @@ tl::expected<std::chrono::nanoseconds, EngineError> DecodeTimeBudget(
   return std::chrono::seconds(std::min(seconds, kLongest_s)) + std::chrono::nanoseconds(nanos);
 }
 
+CoulombFriction DecodeCoulomb(const v1::CoulombFriction& message) {
+  CoulombFriction coulomb;
+  if (message.has_max_rounds()) coulomb.max_rounds = message.max_rounds();
+  if (message.has_tolerance()) coulomb.tolerance = message.tolerance();
+  return coulomb;
+}
+
 tl::expected<SolveSettings, EngineError> DecodeOptions(const v1::SolveOptions& message,
                                                        int max_iterations) {
   SolveSettings settings;
@@ -125,7 +132,8 @@ tl::expected<SolveSettings, EngineError> DecodeOptions(const v1::SolveOptions& m
   if (message.has_absolute_speed_tolerance()) {
     settings.solver.absolute_speed_tolerance = message.absolute_speed_tolerance();
   }
-  if (const auto checked = CheckTolerances(settings.solver); !checked) {
+  if (message.has_coulomb()) settings.solver.coulomb = DecodeCoulomb(message.coulomb());
+  if (const auto checked = CheckOptions(settings.solver); !checked) {
     return RefuseField(checked.error());
   }
   settings.solver.max_iterations = std::min(settings.solver.max_iterations, max_iterations);
@@ -155,7 +163,7 @@ tl::expected<SolveSettings, EngineError> DecodeOptions(const v1::SolveOptions& m
   return settings;
 }
 
-double PredictedWork(const v1::ContactProblem& message) {
+double PredictedWork(const v1::ContactProblem& message, const v1::SolveOptions& options) {
   // Same model as the solver's PredictedSolveTime, which requires a validated problem.
   constexpr double kPerContact_s = 1e-6;
   constexpr double kPerRow_s = 3e-7;
@@ -163,8 +171,11 @@ double PredictedWork(const v1::ContactProblem& message) {
   const int contacts = CountContacts(message.contacts()) + message.body_contacts().body_a_size();
   const double n =
       message.trees().free_motion_velocity_size() + message.bodies().free_motion_velocity_size();
-  return kPerContact_s * contacts + kPerRow_s * message.rows().entries_size() +
-         kPerFill_s * n * std::sqrt(n);
+  SolverOptions solver;
+  if (options.has_coulomb()) solver.coulomb.emplace();
+  return RelativeWork(solver) *
+         (kPerContact_s * contacts + kPerRow_s * message.rows().entries_size() +
+          kPerFill_s * n * std::sqrt(n));
 }
 
 }  // namespace sap

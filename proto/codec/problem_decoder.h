@@ -52,6 +52,6 @@ tl::expected<std::chrono::nanoseconds, EngineError> DecodeTimeBudget(
     const google::protobuf::Duration& message, const std::string& field = "options.time_budget");
 
 // Predicted solve time on one core [s], from the counts in an unvalidated message.
-double PredictedWork(const v1::ContactProblem& message);
+double PredictedWork(const v1::ContactProblem& message, const v1::SolveOptions& options = {});
 
 }  // namespace sap

@@ -28,6 +28,8 @@ v1::IslandStatus EncodeStatus(SolveStatus status) {
       return v1::ISLAND_STATUS_CANCELLED;
     case SolveStatus::kNumericalFailure:
       return v1::ISLAND_STATUS_NUMERICAL_FAILURE;
+    case SolveStatus::kCoulombLimit:
+      return v1::ISLAND_STATUS_COULOMB_LIMIT;
   }
   return v1::ISLAND_STATUS_UNSPECIFIED;
 }
@@ -45,6 +47,11 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
   message->mutable_solve_time_s()->Reserve(count);
   message->mutable_rows()->Reserve(count);
   message->mutable_cost()->Reserve(count);
+  const bool with_coulomb = HasCoulombReports(islands);
+  if (with_coulomb) {
+    message->mutable_coulomb_rounds()->Reserve(count);
+    message->mutable_coulomb_defect()->Reserve(count);
+  }
   for (int i = 0; i < count; ++i) {
     const IslandReport& island = islands[i];
     if (island.swept) message->add_swept(i);
@@ -58,6 +65,9 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
     message->add_solve_time_s(island.solve_time_s);
     message->add_rows(island.rows);
     message->add_cost(island.cost);
+    if (!with_coulomb) continue;
+    message->add_coulomb_rounds(island.coulomb_rounds);
+    message->add_coulomb_defect(island.coulomb_defect);
   }
 }
 

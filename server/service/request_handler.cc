@@ -23,13 +23,14 @@ int64_t BytesOf(const google::protobuf::Message& message) {
 }
 
 Demand DemandOf(const v1::SolveRequest& request) {
-  return {BytesOf(request) + BytesOfSolve(request.problem()), PredictedWork(request.problem())};
+  return {BytesOf(request) + BytesOfSolve(request.problem(), request.options()),
+          PredictedWork(request.problem(), request.options())};
 }
 
 // Demand of a Differentiate call: request, derivatives and answer. Oversized requests are rejected
 // later, so only the request counts.
 Demand DemandOf(const v1::DifferentiateRequest& request, const ServerConfig& config) {
-  Demand demand{BytesOf(request) + BytesOfSolve(request.problem()),
+  Demand demand{BytesOf(request) + BytesOfSolve(request.problem(), request.options()),
                 PredictedWork(request.problem())};
   if (const auto size = CheckSize(request, config)) {
     demand.bytes += size->answer_bytes + size->working_bytes;
@@ -376,7 +377,8 @@ template <typename Request>
 RequestHandler::BatchCall RequestHandler::BatchCallOf(const Request& request) const {
   BatchCall batch{{}, PriorityOf(request.options()), {}};
   for (const v1::ContactProblem& problem : request.problems()) {
-    batch.problems.push_back({BytesOf(problem), BytesOfSolve(problem), PredictedWork(problem)});
+    batch.problems.push_back({BytesOf(problem), BytesOfSolve(problem, request.options()),
+                              PredictedWork(problem, request.options())});
   }
   batch.check = [this, &request]() -> ServiceStatus {
     return ToServiceStatus(CheckBatchSize("problems", request.problems_size(), config_))
@@ -394,7 +396,7 @@ RequestHandler::BatchCall RequestHandler::BatchCallOf(
   BatchCall batch{{}, CommonPriority(request), {}};
   for (const v1::DifferentiateRequest& problem : request.requests()) {
     const Demand demand = DemandOf(problem, config_);
-    const int64_t solve_bytes = BytesOfSolve(problem.problem());
+    const int64_t solve_bytes = BytesOfSolve(problem.problem(), problem.options());
     batch.problems.push_back({demand.bytes - solve_bytes, solve_bytes, demand.work_s});
   }
   batch.check = [this, &request]() -> ServiceStatus {

@@ -148,7 +148,7 @@ void Session::Keep() {
 // False if the step was rejected; then it is already answered.
 bool Session::Enqueue() {
   const CallContext& call = solve_.call();
-  demand_ = {.work_s = PredictedWork(step_->problem())};
+  demand_ = {.work_s = PredictedWork(step_->problem(), solve_.options())};
   if (const ServiceStatus admitted = shared_.admission->Admit(call.account, demand_); !admitted) {
     return End(admitted), false;
   }

@@ -94,7 +94,7 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   if (ServiceStatus decoded = DecodeSettings(config); !decoded) return decoded;
   const auto view = DecodeProblem(*message_);
   if (!view) return tl::unexpected(view.error());
-  solve_bytes_ = BytesOfSolve(*view);
+  solve_bytes_ = BytesOfSolve(*view, settings_.solver.coulomb.has_value());
   if (const auto read = task_.Read(*view, config.problem); !read) {
     return tl::unexpected(read.error());
   }

@@ -29,8 +29,8 @@ inline Priority PriorityOf(const v1::SolveOptions& options) {
 }
 
 // As BytesOfSolve of its view.
-inline int64_t BytesOfSolve(const v1::ContactProblem& problem) {
-  return BytesOfSolve(DecodeDirection(problem));
+inline int64_t BytesOfSolve(const v1::ContactProblem& problem, const v1::SolveOptions& options) {
+  return BytesOfSolve(DecodeDirection(problem), options.has_coulomb());
 }
 
 // Receivers of results and counts; each may be null.

@@ -76,21 +76,6 @@ struct AdjointData {
   void Resize(const ConstraintGraph& graph, bool with_directions);
 };
 
-inline LawVector<3> ToLawVector(const ContactVector<double>& vector) {
-  return {vector.x, vector.y, vector.n};
-}
-template <size_t rows>
-inline const std::array<double, rows>& ToLawVector(const std::array<double, rows>& vector) {
-  return vector;
-}
-inline LawMatrix<3> ToLawMatrix(const SymmetricMatrix3<double>& G) {
-  return {{G.xx, G.xy, G.xn, G.xy, G.yy, G.yn, G.xn, G.yn, G.nn}};
-}
-template <int rows>
-inline const LawMatrix<rows>& ToLawMatrix(const LawMatrix<rows>& G) {
-  return G;
-}
-
 // G x of constraint i of a pool.
 template <int index, size_t rows>
 inline std::array<double, rows> MultiplyG(const IslandView& view, const SapData& data,

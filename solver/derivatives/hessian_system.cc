@@ -22,23 +22,7 @@ StepStatus HessianSystem::Factor() {
   workspace_.hessian.Assemble(view_, data_, stop_);
   if (stop_.Requested()) return StepStatus::kStopped;
   is_current_ = true;
-  if (factorization_.plan != nullptr) return FactorByPlan();
-  ++factorizations_;
-  AssembleDense(view_, workspace_.hessian, &dense_);
-  return dense_.Factor() ? StepStatus::kOk : StepStatus::kNotPositiveDefinite;
-}
-
-StepStatus HessianSystem::FactorByPlan() {
-  const auto& [plan, factors] = factorization_;
-  if (single_precision_) {
-    ++factorizations_;
-    const StepStatus status =
-        FactorSparse(view_, workspace_.hessian, *plan, stop_, &factors->preconditioner);
-    if (status != StepStatus::kNotPositiveDefinite) return status;
-    single_precision_ = false;
-  }
-  ++factorizations_;
-  return FactorSparse(view_, workspace_.hessian, *plan, stop_, &factors->exact);
+  return factor_.Factor(workspace_.hessian);
 }
 
 StepStatus HessianSystem::Solve(const std::vector<double>& b, std::vector<double>* x) {
@@ -53,8 +37,8 @@ StepStatus HessianSystem::Solve(const std::vector<double>& b, std::vector<double
   for (;;) {
     const StepStatus status = Iterate(scale, b, x);
     if (status != StepStatus::kNotPositiveDefinite) return status;
-    if (is_current_ && !single_precision_) return status;
-    if (is_current_) single_precision_ = false;
+    if (is_current_ && !factor_.single_precision()) return status;
+    if (is_current_) factor_.UseDoublePrecision();
     const StepStatus factored = Factor();
     if (factored != StepStatus::kOk) return factored;
   }
@@ -66,7 +50,7 @@ StepStatus HessianSystem::Iterate(double scale, const std::vector<double>& b,
   const int end = view_.range().velocity_end;
   for (int i = begin; i < end; ++i) workspace_.conjugate.residual[i] = scale * b[i];
   const auto precondition = [this](const std::vector<double>& r, std::vector<double>* z) {
-    return Precondition(r, z);
+    return factor_.Solve(r, z);
   };
   const auto multiply = [this](const std::vector<double>& p, std::vector<double>* product) {
     Multiply(p, product);
@@ -78,23 +62,6 @@ StepStatus HessianSystem::Iterate(double scale, const std::vector<double>& b,
       SolveByConjugateGradients(view_, goal, precondition, multiply, &workspace_.conjugate, x);
   for (int i = begin; i < end; ++i) (*x)[i] /= scale;
   return status;
-}
-
-bool HessianSystem::Precondition(const std::vector<double>& r, std::vector<double>* z) {
-  const int begin = view_.range().velocity_begin;
-  const size_t n = view_.range().num_velocities();
-  if (factorization_.plan == nullptr) {
-    std::copy_n(r.begin() + begin, n, z->begin() + begin);
-    dense_.Solve(z->data() + begin);
-    return true;
-  }
-  const EliminationPlan& plan = *factorization_.plan;
-  if (!single_precision_) {
-    return factorization_.factors->exact.Solve(plan, {r.data() + begin, n}, {z->data() + begin, n},
-                                               stop_, view_.arena);
-  }
-  return factorization_.factors->preconditioner.Solve(plan, {r.data() + begin, n},
-                                                      {z->data() + begin, n}, stop_, view_.arena);
 }
 
 // product := A x + J' G J x, without the blocks of H, which would have to be assembled.

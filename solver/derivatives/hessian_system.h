@@ -7,6 +7,7 @@
 #pragma once
 
 #include "solver/derivatives/adjoint_data.h"
+#include "solver/newton/hessian_factor.h"
 #include "solver/newton/sap_solver.h"
 
 namespace sap {
@@ -18,42 +19,39 @@ class HessianSystem {
                 const StopToken& stop, const SapData& data, SapWorkspace* workspace,
                 AdjointData* adjoint)
       : view_(view),
-        factorization_(factorization),
-        single_precision_(single_precision && factorization.plan != nullptr),
         stop_(stop),
         data_(data),
         workspace_(*workspace),
-        adjoint_(*adjoint) {}
+        adjoint_(*adjoint),
+        factor_(view, factorization, single_precision, stop) {}
 
   StepStatus Factor();
   // data.G differs from what was factored by more than rounding.
   void Moved() { is_current_ = false; }
 
   // z := M^-1 r. False if it was stopped.
-  bool Precondition(const std::vector<double>& r, std::vector<double>* z);
+  bool Precondition(const std::vector<double>& r, std::vector<double>* z) {
+    return factor_.Solve(r, z);
+  }
 
   // x := H^-1 b over the velocities of the island; no more than a guess of it after any other
   // status than kOk.
   StepStatus Solve(const std::vector<double>& b, std::vector<double>* x);
 
-  int factorizations() const { return factorizations_; }
+  int factorizations() const { return factor_.factorizations(); }
 
  private:
-  StepStatus FactorByPlan();
   StepStatus Iterate(double scale, const std::vector<double>& b, std::vector<double>* x);
   void Multiply(const std::vector<double>& x, std::vector<double>* product);
   double Largest(const std::vector<double>& a) const;
 
   const IslandView& view_;
-  const PlannedFactors& factorization_;
-  bool single_precision_;
   const StopToken& stop_;
   const SapData& data_;
   SapWorkspace& workspace_;
   AdjointData& adjoint_;
+  HessianFactor factor_;
   bool is_current_{false};
-  int factorizations_{0};
-  SmallCholesky dense_;
 };
 
 }  // namespace sap

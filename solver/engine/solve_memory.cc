@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "solver/engine/derivatives_request.h"
+#include "solver/newton/gmres.h"
 
 namespace sap {
 namespace {
@@ -25,6 +26,10 @@ constexpr double kPair = 200;
 constexpr double kPairEntry = 16;
 // For an entry of a block of A between two trees: the block as it is read, factored and gathered.
 constexpr double kCoupledEntry = 48;
+// Added with exact Coulomb friction: the vectors of GMRES, and a law of the rounds in each cone.
+constexpr double kCoulombVelocity = 8 * (kMaxGmresProducts + 5);
+constexpr double kCoulombContact = 240;
+constexpr double kCoulombGeneralContact = 240;
 
 constexpr int kBodyDofs = 6;
 constexpr int kBodyMatrix = kBodyDofs * kBodyDofs;
@@ -72,20 +77,24 @@ class Trees {
   int64_t last_{0};
 };
 
-double BytesOfTrees(const ContactProblemView& view) {
+double BytesOfTrees(const ContactProblemView& view, bool coulomb) {
   const double bodies = Count(view.bodies.mass);
   return kTree * (Count(view.trees.dofs) + bodies) +
-         kVelocity * (Count(view.trees.free_motion_velocity) + kBodyDofs * bodies) +
+         (kVelocity + (coulomb ? kCoulombVelocity : 0)) *
+             (Count(view.trees.free_motion_velocity) + kBodyDofs * bodies) +
          kMatrixEntry * (Count(view.trees.dynamics_matrix) + kBodyMatrix * bodies) +
          kPair * Count(view.trees.coupled_a) + kCoupledEntry * Count(view.trees.coupling_block);
 }
 
 // `angular_entries`: of the angular Jacobian of each contact that is not given by Jacobians.
-double BytesOfLaws(const ContactProblemView::Law& law, double contacts, double angular_entries) {
+double BytesOfLaws(const ContactProblemView::Law& law, double contacts, double angular_entries,
+                   bool coulomb) {
   const bool has_angular = !law.torsional_friction.empty() || !law.rolling_friction.empty();
   const bool is_general =
       has_angular || !law.friction_2.empty() || !law.adhesion.empty() || !law.law.empty();
-  return contacts * (kContact + (is_general ? kGeneralContact : 0) +
+  const double friction = kContact + (coulomb ? kCoulombContact : 0);
+  const double general = kGeneralContact + (coulomb ? kCoulombGeneralContact : 0);
+  return contacts * (friction + (is_general ? general : 0) +
                      (has_angular ? kJacobianEntry * angular_entries : 0));
 }
 
@@ -104,12 +113,12 @@ struct TreesOfConstraint {
   }
 };
 
-double BytesOfContacts(const ContactProblemView& view, const Trees& trees) {
+double BytesOfContacts(const ContactProblemView& view, const Trees& trees, bool coulomb) {
   const auto given = static_cast<double>(CountContacts(view.contacts));
   const double between_bodies = Count(view.body_contacts.body_a);
   double bytes =
-      BytesOfLaws(view.contacts.law, given, 0) +
-      BytesOfLaws(view.body_contacts.law, between_bodies, kBodyJacobian) +
+      BytesOfLaws(view.contacts.law, given, 0, coulomb) +
+      BytesOfLaws(view.body_contacts.law, between_bodies, kBodyJacobian, coulomb) +
       kJacobianEntry * (Count(view.contacts.jacobian) + Count(view.contacts.angular_jacobian) +
                         kBodyJacobian * between_bodies) +
       static_cast<double>(
@@ -156,13 +165,13 @@ double BytesOfRows(const ContactProblemView& view, Trees* trees) {
 
 }  // namespace
 
-int64_t BytesOfSolve(const ContactProblemView& view) {
+int64_t BytesOfSolve(const ContactProblemView& view, bool coulomb) {
   // An invalid problem may ask for more than there are numbers for.
   constexpr double kMost = 1e15;
   Trees trees(view);
-  return static_cast<int64_t>(std::min(
-      kMost,
-      kProblem + BytesOfTrees(view) + BytesOfContacts(view, trees) + BytesOfRows(view, &trees)));
+  return static_cast<int64_t>(std::min(kMost, kProblem + BytesOfTrees(view, coulomb) +
+                                                  BytesOfContacts(view, trees, coulomb) +
+                                                  BytesOfRows(view, &trees)));
 }
 
 EngineStatus CheckSolveMemory(int64_t bytes, const EngineLimits& limits) {

@@ -11,8 +11,8 @@ namespace sap {
 
 // Bytes that ContactProblem, Solver and ContactSolution take together, at most, without factors and
 // derivatives, which have bounds of their own (SolverOptions::max_factor_bytes,
-// BytesOfDerivatives).
-int64_t BytesOfSolve(const ContactProblemView& view);
+// BytesOfDerivatives). `coulomb`: with exact Coulomb friction.
+int64_t BytesOfSolve(const ContactProblemView& view, bool coulomb = false);
 
 // RESOURCE_EXHAUSTED if that is more than EngineLimits::max_solve_memory_mib.
 EngineStatus CheckSolveMemory(int64_t bytes, const EngineLimits& limits);

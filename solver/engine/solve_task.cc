@@ -29,6 +29,10 @@ EngineStatus SolveTask::Read(DerivativesRequest request) {
 EngineStatus SolveTask::Solve(Solver* solver, const SolverOptions& options, const CallLimits& call,
                               const SolveLimits& limits, ContactSolution* solution,
                               Derivatives* derivatives) const {
+  if (derivatives_ && options.coulomb) {
+    return RefuseField("options.coulomb",
+                       "is given; there are derivatives of the convex model alone");
+  }
   const StopToken stop = StopTokenFor(call, limits);
   const auto solve = [&]() -> tl::expected<void, MemoryLimitExceeded> {
     if (!derivatives_) return solver->Solve(problem_, options, stop, solution);

@@ -37,7 +37,8 @@ class SolveTask {
   // ten iterations; options that allow more than the default may use all of them, of which 10,000
   // take a thousand times as long.
   bool IsSmall(const SolverOptions& options, double below_s = kSmall_s) const {
-    return options.max_iterations <= SolverOptions().max_iterations && predicted_s_ < below_s;
+    return options.max_iterations <= SolverOptions().max_iterations &&
+           RelativeWork(options) * predicted_s_ < below_s;
   }
 
   // Solves the problem and differentiates it if that was asked for. An error if the call was

@@ -104,6 +104,8 @@ struct GeneralCone {
   static_assert(kNumRows == 3 || kNumRows == 4 || kNumRows == 6);
   static constexpr int kRows = kNumRows;
   static constexpr int kDualDirections = kRows - 1;  // one per axis of friction
+  static constexpr int kNormal = 2;
+  static constexpr int RowOf(int axis) { return axis < kNormal ? axis : axis + 1; }
   using Inputs = ConeInputs;
   using DualDirection = std::array<double, kDualDirections>;
 
@@ -339,9 +341,6 @@ struct GeneralCone {
   }
 
  private:
-  static constexpr int kNormal = 2;
-  static constexpr int RowOf(int axis) { return axis < kNormal ? axis : axis + 1; }
-
   // e, its direction and the impulse, for derivatives.
   struct Slip {
     std::array<double, kDualDirections> d, t, q;

@@ -25,6 +25,20 @@ struct LawMatrix {
   }
 };
 
+// A vector or matrix of one constraint in the form of laws, out of the arrays of any pool.
+template <size_t n>
+inline const std::array<double, n>& ToLawVector(const std::array<double, n>& vector) {
+  return vector;
+}
+template <size_t n>
+inline void FromLawVector(const std::array<double, n>& vector, std::array<double, n>* to) {
+  *to = vector;
+}
+template <int n>
+inline const LawMatrix<n>& ToLawMatrix(const LawMatrix<n>& matrix) {
+  return matrix;
+}
+
 // Derivatives of a law at fixed v_c with respect to its parameters theta. Those with respect to
 // v_hat are G and gamma.
 template <int num_rows, int num_parameters>

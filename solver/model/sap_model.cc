@@ -33,7 +33,7 @@ bool ScaleTree(const double* A, const double* factor, Size n, double mass_unit, 
 
 }  // namespace
 
-void SapModel::Resize(const ContactProblem& problem, const ConstraintGraph& graph) {
+void SapModel::Resize(const ContactProblem& problem, const ConstraintGraph& graph, bool coulomb) {
   const int velocities = graph.velocity_start().back();
   const int64_t matrices = graph.matrix_start().back();
   constants_.resize(graph.islands().count());
@@ -48,7 +48,9 @@ void SapModel::Resize(const ContactProblem& problem, const ConstraintGraph& grap
   ForEachPool([&](auto pool) {
     const auto& layout = LayoutOf(graph, pool);
     pools[pool].jacobians.Resize(layout);
-    pools[pool].laws.Resize(static_cast<int>(layout.order().size()));
+    const int constraints = static_cast<int>(layout.order().size());
+    pools[pool].laws.Resize(constraints);
+    if constexpr (IsCone(pool)) pools[pool].laws.ResizeRounds(coulomb ? constraints : 0);
   });
   if (graph.rows(ConstraintKind::kBilateralRow).num_rows() > 0) {
     Q_.Reserve(matrices);

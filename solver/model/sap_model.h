@@ -37,8 +37,9 @@ struct IslandConstants {
 // concurrently.
 class SapModel {
  public:
-  // Makes room for every island of the graph. Problem and graph must outlive the model's use.
-  void Resize(const ContactProblem& problem, const ConstraintGraph& graph);
+  // Makes room for every island of the graph, with `coulomb` for the laws of their rounds too.
+  // Problem and graph must outlive the model's use.
+  void Resize(const ContactProblem& problem, const ConstraintGraph& graph, bool coulomb = false);
 
   // Fills the ranges of one island, a large one with the threads of the arena (may be null). A
   // cancelled call leaves them half filled.

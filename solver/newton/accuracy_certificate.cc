@@ -31,16 +31,19 @@ double ImpulseErrors(const IslandView& view, PoolIndexType pool, const SapData& 
   const auto& [laws, jacobians] = view.model.pools[pool];
   const auto& state = data.pools[pool];
   double cost_error = 0;
-  jacobians.ForSizes(
-      view.graph, view.layout(pool), begin, end, data.v,
-      [&laws = laws](int i) { return laws.target_size(i); },
-      [&, &laws = laws](int i, auto& error, int terms) {
-        Scale((terms + kVelocitySteps) * kUnitRoundoff, &error);
-        const auto impulse_error = laws.ImpulseError(i, state.v_c, state.gamma, error);
-        errors->Set(i, impulse_error);
-        cost_error += laws.HasNonNegativeCost(i)
-                          ? CostError(state.gamma.At(i), impulse_error, error)
-                          : kInfinity;
+  WithLawsAt(
+      laws, view.range(pool).begin, [&, &laws = laws, &jacobians = jacobians](const auto& current) {
+        jacobians.ForSizes(
+            view.graph, view.layout(pool), begin, end, data.v,
+            [&](int i) { return laws.target_size(i); },
+            [&](int i, auto& error, int terms) {
+              Scale((terms + kVelocitySteps) * kUnitRoundoff, &error);
+              const auto impulse_error = current.ImpulseError(i, state.v_c, state.gamma, error);
+              errors->Set(i, impulse_error);
+              cost_error += laws.HasNonNegativeCost(i)
+                                ? CostError(state.gamma.At(i), impulse_error, error)
+                                : kInfinity;
+            });
       });
   return cost_error;
 }

@@ -207,6 +207,7 @@ bool StepGroup(const IslandView& view, const SweepOrder& order, int number, Swep
     double scratch[kStackScratch];
     const int slot = group.slots.front();
     if (view.range().kinds == 1U << kFrictionPool &&
+        !view.model.pools[kFrictionPool].laws.InRounds(view.range(kFrictionPool).begin) &&
         NumContacts(view, slot) <= ContactsOfTree::kMax) {
       ForSize(dofs, [&](auto n) { StepTree(view, slot, n, scratch, data); });
     } else {

@@ -33,16 +33,6 @@ bool MeetsToleranceInNormOfA(const IslandView& view, const SapData& data, const 
          AbsoluteTolerance(view, options) + options.relative_tolerance * size;
 }
 
-// The stopping test at the velocity that `data` and `scratch` were evaluated at last, in *norms.
-bool MeetsTolerance(const IslandView& view, const SapData& data, const SapScratch& scratch,
-                    const SolverOptions& options, const StopToken& stop, IslandNorms* norms) {
-  const double absolute_tolerance = AbsoluteTolerance(view, options);
-  if (view.range().coupled && MeetsTolerance(*norms, absolute_tolerance, options)) {
-    norms->meets_in_norm_of_A = MeetsToleranceInNormOfA(view, data, scratch, options, stop);
-  }
-  return MeetsTolerance(*norms, absolute_tolerance, options);
-}
-
 // The Newton loop with what it carries from step to step.
 class IslandSolve {
  public:
@@ -66,6 +56,13 @@ class IslandSolve {
     Iterate();
     control_.Certify(OptimalityGapBound(view_, norms_.cost, data_, stop_, &workspace_.scratch),
                      stop_.Cancelled());
+    return report_;
+  }
+
+  // The iterations alone, counted from those of the report on.
+  IslandReport Continue(const IslandReport& report) {
+    report_ = report;
+    Iterate();
     return report_;
   }
 
@@ -263,6 +260,15 @@ class IslandSolve {
 
 }  // namespace
 
+bool MeetsTolerance(const IslandView& view, const SapData& data, const SapScratch& scratch,
+                    const SolverOptions& options, const StopToken& stop, IslandNorms* norms) {
+  const double absolute_tolerance = AbsoluteTolerance(view, options);
+  if (view.range().coupled && MeetsTolerance(*norms, absolute_tolerance, options)) {
+    norms->meets_in_norm_of_A = MeetsToleranceInNormOfA(view, data, scratch, options, stop);
+  }
+  return MeetsTolerance(*norms, absolute_tolerance, options);
+}
+
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
                    const SapData& data, const StopToken& stop, SapScratch* scratch,
                    IslandReport* report) {
@@ -274,7 +280,7 @@ void ReportIterate(const IslandView& view, const SolverOptions& options, const I
   }
 }
 
-void SapWorkspace::Resize(const ConstraintGraph& graph) {
+void SapWorkspace::Resize(const ConstraintGraph& graph, bool coulomb) {
   data.Resize(graph);
   step.Resize(graph);
   scratch.Resize(graph);
@@ -282,6 +288,17 @@ void SapWorkspace::Resize(const ConstraintGraph& graph) {
   conjugate.Resize(graph);
   v_before.resize(graph.velocity_start().back());
   v_before_sweep.resize(graph.velocity_start().back());
+  if (!coulomb) return;
+  v_best.resize(graph.velocity_start().back());
+  v_round.resize(graph.velocity_start().back());
+  krylov.Resize(graph);
+}
+
+void IterateIsland(const IslandView& view, const SolverOptions& options, const StopToken& stop,
+                   const SweepOrder& sweep_order, const PlannedFactors& factorization,
+                   SapWorkspace* workspace, IslandReport* report) {
+  *report =
+      IslandSolve(view, options, stop, sweep_order, factorization, workspace).Continue(*report);
 }
 
 void SolveIsland(const IslandView& view, const SolverOptions& options, const StopToken& stop,

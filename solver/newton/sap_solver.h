@@ -9,6 +9,7 @@
 #pragma once
 
 #include "solver/newton/gauss_seidel.h"
+#include "solver/newton/gmres.h"
 #include "solver/newton/newton_step.h"
 #include "solver/newton/sap_data.h"
 #include "solver/problem/contact_solution.h"
@@ -31,9 +32,24 @@ struct SapWorkspace {
   ConjugateVectors conjugate;
   std::vector<double> v_before;        // before the last Newton step, to go back to
   std::vector<double> v_before_sweep;  // and before the sweep after it
+  // Of rounds of exact Coulomb friction alone:
+  std::vector<double> v_best;   // of least residual
+  std::vector<double> v_round;  // before the last round, to go back to
+  KrylovVectors krylov;
 
-  void Resize(const ConstraintGraph& graph);
+  void Resize(const ConstraintGraph& graph, bool coulomb = false);
 };
+
+// The stopping test at the velocity that `data` and `scratch` were evaluated at last, whose norms
+// learn what it asks of coupled trees.
+bool MeetsTolerance(const IslandView& view, const SapData& data, const SapScratch& scratch,
+                    const SolverOptions& options, const StopToken& stop, IslandNorms* norms);
+
+// The iterations of SolveIsland without cost, certificate and residual in the report. Goes on
+// counting from the iterations of the report.
+void IterateIsland(const IslandView& view, const SolverOptions& options, const StopToken& stop,
+                   const SweepOrder& sweep_order, const PlannedFactors& factorization,
+                   SapWorkspace* workspace, IslandReport* report);
 
 // Solves one island from workspace->data.v, where the best iterate is left. Never fails: the
 // report, blank at first, tells what was reached. Cost and gap are in the unit of the problem. The

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "solver/laws/bounded_row.h"
-#include "solver/laws/general_cone.h"
 #include "solver/laws/hunt_crossley.h"
+#include "solver/pools/cone_laws.h"
 #include "solver/pools/contact_jacobians.h"
 #include "solver/pools/friction_contacts.h"
 #include "solver/pools/law_array.h"
@@ -35,15 +35,17 @@ struct ConstraintPool {
 
 template <ConstraintKind kind, typename Law>
 using ContactPool = ConstraintPool<kind, LawArray<Law>, ContactJacobians<Law::kRows>>;
+template <ConstraintKind kind, typename Cones>
+using ConePool = ConstraintPool<kind, ConeLaws<Cones>, ContactJacobians<Cones::kRows>>;
 template <ConstraintKind kind, typename Law>
 using RowPool = ConstraintPool<kind, LawArray<Law>, RowJacobians>;
 
 // The list of all kinds, in the order of ConstraintKind.
 using ConstraintPools =
-    std::tuple<ConstraintPool<ConstraintKind::kFriction, FrictionContacts, ContactJacobians<3>>,
-               ContactPool<ConstraintKind::kCone, GeneralCone<3>>,
-               ContactPool<ConstraintKind::kSpinCone, GeneralCone<4>>,
-               ContactPool<ConstraintKind::kRollingCone, GeneralCone<6>>,
+    std::tuple<ConePool<ConstraintKind::kFriction, FrictionContacts>,
+               ConePool<ConstraintKind::kCone, LawArray<GeneralCone<3>>>,
+               ConePool<ConstraintKind::kSpinCone, LawArray<GeneralCone<4>>>,
+               ConePool<ConstraintKind::kRollingCone, LawArray<GeneralCone<6>>>,
                ContactPool<ConstraintKind::kHuntCrossleyLagged, LaggedHuntCrossley>,
                ContactPool<ConstraintKind::kHuntCrossleySimilar, SimilarHuntCrossley>,
                RowPool<ConstraintKind::kBilateralRow, BilateralRow>,
@@ -70,6 +72,22 @@ constexpr bool IsRow(PoolIndex<index>) {
 template <int index>
 constexpr bool IsQuadratic(PoolIndex<index> pool) {
   return PoolAt<pool>::Laws::kIsQuadratic;
+}
+
+// Whether the constraints of a pool are cones, which can have exact Coulomb friction.
+template <int index>
+constexpr bool IsCone(PoolIndex<index>) {
+  return requires(typename PoolAt<index>::Laws laws) { laws.InRounds(0); };
+}
+
+// Calls body(laws) with the laws that constraint i of a pool has now, of rounds if it is in them.
+template <typename Laws, typename Body>
+void WithLawsAt(const Laws& laws, int i, Body&& body) {
+  if constexpr (requires { laws.InRounds(i); }) {
+    laws.WithLawsAt(i, body);
+  } else {
+    body(laws);
+  }
 }
 
 namespace detail {

@@ -72,6 +72,12 @@ void FrictionContacts::Hessians(int begin, int end, const ContactVectors& v_c,
   });
 }
 
+GeneralCone<3>::Parameters FrictionContacts::cone(int contact) const {
+  const double mu = mu_[contact];
+  return GeneralCone<3>::Parameters::Make(R_t_[contact], R_n_[contact], {mu, mu, 1},
+                                          ToLawVector(v_hat_.At(contact)), 0);
+}
+
 struct FrictionContacts::GeneralContact {
   GeneralCone<3>::Parameters parameters;
   LawVector<3> v_c;
@@ -82,14 +88,9 @@ FrictionContacts::GeneralContact FrictionContacts::AsGeneral(int contact,
                                                              const ContactVectors& v_c) const {
   const ContactVector<double> v = v_c.At(contact);
   const ConePoint<double> point = ProjectOnCone(At(contact, double{}), v);
-  const double mu = mu_[contact];
-  const ContactVector<double> v_hat = v_hat_.At(contact);
   ConeRegion region = point.slide ? ConeRegion::kSlide : ConeRegion::kOpen;
   if (point.stick) region = ConeRegion::kStick;
-  return {GeneralCone<3>::Parameters::Make(R_t_[contact], R_n_[contact], {mu, mu, 1},
-                                           {v_hat.x, v_hat.y, v_hat.n}, 0),
-          {v.x, v.y, v.n},
-          region};
+  return {cone(contact), ToLawVector(v), region};
 }
 
 FrictionContacts::Sensitivity FrictionContacts::SensitivityAt(int contact,

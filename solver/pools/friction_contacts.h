@@ -13,6 +13,16 @@
 
 namespace sap {
 
+inline LawVector<3> ToLawVector(const ContactVector<double>& vector) {
+  return {vector.x, vector.y, vector.n};
+}
+inline void FromLawVector(const LawVector<3>& vector, ContactVector<double>* to) {
+  *to = {vector[0], vector[1], vector[2]};
+}
+inline LawMatrix<3> ToLawMatrix(const SymmetricMatrix3<double>& G) {
+  return {{G.xx, G.xy, G.xn, G.xy, G.yy, G.yn, G.xn, G.yn, G.nn}};
+}
+
 // Arrays of three components in the contact frame, one entry per contact.
 struct ContactVectors {
   using Vector = ContactVector<double>;
@@ -33,6 +43,11 @@ struct ContactVectors {
     Store(&x[i], value.x);
     Store(&y[i], value.y);
     Store(&n[i], value.n);
+  }
+  void Set(int i, const LawVector<3>& value) {
+    ContactVector<double> vector;
+    FromLawVector(value, &vector);
+    Set(i, vector);
   }
   void AddScaled(int i, double factor, const ContactVectors& other) {
     x[i] += factor * other.x[i];
@@ -58,6 +73,9 @@ struct ContactMatrices {
     Store(&yn[i], value.yn);
     Store(&nn[i], value.nn);
   }
+  void Set(int i, const LawMatrix<3>& G) {
+    Set(i, SymmetricMatrix3<double>{G(0, 0), G(0, 1), G(1, 1), G(0, 2), G(1, 2), G(2, 2)});
+  }
 };
 
 // Dual directions s of the accelerated method (friction_cone.h).
@@ -67,6 +85,11 @@ struct DualDirections {
   void resize(size_t size) {
     x.resize(size);
     y.resize(size);
+  }
+  std::array<double, 2> At(int i) const { return {x[i], y[i]}; }
+  void Set(int i, const std::array<double, 2>& s) {
+    x[i] = s[0];
+    y[i] = s[1];
   }
 };
 
@@ -105,6 +128,8 @@ class FrictionContacts {
             Load<Lanes>(&inv_R_n_[i]),     Load<Lanes>(&mu_[i]),      Load<Lanes>(&mu_hat_[i]),
             Load<Lanes>(&slide_factor_[i])};
   }
+  // The same law as that of a general cone.
+  GeneralCone<3>::Parameters cone(int contact) const;
   double R_t(int contact) const { return R_t_[contact]; }
   double R_n(int contact) const { return R_n_[contact]; }
 

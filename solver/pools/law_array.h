@@ -14,14 +14,9 @@
 
 namespace sap {
 
+// What a law computes, by constraint.
 template <typename Law>
-class LawArray {
- public:
-  static constexpr int kRows = Law::kRows;
-  static constexpr bool kIsQuadratic = requires { Law::kIsQuadratic; };
-  using Vector = LawVector<Law::kRows>;
-
-  // Arrays with one entry per constraint.
+struct LawArrays {
   struct Vectors {
     using Vector = LawVector<Law::kRows>;
     std::vector<Vector> values;
@@ -38,8 +33,30 @@ class LawArray {
 
     void resize(size_t size) { values.resize(size); }
     const LawMatrix<Law::kRows>& At(int i) const { return values[i]; }
+    void Set(int i, const LawMatrix<Law::kRows>& value) { values[i] = value; }
   };
-  using Directions = std::vector<typename Law::DualDirection>;
+  struct Directions {
+    std::vector<typename Law::DualDirection> values;
+
+    void resize(size_t size) { values.resize(size); }
+    const typename Law::DualDirection& At(int i) const { return values[i]; }
+    void Set(int i, const typename Law::DualDirection& value) { values[i] = value; }
+  };
+};
+
+// `Arrays`: the types of the arrays of v_c, gamma, G and s, those of another pool of so many rows
+// where the law takes its place.
+template <typename Law, typename Arrays = LawArrays<Law>>
+class LawArray {
+ public:
+  static constexpr int kRows = Law::kRows;
+  static constexpr bool kIsQuadratic = requires { Law::kIsQuadratic; };
+  using Vector = LawVector<Law::kRows>;
+
+  using Parameters = typename Law::Parameters;
+  using Vectors = typename Arrays::Vectors;
+  using Matrices = typename Arrays::Matrices;
+  using Directions = typename Arrays::Directions;
 
   // Parameters from the inputs of the problem, with their partial derivatives (law_inputs.h).
   using Inputs = typename Law::Inputs;
@@ -48,22 +65,25 @@ class LawArray {
   }
 
   void Resize(int size) { parameters_.resize(size); }
-  void Set(int i, const typename Law::Parameters& parameters) { parameters_[i] = parameters; }
+  void Set(int i, const Parameters& parameters) { parameters_[i] = parameters; }
+  const Parameters& parameters(int i) const { return parameters_[i]; }
+  Parameters& parameters(int i) { return parameters_[i]; }
+  bool empty() const { return parameters_.empty(); }
 
   // The sizes of the parts of what v_c is subtracted from, added up.
   const Vector& target_size(int i) const { return parameters_[i].target_size; }
   // Whether the cost is negative at no velocity.
   bool HasNonNegativeCost(int i) const { return parameters_[i].HasNonNegativeCost(); }
   bool IsKinked(int i, const Vectors& v_c, const Vectors&) const {
-    return Law::IsKinked(parameters_[i], Law::At(parameters_[i], v_c.At(i)));
+    return Law::IsKinked(parameters_[i], PointAt(i, v_c));
   }
 
   // Impulses gamma at velocities v_c, for constraints in [begin, end), and their cost.
   CostSum Impulses(int begin, int end, const Vectors& v_c, Vectors* gamma) const {
     CostSum sum;
     for (int i = begin; i < end; ++i) {
-      const auto point = Law::At(parameters_[i], v_c.At(i));
-      gamma->values[i] = point.gamma;
+      const auto point = PointAt(i, v_c);
+      gamma->Set(i, point.gamma);
       sum.value += point.cost;
       sum.magnitude += std::abs(point.cost);
     }
@@ -80,20 +100,19 @@ class LawArray {
   // G at v_c, of the cost itself.
   void Hessians(int begin, int end, const Vectors& v_c, Matrices* G) const {
     for (int i = begin; i < end; ++i) {
-      G->values[i] = Law::Hessian(parameters_[i], Law::At(parameters_[i], v_c.At(i)));
+      G->Set(i, Law::Hessian(parameters_[i], PointAt(i, v_c)));
     }
   }
 
   // G at v_c with dual directions s.
   void Hessians(int begin, int end, const Vectors& v_c, const Directions& s, Matrices* G) const {
     for (int i = begin; i < end; ++i) {
-      G->values[i] = Law::Hessian(parameters_[i], Law::At(parameters_[i], v_c.At(i)), s[i]);
+      G->Set(i, Law::Hessian(parameters_[i], PointAt(i, v_c), s.At(i)));
     }
   }
 
   // Derivatives with respect to the parameters at fixed v_c, and the distance from the kinks.
-  using Sensitivity = typename Law::Sensitivity;
-  Sensitivity SensitivityAt(int i, const Vectors& v_c) const {
+  auto SensitivityAt(int i, const Vectors& v_c) const {
     return Law::SensitivityAt(parameters_[i], v_c.At(i));
   }
   double KinkMargin(int i, const Vectors& v_c, const KinkScales& scales) const {
@@ -105,8 +124,8 @@ class LawArray {
                       double alpha) const {
     LineSlope slope;
     for (int i = begin; i < end; ++i) {
-      const Vector& direction = dv_c.At(i);
-      Vector v = v_c.At(i);
+      const Vector& direction = ToLawVector(dv_c.At(i));
+      Vector v = ToLawVector(v_c.At(i));
       for (int r = 0; r < Law::kRows; ++r) v[r] += alpha * direction[r];
       const auto point = Law::At(parameters_[i], v);
       const LawMatrix<Law::kRows> G = Law::Hessian(parameters_[i], point);
@@ -124,14 +143,15 @@ class LawArray {
   void StartDualDirections(int begin, int end, const Vectors& v_c, const Vectors&,
                            Directions* s) const {
     for (int i = begin; i < end; ++i) {
-      (*s)[i] = Law::StartDirection(parameters_[i], Law::At(parameters_[i], v_c.At(i)));
+      s->Set(i, Law::StartDirection(parameters_[i], PointAt(i, v_c)));
     }
   }
   void UpdateDualDirections(int begin, int end, const Vectors& v_c, const Vectors& dv_c,
                             Directions* s) const {
     for (int i = begin; i < end; ++i) {
-      const auto point = Law::At(parameters_[i], v_c.At(i));
-      Law::UpdateDirection(parameters_[i], point, dv_c.At(i), &(*s)[i]);
+      typename Law::DualDirection direction = s->At(i);
+      Law::UpdateDirection(parameters_[i], PointAt(i, v_c), ToLawVector(dv_c.At(i)), &direction);
+      s->Set(i, direction);
     }
   }
 
@@ -140,8 +160,8 @@ class LawArray {
   Vector ImpulseError(int i, const Vectors& v_c, const Vectors&, const Vector& error) const {
     constexpr double kLawSteps = 32;  // rounding steps of an evaluation, generously counted
     constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
-    const auto point = Law::At(parameters_[i], v_c.At(i));
-    Vector bound = Law::ImpulseError(parameters_[i], point, v_c.At(i), error);
+    const auto point = PointAt(i, v_c);
+    Vector bound = Law::ImpulseError(parameters_[i], point, ToLawVector(v_c.At(i)), error);
     for (int r = 0; r < Law::kRows; ++r) {
       bound[r] += kLawSteps * kUnitRoundoff * std::abs(point.gamma[r]);
     }
@@ -149,7 +169,11 @@ class LawArray {
   }
 
  private:
-  std::vector<typename Law::Parameters> parameters_;
+  auto PointAt(int i, const Vectors& v_c) const {
+    return Law::At(parameters_[i], ToLawVector(v_c.At(i)));
+  }
+
+  std::vector<Parameters> parameters_;
 };
 
 }  // namespace sap

@@ -14,6 +14,7 @@ enum class SolveStatus : uint8_t {
   kDeadline,
   kCancelled,         // the answer is not wanted: the guess, no impulses, nothing certified
   kNumericalFailure,  // left the range of double precision, or H was not positive definite in it
+  kCoulombLimit,      // the rounds of exact Coulomb friction are used up
 };
 
 struct IslandReport {
@@ -29,11 +30,26 @@ struct IslandReport {
   // |v - v_opt|_A <= sqrt(2 optimality_gap_bound). Infinite if nothing could be certified.
   double optimality_gap_bound{0};
   double cost{0};  // l(v) [J]
+  // Of exact Coulomb friction, where the options ask for it: convex solves after the first, and
+  // |F|_{A^-1} with an allowance for rounding errors [kg^1/2 m/s]: v is an exact answer of the
+  // problem whose v* is moved by at most so much in the norm of A. A backward error, not a
+  // distance.
+  int coulomb_rounds{0};
+  double coulomb_defect{0};
   int dofs{0};
   int contacts{0};
   int rows{0};
   double solve_time_s{0};
 };
+
+// Whether the reports are of exact Coulomb friction: a defect contains rounding errors, so that it
+// is 0 nowhere but without it.
+inline bool HasCoulombReports(const std::vector<IslandReport>& islands) {
+  for (const IslandReport& island : islands) {
+    if (island.coulomb_rounds > 0 || island.coulomb_defect > 0) return true;
+  }
+  return false;
+}
 
 struct SolveTimes {
   double islands_s{0};  // finding islands and gathering their data

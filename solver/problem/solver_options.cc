@@ -1,24 +1,43 @@
 #include "solver/problem/solver_options.h"
 
 #include <cmath>
+#include <string>
 
 #include "solver/problem/input_checker.h"
 
 namespace sap {
 
-tl::expected<void, ProblemError> CheckTolerances(const SolverOptions& options) {
-  const double relative = options.relative_tolerance;
-  if (!(relative >= 0 && relative < 1)) {
-    return tl::unexpected(
-        ProblemError{"options.relative_tolerance", -1,
-                     "is " + ToText(relative) + "; it must be finite and in [0, 1)"});
+namespace {
+
+constexpr uint32_t kMostRounds = 10'000;
+
+tl::expected<void, ProblemError> CheckTolerance(const char* field, double tolerance) {
+  if (tolerance >= 0 && tolerance < 1) return {};
+  return tl::unexpected(
+      ProblemError{field, -1, "is " + ToText(tolerance) + "; it must be finite and in [0, 1)"});
+}
+
+tl::expected<void, ProblemError> CheckCoulomb(const CoulombFriction& coulomb) {
+  if (coulomb.max_rounds > kMostRounds) {
+    return tl::unexpected(ProblemError{"options.coulomb.max_rounds", -1,
+                                       "is " + std::to_string(coulomb.max_rounds) +
+                                           "; it must be at most " + std::to_string(kMostRounds)});
   }
+  if (!coulomb.tolerance) return {};
+  return CheckTolerance("options.coulomb.tolerance", *coulomb.tolerance);
+}
+
+}  // namespace
+
+tl::expected<void, ProblemError> CheckOptions(const SolverOptions& options) {
+  const auto relative = CheckTolerance("options.relative_tolerance", options.relative_tolerance);
+  if (!relative) return relative;
   const double speed = options.absolute_speed_tolerance;
   if (!(speed >= 0 && std::isfinite(speed))) {
     return tl::unexpected(ProblemError{"options.absolute_speed_tolerance", -1,
                                        "is " + ToText(speed) + "; it must be finite and >= 0"});
   }
-  return {};
+  return options.coulomb ? CheckCoulomb(*options.coulomb) : tl::expected<void, ProblemError>();
 }
 
 }  // namespace sap

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <tl/expected.hpp>
 
 #include "solver/problem/problem_error.h"
@@ -16,6 +17,14 @@ enum class NewtonMethod : uint8_t {
   kGaussSeidel,  // sweeps alone: no factorization of the whole, many more iterations
 };
 
+// Exact Coulomb friction in place of the convex model, by rounds of convex solves
+// (newton/coulomb_rounds.h).
+struct CoulombFriction {
+  uint32_t max_rounds{100};  // after the first solve, per island
+  // eps_r of the exact momentum balance [-]. Absent: relative_tolerance.
+  std::optional<double> tolerance{};
+};
+
 struct SolverOptions {
   // Stop when |D grad| <= eps_a + eps_r max(|D A v|, |D J' gamma|) with D = diag(A)^-1/2, for every
   // island by itself.
@@ -24,11 +33,16 @@ struct SolverOptions {
   int max_iterations{500};                 // Newton iterations per island
   bool islands{true};                      // false: all trees with constraints as one
   NewtonMethod newton{NewtonMethod::kAccelerated};
+  std::optional<CoulombFriction> coulomb{};  // absent: the convex model
   // That the factorizations of one solve may take, on all threads together.
   size_t max_factor_bytes{std::numeric_limits<size_t>::max()};
 };
 
-// The tolerances are in their ranges; an error names the field of SolveOptions.
-tl::expected<void, ProblemError> CheckTolerances(const SolverOptions& options);
+// Predicted time with these options as a multiple of that with the default ones: rounds of exact
+// Coulomb friction take some three convex solves where contacts slide, ten in piles in motion.
+inline double RelativeWork(const SolverOptions& options) { return options.coulomb ? 4.0 : 1.0; }
+
+// Tolerances and rounds are in their ranges; an error names the field of SolveOptions.
+tl::expected<void, ProblemError> CheckOptions(const SolverOptions& options);
 
 }  // namespace sap

@@ -67,7 +67,10 @@ v1::DifferentiateRequest Differentiated(const v1::SolveRequest& solve) {
 std::vector<Input> GoodInputs(const std::string& target) {
   if (target == "solve") {
     std::vector<Input> inputs;
-    for (const v1::SolveRequest& request : GoodRequests()) {
+    for (v1::SolveRequest& request : GoodRequests()) {
+      inputs.push_back(ToInput(request.SerializeAsString()));
+      request.mutable_options()->mutable_coulomb()->set_max_rounds(20);
+      request.mutable_options()->mutable_coulomb()->set_tolerance(1e-8);
       inputs.push_back(ToInput(request.SerializeAsString()));
     }
     return inputs;

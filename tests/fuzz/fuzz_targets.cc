@@ -59,6 +59,10 @@ void CheckAnswer(const ServiceStatus& status, const v1::ContactProblem& problem,
                                           problem.bodies().free_motion_velocity_size());
   Require(solution.island_of_tree_size() ==
           problem.trees().dofs_size() + problem.bodies().mass_size());
+  const v1::IslandReports& islands = solution.islands();
+  Require(islands.coulomb_defect_size() == 0 ||
+          (options.has_coulomb() && islands.coulomb_defect_size() == islands.status_size()));
+  for (const double defect : islands.coulomb_defect()) Require(defect >= 0);
 }
 
 // Whether all doubles of the message are finite.

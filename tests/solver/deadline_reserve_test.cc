@@ -30,6 +30,14 @@ TEST(DeadlineReserveTest, LargeTreesTakeTimeWhateverTheirContacts) {
   EXPECT_EQ(pace.TimeToReportTrees(1e9), 2 * usual);
 }
 
+TEST(DeadlineReserveTest, ExactFrictionTakesTwoMoreEvaluationsToReport) {
+  DeadlineReserve convex, exact;
+  exact.Start(/*coulomb=*/true);
+  EXPECT_GT(exact.TimeToReport(1000), 2 * convex.TimeToReport(1000));
+  EXPECT_EQ(exact.TimeForIslands(1000, 10, 1) - convex.TimeForIslands(1000, 10, 1),
+            exact.TimeToReport(1000) - convex.TimeToReport(1000));
+}
+
 TEST(DeadlineReserveTest, SlowGatheringLengthensWhatIsToComeUpToTwofold) {
   DeadlineReserve pace;
   const nanoseconds usual = pace.TimeToReport(1000);

@@ -41,6 +41,21 @@ void CopyIslands(const sap_island_reports& from, v1::IslandReports* to) {
   Copy(from.solve_time_s, to->mutable_solve_time_s());
   Copy(from.swept, to->mutable_swept());
   Copy(from.cost, to->mutable_cost());
+  Copy(from.coulomb_rounds, to->mutable_coulomb_rounds());
+  Copy(from.coulomb_defect, to->mutable_coulomb_defect());
+}
+
+void SetCoulomb(const v1::CoulombFriction& from, RecordStructs* to) {
+  to->coulomb = {.struct_size = sizeof to->coulomb, .max_rounds = nullptr, .tolerance = nullptr};
+  if (from.has_max_rounds()) {
+    to->max_rounds = from.max_rounds();
+    to->coulomb.max_rounds = &to->max_rounds;
+  }
+  if (from.has_tolerance()) {
+    to->coulomb_tolerance = from.tolerance();
+    to->coulomb.tolerance = &to->coulomb_tolerance;
+  }
+  to->options.coulomb = &to->coulomb;
 }
 
 // Sets the structs of options that were recorded.
@@ -71,10 +86,11 @@ void SetOptions(const v1::SolveOptions& from, RecordStructs* to) {
   options.num_response_mask = static_cast<int64_t>(to->response_mask.size());
   options.response_mask = to->response_mask.data();
   options.priority = from.priority();
+  if (from.has_coulomb()) SetCoulomb(from.coulomb(), to);
 }
 
 // As they were given: what is absent stays so.
-void CopyOptions(const sap_options& from, v1::SolveOptions* to) {
+Status CopyOptions(const sap_options& from, v1::SolveOptions* to) {
   if (from.relative_tolerance != nullptr) to->set_relative_tolerance(*from.relative_tolerance);
   if (from.absolute_speed_tolerance != nullptr) {
     to->set_absolute_speed_tolerance(*from.absolute_speed_tolerance);
@@ -87,6 +103,13 @@ void CopyOptions(const sap_options& from, v1::SolveOptions* to) {
   for (int64_t i = 0; i < from.num_response_mask; ++i) {
     to->mutable_response_mask()->add_paths(from.response_mask[i]);
   }
+  if (from.coulomb == nullptr) return {};
+  const auto coulomb = TakeCoulomb(from.coulomb);
+  if (!coulomb) return Fail(coulomb.error());
+  v1::CoulombFriction* friction = to->mutable_coulomb();
+  if (coulomb->max_rounds != nullptr) friction->set_max_rounds(*coulomb->max_rounds);
+  if (coulomb->tolerance != nullptr) friction->set_tolerance(*coulomb->tolerance);
+  return {};
 }
 
 // The outcome of a record that was given.
@@ -157,7 +180,9 @@ tl::expected<v1::RecordedSolve, CallError> ToMessage(const sap_record* given) {
       record->arrival_time_ns != 0 ? TimeUtil::NanosecondsToTimestamp(record->arrival_time_ns)
                                    : TimeUtil::GetCurrentTime() - DurationOf(record->duration_s);
   *message.mutable_problem() = std::move(*problem);
-  CopyOptions(*options, message.mutable_options());
+  if (Status copied = CopyOptions(*options, message.mutable_options()); !copied) {
+    return tl::unexpected(copied.error());
+  }
   if (Status set = SetOutcome(*record, message.mutable_outcome()); !set) {
     return tl::unexpected(set.error());
   }

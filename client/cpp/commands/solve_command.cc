@@ -31,9 +31,13 @@ struct Summary {
 
 Summary Summarize(const Solution& solution) {
   Summary summary;
-  SolveStatus worst = SolveStatus::kConverged;  // the enum is ordered from best to worst
+  // The enum is ordered from best to worst, except for its last.
+  const auto badness = [](SolveStatus status) {
+    return status == SolveStatus::kCoulombLimit ? SolveStatus::kIterationLimit : status;
+  };
+  SolveStatus worst = SolveStatus::kConverged;
   for (const Island& island : solution.islands) {
-    worst = std::max(worst, island.status);
+    if (badness(island.status) > badness(worst)) worst = island.status;
     summary.iterations = std::max(summary.iterations, island.iterations);
     summary.momentum_residual = std::max(summary.momentum_residual, island.momentum_residual);
     summary.optimality_gap_bound += island.optimality_gap_bound;

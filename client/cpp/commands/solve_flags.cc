@@ -63,6 +63,9 @@ void AddSolverFlags(CLI::App* command, SolveFlags* flags) {
       ->transform(OneOf(switches));
   command->add_option("--newton", solver->newton, "plain, accelerated or gauss-seidel")
       ->transform(OneOf(methods));
+  command->add_flag_callback(
+      "--coulomb", [solver] { solver->coulomb.emplace(); },
+      "Exact Coulomb friction in place of the convex model");
   const std::map<std::string, Priority> priorities{{"normal", Priority::kNormal},
                                                    {"high", Priority::kHigh}};
   command

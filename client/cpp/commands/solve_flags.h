@@ -41,8 +41,8 @@ inline constexpr const char* kServerHelp =
 // server.
 void AddServerFlags(CLI::App* command, SolveFlags* flags);
 
-// --tolerance, --islands, --newton, --max-iterations, --time-budget, --priority. Ranges of the
-// schema are not checked here: the server does, and names the field.
+// --tolerance, --islands, --newton, --coulomb, --max-iterations, --time-budget, --priority. Ranges
+// of the schema are not checked here: the server does, and names the field.
 void AddSolverFlags(CLI::App* command, SolveFlags* flags);
 
 }  // namespace sap::client

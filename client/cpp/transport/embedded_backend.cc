@@ -72,7 +72,7 @@ tl::expected<std::optional<std::chrono::nanoseconds>, EngineError> CheckTimeBudg
 tl::expected<SolveSettings, EngineError> CheckOptions(const SolveOptions& options) {
   SolveSettings settings;
   settings.solver = options.solver;
-  if (const auto checked = CheckTolerances(options.solver); !checked) {
+  if (const auto checked = CheckOptions(options.solver); !checked) {
     return RefuseField(checked.error());
   }
   if (const auto checked = CheckIterations(static_cast<uint32_t>(options.solver.max_iterations),

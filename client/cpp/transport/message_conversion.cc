@@ -87,6 +87,7 @@ static_assert(static_cast<int>(SolveStatus::kDeadline) + 1 == v1::ISLAND_STATUS_
 static_assert(static_cast<int>(SolveStatus::kCancelled) + 1 == v1::ISLAND_STATUS_CANCELLED);
 static_assert(static_cast<int>(SolveStatus::kNumericalFailure) + 1 ==
               v1::ISLAND_STATUS_NUMERICAL_FAILURE);
+static_assert(static_cast<int>(SolveStatus::kCoulombLimit) + 1 == v1::ISLAND_STATUS_COULOMB_LIMIT);
 
 tl::unexpected<Error> Malformed(const std::string& what) {
   return tl::unexpected(Error{ErrorCode::kInternal, "the response of the server has " + what, ""});
@@ -100,26 +101,32 @@ tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& me
         message.solve_time_s_size()}) {
     if (size != count) return Malformed("island arrays of different lengths");
   }
-  // Servers before these fields do not send them.
-  for (const int size : {message.rows_size(), message.cost_size()}) {
+  // Servers before these fields do not send them, and those of exact Coulomb friction are empty
+  // without it.
+  for (const int size : {message.rows_size(), message.cost_size(), message.coulomb_rounds_size(),
+                         message.coulomb_defect_size()}) {
     if (size != 0 && size != count) return Malformed("island arrays of different lengths");
   }
   std::vector<Island> islands(count);
   for (int i = 0; i < count; ++i) {
     const int status = message.status(i);
-    if (status < v1::ISLAND_STATUS_CONVERGED || status > v1::ISLAND_STATUS_NUMERICAL_FAILURE) {
+    if (status < v1::ISLAND_STATUS_CONVERGED || status > v1::ISLAND_STATUS_COULOMB_LIMIT) {
       return Malformed("an island status that this version does not know");
     }
-    islands[i] = {.status = static_cast<SolveStatus>(status - 1),
-                  .iterations = static_cast<int>(message.iterations(i)),
-                  .factorizations = static_cast<int>(message.factorizations(i)),
-                  .momentum_residual = message.momentum_residual(i),
-                  .optimality_gap_bound = message.optimality_gap_bound(i),
-                  .cost = message.cost().empty() ? 0 : message.cost(i),
-                  .dofs = static_cast<int>(message.dofs(i)),
-                  .contacts = static_cast<int>(message.contacts(i)),
-                  .rows = message.rows().empty() ? 0 : static_cast<int>(message.rows(i)),
-                  .solve_time_s = message.solve_time_s(i)};
+    islands[i] = {
+        .status = static_cast<SolveStatus>(status - 1),
+        .iterations = static_cast<int>(message.iterations(i)),
+        .factorizations = static_cast<int>(message.factorizations(i)),
+        .momentum_residual = message.momentum_residual(i),
+        .optimality_gap_bound = message.optimality_gap_bound(i),
+        .cost = message.cost().empty() ? 0 : message.cost(i),
+        .coulomb_rounds =
+            message.coulomb_rounds().empty() ? 0 : static_cast<int>(message.coulomb_rounds(i)),
+        .coulomb_defect = message.coulomb_defect().empty() ? 0 : message.coulomb_defect(i),
+        .dofs = static_cast<int>(message.dofs(i)),
+        .contacts = static_cast<int>(message.contacts(i)),
+        .rows = message.rows().empty() ? 0 : static_cast<int>(message.rows(i)),
+        .solve_time_s = message.solve_time_s(i)};
   }
   for (const uint32_t i : message.swept()) {
     if (i >= islands.size()) return Malformed("an island that is not there");
@@ -179,6 +186,11 @@ void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
   message->set_max_iterations(static_cast<uint32_t>(options.solver.max_iterations));
   message->set_islands(options.solver.islands);
   message->set_newton(ToMessage(options.solver.newton));
+  if (options.solver.coulomb) {
+    const CoulombFriction& coulomb = *options.solver.coulomb;
+    message->mutable_coulomb()->set_max_rounds(coulomb.max_rounds);
+    if (coulomb.tolerance) message->mutable_coulomb()->set_tolerance(*coulomb.tolerance);
+  }
   if (options.time_budget) ToMessage(*options.time_budget, message->mutable_time_budget());
   if (options.priority == Priority::kHigh) message->set_priority(v1::PRIORITY_HIGH);
   for (const std::string& path : options.response_mask) {

@@ -52,7 +52,8 @@ std::string First(const Comparisons&... comparisons) {
   return difference;
 }
 
-// Recordings of servers before rows have neither rows nor costs of islands.
+// Recordings of servers before rows have neither rows nor costs of islands, and those without exact
+// Coulomb friction nothing of its rounds.
 bool HasEqualLengths(const v1::IslandReports& islands) {
   const auto sizes = {islands.iterations_size(),
                       islands.factorizations_size(),
@@ -60,7 +61,8 @@ bool HasEqualLengths(const v1::IslandReports& islands) {
                       islands.optimality_gap_bound_size(),
                       islands.dofs_size(),
                       islands.contacts_size()};
-  const auto later_sizes = {islands.rows_size(), islands.cost_size()};
+  const auto later_sizes = {islands.rows_size(), islands.cost_size(), islands.coulomb_rounds_size(),
+                            islands.coulomb_defect_size()};
   return std::ranges::all_of(sizes, [&](int size) { return size == islands.status_size(); }) &&
          std::ranges::all_of(later_sizes,
                              [&](int size) { return size == 0 || size == islands.status_size(); });
@@ -252,7 +254,13 @@ std::string ReplayComparison::CompareIslands() const {
         [&] { return array("islands.dofs", now.dofs(), recorded.dofs()); },
         [&] { return array("islands.contacts", now.contacts(), recorded.contacts()); },
         [&] { return array("islands.rows", now.rows(), recorded.rows()); },
-        [&] { return array("islands.cost", now.cost(), recorded.cost()); });
+        [&] { return array("islands.cost", now.cost(), recorded.cost()); },
+        [&] {
+          return array("islands.coulomb_rounds", now.coulomb_rounds(), recorded.coulomb_rounds());
+        },
+        [&] {
+          return array("islands.coulomb_defect", now.coulomb_defect(), recorded.coulomb_defect());
+        });
     if (!difference.empty()) return difference;
   }
   return "";

@@ -74,7 +74,7 @@ TEST(CLibraryTest, OptionsMeanWhatTheyMeanToTheServer) {
   const v1::ContactProblem problem = Load(ProblemPath("clutter_bin_8_t2p00"));
   const Client client(1);
   const double tolerance = 1e-3, speed = 1e-5;
-  const uint32_t iterations = 2;
+  const uint32_t iterations = 2, rounds = 3;
   v1::SolveOptions message;
   sap_options options{};
   options.struct_size = sizeof options;
@@ -86,6 +86,11 @@ TEST(CLibraryTest, OptionsMeanWhatTheyMeanToTheServer) {
   EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
   message.set_islands(false);
   options.one_island = 1;
+  EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
+  const sap_coulomb_friction coulomb{sizeof coulomb, &rounds, &tolerance};
+  message.mutable_coulomb()->set_max_rounds(rounds);
+  message.mutable_coulomb()->set_tolerance(tolerance);
+  options.coulomb = &coulomb;
   EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
   message.set_max_iterations(iterations);
   options.max_iterations = &iterations;

@@ -215,6 +215,8 @@ v1::ContactSolution MessageOf(const sap_solution& solution) {
   Fill(reports.rows, islands->mutable_rows());
   Fill(reports.swept, islands->mutable_swept());
   Fill(reports.cost, islands->mutable_cost());
+  Fill(reports.coulomb_rounds, islands->mutable_coulomb_rounds());
+  Fill(reports.coulomb_defect, islands->mutable_coulomb_defect());
   return message;
 }
 

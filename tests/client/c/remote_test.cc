@@ -410,11 +410,16 @@ TEST_F(RemoteTest, ARecordingIsReadAsItWasWritten) {
   const TemporaryDirectory directory;
   const std::string path = directory / "recording";
   const Answer solved, failed, answer, read;
-  sap_solve(here_.get(), problem(), nullptr, nullptr, solved.get());
   const double tolerance = 1e-4;
+  const uint32_t rounds = 7;
+  sap_coulomb_friction coulomb{};
+  coulomb.struct_size = sizeof coulomb;
+  coulomb.max_rounds = &rounds;
   sap_options options{};
   options.struct_size = sizeof options;
   options.relative_tolerance = &tolerance;
+  options.coulomb = &coulomb;
+  sap_solve(here_.get(), problem(), &options, nullptr, solved.get());
   sap_solve(here_.get(), nullptr, nullptr, nullptr, failed.get());
   sap_recording* recording = nullptr;
   ASSERT_EQ(sap_recording_create(path.c_str(), &recording, answer.get()), SAP_OK);
@@ -447,8 +452,13 @@ TEST_F(RemoteTest, ARecordingIsReadAsItWasWritten) {
   EXPECT_EQ(*first->options->relative_tolerance, tolerance);
   EXPECT_EQ(first->options->max_iterations, nullptr);  // absent as it was
   EXPECT_EQ(first->options->newton, 0);
+  EXPECT_EQ(*first->options->coulomb->max_rounds, rounds);
+  EXPECT_EQ(first->options->coulomb->tolerance, nullptr);
+  ASSERT_GT(solved.solution()->islands->coulomb_defect.length, 0);
+  EXPECT_EQ(ListOf(first->solution->islands->coulomb_defect),
+            ListOf(solved.solution()->islands->coulomb_defect));
   EXPECT_EQ(ListOf(first->solution->velocity), ListOf(solved.solution()->velocity));
-  sap_solve(here_.get(), first->problem, nullptr, nullptr, answer.get());
+  sap_solve(here_.get(), first->problem, first->options, nullptr, answer.get());
   EXPECT_EQ(NumbersOf(answer), NumbersOf(solved));
   ASSERT_EQ(sap_recording_read(recording, read.get()), SAP_OK);
   EXPECT_STREQ(sap_answer_record(read.get())->error->message, failed.error().message);

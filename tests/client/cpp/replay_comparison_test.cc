@@ -62,6 +62,8 @@ v1::ContactSolution SolutionOf(double base) {
     islands->add_contacts(i < 2 ? 0 : 2);
     islands->add_rows(1);
     islands->add_cost(base + 80 + i);
+    islands->add_coulomb_rounds(2);
+    islands->add_coulomb_defect(base + 110 + i);
   }
   solution.set_cost(base + 90);
   return solution;
@@ -107,13 +109,18 @@ TEST_F(ReplayComparisonTest, ADifferenceOfAnyArrayIsNamed) {
        [](Solution* s) { s->mutable_islands()->set_rows(2, 5); }},
       {"islands.cost[1] is 81, recorded as 0.5",
        [](Solution* s) { s->mutable_islands()->set_cost(1, 0.5); }},
+      {"islands.coulomb_rounds[0] is 2, recorded as 7",
+       [](Solution* s) { s->mutable_islands()->set_coulomb_rounds(0, 7); }},
+      {"islands.coulomb_defect[1] is 111, recorded as 0.5",
+       [](Solution* s) { s->mutable_islands()->set_coulomb_defect(1, 0.5); }},
       {"the length of row_impulse is 3, recorded as 4", [](Solution* s) { s->add_row_impulse(0); }},
       {"the length of row_velocity is 3, recorded as 4",
        [](Solution* s) { s->add_row_velocity(0); }},
       {"the length of angular_impulse is 3, recorded as 4",
        [](Solution* s) { s->add_angular_impulse(0); }},
       {"not complete", [](Solution* s) { s->mutable_islands()->add_rows(0); }},
-      {"not complete", [](Solution* s) { s->mutable_islands()->add_cost(0); }}};
+      {"not complete", [](Solution* s) { s->mutable_islands()->add_cost(0); }},
+      {"not complete", [](Solution* s) { s->mutable_islands()->add_coulomb_defect(0); }}};
   for (const auto& [words, change] : changes) {
     *recorded() = SolutionOf(0);
     change(recorded());
@@ -133,6 +140,7 @@ TEST_F(ReplayComparisonTest, RowsAndContactsAreComparedWithTheRunOfTheirIsland) 
     recorded()->mutable_islands()->set_optimality_gap_bound(
         i, runs[i].islands().optimality_gap_bound(i));
     recorded()->mutable_islands()->set_cost(i, runs[i].islands().cost(i));
+    recorded()->mutable_islands()->set_coulomb_defect(i, runs[i].islands().coulomb_defect(i));
     recorded()->set_row_impulse(row_of_island(i), runs[i].row_impulse(row_of_island(i)));
     recorded()->set_row_velocity(row_of_island(i), runs[i].row_velocity(row_of_island(i)));
   }
@@ -154,11 +162,14 @@ TEST_F(ReplayComparisonTest, RowsAndContactsAreComparedWithTheRunOfTheirIsland) 
   EXPECT_THAT(Difference(now), StartsWith("angular_impulse[2] is 0.5"));
 }
 
-// Servers of version 0.1.0 have neither rows nor costs of islands, nor Delassus estimates.
+// Servers of version 0.1.0 have neither rows nor costs of islands, nor Delassus estimates, those
+// before exact Coulomb friction nothing of it.
 TEST_F(ReplayComparisonTest, WhatWasNotRecordedIsNotCompared) {
   recorded()->clear_delassus_estimate();
   recorded()->mutable_islands()->clear_rows();
   recorded()->mutable_islands()->clear_cost();
+  recorded()->mutable_islands()->clear_coulomb_rounds();
+  recorded()->mutable_islands()->clear_coulomb_defect();
   EXPECT_EQ(Difference({SolutionOf(0)}), "");
 }
 

@@ -143,6 +143,7 @@ TEST(OptionsDecoderTest, AbsentOptionsAreTheDefaults) {
   EXPECT_TRUE(settings->solver.islands);
   EXPECT_EQ(settings->solver.newton, NewtonMethod::kAccelerated);
   EXPECT_FALSE(settings->time_budget.has_value());
+  EXPECT_FALSE(settings->solver.coulomb.has_value());
   EXPECT_TRUE(settings->response_mask.all());
 }
 
@@ -174,6 +175,29 @@ TEST(OptionsDecoderTest, GivenOptionsAreTaken) {
   EXPECT_EQ(settings->response_mask.count(), 2u);
   EXPECT_TRUE(settings->response_mask[v1::ContactSolution::kVelocityFieldNumber]);
   EXPECT_TRUE(settings->response_mask[v1::ContactSolution::kIslandsFieldNumber]);
+}
+
+TEST(OptionsDecoderTest, ExactFrictionHasItsDefaultsOrWhatIsGiven) {
+  v1::SolveOptions message;
+  message.mutable_coulomb();
+  auto settings = DecodeOptions(message, kMaxIterations);
+  ASSERT_TRUE(settings.has_value());
+  EXPECT_EQ(settings->solver.coulomb->max_rounds, 100u);
+  EXPECT_FALSE(settings->solver.coulomb->tolerance.has_value());
+  message.mutable_coulomb()->set_max_rounds(0);
+  message.mutable_coulomb()->set_tolerance(1e-4);
+  settings = DecodeOptions(message, kMaxIterations);
+  ASSERT_TRUE(settings.has_value());
+  EXPECT_EQ(settings->solver.coulomb->max_rounds, 0u);
+  EXPECT_EQ(settings->solver.coulomb->tolerance, 1e-4);
+}
+
+TEST(ProblemDecoderTest, ExactFrictionIsPredictedToTakeLonger) {
+  v1::ContactProblem message;
+  message.mutable_contacts()->add_tree_a(0);
+  v1::SolveOptions options;
+  options.mutable_coulomb();
+  EXPECT_GT(PredictedWork(message, options), PredictedWork(message));
 }
 
 // More than there are fields cost time for each problem of a batch.
@@ -211,6 +235,9 @@ TEST(OptionsDecoderTest, RefusesWhatIsOutOfRangeByName) {
       {"options.relative_tolerance", [](auto* o) { o->set_relative_tolerance(kInfinity); }},
       {"options.relative_tolerance", [](auto* o) { o->set_relative_tolerance(-1e-300); }},
       {"options.relative_tolerance", [](auto* o) { o->set_relative_tolerance(1.0); }},
+      {"options.coulomb.tolerance", [](auto* o) { o->mutable_coulomb()->set_tolerance(1.0); }},
+      {"options.coulomb.tolerance", [](auto* o) { o->mutable_coulomb()->set_tolerance(kNaN); }},
+      {"options.coulomb.max_rounds", [](auto* o) { o->mutable_coulomb()->set_max_rounds(10'001); }},
       {"options.absolute_speed_tolerance", [](auto* o) { o->set_absolute_speed_tolerance(kNaN); }},
       {"options.absolute_speed_tolerance",
        [](auto* o) { o->set_absolute_speed_tolerance(kInfinity); }},

@@ -61,6 +61,21 @@ TEST(SolutionEncoderTest, CarriesEveryField) {
   EXPECT_EQ(message.timings().solve_s(), 18);
 }
 
+TEST(SolutionEncoderTest, ReportsOfExactFrictionAreEmptyWithoutIt) {
+  v1::ContactSolution message;
+  ContactSolution solution = Example();
+  EncodeSolution(solution, ResponseMask().set(), &message);
+  EXPECT_EQ(message.islands().coulomb_rounds_size(), 0);
+  EXPECT_EQ(message.islands().coulomb_defect_size(), 0);
+  solution.islands[0].status = SolveStatus::kCoulombLimit;
+  solution.islands[0].coulomb_rounds = 30;
+  solution.islands[0].coulomb_defect = 31;
+  EncodeSolution(solution, ResponseMask().set(), &message);
+  EXPECT_THAT(message.islands().status(), ElementsAre(v1::ISLAND_STATUS_COULOMB_LIMIT));
+  EXPECT_THAT(message.islands().coulomb_rounds(), ElementsAre(30u));
+  EXPECT_THAT(message.islands().coulomb_defect(), ElementsAre(31));
+}
+
 // For every field of the schema: a mask of it alone returns it, and nothing else.
 TEST(SolutionEncoderTest, AMaskOfOneFieldReturnsThatFieldAlone) {
   const auto* descriptor = v1::ContactSolution::descriptor();

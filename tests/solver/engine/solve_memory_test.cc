@@ -16,7 +16,7 @@ struct Measured {
   size_t islands{0};
 };
 
-Measured Solve(const ContactProblemView& view, TaskArena* arena) {
+Measured Solve(const ContactProblemView& view, bool coulomb, TaskArena* arena) {
   const int64_t before = LiveBytes();
   ForgetPeak();
   Measured measured;
@@ -24,7 +24,8 @@ Measured Solve(const ContactProblemView& view, TaskArena* arena) {
   EXPECT_TRUE(task.Read(view).has_value());
   Solver solver(arena);
   ContactSolution solution;
-  const SolverOptions options{.max_iterations = 3};
+  SolverOptions options{.max_iterations = 3};
+  if (coulomb) options.coulomb.emplace();
   EXPECT_TRUE(task.Solve(&solver, options, CallLimits(), SolveLimits(), &solution).has_value());
   measured.factors = static_cast<int64_t>(solver.factor_bytes());
   measured.islands = solution.islands.size();
@@ -32,13 +33,13 @@ Measured Solve(const ContactProblemView& view, TaskArena* arena) {
   return measured;
 }
 
-TEST(SolveMemoryTest, ASolveTakesAtMostTheBoundAndItsFactors) {
+void ExpectWithinBound(bool coulomb) {
   TaskArena arena(2);
   for (const MemoryScene& scene : MemoryScenes()) {
     const ContactProblemView view = scene.problem.View();
-    const int64_t bound = BytesOfSolve(view);
+    const int64_t bound = BytesOfSolve(view, coulomb);
     for (TaskArena* const threads : {static_cast<TaskArena*>(nullptr), &arena}) {
-      const Measured measured = Solve(view, threads);
+      const Measured measured = Solve(view, coulomb, threads);
       EXPECT_LE(measured.peak - measured.factors, bound) << scene.name;
       // What nothing touches is in no island, and its bound is that of what is.
       if (measured.islands == 0) continue;
@@ -46,6 +47,9 @@ TEST(SolveMemoryTest, ASolveTakesAtMostTheBoundAndItsFactors) {
     }
   }
 }
+
+TEST(SolveMemoryTest, ASolveTakesAtMostTheBoundAndItsFactors) { ExpectWithinBound(false); }
+TEST(SolveMemoryTest, ExactFrictionTakesAtMostItsBound) { ExpectWithinBound(true); }
 
 // An index that no tree has, arrays that are too short: whatever comes from the wire.
 TEST(SolveMemoryTest, AnInvalidProblemHasABoundToo) {

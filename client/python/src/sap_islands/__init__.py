@@ -39,7 +39,7 @@ from sap_islands.errors import (
     Unavailable,
     Unimplemented,
 )
-from sap_islands.options import NewtonMethod, Options, Priority
+from sap_islands.options import CoulombFriction, NewtonMethod, Options, Priority
 from sap_islands.problem import (
     WORLD,
     BodyContacts,
@@ -75,6 +75,7 @@ __all__ = [
     "ContactLaw",
     "Contacts",
     "Cotangent",
+    "CoulombFriction",
     "DeadlineExceeded",
     "Derivatives",
     "DifferentiateRequest",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class NewtonMethod(enum.IntEnum):
@@ -24,6 +24,20 @@ class Priority(enum.IntEnum):
 
 
 @dataclass(frozen=True)
+class CoulombFriction:
+    """Exact Coulomb friction in place of the convex model. None means the default in parentheses.
+
+    Attributes:
+        max_rounds: Limit of convex solves after the first, per island (100); 0: the convex answer,
+            judged by the exact law.
+        tolerance: ε_r of the exact momentum balance; in [0, 1) [-] (relative_tolerance).
+    """
+
+    max_rounds: int | None = None
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True)
 class Options:
     """Options of a solve. None means the server's default, given in parentheses.
 
@@ -40,6 +54,7 @@ class Options:
         response_mask: Names of the attributes of `Solution` to return, for example "velocity" and
             "row_impulse"; empty: all.
         priority: Scheduling priority; high is for control loops and interactive use.
+        coulomb: Exact Coulomb friction (the convex model).
     """
 
     relative_tolerance: float | None = None
@@ -50,7 +65,14 @@ class Options:
     newton: NewtonMethod = NewtonMethod.UNSPECIFIED
     response_mask: tuple[str, ...] = ()
     priority: Priority = Priority.UNSPECIFIED
+    coulomb: CoulombFriction | None = None
 
     def __post_init__(self) -> None:
         # The tuple keeps the options hashable if a list was given; structs are cached by them.
         object.__setattr__(self, "response_mask", tuple(self.response_mask))
+
+
+def with_coulomb(options: Options | None) -> Options:
+    """The options with exact Coulomb friction, as they give it or with its defaults."""
+    options = options or Options()
+    return options if options.coulomb else replace(options, coulomb=CoulombFriction())

@@ -29,6 +29,7 @@ class IslandStatus(enum.IntEnum):
     DEADLINE = 4
     CANCELLED = 5
     NUMERICAL_FAILURE = 6
+    COULOMB_LIMIT = 7
 
 
 class Island(NamedTuple):
@@ -44,6 +45,8 @@ class Island(NamedTuple):
     solve_time_s: float
     rows: int
     cost: float
+    coulomb_rounds: int
+    coulomb_defect: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +66,9 @@ class Islands:
         swept: Numbers of the islands solved by Gauss-Seidel sweeps alone, ascending.
         rows: [I] number of constraint rows.
         cost: [I] cost l(v) [J]. Servers before 0.2 send neither: both are 0.
+        coulomb_rounds: [I] convex solves after the first, with exact Coulomb friction; else 0.
+        coulomb_defect: [I] |F|_{A⁻¹}, how far v* would have to move for v to be an exact answer,
+            with exact Coulomb friction [kg^½ m/s]; else 0.
     """
 
     status: IntArray
@@ -76,6 +82,15 @@ class Islands:
     swept: UIntArray
     rows: UIntArray
     cost: FloatArray
+    coulomb_rounds: UIntArray
+    coulomb_defect: FloatArray
+
+    def __post_init__(self) -> None:
+        # Not sent without exact Coulomb friction.
+        if not self.coulomb_rounds.size:
+            object.__setattr__(self, "coulomb_rounds", np.zeros(len(self.status), np.uint32))
+        if not self.coulomb_defect.size:
+            object.__setattr__(self, "coulomb_defect", np.zeros(len(self.status)))
 
     def __len__(self) -> int:
         return len(self.status)
@@ -92,6 +107,8 @@ class Islands:
             float(self.solve_time_s[index]),
             int(self.rows[index]),
             float(self.cost[index]),
+            int(self.coulomb_rounds[index]),
+            float(self.coulomb_defect[index]),
         )
 
 

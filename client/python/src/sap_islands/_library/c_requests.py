@@ -12,10 +12,18 @@ from sap_islands._library.c_memory import Array, read
 from sap_islands._library.c_structs import ProblemBlock
 from sap_islands.derivatives import Cotangent, DifferentiateRequest
 from sap_islands.errors import InvalidArgument
-from sap_islands.options import NewtonMethod, Options, Priority
+from sap_islands.options import CoulombFriction, NewtonMethod, Options, Priority
 
 _pointer = ctypes.c_void_p
 _DEFAULTS = Options()
+
+
+class _CoulombStruct(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("max_rounds", ctypes.POINTER(ctypes.c_uint32)),
+        ("tolerance", ctypes.POINTER(ctypes.c_double)),
+    )
 
 
 class OptionsStruct(ctypes.Structure):
@@ -33,6 +41,7 @@ class OptionsStruct(ctypes.Structure):
         ("num_response_mask", ctypes.c_int64),
         ("response_mask", ctypes.POINTER(ctypes.c_char_p)),
         ("priority", ctypes.c_int32),
+        ("coulomb", ctypes.POINTER(_CoulombStruct)),
     )
 
 
@@ -133,9 +142,12 @@ class OptionsBlock:
             speed = ctypes.c_double(options.absolute_speed_tolerance)
             struct.absolute_speed_tolerance.contents = speed
         if options.max_iterations is not None:
-            struct.max_iterations.contents = ctypes.c_uint32(_max_iterations(options))
+            most = _count("options.max_iterations", options.max_iterations)
+            struct.max_iterations.contents = most
         if options.time_budget is not None:
             struct.time_budget_s.contents = ctypes.c_double(options.time_budget)
+        if options.coulomb is not None:
+            struct.coulomb.contents = _coulomb_struct(options.coulomb)
         struct.newton = int(options.newton)
         struct.one_island = int(options.islands is False)
         paths = [name.encode() for name in options.response_mask]
@@ -171,6 +183,23 @@ def options_at(address: int) -> Options:
             struct.response_mask[i].decode() for i in range(struct.num_response_mask)
         ),
         priority=Priority(struct.priority),
+        coulomb=_coulomb_at(struct.coulomb.contents) if struct.coulomb else None,
+    )
+
+
+def _coulomb_struct(coulomb: CoulombFriction) -> _CoulombStruct:
+    struct = _CoulombStruct(ctypes.sizeof(_CoulombStruct))
+    if coulomb.max_rounds is not None:
+        struct.max_rounds.contents = _count("options.coulomb.max_rounds", coulomb.max_rounds)
+    if coulomb.tolerance is not None:
+        struct.tolerance.contents = ctypes.c_double(coulomb.tolerance)
+    return struct
+
+
+def _coulomb_at(struct: _CoulombStruct) -> CoulombFriction:
+    return CoulombFriction(
+        struct.max_rounds[0] if struct.max_rounds else None,
+        struct.tolerance[0] if struct.tolerance else None,
     )
 
 
@@ -179,12 +208,10 @@ def options_block(options: Options | None) -> OptionsBlock:
     return _block(options or _DEFAULTS)
 
 
-def _max_iterations(options: Options) -> int:
-    number = int(options.max_iterations or 0)
+def _count(field: str, number: int) -> ctypes.c_uint32:
     if not 0 <= number < 1 << 32:
-        message = f"options.max_iterations is {number}; it must be in [0, 2^32)"
-        raise InvalidArgument(message, "options.max_iterations")
-    return number
+        raise InvalidArgument(f"{field} is {number}; it must be in [0, 2^32)", field)
+    return ctypes.c_uint32(number)
 
 
 def addresses(handles: Sequence[int | None]) -> Any:

@@ -30,6 +30,8 @@ ISLANDS: dict[str, Any] = {
     "solve_time_s": np.float64,
     "swept": np.uint32,
     "cost": np.float64,
+    "coulomb_rounds": np.uint32,
+    "coulomb_defect": np.float64,
 }
 TIMINGS = ("decode_s", "queue_s", "islands_s", "solve_s", "encode_s")
 _ARRAYS = {**dict.fromkeys((*OUTPUTS, "delassus_estimate"), np.float64), "island_of_tree": np.int32}

@@ -14,6 +14,9 @@ from sap_islands.client import Client
 from sap_islands.drake.assembly import NO_CONSTRAINTS, BuiltProblem, build_problem
 from sap_islands.drake.constraints import Named
 from sap_islands.drake.results import StepResults
+from sap_islands.errors import InvalidArgument
+from sap_islands.options import Options, with_coulomb
+from sap_islands.problem import ContactLaw
 from sap_islands.session import Session
 from sap_islands.solution import Solution
 from sap_islands.unsolved_policy import OnUnsolved, check_on_unsolved, report_unsolved
@@ -42,6 +45,7 @@ def step(
     constraints: Mapping[MultibodyConstraintId, Named] = NO_CONSTRAINTS,
     stiction_tolerance: float | None = None,
     load_path: bool = False,
+    coulomb: bool = False,
     on_unsolved: OnUnsolved = "warn",
     ignore: Collection[str] = (),
 ) -> Step:
@@ -64,6 +68,9 @@ def step(
         load_path: Whether contacts are regularized by the load that they pass on
             (`RegularizationRule.LOAD_PATH`), so that stacks, and light bodies under heavy ones,
             rest as deep as single bodies do; False: by the diagonal of A, as Drake does.
+        coulomb: Whether contacts have exact Coulomb friction (`Options.coulomb`), so that what
+            slides does not drift apart; False: the convex model, as Drake does. The plant needs
+            the contact approximation sap: those of Hunt & Crossley keep their law.
         on_unsolved: What to do if an island is not solved: "raise" `Unsolved` and leave the state
             as it is, "warn" with `UnsolvedWarning` and go on with its best iterate, or "ignore".
         ignore: Keys of `UNSUPPORTED` to ignore; "joint limits" leaves joint limits out.
@@ -81,12 +88,20 @@ def step(
         load_path=load_path,
         ignore=ignore,
     )
+    options = _exact(built) if coulomb else None
     if isinstance(solver, Session):
-        solution = solver.step(built.problem)
+        solution = solver.step(built.problem, options)
     else:
-        solution = solver.solve(built.problem)
+        solution = solver.solve(built.problem, options)
     report_unsolved(solution, on_unsolved, root_context.get_time())
     return Step(built, solution, apply(plant, root_context, built, solution))
+
+
+def _exact(built: BuiltProblem) -> Options:
+    if np.any(built.problem.contacts.law > ContactLaw.SAP):
+        message = "coulomb is given, but the plant's contacts have the law of Hunt & Crossley"
+        raise InvalidArgument(f"{message}; it needs the contact approximation sap", "coulomb")
+    return with_coulomb(None)
 
 
 def apply(

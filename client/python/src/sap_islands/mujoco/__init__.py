@@ -15,13 +15,15 @@ equalities, friction loss, limits of joints and tendons, contacts of condim 1, 3
   regularized as SAP does, so that what is held stays held. The normal compliance is MuJoCo's. Joint
   damping, joint springs and servos act with their forces at the end of the step, within their
   limits. The integrator is semi-implicit Euler.
+- law="coulomb": the problem of "sap" with exact Coulomb friction (`Options.coulomb`): what slides
+  does not drift apart. It takes some three times the iterations where contacts slide.
 - law="mujoco": MuJoCo's own convex problem, with pyramids or cones as the model selects, solved to
   convergence; then MuJoCo's integrator, Euler, implicit or implicitfast. Steps agree with those of
   MuJoCo's Newton solver at a tight tolerance to 1e-6.
 
 Forces are written back: `efc_force`, `efc_state`, `qfrc_constraint`, `qacc`, `cfrc_ext`, sensors
-and energies are those of this step. Under law="sap", `actuator_force` and `qfrc_actuator` are those
-at the end of the step, and `qacc` is the change of velocity over the step.
+and energies are those of this step. Under the first two laws, `actuator_force` and `qfrc_actuator`
+are those at the end of the step, and `qacc` is the change of velocity over the step.
 
 What MuJoCo does otherwise, and a `DifferenceWarning` says once per model: RK4 and other integrators
 become Euler, there is no noslip solver, and no early stop of PGS.

@@ -14,7 +14,7 @@ from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.native_calls import Buffers, fill_buffers
 from sap_islands.problem import Problem, Regularization, RegularizationRule, Trees
 
-Law: TypeAlias = Literal["sap", "mujoco"]
+Law: TypeAlias = Literal["sap", "coulomb", "mujoco"]
 
 _DEFAULT_SIGMA = 1e-3
 
@@ -58,7 +58,7 @@ def assemble_problem(
     model: mujoco.MjModel, data: mujoco.MjData, law: Law, material: Material
 ) -> BuiltProblem:
     """Builds the problem of a state whose forces and constraints are computed."""
-    as_sap = law == "sap"
+    as_sap = law != "mujoco"
     sigma = _DEFAULT_SIGMA if material.sigma is None else material.sigma
     buffers = fill_buffers(model, data, as_sap, sigma if as_sap else 0.0)
     layout, doubles, _, integers = buffers

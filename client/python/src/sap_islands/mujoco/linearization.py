@@ -115,6 +115,8 @@ def linearize(
     """
     check_on_unsolved(on_unsolved)
     _check(model, material, eps)
+    if law == "coulomb":
+        raise InvalidArgument("law is 'coulomb'; derivatives are of the convex model alone", "law")
     options = _CONVERGED if options is None else options
     work = mujoco.MjData(model)
     mujoco.mj_copyData(work, model, data)

@@ -19,7 +19,7 @@ from sap_islands.mujoco.unsupported_features import (
     uses_implicit_integrator,
     warn_of_differences,
 )
-from sap_islands.options import Options
+from sap_islands.options import Options, with_coulomb
 from sap_islands.session import Session
 from sap_islands.solution import Solution
 from sap_islands.unsolved_policy import OnUnsolved, check_on_unsolved, report_unsolved
@@ -48,18 +48,19 @@ def build_problem(
     Args:
         model: The model; not changed.
         data: The state, with controls and applied forces.
-        law: "sap" or "mujoco"; see `sap_islands.mujoco`.
-        material: Contact parameters that replace those of the model under law="sap".
+        law: "sap", "coulomb" or "mujoco"; see `sap_islands.mujoco`. "coulomb" builds the problem of
+            "sap", for a solve with `Options.coulomb`.
+        material: Contact parameters that replace those of the model except under law="mujoco".
 
     Raises:
         InvalidArgument: The model has flexes or selects the integrator `discrete`, or `law` is
             unknown.
     """
     if law not in _LAWS:
-        raise InvalidArgument(f"law is {law!r}; it must be 'sap' or 'mujoco'", "law")
+        raise InvalidArgument(f"law is {law!r}; it must be 'sap', 'coulomb' or 'mujoco'", "law")
     refuse_unsupported(model)
     warn_of_differences(model)
-    _forward(model, data, with_gap=law == "sap")
+    _forward(model, data, with_gap=law != "mujoco")
     return assemble_problem(model, data, law, material)
 
 
@@ -81,8 +82,9 @@ def step(
         solver: A session or a client.
         law: As for `build_problem`.
         material: As for `build_problem`.
-        options: Options of the solve; None: those of the session, or the default ones, and under
-            law="mujoco" a relative tolerance of 1e-10.
+        options: Options of the solve; None: those of the session, or the default ones, under
+            law="mujoco" with a relative tolerance of 1e-10, and under law="coulomb" with exact
+            Coulomb friction, whatever the options of the session are.
         on_unsolved: What to do if an island is not solved: "raise" `Unsolved` and leave the state
             as it is, "warn" with `UnsolvedWarning` and take the step with the best iterate, or
             "ignore".
@@ -108,6 +110,8 @@ def step(
 
 def options_of(law: Law, options: Options | None) -> Options | None:
     """The options of a solve: those given, or the default ones of the law."""
+    if law == "coulomb":
+        return with_coulomb(options)
     return _CONVERGED if options is None and law == "mujoco" else options
 
 
