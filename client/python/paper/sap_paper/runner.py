@@ -16,6 +16,7 @@ from sap_paper import (
     clutter,
     contact_model,
     dual_arm,
+    exact_friction,
     load_path,
     scalability,
     slip_control,
@@ -35,6 +36,7 @@ CASES: dict[str, Callable[[Setting], Case]] = {
     "dual-arm": dual_arm.run,
     "scalability": scalability.run,
     "load-path": load_path.run,
+    "exact-friction": exact_friction.run,
 }
 
 
