@@ -212,7 +212,7 @@ def _slides(case: Case, client: Client) -> None:
 
 
 def _closed(what: str, apart: float, unit: str) -> Claim:
-    return check(what, "not the paper's: closed form", f"{apart:.0e} {unit} apart", apart <= 1e-9)
+    return check(what, "Coulomb's law", f"{apart:.0e} {unit} apart", apart <= 1e-9)
 
 
 def _bins(case: Case, client: Client, full: bool) -> None:
