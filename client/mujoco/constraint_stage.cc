@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
 
 #include "client/mujoco/constraint_forces.h"
 #include "client/mujoco/layout.h"
@@ -21,16 +20,6 @@ SolverOptions OptionsOf(const Fields& fields) {
   return options;
 }
 
-bool IsSolved(const IslandReport& island) {
-  return island.status == SolveStatus::kConverged ||
-         island.status == SolveStatus::kStalledAtRoundoff;
-}
-
-template <typename Type>
-std::span<const Type> Part(const std::vector<Type>& buffer, int64_t begin, int64_t count) {
-  return std::span(buffer).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
-}
-
 // For MuJoCo's viewer, which shows islands that it numbers by their lowest tree too.
 void StoreIterations(const Fields& fields, const std::vector<IslandReport>& islands) {
   std::ranges::fill(fields.solver_niter, 0);
@@ -42,6 +31,11 @@ void StoreIterations(const Fields& fields, const std::vector<IslandReport>& isla
 
 }  // namespace
 
+bool IsSolved(const IslandReport& island) {
+  return island.status == SolveStatus::kConverged ||
+         island.status == SolveStatus::kStalledAtRoundoff;
+}
+
 tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* table,
                                                         const void* model, void* data,
                                                         int32_t flags) {
@@ -50,8 +44,10 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
   if (!(flags & SAP_MUJOCO_ALWAYS) && !IsSapFaster(work_.Count(fields, Trees(fields), is_sparse))) {
     return SAP_MUJOCO_SLOWER;
   }
-  Build(table, model, data, flags);
-  if (EngineStatus read = task_.Read(View(fields)); !read) return tl::unexpected(read.error());
+  problem_.Measure(table, model, data, (flags & SAP_MUJOCO_SPARSE) | SAP_MUJOCO_CHANGE);
+  problem_.Build(table, model, data, 0.0);
+  if (EngineStatus read = task_.Read(problem_.View(fields)); !read)
+    return tl::unexpected(read.error());
   EngineStatus solved =
       task_.Solve(&solver_, OptionsOf(fields), CallLimits{}, SolveLimits{}, &solution_);
   if (!solved) return tl::unexpected(solved.error());
@@ -62,68 +58,16 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
   return static_cast<int64_t>(solution_.islands.size());
 }
 
-void ConstraintStage::Build(const sap_mujoco_field* table, const void* model, const void* data,
-                            int32_t flags) {
-  flags = (flags & SAP_MUJOCO_SPARSE) | SAP_MUJOCO_CHANGE;
-  sap_mujoco_measure(table, model, data, flags, &layout_);
-  doubles_.resize(static_cast<size_t>(layout_.doubles));
-  unsigned_.resize(static_cast<size_t>(layout_.unsigned_integers));
-  integers_.resize(static_cast<size_t>(layout_.integers));
-  sap_mujoco_build(table, model, data, flags, 0.0, &layout_, doubles_.data(), unsigned_.data(),
-                   integers_.data());
-}
-
-ContactProblemView ConstraintStage::View(const Fields& fields) {
-  ContactProblemView view;
-  view.time_step = fields.timestep;
-  view.trees.dofs = {reinterpret_cast<const uint32_t*>(fields.tree_dofnum),
-                     static_cast<size_t>(fields.ntree)};
-  view.trees.dynamics_matrix = Part(doubles_, 0, layout_.v_star);
-  view.trees.free_motion_velocity = Part(doubles_, layout_.v_star, fields.nv);
-  view.trees.guess_velocity = Part(doubles_, layout_.guess, fields.nv);
-
-  const auto law = [this](int64_t i) {
-    return Part(doubles_, layout_.laws + i * layout_.row_capacity, layout_.rows);
-  };
-  view.rows.entries = Part(unsigned_, 0, layout_.rows);
-  view.rows.velocity_index = Part(unsigned_, layout_.row_capacity, layout_.non_zeros);
-  view.rows.coefficient = Part(doubles_, layout_.coefficient, layout_.non_zeros);
-  view.rows.regularization = law(0);
-  view.rows.target_velocity = law(1);
-  view.rows.force_lower = law(2);
-  view.rows.force_upper = law(3);
-
-  const int64_t count = layout_.contacts;
-  if (count == 0) return view;
-  const auto scalar = [&](int64_t i) { return Part(doubles_, layout_.scalars + i * count, count); };
-  zeros_.resize(static_cast<size_t>(count));
-  view.contacts.tree_a = Part(integers_, layout_.trees, count);
-  view.contacts.tree_b = Part(integers_, layout_.trees + count, count);
-  view.contacts.jacobian = Part(doubles_, layout_.jacobian, layout_.angular - layout_.jacobian);
-  view.contacts.law.friction = scalar(0);
-  if (layout_.two_frictions) view.contacts.law.friction_2 = scalar(1);
-  view.contacts.law.regularization_t = scalar(3);
-  view.contacts.law.regularization_n = scalar(4);
-  view.contacts.law.relaxation_time = zeros_;
-  view.contacts.law.target_velocity = Part(doubles_, layout_.target, 3 * count);
-  if (layout_.turning == 0) return view;
-  view.contacts.law.torsional_friction = scalar(2);
-  view.contacts.law.rolling_friction = Part(doubles_, layout_.rolling, 2 * count);
-  view.contacts.angular_jacobian =
-      Part(doubles_, layout_.angular, layout_.scalars - layout_.angular);
-  view.contacts.law.target_angular_velocity =
-      Part(doubles_, layout_.target_angular, 3 * layout_.turning);
-  return view;
-}
-
 void ConstraintStage::Store(const Fields& fields, bool is_sparse) {
+  const sap_mujoco_layout& layout = problem_.layout();
   const ConstraintImpulses impulses = {
-      .row = Part(integers_, layout_.row, layout_.rows),
-      .contact = Part(integers_, layout_.contact, layout_.contacts),
+      .row = {problem_.integers() + layout.row, static_cast<size_t>(layout.rows)},
+      .contact = {problem_.integers() + layout.contact, static_cast<size_t>(layout.contacts)},
       .row_impulse = solution_.row_impulse.data(),
       .impulse = solution_.impulse.data(),
       .angular_impulse = solution_.angular_impulse.data()};
-  StoreConstraintForces(fields, impulses, ContactsIn(layout_, doubles_.data(), integers_.data()));
+  StoreConstraintForces(fields, impulses,
+                        ContactsIn(layout, problem_.doubles(), problem_.integers()));
   StoreGeneralizedForce(fields, is_sparse);
   for (int64_t i = 0; i < fields.nv; ++i) {
     const bool is_free = solution_.island_of_tree[fields.dof_treeid[i]] < 0;

@@ -7,14 +7,16 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "client/mujoco/adapter.h"
 #include "client/mujoco/fields.h"
 #include "client/mujoco/newton_work.h"
+#include "client/mujoco/problem_buffers.h"
 #include "solver/engine/engine.h"
 
 namespace sap::mujoco {
+
+bool IsSolved(const IslandReport& island);
 
 // Solves one state at a time, on the calling thread. Memory is kept for the next one, and never
 // changes an answer.
@@ -27,16 +29,10 @@ class ConstraintStage {
                                          void* data, int32_t flags);
 
  private:
-  void Build(const sap_mujoco_field* table, const void* model, const void* data, int32_t flags);
-  ContactProblemView View(const Fields& fields);
   void Store(const Fields& fields, bool is_sparse);
 
   NewtonWork work_;
-  sap_mujoco_layout layout_;
-  std::vector<double> doubles_;
-  std::vector<uint32_t> unsigned_;
-  std::vector<int32_t> integers_;
-  std::vector<double> zeros_;
+  ProblemBuffers problem_;
   SolveTask task_;
   Solver solver_{nullptr};
   ContactSolution solution_;

@@ -52,7 +52,8 @@ FOLDERS = {
     "client/c/transport/": ("client/c/", *CLIENT),
     "client/mujoco/": ("client/mujoco/", "client/c/tree_factorization.h", *ENGINE),
     "client/mujoco/preload/": (
-        "client/mujoco/adapter.h", "client/mujoco/fields.", "client/mujoco/preload/"),
+        "client/mujoco/adapter.h", "client/mujoco/fields.", "client/mujoco/preload/",
+        "client/mujoco/released_versions."),
     "client/dart/": ("client/dart/", "client/c/sap_islands.h"),
     "client/cpp/": CLIENT,
     "tests/": ("tests/", "client/", "proto/", "server/", "solver/"),

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/mujoco/released_versions.h"
+
 namespace sap::mujoco {
 namespace {
 

@@ -37,7 +37,4 @@ const MujocoLibrary& LoadedMujoco();
 
 bool IsMujocoLoaded();
 
-// The table of fields of a released version; null: unknown.
-const sap_mujoco_field* FieldsOfVersion(int version);
-
 }  // namespace sap::mujoco

@@ -28,6 +28,9 @@ are those at the end of the step, and `qacc` is the change of velocity over the 
 What MuJoCo does otherwise, and a `DifferenceWarning` says once per model: RK4 and other integrators
 become Euler, there is no noslip solver, and no early stop of PGS.
 
+`advance` is `step` in one call of the C library, in this process: ten times as fast in small
+scenes, without the problem and its solution.
+
 `step_batch` steps many states with one batch of problems, `rollout` many environments over many
 steps, as `mujoco.rollout` does with `mj_step`.
 
@@ -51,6 +54,7 @@ from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.linearization import Linearization, linearize
 from sap_islands.mujoco.lockstep import rollout, step_batch
 from sap_islands.mujoco.material import Material
+from sap_islands.mujoco.native_steps import Advanced, advance
 from sap_islands.mujoco.replacing import replace_solver
 from sap_islands.mujoco.stepping import (
     apply,
@@ -62,6 +66,7 @@ from sap_islands.mujoco.unsupported_features import DifferenceWarning
 from sap_islands.unsolved_policy import Unsolved, UnsolvedWarning
 
 __all__ = [
+    "Advanced",
     "BuiltProblem",
     "DifferenceWarning",
     "Law",
@@ -69,6 +74,7 @@ __all__ = [
     "Material",
     "Unsolved",
     "UnsolvedWarning",
+    "advance",
     "apply",
     "build_problem",
     "find_contacts_within",

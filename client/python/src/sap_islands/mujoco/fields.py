@@ -19,6 +19,7 @@ from mujoco.introspect.ast_nodes import (
     ArrayType,
     PointerType,
     StructDecl,
+    ValueType,
 )
 from numpy.typing import NDArray
 
@@ -35,7 +36,7 @@ _NUMBERS: dict[str, Any] = {
     "uintptr_t": ctypes.c_void_p,
 }
 _TYPES = {"double": {"mjtNum"}, "int32_t": {"int"}, "uint8_t": {"mjtBool", "mjtByte"}}
-_OWNERS = {"array": PointerType, "numbers": ArrayType}
+_OWNERS = {"array": PointerType, "numbers": (ArrayType, ValueType)}
 
 # Before version 4 every actuator has one force and one control, and no damper.
 _FORMER_NAMES = {"nactuator": "nu", "nout": "nu"}
@@ -114,7 +115,8 @@ def _check_type(struct: str, name: str, kind: str, *what: str) -> None:
     if kind not in _OWNERS:
         return
     found = _declared(struct)[name].type
-    if not isinstance(found, _OWNERS[kind]) or found.inner_type.name not in _TYPES[what[0]]:
+    inner = getattr(found, "inner_type", found)
+    if not isinstance(found, _OWNERS[kind]) or inner.name not in _TYPES[what[0]]:
         message = f"MuJoCo {mujoco.__version__}: {name} has type {found}; {what[0]} is needed"
         raise ImportError(message)
 
@@ -145,7 +147,9 @@ def _is_right(
     names = (name, _FORMER_NAMES.get(name, name))
     expected = next(getattr(each, n) for each in owners for n in names if hasattr(each, n))
     if kind == "numbers":
-        return bool(expected.ctypes.data == address)
+        if isinstance(expected, np.ndarray):
+            return bool(expected.ctypes.data == address)
+        return ctypes.c_uint8.from_address(address).value == expected
     if kind == "array":
         found = ctypes.c_int64.from_address(address).value
         return bool(expected.size == 0 or found == expected.ctypes.data)

@@ -23,6 +23,7 @@ from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument, value_of
 from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.material import Material
+from sap_islands.mujoco.native_steps import Trajectories, roll_out
 from sap_islands.mujoco.stepping import (
     DEFAULT_MATERIAL,
     apply,
@@ -119,7 +120,7 @@ def rollout(
     model: Models,
     initial_state: ArrayLike,
     control: ArrayLike | None,
-    client: Client,
+    client: Client | None = None,
     *,
     control_spec: int = _CONTROL,
     nstep: int | None = None,
@@ -128,6 +129,7 @@ def rollout(
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
     groups: int = 1,
+    threads: int = 1,
 ) -> tuple[FloatArray, FloatArray]:
     """Rolls out open-loop trajectories, as `mujoco.rollout.rollout` does with `mj_step`.
 
@@ -137,7 +139,8 @@ def rollout(
         model: The model of all environments, or one for each, with states of equal size.
         initial_state: [N or 1, nstate] states of `mjSTATE_FULLPHYSICS`, or [nstate].
         control: [N or 1, nstep or 1, ncontrol] controls, or fewer dimensions; None: all zero.
-        client: The client; its server solves a batch on all of its threads.
+        client: The client; its server solves a batch on all of its threads. None: environments
+            are stepped in this process, each on one of `threads` threads, without Python's lock.
         control_spec: What a control consists of, as for `mujoco.mj_setState`.
         nstep: Number of steps; None: that of `control`.
         law: As for `step`.
@@ -145,7 +148,9 @@ def rollout(
         options: As for `step`.
         on_unsolved: As for `step`.
         groups: Number of groups of environments with batches of their own. With 2, problems of one
-            are built while a server solves those of the other. In this process 1 is faster.
+            are built while a server solves those of the other. Not without a client.
+        threads: Number of threads without a client, which takes neither a material nor options
+            but the relative tolerance.
 
     Returns:
         State [N, nstep, nstate] and sensordata [N, nstep, nsensordata] after each step.
@@ -156,7 +161,20 @@ def rollout(
     """
     check_on_unsolved(on_unsolved)
     plan = _plan(model, initial_state, control, control_spec, nstep)
-    stepping = _Stepping(client, law, material, options_of(law, options), on_unsolved)
+    if client is not None:
+        stepping = _Stepping(client, law, material, options_of(law, options), on_unsolved)
+        _roll_out_in_groups(plan, stepping, groups)
+        return plan.state, plan.sensordata
+    _check_native(material, threads)
+    data = [plan.begin(i) for i in range(len(plan.models))]
+    trajectories = plan.trajectories()
+    roll_out(
+        plan.models, data, trajectories, threads, law=law, options=options, on_unsolved=on_unsolved
+    )
+    return plan.state, plan.sensordata
+
+
+def _roll_out_in_groups(plan: _Plan, stepping: _Stepping, groups: int) -> None:
     lock, stop = threading.Lock(), threading.Event()
 
     def run(group: Sequence[int]) -> None:
@@ -177,7 +195,13 @@ def rollout(
     count = len(plan.models)
     groups = max(1, min(groups, count))
     _run_all(run, [range(i, count, groups) for i in range(groups)], stop)
-    return plan.state, plan.sensordata
+
+
+def _check_native(material: Material, threads: int) -> None:
+    if material != DEFAULT_MATERIAL:
+        raise InvalidArgument("a material needs a client", "material")
+    if threads < 1:
+        raise InvalidArgument(f"threads is {threads}; it must be >= 1", "threads")
 
 
 @dataclass
@@ -196,6 +220,10 @@ class _Plan:
         data = mujoco.MjData(self.models[i])
         mujoco.mj_setState(self.models[i], data, self.initial_state[i], _STATE)
         return data
+
+    def trajectories(self) -> Trajectories:
+        controls = None if self.controls is None else np.ascontiguousarray(self.controls)
+        return Trajectories(controls, self.control_spec, self.state, self.sensordata)
 
     def control(self, group: Sequence[int], data: list[mujoco.MjData], step: int) -> None:
         if self.controls is None:

@@ -1,7 +1,6 @@
-#include <cstddef>
+#include "client/mujoco/released_versions.h"
 
 #include "client/mujoco/fields.h"
-#include "client/mujoco/preload/mujoco_library.h"
 
 namespace sap::mujoco {
 namespace {
@@ -12,7 +11,7 @@ struct ReleasedVersion {
 };
 
 constexpr ReleasedVersion kVersions[] = {
-#include "client/mujoco/preload/released_versions.inc"
+#include "client/mujoco/released_versions.inc"
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 """Writes released_versions.inc: where MuJoCo's fields are in the released versions.
 
-    build/python/bin/python client/mujoco/preload/make_released_versions.py FOLDER VERSION...
+    build/python/bin/python client/mujoco/make_released_versions.py FOLDER VERSION...
 
 For a new version of MuJoCo, or a new field. Installs each version into a folder of its own in
 FOLDER, unless it is there, and asks its introspect. Before a new version is added, see which of

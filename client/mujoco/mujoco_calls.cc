@@ -1,0 +1,131 @@
+#include "client/mujoco/mujoco_calls.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "client/mujoco/released_versions.h"
+
+namespace sap::mujoco {
+namespace {
+
+constexpr int kFirstExactDiagonal = 3'009'000;
+constexpr int64_t kExactDiagonal = 32;
+
+// Where an error of MuJoCo's goes on this thread.
+struct Landing {
+  std::jmp_buf place;
+  char text[256];
+};
+thread_local Landing* landing = nullptr;
+void (*former_handler)(const char* text) = nullptr;
+
+// Errors of the program's own calls go where they went before.
+void OnError(const char* text) {
+  if (landing != nullptr) {
+    std::snprintf(landing->text, sizeof landing->text, "%s", text);
+    std::longjmp(landing->place, 1);
+  }
+  if (former_handler != nullptr) return former_handler(text);
+  std::fprintf(stderr, "ERROR: %s\n", text);
+  std::exit(EXIT_FAILURE);
+}
+
+// Finds functions, and remembers the first that is missing.
+class Finder {
+ public:
+  explicit Finder(void* library) : library_(library) {}
+
+  template <typename Function>
+  void Find(const char* name, Function* function) {
+    void* found = dlsym(library_, name);
+    if (found == nullptr && missing_ == nullptr) missing_ = name;
+    std::memcpy(function, &found, sizeof found);
+  }
+
+  const char* missing() const { return missing_; }
+
+ private:
+  void* library_;
+  const char* missing_ = nullptr;
+};
+
+void FindStages(Finder* finder, MujocoCalls* calls) {
+  const std::pair<const char*, MujocoCalls::Stage*> stages[] = {
+      {"mj_checkPos", &calls->check_position},
+      {"mj_checkVel", &calls->check_velocity},
+      {"mj_checkAcc", &calls->check_acceleration},
+      {"mj_fwdPosition", &calls->position},
+      {"mj_fwdVelocity", &calls->velocity},
+      {"mj_fwdActuation", &calls->actuation},
+      {"mj_fwdAcceleration", &calls->acceleration},
+      {"mj_sensorPos", &calls->position_sensors},
+      {"mj_sensorVel", &calls->velocity_sensors},
+      {"mj_sensorAcc", &calls->acceleration_sensors},
+      {"mj_energyPos", &calls->position_energy},
+      {"mj_energyVel", &calls->velocity_energy},
+      {"mj_makeConstraint", &calls->make_constraint},
+      {"mj_island", &calls->island},
+      {"mj_projectConstraint", &calls->project_constraint},
+      {"mj_transmission", &calls->transmission},
+      {"mj_Euler", &calls->euler},
+      {"mj_implicit", &calls->implicit},
+  };
+  for (const auto& [name, stage] : stages) finder->Find(name, stage);
+}
+
+}  // namespace
+
+tl::expected<MujocoCalls, std::string> MujocoCalls::Find(const char* library,
+                                                         const sap_mujoco_field* fields) {
+  void* handle = library == nullptr ? RTLD_DEFAULT : dlopen(library, RTLD_NOLOAD | RTLD_NOW);
+  if (library != nullptr && handle == nullptr) {
+    return tl::unexpected(std::string(library) + " is not loaded in this process");
+  }
+  Finder finder(handle);
+  MujocoCalls calls;
+  int (*version)() = nullptr;
+  void (**error_handler)(const char*) = nullptr;
+  FindStages(&finder, &calls);
+  finder.Find("mj_version", &version);
+  finder.Find("mj_isSparse", &calls.is_sparse);
+  finder.Find("mj_mulJacVec", &calls.multiply_jacobian);
+  finder.Find("mj_mulJacTVec", &calls.multiply_transpose);
+  finder.Find("mj_integratePos", &calls.integrate_position);
+  finder.Find("mj_setState", &calls.set_state);
+  finder.Find("mj_getState", &calls.get_state);
+  finder.Find("mjcb_control", &calls.control_callback);
+  finder.Find("mju_user_error", &error_handler);
+  if (finder.missing() != nullptr) {
+    return tl::unexpected(std::string("MuJoCo has no ") + finder.missing());
+  }
+  calls.version = version();
+  calls.fields = fields != nullptr ? fields : FieldsOfVersion(calls.version);
+  if (calls.fields == nullptr) {
+    return tl::unexpected("the structs of MuJoCo " + std::to_string(calls.version) +
+                          " are not known");
+  }
+  if (calls.version >= kFirstExactDiagonal) calls.exact_diagonal = kExactDiagonal;
+  if (*error_handler != &OnError) {
+    former_handler = *error_handler;
+    *error_handler = &OnError;
+  }
+  return calls;
+}
+
+bool MujocoCalls::Run(void (*body)(void* context), void* context, std::string* error) const {
+  Landing here;
+  Landing* const outer = landing;
+  landing = &here;
+  const bool is_done = setjmp(here.place) == 0;
+  if (is_done) body(context);
+  landing = outer;
+  if (!is_done) *error = here.text;
+  return is_done;
+}
+
+}  // namespace sap::mujoco

@@ -1,0 +1,77 @@
+#include "client/mujoco/problem_buffers.h"
+
+#include <span>
+
+namespace sap::mujoco {
+namespace {
+
+template <typename Type>
+std::span<const Type> Part(const std::vector<Type>& buffer, int64_t begin, int64_t count) {
+  return std::span(buffer).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
+}
+
+}  // namespace
+
+void ProblemBuffers::Measure(const sap_mujoco_field* table, const void* model, const void* data,
+                             int32_t flags) {
+  flags_ = flags;
+  sap_mujoco_measure(table, model, data, flags, &layout_);
+  doubles_.resize(static_cast<size_t>(layout_.doubles));
+  unsigned_.resize(static_cast<size_t>(layout_.unsigned_integers));
+  integers_.resize(static_cast<size_t>(layout_.integers));
+}
+
+void ProblemBuffers::Build(const sap_mujoco_field* table, const void* model, const void* data,
+                           double sigma) {
+  has_slip_ = sigma > 0.0;
+  sap_mujoco_build(table, model, data, flags_, sigma, &layout_, doubles_.data(), unsigned_.data(),
+                   integers_.data());
+}
+
+ContactProblemView ProblemBuffers::View(const Fields& fields) {
+  ContactProblemView view;
+  view.time_step = fields.timestep;
+  view.trees.dofs = {reinterpret_cast<const uint32_t*>(fields.tree_dofnum),
+                     static_cast<size_t>(fields.ntree)};
+  view.trees.dynamics_matrix = Part(doubles_, 0, layout_.v_star);
+  view.trees.free_motion_velocity = Part(doubles_, layout_.v_star, fields.nv);
+  view.trees.guess_velocity = Part(doubles_, layout_.guess, fields.nv);
+
+  const auto law = [this](int64_t i) {
+    return Part(doubles_, layout_.laws + i * layout_.row_capacity, layout_.rows);
+  };
+  view.rows.entries = Part(unsigned_, 0, layout_.rows);
+  view.rows.velocity_index = Part(unsigned_, layout_.row_capacity, layout_.non_zeros);
+  view.rows.coefficient = Part(doubles_, layout_.coefficient, layout_.non_zeros);
+  view.rows.regularization = law(0);
+  view.rows.target_velocity = law(1);
+  view.rows.force_lower = law(2);
+  view.rows.force_upper = law(3);
+  if (layout_.rows > layout_.simulator_rows) view.rows.force_offset = law(4);
+  if (has_slip_) view.rows.slip_parameter = law(5);
+  if (layout_.contacts > 0) ViewContacts(&view.contacts);
+  return view;
+}
+
+void ProblemBuffers::ViewContacts(ContactProblemView::Contacts* contacts) {
+  const int64_t count = layout_.contacts;
+  const auto scalar = [&](int64_t i) { return Part(doubles_, layout_.scalars + i * count, count); };
+  zeros_.resize(static_cast<size_t>(count));
+  contacts->tree_a = Part(integers_, layout_.trees, count);
+  contacts->tree_b = Part(integers_, layout_.trees + count, count);
+  contacts->jacobian = Part(doubles_, layout_.jacobian, layout_.angular - layout_.jacobian);
+  contacts->law.friction = scalar(0);
+  if (layout_.two_frictions) contacts->law.friction_2 = scalar(1);
+  if (!is_sap()) contacts->law.regularization_t = scalar(3);
+  contacts->law.regularization_n = scalar(4);
+  contacts->law.relaxation_time = zeros_;
+  contacts->law.target_velocity = Part(doubles_, layout_.target, 3 * count);
+  if (layout_.turning == 0) return;
+  contacts->law.torsional_friction = scalar(2);
+  contacts->law.rolling_friction = Part(doubles_, layout_.rolling, 2 * count);
+  contacts->angular_jacobian = Part(doubles_, layout_.angular, layout_.scalars - layout_.angular);
+  contacts->law.target_angular_velocity =
+      Part(doubles_, layout_.target_angular, 3 * layout_.turning);
+}
+
+}  // namespace sap::mujoco

@@ -1,0 +1,82 @@
+/* Steps of MuJoCo with the constraints solved by this solver, for C and C++ programs.
+ *
+ *   sap_mujoco* solver;
+ *   if (sap_mujoco_open(NULL, NULL, &solver, &outcome) != SAP_OK) puts(outcome.message);
+ *   while (data->time < 3) sap_mujoco_step(solver, model, data, NULL, &outcome);
+ *
+ * The program is linked with MuJoCo 3.5 to 4.0, whose structs are known by version. A step runs on
+ * the calling thread, which keeps its memory; threads may step different states at once. Models
+ * with flexes or the integrator `discrete` are refused; RK4 and others are stepped as Euler. */
+#ifndef SAP_ISLANDS_CLIENT_MUJOCO_SAP_MUJOCO_H_
+#define SAP_ISLANDS_CLIENT_MUJOCO_SAP_MUJOCO_H_
+
+#include <stdint.h>
+
+#include "client/mujoco/adapter.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sap_mujoco sap_mujoco;
+
+typedef struct sap_mujoco_settings {
+  int32_t mujocos_law;       /* 1: MuJoCo's own problem and integrators; 0: the law of SAP */
+  int32_t refuses_unsolved;  /* 1: a state with an island that is not solved is not advanced */
+  double relative_tolerance; /* 0: 1e-6, under MuJoCo's law 1e-10 */
+  int32_t max_iterations;    /* 0: the default, 500 */
+} sap_mujoco_settings;
+
+typedef struct sap_mujoco_outcome {
+  int64_t islands;
+  int64_t unsolved;   /* islands that were not solved to the tolerance */
+  int64_t iterations; /* largest of an island */
+  char message[256];  /* why there is no result; otherwise empty */
+} sap_mujoco_outcome;
+
+/* Finds MuJoCo's functions: in the loaded library of that path, or where NULL in what the program
+ * is linked with. From then on MuJoCo's errors in calls of this interface are its errors.
+ * Functions return SAP_OK, or a value of sap_status in sap_islands_types.h.
+ *
+ *   fields   table of sap_mujoco_fields; NULL: that of the released version */
+SAP_MUJOCO_API int32_t sap_mujoco_open(const char* library, const sap_mujoco_field* fields,
+                                       sap_mujoco** solver, sap_mujoco_outcome* outcome);
+SAP_MUJOCO_API void sap_mujoco_close(sap_mujoco* solver);
+
+/* As mj_forward and mj_step. `settings` may be NULL. */
+SAP_MUJOCO_API int32_t sap_mujoco_forward(const sap_mujoco* solver, const void* model, void* data,
+                                          const sap_mujoco_settings* settings,
+                                          sap_mujoco_outcome* outcome);
+SAP_MUJOCO_API int32_t sap_mujoco_step(const sap_mujoco* solver, const void* model, void* data,
+                                       const sap_mujoco_settings* settings,
+                                       sap_mujoco_outcome* outcome);
+
+/* N environments over some steps. */
+typedef struct sap_mujoco_rollout_arrays {
+  int64_t environments;     /* N */
+  int64_t steps;            /* S */
+  const void* const* model; /* [N] */
+  void* const* data;        /* [N], all different, with the initial states */
+  const double* control;    /* [N, S, control_size]; NULL: none is set */
+  int64_t control_size;
+  int32_t control_kind; /* mjtState of a control */
+  int32_t state_kind;   /* mjtState of a state */
+  double* state;        /* [N, S, state_size] after each step */
+  int64_t state_size;
+  double* sensordata;           /* [N, S, nsensordata] */
+  int32_t threads;              /* >= 1 */
+  const volatile int32_t* stop; /* not 0: to end soon, with SAP_CANCELLED; may be NULL */
+} sap_mujoco_rollout_arrays;
+
+/* Steps them concurrently; with the bits of sap_mujoco_step for any number of threads. After an
+ * error all end soon. The outcome has the sum of islands, and the largest number of iterations. */
+SAP_MUJOCO_API int32_t sap_mujoco_rollout(const sap_mujoco* solver,
+                                          const sap_mujoco_rollout_arrays* arrays,
+                                          const sap_mujoco_settings* settings,
+                                          sap_mujoco_outcome* outcome);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SAP_ISLANDS_CLIENT_MUJOCO_SAP_MUJOCO_H_ */

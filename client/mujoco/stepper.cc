@@ -1,0 +1,192 @@
+#include "client/mujoco/stepper.h"
+
+#include <algorithm>
+
+#include "client/mujoco/constraint_stage.h"
+
+namespace sap::mujoco {
+namespace {
+
+constexpr int32_t kInGap = 1;  // `exclude` of a contact beyond its margin
+constexpr double kSigma = 1e-3;
+
+// What the stages are called with. It has no object to destroy, as MuJoCo's errors need it.
+struct StageContext {
+  const MujocoCalls& calls;
+  const void* model;
+  void* data;
+  Fields fields;
+  bool as_sap;
+  double* result;  // of the product, and its vector
+  const double* vector;
+};
+
+// Contacts in the gap have constraints under the law of SAP.
+void TakeContactsInGap(const StageContext& c, const Fields& fields) {
+  bool is_found = false;
+  for (int64_t i = 0; i < fields.ncon; ++i) {
+    auto* exclude = const_cast<int32_t*>(fields.contact_exclude(i));
+    if (*exclude != kInGap) continue;
+    *exclude = 0;
+    is_found = true;
+  }
+  if (!is_found) return;
+  c.calls.make_constraint(c.model, c.data);
+  c.calls.island(c.model, c.data);
+  if (fields.enableflags & c.calls.exact_diagonal) c.calls.project_constraint(c.model, c.data);
+  c.calls.transmission(c.model, c.data);  // adhesion reads the rows of contacts
+}
+
+// The stages of mj_step that precede its constraint solver.
+void RunStages(void* context) {
+  const auto& c = *static_cast<StageContext*>(context);
+  const bool has_energy = (c.fields.enableflags & mjENBL_ENERGY) != 0;
+  c.calls.check_position(c.model, c.data);
+  c.calls.check_velocity(c.model, c.data);
+  c.calls.position(c.model, c.data);
+  if (c.as_sap) TakeContactsInGap(c, ReadFields(c.calls.fields, c.model, c.data));
+  c.calls.position_sensors(c.model, c.data);
+  if (has_energy) {
+    c.calls.position_energy(c.model, c.data);
+  } else {
+    std::ranges::fill(c.fields.energy, 0.0);
+  }
+  c.calls.velocity(c.model, c.data);
+  c.calls.velocity_sensors(c.model, c.data);
+  if (has_energy) c.calls.velocity_energy(c.model, c.data);
+  const bool is_actuated = !(c.fields.disableflags & mjDSBL_ACTUATION);
+  if (is_actuated && *c.calls.control_callback != nullptr) {
+    (*c.calls.control_callback)(c.model, c.data);
+  }
+  c.calls.actuation(c.model, c.data);
+  c.calls.acceleration(c.model, c.data);
+}
+
+void MultiplyJacobian(void* context) {
+  const auto& c = *static_cast<StageContext*>(context);
+  c.calls.multiply_jacobian(c.model, c.data, c.result, c.vector);
+}
+
+// What depends on the forces of constraints.
+void FinishForces(void* context) {
+  const auto& c = *static_cast<StageContext*>(context);
+  c.calls.multiply_transpose(c.model, c.data, c.result, c.vector);
+  c.calls.acceleration_sensors(c.model, c.data);
+}
+
+void FinishWithoutForces(void* context) {
+  const auto& c = *static_cast<StageContext*>(context);
+  c.calls.acceleration_sensors(c.model, c.data);
+}
+
+// Integrates activations, velocities and positions. Under the law of SAP mj_Euler is called for
+// the activations and the time: it adds its own implicit damping to the motion.
+void Integrate(void* context) {
+  const auto& c = *static_cast<StageContext*>(context);
+  c.calls.check_acceleration(c.model, c.data);
+  if (!c.as_sap) {
+    const bool is_implicit =
+        c.fields.integrator == mjINT_IMPLICIT || c.fields.integrator == mjINT_IMPLICITFAST;
+    return (is_implicit ? c.calls.implicit : c.calls.euler)(c.model, c.data);
+  }
+  std::copy_n(c.fields.qpos, c.fields.nq, c.result);
+  c.calls.euler(c.model, c.data);
+  std::copy_n(c.result, c.fields.nq, c.fields.qpos);
+  for (int64_t i = 0; i < c.fields.nv; ++i) {
+    if (c.fields.tree_asleep[c.fields.dof_treeid[i]] < 0) c.fields.qvel[i] = c.vector[i];
+  }
+  c.calls.integrate_position(c.model, c.fields.qpos, c.fields.qvel, c.fields.timestep);
+}
+
+EngineStatus RunGuarded(StageContext context, void (*stages)(void* context)) {
+  std::string error;
+  if (context.calls.Run(stages, &context, &error)) return {};
+  return tl::unexpected(EngineError{EngineErrorCode::kInternal, "MuJoCo: " + error, ""});
+}
+
+EngineStatus CheckSupported(const Fields& fields) {
+  if (fields.nflex > 0)
+    return RefuseField("model", "has flexes, which the solver does not support");
+  if (fields.integrator <= mjINT_IMPLICITFAST) return {};
+  return RefuseField("opt.integrator",
+                     "is 'discrete', which the solver does not support; set it to 'implicitfast', "
+                     "'implicit' or 'Euler'");
+}
+
+}  // namespace
+
+EngineStatus Stepper::Build(const MujocoCalls& calls, const void* model, void* data, bool as_sap) {
+  Fields fields = ReadFields(calls.fields, model, data);
+  if (EngineStatus supported = CheckSupported(fields); !supported) return supported;
+  if (EngineStatus run =
+          RunGuarded({calls, model, data, fields, as_sap, nullptr, nullptr}, &RunStages);
+      !run) {
+    return run;
+  }
+  flags_ = (as_sap ? SAP_MUJOCO_LAW_SAP : 0) | (calls.is_sparse(model) ? SAP_MUJOCO_SPARSE : 0);
+  problem_.Measure(calls.fields, model, data, flags_);
+  fields = ReadFields(calls.fields, model, data);
+  if (fields.nefc > 0) {
+    EngineStatus multiplied =
+        RunGuarded({calls, model, data, fields, as_sap, problem_.velocities(), fields.qvel},
+                   &MultiplyJacobian);
+    if (!multiplied) return multiplied;
+  }
+  problem_.Build(calls.fields, model, data, as_sap ? kSigma : 0.0);
+  return task_.Read(problem_.View(fields));
+}
+
+tl::expected<StepOutcome, EngineError> Stepper::Forward(const MujocoCalls& calls, const void* model,
+                                                        void* data, const StepSettings& settings) {
+  if (EngineStatus built = Build(calls, model, data, settings.as_sap); !built) {
+    return tl::unexpected(built.error());
+  }
+  EngineStatus solved =
+      task_.Solve(&solver_, settings.options, CallLimits{}, SolveLimits{}, &solution_);
+  if (!solved) return tl::unexpected(solved.error());
+  StepOutcome outcome;
+  outcome.islands = static_cast<int64_t>(solution_.islands.size());
+  for (const IslandReport& island : solution_.islands) {
+    outcome.unsolved += !IsSolved(island);
+    outcome.iterations = std::max(outcome.iterations, island.iterations);
+  }
+  if (outcome.unsolved > 0 && !settings.takes_unsolved) return outcome;
+  Store(calls, model, data);
+  const Fields fields = ReadFields(calls.fields, model, data);
+  if (fields.nefc == 0) std::fill_n(fields.qfrc_constraint, fields.nv, 0.0);
+  EngineStatus finished = RunGuarded(
+      {calls, model, data, fields, settings.as_sap, fields.qfrc_constraint, fields.efc_force},
+      fields.nefc > 0 ? &FinishForces : &FinishWithoutForces);
+  if (!finished) return tl::unexpected(finished.error());
+  return outcome;
+}
+
+void Stepper::Store(const MujocoCalls& calls, const void* model, void* data) {
+  const Fields fields = ReadFields(calls.fields, model, data);
+  for (int64_t i = 0; i < fields.nv; ++i) {
+    fields.qacc[i] = (solution_.velocity[i] - fields.qvel[i]) / fields.timestep;
+  }
+  numbers_.clear();
+  for (const auto* part : {&solution_.velocity, &solution_.row_impulse, &solution_.impulse,
+                           &solution_.angular_impulse}) {
+    numbers_.insert(numbers_.end(), part->begin(), part->end());
+  }
+  sap_mujoco_store_forces(calls.fields, model, data, flags_, &problem_.layout(), problem_.doubles(),
+                          problem_.integers(), numbers_.data());
+  std::ranges::fill(fields.flg_rnepost, 0);  // cfrc_ext is that of the step before
+}
+
+tl::expected<StepOutcome, EngineError> Stepper::Step(const MujocoCalls& calls, const void* model,
+                                                     void* data, const StepSettings& settings) {
+  const auto outcome = Forward(calls, model, data, settings);
+  if (!outcome || (outcome->unsolved > 0 && !settings.takes_unsolved)) return outcome;
+  const Fields fields = ReadFields(calls.fields, model, data);
+  position_.resize(static_cast<size_t>(fields.nq));
+  EngineStatus moved = RunGuarded(
+      {calls, model, data, fields, settings.as_sap, position_.data(), solution_.velocity.data()},
+      &Integrate);
+  if (!moved) return tl::unexpected(moved.error());
+  return outcome;
+}
+
+}  // namespace sap::mujoco

@@ -1,0 +1,55 @@
+// Steps of MuJoCo with the constraints solved by this solver, on the calling thread.
+//
+//   MuJoCo's stages up to its constraint solver -> problem -> solve -> forces -> integration
+//
+// The bits of velocities and forces are those of the Python package's `step`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "client/mujoco/mujoco_calls.h"
+#include "client/mujoco/problem_buffers.h"
+#include "solver/engine/engine.h"
+
+namespace sap::mujoco {
+
+struct StepSettings {
+  bool as_sap = true;  // the law of SAP, otherwise MuJoCo's
+  SolverOptions options;
+  bool takes_unsolved = true;  // islands that were not solved go on with their best iterate
+};
+
+struct StepOutcome {
+  int64_t islands = 0;
+  int64_t unsolved = 0;
+  int iterations = 0;  // largest of an island
+};
+
+// One state at a time. Memory is kept for the next one, and never changes an answer.
+class Stepper {
+ public:
+  // Computes accelerations, forces and sensors, as mj_forward does.
+  tl::expected<StepOutcome, EngineError> Forward(const MujocoCalls& calls, const void* model,
+                                                 void* data, const StepSettings& settings);
+
+  // Advances the state, as mj_step does. An error leaves it where it was.
+  tl::expected<StepOutcome, EngineError> Step(const MujocoCalls& calls, const void* model,
+                                              void* data, const StepSettings& settings);
+
+ private:
+  EngineStatus Build(const MujocoCalls& calls, const void* model, void* data, bool as_sap);
+  void Store(const MujocoCalls& calls, const void* model, void* data);
+
+  ProblemBuffers problem_;
+  int32_t flags_ = 0;
+  SolveTask task_;
+  Solver solver_{nullptr};
+  ContactSolution solution_;
+  std::vector<double> numbers_;   // the solution as sap_mujoco_store_forces takes it
+  std::vector<double> position_;  // before the integration
+};
+
+}  // namespace sap::mujoco

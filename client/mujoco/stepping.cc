@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+
+#include "client/mujoco/sap_mujoco.h"
+#include "client/mujoco/stepper.h"
+#include "solver/parallel/task_arena.h"
+
+struct sap_mujoco {
+  sap::mujoco::MujocoCalls calls;
+};
+
+namespace sap::mujoco {
+namespace {
+
+constexpr double kConvergedTolerance = 1e-10;  // of MuJoCo's law
+
+using Method = tl::expected<StepOutcome, EngineError> (Stepper::*)(const MujocoCalls& calls,
+                                                                   const void* model, void* data,
+                                                                   const StepSettings& settings);
+
+StepSettings SettingsOf(const sap_mujoco_settings* given) {
+  StepSettings settings;
+  if (given == nullptr) return settings;
+  settings.as_sap = given->mujocos_law == 0;
+  settings.takes_unsolved = given->refuses_unsolved == 0;
+  if (!settings.as_sap) settings.options.relative_tolerance = kConvergedTolerance;
+  if (given->relative_tolerance > 0.0) {
+    settings.options.relative_tolerance = given->relative_tolerance;
+  }
+  if (given->max_iterations > 0) settings.options.max_iterations = given->max_iterations;
+  return settings;
+}
+
+int32_t Refuse(EngineErrorCode code, const std::string& message, sap_mujoco_outcome* outcome) {
+  *outcome = {};
+  std::snprintf(outcome->message, sizeof outcome->message, "%s", message.c_str());
+  return static_cast<int32_t>(code);
+}
+
+// Runs a method in the memory of this thread, which an exception leaves undefined.
+tl::expected<StepOutcome, EngineError> Run(Method method, const sap_mujoco* solver,
+                                           const void* model, void* data,
+                                           const StepSettings& settings) {
+  static thread_local std::unique_ptr<Stepper> kept;
+  return CatchExceptions([&]() -> tl::expected<StepOutcome, EngineError> {
+    auto stepper = std::move(kept);
+    if (stepper == nullptr) stepper = std::make_unique<Stepper>();
+    auto outcome = (stepper.get()->*method)(solver->calls, model, data, settings);
+    kept = std::move(stepper);
+    return outcome;
+  });
+}
+
+int32_t RunOnce(Method method, const sap_mujoco* solver, const void* model, void* data,
+                const sap_mujoco_settings* given, sap_mujoco_outcome* outcome) {
+  const auto run = Run(method, solver, model, data, SettingsOf(given));
+  if (!run) return Refuse(run.error().code, run.error().message, outcome);
+  *outcome = {};
+  outcome->islands = run->islands;
+  outcome->unsolved = run->unsolved;
+  outcome->iterations = run->iterations;
+  return 0;
+}
+
+// What the threads of a rollout share.
+class Rollout {
+ public:
+  Rollout(const sap_mujoco* solver, const sap_mujoco_rollout_arrays& arrays,
+          const StepSettings& settings)
+      : solver_(solver), arrays_(arrays), settings_(settings) {}
+
+  int32_t Run(sap_mujoco_outcome* outcome) {
+    TaskArena arena(std::max(arrays_.threads, 1));
+    arena.ParallelFor(static_cast<int>(arrays_.environments), [this](int i) { RunAll(i); });
+    *outcome = sum_;
+    return kind_;
+  }
+
+ private:
+  bool IsStopped() const { return failed_ || (arrays_.stop != nullptr && *arrays_.stop != 0); }
+
+  // All steps of an environment.
+  void RunAll(int64_t i) {
+    for (int64_t step = 0; step < arrays_.steps; ++step) {
+      if (IsStopped()) return Stop({EngineErrorCode::kCancelled, "the rollout was stopped", ""});
+      if (!StepOnce(i, step)) return;
+    }
+  }
+
+  bool StepOnce(int64_t i, int64_t step) {
+    const MujocoCalls& calls = solver_->calls;
+    const void* model = arrays_.model[i];
+    void* data = arrays_.data[i];
+    const int64_t place = i * arrays_.steps + step;
+    if (arrays_.control != nullptr) {
+      const double* control = arrays_.control + place * arrays_.control_size;
+      calls.set_state(model, data, control, arrays_.control_kind);
+    }
+    const auto outcome = mujoco::Run(&Stepper::Step, solver_, model, data, settings_);
+    if (!outcome) return Stop(outcome.error()), false;
+    if (outcome->unsolved > 0 && !settings_.takes_unsolved) {
+      return Stop({EngineErrorCode::kFailedPrecondition, "an island was not solved", ""}), false;
+    }
+    calls.get_state(model, data, arrays_.state + place * arrays_.state_size, arrays_.state_kind);
+    const Fields fields = ReadFields(calls.fields, model, data);
+    std::copy_n(fields.sensordata, fields.nsensordata,
+                arrays_.sensordata + place * fields.nsensordata);
+    const std::scoped_lock lock(mutex_);
+    sum_.islands += outcome->islands;
+    sum_.unsolved += outcome->unsolved;
+    sum_.iterations = std::max<int64_t>(sum_.iterations, outcome->iterations);
+    return true;
+  }
+
+  // The first error is that of the rollout.
+  void Stop(const EngineError& error) {
+    const std::scoped_lock lock(mutex_);
+    if (failed_.exchange(true)) return;
+    kind_ = Refuse(error.code, error.message, &sum_);
+  }
+
+  const sap_mujoco* const solver_;
+  const sap_mujoco_rollout_arrays& arrays_;
+  const StepSettings settings_;
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  sap_mujoco_outcome sum_{};
+  int32_t kind_{0};
+};
+
+}  // namespace
+}  // namespace sap::mujoco
+
+int32_t sap_mujoco_open(const char* library, const sap_mujoco_field* fields, sap_mujoco** solver,
+                        sap_mujoco_outcome* outcome) {
+  auto calls = sap::mujoco::MujocoCalls::Find(library, fields);
+  if (!calls) {
+    return sap::mujoco::Refuse(sap::EngineErrorCode::kFailedPrecondition, calls.error(), outcome);
+  }
+  *outcome = {};
+  *solver = new sap_mujoco{*calls};
+  return 0;
+}
+
+void sap_mujoco_close(sap_mujoco* solver) { delete solver; }
+
+int32_t sap_mujoco_forward(const sap_mujoco* solver, const void* model, void* data,
+                           const sap_mujoco_settings* settings, sap_mujoco_outcome* outcome) {
+  return sap::mujoco::RunOnce(&sap::mujoco::Stepper::Forward, solver, model, data, settings,
+                              outcome);
+}
+
+int32_t sap_mujoco_step(const sap_mujoco* solver, const void* model, void* data,
+                        const sap_mujoco_settings* settings, sap_mujoco_outcome* outcome) {
+  return sap::mujoco::RunOnce(&sap::mujoco::Stepper::Step, solver, model, data, settings, outcome);
+}
+
+int32_t sap_mujoco_rollout(const sap_mujoco* solver, const sap_mujoco_rollout_arrays* arrays,
+                           const sap_mujoco_settings* settings, sap_mujoco_outcome* outcome) {
+  using sap::mujoco::Rollout;
+  return Rollout(solver, *arrays, sap::mujoco::SettingsOf(settings)).Run(outcome);
+}

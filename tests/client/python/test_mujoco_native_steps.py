@@ -1,0 +1,221 @@
+"""Steps in one call of the C library: the bits of `step`, on any number of threads."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import sap_islands as sap
+import sap_islands.mujoco as adapter
+from sap_islands.arrays import FloatArray
+from sap_islands.binaries import find_c_library
+
+from support import mujoco_program
+from support.mujoco_agreement import KINDS, load_kind
+
+ROOT = Path(__file__).resolve().parents[3]
+STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
+STEPS = 10
+
+
+def outputs(data: mujoco.MjData) -> list[FloatArray]:
+    return [
+        data.qpos,
+        data.qvel,
+        data.qacc,
+        data.act,
+        data.efc_force,
+        data.efc_state,
+        data.qfrc_constraint,
+        data.qfrc_actuator,
+        data.actuator_force,
+        data.sensordata,
+        data.cfrc_ext,
+        data.energy,
+        np.array([data.time]),
+    ]
+
+
+def both(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[mujoco.MjData, mujoco.MjData]:
+    copies = mujoco.MjData(model), mujoco.MjData(model)
+    for copy in copies:
+        mujoco.mj_copyData(copy, model, data)
+    return copies
+
+
+def check_same_bits(client: sap.Client, model: Any, data: Any, law: adapter.Law) -> None:
+    stepped, advanced = both(model, data)
+    for _ in range(STEPS):
+        adapter.step(model, stepped, client, law=law)
+        adapter.advance(model, advanced, law=law)
+        for one, other in zip(outputs(stepped), outputs(advanced), strict=True):
+            assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("law", ["sap", "mujoco"])
+@pytest.mark.parametrize("cone", ["PYRAMIDAL", "ELLIPTIC"])
+@pytest.mark.parametrize("integrator", ["EULER", "IMPLICITFAST"])
+def test_advance_has_the_bits_of_step(
+    client: sap.Client, law: adapter.Law, cone: str, integrator: str
+) -> None:
+    for name in KINDS:
+        model, data = load_kind(name, cone, integrator)
+        model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
+        check_same_bits(client, model, data, law)
+
+
+@pytest.mark.parametrize("law", ["sap", "mujoco"])
+def test_contacts_in_the_gap_and_sleeping_trees_have_the_bits_of_step(
+    client: sap.Client, law: adapter.Law
+) -> None:
+    model = mujoco_program.pile()
+    adapter.find_contacts_within(model, 0.004)
+    model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
+    check_same_bits(client, model, mujoco.MjData(model), law)
+
+
+def test_controls_of_a_callback_are_read(client: sap.Client) -> None:
+    model, data = load_kind("everything", "ELLIPTIC", "EULER")
+
+    def control(_: Any, state: Any) -> None:
+        state.ctrl[:] = np.sin(state.time)
+
+    mujoco.set_mjcb_control(control)
+    try:
+        check_same_bits(client, model, data, "sap")
+    finally:
+        mujoco.set_mjcb_control(None)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("law", ["sap", "mujoco"])
+def test_rollout_on_threads_has_the_bits_of_one_with_a_client(
+    client: sap.Client, law: adapter.Law, threads: int
+) -> None:
+    model, data = load_kind("everything", "PYRAMIDAL", "EULER")
+    initial = []
+    for i in range(5):
+        data.qvel[:] += 0.02 * i
+        initial.append(np.empty(mujoco.mj_stateSize(model, STATE)))
+        mujoco.mj_getState(model, data, initial[-1], STATE)
+    control = np.random.default_rng(1).uniform(-1, 1, (5, STEPS, model.nu))
+    expected = adapter.rollout(model, np.array(initial), control, client, law=law)
+    found = adapter.rollout(model, np.array(initial), control, law=law, threads=threads)
+    for one, other in zip(expected, found, strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_an_error_of_mujoco_is_an_error_of_the_call_and_leaves_the_next_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    boxes = "".join(
+        f'<body pos="0 0 {0.05 + 0.09 * i}"><freejoint/><geom size=".05"/></body>'
+        for i in range(40)
+    )
+    small = mujoco.MjModel.from_xml_string(
+        f"""<mujoco><size memory="40K"/><worldbody><geom type="plane" size="2 2 1"/>{boxes}
+        </worldbody></mujoco>"""
+    )
+    monkeypatch.chdir(tmp_path)  # MuJoCo writes its errors to a file there
+    with pytest.raises(sap.SapError, match=r"MuJoCo: .*stack overflow"):
+        adapter.advance(small, mujoco.MjData(small))
+    with pytest.raises(mujoco.FatalError):
+        mujoco.mj_step(small, mujoco.MjData(small))
+    model = mujoco_program.pile()
+    data = mujoco.MjData(model)
+    assert adapter.advance(model, data).unsolved == 0
+    assert data.time == model.opt.timestep
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"law": "coulomb"}, "law is 'coulomb'"),
+        ({"options": sap.Options(max_iterations=3)}, "no option but relative_tolerance"),
+        ({"on_unsolved": "hide"}, "on_unsolved is 'hide'"),
+    ],
+)
+def test_arguments_are_checked(arguments: dict[str, Any], message: str) -> None:
+    model = mujoco_program.pile(1)
+    with pytest.raises(sap.InvalidArgument, match=message):
+        adapter.advance(model, mujoco.MjData(model), **arguments)
+
+
+def test_flexes_are_refused_by_name() -> None:
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><worldbody><flexcomp name="sponge" type="grid" count="2 2 2" spacing=".1 .1 .1"
+        dim="3" mass="1"/></worldbody></mujoco>"""
+    )
+    with pytest.raises(sap.InvalidArgument, match="flex 'sponge'"):
+        adapter.advance(model, mujoco.MjData(model))
+
+
+def test_a_rollout_releases_pythons_lock() -> None:
+    model = mujoco_program.pile()
+    state = np.empty(mujoco.mj_stateSize(model, STATE))
+    mujoco.mj_getState(model, mujoco.MjData(model), state, STATE)
+    counted = 0
+    done = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not done.is_set():
+            counted += 1
+            time.sleep(0)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    before = counted
+    adapter.rollout(model, np.tile(state, (8, 1)), None, nstep=100)
+    counted_meanwhile = counted - before
+    done.set()
+    thread.join()
+    assert counted_meanwhile > 10
+
+
+C_PROGRAM = """
+#include <mujoco/mujoco.h>
+#include <stdio.h>
+
+#include "client/mujoco/sap_mujoco.h"
+
+int main(int count, char** arguments) {
+  mjModel* model = mj_loadModel(arguments[count - 1], 0);
+  mjData* data = mj_makeData(model);
+  sap_mujoco* solver;
+  sap_mujoco_outcome outcome;
+  if (sap_mujoco_open(NULL, NULL, &solver, &outcome)) return puts(outcome.message), 1;
+  for (int i = 0; i < 60; ++i) {
+    if (sap_mujoco_step(solver, model, data, NULL, &outcome)) return puts(outcome.message), 1;
+  }
+  if (sap_mujoco_forward(solver, model, data, NULL, &outcome)) return puts(outcome.message), 1;
+  for (int i = 0; i < model->nq; ++i) printf("%.17g\\n", data->qpos[i]);
+  sap_mujoco_close(solver);
+  return 0;
+}
+"""
+
+
+def test_a_program_in_c_has_the_bits_of_python(tmp_path: Path) -> None:
+    model = mujoco_program.pile()
+    mujoco.mj_saveModel(model, str(tmp_path / "pile.mjb"), None)
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(C_PROGRAM)
+    folder, solver = Path(mujoco.__file__).parent, Path(find_c_library()).resolve()
+    (library,) = folder.glob("libmujoco.so*")
+    flags = [f"-I{ROOT}", f"-I{folder / 'include'}", str(solver), str(library)]
+    flags += [f"-Wl,-rpath,{folder}", f"-Wl,-rpath,{solver.parent}"]
+    subprocess.run(["cc", str(source), "-o", str(program), *flags], check=True)
+    printed = subprocess.run(
+        [str(program), str(tmp_path / "pile.mjb")], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+    data = mujoco.MjData(model)
+    for _ in range(60):
+        adapter.advance(model, data)
+    assert [float(line) for line in printed.split()] == data.qpos.tolist()
