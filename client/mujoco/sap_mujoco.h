@@ -20,8 +20,15 @@ extern "C" {
 
 typedef struct sap_mujoco sap_mujoco;
 
+/* Laws of contact; see client/python/MUJOCO.md. */
+enum {
+  SAP_MUJOCO_SAP = 0,
+  SAP_MUJOCO_MUJOCO = 1, /* MuJoCo's own problem and integrators */
+  SAP_MUJOCO_COULOMB = 2 /* that of SAP with exact Coulomb friction */
+};
+
 typedef struct sap_mujoco_settings {
-  int32_t mujocos_law;       /* 1: MuJoCo's own problem and integrators; 0: the law of SAP */
+  int32_t law;               /* of the enumeration above */
   int32_t refuses_unsolved;  /* 1: a state with an island that is not solved is not advanced */
   double relative_tolerance; /* 0: 1e-6, under MuJoCo's law 1e-10 */
   int32_t max_iterations;    /* 0: the default, 500 */

@@ -24,7 +24,8 @@ using Method = tl::expected<StepOutcome, EngineError> (Stepper::*)(const MujocoC
 StepSettings SettingsOf(const sap_mujoco_settings* given) {
   StepSettings settings;
   if (given == nullptr) return settings;
-  settings.as_sap = given->mujocos_law == 0;
+  settings.as_sap = given->law != SAP_MUJOCO_MUJOCO;
+  if (given->law == SAP_MUJOCO_COULOMB) settings.options.coulomb.emplace();
   settings.takes_unsolved = given->refuses_unsolved == 0;
   if (!settings.as_sap) settings.options.relative_tolerance = kConvergedTolerance;
   if (given->relative_tolerance > 0.0) {

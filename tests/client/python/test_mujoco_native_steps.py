@@ -52,13 +52,13 @@ def both(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[mujoco.MjData, muj
 def check_same_bits(client: sap.Client, model: Any, data: Any, law: adapter.Law) -> None:
     stepped, advanced = both(model, data)
     for _ in range(STEPS):
-        adapter.step(model, stepped, client, law=law)
-        adapter.advance(model, advanced, law=law)
+        adapter.step(model, stepped, client, law=law, on_unsolved="ignore")
+        adapter.advance(model, advanced, law=law, on_unsolved="ignore")
         for one, other in zip(outputs(stepped), outputs(advanced), strict=True):
             assert np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("law", ["sap", "mujoco"])
+@pytest.mark.parametrize("law", ["sap", "mujoco", "coulomb"])
 @pytest.mark.parametrize("cone", ["PYRAMIDAL", "ELLIPTIC"])
 @pytest.mark.parametrize("integrator", ["EULER", "IMPLICITFAST"])
 def test_advance_has_the_bits_of_step(
@@ -114,10 +114,8 @@ def test_rollout_on_threads_has_the_bits_of_one_with_a_client(
 def test_an_error_of_mujoco_is_an_error_of_the_call_and_leaves_the_next_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    boxes = "".join(
-        f'<body pos="0 0 {0.05 + 0.09 * i}"><freejoint/><geom size=".05"/></body>'
-        for i in range(40)
-    )
+    box = '<freejoint/><geom type="box" size=".05 .05 .05"/>'
+    boxes = "".join(f'<body pos="0 0 {0.05 + 0.09 * i}">{box}</body>' for i in range(40))
     small = mujoco.MjModel.from_xml_string(
         f"""<mujoco><size memory="40K"/><worldbody><geom type="plane" size="2 2 1"/>{boxes}
         </worldbody></mujoco>"""
@@ -136,7 +134,7 @@ def test_an_error_of_mujoco_is_an_error_of_the_call_and_leaves_the_next_alone(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"law": "coulomb"}, "law is 'coulomb'"),
+        ({"law": "drake"}, "law is 'drake'"),
         ({"options": sap.Options(max_iterations=3)}, "no option but relative_tolerance"),
         ({"on_unsolved": "hide"}, "on_unsolved is 'hide'"),
     ],

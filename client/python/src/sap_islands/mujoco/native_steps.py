@@ -27,6 +27,7 @@ from sap_islands.unsolved_policy import OnUnsolved, Unsolved, UnsolvedWarning, c
 
 _STATE = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
 _POINTER = ctypes.c_void_p
+_LAWS = {"sap": 0, "mujoco": 1, "coulomb": 2}
 
 
 class Advanced(NamedTuple):
@@ -47,7 +48,7 @@ class _Settings(ctypes.Structure):
     """Mirrors `sap_mujoco_settings`."""
 
     _fields_ = (
-        ("mujocos_law", ctypes.c_int32),
+        ("law", ctypes.c_int32),
         ("refuses_unsolved", ctypes.c_int32),
         ("relative_tolerance", ctypes.c_double),
         ("max_iterations", ctypes.c_int32),
@@ -193,13 +194,13 @@ def roll_out(
 
 def _settings(law: Law, options: Options | None, on_unsolved: OnUnsolved) -> _Settings:
     check_on_unsolved(on_unsolved)
-    if law not in ("sap", "mujoco"):
-        raise InvalidArgument(f"law is {law!r}; it must be 'sap' or 'mujoco'", "law")
+    if law not in _LAWS:
+        raise InvalidArgument(f"law is {law!r}; it must be 'sap', 'coulomb' or 'mujoco'", "law")
     tolerance = None if options is None else options.relative_tolerance
     if options is not None and options != Options(relative_tolerance=tolerance):
         message = "a step in one call takes no option but relative_tolerance"
         raise InvalidArgument(message, "options")
-    return _Settings(law == "mujoco", on_unsolved == "raise", tolerance or 0.0, 0)
+    return _Settings(_LAWS[law], on_unsolved == "raise", tolerance or 0.0, 0)
 
 
 def _raise(code: int, outcome: _Outcome) -> None:
