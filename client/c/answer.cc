@@ -55,7 +55,7 @@ void PointAtWanted(const InputSelection& wanted, GradientStructs* structs) {
         if (!wanted.wanted(input++)) array.clear();
       },
       inputs);
-  structs->inputs.Point();
+  structs->inputs.Point(kAllGiven);
   sap_regularization* numbers = structs->inputs.regularization();
   numbers->rule = 0;
   input = first_number;
@@ -139,11 +139,11 @@ void AnswerContent::SetInfo(InfoTexts texts, const sap_server_info& numbers) {
   informed_ = true;
 }
 
-void AnswerContent::SetProblem(OwnedContactProblem problem) {
+void AnswerContent::SetProblem(OwnedContactProblem problem, const GivenRegularization& given) {
   Clear();
   problem_ = std::make_unique<ProblemStructs>();
   problem_->arrays = std::move(problem);
-  problem_->Point();
+  problem_->Point(given);
 }
 
 void AnswerContent::SetBytes(std::string bytes) {

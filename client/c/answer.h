@@ -88,7 +88,7 @@ class AnswerContent {
                       const InputSelection& wanted);
   void SetDerivatives(const InputSelection& wanted);
 
-  void SetProblem(OwnedContactProblem problem);
+  void SetProblem(OwnedContactProblem problem, const GivenRegularization& given);
   void SetBytes(std::string bytes);
   // Null: the end of a recording.
   void SetRecord(std::unique_ptr<RecordStructs> record);

@@ -34,7 +34,7 @@ int32_t NumberOf(DelassusRule rule) {
 
 }  // namespace
 
-void ProblemStructs::Point() {
+void ProblemStructs::Point(const GivenRegularization& given) {
   trees_ = StructOf<sap_trees>(arrays.trees);
   bodies_ = StructOf<sap_bodies>(arrays.bodies);
   contacts_ = StructOf<sap_contacts>(arrays.contacts);
@@ -47,9 +47,9 @@ void ProblemStructs::Point() {
   regularization_ = {};
   regularization_.struct_size = sizeof regularization_;
   regularization_.rule = NumberOf(arrays.regularization.rule);
-  Regularization::ForEach(
-      [](const char*, bool, const double*& pointer, const double& number) { pointer = &number; },
-      regularization_, arrays.regularization);
+  Regularization::ForEach([](const char*, bool, const double*& pointer, const double& number,
+                             bool is_given) { pointer = is_given ? &number : nullptr; },
+                          regularization_, arrays.regularization, given);
   problem_ = {.struct_size = sizeof problem_,
               .time_step = arrays.time_step,
               .trees = &trees_,

@@ -4,9 +4,16 @@
 #include <vector>
 
 #include "client/c/sap_islands.h"
+#include "solver/problem/input_selection.h"
 #include "solver/problem/problem_fields.h"
 
 namespace sap::c {
+
+// All of its numbers.
+inline constexpr GivenRegularization kAllGiven = {
+#define SAP_NUMBER(name, input) .name = true,
+#include "solver/problem/problem_fields.inc"
+};
 
 inline sap_doubles ArrayOf(const std::vector<double>& values) {
   return {values.data(), static_cast<int64_t>(values.size())};
@@ -29,8 +36,9 @@ class ProblemStructs {
 
   OwnedContactProblem arrays;
 
-  // Points the structs at the arrays, and those of the regularization at its numbers.
-  void Point();
+  // Points the structs at the arrays, and those of the regularization at its numbers; NULL stands
+  // for those that were not given.
+  void Point(const GivenRegularization& given);
 
   // After Point.
   const sap_problem* get() const { return &problem_; }

@@ -15,9 +15,9 @@
 #include "client/c/struct_reader.h"
 #include "client/c/transport/conversions.h"
 #include "client/c/transport/struct_messages.h"
-#include "client/cpp/problem_file.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/message_file.h"
+#include "client/cpp/transport/problem_message.h"
 #include "sap/v1/recording.pb.h"
 
 namespace sap::c {
@@ -41,6 +41,19 @@ Status Format(const Message& message, int32_t format, AnswerContent* answer) {
     return Fail(SAP_INVALID_ARGUMENT, "it is larger than the largest message");
   }
   answer->SetBytes(std::move(bytes));
+  return {};
+}
+
+// `where` precedes what is wrong with the values of a message.
+Status SetProblem(const tl::expected<v1::ContactProblem, client::Error>& message,
+                  const std::string& where, AnswerContent* answer) {
+  if (!message) return tl::unexpected(FromClient(message.error()));
+  auto problem = client::FromMessage(*message);
+  if (!problem) {
+    problem.error().message.insert(0, where);
+    return tl::unexpected(FromClient(problem.error()));
+  }
+  answer->SetProblem(std::move(*problem), GivenIn(*message));
   return {};
 }
 
@@ -108,19 +121,13 @@ Status FormatSolution(const sap_solution* solution, int32_t format, AnswerConten
 Status ParseProblem(const std::string& bytes, int32_t format, AnswerContent* answer) {
   if (Status known = CheckFormat(format); !known) return known;
   if (format == SAP_FORMAT_JSON) {
-    auto problem = client::ProblemFromJson(bytes);
-    if (!problem) return tl::unexpected(FromClient(problem.error()));
-    answer->SetProblem(std::move(*problem));
-    return {};
+    return SetProblem(client::ProblemMessageFromJson(bytes), "", answer);
   }
   v1::ContactProblem message;
   if (!message.ParseFromString(bytes)) {
     return Fail(SAP_INVALID_ARGUMENT, "the bytes are no sap.v1.ContactProblem");
   }
-  auto problem = client::FromMessage(message);
-  if (!problem) return tl::unexpected(FromClient(problem.error()));
-  answer->SetProblem(std::move(*problem));
-  return {};
+  return SetProblem(std::move(message), "", answer);
 }
 
 Status ParseSolution(const std::string& bytes, int32_t format, AnswerContent* answer) {
@@ -146,10 +153,7 @@ Status SaveProblem(const sap_problem* problem, const std::string& path, AnswerCo
 }
 
 Status LoadProblem(const std::string& path, AnswerContent* answer) {
-  auto problem = client::LoadProblem(path);
-  if (!problem) return tl::unexpected(FromClient(problem.error()));
-  answer->SetProblem(std::move(*problem));
-  return {};
+  return SetProblem(client::LoadProblemMessage(path), path + ": ", answer);
 }
 
 tl::expected<std::unique_ptr<Recording>, CallError> OpenRecording(const std::string& path,

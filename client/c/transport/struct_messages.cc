@@ -143,7 +143,18 @@ tl::expected<v1::ContactProblem, CallError> ToMessage(const sap_problem* problem
   if (!read) return Fail(read.error());
   v1::ContactProblem message;
   client::ToMessage(read->view, &message);
+  v1::Regularization* numbers = message.mutable_regularization();
+#define SAP_NUMBER(name, input) \
+  if (!read->regularization.name) numbers->clear_##name();
+#include "solver/problem/problem_fields.inc"
   return message;
+}
+
+GivenRegularization GivenIn(const v1::ContactProblem& message) {
+  return {
+#define SAP_NUMBER(name, input) .name = message.regularization().has_##name(),
+#include "solver/problem/problem_fields.inc"
+  };
 }
 
 tl::expected<v1::ContactSolution, CallError> ToMessage(const sap_solution* given) {
@@ -197,7 +208,7 @@ tl::expected<std::unique_ptr<RecordStructs>, CallError> RecordOf(const v1::Recor
   auto problem = client::FromMessage(message.problem());
   if (!problem) return tl::unexpected(FromClient(problem.error()));
   structs->problem.arrays = std::move(*problem);
-  structs->problem.Point();
+  structs->problem.Point(GivenIn(message.problem()));
   SetOptions(message.options(), structs.get());
   structs->outcome = std::make_unique<AnswerContent>();
   AnswerContent* outcome = structs->outcome.get();

@@ -400,6 +400,17 @@ TEST_F(RemoteTest, ProblemsAndSolutionsPassThroughBytesAndFiles) {
     sap_solve(here_.get(), sap_answer_problem(read.get()), nullptr, nullptr, solved.get());
     EXPECT_EQ(NumbersOf(solved), expected);
   }
+  // Numbers that are absent stay so.
+  sap_regularization regularization{};
+  regularization.struct_size = sizeof regularization;
+  const double sigma = 0.25;
+  regularization.sigma = &sigma;
+  pile_.problem.regularization = &regularization;
+  ASSERT_EQ(sap_format_problem(problem(), SAP_FORMAT_JSON, written.get()), SAP_OK);
+  ASSERT_EQ(sap_parse_problem(sap_answer_bytes(written.get()), SAP_FORMAT_JSON, read.get()),
+            SAP_OK);
+  EXPECT_EQ(*sap_answer_problem(read.get())->regularization->sigma, 0.25);
+  EXPECT_EQ(sap_answer_problem(read.get())->regularization->beta, nullptr);
   EXPECT_EQ(sap_parse_problem({"{\"frcition\": 1}", 15}, SAP_FORMAT_JSON, read.get()),
             SAP_INVALID_ARGUMENT);
   EXPECT_NE(std::string(read.error().message).find("frcition"), std::string::npos);

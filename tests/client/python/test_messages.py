@@ -22,7 +22,7 @@ def test_problems_are_what_protobuf_reads_and_writes(path: object) -> None:
     assert np.array_equal(message.contacts.tree_b, problem.contacts.tree_b)
     assert np.array_equal(message.trees.dofs, problem.trees.dofs)
     assert np.array_equal(message.bodies.inertia, problem.bodies.inertia.ravel())
-    assert message.regularization.beta == problem.regularization.beta
+    assert message.regularization.HasField("beta") == (problem.regularization.beta is not None)
     assert sap.Problem.from_bytes(message.SerializeToString()).to_bytes() == problem.to_bytes()
 
 

@@ -36,8 +36,6 @@ class Bytes(ctypes.Structure):
 
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_abi_version": (_int, ()),
-    "sap_version": (ctypes.c_char_p, ()),
-    "sap_instruction_set": (ctypes.c_char_p, ()),
     "sap_connect": (_int, (_pointer,) * 5),
     "sap_client_free": (None, (_pointer,)),
     "sap_info": (_int, (_pointer,) * 3),
@@ -46,7 +44,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_answer_error": (_pointer, (_pointer,)),
     "sap_answer_solution": (_pointer, (_pointer,)),
     "sap_answer_derivatives": (_pointer, (_pointer,)),
-    "sap_answer_forecast": (_pointer, (_pointer,)),
     "sap_answer_info": (_pointer, (_pointer,)),
     "sap_answer_problem": (_pointer, (_pointer,)),
     "sap_answer_record": (_pointer, (_pointer,)),
@@ -59,7 +56,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_notify_eventfd": (None, (_pointer,)),
     "sap_solve": (_int, (_pointer,) * 5),
     "sap_solve_batch": (_int, (_pointer, _long, *(_pointer,) * 4)),
-    "sap_find_islands": (_int, (_pointer,) * 3),
     "sap_session_open": (_int, (_pointer,) * 5),
     "sap_session_free": (None, (_pointer,)),
     "sap_batch_begin": (_int, (_pointer, _long, *(_pointer,) * 5)),
