@@ -1,5 +1,5 @@
-// Messages of problems out of files and texts, as problem_file.h says it of problems. A message knows
-// which numbers were absent. Internal.
+// Messages of problems out of files and texts, as problem_file.h says it of problems. A message
+// knows which numbers were absent. Internal.
 #pragma once
 
 #include <string>
