@@ -20,7 +20,7 @@ constexpr int kLaggedRounds = 25;
 // Rounds without a Newton step after one that failed: 1, 2, 4, ... up to this.
 constexpr int kMostPlainRounds = 16;
 // Residual of a Newton step by GMRES, relative to F.
-constexpr double kStepResidual = 1e-4;
+constexpr double kStepResidual = 1e-2;
 // Tolerance of the convex solve of a round, as a share of the residual of the round before, and
 // between its least share of the tolerance of the island and a largest value.
 constexpr double kRoundShare = 0.1;

@@ -15,7 +15,7 @@
 
 namespace sap {
 
-inline constexpr int kMaxGmresProducts = 40;
+inline constexpr int kMaxGmresProducts = 20;
 
 // Vectors of the iteration, over all islands. Storage only grows.
 struct KrylovVectors {

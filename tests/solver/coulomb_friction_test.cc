@@ -324,9 +324,7 @@ class CoulombConstraintsTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(CoulombConstraintsTest, RoundsEndNextToEveryKindOfConstraint) {
   const ContactProblem problem = Checked(LoadGolden(GetParam(), GoldenSet::kConstraints).arrays);
-  SolverOptions options = Exact(1e-6);
-  options.coulomb->max_rounds = 400;  // rows_clutter_bin_160_mixed takes 194
-  ExpectConverged(Solve(problem, options));
+  ExpectConverged(Solve(problem, Exact(1e-6)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Problems, CoulombConstraintsTest,
