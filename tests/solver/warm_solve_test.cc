@@ -29,12 +29,16 @@ class WarmConstraintsTest : public testing::TestWithParam<std::string> {};
 TEST_P(WarmConstraintsTest, AStepOfAPatternSeenBeforeAllocatesNothing) {
   ProblemArrays arrays = test::LoadGolden(GetParam(), test::GoldenSet::kConstraints).arrays;
   ContactProblem problem = Checked(arrays);
+  std::vector<SolverOptions> every_method;
+  for (const NewtonMethod newton :
+       {NewtonMethod::kPlain, NewtonMethod::kAccelerated, NewtonMethod::kGaussSeidel}) {
+    every_method.push_back({.max_iterations = 50, .newton = newton});
+  }
+  every_method.push_back({.max_iterations = 50, .coulomb = CoulombFriction()});
   TaskArena arena(2);
   test::StartThreads(&arena);
   for (TaskArena* used : {static_cast<TaskArena*>(nullptr), &arena}) {
-    for (const NewtonMethod newton :
-         {NewtonMethod::kPlain, NewtonMethod::kAccelerated, NewtonMethod::kGaussSeidel}) {
-      const SolverOptions options{.max_iterations = 50, .newton = newton};
+    for (const SolverOptions& options : every_method) {
       Solver solver(used);
       ContactSolution solution;
       solver.Solve(problem, options, StopToken(), &solution);

@@ -11,7 +11,7 @@ import sap_islands as sap
 import sap_islands.drake as adapter
 from pydrake.geometry import AddContactMaterial, ProximityProperties, Sphere
 from pydrake.math import RigidTransform
-from pydrake.multibody.math import SpatialForce
+from pydrake.multibody.math import SpatialForce, SpatialVelocity
 from pydrake.multibody.plant import CoulombFriction, ExternallyAppliedSpatialForce
 from pydrake.multibody.tree import JointIndex, SpatialInertia, UnitInertia
 from pydrake.systems.analysis import Simulator
@@ -20,6 +20,7 @@ from sap_islands.unsolved_policy import Unsolved, UnsolvedWarning
 from conftest import ROOT
 from support.drake_agreement import SCENES, largest_error
 from support.drake_scenes import (
+    EDGE,
     TIME_STEP,
     arm_holding_box,
     begin,
@@ -111,6 +112,40 @@ def test_stacks_by_load_paths_are_no_softer(client: sap.Client) -> None:
     full = client.solve(built.problem).delassus_estimate
     assert (by_load <= full).all()
     assert np.min(by_load / full) < 0.5
+
+
+def test_ball_put_down_at_speed_hops_unless_friction_is_exact(client: sap.Client) -> None:
+    friction, speed, steps = 0.5, 3.0, 10
+    highest, slowed = {}, {}
+    for coulomb in (False, True):
+        scene = clutter(1)
+        body = scene.bodies[0]
+        scene.plant.SetFreeBodyPose(scene.plant_context, body, RigidTransform([0, 0, EDGE / 2]))
+        start = SpatialVelocity(np.zeros(3), [speed, 0, 0])
+        scene.plant.SetFreeBodySpatialVelocity(scene.plant_context, body, start)
+        heights = []
+        for _ in range(steps):
+            adapter.step(scene.plant, scene.context, client, coulomb=coulomb, on_unsolved="raise")
+            pose = scene.plant.GetFreeBodyPose(scene.plant_context, body)
+            heights.append(pose.translation()[2])
+        velocity = scene.plant.EvalBodySpatialVelocityInWorld(scene.plant_context, body)
+        highest[coulomb], slowed[coulomb] = max(heights), speed - velocity.translational()[0]
+    by_coulomb = friction * 9.81 * steps * TIME_STEP
+    assert highest[False] > EDGE / 2 + 0.01
+    assert highest[True] <= EDGE / 2
+    assert slowed[True] == pytest.approx(by_coulomb, rel=1e-2)
+
+
+@pytest.mark.parametrize("approximation", ["lagged", "similar"])
+def test_exact_friction_next_to_contacts_of_hunt_and_crossley_is_refused(
+    client: sap.Client, approximation: str
+) -> None:
+    scene = clutter(1, approximation=approximation)
+    place = RigidTransform([0, 0, EDGE / 2])
+    scene.plant.SetFreeBodyPose(scene.plant_context, scene.bodies[0], place)
+    with pytest.raises(sap.InvalidArgument, match="contact approximation sap") as refused:
+        adapter.step(scene.plant, scene.context, client, coulomb=True)
+    assert refused.value.field == "coulomb"
 
 
 def test_applied_forces_act_as_in_drake(client: sap.Client) -> None:

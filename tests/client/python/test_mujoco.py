@@ -220,6 +220,28 @@ def test_box_on_a_steeper_slope_slides_as_coulomb_says(client: sap.Client) -> No
     assert acceleration == pytest.approx(expected, rel=1e-3)
 
 
+def test_box_put_down_at_speed_hops_unless_friction_is_exact(client: sap.Client) -> None:
+    mu, speed, steps = 0.3, 3.0, 20
+    highest, slowed = {}, {}
+    for law in ("sap", "coulomb"):
+        model, data = load(
+            f'<geom type="plane" size="50 50 .1" friction="{mu}"/><body pos="0 0 .1"><freejoint/>'
+            f'<geom type="box" size=".1 .1 .1" friction="{mu}"/></body>',
+            timestep=0.01,
+        )
+        adapter.find_contacts_within(model, 0.02)
+        data.qvel[0] = speed
+        heights = []
+        with client.session() as session:
+            for _ in range(steps):
+                adapter.step(model, data, session, law=law, material=STIFF, on_unsolved="raise")
+                heights.append(data.qpos[2])
+        highest[law], slowed[law] = max(heights), speed - data.qvel[0]
+    assert highest["sap"] > 0.11
+    assert highest["coulomb"] < 0.1001
+    assert slowed["coulomb"] == pytest.approx(mu * GRAVITY * steps * 0.01, rel=1e-2)
+
+
 @pytest.mark.parametrize("cone", ["PYRAMIDAL", "ELLIPTIC"])
 @pytest.mark.parametrize("condim", [3, 4, 6])
 def test_forces_are_stored_as_mujoco_reads_them(client: sap.Client, cone: str, condim: int) -> None:
