@@ -12,11 +12,9 @@ namespace sap::test {
 namespace {
 
 // Cuts a solve after every duration in turn, and asks for the same iterations without a clock.
-void ExpectCutsToBeIterates(const ContactProblem& problem, NewtonMethod newton, int threads) {
+void ExpectCutsToBeIterates(const ContactProblem& problem, SolverOptions options, int threads) {
   TaskArena arena(threads);
   Solver solver(&arena);
-  SolverOptions options;
-  options.newton = newton;
   options.relative_tolerance = 1e-12;
   ContactSolution whole;
   solver.Solve(problem, options, StopToken(), &whole);
@@ -46,14 +44,26 @@ void ExpectCutsToBeIterates(const ContactProblem& problem, NewtonMethod newton, 
     ASSERT_EQ(replayed.cost, stopped.cost);
     ASSERT_EQ(replayed.islands[0].momentum_residual, report.momentum_residual);
     ASSERT_EQ(replayed.islands[0].optimality_gap_bound, report.optimality_gap_bound);
+    ASSERT_EQ(replayed.islands[0].coulomb_rounds, report.coulomb_rounds);
+    ASSERT_EQ(replayed.islands[0].coulomb_defect, report.coulomb_defect);
   }
 }
 
 TEST(StoppedSolveTest, ACutSolveIsTheIterateOfItsIterationCount) {
   const ContactProblem problem = Checked(RandomBodiesInContact(3, 150, 600));
   for (const NewtonMethod newton : {NewtonMethod::kPlain, NewtonMethod::kAccelerated}) {
-    for (const int threads : {1, 2}) ExpectCutsToBeIterates(problem, newton, threads);
+    for (const int threads : {1, 2}) ExpectCutsToBeIterates(problem, {.newton = newton}, threads);
   }
+}
+
+TEST(StoppedSolveTest, ACutSolveWithExactFrictionIsTheIterateOfItsIterationCount) {
+  const ContactProblem problem = Checked(RandomBodiesInContact(3, 150, 600));
+  SolverOptions options;
+  options.coulomb.emplace();
+  const ContactSolution whole = Solve(problem, options);
+  ASSERT_EQ(whole.islands.size(), 1U);
+  EXPECT_GT(whole.islands[0].coulomb_rounds, 2);
+  for (const int threads : {1, 2}) ExpectCutsToBeIterates(problem, options, threads);
 }
 
 // Rows, and contacts of every law.
@@ -61,13 +71,13 @@ TEST(StoppedSolveTest, ACutSolveOfEveryConstraintIsTheIterateOfItsIterationCount
   const ContactProblem problem =
       Checked(LoadGolden("rows_everything_t0p40", GoldenSet::kConstraints).arrays);
   for (const NewtonMethod newton : {NewtonMethod::kPlain, NewtonMethod::kAccelerated}) {
-    for (const int threads : {1, 2}) ExpectCutsToBeIterates(problem, newton, threads);
+    for (const int threads : {1, 2}) ExpectCutsToBeIterates(problem, {.newton = newton}, threads);
   }
 }
 
 // One tree whose factorizations are stopped within.
 TEST(StoppedSolveTest, ACutSolveOfALargeTreeIsTheIterateOfItsIterationCount) {
-  ExpectCutsToBeIterates(Checked(LargeTree(300, 20)), NewtonMethod::kAccelerated, 1);
+  ExpectCutsToBeIterates(Checked(LargeTree(300, 20)), {}, 1);
 }
 
 }  // namespace

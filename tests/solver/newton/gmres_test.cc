@@ -56,10 +56,18 @@ struct System {
 
 TEST(GmresTest, MeetsTheResidualThatItIsAskedFor) {
   for (const double residual : {1e-2, 1e-4, 1e-10}) {
-    System system(0.2);
+    System system(0.02);
     ASSERT_EQ(system.Solve(residual), StepStatus::kOk);
+    EXPECT_LT(system.products, kMaxGmresProducts);
     EXPECT_LE(system.RelativeResidual(), 1.01 * residual);
   }
+}
+
+TEST(GmresTest, AtTheLimitOfProductsItHasTheBestOfTheirSpace) {
+  System system(0.2);
+  ASSERT_EQ(system.Solve(1e-10), StepStatus::kOk);
+  EXPECT_EQ(system.products, kMaxGmresProducts);
+  EXPECT_LT(system.RelativeResidual(), 1e-4);
 }
 
 TEST(GmresTest, ExactPreconditionerTakesOneProduct) {
