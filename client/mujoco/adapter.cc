@@ -6,6 +6,7 @@
 #include "client/mujoco/comparison.h"
 #include "client/mujoco/constraint_forces.h"
 #include "client/mujoco/dynamics.h"
+#include "client/mujoco/effective_metric.h"
 #include "client/mujoco/layout.h"
 
 namespace sap::mujoco {
@@ -30,7 +31,8 @@ void sap_mujoco_measure(const sap_mujoco_field* table, const void* model, const 
   const Fields fields = ReadFields(table, model, data);
   const Trees trees(fields);
   const ConstraintCounts counts = Constraints(fields, trees, IsSparse(flags), IsSap(flags)).Count();
-  const RowBounds more = IsSap(flags) ? BoundsOfImplicitRows(fields) : RowBounds{};
+  const bool has_more = IsSap(flags) || (IsChange(flags) && IsDiscrete(fields));
+  const RowBounds more = has_more ? BoundsOfImplicitRows(fields) : RowBounds{};
   *layout = MakeLayout(fields, trees.block_values(), counts, more);
 }
 
@@ -52,6 +54,7 @@ void sap_mujoco_build(const sap_mujoco_field* table, const void* model, const vo
   WriteDynamicsMatrix(fields, trees, doubles);
   if (IsChange(flags)) {
     WriteChanges(fields, v_star, doubles + layout->guess);
+    if (IsDiscrete(fields)) WriteEffectiveMetric(fields, trees, doubles, v_star, &rows);
   } else {
     WriteVelocities(fields, v_star, doubles + layout->guess);
   }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "client/mujoco/constraint_forces.h"
+#include "client/mujoco/effective_metric.h"
 #include "client/mujoco/layout.h"
 #include "client/mujoco/trees.h"
 
@@ -61,7 +62,7 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
 void ConstraintStage::Store(const Fields& fields, bool is_sparse) {
   const sap_mujoco_layout& layout = problem_.layout();
   const ConstraintImpulses impulses = {
-      .row = {problem_.integers() + layout.row, static_cast<size_t>(layout.rows)},
+      .row = {problem_.integers() + layout.row, static_cast<size_t>(layout.simulator_rows)},
       .contact = {problem_.integers() + layout.contact, static_cast<size_t>(layout.contacts)},
       .row_impulse = solution_.row_impulse.data(),
       .impulse = solution_.impulse.data(),
@@ -72,6 +73,13 @@ void ConstraintStage::Store(const Fields& fields, bool is_sparse) {
   for (int64_t i = 0; i < fields.nv; ++i) {
     const bool is_free = solution_.island_of_tree[fields.dof_treeid[i]] < 0;
     fields.qacc[i] = is_free ? fields.qacc_smooth[i] : solution_.velocity[i] / fields.timestep;
+  }
+  if (IsDiscrete(fields)) {
+    const Trees trees(fields);
+    for (int64_t tree = 0; tree < trees.count(); ++tree) {
+      if (solution_.island_of_tree[tree] >= 0) continue;
+      StoreGyroscopicStep(fields, trees, tree, problem_.doubles() + trees.BlockStart(tree));
+    }
   }
   StoreIterations(fields, solution_.islands);
 }

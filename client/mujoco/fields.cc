@@ -51,6 +51,7 @@ class TableReader {
 }  // namespace
 
 int64_t ReadInteger(const sap_mujoco_field& row, const void* model, const void* data) {
+  if (row.in_data < 0) return 0;
   if (row.size == sizeof(int32_t)) return ReadValue<int32_t>(row, model, data);
   return ReadValue<int64_t>(row, model, data);
 }

@@ -75,7 +75,6 @@ Outcome Forecast(const MujocoLibrary& mujoco, const void* model, const void* dat
   if (number(row::noslip_iterations) > 0) return kNoslip;
   if (number(row::solver) == mjSOL_PGS) return kPgs;
   if (number(row::iterations) <= 0) return kNoIterations;
-  if (number(row::integrator) > mjINT_IMPLICITFAST) return kIntegrator;
   if (when == When::kAlways) return kSolved;
   return LargestIsland(mujoco.fields, model, data) < kLeastDofs ? kFaster : kSolved;
 }

@@ -1,11 +1,12 @@
 """Measures the adapters against the simulators' own steps, from the same states.
 
-During a simulation by the simulator, four times are measured in every step, in changing order:
+During a simulation by the simulator, five times are measured in every step, in changing order:
 
     simulator   its whole step (`mj_step`, `Simulator.AdvanceTo`): kinematics, forces, collision,
                 constraints, solve, integration
     problem     the adapter's `build_problem`, with the simulator's kinematics, forces, collision
     step        the adapter's `step` in a session of the solver in this process, on one thread
+    one call    with MuJoCo, its `advance`
     message     the problem as bytes
 
 Medians are printed as a table, and the medians of the ratios of problem and step to simulator.
@@ -39,6 +40,8 @@ COLUMNS = (
     "ratio",
     "step [ms]",
     "ratio",
+    "one call [ms]",
+    "ratio",
     "message [ms]",
 )
 
@@ -47,26 +50,28 @@ class Actions(NamedTuple):
     """What is called in every step.
 
     Attributes:
-        copy_state: Gives `build` and `step` the state of the simulator.
+        copy_state: Gives the others the state of the simulator.
         simulator: The simulator's step.
         build: Builds the problem of the state.
         step: The adapter's step from the state.
+        advance: The same in one call.
     """
 
     copy_state: Callable[[], None]
     simulator: Callable[[], None]
     build: Callable[[], Problem]
     step: Callable[[sap.Session], object]
+    advance: Callable[[], object]
 
 
 def mujoco_actions(model: mujoco.MjModel) -> Actions:
     """The actions of a MuJoCo model."""
-    data, to_build, to_step = (mujoco.MjData(model) for _ in range(3))
+    data, to_build, to_step, to_advance = (mujoco.MjData(model) for _ in range(4))
     while data.time < SETTLED_S:
         mujoco.mj_step(model, data)
 
     def copy_state() -> None:
-        for copy in (to_build, to_step):
+        for copy in (to_build, to_step, to_advance):
             mujoco.mj_copyData(copy, model, data)
 
     return Actions(
@@ -74,6 +79,7 @@ def mujoco_actions(model: mujoco.MjModel) -> Actions:
         lambda: mujoco.mj_step(model, data),
         lambda: sap_islands.mujoco.build_problem(model, to_build).problem,
         lambda session: sap_islands.mujoco.step(model, to_step, session),
+        lambda: sap_islands.mujoco.advance(model, to_advance),
     )
 
 
@@ -102,6 +108,7 @@ def drake_actions(make: str, *arguments: int, **named: bool) -> Actions:
         lambda: simulator.AdvanceTo(scene.context.get_time() + drake_scenes.TIME_STEP),
         lambda: sap_islands.drake.build_problem(plant, to_build.plant_context).problem,
         lambda session: sap_islands.drake.step(plant, to_step.context, session),
+        lambda: None,
     )
 
 
@@ -142,7 +149,7 @@ class Figures(NamedTuple):
 
     Attributes:
         contacts: [S] contacts of the problem.
-        times: [S, 4] of simulator, problem, step and message [s].
+        times: [S, 5] of simulator, problem, step, one call and message [s].
     """
 
     contacts: FloatArray
@@ -151,8 +158,8 @@ class Figures(NamedTuple):
 
 def measure(actions: Actions, steps: int, session: sap.Session) -> Figures:
     """Measures one scene."""
-    figures = Figures(np.empty(steps), np.empty((steps, 4)))
-    timed = (actions.simulator, actions.build, lambda: actions.step(session))
+    figures = Figures(np.empty(steps), np.empty((steps, 5)))
+    timed = (actions.simulator, actions.build, lambda: actions.step(session), actions.advance)
     for i, times in enumerate(figures.times):
         actions.copy_state()
         results: list[object] = [None] * len(timed)
@@ -161,7 +168,7 @@ def measure(actions: Actions, steps: int, session: sap.Session) -> Figures:
             times[which], results[which] = _timed(timed[which])
         problem = results[1]
         assert isinstance(problem, Problem)
-        times[3], _ = _timed(problem.to_bytes)
+        times[4], _ = _timed(problem.to_bytes)
         figures.contacts[i] = problem.num_contacts
     return figures
 
@@ -174,11 +181,12 @@ def _timed(action: Callable[[], object]) -> tuple[float, object]:
 
 def row(name: str, figures: Figures) -> str:
     """A scene's row of the table."""
-    simulator, problem, step, message = 1e3 * np.median(figures.times, axis=0)
+    simulator, problem, step, one_call, message = 1e3 * np.median(figures.times, axis=0)
     ratios = np.median(figures.times / figures.times[:, :1], axis=0)
     return (
         f"| {name} | {np.median(figures.contacts):.0f} | {simulator:.3f} | {problem:.3f} "
-        f"| {ratios[1]:.2g} | {step:.3f} | {ratios[2]:.2g} | {message:.3f} |"
+        f"| {ratios[1]:.2g} | {step:.3f} | {ratios[2]:.2g} | {one_call:.3f} | {ratios[3]:.2g} "
+        f"| {message:.3f} |"
     )
 
 

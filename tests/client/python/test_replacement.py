@@ -52,6 +52,20 @@ def test_every_kind_of_constraint_and_integrator_agrees_with_mujoco(tmp_path: Pa
     assert set(report["passed_on"]) <= {"no constraint acts"}
 
 
+HAS_DISCRETE = hasattr(mujoco.mjtIntegrator, "mjINT_DISCRETE")
+
+
+@pytest.mark.skipif(not HAS_DISCRETE, reason="MuJoCo before 3.13 has no such integrator")
+def test_the_metric_of_the_integrator_discrete_agrees_with_mujoco(tmp_path: Path) -> None:
+    own = run_task("discrete", tmp_path)
+    replaced, report = run_replaced("discrete", tmp_path, "--when", "always")
+    for name in own:
+        scale = float(np.abs(own[name]).max())
+        assert np.abs(own[name] - replaced[name]).max() < 1e-9 * scale, name
+    assert report["solved"] > 12 * len(own.files) / 2
+    assert set(report["passed_on"]) <= {"no constraint acts"}
+
+
 def test_accelerations_forces_and_sensors_of_a_pile_agree_with_mujoco(tmp_path: Path) -> None:
     own = run_task("falling", tmp_path)["pile"]
     replaced, report = run_replaced("falling", tmp_path, "--when", "always")

@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from sap_islands.scenes import load_scene
 
-from support.mujoco_agreement import KINDS, load_kind
+from support.mujoco_agreement import KINDS, load_kind, solve_tightly
 
 STEPS, MANY = 12, 80
 SENSORS = """<sensor><touch site="site"/><force site="site"/><torque site="site"/>
@@ -148,16 +148,72 @@ def left_to_mujoco() -> Arrays:
         "PGS": 'solver="PGS"',
         "noslip": 'noslip_iterations="3"',
         "no iterations": 'iterations="0"',
-        "discrete": 'integrator="discrete"',
     }
-    if not hasattr(mujoco.mjtIntegrator, "mjINT_DISCRETE"):
-        del chosen["discrete"]
     found = {name: falling(options)["pile"] for name, options in chosen.items()}
     flex = mujoco.MjModel.from_xml_string(
         """<mujoco><worldbody><geom type="plane" size="2 2 1"/><flexcomp name="f" type="grid"
         count="3 3 3" spacing=".1 .1 .1" pos="0 0 .12" dim="3" mass="1"/></worldbody></mujoco>"""
     )
     return {**found, "flex": run(flex, mujoco.MjData(flex), MANY)}
+
+
+CHAIN = """<body pos="{x} 0 1"><joint name="a{n}" axis="0 1 0" {joint}/>
+<geom type="capsule" size=".03" fromto="0 0 0 .3 0 0" {geom}/>
+<body pos=".3 0 0"><joint name="b{n}" axis="0 1 0" {joint}/>
+<geom type="capsule" size=".03" fromto="0 0 0 .3 0 0" {geom}/></body></body>"""
+SPINNING = """<body pos="0 2 2"><freejoint/>
+<geom type="box" size=".3 .1 .05" pos=".2 .1 -.1" euler="20 40 0"/></body>"""
+LYING = '<body pos=".1 1 .04"><freejoint/><geom type="box" size=".2 .1 .05"/></body>'
+
+
+def chains(joint: str = "", geom: str = "", more: str = "", options: str = "") -> Any:
+    """Two chains, one of which has a joint limit or friction to be solved, and free bodies."""
+    world = "".join(CHAIN.format(x=0.9 * n, n=n, joint=joint, geom=geom) for n in range(2))
+    model = mujoco.MjModel.from_xml_string(
+        f"""<mujoco><option integrator="discrete" {options}/><worldbody>
+        <geom type="plane" size="5 5 1"/>{world}{SPINNING}{LYING}</worldbody>{more}</mujoco>"""
+    )
+    solve_tightly(model)
+    model.opt.tolerance = 1e-15  # at 0 its conjugate gradients end in 0 / 0
+    return model
+
+
+def tendon(first: str, second: str, more: str) -> str:
+    """A stiff tendon between two joints."""
+    return f"""<tendon><fixed name="t" stiffness="300" damping="5" springlength="0" {more}>
+    <joint joint="{first}" coef="1"/><joint joint="{second}" coef="-.6"/></fixed></tendon>"""
+
+
+def discrete() -> Arrays:
+    """MuJoCo's integrator `discrete`, with each kind of term in its metric."""
+    servo = '<actuator><position joint="{}" kp="900" kv="20"/></actuator>'
+    models = {
+        "nothing stiff": chains(),
+        "dampers": chains('damping="3"'),
+        "springs": chains('stiffness="400" damping="1" springref="20"'),
+        "friction loss": chains('frictionloss=".3" stiffness="100"'),
+        "limits": chains('range="-10 10" stiffness="50"'),
+        "elliptic cones": chains('stiffness="100"', options='cone="elliptic"'),
+        "servo": chains("", more=servo.format("a0")),
+        "tendon within a tree": chains(more=tendon("a0", "b0", "")),
+        "tendon between trees": chains(more=tendon("a0", "b1", "")),
+        "limited tendon between trees": chains(more=tendon("a1", "b0", 'range="-.1 .1"')),
+        "servo of a tendon between trees": chains(
+            more=tendon("a0", "a1", "")
+            + '<actuator><position tendon="t" kp="500" kv="9"/></actuator>'
+        ),
+        "fluid": chains(geom='fluidshape="ellipsoid"', options='density="800" viscosity=".3"'),
+        "dense": chains('damping="3" stiffness="100"', options='jacobian="dense"'),
+        "sparse": chains('damping="3" stiffness="100"', options='jacobian="sparse"'),
+    }
+    found = {}
+    for name, model in models.items():
+        data = mujoco.MjData(model)
+        data.qvel[:] = np.random.default_rng(0).normal(size=model.nv)
+        data.qvel[7:10] = 9.0, 2.0, 1.0  # spins
+        data.ctrl[:] = 0.5
+        found[name] = run(model, data, STEPS)
+    return found
 
 
 def nothing() -> Arrays:

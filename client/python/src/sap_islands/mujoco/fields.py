@@ -40,7 +40,9 @@ _OWNERS = {"array": PointerType, "numbers": (ArrayType, ValueType)}
 
 # Before version 4 every actuator has one force and one control, and no damper.
 _FORMER_NAMES = {"nactuator": "nu", "nout": "nu"}
-_ABSENT_BEFORE_4 = {"actuator_outnum", "actuator_outadr", "actuator_ctrladr", "actuator_damping"}
+_NEW_IN_4 = {"actuator_outnum", "actuator_outadr", "actuator_ctrladr", "actuator_damping"}
+_EFM = ("efm_diag", "efm_fluid", "efm_c", "efm_ca", "efm_tid", "efm_ts", "efm_aid", "efm_as")
+_NEW_IN_3_13 = {"nefmT", "nefmA", *_EFM}  # the integrator `discrete`
 
 _IN_MODEL, _IN_DATA, _ABSENT = 0, 1, -1
 
@@ -106,7 +108,7 @@ def _row_of(kind: str, *what: str) -> tuple[int, int, int]:
                 field = _field(struct, each)
                 size = ctypes.sizeof(_structure("mjContact")) if kind == "contacts" else field.size
                 return where, begin + field.offset, size
-    if name in _ABSENT_BEFORE_4:
+    if name in _NEW_IN_3_13 | _NEW_IN_4:
         return _ABSENT, 0, 0
     raise ImportError(f"MuJoCo {mujoco.__version__} has no {name}, which the adapter needs")
 
@@ -152,7 +154,8 @@ def _is_right(
         return ctypes.c_uint8.from_address(address).value == expected
     if kind == "array":
         found = ctypes.c_int64.from_address(address).value
-        return bool(expected.size == 0 or found == expected.ctypes.data)
+        is_unused = name in _EFM and found == 0  # null where nothing is stiff
+        return bool(expected.size == 0 or is_unused or found == expected.ctypes.data)
     if kind == "real":
         return bool(ctypes.c_double.from_address(address).value == expected)
     number = ctypes.c_int32 if size == ctypes.sizeof(ctypes.c_int32) else ctypes.c_int64

@@ -22,7 +22,7 @@ def replace_solver(when: When = "faster") -> Replacement:
     Args:
         when: "faster": steps in which it is predicted to be faster than MuJoCo's; "always": all
             steps that it can take. Others are left to MuJoCo: those of models with flexes,
-            `noslip_iterations`, the solver PGS or the integrator `discrete`.
+            `noslip_iterations` or the solver PGS.
 
     Returns:
         The replacement, with the counts of the steps; of several, the last one counts. `stop` ends

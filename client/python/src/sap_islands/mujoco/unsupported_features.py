@@ -33,8 +33,9 @@ def refuse_unsupported(model: mujoco.MjModel) -> None:
     """
     if model.opt.integrator == _DISCRETE:
         message = (
-            "the model selects the integrator 'discrete', which the service does not support; "
-            "set option integrator to 'implicitfast', 'implicit' or 'Euler'"
+            "the model selects the integrator 'discrete', which a step by the service does not "
+            "support: set option integrator to 'implicitfast', 'implicit' or 'Euler', or call "
+            "mj_step after sap_islands.mujoco.replace_solver()"
         )
         raise InvalidArgument(message, "opt.integrator")
     if not model.nflex:

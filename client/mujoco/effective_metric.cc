@@ -1,0 +1,155 @@
+#include "client/mujoco/effective_metric.h"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <vector>
+
+#include "client/c/tree_factorization.h"
+#include "client/mujoco/implicit_forces.h"
+
+namespace sap::mujoco {
+namespace {
+
+using Eigen::Matrix3d;
+using Eigen::Vector3d;
+using Matrix6d = Eigen::Matrix<double, 6, 6, Eigen::RowMajor>;
+using Vector6d = Eigen::Matrix<double, 6, 1>;
+
+double SmoothForce(const Fields& fields, int64_t dof) {
+  double force = fields.qfrc_smooth[dof];
+  for (const double* shift : {fields.efm_c, fields.efm_ca}) {
+    if (shift != nullptr) force += shift[dof];
+  }
+  return force;
+}
+
+Matrix3d CrossMatrix(const Vector3d& x) {
+  return Matrix3d{{0, -x[2], x[1]}, {x[2], 0, -x[0]}, {-x[1], x[0], 0}};
+}
+
+class EffectiveMetric {
+ public:
+  EffectiveMetric(const Fields& fields, const Trees& trees, double* blocks, RowWriter* rows)
+      : fields_(fields),
+        trees_(trees),
+        blocks_(blocks),
+        rows_(rows),
+        lacks_rows_(static_cast<size_t>(fields.ntree)) {}
+
+  void AddDiagonal() {
+    for (int64_t dof = 0; dof < fields_.nv; ++dof) {
+      blocks_[trees_.Place(dof, dof)] += fields_.efm_diag[dof];
+    }
+  }
+
+  void AddFluid() {
+    for (int64_t row = 0; row < fields_.nv; ++row) {
+      const int64_t begin = fields_.M_rowadr[row];
+      for (int64_t k = begin; k < begin + fields_.M_rownnz[row]; ++k) {
+        const int64_t column = fields_.M_colind[k];
+        blocks_[trees_.Place(row, column)] += fields_.efm_fluid[k];
+        if (row != column) blocks_[trees_.Place(column, row)] += fields_.efm_fluid[k];
+      }
+    }
+  }
+
+  void AddTerm(const MomentArms& m, double scale) {
+    if (m.dofs.empty() || scale == 0.0) return;
+    if (!trees_.InOneTree(m.dofs)) return AddRow(m, scale);
+    for (size_t i = 0; i < m.dofs.size(); ++i) {
+      for (size_t j = 0; j < m.dofs.size(); ++j) {
+        blocks_[trees_.Place(m.dofs[i], m.dofs[j])] += scale * m.values[i] * m.values[j];
+      }
+    }
+  }
+
+  // v* of the trees of which a row has a part of A; that of the others is MuJoCo's.
+  void MoveFreely(double* v_star) {
+    for (int64_t tree = 0; tree < trees_.count(); ++tree) {
+      if (!lacks_rows_[static_cast<size_t>(tree)]) continue;
+      const auto n = static_cast<size_t>(trees_.Size(tree));
+      const double* block = blocks_ + trees_.BlockStart(tree);
+      factors_.assign(block, block + n * n);
+      change_.resize(n);
+      const int64_t first = trees_.FirstDof(tree);
+      for (size_t i = 0; i < n; ++i)
+        change_[i] = fields_.timestep * SmoothForce(fields_, first + static_cast<int64_t>(i));
+      SolveInPlace(factors_, change_);
+      std::copy(change_.begin(), change_.end(), v_star + first);
+    }
+  }
+
+ private:
+  void AddRow(const MomentArms& m, double scale) {
+    for (size_t k = 0; k < m.dofs.size(); ++k) {
+      rows_->Add(m.dofs[k], m.values[k]);
+      lacks_rows_[static_cast<size_t>(trees_.OfDof(m.dofs[k]))] = true;
+    }
+    rows_->Finish({.regularization = 1.0 / scale});
+  }
+
+  const Fields& fields_;
+  const Trees& trees_;
+  double* blocks_;
+  RowWriter* rows_;
+  std::vector<bool> lacks_rows_;  // trees
+  std::vector<double> factors_;   // of one tree
+  std::vector<double> change_;
+};
+
+}  // namespace
+
+void WriteEffectiveMetric(const Fields& fields, const Trees& trees, double* blocks, double* v_star,
+                          RowWriter* rows) {
+  EffectiveMetric metric(fields, trees, blocks, rows);
+  if (fields.efm_diag != nullptr) metric.AddDiagonal();
+  if (fields.efm_fluid != nullptr) metric.AddFluid();
+  for (int64_t i = 0; i < fields.nefmT; ++i) {
+    metric.AddTerm(ArmsOfTendon(fields, fields.efm_tid[i]), fields.efm_ts[i]);
+  }
+  for (int64_t i = 0; i < fields.nefmA; ++i) {
+    const int64_t actuator = fields.efm_aid[i];
+    const bool is_single = fields.actuator_outadr == nullptr;
+    const int64_t first = is_single ? actuator : fields.actuator_outadr[actuator];
+    const int64_t count = is_single ? 1 : fields.actuator_outnum[actuator];
+    for (int64_t output = first; output < first + count; ++output) {
+      metric.AddTerm(ArmsOfOutput(fields, output), fields.efm_as[i]);
+    }
+  }
+  metric.MoveFreely(v_star);
+}
+
+void StoreGyroscopicStep(const Fields& fields, const Trees& trees, int64_t tree,
+                         const double* block) {
+  const int64_t first = trees.FirstDof(tree);
+  const int32_t joint = fields.dof_jntid[first];
+  if (fields.jnt_type[joint] != mjJNT_FREE || fields.tree_bodynum[tree] != 1) return;
+  // M of a free joint: velocity of its origin in the world, angular velocity w in the body.
+  //   m 1        -m R [c]
+  //              I_o + armature
+  // and the bias of these is (m R w x (w x c), w x I_o w).
+  Matrix6d M = Matrix6d::Zero();
+  for (int64_t row = 0; row < 6; ++row) {
+    const int64_t begin = fields.M_rowadr[first + row];
+    for (int64_t k = begin; k < begin + fields.M_rownnz[first + row]; ++k) {
+      const int64_t column = fields.M_colind[k] - first;
+      M(row, column) = M(column, row) = fields.M[k];
+    }
+  }
+  const Vector3d w(fields.qvel + first + 3);
+  const double* q = fields.qpos + fields.jnt_qposadr[joint] + 3;
+  const Matrix3d R = Eigen::Quaterniond(q[0], q[1], q[2], q[3]).normalized().toRotationMatrix();
+  const Matrix3d I = M.bottomRightCorner<3, 3>() -
+                     Matrix3d(Vector3d(fields.dof_armature + first + 3).asDiagonal());
+  const Matrix3d mc = -R.transpose() * M.topRightCorner<3, 3>();  // m [c]
+  Matrix6d A = Eigen::Map<const Matrix6d>(block);
+  const double h = fields.timestep;
+  const Vector3d u = -mc * w;  // m w x c
+  A.topRightCorner<3, 3>() -= h * R * (CrossMatrix(u) + CrossMatrix(w) * mc);
+  A.bottomRightCorner<3, 3>() += h * (CrossMatrix(w) * I - CrossMatrix(I * w));
+  Vector6d tau;
+  for (int64_t i = 0; i < 6; ++i) tau[i] = SmoothForce(fields, first + i);
+  Eigen::Map<Vector6d>(fields.qacc + first) = A.partialPivLu().solve(tau);
+}
+
+}  // namespace sap::mujoco
