@@ -55,7 +55,7 @@ REFERENCE = {
         "load_problem save_problem Recorded RecordingWriter read_recording",
     ),
 }
-ADAPTERS = ("mujoco", "drake", "referee")
+ADAPTERS = ("mujoco", "drake", "newton", "referee")
 MODULES = ("torch", "jax", "fem", "aio", "ray")
 
 

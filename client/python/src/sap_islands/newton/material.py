@@ -1,0 +1,30 @@
+"""How contacts of Newton become contacts of the problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sap_islands.problem import RegularizationRule
+
+
+@dataclass(frozen=True)
+class Material:
+    """Contact parameters other than friction and restitution, which are those of the shapes.
+
+    Attributes:
+        relaxation_time: Time in which a penetration decays [s]; None: 20 ms, but at least four
+            steps.
+        max_push_out_speed: Largest speed at which bodies that overlap are pushed apart [m/s].
+        rule: Estimate of the Delassus operator. With `LOAD_PATH` light bodies under heavy ones rest
+            as deep as a single body does.
+        slip_parameter: σ in R_t = σ w: slip of contacts that stick [-].
+    """
+
+    relaxation_time: float | None = None
+    max_push_out_speed: float = 0.1
+    rule: RegularizationRule = RegularizationRule.LOAD_PATH
+    slip_parameter: float = 1e-3
+
+    def relaxation_time_of(self, time_step: float) -> float:
+        """The relaxation time at a time step [s]."""
+        return self.relaxation_time or max(0.02, 4 * time_step)
