@@ -13,7 +13,9 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADER = ROOT / "client/c/sap_islands.h"
-ADAPTERS = [ROOT / f"client/c/{name}/adapter.h" for name in ("mujoco", "drake")]
+ADAPTERS = [
+    ROOT / "client" / name for name in ("mujoco/adapter.h", "mujoco/sap_mujoco.h", "c/drake/adapter.h")
+]
 EXAMPLES = ROOT / "client/c/examples"
 RUST = ROOT / "client/rust"
 SERVER = pathlib.Path(sys.argv.pop())
