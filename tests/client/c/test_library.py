@@ -14,7 +14,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADER = ROOT / "client/c/sap_islands.h"
 ADAPTERS = [
-    ROOT / "client" / name for name in ("mujoco/adapter.h", "mujoco/sap_mujoco.h", "c/drake/adapter.h")
+    ROOT / "client" / name
+    for name in ("mujoco/adapter.h", "mujoco/sap_mujoco.h", "c/drake/adapter.h")
 ]
 EXAMPLES = ROOT / "client/c/examples"
 RUST = ROOT / "client/rust"
