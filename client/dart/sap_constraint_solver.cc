@@ -28,7 +28,8 @@ void SapConstraintSolver::setFromOtherConstraintSolver(const ConstraintSolver& o
 void SapConstraintSolver::solveConstrainedGroup(::dart::constraint::ConstrainedGroup& group) {
   if (&group == &mConstrainedGroups.front()) {
     step_is_solved_ = step_->Solve({mTimeStep, mSkeletons, mCollisionResult, mContactConstraints,
-                                    mSoftContactConstraints, mManualConstraints});
+                                    mSoftContactConstraints, mManualConstraints},
+                                   true);
   }
   if (!step_is_solved_) BoxedLcpConstraintSolver::solveConstrainedGroup(group);
 }

@@ -37,15 +37,19 @@ StepSolver::StepSolver(const Options& options)
   session_.reset(session);
 }
 
-bool StepSolver::Fail(const std::string& message) {
+bool StepSolver::Fail(Outcome outcome, const std::string& message) {
+  outcome_ = outcome;
   report_.solved = false;
   report_.message = message;
   return false;
 }
 
-bool StepSolver::Solve(const Constraints& constraints) {
+bool StepSolver::Solve(const Constraints& constraints, bool take_unsolved) {
   report_ = Report();
-  if (Assemble(constraints) && SolveProblem(constraints.time_step)) {
+  outcome_ = Outcome::kSolved;
+  if (Assemble(constraints) && SolveProblem(constraints.time_step) &&
+      (report_.solved || take_unsolved ||
+       Fail(Outcome::kUnsolved, "an island was not solved to the tolerance"))) {
     Apply();
     return true;
   }
@@ -55,19 +59,22 @@ bool StepSolver::Solve(const Constraints& constraints) {
 }
 
 bool StepSolver::Assemble(const Constraints& constraints) {
-  if (!constraints.soft_contacts.empty()) return Fail("contacts of soft bodies");
+  if (!constraints.soft_contacts.empty())
+    return Fail(Outcome::kSoftBodies, "contacts of soft bodies");
   trees_.Clear(constraints.time_step);
   rows_.Clear();
   contacts_.Read(constraints, options_, &trees_);
   for (const auto& constraint : constraints.manual) {
     if (constraint->isActive() && !rows_.AddConstraint(constraints, constraint.get(), &trees_)) {
-      return Fail("a constraint of ConstraintSolver::addConstraint bounds impulses by others");
+      return Fail(Outcome::kCoupledBounds,
+                  "a constraint of ConstraintSolver::addConstraint bounds impulses by others");
     }
   }
   AddJointRows(constraints, options_, &trees_, &rows_);
   for (const SkeletonTrees& trees : trees_.skeletons()) {
     if (trees.skeleton->getNumSoftBodyNodes() > 0) {
-      return Fail("skeleton " + trees.skeleton->getName() + " has soft bodies");
+      return Fail(Outcome::kSoftBodies,
+                  "skeleton " + trees.skeleton->getName() + " has soft bodies");
     }
   }
   report_.contacts = contacts_.size();
@@ -102,7 +109,7 @@ bool StepSolver::Call(double time_step, bool estimates_alone) {
       estimates_alone
           ? library_.solve(client_.get(), &problem, &options, nullptr, answer_.get())
           : library_.session_step(session_.get(), &problem, &options, nullptr, answer_.get());
-  return kind == SAP_OK || Fail(library_.answer_error(answer_.get())->message);
+  return kind == SAP_OK || Fail(Outcome::kRefused, library_.answer_error(answer_.get())->message);
 }
 
 bool StepSolver::SolveProblem(double time_step) {

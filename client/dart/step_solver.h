@@ -14,14 +14,19 @@
 
 namespace sap_islands::dart {
 
+// What became of a step: solved and applied, or left to DART's own solver for a reason.
+enum class Outcome { kSolved, kSoftBodies, kCoupledBounds, kRefused, kUnsolved };
+
 class StepSolver {
  public:
   // Throws std::runtime_error if the library cannot be loaded or no server answers.
   explicit StepSolver(const Options& options);
 
   // Solves the constraints of all groups and applies their impulses. False if nothing was applied:
-  // report().message says why, and DART's own solver can take the step.
-  bool Solve(const Constraints& constraints);
+  // report().message says why, and DART's own solver can take the step. The best iterate of an
+  // island that was not solved to the tolerance is applied only if `take_unsolved`.
+  bool Solve(const Constraints& constraints, bool take_unsolved);
+  Outcome outcome() const { return outcome_; }
   const Report& report() const { return report_; }
 
  private:
@@ -31,7 +36,7 @@ class StepSolver {
   bool Call(double time_step, bool estimates_alone);
   void Count(const sap_island_reports& islands);
   void Apply();
-  bool Fail(const std::string& message);
+  bool Fail(Outcome outcome, const std::string& message);
 
   Options options_;
   const CLibrary& library_;
@@ -42,6 +47,7 @@ class StepSolver {
   Contacts contacts_;
   Rows rows_;
   Report report_;
+  Outcome outcome_ = Outcome::kSolved;
 };
 
 }  // namespace sap_islands::dart

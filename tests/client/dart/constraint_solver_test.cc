@@ -22,6 +22,7 @@ using ::dart::dynamics::SoftBodyNode;
 using ::dart::dynamics::SoftBodyNodeHelper;
 using ::dart::dynamics::WeldJoint;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::chrono::seconds kPatience{60};
 
@@ -160,7 +161,8 @@ TEST(DartPreloadTest, AnUnchangedProgramHasTheConeInThePlaceOfThePyramid) {
   std::string errors;
   EXPECT_NEAR(SlideOfPlainProgram({}, &errors), cone / std::sqrt(2), 2e-3);
   EXPECT_NEAR(SlideOfPlainProgram({"LD_PRELOAD=" PRELOAD_LIBRARY}, &errors), cone, 2e-3);
-  EXPECT_THAT(errors, HasSubstr("steps of DART, 0 islands not solved to the tolerance\n"));
+  EXPECT_THAT(errors, HasSubstr(" steps of DART solved\n"));
+  EXPECT_THAT(errors, Not(HasSubstr("left to DART")));
 }
 
 TEST(DartPreloadTest, AnAddressThatNobodyServesEndsTheProgramInsteadOfSolvingByDart) {

@@ -13,6 +13,10 @@ from sap_islands.errors import Unavailable
 
 _LIBRARY = "libsap_islands.so"
 _CLIENT_LIBRARY = "libsap_islands_client.so"
+_REPLACEMENTS = {
+    "mujoco": "libsap_islands_mujoco.so",
+    "dart": "libsap_islands_dart_preload.so",
+}
 
 
 def find_server() -> str:
@@ -97,7 +101,7 @@ def find_replacement(engine: str) -> str:
     Raises:
         Unavailable: There is none.
     """
-    name = f"libsap_islands_{engine}.so"
+    name = _REPLACEMENTS[engine]
     found = _in_package(name) or _in_clone(f"lib/{name}")
     if found is None:
         raise Unavailable(f"{name} was not found: build it (deploy/quickstart.sh)")

@@ -1,7 +1,8 @@
 """The libraries that take the place of a simulator's constraint solver in unchanged programs.
 
 `sap-islands run` preloads one into a program. It counts what becomes of the steps in a file that
-all processes of the program share. `client/mujoco/preload/replacement.h` documents its functions.
+all processes of the program share. `client/mujoco/preload/replacement.h` documents its functions,
+which the library of DART has as well.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sap_islands.binaries import find_replacement
 from sap_islands.errors import InvalidArgument, Unavailable
 
 When: TypeAlias = Literal["faster", "always"]
-Engine: TypeAlias = Literal["mujoco"]
+Engine: TypeAlias = Literal["mujoco", "dart"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 _SOLVED = 0  # number of this outcome

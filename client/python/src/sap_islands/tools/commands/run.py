@@ -1,4 +1,4 @@
-"""Runs a program of MuJoCo with this solver in the place of MuJoCo's, and the program unchanged."""
+"""Runs a program of MuJoCo or DART with this solver in the place of the simulator's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["faster", "always"],
         default="faster",
         help="which steps are solved: those that are predicted to be faster than by the "
-        "simulator's own solver, or all that can be (%(default)s)",
+        "simulator's own solver, or all that can be (%(default)s); of DART always all",
     )
     parser.add_argument("--report", metavar="FILE", help="write what became of the steps, as JSON")
     parser.add_argument("program", metavar="COMMAND", help="the program, after --")
