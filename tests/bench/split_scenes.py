@@ -3,9 +3,8 @@
     split_scenes.py [SERVERS [THREADS]]
 
 starts that many sap-servers (2) on this machine, with so many threads each (1), and prints for
-scenes of bins, each an island, the predicted and the measured time of a call, whole and split, as
-medians over calls in turn. Needs sap-server ($SAP_SERVER) and the C library ($SAP_LIBRARY), as
-tests/python.sh does. All servers and the client share the processors of this machine: with more
+scenes of bins, each an island, the time of a call, whole and split, as medians over calls in turn.
+Needs sap-server ($SAP_SERVER) and the C libraries ($SAP_LIBRARY), as tests/python.sh does. All servers and the client share the processors of this machine: with more
 threads in all than processors a split gains nothing here, whatever it gains on several machines.
 """
 
@@ -21,8 +20,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import sap_islands as sap
-from sap_islands._split import dealing
-from sap_islands._split import splitting
 from sap_islands.binaries import find_server
 
 # Bins, and spheres along the three sides of the block in each.
@@ -100,28 +97,15 @@ def medians(calls: list[Callable[[], object]]) -> list[float]:
     return [statistics.median(taken) for taken in times]
 
 
-def print_scene(
-    client: sap.Client, count: int, sides: tuple[int, int, int], servers: int, threads: int
-) -> None:
+def print_scene(client: sap.Client, count: int, sides: tuple[int, int, int]) -> None:
     """Prints the line of a scene."""
     problem = bins(count, sides)
     whole, split = client.solve(problem), client.solve(problem, split=True)
     equal = whole.velocity.tobytes() == split.velocity.tobytes() and whole.cost == split.cost
-    forecast = splitting.island_finder().find_islands(problem)
-    assert not isinstance(forecast, sap.SapError)
-    dealt = dealing.deal_largest_first(forecast.solve_time_s, servers)
-
-    def slowest(of: list[list[int]]) -> float:
-        times_s = forecast.solve_time_s
-        return 1e3 * max(dealing.time_on_server(times_s[islands], threads) for islands in of)
-
-    predicted = [slowest([list(range(count))]), slowest(dealt)]
-    shards = splitting.split_problem(problem, None, servers, threads)
     measured = medians([lambda: client.solve(problem), lambda: client.solve(problem, split=True)])
     print(
         f"{count:5} {problem.bodies.count // count:6} {problem.num_contacts:8} "
-        f"{predicted[0]:9.1f} {predicted[1]:9.1f} {measured[0]:9.1f} {measured[1]:9.1f} "
-        f"{measured[0] / measured[1]:6.2f} {1 if shards is None else len(shards.shards):6} "
+        f"{measured[0]:9.1f} {measured[1]:9.1f} {measured[0] / measured[1]:6.2f} "
         f"{'equal' if equal else 'DIFFERENT'}"
     )
 
@@ -134,12 +118,9 @@ def main() -> None:
         addresses = [stack.enter_context(started_server(threads)) for _ in range(servers)]
         client = stack.enter_context(sap.connect(",".join(addresses)))
         print(f"{servers} servers of {threads} threads, {os.cpu_count()} processors; in ms")
-        print(
-            " bins bodies contacts  predicted: whole, split   measured: whole, split"
-            "   gain shards bits"
-        )
+        print(" bins bodies contacts     whole     split   gain bits")
         for count, sides in SCENES:
-            print_scene(client, count, sides, servers, threads)
+            print_scene(client, count, sides)
 
 
 if __name__ == "__main__":
