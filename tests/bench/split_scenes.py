@@ -4,8 +4,9 @@
 
 starts that many sap-servers (2) on this machine, with so many threads each (1), and prints for
 scenes of bins, each an island, the time of a call, whole and split, as medians over calls in turn.
-Needs sap-server ($SAP_SERVER) and the C libraries ($SAP_LIBRARY), as tests/python.sh does. All servers and the client share the processors of this machine: with more
-threads in all than processors a split gains nothing here, whatever it gains on several machines.
+Needs sap-server ($SAP_SERVER) and the C libraries ($SAP_LIBRARY), as tests/python.sh does. All
+servers and the client share the processors of this machine: with more threads in all than
+processors a split gains nothing here, whatever it gains on several machines.
 """
 
 from __future__ import annotations
