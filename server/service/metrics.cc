@@ -1,6 +1,7 @@
 #include "server/service/metrics.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sap {
 namespace {
@@ -59,8 +60,10 @@ const char* Name(Phase phase) {
 }
 
 const char* NameForMetrics(SolveStatus status) {
-  constexpr const char* kNames[] = {"converged", "stalled_at_roundoff", "iteration_limit",
-                                    "deadline",  "cancelled",           "numerical_failure"};
+  constexpr const char* kNames[] = {"converged",    "stalled_at_roundoff", "iteration_limit",
+                                    "deadline",     "cancelled",           "numerical_failure",
+                                    "coulomb_limit"};
+  static_assert(std::size(kNames) == kNumSolveStatuses);
   return kNames[static_cast<int>(status)];
 }
 

@@ -82,7 +82,7 @@ enum class Phase : uint8_t { kQueue, kDecode, kSolve, kEncode };
 constexpr int kNumPhases = 4;
 const char* Name(Phase phase);
 
-constexpr int kNumSolveStatuses = 6;
+constexpr int kNumSolveStatuses = static_cast<int>(SolveStatus::kCoulombLimit) + 1;
 const char* NameForMetrics(SolveStatus status);
 
 // gRPC status codes are numbered from 0 to 16.

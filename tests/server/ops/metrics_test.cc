@@ -103,5 +103,22 @@ TEST(MetricsTest, SolvesAndRefusalsAreExportedByName) {
   handler.admission().Release(account.get(), {.bytes = 7});
 }
 
+TEST(MetricsTest, IslandsOfEveryStatusAreCountedUnderItsName) {
+  Metrics metrics;
+  ContactSolution solution;
+  for (int i = 0; i <= static_cast<int>(SolveStatus::kCoulombLimit); ++i) {
+    solution.islands.push_back({.status = static_cast<SolveStatus>(i)});
+  }
+  metrics.ProblemEnded({}, &solution);
+  test::BlockingHandler handler(ServerConfig(), nullptr, &metrics);
+  const std::string text =
+      prometheus::TextSerializer().Serialize(CollectMetrics(metrics, &handler, "", "127.0.0.1:1"));
+  for (const char* const name : {"converged", "stalled_at_roundoff", "iteration_limit", "deadline",
+                                 "cancelled", "numerical_failure", "coulomb_limit"}) {
+    EXPECT_EQ(ValueOf(text, std::string("sap_island_outcomes_total{status=\"") + name + "\"}"), "1")
+        << name;
+  }
+}
+
 }  // namespace
 }  // namespace sap
