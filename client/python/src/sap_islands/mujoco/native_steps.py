@@ -192,6 +192,7 @@ def roll_out(
         _report(outcome, on_unsolved)
 
 
+@functools.lru_cache(maxsize=64)
 def _settings(law: Law, options: Options | None, on_unsolved: OnUnsolved) -> _Settings:
     check_on_unsolved(on_unsolved)
     if law not in _LAWS:
