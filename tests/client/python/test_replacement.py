@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,16 @@ def test_threads_have_the_bits_of_one(tmp_path: Path) -> None:
     nq_nv = found["threads"].shape[1]
     assert np.array_equal(found["one"][:, -1, 1 : 1 + nq_nv], found["threads"])
     assert report["solved"] > 3 * 6 * 30
+
+
+@pytest.mark.skipif(not find_spec("mujoco.batch"), reason="MuJoCo before 3.17 has no batches")
+def test_batches_of_mujoco_have_the_same_bits_on_any_number_of_threads(tmp_path: Path) -> None:
+    own = run_task("batches", tmp_path)
+    found, report = run_replaced("batches", tmp_path, "--when", "always")
+    assert np.array_equal(found["1"], found["3"])
+    assert not np.array_equal(found["1"], own["1"])
+    assert np.abs(found["1"] - own["1"]).max() < 1e-5
+    assert report["solved"] > 2 * 6 * 30
 
 
 def test_forked_and_spawned_processes_have_the_same_bits_and_are_counted(tmp_path: Path) -> None:

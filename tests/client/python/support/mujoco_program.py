@@ -112,6 +112,20 @@ def rollouts() -> Arrays:
     return {"one": one, "three": three, "threads": np.array(stepped)}
 
 
+def batches() -> Arrays:
+    """mujoco.batch on one thread and on three, of versions that have it."""
+    from mujoco import batch
+
+    model = pile()
+    found = {}
+    for threads in (1, 3):
+        simulations = batch.Batch(model, 6, threads)
+        simulations.qvel[:] += 0.1 * np.arange(6)[:, None]
+        simulations.step(nstep=MANY)
+        found[str(threads)] = np.concatenate((simulations.qpos, simulations.qvel), axis=1)
+    return found
+
+
 def processes() -> Arrays:
     """A pile in this process, in a forked and in a spawned one."""
     model = pile()
