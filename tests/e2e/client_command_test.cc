@@ -100,6 +100,9 @@ TEST_F(ClientCommandTest, AServerGivesTheSameSolution) {
     return solution;
   };
   EXPECT_EQ(solve({"--server", server.address()}), solve({}));
+  const nlohmann::json exact = solve({"--server", server.address(), "--coulomb"});
+  EXPECT_EQ(exact, solve({"--coulomb"}));
+  EXPECT_GT(exact.at("islands").at("coulomb_defect").at(0), 0.0);
 }
 
 TEST_F(ClientCommandTest, OptionsReachTheSolver) {
