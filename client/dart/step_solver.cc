@@ -8,8 +8,7 @@
 namespace sap_islands::dart {
 namespace {
 
-// Solves of one step, for the targets of contacts that slide. A step that would need more takes the
-// last solution, whose bodies part or sink at what the targets still differ.
+// Solves of one step, for the targets of contacts that slide.
 constexpr int kMaxSolves = 10;
 
 }  // namespace
@@ -119,15 +118,16 @@ bool StepSolver::SolveProblem(double time_step) {
     contacts_.Regularize(options_.slip_parameter,
                          library_.answer_solution(answer_.get())->delassus_estimate.data);
   }
-  do {
+  report_.settled = false;
+  while (!report_.settled && report_.solves < kMaxSolves) {
     if (!Call(time_step, false)) return false;
     ++report_.solves;
     const sap_solution& solution = *library_.answer_solution(answer_.get());
     Count(*solution.islands);
+    if (!report_.solved) break;
     trees_.SetGuess(solution.velocity);
-  } while (
-      report_.solved && report_.solves < kMaxSolves &&
-      contacts_.ShiftTargets(*library_.answer_solution(answer_.get()), options_.slip_parameter));
+    report_.settled = !contacts_.ShiftTargets(solution, options_.slip_parameter);
+  }
   return true;
 }
 

@@ -51,8 +51,8 @@ struct Report {
   int contacts = 0;
   int rows = 0;    // of joints and of users' constraints
   int solves = 0;  // more than one where contacts begin or cease to slide
-  // After ten solves some contact still slid at another speed than its target was made for, so that
-  // bodies part or sink by the difference for this step.
+  // False after a step that was not solved, or where after ten solves some contact still slid at
+  // another speed than its target was made for: bodies part or sink by the difference.
   bool settled = true;
   int iterations = 0;  // Newton iterations of the island that needed most, over all solves
   // Every island was solved to the tolerance. Otherwise its best iterate was applied, or, where

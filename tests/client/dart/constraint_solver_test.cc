@@ -75,6 +75,20 @@ TEST(DartConstraintSolverTest, RepeatsItsBitsForAnyNumberOfThreads) {
   EXPECT_EQ(PositionsAfterFall(one), PositionsAfterFall(Options()));
 }
 
+TEST(DartConstraintSolverTest, ATimeBudgetTakesTheBestIterateAndSaysSo) {
+  Options options;
+  options.time_budget_s = 1e-9;
+  Scene scene(1e-3, options);
+  scene.AddGround(0.5);
+  const SkeletonPtr box = scene.AddBox(1, {0.1, 0.1, 0.1}, {0, 0, 0.049});
+  SetVelocity(box, {1, 0, -1});
+  scene.Run(0.001);
+  EXPECT_FALSE(scene.report().solved);
+  EXPECT_FALSE(scene.report().settled);
+  EXPECT_EQ(scene.report().message, "");
+  EXPECT_EQ(scene.report().solves, 1);
+}
+
 TEST(DartConstraintSolverTest, LeavesSoftBodiesToTheSolverOfDart) {
   auto fall = [](bool sap) {
     auto world = ::dart::simulation::World::create("world");

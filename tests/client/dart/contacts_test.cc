@@ -60,6 +60,7 @@ TEST_P(SlidingTest, ABoxSlidesHalfItsSpeedSquaredOverMuG) {
   EXPECT_NEAR(std::atan2(way.y(), way.x()), angle, 1e-3);
   EXPECT_LT(VelocityOf(box).norm(), 1e-4);
   EXPECT_LT(highest, 0.05 + 1e-6) << "it hops";
+  EXPECT_TRUE(scene.report().settled);
 }
 
 INSTANTIATE_TEST_SUITE_P(Directions, SlidingTest, ::testing::Values(0.0, 30.0, 45.0, -120.0));
