@@ -178,7 +178,7 @@ void Stepper::Store(const MujocoCalls& calls, const void* model, void* data) {
 
 tl::expected<StepOutcome, EngineError> Stepper::Step(const MujocoCalls& calls, const void* model,
                                                      void* data, const StepSettings& settings) {
-  const auto outcome = Forward(calls, model, data, settings);
+  auto outcome = Forward(calls, model, data, settings);
   if (!outcome || (outcome->unsolved > 0 && !settings.takes_unsolved)) return outcome;
   const Fields fields = ReadFields(calls.fields, model, data);
   position_.resize(static_cast<size_t>(fields.nq));
