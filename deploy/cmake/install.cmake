@@ -5,7 +5,8 @@
 #                 include/sap_islands/: their public headers; share/sap_islands/proto/: the schema;
 #                 the CMake package sap_islands; pkg-config files
 #   library       lib/: the shared library of client/c; its headers, include/sap_islands*.h, and
-#                 its name without a version belong to development
+#                 its name without a version belong to development; in lib/sap_islands/ the library
+#                 that is preloaded into programs of MuJoCo
 #   client_library  lib/: the one that also reaches servers
 #   dart_library  lib/: the constraint solver of DART, where DART is; its header,
 #                 include/sap_islands/dart.h, belongs to dart_development; in lib/sap_islands/ the
@@ -94,6 +95,11 @@ install(TARGETS sap_islands
   LIBRARY COMPONENT library NAMELINK_COMPONENT development
   FILE_SET HEADERS COMPONENT development)
 public_name(c sap_islands)
+if(TARGET sap_islands_mujoco)
+  install(TARGETS sap_islands_mujoco LIBRARY DESTINATION ${archives} COMPONENT library)
+  install(FILES client/mujoco/adapter.h client/mujoco/sap_mujoco.h
+    DESTINATION ${headers}/client/mujoco COMPONENT development)
+endif()
 if(TARGET sap_islands_client)
   target_sources(sap_islands_client PUBLIC
     FILE_SET HEADERS BASE_DIRS client/c FILES
