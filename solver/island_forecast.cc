@@ -19,6 +19,7 @@ double TimeOfTrees(std::span<const int> dofs_of_tree, const Islands& islands, in
   constexpr double kPerFill = 1e-7;
   constexpr double kFreeOfFill = 4;  // sqrt of the dofs of an island that is solved as one block
   // By the cube of a tree's dofs; large trees are factored by the kernel of the fronts.
+  constexpr int kLargeTree = 64;
   constexpr double kPerScalarFlop = 1e-9;
   constexpr double kPerBlockedFlop = 7e-11;
   double time = 0;
@@ -26,7 +27,7 @@ double TimeOfTrees(std::span<const int> dofs_of_tree, const Islands& islands, in
   for (int slot = islands.first_slot()[island]; slot < islands.first_slot()[island + 1]; ++slot) {
     const double dofs = dofs_of_tree[islands.tree_of_slot()[slot]];
     n += dofs;
-    time += (dofs > kScalarDofs ? kPerBlockedFlop : kPerScalarFlop) * dofs * dofs * dofs;
+    time += (dofs > kLargeTree ? kPerBlockedFlop : kPerScalarFlop) * dofs * dofs * dofs;
   }
   return time + kPerFill * n * std::max(0.0, std::sqrt(n) - kFreeOfFill);
 }

@@ -33,7 +33,7 @@ struct MemoryLimitExceeded {
 
 // Workspaces and elimination plans of one stream of problems. Not thread-safe: one call at a time
 // per object; as many objects as there are streams. A problem of a pattern seen before allocates
-// nothing.
+// nothing but scratch for trees of more than 512 degrees of freedom.
 class Solver {
  public:
   // Islands, and the parts of large islands, are solved concurrently in the arena, which must

@@ -18,9 +18,10 @@ namespace {
 using Front = EliminationPlan::Front;
 
 // Sizes of the pieces of a large front that threads take one by one.
-constexpr int kUpdateColumns = 32;  // of U and of the children's updates
+constexpr int kUpdateColumns = 16;  // of U and of the children's updates
 constexpr int kPanelSlivers = 3;    // of the rows of a panel
-constexpr int kSliversBelow = 6;    // of the rows below
+constexpr int kStripColumns = 16;   // of the pivots' columns, which are assembled
+constexpr int kSliversBelow = 3;    // of the rows below
 // Fronts with less work than this (20 us or so) are not worth sharing.
 constexpr double kMinSharedCycles = 60e3;
 // Factors with fewer entries (50 us or so of a solve) are not worth sharing.
@@ -203,11 +204,17 @@ bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena)
   const int num_panels = DenseFront<Scalar>::NumPanels(front.pivots);
   // A single thread assembles each panel just before factoring it, so that it is in cache.
   if (arena != nullptr) {
-    arena->ParallelFor(num_panels, [&](int panel) { Assemble(job, front, panel); });
+    arena->ParallelFor(NumPieces(front.pivots, kStripColumns), [&](int strip) {
+      const int begin = strip * kStripColumns;
+      Assemble(job, front, begin, std::min(begin + kStripColumns, front.pivots));
+    });
   }
   for (int panel = 0; panel < num_panels; ++panel) {
     if (!job.GoesOn()) return false;
-    if (arena == nullptr) Assemble(job, front, panel);
+    if (arena == nullptr) {
+      constexpr int kColumns = DenseFront<Scalar>::kPanelColumns;
+      Assemble(job, front, panel * kColumns, std::min((panel + 1) * kColumns, front.pivots));
+    }
     FactorPanel(job, front, panel, arena);
   }
   if (!job.GoesOn()) return false;
@@ -254,13 +261,11 @@ void BlockCholesky<Scalar>::FormUpdate(const Job& job, const Front& front, TaskA
   });
 }
 
-// The columns of a panel before they are factored.
+// The columns [begin, end) of the pivots before they are factored.
 template <typename Scalar>
-void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, int panel) {
+void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, int begin, int end) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   Scalar* entries = factor_ + FactorStart<Scalar>(front);
-  const int begin = panel * DenseFront<Scalar>::kPanelColumns;
-  const int end = std::min(begin + DenseFront<Scalar>::kPanelColumns, front.pivots);
   ClearColumns(layout, begin, end, entries);
   CopyMatrixBlocks(
       job.plan.matrix_blocks().subspan(front.entry_begin, front.entry_end - front.entry_begin),

@@ -75,7 +75,7 @@ class BlockCholesky {
   bool FactorFront(const Job& job, int f, TaskArena* arena);
   void FactorPanel(const Job& job, const Front& front, int panel, TaskArena* arena);
   void FormUpdate(const Job& job, const Front& front, TaskArena* arena);
-  void Assemble(const Job& job, const Front& front, int panel);
+  void Assemble(const Job& job, const Front& front, int begin, int end);
   template <typename Body>
   void ForEachChild(const Job& job, const Front& front, Body&& body);
   void SolveInWaves(const EliminationPlan& plan, const StopToken& stop, TaskArena* arena);

@@ -15,12 +15,9 @@ double UnitOf(const double* A, ptrdiff_t n) {
   return std::ldexp(1.0, std::clamp(std::ilogb(largest), -kMaxExponent, kMaxExponent));
 }
 
-}  // namespace
-
-DenseStatus FactorLargeTree(double* A, int n, const StopToken& stop) {
-  thread_local GrowingBuffer<double> kept;
-  const FrontLayout<double> layout(n, 0);
-  double* entries = kept.Reserve(layout.entries());
+// Factors by way of a front, whose entries need not be set.
+DenseStatus FactorByFront(const FrontLayout<double>& layout, double* entries, double* A, int n,
+                          const StopToken& stop) {
   std::fill_n(entries, layout.entries(), 0.0);
   const double unit = UnitOf(A, n);
   const double per_unit = 1 / unit;
@@ -30,18 +27,34 @@ DenseStatus FactorLargeTree(double* A, int n, const StopToken& stop) {
     for (int j = 0; j <= i; ++j) row[j * kStride] = A[i * n + j] * per_unit;
   }
   const DenseStatus status = DenseFront<double>(layout, entries).FactorPivots(stop);
-  if (status != DenseStatus::kOk) return status;
-  // L sqrt(D) with the inverse of sqrt(D) on the diagonal, to L and the inverse of D.
-  for (ptrdiff_t i = 0; i < n; ++i) {
-    const double* row = entries + layout.PivotRowStart(static_cast<int>(i));
-    for (ptrdiff_t j = 0; j < i; ++j) A[i * n + j] = row[j * kStride] * A[j * n + j];
-    A[i * n + i] = row[i * kStride];
+  if (status == DenseStatus::kOk) {
+    // L sqrt(D) with the inverse of sqrt(D) on the diagonal, to L and the inverse of D.
+    for (ptrdiff_t i = 0; i < n; ++i) {
+      const double* row = entries + layout.PivotRowStart(static_cast<int>(i));
+      for (ptrdiff_t j = 0; j < i; ++j) A[i * n + j] = row[j * kStride] * A[j * n + j];
+      A[i * n + i] = row[i * kStride];
+    }
+    for (ptrdiff_t i = 0; i < n; ++i) {
+      const double inverse = A[i * n + i];
+      A[i * n + i] = std::min(inverse * inverse * per_unit, std::numeric_limits<double>::max());
+    }
   }
-  for (ptrdiff_t i = 0; i < n; ++i) {
-    const double inverse = A[i * n + i];
-    A[i * n + i] = std::min(inverse * inverse * per_unit, std::numeric_limits<double>::max());
+  return status;
+}
+
+}  // namespace
+
+DenseStatus FactorLargeTree(double* A, int n, const StopToken& stop) {
+  constexpr ptrdiff_t kStackEntries = 2176;  // a tree of 64
+  const FrontLayout<double> layout(n, 0);
+  if (layout.entries() <= kStackEntries) {
+    alignas(64) double entries[kStackEntries];
+    return FactorByFront(layout, entries, A, n, stop);
   }
-  return DenseStatus::kOk;
+  thread_local GrowingBuffer<double> kept;
+  const DenseStatus status = FactorByFront(layout, kept.Reserve(layout.entries()), A, n, stop);
+  kept.ReleaseAbove(kKeptScratch);
+  return status;
 }
 
 void SolveUnitLower(const double* L, int n, Lanes4* x, int first) {
@@ -57,16 +70,16 @@ void SolveUnitLower(const double* L, int n, Lanes4* x, int first) {
     for (int k = first; k < i; ++k) {
       const Lanes4 x_k = x[k];
 #pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) sum[r] -= row[r][k] * x_k;
+      for (int r = 0; r < kRows; ++r) sum[r] = MultiplySubtract(x_k, row[r][k], sum[r]);
     }
     for (int r = 0; r < kRows; ++r) {
-      for (int q = 0; q < r; ++q) sum[r] -= row[r][i + q] * sum[q];
+      for (int q = 0; q < r; ++q) sum[r] = MultiplySubtract(sum[q], row[r][i + q], sum[r]);
       x[i + r] = sum[r];
     }
   }
   for (; i < n; ++i) {
     const double* row = L + static_cast<ptrdiff_t>(i) * n;
-    for (int k = first; k < i; ++k) x[i] -= row[k] * x[k];
+    for (int k = first; k < i; ++k) x[i] = MultiplySubtract(x[k], row[k], x[i]);
   }
 }
 
@@ -74,7 +87,7 @@ void SolveLargeTree(const double* L, int n, double* x) {
   SolveUnitLower(L, n, x);
   for (ptrdiff_t i = 0; i < n; ++i) x[i] *= L[i * n + i];
   for (ptrdiff_t k = n - 1; k > 0; --k) {
-    for (ptrdiff_t i = 0; i < k; ++i) x[i] -= L[k * n + i] * x[k];
+    for (ptrdiff_t i = 0; i < k; ++i) x[i] = MultiplySubtract(L[k * n + i], x[k], x[i]);
   }
 }
 

@@ -36,13 +36,13 @@ auto FactorDense(Scalar* A, Size n) {
     for (int j = 0; j < i; ++j) {
       const Scalar* row_j = A + j * n;
       Scalar u = row_i[j];
-      for (int k = 0; k < j; ++k) u -= row_i[k] * row_j[k];
+      for (int k = 0; k < j; ++k) u = MultiplySubtract(row_i[k], row_j[k], u);
       row_i[j] = u;  // L_ij d_j until the row is done
     }
     for (int j = 0; j < i; ++j) {
       const Scalar u = row_i[j];
       row_i[j] = u * A[j * n + j];
-      pivot -= u * row_i[j];
+      pivot = MultiplySubtract(u, row_i[j], pivot);
     }
     positive &= (pivot > 0.0) & (pivot <= kLargest);
     if constexpr (std::is_same_v<Scalar, double>) {
@@ -61,7 +61,7 @@ template <typename Scalar, typename X, typename Size>
 void SolveUnitLower(const Scalar* L, Size n, X* x, int first = 0) {
   for (int i = first + 1; i < n; ++i) {
     X sum = x[i];
-    for (int k = first; k < i; ++k) sum -= L[i * n + k] * x[k];
+    for (int k = first; k < i; ++k) sum = MultiplySubtract(x[k], L[i * n + k], sum);
     x[i] = sum;
   }
 }
@@ -75,13 +75,13 @@ void SolveDense(const Scalar* L, Size n, Scalar* x) {
   SolveUnitLower(L, n, x);
   for (int i = n - 1; i >= 0; --i) {
     x[i] *= L[i * n + i];
-    for (int k = i + 1; k < n; ++k) x[i] -= L[k * n + i] * x[k];
+    for (int k = i + 1; k < n; ++k) x[i] = MultiplySubtract(x[k], L[k * n + i], x[i]);
   }
 }
 
 // Factor and solve above kScalarDofs by the kernel of the fronts and along rows, with the same
 // layout of L and D. The factorization polls once per panel of 64 columns; stopped, it leaves the
-// matrix as it was. It allocates only for a size that the thread has not seen.
+// matrix as it was. Above 64 dofs it allocates for a size that the thread has not seen.
 DenseStatus FactorLargeTree(double* A, int n, const StopToken& stop);
 void SolveLargeTree(const double* L, int n, double* x);
 

@@ -2,11 +2,16 @@
 // different orders: moving a limit changes bits of answers.
 #pragma once
 
+#include <cstddef>
+
 namespace sap {
 
 // Largest tree that is factored by inner products (dense_cholesky.h). Above, the kernel of the
-// fronts takes a third of their time at 64 already. Humanoids (60 dofs) are below.
-constexpr int kScalarDofs = 64;
+// fronts is faster, three times at 64.
+constexpr int kScalarDofs = 16;
+
+// Largest tree that is worked on without a look at the stop token.
+constexpr int kUnpolledDofs = 64;
 
 // Largest island that is factored as one front (small_cholesky.h): ten free bodies, where that and
 // fronts along a plan cost the same once the pattern has a plan.
@@ -19,5 +24,9 @@ constexpr int kMaxGroupDofs = 30;
 constexpr int kStackDofs = 32;
 constexpr int kStackScratch = kStackDofs * (kStackDofs + 3);
 static_assert(kMaxGroupDofs <= kStackDofs);
+
+// Scratch of the work on one tree that a thread keeps for the next, in each of three buffers
+// [doubles]: 2 MiB, H of 512 degrees of freedom. What is larger is freed after its use.
+constexpr size_t kKeptScratch = size_t{1} << 18;
 
 }  // namespace sap

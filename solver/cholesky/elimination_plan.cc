@@ -266,7 +266,7 @@ void EliminationPlanBuilder::AddRuns(int child, int parent) {
 // Subtrees small enough to balance many threads become tasks; small subtrees next to each other
 // share one. Each front above them is a task of its own, in the wave of its level.
 void EliminationPlanBuilder::SplitTasks() {
-  constexpr double kTasks = 24.0;
+  constexpr double kTasks = 64.0;
   constexpr double kMinTaskCycles = 100e3;  // less does not pay for another thread
   const int count = nodes_.size();
   std::vector<double> subtree_cost = nodes_.cost;

@@ -80,7 +80,7 @@ struct Tile {
       for (int c = 0; c < kColumns; ++c) {
         const Scalar factor = b[k + c];
 #pragma GCC unroll 4
-        for (int s = 0; s < kSlivers; ++s) at[s][c] -= row[s] * factor;
+        for (int s = 0; s < kSlivers; ++s) at[s][c] = MultiplySubtract(row[s], factor, at[s][c]);
       }
     }
   }
@@ -94,7 +94,7 @@ struct Tile {
       for (int j = 0; j < c; ++j) {
         const Scalar factor = lower[j * kLanes + c];
 #pragma GCC unroll 4
-        for (int s = 0; s < kSlivers; ++s) at[s][c] -= at[s][j] * factor;
+        for (int s = 0; s < kSlivers; ++s) at[s][c] = MultiplySubtract(at[s][j], factor, at[s][c]);
       }
       const Scalar inverse = lower[c * kLanes + c];
 #pragma GCC unroll 4
@@ -118,7 +118,7 @@ inline bool FactorLower(Scalar* lower) {
     L[j][j] = inverse;
     for (int i = j + 1; i < kColumns; ++i) {
       L[i][j] *= inverse;
-      for (int k = j + 1; k <= i; ++k) L[i][k] -= L[i][j] * L[k][j];
+      for (int k = j + 1; k <= i; ++k) L[i][k] = MultiplySubtract(L[i][j], L[k][j], L[i][k]);
     }
   }
   for (int j = 0; j < kColumns; ++j) {

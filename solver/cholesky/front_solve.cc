@@ -26,13 +26,15 @@ inline void SubtractSlivers(const Scalar* const (&rows)[kGroup], const Scalar* b
   for (; k + 2 <= count; k += 2) {
 #pragma GCC unroll 4
     for (int s = 0; s < kSlivers; ++s) {
-      even[s] += Load<Vector>(rows[s] + k * kLanes) * b[k];
-      odd[s] += Load<Vector>(rows[s] + (k + 1) * kLanes) * b[k + 1];
+      even[s] = MultiplyAdd(Load<Vector>(rows[s] + k * kLanes), b[k], even[s]);
+      odd[s] = MultiplyAdd(Load<Vector>(rows[s] + (k + 1) * kLanes), b[k + 1], odd[s]);
     }
   }
   if (k < count) {
 #pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) even[s] += Load<Vector>(rows[s] + k * kLanes) * b[k];
+    for (int s = 0; s < kSlivers; ++s) {
+      even[s] = MultiplyAdd(Load<Vector>(rows[s] + k * kLanes), b[k], even[s]);
+    }
   }
 #pragma GCC unroll 4
   for (int s = 0; s < kSlivers; ++s) {
@@ -52,7 +54,7 @@ inline void AddColumnSums(const Scalar* const (&rows)[kGroup], const Scalar* x, 
   for (ptrdiff_t k = 0; k < static_cast<ptrdiff_t>(count) * kLanes; k += kLanes) {
     Vector sum = Load<Vector>(sums + k);
 #pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) sum += Load<Vector>(rows[s] + k) * factor[s];
+    for (int s = 0; s < kSlivers; ++s) sum = MultiplyAdd(Load<Vector>(rows[s] + k), factor[s], sum);
     Store(sums + k, sum);
   }
 }
@@ -69,7 +71,8 @@ inline void SolveDiagonalTile(const Scalar* lower, Scalar* x) {
   for (int j = 0; j < kLanes; ++j) {
     value[j] *= lower[j * kLanes + j];
 #pragma GCC unroll 8
-    for (int i = j + 1; i < kLanes; ++i) value[i] -= lower[j * kLanes + i] * value[j];
+    for (int i = j + 1; i < kLanes; ++i)
+      value[i] = MultiplySubtract(lower[j * kLanes + i], value[j], value[i]);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < kLanes; ++i) x[i] = value[i];
@@ -97,7 +100,8 @@ inline void SolveTransposedDiagonalTile(const Scalar* lower, const Scalar* sums,
   for (int i = kLanes - 1; i >= 0; --i) {
     value[i] *= lower[i * kLanes + i];
 #pragma GCC unroll 8
-    for (int j = 0; j < i; ++j) value[j] -= lower[j * kLanes + i] * value[i];
+    for (int j = 0; j < i; ++j)
+      value[j] = MultiplySubtract(lower[j * kLanes + i], value[i], value[j]);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < kLanes; ++i) x[i] = value[i];

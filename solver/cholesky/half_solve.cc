@@ -15,7 +15,8 @@ constexpr int kLanes = Layout::kLanes;
 void SubtractSliver(const double* L, int count, const Lanes4* y, Lanes4* x) {
   Lanes4 sum[kLanes] = {};
   for (int k = 0; k < count; ++k) {
-    for (int lane = 0; lane < kLanes; ++lane) sum[lane] += L[k * kLanes + lane] * y[k];
+    for (int lane = 0; lane < kLanes; ++lane)
+      sum[lane] = MultiplyAdd(y[k], L[k * kLanes + lane], sum[lane]);
   }
   for (int lane = 0; lane < kLanes; ++lane) x[lane] -= sum[lane];
 }
@@ -92,7 +93,7 @@ void HalfSolve::SolveFront(const HalfSolveFactor& factor, int f) {
     SubtractSliver(sliver, first, y, x);
     for (int i = 0; i < count; ++i) {
       const double* row = sliver + first * kLanes + i;
-      for (int k = 0; k < i; ++k) x[i] -= row[k * kLanes] * x[k];
+      for (int k = 0; k < i; ++k) x[i] = MultiplySubtract(x[k], row[k * kLanes], x[i]);
       x[i] *= row[i * kLanes];  // the inverse of the pivot
     }
     std::copy_n(x, count, y + first);

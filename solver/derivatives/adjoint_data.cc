@@ -47,9 +47,11 @@ void AddImpulses(const IslandView& view, const AdjointData& adjoint, const StopT
               for (int slot = begin; slot < end; ++slot) {
                 ForSize(graph.dofs()[slot], [&](auto n) {
                   ForPoolsOf(view, [&](auto pool) {
-                    view.model.pools[pool].jacobians.AddImpulse(
-                        view.layout(pool), slot, n, adjoint.pools[pool].v_c,
-                        x->data() + graph.velocity_start()[slot]);
+                    const auto& jacobians = view.model.pools[pool].jacobians;
+                    const auto& layout = view.layout(pool);
+                    jacobians.AddImpulse(layout, jacobians.SidesOf(layout, slot), n,
+                                         adjoint.pools[pool].v_c,
+                                         x->data() + graph.velocity_start()[slot]);
                   });
                 });
               }

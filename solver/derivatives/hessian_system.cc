@@ -9,9 +9,7 @@ namespace sap {
 
 namespace {
 
-// One chunk: the order of sums that the bits of derivatives rest on.
-constexpr Chunks kWholeIsland{.size = 1 << 30, .nanoseconds = 0};
-constexpr ConjugateGoal kGoal{.max_products = 25, .error2 = 1e-28, .dot_slots = kWholeIsland};
+constexpr ConjugateGoal kGoal{.max_products = 25, .error2 = 1e-28};
 
 // The power of two that brings a positive number next to one.
 double ScaleOf(double x) { return std::ldexp(1.0, -std::clamp(std::ilogb(x), -1000, 1000)); }
@@ -44,11 +42,19 @@ StepStatus HessianSystem::Solve(const std::vector<double>& b, std::vector<double
   }
 }
 
+StepStatus HessianSystem::SolveForLambda() {
+  AddImpulses(view_, adjoint_, stop_, &adjoint_.right_side);
+  if (stop_.Requested()) return StepStatus::kStopped;
+  const StepStatus status = Solve(adjoint_.right_side, &adjoint_.lambda);
+  if (status != StepStatus::kStopped) {
+    MultiplyJacobians(view_, adjoint_.lambda, stop_, &adjoint_);
+  }
+  return status;
+}
+
 StepStatus HessianSystem::Iterate(double scale, const std::vector<double>& b,
                                   std::vector<double>* x) {
-  const int begin = view_.range().velocity_begin;
-  const int end = view_.range().velocity_end;
-  for (int i = begin; i < end; ++i) workspace_.conjugate.residual[i] = scale * b[i];
+  ForVelocities(view_, [&](int i) { workspace_.conjugate.residual[i] = scale * b[i]; });
   const auto precondition = [this](const std::vector<double>& r, std::vector<double>* z) {
     return factor_.Solve(r, z);
   };
@@ -60,7 +66,7 @@ StepStatus HessianSystem::Iterate(double scale, const std::vector<double>& b,
   goal.corrects = is_current_;
   const StepStatus status =
       SolveByConjugateGradients(view_, goal, precondition, multiply, &workspace_.conjugate, x);
-  for (int i = begin; i < end; ++i) (*x)[i] /= scale;
+  ForVelocities(view_, [&](int i) { (*x)[i] /= scale; });
   return status;
 }
 

@@ -38,6 +38,10 @@ class HessianSystem {
   // status than kOk.
   StepStatus Solve(const std::vector<double>& b, std::vector<double>* x);
 
+  // lambda := H^-1 (right_side + J' v_c), then v_c := J lambda, all of the adjoint.
+  // They mean nothing where it was stopped.
+  StepStatus SolveForLambda();
+
   int factorizations() const { return factor_.factorizations(); }
 
  private:

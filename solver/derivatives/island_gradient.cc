@@ -35,11 +35,8 @@ class IslandGradient {
   StepStatus Run(HessianSystem* system, SharedInputs* shared) {
     StartWithImpulses();
     StartWithVelocities();
-    AddImpulses(view_, adjoint_, scope_.stop, &adjoint_.right_side);
-    if (scope_.stop.Requested()) return StepStatus::kStopped;
-    const StepStatus status = system->Solve(adjoint_.right_side, &adjoint_.lambda);
+    const StepStatus status = system->SolveForLambda();
     if (status == StepStatus::kStopped) return status;
-    MultiplyJacobians(view_, adjoint_.lambda, scope_.stop, &adjoint_);
     ForPoolsOf(view_, [&](auto pool) { WriteConstraints(pool, shared); });
     WriteTrees();
     return scope_.stop.Requested() ? StepStatus::kStopped : status;
@@ -264,15 +261,17 @@ class IslandGradient {
       double* product = M + n * n;
       std::fill_n(M, n * n, 0.0);
       ForPoolsOf(view_, [&](auto pool) {
-        view_.model.pools[pool].jacobians.AddDiagonalBlock(
-            view_.layout(pool), slot, n, adjoint_.pools[pool].W_bar.blocks(), scope_.stop, M);
+        const auto& jacobians = view_.model.pools[pool].jacobians;
+        const auto& layout = view_.layout(pool);
+        jacobians.AddDiagonalBlock(layout, jacobians.SidesOf(layout, slot), n,
+                                   adjoint_.pools[pool].W_bar.blocks(), scope_.stop, M);
       });
       for (int i = 0; i < n; ++i) {
-        if (n > kScalarDofs && scope_.stop.Requested()) return;
+        if (n > kUnpolledDofs && scope_.stop.Requested()) return;
         MultiplySymmetric(A_inverse, n, M + i * n, product + i * n);  // M A^-1
       }
       for (int i = 0; i < n; ++i) {
-        if (n > kScalarDofs && scope_.stop.Requested()) return;
+        if (n > kUnpolledDofs && scope_.stop.Requested()) return;
         double* row = M + i * n;
         for (int j = 0; j < n; ++j) row[j] = 0;
         for (int k = 0; k < n; ++k) {

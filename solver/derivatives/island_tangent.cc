@@ -32,12 +32,9 @@ class IslandTangent {
     double sum = 0;
     ForPoolsOf(view_, [&](auto pool) { sum += MoveConstraints(pool); });
     sum += MoveTrees();
-    AddImpulses(view_, adjoint_, scope_.stop, &adjoint_.right_side);
-    if (scope_.stop.Requested()) return StepStatus::kStopped;
-    *cost = sum * unit_;
-    const StepStatus status = system->Solve(adjoint_.right_side, &adjoint_.lambda);
+    const StepStatus status = system->SolveForLambda();
     if (status == StepStatus::kStopped) return status;
-    MultiplyJacobians(view_, adjoint_.lambda, scope_.stop, &adjoint_);
+    *cost = sum * unit_;
     WriteVelocities();
     ForConstraints(view_, [&](auto pool, int begin, int end) {
       for (int i = begin; i < end; ++i) WriteConstraint(pool, i);
@@ -263,7 +260,9 @@ class IslandTangent {
       cost += 0.5 * (v[i] - v_star[i]) * (product / unit_) - change[i] * dv_star[i];
     }
     ForPoolsOf(view_, [&](auto pool) {
-      adjoint_.pools[pool].dJ.AddImpulse(view_.layout(pool), slot, n, data_.pools[pool].gamma, out);
+      const auto& dJ = adjoint_.pools[pool].dJ;
+      dJ.AddImpulse(view_.layout(pool), dJ.SidesOf(view_.layout(pool), slot), n,
+                    data_.pools[pool].gamma, out);
     });
     return cost;
   }

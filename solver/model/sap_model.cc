@@ -135,11 +135,12 @@ void SapModel::AssembleQuadratic(const ConstraintGraph& graph, int island, const
             [&, &laws = laws, &jacobians = jacobians](int begin, int end, int) {
               if (stop.Cancelled()) return;
               for (int slot = begin; slot < end; ++slot) {
-                if (layout.parts_of_slot(slot).empty()) continue;
+                const auto sides = jacobians.SidesOf(layout, slot);
+                if (sides.empty()) continue;
                 const int n = graph.dofs()[slot];
                 double* Q = Q_.data() + graph.matrix_start()[slot];
                 std::copy_n(A(graph, slot), n * n, Q);
-                jacobians.AddDiagonalBlock(layout, slot, n, laws.constant_hessians(), stop, Q);
+                jacobians.AddDiagonalBlock(layout, sides, n, laws.constant_hessians(), stop, Q);
               }
             });
   ForChunks(arena, range.pair_begin, range.pair_end, kAssemblePairs,

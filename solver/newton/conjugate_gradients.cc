@@ -9,18 +9,19 @@ void ConjugateVectors::Resize(const ConstraintGraph& graph) {
   slot_sums.resize(graph.num_slots());
 }
 
-double Dot(const IslandView& view, const Chunks& cut, const std::vector<double>& a,
-           const std::vector<double>& b, std::vector<double>* slot_sums) {
+double Dot(const IslandView& view, const std::vector<double>& a, const std::vector<double>& b,
+           std::vector<double>* slot_sums) {
   const IslandRange& range = view.range();
   const std::span<const int> start = view.graph.velocity_start();
-  ForChunks(view.arena, range.slot_begin, range.slot_end, cut, [&](int begin, int end, int chunk) {
-    double sum = 0;
-    for (int i = start[begin]; i < start[end]; ++i) sum += a[i] * b[i];
-    (*slot_sums)[range.slot_begin + chunk] = sum;
-  });
+  ForChunks(view.arena, range.slot_begin, range.slot_end, kDotSlots,
+            [&](int begin, int end, int chunk) {
+              double sum = 0;
+              for (int i = start[begin]; i < start[end]; ++i) sum += a[i] * b[i];
+              (*slot_sums)[range.slot_begin + chunk] = sum;
+            });
   double sum = 0;
   for (const double part :
-       cut.Parts(*slot_sums, range.slot_begin, range.slot_begin, range.slot_end)) {
+       kDotSlots.Parts(*slot_sums, range.slot_begin, range.slot_begin, range.slot_end)) {
     sum += part;
   }
   return sum;

@@ -31,12 +31,21 @@ struct ConjugateGoal {
   // M is H except for rounding errors: the last z still corrects x, and z'r is compared as it will
   // be after that.
   bool corrects{false};
-  Chunks dot_slots;  // partial sums of inner products
 };
 
+// Calls body(i) for the velocities of the island, by chunks of slots.
+template <typename Body>
+void ForVelocities(const IslandView& view, Body&& body) {
+  const std::span<const int> start = view.graph.velocity_start();
+  ForChunks(view.arena, view.range().slot_begin, view.range().slot_end, kDotSlots,
+            [&](int begin, int end, int) {
+              for (int i = start[begin]; i < start[end]; ++i) body(i);
+            });
+}
+
 // sum_i a_i b_i over the island, by chunks of slots.
-double Dot(const IslandView& view, const Chunks& cut, const std::vector<double>& a,
-           const std::vector<double>& b, std::vector<double>* slot_sums);
+double Dot(const IslandView& view, const std::vector<double>& a, const std::vector<double>& b,
+           std::vector<double>* slot_sums);
 
 // |D r|^2.
 double ScaledNorm2(const IslandView& view, const std::vector<double>& r);
@@ -49,9 +58,7 @@ StepStatus SolveByConjugateGradients(const IslandView& view, const ConjugateGoal
                                      Precondition&& precondition, Multiply&& multiply,
                                      ConjugateVectors* vectors, std::vector<double>* x) {
   auto& [r, z, p, Hp, sums] = *vectors;
-  const int begin = view.range().velocity_begin;
-  const int end = view.range().velocity_end;
-  for (int i = begin; i < end; ++i) (*x)[i] = p[i] = 0;
+  ForVelocities(view, [&, &p = p](int i) { (*x)[i] = p[i] = 0; });
   const bool tests_residual = goal.residual > 0;
   const double least2 = tests_residual ? goal.residual * goal.residual * ScaledNorm2(view, r) : 0;
   double first_rz = 0, last_rz = 0;
@@ -59,28 +66,28 @@ StepStatus SolveByConjugateGradients(const IslandView& view, const ConjugateGoal
     if (tests_residual && products > 0 && ScaledNorm2(view, r) <= least2) return StepStatus::kOk;
     if (products == goal.max_products) return StepStatus::kNotPositiveDefinite;
     if (!precondition(r, &z)) return StepStatus::kStopped;
-    const double rz = Dot(view, goal.dot_slots, r, z, &sums);
+    const double rz = Dot(view, r, z, &sums);
     if (!(rz >= 0) || !std::isfinite(rz)) return StepStatus::kNotPositiveDefinite;
     if (products == 0) {
       first_rz = last_rz = rz;
     } else if (goal.error2 > 0) {
       const double least = goal.error2 * first_rz;
       const bool corrects = goal.corrects && rz * (rz / last_rz) <= least;
-      for (int i = begin; corrects && i < end; ++i) (*x)[i] += z[i];
+      if (corrects) ForVelocities(view, [&, &z = z](int i) { (*x)[i] += z[i]; });
       if (corrects || rz <= least) return StepStatus::kOk;
     }
     if (rz == 0) return StepStatus::kNotPositiveDefinite;
     const double beta = products == 0 ? 0.0 : rz / last_rz;
     last_rz = rz;
-    for (int i = begin; i < end; ++i) p[i] = z[i] + beta * p[i];
+    ForVelocities(view, [&, &z = z, &p = p](int i) { p[i] = z[i] + beta * p[i]; });
     if (!multiply(p, &Hp)) return StepStatus::kStopped;
-    const double curvature = Dot(view, goal.dot_slots, p, Hp, &sums);
+    const double curvature = Dot(view, p, Hp, &sums);
     if (!(curvature > 0)) return StepStatus::kNotPositiveDefinite;
     const double alpha = rz / curvature;
-    for (int i = begin; i < end; ++i) {
+    ForVelocities(view, [&, &r = r, &p = p, &Hp = Hp](int i) {
       (*x)[i] += alpha * p[i];
       r[i] -= alpha * Hp[i];
-    }
+    });
   }
 }
 

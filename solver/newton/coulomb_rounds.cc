@@ -6,6 +6,7 @@
 
 #include "solver/newton/accuracy_certificate.h"
 #include "solver/newton/hessian_factor.h"
+#include "solver/newton/hub_loops.h"
 #include "solver/newton/newton_control.h"
 #include "solver/pools/jacobian_kernels.h"
 
@@ -268,8 +269,8 @@ class CoulombRounds {
     ForSize(view_.graph.dofs()[slot], [&](auto n) {
       ForPoolsOf(view_, [&](auto pool) {
         if constexpr (IsCone(pool)) {
-          view_.model.pools[pool].jacobians.AddImpulse(view_.layout(pool), slot, n,
-                                                       step_.pools[pool].v_c, of_tree);
+          AddTreeImpulse(view_.arena, view_.model.pools[pool].jacobians, view_.layout(pool), slot,
+                         n, step_.pools[pool].v_c, of_tree);
         }
       });
     });

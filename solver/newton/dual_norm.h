@@ -88,7 +88,8 @@ inline Scalar MultiplyAbsoluteInverse(const FactoredTree<Scalar, Size>& tree, co
     weighted_trace += SumOverColumns<Scalar>(inverse_diagonal * weight);
   };
   if constexpr (std::is_same_v<Size, int>) {
-    for (int k = 0; k < n && !(n > kScalarDofs && stop.Cancelled()); k += kColumns) add_columns(k);
+    for (int k = 0; k < n && !(n > kUnpolledDofs && stop.Cancelled()); k += kColumns)
+      add_columns(k);
   } else {
     // GCC does not unroll this loop, nor those in it, by itself: the certificate of single bodies
     // would take a third more instructions.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <vector>
 
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/newton/group_step.h"
@@ -17,14 +16,16 @@ namespace {
 
 // By the impulses of the last evaluation, or of the steps of neighbors since.
 bool HasKinkedConstraint(const IslandView& view, const TreeGroup& group, const SapData& data) {
-  bool kinked = false;
+  std::atomic<bool> kinked{false};
   ForConstraints(view, group, [&](auto pool, int begin, int end) {
     const auto& state = data.pools[pool];
+    bool any = false;
     for (int i = begin; i < end; ++i) {
-      kinked |= view.model.pools[pool].laws.IsKinked(i, state.v_c, state.gamma);
+      any |= view.model.pools[pool].laws.IsKinked(i, state.v_c, state.gamma);
     }
+    if (any) kinked.store(true, std::memory_order_relaxed);
   });
-  return kinked;
+  return kinked.load(std::memory_order_relaxed);
 }
 
 // Calls body(contact, its group, its part that is the tree) for the friction contacts of a slot.
@@ -216,10 +217,10 @@ bool StepGroup(const IslandView& view, const SweepOrder& order, int number, Swep
     return true;
   }
   if (stop.Requested()) return false;
-  thread_local std::vector<double> scratch;
-  const size_t needed = static_cast<size_t>(dofs) * (dofs + 3);
-  if (scratch.size() < needed) scratch.resize(needed);
-  StepGroup(view, group, dofs, stop, scratch.data(), data, step);
+  thread_local GrowingBuffer<double> kept;
+  StepGroup(view, group, dofs, stop, kept.Reserve(static_cast<size_t>(dofs) * (dofs + 3)), data,
+            step);
+  kept.ReleaseAbove(kKeptScratch);
   return !stop.Requested();
 }
 

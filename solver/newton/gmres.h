@@ -59,7 +59,7 @@ StepStatus SolveByGmres(const IslandView& view, double residual, const std::vect
   const int begin = view.range().velocity_begin;
   const int end = view.range().velocity_end;
   const auto dot = [&](const std::vector<double>& u, const std::vector<double>& w) {
-    return Dot(view, kDotSlots, u, w, &sums);
+    return Dot(view, u, w, &sums);
   };
   for (int i = begin; i < end; ++i) Q[0][i] = D[i] * b[i];
   const double beta = std::sqrt(dot(Q[0], Q[0]));

@@ -45,9 +45,12 @@ void AddCoupledStep(const IslandView& view, const TreeGroup& group, int slot, co
       [&](int other) { return step + OffsetInGroup(view, group, other); }, momentum);
 }
 
-// H := the Hessian of a group of several trees, n x n row-major, the lower triangle.
+// H := the Hessian of a group, n x n row-major, the lower triangle.
 void AssembleGroup(const IslandView& view, const TreeGroup& group, int n, const SapData& data,
                    const StopToken& stop, double* H) {
+  if (group.slots.size() == 1) {
+    return AssembleDiagonalBlock(view, data, group.slots.front(), stop, H);
+  }
   double block[kMaxGroupDofs * kMaxGroupDofs];
   std::fill(H, H + n * n, 0.0);
   ForTrees(view, group, [&](int slot, int dofs, int at) {
@@ -72,11 +75,24 @@ void AssembleGroup(const IslandView& view, const TreeGroup& group, int n, const 
 // Adds slope and curvature at alpha of the pools with a quadratic cost, or of all others.
 void AddConstraintsAlongStep(const IslandView& view, const TreeGroup& group, const SapData& data,
                              const SapStep& step, double alpha, bool quadratic, LineSlope* slope) {
-  ForConstraints(view, group, [&](auto pool, int begin, int end) {
+  double sums[] = {slope->first, slope->second};
+  ForPoolsOf(view, [&](auto pool) {
     if (IsQuadratic(pool) != quadratic) return;
-    AddTo(slope, view.model.pools[pool].laws.AlongLine(begin, end, data.pools[pool].v_c,
-                                                       step.pools[pool].v_c, alpha));
+    using Jacobians = typename PoolAt<pool>::Jacobians;
+    const auto& layout = view.layout(pool);
+    for (const int slot : group.slots) {
+      SumOverSides(view.arena, Jacobians::SidesOf(layout, slot), 2, sums,
+                   [&](auto sides, double* sum) {
+                     Jacobians::ForRangesOf(layout, group, sides, [&](int begin, int end) {
+                       const LineSlope part = view.model.pools[pool].laws.AlongLine(
+                           begin, end, data.pools[pool].v_c, step.pools[pool].v_c, alpha);
+                       sum[0] += part.first;
+                       sum[1] += part.second;
+                     });
+                   });
+    }
   });
+  *slope = {sums[0], sums[1]};
 }
 
 // Impulses and G of the constraints of a group.
@@ -108,15 +124,11 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
     if (view.range().coupled) AddCoupledChange(view, slot, data->v, change + at);
     for (int i = 0; i < dofs; ++i) step[at + i] = -change[at + i];
     ForPoolsOf(view, [&](auto pool) {
-      view.model.pools[pool].jacobians.AddImpulse(view.layout(pool), slot, dofs,
-                                                  data->pools[pool].gamma, step + at);
+      AddTreeImpulse(view.arena, view.model.pools[pool].jacobians, view.layout(pool), slot, dofs,
+                     data->pools[pool].gamma, step + at);
     });
   });
-  if (group.slots.size() == 1) {
-    AssembleDiagonalBlock(view, *data, group.slots.front(), stop, H);
-  } else {
-    AssembleGroup(view, group, n, *data, stop, H);
-  }
+  AssembleGroup(view, group, n, *data, stop, H);
   for (int i = 0; i < n; ++i) difference[i] = step[i];  // -grad
   if (FactorTree(H, n, stop) != DenseStatus::kOk) return;
   SolveTree(H, n, step);
@@ -133,8 +145,12 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
     MultiplySymmetric(view.model.A(view.graph, slot), dofs, step + at, difference + at);
     if (view.range().coupled) AddCoupledStep(view, group, slot, step, difference + at);
     ForPoolsOf(view, [&](auto pool) {
-      view.model.pools[pool].jacobians.AddGroupVelocities(view.layout(pool), group, slot, dofs,
-                                                          step + at, &of_step->pools[pool].v_c);
+      const auto& jacobians = view.model.pools[pool].jacobians;
+      const auto& layout = view.layout(pool);
+      ForSides(view.arena, jacobians.SidesOf(layout, slot), [&](auto sides) {
+        jacobians.AddGroupVelocities(layout, group, sides, dofs, step + at,
+                                     &of_step->pools[pool].v_c);
+      });
     });
   });
   LineSlope quadratic;

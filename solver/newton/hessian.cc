@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "solver/cholesky/dense_cholesky.h"
+#include "solver/newton/hub_loops.h"
 #include "solver/pools/jacobian_kernels.h"
 
 namespace sap {
@@ -34,8 +35,12 @@ void AssembleDiagonalBlock(const IslandView& view, const SapData& data, int slot
     std::copy(Q, Q + n * n, H);
     ForPoolsOf(view, [&](auto pool) {
       if (IsQuadratic(pool)) return;
-      view.model.pools[pool].jacobians.AddDiagonalBlock(view.layout(pool), slot, n,
-                                                        data.pools[pool].G, stop, H);
+      const auto& jacobians = view.model.pools[pool].jacobians;
+      const auto& layout = view.layout(pool);
+      SumOverSides(view.arena, jacobians.SidesOf(layout, slot), n * n, H,
+                   [&](auto sides, double* sum) {
+                     jacobians.AddDiagonalBlock(layout, sides, n, data.pools[pool].G, stop, sum);
+                   });
     });
   });
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr double kPreconditionedFlops = 2e6;
 
 // A Newton step is good to far less than a residual of 1e-4.
-constexpr ConjugateGoal kStepGoal{.max_products = 8, .residual = 1e-4, .dot_slots = kDotSlots};
+constexpr ConjugateGoal kStepGoal{.max_products = 8, .residual = 1e-4};
 
 }  // namespace
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "solver/newton/hub_loops.h"
+
 namespace sap {
 
 namespace {
@@ -82,11 +84,10 @@ void AddCoupledChange(const IslandView& view, int slot, const std::vector<double
 
 namespace {
 
-// Computes momentum and gradient of one slot from impulses; adds to the sums. Out of line: inlined
-// into the loop over a chunk its sums are vectorized, and round differently.
+// Computes momentum and gradient of one slot from impulses; adds to the sums.
 template <typename Size>
-[[gnu::noinline]] void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data,
-                                    SapScratch* scratch, PartialSums* sums) {
+void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, SapScratch* scratch,
+                  PartialSums* sums) {
   const ConstraintGraph& graph = view.graph;
   const int start = graph.velocity_start()[slot];
   const double* v = data->v.data() + start;
@@ -99,8 +100,8 @@ template <typename Size>
   double* momentum = scratch->momentum.data() + start;
   for (int i = 0; i < n; ++i) gradient[i] = 0;
   ForPoolsOf(view, [&](auto pool) {
-    view.model.pools[pool].jacobians.AddImpulse(view.layout(pool), slot, n, data->pools[pool].gamma,
-                                                gradient);
+    AddTreeImpulse(view.arena, view.model.pools[pool].jacobians, view.layout(pool), slot, n,
+                   data->pools[pool].gamma, gradient);
   });
   for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
   MultiplySymmetric(A, n, v, momentum);

@@ -49,11 +49,14 @@ void AddJtGJ(const std::array<Lanes4, 3 * kDofs>& J, const SymmetricMatrix3<Lane
     const Lanes4& x = J[i];
     const Lanes4& y = J[kDofs + i];
     const Lanes4& n = J[2 * kDofs + i];
-    const Lanes4 g_x = x * G.xx + y * G.xy + n * G.xn;
-    const Lanes4 g_y = x * G.xy + y * G.yy + n * G.yn;
-    const Lanes4 g_n = x * G.xn + y * G.yn + n * G.nn;
+    const Lanes4 g_x = MultiplyAdd(n, G.xn, MultiplyAdd(y, G.xy, x * G.xx));
+    const Lanes4 g_y = MultiplyAdd(n, G.yn, MultiplyAdd(y, G.yy, x * G.xy));
+    const Lanes4 g_n = MultiplyAdd(n, G.nn, MultiplyAdd(y, G.yn, x * G.xn));
     for (int j = 0; j <= i; ++j) {
-      (*H)[i * kDofs + j] += g_x * J[j] + g_y * J[kDofs + j] + g_n * J[2 * kDofs + j];
+      Lanes4& sum = (*H)[i * kDofs + j];
+      sum = MultiplyAdd(g_x, J[j], sum);
+      sum = MultiplyAdd(g_y, J[kDofs + j], sum);
+      sum = MultiplyAdd(g_n, J[2 * kDofs + j], sum);
     }
   }
 }
@@ -285,9 +288,9 @@ class SingleBodyIslands {
       Lanes4 f = first + alpha * second;
       Lanes4 df = second;
       for (const LoneContact& contact : Contacts()) {
-        const Vector3 v_c{contact.v_c.x + alpha * contact.dv_c.x,
-                          contact.v_c.y + alpha * contact.dv_c.y,
-                          contact.v_c.n + alpha * contact.dv_c.n};
+        const Vector3 v_c{MultiplyAdd(alpha, contact.dv_c.x, contact.v_c.x),
+                          MultiplyAdd(alpha, contact.dv_c.y, contact.v_c.y),
+                          MultiplyAdd(alpha, contact.dv_c.n, contact.v_c.n)};
         const auto slope =
             ConeAlongLine(contact.law, ProjectOnCone(contact.law, v_c), contact.dv_c);
         f += slope.first;
@@ -308,9 +311,9 @@ class SingleBodyIslands {
   void Advance(const Lanes4& alpha) {
     for (LoneContact& contact : Contacts()) {
       UpdateDualDirection(contact.law, contact.point, contact.dv_c, &contact.s_x, &contact.s_y);
-      contact.dv_c =
-          Vector3{contact.v_c.x + alpha * contact.dv_c.x, contact.v_c.y + alpha * contact.dv_c.y,
-                  contact.v_c.n + alpha * contact.dv_c.n};
+      contact.dv_c = Vector3{MultiplyAdd(alpha, contact.dv_c.x, contact.v_c.x),
+                             MultiplyAdd(alpha, contact.dv_c.y, contact.v_c.y),
+                             MultiplyAdd(alpha, contact.dv_c.n, contact.v_c.n)};
     }
     v_before_ = v_;
     Move(alpha);

@@ -26,6 +26,13 @@ class GrowingBuffer {
     return data_.get();
   }
 
+  // Frees the memory if it holds more than `size` elements.
+  void ReleaseAbove(size_t size) {
+    if (size_ <= size) return;
+    data_.reset();
+    size_ = 0;
+  }
+
   // The size once `size` elements are reserved.
   size_t SizeAfter(size_t size) const {
     return size > size_ ? std::max(size, size_ + size_ / 4) : size_;

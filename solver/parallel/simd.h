@@ -3,6 +3,10 @@
 // its remainder runs as scalars.
 #pragma once
 
+#ifdef __FMA__
+#include <immintrin.h>
+#endif
+
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -36,6 +40,46 @@ inline Lanes Load(const Scalar* from) {
 template <typename Lanes, typename Scalar>
 inline void Store(Scalar* to, const Lanes& value) {
   std::memcpy(to, &value, sizeof(Lanes));
+}
+
+// c + a b and c - a b, in one rounding where the instruction set has that and in two elsewhere. No
+// other product is contracted with a sum (-ffp-contract=off): which ones the compiler would take
+// depends on what it inlines, so bits would change with the code around a kernel.
+#ifdef __FMA__
+inline double MultiplyAdd(double a, double b, double c) { return __builtin_fma(a, b, c); }
+inline float MultiplyAdd(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline Lanes4 MultiplyAdd(Lanes4 a, Lanes4 b, Lanes4 c) { return _mm256_fmadd_pd(a, b, c); }
+inline Lanes2 MultiplyAdd(Lanes2 a, Lanes2 b, Lanes2 c) { return _mm_fmadd_pd(a, b, c); }
+inline FloatLanes8 MultiplyAdd(FloatLanes8 a, FloatLanes8 b, FloatLanes8 c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+inline Lanes4 MultiplySubtract(Lanes4 a, Lanes4 b, Lanes4 c) { return _mm256_fnmadd_pd(a, b, c); }
+inline FloatLanes8 MultiplySubtract(FloatLanes8 a, FloatLanes8 b, FloatLanes8 c) {
+  return _mm256_fnmadd_ps(a, b, c);
+}
+#else
+template <typename Value>
+inline Value MultiplyAdd(Value a, Value b, Value c) {
+  return a * b + c;
+}
+inline Lanes4 MultiplySubtract(Lanes4 a, Lanes4 b, Lanes4 c) { return c - a * b; }
+inline FloatLanes8 MultiplySubtract(FloatLanes8 a, FloatLanes8 b, FloatLanes8 c) {
+  return c - a * b;
+}
+#endif
+inline double MultiplySubtract(double a, double b, double c) { return MultiplyAdd(-a, b, c); }
+inline float MultiplySubtract(float a, float b, float c) { return MultiplyAdd(-a, b, c); }
+
+// The same for a vector times a number.
+template <typename Lanes>
+using ElementOf = std::remove_cvref_t<decltype(Lanes{}[0])>;
+template <typename Lanes>
+inline Lanes MultiplyAdd(Lanes a, ElementOf<Lanes> b, Lanes c) {
+  return MultiplyAdd(a, b - Lanes{}, c);
+}
+template <typename Lanes>
+inline Lanes MultiplySubtract(Lanes a, ElementOf<Lanes> b, Lanes c) {
+  return MultiplySubtract(a, b - Lanes{}, c);
 }
 
 inline double Sqrt(double x) { return std::sqrt(x); }

@@ -93,22 +93,14 @@ struct Chunks {
 // Calls body(begin_of_chunk, end_of_chunk, chunk) for [begin, end) cut into chunks, in the arena if
 // there is one and the loop is worth sharing, or even waking other threads for. Chunks depend on
 // the range alone, so sums over chunks have the same order for any number of threads.
-//
-// The body is not inlined. Inlined once into the loop of one thread and once into that of several,
-// it might be vectorized in two ways, which round differently.
 template <typename Body>
 void ForChunks(TaskArena* arena, int begin, int end, const Chunks& cut, Body&& body) {
   constexpr int64_t kWorthWaking = 30'000;  // nanoseconds
   constexpr int64_t kWorthSharing = 5'000;
-  struct OutOfLine {
-    std::remove_reference_t<Body>& body;
-    [[gnu::noinline]] void operator()(int from, int to, int chunk) const { body(from, to, chunk); }
-  };
-  const OutOfLine out_of_line{body};
   const int chunks = cut.Count(begin, end);
   const auto run = [&](int chunk) {
     const int from = begin + chunk * cut.size;
-    out_of_line(from, from + cut.size < end ? from + cut.size : end, chunk);
+    body(from, from + cut.size < end ? from + cut.size : end, chunk);
   };
   const int64_t nanoseconds = chunks * static_cast<int64_t>(cut.nanoseconds);
   if (arena != nullptr && chunks > 1 && nanoseconds >= kWorthSharing &&

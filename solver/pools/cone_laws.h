@@ -22,7 +22,7 @@ inline const typename GeneralCone<rows>::Parameters& ConeOf(
 }
 
 // The functions of LawArray of the laws of rounds, over the arrays of `Cones`. Out of line, so that
-// loops over cones are compiled to the same code, and give the same bits, with rounds and without.
+// loops over cones, which most solves have without rounds, stay small.
 template <typename Cones>
 class RoundLaws {
  public:

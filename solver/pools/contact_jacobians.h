@@ -2,6 +2,7 @@
 // of their layout.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "solver/cholesky/dense_cholesky.h"
@@ -28,6 +29,10 @@ class ContactJacobians {
   static int EndConstraint(const Layout& layout, int end) {
     return layout.groups()[end - 1].contact_end;
   }
+
+  // What a tree has in this pool, in the fixed order of sums over it.
+  using Sides = std::span<const ContactSide>;
+  static Sides SidesOf(const Layout& layout, int slot) { return layout.sides_of(slot); }
 
   void Resize(const Layout& layout) { J_.Reserve(layout.jacobian_size()); }
 
@@ -69,12 +74,10 @@ class ContactJacobians {
   }
 
   // Calls finish(i, sizes, terms) for the constraints of units [begin, end): start(i) and |J| |u|
-  // added up, and the number of products in a velocity. Out of line: inlined into the loop over a
-  // chunk its sums are contracted, and round differently.
+  // added up, and the number of products in a velocity.
   template <typename Start, typename Finish>
-  [[gnu::noinline]] void ForSizes(const ConstraintGraph& graph, const Layout& layout, int begin,
-                                  int end, const std::vector<double>& u, Start&& start,
-                                  Finish&& finish) const {
+  void ForSizes(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
+                const std::vector<double>& u, Start&& start, Finish&& finish) const {
     for (int g = begin; g < end; ++g) {
       const ContactGroup& group = layout.groups()[g];
       for (int i = group.contact_begin; i < group.contact_end; ++i) {
@@ -88,10 +91,11 @@ class ContactJacobians {
     }
   }
 
-  // f += J' gamma of one tree of n degrees of freedom, over its pairs in their fixed order.
+  // f += J' gamma of one tree of n degrees of freedom, over some of its sides.
   template <typename Vectors, typename Size>
-  void AddImpulse(const Layout& layout, int slot, Size n, const Vectors& gamma, double* f) const {
-    for (const ContactSide& side : layout.sides_of(slot)) {
+  void AddImpulse(const Layout& layout, Sides sides, Size n, const Vectors& gamma,
+                  double* f) const {
+    for (const ContactSide& side : sides) {
       const ContactGroup& group = layout.groups()[side.group];
       const ContactPart& part = layout.parts()[side.part];
       for (int i = group.contact_begin; i < group.contact_end; ++i) {
@@ -121,15 +125,16 @@ class ContactJacobians {
     return terms;
   }
 
-  // H += J' G J, the diagonal block of one tree. Cut off in a large tree when stopped.
+  // H += J' G J, the diagonal block of one tree, over some of its sides. Cut off in a large tree
+  // when stopped.
   template <typename Matrices, typename Size>
-  void AddDiagonalBlock(const Layout& layout, int slot, Size n, const Matrices& G,
+  void AddDiagonalBlock(const Layout& layout, Sides sides, Size n, const Matrices& G,
                         const StopToken& stop, double* H) const {
-    for (const ContactSide& side : layout.sides_of(slot)) {
+    for (const ContactSide& side : sides) {
       const ContactGroup& group = layout.groups()[side.group];
       const ContactPart& part = layout.parts()[side.part];
       for (int i = group.contact_begin; i < group.contact_end; ++i) {
-        if (n > kScalarDofs && stop.Requested()) return;
+        if (n > kUnpolledDofs && stop.Requested()) return;
         const double* J = of(group, i, part);
         AddJtGJ(J, n, G.At(i), J, n, H);
       }
@@ -153,22 +158,22 @@ class ContactJacobians {
     }
   }
 
-  // Calls body(begin, end) with the constraints of a tree that no earlier tree of its swept group
-  // has.
+  // Calls body(begin, end) with the constraints of sides of a tree that no earlier tree of its
+  // swept group has.
   template <typename Body>
-  static void ForRangesOf(const Layout& layout, const TreeGroup& swept, int slot, Body&& body) {
-    for (const ContactSide& side : layout.sides_of(slot)) {
+  static void ForRangesOf(const Layout& layout, const TreeGroup& swept, Sides sides, Body&& body) {
+    for (const ContactSide& side : sides) {
       const ContactGroup& group = layout.groups()[side.group];
       if (!IsRepeated(layout, side, swept)) body(group.contact_begin, group.contact_end);
     }
   }
 
-  // dv_c of the constraints of a swept group, where only the tree `slot` of it moves, by dv; adds
-  // to what the earlier trees of the group have left.
+  // dv_c of the constraints of a swept group, where only the tree with these sides moves, by dv;
+  // adds to what the earlier trees of the group have left.
   template <typename Vectors, typename Size>
-  void AddGroupVelocities(const Layout& layout, const TreeGroup& swept, int slot, Size n,
+  void AddGroupVelocities(const Layout& layout, const TreeGroup& swept, Sides sides, Size n,
                           const double* dv, Vectors* dv_c) const {
-    for (const ContactSide& side : layout.sides_of(slot)) {
+    for (const ContactSide& side : sides) {
       const ContactGroup& group = layout.groups()[side.group];
       const ContactPart& part = layout.parts()[side.part];
       const bool repeated = IsRepeated(layout, side, swept);

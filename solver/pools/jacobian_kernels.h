@@ -15,6 +15,7 @@
 #include "solver/laws/friction_cone.h"
 #include "solver/laws/law_types.h"
 #include "solver/parallel/growing_buffer.h"
+#include "solver/parallel/simd.h"
 
 namespace sap {
 
@@ -35,9 +36,9 @@ template <typename Scalar, typename Size>
 inline void AddJv(const Scalar* J, Size n, const Scalar* v, ContactVector<Scalar>* v_c) {
   Scalar x{}, y{}, z{};
   for (int i = 0; i < n; ++i) {
-    x += J[i] * v[i];
-    y += J[n + i] * v[i];
-    z += J[2 * n + i] * v[i];
+    x = MultiplyAdd(J[i], v[i], x);
+    y = MultiplyAdd(J[n + i], v[i], y);
+    z = MultiplyAdd(J[2 * n + i], v[i], z);
   }
   v_c->x += x;
   v_c->y += y;
@@ -73,7 +74,8 @@ template <typename Scalar, typename Size>
 inline void AddJtGamma(const Scalar* __restrict J, Size n, const ContactVector<Scalar>& gamma,
                        Scalar* __restrict f) {
   for (int i = 0; i < n; ++i) {
-    f[i] += J[i] * gamma.x + J[n + i] * gamma.y + J[2 * n + i] * gamma.n;
+    const Scalar tangential = MultiplyAdd(J[n + i], gamma.y, MultiplyAdd(J[i], gamma.x, f[i]));
+    f[i] = MultiplyAdd(J[2 * n + i], gamma.n, tangential);
   }
 }
 
@@ -85,8 +87,11 @@ struct SixLanes {
   explicit SixLanes(const double* row) : head(Load<Lanes4>(row)), tail(Load<Lanes2>(row + 4)) {}
   SixLanes(const Lanes4& first, const Lanes2& last) : head(first), tail(last) {}
   SixLanes operator*(double factor) const { return {head * factor, tail * factor}; }
-  SixLanes operator+(const SixLanes& other) const { return {head + other.head, tail + other.tail}; }
 };
+
+inline SixLanes MultiplyAdd(const SixLanes& a, double b, const SixLanes& c) {
+  return {MultiplyAdd(a.head, b, c.head), MultiplyAdd(a.tail, b, c.tail)};
+}
 
 // H += J_a' G J_b for a six-column J_b: three rows of G J_b in registers, then one row of H per
 // column of J_a.
@@ -96,12 +101,14 @@ inline void AddJtGJ(const double* __restrict J_a, Size n_a, const SymmetricMatri
   const SixLanes x(J_b);
   const SixLanes y(J_b + 6);
   const SixLanes n(J_b + 12);
-  const SixLanes g_x = x * G.xx + y * G.xy + n * G.xn;
-  const SixLanes g_y = x * G.xy + y * G.yy + n * G.yn;
-  const SixLanes g_n = x * G.xn + y * G.yn + n * G.nn;
+  const SixLanes g_x = MultiplyAdd(n, G.xn, MultiplyAdd(y, G.xy, x * G.xx));
+  const SixLanes g_y = MultiplyAdd(n, G.yn, MultiplyAdd(y, G.yy, x * G.xy));
+  const SixLanes g_n = MultiplyAdd(n, G.nn, MultiplyAdd(y, G.yn, x * G.xn));
   for (int i = 0; i < n_a; ++i) {
     double* row = H + 6 * i;
-    const SixLanes sum = SixLanes(row) + g_x * J_a[i] + g_y * J_a[n_a + i] + g_n * J_a[2 * n_a + i];
+    const SixLanes tangential =
+        MultiplyAdd(g_y, J_a[n_a + i], MultiplyAdd(g_x, J_a[i], SixLanes(row)));
+    const SixLanes sum = MultiplyAdd(g_n, J_a[2 * n_a + i], tangential);
     Store(row, sum.head);
     Store(row + 4, sum.tail);
   }
@@ -115,11 +122,15 @@ inline void AddJtGJ(const double* __restrict J_a, Size n_a, const SymmetricMatri
     const double a_x = J_a[i];
     const double a_y = J_a[n_a + i];
     const double a_n = J_a[2 * n_a + i];
-    const double g_x = a_x * G.xx + a_y * G.xy + a_n * G.xn;
-    const double g_y = a_x * G.xy + a_y * G.yy + a_n * G.yn;
-    const double g_n = a_x * G.xn + a_y * G.yn + a_n * G.nn;
+    if (a_x == 0 && a_y == 0 && a_n == 0)
+      continue;  // most dofs of a large tree do not move a point
+    const double g_x = MultiplyAdd(a_n, G.xn, MultiplyAdd(a_y, G.xy, a_x * G.xx));
+    const double g_y = MultiplyAdd(a_n, G.yn, MultiplyAdd(a_y, G.yy, a_x * G.xy));
+    const double g_n = MultiplyAdd(a_n, G.nn, MultiplyAdd(a_y, G.yn, a_x * G.xn));
     for (int j = 0; j < n_b; ++j) {
-      H[i * n_b + j] += g_x * J_b[j] + g_y * J_b[n_b + j] + g_n * J_b[2 * n_b + j];
+      const double tangential =
+          MultiplyAdd(g_y, J_b[n_b + j], MultiplyAdd(g_x, J_b[j], H[i * n_b + j]));
+      H[i * n_b + j] = MultiplyAdd(g_n, J_b[2 * n_b + j], tangential);
     }
   }
 }
@@ -129,7 +140,7 @@ template <typename Size, size_t rows>
 inline void AddJv(const double* J, Size n, const double* v, std::array<double, rows>* v_c) {
   for (size_t r = 0; r < rows; ++r) {
     double sum = 0;
-    for (int i = 0; i < n; ++i) sum += J[r * n + i] * v[i];
+    for (int i = 0; i < n; ++i) sum = MultiplyAdd(J[r * n + i], v[i], sum);
     (*v_c)[r] += sum;
   }
 }
@@ -154,7 +165,7 @@ template <typename Size, size_t rows>
 inline void AddJtGamma(const double* __restrict J, Size n, const std::array<double, rows>& gamma,
                        double* __restrict f) {
   for (size_t r = 0; r < rows; ++r) {
-    for (int i = 0; i < n; ++i) f[i] += J[r * n + i] * gamma[r];
+    for (int i = 0; i < n; ++i) f[i] = MultiplyAdd(J[r * n + i], gamma[r], f[i]);
   }
 }
 
@@ -162,12 +173,17 @@ template <int rows, typename LowSize, typename HighSize>
 inline void AddJtGJ(const double* __restrict J_a, LowSize n_a, const LawMatrix<rows>& G,
                     const double* __restrict J_b, HighSize n_b, double* __restrict H) {
   for (int i = 0; i < n_a; ++i) {
+    bool moves = false;
+    for (int s = 0; s < rows; ++s) moves |= J_a[s * n_a + i] != 0;
+    if (!moves) continue;
     LawVector<rows> g{};
     for (int s = 0; s < rows; ++s) {
-      for (int r = 0; r < rows; ++r) g[r] += J_a[s * n_a + i] * G(s, r);
+      for (int r = 0; r < rows; ++r) g[r] = MultiplyAdd(J_a[s * n_a + i], G(s, r), g[r]);
     }
     for (int r = 0; r < rows; ++r) {
-      for (int j = 0; j < n_b; ++j) H[i * n_b + j] += g[r] * J_b[r * n_b + j];
+      for (int j = 0; j < n_b; ++j) {
+        H[i * n_b + j] = MultiplyAdd(g[r], J_b[r * n_b + j], H[i * n_b + j]);
+      }
     }
   }
 }
@@ -178,13 +194,13 @@ inline void MultiplySymmetric(const Scalar* __restrict A, Size n, const Scalar* 
                               Scalar* __restrict y) {
   for (int j = 0; j < n; ++j) y[j] = A[j] * x[0];
   for (int i = 1; i < n; ++i) {
-    for (int j = 0; j < n; ++j) y[j] += A[i * n + j] * x[i];
+    for (int j = 0; j < n; ++j) y[j] = MultiplyAdd(A[i * n + j], x[i], y[j]);
   }
 }
 
 // Calls body(scratch) with so many doubles, uninitialized and aligned to cache lines, for the work
-// on one tree: on the stack for small trees, kept by the thread for large ones, so that a warm step
-// allocates nothing. Not to be nested.
+// on one tree: on the stack for small trees, kept by the thread for large ones (kKeptScratch), so
+// that a warm step allocates nothing. Not to be nested.
 template <typename Body>
 inline void WithTreeScratch(size_t doubles, Body&& body) {
   if (doubles <= kStackScratch) {
@@ -194,6 +210,7 @@ inline void WithTreeScratch(size_t doubles, Body&& body) {
   }
   thread_local GrowingBuffer<double> kept;
   body(kept.Reserve(doubles));
+  kept.ReleaseAbove(kKeptScratch);
 }
 
 }  // namespace sap

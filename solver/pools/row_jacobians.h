@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "solver/cholesky/dense_cholesky.h"
@@ -22,6 +23,10 @@ class RowJacobians {
   }
   static int FirstConstraint(const Layout&, int begin) { return begin; }
   static int EndConstraint(const Layout&, int end) { return end; }
+
+  // What a tree has in this pool: the parts of its rows.
+  using Sides = std::span<const int>;
+  static Sides SidesOf(const Layout& layout, int slot) { return layout.parts_of_slot(slot); }
 
   void Resize(const Layout& layout) { J_.Reserve(layout.num_entries()); }
 
@@ -57,8 +62,8 @@ class RowJacobians {
   }
 
   template <typename Vectors, typename Size>
-  void AddImpulse(const Layout& layout, int slot, Size, const Vectors& gamma, double* f) const {
-    for (const int p : layout.parts_of_slot(slot)) {
+  void AddImpulse(const Layout& layout, Sides sides, Size, const Vectors& gamma, double* f) const {
+    for (const int p : sides) {
       const double impulse = gamma.At(layout.parts()[p].row)[0];
       ForEntries(layout, layout.parts()[p], [&](int dof, double J) { f[dof] += J * impulse; });
     }
@@ -79,10 +84,10 @@ class RowJacobians {
   }
 
   template <typename Matrices, typename Size>
-  void AddDiagonalBlock(const Layout& layout, int slot, Size n, const Matrices& G,
+  void AddDiagonalBlock(const Layout& layout, Sides sides, Size n, const Matrices& G,
                         const StopToken& stop, double* H) const {
-    for (const int p : layout.parts_of_slot(slot)) {
-      if (n > kScalarDofs && stop.Requested()) return;
+    for (const int p : sides) {
+      if (n > kUnpolledDofs && stop.Requested()) return;
       const RowPart& part = layout.parts()[p];
       AddProducts(layout, part, part, n, G.At(part.row)(0, 0), H);
     }
@@ -101,17 +106,17 @@ class RowJacobians {
   }
 
   template <typename Body>
-  static void ForRangesOf(const Layout& layout, const TreeGroup& group, int slot, Body&& body) {
-    for (const int p : layout.parts_of_slot(slot)) {
+  static void ForRangesOf(const Layout& layout, const TreeGroup& group, Sides sides, Body&& body) {
+    for (const int p : sides) {
       const RowPart& part = layout.parts()[p];
       if (!IsRepeated(layout, part, group)) body(part.row, part.row + 1);
     }
   }
 
   template <typename Vectors, typename Size>
-  void AddGroupVelocities(const Layout& layout, const TreeGroup& group, int slot, Size,
+  void AddGroupVelocities(const Layout& layout, const TreeGroup& group, Sides sides, Size,
                           const double* dv, Vectors* dv_c) const {
-    for (const int p : layout.parts_of_slot(slot)) {
+    for (const int p : sides) {
       const RowPart& part = layout.parts()[p];
       const double before = IsRepeated(layout, part, group) ? dv_c->At(part.row)[0] : 0.0;
       dv_c->Set(part.row, {before + Product(layout, part, dv)});

@@ -13,7 +13,7 @@ enum class SolveStatus : uint8_t {
   kIterationLimit,
   kDeadline,
   kCancelled,         // the answer is not wanted: the guess, no impulses, nothing certified
-  kNumericalFailure,  // left the range of double precision, or H was not positive definite in it
+  kNumericalFailure,  // left the range of double precision
   kCoulombLimit,      // the rounds of exact Coulomb friction are used up
 };
 
@@ -52,8 +52,8 @@ inline bool HasCoulombReports(const std::vector<IslandReport>& islands) {
 }
 
 struct SolveTimes {
-  double islands_s{0};  // finding islands and gathering their data
-  double solve_s{0};    // solving them and scattering the answer
+  double islands_s{0};  // layout: finding islands, planning their factorizations, memory
+  double solve_s{0};    // gathering their data, solving them, and scattering the answer
 };
 
 // Arrays keep the order of the problem: trees, then bodies; contacts, then body contacts; rows.

@@ -153,6 +153,32 @@ ProblemArrays Heaps(uint64_t seed, int heaps, int height) {
   return arrays;
 }
 
+ProblemArrays BodiesOnATable(int bodies) {
+  Random random(7);
+  ProblemArrays arrays;
+  const auto add_tree = [&](double mass) {
+    Eigen::VectorXd v = UniformVector(&random, 6, -0.1, 0.1);
+    v[2] -= 0.1;
+    return arrays.AddTree(mass * RandomDynamicsMatrix(&random, 6, 0.5, 2), v);
+  };
+  const auto jacobian = [&](double sign) {
+    ProblemArrays::Jacobian J(3, 6);
+    for (double& entry : J.reshaped()) entry = Uniform(&random, -0.3, 0.3);
+    J.leftCols(3) += sign * Eigen::Matrix3d::Identity();
+    return J;
+  };
+  constexpr int kContacts = 4;
+  const int table = add_tree(100);
+  for (int k = 0; k < kContacts; ++k) arrays.AddContact(table, jacobian(1), {});
+  for (int i = 0; i < bodies; ++i) {
+    const int body = add_tree(1);
+    for (int k = 0; k < kContacts; ++k) {
+      arrays.AddContact(body, jacobian(1), table, jacobian(-1), {.signed_distance = -1e-4});
+    }
+  }
+  return arrays;
+}
+
 ProblemArrays HeapsBeforeAPile(int heaps, int bodies) {
   ProblemArrays arrays = Heaps(1, heaps, 7);
   Random random(2);

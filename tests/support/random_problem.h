@@ -43,6 +43,9 @@ ProblemArrays RandomBodiesInContact(uint64_t seed, int bodies, int contacts);
 // each with four contact points to the one below or the ground, pushed sideways.
 ProblemArrays Heaps(uint64_t seed, int heaps, int height);
 
+// One tree that so many others lie on, by four contacts each.
+ProblemArrays BodiesOnATable(int bodies);
+
 // Heaps of seven boxes, and after them a pile: one island of so many bodies.
 ProblemArrays HeapsBeforeAPile(int heaps, int bodies);
 

@@ -17,7 +17,8 @@ using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 
 constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
 // Both sides of kScalarDofs, whole panels and parts of them.
-const std::vector<int> kSizes{1, 2, 5, 6, 31, 62, 63, 64, 65, 66, 67, 68, 127, 128, 129, 200};
+const std::vector<int> kSizes{1,  2,  5,  6,  15, 16, 17,  18,  31,  62,
+                              63, 64, 65, 66, 67, 68, 127, 128, 129, 200};
 
 TEST(DenseCholeskyTest, FactorsMultiplyToTheMatrix) {
   for (const int n : kSizes) {
