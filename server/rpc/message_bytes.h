@@ -10,7 +10,7 @@
 namespace sap {
 
 // Parses the bytes of a message, if they are within its bounds, and frees them. An error if they
-// are not, or are no message, or if memory is short.
+// are not, or are no message, or if memory is short; the message is undefined then.
 template <typename Message>
 ServiceStatus ParseMessage(const MessageBounds& bounds, grpc::ByteBuffer* bytes, Message* message) {
   return CatchExceptions([&]() -> ServiceStatus {
