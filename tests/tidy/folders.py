@@ -22,7 +22,7 @@ FOLDERS = {
     "solver/model": "what is constant in a solve: masses, Delassus estimates, parameters",
     "solver/newton": "Newton's method for one island: Hessian, line search, sweeps, certificate",
     "solver/derivatives": "derivatives of a solution, in reverse and in forward mode",
-    "solver/split": "the islands of a scene as problems of their own, for several servers",
+    "solver/split": "the islands of a scene as problems of their own, for several machines",
     "solver/engine": "workspaces, sessions, batches, time limits: what every way in calls",
     "server": "the program `sap-server`: its contract, limits, flags and metrics",
     "server/scheduling": "admission, queue, limits and fairness between clients",
