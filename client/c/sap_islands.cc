@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
@@ -58,7 +57,7 @@ Status Begin(const CallSettings& call, Answers answers, const Work& work) {
     const int32_t kind = Finish([&] { return work(call); }, own);
     if (call.kind != nullptr) *call.kind = kind;
     // The first one last: who has waited for it may free all of them.
-    for (sap_answer* answer : own | std::views::reverse) answer->End();
+    for (auto answer = own.rbegin(); answer != own.rend(); ++answer) (*answer)->End();
     if (call.done != nullptr) call.done(call.context);
   };
   try {

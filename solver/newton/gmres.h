@@ -58,7 +58,8 @@ StepStatus SolveByGmres(const IslandView& view, double residual, const std::vect
   const std::span<const double> D = view.model.D();
   const int begin = view.range().velocity_begin;
   const int end = view.range().velocity_end;
-  const auto dot = [&](const std::vector<double>& u, const std::vector<double>& w) {
+  const auto dot = [&view, &sums = sums](const std::vector<double>& u,
+                                         const std::vector<double>& w) {
     return Dot(view, u, w, &sums);
   };
   for (int i = begin; i < end; ++i) Q[0][i] = D[i] * b[i];

@@ -30,7 +30,7 @@ tl::expected<void, ProblemError> CheckCoulomb(const CoulombFriction& coulomb) {
 }  // namespace
 
 tl::expected<void, ProblemError> CheckOptions(const SolverOptions& options) {
-  const auto relative = CheckTolerance("options.relative_tolerance", options.relative_tolerance);
+  auto relative = CheckTolerance("options.relative_tolerance", options.relative_tolerance);
   if (!relative) return relative;
   const double speed = options.absolute_speed_tolerance;
   if (!(speed >= 0 && std::isfinite(speed))) {

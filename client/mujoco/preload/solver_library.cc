@@ -14,7 +14,7 @@ constexpr const char* kName = "libsap_islands.so";
 constexpr const char* kSystemName = "libsap_islands.so.0";
 
 constinit SolveConstraints solve = nullptr;
-constinit pthread_once_t loaded = PTHREAD_ONCE_INIT;
+constinit pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
 void* OpenBeside() {
   Dl_info own;
@@ -48,7 +48,7 @@ void Load() {
 }  // namespace
 
 SolveConstraints LoadSolver() {
-  pthread_once(&loaded, &Load);
+  pthread_once(&load_once, &Load);
   return solve;
 }
 
