@@ -247,7 +247,7 @@ def test_replace_solver_solves_steps_until_it_is_stopped() -> None:
 
 def test_replace_solver_refuses_an_unknown_choice() -> None:
     with pytest.raises(InvalidArgument, match="when is 'sometimes'"):
-        sap_islands.mujoco.replace_solver("sometimes")  # type: ignore[arg-type]
+        sap_islands.mujoco.replace_solver("sometimes")  # type: ignore[arg-type]  # on purpose
 
 
 def test_the_preloaded_library_needs_the_c_library_alone() -> None:

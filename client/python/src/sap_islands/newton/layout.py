@@ -75,6 +75,7 @@ class Layout:
 
 def numpy_of(array: object) -> FloatArray:
     """A Warp array as an array of doubles."""
+    # Warp's arrays are not typed.
     return np.asarray(array.numpy(), np.float64)  # type: ignore[attr-defined]
 
 

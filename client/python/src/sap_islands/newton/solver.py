@@ -28,7 +28,7 @@ _MAX_SOLVES = 10
 _REBOUND_BETA = 0.1  # β at which a rebound is as high as its coefficient says
 
 
-class SapSolver(SolverBase):  # type: ignore[misc]
+class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
     """Steps a model of Newton with its contacts and joints solved by SAP.
 
     Attributes:
