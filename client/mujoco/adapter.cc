@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
 #include "client/mujoco/comparison.h"
 #include "client/mujoco/constraint_forces.h"
@@ -20,6 +21,18 @@ bool IsSparse(int32_t flags) { return (flags & SAP_MUJOCO_SPARSE) != 0; }
 bool IsSap(int32_t flags) { return (flags & SAP_MUJOCO_LAW_SAP) != 0; }
 bool IsChange(int32_t flags) { return (flags & SAP_MUJOCO_CHANGE) != 0; }
 
+std::vector<bool> ConstrainedTrees(const Fields& fields, const RowWriter& rows,
+                                   const sap_mujoco_layout& layout, const int32_t* integers) {
+  std::vector<bool> is_constrained(static_cast<size_t>(fields.ntree));
+  for (const uint32_t dof : rows.columns()) {
+    is_constrained[static_cast<size_t>(fields.dof_treeid[dof])] = true;
+  }
+  for (const int32_t tree : List(integers + layout.trees, 2 * layout.contacts)) {
+    if (tree >= 0) is_constrained[static_cast<size_t>(tree)] = true;
+  }
+  return is_constrained;
+}
+
 }  // namespace
 }  // namespace sap::mujoco
 
@@ -31,7 +44,7 @@ void sap_mujoco_measure(const sap_mujoco_field* table, const void* model, const 
   const Fields fields = ReadFields(table, model, data);
   const Trees trees(fields);
   const ConstraintCounts counts = Constraints(fields, trees, IsSparse(flags), IsSap(flags)).Count();
-  const bool has_more = IsSap(flags) || (IsChange(flags) && IsDiscrete(fields));
+  const bool has_more = IsSap(flags) || IsDiscrete(fields);
   const RowBounds more = has_more ? BoundsOfImplicitRows(fields) : RowBounds{};
   *layout = MakeLayout(fields, trees.block_values(), counts, more);
 }
@@ -54,11 +67,16 @@ void sap_mujoco_build(const sap_mujoco_field* table, const void* model, const vo
   WriteDynamicsMatrix(fields, trees, doubles);
   if (IsChange(flags)) {
     WriteChanges(fields, v_star, doubles + layout->guess);
-    if (IsDiscrete(fields)) WriteEffectiveMetric(fields, trees, doubles, v_star, &rows);
   } else {
     WriteVelocities(fields, v_star, doubles + layout->guess);
   }
-  if (IsSap(flags)) {
+  if (IsDiscrete(fields)) {
+    const double* v_0 = IsChange(flags) ? nullptr : fields.qvel;
+    WriteEffectiveMetric(fields, trees, v_0, doubles, v_star, &rows);
+    WriteGyroscopicSteps(fields, trees, ConstrainedTrees(fields, rows, *layout, integers), v_0,
+                         doubles, v_star);
+    std::fill_n(integers + layout->joint, rows.rows() - layout->simulator_rows, -1);
+  } else if (IsSap(flags)) {
     MakeForcesImplicit(fields, trees, ServosIn(fields, *layout, doubles), doubles, v_star, &rows,
                        integers + layout->joint);
   }
@@ -82,7 +100,7 @@ void sap_mujoco_store_forces(const sap_mujoco_field* table, const void* model, c
         .angular_impulse = impulse + 3 * layout->contacts};
     StoreConstraintForces(fields, impulses, ContactsIn(*layout, doubles, integers));
   }
-  if (!IsSap(flags)) return;
+  if (!IsSap(flags) || IsDiscrete(fields)) return;
   const int64_t own_rows = layout->rows - layout->simulator_rows;
   StoreServoForces(fields, ServosIn(fields, *layout, doubles), solution,
                    List(integers + layout->joint, own_rows), row_impulse + layout->simulator_rows);

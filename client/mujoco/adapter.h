@@ -27,6 +27,7 @@ typedef struct sap_mujoco_field {
  *   numbers TYPE NAME                            an array within mjData; `size` is that of all
  *   contact TYPE NAME                            an array in mjContact; `offset` is in mjContact
  *   contacts NAME                                an array of mjContact; `size` is that of one
+ *   struct NAME                                  `size` is its own
  *
  * then constants, which have no row: constant ENUMERATION NAME VALUE. */
 SAP_MUJOCO_API const char* sap_mujoco_fields(void);

@@ -72,14 +72,8 @@ void ConstraintStage::Store(const Fields& fields, bool is_sparse) {
   StoreGeneralizedForce(fields, is_sparse);
   for (int64_t i = 0; i < fields.nv; ++i) {
     const bool is_free = solution_.island_of_tree[fields.dof_treeid[i]] < 0;
-    fields.qacc[i] = is_free ? fields.qacc_smooth[i] : solution_.velocity[i] / fields.timestep;
-  }
-  if (IsDiscrete(fields)) {
-    const Trees trees(fields);
-    for (int64_t tree = 0; tree < trees.count(); ++tree) {
-      if (solution_.island_of_tree[tree] >= 0) continue;
-      StoreGyroscopicStep(fields, trees, tree, problem_.doubles() + trees.BlockStart(tree));
-    }
+    const bool is_smooth = is_free && !IsDiscrete(fields);
+    fields.qacc[i] = is_smooth ? fields.qacc_smooth[i] : solution_.velocity[i] / fields.timestep;
   }
   StoreIterations(fields, solution_.islands);
 }

@@ -2,7 +2,6 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
-#include <vector>
 
 #include "client/c/tree_factorization.h"
 #include "client/mujoco/implicit_forces.h"
@@ -29,9 +28,11 @@ Matrix3d CrossMatrix(const Vector3d& x) {
 
 class EffectiveMetric {
  public:
-  EffectiveMetric(const Fields& fields, const Trees& trees, double* blocks, RowWriter* rows)
+  EffectiveMetric(const Fields& fields, const Trees& trees, const double* v_0, double* blocks,
+                  RowWriter* rows)
       : fields_(fields),
         trees_(trees),
+        v_0_(v_0),
         blocks_(blocks),
         rows_(rows),
         lacks_rows_(static_cast<size_t>(fields.ntree)) {}
@@ -75,7 +76,10 @@ class EffectiveMetric {
       for (size_t i = 0; i < n; ++i)
         change_[i] = fields_.timestep * SmoothForce(fields_, first + static_cast<int64_t>(i));
       SolveInPlace(factors_, change_);
-      std::copy(change_.begin(), change_.end(), v_star + first);
+      for (size_t i = 0; i < n; ++i) {
+        const int64_t dof = first + static_cast<int64_t>(i);
+        v_star[dof] = v_0_ != nullptr ? v_0_[dof] + change_[i] : change_[i];
+      }
     }
   }
 
@@ -85,11 +89,13 @@ class EffectiveMetric {
       rows_->Add(m.dofs[k], m.values[k]);
       lacks_rows_[static_cast<size_t>(trees_.OfDof(m.dofs[k]))] = true;
     }
-    rows_->Finish({.regularization = 1.0 / scale});
+    const double speed = v_0_ != nullptr ? m.Times(v_0_) : 0.0;
+    rows_->Finish({.regularization = 1.0 / scale, .target_velocity = speed});
   }
 
   const Fields& fields_;
   const Trees& trees_;
+  const double* v_0_;
   double* blocks_;
   RowWriter* rows_;
   std::vector<bool> lacks_rows_;  // trees
@@ -97,33 +103,9 @@ class EffectiveMetric {
   std::vector<double> change_;
 };
 
-}  // namespace
-
-void WriteEffectiveMetric(const Fields& fields, const Trees& trees, double* blocks, double* v_star,
-                          RowWriter* rows) {
-  EffectiveMetric metric(fields, trees, blocks, rows);
-  if (fields.efm_diag != nullptr) metric.AddDiagonal();
-  if (fields.efm_fluid != nullptr) metric.AddFluid();
-  for (int64_t i = 0; i < fields.nefmT; ++i) {
-    metric.AddTerm(ArmsOfTendon(fields, fields.efm_tid[i]), fields.efm_ts[i]);
-  }
-  for (int64_t i = 0; i < fields.nefmA; ++i) {
-    const int64_t actuator = fields.efm_aid[i];
-    const bool is_single = fields.actuator_outadr == nullptr;
-    const int64_t first = is_single ? actuator : fields.actuator_outadr[actuator];
-    const int64_t count = is_single ? 1 : fields.actuator_outnum[actuator];
-    for (int64_t output = first; output < first + count; ++output) {
-      metric.AddTerm(ArmsOfOutput(fields, output), fields.efm_as[i]);
-    }
-  }
-  metric.MoveFreely(v_star);
-}
-
-void StoreGyroscopicStep(const Fields& fields, const Trees& trees, int64_t tree,
-                         const double* block) {
-  const int64_t first = trees.FirstDof(tree);
+// Acceleration of a body that is a tree of its own, with the block A_t.
+Vector6d GyroscopicAcceleration(const Fields& fields, int64_t first, const double* block) {
   const int32_t joint = fields.dof_jntid[first];
-  if (fields.jnt_type[joint] != mjJNT_FREE || fields.tree_bodynum[tree] != 1) return;
   // M of a free joint: velocity of its origin in the world, angular velocity w in the body.
   //   m 1        -m R [c]
   //              I_o + armature
@@ -149,7 +131,45 @@ void StoreGyroscopicStep(const Fields& fields, const Trees& trees, int64_t tree,
   A.bottomRightCorner<3, 3>() += h * (CrossMatrix(w) * I - CrossMatrix(I * w));
   Vector6d tau;
   for (int64_t i = 0; i < 6; ++i) tau[i] = SmoothForce(fields, first + i);
-  Eigen::Map<Vector6d>(fields.qacc + first) = A.partialPivLu().solve(tau);
+  return A.partialPivLu().solve(tau);
+}
+
+}  // namespace
+
+void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const double* v_0,
+                          double* blocks, double* v_star, RowWriter* rows) {
+  EffectiveMetric metric(fields, trees, v_0, blocks, rows);
+  if (fields.efm_diag != nullptr) metric.AddDiagonal();
+  if (fields.efm_fluid != nullptr) metric.AddFluid();
+  for (int64_t i = 0; i < fields.nefmT; ++i) {
+    metric.AddTerm(ArmsOfTendon(fields, fields.efm_tid[i]), fields.efm_ts[i]);
+  }
+  for (int64_t i = 0; i < fields.nefmA; ++i) {
+    const int64_t actuator = fields.efm_aid[i];
+    const bool is_single = fields.actuator_outadr == nullptr;
+    const int64_t first = is_single ? actuator : fields.actuator_outadr[actuator];
+    const int64_t count = is_single ? 1 : fields.actuator_outnum[actuator];
+    for (int64_t output = first; output < first + count; ++output) {
+      metric.AddTerm(ArmsOfOutput(fields, output), fields.efm_as[i]);
+    }
+  }
+  metric.MoveFreely(v_star);
+}
+
+void WriteGyroscopicSteps(const Fields& fields, const Trees& trees,
+                          const std::vector<bool>& is_constrained, const double* v_0,
+                          const double* blocks, double* v_star) {
+  for (int64_t tree = 0; tree < trees.count(); ++tree) {
+    const int64_t first = trees.FirstDof(tree);
+    const bool is_single =
+        fields.jnt_type[fields.dof_jntid[first]] == mjJNT_FREE && fields.tree_bodynum[tree] == 1;
+    const bool is_asleep = fields.tree_asleep[tree] >= 0;
+    if (!is_single || is_asleep || is_constrained[static_cast<size_t>(tree)]) continue;
+    const Vector6d a = GyroscopicAcceleration(fields, first, blocks + trees.BlockStart(tree));
+    for (int64_t i = 0; i < 6; ++i) {
+      v_star[first + i] = fields.timestep * a[i] + (v_0 != nullptr ? v_0[first + i] : 0.0);
+    }
+  }
 }
 
 }  // namespace sap::mujoco

@@ -4,9 +4,12 @@
 //   A a = qfrc_smooth + efm_c + efm_ca + J' f
 //
 // over the stiff tendons t and actuators a, with their moment arms j and m. A term within a tree is
-// part of its A_t; one between trees is a row without bounds, R = 1 / s, v_hat = 0 in the unknown
-// v - v_0. MuJoCo has computed all of it when it comes to its constraints.
+// part of its A_t; one between trees is a row without bounds, R = 1 / s, v_hat = j' v_0. MuJoCo has
+// computed all of it when it comes to its constraints. On a body that is a tree of its own and has
+// no constraint, gyroscopic forces of the end of the step act, (A + dt d bias / d v) a = tau.
 #pragma once
+
+#include <vector>
 
 #include "client/mujoco/rows.h"
 #include "client/mujoco/trees.h"
@@ -16,13 +19,15 @@ namespace sap::mujoco {
 inline bool IsDiscrete(const Fields& fields) { return fields.integrator > mjINT_IMPLICITFAST; }
 
 // Adds to the blocks of M, and makes v* that of the blocks: without the rows, which are written.
-void WriteEffectiveMetric(const Fields& fields, const Trees& trees, double* blocks, double* v_star,
-                          RowWriter* rows);
+//   v_0   [nv] velocities; null: the unknown is v - v_0
+void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const double* v_0,
+                          double* blocks, double* v_star, RowWriter* rows);
 
-// Writes qacc of a body that is a tree of its own and has no constraint: its gyroscopic forces act
-// at the end of the step, (A + dt d bias / d v) a = tau. Does nothing to other trees.
-//   block   A_t
-void StoreGyroscopicStep(const Fields& fields, const Trees& trees, int64_t tree,
-                         const double* block);
+// Makes v* of bodies without constraint the one with gyroscopic forces; leaves other trees alone.
+//   is_constrained   of each tree
+//   blocks           of A
+void WriteGyroscopicSteps(const Fields& fields, const Trees& trees,
+                          const std::vector<bool>& is_constrained, const double* v_0,
+                          const double* blocks, double* v_star);
 
 }  // namespace sap::mujoco

@@ -40,6 +40,7 @@ class TableReader {
   }
 
   int64_t NextOffset() { return row_++->offset; }
+  int64_t NextSize() { return row_++->size; }
   int64_t Size() const { return row_->size; }
 
  private:
@@ -64,6 +65,7 @@ Fields ReadFields(const sap_mujoco_field* table, const void* model, const void* 
 #define SAP_ARRAY(type, name) fields.name = reader.Array<type>();
 #define SAP_NUMBERS(type, name) fields.name = reader.Numbers<type>();
 #define SAP_CONTACT_ARRAY(type, name) fields.offset_of_contact_##name = reader.NextOffset();
+#define SAP_STRUCT(name) fields.bytes_of_##name = reader.NextSize();
 #define SAP_CONTACTS(name)              \
   fields.contact_bytes = reader.Size(); \
   fields.name = reader.Array<const std::byte>();
@@ -81,6 +83,7 @@ const char* sap_mujoco_fields() {
 #define SAP_NUMBERS(type, name) "numbers " #type " " #name "\n"
 #define SAP_CONTACTS(name) "contacts " #name "\n"
 #define SAP_CONTACT_ARRAY(type, name) "contact " #type " " #name "\n"
+#define SAP_STRUCT(name) "struct " #name "\n"
 #define SAP_CONSTANT(enumeration, name, value) "constant " #enumeration " " #name " " #value "\n"
 #include "client/mujoco/fields.inc"
       ;

@@ -24,6 +24,7 @@ struct Fields {
 #define SAP_NUMBERS(type, name) std::span<type> name;
 #define SAP_CONTACTS(name) const std::byte* name;
 #define SAP_CONTACT_ARRAY(type, name) int64_t offset_of_contact_##name;
+#define SAP_STRUCT(name) int64_t bytes_of_##name;
 #include "client/mujoco/fields.inc"
 
   int64_t contact_bytes;  // of one mjContact
@@ -49,6 +50,7 @@ enum Row {
 #define SAP_NUMBERS(type, name) name,
 #define SAP_CONTACTS(name) name,
 #define SAP_CONTACT_ARRAY(type, name) contact_##name,
+#define SAP_STRUCT(name) bytes_of_##name,
 #include "client/mujoco/fields.inc"
   kCount
 };

@@ -15,6 +15,8 @@ namespace {
 
 constexpr int kFirstExactDiagonal = 3'009'000;
 constexpr int64_t kExactDiagonal = 32;
+constexpr int kFirstDiscrete = 3'013'000;
+constexpr int kFirstRenamedMetric = 3'016'000;
 
 // Where an error of MuJoCo's goes on this thread.
 struct Landing {
@@ -98,12 +100,20 @@ tl::expected<MujocoCalls, std::string> MujocoCalls::Find(const char* library,
   finder.Find("mj_integratePos", &calls.integrate_position);
   finder.Find("mj_setState", &calls.set_state);
   finder.Find("mj_getState", &calls.get_state);
+  finder.Find("mj_forwardSkip", &calls.forward_skip);
   finder.Find("mjcb_control", &calls.control_callback);
+  finder.Find("mjcb_act_dyn", &calls.actuator_callbacks[0]);
+  finder.Find("mjcb_act_gain", &calls.actuator_callbacks[1]);
+  finder.Find("mjcb_act_bias", &calls.actuator_callbacks[2]);
   finder.Find("mju_user_error", &error_handler);
+  if (version != nullptr) calls.version = version();
+  if (calls.version >= kFirstDiscrete) {
+    const bool is_renamed = calls.version >= kFirstRenamedMetric;
+    finder.Find(is_renamed ? "mj_effBuild" : "mjd_effBuild", &calls.build_metric);
+  }
   if (finder.missing() != nullptr) {
     return tl::unexpected(std::string("MuJoCo has no ") + finder.missing());
   }
-  calls.version = version();
   calls.fields = fields != nullptr ? fields : FieldsOfVersion(calls.version);
   if (calls.fields == nullptr) {
     return tl::unexpected("the structs of MuJoCo " + std::to_string(calls.version) +
@@ -117,15 +127,21 @@ tl::expected<MujocoCalls, std::string> MujocoCalls::Find(const char* library,
   return calls;
 }
 
-bool MujocoCalls::Run(void (*body)(void* context), void* context, std::string* error) const {
+bool MujocoCalls::HasCallbacksOfActuation() const {
+  const auto is_set = [](const Stage* callback) { return *callback != nullptr; };
+  return is_set(control_callback) || std::ranges::any_of(actuator_callbacks, is_set);
+}
+
+EngineStatus MujocoCalls::Run(void (*body)(void* context), void* context) const {
   Landing here;
   Landing* const outer = landing;
   landing = &here;
   const bool is_done = setjmp(here.place) == 0;
   if (is_done) body(context);
   landing = outer;
-  if (!is_done) *error = here.text;
-  return is_done;
+  if (is_done) return {};
+  return tl::unexpected(
+      EngineError{EngineErrorCode::kInternal, std::string("MuJoCo: ") + here.text, ""});
 }
 
 }  // namespace sap::mujoco

@@ -1,11 +1,13 @@
 // MuJoCo's functions that a step is made of, found in the library that the process has loaded.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <tl/expected.hpp>
 
 #include "client/mujoco/adapter.h"
+#include "solver/engine/engine_error.h"
 
 namespace sap::mujoco {
 
@@ -48,11 +50,18 @@ struct MujocoCalls {
                              double time_step) = nullptr;
   void (*set_state)(const void* model, void* data, const double* state, int kind) = nullptr;
   void (*get_state)(const void* model, const void* data, double* state, int kind) = nullptr;
-  Stage* control_callback = nullptr;  // the variable
+  void (*forward_skip)(const void* model, void* data, int skip_stage, int skip_sensor) = nullptr;
+  // mj_effBuild, before 3.16 mjd_effBuild, which is in no header; mj_fwdPosition ends with it.
+  void (*build_metric)(const void* model, void* data, int is_discrete, int one) = nullptr;
+  Stage* control_callback = nullptr;              // the variable
+  std::array<Stage*, 3> actuator_callbacks = {};  // the variables; their types do not matter
+
+  // Whether the program has functions of its own that the stage of actuation calls.
+  bool HasCallbacksOfActuation() const;
 
   // Runs body(context), which calls these functions. MuJoCo's errors, which do not return to their
-  // caller, end it: it must have no object to destroy. False and the text if there was one.
-  bool Run(void (*body)(void* context), void* context, std::string* error) const;
+  // caller, end it: it must have no object to destroy.
+  EngineStatus Run(void (*body)(void* context), void* context) const;
 };
 
 }  // namespace sap::mujoco

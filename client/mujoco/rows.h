@@ -32,6 +32,7 @@ class RowWriter {
 
   int64_t rows() const { return rows_; }
   int64_t non_zeros() const { return non_zeros_; }
+  std::span<const uint32_t> columns() const { return {column_, static_cast<size_t>(non_zeros_)}; }
 
   // Non-zeros of the row that the next Finish completes.
   void Add(int64_t dof, double value) {

@@ -6,7 +6,7 @@
  *
  * The program is linked with MuJoCo 3.5 to 4.0, whose structs are known by version. A step runs on
  * the calling thread, which keeps its memory; threads may step different states at once. Models
- * with flexes or the integrator `discrete` are refused; RK4 and others are stepped as Euler. */
+ * with flexes are refused; RK4 is stepped as Euler. */
 #ifndef SAP_ISLANDS_CLIENT_MUJOCO_SAP_MUJOCO_H_
 #define SAP_ISLANDS_CLIENT_MUJOCO_SAP_MUJOCO_H_
 
@@ -57,6 +57,16 @@ SAP_MUJOCO_API int32_t sap_mujoco_forward(const sap_mujoco* solver, const void* 
 SAP_MUJOCO_API int32_t sap_mujoco_step(const sap_mujoco* solver, const void* model, void* data,
                                        const sap_mujoco_settings* settings,
                                        sap_mujoco_outcome* outcome);
+
+/* Stages of a step under the integrator `discrete`, for the Python package: client/mujoco/
+ * discrete_stages.h. */
+SAP_MUJOCO_API int32_t sap_mujoco_rebuild_metric(const sap_mujoco* solver, const void* model,
+                                                 void* data, sap_mujoco_outcome* outcome);
+SAP_MUJOCO_API int32_t sap_mujoco_compute_discrete_forces(const sap_mujoco* solver,
+                                                          const void* model, void* data,
+                                                          sap_mujoco_outcome* outcome);
+SAP_MUJOCO_API int32_t sap_mujoco_advance_discretely(const sap_mujoco* solver, const void* model,
+                                                     void* data, sap_mujoco_outcome* outcome);
 
 /* N environments over some steps. */
 typedef struct sap_mujoco_rollout_arrays {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "client/mujoco/constraint_stage.h"
+#include "client/mujoco/discrete_stages.h"
+#include "client/mujoco/effective_metric.h"
 
 namespace sap::mujoco {
 namespace {
@@ -35,9 +37,11 @@ void TakeContactsInGap(const StageContext& c, const Fields& fields) {
   c.calls.island(c.model, c.data);
   if (fields.enableflags & c.calls.exact_diagonal) c.calls.project_constraint(c.model, c.data);
   c.calls.transmission(c.model, c.data);  // adhesion reads the rows of contacts
+  if (IsDiscrete(fields)) c.calls.build_metric(c.model, c.data, 1, 1);
 }
 
-// The stages of mj_step that precede its constraint solver.
+// The stages of mj_step that precede its constraint solver; of `discrete` those of positions and
+// velocities alone.
 void RunStages(void* context) {
   const auto& c = *static_cast<StageContext*>(context);
   const bool has_energy = (c.fields.enableflags & mjENBL_ENERGY) != 0;
@@ -54,6 +58,7 @@ void RunStages(void* context) {
   c.calls.velocity(c.model, c.data);
   c.calls.velocity_sensors(c.model, c.data);
   if (has_energy) c.calls.velocity_energy(c.model, c.data);
+  if (IsDiscrete(c.fields)) return;
   const bool is_actuated = !(c.fields.disableflags & mjDSBL_ACTUATION);
   if (is_actuated && *c.calls.control_callback != nullptr) {
     (*c.calls.control_callback)(c.model, c.data);
@@ -79,11 +84,13 @@ void FinishWithoutForces(void* context) {
   c.calls.acceleration_sensors(c.model, c.data);
 }
 
-// Integrates activations, velocities and positions. Under the law of SAP mj_Euler is called for
-// the activations and the time: it adds its own implicit damping to the motion.
+// Integrates activations, velocities and positions, except those of `discrete`. Under the law of
+// SAP mj_Euler is called for the activations and the time: it adds its own implicit damping to the
+// motion.
 void Integrate(void* context) {
   const auto& c = *static_cast<StageContext*>(context);
   c.calls.check_acceleration(c.model, c.data);
+  if (IsDiscrete(c.fields)) return;
   if (!c.as_sap) {
     const bool is_implicit =
         c.fields.integrator == mjINT_IMPLICIT || c.fields.integrator == mjINT_IMPLICITFAST;
@@ -99,29 +106,22 @@ void Integrate(void* context) {
 }
 
 EngineStatus RunGuarded(StageContext context, void (*stages)(void* context)) {
-  std::string error;
-  if (context.calls.Run(stages, &context, &error)) return {};
-  return tl::unexpected(EngineError{EngineErrorCode::kInternal, "MuJoCo: " + error, ""});
-}
-
-EngineStatus CheckSupported(const Fields& fields) {
-  if (fields.nflex > 0)
-    return RefuseField("model", "has flexes, which the solver does not support");
-  if (fields.integrator <= mjINT_IMPLICITFAST) return {};
-  return RefuseField("opt.integrator",
-                     "is 'discrete', which the solver does not support; set it to 'implicitfast', "
-                     "'implicit' or 'Euler'");
+  return context.calls.Run(stages, &context);
 }
 
 }  // namespace
 
 EngineStatus Stepper::Build(const MujocoCalls& calls, const void* model, void* data, bool as_sap) {
   Fields fields = ReadFields(calls.fields, model, data);
-  if (EngineStatus supported = CheckSupported(fields); !supported) return supported;
+  if (fields.nflex > 0)
+    return RefuseField("model", "has flexes, which the solver does not support");
   if (EngineStatus run =
           RunGuarded({calls, model, data, fields, as_sap, nullptr, nullptr}, &RunStages);
       !run) {
     return run;
+  }
+  if (IsDiscrete(fields)) {
+    if (EngineStatus run = ComputeDiscreteForces(calls, model, data); !run) return run;
   }
   flags_ = (as_sap ? SAP_MUJOCO_LAW_SAP : 0) | (calls.is_sparse(model) ? SAP_MUJOCO_SPARSE : 0);
   problem_.Measure(calls.fields, model, data, flags_);
@@ -185,6 +185,7 @@ tl::expected<StepOutcome, EngineError> Stepper::Step(const MujocoCalls& calls, c
   EngineStatus moved = RunGuarded(
       {calls, model, data, fields, settings.as_sap, position_.data(), solution_.velocity.data()},
       &Integrate);
+  if (moved && IsDiscrete(fields)) moved = AdvanceDiscretely(calls, model, data);
   if (!moved) return tl::unexpected(moved.error());
   return outcome;
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "client/mujoco/discrete_stages.h"
 #include "client/mujoco/sap_mujoco.h"
 #include "client/mujoco/stepper.h"
 #include "solver/parallel/task_arena.h"
@@ -64,6 +65,15 @@ int32_t RunOnce(Method method, const sap_mujoco* solver, const void* model, void
   outcome->unsolved = run->unsolved;
   outcome->iterations = run->iterations;
   return 0;
+}
+
+using DiscreteStage = EngineStatus (*)(const MujocoCalls& calls, const void* model, void* data);
+
+int32_t RunStage(DiscreteStage stage, const sap_mujoco* solver, const void* model, void* data,
+                 sap_mujoco_outcome* outcome) {
+  *outcome = {};
+  const EngineStatus run = CatchExceptions([&] { return stage(solver->calls, model, data); });
+  return run ? 0 : Refuse(run.error().code, run.error().message, outcome);
 }
 
 // What the threads of a rollout share.
@@ -157,6 +167,21 @@ int32_t sap_mujoco_forward(const sap_mujoco* solver, const void* model, void* da
 int32_t sap_mujoco_step(const sap_mujoco* solver, const void* model, void* data,
                         const sap_mujoco_settings* settings, sap_mujoco_outcome* outcome) {
   return sap::mujoco::RunOnce(&sap::mujoco::Stepper::Step, solver, model, data, settings, outcome);
+}
+
+int32_t sap_mujoco_rebuild_metric(const sap_mujoco* solver, const void* model, void* data,
+                                  sap_mujoco_outcome* outcome) {
+  return sap::mujoco::RunStage(&sap::mujoco::RebuildMetric, solver, model, data, outcome);
+}
+
+int32_t sap_mujoco_compute_discrete_forces(const sap_mujoco* solver, const void* model, void* data,
+                                           sap_mujoco_outcome* outcome) {
+  return sap::mujoco::RunStage(&sap::mujoco::ComputeDiscreteForces, solver, model, data, outcome);
+}
+
+int32_t sap_mujoco_advance_discretely(const sap_mujoco* solver, const void* model, void* data,
+                                      sap_mujoco_outcome* outcome) {
+  return sap::mujoco::RunStage(&sap::mujoco::AdvanceDiscretely, solver, model, data, outcome);
 }
 
 int32_t sap_mujoco_rollout(const sap_mujoco* solver, const sap_mujoco_rollout_arrays* arrays,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import mujoco
@@ -315,31 +314,6 @@ def test_flexes_are_refused_by_name() -> None:
     )
     with pytest.raises(sap.InvalidArgument, match=r"the model has flexes \(flex 'cloth'\)"):
         adapter.build_problem(model, data)
-
-
-@pytest.mark.skipif(
-    not hasattr(mujoco.mjtIntegrator, "mjINT_DISCRETE"), reason="needs MuJoCo 3.13 or later"
-)
-@pytest.mark.parametrize("law", ["sap", "mujoco"])
-@pytest.mark.parametrize("way", ["build", "step", "step_batch", "rollout", "linearize"])
-def test_the_integrator_discrete_is_refused_by_name(
-    client: sap.Client, law: adapter.Law, way: str
-) -> None:
-    # Its R and reference accelerations do not exist in the stages before MuJoCo's solver.
-    model, data = load('<body><joint type="slide" stiffness="9"/><geom size=".1"/></body>')
-    model.opt.integrator = mujoco.mjtIntegrator.mjINT_DISCRETE
-    state = np.zeros(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
-    calls: dict[str, Callable[[], object]] = {
-        "build": lambda: adapter.build_problem(model, data, law=law),
-        "step": lambda: adapter.step(model, data, client, law=law),
-        "step_batch": lambda: adapter.step_batch(model, [data], client, law=law),
-        "rollout": lambda: adapter.rollout(model, state, None, client, nstep=1, law=law),
-        "linearize": lambda: adapter.linearize(model, data, client, law=law),
-    }
-    with pytest.raises(sap.InvalidArgument, match="integrator 'discrete'") as refused:
-        calls[way]()
-    assert refused.value.field == "opt.integrator"
-    assert data.time == 0
 
 
 def test_constraints_switched_on_between_steps_act_in_the_next(client: sap.Client) -> None:

@@ -194,14 +194,19 @@ int main(int count, char** arguments) {
   }
   if (sap_mujoco_forward(solver, model, data, NULL, &outcome)) return puts(outcome.message), 1;
   for (int i = 0; i < model->nq; ++i) printf("%.17g\\n", data->qpos[i]);
+  for (int i = 0; i < model->nv; ++i) printf("%.17g\\n", data->qacc[i]);
   sap_mujoco_close(solver);
   return 0;
 }
 """
 
 
-def test_a_program_in_c_has_the_bits_of_python(tmp_path: Path) -> None:
+@pytest.mark.parametrize("integrator", ["EULER", "DISCRETE"])
+def test_a_program_in_c_has_the_bits_of_python(tmp_path: Path, integrator: str) -> None:
+    if not hasattr(mujoco.mjtIntegrator, f"mjINT_{integrator}"):
+        pytest.skip(f"this MuJoCo has no integrator {integrator}")
     model = mujoco_program.pile()
+    model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}")
     mujoco.mj_saveModel(model, str(tmp_path / "pile.mjb"), None)
     source, program = tmp_path / "program.c", tmp_path / "program"
     source.write_text(C_PROGRAM)
@@ -216,4 +221,6 @@ def test_a_program_in_c_has_the_bits_of_python(tmp_path: Path) -> None:
     data = mujoco.MjData(model)
     for _ in range(60):
         adapter.advance(model, data)
-    assert [float(line) for line in printed.split()] == data.qpos.tolist()
+    position = data.qpos.tolist()
+    adapter.advance(model, data)  # its accelerations are those of the last state
+    assert [float(line) for line in printed.split()] == position + data.qacc.tolist()

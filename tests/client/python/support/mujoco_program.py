@@ -178,14 +178,20 @@ CHAIN = """<body pos="{x} 0 1"><joint name="a{n}" axis="0 1 0" {joint}/>
 SPINNING = """<body pos="0 2 2"><freejoint/>
 <geom type="box" size=".3 .1 .05" pos=".2 .1 -.1" euler="20 40 0"/></body>"""
 LYING = '<body pos=".1 1 .04"><freejoint/><geom type="box" size=".2 .1 .05"/></body>'
+FLOATING = """<body pos="0 -2 1"><freejoint/><geom type="box" size=".2 .1 .05"/>
+<body pos=".2 0 0"><joint axis="0 1 0" stiffness="80" damping="2"/>
+<geom type="capsule" size=".03" fromto="0 0 0 .3 0 .1"/></body></body>"""
 
 
-def chains(joint: str = "", geom: str = "", more: str = "", options: str = "") -> Any:
+def chains(
+    joint: str = "", geom: str = "", more: str = "", options: str = "", bodies: str = ""
+) -> Any:
     """Two chains, one of which has a joint limit or friction to be solved, and free bodies."""
     world = "".join(CHAIN.format(x=0.9 * n, n=n, joint=joint, geom=geom) for n in range(2))
     model = mujoco.MjModel.from_xml_string(
         f"""<mujoco><option integrator="discrete" {options}/><worldbody>
-        <geom type="plane" size="5 5 1"/>{world}{SPINNING}{LYING}</worldbody>{more}</mujoco>"""
+        <geom type="plane" size="5 5 1"/>{world}{SPINNING}{LYING}{bodies}</worldbody>{more}
+        </mujoco>"""
     )
     solve_tightly(model)
     model.opt.tolerance = 1e-15  # at 0 its conjugate gradients end in 0 / 0
@@ -198,10 +204,10 @@ def tendon(first: str, second: str, more: str) -> str:
     <joint joint="{first}" coef="1"/><joint joint="{second}" coef="-.6"/></fixed></tendon>"""
 
 
-def discrete() -> Arrays:
-    """MuJoCo's integrator `discrete`, with each kind of term in its metric."""
+def discrete_models() -> dict[str, Any]:
+    """Models of MuJoCo's integrator `discrete`, with each kind of term in its metric."""
     servo = '<actuator><position joint="{}" kp="900" kv="20"/></actuator>'
-    models = {
+    return {
         "nothing stiff": chains(),
         "dampers": chains('damping="3"'),
         "springs": chains('stiffness="400" damping="1" springref="20"'),
@@ -217,17 +223,28 @@ def discrete() -> Arrays:
             + '<actuator><position tendon="t" kp="500" kv="9"/></actuator>'
         ),
         "fluid": chains(geom='fluidshape="ellipsoid"', options='density="800" viscosity=".3"'),
+        "floating chain": chains(bodies=FLOATING),
+        "equality": chains(
+            'stiffness="40"', more='<equality><joint joint1="a0" joint2="b1"/></equality>'
+        ),
         "dense": chains('damping="3" stiffness="100"', options='jacobian="dense"'),
         "sparse": chains('damping="3" stiffness="100"', options='jacobian="sparse"'),
     }
-    found = {}
-    for name, model in models.items():
-        data = mujoco.MjData(model)
-        data.qvel[:] = np.random.default_rng(0).normal(size=model.nv)
-        data.qvel[7:10] = 9.0, 2.0, 1.0  # spins
-        data.ctrl[:] = 0.5
-        found[name] = run(model, data, STEPS)
-    return found
+
+
+def in_motion(model: Any) -> Any:
+    """A state of one of these models, with a spinning body."""
+    data = mujoco.MjData(model)
+    data.qvel[:] = np.random.default_rng(0).normal(size=model.nv)
+    data.qvel[7:10] = 9.0, 2.0, 1.0
+    data.ctrl[:] = 0.5
+    return data
+
+
+def discrete() -> Arrays:
+    """Steps of each of these models."""
+    models = discrete_models()
+    return {name: run(model, in_motion(model), STEPS) for name, model in models.items()}
 
 
 def nothing() -> Arrays:

@@ -9,7 +9,7 @@
 MuJoCo computes kinematics, smooth forces, collisions and constraints: their Jacobians, R and
 reference accelerations. The service replaces its constraint solver, for every kind of constraint:
 equalities, friction loss, limits of joints and tendons, contacts of condim 1, 3, 4 and 6. Flexes
-(deformable bodies) and the integrator `discrete` of MuJoCo 3.13 and later are refused.
+(deformable bodies) are refused.
 
 - law="sap", the default: contacts have elliptic cones, whatever the model selects, and friction is
   regularized as SAP does, so that what is held stays held. The normal compliance is MuJoCo's. Joint
@@ -18,8 +18,13 @@ equalities, friction loss, limits of joints and tendons, contacts of condim 1, 3
 - law="coulomb": the problem of "sap" with exact Coulomb friction (`Options.coulomb`): what slides
   does not drift apart. It takes some three times the iterations where contacts slide.
 - law="mujoco": MuJoCo's own convex problem, with pyramids or cones as the model selects, solved to
-  convergence; then MuJoCo's integrator, Euler, implicit or implicitfast. Steps agree with those of
-  MuJoCo's Newton solver at a tight tolerance to 1e-6.
+  convergence; then MuJoCo's integrator, Euler, implicit, implicitfast or discrete. Steps agree with
+  those of MuJoCo's Newton solver at a tight tolerance to 1e-6.
+
+A is MuJoCo's M; under "sap" and "coulomb" with the implicit forces. Where the model selects the
+integrator `discrete` (MuJoCo 3.13 and later) it is, under every law, MuJoCo's metric of that
+integrator: M and the stiffness and damping of joints, tendons, servos and fluid that MuJoCo takes
+to be implicit, which acts on R, too. Servos then have MuJoCo's limits and not those above.
 
 Forces are written back: `efc_force`, `efc_state`, `qfrc_constraint`, `qacc`, `cfrc_ext`, sensors
 and energies are those of this step. Under the first two laws, `actuator_force` and `qfrc_actuator`

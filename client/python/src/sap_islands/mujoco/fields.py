@@ -99,6 +99,8 @@ def _row_of(kind: str, *what: str) -> tuple[int, int, int]:
     if kind == "contact":
         field = _field("mjContact", name)
         return _IN_DATA, field.offset, field.size
+    if kind == "struct":
+        return _IN_MODEL, 0, ctypes.sizeof(_structure(name))
     # mjData has an array with the name of an option, `solver`.
     opt = ("mjOption", _IN_MODEL, _field("mjModel", "opt").offset)
     for struct, where, begin in (opt, ("mjData", _IN_DATA, 0), ("mjModel", _IN_MODEL, 0)):
@@ -135,7 +137,7 @@ def _is_right(
 ) -> bool:
     """Whether a field of the sample has at its place what MuJoCo's own bindings say."""
     where, offset, size = row
-    if where == _ABSENT:
+    if where == _ABSENT or kind == "struct":
         return True
     owner = data if where == _IN_DATA else model
     address = owner._address + offset

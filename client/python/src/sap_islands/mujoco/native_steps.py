@@ -90,6 +90,7 @@ class _Functions(NamedTuple):
     solver: int
     step: Any
     rollout: Any
+    stages: dict[str, Any]
 
 
 def advance(
@@ -126,6 +127,32 @@ def advance(
     if outcome.unsolved:
         _report(outcome, on_unsolved)
     return Advanced(outcome.islands, outcome.unsolved, outcome.iterations)
+
+
+def rebuild_metric(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """The metric of `discrete` again after the constraints were made again.
+
+    Raises:
+        SapError: MuJoCo failed, as in the other stages.
+    """
+    _run_stage("rebuild_metric", model, data)
+
+
+def compute_discrete_forces(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """Controls, forces and constraints for the metric of `discrete`, after the velocities."""
+    _run_stage("compute_discrete_forces", model, data)
+
+
+def advance_discretely(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """Integrates a state by `qacc` as `discrete` does."""
+    _run_stage("advance_discretely", model, data)
+
+
+def _run_stage(name: str, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """A stage of the integrator `discrete`: `client/mujoco/discrete_stages.h`."""
+    functions, outcome = _load(), _Outcome()
+    stage = functions.stages[name]
+    _raise(stage(functions.solver, model._address, data._address, outcome), outcome)
 
 
 class Trajectories(NamedTuple):
@@ -225,6 +252,10 @@ def _load() -> _Functions:
     settings, outcome = ctypes.POINTER(_Settings), ctypes.POINTER(_Outcome)
     library.sap_mujoco_open.argtypes = (ctypes.c_char_p, _POINTER, _POINTER, outcome)
     library.sap_mujoco_step.argtypes = (*(_POINTER,) * 3, settings, outcome)
+    stages = {}
+    for name in ("rebuild_metric", "compute_discrete_forces", "advance_discretely"):
+        stages[name] = getattr(library, f"sap_mujoco_{name}")
+        stages[name].argtypes = (*(_POINTER,) * 3, outcome)
     library.sap_mujoco_rollout.argtypes = (
         _POINTER,
         ctypes.POINTER(_RolloutArrays),
@@ -236,4 +267,4 @@ def _load() -> _Functions:
         library.sap_mujoco_open(str(path).encode(), fields, ctypes.byref(solver), opened), opened
     )
     assert solver.value is not None
-    return _Functions(solver.value, library.sap_mujoco_step, library.sap_mujoco_rollout)
+    return _Functions(solver.value, library.sap_mujoco_step, library.sap_mujoco_rollout, stages)

@@ -13,8 +13,14 @@ from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument
 from sap_islands.mujoco.assembly import BuiltProblem, Law, assemble_problem
 from sap_islands.mujoco.material import Material
+from sap_islands.mujoco.native_steps import (
+    advance_discretely,
+    compute_discrete_forces,
+    rebuild_metric,
+)
 from sap_islands.mujoco.results import store_forces
 from sap_islands.mujoco.unsupported_features import (
+    is_discrete,
     refuse_unsupported,
     uses_implicit_integrator,
     warn_of_differences,
@@ -53,8 +59,7 @@ def build_problem(
         material: Contact parameters that replace those of the model except under law="mujoco".
 
     Raises:
-        InvalidArgument: The model has flexes or selects the integrator `discrete`, or `law` is
-            unknown.
+        InvalidArgument: The model has flexes, or `law` is unknown.
     """
     if law not in _LAWS:
         raise InvalidArgument(f"law is {law!r}; it must be 'sap', 'coulomb' or 'mujoco'", "law")
@@ -147,9 +152,13 @@ def move(model: mujoco.MjModel, data: mujoco.MjData, law: Law, velocity: FloatAr
         model: The model.
         data: The state; changed.
         law: Law of the problem that was solved.
-        velocity: [nv] its solution; under law="mujoco" only `qacc` and the forces count.
+        velocity: [nv] its solution; under law="mujoco" only `qacc` and the forces count, under the
+            integrator `discrete` only `qacc`.
     """
     dt = model.opt.timestep
+    if is_discrete(model):
+        advance_discretely(model, data)
+        return
     if law == "mujoco":
         if uses_implicit_integrator(model):
             mujoco.mj_implicit(model, data)
@@ -244,10 +253,15 @@ def make_constraints(model: mujoco.MjModel, data: mujoco.MjData) -> None:
     if model.opt.enableflags & _DIAGEXACT:
         mujoco.mj_projectConstraint(model, data)  # R from J M^-1 J', not from its estimate
     mujoco.mj_transmission(model, data)  # adhesion reads the rows of contacts
+    if is_discrete(model):
+        rebuild_metric(model, data)
 
 
 def compute_forces(model: mujoco.MjModel, data: mujoco.MjData) -> None:
     """Controls and smooth forces of a state whose velocities are computed."""
+    if is_discrete(model):
+        compute_discrete_forces(model, data)
+        return
     control = mujoco.get_mjcb_control()
     if control is not None and not model.opt.disableflags & int(_FLAGS.mjDSBL_ACTUATION):
         control(model, data)

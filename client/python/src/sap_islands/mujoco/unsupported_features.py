@@ -12,8 +12,8 @@ from sap_islands.errors import InvalidArgument
 _INTEGRATORS = mujoco.mjtIntegrator
 # As ints: comparing enumerators of the bindings takes half a microsecond each.
 _IMPLICIT = (int(_INTEGRATORS.mjINT_IMPLICIT), int(_INTEGRATORS.mjINT_IMPLICITFAST))
-_STEPPED = (int(_INTEGRATORS.mjINT_EULER), *_IMPLICIT)
 _DISCRETE = int(getattr(_INTEGRATORS, "mjINT_DISCRETE", -1))  # MuJoCo 3.13 and later
+_STEPPED = (int(_INTEGRATORS.mjINT_EULER), *_IMPLICIT, _DISCRETE)
 _PGS = int(mujoco.mjtSolver.mjSOL_PGS)
 _MAX_LISTED = 3  # names of model elements in an error message
 
@@ -26,18 +26,7 @@ class DifferenceWarning(UserWarning):
 
 
 def refuse_unsupported(model: mujoco.MjModel) -> None:
-    """Raises InvalidArgument if a model has flexes or selects the integrator `discrete`.
-
-    That integrator makes R and the reference accelerations of constraints for a metric of its own,
-    M + K, in a stage of mj_forward that MuJoCo does not export: before it they are not written yet.
-    """
-    if model.opt.integrator == _DISCRETE:
-        message = (
-            "the model selects the integrator 'discrete', which a step by the service does not "
-            "support: set option integrator to 'implicitfast', 'implicit' or 'Euler', or call "
-            "mj_step after sap_islands.mujoco.replace_solver()"
-        )
-        raise InvalidArgument(message, "opt.integrator")
+    """Raises InvalidArgument if a model has flexes."""
     if not model.nflex:
         return
     names = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_FLEX, i) or i for i in range(model.nflex)]
@@ -71,3 +60,8 @@ def warn_of_differences(model: mujoco.MjModel) -> None:
 def uses_implicit_integrator(model: mujoco.MjModel) -> bool:
     """Whether the model selects the integrator implicit or implicitfast."""
     return model.opt.integrator in _IMPLICIT
+
+
+def is_discrete(model: mujoco.MjModel) -> bool:
+    """Whether the model selects the integrator `discrete`, which has a metric of its own."""
+    return bool(model.opt.integrator == _DISCRETE)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from sap_islands.arrays import FloatArray
 from sap_islands.errors import InvalidArgument
 from sap_islands.mujoco.assembly import BuiltProblem, assemble_problem
+from sap_islands.mujoco.native_steps import compute_discrete_forces
 from sap_islands.mujoco.stepping import DEFAULT_MATERIAL, make_constraints, move
-from sap_islands.mujoco.unsupported_features import refuse_unsupported
+from sap_islands.mujoco.unsupported_features import is_discrete, refuse_unsupported
 from sap_islands.referee.runs import Array, State
 
 ContactSource: TypeAlias = Literal["merged", "recorded", "found"]
@@ -48,8 +49,7 @@ class ExactSteps:
         """Copies the model.
 
         Raises:
-            InvalidArgument: The model has flexes, no degrees of freedom, or its integrator is RK4
-                or `discrete`.
+            InvalidArgument: The model has flexes, no degrees of freedom, or its integrator is RK4.
         """
         refuse_unsupported(model)
         if model.opt.integrator == _RK4:
@@ -118,8 +118,11 @@ class ExactSteps:
             edit(data)
             make_constraints(model, data)
         mujoco.mj_fwdVelocity(model, data)
-        mujoco.mj_fwdActuation(model, data)
-        mujoco.mj_fwdAcceleration(model, data)
+        if is_discrete(model):
+            compute_discrete_forces(model, data)
+        else:
+            mujoco.mj_fwdActuation(model, data)
+            mujoco.mj_fwdAcceleration(model, data)
         if data.warning.number.any():
             kind = mujoco.mjtWarning(int(np.flatnonzero(data.warning.number)[0])).name
             message = f"state {state.number} (world {state.world}): MuJoCo reports {kind}"
