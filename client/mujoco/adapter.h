@@ -137,12 +137,15 @@ typedef struct sap_mujoco_velocities {
   const double* v_free;          /* [nv] of the problem: without constraints */
   const double* solution;        /* [nv] of the problem; the integrator makes `exact` of it */
   const int32_t* island_of_tree; /* [ntree] below ntree; -1: the tree has no constraint */
-  double slow;                   /* velocity that is the smallest scale of errors */
-  int32_t sleeps;                /* 1: trees at rest in `recorded` do not count */
+  const double* gap;             /* [islands] bounds of the gaps to the least cost */
+  int64_t islands;
+  double slow;    /* velocity that is the smallest scale of errors */
+  int32_t sleeps; /* 1: trees at rest in `recorded` do not count */
 } sap_mujoco_velocities;
 
 typedef struct sap_mujoco_comparison {
   double error;        /* of all trees, relative to the scale */
+  double bound;        /* of the error against the optimum; infinite where a gap is unknown */
   double scale;        /* in the norm of M */
   double island_error; /* largest of an island, relative to its own scale */
   int64_t worst_tree;  /* first tree of that island */
@@ -153,6 +156,51 @@ typedef struct sap_mujoco_comparison {
 SAP_MUJOCO_API void sap_mujoco_compare(const sap_mujoco_field* fields, const void* model,
                                        const void* data, const sap_mujoco_velocities* velocities,
                                        double* tree_error, sap_mujoco_comparison* comparison);
+
+/* K recorded steps of a model. */
+typedef struct sap_mujoco_recording {
+  int64_t states;      /* K */
+  const double* state; /* [K, state_size] before each step */
+  int64_t state_size;
+  int32_t state_kind; /* mjtState: all that a step depends on */
+  int32_t sleeps;     /* as in sap_mujoco_velocities */
+  double slow;
+  const double* next_qvel;      /* [K, nv] recorded velocities after each step */
+  const void* contacts;         /* mjContact [N] of all states; NULL: none were recorded */
+  const int64_t* first_contact; /* [K + 1] of each state; NULL with `contacts` */
+  double touching; /* overlap from which a pair of geoms without a recorded contact is lost [m] */
+} sap_mujoco_recording;
+
+/* What is found of a recorded step. Its contacts are the recorded ones and MuJoCo's of the pairs
+ * that are lost; where none were recorded, MuJoCo's. */
+typedef struct sap_mujoco_judgment {
+  double error; /* as in sap_mujoco_comparison */
+  double bound;
+  double island_error;
+  int64_t contacts;       /* of the problem */
+  int64_t found_contacts; /* that MuJoCo finds */
+  int64_t lost_pairs;
+  double found_error; /* with the contacts that MuJoCo finds */
+  int64_t asleep;
+} sap_mujoco_judgment;
+
+/* The first recorded step that has no exact one. */
+typedef struct sap_mujoco_refusal {
+  int64_t state;
+  char message[256];
+} sap_mujoco_refusal;
+
+struct sap_mujoco; /* of sap_mujoco.h */
+
+/* Judges recorded steps under MuJoCo's law, on threads of which each has a state of `data`. The
+ * bits of a judgment depend on its recorded step alone. Returns a value of sap_status.
+ *
+ *   judgments   [K] written */
+SAP_MUJOCO_API int32_t sap_mujoco_judge(const struct sap_mujoco* solver, const void* model,
+                                        void* const* data, int32_t threads,
+                                        const sap_mujoco_recording* recording,
+                                        sap_mujoco_judgment* judgments,
+                                        sap_mujoco_refusal* refusal);
 
 #ifdef __cplusplus
 }

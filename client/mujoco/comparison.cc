@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <vector>
 
 namespace sap::mujoco {
@@ -88,6 +90,10 @@ sap_mujoco_comparison Compare(const Fields& fields, const Trees& trees,
   }
   result.scale = whole.Scale(velocities.slow);
   result.error = std::sqrt(whole.error) / result.scale;
+  const double gap = std::accumulate(velocities.gap, velocities.gap + velocities.islands, 0.0);
+  const double distance = std::sqrt(2.0 * gap) / result.scale;
+  result.bound =
+      std::isfinite(distance) ? result.error + distance : std::numeric_limits<double>::infinity();
   result.island_error = -1.0;
   for (size_t place = 0; place < islands.size(); ++place) {
     if (first_tree[place] < 0) continue;

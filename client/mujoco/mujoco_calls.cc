@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "client/mujoco/effective_metric.h"
+#include "client/mujoco/fields.h"
 #include "client/mujoco/released_versions.h"
 
 namespace sap::mujoco {
@@ -97,6 +99,8 @@ tl::expected<MujocoCalls, std::string> MujocoCalls::Find(const char* library,
   finder.Find("mj_isSparse", &calls.is_sparse);
   finder.Find("mj_mulJacVec", &calls.multiply_jacobian);
   finder.Find("mj_mulJacTVec", &calls.multiply_transpose);
+  finder.Find("mj_mulM", &calls.multiply_mass);
+  finder.Find("mj_addContact", &calls.add_contact);
   finder.Find("mj_integratePos", &calls.integrate_position);
   finder.Find("mj_setState", &calls.set_state);
   finder.Find("mj_getState", &calls.get_state);
@@ -130,6 +134,16 @@ tl::expected<MujocoCalls, std::string> MujocoCalls::Find(const char* library,
 bool MujocoCalls::HasCallbacksOfActuation() const {
   const auto is_set = [](const Stage* callback) { return *callback != nullptr; };
   return is_set(control_callback) || std::ranges::any_of(actuator_callbacks, is_set);
+}
+
+void MujocoCalls::RemakeConstraints(const void* model, void* data) const {
+  const Fields found = ReadFields(fields, model, data);
+  make_constraint(model, data);
+  island(model, data);
+  // R from J M^-1 J', not from its estimate.
+  if ((found.enableflags & exact_diagonal) != 0) project_constraint(model, data);
+  transmission(model, data);  // adhesion reads the rows of contacts
+  if (IsDiscrete(found)) build_metric(model, data, 1, 1);
 }
 
 EngineStatus MujocoCalls::Run(void (*body)(void* context), void* context) const {

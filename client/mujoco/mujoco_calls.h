@@ -46,6 +46,9 @@ struct MujocoCalls {
                             const double* vector) = nullptr;
   void (*multiply_transpose)(const void* model, const void* data, double* result,
                              const double* vector) = nullptr;
+  void (*multiply_mass)(const void* model, const void* data, double* result,
+                        const double* vector) = nullptr;
+  int (*add_contact)(const void* model, void* data, const void* contact) = nullptr;
   void (*integrate_position)(const void* model, double* qpos, const double* qvel,
                              double time_step) = nullptr;
   void (*set_state)(const void* model, void* data, const double* state, int kind) = nullptr;
@@ -59,9 +62,18 @@ struct MujocoCalls {
   // Whether the program has functions of its own that the stage of actuation calls.
   bool HasCallbacksOfActuation() const;
 
+  // Makes the constraints anew after the contacts of a state were changed, and the metric of
+  // `discrete`, which they overwrite.
+  void RemakeConstraints(const void* model, void* data) const;
+
   // Runs body(context), which calls these functions. MuJoCo's errors, which do not return to their
   // caller, end it: it must have no object to destroy.
   EngineStatus Run(void (*body)(void* context), void* context) const;
 };
 
 }  // namespace sap::mujoco
+
+// The handle of the C interface.
+struct sap_mujoco {
+  sap::mujoco::MujocoCalls calls;
+};

@@ -32,12 +32,7 @@ void TakeContactsInGap(const StageContext& c, const Fields& fields) {
     *exclude = 0;
     is_found = true;
   }
-  if (!is_found) return;
-  c.calls.make_constraint(c.model, c.data);
-  c.calls.island(c.model, c.data);
-  if (fields.enableflags & c.calls.exact_diagonal) c.calls.project_constraint(c.model, c.data);
-  c.calls.transmission(c.model, c.data);  // adhesion reads the rows of contacts
-  if (IsDiscrete(fields)) c.calls.build_metric(c.model, c.data, 1, 1);
+  if (is_found) c.calls.RemakeConstraints(c.model, c.data);
 }
 
 // The stages of mj_step that precede its constraint solver; of `discrete` those of positions and

@@ -9,10 +9,6 @@
 #include "client/mujoco/stepper.h"
 #include "solver/parallel/task_arena.h"
 
-struct sap_mujoco {
-  sap::mujoco::MujocoCalls calls;
-};
-
 namespace sap::mujoco {
 namespace {
 

@@ -16,7 +16,6 @@ import argparse
 from typing import Any
 
 import mujoco
-import mujoco_warp as mjw
 import numpy as np
 
 STATE = ("time", "qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied")
@@ -64,11 +63,14 @@ class Recorder:
 
     def save(self, path: str) -> None:
         """Writes the run."""
-        np.savez(path, **{name: np.concatenate(rows) for name, rows in self.rows.items()})
+        arrays = {name: np.concatenate(rows) for name, rows in self.rows.items()}
+        np.savez(path, allow_pickle=False, **arrays)
 
 
 def main() -> None:
     """Steps some worlds and records them."""
+    import mujoco_warp as mjw
+
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model", help="MJCF file")
     parser.add_argument("--worlds", type=int, default=4)

@@ -89,9 +89,11 @@ def make(name: str, scene: Scene, directory: Path, client: sap.Client) -> None:
     np.savez_compressed(directory / f"{name}.npz", **{k: np.array(v) for k, v in rows.items()})
 
 
-def states(directory: Path) -> Iterator[tuple[str, mujoco.MjModel, dict[str, np.ndarray]]]:
-    """Name, model and arrays of every scene."""
-    for name in json.loads((directory / "states.json").read_text()):
+def states(
+    directory: Path, only: tuple[str, ...] = ()
+) -> Iterator[tuple[str, mujoco.MjModel, dict[str, np.ndarray]]]:
+    """Name, model and arrays of every scene, or of some."""
+    for name in only or json.loads((directory / "states.json").read_text()):
         model = mujoco.MjModel.from_xml_path(str(directory / f"{name}.xml"))
         with np.load(directory / f"{name}.npz") as arrays:
             yield name, model, dict(arrays)

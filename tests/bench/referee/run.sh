@@ -4,8 +4,9 @@
 #
 #   tests/bench/referee/run.sh [ENGINE...]
 #
-# ENGINE: mujoco, mujoco_warp, pybullet; without: all. Installs them in build/referee/venv and needs
-# the C library of the release build. The corpus, the runs and their reports stay in build/referee.
+# ENGINE: mujoco, mujoco_warp, newton, dart, pybullet; without: all. Installs them in
+# build/referee/venv and needs the C library of the release build. The corpus, the runs and their
+# reports stay in build/referee.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
@@ -28,7 +29,7 @@ fi
 python=$here/venv/bin/python
 [[ -e $here/corpus/states.json ]] || "$python" "$folder/corpus.py" "$here/corpus"
 engines=("$@")
-((${#engines[@]} > 0)) || engines=(mujoco mujoco_warp pybullet)
+((${#engines[@]} > 0)) || engines=(mujoco mujoco_warp newton dart pybullet)
 for engine in "${engines[@]}"; do
   echo "== $engine" >&2
   "$python" "$folder/with_$engine.py" "$here/corpus" "$here/runs" > "$here/$engine.log"

@@ -15,16 +15,16 @@ import numpy as np
 import pybullet
 
 import corpus
+from free_bodies import FreeBody, Motion, bodies_of
 
 ITERATIONS = (5, 50, 500)  # its default is 50
-_SHAPES = {int(mujoco.mjtGeom.mjGEOM_SPHERE): "sphere", int(mujoco.mjtGeom.mjGEOM_BOX): "box"}
 
 
 class World:
     """The bodies of a model in Bullet."""
 
     def __init__(self, model: mujoco.MjModel, iterations: int) -> None:
-        self.model, self.id = model, pybullet.connect(pybullet.DIRECT)
+        self.id = pybullet.connect(pybullet.DIRECT)
         pybullet.setTimeStep(model.opt.timestep, self.id)
         pybullet.setGravity(*model.opt.gravity, self.id)
         pybullet.setPhysicsEngineParameter(
@@ -33,23 +33,19 @@ class World:
         floor = pybullet.createCollisionShape(pybullet.GEOM_PLANE, physicsClientId=self.id)
         ground = pybullet.createMultiBody(0, floor, physicsClientId=self.id)
         self._set_friction(ground, float(model.geom_friction[0, 0]))
-        self.bodies = [self._make(body) for body in range(1, model.nbody)]
+        self.bodies = [self._make(body) for body in bodies_of(model)]
 
-    def _make(self, body: int) -> int:
-        geom = int(self.model.body_geomadr[body])
-        size = self.model.geom_size[geom].tolist()
-        if _SHAPES[int(self.model.geom_type[geom])] == "box":
+    def _make(self, body: FreeBody) -> int:
+        if body.shape == "box":
             shape = pybullet.createCollisionShape(
-                pybullet.GEOM_BOX, halfExtents=size, physicsClientId=self.id
+                pybullet.GEOM_BOX, halfExtents=body.size, physicsClientId=self.id
             )
         else:
             shape = pybullet.createCollisionShape(
-                pybullet.GEOM_SPHERE, radius=size[0], physicsClientId=self.id
+                pybullet.GEOM_SPHERE, radius=body.size[0], physicsClientId=self.id
             )
-        made = pybullet.createMultiBody(
-            float(self.model.body_mass[body]), shape, physicsClientId=self.id
-        )
-        self._set_friction(made, float(self.model.geom_friction[geom, 0]))
+        made = pybullet.createMultiBody(body.mass, shape, physicsClientId=self.id)
+        self._set_friction(made, body.friction)
         return int(made)
 
     def _set_friction(self, body: int, friction: float) -> None:
@@ -63,33 +59,28 @@ class World:
             physicsClientId=self.id,
         )
 
-    def step(self, qpos: np.ndarray, qvel: np.ndarray) -> np.ndarray:
+    def step(self, motion: Motion) -> np.ndarray:
         """The velocity after a step."""
-        rotations = np.empty((len(self.bodies), 9))
         for i, body in enumerate(self.bodies):
-            place, turned, velocity = qpos[7 * i :][:3], qpos[7 * i + 3 :][:4], qvel[6 * i :][:6]
-            mujoco.mju_quat2Mat(rotations[i], turned)
-            spin = rotations[i].reshape(3, 3) @ velocity[3:]  # MuJoCo has it in the body's axes
+            turn = np.roll(motion.turn[i], -1)
             pybullet.resetBasePositionAndOrientation(
-                body, place, np.roll(turned, -1), physicsClientId=self.id
+                body, motion.place[i], turn, physicsClientId=self.id
             )
-            pybullet.resetBaseVelocity(body, velocity[:3], spin, physicsClientId=self.id)
+            pybullet.resetBaseVelocity(
+                body, motion.linear[i], motion.spin[i], physicsClientId=self.id
+            )
         pybullet.stepSimulation(self.id)
-        result = np.empty_like(qvel)
-        for i, body in enumerate(self.bodies):
-            linear, spin = pybullet.getBaseVelocity(body, physicsClientId=self.id)
-            result[6 * i :][:3] = linear
-            result[6 * i + 3 :][:3] = rotations[i].reshape(3, 3).T @ spin
-        return result
+        after = [pybullet.getBaseVelocity(body, physicsClientId=self.id) for body in self.bodies]
+        return motion.qvel(*map(np.array, zip(*after, strict=True)))
 
 
 def main() -> None:
     directory, runs = map(Path, sys.argv[1:3])
-    for scene, model, arrays in corpus.states(directory):
-        for iterations in ITERATIONS if scene in corpus.FREE else ():
+    for scene, model, arrays in corpus.states(directory, corpus.FREE):
+        for iterations in ITERATIONS:
             world = World(model, iterations)
             steps = zip(arrays["qpos"], arrays["qvel"], strict=True)
-            velocities = np.array([world.step(*state) for state in steps])
+            velocities = np.array([world.step(Motion.of(*state)) for state in steps])
             engine = f"Bullet, {iterations} iterations"
             corpus.save_run(runs, engine, scene, arrays, velocities)
             pybullet.disconnect(world.id)

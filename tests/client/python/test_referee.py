@@ -13,31 +13,26 @@ import numpy as np
 import pytest
 import sap_islands as sap
 from numpy.typing import NDArray
+from record_mujoco_warp import CONTACT
 from sap_islands.__main__ import main
 from sap_islands.arrays import FloatArray
 from sap_islands.binaries import find_server
 from sap_islands.referee import Verdict
-from sap_islands.referee.exact_steps import put_contacts
+from sap_islands.referee.contacts import make_contacts, put_contacts
 
-from support.mujoco_agreement import solve_tightly
 from support.recorded_runs import (
-    CONTACT_ARRAYS,
     WORKSHOP,
     Run,
     changed,
     joined,
     record,
     step_from,
+    with_flag,
+    with_option,
+    workshop,
 )
 
 STEPS = 60
-_DISABLE, _ENABLE = mujoco.mjtDisableBit, mujoco.mjtEnableBit
-
-
-def workshop() -> mujoco.MjModel:
-    model = mujoco.MjModel.from_xml_string(WORKSHOP)
-    solve_tightly(model)
-    return model
 
 
 @pytest.fixture(scope="module")
@@ -85,74 +80,6 @@ def test_error_is_the_distance_from_the_exact_velocity_in_the_norm_of_m(
     assert np.delete(verdict.error, state).max() < 1e-9
 
 
-def with_flag(name: str) -> Callable[[mujoco.MjModel], None]:
-    def change(model: mujoco.MjModel) -> None:
-        if hasattr(_DISABLE, f"mjDSBL_{name}"):
-            model.opt.disableflags |= int(getattr(_DISABLE, f"mjDSBL_{name}"))
-        elif hasattr(_ENABLE, f"mjENBL_{name}"):
-            model.opt.enableflags |= int(getattr(_ENABLE, f"mjENBL_{name}"))
-        else:
-            pytest.skip(f"this MuJoCo has no flag {name}")
-
-    return change
-
-
-def with_option(name: str, value: Any) -> Callable[[mujoco.MjModel], None]:
-    return lambda model: setattr(model.opt, name, value)
-
-
-def with_integrator(name: str) -> Callable[[mujoco.MjModel], None]:
-    def change(model: mujoco.MjModel) -> None:
-        if not hasattr(mujoco.mjtIntegrator, f"mjINT_{name}"):
-            pytest.skip(f"this MuJoCo has no integrator {name}")
-        model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{name}")
-        model.opt.tolerance = 1e-15  # at 0 its conjugate gradients end in 0 / 0
-
-    return change
-
-
-def with_fluid(model: mujoco.MjModel) -> None:
-    model.opt.density, model.opt.viscosity = 1000.0, 0.1
-
-
-RUN_OPTIONS: dict[str, Callable[[mujoco.MjModel], None]] = {
-    "Euler": lambda _: None,
-    "Euler, explicit damping": with_flag("EULERDAMP"),
-    "implicit": with_option("integrator", mujoco.mjtIntegrator.mjINT_IMPLICIT),
-    "implicitfast": with_option("integrator", mujoco.mjtIntegrator.mjINT_IMPLICITFAST),
-    "discrete": with_integrator("DISCRETE"),
-    "elliptic": with_option("cone", mujoco.mjtCone.mjCONE_ELLIPTIC),
-    "impratio": with_option("impratio", 20.0),
-    "no warm start": with_flag("WARMSTART"),
-    "no islands": with_flag("ISLAND"),
-    "no multiccd": with_flag("MULTICCD"),
-    "no nativeccd": with_flag("NATIVECCD"),
-    "diagexact": with_flag("DIAGEXACT"),
-    "speculative": with_flag("SPECULATIVE"),
-    "fluid": with_fluid,
-}
-
-
-@pytest.mark.parametrize("option", RUN_OPTIONS)
-@pytest.mark.parametrize("with_contacts", [False, True])
-def test_an_exact_run_is_exact_under_every_option(option: str, with_contacts: bool) -> None:
-    model = changed(workshop(), RUN_OPTIONS[option])
-    verdict = sap.certify(model, record(model, STEPS, seed=7, with_contacts=with_contacts))
-    assert verdict.exact == verdict.states == STEPS
-    assert not verdict.causes
-    assert verdict.error.max() < 1e-7
-    assert verdict.bound.max() < 1e-7
-    assert not verdict.lost_pairs.any()
-
-
-def test_an_exact_run_recorded_in_single_precision_is_exact(model: mujoco.MjModel) -> None:
-    run = record(model, STEPS, seed=3, with_contacts=True)
-    single = {k: v.astype(np.float32) if v.dtype == float else v for k, v in run.items()}
-    verdict = sap.certify(model, single)
-    assert verdict.exact == STEPS
-    assert 1e-9 < verdict.error.max() < 1e-4
-
-
 def step_without(
     model: mujoco.MjModel, run: Run, state: int, keep: Callable[[mujoco.MjData], Any]
 ) -> FloatArray:
@@ -164,9 +91,9 @@ def step_without(
     kept = keep(data)
     if len(kept) == data.ncon:
         return np.full(model.nv, np.nan)
-    arrays = (name for name in CONTACT_ARRAYS if name != "efc_address")
+    arrays = (name for name in CONTACT if name != "efc_address")
     contacts = {name: getattr(data.contact, name)[kept].copy() for name in arrays}
-    put_contacts(model, data, contacts)
+    put_contacts(model, data, make_contacts(contacts))
     mujoco.mj_makeConstraint(model, data)
     mujoco.mj_island(model, data)
     for stage in ("Velocity", "Actuation", "Acceleration", "Constraint"):
@@ -297,15 +224,16 @@ def test_recorded_contacts_other_than_mujocos_are_no_fault(model: mujoco.MjModel
     for name in ("qpos", "qvel", "act", "ctrl"):
         getattr(data, name)[:] = run[name][state]
     mujoco.mj_fwdPosition(model, data)
-    names = (name for name in CONTACT_ARRAYS if name != "efc_address")
-    put_contacts(model, data, {name: run[f"contact_{name}"][of_state] for name in names})
+    names = (name for name in CONTACT if name != "efc_address")
+    recorded = {name: run[f"contact_{name}"][of_state] for name in names}
+    put_contacts(model, data, make_contacts(recorded))
     mujoco.mj_makeConstraint(model, data)
     mujoco.mj_island(model, data)
     for stage in ("Velocity", "Actuation", "Acceleration", "Constraint"):
         getattr(mujoco, f"mj_fwd{stage}")(model, data)
     mujoco.mj_Euler(model, data)
     only = {name: values[[state]] for name, values in run.items() if "contact" not in name}
-    contacts = {f"contact_{name}": run[f"contact_{name}"][of_state] for name in CONTACT_ARRAYS}
+    contacts = {f"contact_{name}": run[f"contact_{name}"][of_state] for name in CONTACT}
     one = {**only, **contacts, "contact_state": np.zeros(of_state.sum(), int)}
     verdict = sap.certify(model, {**one, "next_qvel": data.qvel[None].copy()})
     assert verdict.exact == 1
@@ -334,7 +262,7 @@ def test_a_pair_without_a_recorded_contact_is_lost(model: mujoco.MjModel, run: R
 
 def test_trees_that_sleep_are_left_out() -> None:
     model = workshop()
-    model.opt.enableflags |= int(_ENABLE.mjENBL_SLEEP)
+    model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
     model.opt.sleep_tolerance = 1e-2
     model.actuator_gainprm[:] = model.actuator_biasprm[:] = 0
     verdict = sap.certify(model, record(model, 300))
@@ -511,6 +439,7 @@ def test_arguments_are_checked(model: mujoco.MjModel, run: Run) -> None:
         ({"tolerance": float("nan")}, "tolerance"),
         ({"sample": 0}, "sample"),
         ({"diagnose": -1}, "diagnose"),
+        ({"threads": 0}, "threads"),
     ):
         with pytest.raises(sap.InvalidArgument) as refused:
             sap.certify(model, run, **arguments)

@@ -8,25 +8,15 @@ from typing import Any
 
 import mujoco
 import numpy as np
+import pytest
 from numpy.typing import NDArray
+from record_mujoco_warp import CONTACT
 from sap_islands.arrays import FloatArray
+
+from support.mujoco_agreement import solve_tightly
 
 Run = dict[str, NDArray[Any]]
 Before = Callable[[mujoco.MjModel, mujoco.MjData], None]
-
-CONTACT_ARRAYS = (
-    "dist",
-    "pos",
-    "frame",
-    "geom",
-    "dim",
-    "includemargin",
-    "friction",
-    "solref",
-    "solreffriction",
-    "solimp",
-    "efc_address",
-)
 
 
 def controls_of(model: mujoco.MjModel, seed: int, steps: int) -> FloatArray:
@@ -53,7 +43,7 @@ def record(
     rows: dict[str, list[Any]] = {
         name: [] for name in ("qpos", "qvel", "act", "ctrl", "time", "world", "next_qvel")
     }
-    contacts: dict[str, list[Any]] = {name: [] for name in ("state", *CONTACT_ARRAYS)}
+    contacts: dict[str, list[Any]] = {name: [] for name in ("state", *CONTACT)}
     for step in range(steps):
         data.ctrl[:] = controls[step]
         for name in ("qpos", "qvel", "act", "ctrl"):
@@ -63,7 +53,7 @@ def record(
         mujoco.mj_step(model, data)
         rows["next_qvel"].append(data.qvel.copy())
         contacts["state"].append(np.full(data.ncon, step))
-        for name in CONTACT_ARRAYS:
+        for name in CONTACT:
             contacts[name].append(getattr(data.contact, name).copy())
     run = {name: np.array(values) for name, values in rows.items()}
     if with_contacts:
@@ -91,6 +81,38 @@ def changed(model: mujoco.MjModel, change: Callable[[mujoco.MjModel], object]) -
     other = copy.copy(model)
     change(other)
     return other
+
+
+def with_flag(name: str) -> Callable[[mujoco.MjModel], None]:
+    def change(model: mujoco.MjModel) -> None:
+        if hasattr(mujoco.mjtDisableBit, f"mjDSBL_{name}"):
+            model.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{name}"))
+        elif hasattr(mujoco.mjtEnableBit, f"mjENBL_{name}"):
+            model.opt.enableflags |= int(getattr(mujoco.mjtEnableBit, f"mjENBL_{name}"))
+        else:
+            pytest.skip(f"this MuJoCo has no flag {name}")
+
+    return change
+
+
+def with_option(name: str, value: Any) -> Callable[[mujoco.MjModel], None]:
+    return lambda model: setattr(model.opt, name, value)
+
+
+def with_integrator(name: str) -> Callable[[mujoco.MjModel], None]:
+    def change(model: mujoco.MjModel) -> None:
+        if not hasattr(mujoco.mjtIntegrator, f"mjINT_{name}"):
+            pytest.skip(f"this MuJoCo has no integrator {name}")
+        model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{name}")
+        model.opt.tolerance = 1e-15  # at 0 its conjugate gradients end in 0 / 0
+
+    return change
+
+
+def workshop() -> mujoco.MjModel:
+    model = mujoco.MjModel.from_xml_string(WORKSHOP)
+    solve_tightly(model)
+    return model
 
 
 WORKSHOP = """

@@ -35,7 +35,11 @@ _NUMBERS: dict[str, Any] = {
     "uint64_t": ctypes.c_uint64,
     "uintptr_t": ctypes.c_void_p,
 }
-_TYPES = {"double": {"mjtNum"}, "int32_t": {"int"}, "uint8_t": {"mjtBool", "mjtByte"}}
+_TYPES = {
+    "double": {"mjtNum"},
+    "int32_t": {"int", "mjWarningStat"},  # which is two of them
+    "uint8_t": {"mjtBool", "mjtByte"},
+}
 _OWNERS = {"array": PointerType, "numbers": (ArrayType, ValueType)}
 
 # Before version 4 every actuator has one force and one control, and no damper.
@@ -94,6 +98,12 @@ def make_field_table(names: str) -> FieldTable:
     return FieldTable(table, table.ctypes.data)
 
 
+@functools.cache
+def contact_type() -> np.dtype[Any]:
+    """An mjContact as an element of an array."""
+    return np.dtype(_structure("mjContact"))
+
+
 def _row_of(kind: str, *what: str) -> tuple[int, int, int]:
     name = what[-1]
     if kind == "contact":
@@ -150,6 +160,8 @@ def _is_right(
     owners = (model.opt, model) if where == _IN_MODEL else (data,)
     names = (name, _FORMER_NAMES.get(name, name))
     expected = next(getattr(each, n) for each in owners for n in names if hasattr(each, n))
+    if name == "warning":
+        return bool(data.warning.lastinfo.ctypes.data == address)
     if kind == "numbers":
         if isinstance(expected, np.ndarray):
             return bool(expected.ctypes.data == address)

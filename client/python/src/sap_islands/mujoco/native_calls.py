@@ -63,6 +63,8 @@ class Velocities(ctypes.Structure):
         ("v_free", ctypes.c_void_p),
         ("solution", ctypes.c_void_p),
         ("island_of_tree", ctypes.c_void_p),
+        ("gap", ctypes.c_void_p),
+        ("islands", ctypes.c_int64),
         ("slow", ctypes.c_double),
         ("sleeps", ctypes.c_int32),
     )
@@ -73,6 +75,7 @@ class NativeComparison(ctypes.Structure):
 
     _fields_ = (
         ("error", ctypes.c_double),
+        ("bound", ctypes.c_double),
         ("scale", ctypes.c_double),
         ("island_error", ctypes.c_double),
         ("worst_tree", ctypes.c_int64),

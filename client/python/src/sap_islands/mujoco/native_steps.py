@@ -86,7 +86,9 @@ class _RolloutArrays(ctypes.Structure):
     )
 
 
-class _Functions(NamedTuple):
+class NativeSteps(NamedTuple):
+    """The functions, and the handle that they need."""
+
     solver: int
     step: Any
     rollout: Any
@@ -120,7 +122,7 @@ def advance(
     settings = _settings(law, options, on_unsolved)
     refuse_unsupported(model)
     warn_of_differences(model)
-    functions, outcome = _load(), _Outcome()
+    functions, outcome = load_native_steps(), _Outcome()
     _raise(
         functions.step(functions.solver, model._address, data._address, settings, outcome), outcome
     )
@@ -150,7 +152,7 @@ def advance_discretely(model: mujoco.MjModel, data: mujoco.MjData) -> None:
 
 def _run_stage(name: str, model: mujoco.MjModel, data: mujoco.MjData) -> None:
     """A stage of the integrator `discrete`: `client/mujoco/discrete_stages.h`."""
-    functions, outcome = _load(), _Outcome()
+    functions, outcome = load_native_steps(), _Outcome()
     stage = functions.stages[name]
     _raise(stage(functions.solver, model._address, data._address, outcome), outcome)
 
@@ -207,7 +209,7 @@ def roll_out(
         threads=threads,
         stop=ctypes.addressof(stop),
     )
-    functions, outcome = _load(), _Outcome()
+    functions, outcome = load_native_steps(), _Outcome()
     with ThreadPoolExecutor(1) as pool:  # an interrupt reaches this thread
         running = pool.submit(functions.rollout, functions.solver, arrays, settings, outcome)
         try:
@@ -245,7 +247,8 @@ def _report(outcome: _Outcome, on_unsolved: OnUnsolved) -> None:
 
 
 @functools.cache
-def _load() -> _Functions:
+def load_native_steps() -> NativeSteps:
+    """Finds MuJoCo's functions in the library of the `mujoco` package."""
     library = load(find_c_library())
     fields = load_native_calls().fields.address
     (path,) = Path(mujoco.__file__).parent.glob("libmujoco.so*")
@@ -267,4 +270,4 @@ def _load() -> _Functions:
         library.sap_mujoco_open(str(path).encode(), fields, ctypes.byref(solver), opened), opened
     )
     assert solver.value is not None
-    return _Functions(solver.value, library.sap_mujoco_step, library.sap_mujoco_rollout, stages)
+    return NativeSteps(solver.value, library.sap_mujoco_step, library.sap_mujoco_rollout, stages)

@@ -11,8 +11,9 @@ import numpy as np
 from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.mujoco.assembly import BuiltProblem
 from sap_islands.options import Options
+from sap_islands.referee.contacts import lost_contacts, pair_keys
 from sap_islands.referee.counterfactuals import Change, Trial
-from sap_islands.referee.exact_steps import ExactSteps, lost_contacts, pair_keys
+from sap_islands.referee.exact_steps import ExactSteps
 from sap_islands.referee.judging import Judgment, tree_squares
 from sap_islands.referee.mujoco_steps import few_iterations, several_steps
 from sap_islands.referee.runs import State, Step
@@ -169,7 +170,7 @@ def _lost_names(trial: Trial) -> str:
     trial.steps.place(data, trial.state)
     mujoco.mj_fwdPosition(trial.steps.model, data)
     assert trial.state.contacts is not None
-    lost = lost_contacts(trial.steps.model, data, trial.state.contacts)
+    lost = lost_contacts(trial.steps.model, data, trial.state.contacts["geom"])
     pairs = sorted({tuple(sorted(pair)) for pair in data.contact.geom[lost].tolist()})
     return _listed(trial.steps.model, pairs)
 

@@ -6,20 +6,24 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
+from sap_islands.arrays import FloatArray
 from sap_islands.client import Client, connect
 from sap_islands.errors import InvalidArgument
 from sap_islands.problem_files import PathLike, save_problem
 from sap_islands.referee.causes import find_cause, reset_of
 from sap_islands.referee.counterfactuals import Trial
 from sap_islands.referee.exact_steps import ExactSteps
-from sap_islands.referee.judging import Judgment, judge
+from sap_islands.referee.judging import JUDGMENTS, Judgment, judge
+from sap_islands.referee.native_judging import NativeJudge, Refused
 from sap_islands.referee.run_reader import Source, read_runs
 from sap_islands.referee.runs import Run, Step
 from sap_islands.referee.verdict import NO_FAULTS, Verdict, WorstState
@@ -27,7 +31,7 @@ from sap_islands.referee.verdict import NO_FAULTS, Verdict, WorstState
 TOLERANCE = 1e-3
 DIAGNOSE = 200
 _MAX_WORST = 1000
-_COLUMNS = len(Judgment._fields)
+_AT_ONCE = 512  # states between two looks at the keyboard
 
 
 class _Found(NamedTuple):
@@ -53,6 +57,7 @@ def certify(
     skip_invalid: bool = False,
     diagnose: int = DIAGNOSE,
     worst: PathLike | None = None,
+    threads: int | None = None,
     client: Client | None = None,
     progress: bool = False,
 ) -> Verdict:
@@ -69,22 +74,26 @@ def certify(
         diagnose: Number of states above the tolerance whose causes are looked for.
         worst: Directory for the worst states, each as a run of one state and as a problem file
             whose guess is the recorded velocity; None: not saved.
-        client: Solves the problems; None: in this process.
+        threads: That judge states in this process, each with an MjData of its own; None: as many
+            as the process may use. A verdict does not depend on it.
+        client: Solves the problems; None: in this process, which is many times faster.
         progress: Whether to show a progress bar.
 
     Raises:
         InvalidArgument: A run does not fit the model, or the model has what MuJoCo's convex
             problem of one step is not: flexes, RK4.
     """
-    _check(tolerance, sample, diagnose)
+    _check(tolerance, sample, diagnose, threads)
     sources: list[Source] = [runs] if isinstance(runs, str | os.PathLike | Mapping) else [*runs]
     if not sources:
         raise InvalidArgument("there are no runs", "runs")
     steps = ExactSteps(model if isinstance(model, mujoco.MjModel) else load_model(model))
     with ExitStack() as stack:
+        native = None
         if client is None:
             client = stack.enter_context(connect("embedded:"))
-        court = _Court(steps, client, tolerance)
+            native = NativeJudge(steps, threads or len(os.sched_getaffinity(0)))
+        court = _Court(steps, client, native, tolerance)
         stack.enter_context(_without_warnings())
         for run in read_runs(steps.model, sources, sample, skip_invalid):
             court.hear(run, progress)
@@ -118,51 +127,76 @@ def load_model(path: PathLike) -> mujoco.MjModel:
         raise InvalidArgument(f"{name}: {error}", "model") from None
 
 
-def _check(tolerance: float, sample: int | None, diagnose: int) -> None:
+def _check(tolerance: float, sample: int | None, diagnose: int, threads: int | None) -> None:
     if not 0 < tolerance < np.inf:
         raise InvalidArgument(f"tolerance is {tolerance}; it must be positive", "tolerance")
     if sample is not None and sample < 1:
         raise InvalidArgument(f"sample is {sample}; it must be at least 1", "sample")
     if diagnose < 0:
         raise InvalidArgument(f"diagnose is {diagnose}; it must be at least 0", "diagnose")
+    if threads is not None and threads < 1:
+        raise InvalidArgument(f"threads is {threads}; it must be at least 1", "threads")
 
 
 class _Court:
     """Collects the judgments of runs."""
 
-    def __init__(self, steps: ExactSteps, client: Client, tolerance: float) -> None:
-        self._steps, self._client, self._tolerance = steps, client, tolerance
+    def __init__(
+        self, steps: ExactSteps, client: Client, native: NativeJudge | None, tolerance: float
+    ) -> None:
+        self._steps, self._client, self._native = steps, client, native
+        self._tolerance = tolerance
         self._found: list[_Found] = []
-        self._columns: list[tuple[float, ...]] = []
-        self._recorded = self._skipped = self._above = self._resets = 0
+        self._judged: list[NDArray[Any]] = [np.empty(0, JUDGMENTS)]
+        self._states: list[FloatArray] = [np.empty((3, 0))]  # number, world and time of each
+        self._recorded = self._skipped = self._above = 0
         self._assumed: dict[str, str] = {}
         self._unused: list[str] = []
         self._has_contacts = True
 
     def hear(self, run: Run, progress: bool) -> None:
         """Judges the chosen states of a run."""
-        bar = tqdm(
-            judge(self._steps, self._client, map(run.state, run.chosen.tolist())),
-            total=len(run.chosen),
-            disable=None if progress else True,
-            leave=False,
-        )
-        for state, judgment in bar:
-            number = self._recorded + state.number
-            self._columns.append((number, state.world, state.time, *judgment))
-            if not judgment.bound <= self._tolerance:
-                self._above += 1
-                step = run.step(state.number)
-                reset = reset_of(self._steps, step)
-                self._resets += bool(reset)
-                self._found.append(_Found(number, run.name, step, judgment, reset))
-                if len(self._found) > 2 * _MAX_WORST:
-                    self._keep_the_worst()
+        with tqdm(total=len(run.chosen), disable=None if progress else True, leave=False) as bar:
+            for numbers, judged in self._judgments(run):
+                time = run.rows(numbers).arrays.get("time", np.full(len(numbers), np.nan))
+                self._states.append(
+                    np.array([self._recorded + numbers, run.world[numbers], time], float)
+                )
+                self._judged.append(judged)
+                for i in np.flatnonzero(~(judged["bound"] <= self._tolerance)).tolist():
+                    self._convict(run, int(numbers[i]), Judgment(*judged[i].item()))
+                bar.update(len(numbers))
         self._recorded += run.recorded
         self._assumed |= run.assumed
         self._skipped += run.skipped
         self._unused += [name for name in run.unused if name not in self._unused]
         self._has_contacts &= run.has_contacts
+
+    def _judgments(self, run: Run) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+        """Numbers of states, and their judgments."""
+        one_by_one = judge(self._steps, self._client, map(run.state, run.chosen.tolist()))
+        for first in range(0, len(run.chosen), _AT_ONCE):
+            numbers = run.chosen[first : first + _AT_ONCE]
+            if self._native is None:
+                some = islice(one_by_one, len(numbers))
+                yield numbers, np.array([judgment for _, judgment in some], JUDGMENTS)
+                continue
+            try:
+                yield numbers, self._native.judge(run.rows(numbers))
+            except Refused as refused:
+                # State by state the error says what MuJoCo or the solver refuses.
+                state = run.state(int(numbers[refused.row]))
+                next(judge(self._steps, self._client, [state]))
+                raise refused.error from None
+
+    def _convict(self, run: Run, number: int, judgment: Judgment) -> None:
+        """Takes a state above the tolerance."""
+        self._above += 1
+        step = run.step(number)
+        reset = reset_of(self._steps, step)
+        self._found.append(_Found(self._recorded + number, run.name, step, judgment, reset))
+        if len(self._found) > 2 * _MAX_WORST:
+            self._keep_the_worst()
 
     def _keep_the_worst(self) -> None:
         self._found.sort(key=_Found.rank)
@@ -186,8 +220,8 @@ class _Court:
         causes = Counter(state.cause for state in worst)
         causes["undiagnosed"] += self._above - len(worst)
         no_faults = sum(causes[name] for name in NO_FAULTS)
-        number, world, time, *columns = np.array(self._columns).reshape(-1, 3 + _COLUMNS).T
-        judged = dict(zip(Judgment._fields, columns, strict=True))
+        number, world, time = np.concatenate(self._states, axis=1)
+        judged = np.concatenate(self._judged)
         return Verdict(
             states=len(number),
             recorded=self._recorded,
@@ -207,7 +241,7 @@ class _Court:
             error=judged["error"],
             bound=judged["bound"],
             island_error=judged["island_error"],
-            lost_pairs=judged["lost_pairs"].astype(np.int64),
+            lost_pairs=judged["lost_pairs"],
             found_error=judged["found_error"],
             asleep=int(np.count_nonzero(judged["asleep"])),
             has_contacts=self._has_contacts,

@@ -1,8 +1,7 @@
 """The exact step of a recorded state: its problem under MuJoCo's law, and where a solution leads.
 
 Contacts are the recorded ones, and MuJoCo's own of pairs of geoms that the recording lacks; without
-recorded contacts all are MuJoCo's. A simulator that has lost pairs is thus wrong, and one whose
-collision detection finds other points is not.
+recorded contacts all are MuJoCo's.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import Literal, TypeAlias
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from sap_islands.arrays import FloatArray
 from sap_islands.errors import InvalidArgument
@@ -21,7 +19,8 @@ from sap_islands.mujoco.assembly import BuiltProblem, assemble_problem
 from sap_islands.mujoco.native_steps import compute_discrete_forces
 from sap_islands.mujoco.stepping import DEFAULT_MATERIAL, make_constraints, move
 from sap_islands.mujoco.unsupported_features import is_discrete, refuse_unsupported
-from sap_islands.referee.runs import Array, State
+from sap_islands.referee.contacts import make_contacts, merge_contacts, put_contacts
+from sap_islands.referee.runs import State
 
 ContactSource: TypeAlias = Literal["merged", "recorded", "found"]
 # Changes contacts in MjData before their constraints are made.
@@ -29,11 +28,7 @@ Edit: TypeAlias = Callable[[mujoco.MjData], None]
 
 _RK4 = int(mujoco.mjtIntegrator.mjINT_RK4)
 _SLEEP = int(mujoco.mjtEnableBit.mjENBL_SLEEP)
-_MIN_FRICTION = 1e-5  # mjMINMU
-_EXCLUDED = 1  # `exclude` of a contact without constraint
-# Pairs that overlap by less than this part of the mean size of bodies may differ by rounding.
 _SLOW = 1e-3  # of the velocity that a step of free fall, or of 1 m/s², adds
-_TOUCHING = 1e-4
 
 
 class ExactSteps:
@@ -91,7 +86,7 @@ class ExactSteps:
         contacts: ContactSource = "merged",
         edit: Edit | None = None,
     ) -> BuiltProblem:
-        """Places a state and builds its problem.
+        """Places a state and builds its problem, with the recorded velocity as its guess.
 
         Args:
             data: Memory; changed.
@@ -103,16 +98,35 @@ class ExactSteps:
         Raises:
             InvalidArgument: The memory of the model does not hold the constraints of the state.
         """
+        try:
+            self._compute(data, state, contacts, edit)
+        except mujoco.FatalError as error:
+            reason = " ".join(str(error).split())  # its lines as one
+            raise self._refusal(state, f"MuJoCo fails: {reason}") from None
+        if data.warning.number.any():
+            kind = mujoco.mjtWarning(int(np.flatnonzero(data.warning.number)[0])).name
+            raise self._refusal(state, f"MuJoCo reports {kind}")
+        built = assemble_problem(self.model, data, "mujoco", DEFAULT_MATERIAL)
+        # Most recorded steps are nearly right, and the certificate is that of the answer from any
+        # guess.
+        built.problem.trees.guess_velocity[:] = state.next_qvel
+        return built
+
+    def _refusal(self, state: State, reason: str) -> InvalidArgument:
+        message = f"state {state.number} (world {state.world}): {reason}"
+        return InvalidArgument(message, f"qpos[{state.number}]")
+
+    def _compute(
+        self, data: mujoco.MjData, state: State, contacts: ContactSource, edit: Edit | None
+    ) -> None:
+        """The stages of a step that precede MuJoCo's constraint solver."""
         model = self.model
         self.place(data, state)
         mujoco.mj_fwdPosition(model, data)
         if state.contacts is not None and contacts != "found":
+            recorded = make_contacts(state.contacts)
             merged = contacts == "merged"
-            put_contacts(
-                model,
-                data,
-                merge_contacts(model, data, state.contacts) if merged else state.contacts,
-            )
+            put_contacts(model, data, merge_contacts(model, data, recorded) if merged else recorded)
             make_constraints(model, data)
         if edit is not None and data.ncon:
             edit(data)
@@ -123,11 +137,6 @@ class ExactSteps:
         else:
             mujoco.mj_fwdActuation(model, data)
             mujoco.mj_fwdAcceleration(model, data)
-        if data.warning.number.any():
-            kind = mujoco.mjtWarning(int(np.flatnonzero(data.warning.number)[0])).name
-            message = f"state {state.number} (world {state.world}): MuJoCo reports {kind}"
-            raise InvalidArgument(message, f"qpos[{state.number}]")
-        return assemble_problem(model, data, "mujoco", DEFAULT_MATERIAL)
 
     def after_resets(self) -> list[tuple[str, FloatArray]]:
         """Velocities that a reset leads to: of qpos0 and keyframes, and MuJoCo's steps from them.
@@ -155,59 +164,3 @@ class ExactSteps:
         move(model, data, "mujoco", velocity)
         velocity_after: FloatArray = data.qvel.copy()
         return velocity_after
-
-
-def merge_contacts(
-    model: mujoco.MjModel, data: mujoco.MjData, recorded: dict[str, Array]
-) -> dict[str, Array]:
-    """The recorded contacts, then those that MuJoCo found of pairs that are not recorded."""
-    lost = lost_contacts(model, data, recorded)
-    if not lost.size:
-        return recorded
-    merged = {}
-    for name, values in recorded.items():
-        if name == "efc_address":
-            continue
-        found = getattr(data.contact, name)[lost].reshape(-1, *values.shape[1:])
-        merged[name] = np.concatenate((values, found))
-    return merged
-
-
-def lost_contacts(
-    model: mujoco.MjModel, data: mujoco.MjData, recorded: dict[str, Array]
-) -> NDArray[np.int64]:
-    """Contacts in `data.contact` of pairs of geoms that overlap and are not recorded."""
-    if not data.ncon:
-        return np.empty(0, np.int64)
-    found = data.contact
-    depth = found.includemargin - found.dist
-    overlaps = (depth > _TOUCHING * model.stat.meansize) & (found.exclude == 0)
-    missing = ~np.isin(pair_keys(model, found.geom), pair_keys(model, recorded["geom"]))
-    return np.flatnonzero(overlaps & missing)
-
-
-def pair_keys(model: mujoco.MjModel, geom: Array) -> NDArray[np.int64]:
-    """A number for each pair of geoms, whatever their order."""
-    pair = np.sort(geom.astype(np.int64), axis=1)
-    keys: NDArray[np.int64] = pair[:, 0] * model.ngeom + pair[:, 1]
-    return keys
-
-
-def put_contacts(model: mujoco.MjModel, data: mujoco.MjData, contacts: dict[str, Array]) -> None:
-    """Replaces the contacts in MjData; their constraints are still to be made."""
-    count = len(contacts["dist"])
-    data.ncon = 0
-    empty = mujoco.MjContact()
-    empty.flex[:] = empty.elem[:] = empty.vert[:] = -1
-    for _ in range(count):
-        if mujoco.mj_addContact(model, data, empty):
-            raise InvalidArgument("the model's memory does not hold the recorded contacts", "model")
-    if not count:
-        return
-    into = data.contact
-    for name, values in contacts.items():
-        if name != "efc_address":
-            getattr(into, name)[:] = values.reshape(count, -1) if values.ndim > 1 else values
-    has_tangents = into.dim > 1
-    into.friction[has_tangents] = np.maximum(into.friction[has_tangents], _MIN_FRICTION)
-    into.exclude[:] = np.where(into.dist < into.includemargin, 0, _EXCLUDED)

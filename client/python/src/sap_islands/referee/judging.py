@@ -7,13 +7,15 @@ small = 1e-3 δt max(g, 1) sqrt(tr M / nv), a speed far below that of free fall 
 norms are computed in the C library. The exact velocity is known up to its certificate: bound =
 error + sqrt(2 sum gap) / scale, since the cost of a solve is strongly convex in the norm of M and
 integrators contract.
+
+In this process `native_judging` does all of it; here it is done state by state, with any client.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, get_type_hints
 
 import mujoco
 import numpy as np
@@ -24,7 +26,8 @@ from sap_islands.errors import InvalidArgument, value_of
 from sap_islands.mujoco.assembly import BuiltProblem
 from sap_islands.mujoco.native_calls import NativeComparison, Velocities, load_native_calls
 from sap_islands.options import Options
-from sap_islands.referee.exact_steps import ExactSteps, lost_contacts, pair_keys
+from sap_islands.referee.contacts import lost_contacts, pair_keys
+from sap_islands.referee.exact_steps import ExactSteps
 from sap_islands.referee.runs import State
 from sap_islands.solution import Solution
 
@@ -57,6 +60,12 @@ class Judgment(NamedTuple):
     lost_pairs: int
     found_error: float
     asleep: int
+
+
+# Judgments as the elements of an array, and as `sap_mujoco_judgment`.
+JUDGMENTS = np.dtype(
+    [(name, "i8" if kind is int else "f8") for name, kind in get_type_hints(Judgment).items()]
+)
 
 
 class Comparison(NamedTuple):
@@ -125,17 +134,16 @@ _Solved = tuple[mujoco.MjData, BuiltProblem, Solution]
 def _judgment(steps: ExactSteps, state: State, one: _Solved, other: _Solved | None) -> Judgment:
     data, built, solution = one
     own = compare(steps, data, state, built, solution).found
-    gap = float(np.sqrt(2 * np.sum(solution.islands.optimality_gap_bound))) / own.scale
     contacts = found_contacts = int(np.count_nonzero(data.contact.exclude == 0))
     found_error, lost = own.error, 0
     if other is not None and state.contacts is not None:
         found_error = compare(steps, other[0], state, *other[1:]).found.error
         found_contacts = int(np.count_nonzero(other[0].contact.exclude == 0))
-        missing = other[0].contact.geom[lost_contacts(steps.model, other[0], state.contacts)]
-        lost = len(set(pair_keys(steps.model, missing).tolist()))
+        missing = lost_contacts(steps.model, other[0], state.contacts["geom"])
+        lost = len(set(pair_keys(steps.model, other[0].contact.geom[missing]).tolist()))
     return Judgment(
         own.error,
-        own.error + gap if np.isfinite(gap) else np.inf,
+        own.bound,
         own.island_error,
         contacts,
         found_contacts,
@@ -159,12 +167,15 @@ def compare(
     if not len(island):  # a problem without constraints
         island = np.full(model.ntree, -1, np.int32)
     found, tree_error = NativeComparison(), np.empty(model.ntree)
+    gap = np.ascontiguousarray(solution.islands.optimality_gap_bound)
     velocities = Velocities(
         state.next_qvel.ctypes.data,
         exact.ctypes.data,
         built.dynamics.v_star.ctypes.data,
         solution.velocity.ctypes.data,
         island.ctypes.data,
+        gap.ctypes.data,
+        len(gap),
         steps.slow,
         steps.sleeps,
     )

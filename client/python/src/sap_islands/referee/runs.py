@@ -65,6 +65,20 @@ class State(NamedTuple):
         return run
 
 
+class Rows(NamedTuple):
+    """Recorded steps as arrays, a row for each.
+
+    Attributes:
+        arrays: By the names in a file, without `world`.
+        contacts: Arrays of the contacts of all, one state after the other; None: not recorded.
+        first_contact: [states + 1] where those of each state begin; None: not recorded.
+    """
+
+    arrays: dict[str, Array]
+    contacts: dict[str, Array] | None
+    first_contact: NDArray[np.int64] | None
+
+
 class Step(NamedTuple):
     """A state, and those before and after it in its world; None: there is none."""
 
@@ -112,19 +126,28 @@ class Run:
 
     def state(self, number: int) -> State:
         """A chosen state, or one before or after it in its world."""
-        row = int(np.searchsorted(self._kept, number))
-        rows = {name: np.array(values[row], float) for name, values in self._rows.items()}
-        contacts = None
-        if self.has_contacts:
-            of_state = slice(self._first_contact[row], self._first_contact[row + 1])
-            contacts = {name: values[of_state] for name, values in self._contacts.items()}
+        rows = self.rows(np.array([number]))
+        arrays = {name: np.array(values[0], float) for name, values in rows.arrays.items()}
         return State(
             number,
             int(self.world[number]),
-            float(rows.pop("time", np.nan)),
-            rows.pop("qpos"),
-            rows.pop("qvel"),
-            rows.pop("next_qvel"),
-            rows,
-            contacts,
+            float(arrays.pop("time", np.nan)),
+            arrays.pop("qpos"),
+            arrays.pop("qvel"),
+            arrays.pop("next_qvel"),
+            arrays,
+            rows.contacts,
         )
+
+    def rows(self, numbers: NDArray[np.int64]) -> Rows:
+        """Such states."""
+        rows = np.searchsorted(self._kept, numbers)
+        arrays = {name: values[rows] for name, values in self._rows.items()}
+        if not self.has_contacts:
+            return Rows(arrays, None, None)
+        begin = self._first_contact[rows]
+        count = self._first_contact[rows + 1] - begin
+        first = np.concatenate(([0], np.cumsum(count)))
+        chosen = np.arange(first[-1]) + np.repeat(begin - first[:-1], count)
+        contacts = {name: values[chosen] for name, values in self._contacts.items()}
+        return Rows(arrays, contacts, first)

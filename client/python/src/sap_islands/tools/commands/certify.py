@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
+from sap_islands._library.native_client import EMBEDDED
 from sap_islands.tools.commands.shared_arguments import (
     add_server_arguments,
     connect_to,
@@ -35,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--worst", metavar="DIR", help="save the worst states, as runs and as problem files"
     )
     parser.add_argument("--plot", metavar="FILE", help="plot errors, as .png, .svg or .pdf")
+    parser.add_argument("--threads", type=int, metavar="N", help="that judge in this process (all)")
     add_server_arguments(parser)
 
 
@@ -46,7 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     from sap_islands.referee import certify
     from sap_islands.referee.tables import text
 
-    with connect_to(arguments) as client:
+    is_here = arguments.server == EMBEDDED
+    with nullcontext() if is_here else connect_to(arguments) as client:
         verdict = certify(
             arguments.model,
             arguments.runs,
@@ -55,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
             skip_invalid=arguments.skip_invalid,
             diagnose=arguments.diagnose,
             worst=arguments.worst,
+            threads=arguments.threads,
             client=client,
             progress=True,
         )

@@ -1,0 +1,187 @@
+#include "client/mujoco/judge.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "client/mujoco/comparison.h"
+#include "client/mujoco/discrete_stages.h"
+#include "client/mujoco/effective_metric.h"
+
+namespace sap::mujoco {
+
+// What MuJoCo is called with. It has no object to destroy, as MuJoCo's errors need it.
+struct JudgedState {
+  const MujocoCalls& calls;
+  const void* model;
+  void* data;
+  const double* numbers;  // before the step, of mjtState
+  int32_t kind;
+  const double* next_qvel;
+  std::span<const std::byte> contacts{};
+  double* velocities = nullptr;  // J v_0
+};
+
+namespace {
+
+constexpr double kTolerance = 1e-10;
+
+Fields FieldsOf(const JudgedState& c) { return ReadFields(c.calls.fields, c.model, c.data); }
+
+bool HasWarnings(const Fields& fields) {
+  return std::ranges::any_of(fields.warning, [](int32_t value) { return value != 0; });
+}
+
+void PlaceState(void* context) {
+  const auto& c = *static_cast<const JudgedState*>(context);
+  std::ranges::fill(FieldsOf(c).warning, 0);
+  c.calls.set_state(c.model, c.data, c.numbers, c.kind);
+  c.calls.position(c.model, c.data);
+}
+
+// After PlaceState, and a step from there.
+void PlaceContacts(void* context) {
+  const auto& c = *static_cast<const JudgedState*>(context);
+  c.calls.set_state(c.model, c.data, c.numbers, c.kind);
+  const sap_mujoco_field& count = c.calls.fields[row::ncon];
+  std::memset(static_cast<std::byte*>(c.data) + count.offset, 0, static_cast<size_t>(count.size));
+  const Fields fields = FieldsOf(c);
+  for (size_t at = 0; at < c.contacts.size(); at += static_cast<size_t>(fields.contact_bytes)) {
+    // A memory that is full is one of its warnings.
+    if (c.calls.add_contact(c.model, c.data, c.contacts.data() + at) != 0) return;
+  }
+  c.calls.RemakeConstraints(c.model, c.data);
+}
+
+// Computes the forces; those of `discrete`, only as far as velocities go.
+void ComputeForces(void* context) {
+  const auto& c = *static_cast<const JudgedState*>(context);
+  c.calls.velocity(c.model, c.data);
+  if (IsDiscrete(FieldsOf(c))) return;
+  c.calls.actuation(c.model, c.data);
+  c.calls.acceleration(c.model, c.data);
+}
+
+void MultiplyJacobian(void* context) {
+  const auto& c = *static_cast<const JudgedState*>(context);
+  c.calls.multiply_jacobian(c.model, c.data, c.velocities, FieldsOf(c).qvel);
+}
+
+// Makes the step of an acceleration, except that of `discrete`.
+void Integrate(void* context) {
+  const auto& c = *static_cast<const JudgedState*>(context);
+  const Fields fields = FieldsOf(c);
+  c.calls.multiply_mass(c.model, c.data, fields.qfrc_constraint, fields.qacc);
+  for (int64_t i = 0; i < fields.nv; ++i) fields.qfrc_constraint[i] -= fields.qfrc_smooth[i];
+  const bool is_implicit =
+      fields.integrator == mjINT_IMPLICIT || fields.integrator == mjINT_IMPLICITFAST;
+  (is_implicit ? c.calls.implicit : c.calls.euler)(c.model, c.data);
+}
+
+EngineStatus RunGuarded(JudgedState state, void (*stages)(void* context)) {
+  return state.calls.Run(stages, &state);
+}
+
+}  // namespace
+
+tl::expected<sap_mujoco_judgment, EngineError> Judge::Run(const MujocoCalls& calls,
+                                                          const void* model, void* data,
+                                                          const sap_mujoco_recording& recording,
+                                                          int64_t k) {
+  Fields fields = ReadFields(calls.fields, model, data);
+  JudgedState state{.calls = calls,
+                    .model = model,
+                    .data = data,
+                    .numbers = recording.state + k * recording.state_size,
+                    .kind = recording.state_kind,
+                    .next_qvel = recording.next_qvel + k * fields.nv};
+  EngineStatus placed = RunGuarded(state, &PlaceState);
+  if (!placed) return tl::unexpected(placed.error());
+  const auto found = Compare(state, recording);
+  if (!found) return tl::unexpected(found.error());
+  fields = FieldsOf(state);
+  const int64_t found_contacts = CountActingContacts(fields);
+  auto judged = found;
+  int64_t lost_pairs = 0;
+  if (recording.contacts != nullptr) {
+    const auto* contacts = static_cast<const std::byte*>(recording.contacts);
+    contacts_.Merge(fields,
+                    {contacts + recording.first_contact[k] * fields.contact_bytes,
+                     contacts + recording.first_contact[k + 1] * fields.contact_bytes},
+                    recording.touching);
+    state.contacts = contacts_.merged();
+    placed = RunGuarded(state, &PlaceContacts);
+    if (!placed) return tl::unexpected(placed.error());
+    judged = Compare(state, recording);
+    if (!judged) return tl::unexpected(judged.error());
+    lost_pairs = contacts_.lost_pairs();
+  }
+  return sap_mujoco_judgment{.error = judged->error,
+                             .bound = judged->bound,
+                             .island_error = judged->island_error,
+                             .contacts = CountActingContacts(FieldsOf(state)),
+                             .found_contacts = found_contacts,
+                             .lost_pairs = lost_pairs,
+                             .found_error = found->error,
+                             .asleep = judged->asleep};
+}
+
+EngineStatus Judge::Solve(const JudgedState& state) {
+  EngineStatus computed = RunGuarded(state, &ComputeForces);
+  if (computed && IsDiscrete(FieldsOf(state))) {
+    computed = ComputeDiscreteForces(state.calls, state.model, state.data);
+  }
+  if (!computed) return computed;
+  if (HasWarnings(FieldsOf(state))) {
+    return tl::unexpected(EngineError{EngineErrorCode::kInvalidArgument, "MuJoCo warns", ""});
+  }
+  const sap_mujoco_field* table = state.calls.fields;
+  const int32_t flags = state.calls.is_sparse(state.model) ? SAP_MUJOCO_SPARSE : 0;
+  problem_.Measure(table, state.model, state.data, flags);
+  const Fields fields = FieldsOf(state);
+  if (fields.nefc > 0) {
+    JudgedState product = state;
+    product.velocities = problem_.velocities();
+    EngineStatus multiplied = RunGuarded(product, &MultiplyJacobian);
+    if (!multiplied) return multiplied;
+  }
+  problem_.Build(table, state.model, state.data, 0.0);
+  // Most recorded steps are nearly right, and the certificate is that of the answer from any guess.
+  std::copy_n(state.next_qvel, fields.nv, problem_.doubles() + problem_.layout().guess);
+  EngineStatus read = task_.Read(problem_.View(fields));
+  if (!read) return read;
+  SolverOptions options;
+  options.relative_tolerance = kTolerance;
+  return task_.Solve(&solver_, options, CallLimits{}, SolveLimits{}, &solution_);
+}
+
+tl::expected<sap_mujoco_comparison, EngineError> Judge::Compare(
+    const JudgedState& state, const sap_mujoco_recording& recording) {
+  EngineStatus solved = Solve(state);
+  if (!solved) return tl::unexpected(solved.error());
+  const Fields fields = FieldsOf(state);
+  for (int64_t i = 0; i < fields.nv; ++i) {
+    fields.qacc[i] = (solution_.velocity[i] - fields.qvel[i]) / fields.timestep;
+  }
+  EngineStatus moved = IsDiscrete(fields) ? AdvanceDiscretely(state.calls, state.model, state.data)
+                                          : RunGuarded(state, &Integrate);
+  if (!moved) return tl::unexpected(moved.error());
+  gaps_.clear();
+  for (const IslandReport& island : solution_.islands) {
+    gaps_.push_back(island.optimality_gap_bound);
+  }
+  tree_error_.resize(static_cast<size_t>(fields.ntree));
+  const sap_mujoco_velocities velocities = {.recorded = state.next_qvel,
+                                            .exact = fields.qvel,
+                                            .v_free = problem_.doubles() + problem_.layout().v_star,
+                                            .solution = solution_.velocity.data(),
+                                            .island_of_tree = solution_.island_of_tree.data(),
+                                            .gap = gaps_.data(),
+                                            .islands = static_cast<int64_t>(gaps_.size()),
+                                            .slow = recording.slow,
+                                            .sleeps = recording.sleeps};
+  return mujoco::Compare(fields, Trees(fields), velocities, tree_error_.data());
+}
+
+}  // namespace sap::mujoco
