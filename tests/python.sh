@@ -2,7 +2,8 @@
 # Tests the Python client, and the files of deploy unless there are arguments for pytest: makes an
 # environment under build/python with pinned packages, installs the package into it, and runs ruff,
 # mypy and pytest. Needs sap-server and sap-client in build/release/bin, or in one folder where
-# $SAP_SERVER is, and libsap_islands.so and libsap_islands_client.so in build/release/lib, or where
+# $SAP_SERVER is, for the files of deploy also e2e_test, fleet_test and hostile_test there, and
+# libsap_islands.so and libsap_islands_client.so in build/release/lib, or where
 # $SAP_LIBRARY is. Safe to repeat; the environment is made anew only when the pins change.
 #
 #   tests/python.sh [--full | --lint] [PYTEST-ARGUMENT...]

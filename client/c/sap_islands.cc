@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -198,6 +199,12 @@ void sap_stop_reset(sap_stop* stop) { stop->requested.store(false); }
 
 void sap_notify_eventfd(void* context) {
   eventfd_write(static_cast<int>(reinterpret_cast<intptr_t>(context)), 1);
+}
+
+void sap_notify_event(void* context) {
+  const sap_event event = *static_cast<const sap_event*>(context);
+  std::atomic_ref(*event.flag).store(1, std::memory_order_release);
+  eventfd_write(event.eventfd, 1);
 }
 
 int32_t sap_connect(const char* address, const sap_connect_options* options, const sap_call* call,

@@ -113,6 +113,10 @@ SAP_API void sap_stop_reset(sap_stop* stop);
 //   sap_call call = {.struct_size = sizeof call, .background = 1,
 //                    .done = sap_notify_eventfd, .context = (void *)(intptr_t)fd};
 SAP_API void sap_notify_eventfd(void* context);
+// The same for calls and sessions that share an eventfd: the context is a sap_event, which must
+// live as long as its descriptor, and its flag says whose turn it is. Read the descriptor first,
+// then the flags; clear a flag before you look at what it stands for.
+SAP_API void sap_notify_event(void* context);
 
 // ---- Calls. Each returns the kind of its error, which is also in the answer.
 

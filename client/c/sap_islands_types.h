@@ -232,6 +232,12 @@ typedef struct sap_stop sap_stop;
 
 typedef void (*sap_callback)(void* context);
 
+// Context of sap_notify_event.
+typedef struct sap_event {
+  uint8_t* flag;    // is set to 1, and then
+  int32_t eventfd;  // 1 is added to this descriptor
+} sap_event;
+
 enum { SAP_SERVERS_OF_ADDRESS = -1 };
 
 // How a call is made. NULL and 0: the default in parentheses. NULL in the place of the struct: all
@@ -245,7 +251,7 @@ typedef struct sap_call {
   int32_t servers;
   // 1: the call returns when it has begun, with SAP_OK or why it has not. When it has ended, its
   // answers are complete, and `done` is called on a thread of the library, which must neither wait
-  // in it nor call functions of this header other than sap_notify_eventfd. (0)
+  // in it nor call functions of this header other than sap_notify_*. (0)
   int32_t background;
   sap_callback done;        // or NULL; see sap_answer_await
   void* context;            // of `done`

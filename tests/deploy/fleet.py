@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import signal
 import socket
 import subprocess
 import time
@@ -127,7 +126,7 @@ class Process:
         return self._process.poll() is None
 
     def terminate(self) -> None:
-        self._process.send_signal(signal.SIGTERM)
+        self._process.terminate()
 
     def kill(self) -> int:
         self._process.kill()
@@ -165,14 +164,6 @@ class Server(Process):
         except AssertionError:
             self.kill()
             raise
-
-    def restart(self, number: signal.Signals) -> None:
-        """Ends the server by a signal and starts another one on its addresses."""
-        self._process.send_signal(number)
-        code = self.wait()
-        assert code == 0 or number != signal.SIGTERM, f"{self.address} ended with {code}"
-        self._process = self._start()
-        self._await_ready()
 
     def calls(self) -> int:
         """How many calls of Solve it was given."""

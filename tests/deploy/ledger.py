@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -12,7 +10,6 @@ import numpy as np
 import sap_islands as sap
 
 AHEAD = 3  # steps of a session in flight
-BATCH = 4  # problems of a call
 MOST_VIOLATIONS = 5
 
 Outcome = sap.Solution | sap.SapError
@@ -62,26 +59,24 @@ class Ledger:
     Attributes:
         answered: Number of problems with an outcome.
         violations: What was wrong, in words; the first few.
-        slowest_s: Longest time from the sending of a step or call to its outcome; may be reset.
     """
 
     def __init__(self, number: int, stop: threading.Event) -> None:
         self.answered = 0
         self.violations: list[str] = []
-        self.slowest_s = 0.0
         self._number = number
         self._stop = stop
 
     def drive(
         self, work: str, open_client: Callable[[], AbstractContextManager[sap.Client]]
     ) -> None:
-        """Drives "sessions", "unary", "batch" or "stream_batch" with a client of its own."""
+        """Drives "sessions" or "unary" calls with a client of its own."""
         try:
             with open_client() as served, sap.connect("embedded:", threads=1) as embedded:
                 if work == "sessions":
                     self._drive_session(served, embedded)
                 else:
-                    self._drive_calls(work, served, embedded)
+                    self._drive_calls(served, embedded)
         except sap.SapError as error:
             self._violate(f"after {self.answered} outcomes: {error!r}")
 
@@ -89,20 +84,14 @@ class Ledger:
         if len(self.violations) < MOST_VIOLATIONS:
             self.violations.append(what)
 
-    def _took(self, start: float) -> None:
-        self.slowest_s = max(self.slowest_s, time.monotonic() - start)
-
     def _drive_session(self, served: sap.Client, embedded: sap.Client) -> None:
         sent = 0
-        starts: deque[float] = deque()
         with served.session() as session, embedded.session() as reference:
             while session.in_flight or not self._stop.is_set():
                 while session.in_flight < AHEAD and not self._stop.is_set():
                     sent += 1
-                    starts.append(time.monotonic())
                     session.send(ledger_problem(self._number, sent))
                 outcome = session.receive()
-                self._took(starts.popleft())
                 self.answered += 1
                 reference.send(ledger_problem(self._number, self.answered))
                 self._check_step(outcome, reference.receive())
@@ -120,33 +109,12 @@ class Ledger:
         elif isinstance(expected, sap.SapError) or bits(outcome) != bits(expected):
             self._violate(f"{which} has other bits")
 
-    def _drive_calls(self, work: str, served: sap.Client, embedded: sap.Client) -> None:
-        size = 1 if work == "unary" else BATCH
-        sent = 0
+    def _drive_calls(self, served: sap.Client, embedded: sap.Client) -> None:
         while not self._stop.is_set():
-            problems = [ledger_problem(self._number, sent + i + 1) for i in range(size)]
-            sent += size
-            start = time.monotonic()
+            problem = ledger_problem(self._number, self.answered + 1)
             try:
-                outcomes = self._call(work, served, problems)
+                outcome: Outcome = served.solve(problem)
             except sap.SapError as error:
-                outcomes = [error] * size
-            self._took(start)
-            for i, problem in enumerate(problems):
-                which = f"{work}, problem {sent - size + i + 1}"
-                self._check(outcomes[i], embedded.solve(problem), which)
-            self.answered += size
-
-    def _call(self, work: str, served: sap.Client, problems: list[sap.Problem]) -> list[Outcome]:
-        """The outcomes, each in the place of its problem."""
-        if work == "unary":
-            return [served.solve(problems[0])]
-        if work == "batch":
-            return served.solve_batch(problems)
-        outcomes: dict[int, Outcome] = {}
-        for index, outcome in served.stream_batch(problems):
-            if index in outcomes:
-                self._violate(f"problem {index} of a call has two outcomes")
-            outcomes[index] = outcome
-        missing = sap.Internal("the problem has no outcome")
-        return [outcomes.get(index, missing) for index in range(len(problems))]
+                outcome = error
+            self._check(outcome, embedded.solve(problem), f"call {self.answered + 1}")
+            self.answered += 1

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 
 import sap_islands as sap
 
-from fleet import wait_until
 from ledger import Ledger
 
 
@@ -36,37 +35,9 @@ class Load:
         for thread in self._threads:
             thread.join()
 
-    def await_outcomes(self, more: int) -> None:
-        """Waits until every client had so many more outcomes."""
-        enough = [ledger.answered + more for ledger in self._ledgers]
-
-        def have_them() -> bool:
-            assert all(thread.is_alive() for thread in self._threads), self.violations()
-            return all(
-                ledger.answered >= count
-                for ledger, count in zip(self._ledgers, enough, strict=True)
-            )
-
-        wait_until(have_them, f"every client has {more} more outcomes")
-
     def violations(self) -> list[str]:
         return [
             f"{work}: {violation}"
             for ledger, work in zip(self._ledgers, self._works, strict=True)
             for violation in ledger.violations
         ]
-
-    def outcomes(self) -> dict[str, int]:
-        """For each kind, the number of problems with an outcome."""
-        counts = dict.fromkeys(self._works, 0)
-        for ledger, work in zip(self._ledgers, self._works, strict=True):
-            counts[work] += ledger.answered
-        return counts
-
-    def take_slowest_s(self) -> dict[str, float]:
-        """For each kind, the longest time to an outcome since the last question."""
-        slowest = dict.fromkeys(self._works, 0.0)
-        for ledger, work in zip(self._ledgers, self._works, strict=True):
-            slowest[work] = max(slowest[work], ledger.slowest_s)
-            ledger.slowest_s = 0.0
-        return slowest

@@ -9,12 +9,10 @@
 namespace sap::test {
 namespace {
 
-constexpr int kAhead = 3;
 constexpr int kBatch = 8;  // problems of a call
 constexpr size_t kMostViolations = 5;
 
 using Clock = std::chrono::steady_clock;
-using Outcome = tl::expected<client::Solution, client::Error>;
 
 AnswerBits BitsOf(const Outcome& outcome) {
   if (!outcome) return {outcome.error().message};
@@ -46,13 +44,13 @@ void CheckOutcome(const client::StepOutcome& outcome, client::Session* reference
 }
 
 // The outcomes of a call, each in the place of its problem; what came twice or not at all is noted.
-std::vector<Outcome> Call(client::Client* client, CallKind kind,
+std::vector<Outcome> Call(TestedClient* client, CallKind kind,
                           const std::vector<client::Problem>& problems, Ledger* ledger) {
   if (kind == CallKind::kSolve) return {client->Solve(problems.front())};
   if (kind == CallKind::kBatch) return client->SolveBatch(problems);
   std::vector<Outcome> outcomes(problems.size(), tl::unexpected(client::Error{}));
   std::vector<int> times(problems.size(), 0);
-  const auto ended = client->StreamBatch(problems, {}, [&](int index, Outcome outcome) {
+  const auto ended = client->StreamBatch(problems, [&](int index, Outcome outcome) {
     ++times[index];
     outcomes[index] = std::move(outcome);
   });
@@ -95,7 +93,7 @@ client::Problem LedgerProblem(int client, int step) {
   return problem;
 }
 
-Ledger DriveSession(client::Client* served, int client, const Course& course) {
+Ledger DriveSession(TestedClient* served, int client, const Course& course) {
   Ledger ledger;
   auto session = served->OpenSession();
   auto embedded = client::Client::Connect("embedded:", {.threads = 1});
@@ -107,15 +105,15 @@ Ledger DriveSession(client::Client* served, int client, const Course& course) {
   int sent = 0;
   std::deque<Clock::time_point> starts;
   while (true) {
-    while (session->in_flight() < kAhead && course.more(sent)) {
+    while (sent - ledger.answered < kAhead && course.more(sent)) {
       starts.push_back(Clock::now());
-      if (const auto id = session->Send(LedgerProblem(client, ++sent)); !id) {
-        Violate(&ledger, "step " + std::to_string(sent) + " not sent: " + id.error().message);
+      if (const auto done = (*session)->Send(LedgerProblem(client, ++sent)); !done) {
+        Violate(&ledger, "step " + std::to_string(sent) + " not sent: " + done.error().message);
         return ledger;
       }
     }
     if (ledger.answered == sent) break;
-    const auto outcome = session->Receive();
+    const auto outcome = (*session)->Receive();
     if (!outcome) {
       Violate(&ledger,
               "after " + std::to_string(ledger.answered) + " answers: " + outcome.error().message);
@@ -128,14 +126,14 @@ Ledger DriveSession(client::Client* served, int client, const Course& course) {
     CheckOutcome(*outcome, &*reference, client, step, &ledger);
     course.after(step);
   }
-  const auto closed = session->Close();
+  const auto closed = (*session)->Close();
   if (!closed) Violate(&ledger, "not closed: " + closed.error().message);
   return ledger;
 }
 
-Ledger DriveCalls(client::Client* served, CallKind kind, int client, const Course& course) {
+Ledger DriveCalls(TestedClient* served, CallKind kind, int client, const Course& course) {
   Ledger ledger;
-  auto embedded = client::Client::Connect("embedded:", {.threads = 1});
+  const auto embedded = *ConnectCpp("embedded:", {.threads = 1}, std::nullopt);
   const int size = kind == CallKind::kSolve ? 1 : kBatch;
   for (int sent = 0; course.more(sent);) {
     std::vector<client::Problem> problems;
@@ -143,7 +141,7 @@ Ledger DriveCalls(client::Client* served, CallKind kind, int client, const Cours
     const Clock::time_point start = Clock::now();
     const std::vector<Outcome> outcomes = Call(served, kind, problems, &ledger);
     course.took(Clock::now() - start);
-    CheckOutcomes(outcomes, Call(&*embedded, kind, problems, &ledger), sent / size, &ledger);
+    CheckOutcomes(outcomes, Call(embedded.get(), kind, problems, &ledger), sent / size, &ledger);
     ledger.answered += size;
     for (const Outcome& outcome : outcomes) ledger.solved += outcome.has_value();
     course.after(ledger.answered);

@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "client/cpp/client.h"
+#include "tests/e2e/clients/tested_client.h"
 #include "tests/support/solution_bits.h"
 
 namespace sap::test {
 
 // The problem of one step of one client; always the same for the same numbers.
 client::Problem LedgerProblem(int client, int step);
+
+// Steps of a session in flight.
+inline constexpr int kAhead = 3;
 
 struct Ledger {
   int answered{0};
@@ -34,12 +38,12 @@ struct Course {
 
 // Drives one session, some steps ahead of their answers, and checks that every step has exactly one
 // outcome, in order, with the bits that the same steps have in this process.
-Ledger DriveSession(client::Client* served, int client, const Course& course);
+Ledger DriveSession(TestedClient* served, int client, const Course& course);
 
 enum class CallKind { kSolve, kBatch, kStreamBatch };
 
 // Drives one call after the other, of one problem or of several, and checks that every problem has
 // exactly one outcome, in the place of its problem, with the bits that it has in this process.
-Ledger DriveCalls(client::Client* served, CallKind kind, int client, const Course& course);
+Ledger DriveCalls(TestedClient* served, CallKind kind, int client, const Course& course);
 
 }  // namespace sap::test

@@ -72,10 +72,15 @@ TEST_F(ProxyTest, CallsAndSessionsGoThroughWithTheSameBits) {
   EXPECT_TRUE(client->Solve(problem).has_value());
   EXPECT_TRUE(client->Solve(SphereBlock(8)).has_value());  // larger than a buffer of the proxy
   EXPECT_TRUE(client->SolveBatch({&problem, 1})[0].has_value());
-  const Ledger ledger = DriveSession(&*client, 1, {.more = [](int sent) { return sent < 200; }});
-  EXPECT_EQ(ledger.answered, 200);
-  EXPECT_EQ(ledger.solved, 200 - 200 / 97);
-  EXPECT_THAT(ledger.violations, testing::IsEmpty());
+  for (const Language language : Languages()) {
+    const auto tested = Connect(language, proxy_.address(), Options());
+    ASSERT_TRUE(tested.has_value()) << tested.error().message;
+    const Ledger ledger =
+        DriveSession(tested->get(), 1, {.more = [](int sent) { return sent < 200; }});
+    EXPECT_EQ(ledger.answered, 200);
+    EXPECT_EQ(ledger.solved, 200 - 200 / 97);
+    EXPECT_THAT(ledger.violations, testing::IsEmpty());
+  }
 
   client::Problem bad = problem;
   bad.time_step = -1;

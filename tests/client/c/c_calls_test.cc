@@ -84,6 +84,28 @@ TEST_F(CCallsTest, AnEventfdBecomesReadableWhenACallEnds) {
   close(fd);
 }
 
+TEST_F(CCallsTest, CallsThatShareAnEventfdSayWhichOfThemHasEnded) {
+  const int fd = eventfd(0, 0);
+  uint8_t flags[3] = {0, 0, 0};
+  sap_event events[3] = {{&flags[0], fd}, {&flags[1], fd}, {&flags[2], fd}};
+  Answer answers[3];
+  for (const int ended : {2, 0, 1}) {
+    sap_call call = Call();
+    call.background = 1;
+    call.done = sap_notify_event;
+    call.context = &events[ended];
+    ASSERT_EQ(sap_solve(client_.get(), &pile_.problem, nullptr, &call, answers[ended].get()),
+              SAP_OK);
+    eventfd_t count = 0;
+    eventfd_read(fd, &count);
+    EXPECT_EQ(count, 1u);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(flags[i], i == ended);
+    EXPECT_EQ(VelocityOf(answers[ended]), Solved());
+    flags[ended] = 0;
+  }
+  close(fd);
+}
+
 TEST_F(CCallsTest, AnErrorInTheBackgroundIsThatOfTheAnswer) {
   sap_call call = Call();
   call.background = 1;

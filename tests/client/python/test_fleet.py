@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pytest
 import sap_islands as sap
 import sap_islands.aio
 
+from support.called_client import value
 from support.fleet import Fleet
 from support.scenes import balls_on_floor, pushed_steps, same_bits
 
@@ -228,6 +230,34 @@ def test_session_does_not_look_for_a_server_without_time_for_it(fleet: Fleet) ->
         with pytest.raises(sap.Unavailable):
             session.step(PROBLEM)
         assert not session.open
+
+
+@pytest.mark.parametrize("face", [sap, sap_islands.aio])
+def test_receive_raises_why_the_session_has_ended(fleet: Fleet, face: Any) -> None:
+    async def run() -> None:
+        session = await value(face.connect(fleet.addresses[0]).session(reconnect_within=0))
+        await value(session.step(PROBLEM))
+        fleet.servers[0].pause()
+        await value(session.send(PROBLEM))
+        fleet.servers[0].kill()
+        with pytest.raises(sap.Unavailable):
+            await value(session.receive())
+
+    asyncio.run(run())
+
+
+def test_an_error_says_how_often_its_call_was_lost(fleet: Fleet) -> None:
+    with sap.connect(fleet.addresses[0], reconnect_within=0) as alone:
+        alone.solve(PROBLEM)
+        fleet.servers[0].pause()
+        threading.Timer(1.0, fleet.servers[0].kill).start()
+        with pytest.raises(sap.Unavailable) as caught:
+            alone.solve(PROBLEM)
+        with pytest.raises(sap.Unavailable) as unsent:
+            alone.solve(PROBLEM)
+    assert caught.value.lost_attempts == 1
+    assert pickle.loads(pickle.dumps(caught.value)).lost_attempts == 1
+    assert unsent.value.lost_attempts == 0
 
 
 def test_closed_client_is_refused(fleet: Fleet) -> None:

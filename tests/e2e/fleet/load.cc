@@ -18,27 +18,31 @@ std::string Name(Work work) {
 
 Load::Load(Work work, const std::string& address, const client::ConnectOptions& options,
            int clients, Connections connections) {
-  const auto connect = [&](std::optional<client::Client>* client) {
-    auto connected = client::Client::Connect(address, options);
+  const auto connect = [&](Language language) -> std::shared_ptr<TestedClient> {
+    auto connected = Connect(language, address, options);
     EXPECT_TRUE(connected.has_value()) << connected.error().message;
-    if (connected) *client = std::move(*connected);
-    return client->has_value() ? &**client : nullptr;
+    return connected ? std::move(*connected) : nullptr;
   };
-  client::Client* const shared = connections == Connections::kOne ? connect(&shared_) : nullptr;
+  std::map<Language, std::shared_ptr<TestedClient>> shared;
   for (int i = 0; i < clients; ++i) {
     State& state = states_.emplace_back();
-    client::Client* const served = connections == Connections::kOne ? shared : connect(&state.own);
-    if (served == nullptr) state.ended = true;
-    if (served != nullptr) clients_.emplace_back([=, this] { Run(i, work, served); });
+    const Language language = LanguageOf(i);
+    if (connections == Connections::kOwn) {
+      state.served = connect(language);
+    } else {
+      if (!shared.contains(language)) shared[language] = connect(language);
+      state.served = shared[language];
+    }
+    if (state.served == nullptr) state.ended = true;
+    if (state.served != nullptr) clients_.emplace_back([=, this, &state] { Run(i, work, &state); });
   }
 }
 
 Load::~Load() { Finish(); }
 
-void Load::Run(int client, Work work, client::Client* served) {
-  State& state = states_[client];
+void Load::Run(int client, Work work, State* state) {
   const Course course{.more = [this](int) { return !finishing_; },
-                      .after = [&state](int answered) { state.answered = answered; },
+                      .after = [state](int answered) { state->answered = answered; },
                       .took =
                           [this](std::chrono::nanoseconds time) {
                             int64_t slowest = slowest_ns_;
@@ -49,9 +53,10 @@ void Load::Run(int client, Work work, client::Client* served) {
   static const std::map<Work, CallKind> kCalls{{Work::kUnary, CallKind::kSolve},
                                                {Work::kBatch, CallKind::kBatch},
                                                {Work::kStreamBatch, CallKind::kStreamBatch}};
-  state.ledger = work == Work::kSessions ? DriveSession(served, client, course)
-                                         : DriveCalls(served, kCalls.at(work), client, course);
-  state.ended = true;
+  TestedClient* const served = state->served.get();
+  state->ledger = work == Work::kSessions ? DriveSession(served, client, course)
+                                          : DriveCalls(served, kCalls.at(work), client, course);
+  state->ended = true;
 }
 
 bool Load::AwaitOutcomes(int more) {

@@ -1,15 +1,15 @@
-// Clients that keep a fleet busy with one kind of work, and check every outcome by ledger.h.
+// Clients of all languages that keep a fleet busy with one kind of work, and check every outcome by
+// ledger.h.
 #pragma once
 
 #include <atomic>
 #include <deque>
-#include <optional>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "client/cpp/client.h"
 #include "tests/e2e/ledger.h"
 
 namespace sap::test {
@@ -19,12 +19,12 @@ enum class Work { kSessions, kUnary, kBatch, kStreamBatch };
 std::string Name(Work work);
 inline void PrintTo(Work work, std::ostream* out) { *out << Name(work); }
 
-// Whether each client has connections of its own, or all share those of one.
+// Whether each client has connections of its own, or those of a language share those of one.
 enum class Connections { kOwn, kOne };
 
 class Load {
  public:
-  // By default more clients than servers, so that each server has some.
+  // By default more clients than servers, so that each server has some. The languages take turns.
   Load(Work work, const std::string& address, const client::ConnectOptions& options,
        int clients = 4, Connections connections = Connections::kOwn);
   ~Load();
@@ -40,17 +40,16 @@ class Load {
 
  private:
   struct State {
-    std::optional<client::Client> own;  // if it has connections of its own
+    std::shared_ptr<TestedClient> served;
     std::atomic<int> answered{0};
     std::atomic<bool> ended{false};
     Ledger ledger;
   };
 
-  void Run(int client, Work work, client::Client* served);
+  void Run(int client, Work work, State* state);
 
   std::atomic<bool> finishing_{false};
   std::atomic<int64_t> slowest_ns_{0};
-  std::optional<client::Client> shared_;
   std::deque<State> states_;  // do not move
   std::vector<std::thread> clients_;
 };

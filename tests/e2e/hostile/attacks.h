@@ -1,7 +1,6 @@
 // The attacks of the suite: what each one does, at which server, and what it must not cost.
 #pragma once
 
-#include <ostream>
 #include <string>
 #include <vector>
 
@@ -25,9 +24,6 @@ struct Attack {
   // Longest median of the visits [s].
   double median_s{kHangLimit.count()};
 };
-
-// As the value of a parameter.
-inline void PrintTo(const Attack& attack, std::ostream* out) { *out << attack.name; }
 
 // Counts are multiplied by this: more where the proofs run at length.
 inline int Scale() { return IsFullProof() ? 5 : 1; }

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <optional>
+#include <ostream>
 #include <span>
 #include <thread>
 
@@ -36,7 +37,28 @@ bool Suffice(size_t visits, Clock::duration time) {
   return time > kLongest || (time > kShortest && visits >= kVisits);
 }
 
-std::string NameOf(const testing::TestParamInfo<Attack>& info) { return info.param.name; }
+// An attack, and who is there meanwhile.
+struct Case {
+  Attack attack;
+  Language neighbour;
+
+  std::string name() const { return attack.name + Name(neighbour); }
+};
+
+void PrintTo(const Case& of, std::ostream* out) { *out << of.name(); }
+
+std::string NameOf(const testing::TestParamInfo<Case>& info) { return info.param.name(); }
+
+// Pairs each attack with neighbours of all languages at length, else with one: they take turns.
+std::vector<Case> WithNeighbours(const std::vector<Attack>& attacks) {
+  std::vector<Case> cases;
+  for (size_t i = 0; i < attacks.size(); ++i) {
+    for (const Language language : Languages()) {
+      if (IsFullProof() || language == LanguageOf(i)) cases.push_back({attacks[i], language});
+    }
+  }
+  return cases;
+}
 
 // The latency that this share of them stays below.
 double Quantile(std::span<const double> latencies, double share) {
@@ -87,7 +109,7 @@ void PrintLine(const std::string& name, const Visits& alone, const VisitsBeside&
   const auto print = [](double before_s, double after_s) {
     std::printf(" | %8.2f %9.2f %7.1f", 1e3 * before_s, 1e3 * after_s, after_s / before_s);
   };
-  std::printf("| %-32s %s", name.c_str(), costs.c_str());
+  std::printf("| %-45s %s", name.c_str(), costs.c_str());
   for (const double q : {0.5, share}) {
     print(Quantile(alone.latencies_s, q), Quantile(beside.latencies_s(), q));
   }
@@ -110,10 +132,11 @@ void PrepareProcess() {
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
 }
 
-void Withstand(const Attack& attack, const std::string& attacker, Front front) {
+void Withstand(const Case& of, const std::string& attacker, Front front) {
   PrepareProcess();
+  const Attack& attack = of.attack;
   const AttackedServer server(attack.flags, front);
-  Neighbour neighbour(server.As("neighbour"), server.Connect("neighbour"));
+  Neighbour neighbour(server.As("neighbour"), of.neighbour);
   const auto begin = Clock::now();
   const Visits alone = VisitUntil(&neighbour, attack.visit, [&](size_t count) {
     return count > 0 && Suffice(count, Clock::now() - begin);
@@ -133,33 +156,34 @@ void Withstand(const Attack& attack, const std::string& attacker, Front front) {
     EXPECT_LE(grown_MB, attack.memory_MB);
     EXPECT_LE(logged_kB, attack.log_kB);
     EXPECT_LE(Quantile(beside.latencies_s(), 0.5), attack.median_s);
-    PrintLine(attack.name, alone, beside, Costs(grown_MB, logged_kB));
+    PrintLine(of.name(), alone, beside, Costs(grown_MB, logged_kB));
   }
   if (testing::Test::HasFailure()) return;  // the server may be gone
   // New clients are served as before.
-  Neighbour next(server.As("neighbour"), server.Connect("neighbour"));
+  Neighbour next(server.As("neighbour"), of.neighbour);
   EXPECT_EQ((next.*attack.visit)(), "");
 }
 
-class StrangersTest : public testing::TestWithParam<Attack> {};
+class StrangersTest : public testing::TestWithParam<Case> {};
 
 TEST_P(StrangersTest, DoNoHarm) { Withstand(GetParam(), "", Front::kNone); }
 
-INSTANTIATE_TEST_SUITE_P(HostileTest, StrangersTest, testing::ValuesIn(AttacksByStrangers()),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(HostileTest, StrangersTest,
+                         testing::ValuesIn(WithNeighbours(AttacksByStrangers())), NameOf);
 
-class StrangersAtTheProxyTest : public testing::TestWithParam<Attack> {};
+class StrangersAtTheProxyTest : public testing::TestWithParam<Case> {};
 
 TEST_P(StrangersAtTheProxyTest, DoNoHarm) { Withstand(GetParam(), "", Front::kProxy); }
 
 INSTANTIATE_TEST_SUITE_P(HostileTest, StrangersAtTheProxyTest,
-                         testing::ValuesIn(AttacksThroughTheProxy()), NameOf);
+                         testing::ValuesIn(WithNeighbours(AttacksThroughTheProxy())), NameOf);
 
-class ClientsTest : public testing::TestWithParam<Attack> {};
+class ClientsTest : public testing::TestWithParam<Case> {};
 
 TEST_P(ClientsTest, TakeNothingFromOthers) { Withstand(GetParam(), "attacker", Front::kNone); }
 
-INSTANTIATE_TEST_SUITE_P(HostileTest, ClientsTest, testing::ValuesIn(AttacksByClients()), NameOf);
+INSTANTIATE_TEST_SUITE_P(HostileTest, ClientsTest,
+                         testing::ValuesIn(WithNeighbours(AttacksByClients())), NameOf);
 
 // A call with which every server dies that gets it, by mistake or by malice, ends two of them.
 TEST(DeadlyCallTest, EndsTwoServersOfAList) {

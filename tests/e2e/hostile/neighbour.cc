@@ -1,5 +1,7 @@
 #include "tests/e2e/hostile/neighbour.h"
 
+#include <gtest/gtest.h>
+
 #include <future>
 
 #include "client/cpp/transport/message_conversion.h"
@@ -25,15 +27,13 @@ std::string Describe(const Error& error) {
   return std::string(Name(error.code)) + " " + error.reason + ": " + error.message;
 }
 
-std::string Judge(const tl::expected<client::Solution, Error>& solution, const AnswerBits& answer) {
+std::string Judge(const Outcome& solution, const AnswerBits& answer) {
   if (!solution) return Describe(solution.error());
   return Bits(*solution) == answer ? "" : "other bits";
 }
 
-client::SolveOptions Options() {
-  client::SolveOptions options;
-  options.deadline = kHangLimit;
-  return options;
+Connected ConnectTo(const Target& target, const std::string& address, Language language) {
+  return Connect(language, address, OptionsFor(target), kHangLimit);
 }
 
 }  // namespace
@@ -45,24 +45,28 @@ client::ConnectOptions OptionsFor(const Target& target) {
   return options;
 }
 
-Neighbour::Neighbour(Target target, client::Client client)
+Neighbour::Neighbour(Target target, Language language)
     : target_(std::move(target)),
-      client_(std::move(client)),
+      language_(language),
       small_(Ask(SmallProblem())),
       queued_(Ask(SphereBlock(3))),
-      long_(Ask(SphereBlock(5))) {}
+      long_(Ask(SphereBlock(5))) {
+  auto client = ConnectTo(target_, target_.address, language);
+  EXPECT_TRUE(client.has_value()) << client.error().message;
+  if (client) client_ = std::move(*client);
+}
 
 std::string Neighbour::Solve(const Question& question) {
-  return Judge(client_.Solve(question.problem, Options()), question.answer);
+  return Judge(client_->Solve(question.problem), question.answer);
 }
 
 std::string Neighbour::SolveSmall() { return Solve(small_); }
 
 std::string Neighbour::SolveByNewList() {
   const std::string list = target_.address + "," + target_.address;
-  auto client = client::Client::Connect(list, OptionsFor(target_));
+  const auto client = ConnectTo(target_, list, language_);
   if (!client) return Describe(client.error());
-  return Judge(client->Solve(small_.problem, Options()), small_.answer);
+  return Judge((*client)->Solve(small_.problem), small_.answer);
 }
 
 std::string Neighbour::SolveQueued() { return Solve(queued_); }
@@ -80,10 +84,10 @@ std::string Neighbour::SolveManyAtOnce() {
 }
 
 std::string Neighbour::StepNewSession() {
-  auto session = client_.OpenSession(Options());
+  const auto session = client_->OpenSession();
   if (!session) return Describe(session.error());
-  const std::string wrong = Judge(session->Step(small_.problem), small_.answer);
-  const auto closed = session->Close();
+  const std::string wrong = Judge((*session)->Step(small_.problem), small_.answer);
+  const auto closed = (*session)->Close();
   if (!wrong.empty() || closed) return wrong;
   return Describe(closed.error());
 }
@@ -93,7 +97,7 @@ std::string Neighbour::BeRejected() {
     endless_ = std::make_unique<HeldCall>(target_, OpenChannel(target_), kSolve,
                                           ToBuffer(EndlessRequest()));
   }
-  const auto solution = client_.Solve(small_.problem, Options());
+  const Outcome solution = client_->Solve(small_.problem);
   if (solution) return "answered over a limit";
   if (solution.error().code == ErrorCode::kResourceExhausted) return "";
   return Describe(solution.error());

@@ -1,4 +1,5 @@
-// A well-behaved client during an attack: its answers come, have the right bits, and are timed.
+// A well-behaved client, of any language, during an attack: its answers come, have the right bits,
+// and are timed.
 #pragma once
 
 #include <chrono>
@@ -7,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cpp/client.h"
+#include "tests/e2e/clients/tested_client.h"
 #include "tests/e2e/hostile/held_calls.h"
 #include "tests/e2e/hostile/target.h"
 #include "tests/support/solution_bits.h"
@@ -28,8 +29,8 @@ client::ConnectOptions OptionsFor(const Target& target);
 
 class Neighbour {
  public:
-  // The target has the neighbour's token. The client leads to the same server.
-  Neighbour(Target target, client::Client client);
+  // The target has the neighbour's token.
+  Neighbour(Target target, Language language);
 
   // What it does again and again. Each returns what went wrong, or nothing.
   using Visit = std::string (Neighbour::*)();
@@ -45,7 +46,8 @@ class Neighbour {
   std::string Solve(const Question& question);
 
   const Target target_;
-  client::Client client_;
+  const Language language_;
+  std::unique_ptr<TestedClient> client_;
   const Question small_;
   const Question queued_;
   const Question long_;

@@ -49,6 +49,8 @@ class SapError(Exception):
         request_id: Names the failed call in the server's log; empty if no server has answered.
         server: Boot id, as in `ServerInfo`, of the server that ended the call; empty if none has:
             the connection was lost, or the error is of this process, or of a problem or step alone.
+        lost_attempts: How often the call or step was lost with its connection after it was sent.
+            With 2 it may be what ends servers.
         code: Status code.
     """
 
@@ -62,14 +64,16 @@ class SapError(Exception):
         retry_after_s: float | None = None,
         request_id: str = "",
         server: str = "",
+        lost_attempts: int = 0,
     ) -> None:
-        super().__init__(message, field, reason, retry_after_s, request_id, server)
+        super().__init__(message, field, reason, retry_after_s, request_id, server, lost_attempts)
         self.message = message
         self.field = field
         self.reason = reason
         self.retry_after_s = retry_after_s
         self.request_id = request_id
         self.server = server
+        self.lost_attempts = lost_attempts
         match = _INDEX.search(field)
         self.index = int(match.group(1)) if match else None
 

@@ -53,7 +53,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_stop_new": (_pointer, ()),
     "sap_stop_free": (None, (_pointer,)),
     "sap_stop_request": (None, (_pointer,)),
-    "sap_notify_eventfd": (None, (_pointer,)),
+    "sap_notify_event": (None, (_pointer,)),
     "sap_solve": (_int, (_pointer,) * 5),
     "sap_solve_batch": (_int, (_pointer, _long, *(_pointer,) * 4)),
     "sap_session_open": (_int, (_pointer,) * 5),

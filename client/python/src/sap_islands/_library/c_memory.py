@@ -64,8 +64,16 @@ def error_at(address: int) -> SapError:
         text.decode(errors="replace")
         for text in (error.message, error.field, error.reason, error.request_id, error.server)
     )
-    retry_after_s = error.retry_after_s or None
-    return error_of_code(error.kind, message, field, reason, retry_after_s, request_id, server)
+    return error_of_code(
+        error.kind,
+        message,
+        field,
+        reason,
+        error.retry_after_s or None,
+        request_id,
+        server,
+        error.lost_attempts,
+    )
 
 
 class AnswerMemory:

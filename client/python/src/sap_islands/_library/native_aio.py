@@ -1,17 +1,17 @@
 """Calls and sessions of the C library for asyncio, which `sap_islands.aio` has.
 
-They run in the background; the library adds 1 to a descriptor when one has ended, and the event
-loop waits for that: no thread of Python is involved. A cancelled call ends its solve.
+They run in the background and ring bells of the event loop: no thread of Python is involved. A
+cancelled call ends its solve.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
-import os
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from sap_islands._library.bells import Bell, Switchboard
 from sap_islands._library.c_call import CallSettings, Stop
 from sap_islands._library.native_batch import WAITS, NativeBatch
 from sap_islands._library.native_client import NativeCall, NativeClient, ResultT
@@ -28,62 +28,29 @@ _NO_TIME = ctypes.c_double(0.0)
 NO_TIME = ctypes.addressof(_NO_TIME)
 
 
-class Bell:
-    """An eventfd that the library rings, and that a coroutine waits for.
-
-    Attributes:
-        done: The function that rings, as an address.
-        fd: Its argument.
-    """
-
-    def __init__(self, library: Any) -> None:
-        """Makes a descriptor, which the running event loop watches."""
-        self.done = ctypes.cast(library.sap_notify_eventfd, ctypes.c_void_p).value
-        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._loop = asyncio.get_running_loop()
-        self._rung = asyncio.Event()
-        self._retired = False
-        self._loop.add_reader(self.fd, self._ring)
-
-    async def wait(self) -> None:
-        """Waits until it was rung since the last wait."""
-        await self._rung.wait()
-        self._rung.clear()
-
-    def retire(self) -> None:
-        """Closes the descriptor once it was rung, by a call that nobody waits for any more."""
-        self._retired = True
-
-    def close(self) -> None:
-        """Closes the descriptor, which the library must not use any more."""
-        if self.fd >= 0:
-            if not self._loop.is_closed():
-                self._loop.remove_reader(self.fd)
-            os.close(self.fd)
-            self.fd = -1
-
-    def _ring(self) -> None:
-        os.eventfd_read(self.fd)
-        self._rung.set()
-        if self._retired:
-            self.close()
-
-
 class AsyncNativeClient:
     """Makes the calls of a `NativeClient` in one event loop."""
 
     def __init__(self, client: NativeClient) -> None:
         self.client = client
-        self._idle_bells: list[Bell] = []
+        self._board: Switchboard | None = None
 
     def __del__(self) -> None:
         self.close()
 
+    def bell(self) -> Bell:
+        """A bell that the running event loop hears."""
+        loop = asyncio.get_running_loop()
+        if self._board is None or self._board.loop is not loop:
+            self.close()
+            self._board = Switchboard.for_loop(loop, self.client.library)
+        return self._board.bell()
+
     def close(self) -> None:
-        """Closes the descriptors that no call uses."""
-        for bell in self._idle_bells:
-            bell.close()
-        self._idle_bells.clear()
+        """Leaves the descriptor to other clients, when no call uses it any more."""
+        if self._board is not None:
+            self._board.leave()
+            self._board = None
 
     async def run(
         self, call: NativeCall[ResultT], timeout: float | None, servers: int = 0
@@ -94,41 +61,44 @@ class AsyncNativeClient:
             SapError: What ended all of a batch.
         """
         stop = Stop(self.client.library)
-        bell = self._idle_bells.pop() if self._idle_bells else Bell(self.client.library)
+        bell = self.bell()
         settings = CallSettings(
             timeout,
             stop=stop,
             servers=servers,
             background=True,
             done=bell.done,
-            context=bell.fd,
+            context=bell.context,
         )
-        kind = call.begin(settings)
-        if kind == 0:
-            await self._wait(call, stop, bell)
-            kind = settings.kind
-        self._idle_bells.append(bell)
+        try:
+            kind = call.begin(settings)
+            if kind == 0:
+                await self._wait(call, stop, bell)
+                kind = settings.kind
+        finally:
+            bell.close()
         self.client.finish(call, kind)
         return call
 
     async def _wait(self, call: NativeCall[Any], stop: Stop, bell: Bell) -> None:
+        library, answer = self.client.library, call.answers[0].handle
         try:
-            await bell.wait()
+            while not library.sap_answer_await(answer, NO_TIME):
+                await bell.wait()
         except BaseException:
             # The arrays of the call are read until it has ended, which is soon.
             stop.request()
-            self.client.library.sap_answer_await(call.answers[0].handle, None)
-            bell.retire()
+            library.sap_answer_await(answer, None)
             raise
 
     async def stream_batch(
         self, problems: Sequence[Problem], options: Options | None, timeout: float | None
     ) -> AsyncIterator[tuple[int, Solution | SapError]]:
         """Yields (index of the problem, outcome) as each is finished."""
-        bell = Bell(self.client.library)
+        bell = self.bell()
         try:
             batch = NativeBatch(
-                self.client, problems, options, timeout, done=bell.done, context=bell.fd
+                self.client, problems, options, timeout, done=bell.done, context=bell.context
             )
             try:
                 for _ in problems:
@@ -199,8 +169,7 @@ class AsyncNativeSession(AsyncSession):
         session.check_in_flight()
         while not session.wait_for_outcome(NO_TIME):
             await bell.wait()
-        answer = session.take()
-        return StepOutcome(answer.step_id, answer.outcome(), answer.warm_started)
+        return session.take_outcome()
 
     async def close(self) -> None:
         self._closed = True
@@ -223,17 +192,17 @@ class AsyncNativeSession(AsyncSession):
         return self._session, self._bell
 
     def _begin(self) -> tuple[SessionHandle, Bell]:
-        bell = Bell(self._client.client.library)
+        bell = self._client.bell()
         try:
             session = SessionHandle(self._client.client, self._settings, background=True)
-            session.notify(bell.done, bell.fd)
+            session.notify(bell.done, bell.context)
         except BaseException:
             bell.close()
             raise
         return session, bell
 
     def _free(self) -> None:
-        """Frees the session, and then the descriptor that it rings."""
+        """Frees the session, and then the bell that it rings."""
         if self._session is not None:
             self._session.free()
         if self._bell is not None:

@@ -154,6 +154,13 @@ class SessionHandle:
         self._library.sap_session_take(self._live(), None, answer.handle)
         return answer
 
+    def take_outcome(self) -> StepOutcome:
+        """Takes the outcome of the oldest step in flight; raises why the session has ended."""
+        answer = self.take()
+        if not answer.step_id:
+            raise answer.error()
+        return StepOutcome(answer.step_id, answer.outcome(), answer.warm_started)
+
     def notify(self, function: int | None, context: int | None) -> None:
         """Sets the function that is called, with `context`, when a wait may have ended."""
         answer = self.client.answer()
@@ -241,8 +248,7 @@ class NativeSession(Session):
         self._session.check_in_flight()
         while not self._session.wait_for_outcome(SLICE):
             pass
-        answer = self._session.take()
-        return StepOutcome(answer.step_id, answer.outcome(), answer.warm_started)
+        return self._session.take_outcome()
 
     def reset(self) -> None:
         self._session.reset()

@@ -1,0 +1,150 @@
+"""How the C library wakes coroutines: bells, of which all of a client share one descriptor.
+
+What a bell stands for is looked at after each ring, since it may ring once too often: late, for the
+one that had it before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+_PER_BLOCK = 1024  # bells whose flags are searched as one
+
+
+class _Event(ctypes.Structure):
+    """A sap_event."""
+
+    _fields_ = (("flag", ctypes.c_void_p), ("eventfd", ctypes.c_int32))
+
+
+class Bell:
+    """Is rung by the library, and a coroutine waits for it.
+
+    Attributes:
+        done: The function that rings, as an address.
+        context: Its argument.
+        number: On its board.
+    """
+
+    def __init__(self, board: Switchboard, number: int, done: int, context: int) -> None:
+        self.done = done
+        self.context = context
+        self.number = number
+        self._board = board
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        """Wakes who waits."""
+        self._rung.set()
+
+    async def wait(self) -> None:
+        """Waits until it was rung since the last wait."""
+        await self._rung.wait()
+        self._rung.clear()
+
+    def close(self) -> None:
+        """Gives it back."""
+        self._board.take_back(self)
+
+
+class _Block:
+    """Flags and structs of bells, which the library reads and writes."""
+
+    def __init__(self, eventfd: int) -> None:
+        self._flags = bytearray(_PER_BLOCK)
+        self._memory = (ctypes.c_uint8 * _PER_BLOCK).from_buffer(self._flags)
+        first = ctypes.addressof(self._memory)
+        self._events = (_Event * _PER_BLOCK)(
+            *(_Event(first + place, eventfd) for place in range(_PER_BLOCK))
+        )
+
+    def context(self, place: int) -> int:
+        """The sap_event at a place."""
+        return ctypes.addressof(self._events) + place * ctypes.sizeof(_Event)
+
+    def take_rung(self) -> Iterator[int]:
+        """Places whose flags are set, which it clears."""
+        place = self._flags.find(1)
+        while place >= 0:
+            self._flags[place] = 0
+            yield place
+            place = self._flags.find(1, place + 1)
+
+
+class Switchboard:
+    """Bells that share a descriptor, which one event loop watches.
+
+    It is kept for the next client in the end: a call that nobody waits for any more may still ring,
+    and a descriptor that was closed may be another file by then.
+
+    Attributes:
+        loop: The event loop.
+    """
+
+    _unused: ClassVar[list[Switchboard]] = []
+
+    def __init__(self) -> None:
+        self._eventfd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._blocks: list[_Block] = []
+        self._bells: list[Bell | None] = []
+        self._free: list[int] = []
+
+    @classmethod
+    def for_loop(cls, loop: asyncio.AbstractEventLoop, library: Any) -> Switchboard:
+        """A board that its caller alone uses, until it leaves it."""
+        board = cls._unused.pop() if cls._unused else cls()
+        board._take(loop, library)
+        return board
+
+    def bell(self) -> Bell:
+        """A bell, until it is closed."""
+        if not self._free:
+            first = len(self._bells)
+            self._blocks.append(_Block(self._eventfd))
+            self._bells += [None] * _PER_BLOCK
+            self._free += reversed(range(first, first + _PER_BLOCK))
+        number = self._free.pop()
+        block, place = divmod(number, _PER_BLOCK)
+        bell = Bell(self, number, self._done, self._blocks[block].context(place))
+        self._bells[number] = bell
+        return bell
+
+    def take_back(self, bell: Bell) -> None:
+        """Gets a bell back, if it has not."""
+        if self._bells[bell.number] is bell:
+            self._bells[bell.number] = None
+            self._free.append(bell.number)
+            self._keep_if_unused()
+
+    def leave(self) -> None:
+        """Keeps it for others, once all bells are back."""
+        self._left = True
+        self._keep_if_unused()
+
+    def _take(self, loop: asyncio.AbstractEventLoop, library: Any) -> None:
+        self.loop = loop
+        self._done = ctypes.cast(library.sap_notify_event, ctypes.c_void_p).value or 0
+        self._left = False
+        loop.add_reader(self._eventfd, self._ring)
+
+    def _keep_if_unused(self) -> None:
+        if self._left and len(self._free) == len(self._bells):
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self._eventfd)
+            self._unused.append(self)
+
+    def _ring(self) -> None:
+        os.eventfd_read(self._eventfd)
+        for number, block in enumerate(self._blocks):
+            for place in block.take_rung():
+                bell = self._bells[number * _PER_BLOCK + place]
+                if bell is not None:
+                    bell.ring()
+
+
+# The descriptors of a child are those of its parent.
+os.register_at_fork(after_in_child=Switchboard._unused.clear)
