@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import mujoco
@@ -17,12 +17,13 @@ _DENSITY = 1000.0  # kg/m³
 _FIND_WITHIN = 0.005  # distance within which MuJoCo reports contacts [m]
 
 
-def load_scene(name: str, bodies: int | None = None) -> mujoco.MjModel:
+def load_scene(name: str, bodies: int | None = None, others: Iterable[str] = ()) -> mujoco.MjModel:
     """Loads a scene by name, or an MJCF or URDF file.
 
     Args:
         name: A key of `SCENES`, or the path of a file.
         bodies: Number of bodies of a scene; None: its default. Not for files.
+        others: Scenes that the caller has besides, for the message about an unknown name.
 
     Raises:
         InvalidArgument: The name is unknown, the file cannot be read, or `bodies` was given for a
@@ -39,7 +40,7 @@ def load_scene(name: str, bodies: int | None = None) -> mujoco.MjModel:
         except (ValueError, OSError) as error:
             raise InvalidArgument(f"{name}: {error}") from None
     else:
-        known = ", ".join(SCENES)
+        known = ", ".join((*SCENES, *others))
         message = f"there is no scene {name!r}; it must be {known}, or an MJCF or URDF file"
         raise InvalidArgument(message, "scene")
     return model
@@ -55,7 +56,7 @@ def _clutter(bodies: int | None) -> str:
         x, y = (column % 2 - 0.5) * 0.3, (column // 2 - 0.5) * 0.3
         x, y = x + rng.uniform(-0.03, 0.03), y + rng.uniform(-0.03, 0.03)
         falling.append(_body(i, (x, y, 0.1 + 0.15 * (i // 4)), rng.uniform(-30, 30, 3)))
-    return _model(_bin(0.4) + "".join(falling))
+    return scene_model(bin_walls(0.4) + "".join(falling))
 
 
 def _bin_of_many(bodies: int | None) -> str:
@@ -69,7 +70,7 @@ def _bin_of_many(bodies: int | None) -> str:
         layer, place = divmod(i, side * side)
         x, y = (np.array(divmod(place, side)) - (side - 1) / 2) * pitch
         falling.append(_body(i, (x, y, 0.1 + 0.16 * layer), rng.uniform(-30, 30, 3)))
-    return _model(_bin(side * pitch / 2 + 0.02) + "".join(falling))
+    return scene_model(bin_walls(side * pitch / 2 + 0.02) + "".join(falling))
 
 
 def _stacks(bodies: int | None) -> str:
@@ -83,7 +84,7 @@ def _stacks(bodies: int | None) -> str:
         x, y = _centered(column, wide, 0.3)
         place = (x, y, _EDGE * (level + 0.5))
         standing.append(_body(2 * i + 1, place, np.zeros(3)))
-    return _model(_FLOOR + "".join(standing))
+    return scene_model(FLOOR + "".join(standing))
 
 
 def _heaps(bodies: int | None) -> str:
@@ -98,7 +99,7 @@ def _heaps(bodies: int | None) -> str:
         x, y = _centered(heap, wide, 0.4)
         place = (x + rng.uniform(-0.03, 0.03), y, 0.07 + 0.13 * level)
         falling.append(_body(i, place, rng.uniform(-30, 30, 3)))
-    return _model(_FLOOR + "".join(falling))
+    return scene_model(FLOOR + "".join(falling))
 
 
 def _centered(number: int, wide: int, pitch: float) -> tuple[float, float]:
@@ -114,7 +115,7 @@ SCENES: dict[str, Callable[[int | None], str]] = {
     "heaps": _heaps,
 }
 
-_FLOOR = '<geom type="plane" size="20 20 .1" rgba=".8 .8 .8 1"/>'
+FLOOR = '<geom type="plane" size="20 20 .1" rgba=".8 .8 .8 1"/>'
 
 
 def _body(number: int, place: tuple[float, float, float], turned: np.ndarray) -> str:
@@ -130,7 +131,8 @@ def _body(number: int, place: tuple[float, float, float], turned: np.ndarray) ->
     )
 
 
-def _bin(half: float, height: float = 0.4) -> str:
+def bin_walls(half: float, height: float = 0.4) -> str:
+    """A floor with four walls, in MJCF, at a distance from the center [m]."""
     walls = []
     for axis in (0, 1):
         for sign in (-1, 1):
@@ -140,10 +142,11 @@ def _bin(half: float, height: float = 0.4) -> str:
                 f'<geom type="box" pos="{place[0]} {place[1]} {place[2]}" '
                 f'size="{size[0]} {size[1]} {size[2]}" rgba=".7 .8 .9 .2"/>'
             )
-    return _FLOOR + "".join(walls)
+    return FLOOR + "".join(walls)
 
 
-def _model(world: str) -> str:
+def scene_model(world: str) -> str:
+    """The MJCF of a scene with what its world holds."""
     return f"""<mujoco>
       <option timestep="0.01"/>
       <size memory="500M"/>

@@ -71,11 +71,14 @@ class Simulation:
         built, solution = step(
             self.model, self.data, self._solver, material=self._material, on_unsolved="ignore"
         )
+        return self._frame(time, solution, *self._forces(built, solution))
+
+    def _frame(self, time: float, solution: Solution, point: Floats, force: Floats) -> Frame:
+        """The frame of a step that began at a time."""
         visible = self._visible
         rotation = np.empty((len(visible), 4))
         for row, geom in zip(rotation, visible, strict=True):
             mujoco.mju_mat2Quat(row, self.data.geom_xmat[geom])
-        point, force = self._forces(built, solution)
         islands = solution.islands
         return Frame(
             time=time,

@@ -24,7 +24,8 @@ class Shape:
     """One geometry of the model.
 
     Attributes:
-        kind: "box", "sphere", "ellipsoid", "capsule", "cylinder", "plane" or "mesh".
+        kind: "box", "sphere", "ellipsoid", "capsule", "cylinder", "plane", "mesh" or "deformable",
+            whose vertices are in each frame.
         size: [3] half lengths, or radius and half length, as MuJoCo's geom_size [m].
         color: [4] red, green, blue, opacity, 0 to 1.
         vertices: [V, 3] of a mesh [m].
@@ -56,6 +57,7 @@ class Frame:
         contacts: [I] number of contacts.
         rows: [I] number of constraint rows.
         unsolved: Number of islands that were not solved.
+        deformed: [sum V, 3] vertices of the deformable shapes, in world axes [m].
     """
 
     time: float
@@ -71,6 +73,7 @@ class Frame:
     contacts: Ints
     rows: Ints
     unsolved: int = 0
+    deformed: Floats = field(default_factory=lambda: np.empty((0, 3), np.float32))
 
 
 _SCALARS = ("time", "unsolved")
@@ -122,8 +125,9 @@ class Trajectory:
                     )
                 ]
                 pieces = {name: _unpack(arrays, name) for name in _ARRAYS if name in arrays}
-                # A file that was saved before there were constraint rows.
+                # Files that were saved before there were constraint rows and deformable shapes.
                 pieces.setdefault("rows", [np.zeros_like(n) for n in pieces["contacts"]])
+                pieces.setdefault("deformed", [np.empty((0, 3), np.float32)] * len(arrays["time"]))
                 frames = [
                     Frame(
                         time=float(time),

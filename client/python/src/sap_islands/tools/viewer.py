@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import trimesh
 import viser
 from viser import uplot
 
+from sap_islands.tools.shape_meshes import mesh_of
 from sap_islands.tools.trajectory import Floats, Frame, Ints, Shape, Trajectory
 
 _FREE_COLOR = (170, 170, 175)
@@ -67,9 +67,14 @@ class Viewer:
         self._server.scene.set_up_direction("+z")
         self._server.initial_camera.position = (0.8, -1.0, 0.9)
         self._server.initial_camera.look_at = (0.0, 0.0, 0.1)
-        self._groups = [
+        self._groups: list[_Group | _Deformable] = [
             _Group(self._server, i, g) for i, g in enumerate(_groups(trajectory.shapes))
         ]
+        first = 0
+        for number, shape in enumerate(trajectory.shapes):
+            if shape.kind == "deformable":
+                self._groups.append(_Deformable(self._server, number, shape, first))
+                first += len(shape.vertices)
         self._lock = threading.Lock()
         self._playing = True
         self._shown = -1
@@ -214,11 +219,31 @@ class _Group:
         self._handle.batched_colors = np.array(colors, np.uint8)
 
 
+class _Deformable:
+    """A shape whose vertices move, from `first` on in those of a frame."""
+
+    def __init__(self, server: Any, number: int, shape: Shape, first: int) -> None:
+        self._number = number
+        self._own = slice(first, first + len(shape.vertices))
+        self._handle = server.scene.add_mesh_simple(
+            f"/deformable/{number}",
+            shape.vertices,
+            shape.faces,
+            color=_FREE_COLOR,
+            flat_shading=True,
+            side="double",
+        )
+
+    def show(self, frame: Frame) -> None:
+        self._handle.vertices = frame.deformed[self._own]
+        self._handle.color = island_color(int(frame.island[self._number]))
+
+
 def _groups(shapes: list[Shape]) -> list[tuple[Floats, Ints, Floats, Ints]]:
     """Groups opaque shapes by mesh: (vertices, faces, scale per shape, index per shape)."""
     groups: dict[object, tuple[Floats, Ints, list[Floats], list[int]]] = {}
     for number, shape in enumerate(shapes):
-        if shape.color[3] < 0.5:
+        if shape.color[3] < 0.5 or shape.kind == "deformable":
             continue
         scale = np.ones(3, np.float32)
         key: object
@@ -231,34 +256,13 @@ def _groups(shapes: list[Shape]) -> list[tuple[Floats, Ints, Floats, Ints]]:
         else:
             key = (shape.kind, tuple(shape.size.tolist()))
         if key not in groups:
-            groups[key] = (*_mesh(shape), [], [])
+            groups[key] = (*mesh_of(shape), [], [])
         groups[key][2].append(scale)
         groups[key][3].append(number)
     return [
         (vertices, faces, np.array(scales, np.float32), np.array(which, np.int32))
         for vertices, faces, scales, which in groups.values()
     ]
-
-
-def _mesh(shape: Shape) -> tuple[Floats, Ints]:
-    """Vertices and faces of a shape; boxes and ellipsoids have half size 1 and are scaled later."""
-    if shape.kind == "mesh":
-        return shape.vertices, shape.faces
-    if shape.kind == "box":
-        mesh = trimesh.creation.box((2, 2, 2))
-    elif shape.kind in ("sphere", "ellipsoid"):
-        mesh = trimesh.creation.icosphere(subdivisions=2)
-    elif shape.kind == "capsule":
-        mesh = trimesh.creation.capsule(
-            height=2 * shape.size[1], radius=shape.size[0], count=(12, 12)
-        )
-    elif shape.kind == "cylinder":
-        mesh = trimesh.creation.cylinder(height=2 * shape.size[1], radius=shape.size[0])
-    else:
-        half = [length if length > 0 else 20.0 for length in shape.size[:2].tolist()]
-        mesh = trimesh.creation.box((2 * half[0], 2 * half[1], 0.002))
-        mesh.apply_translation((0, 0, -0.001))
-    return np.asarray(mesh.vertices, np.float32), np.asarray(mesh.faces, np.int32)
 
 
 def _status(frame: Frame) -> str:

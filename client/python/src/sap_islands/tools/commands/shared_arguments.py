@@ -87,7 +87,7 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
     return parse
 
 
-def require_plot(path: str) -> None:
+def require_plot(path: str, argument: str = "plot") -> None:
     """Checks that matplotlib is installed and writes files with the suffix of a path.
 
     Raises:
@@ -98,8 +98,8 @@ def require_plot(path: str) -> None:
 
     known = FigureCanvasBase.get_supported_filetypes()
     if Path(path).suffix[1:].lower() not in known:
-        message = f"--plot is {path!r}; its suffix must be one of {', '.join(sorted(known))}"
-        raise InvalidArgument(message, "plot")
+        message = f"--{argument} is {path!r}; its suffix must be one of {', '.join(sorted(known))}"
+        raise InvalidArgument(message, argument)
 
 
 def require_extra(module: str, extra: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tqdm import tqdm
@@ -19,10 +20,20 @@ from sap_islands.tools.commands.shared_arguments import (
 )
 from sap_islands.tools.trajectory import Trajectory
 
+if TYPE_CHECKING:
+    from sap_islands.client import Client
+    from sap_islands.session import Session
+    from sap_islands.tools.simulation import Simulation
+
+_SCENE_HELP = (
+    "clutter, bin, stacks, heaps; with deformable bodies grip, cloth, cable, soft-bin; "
+    "or an MJCF or URDF file"
+)
+
 
 def add_scene_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options that select a scene and its contact parameters."""
-    parser.add_argument("scene", help="clutter, bin, stacks, heaps, or an MJCF or URDF file")
+    parser.add_argument("scene", help=_SCENE_HELP)
     parser.add_argument(
         "--bodies", type=whole_number(1), metavar="N", help="number of bodies of a scene"
     )
@@ -32,31 +43,49 @@ def add_scene_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def new_simulation(arguments: argparse.Namespace, solver: Session | Client) -> Simulation:
+    """The simulation of the selected scene."""
+    require_extra("mujoco", "mujoco")
+    from sap_islands.mujoco import Material
+    from sap_islands.scenes import load_scene
+    from sap_islands.soft_scenes import SOFT_SCENES, load_soft_scene
+    from sap_islands.tools.simulation import Simulation
+    from sap_islands.tools.soft_simulation import SoftSimulation
+
+    material = Material(stiffness=arguments.stiffness, relaxation_time=arguments.relaxation_time)
+    if arguments.scene in SOFT_SCENES:
+        scene = load_soft_scene(arguments.scene, arguments.bodies)
+        return SoftSimulation(scene, solver, material=material)
+    model = load_scene(arguments.scene, arguments.bodies, SOFT_SCENES)
+    return Simulation(model, solver, material=material)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
     add_scene_arguments(parser)
     parser.add_argument("--time", type=number(0), default=3.0, metavar="S", help="duration [s] (3)")
     parser.add_argument("--output", metavar="FILE", help="save the run as .npz, for view")
     parser.add_argument("--plot", metavar="FILE", help="plot the run, as .png, .svg or .pdf")
+    parser.add_argument(
+        "--picture", metavar="FILE", help="draw the last step, as .png, .webp or .svg"
+    )
     add_server_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns 0 only if every island of every step was solved."""
-    require_extra("mujoco", "mujoco")
     if arguments.plot:
         require_plot(arguments.plot)
-    from sap_islands.mujoco import Material
-    from sap_islands.scenes import load_scene
-    from sap_islands.tools.simulation import Simulation
-
-    model = load_scene(arguments.scene, arguments.bodies)
-    material = Material(stiffness=arguments.stiffness, relaxation_time=arguments.relaxation_time)
+    if arguments.picture:
+        require_plot(arguments.picture, "picture")
+        require_extra("trimesh", "view")
     with connect_to(arguments) as client, client.session() as session:
-        simulation = Simulation(model, session, material=material)
+        simulation = new_simulation(arguments, session)
         trajectory = simulation.new_trajectory()
         started = time.perf_counter()
-        for _ in tqdm(range(round(arguments.time / model.opt.timestep)), disable=None, leave=False):
+        for _ in tqdm(
+            range(round(arguments.time / simulation.model.opt.timestep)), disable=None, leave=False
+        ):
             trajectory.frames.append(simulation.step())
         elapsed = time.perf_counter() - started
     print(summary(trajectory, elapsed))
@@ -64,6 +93,10 @@ def run(arguments: argparse.Namespace) -> int:
         trajectory.save(arguments.output)
     if arguments.plot:
         plot(trajectory, Path(arguments.plot))
+    if arguments.picture and trajectory.frames:
+        from sap_islands.tools.picture import draw
+
+        draw(trajectory, len(trajectory.frames) - 1, Path(arguments.picture))
     return 1 if any(frame.unsolved for frame in trajectory.frames) else 0
 
 

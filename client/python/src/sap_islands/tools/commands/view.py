@@ -13,7 +13,7 @@ from sap_islands.tools.commands.shared_arguments import (
     require_extra,
     whole_number,
 )
-from sap_islands.tools.commands.simulate import add_scene_arguments
+from sap_islands.tools.commands.simulate import add_scene_arguments, new_simulation
 from sap_islands.tools.trajectory import Trajectory
 
 
@@ -53,16 +53,10 @@ def _show_saved(arguments: argparse.Namespace) -> int:
 
 
 def _show_simulation(arguments: argparse.Namespace) -> int:
-    require_extra("mujoco", "mujoco")
-    from sap_islands.mujoco import Material
-    from sap_islands.scenes import load_scene
-    from sap_islands.tools.simulation import Simulation
     from sap_islands.tools.viewer import Viewer
 
-    model = load_scene(arguments.scene, arguments.bodies)
-    material = Material(stiffness=arguments.stiffness, relaxation_time=arguments.relaxation_time)
     with connect_to(arguments) as client, client.session() as session:
-        simulation = Simulation(model, session, material=material)
+        simulation = new_simulation(arguments, session)
         viewer = Viewer(simulation.new_trajectory(), host=arguments.host, port=arguments.port)
         _print_url(viewer.url, arguments)
         viewer.play(simulation.step, duration_s=arguments.time)

@@ -1,0 +1,160 @@
+"""Contacts of points of deformable bodies, and what joins their arrays with those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sap_islands.arrays import FloatArray, IndexArray
+from sap_islands.errors import InvalidArgument
+from sap_islands.problem import Contacts, Trees, concatenate
+
+
+class Points(NamedTuple):
+    """Points that move with nodes: those of a face, of an element, or one.
+
+    Attributes:
+        trees: [C, k] trees of the nodes in the problem.
+        weights: [C, k] of each, as `weights_at` gives them; those of weight 0 are left out.
+    """
+
+    trees: IndexArray
+    weights: FloatArray
+
+
+class Carried(NamedTuple):
+    """Points that move with one tree of n velocities, or a rigid body of six.
+
+    Attributes:
+        tree: [C] tree in the problem.
+        jacobian: [C, 3, n] velocity of each point in world axes by those of its tree.
+    """
+
+    tree: IndexArray
+    jacobian: FloatArray
+
+
+Side: TypeAlias = Points | Carried
+
+
+def weights_at(points: FloatArray, corners: FloatArray) -> FloatArray:
+    """Barycentric weights [C, k] of points [C, 3] in elements with corners [C, k, 3].
+
+    In triangles and segments, the weights of the nearest point of their plane or line.
+    """
+    edges = corners[:, 1:] - corners[:, :1]
+    normal = np.einsum("cki,cli->ckl", edges, edges)
+    along = np.einsum("cki,ci->ck", edges, points - corners[:, 0])
+    inner = np.linalg.solve(normal, along[..., None])[..., 0]
+    return np.column_stack((1 - inner.sum(axis=1), inner))
+
+
+def contacts(
+    first: Side,
+    normal: ArrayLike,
+    signed_distance: ArrayLike,
+    second: Side | None = None,
+    stiffness: ArrayLike = 1e7,
+    relaxation_time: ArrayLike = 0.0,
+    friction: ArrayLike = 0.5,
+) -> Contacts:
+    """Contacts of points with something that stands still, or with points of another body.
+
+    Args:
+        first: What is pushed along the normal.
+        normal: [C, 3] or [3] unit vectors towards it.
+        signed_distance: [C] or a number [m].
+        second: What is pushed against the normal; None: it stands still.
+        stiffness: [N/m].
+        relaxation_time: [s].
+        friction: Coefficient [-].
+    """
+    count = len(first[0])
+    frames = contact_frames(np.broadcast_to(np.asarray(normal, float), (count, 3)))
+    # Entries of all contacts, one per tree: contact, tree, block.
+    sides = [_entries(frames, first)]
+    if second is not None:
+        sides.append(_entries(-frames, second))
+    contact = np.concatenate([side[0] for side in sides])
+    order = np.argsort(contact, kind="stable")
+    blocks = [block for side in sides for block in side[2]]
+    return Contacts(
+        parts=np.bincount(contact, minlength=count).astype(np.uint32),
+        part_tree=np.concatenate([side[1] for side in sides])[order].astype(np.int32),
+        jacobian=concatenate([blocks[i] for i in order]),
+        signed_distance=np.broadcast_to(np.asarray(signed_distance, float), count),
+        stiffness=np.broadcast_to(np.asarray(stiffness, float), count),
+        relaxation_time=np.broadcast_to(np.asarray(relaxation_time, float), count),
+        friction=np.broadcast_to(np.asarray(friction, float), count),
+    )
+
+
+def contact_frames(normal: FloatArray) -> FloatArray:
+    """[C, 3, 3] the frames of contacts with normals [C, 3]: rows t1, t2, n in world axes."""
+    axis = np.eye(3)[np.argmin(abs(normal), axis=1)]
+    t1 = np.cross(axis, normal)
+    t1 /= np.linalg.norm(t1, axis=1, keepdims=True)
+    return np.stack((t1, np.cross(normal, t1), normal), axis=1)
+
+
+def join_contacts(groups: Sequence[Contacts]) -> Contacts:
+    """Contacts of several groups as one, by `parts` where any is so given.
+
+    Raises:
+        InvalidArgument: A group has other arrays than those that `contacts` gives.
+    """
+    names = ("jacobian", "signed_distance", "stiffness", "relaxation_time", "friction")
+    groups = [group for group in groups if group.count]
+    known = {*names, "parts", "part_tree", "tree_a", "tree_b"}
+    for group in groups:
+        given = [name for name in group._fields if getattr(group, name).size]
+        for name in (*given, *(name for name in group._groups if getattr(group, name))):
+            if name not in known:
+                raise InvalidArgument(f"{name} of contacts cannot be joined", f"contacts.{name}")
+    arrays = {name: np.concatenate([_filled(g, name) for g in groups] or [[]]) for name in names}
+    trees = [_parts(group) for group in groups]
+    return Contacts(
+        parts=np.concatenate([parts for parts, _ in trees] or [[]]).astype(np.uint32),
+        part_tree=np.concatenate([tree for _, tree in trees] or [[]]).astype(np.int32),
+        **arrays,
+    )
+
+
+def join_trees(groups: Sequence[Trees]) -> Trees:
+    """Trees of several bodies as those of one problem, in this order."""
+    first = np.cumsum([0, *(group.count for group in groups)])[:-1]
+    shifted = [g.coupled_a + n for g, n in zip(groups, first, strict=True)]
+    names = ("dofs", "dynamics_matrix", "free_motion_velocity", "guess_velocity", "coupling_block")
+    return Trees(
+        **{name: np.concatenate([getattr(g, name) for g in groups]) for name in names},
+        coupled_a=np.concatenate(shifted),
+        coupled_b=np.concatenate([g.coupled_b + n for g, n in zip(groups, first, strict=True)]),
+    )
+
+
+def _entries(frames: FloatArray, side: Side) -> tuple[IndexArray, IndexArray, FloatArray]:
+    """Contact, tree and block [3, n] of each tree that a side touches, contacts ascending."""
+    if isinstance(side, Carried):
+        blocks = np.einsum("cij,cjn->cin", frames, side.jacobian)
+        return np.arange(len(side.tree)), np.asarray(side.tree), blocks
+    weights = np.asarray(side.weights, float)
+    contact, corner = np.nonzero(weights)
+    blocks = weights[contact, corner][:, None, None] * frames[contact]
+    return contact, np.asarray(side.trees)[contact, corner], blocks
+
+
+def _filled(group: Contacts, name: str) -> FloatArray:
+    """An array of the group, a single number repeated for all contacts."""
+    array = getattr(group, name)
+    return array.ravel() if array.ndim or name == "jacobian" else np.full(group.count, array)
+
+
+def _parts(group: Contacts) -> tuple[IndexArray, IndexArray]:
+    """`parts` and `part_tree` of a group, also of one given by pairs of trees."""
+    if group.parts.size:
+        return group.parts, group.part_tree
+    pairs = np.column_stack(np.broadcast_arrays(group.tree_a, group.tree_b))
+    return (pairs >= 0).sum(axis=1), pairs[pairs >= 0]
