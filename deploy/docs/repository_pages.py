@@ -55,8 +55,8 @@ REFERENCE = {
         "load_problem save_problem Recorded RecordingWriter read_recording",
     ),
 }
-ADAPTERS = ("mujoco", "drake", "newton", "referee")
-MODULES = ("torch", "jax", "fem", "aio", "ray")
+ADAPTERS = ("mujoco", "drake", "newton", "referee", "fem")
+MODULES = ("torch", "jax", "aio", "ray")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

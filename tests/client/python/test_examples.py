@@ -42,6 +42,20 @@ def test_python_in_the_pages_compiles(page: Path) -> None:
         compile(block, page.name, "exec")
 
 
+def test_a_soft_block_rests_as_its_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (PACKAGE / "SOFT.md").read_text()
+    exec(blocks(page, "python")[0], {})
+    assert capsys.readouterr().out == blocks(page, "text")[0]
+
+
+def test_pictures_of_soft_bodies_are_drawn(tmp_path: Path) -> None:
+    assert "0 islands not solved" in run("soft_pictures.py", str(tmp_path), "cable")
+    assert (tmp_path / "soft_cable.webp").read_bytes()[8:12] == b"WEBP"
+    page = (PACKAGE / "SOFT.md").read_text()
+    shown = set(re.findall(r"\((soft_\w+\.webp)\)", page))
+    assert shown == {path.name for path in PACKAGE.glob("soft_*.webp")}
+
+
 def test_recorded_rollouts_are_exact(tmp_path: Path) -> None:
     scene, recorded = str(EXAMPLES / "humanoid.xml"), str(tmp_path / "run.npz")
     run("record_rollout.py", scene, "--worlds", "3", "--steps", "30", "--output", recorded)

@@ -372,7 +372,9 @@ def test_a_ball_thrown_flat_on_the_ground_begins_to_roll() -> None:
     masses, mass = body.masses, body.masses.sum()
     x, v = mesh.nodes + np.array([0, 0, radius]), np.tile([speed, 0, 0], (len(mesh.nodes), 1))
     skin = np.unique(fem.surface(mesh.elements))
-    forward, rim, pressed = [], [], 0.0
+    forward: list[float] = []
+    rim: list[float] = []
+    pressed = 0.0
     with sap.connect("embedded:") as client:
         for _ in range(20):
             low = skin[x[skin, 2] < 0.02]

@@ -6,6 +6,8 @@ the same distance, one less and one more. Of cloth and long bodies the blocks ar
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sap_islands.arrays import FloatArray, IndexArray
@@ -35,10 +37,10 @@ def solve(
     begins = starts[np.unique(starts // _LEAST_BLOCK, return_index=True)[1]]
     strips = _strips(A_nn, a, b, A_ab, order, begins)
     parts = np.split(right[order], begins[1:])
-    u: list[FloatArray] = [part.reshape(-1, 1) for part in parts]
+    u: list[Any] = [part.reshape(-1, 1) for part in parts]
     # Diagonal blocks become their Schur complements S_i = A_ii - A_ij S_j^-1 A_ji, j = i - 1.
     eliminated = []
-    S = strips[0]
+    S: Any = strips[0]
     for i in range(1, len(u)):
         width = len(S)
         lower, diagonal = strips[i][:, :width], strips[i][:, width:]

@@ -39,6 +39,8 @@ class Carried(NamedTuple):
 
 Side: TypeAlias = Points | Carried
 
+_JOINED = ("jacobian", "signed_distance", "stiffness", "relaxation_time", "friction")
+
 
 def weights_at(points: FloatArray, corners: FloatArray) -> FloatArray:
     """Barycentric weights [C, k] of points [C, 3] in elements with corners [C, k, 3].
@@ -101,26 +103,28 @@ def contact_frames(normal: FloatArray) -> FloatArray:
 
 
 def join_contacts(groups: Sequence[Contacts]) -> Contacts:
-    """Contacts of several groups as one, by `parts` where any is so given.
+    """Contacts of several groups as one, by `parts`.
 
     Raises:
         InvalidArgument: A group has other arrays than those that `contacts` gives.
     """
-    names = ("jacobian", "signed_distance", "stiffness", "relaxation_time", "friction")
     groups = [group for group in groups if group.count]
-    known = {*names, "parts", "part_tree", "tree_a", "tree_b"}
+    if not groups:
+        return Contacts.none()
+    known = {*_JOINED, "parts", "part_tree", "tree_a", "tree_b"}
     for group in groups:
         given = [name for name in group._fields if getattr(group, name).size]
         for name in (*given, *(name for name in group._groups if getattr(group, name))):
             if name not in known:
                 raise InvalidArgument(f"{name} of contacts cannot be joined", f"contacts.{name}")
-    arrays = {name: np.concatenate([_filled(g, name) for g in groups] or [[]]) for name in names}
     trees = [_parts(group) for group in groups]
-    return Contacts(
-        parts=np.concatenate([parts for parts, _ in trees] or [[]]).astype(np.uint32),
-        part_tree=np.concatenate([tree for _, tree in trees] or [[]]).astype(np.int32),
-        **arrays,
+    joined = Contacts(
+        parts=np.concatenate([parts for parts, _ in trees]),
+        part_tree=np.concatenate([tree for _, tree in trees]),
     )
+    for name in _JOINED:
+        setattr(joined, name, np.concatenate([_filled(group, name) for group in groups]))
+    return joined
 
 
 def join_trees(groups: Sequence[Trees]) -> Trees:
@@ -155,6 +159,6 @@ def _filled(group: Contacts, name: str) -> FloatArray:
 def _parts(group: Contacts) -> tuple[IndexArray, IndexArray]:
     """`parts` and `part_tree` of a group, also of one given by pairs of trees."""
     if group.parts.size:
-        return group.parts, group.part_tree
+        return group.parts.astype(np.int64), group.part_tree.astype(np.int64)
     pairs = np.column_stack(np.broadcast_arrays(group.tree_a, group.tree_b))
-    return (pairs >= 0).sum(axis=1), pairs[pairs >= 0]
+    return (pairs >= 0).sum(axis=1), pairs[pairs >= 0].astype(np.int64)

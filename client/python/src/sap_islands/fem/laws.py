@@ -93,7 +93,7 @@ def plane_stress_parameters(young: float, poisson: float) -> tuple[float, float]
 
 def _isotropic(Q: FloatArray, mu: float, lame: float) -> FloatArray:
     """μ Q_ib Q_ja + λ Q_ia Q_jb, the part of C that the laws of strain in the frame Q share."""
-    both = mu * np.einsum("eib,eja->eiajb", Q, Q)
+    both: FloatArray = mu * np.einsum("eib,eja->eiajb", Q, Q)
     both += lame * np.einsum("eia,ejb->eiajb", Q, Q)
     return both
 

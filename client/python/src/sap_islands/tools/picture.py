@@ -52,7 +52,9 @@ def draw(trajectory: Trajectory, index: int, path: Path) -> None:
     figure.set_facecolor(_FLOOR_COLOR)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
-    axes.add_collection(LineCollection(walls @ screen, colors=_WALL_COLOR, linewidths=0.8))
+    axes.add_collection(
+        LineCollection(walls @ screen, colors=_WALL_COLOR, linewidths=0.8, zorder=0)
+    )
     # Lines of the color of the face close the gaps between triangles.
     edges = np.where(lined[:, None], 0.75 * color, color)
     axes.add_collection(
