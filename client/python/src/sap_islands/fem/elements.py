@@ -22,7 +22,7 @@ class ElementMatrices(NamedTuple):
 
     Attributes:
         nodes: [E, k] node of each corner.
-        energy: [E] [J].
+        energy: [E] of each [J].
         forces: [E, k, 3] on each corner, minus the gradient of the energy [N].
         stiffness: [E, k, 3, k, 3] -∂force/∂position without what could make it indefinite:
             symmetric positive semidefinite [N/m].

@@ -32,7 +32,7 @@ def nearest_on_surface(points: FloatArray, x: FloatArray, faces: IndexArray) -> 
     are equally near, as at edges, that counts which the point is farthest before.
 
     Args:
-        points: [C, 3] [m].
+        points: [C, 3] in world axes [m].
         x: [N, 3] positions of the nodes of the surface [m].
         faces: [F, 3] triangles, oriented outwards.
     """
