@@ -418,8 +418,7 @@ def test_what_a_body_pushes_is_pushed_back() -> None:
 
 
 def test_contacts_and_trees_of_several_bodies_join_to_one_problem() -> None:
-    arm = sap.Trees(dofs=[2], dynamics_matrix=np.eye(2).ravel(), free_motion_velocity=[0, 0])
-    arm.guess_velocity = [0.0, 0.0]
+    arm = sap.Trees(dofs=[2], dynamics_matrix=np.eye(2).ravel(), free_motion_velocity=[0.0, 0.0])
     x, v = GRID.nodes, np.zeros(GRID.nodes.shape)
     body = fem.step(fem.Solid(*GRID, DENSITY, YOUNG, POISSON), x, v, 0.01)
     trees = fem.join_trees([arm, body, body])
@@ -434,6 +433,10 @@ def test_contacts_and_trees_of_several_bodies_join_to_one_problem() -> None:
     assert both.stiffness.tolist() == [1e5, 1e7]
     with sap.connect("embedded:") as client:
         assert client.solve(sap.Problem(0.01, trees=trees, contacts=both)).solved
+    assert trees.guess_velocity[:2].tolist() == [0.0, 0.0]
+    body.tree_id = np.arange(12)
+    with pytest.raises(sap.InvalidArgument, match="tree_id of trees cannot be joined"):
+        fem.join_trees([arm, body])
     by_pair.adhesion = 1.0
     with pytest.raises(sap.InvalidArgument, match="adhesion of contacts cannot be joined"):
         fem.join_contacts([by_pair, by_parts])
@@ -488,6 +491,9 @@ def test_a_mesh_is_read_from_a_file_without_the_nodes_that_it_does_not_use(tmp_p
 
 
 def test_elements_without_extent_or_orientation_are_refused_by_number() -> None:
+    loose = fem.Solid(np.append(GRID.nodes, [[9, 9, 9]], axis=0), GRID.elements, 1.0, 1.0, 0.3)
+    with pytest.raises(sap.InvalidArgument, match=r"masses\[12\] is 0.0; > 0 is needed"):
+        fem.step(loose, loose.rest, np.zeros(loose.rest.shape), 0.01)
     turned = GRID.elements.copy()
     turned[5] = turned[5, [1, 0, 2, 3]]
     with pytest.raises(sap.InvalidArgument, match=r"tetrahedra\[5\] has no positive volume"):

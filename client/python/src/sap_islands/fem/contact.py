@@ -128,14 +128,26 @@ def join_contacts(groups: Sequence[Contacts]) -> Contacts:
 
 
 def join_trees(groups: Sequence[Trees]) -> Trees:
-    """Trees of several bodies as those of one problem, in this order."""
+    """Trees of several bodies as those of one problem, in this order.
+
+    Raises:
+        InvalidArgument: A group has identifiers or initial velocities.
+    """
+    for group in groups:
+        for name in ("tree_id", "initial_velocity"):
+            if getattr(group, name).size:
+                raise InvalidArgument(f"{name} of trees cannot be joined", f"trees.{name}")
     first = np.cumsum([0, *(group.count for group in groups)])[:-1]
-    shifted = [g.coupled_a + n for g, n in zip(groups, first, strict=True)]
-    names = ("dofs", "dynamics_matrix", "free_motion_velocity", "guess_velocity", "coupling_block")
+    numbered = list(zip(groups, first, strict=True))
+    guesses = [
+        g.guess_velocity if g.guess_velocity.size else g.free_motion_velocity for g in groups
+    ]
+    names = ("dofs", "dynamics_matrix", "free_motion_velocity", "coupling_block")
     return Trees(
         **{name: np.concatenate([getattr(g, name) for g in groups]) for name in names},
-        coupled_a=np.concatenate(shifted),
-        coupled_b=np.concatenate([g.coupled_b + n for g, n in zip(groups, first, strict=True)]),
+        guess_velocity=np.concatenate(guesses),
+        coupled_a=np.concatenate([group.coupled_a + n for group, n in numbered]),
+        coupled_b=np.concatenate([group.coupled_b + n for group, n in numbered]),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sap_islands.arrays import FloatArray, IndexArray
+from sap_islands.errors import InvalidArgument
 from sap_islands.fem.block_tridiagonal import solve
 from sap_islands.fem.elements import ElementMatrices, Material
 from sap_islands.problem import Trees
@@ -36,9 +37,17 @@ def step(
         fixed: Nodes that hardly move: their masses count a billion times.
         forces: [N, 3] or [3], on each node [N].
         extra: Other elements on these nodes, such as `anchors`.
+
+    Raises:
+        InvalidArgument: A node has no mass, as one that no element uses.
     """
     held = np.asarray(fixed, int)
     masses = material.masses.copy()
+    massless = np.flatnonzero(~(masses > 0))
+    if massless.size:
+        raise InvalidArgument(
+            f"masses[{massless[0]}] is {masses[massless[0]]}; > 0 is needed", "masses"
+        )
     masses[held] *= 1e9
     count = len(masses)
     force = masses[:, None] * np.asarray(gravity, float) + np.asarray(forces, float)
