@@ -19,7 +19,7 @@ SUITES = {
     "e2e_test": ("LedgerTest.*:ProxyTest.CallsAndSessions*",) * 2,
     "fleet_test": (
         "*FleetTest.*:*FaultyLinksTest.*:*ScaleUpTest.*",
-        "*FleetTest.*Sessions:*FaultyLinksTest.*Unary:*ScaleUpTest.*Sessions",
+        "*FleetTest.*Sessions:*ScaleUpTest.*Sessions",
     ),
     "hostile_test": (
         "*Python:*PythonAsyncio",

@@ -69,7 +69,7 @@ class PythonConnection {
   explicit PythonConnection(const std::string& path) : fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
     path.copy(address.sun_path, sizeof address.sun_path - 1);
-    connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   }
   ~PythonConnection() { close(fd_); }
   PythonConnection(const PythonConnection&) = delete;
@@ -88,8 +88,8 @@ class PythonConnection {
       Append(static_cast<uint32_t>(bytes.size()), &request);
       request += bytes;
     }
-    const bool sent = send(fd_, request.data(), request.size(), MSG_NOSIGNAL) ==
-                      static_cast<ssize_t>(request.size());
+    const bool sent = connected_ && send(fd_, request.data(), request.size(), MSG_NOSIGNAL) ==
+                                        static_cast<ssize_t>(request.size());
     Head head{};
     std::string bytes;
     while (sent && Read(&head, sizeof head)) {
@@ -124,6 +124,7 @@ class PythonConnection {
   }
 
   const int fd_;
+  bool connected_;
 };
 
 class PythonSession final : public TestedSession {

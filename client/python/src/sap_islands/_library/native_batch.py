@@ -47,12 +47,11 @@ class NativeBatch:
         self._blocks = [client.take_block() for _ in problems]
         for block, problem in zip(self._blocks, problems, strict=True):
             block.fill(problem)
-        self._problems = problems
         inputs = addresses([block.address for block in self._blocks] or [None])
         self._answers = [client.answer() for _ in inputs]
         pointers = addresses([answer.handle for answer in self._answers])
         call = CallSettings(timeout, **notification)
-        self._kept = (handle, inputs, pointers, call)
+        self._kept = (handle, problems, inputs, pointers, call)
         batch = ctypes.c_void_p()
         client.library.sap_batch_begin(
             handle.value,
@@ -77,9 +76,6 @@ class NativeBatch:
     def outcome(self, number: int) -> Solution | SapError:
         """The outcome of a problem."""
         return self._answers[number].outcome()
-
-    def __len__(self) -> int:
-        return len(self._problems)
 
     def free(self) -> None:
         """Ends what is left of it."""
