@@ -1,11 +1,19 @@
 #include "solver/problem_pattern.h"
 
-#include <algorithm>
+#include <cstring>
 #include <span>
+#include <type_traits>
 
 namespace sap {
 
 namespace {
+
+template <typename Value>
+bool AreEqual(const std::vector<Value>& kept, std::span<const Value> given) {
+  static_assert(std::has_unique_object_representations_v<Value>);
+  return kept.size() == given.size() &&
+         (kept.empty() || std::memcmp(kept.data(), given.data(), given.size_bytes()) == 0);
+}
 
 template <typename Value>
 void Copy(std::span<const Value> from, std::vector<Value>* to) {
@@ -15,14 +23,13 @@ void Copy(std::span<const Value> from, std::vector<Value>* to) {
 }  // namespace
 
 bool ProblemPattern::Matches(const ContactProblem& problem, bool split_islands) const {
-  return known_ && split_islands == split_islands_ && std::ranges::equal(dofs_, problem.dofs()) &&
-         std::ranges::equal(contact_start_, problem.contact_start()) &&
-         std::ranges::equal(contact_trees_, problem.contact_trees()) &&
-         std::ranges::equal(coupled_, problem.coupled_trees().pairs()) &&
-         std::ranges::equal(contact_kind_, problem.contact_kind()) &&
-         std::ranges::equal(row_kind_, problem.row_kind()) &&
-         std::ranges::equal(row_start_, problem.row_start()) &&
-         std::ranges::equal(row_entries_, problem.row_entries());
+  return known_ && split_islands == split_islands_ && AreEqual(dofs_, problem.dofs()) &&
+         AreEqual(contact_start_, problem.contact_start()) &&
+         AreEqual(contact_trees_, problem.contact_trees()) &&
+         AreEqual(coupled_, problem.coupled_trees().pairs()) &&
+         AreEqual(contact_kind_, problem.contact_kind()) &&
+         AreEqual(row_kind_, problem.row_kind()) && AreEqual(row_start_, problem.row_start()) &&
+         AreEqual(row_entries_, problem.row_entries());
 }
 
 void ProblemPattern::Assign(const ContactProblem& problem, bool split_islands) {

@@ -91,7 +91,8 @@ class ContactProblemReader {
   // Constraint rows (read_rows.cc).
   void ReadRows();
   void ReadRowEntries();
-  int64_t AppendRowEntries(int64_t row);
+  int64_t ReadEntriesOfRow(int64_t row);
+  void RefuseRowEntry(int64_t entry);
   void CheckRowArrays(const Needed& why);
   void CheckRowBounds();
   void ReadRow(int64_t row);

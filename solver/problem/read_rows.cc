@@ -27,14 +27,17 @@ void ContactProblemReader::ReadRowEntries() {
   if (!check_.ok()) return;
   const ContactProblemView::Rows& r = view_.rows;
   const int64_t n = static_cast<int64_t>(r.entries.size());
+  p_.row_start_.resize(n + 1);
   for (int64_t i = 0; i < n; ++i) {
     if (r.entries[i] < 1) return check_.Refuse("rows.entries", i, "is 0; it must be >= 1");
-    p_.row_start_.push_back(p_.row_start_.back() + r.entries[i]);
+    p_.row_start_[i + 1] = p_.row_start_[i] + r.entries[i];
   }
   check_.Length("rows.velocity_index", r.velocity_index.size(), p_.row_start_.back(),
                 {n, "rows (see rows.entries)"});
+  if (!check_.ok()) return;
+  p_.row_entries_.resize(r.velocity_index.size());
   int64_t pairs = 0;
-  for (int64_t i = 0; i < n && check_.ok(); ++i) pairs += AppendRowEntries(i);
+  for (int64_t i = 0; i < n && check_.ok(); ++i) pairs += ReadEntriesOfRow(i);
   if (!check_.ok() || pairs <= limits_.max_row_pairs) return;
   check_.Refuse("rows.velocity_index", -1,
                 "makes " + std::to_string(pairs) + " pairs of trees; the limit is " +
@@ -42,34 +45,46 @@ void ContactProblemReader::ReadRowEntries() {
 }
 
 // The pairs of trees that the row joins.
-int64_t ContactProblemReader::AppendRowEntries(int64_t row) {
-  const std::span<const uint32_t> index = view_.rows.velocity_index;
+int64_t ContactProblemReader::ReadEntriesOfRow(int64_t row) {
+  const uint32_t* const index = view_.rows.velocity_index.data();
   const uint32_t num_velocities = static_cast<uint32_t>(p_.num_velocities());
+  const std::span<const int> start = p_.velocity_start_;
+  RowEntry* const entries = p_.row_entries_.data();
+  uint32_t lowest = 0;
   int tree = -1;
+  int first = 0;  // velocities of the tree
+  int end = 0;
   int64_t trees = 0;
   for (int64_t e = p_.row_start_[row]; e < p_.row_start_[row + 1]; ++e) {
-    if (index[e] >= num_velocities) {
-      check_.Refuse("rows.velocity_index", e,
-                    "is " + std::to_string(index[e]) + "; it must be in [0, " +
-                        std::to_string(num_velocities) + ")");
+    if (index[e] >= num_velocities || index[e] < lowest) {
+      RefuseRowEntry(e);
       return 0;
     }
-    if (e > p_.row_start_[row] && index[e] <= index[e - 1]) {
-      check_.Refuse("rows.velocity_index", e,
-                    "is " + std::to_string(index[e]) + " after " + std::to_string(index[e - 1]) +
-                        "; it must ascend within a row");
-      return 0;
-    }
+    lowest = index[e] + 1;
     const int velocity = static_cast<int>(index[e]);
-    if (tree < 0 || velocity >= p_.velocity_start_[tree + 1]) {
-      const auto next = std::upper_bound(p_.velocity_start_.begin() + tree + 1,
-                                         p_.velocity_start_.end(), velocity);
-      tree = static_cast<int>(next - p_.velocity_start_.begin()) - 1;
+    if (velocity >= end) {
+      const auto next = std::upper_bound(start.begin() + tree + 1, start.end(), velocity);
+      tree = static_cast<int>(next - start.begin()) - 1;
+      first = start[tree];
+      end = start[tree + 1];
       ++trees;
     }
-    p_.row_entries_.push_back({tree, velocity - p_.velocity_start_[tree]});
+    entries[e] = {tree, velocity - first};
   }
   return trees * (trees - 1) / 2;
+}
+
+// An entry that is out of range, or not above the one before it in its row.
+void ContactProblemReader::RefuseRowEntry(int64_t entry) {
+  const std::span<const uint32_t> index = view_.rows.velocity_index;
+  const int num_velocities = p_.num_velocities();
+  std::string reason = "is " + std::to_string(index[entry]);
+  if (index[entry] >= static_cast<uint32_t>(num_velocities)) {
+    reason += "; it must be in [0, " + std::to_string(num_velocities) + ")";
+  } else {
+    reason += " after " + std::to_string(index[entry - 1]) + "; it must ascend within a row";
+  }
+  check_.Refuse("rows.velocity_index", entry, std::move(reason));
 }
 
 void ContactProblemReader::CheckRowArrays(const Needed& why) {
