@@ -1,40 +1,7 @@
 #include "client/mujoco/adapter.h"
 
-#include <algorithm>
-#include <span>
-#include <vector>
-
 #include "client/mujoco/comparison.h"
-#include "client/mujoco/constraint_forces.h"
-#include "client/mujoco/dynamics.h"
-#include "client/mujoco/effective_metric.h"
-#include "client/mujoco/layout.h"
-
-namespace sap::mujoco {
-namespace {
-
-std::span<const int32_t> List(const int32_t* values, int64_t count) {
-  return {values, static_cast<size_t>(count)};
-}
-
-bool IsSparse(int32_t flags) { return (flags & SAP_MUJOCO_SPARSE) != 0; }
-bool IsSap(int32_t flags) { return (flags & SAP_MUJOCO_LAW_SAP) != 0; }
-bool IsChange(int32_t flags) { return (flags & SAP_MUJOCO_CHANGE) != 0; }
-
-std::vector<bool> ConstrainedTrees(const Fields& fields, const RowWriter& rows,
-                                   const sap_mujoco_layout& layout, const int32_t* integers) {
-  std::vector<bool> is_constrained(static_cast<size_t>(fields.ntree));
-  for (const uint32_t dof : rows.columns()) {
-    is_constrained[static_cast<size_t>(fields.dof_treeid[dof])] = true;
-  }
-  for (const int32_t tree : List(integers + layout.trees, 2 * layout.contacts)) {
-    if (tree >= 0) is_constrained[static_cast<size_t>(tree)] = true;
-  }
-  return is_constrained;
-}
-
-}  // namespace
-}  // namespace sap::mujoco
+#include "client/mujoco/problem_writer.h"
 
 int64_t sap_mujoco_layout_size() { return sizeof(sap_mujoco_layout); }
 
@@ -42,11 +9,7 @@ void sap_mujoco_measure(const sap_mujoco_field* table, const void* model, const 
                         int32_t flags, sap_mujoco_layout* layout) {
   using namespace sap::mujoco;
   const Fields fields = ReadFields(table, model, data);
-  const Trees trees(fields);
-  const ConstraintCounts counts = Constraints(fields, trees, IsSparse(flags), IsSap(flags)).Count();
-  const bool has_more = IsSap(flags) || IsDiscrete(fields);
-  const RowBounds more = has_more ? BoundsOfImplicitRows(fields) : RowBounds{};
-  *layout = MakeLayout(fields, trees.block_values(), counts, more);
+  *layout = MeasureProblem(fields, Trees(fields), flags);
 }
 
 void sap_mujoco_build(const sap_mujoco_field* table, const void* model, const void* data,
@@ -54,34 +17,7 @@ void sap_mujoco_build(const sap_mujoco_field* table, const void* model, const vo
                       uint32_t* unsigned_integers, int32_t* integers) {
   using namespace sap::mujoco;
   const Fields fields = ReadFields(table, model, data);
-  const Trees trees(fields);
-  const Constraints constraints(fields, trees, IsSparse(flags), IsSap(flags));
-  RowWriter rows(doubles + layout->laws, layout->row_capacity, doubles + layout->coefficient,
-                 unsigned_integers, unsigned_integers + layout->row_capacity);
-  double* velocity = doubles + layout->velocities;
-  if (IsChange(flags)) std::fill_n(velocity, fields.nefc, 0.0);
-  constraints.WriteRows(velocity, sigma, integers + layout->row, &rows);
-  layout->two_frictions = constraints.WriteContacts(velocity, integers + layout->contact,
-                                                    ContactsIn(*layout, doubles, integers));
-  double* v_star = doubles + layout->v_star;
-  WriteDynamicsMatrix(fields, trees, doubles);
-  if (IsChange(flags)) {
-    WriteChanges(fields, v_star, doubles + layout->guess);
-  } else {
-    WriteVelocities(fields, v_star, doubles + layout->guess);
-  }
-  if (IsDiscrete(fields)) {
-    const double* v_0 = IsChange(flags) ? nullptr : fields.qvel;
-    WriteEffectiveMetric(fields, trees, v_0, doubles, v_star, &rows);
-    WriteGyroscopicSteps(fields, trees, ConstrainedTrees(fields, rows, *layout, integers), v_0,
-                         doubles, v_star);
-    std::fill_n(integers + layout->joint, rows.rows() - layout->simulator_rows, -1);
-  } else if (IsSap(flags)) {
-    MakeForcesImplicit(fields, trees, ServosIn(fields, *layout, doubles), doubles, v_star, &rows,
-                       integers + layout->joint);
-  }
-  layout->rows = rows.rows();
-  layout->non_zeros = rows.non_zeros();
+  WriteProblem(fields, Trees(fields), flags, sigma, layout, doubles, unsigned_integers, integers);
 }
 
 void sap_mujoco_store_forces(const sap_mujoco_field* table, const void* model, const void* data,
@@ -91,19 +27,9 @@ void sap_mujoco_store_forces(const sap_mujoco_field* table, const void* model, c
   const Fields fields = ReadFields(table, model, data);
   const double* row_impulse = solution + fields.nv;
   const double* impulse = row_impulse + layout->rows;
-  if (fields.nefc > 0) {
-    const ConstraintImpulses impulses = {
-        .row = List(integers + layout->row, layout->simulator_rows),
-        .contact = List(integers + layout->contact, layout->contacts),
-        .row_impulse = row_impulse,
-        .impulse = impulse,
-        .angular_impulse = impulse + 3 * layout->contacts};
-    StoreConstraintForces(fields, impulses, ContactsIn(*layout, doubles, integers));
-  }
-  if (!IsSap(flags) || IsDiscrete(fields)) return;
-  const int64_t own_rows = layout->rows - layout->simulator_rows;
-  StoreServoForces(fields, ServosIn(fields, *layout, doubles), solution,
-                   List(integers + layout->joint, own_rows), row_impulse + layout->simulator_rows);
+  const double* angular_impulse = impulse + 3 * layout->contacts;
+  StoreForces(fields, flags, *layout, doubles, integers,
+              {solution, row_impulse, impulse, angular_impulse});
 }
 
 void sap_mujoco_compare(const sap_mujoco_field* table, const void* model, const void* data,

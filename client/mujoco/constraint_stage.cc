@@ -5,7 +5,6 @@
 
 #include "client/mujoco/constraint_forces.h"
 #include "client/mujoco/effective_metric.h"
-#include "client/mujoco/layout.h"
 #include "client/mujoco/trees.h"
 
 namespace sap::mujoco {
@@ -42,11 +41,12 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
                                                         int32_t flags) {
   const Fields fields = ReadFields(table, model, data);
   const bool is_sparse = (flags & SAP_MUJOCO_SPARSE) != 0;
-  if (!(flags & SAP_MUJOCO_ALWAYS) && !IsSapFaster(work_.Count(fields, Trees(fields), is_sparse))) {
+  const Trees trees(fields);
+  if (!(flags & SAP_MUJOCO_ALWAYS) && !IsSapFaster(work_.Count(fields, trees, is_sparse))) {
     return SAP_MUJOCO_SLOWER;
   }
-  problem_.Measure(table, model, data, (flags & SAP_MUJOCO_SPARSE) | SAP_MUJOCO_CHANGE);
-  problem_.Build(table, model, data, 0.0);
+  problem_.Measure(fields, trees, (flags & SAP_MUJOCO_SPARSE) | SAP_MUJOCO_CHANGE);
+  problem_.Build(fields, trees, 0.0);
   if (EngineStatus read = task_.Read(problem_.View(fields)); !read)
     return tl::unexpected(read.error());
   EngineStatus solved =
@@ -60,15 +60,7 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
 }
 
 void ConstraintStage::Store(const Fields& fields, bool is_sparse) {
-  const sap_mujoco_layout& layout = problem_.layout();
-  const ConstraintImpulses impulses = {
-      .row = {problem_.integers() + layout.row, static_cast<size_t>(layout.simulator_rows)},
-      .contact = {problem_.integers() + layout.contact, static_cast<size_t>(layout.contacts)},
-      .row_impulse = solution_.row_impulse.data(),
-      .impulse = solution_.impulse.data(),
-      .angular_impulse = solution_.angular_impulse.data()};
-  StoreConstraintForces(fields, impulses,
-                        ContactsIn(layout, problem_.doubles(), problem_.integers()));
+  problem_.Store(fields, solution_);
   StoreGeneralizedForce(fields, is_sparse);
   for (int64_t i = 0; i < fields.nv; ++i) {
     const bool is_free = solution_.island_of_tree[fields.dof_treeid[i]] < 0;

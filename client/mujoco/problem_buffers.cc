@@ -12,20 +12,24 @@ std::span<const Type> Part(const std::vector<Type>& buffer, int64_t begin, int64
 
 }  // namespace
 
-void ProblemBuffers::Measure(const sap_mujoco_field* table, const void* model, const void* data,
-                             int32_t flags) {
+void ProblemBuffers::Measure(const Fields& fields, const Trees& trees, int32_t flags) {
   flags_ = flags;
-  sap_mujoco_measure(table, model, data, flags, &layout_);
+  layout_ = MeasureProblem(fields, trees, flags);
   doubles_.resize(static_cast<size_t>(layout_.doubles));
   unsigned_.resize(static_cast<size_t>(layout_.unsigned_integers));
   integers_.resize(static_cast<size_t>(layout_.integers));
 }
 
-void ProblemBuffers::Build(const sap_mujoco_field* table, const void* model, const void* data,
-                           double sigma) {
+void ProblemBuffers::Build(const Fields& fields, const Trees& trees, double sigma) {
   has_slip_ = sigma > 0.0;
-  sap_mujoco_build(table, model, data, flags_, sigma, &layout_, doubles_.data(), unsigned_.data(),
-                   integers_.data());
+  WriteProblem(fields, trees, flags_, sigma, &layout_, doubles_.data(), unsigned_.data(),
+               integers_.data());
+}
+
+void ProblemBuffers::Store(const Fields& fields, const ContactSolution& solution) {
+  StoreForces(fields, flags_, layout_, doubles_.data(), integers_.data(),
+              {solution.velocity.data(), solution.row_impulse.data(), solution.impulse.data(),
+               solution.angular_impulse.data()});
 }
 
 ContactProblemView ProblemBuffers::View(const Fields& fields) {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "client/mujoco/adapter.h"
-#include "client/mujoco/fields.h"
+#include "client/mujoco/problem_writer.h"
+#include "solver/problem/contact_solution.h"
 #include "solver/problem/problem_fields.h"
 
 namespace sap::mujoco {
@@ -14,20 +14,19 @@ class ProblemBuffers {
  public:
   // Determines the layout of the problem, and makes room for it.
   //   flags   as for sap_mujoco_measure
-  void Measure(const sap_mujoco_field* table, const void* model, const void* data, int32_t flags);
+  void Measure(const Fields& fields, const Trees& trees, int32_t flags);
 
   // Where J v_0 goes [nefc] before Build, unless the flags have SAP_MUJOCO_CHANGE.
   double* velocities() { return doubles_.data() + layout_.velocities; }
 
   // Writes the problem that was measured; `sigma` as for sap_mujoco_build.
-  void Build(const sap_mujoco_field* table, const void* model, const void* data, double sigma);
+  void Build(const Fields& fields, const Trees& trees, double sigma);
 
   // Valid until the next Measure.
   ContactProblemView View(const Fields& fields);
 
-  const sap_mujoco_layout& layout() const { return layout_; }
-  double* doubles() { return doubles_.data(); }
-  int32_t* integers() { return integers_.data(); }
+  // Writes the forces of a solution to the state of which the problem is.
+  void Store(const Fields& fields, const ContactSolution& solution);
 
  private:
   void ViewContacts(ContactProblemView::Contacts* contacts);

@@ -17,7 +17,7 @@ struct StageContext {
   const MujocoCalls& calls;
   const void* model;
   void* data;
-  Fields fields;
+  const Fields& fields;
   bool as_sap;
   double* result;  // of the product, and its vector
   const double* vector;
@@ -107,7 +107,7 @@ EngineStatus RunGuarded(StageContext context, void (*stages)(void* context)) {
 }  // namespace
 
 EngineStatus Stepper::Build(const MujocoCalls& calls, const void* model, void* data, bool as_sap) {
-  Fields fields = ReadFields(calls.fields, model, data);
+  const Fields fields = ReadFields(calls.fields, model, data);
   if (fields.nflex > 0)
     return RefuseField("model", "has flexes, which the solver does not support");
   if (EngineStatus run =
@@ -118,17 +118,19 @@ EngineStatus Stepper::Build(const MujocoCalls& calls, const void* model, void* d
   if (IsDiscrete(fields)) {
     if (EngineStatus run = ComputeDiscreteForces(calls, model, data); !run) return run;
   }
-  flags_ = (as_sap ? SAP_MUJOCO_LAW_SAP : 0) | (calls.is_sparse(model) ? SAP_MUJOCO_SPARSE : 0);
-  problem_.Measure(calls.fields, model, data, flags_);
-  fields = ReadFields(calls.fields, model, data);
-  if (fields.nefc > 0) {
+  fields_ = ReadFields(calls.fields, model, data);  // the stages have moved its arrays
+  const Trees trees(fields_);
+  problem_.Measure(
+      fields_, trees,
+      (as_sap ? SAP_MUJOCO_LAW_SAP : 0) | (calls.is_sparse(model) ? SAP_MUJOCO_SPARSE : 0));
+  if (fields_.nefc > 0) {
     EngineStatus multiplied =
-        RunGuarded({calls, model, data, fields, as_sap, problem_.velocities(), fields.qvel},
+        RunGuarded({calls, model, data, fields_, as_sap, problem_.velocities(), fields_.qvel},
                    &MultiplyJacobian);
     if (!multiplied) return multiplied;
   }
-  problem_.Build(calls.fields, model, data, as_sap ? kSigma : 0.0);
-  return task_.Read(problem_.View(fields));
+  problem_.Build(fields_, trees, as_sap ? kSigma : 0.0);
+  return task_.Read(problem_.View(fields_));
 }
 
 tl::expected<StepOutcome, EngineError> Stepper::Forward(const MujocoCalls& calls, const void* model,
@@ -146,41 +148,32 @@ tl::expected<StepOutcome, EngineError> Stepper::Forward(const MujocoCalls& calls
     outcome.iterations = std::max(outcome.iterations, island.iterations);
   }
   if (outcome.unsolved > 0 && !settings.takes_unsolved) return outcome;
-  Store(calls, model, data);
-  const Fields fields = ReadFields(calls.fields, model, data);
-  if (fields.nefc == 0) std::fill_n(fields.qfrc_constraint, fields.nv, 0.0);
+  Store();
+  if (fields_.nefc == 0) std::fill_n(fields_.qfrc_constraint, fields_.nv, 0.0);
   EngineStatus finished = RunGuarded(
-      {calls, model, data, fields, settings.as_sap, fields.qfrc_constraint, fields.efc_force},
-      fields.nefc > 0 ? &FinishForces : &FinishWithoutForces);
+      {calls, model, data, fields_, settings.as_sap, fields_.qfrc_constraint, fields_.efc_force},
+      fields_.nefc > 0 ? &FinishForces : &FinishWithoutForces);
   if (!finished) return tl::unexpected(finished.error());
   return outcome;
 }
 
-void Stepper::Store(const MujocoCalls& calls, const void* model, void* data) {
-  const Fields fields = ReadFields(calls.fields, model, data);
-  for (int64_t i = 0; i < fields.nv; ++i) {
-    fields.qacc[i] = (solution_.velocity[i] - fields.qvel[i]) / fields.timestep;
+void Stepper::Store() {
+  for (int64_t i = 0; i < fields_.nv; ++i) {
+    fields_.qacc[i] = (solution_.velocity[i] - fields_.qvel[i]) / fields_.timestep;
   }
-  numbers_.clear();
-  for (const auto* part : {&solution_.velocity, &solution_.row_impulse, &solution_.impulse,
-                           &solution_.angular_impulse}) {
-    numbers_.insert(numbers_.end(), part->begin(), part->end());
-  }
-  sap_mujoco_store_forces(calls.fields, model, data, flags_, &problem_.layout(), problem_.doubles(),
-                          problem_.integers(), numbers_.data());
-  std::ranges::fill(fields.flg_rnepost, 0);  // cfrc_ext is that of the step before
+  problem_.Store(fields_, solution_);
+  std::ranges::fill(fields_.flg_rnepost, 0);  // cfrc_ext is that of the step before
 }
 
 tl::expected<StepOutcome, EngineError> Stepper::Step(const MujocoCalls& calls, const void* model,
                                                      void* data, const StepSettings& settings) {
   auto outcome = Forward(calls, model, data, settings);
   if (!outcome || (outcome->unsolved > 0 && !settings.takes_unsolved)) return outcome;
-  const Fields fields = ReadFields(calls.fields, model, data);
-  position_.resize(static_cast<size_t>(fields.nq));
+  position_.resize(static_cast<size_t>(fields_.nq));
   EngineStatus moved = RunGuarded(
-      {calls, model, data, fields, settings.as_sap, position_.data(), solution_.velocity.data()},
+      {calls, model, data, fields_, settings.as_sap, position_.data(), solution_.velocity.data()},
       &Integrate);
-  if (moved && IsDiscrete(fields)) moved = AdvanceDiscretely(calls, model, data);
+  if (moved && IsDiscrete(fields_)) moved = AdvanceDiscretely(calls, model, data);
   if (!moved) return tl::unexpected(moved.error());
   return outcome;
 }

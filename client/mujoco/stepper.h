@@ -41,14 +41,13 @@ class Stepper {
 
  private:
   EngineStatus Build(const MujocoCalls& calls, const void* model, void* data, bool as_sap);
-  void Store(const MujocoCalls& calls, const void* model, void* data);
+  void Store();
 
+  Fields fields_ = {};  // of the state whose problem is built
   ProblemBuffers problem_;
-  int32_t flags_ = 0;
   SolveTask task_;
   Solver solver_{nullptr};
   ContactSolution solution_;
-  std::vector<double> numbers_;   // the solution as sap_mujoco_store_forces takes it
   std::vector<double> position_;  // before the integration
 };
 
