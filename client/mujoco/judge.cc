@@ -136,19 +136,18 @@ EngineStatus Judge::Solve(const JudgedState& state) {
   if (HasWarnings(FieldsOf(state))) {
     return tl::unexpected(EngineError{EngineErrorCode::kInvalidArgument, "MuJoCo warns", ""});
   }
-  const sap_mujoco_field* table = state.calls.fields;
-  const int32_t flags = state.calls.is_sparse(state.model) ? SAP_MUJOCO_SPARSE : 0;
-  problem_.Measure(table, state.model, state.data, flags);
   const Fields fields = FieldsOf(state);
+  const Trees trees(fields);
+  problem_.Measure(fields, trees, state.calls.is_sparse(state.model) ? SAP_MUJOCO_SPARSE : 0);
   if (fields.nefc > 0) {
     JudgedState product = state;
     product.velocities = problem_.velocities();
     EngineStatus multiplied = RunGuarded(product, &MultiplyJacobian);
     if (!multiplied) return multiplied;
   }
-  problem_.Build(table, state.model, state.data, 0.0);
+  problem_.Build(fields, trees, 0.0);
   // Most recorded steps are nearly right, and the certificate is that of the answer from any guess.
-  std::copy_n(state.next_qvel, fields.nv, problem_.doubles() + problem_.layout().guess);
+  std::copy_n(state.next_qvel, fields.nv, problem_.guess());
   EngineStatus read = task_.Read(problem_.View(fields));
   if (!read) return read;
   SolverOptions options;
@@ -174,7 +173,7 @@ tl::expected<sap_mujoco_comparison, EngineError> Judge::Compare(
   tree_error_.resize(static_cast<size_t>(fields.ntree));
   const sap_mujoco_velocities velocities = {.recorded = state.next_qvel,
                                             .exact = fields.qvel,
-                                            .v_free = problem_.doubles() + problem_.layout().v_star,
+                                            .v_free = problem_.v_star(),
                                             .solution = solution_.velocity.data(),
                                             .island_of_tree = solution_.island_of_tree.data(),
                                             .gap = gaps_.data(),

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <mutex>
 
+#include "client/mujoco/handle.h"
 #include "client/mujoco/judge.h"
 #include "solver/parallel/task_arena.h"
 

@@ -72,8 +72,3 @@ struct MujocoCalls {
 };
 
 }  // namespace sap::mujoco
-
-// The handle of the C interface.
-struct sap_mujoco {
-  sap::mujoco::MujocoCalls calls;
-};

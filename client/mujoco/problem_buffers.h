@@ -22,6 +22,9 @@ class ProblemBuffers {
   // Writes the problem that was measured; `sigma` as for sap_mujoco_build.
   void Build(const Fields& fields, const Trees& trees, double sigma);
 
+  double* guess() { return doubles_.data() + layout_.guess; }                // [nv]
+  const double* v_star() const { return doubles_.data() + layout_.v_star; }  // [nv]
+
   // Valid until the next Measure.
   ContactProblemView View(const Fields& fields);
 

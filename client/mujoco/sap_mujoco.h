@@ -78,15 +78,16 @@ typedef struct sap_mujoco_rollout_arrays {
   int64_t control_size;
   int32_t control_kind; /* mjtState of a control */
   int32_t state_kind;   /* mjtState of a state */
-  double* state;        /* [N, S, state_size] after each step */
+  double* state;        /* [N, S, state_size] after each step; NULL: not wanted */
   int64_t state_size;
-  double* sensordata;           /* [N, S, nsensordata] */
+  double* sensordata;           /* [N, S, nsensordata]; NULL: not wanted */
   int32_t threads;              /* >= 1 */
   const volatile int32_t* stop; /* not 0: to end soon, with SAP_CANCELLED; may be NULL */
 } sap_mujoco_rollout_arrays;
 
-/* Steps them concurrently; with the bits of sap_mujoco_step for any number of threads. After an
- * error all end soon. The outcome has the sum of islands, and the largest number of iterations. */
+/* Steps them concurrently, with the bits of sap_mujoco_step for any number of threads. These are
+ * kept for the next call with as many. After an error all end soon. The outcome has the sum of
+ * islands, and the largest number of iterations. */
 SAP_MUJOCO_API int32_t sap_mujoco_rollout(const sap_mujoco* solver,
                                           const sap_mujoco_rollout_arrays* arrays,
                                           const sap_mujoco_settings* settings,

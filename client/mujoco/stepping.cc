@@ -3,11 +3,12 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "client/mujoco/discrete_stages.h"
+#include "client/mujoco/handle.h"
 #include "client/mujoco/sap_mujoco.h"
 #include "client/mujoco/stepper.h"
-#include "solver/parallel/task_arena.h"
 
 namespace sap::mujoco {
 namespace {
@@ -80,8 +81,9 @@ class Rollout {
       : solver_(solver), arrays_(arrays), settings_(settings) {}
 
   int32_t Run(sap_mujoco_outcome* outcome) {
-    TaskArena arena(std::max(arrays_.threads, 1));
-    arena.ParallelFor(static_cast<int>(arrays_.environments), [this](int i) { RunAll(i); });
+    const std::vector<int64_t> equal(static_cast<size_t>(arrays_.environments), 1);
+    solver_->engine.WithThreads(std::max(arrays_.threads, 1))
+        ->ForLargestFirst(equal, [this](int i) { RunAll(i); });
     *outcome = sum_;
     return kind_;
   }
@@ -111,15 +113,25 @@ class Rollout {
     if (outcome->unsolved > 0 && !settings_.takes_unsolved) {
       return Stop({EngineErrorCode::kFailedPrecondition, "an island was not solved", ""}), false;
     }
-    calls.get_state(model, data, arrays_.state + place * arrays_.state_size, arrays_.state_kind);
-    const Fields fields = ReadFields(calls.fields, model, data);
-    std::copy_n(fields.sensordata, fields.nsensordata,
-                arrays_.sensordata + place * fields.nsensordata);
+    Record(i, place);
     const std::scoped_lock lock(mutex_);
     sum_.islands += outcome->islands;
     sum_.unsolved += outcome->unsolved;
     sum_.iterations = std::max<int64_t>(sum_.iterations, outcome->iterations);
     return true;
+  }
+
+  // Writes what is wanted after a step.
+  void Record(int64_t i, int64_t place) const {
+    const MujocoCalls& calls = solver_->calls;
+    if (arrays_.state != nullptr) {
+      double* state = arrays_.state + place * arrays_.state_size;
+      calls.get_state(arrays_.model[i], arrays_.data[i], state, arrays_.state_kind);
+    }
+    if (arrays_.sensordata == nullptr) return;
+    const Fields fields = ReadFields(calls.fields, arrays_.model[i], arrays_.data[i]);
+    std::copy_n(fields.sensordata, fields.nsensordata,
+                arrays_.sensordata + place * fields.nsensordata);
   }
 
   // The first error is that of the rollout.
@@ -148,7 +160,7 @@ int32_t sap_mujoco_open(const char* library, const sap_mujoco_field* fields, sap
     return sap::mujoco::Refuse(sap::EngineErrorCode::kFailedPrecondition, calls.error(), outcome);
   }
   *outcome = {};
-  *solver = new sap_mujoco{*calls};
+  *solver = new sap_mujoco{*calls, {}};
   return 0;
 }
 
@@ -183,5 +195,8 @@ int32_t sap_mujoco_advance_discretely(const sap_mujoco* solver, const void* mode
 int32_t sap_mujoco_rollout(const sap_mujoco* solver, const sap_mujoco_rollout_arrays* arrays,
                            const sap_mujoco_settings* settings, sap_mujoco_outcome* outcome) {
   using sap::mujoco::Rollout;
-  return Rollout(solver, *arrays, sap::mujoco::SettingsOf(settings)).Run(outcome);
+  const auto run = sap::CatchExceptions([&]() -> tl::expected<int32_t, sap::EngineError> {
+    return Rollout(solver, *arrays, sap::mujoco::SettingsOf(settings)).Run(outcome);
+  });
+  return run ? *run : sap::mujoco::Refuse(run.error().code, run.error().message, outcome);
 }

@@ -44,7 +44,8 @@ def test_environment_passes_the_checker_of_gymnasium(client: sap.Client) -> None
 
 
 def test_environment_starts_a_server_of_its_own() -> None:
-    with gymnasium.make(f"sap_islands.gymnasium:{NAME}", objects=3) as env:
+    name = f"sap_islands.gymnasium:{NAME}"
+    with gymnasium.make(name, objects=3, address="embedded:") as env:
         env.reset(seed=1)
         assert env.step(env.action_space.sample())[0] in env.observation_space
 
@@ -91,6 +92,24 @@ def test_vector_has_the_bits_of_its_environments(client: sap.Client) -> None:
         env.close()
     assert np.array([step[3] for step in found]).sum() == count
     envs.close()
+
+
+@pytest.mark.parametrize("threads", [None, 1, 3])
+def test_steps_of_this_process_have_the_bits_of_a_server(
+    client: sap.Client, threads: int | None
+) -> None:
+    served = make_vector(client, 4, objects=6)
+    own = gymnasium.make_vec(NAME, num_envs=4, objects=6, threads=threads)
+    alone = gymnasium.make(NAME, objects=6)
+    for envs in (served, own):
+        envs.reset(seed=11)
+    alone.reset(seed=11)
+    for actions in random_actions(STEPS, 4):
+        observations = own.step(actions)[0]
+        assert np.array_equal(observations, served.step(actions)[0])
+        assert np.array_equal(observations[0], alone.step(actions[0])[0])
+    for each in (served, own, alone):
+        each.close()
 
 
 def test_vector_step_is_one_batch(client: sap.Client, monkeypatch: pytest.MonkeyPatch) -> None:

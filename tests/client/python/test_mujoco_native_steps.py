@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 import time
@@ -109,6 +110,50 @@ def test_rollout_on_threads_has_the_bits_of_one_with_a_client(
     found = adapter.rollout(model, np.array(initial), control, law=law, threads=threads)
     for one, other in zip(expected, found, strict=True):
         assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_step_of_many_states_has_the_bits_of_one_each(client: sap.Client, threads: int) -> None:
+    models = [mujoco_program.pile(count) for count in (2, 5, 9, 3)]
+    stepped, advanced = ([mujoco.MjData(model) for model in models] for _ in range(2))
+    for _ in range(STEPS):
+        for model, data in zip(models, stepped, strict=True):
+            adapter.step(model, data, client)
+        sums = adapter.advance_batch(models, advanced, threads=threads)
+        assert sums.unsolved == 0
+        for one, other in zip(stepped, advanced, strict=True):
+            assert np.array_equal(one.qpos, other.qpos)
+            assert np.array_equal(one.sensordata, other.sensordata)
+
+
+def test_states_of_a_batch_are_checked() -> None:
+    model = mujoco_program.pile(1)
+    data = mujoco.MjData(model)
+    with pytest.raises(sap.InvalidArgument, match="a state twice"):
+        adapter.advance_batch(model, [data, data])
+    with pytest.raises(sap.InvalidArgument, match="threads is 0"):
+        adapter.advance_batch(model, [data], threads=0)
+    with pytest.raises(sap.InvalidArgument, match="2 models for 1 states"):
+        adapter.advance_batch([model, model], [data])
+    broken = mujoco_program.pile(2)
+    broken.opt.timestep = -1.0
+    with pytest.raises(sap.InvalidArgument, match="time_step"):
+        adapter.advance_batch(broken, [mujoco.MjData(broken)])
+
+
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    model = mujoco_program.pile(4)
+    data = [mujoco.MjData(model) for _ in range(4)]
+    adapter.advance_batch(model, data, threads=2)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            adapter.advance_batch(model, data, threads=2)
+            code = int(data[0].time != 2 * model.opt.timestep)
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_an_error_of_mujoco_is_an_error_of_the_call_and_leaves_the_next_alone(

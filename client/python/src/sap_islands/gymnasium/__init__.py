@@ -6,10 +6,12 @@
     env = gymnasium.make("sap_islands/Clutter-v0")
     envs = gymnasium.make_vec("sap_islands/Clutter-v0", num_envs=64)
 
-`make_vec` makes a vector environment of this package, which sends one batch of problems per step.
+`make_vec` makes a vector environment of this package, which steps its environments on `threads`
+threads of this process.
 
-Both take `address`, as for `sap_islands.connect`; the default is "embedded:". They connect at the
-first step, so that `vectorization_mode="async"` works, too: its processes connect by themselves.
+Both take `address`, as for `sap_islands.connect`: problems are then solved there, those of a vector
+as one batch per step. They connect at the first step, so that `vectorization_mode="async"` works,
+too: its processes connect by themselves.
 """
 
 import importlib.util

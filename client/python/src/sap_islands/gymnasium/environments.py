@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import gymnasium
@@ -39,13 +40,14 @@ class ClutterEnv(gymnasium.Env[FloatArray, NDArray[np.float32]]):
     metadata: dict[str, Any] = _METADATA  # as Gymnasium declares it
 
     def __init__(
-        self, *, objects: int = 20, address: str = "embedded:", render_mode: None = None
+        self, *, objects: int = 20, address: str | None = None, render_mode: None = None
     ) -> None:
         """Makes the environment; the first step connects.
 
         Args:
             objects: Number of objects, the one to move included.
-            address: Of the server, as for `sap_islands.connect`.
+            address: Of the server, as for `sap_islands.connect`; None: steps are taken in this
+                process, each in one call.
             render_mode: There is none.
         """
         self.task = Clutter(make_model(objects))
@@ -66,7 +68,11 @@ class ClutterEnv(gymnasium.Env[FloatArray, NDArray[np.float32]]):
     ) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
         """Takes a step of 10 ms."""
         self.task.act(action)
-        adapter.step(self.task.model, self.task.data, self._connection.client())
+        client = self._connection.client()
+        if client is None:
+            adapter.advance(self.task.model, self.task.data)
+        else:
+            adapter.step(self.task.model, self.task.data, client)
         reward, reached, info = self.task.judge()
         return self.task.observation(), reward, reached, False, info
 
@@ -76,7 +82,7 @@ class ClutterEnv(gymnasium.Env[FloatArray, NDArray[np.float32]]):
 
 
 class ClutterVectorEnv(VectorEnv[FloatArray, NDArray[np.float32], NDArray[Any]]):
-    """Many environments, stepped by one batch of problems.
+    """Many environments, stepped on threads or by one batch of problems.
 
     Each has the bits of a `ClutterEnv` with its seed. After the end of an episode the next step
     resets the environment and ignores its action (`AutoresetMode.NEXT_STEP`).
@@ -93,7 +99,8 @@ class ClutterVectorEnv(VectorEnv[FloatArray, NDArray[np.float32], NDArray[Any]])
         *,
         max_episode_steps: int = 500,
         objects: int = 20,
-        address: str = "embedded:",
+        address: str | None = None,
+        threads: int | None = None,
         render_mode: None = None,
     ) -> None:
         """Makes the environments; the first step connects.
@@ -103,6 +110,8 @@ class ClutterVectorEnv(VectorEnv[FloatArray, NDArray[np.float32], NDArray[Any]])
             max_episode_steps: After which episodes are truncated.
             objects: As for `ClutterEnv`.
             address: As for `ClutterEnv`.
+            threads: Number of threads without an address; None: as many as there are processors,
+                and environments.
             render_mode: As for `ClutterEnv`.
         """
         model = make_model(objects)
@@ -114,6 +123,8 @@ class ClutterVectorEnv(VectorEnv[FloatArray, NDArray[np.float32], NDArray[Any]])
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._connection = _Connection(address)
+        processors = len(os.sched_getaffinity(0))
+        self._threads = max(1, min(processors, num_envs)) if threads is None else threads
         self._randoms = [seeding.np_random()[0] for _ in self.tasks]
         self._steps = np.zeros(num_envs, int)
         self._ended = np.zeros(num_envs, bool)
@@ -146,8 +157,7 @@ class ClutterVectorEnv(VectorEnv[FloatArray, NDArray[np.float32], NDArray[Any]])
             if not ended:
                 task.act(action)
         if going_on:
-            model = going_on[0].model
-            adapter.step_batch(model, [task.data for task in going_on], self._connection.client())
+            self._advance(going_on)
         self._steps += 1
         rewards, reached = np.zeros(self.num_envs), np.zeros(self.num_envs, bool)
         infos: dict[str, Any] = {}
@@ -165,6 +175,14 @@ class ClutterVectorEnv(VectorEnv[FloatArray, NDArray[np.float32], NDArray[Any]])
         """Closes the connection."""
         self._connection.close()
 
+    def _advance(self, tasks: list[Clutter]) -> None:
+        model, data = tasks[0].model, [task.data for task in tasks]
+        client = self._connection.client()
+        if client is None:
+            adapter.advance_batch(model, data, threads=self._threads)
+        else:
+            adapter.step_batch(model, data, client)
+
     def _begin(self, i: int) -> dict[str, Any]:
         self.tasks[i].begin(self._randoms[i])
         self._steps[i], self._ended[i] = 0, False
@@ -177,12 +195,13 @@ class ClutterVectorEnv(VectorEnv[FloatArray, NDArray[np.float32], NDArray[Any]])
 class _Connection:
     """A client that is made when it is first asked for, in the process that asks."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str | None) -> None:
         self._address = address
         self._client: Client | None = None
 
-    def client(self) -> Client:
-        if self._client is None:
+    def client(self) -> Client | None:
+        """The client; None: there is no address."""
+        if self._client is None and self._address is not None:
             self._client = connect(self._address)
         return self._client
 

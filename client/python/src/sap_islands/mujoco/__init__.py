@@ -34,7 +34,7 @@ What MuJoCo does otherwise, and a `DifferenceWarning` says once per model: RK4 a
 become Euler, there is no noslip solver, and no early stop of PGS.
 
 `advance` is `step` in one call of the C library, in this process: ten times as fast in small
-scenes, without the problem and its solution.
+scenes, without the problem and its solution. `advance_batch` does so for many states on threads.
 
 `step_batch` steps many states with one batch of problems, `rollout` many environments over many
 steps, as `mujoco.rollout` does with `mj_step`.
@@ -57,7 +57,7 @@ if importlib.util.find_spec("mujoco") is None:
 
 from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.linearization import Linearization, linearize
-from sap_islands.mujoco.lockstep import rollout, step_batch
+from sap_islands.mujoco.lockstep import advance_batch, rollout, step_batch
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.native_steps import Advanced, advance
 from sap_islands.mujoco.replacing import replace_solver
@@ -80,6 +80,7 @@ __all__ = [
     "Unsolved",
     "UnsolvedWarning",
     "advance",
+    "advance_batch",
     "apply",
     "build_problem",
     "find_contacts_within",

@@ -67,7 +67,10 @@ class _Outcome(ctypes.Structure):
 
 
 class _RolloutArrays(ctypes.Structure):
-    """Mirrors `sap_mujoco_rollout_arrays`."""
+    """Mirrors `sap_mujoco_rollout_arrays`; owns the addresses that it refers to."""
+
+    models: ctypes.Array[_POINTER]
+    states: ctypes.Array[_POINTER]
 
     _fields_ = (
         ("environments", ctypes.c_int64),
@@ -185,30 +188,14 @@ def roll_out(
 ) -> None:
     """Steps environments from the states of `data` on threads of the C library."""
     settings = _settings(law, options, on_unsolved)
-    for model in dict.fromkeys(models):
-        refuse_unsupported(model)
-        warn_of_differences(model)
-    count, steps, state_size = trajectories.state.shape
-    addresses = _POINTER * count
-    model_addresses = addresses(*(each._address for each in models))
-    data_addresses = addresses(*(each._address for each in data))
     stop = ctypes.c_int32(0)
-    controls = trajectories.controls
-    arrays = _RolloutArrays(
-        environments=count,
-        steps=steps,
-        model=ctypes.addressof(model_addresses),
-        data=ctypes.addressof(data_addresses),
-        control=None if controls is None else controls.ctypes.data,
-        control_size=0 if controls is None else controls.shape[2],
-        control_kind=trajectories.control_spec,
-        state_kind=_STATE,
-        state=trajectories.state.ctypes.data,
-        state_size=state_size,
-        sensordata=trajectories.sensordata.ctypes.data,
-        threads=threads,
-        stop=ctypes.addressof(stop),
-    )
+    controls, control_spec, state, sensordata = trajectories
+    arrays = _rollout_arrays(models, data, state.shape[1], threads)
+    if controls is not None:
+        arrays.control, arrays.control_size = controls.ctypes.data, controls.shape[2]
+    arrays.control_kind = control_spec
+    arrays.state, arrays.state_size = state.ctypes.data, state.shape[2]
+    arrays.sensordata, arrays.stop = sensordata.ctypes.data, ctypes.addressof(stop)
     functions, outcome = load_native_steps(), _Outcome()
     with ThreadPoolExecutor(1) as pool:  # an interrupt reaches this thread
         running = pool.submit(functions.rollout, functions.solver, arrays, settings, outcome)
@@ -219,6 +206,40 @@ def roll_out(
     _raise(code, outcome)
     if outcome.unsolved:
         _report(outcome, on_unsolved)
+
+
+def advance_all(
+    models: Sequence[mujoco.MjModel],
+    data: Sequence[mujoco.MjData],
+    threads: int,
+    *,
+    law: Law,
+    options: Options | None,
+    on_unsolved: OnUnsolved,
+) -> Advanced:
+    """Advances states by one step on threads of the C library."""
+    settings = _settings(law, options, on_unsolved)
+    arrays = _rollout_arrays(models, data, 1, threads)
+    functions, outcome = load_native_steps(), _Outcome()
+    _raise(functions.rollout(functions.solver, arrays, settings, outcome), outcome)
+    if outcome.unsolved:
+        _report(outcome, on_unsolved)
+    return Advanced(outcome.islands, outcome.unsolved, outcome.iterations)
+
+
+def _rollout_arrays(
+    models: Sequence[mujoco.MjModel], data: Sequence[mujoco.MjData], steps: int, threads: int
+) -> _RolloutArrays:
+    """Arrays of a rollout that records nothing."""
+    for model in dict.fromkeys(models):
+        refuse_unsupported(model)
+        warn_of_differences(model)
+    addresses = _POINTER * len(data)
+    arrays = _RolloutArrays(environments=len(data), steps=steps, state_kind=_STATE, threads=threads)
+    arrays.models = addresses(*(each._address for each in models))
+    arrays.states = addresses(*(each._address for each in data))
+    arrays.model, arrays.data = map(ctypes.addressof, (arrays.models, arrays.states))
+    return arrays
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,0 +1,33 @@
+// The handle of the C interface: MuJoCo's functions, and the threads of rollouts.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "client/mujoco/mujoco_calls.h"
+#include "solver/engine/engine.h"
+
+namespace sap::mujoco {
+
+// Threads that are kept for the next call with as many.
+class KeptEngine {
+ public:
+  std::shared_ptr<Engine> WithThreads(int threads) {
+    const std::scoped_lock lock(mutex_);
+    if (engine_ == nullptr || engine_->threads() != threads) {
+      engine_ = std::make_shared<Engine>(threads);
+    }
+    return engine_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<Engine> engine_;
+};
+
+}  // namespace sap::mujoco
+
+struct sap_mujoco {
+  sap::mujoco::MujocoCalls calls;
+  mutable sap::mujoco::KeptEngine engine;
+};
