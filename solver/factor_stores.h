@@ -46,7 +46,9 @@ class FactorStores {
   // A store, while one island of a task is solved. Thread-safe.
   class Lease {
    public:
-    Lease(FactorStores* stores, int task) : stores_(stores), number_(stores->Acquire(task)) {}
+    Lease(FactorStores* stores, int task) : stores_(stores), number_(stores->Acquire(task)) {
+      factors()->Forget();
+    }
     ~Lease() { stores_->Release(number_); }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;

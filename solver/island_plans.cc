@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "solver/newton/hessian.h"
+#include "solver/pools/constraint_pools.h"
 
 namespace sap {
 
@@ -44,8 +45,24 @@ const PlanCache::Plan* IslandPlans::Request(const ConstraintGraph& graph,
     edge_a_.push_back(pair.low - range.slot_begin);
     edge_b_.push_back(pair.high - range.slot_begin);
   }
+  FindVarying(graph, range);
   return cache_.Request(
-      {graph.dofs().subspan(range.slot_begin, range.num_trees()), edge_a_, edge_b_});
+      {graph.dofs().subspan(range.slot_begin, range.num_trees()), edge_a_, edge_b_, varies_});
+}
+
+// The blocks of H that change with v: those of trees in constraints that are not quadratic. Only
+// coupled trees are in an island without any.
+void IslandPlans::FindVarying(const ConstraintGraph& graph, const IslandRange& range) {
+  varies_.clear();
+  if (!range.coupled) return;
+  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
+    bool varies = false;
+    ForEachPool([&](auto pool) {
+      using Jacobians = typename PoolAt<pool>::Jacobians;
+      varies |= !IsQuadratic(pool) && !Jacobians::SidesOf(LayoutOf(graph, pool), slot).empty();
+    });
+    varies_.push_back(varies ? 1 : 0);
+  }
 }
 
 }  // namespace sap

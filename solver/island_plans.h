@@ -32,10 +32,12 @@ class IslandPlans {
 
  private:
   const PlanCache::Plan* Request(const ConstraintGraph& graph, const IslandRange& range);
+  void FindVarying(const ConstraintGraph& graph, const IslandRange& range);
 
   PlanCache cache_;
   std::vector<const PlanCache::Plan*> plans_;  // per island, null: needs none
   std::vector<int> edge_a_, edge_b_;           // scratch of Request
+  std::vector<uint8_t> varies_;                // the same
   bool complete_{false};
 };
 

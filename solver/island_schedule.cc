@@ -17,7 +17,7 @@ constexpr double kFlopsPerRow = 200;
 
 double FlopsOf(const IslandRange& range, const EliminationPlan* plan) {
   const double constraints = kFlopsPerContact * range.num_contacts + kFlopsPerRow * range.num_rows;
-  if (plan != nullptr) return constraints + plan->factor_flops();
+  if (plan != nullptr) return constraints + plan->mean_flops();
   if (IslandPlans::NeedsPlan(range)) return constraints;
   const double n = range.num_velocities();
   return constraints + n * n * n / 3;

@@ -47,6 +47,13 @@ double PowerOfTwoScale(double number) {
   return std::ldexp(1.0, std::clamp(-std::ilogb(number) - 1, -1022, 1022));
 }
 
+// Whether a matrix for which one power of two would be chosen can be multiplied by another that
+// parts of it were multiplied by before: entries stay far within the range of floats.
+bool Keeps(double scale, double kept_scale) {
+  constexpr double kMostRatio = 0x1p40;
+  return kept_scale != 0 && scale * kMostRatio >= kept_scale && scale <= kept_scale * kMostRatio;
+}
+
 double LargestDiagonalEntry(const EliminationPlan& plan, std::span<const double> diagonal) {
   double largest = 0.0;
   for (int i = 0; i < plan.num_blocks(); ++i) {
@@ -130,6 +137,7 @@ struct BlockCholesky<Scalar>::Job {
   double scale;
   const StopToken& stop;
   bool concurrent;
+  bool varying_only;  // the other fronts are kept
   // Anything but kOk ends the work on all threads.
   mutable std::atomic<FactorStatus> status{FactorStatus::kOk};
 
@@ -155,6 +163,9 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   assert(static_cast<int64_t>(off_diagonal.size()) == plan.off_diagonal_start().back());
   if (plan.num_blocks() == 0) return FactorStatus::kOk;
   scale_ = PowerOfTwoScale(LargestDiagonalEntry(plan, diagonal));
+  const bool keeps = Keeps(scale_, kept_scale_);
+  if (keeps) scale_ = kept_scale_;
+  kept_scale_ = 0;
   if (scale_ == 0.0) return FactorStatus::kNotPositiveDefinite;
   concurrent_ = IsConcurrent(plan, arena);
   const Layout layout = Layout::Of(plan, concurrent_);
@@ -164,13 +175,17 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   vectors_ = factor_ + layout.vectors;
   scratch_ = factor_ + layout.scratch;
 
-  const Job job{plan, diagonal.data(), off_diagonal.data(), scale_, stop, concurrent_};
-  if (!concurrent_) {
+  const Job job{plan, diagonal.data(), off_diagonal.data(), scale_, stop, concurrent_, keeps};
+  if (concurrent_) {
+    for (int w = 0; w < plan.num_waves(); ++w) FactorWave(job, w, arena);
+  } else {
     FactorFronts(job, 0, plan.num_fronts());
-    return job.status.load();
   }
-  for (int w = 0; w < plan.num_waves(); ++w) FactorWave(job, w, arena);
-  return job.status.load();
+  const FactorStatus status = job.status.load();
+  if (status == FactorStatus::kOk && plan.varying_flops() < plan.factor_flops()) {
+    kept_scale_ = scale_;
+  }
+  return status;
 }
 
 // A front that costs more than a thread's share of what is left of the wave would keep the other
@@ -201,6 +216,7 @@ void BlockCholesky<Scalar>::FactorFronts(const Job& job, int begin, int end) {
 template <typename Scalar>
 bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena) {
   const Front& front = job.plan.fronts()[f];
+  if (job.varying_only && !front.varies) return true;
   const int num_panels = DenseFront<Scalar>::NumPanels(front.pivots);
   // A single thread assembles each panel just before factoring it, so that it is in cache.
   if (arena != nullptr) {

@@ -12,8 +12,9 @@
 //
 // Fronts of different subtrees, and pieces of large fronts, are worked on by the threads of an
 // arena. What is computed and in which order is fixed by the plan: same bits for any number of
-// threads. All storage is one buffer that only grows, of a size that the plan tells beforehand;
-// with a plan no larger than those before, nothing is allocated.
+// threads. Fronts that do not vary (BlockPattern) are factored by the first Factor and kept for
+// those that follow. All storage is one buffer that only grows, of a size that the plan tells
+// beforehand; with a plan no larger than those before, nothing is allocated.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +38,14 @@ class BlockCholesky {
   // is read. off_diagonal: edge e is H(a, b), row-major n_a x n_b, at plan.off_diagonal_start()[e].
   // A matrix with entries that are not finite is kNotPositiveDefinite. The stop token is polled at
   // every front and within large ones. arena may be null: this thread does everything.
+  // After a Factor that returned kOk plan, arena and what does not vary must be as they were;
+  // Forget() where they are not.
   FactorStatus Factor(const EliminationPlan& plan, std::span<const double> diagonal,
                       std::span<const double> off_diagonal, const StopToken& stop,
                       TaskArena* arena);
+
+  // The next Factor factors every front.
+  void Forget() { kept_scale_ = 0; }
 
   // x = H^-1 rhs, both by blocks in the order they were given in; they may be the same. Requires
   // that Factor has returned kOk for the same plan. The stop token is polled at every front; false
@@ -94,7 +100,8 @@ class BlockCholesky {
   Scalar* vectors_{nullptr};   // of each front's update rows
   Scalar* scratch_{nullptr};   // of the fronts that are being solved with
   bool concurrent_{false};
-  double scale_{1.0};  // H times this was factored
+  double scale_{1.0};       // H times this was factored
+  double kept_scale_{0.0};  // and the fronts that do not vary; 0: they were not
 };
 
 }  // namespace sap

@@ -10,6 +10,7 @@ BlockGraph BlockGraph::FromPattern(const BlockPattern& pattern) {
   const int num_edges = pattern.num_edges();
   BlockGraph graph;
   graph.weight.assign(pattern.block_size.begin(), pattern.block_size.end());
+  graph.varies.assign(pattern.varies.begin(), pattern.varies.end());
   graph.start.assign(num_blocks + 1, 0);
   for (int e = 0; e < num_edges; ++e) {
     const int a = pattern.edge_a[e];

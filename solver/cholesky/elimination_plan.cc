@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "solver/cholesky/elimination_tree.h"
@@ -12,6 +11,7 @@
 #include "solver/cholesky/nested_dissection.h"
 #include "solver/cholesky/storage_planner.h"
 #include "solver/cholesky/supernodes.h"
+#include "solver/cholesky/varying_last.h"
 
 namespace sap {
 namespace {
@@ -29,13 +29,28 @@ double TotalCost(const Supernodes& nodes) {
   return std::accumulate(nodes.cost.begin(), nodes.cost.end(), 0.0);
 }
 
-// The supernodes of the better ordering, and which that is.
-std::optional<std::pair<Supernodes, Ordering>> OrderBlocks(const BlockGraph& graph,
-                                                           Ordering ordering, const StopToken& stop,
-                                                           TaskArena* arena) {
+// Per factorization, as EliminationPlan::mean_flops().
+double MeanCost(const Supernodes& nodes) {
+  double varying = 0;
+  for (int s = 0; s < nodes.size(); ++s) {
+    if (nodes.varies[s] != 0) varying += nodes.cost[s];
+  }
+  return varying + (TotalCost(nodes) - varying) / EliminationPlan::kExpectedFactorizations;
+}
+
+struct OrderedBlocks {
+  Supernodes nodes;
+  Ordering ordering;
+};
+
+// The supernodes of the better ordering. `minimum_degree` and `nested_dissection` return orders.
+template <typename MinimumDegree, typename NestedDissection>
+std::optional<OrderedBlocks> BetterOrder(const BlockGraph& graph, Ordering ordering,
+                                         const StopToken& stop, MinimumDegree&& minimum_degree,
+                                         NestedDissection&& nested_dissection) {
   std::optional<Supernodes> nodes;
   if (ordering != Ordering::kNestedDissection) {
-    nodes = MakeSupernodes(graph, MinimumDegreeOrder(graph, stop), stop);
+    nodes = MakeSupernodes(graph, minimum_degree(), stop);
     if (!nodes) return std::nullopt;
     // Nested dissection takes about 6000 cycles per block. In piles of spheres it saves nothing up
     // to about 300 blocks; at 1000, where a factorization takes more than 10,000 cycles per block,
@@ -45,16 +60,34 @@ std::optional<std::pair<Supernodes, Ordering>> OrderBlocks(const BlockGraph& gra
     constexpr double kMinCyclesPerBlock = 10000.0;
     if (ordering == Ordering::kMinimumDegree || graph.num_blocks() <= kMinBlocks ||
         TotalCost(*nodes) <= kMinCyclesPerBlock * graph.num_blocks()) {
-      return std::pair(*std::move(nodes), Ordering::kMinimumDegree);
+      return OrderedBlocks{*std::move(nodes), Ordering::kMinimumDegree};
     }
   }
-  std::optional<Supernodes> dissected =
-      MakeSupernodes(graph, NestedDissectionOrder(graph, stop, arena), stop);
+  std::optional<Supernodes> dissected = MakeSupernodes(graph, nested_dissection(), stop);
   if (!dissected) return std::nullopt;
-  if (nodes && TotalCost(*nodes) <= TotalCost(*dissected)) {
-    return std::pair(*std::move(nodes), Ordering::kMinimumDegree);
+  if (nodes && MeanCost(*nodes) <= MeanCost(*dissected)) {
+    return OrderedBlocks{*std::move(nodes), Ordering::kMinimumDegree};
   }
-  return std::pair(*std::move(dissected), Ordering::kNestedDissection);
+  return OrderedBlocks{*std::move(dissected), Ordering::kNestedDissection};
+}
+
+// Where some blocks vary, the better of two orders: of all blocks alike, or of those that vary
+// last.
+std::optional<OrderedBlocks> OrderBlocks(const BlockGraph& graph, Ordering ordering,
+                                         const StopToken& stop, TaskArena* arena) {
+  std::optional<OrderedBlocks> alike = BetterOrder(
+      graph, ordering, stop, [&] { return MinimumDegreeOrder(graph, stop); },
+      [&] { return NestedDissectionOrder(graph, stop, arena); });
+  const bool some_vary = std::ranges::find(graph.varies, 1) != graph.varies.end();
+  if (!alike || !some_vary || std::ranges::find(graph.varies, 0) == graph.varies.end())
+    return alike;
+  const VaryingLast last(graph, stop);
+  std::optional<OrderedBlocks> varying_last = BetterOrder(
+      graph, ordering, stop, [&] { return last.MinimumDegree(); },
+      [&] { return last.NestedDissection(stop, arena); });
+  if (!varying_last) return std::nullopt;
+  const bool pays = MeanCost(varying_last->nodes) < MeanCost(alike->nodes);
+  return pays ? std::move(varying_last) : std::move(alike);
 }
 
 }  // namespace
@@ -69,7 +102,8 @@ class EliminationPlanBuilder {
   std::optional<EliminationPlan> Build(Ordering ordering, TaskArena* arena) {
     auto ordered = OrderBlocks(graph_, ordering, stop_, arena);
     if (!ordered) return std::nullopt;
-    std::tie(nodes_, plan_.ordering_) = *std::move(ordered);
+    nodes_ = std::move(ordered->nodes);
+    plan_.ordering_ = ordered->ordering;
     LocateValues();
     MakeFronts();
     if (!FindRows()) return std::nullopt;
@@ -91,6 +125,7 @@ class EliminationPlanBuilder {
   void SplitTasks();
   void PlaceFactor();
   void PlaceUpdates();
+  bool KeepsUpdate(int f) const;
   void AllocateUpdate(int f, Schedule schedule, StoragePlanner* planner);
   void FreeUpdatesOfChildren(int f, Schedule schedule, StoragePlanner* planner);
   void PlaceVectors();
@@ -152,7 +187,9 @@ void EliminationPlanBuilder::MakeFronts() {
     }
     const int64_t p = front.pivots;
     plan_.factor_entries_ += p * (p + 1) / 2 + p * front.updates;
+    front.varies = nodes_.varies[f] != 0;
     plan_.factor_flops_ += FrontFlops(front.pivots, front.updates);
+    if (front.varies) plan_.varying_flops_ += FrontFlops(front.pivots, front.updates);
     plan_.height_ = std::max(plan_.height_, depth[f]);
     plan_.largest_front_ = std::max(plan_.largest_front_, front.pivots + front.updates);
   }
@@ -326,10 +363,23 @@ void EliminationPlanBuilder::PlaceFactor() {
   }
 }
 
-// The update of a front reuses storage of updates that have been added to their parents before.
+// Whether the update of a front is added to its parent again in later factorizations.
+bool EliminationPlanBuilder::KeepsUpdate(int f) const {
+  const int parent = plan_.fronts_[f].parent;
+  return parent >= 0 && !plan_.fronts_[f].varies && plan_.fronts_[parent].varies;
+}
+
+// The update of a front reuses storage of updates that have been added to their parents before,
+// unless they are kept.
 void EliminationPlanBuilder::PlaceUpdates() {
   StoragePlanner serial;
   StoragePlanner concurrent;
+  for (int f = 0; f < nodes_.size(); ++f) {
+    if (!KeepsUpdate(f)) continue;
+    const int64_t size = UpdateEntries(plan_.fronts_[f].updates);
+    plan_.fronts_[f].update_start[EliminationPlan::kSerial] = serial.Allocate(size);
+    plan_.fronts_[f].update_start[EliminationPlan::kConcurrent] = concurrent.Allocate(size);
+  }
   for (int f = 0; f < nodes_.size(); ++f) {
     AllocateUpdate(f, EliminationPlan::kSerial, &serial);
     FreeUpdatesOfChildren(f, EliminationPlan::kSerial, &serial);
@@ -346,7 +396,7 @@ void EliminationPlanBuilder::PlaceUpdates() {
       FreeUpdatesOfChildren(f, kConcurrent, &own);
     }
     for (int f = task.front_begin; f < task.front_end; ++f) {
-      plan_.fronts_[f].update_start[kConcurrent] += base;
+      if (!KeepsUpdate(f)) plan_.fronts_[f].update_start[kConcurrent] += base;
     }
     concurrent.Allocate(own.peak());
   }
@@ -363,6 +413,7 @@ void EliminationPlanBuilder::PlaceUpdates() {
 }
 
 void EliminationPlanBuilder::AllocateUpdate(int f, Schedule schedule, StoragePlanner* planner) {
+  if (KeepsUpdate(f)) return;
   EliminationPlan::Front& front = plan_.fronts_[f];
   front.update_start[schedule] = planner->Allocate(UpdateEntries(front.updates));
 }
@@ -371,6 +422,7 @@ void EliminationPlanBuilder::FreeUpdatesOfChildren(int f, Schedule schedule,
                                                    StoragePlanner* planner) {
   const EliminationPlan::Front& front = plan_.fronts_[f];
   for (int c = front.child_begin; c < front.child_end; ++c) {
+    if (KeepsUpdate(plan_.children_[c])) continue;
     const EliminationPlan::Front& child = plan_.fronts_[plan_.children_[c]];
     planner->Free(child.update_start[schedule], UpdateEntries(child.updates));
   }

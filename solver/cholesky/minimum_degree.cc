@@ -62,7 +62,14 @@ class DegreeLists {
 class QuotientGraph {
  public:
   QuotientGraph(const BlockGraph& graph, int num_kept);
-  std::optional<std::vector<int>> Order(const StopToken& stop);
+  // Eliminates the blocks that are not kept. False if it was stopped.
+  bool Eliminate(const StopToken& stop, std::vector<int>* order);
+  // No block is kept from here on.
+  void ReleaseKept();
+  // Those that had very many neighbors.
+  void AppendDense(std::vector<int>* order) const {
+    order->insert(order->end(), dense_.begin(), dense_.end());
+  }
 
  private:
   enum class Kind : uint8_t { kVariable, kElement, kGone };
@@ -76,6 +83,7 @@ class QuotientGraph {
     Kind kind;
   };
 
+  void InsertByDegree(int begin, int end);
   void MakeElement(int pivot);
   void MoveToClique(int i);
   void CountOutside(int pivot);
@@ -93,6 +101,7 @@ class QuotientGraph {
   std::vector<Node> nodes_;
   std::vector<int> lists_;
   std::vector<int> dense_;        // blocks with very many neighbors, kept out and eliminated last
+  std::vector<int> kept_dense_;   // the same of those that are kept
   std::vector<int> member_next_;  // chain of the blocks merged in a variable
   std::vector<int> member_last_;
   DegreeLists by_degree_;
@@ -132,7 +141,7 @@ QuotientGraph::QuotientGraph(const BlockGraph& graph, int num_kept)
     if (is_dense(i)) {
       nodes_[i].kind = Kind::kGone;
       nodes_[i].weight = 0;
-      if (!IsKept(i)) dense_.push_back(i);
+      (IsKept(i) ? kept_dense_ : dense_).push_back(i);
       continue;
     }
     for (const int j : graph.neighbors(i)) {
@@ -143,21 +152,31 @@ QuotientGraph::QuotientGraph(const BlockGraph& graph, int num_kept)
     nodes_[i].length = static_cast<int>(lists_.size()) - begin;
     remaining_weight_ += graph.weight[i];
   }
-  // From the last to the first, so that among equal degrees the lowest index comes first.
-  for (int i = num_eliminated_ - 1; i >= 0; --i) {
-    if (nodes_[i].kind == Kind::kVariable) by_degree_.Insert(i, nodes_[i].degree);
+  InsertByDegree(0, num_eliminated_);
+  for (std::vector<int>* dense : {&dense_, &kept_dense_}) {
+    std::stable_sort(dense->begin(), dense->end(),
+                     [&](int i, int j) { return graph.degree(i) < graph.degree(j); });
   }
-  std::stable_sort(dense_.begin(), dense_.end(),
-                   [&](int i, int j) { return graph.degree(i) < graph.degree(j); });
 }
 
-std::optional<std::vector<int>> QuotientGraph::Order(const StopToken& stop) {
+// From the last to the first, so that among equal degrees the lowest index comes first.
+void QuotientGraph::InsertByDegree(int begin, int end) {
+  for (int i = end - 1; i >= begin; --i) {
+    if (nodes_[i].kind == Kind::kVariable) by_degree_.Insert(i, nodes_[i].degree);
+  }
+}
+
+void QuotientGraph::ReleaseKept() {
+  InsertByDegree(num_eliminated_, num_blocks_);
+  num_eliminated_ = num_blocks_;
+  dense_.insert(dense_.end(), kept_dense_.begin(), kept_dense_.end());
+}
+
+bool QuotientGraph::Eliminate(const StopToken& stop, std::vector<int>* order) {
   constexpr int kPivotsPerPoll = 32;
-  std::vector<int> order;
-  order.reserve(num_eliminated_);
   int pivots = 0;
   for (int pivot = by_degree_.Lowest(); pivot >= 0; pivot = by_degree_.Lowest()) {
-    if (++pivots % kPivotsPerPoll == 0 && stop.Requested()) return std::nullopt;
+    if (++pivots % kPivotsPerPoll == 0 && stop.Requested()) return false;
     by_degree_.Remove(pivot);
     MakeElement(pivot);
     CountOutside(pivot);
@@ -166,10 +185,9 @@ std::optional<std::vector<int>> QuotientGraph::Order(const StopToken& stop) {
     for (int k = 0; k < element.length; ++k) UpdateNeighbor(pivot, lists_[element.begin + k]);
     MergeIndistinguishable();
     FinishElement(pivot);
-    for (int i = pivot; i >= 0; i = member_next_[i]) order.push_back(i);
+    for (int i = pivot; i >= 0; i = member_next_[i]) order->push_back(i);
   }
-  order.insert(order.end(), dense_.begin(), dense_.end());
-  return order;
+  return true;
 }
 
 // Adds variable i to the clique being gathered at the end of lists_, once.
@@ -335,7 +353,24 @@ void QuotientGraph::Absorb(int i, int into) {
 
 std::optional<std::vector<int>> MinimumDegreeOrder(const BlockGraph& graph, const StopToken& stop,
                                                    int num_kept) {
-  return QuotientGraph(graph, num_kept).Order(stop);
+  QuotientGraph quotient(graph, num_kept);
+  std::vector<int> order;
+  order.reserve(graph.num_blocks() - num_kept);
+  if (!quotient.Eliminate(stop, &order)) return std::nullopt;
+  quotient.AppendDense(&order);
+  return order;
+}
+
+std::optional<std::vector<int>> MinimumDegreeOrderInTwoParts(const BlockGraph& graph,
+                                                             const StopToken& stop, int num_last) {
+  QuotientGraph quotient(graph, num_last);
+  std::vector<int> order;
+  order.reserve(graph.num_blocks());
+  if (!quotient.Eliminate(stop, &order)) return std::nullopt;
+  quotient.ReleaseKept();
+  if (!quotient.Eliminate(stop, &order)) return std::nullopt;
+  quotient.AppendDense(&order);
+  return order;
 }
 
 }  // namespace sap

@@ -22,4 +22,9 @@ namespace sap {
 std::optional<std::vector<int>> MinimumDegreeOrder(const BlockGraph& graph, const StopToken& stop,
                                                    int num_kept = 0);
 
+// As if the last num_last blocks were kept, and then those among themselves: the result has all
+// blocks. A block with very many neighbors is among the last in any case.
+std::optional<std::vector<int>> MinimumDegreeOrderInTwoParts(const BlockGraph& graph,
+                                                             const StopToken& stop, int num_last);
+
 }  // namespace sap

@@ -23,12 +23,6 @@ struct Piece {
   int num_blocks() const { return graph.num_blocks(); }
 };
 
-Piece WholeGraph(const BlockGraph& graph) {
-  Piece piece{graph, std::vector<int>(graph.num_blocks()), 0};
-  std::iota(piece.block.begin(), piece.block.end(), 0);
-  return piece;
-}
-
 Piece PieceOf(const Piece& whole, const std::vector<Side>& side, Side which, int begin) {
   Piece piece;
   piece.begin = begin;
@@ -50,6 +44,16 @@ Piece PieceOf(const Piece& whole, const std::vector<Side>& side, Side which, int
     piece.graph.start.push_back(static_cast<int>(piece.graph.neighbor.size()));
   }
   return piece;
+}
+
+// All but the last num_kept blocks.
+Piece WholeGraph(const BlockGraph& graph, int num_kept) {
+  Piece piece{graph, std::vector<int>(graph.num_blocks()), 0};
+  std::iota(piece.block.begin(), piece.block.end(), 0);
+  if (num_kept == 0) return piece;
+  std::vector<Side> side(graph.num_blocks(), Side::kFirst);
+  std::fill(side.end() - num_kept, side.end(), Side::kSecond);
+  return PieceOf(piece, side, Side::kFirst, 0);
 }
 
 // Numbers some blocks of a large graph by the order in which they are added.
@@ -144,10 +148,11 @@ std::vector<Piece> Divide(const BlockGraph& whole, const Piece& piece, const Sto
 }  // namespace
 
 std::optional<std::vector<int>> NestedDissectionOrder(const BlockGraph& graph,
-                                                      const StopToken& stop, TaskArena* arena) {
-  std::vector<int> order(graph.num_blocks());
+                                                      const StopToken& stop, TaskArena* arena,
+                                                      int num_kept) {
+  std::vector<int> order(graph.num_blocks() - num_kept);
   std::vector<Piece> pieces;
-  pieces.push_back(WholeGraph(graph));
+  pieces.push_back(WholeGraph(graph, num_kept));
   // Pieces of a level share no blocks and write different ranges of the order.
   while (!pieces.empty() && !stop.Requested()) {
     std::vector<std::vector<Piece>> halves(pieces.size());

@@ -19,8 +19,10 @@ namespace sap {
 // Element k of the result is the block eliminated k-th. A permutation for every graph, and a
 // function of the graph alone. Pieces are split concurrently by the threads of the arena, which may
 // be null. The stop token is polled before each piece and within minimum degree, but a separator is
-// finished. Empty if it was stopped.
+// finished. The last num_kept blocks are not in the result, as in minimum_degree.h. Empty if it was
+// stopped.
 std::optional<std::vector<int>> NestedDissectionOrder(const BlockGraph& graph,
-                                                      const StopToken& stop, TaskArena* arena);
+                                                      const StopToken& stop, TaskArena* arena,
+                                                      int num_kept = 0);
 
 }  // namespace sap

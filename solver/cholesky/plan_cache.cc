@@ -8,10 +8,11 @@ namespace sap {
 namespace {
 
 // FNV-1a over words.
-uint64_t Hash(uint64_t hash, std::span<const int> values) {
+template <typename Value>
+uint64_t Hash(uint64_t hash, std::span<const Value> values) {
   constexpr uint64_t kPrime = 1099511628211u;
   hash = (hash ^ values.size()) * kPrime;
-  for (const int value : values) hash = (hash ^ static_cast<uint32_t>(value)) * kPrime;
+  for (const Value value : values) hash = (hash ^ static_cast<uint32_t>(value)) * kPrime;
   return hash;
 }
 
@@ -19,19 +20,21 @@ uint64_t Hash(const BlockPattern& pattern) {
   uint64_t hash = 14695981039346656037u;
   hash = Hash(hash, pattern.block_size);
   hash = Hash(hash, pattern.edge_a);
-  return Hash(hash, pattern.edge_b);
+  hash = Hash(hash, pattern.edge_b);
+  return Hash(hash, pattern.varies);
 }
 
 }  // namespace
 
 bool PlanCache::Entry::Matches(const BlockPattern& other) const {
   return std::ranges::equal(block_size, other.block_size) &&
-         std::ranges::equal(edge_a, other.edge_a) && std::ranges::equal(edge_b, other.edge_b);
+         std::ranges::equal(edge_a, other.edge_a) && std::ranges::equal(edge_b, other.edge_b) &&
+         std::ranges::equal(varies, other.varies);
 }
 
 size_t PlanCache::Entry::size_bytes() const {
   return sizeof(Entry) + (block_size.size() + edge_a.size() + edge_b.size()) * sizeof(int) +
-         (plan ? plan->size_bytes() : 0);
+         varies.size() + (plan ? plan->size_bytes() : 0);
 }
 
 void PlanCache::BeginProblem() {
@@ -54,6 +57,7 @@ const PlanCache::Plan* PlanCache::Request(const BlockPattern& pattern) {
                      .emplace(hash, Entry{{pattern.block_size.begin(), pattern.block_size.end()},
                                           {pattern.edge_a.begin(), pattern.edge_a.end()},
                                           {pattern.edge_b.begin(), pattern.edge_b.end()},
+                                          {pattern.varies.begin(), pattern.varies.end()},
                                           problem_ - 1,
                                           Duration{0},
                                           std::nullopt})

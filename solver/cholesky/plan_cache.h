@@ -55,11 +55,12 @@ class PlanCache {
  private:
   struct Entry {
     std::vector<int> block_size, edge_a, edge_b;
+    std::vector<uint8_t> varies;
     int64_t last_used;  // number of the problem
     Duration longest_attempt{0};
     Plan plan;
 
-    BlockPattern pattern() const { return {block_size, edge_a, edge_b}; }
+    BlockPattern pattern() const { return {block_size, edge_a, edge_b, varies}; }
     bool Matches(const BlockPattern& other) const;
     size_t size_bytes() const;
   };

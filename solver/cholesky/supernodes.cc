@@ -18,6 +18,7 @@ struct Candidate {
   int next_sibling{-1};
   int first_merged{-1};  // list of fronts merged into it, eliminated before its own blocks
   int next_merged{-1};
+  bool varies{true};
 };
 
 // Cycles to assemble and factor a front.
@@ -36,20 +37,33 @@ double FrontCost(const Candidate& front) {
   return FrontCost(front.pivots, front.updates, front.num_blocks);
 }
 
+// Whether a factorization changes each column: its block varies, or one below it does.
+std::vector<uint8_t> VaryingColumns(const BlockGraph& graph, const EliminationTree& tree) {
+  std::vector<uint8_t> varies(tree.order.size(), 1);
+  if (graph.varies.empty()) return varies;
+  for (size_t k = 0; k < varies.size(); ++k) varies[k] = graph.varies[tree.order[k]];
+  for (size_t k = 0; k < varies.size(); ++k) {
+    if (tree.parent[k] >= 0) varies[tree.parent[k]] |= varies[k];
+  }
+  return varies;
+}
+
 // Columns that follow each other in the tree and have the same rows.
 std::vector<Candidate> EqualStructure(const BlockGraph& graph, const EliminationTree& tree) {
   std::vector<Candidate> fronts;
   fronts.reserve(tree.order.size());
   std::vector<int> front_of(tree.order.size());
+  const std::vector<uint8_t> varies = VaryingColumns(graph, tree);
   const int num_blocks = static_cast<int>(tree.order.size());
   for (int k = 0; k < num_blocks; ++k) {
     const int weight = graph.weight[tree.order[k]];
     const bool continues =
-        k > 0 && tree.parent[k - 1] == k &&
+        k > 0 && tree.parent[k - 1] == k && varies[k - 1] == varies[k] &&
         tree.column_rows[k - 1] - graph.weight[tree.order[k - 1]] == tree.column_rows[k];
     if (!continues) {
       fronts.emplace_back();
       fronts.back().first_block = k;
+      fronts.back().varies = varies[k] != 0;
     }
     Candidate& front = fronts.back();
     front.last_block = k;
@@ -85,7 +99,7 @@ std::vector<int> Amalgamate(std::vector<Candidate>* fronts) {
     std::sort(ranked.begin(), ranked.end());
     for (const auto& [rank, c] : ranked) {
       Candidate& child = (*fronts)[c];
-      if (gain(child) <= 0.0) continue;
+      if (gain(child) <= 0.0 || child.varies != front.varies) continue;
       front.pivots += child.pivots;
       front.num_blocks += child.num_blocks;
       child.next_merged = front.first_merged;
@@ -159,6 +173,7 @@ Supernodes Supernodes::Make(const BlockGraph& graph, const EliminationTree& tree
     nodes.pivots.push_back(front.pivots);
     nodes.updates.push_back(front.updates);
     nodes.cost.push_back(FrontCost(front));
+    nodes.varies.push_back(front.varies ? 1 : 0);
   }
   return nodes;
 }

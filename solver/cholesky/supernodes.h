@@ -8,6 +8,7 @@
 // changes little near their optimum.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "solver/cholesky/elimination_tree.h"
@@ -25,6 +26,9 @@ struct Supernodes {
   std::vector<int> pivots;       // [S] p, rows
   std::vector<int> updates;      // [S] r, rows
   std::vector<double> cost;      // [S] cycles, by the model
+  // [S] whether it has a block that varies (BlockPattern), or one below it has. No other is merged
+  // with one that does.
+  std::vector<uint8_t> varies;
 
   int size() const { return static_cast<int>(parent.size()); }
 

@@ -19,8 +19,7 @@ constexpr ConjugateGoal kStepGoal{.max_products = 8, .residual = 1e-4};
 }  // namespace
 
 bool IsPreconditioned(const EliminationPlan& plan, const SolverOptions& options) {
-  return options.newton == NewtonMethod::kAccelerated &&
-         plan.factor_flops() >= kPreconditionedFlops;
+  return options.newton == NewtonMethod::kAccelerated && plan.mean_flops() >= kPreconditionedFlops;
 }
 
 StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,

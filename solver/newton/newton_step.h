@@ -15,6 +15,11 @@ struct FactorPair {
   BlockCholesky<float> preconditioner;
 
   size_t storage_bytes() const { return exact.storage_bytes() + preconditioner.storage_bytes(); }
+  // Before another matrix: no part of either is kept.
+  void Forget() {
+    exact.Forget();
+    preconditioner.Forget();
+  }
 };
 
 // What an island is factored with. Both are null for islands that are factored dense, and for

@@ -162,6 +162,7 @@ class IslandSolve {
       workspace_.hessian.RaiseDiagonal(view_, shift);
       ++report_.factorizations;
       status = SolveStep();
+      if (factorization_.plan != nullptr) factorization_.factors->exact.Forget();
     }
     return status;
   }

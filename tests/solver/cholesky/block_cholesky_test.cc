@@ -127,6 +127,115 @@ TEST(BlockCholeskyTest, SolvesLargePileAsSparseCholeskyDoes) {
   EXPECT_LE((solution.x - expected).norm(), 1e-11 * expected.norm());
 }
 
+// Other values in the blocks that vary, and between two of these; by so little that the power of
+// two next to the largest seldom changes.
+BlockValues Varied(const PatternData& data, const BlockValues& before, unsigned seed) {
+  constexpr double kShare = 0.02;
+  const BlockValues other = test::RandomValues(data, seed);
+  BlockValues values = before;
+  size_t at = 0;
+  for (int i = 0; i < data.num_blocks(); ++i) {
+    const int n = data.block_size[i];
+    for (int k = 0; k < n * n; ++k, ++at) {
+      if (data.varies[i] != 0) values.diagonal[at] += kShare * other.diagonal[at];
+    }
+  }
+  at = 0;
+  for (size_t e = 0; e < data.edge_a.size(); ++e) {
+    const int a = data.edge_a[e], b = data.edge_b[e];
+    for (int k = 0; k < data.block_size[a] * data.block_size[b]; ++k, ++at) {
+      if (data.varies[a] != 0 && data.varies[b] != 0) {
+        values.off_diagonal[at] += kShare * other.off_diagonal[at];
+      }
+    }
+  }
+  return values;
+}
+
+std::vector<Case> VaryingCases() {
+  using namespace test;
+  std::vector<Case> cases{{"solid", SolidOnFloor(6, 5, 7)},
+                          {"flat solid", SolidOnFloor(12, 9, 3)},
+                          {"chain", WithVarying(Chain(60), 13)},
+                          {"star, hub varies", WithVarying(Star(40, 0), 41)},
+                          {"star, hub constant", WithVarying(Star(40, 0), 5, 1)},
+                          {"clique", WithVarying(Clique(20), 7)},
+                          {"pile", WithVarying(Pile(300, 5.5, 2), 60)},
+                          {"dissected pile", WithVarying(Pile(900, 5.5, 3), 90)},
+                          {"disconnected", WithVarying(RandomGraph(80, 50, 3), 9)},
+                          {"nothing varies", WithVarying(Grid(9, 11), 1000, 999)},
+                          {"all vary", WithVarying(Grid(9, 11), 1)}};
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    cases.push_back({"articulated " + std::to_string(seed),
+                     WithVarying(WithMixedSizes(RandomGraph(30, 70, seed), seed, 30), 4)});
+  }
+  return cases;
+}
+
+// The second and third factorizations keep what does not vary.
+template <typename Scalar>
+void ExpectKeptFrontsSolve(const Case& c, TaskArena* arena, double tolerance, int* num_compared) {
+  SCOPED_TRACE(c.name);
+  const EliminationPlan plan = EliminationPlan::Make(c.data.pattern());
+  const BlockValues first = test::RandomValues(c.data, 7);
+  const auto solution = [&](const BlockValues& values, const Eigen::VectorXd& rhs,
+                            TaskArena* threads, BlockCholesky<Scalar>* cholesky) {
+    Eigen::VectorXd x = rhs;
+    const std::span<double> all(x.data(), x.size());
+    EXPECT_EQ(cholesky->Factor(plan, values.diagonal, values.off_diagonal, StopToken(), threads),
+              BlockCholesky<Scalar>::FactorStatus::kOk);
+    EXPECT_TRUE(cholesky->Solve(plan, all, all, StopToken(), threads));
+    return x;
+  };
+  BlockCholesky<Scalar> kept;
+  for (const unsigned seed : {0u, 8u, 9u}) {
+    const BlockValues values = seed == 0 ? first : Varied(c.data, first, seed);
+    const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), seed);
+    const Eigen::VectorXd x = solution(values, rhs, arena, &kept);
+    BlockCholesky<Scalar> fresh;
+    const Eigen::VectorXd expected = solution(values, rhs, nullptr, &fresh);
+    if (fresh.scale() == kept.scale()) {
+      EXPECT_EQ(x, expected);
+      ++*num_compared;
+    }
+    const Eigen::MatrixXd H = test::DenseMatrix(c.data, values);
+    EXPECT_LE((H * x - rhs).norm(), tolerance * H.norm() * x.norm());
+  }
+}
+
+TEST(BlockCholeskyTest, FrontsThatDoNotVaryAreKeptAndChangeNoBit) {
+  int num_compared = 0;
+  for (const Case& c : VaryingCases()) {
+    ExpectKeptFrontsSolve<double>(c, nullptr, 1e-13, &num_compared);
+    ExpectKeptFrontsSolve<float>(c, nullptr, 1e-5, &num_compared);
+    for (const int threads : {2, 4}) {
+      TaskArena arena(threads);
+      ExpectKeptFrontsSolve<double>(c, &arena, 1e-13, &num_compared);
+    }
+  }
+  EXPECT_GE(num_compared, 3 * static_cast<int>(VaryingCases().size()));
+}
+
+// Read at all would be a wrong solution: what does not vary is poisoned after the first Factor.
+TEST(BlockCholeskyTest, WhatDoesNotVaryIsNotReadAgainUntilItIsForgotten) {
+  const PatternData data = test::SolidOnFloor(6, 5, 7);
+  const EliminationPlan plan = EliminationPlan::Make(data.pattern());
+  ASSERT_GT(plan.varying_flops(), 0);
+  ASSERT_LT(plan.varying_flops(), plan.factor_flops());
+  BlockValues values = test::RandomValues(data, 7);
+  BlockCholesky<double> cholesky;
+  const auto factor = [&] {
+    return cholesky.Factor(plan, values.diagonal, values.off_diagonal, StopToken(), nullptr);
+  };
+  ASSERT_EQ(factor(), DoubleStatus::kOk);
+  const int last = data.num_blocks() - 1;  // in the upper layer
+  values.diagonal[plan.diagonal_start()[last]] = -1;
+  EXPECT_EQ(factor(), DoubleStatus::kOk);
+  cholesky.Forget();
+  EXPECT_EQ(factor(), DoubleStatus::kNotPositiveDefinite);
+  EXPECT_EQ(factor(), DoubleStatus::kNotPositiveDefinite);  // nothing is kept of a failure
+}
+
 TEST(BlockCholeskyTest, BitsAreTheSameForAnyNumberOfThreads) {
   for (const PatternData& data :
        {test::Pile(700, 5.5, 3), test::TwoCliques(50, 30), test::Grid(40, 40),

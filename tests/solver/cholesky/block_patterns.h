@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <random>
 #include <set>
 #include <utility>
@@ -17,8 +18,9 @@ struct PatternData {
   std::vector<int> block_size;
   std::vector<int> edge_a;
   std::vector<int> edge_b;
+  std::vector<uint8_t> varies{};  // or empty
 
-  BlockPattern pattern() const { return {block_size, edge_a, edge_b}; }
+  BlockPattern pattern() const { return {block_size, edge_a, edge_b, varies}; }
   int num_blocks() const { return static_cast<int>(block_size.size()); }
   void Connect(int a, int b) {
     edge_a.push_back(a);
@@ -61,6 +63,26 @@ inline PatternData Grid(int columns, int rows, int size = 6) {
       if (y > 0) data.Connect(i, i - columns);
     }
   }
+  return data;
+}
+
+// A solid of nodes, each next to the 26 around it, of which those below vary: a cube on a floor.
+inline PatternData SolidOnFloor(int columns, int rows, int layers, int size = 3) {
+  PatternData data = Blocks(columns * rows * layers, size);
+  for (int i = 0; i < data.num_blocks(); ++i) {
+    const int x = i % columns, y = i / columns % rows, z = i / columns / rows;
+    data.varies.push_back(z == 0 ? 1 : 0);
+    for (int j = 0; j < i; ++j) {
+      const int dx = std::abs(j % columns - x), dy = std::abs(j / columns % rows - y);
+      if (dx <= 1 && dy <= 1 && j / columns / rows >= z - 1) data.Connect(i, j);
+    }
+  }
+  return data;
+}
+
+// Every so-manyth block varies.
+inline PatternData WithVarying(PatternData data, int every, int first = 0) {
+  for (int i = 0; i < data.num_blocks(); ++i) data.varies.push_back(i % every == first ? 1 : 0);
   return data;
 }
 

@@ -281,5 +281,33 @@ TEST(EliminationPlanTest, UpdatesOfConcurrentTasksDoNotOverlap) {
   }
 }
 
+// A solid on a floor: in an order that knows nothing of what varies, most of the work is above the
+// nodes below.
+TEST(EliminationPlanTest, OfASolidOnAFloorASmallPartOfTheWorkVaries) {
+  for (const int side : {6, 10}) {
+    PatternData data = test::SolidOnFloor(side, side, side);
+    const EliminationPlan plan = EliminationPlan::Make(data.pattern());
+    EXPECT_LT(plan.varying_flops(), 0.15 * plan.factor_flops());
+    data.varies.clear();
+    const EliminationPlan alike = EliminationPlan::Make(data.pattern());
+    EXPECT_EQ(alike.varying_flops(), alike.factor_flops());
+    EXPECT_EQ(alike.mean_flops(), alike.factor_flops());
+    EXPECT_LT(plan.mean_flops(), 0.5 * alike.factor_flops());
+    EXPECT_LT(plan.factor_flops(), 2.5 * alike.factor_flops());
+  }
+}
+
+// A sheet of which half varies is cheaper in an order for all of it.
+TEST(EliminationPlanTest, AnOrderThatFactorsLessInTheMeanIsTaken) {
+  PatternData sheet = test::Grid(40, 40, 3);
+  const double alike = EliminationPlan::Make(sheet.pattern()).factor_flops();
+  for (const int varying_rows : {0, 1, 5, 20, 35, 40}) {
+    sheet.varies.assign(sheet.num_blocks(), 0);
+    std::fill_n(sheet.varies.begin(), 40 * varying_rows, 1);
+    const EliminationPlan plan = EliminationPlan::Make(sheet.pattern());
+    EXPECT_LE(plan.mean_flops(), alike);
+  }
+}
+
 }  // namespace
 }  // namespace sap

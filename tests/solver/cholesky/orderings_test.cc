@@ -1,6 +1,7 @@
 // Orderings of blocks: minimum degree and nested dissection.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <vector>
@@ -33,6 +34,22 @@ TEST(OrderingsTest, BothOrderingsArePermutations) {
     const BlockGraph graph = BlockGraph::FromPattern(c.data.pattern());
     EXPECT_TRUE(IsPermutation(MinimumDegree(graph), graph.num_blocks()));
     EXPECT_TRUE(IsPermutation(NestedDissection(graph), graph.num_blocks()));
+  }
+}
+
+TEST(OrderingsTest, InTwoPartsTheLastBlocksComeLastAndChangeNothingBeforeThem) {
+  for (const GraphCase& c : HardGraphs()) {
+    SCOPED_TRACE(c.name);
+    const BlockGraph graph = BlockGraph::FromPattern(c.data.pattern());
+    const int num_last = graph.num_blocks() / 3;
+    const std::vector<int> order = *MinimumDegreeOrderInTwoParts(graph, StopToken(), num_last);
+    EXPECT_TRUE(IsPermutation(order, graph.num_blocks()));
+    EXPECT_EQ(*MinimumDegreeOrderInTwoParts(graph, StopToken(), 0), MinimumDegree(graph));
+    bool has_dense = false;
+    for (int i = 0; i < graph.num_blocks(); ++i) has_dense |= graph.degree(i) > 16;
+    if (has_dense) continue;
+    const std::vector<int> first = *MinimumDegreeOrder(graph, StopToken(), num_last);
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), order.begin()));
   }
 }
 
