@@ -8,8 +8,7 @@
 //   forward   H dv = -dg/d theta d theta
 //
 // Each island is polished by one plain Newton step and factored once. Islands are differentiated
-// concurrently; the bits do not depend on the number of threads. Islands of coupled trees have no
-// derivatives: kNumericalFailure, all of them 0.
+// concurrently; the bits do not depend on the number of threads.
 #pragma once
 
 #include <span>

@@ -54,7 +54,7 @@ inline SolveOptions WithTolerance(double relative_tolerance) {
 struct DifferentiateOptions {
   SolveOptions solve = WithTolerance(kDerivativeTolerance);
   // Inputs to return in gradients, as "contacts.friction", "bodies" or "applied_impulse"; empty:
-  // all but dynamics_matrix, jacobian and angular_jacobian.
+  // all but dynamics_matrix, coupling_block, jacobian and angular_jacobian.
   std::vector<std::string> wanted{};
   bool hold_delassus{false};  // whether the Delassus estimates w count as constants
   // The solution, if it is at hand. It replaces the guess; islands where it meets the tolerance

@@ -21,6 +21,15 @@ void SubtractSliver(const double* L, int count, const Lanes4* y, Lanes4* x) {
   for (int lane = 0; lane < kLanes; ++lane) x[lane] -= sum[lane];
 }
 
+// x[k] -= sum_l L(l, k) y[l] over `rows` rows of a sliver, for its first `count` columns.
+void SubtractTransposed(const double* L, int count, const Lanes4* y, int rows, Lanes4* x) {
+  for (int k = 0; k < count; ++k) {
+    for (int lane = 0; lane < rows; ++lane) {
+      x[k] = MultiplySubtract(y[lane], L[k * kLanes + lane], x[k]);
+    }
+  }
+}
+
 }  // namespace
 
 void BlockPlaces::Find(const EliminationPlan& plan) {
@@ -105,6 +114,54 @@ void HalfSolve::SolveFront(const HalfSolveFactor& factor, int f) {
     std::copy_n(below + first, count, x);
     SubtractSliver(sliver, front.pivots, y, x);
     std::copy_n(x, count, below + first);
+  }
+}
+
+void HalfSolve::RunBack(const HalfSolveFactor& factor, Fronts fronts, const StopToken& stop) {
+  const bool all = fronts == Fronts::kAll;
+  const int count = all ? factor.plan.num_fronts() : static_cast<int>(path_.size());
+  for (int k = count - 1; k >= 0; --k) {
+    if (stop.Cancelled()) return;
+    SolveFrontBack(factor, all ? k : path_[k], fronts);
+  }
+}
+
+// The parent has put X of the rows below into updates_.
+void HalfSolve::SolveFrontBack(const HalfSolveFactor& factor, int f, Fronts fronts) {
+  const EliminationPlan& plan = factor.plan;
+  const EliminationPlan::Front& front = plan.fronts()[f];
+  const Layout layout(front.pivots, front.updates);
+  const double* L = factor.cholesky.front_factor(front);
+  Lanes4* x = y_.data() + front.pivot_begin;
+  const Lanes4* below = updates_.data() + front.vector_start;
+  if (visited_[f] == 0) std::fill_n(x, front.pivots, Lanes4{});
+  for (int first = 0; first < front.updates; first += kLanes) {
+    SubtractTransposed(L + layout.SliverStart(layout.pivot_slivers() + first / kLanes),
+                       front.pivots, below + first, std::min(kLanes, front.updates - first), x);
+  }
+  for (int first = (front.pivots - 1) / kLanes * kLanes; first >= 0; first -= kLanes) {
+    const double* sliver = L + layout.SliverStart(first / kLanes);
+    const int count = std::min(kLanes, front.pivots - first);
+    for (int i = count - 1; i >= 0; --i) {
+      const double* column = sliver + (first + i) * kLanes;
+      for (int k = i + 1; k < count; ++k) {
+        x[first + i] = MultiplySubtract(x[first + k], column[k], x[first + i]);
+      }
+      x[first + i] *= column[i];  // the inverse of the pivot
+    }
+    SubtractTransposed(sliver, first, x + first, count, x);
+  }
+  for (int c = front.child_begin; c < front.child_end; ++c) {
+    const int child_number = plan.children()[c];
+    if (fronts == Fronts::kVisited && visited_[child_number] == 0) continue;
+    const EliminationPlan::Front& child = plan.fronts()[child_number];
+    Lanes4* to = updates_.data() + child.vector_start;
+    for (int r = child.run_begin; r < child.run_end; ++r) {
+      const EliminationPlan::RowRun& run = plan.runs()[r];
+      const Lanes4* from = run.parent_row < front.pivots ? x + run.parent_row
+                                                         : below + (run.parent_row - front.pivots);
+      std::copy_n(from, run.length, to + run.child_row);
+    }
   }
 }
 

@@ -1,10 +1,10 @@
-// Forward substitution with the factor of a BlockCholesky for four right-hand sides that are zero
-// except in a few blocks:
+// Forward substitution, and back, with the factor of a BlockCholesky for four right-hand sides that
+// are zero except in a few blocks:
 //
-//   Y = L^-1 B,   so that B' H^-1 B = Y' Y
+//   Y = L^-1 B,   so that B' H^-1 B = Y' Y,   H^-1 B = L^-T Y
 //
-// Only the fronts from these blocks to the root are visited, each once for all four. Right-hand
-// sides and solutions are in the order of elimination, one lane each.
+// Forward, only the fronts from these blocks to the root are visited, each once for all four.
+// Right-hand sides and solutions are in the order of elimination, one lane each.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,16 @@ class HalfSolve {
   // Solves. Y means nothing after a cancellation.
   void Run(const HalfSolveFactor& factor, const StopToken& stop);
 
+  // After Run: X = L^-T Y in the place of Y, of the fronts that Run visited or of all. H^-1 B is X
+  // times factor.cholesky.scale(). X means nothing after a cancellation.
+  enum class Fronts : uint8_t { kVisited, kAll };
+  void RunBack(const HalfSolveFactor& factor, Fronts fronts, const StopToken& stop);
+
+  // The rows of one block of Y or X.
+  const Lanes4* solution(const HalfSolveFactor& factor, int block) const {
+    return y_.data() + factor.places.row[block];
+  }
+
   // Calls body(y) for the rows of Y that can differ from zero, in a fixed order. Products of two of
   // them are to be multiplied by factor.cholesky.scale().
   template <typename Body>
@@ -55,9 +65,10 @@ class HalfSolve {
 
  private:
   void SolveFront(const HalfSolveFactor& factor, int f);
+  void SolveFrontBack(const HalfSolveFactor& factor, int f, Fronts fronts);
 
   std::vector<Lanes4> y_;         // [rows of the plan]
-  std::vector<Lanes4> updates_;   // what each front subtracts from later rows
+  std::vector<Lanes4> updates_;   // what each front subtracts from later rows; back: X of these
   std::vector<uint8_t> visited_;  // [fronts]
   std::vector<int> path_;         // fronts that are visited
 };

@@ -43,6 +43,7 @@ class DelassusPass {
               [&](int begin, int end, int) {
                 for (int slot = begin; slot < end; ++slot) {
                   if (scope_.stop.Requested()) return;
+                  if (delassus_.IsCoupled(slot)) continue;
                   ForSize(graph.dofs()[slot], [&](auto n) {
                     delassus_.Invert(slot, n,
                                      scope_.adjoint->A_inverse.data() + graph.matrix_start()[slot]);
@@ -77,8 +78,9 @@ class DelassusPass {
   double RowDelassus(PoolIndex<index> pool, int row) const {
     const RowLayout& layout = view_.layout(pool);
     const RowJacobians& jacobians = view_.model.pools[pool].jacobians;
-    double w = 0;
+    double w = delassus_.OfCoupledRow(layout, jacobians, row);
     for (const RowPart& part : layout.parts_of_row(row)) {
+      if (delassus_.IsCoupled(part.slot)) continue;
       ForInverseOfPart(scope_, layout, jacobians, part, [&](const double* x) {
         for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
           w += jacobians.at(e) * x[layout.dof()[e]];

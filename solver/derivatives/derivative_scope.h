@@ -82,4 +82,72 @@ inline void ForInverseOfPart(const DerivativeScope& scope, const RowLayout& layo
   });
 }
 
+// W x of the linear rows of a law.
+template <int rows>
+inline Lanes4 MultiplyLanes(const LawMatrix<rows>& W, const Lanes4& x) {
+  Lanes4 product{};
+  for (int r = 0; r < std::min(rows, 3); ++r) {
+    for (int s = 0; s < std::min(rows, 3); ++s) product[r] += W(r, s) * x[s];
+  }
+  return product;
+}
+
+// The columns of A^-1 J' of one constraint in one component of coupled trees.
+class CoupledColumns {
+ public:
+  CoupledColumns(const DerivativeScope& scope, int component, const HalfSolveFactor& factor,
+                 const HalfSolve& solve)
+      : graph_(scope.view.graph),
+        trees_(scope.view.model.coupled_trees()),
+        component_(component),
+        factor_(factor),
+        solve_(solve),
+        scale_(factor.cholesky.scale() * scope.unit()) {}
+
+  bool Has(int slot) const { return trees_.component_of(TreeOf(slot)) == component_; }
+  // A row of A^-1 J', one lane per linear row of J.
+  Lanes4 At(int slot, int dof) const {
+    return solve_.solution(factor_, trees_.place_of(TreeOf(slot)))[dof] * scale_;
+  }
+  // Calls body(slot) for the trees of the component.
+  template <typename Body>
+  void ForSlots(Body&& body) const {
+    for (const int tree : trees_.trees_of(component_)) {
+      body(graph_.islands().slot_of_tree()[tree]);
+    }
+  }
+
+ private:
+  int TreeOf(int slot) const { return graph_.islands().tree_of_slot()[slot]; }
+
+  const ConstraintGraph& graph_;
+  const CoupledTrees& trees_;
+  int component_;
+  const HalfSolveFactor& factor_;
+  const HalfSolve& solve_;
+  double scale_;
+};
+
+// Calls body(CoupledColumns) for each component of coupled trees whose inverse is in w of
+// constraint i: with the trees of the constraint alone, or with all trees of the component.
+template <int index, typename Body>
+inline void ForCoupledColumns(const DerivativeScope& scope, PoolIndex<index> pool, int unit, int i,
+                              HalfSolve::Fronts fronts, Body&& body) {
+  const DelassusEstimate delassus = scope.delassus();
+  if (!scope.view.range().coupled || delassus.is_diagonal()) return;
+  const auto& jacobians = scope.view.model.pools[pool].jacobians;
+  const auto& layout = scope.view.layout(pool);
+  const auto finish = [&](int component, const HalfSolveFactor& factor, HalfSolve& solve) {
+    solve.RunBack(factor, fronts, StopToken());
+    body(CoupledColumns(scope, component, factor, solve));
+  };
+  if constexpr (IsRow(pool)) {
+    delassus.ForComponents(layout, jacobians, unit, finish);
+  } else {
+    const ContactGroup& group = layout.groups()[unit];
+    delassus.ForComponents(layout.parts_of(group), jacobians.of(group, i),
+                           PoolAt<index>::Laws::kRows, finish);
+  }
+}
+
 }  // namespace sap

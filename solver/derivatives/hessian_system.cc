@@ -86,6 +86,9 @@ void HessianSystem::Multiply(const std::vector<double>& x, std::vector<double>* 
                   MultiplySymmetric(view_.model.A(graph, slot), n, x.data() + start,
                                     product->data() + start);
                 });
+                if (view_.range().coupled) {
+                  AddCoupledProduct(view_, slot, x, product->data() + start);
+                }
               }
             });
   AddImpulses(view_, adjoint_, stop_, product);

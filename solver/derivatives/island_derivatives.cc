@@ -189,10 +189,7 @@ AdjointStatus DifferentiateIsland(const DerivativeScope& scope, const SolverOpti
   const SolveStatus solved = derivatives->report->status;
   *derivatives->kink_margin = 0;
   if (scope.stop.Requested() || solved == SolveStatus::kCancelled) return AdjointStatus::kDeadline;
-  // There are no derivatives of coupled trees.
-  if (solved == SolveStatus::kNumericalFailure || scope.view.range().coupled) {
-    return AdjointStatus::kNumericalFailure;
-  }
+  if (solved == SolveStatus::kNumericalFailure) return AdjointStatus::kNumericalFailure;
   const bool is_wanted = !request.directions.empty() ||
                          std::ranges::any_of(request.cotangents, [&](const Cotangent& cotangent) {
                            return !IsZero(scope, cotangent);

@@ -6,6 +6,8 @@
 //   A_bar = -(lambda D' + D lambda') / 2 + c D D' / 2 - sum X W_bar X',   D = v - v*,  X = A^-1 J'
 //   J_bar = gamma lambda' + q v' + 2 W_bar X',   v*_bar = A (lambda - c D)
 //
+// A_bar has the blocks of A; that of coupled trees a > b counts A_ab and A_ba, so twice.
+//
 // c is the cotangent of the cost, which enters by its envelope: at the optimum the cost does not
 // change with v.
 #include "solver/derivatives/island_gradient.h"
@@ -30,7 +32,8 @@ class IslandGradient {
         adjoint_(*scope.adjoint),
         cotangent_(cotangent),
         gradient_(*gradient),
-        unit_(scope.unit()) {}
+        unit_(scope.unit()),
+        delassus_(scope.delassus()) {}
 
   StepStatus Run(HessianSystem* system, SharedInputs* shared) {
     StartWithImpulses();
@@ -39,6 +42,7 @@ class IslandGradient {
     if (status == StepStatus::kStopped) return status;
     ForPoolsOf(view_, [&](auto pool) { WriteConstraints(pool, shared); });
     WriteTrees();
+    if (view_.range().coupled) WriteCouplings();
     return scope_.stop.Requested() ? StepStatus::kStopped : status;
   }
 
@@ -162,6 +166,7 @@ class IslandGradient {
         WriteBlock(pool, group, i, part, gamma, q);
       }
     }
+    if (!adjoint.W_bar.At(i).IsZero()) WriteCoupledJacobian(pool, unit, i);
   }
 
   // gamma lambda' + q v' + 2 W_bar (A^-1 J')' of one tree of a contact.
@@ -179,7 +184,7 @@ class IslandGradient {
       for (int j = 0; j < n; ++j) row[j] += gamma[r] * lambda[j] + q[r] * v[j];
     }
     const auto& W_bar = adjoint_.pools[pool].W_bar.At(i);
-    if (W_bar.IsZero()) return;
+    if (W_bar.IsZero() || delassus_.IsCoupled(slot)) return;
     const double* J = view_.model.pools[pool].jacobians.of(group, i, part);
     ForInverseColumns(scope_, slot, J, [&](int s, const double* x) {
       for (int r = 0; r < 3; ++r) {
@@ -202,7 +207,7 @@ class IslandGradient {
       for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
         J_bar[e] += gamma * lambda[layout.dof()[e]] + q * v[layout.dof()[e]];
       }
-      if (W_bar == 0) continue;
+      if (W_bar == 0 || delassus_.IsCoupled(part.slot)) continue;
       ForInverseOfPart(scope_, layout, view_.model.pools[pool].jacobians, part,
                        [&](const double* x) {
                          for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
@@ -210,6 +215,92 @@ class IslandGradient {
                          }
                        });
     }
+  }
+
+  // 2 W_bar (A^-1 J')' of the coupled trees of a constraint.
+  template <int index>
+  void WriteCoupledJacobian(PoolIndex<index> pool, int unit, int i) {
+    const auto& W_bar = adjoint_.pools[pool].W_bar.At(i);
+    const auto& layout = view_.layout(pool);
+    ForCoupledColumns(
+        scope_, pool, unit, i, HalfSolve::Fronts::kVisited, [&](const CoupledColumns& X) {
+          if constexpr (IsRow(pool)) {
+            const std::span<const RowPart> parts = layout.parts_of_row(unit);
+            double* J_bar = gradient_.problem.row_coefficients.data() +
+                            problem_.row_start()[layout.order()[unit]] - parts.front().entry_begin;
+            for (const RowPart& part : parts) {
+              if (!X.Has(part.slot)) continue;
+              for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
+                J_bar[e] += 2 * W_bar(0, 0) * X.At(part.slot, layout.dof()[e])[0];
+              }
+            }
+          } else {
+            const ContactGroup& group = layout.groups()[unit];
+            for (int p = group.part_begin; p < group.part_end; ++p) {
+              const ContactPart& part = layout.parts()[p];
+              if (!X.Has(part.slot)) continue;
+              const auto block = BlockOf(problem_, view_, pool, group, i, p, gradient_.problem);
+              for (int j = 0; j < part.dofs; ++j) {
+                const Lanes4 x = X.At(part.slot, j);
+                for (int r = 0; r < 3; ++r) {
+                  for (int s = 0; s < 3; ++s) {
+                    block.linear[r * part.dofs + j] += 2 * W_bar(r, s) * x[s];
+                  }
+                }
+              }
+            }
+          }
+        });
+  }
+
+  // A_bar between coupled trees, of A_ab and A_ba together; and what w adds to A_bar of all coupled
+  // trees, which takes A^-1 J' over the whole component for every constraint.
+  void WriteCouplings() {
+    ForCouplings(problem_, view_, [&](const TreePair& pair, const CoupledPair& coupled) {
+      double* A_bar = gradient_.problem.coupling_block.data() + coupled.block_start;
+      const int a = view_.graph.velocity_start()[pair.high];
+      const int b = view_.graph.velocity_start()[pair.low];
+      const auto change = [&](int i) { return data_.v[i] - view_.model.v_star()[i]; };
+      for (int i = 0; i < pair.dofs_high; ++i) {
+        for (int j = 0; j < pair.dofs_low; ++j) {
+          const double crossed =
+              adjoint_.lambda[a + i] * change(b + j) + change(a + i) * adjoint_.lambda[b + j];
+          A_bar[i * pair.dofs_low + j] =
+              cotangent_.cost * change(a + i) * change(b + j) - crossed / unit_;
+        }
+      }
+    });
+    if (scope_.hold_delassus) return;
+    ForPoolsOf(view_, [&](auto pool) {
+      const PoolRange range = view_.range(pool);
+      ForConstraintsOfUnits(view_, pool, range.unit_begin, range.unit_end, [&](int unit, int i) {
+        const auto& W_bar = adjoint_.pools[pool].W_bar.At(i);
+        if (scope_.stop.Requested() || W_bar.IsZero()) return;
+        ForCoupledColumns(scope_, pool, unit, i, HalfSolve::Fronts::kAll,
+                          [&](const CoupledColumns& X) { SubtractCoupledDelassus(W_bar, X); });
+      });
+    });
+  }
+
+  // A_bar -= X W_bar X' in the blocks that A has.
+  template <typename Matrix>
+  void SubtractCoupledDelassus(const Matrix& W_bar, const CoupledColumns& X) {
+    const ConstraintGraph& graph = view_.graph;
+    const auto subtract = [&](int a, int b, double factor, double* A_bar) {
+      for (int i = 0; i < graph.dofs()[a]; ++i) {
+        const Lanes4 x = MultiplyLanes(W_bar, X.At(a, i)) * (factor / unit_);
+        for (int j = 0; j < graph.dofs()[b]; ++j) *A_bar++ -= Sum(x * X.At(b, j));
+      }
+    };
+    X.ForSlots([&](int slot) {
+      const int64_t start = problem_.matrix_start()[graph.islands().tree_of_slot()[slot]];
+      subtract(slot, slot, 1, gradient_.problem.dynamics_matrix.data() + start);
+    });
+    ForCouplings(problem_, view_, [&](const TreePair& pair, const CoupledPair& coupled) {
+      if (!X.Has(pair.high)) return;
+      subtract(pair.high, pair.low, 2,
+               gradient_.problem.coupling_block.data() + coupled.block_start);
+    });
   }
 
   void WriteTrees() {
@@ -238,6 +329,7 @@ class IslandGradient {
     double* impulse_bar = gradient_.applied_impulse.data() + to;
     double* A_bar = gradient_.problem.dynamics_matrix.data() + problem_.matrix_start()[tree];
     MultiplySymmetric(A, n, lambda, v_star_bar);
+    if (view_.range().coupled) AddCoupledProduct(view_, slot, adjoint_.lambda, v_star_bar);
     for (int i = 0; i < n; ++i) {
       const double lambda_i = lambda[i] / unit_;
       const double D_i = v[i] - v_star[i];
@@ -249,7 +341,7 @@ class IslandGradient {
         A_bar[i * n + j] = -0.5 * crossed + 0.5 * c * D_i * D_j;
       }
     }
-    if (!scope_.hold_delassus) SubtractDelassus(slot, n, A_bar);
+    if (!scope_.hold_delassus && !delassus_.IsCoupled(slot)) SubtractDelassus(slot, n, A_bar);
   }
 
   // A_bar -= A^-1 (sum of J' W_bar J) A^-1, or the diagonal of it.
@@ -295,6 +387,7 @@ class IslandGradient {
   const Cotangent& cotangent_;
   Gradient& gradient_;
   const double unit_;
+  const DelassusEstimate delassus_;
 };
 
 }  // namespace

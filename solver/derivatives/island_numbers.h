@@ -151,6 +151,16 @@ void ForTreeNumbers(const IslandView& view, Body&& body) {
   }
 }
 
+// Calls body(tree pair, coupled pair) for the blocks of A between trees of an island.
+template <typename Body>
+void ForCouplings(const ContactProblem& problem, const IslandView& view, Body&& body) {
+  if (!view.range().coupled) return;
+  for (int p = view.range().pair_begin; p < view.range().pair_end; ++p) {
+    const int coupled = view.graph.coupled_pair(p);
+    if (coupled >= 0) body(view.graph.pairs()[p], problem.coupled_trees().pairs()[coupled]);
+  }
+}
+
 // Calls body(double&) for the derivatives of the island in a gradient; those with respect to inputs
 // that islands share are not among them.
 template <typename Body>
@@ -165,6 +175,10 @@ void ForGradientOf(const ContactProblem& problem, const IslandView& view, Gradie
     for (std::vector<double>* values : {&arrays.v_star, &gradient->applied_impulse}) {
       all(*values, problem.velocity_start()[tree], problem.velocity_start()[tree + 1]);
     }
+  });
+  ForCouplings(problem, view, [&](const TreePair& pair, const CoupledPair& coupled) {
+    all(arrays.coupling_block, coupled.block_start,
+        coupled.block_start + static_cast<int64_t>(pair.dofs_low) * pair.dofs_high);
   });
   ForConstraintNumbers(view, [&](auto pool, int number) {
     typename PoolAt<pool>::Laws::Inputs unused;

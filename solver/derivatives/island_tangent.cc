@@ -26,7 +26,8 @@ class IslandTangent {
         adjoint_(*scope.adjoint),
         direction_(direction),
         tangent_(*tangent),
-        unit_(scope.unit()) {}
+        unit_(scope.unit()),
+        delassus_(scope.delassus()) {}
 
   StepStatus Run(HessianSystem* system, double* cost) {
     double sum = 0;
@@ -144,9 +145,10 @@ class IslandTangent {
   template <int index>
   double DelassusOf(PoolIndex<index> pool, int unit, int i) {
     if constexpr (IsRow(pool)) {
-      double dw = 0;
+      double dw = CoupledDelassus(pool, unit, i);
       const RowLayout& layout = view_.layout(pool);
       for (const RowPart& part : layout.parts_of_row(unit)) {
+        if (delassus_.IsCoupled(part.slot)) continue;
         ForInverseOfPart(scope_, layout, view_.model.pools[pool].jacobians, part,
                          [&](const double* x) {
                            for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
@@ -159,12 +161,65 @@ class IslandTangent {
     } else {
       const ContactLayout& layout = view_.layout(pool);
       const ContactGroup& group = layout.groups()[unit];
-      double dw = 0;
+      double dw = CoupledDelassus(pool, unit, i);
       for (const ContactPart& part : layout.parts_of(group)) {
-        dw += BlockDelassus(pool, group, i, part);
+        if (!delassus_.IsCoupled(part.slot)) dw += BlockDelassus(pool, group, i, part);
       }
       return dw;
     }
+  }
+
+  // dw/dW : dW of the coupled trees of a constraint.
+  template <int index>
+  double CoupledDelassus(PoolIndex<index> pool, int unit, int i) {
+    const auto& w_by_W = adjoint_.pools[pool].w_by_W.At(i);
+    const auto& dJ = adjoint_.pools[pool].dJ;
+    const auto& layout = view_.layout(pool);
+    double dw = 0;
+    ForCoupledColumns(scope_, pool, unit, i, HalfSolve::Fronts::kAll, [&](const CoupledColumns& X) {
+      if constexpr (IsRow(pool)) {
+        for (const RowPart& part : layout.parts_of_row(unit)) {
+          if (!X.Has(part.slot)) continue;
+          for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
+            dw += 2 * w_by_W(0, 0) * dJ.at(e) * X.At(part.slot, layout.dof()[e])[0];
+          }
+        }
+      } else {
+        const ContactGroup& group = layout.groups()[unit];
+        for (const ContactPart& part : layout.parts_of(group)) {
+          if (!X.Has(part.slot)) continue;
+          const double* block = dJ.of(group, i, part);
+          for (int j = 0; j < part.dofs; ++j) {
+            const Lanes4 x = MultiplyLanes(w_by_W, X.At(part.slot, j));
+            for (int r = 0; r < 3; ++r) dw += 2 * block[r * part.dofs + j] * x[r];
+          }
+        }
+      }
+      dw -= CoupledInertia(w_by_W, X) / unit_;
+    });
+    return dw;
+  }
+
+  // dw/dW : X' dA X.
+  template <typename Matrix>
+  double CoupledInertia(const Matrix& w_by_W, const CoupledColumns& X) const {
+    const ConstraintGraph& graph = view_.graph;
+    const auto sum_of_block = [&](int a, int b, const double* dA) {
+      double sum = 0;
+      for (int i = 0; i < graph.dofs()[a]; ++i) {
+        const Lanes4 x = MultiplyLanes(w_by_W, X.At(a, i));
+        for (int j = 0; j < graph.dofs()[b]; ++j) sum += *dA++ * Sum(x * X.At(b, j));
+      }
+      return sum;
+    };
+    double sum = 0;
+    X.ForSlots([&](int slot) { sum += sum_of_block(slot, slot, OfTree(slot)); });
+    ForCouplings(problem_, view_, [&](const TreePair& pair, const CoupledPair& coupled) {
+      if (!X.Has(pair.high)) return;
+      sum += 2 * sum_of_block(pair.high, pair.low,
+                              direction_.coupling_block.data() + coupled.block_start);
+    });
+    return sum;
   }
 
   // dw/dW : dW of one tree of a contact.
@@ -252,9 +307,10 @@ class IslandTangent {
     const double* change = data_.momentum_change.data() + start;
     double* out = adjoint_.right_side.data() + start;
     MultiplySymmetric(view_.model.A(view_.graph, slot), n, dv_star, out);
+    if (view_.range().coupled) AddCoupledFreeMotion(slot, out);
     double cost = 0;
     for (int i = 0; i < n; ++i) {
-      double product = 0;
+      double product = view_.range().coupled ? CoupledChange(slot, i) : 0;
       for (int j = 0; j < n; ++j) product += dA[i * n + j] * (v[j] - v_star[j]);
       out[i] -= product / unit_;
       cost += 0.5 * (v[i] - v_star[i]) * (product / unit_) - change[i] * dv_star[i];
@@ -265,6 +321,38 @@ class IslandTangent {
                     data_.pools[pool].gamma, out);
     });
     return cost;
+  }
+
+  // out += A dv* of the trees coupled with one.
+  void AddCoupledFreeMotion(int slot, double* out) const {
+    AddOffDiagonalProduct(
+        view_.graph, slot, view_.graph.dofs()[slot],
+        [&](const TreePair&, int pair) { return view_.model.A_block(view_.graph, pair); },
+        [&](int other) {
+          const int tree = view_.graph.islands().tree_of_slot()[other];
+          return direction_.v_star.data() + problem_.velocity_start()[tree];
+        },
+        out);
+  }
+
+  // Row i of dA D of the trees coupled with one.
+  double CoupledChange(int slot, int i) const {
+    const ConstraintGraph& graph = view_.graph;
+    double product = 0;
+    for (const PairSide& side : graph.sides_of(slot)) {
+      const int coupled = graph.coupled_pair(side.pair);
+      if (coupled < 0) continue;
+      const TreePair& pair = graph.pairs()[side.pair];
+      const double* dA =
+          direction_.coupling_block.data() + problem_.coupled_trees().pairs()[coupled].block_start;
+      const int other = graph.velocity_start()[side.is_high ? pair.low : pair.high];
+      const int count = side.is_high ? pair.dofs_low : pair.dofs_high;
+      for (int j = 0; j < count; ++j) {
+        const double entry = side.is_high ? dA[i * pair.dofs_low + j] : dA[j * pair.dofs_low + i];
+        product += entry * (data_.v[other + j] - view_.model.v_star()[other + j]);
+      }
+    }
+    return product;
   }
 
   void WriteVelocities() {
@@ -310,6 +398,7 @@ class IslandTangent {
   const ProblemDifferential& direction_;
   Tangent& tangent_;
   const double unit_;
+  const DelassusEstimate delassus_;
 };
 
 }  // namespace

@@ -16,12 +16,6 @@ double RelativeWork(size_t derivatives) {
 
 EngineStatus CheckDerivatives(const DerivativesRequest& request, const ContactProblemView& view,
                               const ContactProblem& problem) {
-  if (!problem.coupled_trees().empty()) {
-    return RefuseField("trees.coupled_a",
-                       "has " + std::to_string(problem.coupled_trees().pairs().size()) +
-                           " values; it must be empty for derivatives, which this version does not "
-                           "have of coupled trees");
-  }
   if (const auto checked = CheckVelocity(request.velocity, problem); !checked) {
     return RefuseField(checked.error());
   }
@@ -71,7 +65,8 @@ int64_t BytesOfDerivatives(size_t cotangents, size_t tangents, const ContactProb
   const auto count = [](const auto& array) { return static_cast<int64_t>(array.size()); };
   const int64_t bodies = count(problem.bodies.mass);
   const int64_t body_contacts = count(problem.body_contacts.body_a);
-  const int64_t matrices = count(problem.trees.dynamics_matrix) + kBodyMatrix * bodies;
+  const int64_t matrices = count(problem.trees.dynamics_matrix) +
+                           count(problem.trees.coupling_block) + kBodyMatrix * bodies;
   const int64_t jacobians = count(problem.contacts.jacobian) +
                             count(problem.contacts.angular_jacobian) +
                             2 * kBodyJacobian * body_contacts;

@@ -88,15 +88,9 @@ struct DelassusEstimate {
       }
     }
     if (coupled) {
-      AddCoupled(
-          parts, [](const ContactPart& part) { return part.slot; },
-          [&](const ContactPart& part, Lanes4* to) {
-            const double* block = J + rows * part.column;
-            const int n = part.dofs;
-            for (int i = 0; i < n; ++i)
-              to[i] += Lanes4{block[i], block[n + i], block[2 * n + i], 0};
-          },
-          &W);
+      ForComponents(parts, J, rows, [&](int, const HalfSolveFactor& factor, HalfSolve& solve) {
+        AddColumns(factor, solve, &W);
+      });
     }
     return W;
   }
@@ -165,25 +159,62 @@ struct DelassusEstimate {
   // The share of coupled trees.
   double OfCoupledRow(const RowLayout& layout, const RowJacobians& jacobians, int row) const {
     DelassusColumns W;
-    AddCoupled(
-        layout.parts_of_row(row), [](const RowPart& part) { return part.slot; },
+    ForComponents(layout, jacobians, row,
+                  [&](int, const HalfSolveFactor& factor, HalfSolve& solve) {
+                    AddColumns(factor, solve, &W);
+                  });
+    return W.x[0];
+  }
+
+  // Calls body(component, factor, solve) with Y = L^-1 J' for each component of coupled trees that
+  // a contact touches, one lane per linear row, in the unit of mass of the problem.
+  template <typename Body>
+  void ForComponents(std::span<const ContactPart> parts, const double* J, int rows,
+                     Body&& body) const {
+    ForComponents(
+        parts,
+        [&](const ContactPart& part, Lanes4* to) {
+          const double* block = J + rows * part.column;
+          const int n = part.dofs;
+          for (int i = 0; i < n; ++i) to[i] += Lanes4{block[i], block[n + i], block[2 * n + i], 0};
+        },
+        body);
+  }
+  // For each component that a row touches, with its Y in the first lane.
+  template <typename Body>
+  void ForComponents(const RowLayout& layout, const RowJacobians& jacobians, int row,
+                     Body&& body) const {
+    ForComponents(
+        layout.parts_of_row(row),
         [&](const RowPart& part, Lanes4* to) {
           for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
             to[layout.dof()[e]][0] += jacobians.at(e);
           }
         },
-        &W);
-    return W.x[0];
+        body);
   }
 
-  // W += that of the coupled trees among the parts of a constraint: each component once, with all
-  // its parts. add(part, to) adds a part's block of J', one lane per row, to the rows of its tree.
-  template <typename Part, typename SlotOf, typename Add>
-  void AddCoupled(std::span<const Part> parts, SlotOf&& slot_of, Add&& add,
-                  DelassusColumns* W) const {
+  // W += Y' Y.
+  void AddColumns(const HalfSolveFactor& factor, const HalfSolve& solve, DelassusColumns* W) const {
+    DelassusColumns sum;
+    solve.ForRows(factor.plan, [&](const Lanes4& y) {
+      sum.x += y * y[0];
+      sum.y += y * y[1];
+      sum.n += y * y[2];
+    });
+    const double scale = factor.cholesky.scale() * mass_unit;
+    W->x += sum.x * scale;
+    W->y += sum.y * scale;
+    W->n += sum.n * scale;
+  }
+
+  // Each component once, with all its parts. add(part, to) adds a part's block of J' to the rows of
+  // its tree.
+  template <typename Part, typename Add, typename Body>
+  void ForComponents(std::span<const Part> parts, Add&& add, Body&& body) const {
     const CoupledTrees& trees = model.coupled_trees();
     const auto tree_of = [&](const Part& part) {
-      return graph.islands().tree_of_slot()[slot_of(part)];
+      return graph.islands().tree_of_slot()[part.slot];
     };
     thread_local HalfSolve solve;
     for (size_t first = 0; first < parts.size(); ++first) {
@@ -200,16 +231,7 @@ struct DelassusEstimate {
         if (is_of_component(part)) add(part, solve.rows(factor, trees.place_of(tree_of(part))));
       }
       solve.Run(factor, StopToken());
-      DelassusColumns sum;
-      solve.ForRows(factor.plan, [&](const Lanes4& y) {
-        sum.x += y * y[0];
-        sum.y += y * y[1];
-        sum.n += y * y[2];
-      });
-      const double scale = factor.cholesky.scale() * mass_unit;
-      W->x += sum.x * scale;
-      W->y += sum.y * scale;
-      W->n += sum.n * scale;
+      body(component, factor, solve);
     }
   }
 

@@ -54,6 +54,7 @@ template <typename Link, typename Arrays, typename Numbers>
 void LinkTrees(const Link& link, const ContactProblem& problem, int num_trees, Arrays& arrays,
                Numbers& numbers) {
   LinkAll(link, arrays.trees.free_motion_velocity, numbers.v_star);
+  LinkAll(link, arrays.trees.coupling_block, numbers.coupling_block);
   if (arrays.trees.dynamics_matrix.empty()) return;
   for (int tree = 0; tree < num_trees; ++tree) {
     const int n = problem.dofs()[tree];

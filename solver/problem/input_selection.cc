@@ -14,8 +14,8 @@ bool IsIn(std::string_view path, std::string_view group) {
 
 // As A or J.
 bool IsLarge(std::string_view path) {
-  return path == "trees.dynamics_matrix" || path == "contacts.jacobian" ||
-         path == "contacts.angular_jacobian";
+  return path == "trees.dynamics_matrix" || path == "trees.coupling_block" ||
+         path == "contacts.jacobian" || path == "contacts.angular_jacobian";
 }
 
 // How many doubles of each input the problem has; 0: the default.

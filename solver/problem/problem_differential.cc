@@ -7,6 +7,7 @@ namespace sap {
 void ProblemDifferential::Reset(const ContactProblem& problem) {
   static_cast<SharedInputs&>(*this) = {};
   dynamics_matrix.assign(problem.dynamics_matrix().size(), 0.0);
+  coupling_block.assign(problem.coupled_trees().blocks().size(), 0.0);
   v_star.assign(problem.v_star().size(), 0.0);
   jacobian.assign(problem.jacobian().size(), 0.0);
   const size_t contacts = problem.num_contacts();

@@ -31,6 +31,7 @@ struct SharedInputs {
 
 struct ProblemDifferential : SharedInputs {
   std::vector<double> dynamics_matrix;  // symmetric blocks G, dL = sum G_ij dA_ij
+  std::vector<double> coupling_block;   // of A_ab, with A_ba its transpose
   std::vector<double> v_star;
   // Per contact. R_t and R_n where they are given; w of every contact.
   std::vector<double> jacobian;

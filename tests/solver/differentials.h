@@ -23,8 +23,8 @@ void ForEachPair(ProblemDifferential& a, ProblemDifferential& b, Body&& body) {
   body(a.stiction_speed, b.stiction_speed);
   using Array = std::vector<double> ProblemDifferential::*;
   for (const Array array :
-       {&ProblemDifferential::dynamics_matrix, &ProblemDifferential::v_star,
-        &ProblemDifferential::jacobian, &ProblemDifferential::v_hat,
+       {&ProblemDifferential::dynamics_matrix, &ProblemDifferential::coupling_block,
+        &ProblemDifferential::v_star, &ProblemDifferential::jacobian, &ProblemDifferential::v_hat,
         &ProblemDifferential::surface_velocity, &ProblemDifferential::tau_d,
         &ProblemDifferential::mu, &ProblemDifferential::mu_2, &ProblemDifferential::stiffness,
         &ProblemDifferential::R_t, &ProblemDifferential::R_n, &ProblemDifferential::w,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "tests/solver/cholesky/block_systems.h"
@@ -74,6 +76,43 @@ TEST(HalfSolveTest, ProductsOfItsSolutionsAreThoseWithTheInverse) {
       const Eigen::Matrix4d expected = sum.transpose() * exact.solve(sum);
       const Eigen::Matrix4d product = Product(of, blocks, B, &solve);
       EXPECT_LE((product - expected).norm(), 1e-12 * expected.norm());
+    }
+  }
+}
+
+TEST(HalfSolveTest, BackItSolvesForTheBlocksAlongThePathsOrForAll) {
+  HalfSolve solve;
+  for (const PatternData& data : kPatterns) {
+    const Factored of(data, 5);
+    const Eigen::LDLT<Eigen::MatrixXd> exact(DenseMatrix(data, of.values));
+    for (const int block : {0, data.num_blocks() / 2, data.num_blocks() - 1}) {
+      Eigen::MatrixXd B = Eigen::MatrixXd::Zero(of.plan.num_rows(), 4);
+      for (int lane = 0; lane < 4; ++lane) {
+        B.col(lane).segment(of.plan.block_row_start()[block], data.block_size[block]) =
+            RandomVector(data.block_size[block], block + 7 * lane);
+      }
+      const Eigen::MatrixXd expected = exact.solve(B);
+      const auto error_of = [&](int other) {
+        double error = 0;
+        const Lanes4* x = solve.solution(of.factor(), other);
+        for (int i = 0; i < data.block_size[other]; ++i) {
+          for (int lane = 0; lane < 4; ++lane) {
+            const double value = x[i][lane] * of.cholesky.scale();
+            error = std::max(
+                error, std::abs(value - expected(of.plan.block_row_start()[other] + i, lane)));
+          }
+        }
+        return error;
+      };
+      const double tolerance = 1e-12 * expected.norm();
+      Product(of, {block}, B, &solve);
+      solve.RunBack(of.factor(), HalfSolve::Fronts::kVisited, StopToken());
+      EXPECT_LE(error_of(block), tolerance);
+      Product(of, {block}, B, &solve);
+      solve.RunBack(of.factor(), HalfSolve::Fronts::kAll, StopToken());
+      for (int other = 0; other < data.num_blocks(); ++other) {
+        EXPECT_LE(error_of(other), tolerance);
+      }
     }
   }
 }

@@ -14,6 +14,7 @@
 #include "tests/solver/problem/plain_problem.h"
 #include "tests/support/input_moves.h"
 #include "tests/support/random_constraints.h"
+#include "tests/support/tree_parts.h"
 
 namespace sap::test::input_differential {
 namespace {
@@ -79,6 +80,7 @@ std::vector<double> NumbersOf(const ContactProblem& p) {
     to->assign(from.begin(), from.end());
   };
   copy(p.dynamics_matrix(), &numbers.dynamics_matrix);
+  copy(p.coupled_trees().blocks(), &numbers.coupling_block);
   copy(p.v_star(), &numbers.v_star);
   copy(p.jacobian(), &numbers.jacobian);
   copy(p.v_hat(), &numbers.v_hat);
@@ -164,7 +166,10 @@ ProblemArrays TreesWithParameters() {
 
 // Problems that have every input between them, and many by default.
 std::vector<ProblemArrays> Problems() {
-  std::vector<ProblemArrays> problems{PlainProblem(), TreesWithParameters()};
+  std::vector<ProblemArrays> problems{
+      PlainProblem(), TreesWithParameters(),
+      InParts(RandomTreesInContact(2, {.trees = 3, .contacts = 4, .min_dofs = 4, .max_dofs = 7}),
+              {3})};
   for (uint64_t seed = 0; seed < 4; ++seed) {
     problems.push_back(RandomConstraintsOfEveryKind(
         seed, {.contacts = {.trees = 4, .contacts = 16, .max_dofs = 4}, .rows = 8}));
@@ -221,7 +226,6 @@ TEST(InputDifferentialTest, FromInputsMatchesDifferencesOfReadingForEveryInput) 
   const std::vector<std::string> names = InputNames();
   std::set<std::string> all(names.begin(), names.end());
   all.erase("body_contacts.friction_2");  // as that of contacts, of which the reader is the same
-  all.erase("trees.coupling_block");      // coupled trees are not differentiated
   EXPECT_EQ(moved, all);
 }
 

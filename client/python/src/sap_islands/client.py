@@ -161,7 +161,8 @@ class Client:
             velocity: [nv] velocity of the solution, if it is at hand [m/s, rad/s]. It is checked:
                 an island where it does not meet the tolerance is solved from there.
             wanted: Inputs to return in gradients, for example "contacts.friction", "bodies.mass",
-                "applied_impulse". Empty: all but dynamics_matrix, jacobian and angular_jacobian.
+                "applied_impulse". Empty: all but dynamics_matrix, coupling_block, jacobian and
+                angular_jacobian.
             hold_delassus: Whether the Delassus estimates w are constants.
             options: None: the server's defaults; `relative_tolerance` is 1e-10 here.
             timeout: Deadline of the call [s].

@@ -85,7 +85,8 @@ class DifferentiateRequest:
             island where it meets the tolerance takes no iteration, any other is solved from there.
         wanted: Inputs to return in gradients, as "contacts.friction", "bodies" (all arrays that
             the problem has there), "applied_impulse", "delassus_estimate". Empty: all but
-            dynamics_matrix, jacobian and angular_jacobian, which are as large as A and J.
+            dynamics_matrix, coupling_block, jacobian and angular_jacobian, which are as large as A
+            and J.
         hold_delassus: Whether the estimates w are held. False: those not given are differentiated
             as functions of A and J, so that differences of solutions agree with the derivatives.
         options: How to solve. None: the server's defaults; `relative_tolerance` is 1e-10 here.
@@ -111,7 +112,8 @@ class Gradient:
 
     Attributes:
         time_step: dL/dδt; v* is held.
-        trees: `dynamics_matrix` has symmetric blocks G: dL = Σ G_ij dA_ij for symmetric dA.
+        trees: `dynamics_matrix` has symmetric blocks G: dL = Σ G_ij dA_ij for symmetric dA. Each
+            entry of `coupling_block` stands for two of the matrix.
         bodies: In `inertia` xy, xz and yz each stand for two entries of the matrix.
         contacts: `stiffness` is 0 where R_n does not follow from it.
         body_contacts: `normal` and `tangent` are orthogonal to the vectors, which the problem

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from sap_islands.arrays import FloatArray
@@ -16,7 +18,10 @@ def velocity_change(problem: Problem, impulse: FloatArray) -> FloatArray:
     """A^-1 times an impulse [N s, N m s]: [nv], trees, then bodies [m/s, rad/s]."""
     pieces = []
     start = 0
-    for A in problem.trees.blocks():
+    blocks = problem.trees.blocks()
+    if problem.trees.coupled_a.size:
+        blocks = [_whole_matrix(problem)]
+    for A in blocks:
         pieces.append(np.linalg.solve(A, impulse[start : start + len(A)]))
         start += len(A)
     mass, inertia = _mass_and_inertia(problem)
@@ -33,8 +38,8 @@ def momentum_change(
 
     Args:
         problem: The problem.
-        change: Of "trees.dynamics_matrix", "bodies.mass", "bodies.inertia", with all entries;
-            absent: 0.
+        change: Of "trees.dynamics_matrix", "trees.coupling_block", "bodies.mass",
+            "bodies.inertia", with all entries; absent: 0.
         velocity: [nv] m/s, rad/s.
     """
     pieces = []
@@ -44,6 +49,10 @@ def momentum_change(
         block = dA[first : first + n * n].reshape(n, n)
         pieces.append((block + block.T) / 2 @ velocity[start : start + n])
         start, first = start + n, first + n * n
+    if "trees.coupling_block" in change:
+        for a, b, block in _couplings(problem, change["trees.coupling_block"]):
+            pieces[a] = pieces[a] + block @ velocity[_slice(problem, b)]
+            pieces[b] = pieces[b] + block.T @ velocity[_slice(problem, a)]
     count = problem.bodies.count
     of_bodies = velocity[start:].reshape(-1, 6)
     linear = change.get("bodies.mass", np.zeros(count))[:, None] * of_bodies[:, :3]
@@ -59,7 +68,7 @@ def gradient_of_momentum(
 
     Args:
         problem: The problem.
-        path: "trees.dynamics_matrix", "bodies.mass" or "bodies.inertia".
+        path: "trees.dynamics_matrix", "trees.coupling_block", "bodies.mass" or "bodies.inertia".
         left: [nv].
         right: [nv].
     """
@@ -69,12 +78,50 @@ def gradient_of_momentum(
         pairs = zip(np.split(left[:in_trees], ends), np.split(right[:in_trees], ends), strict=True)
         blocks = [(np.outer(a, b) + np.outer(b, a)).ravel() / 2 for a, b in pairs]
         return np.concatenate(blocks) if blocks else np.empty(0)
+    if path == "trees.coupling_block":
+        blocks = []
+        for a, b, _ in _couplings(problem, problem.trees.coupling_block):
+            in_a, in_b = _slice(problem, a), _slice(problem, b)
+            block = np.outer(left[in_a], right[in_b]) + np.outer(right[in_a], left[in_b])
+            blocks.append(block.ravel())
+        return np.concatenate(blocks) if blocks else np.empty(0)
     a, b = left[in_trees:].reshape(-1, 6), right[in_trees:].reshape(-1, 6)
     if path == "bodies.mass":
         return np.asarray((a[:, :3] * b[:, :3]).sum(axis=1))
     a, b = a[:, 3:], b[:, 3:]
     products = a[:, _ROW] * b[:, _COLUMN]
     return np.where(_ROW == _COLUMN, products, products + a[:, _COLUMN] * b[:, _ROW])
+
+
+def _slice(problem: Problem, tree: int) -> slice:
+    """The velocities of a tree."""
+    start = int(problem.trees.dofs[:tree].sum())
+    return slice(start, start + int(problem.trees.dofs[tree]))
+
+
+def _couplings(problem: Problem, values: FloatArray) -> Iterator[tuple[int, int, FloatArray]]:
+    """The pairs (a, b) of coupled trees, each with its [n_a, n_b] block of `coupling_block`."""
+    trees = problem.trees
+    values = values.ravel()
+    first = 0
+    for a, b in zip(trees.coupled_a.tolist(), trees.coupled_b.tolist(), strict=True):
+        rows, columns = int(trees.dofs[a]), int(trees.dofs[b])
+        yield a, b, values[first : first + rows * columns].reshape(rows, columns)
+        first += rows * columns
+
+
+def _whole_matrix(problem: Problem) -> FloatArray:
+    """A of all trees, dense."""
+    size = int(problem.trees.dofs.sum())
+    A = np.zeros((size, size))
+    for tree, block in enumerate(problem.trees.blocks()):
+        here = _slice(problem, tree)
+        A[here, here] = block
+    for a, b, block in _couplings(problem, problem.trees.coupling_block):
+        in_a, in_b = _slice(problem, a), _slice(problem, b)
+        A[in_a, in_b] = block
+        A[in_b, in_a] = block.T
+    return A
 
 
 def _mass_and_inertia(problem: Problem) -> tuple[FloatArray, FloatArray]:

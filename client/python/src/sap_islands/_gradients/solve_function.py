@@ -42,7 +42,12 @@ from sap_islands.unsolved_policy import (
 
 OUTPUTS = tuple(field.name for field in fields(Tangent))
 RELATIVE_TOLERANCE = 1e-10
-_DYNAMICS = ("trees.dynamics_matrix", "bodies.mass", "bodies.inertia")
+_DYNAMICS = (
+    "trees.dynamics_matrix",
+    "trees.coupling_block",
+    "bodies.mass",
+    "bodies.inertia",
+)
 _V_STAR = ("trees.free_motion_velocity", "bodies.free_motion_velocity")
 
 Index: TypeAlias = tuple[int, ...]
