@@ -3,8 +3,8 @@
     bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
-robots, robots_drake, rollout, run, clarabel, cholmod, golden, boxes, gradients, scaling, threads,
-or a part of a table such as drake/bin or drake/bin/160. Tables go to standard output, to
+robots, robots_drake, rollout, run, clarabel, cholmod, golden, soft, boxes, gradients, scaling,
+threads, or a part of a table such as drake/bin or drake/bin/160. Tables go to standard output, to
 DIR/<name>.csv, and all together to DIR/tables.md.
 """
 
@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from coupled_trees import soft
 from lone_boxes import boxes
 from table import Table, of_scenes
 
@@ -551,6 +552,7 @@ def drake_gradients(bench: Bench) -> Table:
 
 GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "golden": golden,
+    "soft": soft,
     "boxes": boxes,
     "gradients": gradients,
     "scaling": scaling,

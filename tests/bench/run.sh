@@ -33,8 +33,8 @@ fi
 cmake -S . -B build/bench -G Ninja -DCMAKE_BUILD_TYPE=Release -DSAP_BUILD_BENCHMARKS=ON \
   > build/bench/configure.log
 cmake --build build/bench --target sap_bench_solver drake_timer sap_islands sap_islands_client \
-  sap-server sap-client block_cholesky_benchmark gradient_benchmark sequence_benchmark \
-  solve_benchmark stop_benchmark task_graph_benchmark
+  sap-server sap-client block_cholesky_benchmark coupled_benchmark gradient_benchmark \
+  sequence_benchmark solve_benchmark stop_benchmark task_graph_benchmark
 
 grep --max-count=1 'model name' /proc/cpuinfo || true
 echo "cores: $(nproc); load before: $(cut -d' ' -f1-3 /proc/loadavg); $(date -u +%F)"
