@@ -21,39 +21,6 @@ inline const typename GeneralCone<rows>::Parameters& ConeOf(
   return contacts.parameters(i);
 }
 
-// The functions of LawArray of the laws of rounds, over the arrays of `Cones`. Out of line, so that
-// loops over cones, which most solves have without rounds, stay small.
-template <typename Cones>
-class RoundLaws {
- public:
-  using Law = CoulombCone<Cones::kRows>;
-  using Parameters = typename Law::Parameters;
-  using Vectors = typename Cones::Vectors;
-  using Matrices = typename Cones::Matrices;
-  using Directions = typename Cones::Directions;
-  using Vector = typename Vectors::Vector;
-
-  void Resize(int size) { laws_.Resize(size); }
-  bool empty() const { return laws_.empty(); }
-  const Parameters& at(int i) const { return laws_.parameters(i); }
-  Parameters& at(int i) { return laws_.parameters(i); }
-
-  bool IsKinked(int i, const Vectors& v_c, const Vectors& gamma) const;
-  CostSum Impulses(int begin, int end, const Vectors& v_c, Vectors* gamma) const;
-  void Hessians(int begin, int end, const Vectors& v_c, Matrices* G) const;
-  void Hessians(int begin, int end, const Vectors& v_c, const Directions& s, Matrices* G) const;
-  LineSlope AlongLine(int begin, int end, const Vectors& v_c, const Vectors& dv_c,
-                      double alpha) const;
-  void StartDualDirections(int begin, int end, const Vectors& v_c, const Vectors& gamma,
-                           Directions* s) const;
-  void UpdateDualDirections(int begin, int end, const Vectors& v_c, const Vectors& dv_c,
-                            Directions* s) const;
-  Vector ImpulseError(int i, const Vectors& v_c, const Vectors& gamma, const Vector& error) const;
-
- private:
-  LawArray<Law, Cones> laws_;
-};
-
 template <typename Cones>
 class ConeLaws : public Cones {
  public:
@@ -66,17 +33,17 @@ class ConeLaws : public Cones {
   void ResizeRounds(int size) { rounds_.Resize(size); }
   void Set(int i, const typename Cones::Parameters& parameters) {
     Cones::Set(i, parameters);
-    if (!rounds_.empty()) rounds_.at(i).law = CoulombLaw::kConvex;
+    if (!rounds_.empty()) rounds_.parameters(i).law = CoulombLaw::kConvex;
   }
 
   // Whether the constraint has another law than its cone.
   bool InRounds(int i) const {
-    return !rounds_.empty() && rounds_.at(i).law != CoulombLaw::kConvex;
+    return !rounds_.empty() && rounds_.parameters(i).law != CoulombLaw::kConvex;
   }
   // The law of the constraint in rounds.
-  void StartRounds(int i) { rounds_.at(i) = {ConeOf(*this, i)}; }
-  const typename Law::Parameters& round(int i) const { return rounds_.at(i); }
-  typename Law::Parameters& round(int i) { return rounds_.at(i); }
+  void StartRounds(int i) { rounds_.Set(i, {ConeOf(*this, i)}); }
+  const typename Law::Parameters& round(int i) const { return rounds_.parameters(i); }
+  typename Law::Parameters& round(int i) { return rounds_.parameters(i); }
 
   bool IsKinked(int i, const Vectors& v_c, const Vectors& gamma) const {
     return InRounds(i) ? rounds_.IsKinked(i, v_c, gamma) : Cones::IsKinked(i, v_c, gamma);
@@ -115,7 +82,7 @@ class ConeLaws : public Cones {
   }
 
  private:
-  RoundLaws<Cones> rounds_;
+  LawArray<Law, Cones> rounds_;  // over the arrays of `Cones`
 };
 
 }  // namespace sap

@@ -157,15 +157,19 @@ class LawArray {
 
   // Bound on the error of the impulse of one constraint, by component, where v_c is known to
   // within `error`: by that, and by the rounding of the law's own evaluation.
-  Vector ImpulseError(int i, const Vectors& v_c, const Vectors&, const Vector& error) const {
+  typename Vectors::Vector ImpulseError(int i, const Vectors& v_c, const Vectors&,
+                                        const typename Vectors::Vector& error) const {
     constexpr double kLawSteps = 32;  // rounding steps of an evaluation, generously counted
     constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
     const auto point = PointAt(i, v_c);
-    Vector bound = Law::ImpulseError(parameters_[i], point, ToLawVector(v_c.At(i)), error);
+    Vector bound =
+        Law::ImpulseError(parameters_[i], point, ToLawVector(v_c.At(i)), ToLawVector(error));
     for (int r = 0; r < Law::kRows; ++r) {
       bound[r] += kLawSteps * kUnitRoundoff * std::abs(point.gamma[r]);
     }
-    return bound;
+    typename Vectors::Vector as_in_arrays;
+    FromLawVector(bound, &as_in_arrays);
+    return as_in_arrays;
   }
 
  private:
