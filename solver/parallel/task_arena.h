@@ -34,7 +34,8 @@ class TaskArena {
 
   // Calls body(i) for every i in [0, count) and returns when all are done. Indices are claimed in
   // ascending order, the first by the caller, so put the largest first. With one thread, the loop
-  // runs inline. While a thread waits here it runs nothing else.
+  // runs inline. A thread that waits here for others runs indices of loops that they have opened
+  // within this loop, and nothing else.
   // An exception of body(i) ends the loop: indices that have not begun are left out, and once no
   // thread works on the loop any more, the first exception is rethrown here.
   template <typename Body>

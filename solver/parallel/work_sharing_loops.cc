@@ -55,6 +55,13 @@ struct alignas(64) Range {
   int end{0};
 };
 
+// The loops in whose indices this thread is: those of one arena, a bit for each.
+struct Inside {
+  const WorkSharingLoops* arena{nullptr};
+  uint64_t loops{0};
+};
+thread_local Inside inside;
+
 }  // namespace
 
 struct alignas(64) WorkSharingLoops::Loop {
@@ -64,7 +71,8 @@ struct alignas(64) WorkSharingLoops::Loop {
   std::atomic<uint64_t> ticket{0};
   Body body{nullptr};
   void* context{nullptr};
-  int thread{0};  // that opened it
+  int thread{0};                   // that opened it
+  std::atomic<uint64_t> outer{0};  // the loops in whose indices it was opened, a bit for each
   int num_ranges{0};
   std::unique_ptr<Range[]> ranges;  // one per thread
   std::atomic<bool> failed{false};
@@ -103,6 +111,7 @@ WorkSharingLoops::Loop* WorkSharingLoops::Open(int count, Claim claim, int threa
     loop.body = body;
     loop.context = context;
     loop.thread = thread;
+    loop.outer.store(inside.arena == this ? inside.loops : 0, std::memory_order_relaxed);
     loop.failed.store(false, std::memory_order_relaxed);
     loop.num_ranges = claim == Claim::kAscending ? 1 : std::min(count, threads_);
     for (int r = 0; r < loop.num_ranges; ++r) {
@@ -113,7 +122,7 @@ WorkSharingLoops::Loop* WorkSharingLoops::Open(int count, Claim claim, int threa
     }
     loop.ticket.store((loop.ticket.load(std::memory_order_relaxed) + kGeneration) | kOpen,
                       std::memory_order_release);
-    open_.fetch_or(uint64_t{1} << i, std::memory_order_seq_cst);
+    open_.fetch_or(Bit(&loop), std::memory_order_seq_cst);
     return &loop;
   }
   return nullptr;
@@ -125,7 +134,11 @@ void WorkSharingLoops::Finish(Loop* loop) {
     ClaimIndices(loop, 0);
   });
   loop->ticket.fetch_and(~kOpen, std::memory_order_acq_rel);
-  SpinUntil([&] { return (loop->ticket.load(std::memory_order_acquire) & kHelpers) == 0; });
+  SpinUntil([&] {
+    if ((loop->ticket.load(std::memory_order_acquire) & kHelpers) == 0) return true;
+    HelpOnce(loop->thread, Bit(loop));
+    return false;
+  });
   const std::exception_ptr error = std::exchange(loop->error, nullptr);
   loop->taken.store(false, std::memory_order_release);
   if (error) std::rethrow_exception(error);
@@ -135,12 +148,15 @@ void WorkSharingLoops::Finish(Loop* loop) {
 // leave the loop open with a dead context, or the helper counted for ever.
 template <typename Work>
 void WorkSharingLoops::WorkOn(Loop* loop, Work&& work) {
+  const Inside before =
+      std::exchange(inside, {this, loop->outer.load(std::memory_order_relaxed) | Bit(loop)});
   try {
     work();
   } catch (...) {
     loop->Fail(std::current_exception());
   }
-  open_.fetch_and(~(uint64_t{1} << (loop - loops_.get())), std::memory_order_relaxed);
+  inside = before;
+  open_.fetch_and(~Bit(loop), std::memory_order_relaxed);
 }
 
 // Claims indices until none is left, from range `first` on.
@@ -154,11 +170,15 @@ void WorkSharingLoops::ClaimIndices(Loop* loop, int first) {
   }
 }
 
-bool WorkSharingLoops::HelpOnce(int thread) {
+uint64_t WorkSharingLoops::Bit(const Loop* loop) const {
+  return uint64_t{1} << (loop - loops_.get());
+}
+
+bool WorkSharingLoops::HelpOnce(int thread, uint64_t outer) {
   for (uint64_t open = open_.load(std::memory_order_acquire); open != 0; open &= open - 1) {
     Loop& loop = loops_[std::countr_zero(open)];
-    uint64_t ticket = loop.ticket.load(std::memory_order_relaxed);
-    if ((ticket & kOpen) == 0 ||
+    uint64_t ticket = loop.ticket.load(std::memory_order_acquire);
+    if ((ticket & kOpen) == 0 || (loop.outer.load(std::memory_order_relaxed) & outer) != outer ||
         !loop.ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acquire)) {
       continue;
     }
@@ -227,7 +247,7 @@ void WorkSharingLoops::HelpWhileThereIsWork(int thread) {
   Clock::time_point idle_since = Clock::now();
   int polls = 0;
   while (true) {
-    if (HelpOnce(thread)) {
+    if (HelpOnce(thread, /*outer=*/0)) {
       polls = 0;
       continue;
     }

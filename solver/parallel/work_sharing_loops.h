@@ -6,7 +6,9 @@
 // of a solve there is often less time than it takes to wake a thread.
 //
 // The opener waits only for helpers that are in the middle of an index. On cores that other
-// processes use, a helper that is preempted between indices therefore delays no loop.
+// processes use, a helper that is preempted between indices therefore delays no loop. While it
+// waits, it helps with loops that were opened within indices of its own loop, and with no others:
+// those are what it waits for, and what their bodies use of a thread is not in use by then.
 //
 // An exception of a body ends its loop only: indices that have not begun are left out, and the
 // opener gets the exception that came first once no helper is in the loop any more.
@@ -61,7 +63,9 @@ class WorkSharingLoops {
   void TaskStarts();
 
  private:
-  bool HelpOnce(int thread);
+  // With one of the loops that were opened within those of the bits `outer`. Whether there was one.
+  bool HelpOnce(int thread, uint64_t outer);
+  uint64_t Bit(const Loop* loop) const;
   void HelpWhileThereIsWork(int thread);
   bool CountHelper(int wanted);
   bool LeftTooEarly() const;

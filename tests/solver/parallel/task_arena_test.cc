@@ -224,6 +224,20 @@ TEST(TaskArenaTest, WaitingThreadTakesNoTaskOfAnotherLoop) {
   EXPECT_EQ(nested, 0);
 }
 
+// Two islands, of which one is done at once: both threads work on the loops of the other.
+TEST(TaskArenaTest, WaitingThreadHelpsWithLoopsOpenedWithinItsLoop) {
+  TaskArena arena(2);
+  std::atomic<int> present{0};
+  arena.ParallelFor(2, [&](int island) {
+    if (island == 0) return;
+    arena.ParallelFor(2, [&](int) {
+      ++present;
+      while (present < 2) std::this_thread::yield();
+    });
+  });
+  EXPECT_EQ(present, 2);
+}
+
 TEST(ForChunksTest, ChunksTileTheRangeTheSameWayForAnyArena) {
   TaskArena arena(3);
   for (const int size : {1, 3, 7, 100}) {
