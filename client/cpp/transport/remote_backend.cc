@@ -1,3 +1,4 @@
+#include <google/protobuf/arena.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -65,6 +66,33 @@ auto AnswerOf(const Status& status, const Response& response, const Convert& con
   if (!status) return tl::unexpected(status.error());
   return convert(response);
 }
+
+// A request, and its response, on an arena: their many arrays are allocated and freed together.
+template <typename Request>
+class RequestOnArena {
+ public:
+  RequestOnArena()
+      : arena_(std::make_unique<google::protobuf::Arena>(Blocks())),
+        request_(google::protobuf::Arena::CreateMessage<Request>(arena_.get())) {}
+
+  Request& operator*() const { return *request_; }
+  Request* operator->() const { return request_; }
+  template <typename Response>
+  Response* MakeResponse() const {
+    return google::protobuf::Arena::CreateMessage<Response>(arena_.get());
+  }
+
+ private:
+  static google::protobuf::ArenaOptions Blocks() {
+    google::protobuf::ArenaOptions options;
+    options.start_block_size = 16 << 10;  // a problem of some 20 contacts and its solution
+    options.max_block_size = 1 << 20;
+    return options;
+  }
+
+  std::unique_ptr<google::protobuf::Arena> arena_;
+  Request* request_;
+};
 
 // What the attempts of calls share. Sessions and calls in the background may outlive the client.
 struct Servers {
@@ -240,9 +268,9 @@ class Remote final : public Backend {
 
   void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
              Where where, Done<SolveOutcome> done) override {
-    v1::SolveRequest request;
-    client::ToMessage(problem, request.mutable_problem());
-    client::ToMessage(options, request.mutable_options());
+    RequestOnArena<v1::SolveRequest> request;
+    client::ToMessage(problem, request->mutable_problem());
+    client::ToMessage(options, request->mutable_options());
     Call<v1::SolveResponse>(
         &Stub::AsyncSolve, std::move(request), {options, deadline, where},
         [](const Status& status, const v1::SolveResponse& response) {
@@ -253,9 +281,9 @@ class Remote final : public Backend {
 
   void SolveBatch(Problems problems, const SolveOptions& options, Timeout deadline, Where where,
                   Done<std::vector<SolveOutcome>> done) override {
-    v1::SolveBatchRequest request;
-    ToMessages(problems, request.mutable_problems());
-    client::ToMessage(options, request.mutable_options());
+    RequestOnArena<v1::SolveBatchRequest> request;
+    ToMessages(problems, request->mutable_problems());
+    client::ToMessage(options, request->mutable_options());
     Call<v1::SolveBatchResponse>(
         &Stub::AsyncSolveBatch, std::move(request), {options, deadline, where},
         [count = problems.size()](const Status& status, const v1::SolveBatchResponse& response) {
@@ -285,8 +313,8 @@ class Remote final : public Backend {
 
   void Differentiate(const DifferentiateView& request, Timeout deadline, Where where,
                      Done<DerivativesOutcome> done) override {
-    v1::DifferentiateRequest message;
-    client::ToMessage(request, &message);
+    RequestOnArena<v1::DifferentiateRequest> message;
+    client::ToMessage(request, &*message);
     Call<v1::DifferentiateResponse>(
         &Stub::AsyncDifferentiate, std::move(message), {request.solve, deadline, where},
         [](const Status& status, const v1::DifferentiateResponse& response) {
@@ -298,10 +326,11 @@ class Remote final : public Backend {
   void DifferentiateBatch(std::span<const DifferentiateView> requests, const BatchLimits& limits,
                           Timeout deadline, Where where,
                           Done<std::vector<DerivativesOutcome>> done) override {
-    v1::DifferentiateBatchRequest batch;
-    for (const DifferentiateView& request : requests)
-      client::ToMessage(request, batch.add_requests());
-    if (limits.time_budget) client::ToMessage(*limits.time_budget, batch.mutable_time_budget());
+    RequestOnArena<v1::DifferentiateBatchRequest> batch;
+    for (const DifferentiateView& request : requests) {
+      client::ToMessage(request, batch->add_requests());
+    }
+    if (limits.time_budget) client::ToMessage(*limits.time_budget, batch->mutable_time_budget());
     CallParameters parameters{limits.call, deadline, where};
     parameters.high = std::ranges::all_of(requests, [](const DifferentiateView& request) {
       return request.solve.priority == Priority::kHigh;
@@ -337,7 +366,8 @@ class Remote final : public Backend {
             Done<tl::expected<ServerInfo, Error>> done) override {
     deadline = std::min<nanoseconds>(deadline.value_or(kQuickCall), kQuickCall);
     Call<v1::GetServerInfoResponse>(
-        &Stub::AsyncGetServerInfo, v1::GetServerInfoRequest(), {call, deadline, where},
+        &Stub::AsyncGetServerInfo, RequestOnArena<v1::GetServerInfoRequest>(),
+        {call, deadline, where},
         [](const Status& status, const v1::GetServerInfoResponse& response) {
           return AnswerOf(status, response, [](const auto& info) {
             return tl::expected<ServerInfo, Error>(FromMessage(info));
@@ -402,7 +432,7 @@ class Remote final : public Backend {
 
   // A unary call, whose outcome convert(status, response) makes.
   template <typename Response, typename Request, typename Convert, typename Outcome>
-  void Call(RemoteCall::StartCall<Request, Response> start, Request request,
+  void Call(RemoteCall::StartCall<Request, Response> start, RequestOnArena<Request> request,
             const CallParameters& parameters, Convert convert, Done<Outcome> done) {
     if (Status allowed = Allowed(parameters.context); !allowed) {
       return done(convert(allowed, Response()));
@@ -410,13 +440,13 @@ class Remote final : public Backend {
     Run<Outcome>(
         parameters,
         [](Events* events, Servers servers, CallParameters parameters,
-           RemoteCall::StartCall<Request, Response> start, Request request,
+           RemoteCall::StartCall<Request, Response> start, RequestOnArena<Request> request,
            Convert convert) -> Task<Outcome> {
           RemoteCall call(servers, events, parameters.context, parameters.high,
                           parameters.deadline);
-          Response response;
-          const Status status = co_await call.Unary(start, request, &response);
-          co_return convert(status, response);
+          auto* response = request.template MakeResponse<Response>();
+          const Status status = co_await call.Unary(start, *request, response);
+          co_return convert(status, *response);
         },
         std::move(done), start, std::move(request), std::move(convert));
   }
@@ -427,8 +457,10 @@ class Remote final : public Backend {
     return Await<Status>([&](Where where, Done<Status> done) {
       CallParameters parameters{CallOptions(), std::nullopt, where};
       parameters.high = request.options().priority() == v1::PRIORITY_HIGH;
+      RequestOnArena<Request> copy;
+      *copy = request;
       Call<Response>(
-          start, request, parameters,
+          start, std::move(copy), parameters,
           [response](const Status& status, const Response& arrived) {
             *response = arrived;
             return status;
