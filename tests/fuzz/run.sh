@@ -15,6 +15,7 @@ targets=("$@")
 ((${#targets[@]} > 0)) || targets=(Solve Differentiate Session Batch Messages Json Flags Tokens)
 build=build/fuzz
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 \
   -DCMAKE_CXX_COMPILER=clang++-14 \
   -DCMAKE_CXX_FLAGS="-fsanitize=fuzzer-no-link -Wno-unknown-warning-option" \
   -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" -DSAP_SANITIZE=address,undefined \
