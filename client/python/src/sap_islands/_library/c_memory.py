@@ -114,10 +114,11 @@ class AnswerMemory:
         length = array.length
         if not length:
             return _EMPTY[dtype]
-        memory: Any = (ctypes.c_char * (length * np.dtype(dtype).itemsize)).from_address(array.data)
+        size = length * _EMPTY[dtype].itemsize
+        memory: Any = (ctypes.c_char * size).from_address(array.data)
         memory.answer = self
         result: NDArray[Any] = np.frombuffer(memory, dtype)
-        result.flags.writeable = False
+        result.setflags(write=False)
         return result
 
     def error(self) -> SapError:
