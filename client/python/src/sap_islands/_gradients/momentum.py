@@ -80,8 +80,8 @@ def gradient_of_momentum(
         return np.concatenate(blocks) if blocks else np.empty(0)
     if path == "trees.coupling_block":
         blocks = []
-        for a, b, _ in _couplings(problem, problem.trees.coupling_block):
-            in_a, in_b = _slice(problem, a), _slice(problem, b)
+        for tree_a, tree_b, _ in _couplings(problem, problem.trees.coupling_block):
+            in_a, in_b = _slice(problem, tree_a), _slice(problem, tree_b)
             block = np.outer(left[in_a], right[in_b]) + np.outer(right[in_a], left[in_b])
             blocks.append(block.ravel())
         return np.concatenate(blocks) if blocks else np.empty(0)
