@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,8 @@ from sap_islands.referee.run_reader import read_runs
 import corpus
 
 TOLERANCE = 1e-3
+EXACT = "MuJoCo Newton 1e-15"
+REPEATS = 5  # of a run whose judging is timed
 EVERY = 4  # of the states have their unexplained momentum computed
 
 
@@ -49,6 +52,18 @@ def unexplained(model: mujoco.MjModel, path: Path, client: sap.Client) -> np.nda
     )
 
 
+def states_per_second(model: mujoco.MjModel, path: Path) -> float:
+    """States of a run that one core judges in a second of its time."""
+    with np.load(path) as arrays:
+        run = {name: np.concatenate([values] * REPEATS) for name, values in arrays.items()}
+    times = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        sap.certify(model, run, diagnose=0, threads=1)
+        times.append(time.process_time() - start)
+    return len(run["qpos"]) / min(times)
+
+
 class Score(NamedTuple):
     """What the tables show of the steps of an engine in a scene."""
 
@@ -60,7 +75,7 @@ class Score(NamedTuple):
 
 def judge(model: mujoco.MjModel, path: Path, client: sap.Client) -> Score:
     """The score of a run; the report is written next to it."""
-    verdict = sap.certify(model, path, tolerance=TOLERANCE, diagnose=20, client=client)
+    verdict = sap.certify(model, path, tolerance=TOLERANCE, diagnose=20)
     path.with_suffix(".json").write_text(json.dumps(verdict.to_json(), indent=1))
     with np.load(path) as arrays:
         depth = penetration(model, dict(arrays))
@@ -104,6 +119,12 @@ def main() -> None:
             for cell in (of_scenes[name].penetration, of_scenes[name].unexplained)
         ]
         print(f"| {engine} | {' | '.join(cells)} |")
+    speeds = [
+        states_per_second(model, runs / EXACT / f"{name}.npz") for name, model in scenes.items()
+    ]
+    print(f"\n| | {' | '.join(scenes)} |")
+    print("|---" * (len(scenes) + 1) + "|")
+    print(f"| states judged in a second | {' | '.join(f'{each:.2g}' for each in speeds)} |")
 
 
 if __name__ == "__main__":

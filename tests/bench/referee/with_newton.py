@@ -2,7 +2,7 @@
 
     with_newton.py CORPUS RUNS
 
-Each solver is made anew for each state: some keep impulses of the step before.
+Each state is a world of its own. Solvers are made anew for each step: some keep impulses.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import warp as wp
 import corpus
 from free_bodies import Motion, bodies_of
 
+WORLDS = 50  # at once
 SOLVERS: dict[str, Callable[[newton.Model], Any]] = {
     "Newton XPBD": newton.solvers.SolverXPBD,
     "Newton XPBD, 20 iterations": lambda model: newton.solvers.SolverXPBD(model, iterations=20),
@@ -28,49 +29,55 @@ SOLVERS: dict[str, Callable[[newton.Model], Any]] = {
 }
 
 
-class World:
-    """The bodies of a model in Newton, in single precision on the CPU."""
+class Worlds:
+    """Worlds of the bodies of a model in Newton, in single precision on the CPU."""
 
-    def __init__(self, model: mujoco.MjModel) -> None:
-        builder = newton.ModelBuilder(gravity=tuple(model.opt.gravity))
-        friction = float(model.geom_friction[0, 0])
-        builder.add_ground_plane(cfg=newton.ModelBuilder.ShapeConfig(mu=friction))
+    def __init__(self, model: mujoco.MjModel, count: int) -> None:
+        world = newton.ModelBuilder(gravity=tuple(model.opt.gravity))
         for body in bodies_of(model):
-            link = builder.add_body()
+            link = world.add_body()
             material = newton.ModelBuilder.ShapeConfig(density=body.density, mu=body.friction)
             if body.shape == "box":
                 hx, hy, hz = body.size
-                builder.add_shape_box(link, hx=hx, hy=hy, hz=hz, cfg=material)
+                world.add_shape_box(link, hx=hx, hy=hy, hz=hz, cfg=material)
             else:
-                builder.add_shape_sphere(link, radius=body.size[0], cfg=material)
+                world.add_shape_sphere(link, radius=body.size[0], cfg=material)
+        builder = newton.ModelBuilder(gravity=tuple(model.opt.gravity))
+        builder.replicate(world, count)
+        friction = float(model.geom_friction[0, 0])
+        builder.add_ground_plane(cfg=newton.ModelBuilder.ShapeConfig(mu=friction))
         builder.color()
         self.model, self.dt = builder.finalize(device="cpu"), model.opt.timestep
+        self.pipeline = newton.CollisionPipeline(self.model)
 
-    def step(self, make_solver: Callable[[newton.Model], Any], motion: Motion) -> np.ndarray:
-        """The velocity after a step."""
+    def step(
+        self, make_solver: Callable[[newton.Model], Any], motions: list[Motion]
+    ) -> list[np.ndarray]:
+        """Velocities after a step of each world."""
         state, after = self.model.state(), self.model.state()
-        pose = np.concatenate((motion.place, np.roll(motion.turn, -1, axis=1)), axis=1)
-        velocity = np.concatenate((motion.linear, motion.spin), axis=1)
-        state.joint_q.assign(pose.ravel().astype(np.float32))
-        state.joint_qd.assign(velocity.ravel().astype(np.float32))
+        poses = [np.hstack((motion.place, np.roll(motion.turn, -1, axis=1))) for motion in motions]
+        velocities = [np.hstack((motion.linear, motion.spin)) for motion in motions]
+        state.joint_q.assign(np.array(poses, np.float32).ravel())
+        state.joint_qd.assign(np.array(velocities, np.float32).ravel())
         newton.eval_fk(self.model, state.joint_q, state.joint_qd, state)
-        pipeline = newton.CollisionPipeline(self.model)
-        contacts = pipeline.contacts()
-        pipeline.collide(state, contacts)
+        contacts = self.pipeline.contacts()
+        self.pipeline.collide(state, contacts)
         make_solver(self.model).step(state, after, self.model.control(), contacts, self.dt)
-        found = after.body_qd.numpy().astype(float)
-        return motion.qvel(found[:, :3], found[:, 3:])
+        found = after.body_qd.numpy().astype(float).reshape(len(motions), -1, 6)
+        return [motion.qvel(v[:, :3], v[:, 3:]) for motion, v in zip(motions, found, strict=True)]
 
 
 def main() -> None:
     directory, runs = map(Path, sys.argv[1:3])
     wp.config.quiet = True
     for scene, model, arrays in corpus.states(directory, corpus.FREE):
-        world = World(model)
+        worlds = Worlds(model, WORLDS)
+        motions = list(map(Motion.of, arrays["qpos"], arrays["qvel"]))
         for engine, make_solver in SOLVERS.items():
-            steps = zip(arrays["qpos"], arrays["qvel"], strict=True)
-            velocities = np.array([world.step(make_solver, Motion.of(*state)) for state in steps])
-            corpus.save_run(runs, engine, scene, arrays, velocities)
+            velocities = []
+            for first in range(0, corpus.STATES, WORLDS):
+                velocities += worlds.step(make_solver, motions[first : first + WORLDS])
+            corpus.save_run(runs, engine, scene, arrays, np.array(velocities))
 
 
 if __name__ == "__main__":

@@ -132,6 +132,19 @@ def test_a_judgment_depends_on_its_state_alone(model: mujoco.MjModel) -> None:
     assert some.error.tolist() == whole.error[some.number].tolist()
 
 
+def test_a_run_in_which_nothing_touches_is_exact_with_its_empty_contacts() -> None:
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><worldbody><geom type="plane" size="5 5 .1"/>
+        <body pos="0 0 5"><freejoint/><geom type="box" size=".1 .2 .3"/></body>
+        <body pos="2 0 5"><joint/><geom size=".1"/></body></worldbody></mujoco>"""
+    )
+    run = record(model, 20, seed=1, with_contacts=True)
+    assert not run["contact_state"].size
+    assert sap.certify(model, run).exact == 20
+    with sap.connect("embedded:") as client:
+        assert sap.certify(model, run, client=client).exact == 20
+
+
 def test_every_input_of_a_step_is_set() -> None:
     # Applied forces, a mocap body, an equality that is off, activations: recorded, each for itself.
     model = mujoco.MjModel.from_xml_string(INPUTS)

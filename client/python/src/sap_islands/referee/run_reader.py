@@ -217,7 +217,7 @@ class _Reader:
 
     def _check_finite(self, name: str, values: Array, state: Array | None = None) -> None:
         """Refuses states with numbers that are not finite, or marks them as not valid."""
-        if values.dtype.kind in "iub" and values.dtype.itemsize < 5:
+        if not values.size or (values.dtype.kind in "iub" and values.dtype.itemsize < 5):
             return
         wrong = ~(np.abs(values.reshape(len(values), -1)) <= _LARGEST)
         rows = np.flatnonzero(wrong.any(1))
@@ -267,9 +267,9 @@ class _Reader:
         self._check_contacts(contacts)
         for key in _ADDRESS:
             if key in self._arrays:
-                address = np.asarray(self._arrays[key])
-                rows = self._read(key, address.shape[1:], len(state))
-                contacts["efc_address"] = rows.reshape(len(state), -1)
+                shape = np.asarray(self._arrays[key]).shape[1:]
+                rows = self._read(key, shape, len(state))
+                contacts["efc_address"] = rows.reshape(len(state), int(np.prod(shape)))
         return contacts
 
     def _read_indices(
