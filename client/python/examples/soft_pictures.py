@@ -32,8 +32,14 @@ def main() -> None:
             trajectory.frames += [simulation.step() for _ in range(steps)]
             path = arguments.folder / f"soft_{name.removeprefix('soft-')}.webp"
             draw(trajectory, len(trajectory.frames) - 1, path)
+            iterations = [frame.iterations.max(initial=0) for frame in trajectory.frames]
             unsolved = sum(frame.unsolved for frame in trajectory.frames)
-            print(f"{path}: {len(trajectory.frames)} steps, {unsolved} islands not solved")
+            contacts = len(trajectory.frames[-1].contact_point)
+            mean, most = sum(iterations) / len(iterations), max(iterations)
+            print(
+                f"{path}: {len(iterations)} steps, {contacts} contacts in the last, "
+                f"{mean:.1f} iterations on average, at most {most}, {unsolved} islands not solved"
+            )
 
 
 if __name__ == "__main__":

@@ -149,6 +149,14 @@ def test_a_picture_shows_the_color_of_each_body(
         assert alike.sum() > 1000
 
 
+def test_a_scene_is_viewed_while_it_runs(
+    client: sap.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["view", "cable", "--time", "0.3", "--port", "8600", "--server", client.address]
+    assert main(command) == 0
+    assert "Look at http://127.0.0.1:" in capsys.readouterr().out
+
+
 def test_scenes_without_a_number_of_bodies_say_so(
     client: sap.Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
