@@ -11,6 +11,8 @@ constexpr const char* InstructionSet() {
   return "x86-64-v3";
 #elif defined(__x86_64__)
   return "x86-64";
+#elif defined(__aarch64__)
+  return "armv8-a";
 #else
   return "portable";
 #endif

@@ -9,7 +9,7 @@
 //   a[2]  |0 1 2 3 ...|         lane j of b multiplies column j of the tile
 //
 // Sums run over k in ascending order in every shape of tile, so the bits do not depend on how rows
-// are divided into tiles.
+// are divided into tiles. A column of a sliver is one register, or two that hold half of it each.
 #pragma once
 
 #include <cmath>
@@ -39,48 +39,63 @@ constexpr int kTileSlivers = 3;
 constexpr int kTileSlivers = 1;
 #endif
 
+// Registers of a column of a sliver, and lanes of a register.
+template <typename Scalar>
+constexpr int kRegisters = sizeof(FullLanes<Scalar>) / sizeof(RegisterLanes<Scalar>);
+template <typename Scalar>
+constexpr int kRegisterLanes = kNumLanes<Scalar> / kRegisters<Scalar>;
+
+// Where register r of the first column of several slivers is in memory.
+template <typename Scalar, int kSlivers>
+[[gnu::always_inline]] inline Scalar* RegisterStart(Scalar* const (&slivers)[kSlivers], int r) {
+  using Value = std::remove_const_t<Scalar>;
+  return slivers[r / kRegisters<Value>] + r % kRegisters<Value> * kRegisterLanes<Value>;
+}
+
 template <typename Scalar, int kSlivers, int kColumns>
 struct Tile {
-  using Vector = FullLanes<Scalar>;
+  using Vector = RegisterLanes<Scalar>;
   static constexpr int kLanes = kNumLanes<Scalar>;
-  Vector at[kSlivers][kColumns];
+  static constexpr int kRows = kSlivers * kRegisters<Scalar>;
+  Vector at[kRows][kColumns];
 
   // Columns of each sliver are `stride` entries apart.
   [[gnu::always_inline]] void Load(Scalar* const (&from)[kSlivers], ptrdiff_t stride) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) {
-#pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) at[s][c] = sap::Load<Vector>(from[s] + c * stride);
+      for (int c = 0; c < kColumns; ++c)
+        at[r][c] = sap::Load<Vector>(RegisterStart(from, r) + c * stride);
     }
   }
 
   [[gnu::always_inline]] void Store(Scalar* const (&to)[kSlivers], ptrdiff_t stride) const {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) {
-#pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) sap::Store(to[s] + c * stride, at[s][c]);
+      for (int c = 0; c < kColumns; ++c) sap::Store(RegisterStart(to, r) + c * stride, at[r][c]);
     }
   }
 
   [[gnu::always_inline]] void Clear() {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) {
-#pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) at[s][c] = Vector{};
+      for (int c = 0; c < kColumns; ++c) at[r][c] = Vector{};
     }
   }
 
   [[gnu::always_inline]] void SubtractProduct(const Scalar* const (&a)[kSlivers], const Scalar* b,
                                               int count) {
     for (ptrdiff_t k = 0; k < static_cast<ptrdiff_t>(count) * kLanes; k += kLanes) {
-      Vector row[kSlivers];
-#pragma GCC unroll 4
-      for (int s = 0; s < kSlivers; ++s) row[s] = sap::Load<Vector>(a[s] + k);
+      Vector row[kRows];
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) row[r] = sap::Load<Vector>(RegisterStart(a, r) + k);
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) {
         const Scalar factor = b[k + c];
-#pragma GCC unroll 4
-        for (int s = 0; s < kSlivers; ++s) at[s][c] = MultiplySubtract(row[s], factor, at[s][c]);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) at[r][c] = MultiplySubtract(row[r], factor, at[r][c]);
       }
     }
   }
@@ -93,12 +108,12 @@ struct Tile {
 #pragma GCC unroll 4
       for (int j = 0; j < c; ++j) {
         const Scalar factor = lower[j * kLanes + c];
-#pragma GCC unroll 4
-        for (int s = 0; s < kSlivers; ++s) at[s][c] = MultiplySubtract(at[s][j], factor, at[s][c]);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) at[r][c] = MultiplySubtract(at[r][j], factor, at[r][c]);
       }
       const Scalar inverse = lower[c * kLanes + c];
-#pragma GCC unroll 4
-      for (int s = 0; s < kSlivers; ++s) at[s][c] *= inverse;
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) at[r][c] *= inverse;
     }
   }
 };

@@ -15,30 +15,33 @@ constexpr int kGroup = 4;
 template <int kSlivers, typename Scalar>
 inline void SubtractSlivers(const Scalar* const (&rows)[kGroup], const Scalar* b, int count,
                             Scalar* x) {
-  using Vector = FullLanes<Scalar>;
+  using Vector = RegisterLanes<Scalar>;
   constexpr int kLanes = kNumLanes<Scalar>;
+  constexpr int kSums = kSlivers * kRegisters<Scalar>;
   // Sums over the even and the odd columns.
-  Vector even[kSlivers];
-  Vector odd[kSlivers];
-#pragma GCC unroll 4
-  for (int s = 0; s < kSlivers; ++s) even[s] = odd[s] = Vector{};
+  Vector even[kSums];
+  Vector odd[kSums];
+#pragma GCC unroll 8
+  for (int r = 0; r < kSums; ++r) even[r] = odd[r] = Vector{};
   int k = 0;
   for (; k + 2 <= count; k += 2) {
-#pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) {
-      even[s] = MultiplyAdd(Load<Vector>(rows[s] + k * kLanes), b[k], even[s]);
-      odd[s] = MultiplyAdd(Load<Vector>(rows[s] + (k + 1) * kLanes), b[k + 1], odd[s]);
+#pragma GCC unroll 8
+    for (int r = 0; r < kSums; ++r) {
+      const Scalar* row = RegisterStart(rows, r) + k * kLanes;
+      even[r] = MultiplyAdd(Load<Vector>(row), b[k], even[r]);
+      odd[r] = MultiplyAdd(Load<Vector>(row + kLanes), b[k + 1], odd[r]);
     }
   }
   if (k < count) {
-#pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) {
-      even[s] = MultiplyAdd(Load<Vector>(rows[s] + k * kLanes), b[k], even[s]);
+#pragma GCC unroll 8
+    for (int r = 0; r < kSums; ++r) {
+      even[r] = MultiplyAdd(Load<Vector>(RegisterStart(rows, r) + k * kLanes), b[k], even[r]);
     }
   }
-#pragma GCC unroll 4
-  for (int s = 0; s < kSlivers; ++s) {
-    Store(x + s * kLanes, Load<Vector>(x + s * kLanes) - (even[s] + odd[s]));
+#pragma GCC unroll 8
+  for (int r = 0; r < kSums; ++r) {
+    Scalar* to = x + r * kRegisterLanes<Scalar>;
+    Store(to, Load<Vector>(to) - (even[r] + odd[r]));
   }
 }
 
@@ -46,16 +49,25 @@ inline void SubtractSlivers(const Scalar* const (&rows)[kGroup], const Scalar* b
 template <int kSlivers, typename Scalar>
 inline void AddColumnSums(const Scalar* const (&rows)[kGroup], const Scalar* x, int count,
                           Scalar* sums) {
-  using Vector = FullLanes<Scalar>;
+  using Vector = RegisterLanes<Scalar>;
   constexpr int kLanes = kNumLanes<Scalar>;
-  Vector factor[kSlivers];
-#pragma GCC unroll 4
-  for (int s = 0; s < kSlivers; ++s) factor[s] = Load<Vector>(x + s * kLanes);
+  constexpr int kParts = kRegisters<Scalar>;
+  Vector factor[kSlivers * kParts];
+#pragma GCC unroll 8
+  for (int r = 0; r < kSlivers * kParts; ++r) {
+    factor[r] = Load<Vector>(x + r * kRegisterLanes<Scalar>);
+  }
   for (ptrdiff_t k = 0; k < static_cast<ptrdiff_t>(count) * kLanes; k += kLanes) {
-    Vector sum = Load<Vector>(sums + k);
-#pragma GCC unroll 4
-    for (int s = 0; s < kSlivers; ++s) sum = MultiplyAdd(Load<Vector>(rows[s] + k), factor[s], sum);
-    Store(sums + k, sum);
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      Scalar* to = sums + k + part * kRegisterLanes<Scalar>;
+      Vector sum = Load<Vector>(to);
+#pragma GCC unroll 8
+      for (int r = part; r < kSlivers * kParts; r += kParts) {
+        sum = MultiplyAdd(Load<Vector>(RegisterStart(rows, r) + k), factor[r], sum);
+      }
+      Store(to, sum);
+    }
   }
 }
 

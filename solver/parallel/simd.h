@@ -3,8 +3,10 @@
 // its remainder runs as scalars.
 #pragma once
 
-#ifdef __FMA__
+#if defined(__FMA__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include <cmath>
@@ -29,6 +31,16 @@ using HalfLanes = std::conditional_t<std::is_same_v<Scalar, float>, FloatLanes4,
 template <typename Scalar>
 constexpr int kNumLanes = sizeof(FullLanes<Scalar>) / sizeof(Scalar);
 
+// The vector that a register holds. Wider ones live in memory from one pass of a loop to the next,
+// so kernels that keep sums in registers are written in these.
+#ifdef __AVX__
+template <typename Scalar>
+using RegisterLanes = FullLanes<Scalar>;
+#else
+template <typename Scalar>
+using RegisterLanes = HalfLanes<Scalar>;
+#endif
+
 // Memory need not be aligned.
 template <typename Lanes, typename Scalar>
 inline Lanes Load(const Scalar* from) {
@@ -45,9 +57,11 @@ inline void Store(Scalar* to, const Lanes& value) {
 // c + a b and c - a b, in one rounding where the instruction set has that and in two elsewhere. No
 // other product is contracted with a sum (-ffp-contract=off): which ones the compiler would take
 // depends on what it inlines, so bits would change with the code around a kernel.
-#ifdef __FMA__
+#if defined(__FMA__) || defined(__aarch64__)
 inline double MultiplyAdd(double a, double b, double c) { return __builtin_fma(a, b, c); }
 inline float MultiplyAdd(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#endif
+#if defined(__FMA__)
 inline Lanes4 MultiplyAdd(Lanes4 a, Lanes4 b, Lanes4 c) { return _mm256_fmadd_pd(a, b, c); }
 inline Lanes2 MultiplyAdd(Lanes2 a, Lanes2 b, Lanes2 c) { return _mm_fmadd_pd(a, b, c); }
 inline FloatLanes8 MultiplyAdd(FloatLanes8 a, FloatLanes8 b, FloatLanes8 c) {
@@ -57,13 +71,32 @@ inline Lanes4 MultiplySubtract(Lanes4 a, Lanes4 b, Lanes4 c) { return _mm256_fnm
 inline FloatLanes8 MultiplySubtract(FloatLanes8 a, FloatLanes8 b, FloatLanes8 c) {
   return _mm256_fnmadd_ps(a, b, c);
 }
+#elif defined(__aarch64__)
+inline Lanes2 MultiplyAdd(Lanes2 a, Lanes2 b, Lanes2 c) { return vfmaq_f64(c, a, b); }
+inline FloatLanes4 MultiplyAdd(FloatLanes4 a, FloatLanes4 b, FloatLanes4 c) {
+  return vfmaq_f32(c, a, b);
+}
+inline Lanes2 MultiplySubtract(Lanes2 a, Lanes2 b, Lanes2 c) { return vfmsq_f64(c, a, b); }
+inline FloatLanes4 MultiplySubtract(FloatLanes4 a, FloatLanes4 b, FloatLanes4 c) {
+  return vfmsq_f32(c, a, b);
+}
+inline Lanes4 MultiplyAdd(Lanes4 a, Lanes4 b, Lanes4 c) {
+  const Lanes2 low =
+      MultiplyAdd(__builtin_shufflevector(a, a, 0, 1), __builtin_shufflevector(b, b, 0, 1),
+                  __builtin_shufflevector(c, c, 0, 1));
+  const Lanes2 high =
+      MultiplyAdd(__builtin_shufflevector(a, a, 2, 3), __builtin_shufflevector(b, b, 2, 3),
+                  __builtin_shufflevector(c, c, 2, 3));
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3);
+}
+inline Lanes4 MultiplySubtract(Lanes4 a, Lanes4 b, Lanes4 c) { return MultiplyAdd(-a, b, c); }
 #else
 template <typename Value>
 inline Value MultiplyAdd(Value a, Value b, Value c) {
   return a * b + c;
 }
-inline Lanes4 MultiplySubtract(Lanes4 a, Lanes4 b, Lanes4 c) { return c - a * b; }
-inline FloatLanes8 MultiplySubtract(FloatLanes8 a, FloatLanes8 b, FloatLanes8 c) {
+template <typename Value>
+inline Value MultiplySubtract(Value a, Value b, Value c) {
   return c - a * b;
 }
 #endif
