@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds .deps/pic/libsap_pic.a: objects of libsap_islands_client that Debian's archives lack.
 
-  deploy/pic_objects.py
+  deploy/pic_objects.py [ROOT]     ROOT: that of deploy/arm64_root.sh, instead of this system
 
 The library holds gRPC, protobuf, abseil, re2, c-ares and OpenSSL, hidden, so that it can live in
 one process with other copies of them. Debian's archives of protobuf, abseil and re2 are compiled
@@ -22,7 +22,14 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TARGET = ROOT / ".deps/pic"
+if len(sys.argv) > 1:
+    SYSTEM = pathlib.Path(sys.argv[1]).resolve()
+    TARGET = SYSTEM / "pic"
+    TOOLS = "aarch64-linux-gnu-"
+else:
+    SYSTEM = pathlib.Path("/")
+    TARGET = ROOT / ".deps/pic"
+    TOOLS = ""
 # Source package: the package with its archives, their names, the directory of the sources, which is
 # also that of their includes.
 SOURCES = {
@@ -45,15 +52,15 @@ def output(*command):
 
 
 def archive_directory():
-    return pathlib.Path("/usr/lib", output("gcc", "-print-multiarch").strip())
+    return SYSTEM / "usr/lib" / output(f"{TOOLS}gcc", "-print-multiarch").strip()
 
 
 def data_of_runtime():
     """Names of the variables, tables and type information of the C and C++ runtime."""
     names = set()
     for library in RUNTIME:
-        path = output("gcc", f"-print-file-name={library}").strip()
-        for line in output("nm", "--dynamic", "--defined-only", path).splitlines():
+        path = output(f"{TOOLS}gcc", f"-print-file-name={library}").strip()
+        for line in output(f"{TOOLS}nm", "--dynamic", "--defined-only", path).splitlines():
             kind, name = line.split()[-2:]
             if kind not in "TtWi" or name.startswith(("_ZT", "_ZN")):
                 names.add(name.split("@")[0])
@@ -76,7 +83,7 @@ def unfit_objects(archive, data):
 
 def defined(path):
     """The symbols that an object alone gives to others."""
-    lines = output("nm", "--extern-only", "--defined-only", str(path)).splitlines()
+    lines = output(f"{TOOLS}nm", "--extern-only", "--defined-only", str(path)).splitlines()
     return {line.split()[-1] for line in lines if line.strip() and line.split()[-2] in "TDBR"}
 
 
@@ -106,21 +113,21 @@ def compile_object(archive, name, sources, build):
     """Compiles the source of an object of the archive, and checks that it defines the same."""
     debian = build / "debian" / archive.name
     debian.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["ar", "x", str(archive), name], check=True, cwd=debian)
+    subprocess.run([f"{TOOLS}ar", "x", str(archive), name], check=True, cwd=debian)
     stem = name.removesuffix(".o").removesuffix(".cc")
     for source in sorted(sources.rglob(f"{stem}.cc")):
         if ".pc" in source.parts or "testing" in source.parts:
             continue
         target = build / f"{archive.stem}-{stem}.o"
-        made = subprocess.run(["g++", *FLAGS, f"-I{sources}", "-c", str(source), "-o",
-                               str(target)], check=False, capture_output=True)
+        made = subprocess.run([f"{TOOLS}g++", f"--sysroot={SYSTEM}", *FLAGS, f"-I{sources}", "-c",
+                               str(source), "-o", str(target)], check=False, capture_output=True)
         if made.returncode == 0 and defined(target) >= defined(debian / name):
             return target
     sys.exit(f"pic_objects: no source of {name} in {archive.name} defines what it does")
 
 
 def installed_versions():
-    """The version of the source of each package."""
+    """The version of the source of each package, here: other architectures have the same."""
     return {source: output("dpkg-query", "--show", "--showformat=${source:Version}", package)
             for source, (package, _, _) in SOURCES.items()}
 
@@ -138,7 +145,7 @@ def main():
         for archive in sorted(archive_directory().glob(pattern)):
             unfit[source][archive] = unfit_objects(archive, data)
     print(f"Compiling {sum(len(n) for a in unfit.values() for n in a.values())} objects of "
-          f"{', '.join(SOURCES)} into .deps/pic")
+          f"{', '.join(SOURCES)} into {TARGET.relative_to(ROOT)}")
     with tempfile.TemporaryDirectory() as directory:
         work = pathlib.Path(directory)
         fetch_sources(work, versions)
@@ -153,7 +160,7 @@ def main():
             objects = [str(task.result()) for task in tasks]
         shutil.rmtree(TARGET, ignore_errors=True)
         TARGET.mkdir(parents=True)
-        subprocess.run(["ar", "rcs", str(TARGET / "libsap_pic.a"), *objects], check=True)
+        subprocess.run([f"{TOOLS}ar", "rcs", str(TARGET / "libsap_pic.a"), *objects], check=True)
         stamp.write_text(text)
 
 

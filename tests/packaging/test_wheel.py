@@ -66,7 +66,7 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(lines, [
             "True x86-64-v3", "True x86-64-v3", VERSION, "solved",
             "True x86-64", "True x86-64",
-            "sap-client: $SAP_INSTRUCTION_SET is pentium; there are x86-64-v3 and x86-64",
+            "sap-client: $SAP_INSTRUCTION_SET is pentium; builds: x86-64-v3, x86-64",
             "refused"])
 
 

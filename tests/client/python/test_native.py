@@ -27,6 +27,7 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         program.chmod(0o755)
     monkeypatch.setattr(native, "_DIRECTORY", tmp_path)
     monkeypatch.setattr(native, "_processor_flags", lambda: HASWELL)
+    monkeypatch.setattr(native, "_machine", lambda: "x86_64")
     monkeypatch.delenv("SAP_INSTRUCTION_SET", raising=False)
     native.instruction_set.cache_clear()
     yield tmp_path
@@ -54,7 +55,10 @@ def test_the_environment_chooses(wheel: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("chosen", "said"),
-    [("pentium", "is pentium; there are x86-64-v3"), ("x86-64-v3", "processor has no abm, avx,")],
+    [
+        ("pentium", "is pentium; builds: x86-64-v3, x86-64"),
+        ("x86-64-v3", "processor has no abm, avx,"),
+    ],
 )
 @pytest.mark.usefixtures("wheel")
 def test_a_build_that_cannot_run_is_refused(
@@ -70,6 +74,32 @@ def test_a_build_that_cannot_run_is_refused(
         find_server()
     with pytest.raises(SystemExit, match=f"sap-server: .*{said}"):
         native.run("sap-server")
+
+
+def test_arm64_has_one_build_and_asks_for_no_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "armv8-a").mkdir()
+    program = tmp_path / "armv8-a" / "sap-server"
+    program.touch()
+    monkeypatch.setattr(native, "_DIRECTORY", tmp_path)
+    monkeypatch.setattr(native, "_machine", lambda: "aarch64")
+    monkeypatch.setattr(native, "_processor_flags", frozenset)
+    monkeypatch.delenv("SAP_INSTRUCTION_SET", raising=False)
+    native.instruction_set.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert native.find("sap-server") == program
+    native.instruction_set.cache_clear()
+    monkeypatch.setenv("SAP_INSTRUCTION_SET", "x86-64")
+    with pytest.raises(RuntimeError, match="is x86-64; builds: armv8-a"):
+        native.find("sap-server")
+
+
+@pytest.mark.usefixtures("wheel")
+def test_a_wheel_for_another_machine_has_no_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_machine", lambda: "riscv64")
+    assert native.find("sap-server") is None
 
 
 def test_an_embedded_server_is_that_of_the_wheel(

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sap_islands import binaries
 from sap_islands.binaries import find_server
 from sap_islands.errors import Unavailable
 from sap_islands.replacement import Replacement
@@ -33,6 +34,18 @@ def test_a_program_has_the_cone_in_the_place_of_the_pyramid(tmp_path: Path) -> N
     assert counts["version"].startswith("6.")
     assert counts["solved"] == counts["steps"] > 1000
     assert counts["passed_on"] == {}
+
+
+def test_the_library_of_a_debian_package_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    library = Path("/usr/lib/aarch64-linux-gnu/sap_islands/libsap_islands_dart_preload.so")
+    monkeypatch.setattr(binaries, "_in_clone", lambda _: None)
+    monkeypatch.setattr("sysconfig.get_config_var", lambda _: "aarch64-linux-gnu")
+    with pytest.raises(Unavailable, match=f"{library.name} was not found"):
+        binaries.find_replacement("dart")
+    monkeypatch.setattr(Path, "is_file", lambda path: path == library)
+    assert binaries.find_replacement("dart") == str(library)
 
 
 def test_a_process_that_runs_keeps_its_solver() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sysconfig
 from ctypes.util import find_library
 from importlib import resources
 from pathlib import Path
@@ -97,15 +98,23 @@ def find_replacement(engine: str) -> str:
     """Path of the library that takes the place of a simulator's solver.
 
     Looked up as the C library, without a variable: $SAP_LIBRARY is for the solver that it loads.
+    Where it is installed, it is in a folder of its own.
 
     Raises:
         Unavailable: There is none.
     """
     name = _REPLACEMENTS[engine]
-    found = _in_package(name) or _in_clone(f"lib/{name}")
+    found = _in_package(name) or _in_clone(f"lib/{name}") or _installed(name)
     if found is None:
         raise Unavailable(f"{name} was not found: build it (deploy/quickstart.sh)")
     return found
+
+
+def _installed(name: str) -> str | None:
+    """A library of `cmake --install` or of a Debian package that is loaded by its path."""
+    system = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}"
+    paths = (Path(directory, "sap_islands", name) for directory in ("/usr/local/lib", system))
+    return next((str(path) for path in paths if path.is_file()), None)
 
 
 def _in_package(name: str) -> str | None:

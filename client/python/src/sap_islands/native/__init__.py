@@ -1,9 +1,10 @@
 """Programs and libraries that a wheel of deploy/wheel.sh carries, one build per instruction set.
 
-`x86-64-v3/` needs AVX2; `x86-64/` runs on any processor, more slowly, and its answers differ in
-the last bits; `any/` has what computes no answers. $SAP_INSTRUCTION_SET names one to use instead of
-the best that the processor has, for example for equal bits on several machines. Packages that are
-installed from a clone have none of them.
+`x86-64-v3/` needs AVX2; `x86-64/` runs on any processor of x86-64, more slowly, and its answers
+differ in the last bits; `any/` has what computes no answers. A wheel for arm64 has `armv8-a/` in
+the place of both. $SAP_INSTRUCTION_SET names one to use instead of the best that the processor has,
+for example for equal bits on several machines. Packages that are installed from a clone have none
+of them.
 
 This module imports nothing of the package, so that the commands `sap-server` and `sap-client`
 start fast.
@@ -19,6 +20,7 @@ from pathlib import Path
 
 # As in the psABI of x86-64; `abm` is how Linux calls LZCNT.
 _V3_FLAGS = frozenset({"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"})
+_BUILDS = {"x86_64": ("x86-64-v3", "x86-64"), "aarch64": ("armv8-a",)}
 _DIRECTORY = Path(__file__).parent
 
 
@@ -28,7 +30,7 @@ def find(name: str) -> Path | None:
     Raises:
         RuntimeError: $SAP_INSTRUCTION_SET names no build, or one that this processor cannot run.
     """
-    if not any(_DIRECTORY.glob("x86-64*")):
+    if not any((_DIRECTORY / build).is_dir() for build in _builds()):
         return None
     paths = (_DIRECTORY / folder / name for folder in (instruction_set(), "any"))
     return next((path for path in paths if path.is_file()), None)
@@ -36,15 +38,18 @@ def find(name: str) -> Path | None:
 
 @functools.cache
 def instruction_set() -> str:
-    """The build to use: "x86-64-v3" or "x86-64"; warns once if AVX2 is missing.
+    """The build to use, the first of those for this machine that it can run.
+
+    Warns once if AVX2 is missing.
 
     Raises:
         RuntimeError: As `find`.
     """
-    missing = sorted(_V3_FLAGS - _processor_flags())
+    builds = _builds()
+    missing = sorted(_V3_FLAGS - _processor_flags()) if "x86-64-v3" in builds else []
     chosen = os.environ.get("SAP_INSTRUCTION_SET")
-    if chosen not in (None, "", "x86-64", "x86-64-v3"):
-        raise RuntimeError(f"$SAP_INSTRUCTION_SET is {chosen}; there are x86-64-v3 and x86-64")
+    if chosen and chosen not in builds:
+        raise RuntimeError(f"$SAP_INSTRUCTION_SET is {chosen}; builds: {', '.join(builds)}")
     if chosen == "x86-64-v3" and missing:
         raise RuntimeError(
             f"$SAP_INSTRUCTION_SET is x86-64-v3, but this processor has no {', '.join(missing)}"
@@ -60,7 +65,7 @@ def instruction_set() -> str:
             stacklevel=2,
         )
         return "x86-64"
-    return "x86-64-v3"
+    return builds[0]
 
 
 def run(name: str) -> None:
@@ -76,6 +81,15 @@ def run(name: str) -> None:
     if program is None:
         sys.exit(f"{name}: this package was installed without it; see deploy/wheel.sh")
     os.execv(program, [name, *sys.argv[1:]])
+
+
+def _builds() -> tuple[str, ...]:
+    """Names of the builds for this machine, the best one first."""
+    return _BUILDS.get(_machine(), ())
+
+
+def _machine() -> str:
+    return os.uname().machine
 
 
 def _processor_flags() -> frozenset[str]:
