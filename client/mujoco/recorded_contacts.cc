@@ -28,7 +28,7 @@ void RecordedContacts::Merge(const Fields& fields, std::span<const std::byte> re
     merged_.insert(merged_.end(), begin, begin + size);
   }
   std::ranges::sort(lost_);
-  lost_.erase(std::ranges::unique(lost_).begin(), lost_.end());
+  lost_.erase(std::unique(lost_.begin(), lost_.end()), lost_.end());
 }
 
 int64_t CountActingContacts(const Fields& fields) {

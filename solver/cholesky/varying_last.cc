@@ -31,9 +31,9 @@ BlockGraph Renumbered(const BlockGraph& graph, const std::vector<int>& block) {
 VaryingLast::VaryingLast(const BlockGraph& graph, const StopToken& stop)
     : block_(graph.num_blocks()) {
   std::iota(block_.begin(), block_.end(), 0);
-  const auto varying =
-      std::ranges::stable_partition(block_, [&](int i) { return graph.varies[i] == 0; });
-  num_varying_ = static_cast<int>(varying.size());
+  const auto varying = std::stable_partition(block_.begin(), block_.end(),
+                                             [&](int i) { return graph.varies[i] == 0; });
+  num_varying_ = static_cast<int>(block_.end() - varying);
   renumbered_ = Renumbered(graph, block_);
   minimum_degree_ = MinimumDegreeOrderInTwoParts(renumbered_, stop, num_varying_);
 }
