@@ -63,13 +63,13 @@ void ComputeForces(void* context) {
   c.calls.acceleration(c.model, c.data);
 }
 
-void MultiplyJacobian(void* context) {
+void MultiplyVelocity(void* context) {
   const auto& c = *static_cast<const JudgedState*>(context);
   c.calls.multiply_jacobian(c.model, c.data, c.velocities, FieldsOf(c).qvel);
 }
 
 // Makes the step of an acceleration, except that of `discrete`.
-void Integrate(void* context) {
+void MakeStep(void* context) {
   const auto& c = *static_cast<const JudgedState*>(context);
   const Fields fields = FieldsOf(c);
   c.calls.multiply_mass(c.model, c.data, fields.qfrc_constraint, fields.qacc);
@@ -142,7 +142,7 @@ EngineStatus Judge::Solve(const JudgedState& state) {
   if (fields.nefc > 0) {
     JudgedState product = state;
     product.velocities = problem_.velocities();
-    EngineStatus multiplied = RunGuarded(product, &MultiplyJacobian);
+    EngineStatus multiplied = RunGuarded(product, &MultiplyVelocity);
     if (!multiplied) return multiplied;
   }
   problem_.Build(fields, trees, 0.0);
@@ -164,7 +164,7 @@ tl::expected<sap_mujoco_comparison, EngineError> Judge::Compare(
     fields.qacc[i] = (solution_.velocity[i] - fields.qvel[i]) / fields.timestep;
   }
   EngineStatus moved = IsDiscrete(fields) ? AdvanceDiscretely(state.calls, state.model, state.data)
-                                          : RunGuarded(state, &Integrate);
+                                          : RunGuarded(state, &MakeStep);
   if (!moved) return tl::unexpected(moved.error());
   gaps_.clear();
   for (const IslandReport& island : solution_.islands) {

@@ -41,7 +41,7 @@ constexpr int kTileSlivers = 1;
 
 // Registers of a column of a sliver, and lanes of a register.
 template <typename Scalar>
-constexpr int kRegisters = sizeof(FullLanes<Scalar>) / sizeof(RegisterLanes<Scalar>);
+constexpr int kRegisters = kNumLanes<Scalar> * sizeof(Scalar) / sizeof(RegisterLanes<Scalar>);
 template <typename Scalar>
 constexpr int kRegisterLanes = kNumLanes<Scalar> / kRegisters<Scalar>;
 
