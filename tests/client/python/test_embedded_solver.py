@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib.util
-import os
 import pickle
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +20,7 @@ from sap_islands.derivatives import DifferentiateRequest
 
 from conftest import ROOT
 from conftest import problem_files as golden_files
+from support.program import run_program
 from support.scenes import balls_on_floor, linked_balls, pushed_steps, same_bits
 from support.schema import solution_pb2
 
@@ -254,17 +252,3 @@ print("fine")
 """
         result = run_program(program, tmp_path)
         assert result.stdout.endswith("fine\n"), result.stderr
-
-
-def run_program(program: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    here = Path(__file__).parent
-    path = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=cwd or here,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )

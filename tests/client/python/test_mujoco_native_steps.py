@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
 import time
@@ -19,6 +18,7 @@ from sap_islands.binaries import find_c_library
 
 from support import mujoco_program
 from support.mujoco_agreement import KINDS, load_kind
+from support.program import run_program
 
 ROOT = Path(__file__).resolve().parents[3]
 STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
@@ -142,18 +142,22 @@ def test_states_of_a_batch_are_checked() -> None:
 
 
 def test_a_forked_process_has_threads_of_its_own() -> None:
-    model = mujoco_program.pile(4)
-    data = [mujoco.MjData(model) for _ in range(4)]
+    program = """
+import os
+import mujoco
+import sap_islands.mujoco as adapter
+from support.mujoco_program import pile
+model = pile(4)
+data = [mujoco.MjData(model) for _ in range(4)]
+adapter.advance_batch(model, data, threads=2)
+if (child := os.fork()) == 0:
     adapter.advance_batch(model, data, threads=2)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            adapter.advance_batch(model, data, threads=2)
-            code = int(data[0].time != 2 * model.opt.timestep)
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+    os._exit(int(data[0].time != 2 * model.opt.timestep))
+assert os.waitpid(child, 0)[1] == 0
+print("fine")
+"""
+    result = run_program(program)
+    assert result.stdout == "fine\n", result.stderr
 
 
 def test_an_error_of_mujoco_is_an_error_of_the_call_and_leaves_the_next_alone(
