@@ -78,19 +78,9 @@ TEST_P(CoupledDerivativesTest, GradientsAreThoseOfTheWhole) {
 
 TEST_P(CoupledDerivativesTest, BothModesAreTransposes) {
   const int seed = GetParam();
+  const ContactProblem problem = Checked(InParts(Whole(seed), {3}));
   for (const bool hold_delassus : {false, true}) {
-    const ContactProblem problem = Checked(InParts(Whole(seed), {3}));
-    Random random(seed);
-    const RandomCotangent cotangent(problem, &random);
-    const Cotangent view = cotangent.View();
-    const ProblemDifferential direction = RandomDirection(problem, &random);
-    const Derivatives derivatives = Differentiate(problem, kTightest, {&view, 1}, {&direction, 1},
-                                                  {.hold_delassus = hold_delassus});
-    const Product forward = Dot(view, derivatives.tangents[0]);
-    const Product reverse = Dot(derivatives.gradients[0].problem, direction);
-    EXPECT_NEAR(static_cast<double>(forward.value), static_cast<double>(reverse.value),
-                1e-12 * static_cast<double>(forward.size + reverse.size));
-    EXPECT_GT(std::abs(reverse.value), 0);
+    ExpectModesAreTransposes(problem, seed, kTightest, hold_delassus);
   }
 }
 

@@ -133,4 +133,20 @@ struct RandomCotangent {
   }
 };
 
+// Reverse and forward mode of a problem, from random seeds, have one product.
+inline void ExpectModesAreTransposes(const ContactProblem& problem, uint64_t seed,
+                                     const SolverOptions& options, bool hold_delassus) {
+  Random random(seed);
+  const RandomCotangent cotangent(problem, &random);
+  const Cotangent view = cotangent.View();
+  const ProblemDifferential direction = RandomDirection(problem, &random);
+  const Derivatives derivatives = Differentiate(problem, options, {&view, 1}, {&direction, 1},
+                                                {.hold_delassus = hold_delassus});
+  const Product forward = Dot(view, derivatives.tangents[0]);
+  const Product reverse = Dot(derivatives.gradients[0].problem, direction);
+  EXPECT_NEAR(static_cast<double>(forward.value), static_cast<double>(reverse.value),
+              1e-12 * static_cast<double>(forward.size + reverse.size));
+  EXPECT_GT(std::abs(reverse.value), 0);
+}
+
 }  // namespace sap::test
