@@ -108,7 +108,7 @@ TEST_F(ProxyTest, CallsWithoutATokenEndAtTheProxy) {
   for (const std::string method : {"Solve", "SolveSession", "GetServerInfo"}) {
     const grpc::Status status = CallByName(channel, "/sap.v1.SolverService/" + method, "");
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
-    EXPECT_THAT(status.error_message(), testing::HasSubstr("401"));
+    EXPECT_THAT(status.error_message(), testing::HasSubstr("bearer token"));
   }
   EXPECT_TRUE(CallByName(channel, "/grpc.health.v1.Health/Check", "").ok());
 }
