@@ -43,6 +43,8 @@ typedef struct sap_mujoco_layout {
   int64_t doubles;        /* length of the buffers */
   int64_t unsigned_integers;
   int64_t integers;
+  int64_t part_trees; /* in a model with flexes, of all contacts; otherwise 0 */
+  int64_t couplings;  /* K pairs of trees between which A has blocks */
   /* In the doubles. */
   int64_t v_star; /* [nv]; before it A_t of each tree */
   int64_t guess;  /* [nv] v_0 */
@@ -58,12 +60,15 @@ typedef struct sap_mujoco_layout {
   int64_t target_angular; /* [N, 3] */
   int64_t servos;         /* for sap_mujoco_store_forces */
   int64_t velocities;     /* [nefc] J v_0, which the caller writes before the build */
+  int64_t coupling;       /* blocks of coupled trees, to the end of the doubles */
   /* In the unsigned integers: [row_capacity] non-zeros of each row, then their columns. */
+  int64_t parts; /* [C] number of trees of each contact in a model with flexes */
   /* In the integers. */
   int64_t row;     /* index in efc_* of each row from MuJoCo's constraints */
   int64_t contact; /* [C] index in mjData.contact */
-  int64_t trees;   /* [2, C] trees of each contact; -1: the world */
+  int64_t trees;   /* [2, C] trees of each contact, -1: the world; with flexes [part_trees] */
   int64_t joint;   /* joint of each row of actuators; -1: none */
+  int64_t coupled; /* [2, K] trees a > b of each pair */
 } sap_mujoco_layout;
 
 /* Its size [bytes]: the caller compares it with that of its own. */

@@ -44,9 +44,47 @@ bool Constraints::IsContact(int64_t contact) const {
   return row >= 0 && IsCone(row);
 }
 
-int64_t Constraints::Values(int64_t contact) const {
-  const auto [a, b] = trees_.OfContact(contact);
-  return 3 * (trees_.Size(a) + (b >= 0 ? trees_.Size(b) : 0));
+int Constraints::Rows(int64_t contact) const {
+  const int dim = *fields_.contact_dim(contact);
+  const int32_t kind = fields_.efc_type[*fields_.contact_efc_address(contact)];
+  return kind == mjCNSTR_CONTACT_PYRAMIDAL ? 2 * (dim - 1) : dim;
+}
+
+void Constraints::FindParts(int64_t contact, std::vector<Part>* parts) const {
+  parts->clear();
+  const auto add = [&](int32_t tree) {
+    const bool is_known =
+        std::ranges::any_of(*parts, [&](const Part& p) { return p.tree == tree; });
+    if (tree < 0 || is_known) return;
+    parts->push_back({tree, trees_.FirstDof(tree), trees_.Size(tree), 0});
+  };
+  if (trees_.IsOfGeoms(contact)) {
+    const auto [a, b] = trees_.OfContact(contact);
+    add(a);
+    add(b);
+  } else {
+    const int32_t first_row = *fields_.contact_efc_address(contact);
+    for (int64_t row = first_row; row < first_row + Rows(contact); ++row) {
+      ForValues(row, [&](int64_t dof, double value) {
+        if (value != 0.0) add(static_cast<int32_t>(trees_.OfDof(dof)));
+      });
+    }
+  }
+  int64_t begin = 0;
+  for (Part& part : *parts) {
+    part.begin = begin;
+    begin += 3 * part.dofs;
+  }
+}
+
+template <typename Use>
+void Constraints::ForContacts(const Use& use) const {
+  std::vector<Part> parts;
+  for (int64_t contact = 0; contact < fields_.ncon; ++contact) {
+    if (!IsContact(contact)) continue;
+    FindParts(contact, &parts);
+    if (!parts.empty()) use(contact, std::span<const Part>(parts));
+  }
 }
 
 ConstraintCounts Constraints::Count() const {
@@ -58,16 +96,16 @@ ConstraintCounts Constraints::Count() const {
     counts.rows += non_zeros > 0;
     counts.non_zeros += non_zeros;
   }
-  for (int64_t contact = 0; contact < fields_.ncon; ++contact) {
-    if (!IsContact(contact)) continue;
-    const int64_t values = Values(contact);
+  ForContacts([&](int64_t contact, std::span<const Part> parts) {
+    const int64_t values = parts.back().begin + 3 * parts.back().dofs;
     ++counts.contacts;
     counts.jacobian += values;
+    if (fields_.nflex > 0) counts.parts += static_cast<int64_t>(parts.size());
     if (*fields_.contact_dim(contact) > 3) {
       counts.angular += values;
       ++counts.turning;
     }
-  }
+  });
   return counts;
 }
 
@@ -108,45 +146,54 @@ Constraints::Axis Constraints::AxisOf(int64_t first_row, int axis, double mu) co
   return {{edge, edge + 1}, {0.5 / mu, -0.5 / mu}};
 }
 
-// Adds a row of efc_J to lines of two blocks.
-void Constraints::AddRow(int64_t row, double factor, const Block& a, const Block& b) const {
+// Adds a row of efc_J to a line of a contact's Jacobian.
+void Constraints::AddRow(int64_t row, double factor, int line, std::span<const Part> parts,
+                         double* jacobian) const {
+  const auto line_of = [&](const Part& part) { return jacobian + part.begin + line * part.dofs; };
   if (!is_sparse_) {
-    for (const Block& block : {a, b}) {
-      const double* values = fields_.efc_J + row * fields_.nv + block.first_dof;
-      for (int64_t k = 0; k < block.dofs; ++k) block.line[k] += factor * values[k];
+    for (const Part& part : parts) {
+      const double* values = fields_.efc_J + row * fields_.nv + part.first_dof;
+      double* sums = line_of(part);
+      for (int64_t k = 0; k < part.dofs; ++k) sums[k] += factor * values[k];
     }
     return;
   }
   ForValues(row, [&](int64_t dof, double value) {
-    for (const Block& block : {a, b}) {
-      const int64_t place = dof - block.first_dof;
-      if (place >= 0 && place < block.dofs) block.line[place] += factor * value;
+    for (const Part& part : parts) {
+      const int64_t place = dof - part.first_dof;
+      if (place >= 0 && place < part.dofs) line_of(part)[place] += factor * value;
     }
   });
 }
 
 // Adds to the blocks of a contact, and to the v_hat [6] of its axes.
-void Constraints::WriteJacobian(int64_t contact, const double* velocity, double* linear,
-                                double* angular, double* v_hat) const {
-  const auto [tree_a, tree_b] = trees_.OfContact(contact);
-  const int64_t n_a = trees_.Size(tree_a);
-  const int64_t n_b = tree_b >= 0 ? trees_.Size(tree_b) : 0;
-  const int64_t first_b = tree_b >= 0 ? trees_.FirstDof(tree_b) : 0;
+void Constraints::WriteJacobian(int64_t contact, std::span<const Part> parts,
+                                const double* velocity, double* linear, double* angular,
+                                double* v_hat) const {
   const double* friction = fields_.contact_friction(contact);
   const int32_t first_row = *fields_.contact_efc_address(contact);
   for (int axis = 0; axis < *fields_.contact_dim(contact); ++axis) {
-    double* blocks = axis < 3 ? linear : angular;
-    const int line = kLineOfAxis[axis];
-    const Block a = {blocks + line * n_a, trees_.FirstDof(tree_a), n_a};
-    const Block b = {blocks + 3 * n_a + line * n_b, first_b, n_b};
+    double* jacobian = axis < 3 ? linear : angular;
     const Axis rows = AxisOf(first_row, axis, friction[std::max(axis - 1, 0)]);
     for (int i = 0; i < 2; ++i) {
       const double factor = rows.factor[i];
       if (factor == 0.0) continue;
       v_hat[axis] += factor * Target(velocity, rows.row[i], as_sap_ && axis > 0);
-      AddRow(rows.row[i], factor, a, b);
+      AddRow(rows.row[i], factor, kLineOfAxis[axis], parts, jacobian);
     }
   }
+}
+
+// Writes the trees of a contact; `part_tree` advances.
+void Constraints::WriteParts(std::span<const Part> parts, int64_t i, const ContactArrays& arrays,
+                             int32_t** part_tree) const {
+  if (fields_.nflex == 0) {
+    arrays.tree_a[i] = parts.front().tree;
+    arrays.tree_b[i] = parts.size() > 1 ? parts.back().tree : -1;
+    return;
+  }
+  arrays.parts[i] = static_cast<uint32_t>(parts.size());
+  for (const Part& part : parts) *(*part_tree)++ = part.tree;
 }
 
 void Constraints::WriteFriction(int64_t contact, int64_t i, const ContactArrays& arrays) const {
@@ -160,7 +207,7 @@ void Constraints::WriteFriction(int64_t contact, int64_t i, const ContactArrays&
 void Constraints::WriteNormalForce(int64_t contact, int64_t i, const ContactArrays& arrays) const {
   const int32_t row = *fields_.contact_efc_address(contact);
   const bool is_pyramid = fields_.efc_type[row] == mjCNSTR_CONTACT_PYRAMIDAL;
-  const int edges = is_pyramid ? 2 * (*fields_.contact_dim(contact) - 1) : 1;
+  const int edges = is_pyramid ? Rows(contact) : 1;
   const double* stiffness_damping_impedance = fields_.efc_KBIP + 4 * row;
   const double k =
       std::max(stiffness_damping_impedance[0] * stiffness_damping_impedance[2], kLeastStiffness);
@@ -176,21 +223,21 @@ bool Constraints::WriteContacts(const double* velocity, int32_t* contact_index,
   double* linear = arrays.jacobian;
   double* angular = arrays.angular;
   double* target_angular = arrays.target_angular;
+  int32_t* part_tree = arrays.part_tree;
   bool two_frictions = false;
   int64_t i = 0;
-  for (int64_t contact = 0; contact < fields_.ncon; ++contact) {
-    if (!IsContact(contact)) continue;
-    const int64_t values = Values(contact);
+  ForContacts([&](int64_t contact, std::span<const Part> parts) {
+    const int64_t values = parts.back().begin + 3 * parts.back().dofs;
     const bool is_turning = *fields_.contact_dim(contact) > 3;
     std::fill_n(linear, values, 0.0);
     if (is_turning) std::fill_n(angular, values, 0.0);
     double v_hat[kAxes] = {};
-    WriteJacobian(contact, velocity, linear, angular, v_hat);
+    WriteJacobian(contact, parts, velocity, linear, angular, v_hat);
     for (int axis = 0; axis < 3; ++axis) arrays.target[3 * i + kLineOfAxis[axis]] = v_hat[axis];
     WriteFriction(contact, i, arrays);
     WriteNormalForce(contact, i, arrays);
     two_frictions |= arrays.friction[i] != arrays.friction_2[i];
-    std::tie(arrays.tree_a[i], arrays.tree_b[i]) = trees_.OfContact(contact);
+    WriteParts(parts, i, arrays, &part_tree);
     linear += values;
     if (is_turning) {
       for (int axis = 3; axis < kAxes; ++axis) target_angular[kLineOfAxis[axis]] = v_hat[axis];
@@ -198,7 +245,7 @@ bool Constraints::WriteContacts(const double* velocity, int32_t* contact_index,
       angular += values;
     }
     contact_index[i++] = static_cast<int32_t>(contact);
-  }
+  });
   return two_frictions;
 }
 

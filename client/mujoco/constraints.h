@@ -18,10 +18,15 @@
 // edges together, R_edge / (2 (condim - 1)), so that bodies rest as deep as in MuJoCo. Friction has
 // v_hat = -s with s the velocity of the surface, and the R_t of the solver, so that what is held
 // stays held. Friction loss of joints and tendons has v_hat = 0 and R = sigma w.
+//
+// A contact of geoms touches the trees of their bodies; one of a flex the trees of its vertices, of
+// which efc_J has values: up to eight of two elements, 27 and more where vertices are interpolated.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "client/mujoco/rows.h"
 #include "client/mujoco/trees.h"
@@ -36,12 +41,15 @@ struct ConstraintCounts {
   int64_t jacobian = 0;  // values of the linear blocks
   int64_t angular = 0;   // values of the angular blocks
   int64_t turning = 0;   // contacts with angular blocks
+  int64_t parts = 0;     // trees of the contacts, in a model with flexes
 };
 
 // Arrays of C contacts, of which N have an angular Jacobian, as in sap_mujoco_layout.
 struct ContactArrays {
-  int32_t* tree_a;
+  int32_t* tree_a;  // these two in a model without flexes
   int32_t* tree_b;
+  uint32_t* parts;  // otherwise these
+  int32_t* part_tree;
   double* jacobian;
   double* angular;
   double* friction;
@@ -76,11 +84,12 @@ class Constraints {
                      const ContactArrays& arrays) const;
 
  private:
-  // Rows of one tree's dofs in a contact's Jacobian, each of n_t values.
-  struct Block {
-    double* line;
+  // One tree's dofs in a contact's Jacobian, which has three lines of `dofs` values for it.
+  struct Part {
+    int32_t tree;
     int64_t first_dof;
     int64_t dofs;
+    int64_t begin;
   };
 
   // Two rows, and factors with which they add up to an axis of a contact.
@@ -91,17 +100,23 @@ class Constraints {
 
   bool IsCone(int64_t row) const;
   bool IsContact(int64_t contact) const;
+  int Rows(int64_t contact) const;
   Axis AxisOf(int64_t first_row, int axis, double mu) const;
-  int64_t Values(int64_t contact) const;  // in a 3-row Jacobian of both trees
+  void FindParts(int64_t contact, std::vector<Part>* parts) const;
   double Target(const double* velocity, int64_t row, bool at_rest) const;
-  void AddRow(int64_t row, double factor, const Block& a, const Block& b) const;
+  void AddRow(int64_t row, double factor, int line, std::span<const Part> parts,
+              double* jacobian) const;
+  void WriteParts(std::span<const Part> parts, int64_t i, const ContactArrays& arrays,
+                  int32_t** part_tree) const;
   void WriteFriction(int64_t contact, int64_t i, const ContactArrays& arrays) const;
   void WriteNormalForce(int64_t contact, int64_t i, const ContactArrays& arrays) const;
-  void WriteJacobian(int64_t contact, const double* velocity, double* linear, double* angular,
-                     double* v_hat) const;
+  void WriteJacobian(int64_t contact, std::span<const Part> parts, const double* velocity,
+                     double* linear, double* angular, double* v_hat) const;
 
   template <typename Use>
   void ForValues(int64_t row, const Use& use) const;  // use(dof, value) for each value of efc_J
+  template <typename Use>
+  void ForContacts(const Use& use) const;  // use(contact, parts) for each contact of the problem
 
   const Fields& fields_;
   const Trees& trees_;

@@ -1,8 +1,11 @@
 #include "client/mujoco/discrete_stages.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "client/mujoco/effective_metric.h"
 #include "client/mujoco/fields.h"
 
 namespace sap::mujoco {
@@ -55,6 +58,43 @@ void Forward(void* context) {
   if (c.copy != c.model) c.calls.acceleration(c.model, c.data);  // to the tolerance of the model
 }
 
+// A product of the metric, by MuJoCo.
+struct Product {
+  const MujocoCalls& calls;
+  const void* model;
+  void* data;
+  const double* x;
+  double* product;
+};
+
+void Multiply(void* context) {
+  const auto& c = *static_cast<Product*>(context);
+  c.calls.multiply_metric(c.model, c.data, c.product, c.x, 1);
+}
+
+// Whether MuJoCo's metric is that of its arrays, by a product with both.
+EngineStatus CheckMetric(const MujocoCalls& calls, const void* model, void* data) {
+  constexpr double kRounding = 1e-10;
+  const Fields fields = ReadFields(calls.fields, model, data);
+  const auto nv = static_cast<size_t>(fields.nv);
+  std::vector<double> x(nv);
+  for (size_t i = 0; i < nv; ++i) x[i] = std::sin(static_cast<double>(i + 1));
+  std::vector<double> known(nv);
+  std::vector<double> whole(nv);
+  MultiplyMetric(fields, x.data(), known.data());
+  Product product = {calls, model, data, x.data(), whole.data()};
+  if (EngineStatus run = calls.Run(&Multiply, &product); !run) return run;
+  double largest = 0.0;
+  double difference = 0.0;
+  for (size_t i = 0; i < nv; ++i) {
+    largest = std::max(largest, std::abs(whole[i]));
+    difference = std::max(difference, std::abs(whole[i] - known[i]));
+  }
+  if (difference <= kRounding * largest) return {};
+  return RefuseField("model",
+                     "has a flex of which the integrator discrete does not list all terms");
+}
+
 void Advance(void* context) {
   const auto& c = *static_cast<Context*>(context);
   c.calls.euler(c.copy, c.data);
@@ -74,7 +114,9 @@ EngineStatus ComputeDiscreteForces(const MujocoCalls& calls, const void* model, 
   copy.Set(row::solver, mjSOL_CG);  // Newton's method factors before its first iteration
   copy.Disable(mjDSBL_WARMSTART);
   Context context = {calls, model, calls.HasCallbacksOfActuation() ? model : copy.get(), data};
-  return calls.Run(&Forward, &context);
+  EngineStatus run = calls.Run(&Forward, &context);
+  const bool has_flexes = ReadInteger(calls.fields[row::nflex], model, data) > 0;
+  return run && has_flexes ? CheckMetric(calls, model, data) : run;
 }
 
 EngineStatus AdvanceDiscretely(const MujocoCalls& calls, const void* model, void* data) {

@@ -20,6 +20,9 @@ EngineStatus RebuildMetric(const MujocoCalls& calls, const void* model, void* da
 //
 // The Python package of MuJoCo finds the model of a callback by its address: where there are
 // callbacks of actuation, MuJoCo's own solver runs on the model itself, in vain.
+//
+// An error, where MuJoCo does not list all terms of a flex's metric: the twist of 1D flexes in 4.0,
+// and before 4.0 flexes on bodies with other joints than their three slides.
 EngineStatus ComputeDiscreteForces(const MujocoCalls& calls, const void* model, void* data);
 
 // Advances activations, velocities, positions and time by `qacc`.

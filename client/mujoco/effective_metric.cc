@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "client/c/tree_factorization.h"
-#include "client/mujoco/implicit_forces.h"
 
 namespace sap::mujoco {
 namespace {
@@ -28,12 +27,14 @@ Matrix3d CrossMatrix(const Vector3d& x) {
 
 class EffectiveMetric {
  public:
-  EffectiveMetric(const Fields& fields, const Trees& trees, const double* v_0, double* blocks,
-                  RowWriter* rows)
+  EffectiveMetric(const Fields& fields, const Trees& trees, const Couplings& couplings,
+                  const double* v_0, double* blocks, double* coupling, RowWriter* rows)
       : fields_(fields),
         trees_(trees),
+        couplings_(couplings),
         v_0_(v_0),
         blocks_(blocks),
+        coupling_(coupling),
         rows_(rows),
         lacks_rows_(static_cast<size_t>(fields.ntree)) {}
 
@@ -54,12 +55,21 @@ class EffectiveMetric {
     }
   }
 
+  void AddStiffness() {
+    for (int64_t row = 0; row < fields_.nv; ++row) {
+      const int64_t begin = fields_.efm_K_rowadr[row];
+      for (int64_t k = begin; k < begin + fields_.efm_K_rownnz[row]; ++k) {
+        Add(row, fields_.efm_K_colind[k], fields_.efm_K_val[k]);
+      }
+    }
+  }
+
   void AddTerm(const MomentArms& m, double scale) {
     if (m.dofs.empty() || scale == 0.0) return;
-    if (!trees_.InOneTree(m.dofs)) return AddRow(m, scale);
+    if (couplings_.empty() && !trees_.InOneTree(m.dofs)) return AddRow(m, scale);
     for (size_t i = 0; i < m.dofs.size(); ++i) {
       for (size_t j = 0; j < m.dofs.size(); ++j) {
-        blocks_[trees_.Place(m.dofs[i], m.dofs[j])] += scale * m.values[i] * m.values[j];
+        Add(m.dofs[i], m.dofs[j], scale * m.values[i] * m.values[j]);
       }
     }
   }
@@ -84,6 +94,23 @@ class EffectiveMetric {
   }
 
  private:
+  // Adds to an entry; of two between trees only the one that A_ab has.
+  void Add(int64_t row, int64_t column, double value) {
+    const int64_t a = trees_.OfDof(row);
+    const int64_t b = trees_.OfDof(column);
+    if (a == b) {
+      blocks_[trees_.Place(row, column)] += value;
+      return;
+    }
+    if (a < b) return;
+    if (a != a_ || b != b_) {
+      a_ = a;
+      b_ = b;
+      block_ = coupling_ + couplings_.BlockStart(a, b);
+    }
+    block_[(row - trees_.FirstDof(a)) * trees_.Size(b) + column - trees_.FirstDof(b)] += value;
+  }
+
   void AddRow(const MomentArms& m, double scale) {
     for (size_t k = 0; k < m.dofs.size(); ++k) {
       rows_->Add(m.dofs[k], m.values[k]);
@@ -95,9 +122,14 @@ class EffectiveMetric {
 
   const Fields& fields_;
   const Trees& trees_;
+  const Couplings& couplings_;
   const double* v_0_;
   double* blocks_;
+  double* coupling_;
   RowWriter* rows_;
+  int64_t a_ = -1;  // trees of `block_`, which neighbors of an entry have, too
+  int64_t b_ = -1;
+  double* block_ = nullptr;
   std::vector<bool> lacks_rows_;  // trees
   std::vector<double> factors_;   // of one tree
   std::vector<double> change_;
@@ -136,24 +168,40 @@ Vector6d GyroscopicAcceleration(const Fields& fields, int64_t first, const doubl
 
 }  // namespace
 
-void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const double* v_0,
-                          double* blocks, double* v_star, RowWriter* rows) {
-  EffectiveMetric metric(fields, trees, v_0, blocks, rows);
+void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const Couplings& couplings,
+                          const double* v_0, double* blocks, double* coupling, double* v_star,
+                          RowWriter* rows) {
+  EffectiveMetric metric(fields, trees, couplings, v_0, blocks, coupling, rows);
+  std::fill_n(coupling, couplings.values(), 0.0);
   if (fields.efm_diag != nullptr) metric.AddDiagonal();
   if (fields.efm_fluid != nullptr) metric.AddFluid();
-  for (int64_t i = 0; i < fields.nefmT; ++i) {
-    metric.AddTerm(ArmsOfTendon(fields, fields.efm_tid[i]), fields.efm_ts[i]);
+  if (fields.nefmK > 0) metric.AddStiffness();
+  for (const MetricTerm& term : MetricTermsOf(fields)) metric.AddTerm(term.arms, term.scale);
+  metric.MoveFreely(v_star);
+}
+
+void MultiplyMetric(const Fields& fields, const double* x, double* product) {
+  for (int64_t row = 0; row < fields.nv; ++row) {
+    product[row] = fields.efm_diag != nullptr ? fields.efm_diag[row] * x[row] : 0.0;
   }
-  for (int64_t i = 0; i < fields.nefmA; ++i) {
-    const int64_t actuator = fields.efm_aid[i];
-    const bool is_single = fields.actuator_outadr == nullptr;
-    const int64_t first = is_single ? actuator : fields.actuator_outadr[actuator];
-    const int64_t count = is_single ? 1 : fields.actuator_outnum[actuator];
-    for (int64_t output = first; output < first + count; ++output) {
-      metric.AddTerm(ArmsOfOutput(fields, output), fields.efm_as[i]);
+  for (int64_t row = 0; fields.efm_fluid != nullptr && row < fields.nv; ++row) {
+    const int64_t begin = fields.M_rowadr[row];
+    for (int64_t k = begin; k < begin + fields.M_rownnz[row]; ++k) {
+      const int64_t column = fields.M_colind[k];
+      product[row] += fields.efm_fluid[k] * x[column];
+      if (row != column) product[column] += fields.efm_fluid[k] * x[row];
     }
   }
-  metric.MoveFreely(v_star);
+  for (int64_t row = 0; fields.nefmK > 0 && row < fields.nv; ++row) {
+    const int64_t begin = fields.efm_K_rowadr[row];
+    for (int64_t k = begin; k < begin + fields.efm_K_rownnz[row]; ++k) {
+      product[row] += fields.efm_K_val[k] * x[fields.efm_K_colind[k]];
+    }
+  }
+  for (const auto& [arms, scale] : MetricTermsOf(fields)) {
+    const double along = scale * arms.Times(x);
+    for (size_t k = 0; k < arms.dofs.size(); ++k) product[arms.dofs[k]] += along * arms.values[k];
+  }
 }
 
 void WriteGyroscopicSteps(const Fields& fields, const Trees& trees,

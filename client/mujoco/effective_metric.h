@@ -1,16 +1,19 @@
 // The metric of MuJoCo's integrator `discrete`, in place of M.
 //
-//   A = M + diag(efm_diag) + efm_fluid + sum_t s_t j_t j_t' + sum_a s_a m_a m_a'
+//   A = M + diag(efm_diag) + efm_fluid + efm_K + sum_i s_i j_i j_i'
 //   A a = qfrc_smooth + efm_c + efm_ca + J' f
 //
-// over the stiff tendons t and actuators a, with their moment arms j and m. A term within a tree is
-// part of its A_t; one between trees is a row without bounds, R = 1 / s, v_hat = j' v_0. MuJoCo has
-// computed all of it when it comes to its constraints. On a body that is a tree of its own and has
-// no constraint, gyroscopic forces of the end of the step act, (A + dt d bias / d v) a = tau.
+// with efm_K the stiffness of flexes, and j_i the moment arms of stiff tendons and actuators and
+// the Jacobians of contacts that are passive forces. A term within a tree is part of its A_t; one
+// between trees is a row without bounds, R = 1 / s, v_hat = j' v_0, unless flexes couple trees.
+// MuJoCo has computed all of it when it comes to its constraints; v* with flexes, iteratively, to
+// the tolerance of the model. On a body that is a tree of its own and has no constraint, gyroscopic
+// forces of the end of the step act, (A + dt d bias / d v) a = tau.
 #pragma once
 
 #include <vector>
 
+#include "client/mujoco/couplings.h"
 #include "client/mujoco/rows.h"
 #include "client/mujoco/trees.h"
 
@@ -19,9 +22,14 @@ namespace sap::mujoco {
 inline bool IsDiscrete(const Fields& fields) { return fields.integrator > mjINT_IMPLICITFAST; }
 
 // Adds to the blocks of M, and makes v* that of the blocks: without the rows, which are written.
-//   v_0   [nv] velocities; null: the unknown is v - v_0
-void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const double* v_0,
-                          double* blocks, double* v_star, RowWriter* rows);
+//   v_0        [nv] velocities; null: the unknown is v - v_0
+//   coupling   blocks between trees
+void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const Couplings& couplings,
+                          const double* v_0, double* blocks, double* coupling, double* v_star,
+                          RowWriter* rows);
+
+// Writes B x [nv], where A = M + B.
+void MultiplyMetric(const Fields& fields, const double* x, double* product);
 
 // Makes v* of bodies without constraint the one with gyroscopic forces; leaves other trees alone.
 //   is_constrained   of each tree

@@ -30,12 +30,14 @@ RowBounds BoundsOfImplicitRows(const Fields& fields) {
   return bounds;
 }
 
-sap_mujoco_layout MakeLayout(const Fields& fields, int64_t block_values,
+sap_mujoco_layout MakeLayout(const Fields& fields, int64_t block_values, const Couplings& couplings,
                              const ConstraintCounts& counts, const RowBounds& more) {
   sap_mujoco_layout layout = {};
   layout.rows = layout.simulator_rows = counts.rows;
   layout.contacts = counts.contacts;
   layout.turning = counts.turning;
+  layout.part_trees = counts.parts;
+  layout.couplings = couplings.count();
   layout.row_capacity = counts.rows + more.rows;
   const int64_t non_zeros = counts.non_zeros + more.non_zeros;
   Buffer doubles;
@@ -52,13 +54,19 @@ sap_mujoco_layout MakeLayout(const Fields& fields, int64_t block_values,
   layout.target_angular = doubles.Take(3 * counts.turning);
   layout.servos = doubles.Take(kServoDoubles * fields.nactuator);
   layout.velocities = doubles.Take(fields.nefc);
+  layout.coupling = doubles.Take(couplings.values());
   layout.doubles = doubles.length();
-  layout.unsigned_integers = layout.row_capacity + non_zeros;
+  const bool has_parts = counts.parts > 0;
+  Buffer unsigned_integers;
+  unsigned_integers.Take(layout.row_capacity + non_zeros);
+  layout.parts = unsigned_integers.Take(has_parts ? counts.contacts : 0);
+  layout.unsigned_integers = unsigned_integers.length();
   Buffer integers;
   layout.row = integers.Take(counts.rows);
   layout.contact = integers.Take(counts.contacts);
-  layout.trees = integers.Take(2 * counts.contacts);
+  layout.trees = integers.Take(has_parts ? counts.parts : 2 * counts.contacts);
   layout.joint = integers.Take(more.rows);
+  layout.coupled = integers.Take(2 * couplings.count());
   layout.integers = integers.length();
   return layout;
 }
@@ -69,6 +77,8 @@ ContactArrays ContactsIn(const sap_mujoco_layout& layout, double* doubles, int32
   int32_t* trees = integers + layout.trees;
   return {.tree_a = trees,
           .tree_b = trees + count,
+          .parts = nullptr,
+          .part_tree = trees,
           .jacobian = doubles + layout.jacobian,
           .angular = doubles + layout.angular,
           .friction = scalars,

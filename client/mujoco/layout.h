@@ -5,6 +5,7 @@
 
 #include "client/mujoco/adapter.h"
 #include "client/mujoco/constraints.h"
+#include "client/mujoco/couplings.h"
 #include "client/mujoco/servos.h"
 
 namespace sap::mujoco {
@@ -18,9 +19,10 @@ struct RowBounds {
 RowBounds BoundsOfImplicitRows(const Fields& fields);
 
 // `block_values`: length of all A_t; `more`: rows besides those of constraints.
-sap_mujoco_layout MakeLayout(const Fields& fields, int64_t block_values,
+sap_mujoco_layout MakeLayout(const Fields& fields, int64_t block_values, const Couplings& couplings,
                              const ConstraintCounts& counts, const RowBounds& more);
 
+// All but `parts`, which are unsigned integers.
 ContactArrays ContactsIn(const sap_mujoco_layout& layout, double* doubles, int32_t* integers);
 
 std::span<Servo> ServosIn(const Fields& fields, const sap_mujoco_layout& layout, double* doubles);

@@ -17,6 +17,8 @@ namespace {
 
 constexpr int kFirstExactDiagonal = 3'009'000;
 constexpr int64_t kExactDiagonal = 32;
+constexpr int kFirstIpc = 3'014'000;
+constexpr int64_t kIpc = 64;
 constexpr int kFirstDiscrete = 3'013'000;
 constexpr int kFirstRenamedMetric = 3'016'000;
 
@@ -114,6 +116,7 @@ tl::expected<MujocoCalls, std::string> MujocoCalls::Find(const char* library,
   if (calls.version >= kFirstDiscrete) {
     const bool is_renamed = calls.version >= kFirstRenamedMetric;
     finder.Find(is_renamed ? "mj_effBuild" : "mjd_effBuild", &calls.build_metric);
+    finder.Find(is_renamed ? "mj_effMulAdd" : "mjd_effMulAdd", &calls.multiply_metric);
   }
   if (finder.missing() != nullptr) {
     return tl::unexpected(std::string("MuJoCo has no ") + finder.missing());
@@ -124,6 +127,7 @@ tl::expected<MujocoCalls, std::string> MujocoCalls::Find(const char* library,
                           " are not known");
   }
   if (calls.version >= kFirstExactDiagonal) calls.exact_diagonal = kExactDiagonal;
+  if (calls.version >= kFirstIpc) calls.ipc = kIpc;
   if (*error_handler != &OnError) {
     former_handler = *error_handler;
     *error_handler = &OnError;

@@ -22,6 +22,7 @@ struct MujocoCalls {
   int version = 0;  // as mj_version(): 3017000
   const sap_mujoco_field* fields = nullptr;
   int64_t exact_diagonal = 0;  // mjENBL_DIAGEXACT; 0: the version has no such flag
+  int64_t ipc = 0;             // mjENBL_IPC
 
   Stage check_position = nullptr;
   Stage check_velocity = nullptr;
@@ -56,6 +57,9 @@ struct MujocoCalls {
   void (*forward_skip)(const void* model, void* data, int skip_stage, int skip_sensor) = nullptr;
   // mj_effBuild, before 3.16 mjd_effBuild, which is in no header; mj_fwdPosition ends with it.
   void (*build_metric)(const void* model, void* data, int is_discrete, int one) = nullptr;
+  // mj_effMulAdd, before 3.16 mjd_effMulAdd: adds the product with A - M.
+  void (*multiply_metric)(const void* model, void* data, double* result, const double* vector,
+                          int with_contacts) = nullptr;
   Stage* control_callback = nullptr;              // the variable
   std::array<Stage*, 3> actuator_callbacks = {};  // the variables; their types do not matter
 

@@ -40,6 +40,10 @@ ContactProblemView ProblemBuffers::View(const Fields& fields) {
   view.trees.dynamics_matrix = Part(doubles_, 0, layout_.v_star);
   view.trees.free_motion_velocity = Part(doubles_, layout_.v_star, fields.nv);
   view.trees.guess_velocity = Part(doubles_, layout_.guess, fields.nv);
+  const int64_t coupled = layout_.couplings;
+  view.trees.coupled_a = Part(integers_, layout_.coupled, coupled);
+  view.trees.coupled_b = Part(integers_, layout_.coupled + coupled, coupled);
+  view.trees.coupling_block = Part(doubles_, layout_.coupling, layout_.doubles - layout_.coupling);
 
   const auto law = [this](int64_t i) {
     return Part(doubles_, layout_.laws + i * layout_.row_capacity, layout_.rows);
@@ -61,8 +65,13 @@ void ProblemBuffers::ViewContacts(ContactProblemView::Contacts* contacts) {
   const int64_t count = layout_.contacts;
   const auto scalar = [&](int64_t i) { return Part(doubles_, layout_.scalars + i * count, count); };
   zeros_.resize(static_cast<size_t>(count));
-  contacts->tree_a = Part(integers_, layout_.trees, count);
-  contacts->tree_b = Part(integers_, layout_.trees + count, count);
+  if (layout_.part_trees > 0) {
+    contacts->parts = Part(unsigned_, layout_.parts, count);
+    contacts->part_tree = Part(integers_, layout_.trees, layout_.part_trees);
+  } else {
+    contacts->tree_a = Part(integers_, layout_.trees, count);
+    contacts->tree_b = Part(integers_, layout_.trees + count, count);
+  }
   contacts->jacobian = Part(doubles_, layout_.jacobian, layout_.angular - layout_.jacobian);
   contacts->law.friction = scalar(0);
   if (layout_.two_frictions) contacts->law.friction_2 = scalar(1);

@@ -20,15 +20,21 @@ bool IsSparse(int32_t flags) { return (flags & SAP_MUJOCO_SPARSE) != 0; }
 bool IsSap(int32_t flags) { return (flags & SAP_MUJOCO_LAW_SAP) != 0; }
 bool IsChange(int32_t flags) { return (flags & SAP_MUJOCO_CHANGE) != 0; }
 
+// Trees that a constraint touches, or that A couples with others.
 std::vector<bool> ConstrainedTrees(const Fields& fields, const RowWriter& rows,
                                    const sap_mujoco_layout& layout, const int32_t* integers) {
   std::vector<bool> is_constrained(static_cast<size_t>(fields.ntree));
+  const auto mark = [&](std::span<const int32_t> trees) {
+    for (const int32_t tree : trees) {
+      if (tree >= 0) is_constrained[static_cast<size_t>(tree)] = true;
+    }
+  };
   for (const uint32_t dof : rows.columns()) {
     is_constrained[static_cast<size_t>(fields.dof_treeid[dof])] = true;
   }
-  for (const int32_t tree : List(integers + layout.trees, 2 * layout.contacts)) {
-    if (tree >= 0) is_constrained[static_cast<size_t>(tree)] = true;
-  }
+  mark(List(integers + layout.trees,
+            layout.part_trees > 0 ? layout.part_trees : 2 * layout.contacts));
+  mark(List(integers + layout.coupled, 2 * layout.couplings));
   return is_constrained;
 }
 
@@ -38,7 +44,7 @@ sap_mujoco_layout MeasureProblem(const Fields& fields, const Trees& trees, int32
   const ConstraintCounts counts = Constraints(fields, trees, IsSparse(flags), IsSap(flags)).Count();
   const bool has_more = IsSap(flags) || IsDiscrete(fields);
   const RowBounds more = has_more ? BoundsOfImplicitRows(fields) : RowBounds{};
-  return MakeLayout(fields, trees.block_values(), counts, more);
+  return MakeLayout(fields, trees.block_values(), Couplings(fields, trees), counts, more);
 }
 
 void WriteProblem(const Fields& fields, const Trees& trees, int32_t flags, double sigma,
@@ -50,8 +56,9 @@ void WriteProblem(const Fields& fields, const Trees& trees, int32_t flags, doubl
   double* velocity = doubles + layout->velocities;
   if (IsChange(flags)) std::fill_n(velocity, fields.nefc, 0.0);
   constraints.WriteRows(velocity, sigma, integers + layout->row, &rows);
-  layout->two_frictions = constraints.WriteContacts(velocity, integers + layout->contact,
-                                                    ContactsIn(*layout, doubles, integers));
+  ContactArrays contacts = ContactsIn(*layout, doubles, integers);
+  contacts.parts = unsigned_integers + layout->parts;
+  layout->two_frictions = constraints.WriteContacts(velocity, integers + layout->contact, contacts);
   double* v_star = doubles + layout->v_star;
   WriteDynamicsMatrix(fields, trees, doubles);
   if (IsChange(flags)) {
@@ -61,7 +68,10 @@ void WriteProblem(const Fields& fields, const Trees& trees, int32_t flags, doubl
   }
   if (IsDiscrete(fields)) {
     const double* v_0 = IsChange(flags) ? nullptr : fields.qvel;
-    WriteEffectiveMetric(fields, trees, v_0, doubles, v_star, &rows);
+    const Couplings couplings(fields, trees);
+    couplings.WriteTrees(integers + layout->coupled);
+    WriteEffectiveMetric(fields, trees, couplings, v_0, doubles, doubles + layout->coupling, v_star,
+                         &rows);
     WriteGyroscopicSteps(fields, trees, ConstrainedTrees(fields, rows, *layout, integers), v_0,
                          doubles, v_star);
     std::fill_n(integers + layout->joint, rows.rows() - layout->simulator_rows, -1);

@@ -6,7 +6,7 @@
  *
  * The program is linked with MuJoCo 3.5 to 4.0, whose structs are known by version. A step runs on
  * the calling thread, which keeps its memory; threads may step different states at once. Models
- * with flexes are refused; RK4 is stepped as Euler. */
+ * that enable ipc are refused; RK4 is stepped as Euler. */
 #ifndef SAP_ISLANDS_CLIENT_MUJOCO_SAP_MUJOCO_H_
 #define SAP_ISLANDS_CLIENT_MUJOCO_SAP_MUJOCO_H_
 

@@ -108,8 +108,9 @@ EngineStatus RunGuarded(StageContext context, void (*stages)(void* context)) {
 
 EngineStatus Stepper::Build(const MujocoCalls& calls, const void* model, void* data, bool as_sap) {
   const Fields fields = ReadFields(calls.fields, model, data);
-  if (fields.nflex > 0)
-    return RefuseField("model", "has flexes, which the solver does not support");
+  if ((fields.enableflags & calls.ipc) != 0) {
+    return RefuseField("model", "enables ipc, whose contacts are not those of a convex problem");
+  }
   if (EngineStatus run =
           RunGuarded({calls, model, data, fields, as_sap, nullptr, nullptr}, &RunStages);
       !run) {

@@ -25,6 +25,11 @@ int64_t Trees::Place(int64_t row, int64_t column) const {
   return BlockStart(tree) + (row - first) * Size(tree) + column - first;
 }
 
+bool Trees::IsOfGeoms(int64_t contact) const {
+  const int32_t* geom = fields_.contact_geom(contact);
+  return geom[0] >= 0 && geom[1] >= 0;
+}
+
 std::pair<int32_t, int32_t> Trees::OfContact(int64_t contact) const {
   const int32_t* geom = fields_.contact_geom(contact);
   const int32_t a = OfGeom(geom[0]);

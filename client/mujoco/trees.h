@@ -27,9 +27,12 @@ class Trees {
   // Place of an entry, of two dofs of one tree, in the array of all blocks.
   int64_t Place(int64_t row, int64_t column) const;
 
-  // Trees of the two Jacobian blocks of a contact. The first is a tree that moves, or -1 if both
-  // bodies are fixed. The second is a different tree that moves, or -1 if there is none.
+  // Trees of the two Jacobian blocks of a contact of geoms. The first is a tree that moves, or -1
+  // if both bodies are fixed. The second is a different tree that moves, or -1 if there is none.
   std::pair<int32_t, int32_t> OfContact(int64_t contact) const;
+
+  // Whether a contact is one of geoms, not of a flex.
+  bool IsOfGeoms(int64_t contact) const;
 
  private:
   int32_t OfGeom(int32_t geom) const { return fields_.body_treeid[fields_.geom_bodyid[geom]]; }

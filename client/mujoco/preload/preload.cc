@@ -71,7 +71,8 @@ Outcome Forecast(const MujocoLibrary& mujoco, const void* model, const void* dat
   const When when = chosen.load(std::memory_order_relaxed);
   if (number(row::nefc) == 0) return kUnconstrained;
   if (when == When::kNever) return kSwitchedOff;
-  if (number(row::nflex) > 0) return kFlexes;
+  const bool is_discrete = number(row::integrator) > mjINT_IMPLICITFAST;
+  if (is_discrete && number(row::nflex) > 0) return kFlexes;
   if (number(row::noslip_iterations) > 0) return kNoslip;
   if (number(row::solver) == mjSOL_PGS) return kPgs;
   if (number(row::iterations) <= 0) return kNoIterations;

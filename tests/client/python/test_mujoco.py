@@ -307,15 +307,6 @@ def test_joint_limits_hold(client: sap.Client) -> None:
     assert abs(data.qvel).max() < 1e-3
 
 
-def test_flexes_are_refused_by_name() -> None:
-    model, data = load(
-        '<body><freejoint/><geom size=".1" pos="0 0 3"/></body>'
-        '<flexcomp name="cloth" type="grid" count="2 2 1" spacing=".1 .1 .1" dim="2"/>'
-    )
-    with pytest.raises(sap.InvalidArgument, match=r"the model has flexes \(flex 'cloth'\)"):
-        adapter.build_problem(model, data)
-
-
 def test_constraints_switched_on_between_steps_act_in_the_next(client: sap.Client) -> None:
     model, data = load(
         '<body name="b"><joint name="j" type="slide"/><geom size=".1"/></body>',

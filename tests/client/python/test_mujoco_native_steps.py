@@ -194,15 +194,6 @@ def test_arguments_are_checked(arguments: dict[str, Any], message: str) -> None:
         adapter.advance(model, mujoco.MjData(model), **arguments)
 
 
-def test_flexes_are_refused_by_name() -> None:
-    model = mujoco.MjModel.from_xml_string(
-        """<mujoco><worldbody><flexcomp name="sponge" type="grid" count="2 2 2" spacing=".1 .1 .1"
-        dim="3" mass="1"/></worldbody></mujoco>"""
-    )
-    with pytest.raises(sap.InvalidArgument, match="flex 'sponge'"):
-        adapter.advance(model, mujoco.MjData(model))
-
-
 def test_a_rollout_releases_pythons_lock() -> None:
     model = mujoco_program.pile()
     state = np.empty(mujoco.mj_stateSize(model, STATE))

@@ -53,6 +53,16 @@ def test_every_kind_of_constraint_and_integrator_agrees_with_mujoco(tmp_path: Pa
     assert set(report["passed_on"]) <= {"no constraint acts"}
 
 
+def test_flexes_agree_with_mujoco(tmp_path: Path) -> None:
+    own = run_task("flexes", tmp_path)
+    replaced, report = run_replaced("flexes", tmp_path, "--when", "always")
+    for name in own:
+        scale = max(1.0, float(np.abs(own[name]).max()))
+        assert np.abs(own[name] - replaced[name]).max() < 1e-6 * scale, name
+    assert report["solved"] > 12 * len(own.files) / 2
+    assert set(report["passed_on"]) <= {"no constraint acts"}
+
+
 HAS_DISCRETE = hasattr(mujoco.mjtIntegrator, "mjINT_DISCRETE")
 
 

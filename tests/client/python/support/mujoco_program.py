@@ -22,6 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from sap_islands.scenes import load_scene
 
 from support.mujoco_agreement import KINDS, load_kind, solve_tightly
+from support.mujoco_flexes import NAMES as FLEXES
+from support.mujoco_flexes import flex_model
+from support.mujoco_flexes import in_motion as flexes_in_motion
 
 STEPS, MANY = 12, 80
 SENSORS = """<sensor><touch site="site"/><force site="site"/><torque site="site"/>
@@ -67,6 +70,16 @@ def falling(options: str = 'tolerance="1e-12"') -> Arrays:
     """A pile."""
     model = pile(options=options)
     return {"pile": run(model, mujoco.MjData(model), MANY)}
+
+
+def flexes() -> Arrays:
+    """Cables, cloths and solids, with every cone."""
+    found = {}
+    for name in FLEXES:
+        for cone in ("pyramidal", "elliptic"):
+            model = flex_model(name, f'cone="{cone}"')
+            found[f"{name}/{cone}"] = run(model, flexes_in_motion(model), STEPS)
+    return found
 
 
 def large() -> Arrays:
@@ -164,11 +177,10 @@ def left_to_mujoco() -> Arrays:
         "no iterations": 'iterations="0"',
     }
     found = {name: falling(options)["pile"] for name, options in chosen.items()}
-    flex = mujoco.MjModel.from_xml_string(
-        """<mujoco><worldbody><geom type="plane" size="2 2 1"/><flexcomp name="f" type="grid"
-        count="3 3 3" spacing=".1 .1 .1" pos="0 0 .12" dim="3" mass="1"/></worldbody></mujoco>"""
-    )
-    return {**found, "flex": run(flex, mujoco.MjData(flex), MANY)}
+    if hasattr(mujoco.mjtIntegrator, "mjINT_DISCRETE"):
+        block = flex_model("block on a plane", 'integrator="discrete"')
+        found["flex"] = run(block, mujoco.MjData(block), STEPS)
+    return found
 
 
 CHAIN = """<body pos="{x} 0 1"><joint name="a{n}" axis="0 1 0" {joint}/>

@@ -8,8 +8,9 @@
 
 MuJoCo computes kinematics, smooth forces, collisions and constraints: their Jacobians, R and
 reference accelerations. The service replaces its constraint solver, for every kind of constraint:
-equalities, friction loss, limits of joints and tendons, contacts of condim 1, 3, 4 and 6. Flexes
-(deformable bodies) are refused.
+equalities, friction loss, limits of joints and tendons, contacts of condim 1, 3, 4 and 6, and those
+of flexes (cables, cloths, solids). Elastic forces of flexes are MuJoCo's: of the beginning of the
+step, under the integrator `discrete` of its end.
 
 - law="sap", the default: contacts have elliptic cones, whatever the model selects, and friction is
   regularized as SAP does, so that what is held stays held. The normal compliance is MuJoCo's. Joint

@@ -25,10 +25,14 @@ class Dynamics(NamedTuple):
     Attributes:
         blocks: [sum n_t²] A_t of each tree, row-major, concatenated.
         v_star: [nv] velocity at the end of the step without contact [m/s, rad/s].
+        coupled: [2, K] trees between which A has blocks.
+        coupling: These blocks, concatenated.
     """
 
     blocks: FloatArray
     v_star: FloatArray
+    coupled: IntArray
+    coupling: FloatArray
 
 
 class BuiltProblem(NamedTuple):
@@ -64,7 +68,10 @@ def assemble_problem(
     layout, doubles, _, integers = buffers
     v_star = layout.v_star
     guess = layout.guess
-    dynamics = Dynamics(doubles[:v_star], doubles[v_star:guess])
+    coupled = integers[layout.coupled : layout.coupled + 2 * layout.couplings]
+    dynamics = Dynamics(
+        doubles[:v_star], doubles[v_star:guess], coupled.reshape(2, -1), doubles[layout.coupling :]
+    )
     # The answer depends on the state alone, not on what a session solved before.
     velocities = {"guess_velocity": doubles[guess : layout.laws]}
     if material.rule == RegularizationRule.LOAD_PATH:
@@ -75,6 +82,9 @@ def assemble_problem(
             dofs=model.tree_dofnum.view(np.uint32),
             dynamics_matrix=dynamics.blocks,
             free_motion_velocity=dynamics.v_star,
+            coupled_a=dynamics.coupled[0],
+            coupled_b=dynamics.coupled[1],
+            coupling_block=dynamics.coupling,
             **velocities,
         ),
         contacts=make_contacts(buffers, as_sap, material),
@@ -90,7 +100,7 @@ def assemble_problem(
     return BuiltProblem(
         problem,
         law,
-        integers[layout.contact : layout.trees],
+        integers[layout.contact : layout.contact + layout.contacts],
         integers[: layout.contact],
         integers[joint : joint + layout.rows - layout.simulator_rows],
         dynamics,

@@ -15,7 +15,7 @@ from sap_islands.problem import Contacts
 
 def make_contacts(buffers: Buffers, as_sap: bool, material: Material) -> Contacts:
     """The contacts; under MuJoCo's law, `not as_sap`, the material is not read."""
-    layout, doubles, _, integers = buffers
+    layout, doubles, unsigned, integers = buffers
     count = layout.contacts
     if not count:
         return Contacts.none()
@@ -26,11 +26,15 @@ def make_contacts(buffers: Buffers, as_sap: bool, material: Material) -> Contact
     v_hat = doubles[target : target + 3 * count].reshape(count, 3)
     trees = layout.trees
     named: dict[str, NDArray[Any]] = {
-        "tree_a": integers[trees : trees + count],
-        "tree_b": integers[trees + count : trees + 2 * count],
         "jacobian": doubles[layout.jacobian : layout.angular],
         "friction": friction,
     }
+    if layout.part_trees:
+        named["parts"] = unsigned[layout.parts : layout.parts + count]
+        named["part_tree"] = integers[trees : trees + layout.part_trees]
+    else:
+        named["tree_a"] = integers[trees : trees + count]
+        named["tree_b"] = integers[trees + count : trees + 2 * count]
     if as_sap and (material.stiffness is not None or material.relaxation_time is not None):
         named.update(_physical_law(scalar[5:], v_hat, material))
     else:

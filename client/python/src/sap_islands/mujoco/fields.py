@@ -45,8 +45,12 @@ _OWNERS = {"array": PointerType, "numbers": (ArrayType, ValueType)}
 # Before version 4 every actuator has one force and one control, and no damper.
 _FORMER_NAMES = {"nactuator": "nu", "nout": "nu"}
 _NEW_IN_4 = {"actuator_outnum", "actuator_outadr", "actuator_ctrladr", "actuator_damping"}
+# The metric of the integrator `discrete`: in 3.13, contacts of flexes are in another form.
 _EFM = ("efm_diag", "efm_fluid", "efm_c", "efm_ca", "efm_tid", "efm_ts", "efm_aid", "efm_as")
-_NEW_IN_3_13 = {"nefmT", "nefmA", *_EFM}  # the integrator `discrete`
+_EFM_OF_FLEXES = ("efm_K_rownnz", "efm_K_rowadr", "efm_K_colind", "efm_K_val")
+_EFM_OF_CONTACTS = ("efm_con_ind", "efm_con_val")
+_NEW_IN_3_13 = {"nefmT", "nefmA", "nefmK", "nefmcon", *_EFM, *_EFM_OF_FLEXES, *_EFM_OF_CONTACTS}
+_FIRST_CONTACTS = 3_014_000
 
 _IN_MODEL, _IN_DATA, _ABSENT = 0, 1, -1
 
@@ -111,6 +115,8 @@ def _row_of(kind: str, *what: str) -> tuple[int, int, int]:
         return _IN_DATA, field.offset, field.size
     if kind == "struct":
         return _IN_MODEL, 0, ctypes.sizeof(_structure(name))
+    if name in _EFM_OF_CONTACTS and mujoco.mj_version() < _FIRST_CONTACTS:
+        return _ABSENT, 0, 0
     # mjData has an array with the name of an option, `solver`.
     opt = ("mjOption", _IN_MODEL, _field("mjModel", "opt").offset)
     for struct, where, begin in (opt, ("mjData", _IN_DATA, 0), ("mjModel", _IN_MODEL, 0)):
@@ -168,7 +174,7 @@ def _is_right(
         return ctypes.c_uint8.from_address(address).value == expected
     if kind == "array":
         found = ctypes.c_int64.from_address(address).value
-        is_unused = name in _EFM and found == 0  # null where nothing is stiff
+        is_unused = name in _NEW_IN_3_13 and found == 0  # null where nothing is stiff
         return bool(expected.size == 0 or is_unused or found == expected.ctypes.data)
     if kind == "real":
         return bool(ctypes.c_double.from_address(address).value == expected)

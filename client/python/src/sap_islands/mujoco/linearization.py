@@ -28,6 +28,7 @@ from sap_islands.mujoco.displacements import (
 )
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.stepping import build_problem, move
+from sap_islands.mujoco.unsupported_features import refuse_flexes
 from sap_islands.options import Options
 from sap_islands.problem import Problem, RegularizationRule
 from sap_islands.unsolved_policy import (
@@ -109,8 +110,8 @@ def linearize(
         centered: Whether differences are central; False: forward, at half the cost.
 
     Raises:
-        InvalidArgument: As for `build_problem`; or the model enables sleep, `eps` is not positive,
-            or the material's rule is LOAD_PATH.
+        InvalidArgument: As for `build_problem`; or the model has flexes or enables sleep, `eps` is
+            not positive, or the material's rule is LOAD_PATH.
         SapError: The problem could not be built, solved or differentiated.
     """
     check_on_unsolved(on_unsolved)
@@ -152,6 +153,7 @@ def _check(model: mujoco.MjModel, material: Material, eps: float) -> None:
     """Raises InvalidArgument where there are no derivatives."""
     if not eps > 0:
         raise InvalidArgument(f"eps is {eps!r}; it must be positive", "eps")
+    refuse_flexes(model, "derivatives")
     if model.opt.enableflags & _SLEEP:
         raise InvalidArgument("the model enables sleep, which linearize does not support", "model")
     if material.rule == RegularizationRule.LOAD_PATH:

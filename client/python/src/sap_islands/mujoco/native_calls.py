@@ -33,6 +33,8 @@ class Layout(ctypes.Structure):
             "doubles",
             "unsigned_integers",
             "integers",
+            "part_trees",
+            "couplings",
             "v_star",
             "guess",
             "laws",
@@ -46,10 +48,13 @@ class Layout(ctypes.Structure):
             "target_angular",
             "servos",
             "velocities",
+            "coupling",
+            "parts",
             "row",
             "contact",
             "trees",
             "joint",
+            "coupled",
         )
     )
 
@@ -156,7 +161,8 @@ def fill_buffers(model: mujoco.MjModel, data: mujoco.MjData, as_sap: bool, sigma
     calls.measure(*state, layout)
     doubles = np.empty(layout.doubles)
     if data.nefc:
-        mujoco.mj_mulJacVec(model, data, doubles[layout.velocities :], data.qvel)
+        velocities = doubles[layout.velocities : layout.coupling]
+        mujoco.mj_mulJacVec(model, data, velocities, data.qvel)
     unsigned = np.empty(layout.unsigned_integers, np.uint32)
     integers = np.empty(layout.integers, np.int32)
     calls.build(

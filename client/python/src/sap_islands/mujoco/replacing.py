@@ -21,8 +21,8 @@ def replace_solver(when: When = "faster") -> Replacement:
 
     Args:
         when: "faster": steps in which it is predicted to be faster than MuJoCo's; "always": all
-            steps that it can take. Others are left to MuJoCo: those of models with flexes,
-            `noslip_iterations` or the solver PGS.
+            steps that it can take. Others are left to MuJoCo: those of models with
+            `noslip_iterations` or the solver PGS, or with flexes and the integrator discrete.
 
     Returns:
         The replacement, with the counts of the steps; of several, the last one counts. `stop` ends

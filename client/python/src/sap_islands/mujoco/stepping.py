@@ -59,7 +59,7 @@ def build_problem(
         material: Contact parameters that replace those of the model except under law="mujoco".
 
     Raises:
-        InvalidArgument: The model has flexes, or `law` is unknown.
+        InvalidArgument: The model enables ipc, or `law` is unknown.
     """
     if law not in _LAWS:
         raise InvalidArgument(f"law is {law!r}; it must be 'sap', 'coulomb' or 'mujoco'", "law")

@@ -14,6 +14,7 @@ _INTEGRATORS = mujoco.mjtIntegrator
 _IMPLICIT = (int(_INTEGRATORS.mjINT_IMPLICIT), int(_INTEGRATORS.mjINT_IMPLICITFAST))
 _DISCRETE = int(getattr(_INTEGRATORS, "mjINT_DISCRETE", -1))  # MuJoCo 3.13 and later
 _STEPPED = (int(_INTEGRATORS.mjINT_EULER), *_IMPLICIT, _DISCRETE)
+_IPC = int(getattr(mujoco.mjtEnableBit, "mjENBL_IPC", 0))  # MuJoCo 3.14 and later
 _PGS = int(mujoco.mjtSolver.mjSOL_PGS)
 _MAX_LISTED = 3  # names of model elements in an error message
 
@@ -26,14 +27,22 @@ class DifferenceWarning(UserWarning):
 
 
 def refuse_unsupported(model: mujoco.MjModel) -> None:
-    """Raises InvalidArgument if a model has flexes."""
+    """Raises InvalidArgument if the model enables ipc, contacts of flexes as barriers."""
+    if model.opt.enableflags & _IPC:
+        message = "the model enables ipc, whose contacts are not those of a convex problem"
+        raise InvalidArgument(message, "model")
+
+
+def refuse_flexes(model: mujoco.MjModel, what: str) -> None:
+    """Raises InvalidArgument if the model has flexes, of which there are no `what`."""
     if not model.nflex:
         return
     names = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_FLEX, i) or i for i in range(model.nflex)]
     listed = ", ".join(f"flex {name!r}" for name in names[:_MAX_LISTED])
     more = ", ..." if len(names) > _MAX_LISTED else ""
-    message = f"the model has flexes ({listed}{more}), which the service does not support"
-    raise InvalidArgument(message, "model")
+    raise InvalidArgument(
+        f"the model has flexes ({listed}{more}), of which there are no {what}", "model"
+    )
 
 
 def warn_of_differences(model: mujoco.MjModel) -> None:

@@ -270,7 +270,7 @@ def _dropped_pairs(trial: Trial) -> tuple[str, str] | None:
     model, contact = trial.steps.model, trial.data.contact
     if not trial.data.ncon:
         return None
-    acts = contact.exclude == 0
+    acts = (contact.exclude == 0) & (contact.geom >= 0).all(axis=1)
     pairs = np.sort(contact.geom[acts], axis=1)
     trees = model.body_treeid[model.geom_bodyid[pairs]]
     dropped: list[tuple[int, ...]] = []

@@ -81,7 +81,7 @@ def certify(
 
     Raises:
         InvalidArgument: A run does not fit the model, or the model has what MuJoCo's convex
-            problem of one step is not: flexes, RK4.
+            problem of one step is not: ipc, RK4.
     """
     _check(tolerance, sample, diagnose, threads)
     sources: list[Source] = [runs] if isinstance(runs, str | os.PathLike | Mapping) else [*runs]

@@ -44,7 +44,8 @@ class ExactSteps:
         """Copies the model.
 
         Raises:
-            InvalidArgument: The model has flexes, no degrees of freedom, or its integrator is RK4.
+            InvalidArgument: The model enables ipc, has no degrees of freedom, or its integrator is
+                RK4.
         """
         refuse_unsupported(model)
         if model.opt.integrator == _RK4:

@@ -248,6 +248,9 @@ class _Reader:
             if given:
                 raise self._error("contact_state", f"is missing; {given[0]} needs it")
             return {}
+        if self._model.nflex:
+            problem = "must be left out: contacts of models with flexes are MuJoCo's"
+            raise self._error("contact_state", problem)
         state = self._read_indices("contact_state", (), self._count)
         descents = np.flatnonzero(np.diff(state) < 0) + 1
         if descents.size:
