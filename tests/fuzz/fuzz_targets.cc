@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -82,9 +83,13 @@ std::string Text(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Bounds are made once for each type: that takes longer than what most inputs do.
 EngineStatus CheckBounds(const google::protobuf::Descriptor* type, Bytes bytes) {
+  static auto* const bounds = new std::map<const google::protobuf::Descriptor*, MessageBounds>;
+  static const ServerConfig config = SmallConfig();
+  const auto entry = bounds->try_emplace(type, type, config).first;
   google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  return MessageBounds(type, SmallConfig()).Check(&stream);
+  return entry->second.Check(&stream);
 }
 
 // As the server does: what is not within the bounds is not parsed.
