@@ -44,6 +44,7 @@ typedef struct sap_mujoco_layout {
   int64_t unsigned_integers;
   int64_t integers;
   int64_t part_trees; /* in a model with flexes, of all contacts; otherwise 0 */
+  int64_t tree_count; /* T trees of the problem: client/mujoco/trees.h */
   int64_t couplings;  /* K pairs of trees between which A has blocks */
   /* In the doubles. */
   int64_t v_star; /* [nv]; before it A_t of each tree */
@@ -63,6 +64,7 @@ typedef struct sap_mujoco_layout {
   int64_t coupling;       /* blocks of coupled trees, to the end of the doubles */
   /* In the unsigned integers: [row_capacity] non-zeros of each row, then their columns. */
   int64_t parts; /* [C] number of trees of each contact in a model with flexes */
+  int64_t sizes; /* [T] dofs of each tree */
   /* In the integers. */
   int64_t row;     /* index in efc_* of each row from MuJoCo's constraints */
   int64_t contact; /* [C] index in mjData.contact */
@@ -141,7 +143,7 @@ typedef struct sap_mujoco_velocities {
   const double* exact;           /* [nv] */
   const double* v_free;          /* [nv] of the problem: without constraints */
   const double* solution;        /* [nv] of the problem; the integrator makes `exact` of it */
-  const int32_t* island_of_tree; /* [ntree] below ntree; -1: the tree has no constraint */
+  const int32_t* island_of_tree; /* [T] of the problem's trees; -1: the tree has no constraint */
   const double* gap;             /* [islands] bounds of the gaps to the least cost */
   int64_t islands;
   double slow;    /* velocity that is the smallest scale of errors */

@@ -73,16 +73,16 @@ sap_mujoco_comparison Compare(const Fields& fields, const Trees& trees,
   std::vector<Squares> islands(static_cast<size_t>(2 * trees.count()));
   std::vector<int64_t> first_tree(islands.size(), -1);
   sap_mujoco_comparison result = {};
-  for (int64_t tree = 0; tree < trees.count(); ++tree) {
-    const int64_t first = trees.FirstDof(tree);
-    const int64_t dofs = trees.Size(tree);
+  for (int64_t tree = 0; tree < fields.ntree; ++tree) {
+    const int64_t first = fields.tree_dofadr[tree];
+    const int64_t dofs = fields.tree_dofnum[tree];
     Squares squares = SquaresOf(fields, first, dofs, velocities);
     if (velocities.sleeps != 0 && IsAtRest(velocities.recorded, first, dofs)) {
       squares.error = 0.0;
       ++result.asleep;
     }
     tree_error[tree] = std::sqrt(squares.error);
-    const int32_t island = velocities.island_of_tree[tree];
+    const int32_t island = velocities.island_of_tree[trees.OfDof(first)];
     const auto place = static_cast<size_t>(island >= 0 ? island : trees.count() + tree);
     islands[place].Add(squares);
     if (first_tree[place] < 0) first_tree[place] = tree;

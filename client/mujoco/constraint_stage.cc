@@ -55,15 +55,15 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
   if (!std::ranges::all_of(solution_.islands, IsSolved)) {
     return tl::unexpected(EngineError{EngineErrorCode::kInternal, "an island is not solved", ""});
   }
-  Store(fields, is_sparse);
+  Store(fields, trees, is_sparse);
   return static_cast<int64_t>(solution_.islands.size());
 }
 
-void ConstraintStage::Store(const Fields& fields, bool is_sparse) {
+void ConstraintStage::Store(const Fields& fields, const Trees& trees, bool is_sparse) {
   problem_.Store(fields, solution_);
   StoreGeneralizedForce(fields, is_sparse);
   for (int64_t i = 0; i < fields.nv; ++i) {
-    const bool is_free = solution_.island_of_tree[fields.dof_treeid[i]] < 0;
+    const bool is_free = solution_.island_of_tree[trees.OfDof(i)] < 0;
     const bool is_smooth = is_free && !IsDiscrete(fields);
     fields.qacc[i] = is_smooth ? fields.qacc_smooth[i] : solution_.velocity[i] / fields.timestep;
   }

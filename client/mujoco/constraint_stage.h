@@ -29,7 +29,7 @@ class ConstraintStage {
                                          void* data, int32_t flags);
 
  private:
-  void Store(const Fields& fields, bool is_sparse);
+  void Store(const Fields& fields, const Trees& trees, bool is_sparse);
 
   NewtonWork work_;
   ProblemBuffers problem_;

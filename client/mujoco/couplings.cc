@@ -17,20 +17,22 @@ void AddPassiveContacts(const Fields& fields, std::vector<MetricTerm>* terms) {
   }
 }
 
-// The trees below that each tree is joined to by terms or by the stiffness of flexes.
+// The trees below that each tree is joined to.
 class Pairs {
  public:
-  Pairs(const Fields& fields, const Trees& trees)
-      : trees_(trees), lower_(static_cast<size_t>(trees.count())) {
-    for (int64_t dof = 0; dof < fields.nv; ++dof) {
-      const int64_t begin = fields.efm_K_rowadr[dof];
-      Join(trees.OfDof(dof),
-           {fields.efm_K_colind + begin, static_cast<size_t>(fields.efm_K_rownnz[dof])});
+  explicit Pairs(const Trees& trees) : trees_(trees), lower_(static_cast<size_t>(trees.count())) {}
+
+  bool is_any() const { return is_any_; }
+
+  // Joins the trees of a sparse matrix in rows.
+  void JoinRows(int64_t rows, const int32_t* begin, const int32_t* count, const int32_t* column) {
+    for (int64_t row = 0; row < rows; ++row) {
+      Join(trees_.OfDof(row), {column + begin[row], static_cast<size_t>(count[row])});
     }
-    if (!is_any_) return;
-    for (const MetricTerm& term : MetricTermsOf(fields)) {
-      for (const int32_t dof : term.arms.dofs) Join(trees.OfDof(dof), term.arms.dofs);
-    }
+  }
+
+  void JoinAll(std::span<const int32_t> dofs) {
+    for (const int32_t dof : dofs) Join(trees_.OfDof(dof), dofs);
   }
 
   // Returns those of one tree, ascending, each once.
@@ -79,8 +81,18 @@ std::vector<MetricTerm> MetricTermsOf(const Fields& fields) {
 
 Couplings::Couplings(const Fields& fields, const Trees& trees)
     : first_(static_cast<size_t>(trees.count()) + 1), block_start_(1) {
-  if (fields.nefmK == 0) return;
-  Pairs pairs(fields, trees);
+  const bool is_stiff = IsDiscrete(fields) && fields.nefmK > 0;
+  if (!is_stiff && !trees.is_apart()) return;
+  Pairs pairs(trees);
+  if (trees.is_apart()) {
+    pairs.JoinRows(fields.nv, fields.M_rowadr, fields.M_rownnz, fields.M_colind);
+  }
+  if (is_stiff) {
+    pairs.JoinRows(fields.nv, fields.efm_K_rowadr, fields.efm_K_rownnz, fields.efm_K_colind);
+  }
+  if (IsDiscrete(fields) && pairs.is_any()) {
+    for (const MetricTerm& term : MetricTermsOf(fields)) pairs.JoinAll(term.arms.dofs);
+  }
   for (int64_t a = 0; a < trees.count(); ++a) {
     for (const int32_t b : pairs.Lower(a)) {
       lower_.push_back(b);
@@ -101,6 +113,20 @@ int64_t Couplings::BlockStart(int64_t a, int64_t b) const {
   const auto begin = lower_.begin() + first_[static_cast<size_t>(a)];
   const auto end = lower_.begin() + first_[static_cast<size_t>(a) + 1];
   return block_start_[static_cast<size_t>(std::lower_bound(begin, end, b) - lower_.begin())];
+}
+
+void MatrixBlocks::Clear() {
+  std::fill_n(blocks_, trees_.block_values(), 0.0);
+  std::fill_n(coupling_, couplings_.values(), 0.0);
+}
+
+double* MatrixBlocks::FindBetween(int64_t a, int64_t b, int64_t row, int64_t column) {
+  if (a != a_ || b != b_) {
+    a_ = a;
+    b_ = b;
+    block_ = coupling_ + couplings_.BlockStart(a, b);
+  }
+  return block_ + (row - trees_.FirstDof(a)) * trees_.Size(b) + column - trees_.FirstDof(b);
 }
 
 }  // namespace sap::mujoco

@@ -1,15 +1,18 @@
-// Pairs of trees between which A has blocks, in the metric of the integrator `discrete`: where a
-// flex is stiff, and each of its vertices is a tree. Then terms over several trees, which otherwise
-// are rows, are blocks, too, as v* is that of the whole A.
+// Pairs of trees between which A has blocks: where a kinematic tree is taken apart, and in the
+// metric of the integrator `discrete` where a flex is stiff and each of its vertices is a tree.
+// Under `discrete`, terms over several trees, which otherwise are rows, then are blocks, too, as v*
+// is that of the whole A.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "client/mujoco/implicit_forces.h"
+#include "client/mujoco/moment_arms.h"
 #include "client/mujoco/trees.h"
 
 namespace sap::mujoco {
+
+inline bool IsDiscrete(const Fields& fields) { return fields.integrator > mjINT_IMPLICITFAST; }
 
 // A part s j j' of A.
 struct MetricTerm {
@@ -39,6 +42,41 @@ class Couplings {
   std::vector<int64_t> first_;        // [ntree + 1] first pair of each a
   std::vector<int32_t> lower_;        // b of each pair
   std::vector<int64_t> block_start_;  // [count + 1]
+};
+
+// The entries of A in the arrays of its blocks.
+class MatrixBlocks {
+ public:
+  MatrixBlocks(const Trees& trees, const Couplings& couplings, double* blocks, double* coupling)
+      : trees_(trees), couplings_(couplings), blocks_(blocks), coupling_(coupling) {}
+
+  void Clear();
+
+  // Finds an entry; null: of two trees of which the second is the later, as A_ba is not kept.
+  double* Find(int64_t row, int64_t column) {
+    const int64_t a = trees_.OfDof(row);
+    const int64_t b = trees_.OfDof(column);
+    if (a == b) return blocks_ + trees_.Place(row, column);
+    return a < b ? nullptr : FindBetween(a, b, row, column);
+  }
+
+  void Add(int64_t row, int64_t column, double value) {
+    if (double* entry = Find(row, column); entry != nullptr) *entry += value;
+  }
+
+  // Whether an entry of two trees has a place.
+  bool couples() const { return !couplings_.empty(); }
+
+ private:
+  double* FindBetween(int64_t a, int64_t b, int64_t row, int64_t column);
+
+  const Trees& trees_;
+  const Couplings& couplings_;
+  double* blocks_;
+  double* coupling_;
+  int64_t a_ = -1;  // trees of `block_`, which the next entry often has, too
+  int64_t b_ = -1;
+  double* block_ = nullptr;
 };
 
 }  // namespace sap::mujoco

@@ -26,14 +26,14 @@ void AddJoints(const Fields& fields, ImplicitForces* implicit) {
 
 }  // namespace
 
-void WriteDynamicsMatrix(const Fields& fields, const Trees& trees, double* blocks) {
-  std::fill_n(blocks, trees.block_values(), 0.0);
+void WriteDynamicsMatrix(const Fields& fields, MatrixBlocks* matrix) {
+  matrix->Clear();
   for (int64_t row = 0; row < fields.nv; ++row) {
     const int64_t begin = fields.M_rowadr[row];
     for (int64_t k = begin; k < begin + fields.M_rownnz[row]; ++k) {
       const int64_t column = fields.M_colind[k];
-      blocks[trees.Place(row, column)] = fields.M[k];
-      blocks[trees.Place(column, row)] = fields.M[k];
+      *matrix->Find(row, column) = fields.M[k];
+      if (double* entry = matrix->Find(column, row); entry != nullptr) *entry = fields.M[k];
     }
   }
 }
@@ -55,8 +55,8 @@ void WriteChanges(const Fields& fields, double* v_star, double* guess) {
 }
 
 void MakeForcesImplicit(const Fields& fields, const Trees& trees, std::span<Servo> servos,
-                        double* blocks, double* v_star, RowWriter* rows, int32_t* joint) {
-  ImplicitForces implicit(fields, trees, blocks, rows, joint);
+                        MatrixBlocks* matrix, double* v_star, RowWriter* rows, int32_t* joint) {
+  ImplicitForces implicit(fields, trees, matrix, rows, joint);
   AddJoints(fields, &implicit);
   AddServos(fields, trees, servos, &implicit);
   AddTendons(fields, trees, &implicit);

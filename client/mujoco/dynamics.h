@@ -15,12 +15,13 @@
 #include <cstdint>
 #include <span>
 
+#include "client/mujoco/couplings.h"
 #include "client/mujoco/servos.h"
 
 namespace sap::mujoco {
 
 // Writes MuJoCo's A = M.
-void WriteDynamicsMatrix(const Fields& fields, const Trees& trees, double* blocks);
+void WriteDynamicsMatrix(const Fields& fields, MatrixBlocks* matrix);
 
 // Writes MuJoCo's v*, and v_0 as the guess.
 void WriteVelocities(const Fields& fields, double* v_star, double* guess);
@@ -32,6 +33,6 @@ void WriteChanges(const Fields& fields, double* v_star, double* guess);
 // Changes these to those of SAP, and writes the rows and servos.
 //   joint   joint of each row; -1: none
 void MakeForcesImplicit(const Fields& fields, const Trees& trees, std::span<Servo> servos,
-                        double* blocks, double* v_star, RowWriter* rows, int32_t* joint);
+                        MatrixBlocks* matrix, double* v_star, RowWriter* rows, int32_t* joint);
 
 }  // namespace sap::mujoco

@@ -27,21 +27,18 @@ Matrix3d CrossMatrix(const Vector3d& x) {
 
 class EffectiveMetric {
  public:
-  EffectiveMetric(const Fields& fields, const Trees& trees, const Couplings& couplings,
-                  const double* v_0, double* blocks, double* coupling, RowWriter* rows)
+  EffectiveMetric(const Fields& fields, const Trees& trees, const double* v_0, const double* blocks,
+                  MatrixBlocks* matrix, RowWriter* rows)
       : fields_(fields),
         trees_(trees),
-        couplings_(couplings),
         v_0_(v_0),
         blocks_(blocks),
-        coupling_(coupling),
+        matrix_(matrix),
         rows_(rows),
-        lacks_rows_(static_cast<size_t>(fields.ntree)) {}
+        lacks_rows_(static_cast<size_t>(trees.count())) {}
 
   void AddDiagonal() {
-    for (int64_t dof = 0; dof < fields_.nv; ++dof) {
-      blocks_[trees_.Place(dof, dof)] += fields_.efm_diag[dof];
-    }
+    for (int64_t dof = 0; dof < fields_.nv; ++dof) matrix_->Add(dof, dof, fields_.efm_diag[dof]);
   }
 
   void AddFluid() {
@@ -49,8 +46,8 @@ class EffectiveMetric {
       const int64_t begin = fields_.M_rowadr[row];
       for (int64_t k = begin; k < begin + fields_.M_rownnz[row]; ++k) {
         const int64_t column = fields_.M_colind[k];
-        blocks_[trees_.Place(row, column)] += fields_.efm_fluid[k];
-        if (row != column) blocks_[trees_.Place(column, row)] += fields_.efm_fluid[k];
+        matrix_->Add(row, column, fields_.efm_fluid[k]);
+        if (row != column) matrix_->Add(column, row, fields_.efm_fluid[k]);
       }
     }
   }
@@ -59,17 +56,17 @@ class EffectiveMetric {
     for (int64_t row = 0; row < fields_.nv; ++row) {
       const int64_t begin = fields_.efm_K_rowadr[row];
       for (int64_t k = begin; k < begin + fields_.efm_K_rownnz[row]; ++k) {
-        Add(row, fields_.efm_K_colind[k], fields_.efm_K_val[k]);
+        matrix_->Add(row, fields_.efm_K_colind[k], fields_.efm_K_val[k]);
       }
     }
   }
 
   void AddTerm(const MomentArms& m, double scale) {
     if (m.dofs.empty() || scale == 0.0) return;
-    if (couplings_.empty() && !trees_.InOneTree(m.dofs)) return AddRow(m, scale);
+    if (!matrix_->couples() && !trees_.InOneTree(m.dofs)) return AddRow(m, scale);
     for (size_t i = 0; i < m.dofs.size(); ++i) {
       for (size_t j = 0; j < m.dofs.size(); ++j) {
-        Add(m.dofs[i], m.dofs[j], scale * m.values[i] * m.values[j]);
+        matrix_->Add(m.dofs[i], m.dofs[j], scale * m.values[i] * m.values[j]);
       }
     }
   }
@@ -94,23 +91,6 @@ class EffectiveMetric {
   }
 
  private:
-  // Adds to an entry; of two between trees only the one that A_ab has.
-  void Add(int64_t row, int64_t column, double value) {
-    const int64_t a = trees_.OfDof(row);
-    const int64_t b = trees_.OfDof(column);
-    if (a == b) {
-      blocks_[trees_.Place(row, column)] += value;
-      return;
-    }
-    if (a < b) return;
-    if (a != a_ || b != b_) {
-      a_ = a;
-      b_ = b;
-      block_ = coupling_ + couplings_.BlockStart(a, b);
-    }
-    block_[(row - trees_.FirstDof(a)) * trees_.Size(b) + column - trees_.FirstDof(b)] += value;
-  }
-
   void AddRow(const MomentArms& m, double scale) {
     for (size_t k = 0; k < m.dofs.size(); ++k) {
       rows_->Add(m.dofs[k], m.values[k]);
@@ -122,14 +102,10 @@ class EffectiveMetric {
 
   const Fields& fields_;
   const Trees& trees_;
-  const Couplings& couplings_;
   const double* v_0_;
-  double* blocks_;
-  double* coupling_;
+  const double* blocks_;
+  MatrixBlocks* matrix_;
   RowWriter* rows_;
-  int64_t a_ = -1;  // trees of `block_`, which neighbors of an entry have, too
-  int64_t b_ = -1;
-  double* block_ = nullptr;
   std::vector<bool> lacks_rows_;  // trees
   std::vector<double> factors_;   // of one tree
   std::vector<double> change_;
@@ -168,11 +144,10 @@ Vector6d GyroscopicAcceleration(const Fields& fields, int64_t first, const doubl
 
 }  // namespace
 
-void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const Couplings& couplings,
-                          const double* v_0, double* blocks, double* coupling, double* v_star,
+void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const double* v_0,
+                          const double* blocks, MatrixBlocks* matrix, double* v_star,
                           RowWriter* rows) {
-  EffectiveMetric metric(fields, trees, couplings, v_0, blocks, coupling, rows);
-  std::fill_n(coupling, couplings.values(), 0.0);
+  EffectiveMetric metric(fields, trees, v_0, blocks, matrix, rows);
   if (fields.efm_diag != nullptr) metric.AddDiagonal();
   if (fields.efm_fluid != nullptr) metric.AddFluid();
   if (fields.nefmK > 0) metric.AddStiffness();
@@ -209,9 +184,10 @@ void WriteGyroscopicSteps(const Fields& fields, const Trees& trees,
                           const double* blocks, double* v_star) {
   for (int64_t tree = 0; tree < trees.count(); ++tree) {
     const int64_t first = trees.FirstDof(tree);
+    const int32_t whole = fields.dof_treeid[first];
     const bool is_single =
-        fields.jnt_type[fields.dof_jntid[first]] == mjJNT_FREE && fields.tree_bodynum[tree] == 1;
-    const bool is_asleep = fields.tree_asleep[tree] >= 0;
+        fields.jnt_type[fields.dof_jntid[first]] == mjJNT_FREE && fields.tree_bodynum[whole] == 1;
+    const bool is_asleep = fields.tree_asleep[whole] >= 0;
     if (!is_single || is_asleep || is_constrained[static_cast<size_t>(tree)]) continue;
     const Vector6d a = GyroscopicAcceleration(fields, first, blocks + trees.BlockStart(tree));
     for (int64_t i = 0; i < 6; ++i) {

@@ -5,7 +5,7 @@
 //
 // with efm_K the stiffness of flexes, and j_i the moment arms of stiff tendons and actuators and
 // the Jacobians of contacts that are passive forces. A term within a tree is part of its A_t; one
-// between trees is a row without bounds, R = 1 / s, v_hat = j' v_0, unless flexes couple trees.
+// between trees is a row without bounds, R = 1 / s, v_hat = j' v_0, unless A couples trees.
 // MuJoCo has computed all of it when it comes to its constraints; v* with flexes, iteratively, to
 // the tolerance of the model. On a body that is a tree of its own and has no constraint, gyroscopic
 // forces of the end of the step act, (A + dt d bias / d v) a = tau.
@@ -19,13 +19,11 @@
 
 namespace sap::mujoco {
 
-inline bool IsDiscrete(const Fields& fields) { return fields.integrator > mjINT_IMPLICITFAST; }
-
 // Adds to the blocks of M, and makes v* that of the blocks: without the rows, which are written.
-//   v_0        [nv] velocities; null: the unknown is v - v_0
-//   coupling   blocks between trees
-void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const Couplings& couplings,
-                          const double* v_0, double* blocks, double* coupling, double* v_star,
+//   v_0      [nv] velocities; null: the unknown is v - v_0
+//   matrix   A, whose blocks are `blocks`
+void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const double* v_0,
+                          const double* blocks, MatrixBlocks* matrix, double* v_star,
                           RowWriter* rows);
 
 // Writes B x [nv], where A = M + B.

@@ -5,26 +5,16 @@
 #include <span>
 #include <vector>
 
+#include "client/mujoco/couplings.h"
 #include "client/mujoco/rows.h"
 #include "client/mujoco/trees.h"
 
 namespace sap::mujoco {
 
-// Dofs and moment arms of a transmission or tendon.
-struct MomentArms {
-  std::span<const int32_t> dofs;
-  const double* values;
-
-  double Times(const double* velocity) const;
-};
-
-MomentArms ArmsOfOutput(const Fields& fields, int64_t output);
-MomentArms ArmsOfTendon(const Fields& fields, int64_t tendon);
-
 class ImplicitForces {
  public:
-  // `blocks` are those of A, which become M + dt D + dt^2 K; `joint` gets the joint of each row.
-  ImplicitForces(const Fields& fields, const Trees& trees, double* blocks, RowWriter* rows,
+  // `matrix` is M, and becomes A = M + dt D + dt^2 K; `joint` gets the joint of each row.
+  ImplicitForces(const Fields& fields, const Trees& trees, MatrixBlocks* matrix, RowWriter* rows,
                  int32_t* joint);
 
   // Adds a damper and a spring of one dof.
@@ -46,17 +36,18 @@ class ImplicitForces {
   void MoveFreely(double* v_star);
 
  private:
-  void MoveFreely(int64_t tree, double* v_star);
+  void GatherMatrix(int64_t first, int64_t dofs);
+  void MoveFreely(int64_t first, int64_t dofs, double* v_star);
 
   const Fields& fields_;
   const Trees& trees_;
   double dt_;
-  double* blocks_;
+  MatrixBlocks* matrix_;
   RowWriter* rows_;
   int32_t* joint_;
-  std::vector<double> withheld_;  // [nv] what smooth forces must lack: dt K v_0, forces of rows
-  std::vector<bool> is_implicit_;
-  std::vector<double> factors_;  // of one tree
+  std::vector<double> withheld_;   // [nv] what smooth forces must lack: dt K v_0, forces of rows
+  std::vector<bool> is_implicit_;  // kinematic trees
+  std::vector<double> factors_;    // of one tree
   std::vector<double> change_;
 };
 

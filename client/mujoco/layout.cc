@@ -30,18 +30,19 @@ RowBounds BoundsOfImplicitRows(const Fields& fields) {
   return bounds;
 }
 
-sap_mujoco_layout MakeLayout(const Fields& fields, int64_t block_values, const Couplings& couplings,
+sap_mujoco_layout MakeLayout(const Fields& fields, const Trees& trees, const Couplings& couplings,
                              const ConstraintCounts& counts, const RowBounds& more) {
   sap_mujoco_layout layout = {};
   layout.rows = layout.simulator_rows = counts.rows;
   layout.contacts = counts.contacts;
   layout.turning = counts.turning;
   layout.part_trees = counts.parts;
+  layout.tree_count = trees.count();
   layout.couplings = couplings.count();
   layout.row_capacity = counts.rows + more.rows;
   const int64_t non_zeros = counts.non_zeros + more.non_zeros;
   Buffer doubles;
-  doubles.Take(block_values);
+  doubles.Take(trees.block_values());
   layout.v_star = doubles.Take(fields.nv);
   layout.guess = doubles.Take(fields.nv);
   layout.laws = doubles.Take(kLaws * layout.row_capacity);
@@ -60,6 +61,7 @@ sap_mujoco_layout MakeLayout(const Fields& fields, int64_t block_values, const C
   Buffer unsigned_integers;
   unsigned_integers.Take(layout.row_capacity + non_zeros);
   layout.parts = unsigned_integers.Take(has_parts ? counts.contacts : 0);
+  layout.sizes = unsigned_integers.Take(trees.count());
   layout.unsigned_integers = unsigned_integers.length();
   Buffer integers;
   layout.row = integers.Take(counts.rows);

@@ -18,8 +18,8 @@ struct RowBounds {
 
 RowBounds BoundsOfImplicitRows(const Fields& fields);
 
-// `block_values`: length of all A_t; `more`: rows besides those of constraints.
-sap_mujoco_layout MakeLayout(const Fields& fields, int64_t block_values, const Couplings& couplings,
+// `more`: rows besides those of constraints.
+sap_mujoco_layout MakeLayout(const Fields& fields, const Trees& trees, const Couplings& couplings,
                              const ConstraintCounts& counts, const RowBounds& more);
 
 // All but `parts`, which are unsigned integers.

@@ -29,7 +29,7 @@ sap_mujoco_work NewtonWork::Count(const Fields& fields, const Trees& trees, bool
   const bool is_counted = trees.count() <= kMostTrees;
   words_ = is_counted ? (trees.count() + kBits - 1) / kBits : 0;
   lower_.assign(static_cast<size_t>(trees.count() * words_), 0);
-  Connect(fields, is_sparse, &work);
+  Connect(fields, trees, is_sparse, &work);
   Eliminate(trees, &work);
   if (is_counted) return work;
   const auto nv = static_cast<double>(fields.nv);
@@ -44,14 +44,15 @@ bool IsSapFaster(const sap_mujoco_work& work) {
 }
 
 // Joins the trees of each row.
-void NewtonWork::Connect(const Fields& fields, bool is_sparse, sap_mujoco_work* work) {
+void NewtonWork::Connect(const Fields& fields, const Trees& trees, bool is_sparse,
+                         sap_mujoco_work* work) {
   work->rows = static_cast<double>(fields.nefc);
   for (int64_t row = 0; row < fields.nefc; ++row) {
     row_trees_.clear();
     int64_t entries = 0;
     const auto add = [&](int64_t dof) {
       ++entries;
-      const int32_t tree = fields.dof_treeid[dof];
+      const auto tree = static_cast<int32_t>(trees.OfDof(dof));
       if (row_trees_.empty() || row_trees_.back() != tree) row_trees_.push_back(tree);
     };
     if (is_sparse) {
@@ -63,7 +64,7 @@ void NewtonWork::Connect(const Fields& fields, bool is_sparse, sap_mujoco_work* 
       }
     }
     double dofs = 0.0;
-    for (const int32_t tree : row_trees_) dofs += fields.tree_dofnum[tree];
+    for (const int32_t tree : row_trees_) dofs += static_cast<double>(trees.Size(tree));
     ConnectTrees(dofs, entries, work);
   }
   for (int64_t contact = 0; contact < fields.ncon; ++contact) {

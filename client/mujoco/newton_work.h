@@ -21,7 +21,7 @@ class NewtonWork {
   sap_mujoco_work Count(const Fields& fields, const Trees& trees, bool is_sparse);
 
  private:
-  void Connect(const Fields& fields, bool is_sparse, sap_mujoco_work* work);
+  void Connect(const Fields& fields, const Trees& trees, bool is_sparse, sap_mujoco_work* work);
   void ConnectTrees(double dofs, int64_t entries, sap_mujoco_work* work);
   void Eliminate(const Trees& trees, sap_mujoco_work* work);
   uint64_t* Lower(int64_t tree) { return lower_.data() + tree * words_; }

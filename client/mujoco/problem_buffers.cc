@@ -35,8 +35,7 @@ void ProblemBuffers::Store(const Fields& fields, const ContactSolution& solution
 ContactProblemView ProblemBuffers::View(const Fields& fields) {
   ContactProblemView view;
   view.time_step = fields.timestep;
-  view.trees.dofs = {reinterpret_cast<const uint32_t*>(fields.tree_dofnum),
-                     static_cast<size_t>(fields.ntree)};
+  view.trees.dofs = Part(unsigned_, layout_.sizes, layout_.tree_count);
   view.trees.dynamics_matrix = Part(doubles_, 0, layout_.v_star);
   view.trees.free_motion_velocity = Part(doubles_, layout_.v_star, fields.nv);
   view.trees.guess_velocity = Part(doubles_, layout_.guess, fields.nv);

@@ -21,16 +21,16 @@ bool IsSap(int32_t flags) { return (flags & SAP_MUJOCO_LAW_SAP) != 0; }
 bool IsChange(int32_t flags) { return (flags & SAP_MUJOCO_CHANGE) != 0; }
 
 // Trees that a constraint touches, or that A couples with others.
-std::vector<bool> ConstrainedTrees(const Fields& fields, const RowWriter& rows,
+std::vector<bool> ConstrainedTrees(const Trees& trees, const RowWriter& rows,
                                    const sap_mujoco_layout& layout, const int32_t* integers) {
-  std::vector<bool> is_constrained(static_cast<size_t>(fields.ntree));
-  const auto mark = [&](std::span<const int32_t> trees) {
-    for (const int32_t tree : trees) {
+  std::vector<bool> is_constrained(static_cast<size_t>(trees.count()));
+  const auto mark = [&](std::span<const int32_t> touched) {
+    for (const int32_t tree : touched) {
       if (tree >= 0) is_constrained[static_cast<size_t>(tree)] = true;
     }
   };
   for (const uint32_t dof : rows.columns()) {
-    is_constrained[static_cast<size_t>(fields.dof_treeid[dof])] = true;
+    is_constrained[static_cast<size_t>(trees.OfDof(dof))] = true;
   }
   mark(List(integers + layout.trees,
             layout.part_trees > 0 ? layout.part_trees : 2 * layout.contacts));
@@ -44,12 +44,15 @@ sap_mujoco_layout MeasureProblem(const Fields& fields, const Trees& trees, int32
   const ConstraintCounts counts = Constraints(fields, trees, IsSparse(flags), IsSap(flags)).Count();
   const bool has_more = IsSap(flags) || IsDiscrete(fields);
   const RowBounds more = has_more ? BoundsOfImplicitRows(fields) : RowBounds{};
-  return MakeLayout(fields, trees.block_values(), Couplings(fields, trees), counts, more);
+  return MakeLayout(fields, trees, Couplings(fields, trees), counts, more);
 }
 
 void WriteProblem(const Fields& fields, const Trees& trees, int32_t flags, double sigma,
                   sap_mujoco_layout* layout, double* doubles, uint32_t* unsigned_integers,
                   int32_t* integers) {
+  for (int64_t tree = 0; tree < trees.count(); ++tree) {
+    unsigned_integers[layout->sizes + tree] = static_cast<uint32_t>(trees.Size(tree));
+  }
   const Constraints constraints(fields, trees, IsSparse(flags), IsSap(flags));
   RowWriter rows(doubles + layout->laws, layout->row_capacity, doubles + layout->coefficient,
                  unsigned_integers, unsigned_integers + layout->row_capacity);
@@ -60,7 +63,10 @@ void WriteProblem(const Fields& fields, const Trees& trees, int32_t flags, doubl
   contacts.parts = unsigned_integers + layout->parts;
   layout->two_frictions = constraints.WriteContacts(velocity, integers + layout->contact, contacts);
   double* v_star = doubles + layout->v_star;
-  WriteDynamicsMatrix(fields, trees, doubles);
+  const Couplings couplings(fields, trees);
+  couplings.WriteTrees(integers + layout->coupled);
+  MatrixBlocks matrix(trees, couplings, doubles, doubles + layout->coupling);
+  WriteDynamicsMatrix(fields, &matrix);
   if (IsChange(flags)) {
     WriteChanges(fields, v_star, doubles + layout->guess);
   } else {
@@ -68,15 +74,12 @@ void WriteProblem(const Fields& fields, const Trees& trees, int32_t flags, doubl
   }
   if (IsDiscrete(fields)) {
     const double* v_0 = IsChange(flags) ? nullptr : fields.qvel;
-    const Couplings couplings(fields, trees);
-    couplings.WriteTrees(integers + layout->coupled);
-    WriteEffectiveMetric(fields, trees, couplings, v_0, doubles, doubles + layout->coupling, v_star,
-                         &rows);
-    WriteGyroscopicSteps(fields, trees, ConstrainedTrees(fields, rows, *layout, integers), v_0,
+    WriteEffectiveMetric(fields, trees, v_0, doubles, &matrix, v_star, &rows);
+    WriteGyroscopicSteps(fields, trees, ConstrainedTrees(trees, rows, *layout, integers), v_0,
                          doubles, v_star);
     std::fill_n(integers + layout->joint, rows.rows() - layout->simulator_rows, -1);
   } else if (IsSap(flags)) {
-    MakeForcesImplicit(fields, trees, ServosIn(fields, *layout, doubles), doubles, v_star, &rows,
+    MakeForcesImplicit(fields, trees, ServosIn(fields, *layout, doubles), &matrix, v_star, &rows,
                        integers + layout->joint);
   }
   layout->rows = rows.rows();

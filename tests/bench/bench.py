@@ -3,9 +3,9 @@
     bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
-robots, robots_drake, rollout, run, clarabel, cholmod, golden, soft, boxes, gradients, scaling,
-threads, or a part of a table such as drake/bin or drake/bin/160. Tables go to standard output, to
-DIR/<name>.csv, and all together to DIR/tables.md.
+robots, robots_drake, rollout, run, flex, clarabel, cholmod, golden, soft, boxes, gradients,
+scaling, threads, or a part of a table such as drake/bin or drake/bin/160. Tables go to standard
+output, to DIR/<name>.csv, and all together to DIR/tables.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ import numpy as np
 
 from coupled_trees import soft
 from lone_boxes import boxes
-from table import Table, of_scenes
+from mujoco_programs import flex, rollout, run
+from one_core import pin_to_one_core
+from table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -73,11 +75,6 @@ def ms(seconds: list[float]) -> tuple[str, str]:
 
 def ratio(peer: list[float], ours: list[float]) -> str:
     return f"{statistics.median(p / o for p, o in zip(peer, ours)):.1f}"
-
-
-def pin_to_one_core() -> None:
-    """The last core that this process may use, for all threads that it starts."""
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def drake(bench: Bench) -> Iterator[Table]:
@@ -270,21 +267,6 @@ def robots_drake(bench: Bench) -> Iterator[Table]:
     yield table
 
 
-def rollout(bench: Bench) -> Iterator[Table]:
-    """Many environments in lockstep, on one core and on several, against mujoco.rollout."""
-    import rollouts
-
-    yield of_scenes("rollout", rollouts, bench)
-
-
-def run(bench: Bench) -> Iterator[Table]:
-    """Steps of unchanged programs of MuJoCo, alone and under `sap-islands run`."""
-    import replaced_steps
-
-    pin_to_one_core()
-    yield of_scenes("run", replaced_steps, bench)
-
-
 def problem_files() -> dict[str, Path]:
     directory = Path(os.environ.get("SAP_PROBLEMS_DIR", ROOT / "tests" / "data"))
     return {path.name.split(".json")[0]: path for path in sorted(directory.glob("*.json*"))}
@@ -353,9 +335,9 @@ def cholmod(bench: Bench) -> Iterator[Table]:
         "--benchmark_format=json",
     )
     timed: dict[str, list[dict]] = {}
-    for run in json.loads(output)["benchmarks"]:
-        if run["run_type"] == "iteration":
-            timed.setdefault(run["run_name"], []).append(run)
+    for each in json.loads(output)["benchmarks"]:
+        if each["run_type"] == "iteration":
+            timed.setdefault(each["run_name"], []).append(each)
     table = Table(
         "cholmod",
         "CHOLMOD with OpenBLAS: one matrix of a pile, 6 rows per body; processor time",
@@ -552,6 +534,7 @@ def drake_gradients(bench: Bench) -> Table:
 
 GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "golden": golden,
+    "flex": flex,
     "soft": soft,
     "boxes": boxes,
     "gradients": gradients,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 import mujoco
-import numpy as np
 
 from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.mujoco.constraint_rows import make_rows
@@ -39,7 +38,8 @@ class BuiltProblem(NamedTuple):
     """A problem, and how it maps to the MuJoCo model.
 
     Attributes:
-        problem: Its trees are MuJoCo's kinematic trees, and its velocities are `qvel`.
+        problem: Its trees are MuJoCo's kinematic trees, of which large ones with flexes are taken
+            apart, and its velocities are `qvel`.
         law: Law of the problem.
         contact: [C] index in `data.contact` of each contact of the problem.
         row: [R_m] index in `data.efc_*` of row i < R_m of the problem; the remaining rows are
@@ -65,7 +65,7 @@ def assemble_problem(
     as_sap = law != "mujoco"
     sigma = _DEFAULT_SIGMA if material.sigma is None else material.sigma
     buffers = fill_buffers(model, data, as_sap, sigma if as_sap else 0.0)
-    layout, doubles, _, integers = buffers
+    layout, doubles, unsigned, integers = buffers
     v_star = layout.v_star
     guess = layout.guess
     coupled = integers[layout.coupled : layout.coupled + 2 * layout.couplings]
@@ -79,7 +79,7 @@ def assemble_problem(
     problem = Problem(
         time_step=model.opt.timestep,
         trees=Trees.from_wire_arrays(
-            dofs=model.tree_dofnum.view(np.uint32),
+            dofs=unsigned[layout.sizes : layout.sizes + layout.tree_count],
             dynamics_matrix=dynamics.blocks,
             free_motion_velocity=dynamics.v_star,
             coupled_a=dynamics.coupled[0],

@@ -435,7 +435,7 @@ def _part_of_descent(trial: Trial, recorded: FloatArray, starts: list[FloatArray
     """Part of the way from the cost at a start to the least one, for the farthest start."""
     problem, v_free = trial.built.problem, starts[0]
     guess = problem.trees.guess_velocity
-    is_free = np.repeat(trial.solution.island_of_tree < 0, trial.steps.model.tree_dofnum)
+    is_free = np.repeat(trial.solution.island_of_tree < 0, problem.trees.dofs)
 
     def height(velocity: FloatArray) -> float:
         guess[:] = velocity

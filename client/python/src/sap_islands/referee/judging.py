@@ -163,9 +163,9 @@ def compare(
     """Compares the recorded velocity with that of a solution; `data` makes the step."""
     model, calls = steps.model, load_native_calls()
     exact = steps.next_velocity(data, solution.velocity)
-    island = solution.island_of_tree
+    dofs, island = built.problem.trees.dofs, solution.island_of_tree
     if not len(island):  # a problem without constraints
-        island = np.full(model.ntree, -1, np.int32)
+        island = np.full(len(dofs), -1, np.int32)
     found, tree_error = NativeComparison(), np.empty(model.ntree)
     gap = np.ascontiguousarray(solution.islands.optimality_gap_bound)
     velocities = Velocities(
@@ -181,7 +181,8 @@ def compare(
     )
     address = calls.fields.address
     calls.compare(address, model._address, data._address, velocities, tree_error.ctypes.data, found)
-    return Comparison(exact, tree_error, island, found)
+    first_of_tree = np.searchsorted(np.cumsum(dofs), model.tree_dofadr, side="right")
+    return Comparison(exact, tree_error, island[first_of_tree], found)
 
 
 def tree_squares(model: mujoco.MjModel, data: mujoco.MjData, x: FloatArray) -> FloatArray:
