@@ -1,14 +1,4 @@
-// For LD_PRELOAD, as `sap-islands run --engine dart` does it: SAP in the place of the constraint
-// solver of an unmodified program of DART, as of dartpy or of gz-physics' dartsim plugin. DART's
-// default solver is BoxedLcpConstraintSolver::solveConstrainedGroup, and the dynamic linker finds
-// this definition before DART's own.
-//
-// Environment, as client/mujoco/preload/replacement.h has it:
-//
-//   SAP_ISLANDS_ADDRESS   where to solve, default "embedded:"
-//   SAP_RUN_REPORT        a file to count in. Without it a line on the standard error says at the
-//                         end of the process how many steps were solved
-#include <dlfcn.h>
+// Steps of unmodified programs, for preload.cc: solved, counted, or left to DART's own function.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,6 +11,7 @@
 #include <dart/constraint/BoxedLcpConstraintSolver.hpp>
 #include <stdexcept>
 
+#include "client/dart/replacement.h"
 #include "client/dart/step_solver.h"
 
 namespace sap_islands::dart {
@@ -28,16 +19,6 @@ namespace {
 
 using ::dart::constraint::BoxedLcpConstraintSolver;
 using ::dart::constraint::ConstrainedGroup;
-
-// In the order of Outcome.
-constexpr const char* kOutcomes[] = {
-    "solved",
-    "soft bodies",
-    "a constraint of the program bounds impulses by others",
-    "the solver refused the step, or its server was lost",
-    "an island was not solved to the tolerance",
-};
-constexpr int kNumOutcomes = sizeof kOutcomes / sizeof *kOutcomes;
 
 // As in the file of the report, which begins with zeros.
 struct Counts {
@@ -99,51 +80,35 @@ StepSolver MakeStepSolver() {
   }
 }
 
-// DART's own, which this file hides.
-void SolveByDart(BoxedLcpConstraintSolver* solver, ConstrainedGroup& group) {
-  using Function = void (*)(BoxedLcpConstraintSolver*, ConstrainedGroup&);
-  static const auto own = reinterpret_cast<Function>(
-      dlsym(RTLD_NEXT,
-            "_ZN4dart10constraint24BoxedLcpConstraintSolver21solveConstrainedGroupERNS0_16"
-            "ConstrainedGroupE"));
-  own(solver, group);
-}
+// Opens what the solver of a program keeps protected.
+struct Opened : BoxedLcpConstraintSolver {
+  static bool IsFirst(const BoxedLcpConstraintSolver& solver, const ConstrainedGroup& group) {
+    return &group == &(solver.*&Opened::mConstrainedGroups).front();
+  }
+  static Constraints Of(const BoxedLcpConstraintSolver& solver) {
+    return {solver.*&Opened::mTimeStep,
+            solver.*&Opened::mSkeletons,
+            solver.*&Opened::mCollisionResult,
+            solver.*&Opened::mContactConstraints,
+            solver.*&Opened::mSoftContactConstraints,
+            solver.*&Opened::mManualConstraints};
+  }
+};
 
 }  // namespace
-}  // namespace sap_islands::dart
-
-namespace dart::constraint {
 
 // A step depends on nothing that was solved before, so all worlds of a thread share a solver.
-[[gnu::visibility("default")]] void BoxedLcpConstraintSolver::solveConstrainedGroup(
-    ConstrainedGroup& group) {
-  thread_local sap_islands::dart::StepSolver step = sap_islands::dart::MakeStepSolver();
+extern "C" [[gnu::visibility("default")]] void sap_dart_solve_in_place_of(SolveGroup own,
+                                                                          void* solver,
+                                                                          void* group) {
+  thread_local StepSolver step = MakeStepSolver();
   thread_local bool step_is_solved = false;
-  if (&group == &mConstrainedGroups.front()) {
-    step_is_solved = step.Solve({mTimeStep, mSkeletons, mCollisionResult, mContactConstraints,
-                                 mSoftContactConstraints, mManualConstraints},
-                                false);
-    sap_islands::dart::totals.Add(step);
+  const auto& boxed = *static_cast<BoxedLcpConstraintSolver*>(solver);
+  if (Opened::IsFirst(boxed, *static_cast<ConstrainedGroup*>(group))) {
+    step_is_solved = step.Solve(Opened::Of(boxed), false);
+    totals.Add(step);
   }
-  if (!step_is_solved) sap_islands::dart::SolveByDart(this, group);
+  if (!step_is_solved) own(solver, group);
 }
 
-}  // namespace dart::constraint
-
-extern "C" {
-
-// For the Python package: the outcomes of steps, one per line.
-[[gnu::visibility("default")]] const char* sap_replacement_outcomes() {
-  static const std::string outcomes = [] {
-    std::string lines;
-    for (const char* outcome : sap_islands::dart::kOutcomes) lines += std::string(outcome) + "\n";
-    return lines;
-  }();
-  return outcomes.c_str();
-}
-
-// A process that has loaded DART keeps its solver.
-[[gnu::visibility("default")]] int32_t sap_replacement_start(const char*, const char*) {
-  return -1;
-}
-}
+}  // namespace sap_islands::dart

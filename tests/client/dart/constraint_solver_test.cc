@@ -188,6 +188,20 @@ TEST(DartPreloadTest, AnAddressThatNobodyServesEndsTheProgramInsteadOfSolvingByD
   EXPECT_THAT(errors, HasSubstr("sap-islands: "));
 }
 
+TEST(DartPreloadTest, AProgramWithADartOfItsOwnEndsByItsName) {
+  const auto step = [](const std::string& setting) {
+    return sap::test::RunProcess(
+        {"/usr/bin/env", setting, "python3", "-c",
+         "import ctypes; ctypes.CDLL('" ANOTHER_DART "').step_another_dart()"},
+        kPatience);
+  };
+  EXPECT_EQ(step("LD_PRELOAD=").out, "solved by another DART\n");
+  const sap::test::ProcessResult preloaded = step("LD_PRELOAD=" PRELOAD_LIBRARY);
+  EXPECT_EQ(preloaded.exit_code, 1);
+  EXPECT_EQ(preloaded.out, "");
+  EXPECT_THAT(preloaded.err, HasSubstr("sap-islands: " ANOTHER_DART " has a DART of its own"));
+}
+
 #ifdef SAP_SERVER_BINARY
 TEST(DartConstraintSolverTest, AServerGivesTheBitsOfTheProcess) {
   sap::test::ChildProcess server({SAP_SERVER_BINARY, "--listen", "127.0.0.1:0", "--threads", "2"});
