@@ -10,7 +10,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target=$root/.deps/arm64
-stamp=$target/PACKAGES
+stamp=$target/DEBIAN/packages
 wanted="$* libc6-dev"
 if [[ -f $stamp && $(<"$stamp") == "$wanted" ]]; then
   exit 0
@@ -19,8 +19,17 @@ fi
 echo "Unpacking libraries for arm64 into ${target#"$root"/}"
 rm -rf "$target"
 mkdir -p "$target"
+# What packages say about dependencies on their libraries, all in one file: dpkg-shlibdeps reads it
+# where a library is in no installed package, but below a directory that has a DEBIAN.
+# shellcheck disable=SC2016
+control='mkdir "$1/DEBIAN"
+for package in "$1"/var/cache/apt/archives/*.deb; do
+  for file in shlibs symbols; do
+    dpkg-deb --info "$package" "$file" >> "$1/DEBIAN/$file" 2> /dev/null || true
+  done
+done'
 mmdebstrap --quiet --variant=extract --architectures=arm64 --include="${wanted// /,}" \
-  bookworm "$target"
+  --extract-hook="$control" bookworm "$target"
 
 # Links lead into the root, wherever it is.
 find "$target" -type l -lname '/*' -printf '%p\t%l\n' |

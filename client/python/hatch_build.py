@@ -2,7 +2,8 @@
 
 $SAP_ISLANDS_NATIVE is a directory with a folder of programs and libraries per instruction set, as
 deploy/wheel.sh makes it. With it, a wheel carries them and is one for this platform. Without it, a
-wheel is pure, and built in a clone it knows where that is.
+wheel is pure, and built in a clone it knows where that is. $SAP_ISLANDS_MACHINE is the machine that
+they are for, where that is not this one.
 """
 
 import os
@@ -38,7 +39,8 @@ def add_native(native: Path, scratch: Path, build_data: dict) -> None:
         (scratch / name).chmod(0o755)
         build_data["shared_scripts"][str(scratch / name)] = name
     build_data["pure_python"] = False
-    build_data["tag"] = f"py3-none-linux_{os.uname().machine}"
+    machine = os.environ.get("SAP_ISLANDS_MACHINE", os.uname().machine)
+    build_data["tag"] = f"py3-none-linux_{machine}"
 
 
 class NativeBuildHook(BuildHookInterface):

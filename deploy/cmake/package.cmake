@@ -27,9 +27,10 @@ install(FILES deploy/haproxy.cfg
 # Manuals from --help, by deploy/deb.sh only.
 add_custom_target(manuals)
 foreach(program sap-server sap-client)
+  string(JOIN " " command ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${program}>)
   add_custom_command(TARGET manuals POST_BUILD
     COMMAND help2man --no-info --name "solver of frictional contact"
-      --output ${generated}/${program}.1 $<TARGET_FILE:${program}>
+      --output ${generated}/${program}.1 ${command}
     COMMAND gzip -9nf ${generated}/${program}.1
     VERBATIM)
   install(FILES ${generated}/${program}.1.gz
@@ -80,16 +81,17 @@ behind a C interface to which other languages can bind. Holds gRPC, hidden.")
 debian_package(libsap-islands-dev sdk libdevel
   "Libraries for C and C++ that solve frictional contact
 Headers of libsap-islands0 and libsap-islands-client0; the client of sap-server
-for C++, which also solves within the process, and a simulation of rigid bodies,
-as archives with headers; CMake package, pkg-config files and the schema of the service.")
+for C++, which also solves within the process, and a simulation of rigid
+bodies, as archives with headers; CMake package, pkg-config files and the
+schema of the service.")
 set(dart_groups)
 if(TARGET sap_islands_dart)
   set(dart_groups dart_library dart_sdk)
   debian_package(libsap-islands-dart0 dart_library libs
     "Constraint solver for DART that solves frictional contact
-Takes the place of the solver of DART's worlds for contacts, joint limits, motors
-and constraints of users. Solves within the process, or with libsap-islands-client0
-at servers.")
+Takes the place of the solver of DART's worlds for contacts, joint limits,
+motors and constraints of users. Solves within the process, or with
+libsap-islands-client0 at servers.")
   debian_package(libsap-islands-dart-dev dart_sdk libdevel
     "Constraint solver for DART, development files
 Header and CMake files of libsap-islands-dart0.")
@@ -117,6 +119,11 @@ libeigen3-dev, libexpected-dev, libfcl-dev, libgrpc++-dev, \
 libmetis-dev, libprotobuf-dev, libtbb-dev, zlib1g-dev")
 
 set(CPACK_GENERATOR DEB)
+if(CMAKE_CROSSCOMPILING)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS
+    ${CMAKE_SYSROOT}/lib/aarch64-linux-gnu ${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu)
+endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)

@@ -37,3 +37,13 @@ def run_in_clean_root(script, files, packages=()):
         if done.returncode != 0:
             raise AssertionError(f"{said}\n{done.stderr}")
         return said
+
+
+def unpack_clean_root(directory, architecture, packages):
+    """Unpacks Debian packages of any architecture, and what they depend on, into a new directory.
+
+    Nothing of them is run, and their scripts are not.
+    """
+    subprocess.run(["mmdebstrap", "--quiet", "--variant=extract",
+                    f"--architectures={architecture}", "--include=" + ",".join(sorted(packages)),
+                    "bookworm", str(directory)], check=True)

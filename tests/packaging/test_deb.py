@@ -1,10 +1,11 @@
 """The Debian packages of deploy/deb.sh install in a clean system, serve and compile there."""
 
+import math
 import subprocess
 import unittest
 
 from clean_root import run_in_clean_root
-from consumer import ROOT
+from consumer import PLAIN, ROOT, STACK
 
 INSTALL = "apt-get install -y -qq --no-install-recommends {} > /dev/null 2>&1\n"
 
@@ -39,6 +40,15 @@ cc /given/shafts.c $(pkg-config --cflags --libs sap_islands) -lm -o shafts && ./
 cc /given/shafts.c $(pkg-config --cflags --libs sap_islands_c_client) -lm -o shafts && ./shafts
 """
 
+DART = """
+cmake -G Ninja -S /given -B build \\
+  -DSTACK=/given/stack.cc -DPLAIN=/given/plain_program.cc > /dev/null
+cmake --build build > /dev/null
+build/stack
+build/plain
+LD_PRELOAD=$(dpkg -L libsap-islands-dart0 | grep preload) build/plain 2>&1
+"""
+
 
 class PackageTest(unittest.TestCase):
     @classmethod
@@ -66,6 +76,20 @@ class PackageTest(unittest.TestCase):
              self.packages["libsap-islands-client0"],
              *(ROOT / "tests/packaging" / source for source in ("gear.cc", "shafts.c"))])
         self.assertEqual(said, "fast 0.100 rad/s\n" * 3)
+
+    def test_a_program_of_dart_is_built_with_the_solver_and_another_takes_it_preloaded(self):
+        if "libsap-islands-dart-dev" not in self.packages:
+            self.skipTest("built without DART (deploy/install_packages.sh dart)")
+        said = run_in_clean_root(
+            INSTALL.format("/given/*.deb g++ cmake ninja-build") + DART,
+            [*(file for name, file in self.packages.items() if name != "sap-islands"),
+             ROOT / "tests/packaging/dart/CMakeLists.txt", STACK, PLAIN])
+        stack, own, counted, slide = said.splitlines()
+        self.assertRegex(stack, r"contacts in 1 island, solved; the top is at 0\.9(49|50)")
+        cone = 2**2 / (2 * 0.4 * 9.81)  # how far the plain program's box slides [m]
+        self.assertAlmostEqual(float(own), cone / math.sqrt(2), delta=2e-3)  # DART's pyramid
+        self.assertAlmostEqual(float(slide), cone, delta=2e-3)
+        self.assertRegex(counted, "^sap-islands: [0-9]+ steps of DART solved$")
 
 
 if __name__ == "__main__":

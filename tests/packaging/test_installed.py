@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from consumer import ROOT, VERSION, Consumer, own_flags, run
+from consumer import PLAIN, ROOT, STACK, VERSION, Consumer, own_flags, run
 
 build = None
 
@@ -62,19 +62,11 @@ class InstalledTest(unittest.TestCase):
     def test_a_project_finds_the_solver_of_dart(self):
         if not (self.prefix / "lib/cmake/sap_islands/sap_islands-dart.cmake").exists():
             self.skipTest("built without DART (deploy/install_packages.sh dart)")
-        with tempfile.TemporaryDirectory() as scratch:
-            source = pathlib.Path(scratch)
-            (source / "CMakeLists.txt").write_text(
-                "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\n"
-                "set(CMAKE_CXX_STANDARD 17)\n"
-                "find_package(DART 6.12 REQUIRED COMPONENTS collision-ode CONFIG)\n"
-                "find_package(sap_islands REQUIRED COMPONENTS dart)\n"
-                f"add_executable(stack {ROOT}/client/dart/examples/stack.cc)\n"
-                "target_link_libraries(stack PRIVATE sap_islands::dart dart-collision-ode)\n")
-            run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build",
-                f"-DCMAKE_PREFIX_PATH={self.prefix}")
-            run("cmake", "--build", source / "build")
-            self.assertIn("solved", run(source / "build/stack"))
+        with tempfile.TemporaryDirectory() as build_directory:
+            run("cmake", "-G", "Ninja", "-S", ROOT / "tests/packaging/dart", "-B", build_directory,
+                f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DSTACK={STACK}", f"-DPLAIN={PLAIN}")
+            run("cmake", "--build", build_directory, "--target", "stack")
+            self.assertIn("solved", run(f"{build_directory}/stack"))
 
     def test_every_public_header_compiles_by_itself(self):
         include = self.prefix / "include/sap_islands"

@@ -34,6 +34,7 @@ PROGRAMS = """
 export PATH=/venv/bin:$PATH
 sap-server --version
 sap-client solve /given/nasty_wedged_mu5.json > /dev/null && echo solved
+sap-client simulate clutter --time 0.1 > /dev/null && echo simulated
 SAP_INSTRUCTION_SET=x86-64 python /given/step.py
 SAP_INSTRUCTION_SET=pentium sap-client --version 2>&1 || echo refused
 cat /given/time
@@ -64,7 +65,7 @@ class WheelTest(unittest.TestCase):
         *lines, time = [line for line in said.splitlines() if not line.startswith("WARNING")]
         print(time)
         self.assertEqual(lines, [
-            "True x86-64-v3", "True x86-64-v3", VERSION, "solved",
+            "True x86-64-v3", "True x86-64-v3", VERSION, "solved", "simulated",
             "True x86-64", "True x86-64",
             "sap-client: $SAP_INSTRUCTION_SET is pentium; builds: x86-64-v3, x86-64",
             "refused"])
