@@ -63,6 +63,17 @@ def test_flexes_agree_with_mujoco(tmp_path: Path) -> None:
     assert set(report["passed_on"]) <= {"no constraint acts"}
 
 
+def test_of_flexes_only_those_with_elliptic_cones_are_predicted_to_be_faster(
+    tmp_path: Path,
+) -> None:
+    own = run_task("cloths", tmp_path)
+    replaced, report = run_replaced("cloths", tmp_path)
+    assert np.array_equal(own["pyramidal"], replaced["pyramidal"])
+    assert not np.array_equal(own["elliptic"], replaced["elliptic"])
+    assert report["solved"] > 10
+    assert report["passed_on"][FASTER] >= mujoco_program.MANY
+
+
 HAS_DISCRETE = hasattr(mujoco.mjtIntegrator, "mjINT_DISCRETE")
 
 

@@ -138,6 +138,15 @@ def flex_model(name: str, options: str = "") -> Any:
     )
 
 
+def large_cloth(cone: str) -> Any:
+    """A cloth that is one island, on a sphere."""
+    bodies = SPHERE + _cloth("0 0 .309", EDGES, size=16)
+    return mujoco.MjModel.from_xml_string(
+        f"""<mujoco><option cone="{cone}" timestep="1e-3"/><size memory="100M"/>
+        <worldbody>{bodies}</worldbody></mujoco>"""
+    )
+
+
 def in_motion(model: mujoco.MjModel) -> mujoco.MjData:
     """A state from which bodies touch each other soon."""
     data = mujoco.MjData(model)

@@ -23,7 +23,7 @@ from sap_islands.scenes import load_scene
 
 from support.mujoco_agreement import KINDS, load_kind, solve_tightly
 from support.mujoco_flexes import NAMES as FLEXES
-from support.mujoco_flexes import flex_model
+from support.mujoco_flexes import flex_model, large_cloth
 from support.mujoco_flexes import in_motion as flexes_in_motion
 
 STEPS, MANY = 12, 80
@@ -80,6 +80,12 @@ def flexes() -> Arrays:
             model = flex_model(name, f'cone="{cone}"')
             found[f"{name}/{cone}"] = run(model, flexes_in_motion(model), STEPS)
     return found
+
+
+def cloths() -> Arrays:
+    """A large cloth, with either cone."""
+    models = {cone: large_cloth(cone) for cone in ("pyramidal", "elliptic")}
+    return {cone: run(model, mujoco.MjData(model), MANY) for cone, model in models.items()}
 
 
 def large() -> Arrays:
