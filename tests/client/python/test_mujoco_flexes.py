@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -129,6 +130,18 @@ def test_sessions_and_servers_have_the_bits_of_this_process(client: sap.Client) 
             adapter.step(model, here, client)
             adapter.step(model, remote, session)
             assert np.array_equal(here.qvel, remote.qvel)
+
+
+def test_a_problem_file_has_the_bits_of_the_problem(client: sap.Client, tmp_path: Path) -> None:
+    model = flex_model("cloth held by an arm", 'cone="elliptic"')
+    data = in_motion(model)
+    for _ in range(60):
+        adapter.advance(model, data)
+    problem = adapter.build_problem(model, data).problem
+    assert problem.trees.coupling_block.size > 0
+    sap.save_problem(problem, tmp_path / "cloth.json")
+    found = client.solve(sap.load_problem(tmp_path / "cloth.json"))
+    assert np.array_equal(found.velocity, client.solve(problem).velocity)
 
 
 def test_the_law_of_sap_rests_as_deep_as_mujoco_and_holds_what_is_held(
