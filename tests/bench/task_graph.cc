@@ -1,6 +1,7 @@
 #include "tests/bench/task_graph.h"
 
 #include <algorithm>
+#include <cassert>
 #include <functional>
 #include <queue>
 #include <utility>
@@ -125,6 +126,19 @@ class Replay {
 };
 
 }  // namespace
+
+void KeepLeastTimes(const TaskGraph& other, TaskGraph* graph) {
+  assert(other.tasks.size() == graph->tasks.size());
+  const auto keep = [](double time, double* least) { *least = std::min(*least, time); };
+  for (size_t i = 0; i < graph->tasks.size(); ++i) {
+    TaskGraph::Task& task = graph->tasks[i];
+    assert(other.tasks[i].loops.size() == task.loops.size());
+    keep(other.tasks[i].after_s, &task.after_s);
+    for (size_t k = 0; k < task.loops.size(); ++k) {
+      keep(other.tasks[i].loops[k].before_s, &task.loops[k].before_s);
+    }
+  }
+}
 
 double Work(const TaskGraph& graph) {
   double seconds = 0;

@@ -28,6 +28,10 @@ struct TaskGraph {
   std::vector<Loop> loops;
 };
 
+// The lesser time of each task of two recordings of one solve, which have the same tasks: what else
+// the machine did while it was recorded is left out.
+void KeepLeastTimes(const TaskGraph& other, TaskGraph* graph);
+
 // All times together: what one thread takes.
 double Work(const TaskGraph& graph);
 

@@ -1,24 +1,35 @@
-// Predicts how the steps of the project's own scenes scale: each step is solved on one thread with
-// the loops that a number of threads would share, the time of every task is recorded, and the tasks
-// are replayed on that number of threads (task_graph.h). The prediction is an upper bound.
+// Predicts how solves scale: each is done on one thread with the loops that a number of threads
+// would share, the time of every task is recorded, and the tasks are replayed on that number of
+// threads (task_graph.h). The prediction is an upper bound.
 //
-//   task_graph_benchmark SCENE BODIES WALLS FROM TO THREADS...
+//   task_graph_benchmark [--fresh] SCENE BODIES WALLS FROM TO THREADS...
 //
-// The scene "table" is one problem, solved TO times: so many bodies that lie on one tree.
+// SCENE is one of the project's own, of which the steps FROM <= step < TO are measured, or one
+// problem, which is solved TO times: "table", so many bodies that lie on one tree; "block", so many
+// bodies along each edge of a cube; or a problem file, named as in tests/data or SAP_PROBLEMS_DIR
+// (BODIES and WALLS mean nothing then).
 //
-// Prints a line per number of threads: threads, work and critical path of a step [ms], predicted
-// time [ms] and speed-up; medians over the steps FROM <= step < TO.
+// With --fresh a solve begins with the reading of its problem, by a solver that has not seen its
+// pattern; otherwise it is that of a session.
+//
+// Prints a line per number of threads: threads, work and critical path of a solve [ms], predicted
+// time [ms] and speed-up; of scenes medians over the steps, of one problem by the least time that
+// each task took.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <list>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "client/cpp/simulation/scene.h"
 #include "solver/parallel/task_arena.h"
 #include "solver/solve.h"
 #include "tests/bench/recording_arena.h"
 #include "tests/bench/scene_sequence.h"
+#include "tests/support/golden_problem.h"
 #include "tests/support/random_problem.h"
 
 namespace {
@@ -35,6 +46,7 @@ struct Request {
   int from{0};
   int to{0};
   std::vector<int> threads;
+  bool fresh{false};
 };
 
 double Median(std::vector<double> values) {
@@ -43,54 +55,91 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// The steps as `threads` threads would share them.
+// Solves as `threads` threads would share them.
 class Prediction {
  public:
-  explicit Prediction(int threads) : threads_(threads), arena_(threads), solver_(&arena_) {}
+  Prediction(int threads, bool fresh)
+      : threads_(threads), fresh_(fresh), arena_(threads), solver_(&arena_) {}
 
-  const sap::ContactSolution& Solve(const sap::ContactProblem& problem, bool measured) {
-    sap::bench::StartRecording();
-    solver_.Solve(problem, {}, sap::StopToken(), &solution_);
-    const TaskGraph graph = sap::bench::TakeRecording();
-    if (measured) {
-      work_.push_back(Work(graph));
-      critical_path_.push_back(CriticalPath(graph));
-      time_.push_back(ReplayedTime(graph, threads_, kLoopSeconds));
-      speed_up_.push_back(work_.back() / time_.back());
+  tl::expected<const sap::ContactSolution*, sap::ProblemError> Solve(
+      const sap::ContactProblemView& view, bool measured) {
+    if (fresh_) {
+      solver_ = sap::Solver(&arena_);
+      sap::bench::StartRecording();
     }
-    return solution_;
+    const auto checked = problem_.Reset(view);
+    if (!fresh_) sap::bench::StartRecording();
+    if (checked) solver_.Solve(problem_, {}, sap::StopToken(), &solution_);
+    TaskGraph graph = sap::bench::TakeRecording();
+    if (!checked) return tl::unexpected(checked.error());
+    if (measured) graphs_.push_back(std::move(graph));
+    return &solution_;
+  }
+
+  // From here on of one problem, which was solved many times.
+  void KeepLeastTimes() {
+    for (const TaskGraph& graph : graphs_) sap::bench::KeepLeastTimes(graph, &graphs_[0]);
+    graphs_.resize(std::min<size_t>(graphs_.size(), 1));
   }
 
   void Print() const {
-    std::printf("%d,%.4f,%.4f,%.4f,%.3f\n", threads_, 1e3 * Median(work_),
-                1e3 * Median(critical_path_), 1e3 * Median(time_), Median(speed_up_));
+    std::vector<double> work, critical_path, time, speed_up;
+    for (const TaskGraph& graph : graphs_) {
+      work.push_back(Work(graph));
+      critical_path.push_back(CriticalPath(graph));
+      time.push_back(ReplayedTime(graph, threads_, kLoopSeconds));
+      speed_up.push_back(work.back() / time.back());
+    }
+    std::printf("%d,%.4f,%.4f,%.4f,%.3f\n", threads_, 1e3 * Median(work),
+                1e3 * Median(critical_path), 1e3 * Median(time), Median(speed_up));
   }
 
  private:
   const int threads_;
+  const bool fresh_;
   sap::TaskArena arena_;
   sap::Solver solver_;
+  sap::ContactProblem problem_;
   sap::ContactSolution solution_;
-  std::vector<double> work_, critical_path_, time_, speed_up_;
+  std::vector<TaskGraph> graphs_;
 };
+
+// The problem of a scene that is only one; empty if it is none.
+std::optional<sap::test::ProblemArrays> OneProblem(const Request& request) {
+  if (request.scene == "table") return sap::test::BodiesOnATable(request.bodies);
+  if (request.scene == "block") return sap::test::BlockOfBodies(request.bodies);
+  const std::vector<std::string> scenes = sap::simulation::SceneNames();
+  if (std::ranges::find(scenes, request.scene) != scenes.end()) return std::nullopt;
+  return sap::test::LoadGolden(request.scene).arrays;
+}
+
+tl::expected<void, std::string> Predict(const Request& request,
+                                        std::list<Prediction>* predictions) {
+  const auto solve = [&](const sap::ContactProblemView& view, int step) {
+    tl::expected<const sap::ContactSolution*, sap::ProblemError> solution = nullptr;
+    for (Prediction& prediction : *predictions) {
+      solution = prediction.Solve(view, step >= request.from);
+      if (!solution) break;
+    }
+    return solution;
+  };
+  const auto problem = OneProblem(request);
+  if (!problem) {
+    return sap::bench::RunSceneByViews(request.scene, request.bodies, request.walls, request.to,
+                                       solve);
+  }
+  for (int step = 0; step < request.to; ++step) {
+    const auto solution = solve(problem->View(), step);
+    if (!solution) return tl::unexpected(solution.error().Message());
+  }
+  for (Prediction& prediction : *predictions) prediction.KeepLeastTimes();
+  return {};
+}
 
 int Run(const Request& request) {
   std::list<Prediction> predictions;
-  for (const int threads : request.threads) predictions.emplace_back(threads);
-  const auto solve = [&](const sap::ContactProblem& problem,
-                         int step) -> const sap::ContactSolution& {
-    const sap::ContactSolution* solution = nullptr;
-    for (Prediction& prediction : predictions) {
-      solution = &prediction.Solve(problem, step >= request.from);
-    }
-    return *solution;
-  };
-  if (request.scene == "table") {
-    const auto table = sap::test::Checked(sap::test::BodiesOnATable(request.bodies));
-    for (int step = 0; step < request.to; ++step) solve(table, step);
-  } else if (const auto done = sap::bench::RunScene(request.scene, request.bodies, request.walls,
-                                                    request.to, solve);
-             !done) {
+  for (const int threads : request.threads) predictions.emplace_back(threads, request.fresh);
+  if (const auto done = Predict(request, &predictions); !done) {
     std::fprintf(stderr, "task_graph_benchmark: %s\n", done.error().c_str());
     return 1;
   }
@@ -102,13 +151,14 @@ int Run(const Request& request) {
 
 int main(int argc, char** argv) {
   Request request;
-  CLI::App app("Predicts how the steps of a simulation scale.", "task_graph_benchmark");
+  CLI::App app("Predicts how solves scale.", "task_graph_benchmark");
   app.add_option("SCENE", request.scene)->required();
   app.add_option("BODIES", request.bodies)->required();
   app.add_option("WALLS", request.walls)->required();
   app.add_option("FROM", request.from)->required();
   app.add_option("TO", request.to)->required();
   app.add_option("THREADS", request.threads)->required()->check(CLI::PositiveNumber);
+  app.add_flag("--fresh", request.fresh);
   CLI11_PARSE(app, argc, argv);
   return Run(request);
 }

@@ -56,5 +56,13 @@ TEST(TaskGraphTest, OpeningAndJoiningALoopTakeTheirTime) {
   EXPECT_EQ(ReplayedTime(OneLoop(2, 0, 8, 0), 2, 0.5), 0.5 + 0.5 + 8);
 }
 
+TEST(TaskGraphTest, OfTwoRecordingsTheLesserTimeOfEachTaskIsKept) {
+  TaskGraph graph = OneLoop(3, 3, 2, 5);
+  KeepLeastTimes(OneLoop(3, 4, 1, 6), &graph);
+  EXPECT_EQ(Work(graph), 3 + 3 * 1 + 5);
+  KeepLeastTimes(OneLoop(3, 1, 4, 2), &graph);
+  EXPECT_EQ(Work(graph), 1 + 3 * 1 + 2);
+}
+
 }  // namespace
 }  // namespace sap::bench

@@ -179,6 +179,32 @@ ProblemArrays BodiesOnATable(int bodies) {
   return arrays;
 }
 
+ProblemArrays BlockOfBodies(int side) {
+  Random random(11);
+  ProblemArrays arrays;
+  const auto number = [side](int x, int y, int z) { return (z * side + y) * side + x; };
+  for (int i = 0; i < side * side * side; ++i) {
+    const Vector3d center(i % side, i / side % side, i / (side * side));
+    arrays.AddBody(1, Vector3d::Constant(0.1), center, UniformVector(&random, 6, -0.3, 0.3));
+  }
+  constexpr int kAhead[][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 0, 1}, {0, 1, 1}};
+  for (int i = 0; i < side * side * side; ++i) {
+    const int x = i % side, y = i / side % side, z = i / (side * side);
+    const Vector3d center(x, y, z);
+    if (z == 0) {
+      arrays.AddBodyContact(i, -1, center - 0.5 * Vector3d::UnitZ(), Vector3d::UnitZ(),
+                            {.signed_distance = -1e-4});
+    }
+    for (const auto& [dx, dy, dz] : kAhead) {
+      if (x + dx >= side || y + dy >= side || z + dz >= side) continue;
+      const Vector3d step(dx, dy, dz);
+      arrays.AddBodyContact(i, number(x + dx, y + dy, z + dz), center + 0.5 * step,
+                            -step.normalized(), {.signed_distance = -1e-4});
+    }
+  }
+  return arrays;
+}
+
 ProblemArrays HeapsBeforeAPile(int heaps, int bodies) {
   ProblemArrays arrays = Heaps(1, heaps, 7);
   Random random(2);

@@ -46,6 +46,10 @@ ProblemArrays Heaps(uint64_t seed, int heaps, int height);
 // One tree that so many others lie on, by four contacts each.
 ProblemArrays BodiesOnATable(int bodies);
 
+// A cube of `side`^3 bodies, thrown together: each has a contact with the next one along every axis
+// and along two diagonals, those of the lowest layer with the ground.
+ProblemArrays BlockOfBodies(int side);
+
 // Heaps of seven boxes, and after them a pile: one island of so many bodies.
 ProblemArrays HeapsBeforeAPile(int heaps, int bodies);
 
