@@ -18,10 +18,11 @@ namespace {
 using Front = EliminationPlan::Front;
 
 // Sizes of the pieces of a large front that threads take one by one.
-constexpr int kUpdateColumns = 16;  // of U and of the children's updates
-constexpr int kPanelSlivers = 3;    // of the rows of a panel
-constexpr int kStripColumns = 16;   // of the pivots' columns, which are assembled
-constexpr int kSliversBelow = 3;    // of the rows below
+constexpr int kUpdateColumns = 24;  // of U and of the children's updates
+constexpr int kUpdateRows = 2 * kUpdateColumns;
+constexpr int kPanelSlivers = 3;      // of the rows of a panel
+constexpr int kAssembledSlivers = 3;  // of the pivots' columns
+constexpr int kSliversBelow = 3;      // of the rows below
 // Fronts with less work than this (20 us or so) are not worth sharing.
 constexpr double kMinSharedCycles = 60e3;
 // Factors with fewer entries (50 us or so of a solve) are not worth sharing.
@@ -220,16 +221,18 @@ bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena)
   const int num_panels = DenseFront<Scalar>::NumPanels(front.pivots);
   // A single thread assembles each panel just before factoring it, so that it is in cache.
   if (arena != nullptr) {
-    arena->ParallelFor(NumPieces(front.pivots, kStripColumns), [&](int strip) {
-      const int begin = strip * kStripColumns;
-      Assemble(job, front, begin, std::min(begin + kStripColumns, front.pivots));
+    const int slivers = LayoutOf<Scalar>(front).slivers();
+    arena->ParallelFor(NumPieces(slivers, kAssembledSlivers), [&](int piece) {
+      const int begin = piece * kAssembledSlivers;
+      Assemble(job, front, 0, front.pivots, begin, std::min(begin + kAssembledSlivers, slivers));
     });
   }
   for (int panel = 0; panel < num_panels; ++panel) {
     if (!job.GoesOn()) return false;
     if (arena == nullptr) {
       constexpr int kColumns = DenseFront<Scalar>::kPanelColumns;
-      Assemble(job, front, panel * kColumns, std::min((panel + 1) * kColumns, front.pivots));
+      Assemble(job, front, panel * kColumns, std::min((panel + 1) * kColumns, front.pivots), 0,
+               LayoutOf<Scalar>(front).slivers());
     }
     FactorPanel(job, front, panel, arena);
   }
@@ -263,31 +266,56 @@ void BlockCholesky<Scalar>::FactorPanel(const Job& job, const Front& front, int 
 
 template <typename Scalar>
 void BlockCholesky<Scalar>::FormUpdate(const Job& job, const Front& front, TaskArena* arena) {
-  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
-  const DenseFront<Scalar> dense(layout, factor_ + FactorStart<Scalar>(front));
-  Scalar* update = updates_ + job.UpdateStart(front);
-  ForEachPiece(arena, NumPieces(front.updates, kUpdateColumns), [&](int piece) {
-    if (!job.GoesOn()) return;
-    const int begin = piece * kUpdateColumns;
-    const int end = std::min(begin + kUpdateColumns, front.updates);
-    dense.FormUpdate(begin, end, update);
-    ForEachChild(job, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
-      AddChildToUpdate(runs, from, stride, layout, begin, end, update);
-    });
+  const int r = front.updates;
+  if (arena == nullptr) {
+    for (int column = 0; column < r; column += kUpdateColumns) {
+      if (!job.GoesOn()) return;
+      FormUpdateTile(job, front, column, 0, r);
+    }
+    return;
+  }
+  // The tiles of the lower triangle, two more in each row of tiles.
+  const int rows = NumPieces(r, kUpdateRows);
+  arena->ParallelFor(rows * (rows + 1), [&](int tile) {
+    int row = 0;
+    for (; tile >= 2 * (row + 1); ++row) tile -= 2 * (row + 1);
+    if (tile * kUpdateColumns >= r || !job.GoesOn()) return;
+    FormUpdateTile(job, front, tile * kUpdateColumns, row * kUpdateRows,
+                   std::min((row + 1) * kUpdateRows, r));
   });
 }
 
-// The columns [begin, end) of the pivots before they are factored.
+// Rows [row_begin, row_end) of U in the kUpdateColumns columns from this one on.
 template <typename Scalar>
-void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, int begin, int end) {
+void BlockCholesky<Scalar>::FormUpdateTile(const Job& job, const Front& front, int column,
+                                           int row_begin, int row_end) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  const DenseFront<Scalar> dense(layout, factor_ + FactorStart<Scalar>(front));
+  Scalar* update = updates_ + job.UpdateStart(front);
+  const int column_end = std::min(column + kUpdateColumns, front.updates);
+  dense.FormUpdate(column, column_end, row_begin, row_end, update);
+  const int p = front.pivots;
+  const FrontTile tile{p + column, p + column_end, p + row_begin, p + row_end};
+  ForEachChild(job, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
+    AddChildToUpdate(runs, from, stride, layout, tile, update);
+  });
+}
+
+// Pivot columns [column_begin, column_end) in slivers [sliver_begin, sliver_end), before they are
+// factored.
+template <typename Scalar>
+void BlockCholesky<Scalar>::Assemble(const Job& job, const Front& front, int column_begin,
+                                     int column_end, int sliver_begin, int sliver_end) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  const FrontTile tile{column_begin, column_end, layout.FirstRow(sliver_begin),
+                       layout.FirstRow(sliver_end)};
   Scalar* entries = factor_ + FactorStart<Scalar>(front);
-  ClearColumns(layout, begin, end, entries);
+  ClearColumns(layout, column_begin, column_end, sliver_begin, sliver_end, entries);
   CopyMatrixBlocks(
       job.plan.matrix_blocks().subspan(front.entry_begin, front.entry_end - front.entry_begin),
-      job.diagonal, job.off_diagonal, job.scale, layout, begin, end, entries);
+      job.diagonal, job.off_diagonal, job.scale, layout, tile, entries);
   ForEachChild(job, front, [&](auto runs, ptrdiff_t stride, const Scalar* from) {
-    AddChildToPivots(runs, from, stride, layout, begin, end, entries);
+    AddChildToPivots(runs, from, stride, layout, tile, entries);
   });
 }
 

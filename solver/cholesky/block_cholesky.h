@@ -81,7 +81,9 @@ class BlockCholesky {
   bool FactorFront(const Job& job, int f, TaskArena* arena);
   void FactorPanel(const Job& job, const Front& front, int panel, TaskArena* arena);
   void FormUpdate(const Job& job, const Front& front, TaskArena* arena);
-  void Assemble(const Job& job, const Front& front, int begin, int end);
+  void FormUpdateTile(const Job& job, const Front& front, int column, int row_begin, int row_end);
+  void Assemble(const Job& job, const Front& front, int column_begin, int column_end,
+                int sliver_begin, int sliver_end);
   template <typename Body>
   void ForEachChild(const Job& job, const Front& front, Body&& body);
   void SolveInWaves(const EliminationPlan& plan, const StopToken& stop, TaskArena* arena);

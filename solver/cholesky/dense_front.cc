@@ -191,11 +191,12 @@ void DenseFront<Scalar>::FormUpdateTile(int s, int column, int k_begin, int k_en
 }
 
 template <typename Scalar>
-void DenseFront<Scalar>::FormUpdate(int begin, int end, Scalar* update) const {
-  const int slivers = layout_.slivers() - layout_.pivot_slivers();
+void DenseFront<Scalar>::FormUpdate(int begin, int end, int row_begin, int row_end,
+                                    Scalar* update) const {
+  const int slivers = (row_end + kLanes - 1) / kLanes;
   for (int k = 0; k < layout_.pivots(); k += kDepth) {
     const int k_end = std::min(k + kDepth, layout_.pivots());
-    for (int s = begin / kLanes; s < slivers; s += kTileSlivers) {
+    for (int s = std::max(begin, row_begin) / kLanes; s < slivers; s += kTileSlivers) {
       const int s_end = std::min(s + kTileSlivers, slivers);
       const int columns_end = std::min(end, s_end * kLanes);
       for (int column = begin; column < columns_end; column += kTileColumns) {

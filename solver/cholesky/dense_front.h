@@ -45,9 +45,10 @@ class DenseFront {
   // All three for every panel, on this thread. Polls once per panel.
   DenseStatus FactorPivots(const StopToken& stop);
 
-  // Writes columns [begin, end) of -L21 L21'. Both are multiples of kUpdateUnit, or end is r.
+  // Writes columns [begin, end) of -L21 L21' in rows [row_begin, row_end), those above the diagonal
+  // left out. All are multiples of kUpdateUnit, or an end is r.
   static constexpr int kUpdateUnit = 8;
-  void FormUpdate(int begin, int end, Scalar* update) const;
+  void FormUpdate(int begin, int end, int row_begin, int row_end, Scalar* update) const;
 
  private:
   static constexpr int kLanes = kNumLanes<Scalar>;

@@ -43,27 +43,50 @@ struct OrderedBlocks {
   Ordering ordering;
 };
 
+// Whether both orders are made at the same time, by two threads of the arena: minimum degree of so
+// large a graph takes a sixth of the time of a dissection, which then begins at once. It is made in
+// vain where the graph turns out to have little fill, as layers of bricks that touch few others.
+bool MakesBoth(const BlockGraph& graph, Ordering ordering, const TaskArena* arena) {
+  constexpr int kMinBlocks = 600;
+  constexpr int kMinNeighbors = 4;
+  return ordering == Ordering::kAuto && arena != nullptr && arena->num_threads() > 1 &&
+         graph.num_blocks() >= kMinBlocks &&
+         graph.neighbor.size() >= kMinNeighbors * static_cast<size_t>(graph.num_blocks());
+}
+
+// Whether the order of minimum degree is taken without a look at another. Nested dissection takes
+// about 6000 cycles per block. In piles of spheres it saves nothing up to about 300 blocks; at
+// 1000, where a factorization takes more than 10,000 cycles per block, it saves a fifth of every
+// factorization or more. Chains and trees cost less than that at any size.
+bool Suffices(const Supernodes& minimum_degree, const BlockGraph& graph) {
+  constexpr int kMinBlocks = 200;
+  constexpr double kMinCyclesPerBlock = 10000.0;
+  return graph.num_blocks() <= kMinBlocks ||
+         TotalCost(minimum_degree) <= kMinCyclesPerBlock * graph.num_blocks();
+}
+
 // The supernodes of the better ordering. `minimum_degree` and `nested_dissection` return orders.
 template <typename MinimumDegree, typename NestedDissection>
 std::optional<OrderedBlocks> BetterOrder(const BlockGraph& graph, Ordering ordering,
-                                         const StopToken& stop, MinimumDegree&& minimum_degree,
+                                         const StopToken& stop, TaskArena* arena,
+                                         MinimumDegree&& minimum_degree,
                                          NestedDissection&& nested_dissection) {
-  std::optional<Supernodes> nodes;
+  std::optional<Supernodes> nodes, dissected;
+  const auto eliminate = [&] { nodes = MakeSupernodes(graph, minimum_degree(), stop); };
+  const auto dissect = [&] { dissected = MakeSupernodes(graph, nested_dissection(), stop); };
+  const bool both = MakesBoth(graph, ordering, arena);
+  if (both) {
+    arena->ParallelFor(2, [&](int i) { i == 0 ? dissect() : eliminate(); });
+  } else if (ordering != Ordering::kNestedDissection) {
+    eliminate();
+  }
   if (ordering != Ordering::kNestedDissection) {
-    nodes = MakeSupernodes(graph, minimum_degree(), stop);
     if (!nodes) return std::nullopt;
-    // Nested dissection takes about 6000 cycles per block. In piles of spheres it saves nothing up
-    // to about 300 blocks; at 1000, where a factorization takes more than 10,000 cycles per block,
-    // it saves a fifth of every factorization or more. Chains and trees cost less than that at any
-    // size.
-    constexpr int kMinBlocks = 200;
-    constexpr double kMinCyclesPerBlock = 10000.0;
-    if (ordering == Ordering::kMinimumDegree || graph.num_blocks() <= kMinBlocks ||
-        TotalCost(*nodes) <= kMinCyclesPerBlock * graph.num_blocks()) {
+    if (ordering == Ordering::kMinimumDegree || Suffices(*nodes, graph)) {
       return OrderedBlocks{*std::move(nodes), Ordering::kMinimumDegree};
     }
   }
-  std::optional<Supernodes> dissected = MakeSupernodes(graph, nested_dissection(), stop);
+  if (!both) dissect();
   if (!dissected) return std::nullopt;
   if (nodes && MeanCost(*nodes) <= MeanCost(*dissected)) {
     return OrderedBlocks{*std::move(nodes), Ordering::kMinimumDegree};
@@ -76,14 +99,14 @@ std::optional<OrderedBlocks> BetterOrder(const BlockGraph& graph, Ordering order
 std::optional<OrderedBlocks> OrderBlocks(const BlockGraph& graph, Ordering ordering,
                                          const StopToken& stop, TaskArena* arena) {
   std::optional<OrderedBlocks> alike = BetterOrder(
-      graph, ordering, stop, [&] { return MinimumDegreeOrder(graph, stop); },
+      graph, ordering, stop, arena, [&] { return MinimumDegreeOrder(graph, stop); },
       [&] { return NestedDissectionOrder(graph, stop, arena); });
   const bool some_vary = std::ranges::find(graph.varies, 1) != graph.varies.end();
   if (!alike || !some_vary || std::ranges::find(graph.varies, 0) == graph.varies.end())
     return alike;
   const VaryingLast last(graph, stop);
   std::optional<OrderedBlocks> varying_last = BetterOrder(
-      graph, ordering, stop, [&] { return last.MinimumDegree(); },
+      graph, ordering, stop, arena, [&] { return last.MinimumDegree(); },
       [&] { return last.NestedDissection(stop, arena); });
   if (!varying_last) return std::nullopt;
   const bool pays = MeanCost(varying_last->nodes) < MeanCost(alike->nodes);

@@ -46,18 +46,40 @@ inline void CopyRows(const double* from, ptrdiff_t row_stride, ptrdiff_t column_
   }
 }
 
-// Copies columns first .. last - 1 of the lower triangle of a diagonal block.
+// Rows or columns [begin, end) of a block or a run that are in a tile.
+struct Part {
+  int begin;
+  int end;
+
+  bool empty() const { return begin >= end; }
+};
+
+// Of `length` rows or columns from `start` on those in [begin, end).
+Part Within(int start, int length, int begin, int end) {
+  return {std::max(0, begin - start), std::min(length, end - start)};
+}
+
+// Copies a part of the lower triangle of a diagonal block.
 template <typename Scalar>
-inline void CopyDiagonalBlock(const double* from, int size, double scale, int row, int first,
-                              int last, const FrontLayout<Scalar>& layout, Scalar* to) {
+inline void CopyDiagonalBlock(const double* from, int size, double scale, int row, Part rows,
+                              Part columns, const FrontLayout<Scalar>& layout, Scalar* to) {
   constexpr int kLanes = kNumLanes<Scalar>;
-  for (int i = first; i < size; ++i) {
+  for (int i = std::max(rows.begin, columns.begin); i < rows.end; ++i) {
     Scalar* to_row = to + layout.PivotRowStart(row + i);
-    const int end = std::min(i + 1, last);
-    for (int j = first; j < end; ++j) {
+    const int end = std::min(i + 1, columns.end);
+    for (int j = columns.begin; j < end; ++j) {
       to_row[j * kLanes] = static_cast<Scalar>(scale * from[i * size + j]);
     }
   }
+}
+
+// The runs, of ascending parent rows, of which a row is in [begin, end).
+Part RunsWithin(std::span<const RowRun> runs, int begin, int end) {
+  const auto first = std::ranges::partition_point(
+      runs, [&](const RowRun& run) { return run.parent_row + run.length <= begin; });
+  const auto last = std::partition_point(first, runs.end(),
+                                         [&](const RowRun& run) { return run.parent_row < end; });
+  return {static_cast<int>(first - runs.begin()), static_cast<int>(last - runs.begin())};
 }
 
 // to(row, column) += from, for kLength rows of one sliver.
@@ -95,26 +117,27 @@ inline void AddContiguous(const Scalar* from, int count, Scalar* to) {
 }  // namespace
 
 template <typename Scalar>
-void ClearColumns(const FrontLayout<Scalar>& layout, int begin, int end, Scalar* front) {
+void ClearColumns(const FrontLayout<Scalar>& layout, int column_begin, int column_end,
+                  int sliver_begin, int sliver_end, Scalar* front) {
   constexpr int kLanes = kNumLanes<Scalar>;
-  if (begin == 0 && end == layout.pivots()) {
-    std::fill(front, front + layout.entries(), Scalar{0});
+  if (column_begin == 0 && column_end == layout.pivots()) {
+    std::fill(front + layout.SliverStart(sliver_begin), front + layout.SliverStart(sliver_end),
+              Scalar{0});
     return;
   }
-  for (int s = begin / kLanes; s < layout.slivers(); ++s) {
+  for (int s = std::max(sliver_begin, column_begin / kLanes); s < sliver_end; ++s) {
     Scalar* sliver = front + layout.SliverStart(s);
     const bool pivot_rows = s < layout.pivot_slivers();
     const int stored = pivot_rows ? (s + 1) * kLanes : layout.pivots();
-    std::fill(sliver + begin * kLanes,
-              sliver + (end == layout.pivots() ? stored : std::min(end, stored)) * kLanes,
-              Scalar{0});
+    const int end = column_end == layout.pivots() ? stored : std::min(column_end, stored);
+    std::fill(sliver + column_begin * kLanes, sliver + end * kLanes, Scalar{0});
   }
 }
 
 template <typename Scalar>
 void CopyMatrixBlocks(std::span<const MatrixBlock> blocks, const double* diagonal,
                       const double* off_diagonal, double scale, const FrontLayout<Scalar>& layout,
-                      int begin, int end, Scalar* front) {
+                      const FrontTile& tile, Scalar* front) {
   constexpr int kLanes = kNumLanes<Scalar>;
   constexpr size_t kPrefetchAhead = 4;
   const auto values = [&](const MatrixBlock& block) {
@@ -124,96 +147,109 @@ void CopyMatrixBlocks(std::span<const MatrixBlock> blocks, const double* diagona
   for (size_t b = 0; b < blocks.size(); ++b) {
     const MatrixBlock& block = blocks[b];
     const bool transposed = block.kind == MatrixBlock::Kind::kTransposed;
-    const int rows = transposed ? block.columns : block.rows;
-    const int first = std::max(0, begin - block.column);
-    const int last = std::min(transposed ? block.rows : block.columns, end - block.column);
-    if (first >= last) continue;
+    const Part rows =
+        Within(block.row, transposed ? block.columns : block.rows, tile.row_begin, tile.row_end);
+    const Part columns = Within(block.column, transposed ? block.rows : block.columns,
+                                tile.column_begin, tile.column_end);
+    if (rows.empty() || columns.empty()) continue;
     if (b + kPrefetchAhead < blocks.size()) {
       const double* ahead = values(blocks[b + kPrefetchAhead]);
       for (int line = 0; line < 5; ++line) __builtin_prefetch(ahead + 8 * line);
     }
     Scalar* to = front + block.column * kLanes;
     if (block.kind == MatrixBlock::Kind::kDiagonal) {
-      CopyDiagonalBlock(values(block), block.rows, scale, block.row, first, last, layout, to);
+      CopyDiagonalBlock(values(block), block.rows, scale, block.row, rows, columns, layout, to);
       continue;
     }
     const ptrdiff_t row_stride = transposed ? 1 : block.columns;
     const ptrdiff_t column_stride = transposed ? block.columns : 1;
-    const double* from = values(block) + first * column_stride;
-    to += first * kLanes;
-    if (block.row < layout.pivots()) {
-      CopyRows(from, row_stride, column_stride, scale, rows, last - first, to,
-               [&](int i) { return layout.PivotRowStart(block.row + i); });
+    const double* from = values(block) + rows.begin * row_stride + columns.begin * column_stride;
+    to += columns.begin * kLanes;
+    const int row = block.row + rows.begin;
+    const auto copy = [&](auto&& row_start) {
+      CopyRows(from, row_stride, column_stride, scale, rows.end - rows.begin,
+               columns.end - columns.begin, to, row_start);
+    };
+    if (row < layout.pivots()) {
+      copy([&](int i) { return layout.PivotRowStart(row + i); });
     } else {
-      const int row = block.row - layout.pivots();
-      CopyRows(from, row_stride, column_stride, scale, rows, last - first, to,
-               [&](int i) { return layout.UpdateRowStart(row + i); });
+      copy([&](int i) { return layout.UpdateRowStart(row - layout.pivots() + i); });
     }
   }
 }
 
 template <typename Scalar>
 void AddChildToPivots(std::span<const RowRun> runs, const Scalar* child_update, ptrdiff_t stride,
-                      const FrontLayout<Scalar>& layout, int begin, int end, Scalar* front) {
+                      const FrontLayout<Scalar>& layout, const FrontTile& tile, Scalar* front) {
   constexpr int kLanes = kNumLanes<Scalar>;
-  const int columns_end = std::min(end, layout.pivots());
-  for (size_t c = 0; c < runs.size() && runs[c].parent_row < columns_end; ++c) {
-    // Columns first .. last of the run.
-    const int first = std::max(0, begin - runs[c].parent_row);
-    const int last = std::min(runs[c].length, columns_end - runs[c].parent_row);
-    if (first >= last) continue;
-    const Scalar* from = child_update + (runs[c].child_row + first) * stride;
-    Scalar* to = front + (runs[c].parent_row + first) * kLanes;
+  const Part in_rows = RunsWithin(runs, tile.row_begin, tile.row_end);
+  const Part in_columns =
+      RunsWithin(runs, tile.column_begin, std::min(tile.column_end, layout.pivots()));
+  for (int c = in_columns.begin; c < std::min(in_columns.end, in_rows.end); ++c) {
+    const RowRun& run = runs[c];
+    const Part columns = Within(run.parent_row, run.length, tile.column_begin, tile.column_end);
+    const Scalar* from = child_update + (run.child_row + columns.begin) * stride;
+    Scalar* to = front + (run.parent_row + columns.begin) * kLanes;
     // On the diagonal one row at a time, up to its diagonal entry.
-    for (int i = first; i < runs[c].length; ++i) {
-      AddPiece<1>(from + runs[c].child_row + i, stride, std::min(i + 1, last) - first,
-                  to + layout.PivotRowStart(runs[c].parent_row + i));
+    const Part diagonal = Within(run.parent_row, run.length, tile.row_begin, tile.row_end);
+    for (int i = std::max(columns.begin, diagonal.begin); i < diagonal.end; ++i) {
+      AddPiece<1>(from + run.child_row + i, stride, std::min(i + 1, columns.end) - columns.begin,
+                  to + layout.PivotRowStart(run.parent_row + i));
     }
-    for (size_t r = c + 1; r < runs.size(); ++r) {
-      ForEachSliver(
-          layout, runs[r].parent_row, runs[r].length, [&](int i, auto length, ptrdiff_t start) {
-            AddPiece<length>(from + runs[r].child_row + i, stride, last - first, to + start);
-          });
+    for (int r = std::max(c + 1, in_rows.begin); r < in_rows.end; ++r) {
+      const Part rows = Within(runs[r].parent_row, runs[r].length, tile.row_begin, tile.row_end);
+      const Scalar* from_rows = from + runs[r].child_row + rows.begin;
+      ForEachSliver(layout, runs[r].parent_row + rows.begin, rows.end - rows.begin,
+                    [&](int i, auto length, ptrdiff_t start) {
+                      AddPiece<length>(from_rows + i, stride, columns.end - columns.begin,
+                                       to + start);
+                    });
     }
   }
 }
 
 template <typename Scalar>
 void AddChildToUpdate(std::span<const RowRun> runs, const Scalar* child_update, ptrdiff_t stride,
-                      const FrontLayout<Scalar>& layout, int begin, int end, Scalar* update) {
+                      const FrontLayout<Scalar>& layout, const FrontTile& tile, Scalar* update) {
   const int pivots = layout.pivots();
   const ptrdiff_t own_stride = UpdateStride(layout.updates());
-  for (size_t c = 0; c < runs.size(); ++c) {
-    const int column = runs[c].parent_row - pivots;
-    const int first = std::max(0, begin - column);
-    const int last = std::min(runs[c].length, end - column);
-    if (column < 0 || first >= last) continue;
-    for (int j = first; j < last; ++j) {
-      const Scalar* from = child_update + (runs[c].child_row + j) * stride;
-      Scalar* to = update + (column + j) * own_stride - pivots;
+  const Part in_rows = RunsWithin(runs, tile.row_begin, tile.row_end);
+  const Part in_columns = RunsWithin(runs, tile.column_begin, tile.column_end);
+  for (int c = in_columns.begin; c < std::min(in_columns.end, in_rows.end); ++c) {
+    const RowRun& run = runs[c];
+    const Part columns = Within(run.parent_row, run.length, tile.column_begin, tile.column_end);
+    const Part diagonal = Within(run.parent_row, run.length, tile.row_begin, tile.row_end);
+    for (int j = columns.begin; j < columns.end; ++j) {
+      const Scalar* from = child_update + (run.child_row + j) * stride;
+      Scalar* to = update + (run.parent_row - pivots + j) * own_stride - pivots;
       // On the diagonal from the diagonal entry down.
-      AddContiguous(from + runs[c].child_row + j, runs[c].length - j, to + runs[c].parent_row + j);
-      for (size_t r = c + 1; r < runs.size(); ++r) {
-        __builtin_prefetch(from + runs[r].child_row + 2 * stride);
-        AddContiguous(from + runs[r].child_row, runs[r].length, to + runs[r].parent_row);
+      const int first = std::max(j, diagonal.begin);
+      AddContiguous(from + run.child_row + first, diagonal.end - first,
+                    to + run.parent_row + first);
+      for (int r = std::max(c + 1, in_rows.begin); r < in_rows.end; ++r) {
+        const Part rows = Within(runs[r].parent_row, runs[r].length, tile.row_begin, tile.row_end);
+        const Scalar* from_rows = from + runs[r].child_row + rows.begin;
+        __builtin_prefetch(from_rows + 2 * stride);
+        AddContiguous(from_rows, rows.end - rows.begin, to + runs[r].parent_row + rows.begin);
       }
     }
   }
 }
 
-template void ClearColumns<double>(const FrontLayout<double>&, int, int, double*);
+template void ClearColumns<double>(const FrontLayout<double>&, int, int, int, int, double*);
 template void CopyMatrixBlocks<double>(std::span<const MatrixBlock>, const double*, const double*,
-                                       double, const FrontLayout<double>&, int, int, double*);
+                                       double, const FrontLayout<double>&, const FrontTile&,
+                                       double*);
 template void AddChildToPivots<double>(std::span<const RowRun>, const double*, ptrdiff_t,
-                                       const FrontLayout<double>&, int, int, double*);
+                                       const FrontLayout<double>&, const FrontTile&, double*);
 template void AddChildToUpdate<double>(std::span<const RowRun>, const double*, ptrdiff_t,
-                                       const FrontLayout<double>&, int, int, double*);
-template void ClearColumns<float>(const FrontLayout<float>&, int, int, float*);
+                                       const FrontLayout<double>&, const FrontTile&, double*);
+template void ClearColumns<float>(const FrontLayout<float>&, int, int, int, int, float*);
 template void CopyMatrixBlocks<float>(std::span<const MatrixBlock>, const double*, const double*,
-                                      double, const FrontLayout<float>&, int, int, float*);
+                                      double, const FrontLayout<float>&, const FrontTile&, float*);
 template void AddChildToPivots<float>(std::span<const RowRun>, const float*, ptrdiff_t,
-                                      const FrontLayout<float>&, int, int, float*);
+                                      const FrontLayout<float>&, const FrontTile&, float*);
 template void AddChildToUpdate<float>(std::span<const RowRun>, const float*, ptrdiff_t,
-                                      const FrontLayout<float>&, int, int, float*);
+                                      const FrontLayout<float>&, const FrontTile&, float*);
 
 }  // namespace sap

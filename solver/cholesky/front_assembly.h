@@ -10,27 +10,38 @@
 
 namespace sap {
 
-// Zeroes pivot columns [begin, end) of the front and their padding.
-template <typename Scalar>
-void ClearColumns(const FrontLayout<Scalar>& layout, int begin, int end, Scalar* front);
+// What is worked on at a time: local rows and columns of a front.
+struct FrontTile {
+  int column_begin;
+  int column_end;
+  int row_begin;
+  int row_end;
+};
 
-// front := scale H in pivot columns [begin, end), at the entries of the given blocks of H.
+// Zeroes pivot columns [column_begin, column_end) of slivers [sliver_begin, sliver_end), and their
+// padding.
+template <typename Scalar>
+void ClearColumns(const FrontLayout<Scalar>& layout, int column_begin, int column_end,
+                  int sliver_begin, int sliver_end, Scalar* front);
+
+// front := scale H in a tile of the pivot columns, at the entries of the given blocks of H.
 template <typename Scalar>
 void CopyMatrixBlocks(std::span<const EliminationPlan::MatrixBlock> blocks, const double* diagonal,
                       const double* off_diagonal, double scale, const FrontLayout<Scalar>& layout,
-                      int begin, int end, Scalar* front);
+                      const FrontTile& tile, Scalar* front);
 
-// Adds the columns of a child's update that are pivot columns [begin, end) of the front. Columns of
+// Adds the entries of a child's update that are in a tile of the front's pivot columns. Columns of
 // the child's update are `stride` entries apart.
 template <typename Scalar>
 void AddChildToPivots(std::span<const EliminationPlan::RowRun> runs, const Scalar* child_update,
-                      ptrdiff_t stride, const FrontLayout<Scalar>& layout, int begin, int end,
+                      ptrdiff_t stride, const FrontLayout<Scalar>& layout, const FrontTile& tile,
                       Scalar* front);
 
-// Adds the columns of a child's update that are columns [begin, end) of the front's own update.
+// Adds the entries of a child's update that are in a tile of the front's own update. Rows and
+// columns of the tile are local ones as well, from layout.pivots() on.
 template <typename Scalar>
 void AddChildToUpdate(std::span<const EliminationPlan::RowRun> runs, const Scalar* child_update,
-                      ptrdiff_t stride, const FrontLayout<Scalar>& layout, int begin, int end,
+                      ptrdiff_t stride, const FrontLayout<Scalar>& layout, const FrontTile& tile,
                       Scalar* update);
 
 }  // namespace sap

@@ -39,6 +39,13 @@ class FrontLayout {
   int pivot_slivers() const { return pivot_slivers_; }
   int slivers() const { return slivers_; }  // pivot and update slivers
 
+  // The first local row of sliver s; the number of rows for slivers().
+  int FirstRow(int s) const {
+    if (s <= pivot_slivers_) return s * kLanes < pivots_ ? s * kLanes : pivots_;
+    const int row = (s - pivot_slivers_) * kLanes;
+    return pivots_ + (row < updates_ ? row : updates_);
+  }
+
   // Entry (0, 0) of sliver s.
   ptrdiff_t SliverStart(int s) const {
     if (s < pivot_slivers_) return Triangle(s);
