@@ -20,9 +20,10 @@ using Front = EliminationPlan::Front;
 // Sizes of the pieces of a large front that threads take one by one.
 constexpr int kUpdateColumns = 24;  // of U and of the children's updates
 constexpr int kUpdateRows = 2 * kUpdateColumns;
-constexpr int kPanelSlivers = 3;      // of the rows of a panel
 constexpr int kAssembledSlivers = 3;  // of the pivots' columns
 constexpr int kSliversBelow = 3;      // of the rows below
+// Blocks whose part of a vector is brought into the order of elimination at a time.
+constexpr Chunks kMovedBlocks{64, 600};
 // Fronts with less work than this (20 us or so) are not worth sharing.
 constexpr double kMinSharedCycles = 60e3;
 // Factors with fewer entries (50 us or so of a solve) are not worth sharing.
@@ -63,6 +64,31 @@ double LargestDiagonalEntry(const EliminationPlan& plan, std::span<const double>
     for (int64_t j = 0; j < size; ++j) largest = std::max(largest, block[j * (size + 1)]);
   }
   return largest;
+}
+
+// Four at a time: each comparison waits for the one before.
+double LargestEntry(std::span<const double> values) {
+  double largest[4] = {};
+  for (size_t i = 0; i < values.size(); ++i) {
+    largest[i % 4] = std::max(largest[i % 4], std::abs(values[i]));
+  }
+  return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
+}
+
+// Calls body(row, position) for every row as it was given and its position in the order of
+// elimination.
+template <typename Body>
+void ForEachRow(const EliminationPlan& plan, TaskArena* arena, Body&& body) {
+  ForChunks(arena, 0, plan.num_blocks(), kMovedBlocks, [&](int begin, int end, int) {
+    int position = plan.order_row_start()[begin];
+    for (int k = begin; k < end; ++k) {
+      const int block = plan.order()[k];
+      for (int row = plan.block_row_start()[block]; row < plan.block_row_start()[block + 1];
+           ++row) {
+        body(row, position++);
+      }
+    }
+  });
 }
 
 void ForEachPiece(TaskArena* arena, int count, auto&& body) {
@@ -189,21 +215,28 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   return status;
 }
 
-// A front that costs more than a thread's share of what is left of the wave would keep the other
-// threads waiting, so all threads work on it together; the remaining tasks run concurrently.
+// The tasks of a wave run concurrently. A front that costs more than a thread's share of what is
+// left of the wave would keep the other threads waiting, so those without a task of their own help
+// with it.
 template <typename Scalar>
 void BlockCholesky<Scalar>::FactorWave(const Job& job, int w, TaskArena* arena) {
-  std::span<const EliminationPlan::Task> tasks = job.plan.wave(w);
+  const std::span<const EliminationPlan::Task> tasks = job.plan.wave(w);
   double remaining_cost = 0.0;
   for (const EliminationPlan::Task& task : tasks) remaining_cost += task.cost;
-  while (w > 0 && !tasks.empty() && tasks[0].cost >= kMinSharedCycles &&
-         tasks[0].cost * arena->num_threads() > remaining_cost) {
-    if (!FactorFront(job, tasks[0].front_begin, arena)) return;
-    remaining_cost -= tasks[0].cost;
-    tasks = tasks.subspan(1);
+  int num_shared = 0;
+  while (w > 0 && num_shared < static_cast<int>(tasks.size()) &&
+         tasks[num_shared].cost >= kMinSharedCycles &&
+         tasks[num_shared].cost * arena->num_threads() > remaining_cost) {
+    remaining_cost -= tasks[num_shared].cost;
+    ++num_shared;
   }
-  arena->ParallelFor(static_cast<int>(tasks.size()),
-                     [&](int i) { FactorFronts(job, tasks[i].front_begin, tasks[i].front_end); });
+  arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
+    if (i < num_shared) {
+      FactorFront(job, tasks[i].front_begin, arena);
+    } else {
+      FactorFronts(job, tasks[i].front_begin, tasks[i].front_end);
+    }
+  });
 }
 
 template <typename Scalar>
@@ -249,10 +282,12 @@ void BlockCholesky<Scalar>::FactorPanel(const Job& job, const Front& front, int 
   const int panel_begin = dense.PanelBegin(panel);
   const int panel_end = dense.PanelEnd(panel);
   if (panel > 0) {
-    ForEachPiece(arena, NumPieces(panel_end - panel_begin, kPanelSlivers), [&](int piece) {
+    // There are few, so threads that share them take one each.
+    const int slivers = arena == nullptr ? panel_end - panel_begin : 1;
+    ForEachPiece(arena, (panel_end - panel_begin) / slivers, [&](int piece) {
       if (!job.GoesOn()) return;
-      const int begin = panel_begin + piece * kPanelSlivers;
-      dense.UpdatePanel(panel, begin, std::min(begin + kPanelSlivers, panel_end));
+      const int begin = panel_begin + piece * slivers;
+      dense.UpdatePanel(panel, begin, begin + slivers);
     });
   }
   if (!job.GoesOn()) return;
@@ -338,17 +373,12 @@ bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
   // A right-hand side can exceed the range of single precision.
   double rhs_scale = 1.0;
   if constexpr (std::is_same_v<Scalar, float>) {
-    double largest = 0.0;
-    for (const double value : rhs) largest = std::max(largest, std::abs(value));
-    const double scale = PowerOfTwoScale(largest);
+    const double scale = PowerOfTwoScale(LargestEntry(rhs));
     if (scale != 0.0) rhs_scale = scale;
   }
-  Scalar* y = solution_;
-  for (const int block : plan.order()) {
-    for (int i = plan.block_row_start()[block]; i < plan.block_row_start()[block + 1]; ++i) {
-      *y++ = static_cast<Scalar>(rhs_scale * rhs[i]);
-    }
-  }
+  ForEachRow(plan, arena, [&](int row, int position) {
+    solution_[position] = static_cast<Scalar>(rhs_scale * rhs[row]);
+  });
   if (concurrent_ && arena != nullptr && plan.factor_entries() >= kLeastSharedEntries) {
     SolveInWaves(plan, stop, arena);
   } else {
@@ -356,12 +386,9 @@ bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
     SolveBackward(plan, 0, plan.num_fronts(), scratch_, stop);
   }
   if (stop.Requested()) return false;
-  y = solution_;
-  for (const int block : plan.order()) {
-    for (int i = plan.block_row_start()[block]; i < plan.block_row_start()[block + 1]; ++i) {
-      x[i] = static_cast<double>(*y++) * scale_ / rhs_scale;
-    }
-  }
+  ForEachRow(plan, arena, [&](int row, int position) {
+    x[row] = static_cast<double>(solution_[position]) * scale_ / rhs_scale;
+  });
   return true;
 }
 

@@ -159,7 +159,6 @@ class EliminationPlanBuilder {
   Supernodes nodes_;
   EliminationPlan plan_;
   std::vector<int> position_;                 // [N] of each block in the order
-  std::vector<int> row_position_;             // [N + 1] first row of the block eliminated k-th
   std::vector<std::vector<int>> front_rows_;  // positions of the blocks below the pivots
   std::vector<int> mark_;                     // [N] front that last collected the position
   std::vector<int> local_row_;                // [N] by position, in the current front
@@ -170,7 +169,7 @@ void EliminationPlanBuilder::LocateValues() {
   plan_.diagonal_start_.reserve(num_blocks + 1);
   plan_.block_row_start_.reserve(num_blocks + 1);
   plan_.off_diagonal_start_.reserve(pattern_.num_edges() + 1);
-  row_position_.reserve(num_blocks + 1);
+  plan_.order_row_start_.reserve(num_blocks + 1);
   plan_.diagonal_start_.assign(1, 0);
   plan_.off_diagonal_start_.assign(1, 0);
   plan_.block_row_start_.assign(1, 0);
@@ -185,10 +184,11 @@ void EliminationPlanBuilder::LocateValues() {
   }
   plan_.num_rows_ = plan_.block_row_start_.back();
   position_.resize(num_blocks);
-  row_position_.assign(1, 0);
+  plan_.order_row_start_.assign(1, 0);
   for (int k = 0; k < num_blocks; ++k) {
     position_[nodes_.order[k]] = k;
-    row_position_.push_back(row_position_.back() + graph_.weight[nodes_.order[k]]);
+    plan_.order_row_start_.push_back(plan_.order_row_start_.back() +
+                                     graph_.weight[nodes_.order[k]]);
   }
 }
 
@@ -202,7 +202,7 @@ void EliminationPlanBuilder::MakeFronts() {
     front = {};
     front.pivots = nodes_.pivots[f];
     front.updates = nodes_.updates[f];
-    front.pivot_begin = row_position_[nodes_.block_start[f]];
+    front.pivot_begin = plan_.order_row_start_[nodes_.block_start[f]];
     front.parent = nodes_.parent[f];
     if (front.parent >= 0) {
       ++num_children[front.parent];
@@ -463,7 +463,8 @@ size_t EliminationPlan::size_bytes() const {
     return ((arrays.capacity() * sizeof(arrays[0])) + ...);
   };
   return sizeof *this + bytes(fronts_, children_, matrix_blocks_, runs_, tasks_, wave_start_,
-                              order_, block_row_start_, diagonal_start_, off_diagonal_start_);
+                              order_, order_row_start_, block_row_start_, diagonal_start_,
+                              off_diagonal_start_);
 }
 
 EliminationPlan EliminationPlan::Make(const BlockPattern& pattern, Ordering ordering) {

@@ -123,6 +123,8 @@ class EliminationPlan {
     return std::span(tasks_).subspan(wave_start_[w], wave_start_[w + 1] - wave_start_[w]);
   }
   std::span<const int> order() const { return order_; }  // block eliminated k-th
+  // [N + 1] of these blocks, the first row in order of elimination
+  std::span<const int> order_row_start() const { return order_row_start_; }
   std::span<const int> block_row_start() const { return block_row_start_; }  // [N + 1] as given
   int64_t factor_storage_double() const { return factor_storage_double_; }
   int64_t factor_storage_float() const { return factor_storage_float_; }
@@ -144,6 +146,7 @@ class EliminationPlan {
   std::vector<Task> tasks_;
   std::vector<int> wave_start_{0};
   std::vector<int> order_;
+  std::vector<int> order_row_start_;
   std::vector<int> block_row_start_;
   std::vector<int64_t> diagonal_start_;
   std::vector<int64_t> off_diagonal_start_;

@@ -54,7 +54,7 @@ struct Part {
   bool empty() const { return begin >= end; }
 };
 
-// Of `length` rows or columns from `start` on those in [begin, end).
+// The part of `length` rows or columns from `start` on that is in [begin, end).
 Part Within(int start, int length, int begin, int end) {
   return {std::max(0, begin - start), std::min(length, end - start)};
 }

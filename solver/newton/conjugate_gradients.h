@@ -47,8 +47,9 @@ void ForVelocities(const IslandView& view, Body&& body) {
 double Dot(const IslandView& view, const std::vector<double>& a, const std::vector<double>& b,
            std::vector<double>* slot_sums);
 
-// |D r|^2.
-double ScaledNorm2(const IslandView& view, const std::vector<double>& r);
+// |D r|^2, summed likewise.
+double ScaledNorm2(const IslandView& view, const std::vector<double>& r,
+                   std::vector<double>* slot_sums);
 
 // Solves H x = b for the b that vectors->residual holds. precondition(r, &z) and multiply(p, &Hp)
 // return false if they were stopped. kNotPositiveDefinite where the goal is out of reach: x is then
@@ -60,10 +61,13 @@ StepStatus SolveByConjugateGradients(const IslandView& view, const ConjugateGoal
   auto& [r, z, p, Hp, sums] = *vectors;
   ForVelocities(view, [&, &p = p](int i) { (*x)[i] = p[i] = 0; });
   const bool tests_residual = goal.residual > 0;
-  const double least2 = tests_residual ? goal.residual * goal.residual * ScaledNorm2(view, r) : 0;
+  const double least2 =
+      tests_residual ? goal.residual * goal.residual * ScaledNorm2(view, r, &sums) : 0;
   double first_rz = 0, last_rz = 0;
   for (int products = 0;; ++products) {
-    if (tests_residual && products > 0 && ScaledNorm2(view, r) <= least2) return StepStatus::kOk;
+    if (tests_residual && products > 0 && ScaledNorm2(view, r, &sums) <= least2) {
+      return StepStatus::kOk;
+    }
     if (products == goal.max_products) return StepStatus::kNotPositiveDefinite;
     if (!precondition(r, &z)) return StepStatus::kStopped;
     const double rz = Dot(view, r, z, &sums);

@@ -13,7 +13,7 @@ constexpr Chunks kEvaluateSlots{32, 2500};  // momentum, gradient and their norm
 constexpr Chunks kAssembleSlots{16, 6000};  // diagonal blocks of the Hessian
 constexpr Chunks kMomentumSlots{32, 600};   // A dv
 constexpr Chunks kProductSlots{16, 1500};   // H p of conjugate gradients
-constexpr Chunks kDotSlots{32, 60};         // an inner product
+constexpr Chunks kDotSlots{32, 250};        // an inner product
 constexpr Chunks kSweepGroups{8, 4000};     // of one color, which has few slots in a small island
 constexpr Chunks kCertifySlots{32, 8000};   // the gradient and its rounding error in the norm of A
 constexpr Chunks kDifferentiateSlots{16, 10000};  // derivatives with respect to A and v*

@@ -4,8 +4,8 @@
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
 robots, robots_drake, rollout, run, flex, clarabel, cholmod, golden, soft, boxes, gradients,
-scaling, threads, or a part of a table such as drake/bin or drake/bin/160. Tables go to standard
-output, to DIR/<name>.csv, and all together to DIR/tables.md.
+scaling, threads, predicted, or a part of a table such as drake/bin or drake/bin/160. Tables go to
+standard output, to DIR/<name>.csv, and all together to DIR/tables.md.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from lone_boxes import boxes
 from mujoco_programs import flex, rollout, run
 from one_core import pin_to_one_core
 from table import Table
+from task_graphs import COLUMNS, predicted, prediction
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -406,9 +407,6 @@ def sequence(bench: Bench, *arguments: object) -> list[str]:
     return next(csv.reader(io.StringIO(output)))
 
 
-PREDICTED_THREADS = (2, 4, 8, 16, 32, 64)
-
-
 def scaling(bench: Bench) -> Iterator[Table]:
     """The project's own scenes as warm sequences, and what their task graphs allow."""
     scenes = [("clutter", n, 1, 60, 160) for n in (40, 80, 160, 320)]
@@ -426,13 +424,11 @@ def scaling(bench: Bench) -> Iterator[Table]:
         "factorizations;min ms;median ms;predicted ms;threads;its median ms;speed-up;plain / this;"
         "allocations;failed;layout ms;GFLOP;GFLOP/s;factor MB",
     )
-    predicted = Table(
+    task_graphs = Table(
         "task_graph",
         f"Predicted speed-up: task times replayed by a list scheduler; measured: {bench.threads} "
         "threads",
-        "scene;bodies;walls;steps;work ms;critical path ms;"
-        + ";".join(f"predicted {count}" for count in PREDICTED_THREADS)
-        + ";threads;measured",
+        f"scene;bodies;walls;steps;{COLUMNS};threads;measured",
     )
     for scene, bodies, walls, begin, end in scenes:
         if not bench.wants(f"scaling/{scene}/{bodies}"):
@@ -442,16 +438,10 @@ def scaling(bench: Bench) -> Iterator[Table]:
             bench, scene, bodies, walls, begin, end, "--threads", str(bench.threads), *plain
         )
         table.add(*row)
-        lines = bench.program(
-            "task_graph_benchmark",
-            *map(str, (scene, bodies, walls, begin, end, *PREDICTED_THREADS)),
-        ).splitlines()
-        predictions = [line.split(",") for line in lines]
-        _, work, critical_path, *_ = predictions[-1]
-        speed_ups = [speed_up for *_, speed_up in predictions]
-        predicted.add(*row[:4], work, critical_path, *speed_ups, row[14], row[16])
+        speed_ups = prediction(bench, scene, bodies, walls, begin, end)
+        task_graphs.add(*row[:4], *speed_ups, row[14], row[16])
     yield table
-    yield predicted
+    yield task_graphs
 
 
 def threads(bench: Bench) -> Iterator[Table]:
@@ -540,6 +530,7 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "gradients": gradients,
     "scaling": scaling,
     "threads": threads,
+    "predicted": predicted,
     "cholmod": cholmod,
     "clarabel": clarabel,
     "mujoco": mujoco,

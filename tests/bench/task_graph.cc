@@ -19,7 +19,11 @@ double OwnTime(const TaskGraph::Task& task) {
 class Replay {
  public:
   Replay(const TaskGraph& graph, int threads, double loop_s)
-      : graph_(graph), loop_s_(loop_s), loops_(graph.loops.size()), frames_(threads) {
+      : graph_(graph),
+        loop_s_(loop_s),
+        loops_(graph.loops.size()),
+        frames_(threads),
+        waits_for_(threads, kNone) {
     for (int thread = threads - 1; thread > 0; --thread) idle_.push_back(thread);
   }
 
@@ -40,9 +44,10 @@ class Replay {
   static constexpr int kNone = -1;
 
   struct LoopState {
-    size_t next{0};      // task to be claimed
-    int running{0};      // tasks that have begun and not ended
-    int waiting{kNone};  // the thread that opened it, once it finds no task left
+    size_t next{0};     // task to be claimed
+    int running{0};     // tasks that have begun and not ended
+    int opener{kNone};  // thread
+    int outer{kNone};   // the loop in whose task it was opened
   };
   struct Claimed {
     int in_loop;
@@ -82,29 +87,62 @@ class Replay {
     const TaskGraph::Task& task = graph_.tasks[frame.task];
     if (frame.loops_done < task.loops.size()) {
       const int loop = task.loops[frame.loops_done].loop;
+      loops_[loop].opener = thread;
+      loops_[loop].outer = frame.from.in_loop;
       open_.push_back(loop);
       Claim({.in_loop = loop, .opened_it = true}, thread, now);
-      while (!idle_.empty() && HasTasks(loop)) {
-        const int helper = idle_.back();
-        idle_.pop_back();
-        Help(helper, now);
-      }
+      Recruit(loop, now);
       return;
     }
     frames_[thread].pop_back();
     if (frame.from.in_loop != kNone) EndTask(frame.from, thread, now);
   }
 
+  // Threads without work join a loop that was opened.
+  void Recruit(int loop, double now) {
+    while (!idle_.empty() && HasTasks(loop)) {
+      const int helper = idle_.back();
+      idle_.pop_back();
+      Help(helper, now);
+    }
+    for (int thread = 0; thread < static_cast<int>(frames_.size()) && HasTasks(loop); ++thread) {
+      if (waits_for_[thread] != kNone) WaitFor(waits_for_[thread], thread, now);
+    }
+  }
+
   void EndTask(const Claimed& from, int thread, double now) {
     LoopState& state = loops_[from.in_loop];
     --state.running;
     if (HasTasks(from.in_loop)) return Claim(from, thread, now);
-    if (from.opened_it) state.waiting = thread;
-    if (state.running == 0 && state.waiting != kNone) {
-      ++frames_[state.waiting].back().loops_done;
-      Schedule(state.waiting, now);
+    if (state.running == 0 && waits_for_[state.opener] == from.in_loop) {
+      WaitFor(from.in_loop, state.opener, now);
     }
-    if (!from.opened_it) Help(thread, now);
+    if (frames_[thread].empty()) {
+      Help(thread, now);
+    } else {
+      const Frame& frame = frames_[thread].back();  // of which this thread has opened the next loop
+      WaitFor(graph_.tasks[frame.task].loops[frame.loops_done].loop, thread, now);
+    }
+  }
+
+  // The thread that opened the loop, which has no task left for it, goes on once all have ended, and
+  // helps with loops that were opened within them until then.
+  void WaitFor(int loop, int thread, double now) {
+    waits_for_[thread] = kNone;
+    if (loops_[loop].running == 0) {
+      ++frames_[thread].back().loops_done;
+      return Schedule(thread, now);
+    }
+    for (const int open : open_) {
+      if (!HasTasks(open) || !IsWithin(open, loop)) continue;
+      return Claim({.in_loop = open, .opened_it = false}, thread, now + loop_s_);
+    }
+    waits_for_[thread] = loop;
+  }
+
+  bool IsWithin(int loop, int outer) const {
+    while (loop != kNone && loop != outer) loop = loops_[loop].outer;
+    return loop == outer;
   }
 
   void Help(int thread, double now) {
@@ -122,6 +160,7 @@ class Replay {
   std::vector<std::vector<Frame>> frames_;  // by thread, the innermost last
   std::vector<int> open_;                   // in the order in which they were opened
   std::vector<int> idle_;
+  std::vector<int> waits_for_;  // by thread: the loop it has opened and waits for without work
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
 };
 

@@ -51,6 +51,14 @@ TEST(TaskGraphTest, AThreadThatHasEndedItsTaskJoinsTheLoopThatIsOpen) {
   EXPECT_EQ(ReplayedTime(NestedLoops(4, 1), 2, 0), 1 + 2 * 4 + 2);
 }
 
+// With two threads the one that opened the outer loop ends its task of 1 when the other opens the
+// inner loop, and takes half of that.
+TEST(TaskGraphTest, AThreadThatWaitsForItsLoopHelpsWithLoopsOpenedWithinIt) {
+  TaskGraph graph = NestedLoops(4, 1);
+  std::swap(graph.loops[0].tasks[0], graph.loops[0].tasks[1]);
+  EXPECT_EQ(ReplayedTime(graph, 2, 0), 1 + 2 * 4 + 2);
+}
+
 TEST(TaskGraphTest, OpeningAndJoiningALoopTakeTheirTime) {
   EXPECT_EQ(ReplayedTime(OneLoop(2, 0, 8, 0), 1, 0.5), 0.5 + 16);
   EXPECT_EQ(ReplayedTime(OneLoop(2, 0, 8, 0), 2, 0.5), 0.5 + 0.5 + 8);

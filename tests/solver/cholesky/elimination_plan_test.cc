@@ -152,6 +152,37 @@ TEST(EliminationPlanTest, SmallPilesAreOrderedByMinimumDegreeAndLargeOnesDissect
   EXPECT_EQ(ordering(1000), Ordering::kNestedDissection);
 }
 
+// So many cliques of six blocks, which have no fill.
+PatternData Cliques(int count) {
+  PatternData data = test::Blocks(6 * count);
+  for (int block = 0; block < data.num_blocks(); ++block) {
+    for (int other = block + 1; other < (block / 6 + 1) * 6; ++other) {
+      data.edge_a.push_back(block);
+      data.edge_b.push_back(other);
+    }
+  }
+  return data;
+}
+
+// Several threads make both orders at once, one thread the second only where the first may not be
+// the best.
+TEST(EliminationPlanTest, APlanIsTheSameForAnyNumberOfThreads) {
+  for (const PatternData& data :
+       {test::Pile(1000, 5.5, 3), test::Pile(300, 5.5, 3), Cliques(120), test::Grid(30, 30),
+        test::WithVarying(test::Pile(900, 5.5, 4), 60)}) {
+    const EliminationPlan alone = EliminationPlan::Make(data.pattern());
+    for (const int threads : {2, 3}) {
+      TaskArena arena(threads);
+      const auto plan = EliminationPlan::Make(data.pattern(), Ordering::kAuto, StopToken(), &arena);
+      ASSERT_TRUE(plan);
+      EXPECT_EQ(plan->ordering(), alone.ordering());
+      EXPECT_TRUE(std::ranges::equal(plan->order(), alone.order()));
+      EXPECT_EQ(plan->num_fronts(), alone.num_fronts());
+      EXPECT_EQ(plan->factor_flops(), alone.factor_flops());
+    }
+  }
+}
+
 TEST(EliminationPlanTest, IdenticalPatternsHaveIdenticalPlans) {
   for (const PatternData& data : Patterns()) {
     const EliminationPlan a = EliminationPlan::Make(data.pattern());
