@@ -125,8 +125,8 @@ class Replay {
     }
   }
 
-  // The thread that opened the loop, which has no task left for it, goes on once all have ended, and
-  // helps with loops that were opened within them until then.
+  // The thread that opened the loop, which has no task left for it, goes on once all have ended.
+  // Until then it helps with loops that were opened within them.
   void WaitFor(int loop, int thread, double now) {
     waits_for_[thread] = kNone;
     if (loops_[loop].running == 0) {
