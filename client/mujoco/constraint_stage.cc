@@ -52,8 +52,7 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
     const sap_mujoco_work work = work_.Count(fields, trees, is_sparse);
     if (!MayBeFaster(fields, trees, work) || !IsSapFaster(work)) return SAP_MUJOCO_SLOWER;
   }
-  problem_.Measure(fields, trees, (flags & SAP_MUJOCO_SPARSE) | SAP_MUJOCO_CHANGE);
-  problem_.Build(fields, trees, 0.0);
+  problem_.BuildChange(fields, trees, is_sparse);
   if (EngineStatus read = task_.Read(problem_.View(fields)); !read)
     return tl::unexpected(read.error());
   EngineStatus solved =

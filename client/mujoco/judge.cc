@@ -20,7 +20,6 @@ struct JudgedState {
   int32_t kind;
   const double* next_qvel;
   std::span<const std::byte> contacts{};
-  double* velocities = nullptr;  // J v_0
 };
 
 namespace {
@@ -61,11 +60,6 @@ void ComputeForces(void* context) {
   if (IsDiscrete(FieldsOf(c))) return;
   c.calls.actuation(c.model, c.data);
   c.calls.acceleration(c.model, c.data);
-}
-
-void MultiplyVelocity(void* context) {
-  const auto& c = *static_cast<const JudgedState*>(context);
-  c.calls.multiply_jacobian(c.model, c.data, c.velocities, FieldsOf(c).qvel);
 }
 
 // Makes the step of an acceleration, except that of `discrete`.
@@ -137,15 +131,8 @@ EngineStatus Judge::Solve(const JudgedState& state) {
     return tl::unexpected(EngineError{EngineErrorCode::kInvalidArgument, "MuJoCo warns", ""});
   }
   const Fields fields = FieldsOf(state);
-  const Trees trees(fields);
-  problem_.Measure(fields, trees, state.calls.is_sparse(state.model) ? SAP_MUJOCO_SPARSE : 0);
-  if (fields.nefc > 0) {
-    JudgedState product = state;
-    product.velocities = problem_.velocities();
-    EngineStatus multiplied = RunGuarded(product, &MultiplyVelocity);
-    if (!multiplied) return multiplied;
-  }
-  problem_.Build(fields, trees, 0.0);
+  EngineStatus built = problem_.Build(state.calls, state.model, state.data, fields, false);
+  if (!built) return built;
   // Most recorded steps are nearly right, and the certificate is that of the answer from any guess.
   std::copy_n(state.next_qvel, fields.nv, problem_.guess());
   EngineStatus read = task_.Read(problem_.View(fields));

@@ -5,12 +5,48 @@
 namespace sap::mujoco {
 namespace {
 
+constexpr double kSigma = 1e-3;  // of the law of SAP
+
+// The product that MuJoCo is called for. It has no object to destroy, as MuJoCo's errors need it.
+struct ProductContext {
+  const MujocoCalls& calls;
+  const void* model;
+  const void* data;
+  double* result;  // J v_0
+  const double* vector;
+};
+
+void MultiplyJacobian(void* context) {
+  const auto& c = *static_cast<ProductContext*>(context);
+  c.calls.multiply_jacobian(c.model, c.data, c.result, c.vector);
+}
+
 template <typename Type>
 std::span<const Type> Part(const std::vector<Type>& buffer, int64_t begin, int64_t count) {
   return std::span(buffer).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
 }
 
 }  // namespace
+
+EngineStatus ProblemBuffers::Build(const MujocoCalls& calls, const void* model, const void* data,
+                                   const Fields& fields, bool as_sap) {
+  const Trees trees(fields);
+  Measure(fields, trees,
+          (as_sap ? SAP_MUJOCO_LAW_SAP : 0) | (calls.is_sparse(model) ? SAP_MUJOCO_SPARSE : 0));
+  if (fields.nefc > 0) {
+    ProductContext product = {calls, model, data, doubles_.data() + layout_.velocities,
+                              fields.qvel};
+    EngineStatus multiplied = calls.Run(&MultiplyJacobian, &product);
+    if (!multiplied) return multiplied;
+  }
+  Write(fields, trees, as_sap ? kSigma : 0.0);
+  return {};
+}
+
+void ProblemBuffers::BuildChange(const Fields& fields, const Trees& trees, bool is_sparse) {
+  Measure(fields, trees, (is_sparse ? SAP_MUJOCO_SPARSE : 0) | SAP_MUJOCO_CHANGE);
+  Write(fields, trees, 0.0);
+}
 
 void ProblemBuffers::Measure(const Fields& fields, const Trees& trees, int32_t flags) {
   flags_ = flags;
@@ -20,7 +56,7 @@ void ProblemBuffers::Measure(const Fields& fields, const Trees& trees, int32_t f
   integers_.resize(static_cast<size_t>(layout_.integers));
 }
 
-void ProblemBuffers::Build(const Fields& fields, const Trees& trees, double sigma) {
+void ProblemBuffers::Write(const Fields& fields, const Trees& trees, double sigma) {
   has_slip_ = sigma > 0.0;
   WriteProblem(fields, trees, flags_, sigma, &layout_, doubles_.data(), unsigned_.data(),
                integers_.data());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "client/mujoco/mujoco_calls.h"
 #include "client/mujoco/problem_writer.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/problem_fields.h"
@@ -12,26 +13,29 @@ namespace sap::mujoco {
 
 class ProblemBuffers {
  public:
-  // Determines the layout of the problem, and makes room for it.
-  //   flags   as for sap_mujoco_measure
-  void Measure(const Fields& fields, const Trees& trees, int32_t flags);
+  // Writes the problem of a state whose smooth forces are computed, under the law of SAP or
+  // MuJoCo's. J v_0 is MuJoCo's product.
+  EngineStatus Build(const MujocoCalls& calls, const void* model, const void* data,
+                     const Fields& fields, bool as_sap);
 
-  // Where J v_0 goes [nefc] before Build, unless the flags have SAP_MUJOCO_CHANGE.
-  double* velocities() { return doubles_.data() + layout_.velocities; }
-
-  // Writes the problem that was measured; `sigma` as for sap_mujoco_build.
-  void Build(const Fields& fields, const Trees& trees, double sigma);
+  // Writes the problem of MuJoCo's constraint solver, in v - v_0; needs no J v_0.
+  void BuildChange(const Fields& fields, const Trees& trees, bool is_sparse);
 
   double* guess() { return doubles_.data() + layout_.guess; }                // [nv]
   const double* v_star() const { return doubles_.data() + layout_.v_star; }  // [nv]
 
-  // Valid until the next Measure.
+  // Valid until the next problem is built.
   ContactProblemView View(const Fields& fields);
 
   // Writes the forces of a solution to the state of which the problem is.
   void Store(const Fields& fields, const ContactSolution& solution);
 
  private:
+  // Determines the layout of the problem, and makes room for it.
+  //   flags   as for sap_mujoco_measure
+  void Measure(const Fields& fields, const Trees& trees, int32_t flags);
+  // Writes the problem that was measured; `sigma` as for sap_mujoco_build.
+  void Write(const Fields& fields, const Trees& trees, double sigma);
   void ViewContacts(ContactProblemView::Contacts* contacts);
   bool is_sap() const { return (flags_ & SAP_MUJOCO_LAW_SAP) != 0; }
 

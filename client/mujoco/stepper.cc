@@ -10,7 +10,6 @@ namespace sap::mujoco {
 namespace {
 
 constexpr int32_t kInGap = 1;  // `exclude` of a contact beyond its margin
-constexpr double kSigma = 1e-3;
 
 // What the stages are called with. It has no object to destroy, as MuJoCo's errors need it.
 struct StageContext {
@@ -60,11 +59,6 @@ void RunStages(void* context) {
   }
   c.calls.actuation(c.model, c.data);
   c.calls.acceleration(c.model, c.data);
-}
-
-void MultiplyJacobian(void* context) {
-  const auto& c = *static_cast<StageContext*>(context);
-  c.calls.multiply_jacobian(c.model, c.data, c.result, c.vector);
 }
 
 // What depends on the forces of constraints.
@@ -120,17 +114,9 @@ EngineStatus Stepper::Build(const MujocoCalls& calls, const void* model, void* d
     if (EngineStatus run = ComputeDiscreteForces(calls, model, data); !run) return run;
   }
   fields_ = ReadFields(calls.fields, model, data);  // the stages have moved its arrays
-  const Trees trees(fields_);
-  problem_.Measure(
-      fields_, trees,
-      (as_sap ? SAP_MUJOCO_LAW_SAP : 0) | (calls.is_sparse(model) ? SAP_MUJOCO_SPARSE : 0));
-  if (fields_.nefc > 0) {
-    EngineStatus multiplied =
-        RunGuarded({calls, model, data, fields_, as_sap, problem_.velocities(), fields_.qvel},
-                   &MultiplyJacobian);
-    if (!multiplied) return multiplied;
+  if (EngineStatus built = problem_.Build(calls, model, data, fields_, as_sap); !built) {
+    return built;
   }
-  problem_.Build(fields_, trees, as_sap ? kSigma : 0.0);
   return task_.Read(problem_.View(fields_));
 }
 
