@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections import UserDict
+from collections.abc import ItemsView
 from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
 import sap_islands as sap
+from numpy.typing import NDArray
 
-from support.mujoco_agreement import solve_tightly
+from support.fleet import Fleet
+from support.planted_faults import model_of
 from support.recorded_runs import (
+    INPUTS,
+    RUN_OPTIONS,
     WORKSHOP,
     Run,
     changed,
     record,
-    with_flag,
-    with_integrator,
-    with_option,
     workshop,
 )
 
 STEPS = 60
-RECORDED = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "eq_active")
-INPUTS = """
-<mujoco>
-  <worldbody>
-    <geom type="plane" size="5 5 .1"/>
-    <body name="hand" mocap="true" pos="0 0 .5"/>
-    <body name="held" pos="0 0 .5"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
-    <body pos="1 0 1"><joint name="hinge" axis="0 1 0"/>
-      <geom type="capsule" size=".04" fromto="0 0 0 .3 0 0"/></body>
-  </worldbody>
-  <equality><weld body1="hand" body2="held"/></equality>
-  <actuator><general joint="hinge" dyntype="filter" dynprm=".05" gainprm="5"/>
-    <motor joint="hinge" gear="5"/></actuator>
-</mujoco>"""
 
 
 @pytest.fixture(scope="module")
@@ -47,28 +36,6 @@ def model() -> mujoco.MjModel:
 @pytest.fixture(scope="module")
 def run(model: mujoco.MjModel) -> Run:
     return record(model, STEPS, seed=5)
-
-
-def with_fluid(model: mujoco.MjModel) -> None:
-    model.opt.density, model.opt.viscosity = 1000.0, 0.1
-
-
-RUN_OPTIONS: dict[str, Callable[[mujoco.MjModel], None]] = {
-    "Euler": lambda _: None,
-    "Euler, explicit damping": with_flag("EULERDAMP"),
-    "implicit": with_option("integrator", mujoco.mjtIntegrator.mjINT_IMPLICIT),
-    "implicitfast": with_option("integrator", mujoco.mjtIntegrator.mjINT_IMPLICITFAST),
-    "discrete": with_integrator("DISCRETE"),
-    "elliptic": with_option("cone", mujoco.mjtCone.mjCONE_ELLIPTIC),
-    "impratio": with_option("impratio", 20.0),
-    "no warm start": with_flag("WARMSTART"),
-    "no islands": with_flag("ISLAND"),
-    "no multiccd": with_flag("MULTICCD"),
-    "no nativeccd": with_flag("NATIVECCD"),
-    "diagexact": with_flag("DIAGEXACT"),
-    "speculative": with_flag("SPECULATIVE"),
-    "fluid": with_fluid,
-}
 
 
 @pytest.mark.parametrize("option", RUN_OPTIONS)
@@ -147,24 +114,11 @@ def test_a_run_in_which_nothing_touches_is_exact_with_its_empty_contacts() -> No
 
 def test_every_input_of_a_step_is_set() -> None:
     # Applied forces, a mocap body, an equality that is off, activations: recorded, each for itself.
-    model = mujoco.MjModel.from_xml_string(INPUTS)
-    solve_tightly(model)
-    data, random = mujoco.MjData(model), np.random.default_rng(3)
-    rows: dict[str, list[Any]] = {name: [] for name in (*RECORDED, "next_qvel")}
-    for step in range(40):
-        data.ctrl[:] = random.uniform(-1, 1)
-        data.qfrc_applied[:] = random.normal(size=model.nv)
-        data.xfrc_applied[1:] = random.normal(size=(model.nbody - 1, 6))
-        data.mocap_pos[:] = [0.02 * np.sin(step), 0, 0.5]
-        data.eq_active[:] = step % 3 == 0
-        for name in RECORDED:
-            rows[name].append(getattr(data, name).copy())
-        mujoco.mj_step(model, data)
-        rows["next_qvel"].append(data.qvel.copy())
-    run = {name: np.array(values) for name, values in rows.items()}
+    model = model_of("handle")
+    run = record(model, 40, seed=3, pushed=True)
     verdict = sap.certify(model, run)
     assert verdict.error.max() < 1e-9
-    for name in set(RECORDED) - {"qpos", "qvel"}:
+    for name in INPUTS:
         without = {key: values for key, values in run.items() if key != name}
         assert sap.certify(model, without, diagnose=0).error.max() > 1e-3, name
 
@@ -177,3 +131,26 @@ def test_a_state_that_mujoco_has_no_memory_for_is_refused_by_name(run: Run) -> N
         for solver in (None, client):
             with pytest.raises(sap.InvalidArgument, match=r"state \d+ \(world 0\): .*memory"):
                 sap.certify(small, run, client=solver)
+
+
+def test_a_fleet_that_loses_a_server_finds_the_same(model: mujoco.MjModel) -> None:
+    run = spoiled_with_contacts(model)
+    here = sap.certify(model, [run, run])
+
+    class LosesAServer(UserDict[str, NDArray[Any]]):
+        """A run; when it is read, a server answers nothing any more, and dies."""
+
+        def items(self) -> ItemsView[str, NDArray[Any]]:
+            fleet.servers[0].pause()
+            threading.Timer(0.3, fleet.servers[0].kill).start()
+            return super().items()
+
+    with Fleet(2) as fleet, sap.connect(fleet.address) as client:
+        boots: set[str] = set()
+        while len(boots) < 2:
+            boots.add(client.info().boot_id)
+        there = sap.certify(model, [run, LosesAServer(run)], client=client)
+        assert [server.runs() for server in fleet.servers] == [False, True]
+    assert there.to_json() == here.to_json()
+    for name in ("error", "bound", "island_error", "found_error", "lost_pairs"):
+        assert getattr(there, name).tobytes() == getattr(here, name).tobytes()

@@ -38,7 +38,7 @@ def load_scene(name: str, bodies: int | None = None, others: Iterable[str] = ())
         try:
             model = mujoco.MjModel.from_xml_path(name)
         except (ValueError, OSError) as error:
-            raise InvalidArgument(f"{name}: {error}") from None
+            raise InvalidArgument(f"{name}: {' '.join(str(error).split())}") from None
     else:
         known = ", ".join((*SCENES, *others))
         message = f"there is no scene {name!r}; it must be {known}, or an MJCF or URDF file"

@@ -12,11 +12,12 @@ import pytest
 from numpy.typing import NDArray
 from record_mujoco_warp import CONTACT
 from sap_islands.arrays import FloatArray
+from sap_islands.referee.contacts import make_contacts, put_contacts
 
 from support.mujoco_agreement import solve_tightly
 
 Run = dict[str, NDArray[Any]]
-Before = Callable[[mujoco.MjModel, mujoco.MjData], None]
+INPUTS = ("act", "ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "eq_active")
 
 
 def controls_of(model: mujoco.MjModel, seed: int, steps: int) -> FloatArray:
@@ -35,18 +36,34 @@ def record(
     seed: int = 0,
     with_contacts: bool = False,
     world: int = 0,
+    pushed: bool = False,
+    skip: int = 0,
 ) -> Run:
-    """Steps of MuJoCo's own simulation with random controls and random velocities at first."""
-    data = mujoco.MjData(model)
-    data.qvel[:] = 0.3 * np.random.default_rng(seed).normal(size=model.nv)
+    """Steps of MuJoCo's own simulation with random controls and random velocities at first.
+
+    Args:
+        model: The model.
+        steps: How many.
+        seed: Of the numbers.
+        with_contacts: Whether contacts are recorded.
+        world: Number of the world.
+        pushed: Whether all other inputs change too, and are recorded.
+        skip: Steps before those that are recorded.
+    """
+    data, random = mujoco.MjData(model), np.random.default_rng(seed)
+    data.qvel[:] = 0.3 * random.normal(size=model.nv)
+    mujoco.mj_step(model, data, skip)
     controls = controls_of(model, seed, steps)
+    inputs = INPUTS if pushed else ("act", "ctrl")
     rows: dict[str, list[Any]] = {
-        name: [] for name in ("qpos", "qvel", "act", "ctrl", "time", "world", "next_qvel")
+        name: [] for name in ("qpos", "qvel", *inputs, "time", "world", "next_qvel")
     }
     contacts: dict[str, list[Any]] = {name: [] for name in ("state", *CONTACT)}
     for step in range(steps):
         data.ctrl[:] = controls[step]
-        for name in ("qpos", "qvel", "act", "ctrl"):
+        if pushed:
+            _push(model, data, random)
+        for name in ("qpos", "qvel", *inputs):
             rows[name].append(getattr(data, name).copy())
         rows["time"].append(data.time)
         rows["world"].append(world)
@@ -61,19 +78,81 @@ def record(
     return run
 
 
+def _push(model: mujoco.MjModel, data: mujoco.MjData, random: np.random.Generator) -> None:
+    """Other forces, places of mocap bodies, and equalities that are on."""
+    data.qfrc_applied[:] = random.normal(size=model.nv)
+    data.xfrc_applied[1:] = random.normal(size=(model.nbody - 1, 6))
+    data.mocap_pos += 0.01 * random.normal(size=data.mocap_pos.shape)
+    data.eq_active[:] = random.uniform(size=model.neq) < 0.7
+
+
 def joined(runs: list[Run]) -> Run:
     """Runs of several worlds, state by state in turn, as a fleet records them."""
     order = np.argsort(np.concatenate([np.arange(len(run["qpos"])) for run in runs]), kind="stable")
     return {name: np.concatenate([run[name] for run in runs])[order] for name in runs[0]}
 
 
-def step_from(model: mujoco.MjModel, run: Run, state: int) -> FloatArray:
-    """Velocity after a step of MuJoCo from a recorded state; the model may be another."""
+def place(model: mujoco.MjModel, run: Run, state: int) -> mujoco.MjData:
+    """A recorded state before its step."""
     data = mujoco.MjData(model)
-    for name in ("qpos", "qvel", "act", "ctrl"):
-        getattr(data, name)[:] = run[name][state]
-    mujoco.mj_step(model, data)
+    for name in ("qpos", "qvel", *INPUTS):
+        if name in run:
+            getattr(data, name)[:] = run[name][state]
+    return data
+
+
+def step_from(model: mujoco.MjModel, run: Run, state: int, steps: int = 1) -> FloatArray:
+    """Velocity after steps of MuJoCo from a recorded state; the model may be another."""
+    data = place(model, run, state)
+    mujoco.mj_step(model, data, steps)
     return np.array(data.qvel)
+
+
+def step_with(
+    model: mujoco.MjModel, run: Run, state: int, contacts: dict[str, NDArray[Any]]
+) -> FloatArray:
+    """Velocity after MuJoCo's step from a recorded state with contacts in place of its own."""
+    data = place(model, run, state)
+    mujoco.mj_fwdPosition(model, data)
+    put_contacts(model, data, make_contacts(contacts))
+    mujoco.mj_makeConstraint(model, data)
+    mujoco.mj_island(model, data)
+    for stage in ("Velocity", "Actuation", "Acceleration", "Constraint"):
+        getattr(mujoco, f"mj_fwd{stage}")(model, data)
+    is_euler = model.opt.integrator == mujoco.mjtIntegrator.mjINT_EULER
+    (mujoco.mj_Euler if is_euler else mujoco.mj_implicit)(model, data)
+    return np.array(data.qvel)
+
+
+def found_contacts(
+    model: mujoco.MjModel, run: Run, state: int
+) -> tuple[dict[str, NDArray[Any]], list[tuple[int, ...]]]:
+    """Contacts that MuJoCo finds in a recorded state, and their pairs of geoms."""
+    data = place(model, run, state)
+    mujoco.mj_fwdPosition(model, data)
+    contacts = {
+        name: getattr(data.contact, name).copy() for name in CONTACT if name != "efc_address"
+    }
+    return contacts, [tuple(sorted(pair)) for pair in contacts["geom"].tolist()]
+
+
+def error_of(model: mujoco.MjModel, run: Run, state: int, right: FloatArray) -> float:
+    """The error of a recorded velocity against the right one, by MuJoCo's own numbers."""
+    data = place(model, run, state)
+    mujoco.mj_forward(model, data)
+    mass = np.empty((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, mass)
+    by_constraints = model.opt.timestep * (data.qacc - data.qacc_smooth)
+    scale = max(float(np.sqrt(v @ mass @ v)) for v in (right, by_constraints))
+    difference = run["next_qvel"][state] - right
+    return float(np.sqrt(difference @ mass @ difference)) / scale
+
+
+def with_row(run: Run, name: str, row: Any, value: Any) -> Run:
+    """The run with another row of an array, or other rows."""
+    values = run[name].copy()
+    values[row] = value
+    return {**run, name: values}
 
 
 def changed(model: mujoco.MjModel, change: Callable[[mujoco.MjModel], object]) -> mujoco.MjModel:
@@ -107,6 +186,28 @@ def with_integrator(name: str) -> Callable[[mujoco.MjModel], None]:
         model.opt.tolerance = 1e-15  # at 0 its conjugate gradients end in 0 / 0
 
     return change
+
+
+def with_fluid(model: mujoco.MjModel) -> None:
+    model.opt.density, model.opt.viscosity = 1000.0, 0.1
+
+
+RUN_OPTIONS: dict[str, Callable[[mujoco.MjModel], None]] = {
+    "Euler": lambda _: None,
+    "Euler, explicit damping": with_flag("EULERDAMP"),
+    "implicit": with_option("integrator", mujoco.mjtIntegrator.mjINT_IMPLICIT),
+    "implicitfast": with_option("integrator", mujoco.mjtIntegrator.mjINT_IMPLICITFAST),
+    "discrete": with_integrator("DISCRETE"),
+    "elliptic": with_option("cone", mujoco.mjtCone.mjCONE_ELLIPTIC),
+    "impratio": with_option("impratio", 20.0),
+    "no warm start": with_flag("WARMSTART"),
+    "no islands": with_flag("ISLAND"),
+    "no multiccd": with_flag("MULTICCD"),
+    "no nativeccd": with_flag("NATIVECCD"),
+    "diagexact": with_flag("DIAGEXACT"),
+    "speculative": with_flag("SPECULATIVE"),
+    "fluid": with_fluid,
+}
 
 
 def workshop() -> mujoco.MjModel:

@@ -1,9 +1,9 @@
-"""The causes that are looked for, in order: the first that explains a state counts."""
+"""The causes that are looked for, in order: the first that leaves nothing of an error counts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -12,13 +12,14 @@ from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.mujoco.assembly import BuiltProblem
 from sap_islands.options import Options
 from sap_islands.referee.contacts import lost_contacts, pair_keys
-from sap_islands.referee.counterfactuals import Change, Trial
+from sap_islands.referee.counterfactuals import Change, Explanation, Trial, patched
 from sap_islands.referee.exact_steps import ExactSteps
 from sap_islands.referee.judging import Judgment, tree_squares
-from sap_islands.referee.mujoco_steps import few_iterations, several_steps
-from sap_islands.referee.runs import State, Step
+from sap_islands.referee.mujoco_steps import few_iterations, runge_kutta, several_steps
+from sap_islands.referee.runs import Step
 
 _FLAGS = mujoco.mjtDisableBit
+_INTEGRATORS = ("EULER", "IMPLICIT", "IMPLICITFAST", "DISCRETE")
 _SWITCHES = (
     ("actuation", "mjDSBL_ACTUATION", "without actuators"),
     ("limits", "mjDSBL_LIMIT", "without limits of joints and tendons"),
@@ -32,21 +33,25 @@ _SWITCHES = (
 )
 _TIME_STEPS = (0.1, 0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0, 10.0)
 _FACTORS = (0.01, 0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)
+_LEAVES_NOTHING = 1e-3  # part of the error below which a change leaves none,
+_SINGLE_PRECISION = 1e-5  # or the error of a recording in single precision
+_MUCH_BETTER = 10.0  # ratio of errors
 _MAX_PAIRS = 12  # pairs of geoms that are removed one after the other
 _WORST_TREES = 3
 _MAX_ROWS = 4096
 _SMALLEST_UNIT = 2.0**-14  # of fixed point numbers that count as rounding
 _DESCENT = 0.05  # part of the descent that an iterate of a solver has done at least
-_HALF = (("float16", 11), ("bfloat16", 8))  # significant bits
-_NOISE = 1e-9
+# Significant bits, and the smallest number or what counts as zero.
+_HALF = (("float16", 11, 2.0**-24), ("bfloat16", 8, 1e-9))
 _JUMP = 10.0  # velocity of a jump of positions, over the fastest one
 _PROGRESS = 0.95  # of the error, that a removed pair must at least reach
 _MAX_LISTED = 3  # names in a detail
 _NO_FORCE = 1e30  # R of a contact without force [1/kg]
-_GAUSS_NEWTON_STEPS = 4
+_GAUSS_NEWTON_STEPS = 4  # one, unless forces are not linear in controls
+_SPARE_VELOCITIES = 6  # beyond the number of controls, that these cannot choose
 _CONTROL_STEP = 1e-4  # of the range of a control, for differences
 _ADMISSIBLE = 1e-2  # part of the momentum that no admissible forces give
-_NO_ITERATION = Options(max_iterations=0, response_mask=("velocity", "islands", "cost"))
+_NO_ITERATION = Options(max_iterations=0, response_mask=("velocity", "islands"))
 _PYRAMIDAL = int(mujoco.mjtConstraint.mjCNSTR_CONTACT_PYRAMIDAL)
 
 
@@ -63,30 +68,42 @@ def find_cause(trial: Trial, step: Step, judgment: Judgment) -> Cause:
     bodies = _bodies(trial.steps.model, trial.comparison.worst_trees())
     if not judgment.error > trial.tolerance:
         return Cause("unsolved", "the certificate of the exact step is above the tolerance", bodies)
-    finders: tuple[Callable[[], tuple[str, str] | None], ...] = (
-        lambda: _other_step(trial, step),
-        lambda: _rounding(trial),
-        lambda: several_steps(trial),
-        lambda: _collision(trial, judgment),
-        lambda: _named(trial.first_of(_inputs_of_neighbors(trial, step))),
-        lambda: few_iterations(trial, step),
-        lambda: _named(trial.first_of(_switches(trial))),
-        lambda: _named(_factors(trial)),
-        lambda: _rows_not_recorded(trial),
-        lambda: _dropped_pairs(trial),
-        lambda: _first_rows(trial),
-        lambda: _controls(trial),
-        lambda: _unconverged(trial, step),
-    )
-    for finder in finders:
-        found = finder()
-        if found is not None:
-            return Cause(*found, bodies)
-    return Cause("unexplained", "no change that was tried leads to the recorded velocity", bodies)
+    best = _best(_explanations(trial, step, judgment), judgment.error)
+    best = best or _unconverged(trial, step)
+    if best is None:
+        detail = "no change that was tried leads to the recorded velocity"
+        return Cause("unexplained", detail, bodies)
+    return Cause(best.cause, best.detail, bodies)
 
 
-def _named(change: Change | None) -> tuple[str, str] | None:
-    return None if change is None else (change.cause, change.detail)
+def _explanations(trial: Trial, step: Step, judgment: Judgment) -> Iterator[Explanation]:
+    yield from _other_step(trial, step)
+    yield from _rounding(trial)
+    yield from several_steps(trial)
+    yield from _collision(trial, judgment)
+    yield from trial.explanations(_inputs_of_neighbors(trial, step))
+    yield from few_iterations(trial, step)
+    yield from trial.explanations(_switches(trial))
+    yield from runge_kutta(trial)
+    yield from _factors(trial)
+    yield from _rows_not_recorded(trial)
+    yield from _dropped_pairs(trial)
+    yield from _first_rows(trial)
+    yield from _controls(trial)
+
+
+def _best(explanations: Iterator[Explanation], error: float) -> Explanation | None:
+    """The first explanation that leaves nothing of the error, or else the one that leaves least.
+
+    A change may lead near the recorded velocity by chance.
+    """
+    best = None
+    for found in explanations:
+        if best is None or found.error < best.error / _MUCH_BETTER:
+            best = found
+        if best.error <= max(_LEAVES_NOTHING * error, _SINGLE_PRECISION):
+            break
+    return best
 
 
 def _bodies(model: mujoco.MjModel, trees: list[int]) -> list[str]:
@@ -112,25 +129,28 @@ def reset_of(steps: ExactSteps, step: Step) -> str:
         return ""
     if following.time <= state.time:
         return f"time goes back to {following.time:g} s in the state after"
+    elapsed = following.time - state.time  # of several steps, if not all were recorded
+    if np.isnan(elapsed):
+        elapsed = model.opt.timestep
     reached = state.qpos.copy()
-    mujoco.mj_integratePos(model, reached, state.next_qvel, model.opt.timestep)
+    mujoco.mj_integratePos(model, reached, state.next_qvel, elapsed)
     jump = np.empty(model.nv)
-    mujoco.mj_differentiatePos(model, jump, model.opt.timestep, reached, following.qpos)
+    mujoco.mj_differentiatePos(model, jump, elapsed, reached, following.qpos)
     fastest = max(np.abs(state.next_qvel).max(), np.abs(state.qvel).max(), 1.0)
     return "positions jump to the state after" if np.abs(jump).max() > _JUMP * fastest else ""
 
 
-def _other_step(trial: Trial, step: Step) -> tuple[str, str] | None:
+def _other_step(trial: Trial, step: Step) -> Iterator[Explanation]:
     """The velocity recorded is that after another state of the same world."""
     if np.array_equal(step.state.next_qvel, step.state.qvel):
-        return "off_by_one", "next_qvel is qvel, the velocity before the step"
+        yield Explanation("off_by_one", "next_qvel is qvel, the velocity before the step", 0.0)
     for name, other in (("before", step.before), ("after", step.after)):
-        if other is not None and trial.explains(trial.error(Change("off_by_one", "", state=other))):
-            return "off_by_one", f"next_qvel is the velocity after the state {name}, {other.number}"
-    return None
+        if other is not None:
+            detail = f"next_qvel is the velocity after the state {name}, {other.number}"
+            yield from trial.explanations(iter([Change("off_by_one", detail, state=other)]))
 
 
-def _rounding(trial: Trial) -> tuple[str, str] | None:
+def _rounding(trial: Trial) -> Iterator[Explanation]:
     """Recorded velocities are multiples of a unit, or have few bits, and are the nearest ones."""
     recorded, exact = trial.state.next_qvel, trial.comparison.exact
     values = recorded[recorded != 0]
@@ -138,31 +158,32 @@ def _rounding(trial: Trial) -> tuple[str, str] | None:
     for exponent in range(0, int(np.log2(_SMALLEST_UNIT)) - 1, -1):
         unit = 2.0**exponent
         if np.array_equal(np.round(values / unit) * unit, values):
-            if (difference <= unit * (0.5 + 1e-3)).all() or (difference <= unit).all():
-                return "rounding", f"velocities are multiples of 1/{round(1 / unit)}"
+            if (difference <= unit).all():
+                detail = f"velocities are multiples of 1/{round(1 / unit)}"
+                yield Explanation("rounding", detail, 0.0)
             break
     fraction, power = np.frexp(recorded)
-    for name, bits in _HALF:
+    for name, bits, least in _HALF:
         if np.array_equal(np.round(fraction * 2.0**bits) / 2.0**bits, fraction):
             units = np.ldexp(2.0**-bits, power)
-            if (difference <= np.maximum(units, _NOISE)).all():
-                return "rounding", f"velocities are {name}"
-    return None
+            if (difference <= np.maximum(units, least)).all():
+                yield Explanation("rounding", f"velocities are {name}", 0.0)
 
 
-def _collision(trial: Trial, judgment: Judgment) -> tuple[str, str] | None:
+def _collision(trial: Trial, judgment: Judgment) -> Iterator[Explanation]:
     """With recorded contacts: the simulator has lost pairs, or used other contacts."""
     state = trial.state
     if state.contacts is None:
-        return None
+        return
     if judgment.lost_pairs:
-        alone = Change("lost_pairs", "")
-        if trial.explains(trial.error(alone, contacts="recorded")):
+        error = trial.error(Change("lost_pairs", ""), contacts="recorded")
+        if trial.explains(error):
             names = _lost_names(trial)
-            return "lost_pairs", f"{judgment.lost_pairs} pairs that overlap are missing: {names}"
+            detail = f"{judgment.lost_pairs} pairs that overlap are missing: {names}"
+            yield Explanation("lost_pairs", detail, error)
     if trial.explains(judgment.found_error):
-        return "collision", "exact on the contacts that MuJoCo finds, not on those recorded"
-    return None
+        detail = "exact on the contacts that MuJoCo finds, not on those recorded"
+        yield Explanation("collision", detail, judgment.found_error)
 
 
 def _lost_names(trial: Trial) -> str:
@@ -203,26 +224,16 @@ def _switches(trial: Trial) -> Iterator[Change]:
     """Parts of the model that the simulator may leave out, or do otherwise."""
     model, options = trial.steps.model, trial.steps.model.opt
     flags = int(options.disableflags)
-    clamping = flags | int(_FLAGS.mjDSBL_CLAMPCTRL)
     if model.nu:
-        yield Change(
-            "actuator_limits",
-            "without limits of actuators",
-            (
-                (options, "disableflags", clamping),
-                (model, "actuator_forcelimited", 0),
-                (model, "actuator_actlimited", 0),
-                (model, "jnt_actfrclimited", 0),
-                (model, "tendon_actfrclimited", 0),
-            ),
-        )
+        unlimited = _without_limits_of_actuators(model)
+        yield Change("actuator_limits", "without limits of actuators", unlimited)
     for cause, flag, detail in _SWITCHES:
         bit = int(getattr(_FLAGS, flag))
         if not flags & bit:
             yield Change(cause, detail, ((options, "disableflags", flags | bit),))
-    for integrator in ("EULER", "IMPLICIT", "IMPLICITFAST"):
-        value = int(getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}"))
-        if value != options.integrator:
+    for integrator in _INTEGRATORS:
+        value = int(getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}", -1))
+        if value not in (-1, options.integrator):
             yield Change("integrator", integrator.lower(), ((options, "integrator", value),))
     for cone in ("PYRAMIDAL", "ELLIPTIC"):
         value = int(getattr(mujoco.mjtCone, f"mjCONE_{cone}"))
@@ -230,7 +241,18 @@ def _switches(trial: Trial) -> Iterator[Change]:
             yield Change("cone", cone.lower(), ((options, "cone", value),))
 
 
-def _factors(trial: Trial) -> Change | None:
+def _without_limits_of_actuators(model: mujoco.MjModel) -> tuple[tuple[Any, str, Any], ...]:
+    clamping = int(model.opt.disableflags) | int(_FLAGS.mjDSBL_CLAMPCTRL)
+    return (
+        (model.opt, "disableflags", clamping),
+        (model, "actuator_forcelimited", 0),
+        (model, "actuator_actlimited", 0),
+        (model, "jnt_actfrclimited", 0),
+        (model, "tendon_actfrclimited", 0),
+    )
+
+
+def _factors(trial: Trial) -> Iterator[Explanation]:
     """A number of the model that the simulator has otherwise.
 
     R of a pyramid depends on friction, so that several may explain the same: the factor of fewest
@@ -261,15 +283,16 @@ def _factors(trial: Trial) -> Change | None:
             (_FACTORS, scaled("compliance", "solref[1]", "solref", slice(1, 2))),
         ]
     fits = [fit for each in searches if (fit := trial.fit(*each)) is not None]
-    best = min(fits, key=lambda fit: (fit.digits, fit.error), default=None)
-    return None if best is None else best.change
+    if fits:
+        best = min(fits, key=lambda fit: (fit.digits, fit.error))
+        yield Explanation(best.change.cause, best.change.detail, best.error)
 
 
-def _dropped_pairs(trial: Trial) -> tuple[str, str] | None:
+def _dropped_pairs(trial: Trial) -> Iterator[Explanation]:
     """Pairs of geoms whose contacts the simulator left out, near the worst trees."""
     model, contact = trial.steps.model, trial.data.contact
     if not trial.data.ncon:
-        return None
+        return
     acts = (contact.exclude == 0) & (contact.geom >= 0).all(axis=1)
     pairs = np.sort(contact.geom[acts], axis=1)
     trees = model.body_treeid[model.geom_bodyid[pairs]]
@@ -285,14 +308,16 @@ def _dropped_pairs(trial: Trial) -> tuple[str, str] | None:
         ]
         errors = [float(np.nan_to_num(trial.error_of(v), nan=np.inf)) for v, _ in tried]
         if not errors or min(errors) >= _PROGRESS * error:
-            return None
+            return
         best = int(np.argmin(errors))
         error, (velocity, pair) = errors[best], tried[best]
         dropped.append(pair)
         if trial.explains(error):
-            names = "dropped_contacts", f"without contacts of {_listed(model, dropped)}"
-            return names if len(dropped) == 1 else _first_rows(trial) or names
-    return None
+            if len(dropped) > 1:
+                yield from _first_rows(trial)
+            detail = f"without contacts of {_listed(model, dropped)}"
+            yield Explanation("dropped_contacts", detail, error)
+            return
 
 
 def _tree_errors(trial: Trial, velocity: FloatArray) -> FloatArray:
@@ -308,33 +333,33 @@ def _without(model: mujoco.MjModel, pairs: list[tuple[int, ...]]) -> Change:
     return Change("dropped_contacts", "", edit=edit)
 
 
-def _first_rows(trial: Trial) -> tuple[str, str] | None:
+def _first_rows(trial: Trial) -> Iterator[Explanation]:
     """Rows beyond a number, as of a buffer that is full, have no force."""
     count = int(trial.data.nefc)
     if not 1 < count <= _MAX_ROWS:
-        return None
+        return
     data = trial.scratch
     built = trial.steps.build(data, trial.state)
     for kept in range(count - 1, 0, -1):
         _take_force_of_row(data, built, kept)
-        if trial.explains(trial.error_of_problem(data, built)):
-            return "first_rows", f"first {kept} rows of {count}"
-    return None
+        error = trial.error_of_problem(data, built)
+        if trial.explains(error):
+            yield Explanation("first_rows", f"first {kept} rows of {count}", error)
 
 
-def _rows_not_recorded(trial: Trial) -> tuple[str, str] | None:
+def _rows_not_recorded(trial: Trial) -> Iterator[Explanation]:
     """Rows that the recorded addresses of contacts lack have no force."""
     data = trial.scratch
     built = trial.steps.build(data, trial.state)
     missing = _rows_not_made(trial, data)
     for row in missing.tolist():
         _take_force_of_row(data, built, row)
-    if not missing.size or not trial.explains(trial.error_of_problem(data, built)):
-        return None
-    rows = int(data.nefc)
-    kept = rows - missing.size
-    which = f"first {kept} rows" if (missing >= kept).all() else f"{kept} rows"
-    return "first_rows", f"{which} of {rows}, by the recorded efc_address"
+    if missing.size and trial.explains(error := trial.error_of_problem(data, built)):
+        rows = int(data.nefc)
+        kept = rows - missing.size
+        which = f"first {kept} rows" if (missing >= kept).all() else f"{kept} rows"
+        detail = f"{which} of {rows}, by the recorded efc_address"
+        yield Explanation("first_rows", detail, error)
 
 
 def _rows_not_made(trial: Trial, data: mujoco.MjData) -> IntArray:
@@ -363,50 +388,77 @@ def _take_force_of_row(data: mujoco.MjData, built: BuiltProblem, row: int) -> No
     contacts.regularization_n[of_contact] = contacts.regularization_t[of_contact] = _NO_FORCE
 
 
-def _controls(trial: Trial) -> tuple[str, str] | None:
-    """Other controls than those recorded or assumed, by Gauss-Newton in the norm of M.
+def _controls(trial: Trial) -> Iterator[Explanation]:
+    """Other controls than those recorded or assumed: those with the momentum that is missing.
 
-    Controls of half of the velocities of their trees, or more, could explain anything.
+    Controls of about as many as the velocities of their trees could explain anything.
     """
-    model, state = trial.steps.model, trial.state
-    if not model.nu:
-        return None
-    moved = np.unique(model.dof_treeid[np.flatnonzero(trial.data.qfrc_actuator)])
-    if 2 * model.nu > model.tree_dofnum[moved].sum():
-        return None
+    model, state, data = trial.steps.model, trial.state, trial.data
+    acts_on = data.moment_colind[: data.moment_rownnz.sum()]
+    velocities = int(model.tree_dofnum[np.unique(model.dof_treeid[acts_on])].sum())
+    if not 0 < model.nu <= max(velocities // 2, velocities - _SPARE_VELOCITIES):
+        return
     recorded = state.inputs.get("ctrl", np.zeros(model.nu))
-    root = np.linalg.cholesky(_dense_mass(model, trial.data)).T
-    control = np.array(recorded, float)
+    # At its limit a control changes nothing. Forces of activations keep theirs.
+    has_activation = model.actuator_dyntype != int(mujoco.mjtDyn.mjDYN_NONE)
+    unlimited = (
+        *_without_limits_of_actuators(model),
+        (model, "actuator_forcelimited", model.actuator_forcelimited * has_activation),
+    )
+    with patched(unlimited):
+        missing = _missing_controls(trial, recorded)
+    most = int(np.argmax(np.abs(missing)))
+    detail = f"other controls: ctrl[{most}] by {missing[most]:.3g}, and others"
+    inputs = {**state.inputs, "ctrl": recorded + missing}
+    right = state._replace(inputs=inputs)
+    limits = ((), unlimited)
+    yield from trial.explanations(Change("control", detail, each, state=right) for each in limits)
+
+
+def _missing_controls(trial: Trial, recorded: FloatArray) -> FloatArray:
+    """[nu] what the controls lack, by Gauss-Newton in the norm of A^-1.
+
+    Constraints have the forces that the law has at the recorded velocity.
+    """
+    model, data = trial.steps.model, trial.data
+    velocity = trial.recorded_solution()
+    root = np.linalg.cholesky(_dense_metric(trial))
+    trial.steps.restore(data, trial.state)
+    data.qacc[:] = (velocity - data.qvel) / model.opt.timestep
+    mujoco.mj_invConstraint(model, data)
+    momentum = root @ (root.T @ (velocity - trial.built.dynamics.v_star))
+    before = data.qfrc_actuator.copy()
+    force = momentum / model.opt.timestep - data.qfrc_constraint
+
+    def force_of(control: FloatArray) -> FloatArray:
+        data.ctrl[:] = control
+        mujoco.mj_fwdActuation(model, data)
+        return np.linalg.solve(root, data.qfrc_actuator - before)
+
+    wanted, control = np.linalg.solve(root, force), np.array(recorded, float)
+    step = _CONTROL_STEP * np.maximum(np.ptp(model.actuator_ctrlrange[: model.nu], axis=1), 1.0)
     for _ in range(_GAUSS_NEWTON_STEPS):
-        velocity = trial.next_velocity(_with_control(state, control))
-        step = _CONTROL_STEP * np.maximum(np.ptp(model.actuator_ctrlrange[: model.nu], axis=1), 1.0)
+        now = force_of(control)
         columns = [
-            (trial.next_velocity(_with_control(state, control + step * unit)) - velocity) / step[i]
+            (force_of(control + step * unit) - now) / step[i]
             for i, unit in enumerate(np.eye(model.nu))
         ]
-        difference = state.next_qvel - velocity
-        if not np.isfinite(columns).all() or not np.isfinite(difference).all():
-            return None
-        control += np.linalg.lstsq(root @ np.array(columns).T, root @ difference, rcond=1e-9)[0]
-        if trial.explains(trial.error(_with_control(state, control))):
-            change = control - recorded
-            most = int(np.argmax(np.abs(change)))
-            return "control", f"other controls: ctrl[{most}] by {change[most]:.3g}, and others"
-    return None
+        control += np.linalg.lstsq(np.array(columns).T, wanted - now, rcond=1e-9)[0]
+    return control - recorded
 
 
-def _with_control(state: State, control: FloatArray) -> Change:
-    return Change("control", "", state=state._replace(inputs={**state.inputs, "ctrl": control}))
+def _dense_metric(trial: Trial) -> FloatArray:
+    """[nv, nv] A of the problem."""
+    metric = np.zeros((trial.steps.model.nv,) * 2)
+    blocks, first, begin = trial.built.dynamics.blocks, 0, 0
+    for size in trial.steps.model.tree_dofnum.tolist():
+        block = blocks[begin : begin + size * size].reshape(size, size)
+        metric[first : first + size, first : first + size] = block
+        first, begin = first + size, begin + size * size
+    return metric
 
 
-def _dense_mass(model: mujoco.MjModel, data: mujoco.MjData) -> FloatArray:
-    columns = np.empty((model.nv, model.nv))
-    for column, unit in zip(columns, np.eye(model.nv), strict=True):
-        mujoco.mj_mulM(model, data, column, unit)
-    return columns
-
-
-def _unconverged(trial: Trial, step: Step) -> tuple[str, str] | None:
+def _unconverged(trial: Trial, step: Step) -> Explanation | None:
     """An iterate of a solver.
 
     It has done a part of the descent of the cost from where solvers start: the free motion, the
@@ -426,22 +478,30 @@ def _unconverged(trial: Trial, step: Step) -> tuple[str, str] | None:
         if off > _ADMISSIBLE:
             return None
         detail = f"admissible forces (to {off:.1e}), and not those of the law"
-    if step.state.contacts is None:
-        return "not_converged", f"{detail}; or other contacts: record contact_*"
-    return "not_converged", f"{detail}; more iterations are needed"
+    remedy = (
+        "or other contacts: record contact_*"
+        if step.state.contacts is None
+        else "more iterations are needed"
+    )
+    return Explanation("not_converged", f"{detail}; {remedy}", trial.comparison.found.error)
 
 
 def _part_of_descent(trial: Trial, recorded: FloatArray, starts: list[FloatArray]) -> float:
-    """Part of the way from the cost at a start to the least one, for the farthest start."""
-    problem, v_free = trial.built.problem, starts[0]
-    guess = problem.trees.guess_velocity
-    is_free = np.repeat(trial.solution.island_of_tree < 0, problem.trees.dofs)
+    """Part of the way from the cost at a start to the least one, for the farthest start.
+
+    The cost is that of the island with the largest error; of a tree without constraints, the
+    distance from its free motion.
+    """
+    problem, guess = trial.built.problem, trial.built.problem.trees.guess_velocity
+    worst = int(trial.comparison.found.worst_tree)
+    island = int(trial.comparison.island_of_tree[worst])
 
     def height(velocity: FloatArray) -> float:
+        if island < 0:
+            return float(tree_squares(trial.steps.model, trial.data, velocity - starts[0])[worst])
         guess[:] = velocity
-        cost = trial.client.solve(problem, _NO_ITERATION).cost - trial.solution.cost
-        off = np.where(is_free, velocity - v_free, 0.0)  # trees without constraints
-        return cost + 0.5 * float(tree_squares(trial.steps.model, trial.data, off).sum())
+        islands = trial.client.solve(problem, _NO_ITERATION).islands
+        return float(islands.cost[island] - trial.solution.islands.cost[island])
 
     highest = max(map(height, starts))
     return 1.0 - height(recorded) / highest if highest > 0 else 0.0

@@ -31,6 +31,7 @@ from sap_islands.referee.verdict import NO_FAULTS, Verdict, WorstState
 TOLERANCE = 1e-3
 DIAGNOSE = 200
 _MAX_WORST = 1000
+_MAX_THREADS = 1024  # each has an MjData
 _AT_ONCE = 512  # states between two looks at the keyboard
 
 
@@ -92,7 +93,8 @@ def certify(
         native = None
         if client is None:
             client = stack.enter_context(connect("embedded:"))
-            native = NativeJudge(steps, threads or len(os.sched_getaffinity(0)))
+            processors = min(len(os.sched_getaffinity(0)), _MAX_THREADS)
+            native = NativeJudge(steps, threads or processors)
         court = _Court(steps, client, native, tolerance)
         stack.enter_context(_without_warnings())
         for run in read_runs(steps.model, sources, sample, skip_invalid):
@@ -124,7 +126,7 @@ def load_model(path: PathLike) -> mujoco.MjModel:
     try:
         return read(name)
     except (ValueError, OSError, mujoco.FatalError) as error:
-        raise InvalidArgument(f"{name}: {error}", "model") from None
+        raise InvalidArgument(f"{name}: {' '.join(str(error).split())}", "model") from None
 
 
 def _check(tolerance: float, sample: int | None, diagnose: int, threads: int | None) -> None:
@@ -134,8 +136,9 @@ def _check(tolerance: float, sample: int | None, diagnose: int, threads: int | N
         raise InvalidArgument(f"sample is {sample}; it must be at least 1", "sample")
     if diagnose < 0:
         raise InvalidArgument(f"diagnose is {diagnose}; it must be at least 0", "diagnose")
-    if threads is not None and threads < 1:
-        raise InvalidArgument(f"threads is {threads}; it must be at least 1", "threads")
+    if threads is not None and not 1 <= threads <= _MAX_THREADS:
+        message = f"threads is {threads}; it must be at least 1 and at most {_MAX_THREADS}"
+        raise InvalidArgument(message, "threads")
 
 
 class _Court:

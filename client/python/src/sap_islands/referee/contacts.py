@@ -38,6 +38,8 @@ def make_contacts(recorded: dict[str, Array]) -> Contacts:
     friction = contacts["friction"]
     friction[has_tangents] = np.maximum(friction[has_tangents], _MIN_FRICTION)
     acts = contacts["dist"] < contacts["includemargin"]
+    if "efc_address" in recorded:  # speculative contacts have rows before geoms touch
+        acts |= (recorded["efc_address"] >= 0).any(1)
     contacts["exclude"] = np.where(acts, 0, _EXCLUDED)
     return contacts
 

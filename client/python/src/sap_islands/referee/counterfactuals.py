@@ -22,7 +22,9 @@ _OF_THE_ERROR = 30  # what a change must divide the error by to be the cause
 _NEARLY_RIGID = 1e-3  # factor of R where the law does not count
 _GOLDEN = (5**0.5 - 1) / 2
 _PRECISION = 1e-6  # of the logarithm of a factor
+_COARSE, _OF_COARSE = 1e-2, 3  # one that is so near the right factor divides the error by that
 _ALL_DIGITS = 17
+_MAX_VALLEYS = 3  # of errors over a factor that are searched
 _AS_GOOD = 10.0  # errors within this factor are equally good
 
 
@@ -42,6 +44,20 @@ class Change(NamedTuple):
     patches: tuple[tuple[Any, str, Any], ...] = ()
     edit: Edit | None = None
     state: State | None = None
+
+
+class Explanation(NamedTuple):
+    """What may have led to the recorded velocity.
+
+    Attributes:
+        cause: Its name in the report.
+        detail: What was changed, and by how much.
+        error: What the change leaves of the error.
+    """
+
+    cause: str
+    detail: str
+    error: float
 
 
 class Fit(NamedTuple):
@@ -115,9 +131,12 @@ class Trial:
         """Whether a change with this error is the cause: nearly nothing is left to explain."""
         return bool(error <= min(self.tolerance, self.comparison.found.error / _OF_THE_ERROR))
 
-    def first_of(self, changes: Iterator[Change]) -> Change | None:
-        """The first change that explains the record."""
-        return next((change for change in changes if self.explains(self.error(change))), None)
+    def explanations(self, changes: Iterator[Change]) -> Iterator[Explanation]:
+        """The changes that explain the record."""
+        for change in changes:
+            error = self.error(change)
+            if self.explains(error):
+                yield Explanation(change.cause, change.detail, error)
 
     def error_of_problem(self, data: mujoco.MjData, built: BuiltProblem) -> float:
         """Error of the record against the solution of a changed problem, built in `data`."""
@@ -163,35 +182,49 @@ class Trial:
         return float(np.sqrt(squares[0] / squares[1])) if squares[1] > 0 else 0.0
 
     def fit(self, grid: tuple[float, ...], change_by: Callable[[float], Change]) -> Fit | None:
-        """The factor that explains the record: the best of a grid, then golden section."""
-        errors = [self.error(change_by(factor)) for factor in grid]
-        at = int(np.argmin(errors))
-        if not errors[at] < self.comparison.found.error:
-            return None
-        low, high = np.log(grid[max(at - 1, 0)]), np.log(grid[min(at + 1, len(grid) - 1)])
-        best = (errors[at], grid[at])
+        """The factor that explains the record: near the least errors of a grid."""
+        errors = np.array([np.inf, *(self.error(change_by(factor)) for factor in grid), np.inf])
+        inner = errors[1:-1]
+        valleys = np.flatnonzero((inner < errors[:-2]) & (inner <= errors[2:]))
+        for at in valleys[np.argsort(inner[valleys])][:_MAX_VALLEYS].tolist():
+            around = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
+            error, factor = self._search(*around, change_by)
+            if self.explains(error):
+                return self._rounded(error, factor, change_by)
+        return None
+
+    def _search(
+        self, low: float, high: float, change_by: Callable[[float], Change]
+    ) -> tuple[float, float]:
+        """The least error between two factors and its factor, by golden section."""
+        low, high = np.log(low), np.log(high)
         inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
         found = [self.error(change_by(float(np.exp(x)))) for x in inner]
+        best = min(zip(found, inner, strict=True))
         while high - low > _PRECISION:
-            is_left = found[0] < found[1]
-            best = min(best, (found[1 - is_left], float(np.exp(inner[1 - is_left]))))
-            if is_left:
-                high, inner, found = inner[1], [np.nan, inner[0]], [np.nan, found[0]]
-                inner[0] = high - _GOLDEN * (high - low)
+            if high - low < _COARSE and best[0] > self.comparison.found.error / _OF_COARSE:
+                break
+            if found[0] < found[1]:
+                high, new = inner[1], 0
+                inner = [high - _GOLDEN * (high - low), inner[0]]
+                found = [np.inf, found[0]]
             else:
-                low, inner, found = inner[0], [inner[1], np.nan], [found[1], np.nan]
-                inner[1] = low + _GOLDEN * (high - low)
-            new = int(np.flatnonzero(np.isnan(found))[0])
+                low, new = inner[0], 1
+                inner = [inner[1], low + _GOLDEN * (high - low)]
+                found = [found[1], np.inf]
             found[new] = self.error(change_by(float(np.exp(inner[new]))))
-        if not self.explains(best[0]):
-            return None
-        limit = max(_AS_GOOD * best[0], _AS_GOOD * _PRECISION * self.comparison.found.error)
+            best = min(best, (found[new], inner[new]))
+        return best[0], float(np.exp(best[1]))
+
+    def _rounded(self, error: float, factor: float, change_by: Callable[[float], Change]) -> Fit:
+        """The fit of a factor, or of one of fewer digits that is as good."""
+        limit = max(_AS_GOOD * error, _AS_GOOD * _PRECISION * self.comparison.found.error)
         for digits in (1, 2):
-            rounded = float(f"{best[1]:.{digits}g}")
-            error = self.error(change_by(rounded))
-            if error <= limit:
-                return Fit(change_by(rounded), error, digits)
-        return Fit(change_by(best[1]), best[0], _ALL_DIGITS)
+            rounded = float(f"{factor:.{digits}g}")
+            error_of_rounded = self.error(change_by(rounded))
+            if error_of_rounded <= limit:
+                return Fit(change_by(rounded), error_of_rounded, digits)
+        return Fit(change_by(factor), error, _ALL_DIGITS)
 
 
 @contextmanager

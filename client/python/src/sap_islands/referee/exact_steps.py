@@ -131,6 +131,7 @@ class ExactSteps:
             make_constraints(model, data)
         if edit is not None and data.ncon:
             edit(data)
+            data.contact.efc_address[:] = -1  # MuJoCo leaves that of a contact without rows
             make_constraints(model, data)
         mujoco.mj_fwdVelocity(model, data)
         if is_discrete(model):

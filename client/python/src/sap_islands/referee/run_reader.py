@@ -99,10 +99,10 @@ def _opened(source: Source) -> Iterator[Mapping[str, Any]]:
         yield {name: np.asarray(values) for name, values in source.items()}
         return
     with open(source, "rb") as file:
-        arrays = np.load(file, allow_pickle=False)
-        if not isinstance(arrays, np.lib.npyio.NpzFile):
-            raise ValueError("is not an .npz file")
-        yield arrays
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is not an .npz file, or was cut short")
+        file.seek(0)
+        yield np.load(file, allow_pickle=False)
 
 
 class _Reader:

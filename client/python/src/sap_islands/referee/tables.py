@@ -17,7 +17,7 @@ def text(verdict: Verdict) -> str:
     parts = [_summary(verdict), _worlds(verdict), _histogram(verdict)]
     if verdict.worst:
         parts.append(_worst(verdict))
-    return "\n\n".join(parts)
+    return "\n".join(line.rstrip() for line in "\n\n".join(parts).splitlines())
 
 
 def _summary(verdict: Verdict) -> str:
@@ -27,7 +27,8 @@ def _summary(verdict: Verdict) -> str:
         + ("" if verdict.above == verdict.faults else f", {verdict.above - verdict.faults} resets")
     ]
     if verdict.states < verdict.recorded:
-        lines.append(f"of {verdict.recorded} recorded, {verdict.skipped} left out as not finite")
+        skipped = f", {verdict.skipped} left out as not finite" if verdict.skipped else ""
+        lines.append(f"of {verdict.recorded} recorded{skipped}")
     if verdict.causes:
         causes = ", ".join(f"{name} {count}" for name, count in verdict.causes.items())
         lines.append(f"causes: {causes} ({verdict.diagnosed} diagnosed)")

@@ -117,6 +117,6 @@ def require_extra(module: str, extra: str) -> None:
     except ImportError as error:
         message = (
             f"{error.name} is not installed; it is part of the extra {extra!r}: "
-            f"pip install './client/python[{extra}]' in the clone"
+            f"pip install 'sap-islands[{extra}]'"
         )
         raise InvalidArgument(message) from None
