@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 import record_mujoco_warp
 from numpy.typing import NDArray
+from record_mujoco_warp import CONTACT
 from sap_islands.arrays import FloatArray
 from sap_islands.referee.contacts import touching
 from sap_islands.scenes import SCENES
@@ -503,8 +504,6 @@ def _effect(model: mujoco.MjModel, run: Run, state: int) -> float:
     steps = [step_from(model, run, state)]
     if "contact_state" in run:
         own = run["contact_state"] == state
-        names = (name for name in run if name.startswith("contact_"))
-        recorded = {name.removeprefix("contact_"): run[name][own] for name in names}
-        del recorded["state"]
+        recorded = {name: run[f"contact_{name}"][own] for name in CONTACT if name != "efc_address"}
         steps.append(step_with(model, run, state, recorded))
     return max(error_of(model, run, state, right) for right in steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import mujoco
@@ -449,12 +449,20 @@ def _missing_controls(trial: Trial, recorded: FloatArray) -> FloatArray:
 
 def _dense_metric(trial: Trial) -> FloatArray:
     """[nv, nv] A of the problem."""
-    metric = np.zeros((trial.steps.model.nv,) * 2)
-    blocks, first, begin = trial.built.dynamics.blocks, 0, 0
-    for size in trial.steps.model.tree_dofnum.tolist():
-        block = blocks[begin : begin + size * size].reshape(size, size)
-        metric[first : first + size, first : first + size] = block
-        first, begin = first + size, begin + size * size
+    model, dynamics = trial.steps.model, trial.built.dynamics
+    sizes = model.tree_dofnum.tolist()
+    dofs = [slice(first, first + n) for first, n in zip(model.tree_dofadr, sizes, strict=True)]
+    metric = np.zeros((model.nv, model.nv))
+
+    def place(pairs: Iterable[tuple[int, int]], blocks: FloatArray) -> None:
+        begin = 0
+        for a, b in pairs:
+            end = begin + sizes[a] * sizes[b]
+            block = blocks[begin:end].reshape(sizes[a], sizes[b])
+            metric[dofs[a], dofs[b]], metric[dofs[b], dofs[a]], begin = block, block.T, end
+
+    place(((tree, tree) for tree in range(model.ntree)), dynamics.blocks)
+    place(dynamics.coupled.T.tolist(), dynamics.coupling)
     return metric
 
 
