@@ -449,10 +449,10 @@ def _missing_controls(trial: Trial, recorded: FloatArray) -> FloatArray:
 
 def _dense_metric(trial: Trial) -> FloatArray:
     """[nv, nv] A of the problem."""
-    model, dynamics = trial.steps.model, trial.built.dynamics
-    sizes = model.tree_dofnum.tolist()
-    dofs = [slice(first, first + n) for first, n in zip(model.tree_dofadr, sizes, strict=True)]
-    metric = np.zeros((model.nv, model.nv))
+    dynamics, sizes = trial.built.dynamics, trial.built.problem.trees.dofs.tolist()
+    ends = np.cumsum(sizes).tolist()
+    dofs = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    metric = np.zeros((ends[-1], ends[-1]))
 
     def place(pairs: Iterable[tuple[int, int]], blocks: FloatArray) -> None:
         begin = 0
@@ -461,7 +461,7 @@ def _dense_metric(trial: Trial) -> FloatArray:
             block = blocks[begin:end].reshape(sizes[a], sizes[b])
             metric[dofs[a], dofs[b]], metric[dofs[b], dofs[a]], begin = block, block.T, end
 
-    place(((tree, tree) for tree in range(model.ntree)), dynamics.blocks)
+    place(((tree, tree) for tree in range(len(sizes))), dynamics.blocks)
     place(dynamics.coupled.T.tolist(), dynamics.coupling)
     return metric
 
