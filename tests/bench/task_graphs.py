@@ -35,7 +35,7 @@ def predicted(bench) -> Iterator[Table]:
         ("pile_500_t4p00", 0, 0, 1, 10),
         ("pile_1000_t12p00", 0, 0, 1, 8),
         ("pile_2000_t5p00", 0, 0, 1, 6),
-        ("block", 16, 0, 1, 4),
+        ("block", 12, 0, 1, 6),
         ("pile", 1000, 1, 20, 60),
     ]
     directories = [DATA, Path(os.environ.get("SAP_PROBLEMS_DIR", DATA))]
