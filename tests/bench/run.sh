@@ -1,30 +1,36 @@
 #!/usr/bin/env bash
 # Times the solver against its peers on the same work: Drake, MuJoCo, Clarabel and CHOLMOD.
 #
-#   tests/bench/run.sh [--full] [--threads N] [CASE...]
+#   tests/bench/run.sh [--mujoco VERSION] [--full] [--threads N] [CASE...]
 #
 # Installs the peers in an environment of its own (build/bench/venv), builds the benchmarks
 # (build/bench), and prints the tables; they are also in build/bench/results. CASE as at the head of
 # bench.py: drake, mujoco/bin/160, scaling, ... Run it on a machine that does nothing else.
+# Another version of MuJoCo than that of requirements.txt has an environment and results of its own.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 deploy/install_packages.sh build tests bench
 mkdir -p build/bench
 
+venv=build/bench/venv results=build/bench/results other=()
+if [[ ${1:-} == --mujoco ]]; then
+  other=("mujoco==$2")
+  venv+=-mujoco-$2 results+=-mujoco-$2
+  shift 2
+fi
+pip=("$venv/bin/pip" install --quiet --disable-pip-version-check)
 required=(tests/bench/requirements.txt tests/bench/requirements-models.txt)
-if ! cat "${required[@]}" | cmp --silent - build/bench/venv/requirements.txt; then
-  echo "== installing the peers into build/bench/venv"
-  rm -rf build/bench/venv
-  python3 -m venv build/bench/venv
-  build/bench/venv/bin/pip install --quiet --disable-pip-version-check \
-    --requirement tests/bench/requirements.txt
-  build/bench/venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
-    --requirement tests/bench/requirements-models.txt
-  cat "${required[@]}" > build/bench/venv/requirements.txt
+if ! cat "${required[@]}" | cmp --silent - "$venv/requirements.txt"; then
+  echo "== installing the peers into $venv"
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+  "${pip[@]}" --requirement tests/bench/requirements.txt
+  "${pip[@]}" --no-deps --requirement tests/bench/requirements-models.txt "${other[@]}"
+  cat "${required[@]}" > "$venv/requirements.txt"
 fi
 # Makes problems of Drake's plants.
-build/bench/venv/bin/pip install --quiet --disable-pip-version-check ./client/python
+"${pip[@]}" ./client/python
 
 echo "== building the benchmarks in build/bench"
 if command -v ccache > /dev/null; then
@@ -40,6 +46,6 @@ grep --max-count=1 'model name' /proc/cpuinfo || true
 echo "cores: $(nproc); load before: $(cut -d' ' -f1-3 /proc/loadavg); $(date -u +%F)"
 # The adapter for MuJoCo needs the library.
 SAP_LIBRARY=$PWD/build/bench/lib/libsap_islands.so \
-  build/bench/venv/bin/python tests/bench/bench.py --build build/bench \
-  --out build/bench/results "$@"
-build/bench/venv/bin/python tests/bench/plots.py build/bench/results build/bench/results
+  "$venv/bin/python" tests/bench/bench.py --build build/bench \
+  --out "$results" "$@"
+"$venv/bin/python" tests/bench/plots.py "$results" "$results"
