@@ -26,7 +26,8 @@ if ! cat "${required[@]}" | cmp --silent - "$venv/requirements.txt"; then
   rm -rf "$venv"
   python3 -m venv "$venv"
   "${pip[@]}" --requirement tests/bench/requirements.txt
-  "${pip[@]}" --no-deps --requirement tests/bench/requirements-models.txt "${other[@]}"
+  "${pip[@]}" --no-deps --requirement tests/bench/requirements-models.txt
+  ((${#other[@]} == 0)) || "${pip[@]}" "${other[@]}"
   cat "${required[@]}" > "$venv/requirements.txt"
 fi
 # Makes problems of Drake's plants.
