@@ -9,7 +9,8 @@ void sap_mujoco_measure(const sap_mujoco_field* table, const void* model, const 
                         int32_t flags, sap_mujoco_layout* layout) {
   using namespace sap::mujoco;
   const Fields fields = ReadFields(table, model, data);
-  *layout = MeasureProblem(fields, Trees(fields), flags);
+  const Trees trees(fields);
+  *layout = MeasureProblem(fields, trees, Couplings(fields, trees), flags);
 }
 
 void sap_mujoco_build(const sap_mujoco_field* table, const void* model, const void* data,
@@ -17,7 +18,9 @@ void sap_mujoco_build(const sap_mujoco_field* table, const void* model, const vo
                       uint32_t* unsigned_integers, int32_t* integers) {
   using namespace sap::mujoco;
   const Fields fields = ReadFields(table, model, data);
-  WriteProblem(fields, Trees(fields), flags, sigma, layout, doubles, unsigned_integers, integers);
+  const Trees trees(fields);
+  WriteProblem(fields, trees, Couplings(fields, trees), flags, sigma, layout, doubles,
+               unsigned_integers, integers);
 }
 
 void sap_mujoco_store_forces(const sap_mujoco_field* table, const void* model, const void* data,

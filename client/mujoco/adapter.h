@@ -48,7 +48,7 @@ typedef struct sap_mujoco_layout {
   int64_t couplings;  /* K pairs of trees between which A has blocks */
   /* In the doubles. */
   int64_t v_star; /* [nv]; before it A_t of each tree */
-  int64_t guess;  /* [nv] v_0 */
+  int64_t guess;  /* [nv] */
   int64_t laws;   /* [6, row_capacity]: R, v_hat, lower, upper, u, slip parameter */
   int64_t row_capacity;
   int64_t coefficient;    /* non-zeros of the rows */

@@ -79,10 +79,51 @@ std::vector<MetricTerm> MetricTermsOf(const Fields& fields) {
   return terms;
 }
 
+namespace {
+
+bool IsStiff(const Fields& fields) { return IsDiscrete(fields) && fields.nefmK > 0; }
+
+// Writes all that couplings depend on.
+void WritePattern(const Fields& fields, const Trees& trees, std::vector<int32_t>* pattern) {
+  pattern->assign(1, static_cast<int32_t>(trees.count()));
+  for (int64_t tree = 1; tree <= trees.count(); ++tree) {
+    pattern->push_back(static_cast<int32_t>(trees.FirstDof(tree)));
+  }
+  pattern->push_back(IsStiff(fields) ? 1 : 0);
+  if (!IsStiff(fields) && !trees.is_apart()) return;
+  const auto append = [&](const int32_t* values, int64_t count) {
+    pattern->push_back(static_cast<int32_t>(count));
+    pattern->insert(pattern->end(), values, values + count);
+  };
+  for (int64_t row = 0; row < fields.nv; ++row) {
+    if (trees.is_apart()) append(fields.M_colind + fields.M_rowadr[row], fields.M_rownnz[row]);
+    if (IsStiff(fields)) {
+      append(fields.efm_K_colind + fields.efm_K_rowadr[row], fields.efm_K_rownnz[row]);
+    }
+  }
+  if (!IsDiscrete(fields)) return;
+  for (const MetricTerm& term : MetricTermsOf(fields)) {
+    append(term.arms.dofs.data(), static_cast<int64_t>(term.arms.dofs.size()));
+  }
+}
+
+}  // namespace
+
 Couplings::Couplings(const Fields& fields, const Trees& trees)
     : first_(static_cast<size_t>(trees.count()) + 1), block_start_(1) {
-  const bool is_stiff = IsDiscrete(fields) && fields.nefmK > 0;
-  if (!is_stiff && !trees.is_apart()) return;
+  const bool is_stiff = IsStiff(fields);
+  if (is_stiff || trees.is_apart()) JoinTrees(fields, trees, is_stiff);
+  if (is_stiff) PlaceStiffness(fields, trees);
+}
+
+void KeptCouplings::Update(const Fields& fields, const Trees& trees) {
+  WritePattern(fields, trees, &next_);
+  if (kept_ && next_ == pattern_) return;
+  kept_.emplace(fields, trees);
+  pattern_.swap(next_);
+}
+
+void Couplings::JoinTrees(const Fields& fields, const Trees& trees, bool is_stiff) {
   Pairs pairs(trees);
   if (trees.is_apart()) {
     pairs.JoinRows(fields.nv, fields.M_rowadr, fields.M_rownnz, fields.M_colind);
@@ -102,6 +143,27 @@ Couplings::Couplings(const Fields& fields, const Trees& trees)
   }
 }
 
+void Couplings::PlaceStiffness(const Fields& fields, const Trees& trees) {
+  for (int64_t row = 0; row < fields.nv; ++row) {
+    const int64_t a = trees.OfDof(row);
+    const int64_t begin = fields.efm_K_rowadr[row];
+    int64_t b = -1;
+    int64_t block = 0;
+    for (int64_t k = begin; k < begin + fields.efm_K_rownnz[row]; ++k) {
+      const int64_t column = fields.efm_K_colind[k];
+      const int64_t other = trees.OfDof(column);
+      if (other < a && other != b) {
+        b = other;
+        block = trees.block_values() + BlockStart(a, b) + (row - trees.FirstDof(a)) * trees.Size(b);
+      }
+      int64_t place = -1;
+      if (other == a) place = trees.Place(row, column);
+      if (other < a) place = block + column - trees.FirstDof(b);
+      stiffness_places_.push_back(place);
+    }
+  }
+}
+
 void Couplings::WriteTrees(int32_t* trees) const {
   for (size_t a = 0; a + 1 < first_.size(); ++a) {
     std::fill(trees + first_[a], trees + first_[a + 1], static_cast<int32_t>(a));
@@ -118,6 +180,18 @@ int64_t Couplings::BlockStart(int64_t a, int64_t b) const {
 void MatrixBlocks::Clear() {
   std::fill_n(blocks_, trees_.block_values(), 0.0);
   std::fill_n(coupling_, couplings_.values(), 0.0);
+}
+
+void MatrixBlocks::AddStiffness(const Fields& fields) {
+  const int64_t of_trees = trees_.block_values();
+  const int64_t* place = couplings_.stiffness_places().data();
+  for (int64_t row = 0; row < fields.nv; ++row) {
+    const double* value = fields.efm_K_val + fields.efm_K_rowadr[row];
+    for (int32_t k = 0; k < fields.efm_K_rownnz[row]; ++k, ++place) {
+      if (*place < 0) continue;
+      *(*place < of_trees ? blocks_ + *place : coupling_ + (*place - of_trees)) += value[k];
+    }
+  }
 }
 
 double* MatrixBlocks::FindBetween(int64_t a, int64_t b, int64_t row, int64_t column) {

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "client/mujoco/moment_arms.h"
@@ -38,13 +40,34 @@ class Couplings {
   // Where the block of trees a > b, which are a pair, begins.
   int64_t BlockStart(int64_t a, int64_t b) const;
 
+  // The place in A of each entry of the stiffness of flexes, row by row (MatrixBlocks).
+  std::span<const int64_t> stiffness_places() const { return stiffness_places_; }
+
  private:
+  void JoinTrees(const Fields& fields, const Trees& trees, bool is_stiff);
+  void PlaceStiffness(const Fields& fields, const Trees& trees);
+
   std::vector<int64_t> first_;        // [ntree + 1] first pair of each a
   std::vector<int32_t> lower_;        // b of each pair
   std::vector<int64_t> block_start_;  // [count + 1]
+  std::vector<int64_t> stiffness_places_;
 };
 
-// The entries of A in the arrays of its blocks.
+// The couplings of one state after another, made anew where the pattern of its matrices, on which
+// alone they depend, is another one.
+class KeptCouplings {
+ public:
+  void Update(const Fields& fields, const Trees& trees);
+  const Couplings& operator*() const { return *kept_; }
+
+ private:
+  std::optional<Couplings> kept_;
+  std::vector<int32_t> pattern_;
+  std::vector<int32_t> next_;
+};
+
+// The entries of A in the arrays of its blocks. The place of an entry is counted from the first
+// block of a tree on, through those of the trees to those of the pairs; -1: it is in none.
 class MatrixBlocks {
  public:
   MatrixBlocks(const Trees& trees, const Couplings& couplings, double* blocks, double* coupling)
@@ -63,6 +86,8 @@ class MatrixBlocks {
   void Add(int64_t row, int64_t column, double value) {
     if (double* entry = Find(row, column); entry != nullptr) *entry += value;
   }
+
+  void AddStiffness(const Fields& fields);
 
   // Whether an entry of two trees has a place.
   bool couples() const { return !couplings_.empty(); }

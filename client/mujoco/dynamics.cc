@@ -24,6 +24,8 @@ void AddJoints(const Fields& fields, ImplicitForces* implicit) {
   }
 }
 
+bool IsWarm(const Fields& fields) { return !(fields.disableflags & mjDSBL_WARMSTART); }
+
 }  // namespace
 
 void WriteDynamicsMatrix(const Fields& fields, MatrixBlocks* matrix) {
@@ -38,16 +40,17 @@ void WriteDynamicsMatrix(const Fields& fields, MatrixBlocks* matrix) {
   }
 }
 
-void WriteVelocities(const Fields& fields, double* v_star, double* guess) {
+void WriteVelocities(const Fields& fields, bool is_sap, double* v_star, double* guess) {
+  const bool is_warm = !is_sap && IsWarm(fields);
   for (int64_t i = 0; i < fields.nv; ++i) {
     v_star[i] = fields.qvel[i] + fields.timestep * fields.qacc_smooth[i];
     guess[i] = fields.qvel[i];
+    if (is_warm) guess[i] += fields.timestep * fields.qacc_warmstart[i];
   }
 }
 
 void WriteChanges(const Fields& fields, double* v_star, double* guess) {
-  const bool is_warm = !(fields.disableflags & mjDSBL_WARMSTART);
-  const double* begin = is_warm ? fields.qacc_warmstart : fields.qacc_smooth;
+  const double* begin = IsWarm(fields) ? fields.qacc_warmstart : fields.qacc_smooth;
   for (int64_t i = 0; i < fields.nv; ++i) {
     v_star[i] = fields.timestep * fields.qacc_smooth[i];
     guess[i] = fields.timestep * begin[i];

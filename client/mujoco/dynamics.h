@@ -23,8 +23,9 @@ namespace sap::mujoco {
 // Writes MuJoCo's A = M.
 void WriteDynamicsMatrix(const Fields& fields, MatrixBlocks* matrix);
 
-// Writes MuJoCo's v*, and v_0 as the guess.
-void WriteVelocities(const Fields& fields, double* v_star, double* guess);
+// Writes MuJoCo's v*, and the guess: v_0 under the law of SAP, under MuJoCo's with the acceleration
+// of the step before, from which MuJoCo's solver starts, too, unless the model disables it.
+void WriteVelocities(const Fields& fields, bool is_sap, double* v_star, double* guess);
 
 // Writes both for the unknown v - v_0: dt times MuJoCo's accelerations without constraints, and in
 // the step before.

@@ -52,15 +52,6 @@ class EffectiveMetric {
     }
   }
 
-  void AddStiffness() {
-    for (int64_t row = 0; row < fields_.nv; ++row) {
-      const int64_t begin = fields_.efm_K_rowadr[row];
-      for (int64_t k = begin; k < begin + fields_.efm_K_rownnz[row]; ++k) {
-        matrix_->Add(row, fields_.efm_K_colind[k], fields_.efm_K_val[k]);
-      }
-    }
-  }
-
   void AddTerm(const MomentArms& m, double scale) {
     if (m.dofs.empty() || scale == 0.0) return;
     if (!matrix_->couples() && !trees_.InOneTree(m.dofs)) return AddRow(m, scale);
@@ -150,7 +141,7 @@ void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const double
   EffectiveMetric metric(fields, trees, v_0, blocks, matrix, rows);
   if (fields.efm_diag != nullptr) metric.AddDiagonal();
   if (fields.efm_fluid != nullptr) metric.AddFluid();
-  if (fields.nefmK > 0) metric.AddStiffness();
+  if (fields.nefmK > 0) matrix->AddStiffness(fields);
   for (const MetricTerm& term : MetricTermsOf(fields)) metric.AddTerm(term.arms, term.scale);
   metric.MoveFreely(v_star);
 }

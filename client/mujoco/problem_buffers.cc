@@ -50,7 +50,8 @@ void ProblemBuffers::BuildChange(const Fields& fields, const Trees& trees, bool 
 
 void ProblemBuffers::Measure(const Fields& fields, const Trees& trees, int32_t flags) {
   flags_ = flags;
-  layout_ = MeasureProblem(fields, trees, flags);
+  couplings_.Update(fields, trees);
+  layout_ = MeasureProblem(fields, trees, *couplings_, flags);
   doubles_.resize(static_cast<size_t>(layout_.doubles));
   unsigned_.resize(static_cast<size_t>(layout_.unsigned_integers));
   integers_.resize(static_cast<size_t>(layout_.integers));
@@ -58,8 +59,8 @@ void ProblemBuffers::Measure(const Fields& fields, const Trees& trees, int32_t f
 
 void ProblemBuffers::Write(const Fields& fields, const Trees& trees, double sigma) {
   has_slip_ = sigma > 0.0;
-  WriteProblem(fields, trees, flags_, sigma, &layout_, doubles_.data(), unsigned_.data(),
-               integers_.data());
+  WriteProblem(fields, trees, *couplings_, flags_, sigma, &layout_, doubles_.data(),
+               unsigned_.data(), integers_.data());
 }
 
 void ProblemBuffers::Store(const Fields& fields, const ContactSolution& solution) {

@@ -40,6 +40,7 @@ class ProblemBuffers {
   bool is_sap() const { return (flags_ & SAP_MUJOCO_LAW_SAP) != 0; }
 
   int32_t flags_ = 0;
+  KeptCouplings couplings_;
   bool has_slip_ = false;
   sap_mujoco_layout layout_ = {};
   std::vector<double> doubles_;

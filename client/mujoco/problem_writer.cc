@@ -40,16 +40,17 @@ std::vector<bool> ConstrainedTrees(const Trees& trees, const RowWriter& rows,
 
 }  // namespace
 
-sap_mujoco_layout MeasureProblem(const Fields& fields, const Trees& trees, int32_t flags) {
+sap_mujoco_layout MeasureProblem(const Fields& fields, const Trees& trees,
+                                 const Couplings& couplings, int32_t flags) {
   const ConstraintCounts counts = Constraints(fields, trees, IsSparse(flags), IsSap(flags)).Count();
   const bool has_more = IsSap(flags) || IsDiscrete(fields);
   const RowBounds more = has_more ? BoundsOfImplicitRows(fields) : RowBounds{};
-  return MakeLayout(fields, trees, Couplings(fields, trees), counts, more);
+  return MakeLayout(fields, trees, couplings, counts, more);
 }
 
-void WriteProblem(const Fields& fields, const Trees& trees, int32_t flags, double sigma,
-                  sap_mujoco_layout* layout, double* doubles, uint32_t* unsigned_integers,
-                  int32_t* integers) {
+void WriteProblem(const Fields& fields, const Trees& trees, const Couplings& couplings,
+                  int32_t flags, double sigma, sap_mujoco_layout* layout, double* doubles,
+                  uint32_t* unsigned_integers, int32_t* integers) {
   for (int64_t tree = 0; tree < trees.count(); ++tree) {
     unsigned_integers[layout->sizes + tree] = static_cast<uint32_t>(trees.Size(tree));
   }
@@ -63,14 +64,13 @@ void WriteProblem(const Fields& fields, const Trees& trees, int32_t flags, doubl
   contacts.parts = unsigned_integers + layout->parts;
   layout->two_frictions = constraints.WriteContacts(velocity, integers + layout->contact, contacts);
   double* v_star = doubles + layout->v_star;
-  const Couplings couplings(fields, trees);
   couplings.WriteTrees(integers + layout->coupled);
   MatrixBlocks matrix(trees, couplings, doubles, doubles + layout->coupling);
   WriteDynamicsMatrix(fields, &matrix);
   if (IsChange(flags)) {
     WriteChanges(fields, v_star, doubles + layout->guess);
   } else {
-    WriteVelocities(fields, v_star, doubles + layout->guess);
+    WriteVelocities(fields, IsSap(flags), v_star, doubles + layout->guess);
   }
   if (IsDiscrete(fields)) {
     const double* v_0 = IsChange(flags) ? nullptr : fields.qvel;

@@ -4,17 +4,19 @@
 #include <cstdint>
 
 #include "client/mujoco/adapter.h"
+#include "client/mujoco/couplings.h"
 #include "client/mujoco/fields.h"
 #include "client/mujoco/trees.h"
 
 namespace sap::mujoco {
 
 // The arguments are those of sap_mujoco_measure, sap_mujoco_build and sap_mujoco_store_forces.
-sap_mujoco_layout MeasureProblem(const Fields& fields, const Trees& trees, int32_t flags);
+sap_mujoco_layout MeasureProblem(const Fields& fields, const Trees& trees,
+                                 const Couplings& couplings, int32_t flags);
 
-void WriteProblem(const Fields& fields, const Trees& trees, int32_t flags, double sigma,
-                  sap_mujoco_layout* layout, double* doubles, uint32_t* unsigned_integers,
-                  int32_t* integers);
+void WriteProblem(const Fields& fields, const Trees& trees, const Couplings& couplings,
+                  int32_t flags, double sigma, sap_mujoco_layout* layout, double* doubles,
+                  uint32_t* unsigned_integers, int32_t* integers);
 
 // A solution, as ContactSolution has it.
 struct SolvedArrays {

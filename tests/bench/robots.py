@@ -147,6 +147,4 @@ def distance(model: mujoco.MjModel, data: mujoco.MjData, v: np.ndarray, best: np
 
 def problem_of(model: mujoco.MjModel, data: mujoco.MjData) -> Problem:
     """The problem that mj_fwdConstraint solves in this state, and from where it starts."""
-    problem = build_problem(model, data, law="mujoco").problem
-    problem.trees.guess_velocity = data.qvel + model.opt.timestep * data.qacc_warmstart
-    return problem
+    return build_problem(model, data, law="mujoco").problem

@@ -81,6 +81,31 @@ def test_steps_with_the_metric_of_discrete_agree_with_mujoco(
                 assert largest_deviation(getattr(ours, array), expected) < bound, array
 
 
+@pytest.mark.skipif(
+    not hasattr(mujoco.mjtIntegrator, "mjINT_DISCRETE"), reason="needs MuJoCo 3.13 or later"
+)
+def test_one_call_follows_models_of_equal_size_whose_stiffness_has_another_pattern(
+    client: sap.Client,
+) -> None:
+    models = [
+        mujoco.MjModel.from_xml_string(
+            f"""<mujoco><option timestep="1e-3" integrator="discrete"/><worldbody>
+            <geom type="plane" size="3 3 .1"/>
+            <flexcomp name="f" type="grid" dim="{dim}" count="{count}" pos="0 0 .12" radius=".01"
+            spacing=".06 .06 .06" mass=".4"><elasticity young="5e3" poisson=".2" thickness="1e-2"
+            {more}/><contact selfcollide="none"/></flexcomp></worldbody></mujoco>"""
+        )
+        for dim, count, more in ((3, "4 4 4", ""), (2, "8 8 1", 'elastic2d="both"'))
+    ]
+    assert models[0].nv == models[1].nv
+    stepped, advanced = ([in_motion(model) for model in models] for _ in range(2))
+    for _ in range(6):
+        for model, one, other in zip(models, stepped, advanced, strict=True):
+            adapter.step(model, one, client, law="mujoco")
+            adapter.advance(model, other, law="mujoco")
+            assert np.array_equal(one.qvel, other.qvel)
+
+
 def test_scenes_have_what_their_names_say(client: sap.Client) -> None:
     parts = {}
     for name in NAMES:

@@ -167,3 +167,40 @@ def test_bodies_at_rest_sleep_until_they_are_pushed(client: sap.Client, law: ada
     for _ in range(20):
         adapter.step(model, data, client, law=law)
     assert data.qvel[0] > 0.1
+
+
+def test_mujocos_law_starts_from_the_acceleration_of_the_step_before(client: sap.Client) -> None:
+    model, data = load_kind("condim 3", "ELLIPTIC", "EULER")
+    for _ in range(3):
+        adapter.step(model, data, client, law="mujoco")
+        assert np.array_equal(data.qacc_warmstart, data.qacc)
+    moved = data.qvel + model.opt.timestep * data.qacc
+    for law, flags, expected in (
+        ("mujoco", 0, moved),
+        ("mujoco", mujoco.mjtDisableBit.mjDSBL_WARMSTART, data.qvel),
+        ("sap", 0, data.qvel),
+    ):
+        model.opt.disableflags = int(flags)
+        trees = adapter.build_problem(model, data, law=law).problem.trees
+        assert np.array_equal(trees.guess_velocity, expected)
+
+
+def test_a_ball_that_rolls_ever_faster_takes_hardly_an_iteration() -> None:
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><option gravity="4 0 -9"/><worldbody><geom type="plane" size="9 9 1"/>
+        <body pos="0 0 .1"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
+    )
+    data = mujoco.MjData(model)
+    options = sap.Options(relative_tolerance=1e-6)
+
+    def iterations(steps: int) -> int:
+        advanced = (
+            adapter.advance(model, data, law="mujoco", options=options) for _ in range(steps)
+        )
+        return sum(each.iterations for each in advanced)
+
+    iterations(500)
+    assert data.qacc[0] > 2.0
+    assert iterations(20) < 5
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_WARMSTART)
+    assert iterations(20) == 20
