@@ -177,7 +177,7 @@ void SolveRun::SolveRounds(int island, const PlannedFactors& factors, const Stop
                        &state_.workspace, &report);
   } else {
     report.coulomb_defect =
-        CoulombDefect(view, state_.workspace.data, stop, &state_.workspace.scratch);
+        CoulombDefect(view, stop, &state_.workspace.data, &state_.workspace.scratch);
   }
 }
 

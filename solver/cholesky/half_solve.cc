@@ -11,21 +11,39 @@ namespace {
 using Layout = FrontLayout<double>;
 constexpr int kLanes = Layout::kLanes;
 
+// x -= factor y, of one row.
+template <int groups>
+inline void SubtractRow(double factor, const Lanes4* y, Lanes4* x) {
+  for (int g = 0; g < groups; ++g) x[g] = MultiplySubtract(y[g], factor, x[g]);
+}
+
+template <int groups>
+inline void ScaleRow(double factor, Lanes4* x) {
+  for (int g = 0; g < groups; ++g) x[g] *= factor;
+}
+
 // x[l] -= sum_k L(l, k) y[k] over `count` columns of the kLanes rows of a sliver.
+template <int groups>
 void SubtractSliver(const double* L, int count, const Lanes4* y, Lanes4* x) {
-  Lanes4 sum[kLanes] = {};
+  Lanes4 sum[kLanes][groups] = {};
   for (int k = 0; k < count; ++k) {
-    for (int lane = 0; lane < kLanes; ++lane)
-      sum[lane] = MultiplyAdd(y[k], L[k * kLanes + lane], sum[lane]);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      for (int g = 0; g < groups; ++g) {
+        sum[lane][g] = MultiplyAdd(y[k * groups + g], L[k * kLanes + lane], sum[lane][g]);
+      }
+    }
   }
-  for (int lane = 0; lane < kLanes; ++lane) x[lane] -= sum[lane];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int g = 0; g < groups; ++g) x[lane * groups + g] -= sum[lane][g];
+  }
 }
 
 // x[k] -= sum_l L(l, k) y[l] over `rows` rows of a sliver, for its first `count` columns.
+template <int groups>
 void SubtractTransposed(const double* L, int count, const Lanes4* y, int rows, Lanes4* x) {
   for (int k = 0; k < count; ++k) {
     for (int lane = 0; lane < rows; ++lane) {
-      x[k] = MultiplySubtract(y[lane], L[k * kLanes + lane], x[k]);
+      SubtractRow<groups>(L[k * kLanes + lane], y + lane * groups, x + k * groups);
     }
   }
 }
@@ -45,28 +63,33 @@ void BlockPlaces::Find(const EliminationPlan& plan) {
   }
 }
 
-void HalfSolve::Start(const EliminationPlan& plan) {
+template <int groups>
+void HalfSolves<groups>::Start(const EliminationPlan& plan) {
   path_.clear();
   visited_.assign(plan.num_fronts(), 0);
-  if (y_.size() < static_cast<size_t>(plan.num_rows())) y_.resize(plan.num_rows());
-  if (updates_.size() < static_cast<size_t>(plan.vector_storage())) {
-    updates_.resize(plan.vector_storage());
-  }
+  const auto reserve = [](int64_t rows, std::vector<Lanes4>* vectors) {
+    const auto size = static_cast<size_t>(rows) * groups;
+    if (vectors->size() < size) vectors->resize(size);
+  };
+  reserve(plan.num_rows(), &y_);
+  reserve(plan.vector_storage(), &updates_);
 }
 
-Lanes4* HalfSolve::rows(const HalfSolveFactor& factor, int block) {
+template <int groups>
+Lanes4* HalfSolves<groups>::rows(const HalfSolveFactor& factor, int block) {
   for (int f = factor.places.front[block]; f >= 0 && visited_[f] == 0;
        f = factor.plan.fronts()[f].parent) {
     visited_[f] = 1;
     path_.push_back(f);
     const EliminationPlan::Front& front = factor.plan.fronts()[f];
-    std::fill_n(y_.begin() + front.pivot_begin, front.pivots, Lanes4{});
+    std::fill_n(y_.begin() + front.pivot_begin * groups, front.pivots * groups, Lanes4{});
   }
-  return y_.data() + factor.places.row[block];
+  return y_.data() + factor.places.row[block] * groups;
 }
 
 // Fronts are numbered children first.
-void HalfSolve::Run(const HalfSolveFactor& factor, const StopToken& stop) {
+template <int groups>
+void HalfSolves<groups>::Run(const HalfSolveFactor& factor, const StopToken& stop) {
   std::ranges::sort(path_);
   for (const int f : path_) {
     if (stop.Cancelled()) return;
@@ -74,50 +97,55 @@ void HalfSolve::Run(const HalfSolveFactor& factor, const StopToken& stop) {
   }
 }
 
-void HalfSolve::SolveFront(const HalfSolveFactor& factor, int f) {
+template <int groups>
+void HalfSolves<groups>::SolveFront(const HalfSolveFactor& factor, int f) {
   const EliminationPlan& plan = factor.plan;
   const EliminationPlan::Front& front = plan.fronts()[f];
   const Layout layout(front.pivots, front.updates);
   const double* L = factor.cholesky.front_factor(front);
-  Lanes4* y = y_.data() + front.pivot_begin;
-  Lanes4* below = updates_.data() + front.vector_start;
-  std::fill_n(below, front.updates, Lanes4{});
+  Lanes4* y = y_.data() + front.pivot_begin * groups;
+  Lanes4* below = updates_.data() + front.vector_start * groups;
+  std::fill_n(below, front.updates * groups, Lanes4{});
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const int child_number = plan.children()[c];
     if (visited_[child_number] == 0) continue;
     const EliminationPlan::Front& child = plan.fronts()[child_number];
-    const Lanes4* from = updates_.data() + child.vector_start;
+    const Lanes4* from = updates_.data() + child.vector_start * groups;
     for (int r = child.run_begin; r < child.run_end; ++r) {
       const EliminationPlan::RowRun& run = plan.runs()[r];
-      Lanes4* to = run.parent_row < front.pivots ? y + run.parent_row
-                                                 : below + (run.parent_row - front.pivots);
-      for (int i = 0; i < run.length; ++i) to[i] += from[run.child_row + i];
+      Lanes4* to = run.parent_row < front.pivots ? y + run.parent_row * groups
+                                                 : below + (run.parent_row - front.pivots) * groups;
+      for (int i = 0; i < run.length * groups; ++i) to[i] += from[run.child_row * groups + i];
     }
   }
   for (int first = 0; first < front.pivots; first += kLanes) {
     const double* sliver = L + layout.SliverStart(first / kLanes);
     const int count = std::min(kLanes, front.pivots - first);
-    Lanes4 x[kLanes] = {};
-    std::copy_n(y + first, count, x);
-    SubtractSliver(sliver, first, y, x);
+    Lanes4 x[kLanes * groups] = {};
+    std::copy_n(y + first * groups, count * groups, x);
+    SubtractSliver<groups>(sliver, first, y, x);
     for (int i = 0; i < count; ++i) {
       const double* row = sliver + first * kLanes + i;
-      for (int k = 0; k < i; ++k) x[i] = MultiplySubtract(x[k], row[k * kLanes], x[i]);
-      x[i] *= row[i * kLanes];  // the inverse of the pivot
+      for (int k = 0; k < i; ++k) {
+        SubtractRow<groups>(row[k * kLanes], x + k * groups, x + i * groups);
+      }
+      ScaleRow<groups>(row[i * kLanes], x + i * groups);  // the inverse of the pivot
     }
-    std::copy_n(x, count, y + first);
+    std::copy_n(x, count * groups, y + first * groups);
   }
   for (int first = 0; first < front.updates; first += kLanes) {
     const double* sliver = L + layout.SliverStart(layout.pivot_slivers() + first / kLanes);
     const int count = std::min(kLanes, front.updates - first);
-    Lanes4 x[kLanes] = {};
-    std::copy_n(below + first, count, x);
-    SubtractSliver(sliver, front.pivots, y, x);
-    std::copy_n(x, count, below + first);
+    Lanes4 x[kLanes * groups] = {};
+    std::copy_n(below + first * groups, count * groups, x);
+    SubtractSliver<groups>(sliver, front.pivots, y, x);
+    std::copy_n(x, count * groups, below + first * groups);
   }
 }
 
-void HalfSolve::RunBack(const HalfSolveFactor& factor, Fronts fronts, const StopToken& stop) {
+template <int groups>
+void HalfSolves<groups>::RunBack(const HalfSolveFactor& factor, Fronts fronts,
+                                 const StopToken& stop) {
   const bool all = fronts == Fronts::kAll;
   const int count = all ? factor.plan.num_fronts() : static_cast<int>(path_.size());
   for (int k = count - 1; k >= 0; --k) {
@@ -127,42 +155,49 @@ void HalfSolve::RunBack(const HalfSolveFactor& factor, Fronts fronts, const Stop
 }
 
 // The parent has put X of the rows below into updates_.
-void HalfSolve::SolveFrontBack(const HalfSolveFactor& factor, int f, Fronts fronts) {
+template <int groups>
+void HalfSolves<groups>::SolveFrontBack(const HalfSolveFactor& factor, int f, Fronts fronts) {
   const EliminationPlan& plan = factor.plan;
   const EliminationPlan::Front& front = plan.fronts()[f];
   const Layout layout(front.pivots, front.updates);
   const double* L = factor.cholesky.front_factor(front);
-  Lanes4* x = y_.data() + front.pivot_begin;
-  const Lanes4* below = updates_.data() + front.vector_start;
-  if (visited_[f] == 0) std::fill_n(x, front.pivots, Lanes4{});
+  Lanes4* x = y_.data() + front.pivot_begin * groups;
+  const Lanes4* below = updates_.data() + front.vector_start * groups;
+  if (visited_[f] == 0) std::fill_n(x, front.pivots * groups, Lanes4{});
   for (int first = 0; first < front.updates; first += kLanes) {
-    SubtractTransposed(L + layout.SliverStart(layout.pivot_slivers() + first / kLanes),
-                       front.pivots, below + first, std::min(kLanes, front.updates - first), x);
+    SubtractTransposed<groups>(L + layout.SliverStart(layout.pivot_slivers() + first / kLanes),
+                               front.pivots, below + first * groups,
+                               std::min(kLanes, front.updates - first), x);
   }
   for (int first = (front.pivots - 1) / kLanes * kLanes; first >= 0; first -= kLanes) {
     const double* sliver = L + layout.SliverStart(first / kLanes);
     const int count = std::min(kLanes, front.pivots - first);
     for (int i = count - 1; i >= 0; --i) {
       const double* column = sliver + (first + i) * kLanes;
+      Lanes4* row = x + (first + i) * groups;
       for (int k = i + 1; k < count; ++k) {
-        x[first + i] = MultiplySubtract(x[first + k], column[k], x[first + i]);
+        SubtractRow<groups>(column[k], x + (first + k) * groups, row);
       }
-      x[first + i] *= column[i];  // the inverse of the pivot
+      ScaleRow<groups>(column[i], row);  // the inverse of the pivot
     }
-    SubtractTransposed(sliver, first, x + first, count, x);
+    SubtractTransposed<groups>(sliver, first, x + first * groups, count, x);
   }
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const int child_number = plan.children()[c];
     if (fronts == Fronts::kVisited && visited_[child_number] == 0) continue;
     const EliminationPlan::Front& child = plan.fronts()[child_number];
-    Lanes4* to = updates_.data() + child.vector_start;
+    Lanes4* to = updates_.data() + child.vector_start * groups;
     for (int r = child.run_begin; r < child.run_end; ++r) {
       const EliminationPlan::RowRun& run = plan.runs()[r];
-      const Lanes4* from = run.parent_row < front.pivots ? x + run.parent_row
-                                                         : below + (run.parent_row - front.pivots);
-      std::copy_n(from, run.length, to + run.child_row);
+      const Lanes4* from = run.parent_row < front.pivots
+                               ? x + run.parent_row * groups
+                               : below + (run.parent_row - front.pivots) * groups;
+      std::copy_n(from, run.length * groups, to + run.child_row * groups);
     }
   }
 }
+
+template class HalfSolves<1>;
+template class HalfSolves<3>;
 
 }  // namespace sap

@@ -1,10 +1,11 @@
-// Forward substitution, and back, with the factor of a BlockCholesky for four right-hand sides that
-// are zero except in a few blocks:
+// Forward substitution, and back, with the factor of a BlockCholesky for four right-hand sides, or
+// a few groups of four, that are zero except in a few blocks:
 //
 //   Y = L^-1 B,   so that B' H^-1 B = Y' Y,   H^-1 B = L^-T Y
 //
-// Forward, only the fronts from these blocks to the root are visited, each once for all four.
-// Right-hand sides and solutions are in the order of elimination, one lane each.
+// Forward, only the fronts from these blocks to the root are visited, each once for all of them.
+// Right-hand sides and solutions are in the order of elimination, one lane each. Each has the bits
+// that it has alone: the others put zeros into its sums.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +32,15 @@ struct HalfSolveFactor {
   const BlockCholesky<double>& cholesky;
 };
 
-// The right-hand sides and scratch of one thread. Storage only grows.
-class HalfSolve {
+// The right-hand sides and scratch of one thread: a row has `groups` vectors of four. Storage only
+// grows.
+template <int groups>
+class HalfSolves {
  public:
   // Starts with right-hand sides of zeros.
   void Start(const EliminationPlan& plan);
 
-  // The rows of one block of the right-hand sides, to be added to.
+  // The rows of one block of the right-hand sides, [rows, groups], to be added to.
   Lanes4* rows(const HalfSolveFactor& factor, int block);
 
   // Solves. Y means nothing after a cancellation.
@@ -50,27 +53,37 @@ class HalfSolve {
 
   // The rows of one block of Y or X.
   const Lanes4* solution(const HalfSolveFactor& factor, int block) const {
-    return y_.data() + factor.places.row[block];
+    return y_.data() + factor.places.row[block] * groups;
   }
 
-  // Calls body(y) for the rows of Y that can differ from zero, in a fixed order. Products of two of
-  // them are to be multiplied by factor.cholesky.scale().
+  // Calls body(y) for the rows of Y of one group that can differ from zero, in a fixed order.
+  // Products of two of them are to be multiplied by factor.cholesky.scale().
   template <typename Body>
-  void ForRows(const EliminationPlan& plan, Body&& body) const {
+  void ForRows(const EliminationPlan& plan, int group, Body&& body) const {
     for (const int f : path_) {
       const EliminationPlan::Front& front = plan.fronts()[f];
-      for (int i = 0; i < front.pivots; ++i) body(y_[front.pivot_begin + i]);
+      for (int i = 0; i < front.pivots; ++i) body(y_[(front.pivot_begin + i) * groups + group]);
     }
+  }
+  template <typename Body>
+  void ForRows(const EliminationPlan& plan, Body&& body) const {
+    static_assert(groups == 1);
+    ForRows(plan, 0, body);
   }
 
  private:
   void SolveFront(const HalfSolveFactor& factor, int f);
   void SolveFrontBack(const HalfSolveFactor& factor, int f, Fronts fronts);
 
-  std::vector<Lanes4> y_;         // [rows of the plan]
+  std::vector<Lanes4> y_;         // [rows of the plan, groups]
   std::vector<Lanes4> updates_;   // what each front subtracts from later rows; back: X of these
   std::vector<uint8_t> visited_;  // [fronts]
   std::vector<int> path_;         // fronts that are visited
 };
+
+using HalfSolve = HalfSolves<1>;
+
+extern template class HalfSolves<1>;
+extern template class HalfSolves<3>;
 
 }  // namespace sap

@@ -100,7 +100,7 @@ class IslandDifferentiation {
       PlainHessians(view_, &data);
       if (HessiansMoved()) system_.Moved();
     }
-    ReportIterate(view_, options_, norms, data, scope_.stop, &workspace_.scratch, &report_);
+    ReportIterate(view_, options_, norms, scope_.stop, &data, &workspace_.scratch, &report_);
     if (scope_.stop.Requested()) return StepStatus::kStopped;
     return norms.finite ? StepStatus::kOk : StepStatus::kNotPositiveDefinite;
   }

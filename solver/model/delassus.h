@@ -51,6 +51,17 @@ inline double Norm(const DelassusColumns& W) {
 }
 
 // w by the rule of the problem, in the unit of mass of the island.
+// A contact with its Jacobian and W.
+struct ContactColumns {
+  std::span<const ContactPart> parts;
+  const double* J;
+  DelassusColumns W;
+};
+
+// Contacts of coupled trees whose W is found at once: each reads the large fronts near the root,
+// which are read once for all of them.
+inline constexpr int kContactsTogether = 3;
+
 struct DelassusEstimate {
   const ContactProblem& problem;
   const ConstraintGraph& graph;
@@ -78,35 +89,55 @@ struct DelassusEstimate {
 
   // W over the trees of a contact, whose Jacobian J has so many rows.
   DelassusColumns Columns(std::span<const ContactPart> parts, const double* J, int rows) const {
-    DelassusColumns W;
-    bool coupled = false;
-    for (const ContactPart& part : parts) {
-      if (IsCoupled(part.slot)) {
-        coupled = true;
-      } else {
-        AddTree(part.slot, J + rows * part.column, &W);
-      }
-    }
-    if (coupled) {
-      ForComponents(parts, J, rows, [&](int, const HalfSolveFactor& factor, HalfSolve& solve) {
-        AddColumns(factor, solve, &W);
-      });
-    }
-    return W;
+    ContactColumns contact{parts, J, {}};
+    AddTrees(rows, &contact);
+    AddComponents<1>({&contact, 1}, rows);
+    return contact.W;
   }
 
-  // w of a contact, given or estimated.
-  double OfContact(int contact, std::span<const ContactPart> parts, const double* J,
-                   int rows) const {
-    const double given = problem.given_w()[contact] * mass_unit;
-    if (given != 0) return given;
-    const double norm = Norm(Columns(parts, J, rows));
+  // W += that of the trees of a contact which are not coupled.
+  void AddTrees(int rows, ContactColumns* contact) const {
+    for (const ContactPart& part : contact->parts) {
+      if (!IsCoupled(part.slot)) AddTree(part.slot, contact->J + rows * part.column, &contact->W);
+    }
+  }
+
+  // W += that of coupled trees, component by component, of at most `together` contacts at once.
+  template <int together>
+  void AddComponents(std::span<ContactColumns> contacts, int rows) const {
+    thread_local HalfSolves<together> solve;
+    for (int component = NextComponent(contacts, -1); component >= 0;
+         component = NextComponent(contacts, component)) {
+      const HalfSolveFactor factor = model.coupled_trees().factor(component);
+      solve.Start(factor.plan);
+      for (size_t i = 0; i < contacts.size(); ++i) {
+        for (const ContactPart& part : contacts[i].parts) {
+          if (ComponentOf(part) != component) continue;
+          Lanes4* row = solve.rows(factor, PlaceOf(part)) + i;
+          const double* block = contacts[i].J + rows * part.column;
+          const int n = part.dofs;
+          for (int k = 0; k < n; ++k, row += together) {
+            *row += Lanes4{block[k], block[n + k], block[2 * n + k], 0};
+          }
+        }
+      }
+      solve.Run(factor, StopToken());
+      for (size_t i = 0; i < contacts.size(); ++i) {
+        AddColumns(factor, solve, static_cast<int>(i), &contacts[i].W);
+      }
+    }
+  }
+
+  // w of a contact whose W is known.
+  double OfContact(int contact, const ContactColumns& columns, int rows) const {
+    const double norm = Norm(columns.W);
     // A contact whose Jacobian vanishes moves nothing; any positive w does.
     const double w = norm == 0 ? 1.0 : norm / 3.0;
     if (problem.regularization().rule != DelassusRule::kLoadPath) return w;
     const auto [by_load, by_squeeze] = model.load_paths.bounds(contact);
     const double loaded = std::min(w, by_load);
     if (by_squeeze >= loaded) return loaded;
+    const auto& [parts, J, W] = columns;
     DelassusColumns low, high;
     AddTree(parts[0].slot, J, &low);
     AddTree(parts[1].slot, J + rows * parts[1].column, &high);
@@ -161,7 +192,7 @@ struct DelassusEstimate {
     DelassusColumns W;
     ForComponents(layout, jacobians, row,
                   [&](int, const HalfSolveFactor& factor, HalfSolve& solve) {
-                    AddColumns(factor, solve, &W);
+                    AddColumns(factor, solve, 0, &W);
                   });
     return W.x[0];
   }
@@ -194,10 +225,12 @@ struct DelassusEstimate {
         body);
   }
 
-  // W += Y' Y.
-  void AddColumns(const HalfSolveFactor& factor, const HalfSolve& solve, DelassusColumns* W) const {
+  // W += Y' Y of one group.
+  template <int groups>
+  void AddColumns(const HalfSolveFactor& factor, const HalfSolves<groups>& solve, int group,
+                  DelassusColumns* W) const {
     DelassusColumns sum;
-    solve.ForRows(factor.plan, [&](const Lanes4& y) {
+    solve.ForRows(factor.plan, group, [&](const Lanes4& y) {
       sum.x += y * y[0];
       sum.y += y * y[1];
       sum.n += y * y[2];
@@ -212,27 +245,45 @@ struct DelassusEstimate {
   // its tree.
   template <typename Part, typename Add, typename Body>
   void ForComponents(std::span<const Part> parts, Add&& add, Body&& body) const {
-    const CoupledTrees& trees = model.coupled_trees();
-    const auto tree_of = [&](const Part& part) {
-      return graph.islands().tree_of_slot()[part.slot];
-    };
     thread_local HalfSolve solve;
     for (size_t first = 0; first < parts.size(); ++first) {
-      const int component = trees.component_of(tree_of(parts[first]));
-      const auto is_of_component = [&](const Part& part) {
-        return trees.component_of(tree_of(part)) == component;
-      };
+      const int component = ComponentOf(parts[first]);
+      const auto is_of_component = [&](const Part& part) { return ComponentOf(part) == component; };
       if (component < 0 || std::any_of(parts.begin(), parts.begin() + first, is_of_component)) {
         continue;
       }
-      const HalfSolveFactor factor = trees.factor(component);
+      const HalfSolveFactor factor = model.coupled_trees().factor(component);
       solve.Start(factor.plan);
       for (const Part& part : parts) {
-        if (is_of_component(part)) add(part, solve.rows(factor, trees.place_of(tree_of(part))));
+        if (is_of_component(part)) add(part, solve.rows(factor, PlaceOf(part)));
       }
       solve.Run(factor, StopToken());
       body(component, factor, solve);
     }
+  }
+
+  // The component of the tree of a part; -1: it is not coupled.
+  template <typename Part>
+  int ComponentOf(const Part& part) const {
+    return model.coupled_trees().component_of(graph.islands().tree_of_slot()[part.slot]);
+  }
+  template <typename Part>
+  int PlaceOf(const Part& part) const {
+    return model.coupled_trees().place_of(graph.islands().tree_of_slot()[part.slot]);
+  }
+
+  // The next component that one of the contacts touches, ascending; -1: there is none. The order is
+  // that of the sums of W, so that they do not depend on which contacts are together.
+  int NextComponent(std::span<const ContactColumns> contacts, int component) const {
+    int next = -1;
+    if (is_diagonal()) return next;
+    for (const ContactColumns& contact : contacts) {
+      for (const ContactPart& part : contact.parts) {
+        const int other = ComponentOf(part);
+        if (other > component && (next < 0 || other < next)) next = other;
+      }
+    }
+    return next;
   }
 
   // A^-1 of one tree, row-major, or that of the diagonal of A alone, as the rule has it for w.

@@ -1,6 +1,7 @@
 // How a model is filled with the constraints of one island: Jacobians, w, parameters of laws. It
 // names no kind: what a law is made of is in its header.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -25,6 +26,12 @@ void CopyBlock(const double* linear, const double* angular, int dofs, double* to
   }
 }
 
+// Contact i of a pool, and its group.
+struct ContactPlace {
+  const ContactGroup* group;
+  int i;
+};
+
 // Gathers the constraints of one island into a model.
 class ConstraintGatherer {
  public:
@@ -36,28 +43,41 @@ class ConstraintGatherer {
         mass_unit_(model->constants(island).mass_unit),
         delassus_{problem, graph, *model, mass_unit_} {}
 
-  // Jacobian and law of contact i of a pool. False if a constant left the range of doubles.
-  template <int index>
-  bool GatherContact(PoolIndex<index> pool, const ContactGroup& group, int i) {
-    constexpr int kRows = PoolAt<index>::Laws::kRows;
+  // Jacobians and laws of at most `together` contacts of a pool. False if a constant left the range
+  // of doubles.
+  template <int together, int index>
+  bool GatherContacts(PoolIndex<index> pool, std::span<const ContactPlace> contacts) {
+    using Laws = typename PoolAt<index>::Laws;
     const ContactLayout& layout = LayoutOf(graph_, pool);
-    const int contact = layout.order()[i];
-    auto& jacobians = model_.pools[pool].jacobians;
-    const double* linear = problem_.jacobian().data() + problem_.jacobian_start()[contact];
-    const double* angular = AngularJacobian<kRows>(contact);
-    for (int p = group.part_begin; p < group.part_end; ++p) {
-      const ContactPart& part = layout.parts()[p];
-      const int from = 3 * layout.source_column(group, i, p);
-      CopyBlock<kRows>(linear + from, kRows > 3 ? angular + from : nullptr, part.dofs,
-                       jacobians.of(group, i, part));
+    std::array<typename Laws::Inputs, together> inputs;
+    std::array<ContactColumns, together> columns;  // without parts where w is not estimated
+    for (size_t k = 0; k < contacts.size(); ++k) {
+      const auto [group, i] = contacts[k];
+      const int contact = layout.order()[i];
+      CopyJacobian(pool, *group, i);
+      inputs[k] = InputsOf<typename Laws::Inputs>(problem_, contact, mass_unit_);
+      columns[k] = {};
+      if (!inputs[k].NeedsDelassus()) continue;
+      inputs[k].w = problem_.given_w()[contact] * mass_unit_;
+      if (inputs[k].w != 0) continue;
+      columns[k].parts = layout.parts_of(*group);
+      columns[k].J = model_.pools[pool].jacobians.of(*group, i);
+      delassus_.AddTrees(Laws::kRows, &columns[k]);
     }
-    auto inputs = InputsOf<typename PoolAt<index>::Laws::Inputs>(problem_, contact, mass_unit_);
-    if (inputs.NeedsDelassus()) {
-      inputs.w =
-          delassus_.OfContact(contact, layout.parts_of(group), jacobians.of(group, i), kRows);
+    if constexpr (together > 1) {
+      delassus_.template AddComponents<together>(std::span(columns).first(contacts.size()),
+                                                 Laws::kRows);
     }
-    model_.w[contact] = inputs.w;
-    return SetLaw(pool, i, inputs);
+    bool representable = true;
+    for (size_t k = 0; k < contacts.size(); ++k) {
+      const int contact = layout.order()[contacts[k].i];
+      if (!columns[k].parts.empty()) {
+        inputs[k].w = delassus_.OfContact(contact, columns[k], Laws::kRows);
+      }
+      model_.w[contact] = inputs[k].w;
+      representable &= SetLaw(pool, contacts[k].i, inputs[k]);
+    }
+    return representable;
   }
 
   // Jacobian and law of a row of a pool.
@@ -77,6 +97,21 @@ class ConstraintGatherer {
   }
 
  private:
+  template <int index>
+  void CopyJacobian(PoolIndex<index> pool, const ContactGroup& group, int i) {
+    constexpr int kRows = PoolAt<index>::Laws::kRows;
+    const ContactLayout& layout = LayoutOf(graph_, pool);
+    const int contact = layout.order()[i];
+    const double* linear = problem_.jacobian().data() + problem_.jacobian_start()[contact];
+    const double* angular = AngularJacobian<kRows>(contact);
+    for (int p = group.part_begin; p < group.part_end; ++p) {
+      const ContactPart& part = layout.parts()[p];
+      const int from = 3 * layout.source_column(group, i, p);
+      CopyBlock<kRows>(linear + from, kRows > 3 ? angular + from : nullptr, part.dofs,
+                       model_.pools[pool].jacobians.of(group, i, part));
+    }
+  }
+
   template <int num_rows>
   const double* AngularJacobian(int contact) const {
     if constexpr (num_rows == 3) return nullptr;
@@ -100,24 +135,46 @@ class ConstraintGatherer {
   const DelassusEstimate delassus_;
 };
 
+// Gathers the contacts of units [begin, end) of a pool, so many of them together. False if a
+// constant left the range of doubles.
+template <int together, int index>
+bool GatherContactsOf(ConstraintGatherer gatherer, const ConstraintGraph& graph,
+                      PoolIndex<index> pool, int begin, int end, const StopToken& stop) {
+  bool representable = true;
+  std::array<ContactPlace, together> contacts;
+  size_t count = 0;
+  const auto gather = [&] {
+    representable &= gatherer.GatherContacts<together>(pool, std::span(contacts).first(count));
+    count = 0;
+  };
+  for (int unit = begin; unit < end; ++unit) {
+    const ContactGroup& group = LayoutOf(graph, pool).groups()[unit];
+    for (int i = group.contact_begin; i < group.contact_end; ++i) {
+      if (stop.Cancelled()) return true;
+      contacts[count++] = {&group, i};
+      if (count == together) gather();
+    }
+  }
+  if (count > 0) gather();
+  return representable;
+}
+
 // Gathers units [begin, end) of a pool. False if a constant left the range of doubles.
 template <int index>
 bool GatherUnits(ConstraintGatherer gatherer, const ConstraintGraph& graph, PoolIndex<index> pool,
-                 int begin, int end, const StopToken& stop) {
-  bool representable = true;
-  for (int unit = begin; unit < end; ++unit) {
-    if (stop.Cancelled()) return true;
-    if constexpr (IsRow(pool)) {
-      representable &= gatherer.GatherRow(pool, unit);
-    } else {
-      const ContactGroup& group = LayoutOf(graph, pool).groups()[unit];
-      for (int i = group.contact_begin; i < group.contact_end; ++i) {
-        if (stop.Cancelled()) return true;
-        representable &= gatherer.GatherContact(pool, group, i);
-      }
+                 bool coupled, int begin, int end, const StopToken& stop) {
+  if constexpr (IsRow(pool)) {
+    bool representable = true;
+    for (int row = begin; row < end; ++row) {
+      if (stop.Cancelled()) return true;
+      representable &= gatherer.GatherRow(pool, row);
     }
+    return representable;
+  } else if (coupled) {
+    return GatherContactsOf<kContactsTogether>(gatherer, graph, pool, begin, end, stop);
+  } else {
+    return GatherContactsOf<1>(gatherer, graph, pool, begin, end, stop);
   }
-  return representable;
 }
 
 }  // namespace
@@ -125,12 +182,13 @@ bool GatherUnits(ConstraintGatherer gatherer, const ConstraintGraph& graph, Pool
 bool SapModel::GatherConstraints(const ContactProblem& problem, const ConstraintGraph& graph,
                                  int island, const StopToken& stop, TaskArena* arena) {
   const ConstraintGatherer gatherer(problem, graph, island, this);
+  const bool coupled = graph.island_ranges()[island].coupled;
   std::atomic<bool> representable{true};
   ForEachPool([&](auto pool) {
     const PoolRange range = RangeOf(LayoutOf(graph, pool).island(island));
     ForChunks(arena, range.unit_begin, range.unit_end, kGatherPairs, [&](int begin, int end, int) {
       if (stop.Cancelled()) return;
-      if (!GatherUnits(gatherer, graph, pool, begin, end, stop)) {
+      if (!GatherUnits(gatherer, graph, pool, coupled, begin, end, stop)) {
         representable.store(false, std::memory_order_relaxed);
       }
     });

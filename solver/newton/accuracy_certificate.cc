@@ -116,15 +116,10 @@ double Sign(uint64_t number) {
   return (number >> 63) != 0 ? 1.0 : -1.0;
 }
 
-struct ComponentNorms {
-  double gradient2;  // |A^-1/2 grad l|^2
-  double trace;      // of (D A D)^-1, estimated
-};
-
 // By one forward substitution with the factor of A: of the gradient, and of three vectors of signs,
 // since z' B^-1 z has the mean trace(B^-1) over signs z [Hutchinson 1990].
-ComponentNorms NormsOfComponent(const IslandView& view, const SapData& data, int component,
-                                const StopToken& stop) {
+ComponentNorms FindNormsOfComponent(const IslandView& view, const SapData& data, int component,
+                                    const StopToken& stop) {
   const ConstraintGraph& graph = view.graph;
   const CoupledTrees& trees = view.model.coupled_trees();
   const HalfSolveFactor factor = trees.factor(component);
@@ -148,6 +143,15 @@ ComponentNorms NormsOfComponent(const IslandView& view, const SapData& data, int
   return {sums[0] * scale, (sums[1] + sums[2] + sums[3]) / 3 * scale};
 }
 
+// The same, found once at each v: the stopping test asks for them before the certificate does.
+const ComponentNorms& NormsOfComponent(const IslandView& view, int component, const StopToken& stop,
+                                       SapData* data) {
+  const int first_tree = view.model.coupled_trees().trees_of(component).front();
+  ComponentNorms& norms = data->component_norms[view.graph.islands().slot_of_tree()[first_tree]];
+  if (norms.gradient2 < 0) norms = FindNormsOfComponent(view, *data, component, stop);
+  return norms;
+}
+
 // Calls body(component) for the components of coupled trees in the island.
 template <typename Body>
 void ForComponents(const IslandView& view, Body&& body) {
@@ -161,8 +165,8 @@ void ForComponents(const IslandView& view, Body&& body) {
 }
 
 // Adds what the trees of a component have of the certificate, with their errors known.
-void AddComponent(const IslandView& view, const SapData& data, const SapScratch& scratch,
-                  int component, const StopToken& stop, CertificateSums<double>* sums) {
+void AddComponent(const IslandView& view, const SapScratch& scratch, int component,
+                  const StopToken& stop, SapData* data, CertificateSums<double>* sums) {
   const ConstraintGraph& graph = view.graph;
   double error2 = 0;
   int n = 0;
@@ -175,7 +179,7 @@ void AddComponent(const IslandView& view, const SapData& data, const SapScratch&
     }
     n += graph.dofs()[slot];
   }
-  const ComponentNorms norms = NormsOfComponent(view, data, component, stop);
+  const ComponentNorms& norms = NormsOfComponent(view, component, stop, data);
   const double trace = kTraceMargin * norms.trace;
   const double inflation = Inflation(n, trace);
   sums->gradient2 += inflation * norms.gradient2;
@@ -208,7 +212,7 @@ void AddSlot(const IslandView& view, const SapData& data, int slot, Size n, cons
 
 }  // namespace
 
-double NormOfGradient(const IslandView& view, const SapData& data, const StopToken& stop) {
+double NormOfGradient(const IslandView& view, const StopToken& stop, SapData* data) {
   const ConstraintGraph& graph = view.graph;
   double sum = 0;
   for (int slot = view.range().slot_begin; slot < view.range().slot_end; ++slot) {
@@ -216,18 +220,18 @@ double NormOfGradient(const IslandView& view, const SapData& data, const StopTok
     const int n = graph.dofs()[slot];
     const double* L = view.model.A_factor(graph, slot);
     WithTreeScratch(n, [&](double* x) {
-      std::copy_n(data.gradient.data() + graph.velocity_start()[slot], n, x);
+      std::copy_n(data->gradient.data() + graph.velocity_start()[slot], n, x);
       SolveUnitLower(L, n, x);
       for (int i = 0; i < n; ++i) sum += x[i] * x[i] * L[i * n + i];
     });
   }
   ForComponents(
-      view, [&](int component) { sum += NormsOfComponent(view, data, component, stop).gradient2; });
+      view, [&](int component) { sum += NormsOfComponent(view, component, stop, data).gradient2; });
   return std::sqrt(sum);
 }
 
-double OptimalityGapBound(const IslandView& view, double cost, const SapData& data,
-                          const StopToken& stop, SapScratch* scratch) {
+double OptimalityGapBound(const IslandView& view, double cost, const StopToken& stop, SapData* data,
+                          SapScratch* scratch) {
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
   CertificateSums<double> sums;
@@ -239,7 +243,7 @@ double OptimalityGapBound(const IslandView& view, double cost, const SapData& da
               [&](int begin, int end, int chunk) {
                 if (stop.Cancelled()) return;
                 of_pool.costs[units.begin + chunk].value =
-                    ImpulseErrors(view, pool, data, begin, end, &of_pool.impulse_errors);
+                    ImpulseErrors(view, pool, *data, begin, end, &of_pool.impulse_errors);
               });
     terms += units.end - units.begin;
     for (const CostSum& part :
@@ -253,7 +257,7 @@ double OptimalityGapBound(const IslandView& view, double cost, const SapData& da
               CertificateSums<double> part;
               for (int slot = begin; slot < end; ++slot) {
                 ForSize(graph.dofs()[slot],
-                        [&](auto n) { AddSlot(view, data, slot, n, stop, scratch, &part); });
+                        [&](auto n) { AddSlot(view, *data, slot, n, stop, scratch, &part); });
               }
               scratch->slot_norms[range.slot_begin + chunk] = part;
             });
@@ -264,7 +268,7 @@ double OptimalityGapBound(const IslandView& view, double cost, const SapData& da
     sums.cost_error += part.cost_error;
   }
   ForComponents(view, [&](int component) {
-    if (!stop.Cancelled()) AddComponent(view, data, *scratch, component, stop, &sums);
+    if (!stop.Cancelled()) AddComponent(view, *scratch, component, stop, data, &sums);
   });
   if (!view.constants().representable) sums.cost_error = kInfinity;
   const double bound = GapBound(sums, cost, terms);

@@ -30,12 +30,13 @@ namespace sap {
 inline constexpr double kTraceMargin = 8;
 
 // |grad l|_{A^-1} at the v at which `data` was evaluated last, rounding errors not allowed for.
-double NormOfGradient(const IslandView& view, const SapData& data, const StopToken& stop);
+// What is found of coupled trees is kept in `data`.
+double NormOfGradient(const IslandView& view, const StopToken& stop, SapData* data);
 
 // Bound on l(v) - min l [J, in the island's unit of mass] at the v at which `data` was evaluated
 // last, with that cost. Infinite where the numbers are not finite, or A is too ill-conditioned for
 // any bound. Means nothing after a cancellation.
-double OptimalityGapBound(const IslandView& view, double cost, const SapData& data,
-                          const StopToken& stop, SapScratch* scratch);
+double OptimalityGapBound(const IslandView& view, double cost, const StopToken& stop, SapData* data,
+                          SapScratch* scratch);
 
 }  // namespace sap

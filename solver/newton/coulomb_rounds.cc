@@ -121,8 +121,8 @@ class CoulombRounds {
   // F and its norms at v, where the exact law is set.
   void Evaluate() {
     norms_ = sap::Evaluate(view_, &data_, &workspace_.scratch, stop_);
-    MeetsTolerance(view_, data_, workspace_.scratch, options_, stop_, &norms_);
-    const double residual = NormOfGradient(view_, data_, stop_);
+    MeetsTolerance(view_, workspace_.scratch, options_, stop_, &data_, &norms_);
+    const double residual = NormOfGradient(view_, stop_, &data_);
     residual_ = norms_.finite && std::isfinite(residual) ? residual : kUnknown;
   }
   void KeepBest() {
@@ -281,7 +281,7 @@ class CoulombRounds {
     report_.status = Converged() ? SolveStatus::kConverged : status;
     const double unit = view_.constants().mass_unit;
     ReportIterate(norms_, kUnknown, unit, &report_);
-    report_.coulomb_defect = CoulombDefect(view_, data_, stop_, &workspace_.scratch);
+    report_.coulomb_defect = CoulombDefect(view_, stop_, &data_, &workspace_.scratch);
     // Where rounding errors explain all of F, no round can do better.
     if (report_.status == SolveStatus::kCoulombLimit &&
         2 * residual_ * std::sqrt(unit) <= report_.coulomb_defect) {
@@ -318,10 +318,10 @@ bool HasCoulombFriction(const IslandRange& range) {
   return has;
 }
 
-double CoulombDefect(const IslandView& view, const SapData& data, const StopToken& stop,
+double CoulombDefect(const IslandView& view, const StopToken& stop, SapData* data,
                      SapScratch* scratch) {
   // No cost bounds F.
-  const double bound = OptimalityGapBound(view, kUnknown, data, stop, scratch);
+  const double bound = OptimalityGapBound(view, kUnknown, stop, data, scratch);
   return std::sqrt(2 * bound * view.constants().mass_unit);
 }
 

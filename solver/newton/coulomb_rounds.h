@@ -36,7 +36,7 @@ bool HasCoulombFriction(const IslandRange& range);
 
 // |F|_{A^-1} at the v at which `data` was evaluated last, with an allowance for rounding errors
 // [kg^1/2 m/s, in the unit of the problem].
-double CoulombDefect(const IslandView& view, const SapData& data, const StopToken& stop,
+double CoulombDefect(const IslandView& view, const StopToken& stop, SapData* data,
                      SapScratch* scratch);
 
 // Goes on from workspace->data, where SolveIsland has left the answer of the convex model, and

@@ -18,6 +18,7 @@ int NumConstraints(const ConstraintGraph& graph, PoolIndex<index> pool) {
 void SapData::Resize(const ConstraintGraph& graph) {
   const size_t velocities = graph.velocity_start().back();
   for (std::vector<double>* array : {&v, &momentum_change, &gradient}) array->resize(velocities);
+  component_norms.resize(graph.num_slots());
   ForEachPool([&](auto pool) {
     const int constraints = NumConstraints(graph, pool);
     pools[pool].v_c.resize(constraints);
@@ -107,6 +108,7 @@ void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, SapSc
   MultiplySymmetric(A, n, v, momentum);
   MultiplySymmetric(A, n, difference, change);
   if (view.range().coupled) {
+    data->component_norms[slot] = {};
     AddCoupledProduct(view, slot, data->v, momentum);
     AddCoupledChange(view, slot, data->v, change);
   }

@@ -43,10 +43,17 @@ struct PoolData {
   typename Pool::Laws::Directions s;   // dual directions of the accelerated method
 };
 
+// What a factor of A tells of the trees of one component at v (accuracy_certificate.h).
+struct ComponentNorms {
+  double gradient2{-1};  // |A^-1/2 grad l|^2; negative: not asked for at this v
+  double trace{0};       // of (D A D)^-1, estimated
+};
+
 struct SapData {
-  std::vector<double> v;                // velocity
-  std::vector<double> momentum_change;  // A (v - v*)
-  std::vector<double> gradient;         // grad l
+  std::vector<double> v;                        // velocity
+  std::vector<double> momentum_change;          // A (v - v*)
+  std::vector<double> gradient;                 // grad l
+  std::vector<ComponentNorms> component_norms;  // at the slot of the first tree of each
   PerPool<PoolData> pools;
 
   void Resize(const ConstraintGraph& graph);

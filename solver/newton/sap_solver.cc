@@ -20,16 +20,16 @@ constexpr double kLargestShift = 1e-4;
 // Whether |grad l|_{A^-1}, which bounds the error of v in the norm of A, is small against v or
 // v - v*. Asked of coupled trees: D = diag(A)^-1/2 weighs a gradient along the rigid motions of a
 // stiff body too little, by up to the root of the condition of D A D.
-bool MeetsToleranceInNormOfA(const IslandView& view, const SapData& data, const SapScratch& scratch,
-                             const SolverOptions& options, const StopToken& stop) {
+bool MeetsToleranceInNormOfA(const IslandView& view, const SapScratch& scratch,
+                             const SolverOptions& options, const StopToken& stop, SapData* data) {
   double v2 = 0;
   double change2 = 0;
   for (int i = view.range().velocity_begin; i < view.range().velocity_end; ++i) {
-    v2 += data.v[i] * scratch.momentum[i];
-    change2 += (data.v[i] - view.model.v_star()[i]) * data.momentum_change[i];
+    v2 += data->v[i] * scratch.momentum[i];
+    change2 += (data->v[i] - view.model.v_star()[i]) * data->momentum_change[i];
   }
   const double size = std::sqrt(std::max({v2, change2, 0.0}));
-  return NormOfGradient(view, data, stop) <=
+  return NormOfGradient(view, stop, data) <=
          AbsoluteTolerance(view, options) + options.relative_tolerance * size;
 }
 
@@ -54,7 +54,7 @@ class IslandSolve {
 
   IslandReport Run() {
     Iterate();
-    control_.Certify(OptimalityGapBound(view_, norms_.cost, data_, stop_, &workspace_.scratch),
+    control_.Certify(OptimalityGapBound(view_, norms_.cost, stop_, &data_, &workspace_.scratch),
                      stop_.Cancelled());
     return report_;
   }
@@ -216,7 +216,7 @@ class IslandSolve {
 
   void EvaluateAtV() {
     norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
-    MeetsTolerance(view_, data_, workspace_.scratch, options_, stop_, &norms_);
+    MeetsTolerance(view_, workspace_.scratch, options_, stop_, &data_, &norms_);
   }
 
   // Evaluates at v. Goes back to where it was, and ends there, if that is outside the range of
@@ -261,22 +261,22 @@ class IslandSolve {
 
 }  // namespace
 
-bool MeetsTolerance(const IslandView& view, const SapData& data, const SapScratch& scratch,
-                    const SolverOptions& options, const StopToken& stop, IslandNorms* norms) {
+bool MeetsTolerance(const IslandView& view, const SapScratch& scratch, const SolverOptions& options,
+                    const StopToken& stop, SapData* data, IslandNorms* norms) {
   const double absolute_tolerance = AbsoluteTolerance(view, options);
   if (view.range().coupled && MeetsTolerance(*norms, absolute_tolerance, options)) {
-    norms->meets_in_norm_of_A = MeetsToleranceInNormOfA(view, data, scratch, options, stop);
+    norms->meets_in_norm_of_A = MeetsToleranceInNormOfA(view, scratch, options, stop, data);
   }
   return MeetsTolerance(*norms, absolute_tolerance, options);
 }
 
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
-                   const SapData& data, const StopToken& stop, SapScratch* scratch,
+                   const StopToken& stop, SapData* data, SapScratch* scratch,
                    IslandReport* report) {
-  ReportIterate(norms, OptimalityGapBound(view, norms.cost, data, stop, scratch),
+  ReportIterate(norms, OptimalityGapBound(view, norms.cost, stop, data, scratch),
                 view.constants().mass_unit, report);
   IslandNorms tested = norms;
-  if (MeetsTolerance(view, data, *scratch, options, stop, &tested)) {
+  if (MeetsTolerance(view, *scratch, options, stop, data, &tested)) {
     report->status = SolveStatus::kConverged;
   }
 }

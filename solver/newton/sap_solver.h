@@ -20,8 +20,7 @@ namespace sap {
 // Residual, status, cost and certificate of the velocity that `data` was evaluated at, where norms
 // are finite: kConverged if it meets the tolerance, else the status that the report has.
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
-                   const SapData& data, const StopToken& stop, SapScratch* scratch,
-                   IslandReport* report);
+                   const StopToken& stop, SapData* data, SapScratch* scratch, IslandReport* report);
 
 // What a solve writes to, over all islands. Storage only grows.
 struct SapWorkspace {
@@ -42,8 +41,8 @@ struct SapWorkspace {
 
 // The stopping test at the velocity that `data` and `scratch` were evaluated at last, whose norms
 // learn what it asks of coupled trees.
-bool MeetsTolerance(const IslandView& view, const SapData& data, const SapScratch& scratch,
-                    const SolverOptions& options, const StopToken& stop, IslandNorms* norms);
+bool MeetsTolerance(const IslandView& view, const SapScratch& scratch, const SolverOptions& options,
+                    const StopToken& stop, SapData* data, IslandNorms* norms);
 
 // The iterations of SolveIsland without cost, certificate and residual in the report. Goes on
 // counting from the iterations of the report.

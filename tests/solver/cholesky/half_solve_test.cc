@@ -80,6 +80,37 @@ TEST(HalfSolveTest, ProductsOfItsSolutionsAreThoseWithTheInverse) {
   }
 }
 
+TEST(HalfSolveTest, GroupsHaveTheBitsThatEachHasAlone) {
+  HalfSolve solve;
+  HalfSolves<3> solves;
+  for (const PatternData& data : kPatterns) {
+    const Factored of(data, 5);
+    const int last = data.num_blocks() - 1;
+    const int blocks[] = {0, last / 2, last};
+    const auto add = [&](int group, int stride, Lanes4* rows) {
+      for (int i = 0; i < data.block_size[blocks[group]]; ++i) {
+        const Eigen::VectorXd b = RandomVector(4, 17 * group + i);
+        rows[i * stride] += Lanes4{b[0], b[1], b[2], b[3]};
+      }
+    };
+    solves.Start(of.plan);
+    for (int group = 0; group < 3; ++group) {
+      add(group, 3, solves.rows(of.factor(), blocks[group]) + group);
+    }
+    solves.Run(of.factor(), StopToken());
+    for (int group = 0; group < 3; ++group) {
+      solve.Start(of.plan);
+      add(group, 1, solve.rows(of.factor(), blocks[group]));
+      solve.Run(of.factor(), StopToken());
+      Lanes4 alone{};
+      Lanes4 together{};
+      solve.ForRows(of.plan, [&](const Lanes4& y) { alone += y * y; });
+      solves.ForRows(of.plan, group, [&](const Lanes4& y) { together += y * y; });
+      for (int lane = 0; lane < 4; ++lane) EXPECT_EQ(alone[lane], together[lane]);
+    }
+  }
+}
+
 TEST(HalfSolveTest, BackItSolvesForTheBlocksAlongThePathsOrForAll) {
   HalfSolve solve;
   for (const PatternData& data : kPatterns) {

@@ -10,9 +10,11 @@
 #include <numeric>
 
 #include "solver/solve.h"
+#include "tests/solver/prepared_problem.h"
 #include "tests/support/answer_errors.h"
 #include "tests/support/dense_problem.h"
 #include "tests/support/random_constraints.h"
+#include "tests/support/tree_parts.h"
 
 namespace sap::test {
 namespace {
@@ -103,6 +105,33 @@ TEST(CertificateTest, BoundIsTheDualNormOfTheGradientWhereRoundingIsSmall) {
         std::min(static_cast<double>(gradient.dot(primal.TimesInverseA(gradient)) / 2), guess.cost);
     EXPECT_NEAR(GapBound(guess), expected, 1e-9 * expected);
     EXPECT_GE(GapBound(guess), expected * (1 - 1e-13));
+  }
+}
+
+// |grad l|_{A^-1} over all islands at `times` the guess, asked for twice.
+double NormAt(double times, PreparedProblem* prepared) {
+  double sum = 0;
+  for (double& v : prepared->data.v) v *= times;
+  for (int island = 0; island < prepared->graph.islands().count(); ++island) {
+    const IslandView view = prepared->View(island);
+    Evaluate(view, &prepared->data, &prepared->scratch);
+    const double norm = NormOfGradient(view, StopToken(), &prepared->data);
+    EXPECT_EQ(NormOfGradient(view, StopToken(), &prepared->data), norm);
+    sum += norm * norm * view.constants().mass_unit;
+  }
+  for (double& v : prepared->data.v) v /= times;
+  return std::sqrt(sum);
+}
+
+TEST(CertificateTest, NormOfCoupledTreesIsThatOfTheWholeWhereverTheyAreEvaluated) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const ProblemArrays arrays = RandomTreesInContact(seed, {.min_dofs = 4, .max_dofs = 13});
+    PreparedProblem whole(arrays);
+    PreparedProblem parts(InParts(arrays, {3}));
+    for (const double times : {1.0, 8.0, 0.5}) {
+      const double expected = NormAt(times, &whole);
+      EXPECT_NEAR(NormAt(times, &parts), expected, 1e-9 * expected);
+    }
   }
 }
 

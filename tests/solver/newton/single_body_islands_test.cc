@@ -154,7 +154,7 @@ TEST(SingleBodyIslandsTest, ReportsAreThoseOfTheFunctionsForAnyIsland) {
     const double unit = view.constants().mass_unit;
     const IslandNorms norms = Evaluate(view, &prepared.data, &prepared.scratch);
     const double bound =
-        unit * OptimalityGapBound(view, norms.cost, prepared.data, StopToken(), &prepared.scratch);
+        unit * OptimalityGapBound(view, norms.cost, StopToken(), &prepared.data, &prepared.scratch);
     EXPECT_NEAR(reports[0].cost, unit * norms.cost, 1e-12 * unit * norms.cost_size);
     const double size = std::max(norms.momentum, norms.impulse);
     EXPECT_NEAR(reports[0].momentum_residual, norms.gradient / size, 1e-12);
