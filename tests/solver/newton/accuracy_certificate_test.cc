@@ -125,9 +125,12 @@ double NormAt(double times, PreparedProblem* prepared) {
 
 TEST(CertificateTest, NormOfCoupledTreesIsThatOfTheWholeWhereverTheyAreEvaluated) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    const ProblemArrays arrays = RandomTreesInContact(seed, {.min_dofs = 4, .max_dofs = 13});
+    const ProblemArrays arrays =
+        RandomTreesInContact(seed, {.trees = 5, .contacts = 40, .min_dofs = 4, .max_dofs = 13});
     PreparedProblem whole(arrays);
     PreparedProblem parts(InParts(arrays, {3}));
+    // A tree that nothing touches is in no island, but its parts are in one.
+    ASSERT_EQ(whole.graph.num_slots(), 5);
     for (const double times : {1.0, 8.0, 0.5}) {
       const double expected = NormAt(times, &whole);
       EXPECT_NEAR(NormAt(times, &parts), expected, 1e-9 * expected);
