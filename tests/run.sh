@@ -104,17 +104,19 @@ tests/lint.sh format
 if ((${#filter[@]} == 0)); then
   start python-linters tests/python.sh --lint
   start documentation deploy/docs.sh build
-fi
-build release all
-if ((${#filter[@]} == 0)); then
+  # The Python tests use one processor at a time, so they run while other things are compiled. What
+  # they call comes first.
+  build release called_by_python_tests
   finish python-linters
-  finish documentation
-fi
-run_tests release
-# The Python tests use one processor at a time, so they run while other things are compiled.
-if ((${#filter[@]} == 0)); then
   start python-tests tests/python.sh "${full[@]}"
 fi
+build release all
+# The tests have the processors to themselves.
+if ((${#filter[@]} == 0)); then
+  finish documentation
+  finish python-tests
+fi
+run_tests release
 if $lint; then
   begin "running clang-tidy"
   tests/lint.sh tidy
@@ -122,9 +124,6 @@ fi
 for sanitizer in "${sanitizers[@]}"; do
   build "$sanitizer" "${sanitizer}_tests"
 done
-if ((${#filter[@]} == 0)); then
-  finish python-tests
-fi
 for sanitizer in "${sanitizers[@]}"; do
   # A filter may leave nothing here; without one, finding no test is an error.
   run_tests "$sanitizer" --label-regex "$sanitizer" ${filter:+--no-tests=ignore}
