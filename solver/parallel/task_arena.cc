@@ -34,7 +34,7 @@ int ThreadNumber(int num_threads) {
 }  // namespace
 
 struct TaskArena::Impl {
-  explicit Impl(int num_threads) : loops(num_threads) {
+  Impl(int num_threads, Sharing sharing) : loops(num_threads, sharing) {
     if (ForkGeneration() > 0) {
       forked.emplace(num_threads);
     } else {
@@ -59,8 +59,8 @@ struct TaskArena::Impl {
   WorkSharingLoops loops;
 };
 
-TaskArena::TaskArena(int num_threads)
-    : num_threads_(num_threads), impl_(std::make_unique<Impl>(num_threads)) {}
+TaskArena::TaskArena(int num_threads, Sharing sharing)
+    : num_threads_(num_threads), impl_(std::make_unique<Impl>(num_threads, sharing)) {}
 
 TaskArena::~TaskArena() = default;
 

@@ -19,13 +19,15 @@
 #include <type_traits>
 #include <vector>
 
+#include "solver/parallel/sharing_balance.h"
+
 namespace sap {
 
 class TaskArena {
  public:
   // An arena in which at most num_threads threads work at once, the calling thread of a loop
   // included. num_threads >= 1.
-  explicit TaskArena(int num_threads);
+  explicit TaskArena(int num_threads, Sharing sharing = Sharing::kWhereItGains);
   ~TaskArena();
   TaskArena(const TaskArena&) = delete;
   TaskArena& operator=(const TaskArena&) = delete;
@@ -33,9 +35,9 @@ class TaskArena {
   int num_threads() const { return num_threads_; }
 
   // Calls body(i) for every i in [0, count) and returns when all are done. Indices are claimed in
-  // ascending order, the first by the caller, so put the largest first. With one thread, the loop
-  // runs inline. A thread that waits here for others runs indices of loops that they have opened
-  // within this loop, and nothing else.
+  // ascending order, the first by the caller, so put the largest first. With one thread, and while
+  // sharing gains nothing next to other processes, the loop runs inline. A thread that waits here
+  // for others runs indices of loops that they have opened within this loop, and nothing else.
   // An exception of body(i) ends the loop: indices that have not begun are left out, and once no
   // thread works on the loop any more, the first exception is rethrown here.
   template <typename Body>

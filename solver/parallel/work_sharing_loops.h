@@ -5,10 +5,15 @@
 // sharing. Helpers that find no open loop spin, then yield, for at most 500 us: between two loops
 // of a solve there is often less time than it takes to wake a thread.
 //
-// The opener waits only for helpers that are in the middle of an index. On cores that other
-// processes use, a helper that is preempted between indices therefore delays no loop. While it
-// waits, it helps with loops that were opened within indices of its own loop, and with no others:
-// those are what it waits for, and what their bodies use of a thread is not in use by then.
+// The opener waits only for helpers that are in the middle of an index. While it waits, it helps
+// with loops that were opened within indices of its own loop, and with no others: those are what it
+// waits for, and what their bodies use of a thread is not in use by then. It spins for 50 us, then
+// sleeps until its loop is done or such a loop is opened: a helper that is preempted takes a time
+// slice to come back, and who has slept meanwhile is scheduled before who has spun.
+//
+// On cores that other processes use, a helper that is preempted between indices delays no loop, but
+// one within an index does. Where that costs more than it gains, no loop is opened for a while
+// (sharing_balance.h).
 //
 // An exception of a body ends its loop only: indices that have not begun are left out, and the
 // opener gets the exception that came first once no helper is in the loop any more.
@@ -17,6 +22,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+
+#include "solver/parallel/sharing_balance.h"
 
 namespace sap {
 
@@ -34,14 +41,14 @@ class WorkSharingLoops {
 
   // Helpers are numbered 0 .. threads - 1. Threads that open loops have such a number too or, if
   // they never help, `threads`. threads >= 1.
-  explicit WorkSharingLoops(int threads);
+  WorkSharingLoops(int threads, Sharing sharing);
   // Waits until all helpers have left.
   ~WorkSharingLoops();
   WorkSharingLoops(const WorkSharingLoops&) = delete;
   WorkSharingLoops& operator=(const WorkSharingLoops&) = delete;
 
   // Offers the indices 1 .. count - 1; index 0 is the caller's. count >= 1. Null if too many loops
-  // are open.
+  // are open, or if sharing does not pay now.
   Loop* Open(int count, Claim claim, int thread, Body body, void* context);
 
   // Works on the loop until all indices are done and no helper is in it. Rethrows the first
@@ -52,10 +59,10 @@ class WorkSharingLoops {
   bool InviteHelper(int wanted);
   // The invited thread could not be sent.
   void WithdrawInvitation();
-  bool has_helpers() const { return helpers_.load(std::memory_order_relaxed) > 0; }
+  bool has_helpers() { return helpers_.load(std::memory_order_relaxed) > 0 && balance_.Shares(); }
 
   // Called by an invited thread: helps with open loops. Returns once there was none for 500 us, or
-  // between two loops when tasks wait for a thread.
+  // between two loops when tasks wait for a thread or sharing does not pay.
   void Help(int thread);
 
   // A task was enqueued, and has got a thread.
@@ -63,15 +70,23 @@ class WorkSharingLoops {
   void TaskStarts();
 
  private:
+  class Helper;
   // With one of the loops that were opened within those of the bits `outer`. Whether there was one.
-  bool HelpOnce(int thread, uint64_t outer);
+  bool HelpOnce(Helper* helper, uint64_t outer);
+  // Whether HelpOnce would find one.
+  bool Offers(uint64_t outer) const;
+  bool IsOffered(const Loop& loop, uint64_t ticket, uint64_t outer) const;
   uint64_t Bit(const Loop* loop) const;
-  void HelpWhileThereIsWork(int thread);
+  void HelpWhileThereIsWork(Helper* helper);
   bool CountHelper(int wanted);
   bool LeftTooEarly() const;
   void ClaimIndices(Loop* loop, int first);
   template <typename Work>
   void WorkOn(Loop* loop, Work&& work);
+  enum class Waited : unsigned char { kAwake, kAsleep };
+  template <typename Ready>
+  Waited WaitUntil(Ready&& ready);
+  void WakeSleepers();
 
   const int threads_;
   const int size_;
@@ -82,6 +97,9 @@ class WorkSharingLoops {
   std::atomic<int> helpers_{0};
   std::atomic<int> guests_{0};  // invited, and not yet back from Help
   std::atomic<bool> closing_{false};
+  alignas(64) std::atomic<int> sleepers_{0};  // openers that wait
+  std::atomic<uint32_t> wake_epoch_{0};       // changes when one of them may go on
+  SharingBalance balance_;
 };
 
 }  // namespace sap

@@ -4,8 +4,8 @@
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
 robots, robots_drake, rollout, run, flex, clarabel, cholmod, golden, soft, boxes, gradients,
-scaling, threads, predicted, or a part of a table such as drake/bin or drake/bin/160. Tables go to
-standard output, to DIR/<name>.csv, and all together to DIR/tables.md.
+scaling, large, threads, busy, predicted, or a part of a table such as drake/bin or drake/bin/160.
+Tables go to standard output, to DIR/<name>.csv, and all together to DIR/tables.md.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ import json
 import os
 import statistics
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from busy_machine import busy
 from coupled_trees import soft
 from lone_boxes import boxes
 from mujoco_programs import flex, rollout, run
 from one_core import pin_to_one_core
+from problem_files import problem_files
 from table import Table
 from task_graphs import COLUMNS, predicted, prediction
 
-ROOT = Path(__file__).resolve().parents[2]
 
 # Steps of a sequence, by what the bodies do then.
 PHASES = {"falling": (10, 40), "transient": (40, 140), "rest": (200, 300)}
@@ -64,8 +65,8 @@ class Bench:
 
         return drake_peer.Timer(self.build / "tests" / "bench" / "libdrake_timer.so")
 
-    def program(self, name: str, *arguments: str) -> str:
-        command = [str(self.build / "bin" / name), *arguments]
+    def program(self, name: str, *arguments: str, prefix: Sequence[str] = ()) -> str:
+        command = [*prefix, str(self.build / "bin" / name), *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
@@ -268,11 +269,6 @@ def robots_drake(bench: Bench) -> Iterator[Table]:
     yield table
 
 
-def problem_files() -> dict[str, Path]:
-    directory = Path(os.environ.get("SAP_PROBLEMS_DIR", ROOT / "tests" / "data"))
-    return {path.name.split(".json")[0]: path for path in sorted(directory.glob("*.json*"))}
-
-
 def clarabel(bench: Bench) -> Iterator[Table]:
     """An interior point method at the accuracy of the project's default tolerance."""
     import clarabel_peer
@@ -401,6 +397,13 @@ def golden(bench: Bench) -> Iterator[Table]:
     yield table
 
 
+SEQUENCE = (
+    "scene;bodies;walls;steps;contacts;islands;largest dofs;iterations;largest;plain;"
+    "factorizations;min ms;median ms;predicted ms;threads;its median ms;speed-up;plain / this;"
+    "allocations;failed;layout ms;GFLOP;GFLOP/s;factor MB;peak MB"
+)
+
+
 def sequence(bench: Bench, *arguments: object) -> list[str]:
     """The row that sequence_benchmark prints for a scene, bodies, walls, first and last step."""
     output = bench.program("sequence_benchmark", "--csv", *map(str, arguments))
@@ -418,11 +421,7 @@ def scaling(bench: Bench) -> Iterator[Table]:
         scenes += [("clutter", n, walls, 60, 100) for n in (1000, 3000) for walls in (0, 1)]
         scenes += [("pile", 3000, 1, 60, 100), ("pile", 10000, 1, 60, 70)]
     table = Table(
-        "scaling",
-        f"Own scenes, warm sequences, {bench.threads} threads against 1",
-        "scene;bodies;walls;steps;contacts;islands;largest dofs;iterations;largest;plain;"
-        "factorizations;min ms;median ms;predicted ms;threads;its median ms;speed-up;plain / this;"
-        "allocations;failed;layout ms;GFLOP;GFLOP/s;factor MB",
+        "scaling", f"Own scenes, warm sequences, {bench.threads} threads against 1", SEQUENCE
     )
     task_graphs = Table(
         "task_graph",
@@ -442,6 +441,21 @@ def scaling(bench: Bench) -> Iterator[Table]:
         task_graphs.add(*row[:4], *speed_ups, row[14], row[16])
     yield table
     yield task_graphs
+
+
+def large(bench: Bench) -> Iterator[Table]:
+    """Scenes of thousands of bodies: whole steps, and the memory of the process."""
+    scenes = [("heaps", 3000, 0, 30, 60)]  # on a plane, none at rest
+    scenes += [("stacks", n, 0, 20, 30) for n in (10_000, 100_000)]  # at rest, ten to a stack
+    scenes += [("heaps", n, 0, 20, 30) for n in (10_000, 100_000)]
+    if bench.full:
+        scenes += [("pile", 10_000, 1, begin, begin + 5) for begin in (60, 300)]
+    table = Table("large", f"Large scenes, {bench.threads} threads against 1", SEQUENCE)
+    for scene, *numbers in scenes:
+        if bench.wants(f"large/{scene}/{numbers[0]}"):
+            count = str(bench.threads)
+            table.add(*sequence(bench, scene, *numbers, "--threads", count))
+    yield table
 
 
 def threads(bench: Bench) -> Iterator[Table]:
@@ -529,7 +543,9 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "boxes": boxes,
     "gradients": gradients,
     "scaling": scaling,
+    "large": large,
     "threads": threads,
+    "busy": busy,
     "predicted": predicted,
     "cholmod": cholmod,
     "clarabel": clarabel,

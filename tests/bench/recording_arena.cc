@@ -66,7 +66,7 @@ TaskGraph TakeRecording() { return recorder.Take(); }
 
 struct TaskArena::Impl {};
 
-TaskArena::TaskArena(int num_threads) : num_threads_(num_threads) {}
+TaskArena::TaskArena(int num_threads, Sharing /*sharing*/) : num_threads_(num_threads) {}
 TaskArena::~TaskArena() = default;
 
 // As after the first loop of a solve.

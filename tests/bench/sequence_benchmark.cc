@@ -7,7 +7,10 @@
 // The simulation is driven by the first solver, so that each guess is a true solution of the step
 // before. A step's time is all of Solver::Solve, ordering and analysis of new patterns included;
 // these are also given by themselves ("layout"). GFLOP are those of the factorizations of the
-// largest island, divided by the time of the whole step.
+// largest island, divided by the time of the whole step. The peak of memory is that of the process:
+// the simulation and every solver that takes part.
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -155,6 +158,12 @@ double MedianRatio(const std::vector<double>& a, const std::vector<double>& b) {
   return Median(ratios);
 }
 
+double PeakMegabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return 1e-3 * static_cast<double>(usage.ru_maxrss);
+}
+
 void Print(const Request& request, const SceneSeries& scene, const Side& one, const Side& several,
            const Side& plain) {
   const Series& series = one.series();
@@ -163,7 +172,7 @@ void Print(const Request& request, const SceneSeries& scene, const Side& one, co
   if (request.csv) {
     std::printf(
         "%s,%d,%d,%s,%.0f,%.1f,%.0f,%.2f,%.0f,%.2f,%.1f,%.4f,%.4f,%.4f,%d,%.4f,%.3f,%.3f,"
-        "%.1f,%d,%.4f,%.4f,%.2f,%.2f\n",
+        "%.1f,%d,%.4f,%.4f,%.2f,%.2f,%.0f\n",
         request.scene.c_str(), request.bodies, request.walls ? 1 : 0, steps.c_str(),
         Mean(scene.contacts), Mean(scene.islands), Mean(scene.largest_island_dofs),
         Mean(series.iterations), Largest(series.iterations), Mean(plain.series().iterations),
@@ -172,7 +181,7 @@ void Print(const Request& request, const SceneSeries& scene, const Side& one, co
         MedianRatio(series.seconds, several.series().seconds),
         MedianRatio(plain.series().seconds, series.seconds), Median(series.allocations),
         one.failed() + several.failed() + plain.failed(), 1e3 * Median(series.layout_seconds),
-        gflop, gflop / Median(series.seconds), scene.factor_megabytes);
+        gflop, gflop / Median(series.seconds), scene.factor_megabytes, PeakMegabytes());
     return;
   }
   std::printf("%s, %d bodies%s, steps %s: %.0f contacts, %.1f islands, largest %.0f dofs\n",
@@ -184,9 +193,11 @@ void Print(const Request& request, const SceneSeries& scene, const Side& one, co
       "failed %d\n",
       Mean(series.iterations), Largest(series.iterations), Mean(series.factorizations),
       Median(series.allocations), one.failed());
-  std::printf("  layout %.3f ms; %.4f GFLOP, %.2f GFLOP/s; factor %.2f MB in double precision\n",
-              1e3 * Median(series.layout_seconds), gflop, gflop / Median(series.seconds),
-              scene.factor_megabytes);
+  std::printf(
+      "  layout %.3f ms; %.4f GFLOP, %.2f GFLOP/s; factor %.2f MB in double precision; peak of "
+      "memory %.0f MB\n",
+      1e3 * Median(series.layout_seconds), gflop, gflop / Median(series.seconds),
+      scene.factor_megabytes, PeakMegabytes());
   std::printf("  1 thread: %.3f ms least, %.3f median, %.3f mean, %.3f predicted\n",
               1e3 * Least(series.seconds), 1e3 * Median(series.seconds), 1e3 * Mean(series.seconds),
               1e3 * Mean(scene.predicted_s));

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
+from problem_files import problem_files
 from table import Table
 
-DATA = Path(__file__).resolve().parents[1] / "data"
 THREADS = (2, 4, 8, 16, 32, 64)
 COLUMNS = "work ms;critical path ms;" + ";".join(f"predicted {count}" for count in THREADS)
 
@@ -38,13 +36,10 @@ def predicted(bench) -> Iterator[Table]:
         ("block", 12, 0, 1, 6),
         ("pile", 1000, 1, 20, 60),
     ]
-    directories = [DATA, Path(os.environ.get("SAP_PROBLEMS_DIR", DATA))]
+    files = problem_files()
     for case in cases:
         name, bodies, *_ = case
-        of_file = bodies == 0
-        if not bench.wants(f"predicted/{name}") or (
-            of_file and not any(any(path.glob(f"{name}.json*")) for path in directories)
-        ):
+        if not bench.wants(f"predicted/{name}") or (bodies == 0 and name not in files):
             continue
         table.add(name, bodies, "seen", *prediction(bench, *case))
         table.add(name, bodies, "fresh", *prediction(bench, "--fresh", *case))

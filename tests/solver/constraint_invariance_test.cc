@@ -29,7 +29,7 @@ TEST_P(ConstraintInvarianceTest, BitsDoNotDependOnThreads) {
     const SolverOptions options{.max_iterations = 30, .newton = newton};
     const ContactSolution alone = Solve(problem, options);
     for (const int threads : {1, 2, 4}) {
-      TaskArena arena(threads);
+      TaskArena arena(threads, Sharing::kAlways);
       ContactSolution solution;
       ASSERT_TRUE(Solver(&arena).Solve(problem, options, StopToken(), &solution));
       ExpectSameBits(solution, alone);

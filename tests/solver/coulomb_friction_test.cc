@@ -257,7 +257,7 @@ TEST_P(CoulombProblemTest, ItsImpulsesAreThoseOfTheExactLawAndBalanceTheMomentum
 TEST_P(CoulombProblemTest, BitsDoNotDependOnThreadsOrOnWhatWasSolvedBefore) {
   const ContactSolution alone = Solve(problem_, Exact(1e-6));
   for (const int threads : {1, 3}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     Solver solver(&arena);
     ContactSolution solution;
     for (const SolverOptions& options : {SolverOptions(), Exact(1e-6)}) {

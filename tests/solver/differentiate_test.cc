@@ -322,7 +322,7 @@ TEST(DifferentiateTest, BitsDoNotDependOnThreads) {
     const Derivatives one =
         Differentiate(problem, kTight, {&view, 1}, {&direction, 1}, {}, &of_one);
     for (const int threads : {2, 4}) {
-      TaskArena arena(threads);
+      TaskArena arena(threads, Sharing::kAlways);
       Solver solver(&arena);
       ContactSolution solution;
       Derivatives many;

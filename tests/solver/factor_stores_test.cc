@@ -91,7 +91,7 @@ TEST(FactorStoresTest, APileBehindMoreAndMoreHeapsTakesNoMoreMemory) {
   const size_t pile = BytesAlone(HeapsBeforeAPile(0, kPile));
   const size_t heap = BytesAlone(Heaps(1, 1, 7));
   for (const int threads : {1, 2, 3}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     Solver solver(&arena);
     ContactSolution solution;
     size_t without_heaps = 0;
@@ -110,7 +110,7 @@ TEST(MemoryLimitTest, AFactorizationOverTheLimitIsRefusedBeforeItIsAllocated) {
   const ContactSolution expected = Solve(problem);
   for (const NewtonMethod newton : {NewtonMethod::kPlain, NewtonMethod::kAccelerated}) {
     for (const int threads : {1, 3}) {
-      TaskArena arena(threads);
+      TaskArena arena(threads, Sharing::kAlways);
       Solver solver(&arena);
       ContactSolution solution;
       SolverOptions options{.newton = newton, .max_factor_bytes = 1000};

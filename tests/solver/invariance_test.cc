@@ -55,7 +55,7 @@ TEST_P(InvarianceTest, BitsDoNotDependOnThreads) {
   const ContactProblem problem = Checked(LoadGolden(GetParam()).arrays);
   const ContactSolution alone = SolveWith(problem, nullptr);
   for (int threads : {1, 2, 3, 8}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     ExpectSameBits(SolveWith(problem, &arena), alone);
   }
 }
@@ -76,7 +76,7 @@ TEST_P(InvarianceTest, BitsByLoadPathsDoNotDependOnThreadsOrUnits) {
   const ProblemArrays arrays = WithLoads(LoadGolden(GetParam()).arrays);
   const ContactSolution alone = SolveWith(Checked(arrays), nullptr);
   for (int threads : {2, 8}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     ExpectSameBits(SolveWith(Checked(arrays), &arena), alone);
   }
   const ContactSolution scaled = SolveWith(Checked(Scaled(arrays, 1024)), nullptr);
@@ -93,7 +93,7 @@ TEST(InvarianceOfLargeProblemsTest, BitsDoNotDependOnThreads) {
     for (const ContactProblem& problem : {Checked(arrays), Checked(WithLoads(arrays))}) {
       const ContactSolution alone = SolveWith(problem, nullptr);
       for (int threads : {2, 3, 8}) {
-        TaskArena arena(threads);
+        TaskArena arena(threads, Sharing::kAlways);
         ExpectSameBits(SolveWith(problem, &arena), alone);
       }
     }
@@ -243,7 +243,7 @@ TEST(InvarianceOfRandomProblemsTest, OneIslandsFailureLeavesTheOthersBits) {
   const ContactSolution good = SolveWith(Checked(arrays), nullptr);
   ASSERT_EQ(good.islands.size(), 4u);
   arrays.body_contacts.law.signed_distance[0] = 1e308;  // over the time step no longer a double
-  TaskArena arena(2);
+  TaskArena arena(2, Sharing::kAlways);
   const ContactSolution bad = SolveWith(Checked(arrays), &arena);
   ASSERT_EQ(bad.islands.size(), 4u);
   const int failed = bad.island_of_tree[arrays.body_contacts.body_a[0]];

@@ -13,7 +13,7 @@ namespace {
 
 // Cuts a solve after every duration in turn, and asks for the same iterations without a clock.
 void ExpectCutsToBeIterates(const ContactProblem& problem, SolverOptions options, int threads) {
-  TaskArena arena(threads);
+  TaskArena arena(threads, Sharing::kAlways);
   Solver solver(&arena);
   options.relative_tolerance = 1e-12;
   ContactSolution whole;

@@ -58,7 +58,7 @@ TEST(SweptSolveTest, BitsDoNotDependOnThreads) {
   const SolverOptions options{.max_iterations = 10, .newton = NewtonMethod::kGaussSeidel};
   const ContactSolution expected = Solve(problem, options);
   for (const int threads : {2, 3}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     ContactSolution solution;
     Solver solver(&arena);
     ASSERT_TRUE(solver.Solve(problem, options, StopToken(), &solution));

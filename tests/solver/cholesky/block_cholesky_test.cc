@@ -209,7 +209,7 @@ TEST(BlockCholeskyTest, FrontsThatDoNotVaryAreKeptAndChangeNoBit) {
     ExpectKeptFrontsSolve<double>(c, nullptr, 1e-13, &num_compared);
     ExpectKeptFrontsSolve<float>(c, nullptr, 1e-5, &num_compared);
     for (const int threads : {2, 4}) {
-      TaskArena arena(threads);
+      TaskArena arena(threads, Sharing::kAlways);
       ExpectKeptFrontsSolve<double>(c, &arena, 1e-13, &num_compared);
     }
   }
@@ -248,7 +248,7 @@ TEST(BlockCholeskyTest, BitsAreTheSameForAnyNumberOfThreads) {
     ASSERT_EQ(serial.status, DoubleStatus::kOk);
     ASSERT_EQ(serial_float.status, FloatStatus::kOk);
     for (const int num_threads : {1, 2, 3, 8}) {
-      TaskArena arena(num_threads);
+      TaskArena arena(num_threads, Sharing::kAlways);
       for (int repetition = 0; repetition < 3; ++repetition) {
         EXPECT_EQ(FactorAndSolve<double>(plan, values, rhs, &arena).x, serial.x);
         EXPECT_EQ(FactorAndSolve<float>(plan, values, rhs, &arena).x, serial_float.x);
@@ -264,7 +264,7 @@ TEST(BlockCholeskyTest, FactorizationsNestInALoopOfTheSameArena) {
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
   const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), 5);
   const Solution<double> serial = FactorAndSolve<double>(plan, values, rhs);
-  TaskArena arena(3);
+  TaskArena arena(3, Sharing::kAlways);
   std::vector<Solution<double>> solutions(6);
   arena.ParallelFor(
       6, [&](int i) { solutions[i] = FactorAndSolve<double>(plan, values, rhs, &arena); });
@@ -322,7 +322,7 @@ TEST(BlockCholeskyTest, RefusesAnIndefiniteMatrixOnThreadsToo) {
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
   BlockValues values = test::RandomValues(data, 2);
   const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), 3);
-  TaskArena arena(3);
+  TaskArena arena(3, Sharing::kAlways);
   for (const int block : {plan.order().front(), plan.order().back()}) {
     BlockValues bad = values;
     bad.diagonal[plan.diagonal_start()[block]] = -1.0;
@@ -338,7 +338,7 @@ TEST(BlockCholeskyTest, StopsAtItsTokenAndWorksAgainAfterwards) {
   const std::atomic<bool> cancelled{true};
   const StopToken cancellation(&cancelled, StopToken::Clock::time_point::max());
   const StopToken deadline(nullptr, StopToken::Clock::now());
-  TaskArena arena(2);
+  TaskArena arena(2, Sharing::kAlways);
   BlockCholesky<double> cholesky;
   for (TaskArena* threads : {static_cast<TaskArena*>(nullptr), &arena}) {
     for (const StopToken& stop : {cancellation, deadline}) {

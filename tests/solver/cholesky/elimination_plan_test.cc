@@ -172,7 +172,7 @@ TEST(EliminationPlanTest, APlanIsTheSameForAnyNumberOfThreads) {
         test::WithVarying(test::Pile(900, 5.5, 4), 60)}) {
     const EliminationPlan alone = EliminationPlan::Make(data.pattern());
     for (const int threads : {2, 3}) {
-      TaskArena arena(threads);
+      TaskArena arena(threads, Sharing::kAlways);
       const auto plan = EliminationPlan::Make(data.pattern(), Ordering::kAuto, StopToken(), &arena);
       ASSERT_TRUE(plan);
       EXPECT_EQ(plan->ordering(), alone.ordering());

@@ -107,7 +107,7 @@ TEST(OrderingsTest, NestedDissectionIsTheSameForAnyNumberOfThreads) {
   const BlockGraph graph = BlockGraph::FromPattern(test::Pile(1500, 5.5, 3).pattern());
   const std::vector<int> expected = NestedDissection(graph);
   for (const int threads : {1, 2, 4}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     EXPECT_EQ(NestedDissectionOrder(graph, StopToken(), &arena), expected);
   }
 }
@@ -116,7 +116,7 @@ TEST(OrderingsTest, BothOrderingsReturnNothingWhenTheyAreCancelled) {
   const BlockGraph graph = BlockGraph::FromPattern(test::Pile(1500, 5.5, 3).pattern());
   const std::atomic<bool> cancelled{true};
   const StopToken stop(&cancelled, StopToken::Clock::time_point::max());
-  TaskArena arena(2);
+  TaskArena arena(2, Sharing::kAlways);
   EXPECT_FALSE(MinimumDegreeOrder(graph, stop));
   EXPECT_FALSE(NestedDissectionOrder(graph, stop, nullptr));
   EXPECT_FALSE(NestedDissectionOrder(graph, stop, &arena));
@@ -127,7 +127,7 @@ TEST(OrderingsTest, BothOrderingsReturnNothingWhenTheyAreCancelled) {
 TEST(OrderingsTest, ADissectionStoppedAtAnyTimeReturnsTheWholeOrderOrNothing) {
   using Clock = StopToken::Clock;
   const BlockGraph graph = BlockGraph::FromPattern(test::Pile(1500, 5.5, 3).pattern());
-  TaskArena arena(2);
+  TaskArena arena(2, Sharing::kAlways);
   const Clock::time_point start = Clock::now();
   const std::vector<int> expected = NestedDissection(graph);
   const Clock::duration whole = Clock::now() - start;

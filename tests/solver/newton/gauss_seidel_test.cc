@@ -104,7 +104,7 @@ TEST_P(GaussSeidelTest, AreTheSameBitsOnAnyNumberOfThreads) {
   };
   const std::vector<double> alone = swept(nullptr);
   for (const int threads : {1, 2, 3, 8}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     EXPECT_EQ(swept(&arena), alone) << threads << " threads";
   }
 }

@@ -138,7 +138,7 @@ TEST(HessianTest, BlocksAndStepsAreTheSameBitsOnAnyNumberOfThreads) {
   };
   const std::vector<double> alone = step(nullptr);
   for (const int threads : {1, 2, 3, 8}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     EXPECT_EQ(step(&arena), alone) << threads << " threads";
   }
 }
@@ -300,7 +300,7 @@ TEST(EveryKindOnThreadsTest, BlocksAreTheSameBitsOnAnyNumberOfThreads) {
       3, {.contacts = {.trees = 40, .contacts = 200, .max_dofs = 5}, .rows = 100});
   const EveryKind alone(arrays);
   for (const int threads : {2, 3, 8}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     const EveryKind shared(arrays, &arena);
     EXPECT_TRUE(std::ranges::equal(shared.hessian.diagonal(shared.view.range()),
                                    alone.hessian.diagonal(alone.view.range())));

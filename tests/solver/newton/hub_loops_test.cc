@@ -53,7 +53,7 @@ TEST(HubLoopsTest, SumsHaveTheSameBitsOnAnyNumberOfThreads) {
   const std::vector<int> numbers = Numbers(10000);
   const std::vector<double> alone = Sums(nullptr, numbers);
   for (const int threads : {1, 2, 4}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     for (int repetition = 0; repetition < 20; ++repetition) {
       EXPECT_TRUE(SameBits(Sums(&arena, numbers), alone)) << threads << " threads";
     }
@@ -61,7 +61,7 @@ TEST(HubLoopsTest, SumsHaveTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(HubLoopsTest, SidesOfOneRangeAndSumsOfLargeTreesAreNotCut) {
-  TaskArena arena(2);
+  TaskArena arena(2, Sharing::kAlways);
   const auto calls = [&](int count, int size) {
     const std::vector<int> numbers = Numbers(count);
     std::vector<double> sum(size);
@@ -76,7 +76,7 @@ TEST(HubLoopsTest, SidesOfOneRangeAndSumsOfLargeTreesAreNotCut) {
 }
 
 TEST(HubLoopsTest, EverySideIsVisitedOnce) {
-  TaskArena arena(4);
+  TaskArena arena(4, Sharing::kAlways);
   const std::vector<int> numbers = Numbers(5000);
   std::vector<std::atomic<int>> visits(numbers.size());
   ForSides(&arena, std::span(numbers), [&](auto part) {
@@ -89,7 +89,7 @@ TEST(HubLoopsTest, SolutionOfATableHasTheSameBitsOnAnyNumberOfThreads) {
   const ContactProblem problem = Checked(BodiesOnATable(700));
   const ContactSolution alone = Solve(problem);
   for (const int threads : {2, 4}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     Solver solver(&arena);
     ContactSolution solution;
     ASSERT_TRUE(solver.Solve(problem, {}, StopToken(), &solution));

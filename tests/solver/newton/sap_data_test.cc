@@ -95,7 +95,7 @@ TEST(EvaluateOnThreadsTest, IsTheSameBitsOnAnyNumberOfThreads) {
   };
   const auto alone = evaluate(nullptr);
   for (const int threads : {2, 3, 8}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     EXPECT_EQ(evaluate(&arena), alone) << threads << " threads";
   }
 }

@@ -43,7 +43,7 @@ class LoopExceptionsTest : public testing::TestWithParam<int> {
     ASSERT_EQ(present, threads);
   }
 
-  TaskArena arena_{GetParam()};
+  TaskArena arena_{GetParam(), Sharing::kAlways};
 };
 
 TEST_P(LoopExceptionsTest, TheOpenerGetsTheExceptionOfAnyIndex) {

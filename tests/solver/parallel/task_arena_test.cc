@@ -33,7 +33,7 @@ class Barrier {
 };
 
 TEST(TaskArenaTest, TasksThatWaitForEachOtherBothFinish) {
-  TaskArena arena(2);
+  TaskArena arena(2, Sharing::kAlways);
   for (int round = 0; round < 20; ++round) {
     Barrier barrier(2);
     std::atomic<int> met{0};
@@ -43,7 +43,7 @@ TEST(TaskArenaTest, TasksThatWaitForEachOtherBothFinish) {
 }
 
 TEST(TaskArenaTest, AsManyTasksRunAtOnceAsThereAreThreads) {
-  TaskArena arena(5);
+  TaskArena arena(5, Sharing::kAlways);
   Barrier barrier(5);
   std::atomic<int> met{0};
   arena.ParallelFor(5, [&](int) { met += barrier.ArriveAndWait() ? 1 : 0; });
@@ -52,7 +52,7 @@ TEST(TaskArenaTest, AsManyTasksRunAtOnceAsThereAreThreads) {
 
 TEST(TaskArenaTest, NeverMoreTasksRunAtOnceThanThereAreThreads) {
   for (const int threads : {1, 2, 3}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     std::atomic<int> running{0};
     std::atomic<int> most{0};
     arena.ParallelFor(200, [&](int) {
@@ -69,7 +69,7 @@ TEST(TaskArenaTest, NeverMoreTasksRunAtOnceThanThereAreThreads) {
 
 TEST(TaskArenaTest, EveryIndexIsTakenOnce) {
   for (const int threads : {1, 2, 3, 8}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     for (const int count : {0, 1, 2, 7, 1000}) {
       std::vector<std::atomic<int>> taken(count);
       arena.ParallelFor(count, [&](int i) { ++taken[i]; });
@@ -82,7 +82,7 @@ TEST(TaskArenaTest, EveryIndexIsTakenOnce) {
 // Loops of a microsecond one after another, so that helpers come to each in all stages of its life.
 TEST(TaskArenaTest, WhatALoopWroteIsSeenByTheNext) {
   for (const int threads : {2, 3, 8}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     std::vector<int> value(37, 0);
     const auto size = static_cast<int>(value.size());
     for (int round = 0; round < 5000; ++round) {
@@ -94,7 +94,7 @@ TEST(TaskArenaTest, WhatALoopWroteIsSeenByTheNext) {
 }
 
 TEST(TaskArenaTest, AThreadStartsWithItsOwnPiecesInEveryLoop) {
-  TaskArena arena(2);
+  TaskArena arena(2, Sharing::kAlways);
   const std::thread::id caller = std::this_thread::get_id();
   for (int round = 0; round < 20; ++round) {
     Barrier barrier(2);
@@ -111,7 +111,7 @@ TEST(TaskArenaTest, AThreadStartsWithItsOwnPiecesInEveryLoop) {
 }
 
 TEST(TaskArenaTest, MoreOpenLoopsThanFitRunOnTheirCallers) {
-  TaskArena arena(2);
+  TaskArena arena(2, Sharing::kAlways);
   std::atomic<int> sum{0};
   const auto nest = [&](auto&& self, int depth) -> void {
     if (depth == 0) {
@@ -131,7 +131,7 @@ TEST(TaskArenaTest, AHelperLeavesForATaskThatWaits) {
     std::atomic<bool> stopped{false};
     std::atomic<bool> ran{false};
   } shared;
-  TaskArena arena(2);
+  TaskArena arena(2, Sharing::kAlways);
   arena.Enqueue(
       [](void* context) noexcept {
         auto* seen = static_cast<Shared*>(context);
@@ -155,7 +155,7 @@ TEST(TaskArenaTest, AHelperLeavesForATaskThatWaits) {
 TEST(TaskArenaTest, ALoopOpenedWhileHelpersLeaveHasAllItsThreads) {
   constexpr int kThreads = 8;
   constexpr int kRounds = 4000;
-  TaskArena arena(kThreads);
+  TaskArena arena(kThreads, Sharing::kAlways);
   for (int round = 0; round < kRounds; ++round) {
     const auto open_at =
         std::chrono::steady_clock::now() + std::chrono::microseconds(480 + round % 80);
@@ -169,7 +169,7 @@ TEST(TaskArenaTest, ALoopOpenedWhileHelpersLeaveHasAllItsThreads) {
 }
 
 TEST(TaskArenaTest, IndicesStartInAscendingOrder) {
-  TaskArena arena(3);
+  TaskArena arena(3, Sharing::kAlways);
   std::mutex mutex;
   std::vector<int> order;
   arena.ParallelFor(300, [&](int i) {
@@ -183,7 +183,7 @@ TEST(TaskArenaTest, IndicesStartInAscendingOrder) {
 }
 
 TEST(TaskArenaTest, WithOneThreadEverythingRunsOnTheCaller) {
-  TaskArena arena(1);
+  TaskArena arena(1, Sharing::kAlways);
   const std::thread::id caller = std::this_thread::get_id();
   std::vector<int> order;
   arena.ParallelFor(10, [&](int i) {
@@ -194,7 +194,7 @@ TEST(TaskArenaTest, WithOneThreadEverythingRunsOnTheCaller) {
 }
 
 TEST(TaskArenaTest, NestedLoopsFinish) {
-  TaskArena arena(3);
+  TaskArena arena(3, Sharing::kAlways);
   std::atomic<int> sum{0};
   arena.ParallelFor(7, [&](int i) {
     arena.ParallelFor(
@@ -212,7 +212,7 @@ TEST(TaskArenaTest, NestedLoopsFinish) {
 // A thread that waits for its inner loop takes no other index of the outer one meanwhile: that
 // would run tasks within tasks, and what one thread keeps for the first would be overwritten.
 TEST(TaskArenaTest, WaitingThreadTakesNoTaskOfAnotherLoop) {
-  TaskArena arena(4);
+  TaskArena arena(4, Sharing::kAlways);
   std::atomic<int> nested{0};
   arena.ParallelFor(64, [&](int) {
     thread_local int depth = 0;
@@ -226,7 +226,7 @@ TEST(TaskArenaTest, WaitingThreadTakesNoTaskOfAnotherLoop) {
 
 // Two islands, of which one is done at once: both threads work on the loops of the other.
 TEST(TaskArenaTest, WaitingThreadHelpsWithLoopsOpenedWithinItsLoop) {
-  TaskArena arena(2);
+  TaskArena arena(2, Sharing::kAlways);
   std::atomic<int> present{0};
   arena.ParallelFor(2, [&](int island) {
     if (island == 0) return;
@@ -239,7 +239,7 @@ TEST(TaskArenaTest, WaitingThreadHelpsWithLoopsOpenedWithinItsLoop) {
 }
 
 TEST(ForChunksTest, ChunksTileTheRangeTheSameWayForAnyArena) {
-  TaskArena arena(3);
+  TaskArena arena(3, Sharing::kAlways);
   for (const int size : {1, 3, 7, 100}) {
     for (const int count : {0, 1, 6, 7, 8, 50}) {
       for (TaskArena* in : {static_cast<TaskArena*>(nullptr), &arena}) {
@@ -258,7 +258,7 @@ TEST(ForChunksTest, ChunksTileTheRangeTheSameWayForAnyArena) {
 
 TEST(TaskArenaTest, EnqueuedTaskRunsOnAnotherThreadWhileTheCallerGoesOn) {
   for (const int threads : {1, 2}) {
-    TaskArena arena(threads);
+    TaskArena arena(threads, Sharing::kAlways);
     struct Shared {
       Barrier barrier{2};
       std::thread::id ran_on;
@@ -279,7 +279,7 @@ TEST(TaskArenaTest, EnqueuedTaskRunsOnAnotherThreadWhileTheCallerGoesOn) {
 }
 
 TEST(TaskArenaTest, LoopsOfSeveralCallersShareTheArena) {
-  TaskArena arena(2);
+  TaskArena arena(2, Sharing::kAlways);
   std::atomic<int> sum{0};
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 4; ++caller) {

@@ -1,0 +1,85 @@
+"""Solves on several threads against one on a machine that does other things as well."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from problem_files import problem_files
+from table import Table
+
+# Processor time after which a busy loop ends by itself, if the benchmark is killed.
+BUSY_SECONDS = 1200
+PERIOD_US = 100_000
+
+
+@contextlib.contextmanager
+def busy_loops(cores: list[int]) -> Iterator[list[str]]:
+    """On each of these cores a process that always wants to run."""
+    command = ["sh", "-c", f"ulimit -t {BUSY_SECONDS}; while :; do :; done"]
+    processes = [
+        subprocess.Popen(["taskset", "-c", str(core), *command])
+        for core in cores
+    ]
+    try:
+        yield []
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def processor_quota(cores: float) -> Iterator[list[str]]:
+    """What to put before a command so that it gets so many cores, if one may make groups."""
+    root = Path("/sys/fs/cgroup")
+    version_1 = (root / "cpu").is_dir()
+    group = root / ("cpu" if version_1 else "") / f"sap_bench_{os.getpid()}"
+    group.mkdir()
+    try:
+        quota_us = round(cores * PERIOD_US)
+        if version_1:
+            (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (group / "cpu.cfs_quota_us").write_text(str(quota_us))
+        else:
+            (group / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
+        yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+    finally:
+        group.rmdir()
+
+
+def busy(bench) -> Iterator[Table]:
+    """Threads against one thread next to busy loops, and under a quota of processor time."""
+    table = Table(
+        "busy",
+        f"Problem files, warm, on a busy machine: {bench.threads} threads against 1, by the median "
+        "of pairs and by the sum of all times",
+        "neighbors;problem;1 thread ms;speed-up;by sums",
+    )
+    names = ["clutter_bin_160_t5p00", "heaps_300x3_t1p50", "pile_1000_t12p00", "pile_2000_t5p00"]
+    files = problem_files()
+    names = [name for name in names if name in files]
+    cores = sorted(os.sched_getaffinity(0))
+    machines = {
+        "none": busy_loops([]),
+        "a busy loop on one core": busy_loops(cores[:1]),
+        "a busy loop on each core": busy_loops(cores),
+        "a quota of 1.5 cores": processor_quota(1.5),
+    }
+    for neighbors, machine in machines.items():
+        try:
+            with machine as prefix:
+                output = bench.program(
+                    "solve_benchmark", "--threads", str(bench.threads), *names, prefix=prefix
+                )
+        except PermissionError as error:
+            print(f"left out, {neighbors}: {error}")
+            continue
+        header, *lines = (line.split() for line in output.splitlines())
+        for line in lines:
+            of = dict(zip(header, line))
+            table.add(neighbors, line[0], of["median/ms"], of["speed-up"], of["by-sums"])
+    yield table
