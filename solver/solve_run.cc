@@ -33,32 +33,51 @@ void SumCosts(ContactSolution* solution) {
 tl::expected<void, MemoryLimitExceeded> SolveRun::Prepare(bool factors_all) {
   const Clock::time_point start = Clock::now();
   state_.deadline_reserve.Start(options_.coulomb.has_value());
-  LayOut();
+  if (state_.pattern.Matches(problem_, options_.islands)) {
+    Resize();
+  } else {
+    LayOut();
+  }
   if (!stop_.Cancelled()) {  // else no island will use them
     if (const auto reserved = ReserveFactors(factors_all); !reserved) return reserved;
-    state_.model.Resize(problem_, state_.graph, options_.coulomb.has_value());
-    state_.workspace.Resize(state_.graph, options_.coulomb.has_value());
   }
-  PrepareSolution(problem_, state_.graph, &solution_);
   solution_.times.islands_s = SecondsSince(start);
   return {};
 }
 
 // The layout of the last problem is kept while the pattern holds: no sorting, ordering or analysis
 // is done again. Where a plan is missing, because time was short or an exception came, the next
-// problem is laid out anew.
+// problem is laid out anew. The plans of large patterns are made while another thread takes hold of
+// memory, of which new pages cost a fault each.
 void SolveRun::LayOut() {
-  if (state_.pattern.Matches(problem_, options_.islands)) return;
+  constexpr int kWorthSharing = 200;  // trees, of which a plan takes 50 us or more
   state_.pattern.Forget();
   state_.graph.Build(problem_, options_.islands);
-  state_.sweep_order.Build(state_.graph);
-  state_.plans.Make(state_.graph,
-                    stop_.EarlierBy(state_.deadline_reserve.TimeForIslands(
-                        problem_.num_contacts() + problem_.num_rows(),
-                        state_.graph.islands().count(), state_.num_threads())),
-                    state_.arena);
+  const auto plan = [this] {
+    const auto reserve = state_.deadline_reserve.TimeForIslands(
+        problem_.num_contacts() + problem_.num_rows(), state_.graph.islands().count(),
+        state_.num_threads());
+    state_.plans.Make(state_.graph, stop_.EarlierBy(reserve), state_.arena);
+  };
+  const auto resize = [this] {
+    state_.sweep_order.Build(state_.graph);
+    Resize();
+  };
+  if (state_.arena != nullptr && state_.graph.num_slots() >= kWorthSharing) {
+    state_.arena->ParallelFor(2, [&](int i) { i == 0 ? plan() : resize(); });
+  } else {
+    plan();
+    resize();
+  }
   state_.schedule.Build(state_.graph, state_.plans);
   if (state_.plans.complete()) state_.pattern.Assign(problem_, options_.islands);
+}
+
+void SolveRun::Resize() {
+  PrepareSolution(problem_, state_.graph, &solution_);
+  if (stop_.Cancelled()) return;  // no island will use the rest
+  state_.model.Resize(problem_, state_.graph, options_.coulomb.has_value());
+  state_.workspace.Resize(state_.graph, options_.coulomb.has_value());
 }
 
 // Compares what the factorizations need with the limit before any of it is allocated.

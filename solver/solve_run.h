@@ -76,6 +76,7 @@ class SolveRun {
 
  private:
   void LayOut();
+  void Resize();
   tl::expected<void, MemoryLimitExceeded> ReserveFactors(bool factors_all);
   void SolveTask(int task);
   int EndOfSingleBodies(int position, int end) const;

@@ -28,6 +28,9 @@ constexpr Chunks kMovedBlocks{64, 600};
 constexpr double kMinSharedCycles = 60e3;
 // Factors with fewer entries (50 us or so of a solve) are not worth sharing.
 constexpr int64_t kLeastSharedEntries = 100'000;
+// Entries of a front below the pivots that a piece of a solve reads at least (2 us or so); a front
+// with fewer than two such pieces is not worth sharing.
+constexpr int kSolvedEntries = 8'000;
 
 template <typename Scalar>
 FrontLayout<Scalar> LayoutOf(const Front& front) {
@@ -101,8 +104,36 @@ void ForEachPiece(TaskArena* arena, int count, auto&& body) {
 
 int NumPieces(int count, int piece) { return (count + piece - 1) / piece; }
 
+// Cuts the part of a front below its pivots into pieces of whole slivers, each of so many entries,
+// or of as many columns. A kernel takes four slivers at a time.
+void ForEachSolvedPiece(TaskArena* arena, int slivers, int entries, auto&& body) {
+  if (arena == nullptr) return body(0, slivers);
+  const int size = 4 * NumPieces(kSolvedEntries, 4 * entries);
+  ForEachPiece(arena, NumPieces(slivers, size),
+               [&](int piece) { body(piece * size, std::min((piece + 1) * size, slivers)); });
+}
+
 bool IsConcurrent(const EliminationPlan& plan, const TaskArena* arena) {
   return arena != nullptr && arena->num_threads() > 1 && plan.num_waves() > 1;
+}
+
+// How many tasks of a wave, the first of it, are fronts that are shared by pieces. A front that
+// costs more than a thread's share of what is left of the wave would keep the other threads
+// waiting, so those without a task of their own help with it.
+int NumShared(const EliminationPlan& plan, int w, const TaskArena* arena, double min_cost,
+              auto&& cost_of) {
+  const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
+  if (w == 0) return 0;  // subtrees
+  double remaining_cost = 0.0;
+  for (const EliminationPlan::Task& task : tasks) remaining_cost += cost_of(task);
+  int num_shared = 0;
+  for (const EliminationPlan::Task& task : tasks) {
+    const double cost = cost_of(task);
+    if (cost < min_cost || cost * arena->num_threads() <= remaining_cost) break;
+    remaining_cost -= cost;
+    ++num_shared;
+  }
+  return num_shared;
 }
 
 // Entries that a solve with one front works in: pivots, updates, sums.
@@ -215,21 +246,12 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   return status;
 }
 
-// The tasks of a wave run concurrently. A front that costs more than a thread's share of what is
-// left of the wave would keep the other threads waiting, so those without a task of their own help
-// with it.
+// The tasks of a wave run concurrently.
 template <typename Scalar>
 void BlockCholesky<Scalar>::FactorWave(const Job& job, int w, TaskArena* arena) {
   const std::span<const EliminationPlan::Task> tasks = job.plan.wave(w);
-  double remaining_cost = 0.0;
-  for (const EliminationPlan::Task& task : tasks) remaining_cost += task.cost;
-  int num_shared = 0;
-  while (w > 0 && num_shared < static_cast<int>(tasks.size()) &&
-         tasks[num_shared].cost >= kMinSharedCycles &&
-         tasks[num_shared].cost * arena->num_threads() > remaining_cost) {
-    remaining_cost -= tasks[num_shared].cost;
-    ++num_shared;
-  }
+  const int num_shared = NumShared(job.plan, w, arena, kMinSharedCycles,
+                                   [](const EliminationPlan::Task& task) { return task.cost; });
   arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
     if (i < num_shared) {
       FactorFront(job, tasks[i].front_begin, arena);
@@ -395,22 +417,36 @@ bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
 template <typename Scalar>
 void BlockCholesky<Scalar>::SolveInWaves(const EliminationPlan& plan, const StopToken& stop,
                                          TaskArena* arena) {
-  const auto for_tasks = [&](int w, auto&& solve) {
+  const auto for_tasks = [&](int w, auto&& solve_fronts, auto&& solve_shared) {
     const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
     const int64_t scratch = TaskScratch<Scalar>(tasks);
+    const int num_shared =
+        NumShared(plan, w, arena, 2 * kSolvedEntries, [&](const EliminationPlan::Task& task) {
+          const Front& front = plan.fronts()[task.front_begin];
+          return static_cast<double>(front.pivots) * front.updates;
+        });
     arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
-      solve(tasks[i].front_begin, tasks[i].front_end, scratch_ + i * scratch);
+      if (i < num_shared) {
+        if (!stop.Requested())
+          solve_shared(plan.fronts()[tasks[i].front_begin], scratch_ + i * scratch);
+      } else {
+        solve_fronts(tasks[i].front_begin, tasks[i].front_end, scratch_ + i * scratch);
+      }
     });
   };
   for (int w = 0; w < plan.num_waves(); ++w) {
-    for_tasks(w, [&](int begin, int end, Scalar* scratch) {
-      SolveForward(plan, begin, end, scratch, stop);
-    });
+    for_tasks(
+        w,
+        [&](int begin, int end, Scalar* scratch) { SolveForward(plan, begin, end, scratch, stop); },
+        [&](const Front& front, Scalar* scratch) { SolveForward(plan, front, scratch, arena); });
   }
   for (int w = plan.num_waves() - 1; w >= 0; --w) {
-    for_tasks(w, [&](int begin, int end, Scalar* scratch) {
-      SolveBackward(plan, begin, end, scratch, stop);
-    });
+    for_tasks(
+        w,
+        [&](int begin, int end, Scalar* scratch) {
+          SolveBackward(plan, begin, end, scratch, stop);
+        },
+        [&](const Front& front, Scalar* scratch) { SolveBackward(plan, front, scratch, arena); });
   }
 }
 
@@ -419,7 +455,7 @@ void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, int begin,
                                          Scalar* scratch, const StopToken& stop) {
   for (int f = begin; f < end; ++f) {
     if (stop.Requested()) return;
-    SolveForward(plan, plan.fronts()[f], scratch);
+    SolveForward(plan, plan.fronts()[f], scratch, nullptr);
   }
 }
 
@@ -428,7 +464,7 @@ void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, int begin
                                           Scalar* scratch, const StopToken& stop) {
   for (int f = end - 1; f >= begin; --f) {
     if (stop.Requested()) return;
-    SolveBackward(plan, plan.fronts()[f], scratch);
+    SolveBackward(plan, plan.fronts()[f], scratch, nullptr);
   }
 }
 
@@ -436,7 +472,7 @@ void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, int begin
 // the same rows.
 template <typename Scalar>
 void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Front& front,
-                                         Scalar* x1) {
+                                         Scalar* x1, TaskArena* arena) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
   Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
@@ -453,14 +489,19 @@ void BlockCholesky<Scalar>::SolveForward(const EliminationPlan& plan, const Fron
       for (int i = 0; i < run.length; ++i) to[i] += from[run.child_row + i];
     }
   }
-  ForwardSolve(layout, factor_ + FactorStart<Scalar>(front), x1, x2);
+  const Scalar* factor = factor_ + FactorStart<Scalar>(front);
+  ForwardSolvePivots(layout, factor, x1);
+  const int slivers = layout.slivers() - layout.pivot_slivers();
+  ForEachSolvedPiece(arena, slivers, front.pivots * kLanes, [&](int begin, int end) {
+    ForwardSolveUpdates(layout, factor, x1, begin, end, x2);
+  });
   std::copy(x1, x1 + front.pivots, y);
   std::copy(x2, x2 + front.updates, vectors_ + front.vector_start);
 }
 
 template <typename Scalar>
 void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, const Front& front,
-                                          Scalar* x1) {
+                                          Scalar* x1, TaskArena* arena) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   constexpr int kLanes = FrontLayout<Scalar>::kLanes;
   Scalar* x2 = x1 + layout.pivot_slivers() * kLanes;
@@ -470,7 +511,12 @@ void BlockCholesky<Scalar>::SolveBackward(const EliminationPlan& plan, const Fro
   std::fill(x1, x1 + layout.slivers() * kLanes, Scalar{0});
   std::copy(y, y + front.pivots, x1);
   std::copy(below, below + front.updates, x2);
-  BackwardSolve(layout, factor_ + FactorStart<Scalar>(front), x1, x2, sums);
+  const Scalar* factor = factor_ + FactorStart<Scalar>(front);
+  ForEachSolvedPiece(arena, layout.pivot_slivers(), front.updates * kLanes,
+                     [&](int begin, int end) {
+                       SumUpdates(layout, factor, x2, begin * kLanes, end * kLanes, sums);
+                     });
+  BackwardSolvePivots(layout, factor, x1, sums);
   std::copy(x1, x1 + front.pivots, y);
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const Front& child = plan.fronts()[plan.children()[c]];

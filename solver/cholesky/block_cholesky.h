@@ -89,10 +89,10 @@ class BlockCholesky {
   void SolveInWaves(const EliminationPlan& plan, const StopToken& stop, TaskArena* arena);
   void SolveForward(const EliminationPlan& plan, int begin, int end, Scalar* scratch,
                     const StopToken& stop);
-  void SolveForward(const EliminationPlan& plan, const Front& front, Scalar* x1);
+  void SolveForward(const EliminationPlan& plan, const Front& front, Scalar* x1, TaskArena* arena);
   void SolveBackward(const EliminationPlan& plan, int begin, int end, Scalar* scratch,
                      const StopToken& stop);
-  void SolveBackward(const EliminationPlan& plan, const Front& front, Scalar* x1);
+  void SolveBackward(const EliminationPlan& plan, const Front& front, Scalar* x1, TaskArena* arena);
 
   GrowingBuffer<Scalar> storage_;
   // Parts of it, by the plan of the last Factor.

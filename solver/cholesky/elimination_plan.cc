@@ -1,6 +1,7 @@
 #include "solver/cholesky/elimination_plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -129,8 +130,8 @@ class EliminationPlanBuilder {
     plan_.ordering_ = ordered->ordering;
     LocateValues();
     MakeFronts();
-    if (!FindRows()) return std::nullopt;
     SplitTasks();
+    if (!FindRows(arena)) return std::nullopt;
     PlaceFactor();
     PlaceUpdates();
     PlaceVectors();
@@ -141,10 +142,14 @@ class EliminationPlanBuilder {
  private:
   void LocateValues();
   void MakeFronts();
-  bool FindRows();
-  void CollectRows(int f);
-  void AddMatrixBlocks(int f);
-  void AddRuns(int child, int parent);
+  struct RowSearch;
+  bool FindRows(TaskArena* arena);
+  void CountMatrixBlocks();
+  bool FindRows(const EliminationPlan::Task& task, RowSearch* search);
+  void CollectRows(int f, RowSearch* search);
+  void ListMatrixBlocks(int f, const std::vector<int>& local_row);
+  void AddRuns(int child, int pivots, RowSearch* search);
+  void AppendRuns(const RowSearch& search);
   void SplitTasks();
   void PlaceFactor();
   void PlaceUpdates();
@@ -160,8 +165,6 @@ class EliminationPlanBuilder {
   EliminationPlan plan_;
   std::vector<int> position_;                 // [N] of each block in the order
   std::vector<std::vector<int>> front_rows_;  // positions of the blocks below the pivots
-  std::vector<int> mark_;                     // [N] front that last collected the position
-  std::vector<int> local_row_;                // [N] by position, in the current front
 };
 
 void EliminationPlanBuilder::LocateValues() {
@@ -228,15 +231,25 @@ void EliminationPlanBuilder::MakeFronts() {
   }
 }
 
+// What rows are found with in a range of fronts, and the runs that were found there.
+struct EliminationPlanBuilder::RowSearch {
+  std::vector<int> mark;       // [N] front that last collected the position
+  std::vector<int> local_row;  // [N] by position, in the current front
+  std::vector<EliminationPlan::RowRun> runs;
+  std::vector<int> children;  // fronts whose runs these are
+
+  explicit RowSearch(int num_blocks) : mark(num_blocks, -1), local_row(num_blocks) {}
+};
+
 // Blocks below the pivots of front f: neighbors of its blocks and rows of its children, those
 // eliminated here left out.
-void EliminationPlanBuilder::CollectRows(int f) {
+void EliminationPlanBuilder::CollectRows(int f, RowSearch* search) {
   const EliminationPlan::Front& front = plan_.fronts_[f];
   const int end = nodes_.block_start[f + 1];
   std::vector<int>& rows = front_rows_[f];
   const auto add = [&](int k) {
-    if (k < end || mark_[k] == f) return;
-    mark_[k] = f;
+    if (k < end || search->mark[k] == f) return;
+    search->mark[k] = f;
     rows.push_back(k);
   };
   for (int c = front.child_begin; c < front.child_end; ++c) {
@@ -248,68 +261,108 @@ void EliminationPlanBuilder::CollectRows(int f) {
   if (!std::is_sorted(rows.begin(), rows.end())) std::sort(rows.begin(), rows.end());
 }
 
-// False if it was stopped.
-bool EliminationPlanBuilder::FindRows() {
+// False if it was stopped. Subtrees are independent; the fronts above follow them.
+bool EliminationPlanBuilder::FindRows(TaskArena* arena) {
+  constexpr int kWorthSharing = 300;  // blocks, of which each takes a third of a microsecond
+  front_rows_.resize(nodes_.size());
+  CountMatrixBlocks();
+  const std::span<const EliminationPlan::Task> subtrees = plan_.wave(0);
+  const int num_subtrees = static_cast<int>(subtrees.size());
+  std::vector<RowSearch> searches(num_subtrees, RowSearch(0));
+  std::atomic<bool> complete{true};
+  const auto find = [&](int i) {
+    RowSearch search(graph_.num_blocks());
+    if (!FindRows(subtrees[i], &search)) complete = false;
+    search.mark = search.local_row = {};
+    searches[i] = std::move(search);
+  };
+  if (arena != nullptr && graph_.num_blocks() >= kWorthSharing) {
+    arena->ParallelFor(num_subtrees, find);
+  } else {
+    for (int i = 0; i < num_subtrees; ++i) find(i);
+  }
+  RowSearch above(graph_.num_blocks());
+  for (const EliminationPlan::Task& front : std::span(plan_.tasks_).subspan(num_subtrees)) {
+    if (!complete || !FindRows(front, &above)) return false;
+  }
+  for (const RowSearch& search : searches) AppendRuns(search);
+  AppendRuns(above);
+  return complete;
+}
+
+bool EliminationPlanBuilder::FindRows(const EliminationPlan::Task& task, RowSearch* search) {
   constexpr int kFrontsPerPoll = 16;
-  const int count = nodes_.size();
-  front_rows_.resize(count);
-  plan_.matrix_blocks_.reserve(pattern_.num_blocks() + pattern_.num_edges());
-  mark_.assign(graph_.num_blocks(), -1);
-  local_row_.assign(graph_.num_blocks(), 0);
-  for (int f = 0; f < count; ++f) {
+  std::vector<int>& local_row = search->local_row;
+  for (int f = task.front_begin; f < task.front_end; ++f) {
     if (f % kFrontsPerPoll == 0 && stop_.Requested()) return false;
-    EliminationPlan::Front& front = plan_.fronts_[f];
-    CollectRows(f);
+    CollectRows(f, search);
     int row = 0;
     for (int k = nodes_.block_start[f]; k < nodes_.block_start[f + 1]; ++k) {
-      local_row_[k] = row;
+      local_row[k] = row;
       row += graph_.weight[nodes_.order[k]];
     }
     for (const int k : front_rows_[f]) {
-      local_row_[k] = row;
+      local_row[k] = row;
       row += graph_.weight[nodes_.order[k]];
     }
-    AddMatrixBlocks(f);
+    ListMatrixBlocks(f, local_row);
+    const EliminationPlan::Front& front = plan_.fronts_[f];
     for (int c = front.child_begin; c < front.child_end; ++c) {
-      AddRuns(plan_.children_[c], f);
+      AddRuns(plan_.children_[c], front.pivots, search);
       front_rows_[plan_.children_[c]] = {};
     }
   }
   return true;
 }
 
-void EliminationPlanBuilder::AddMatrixBlocks(int f) {
+// A front has the diagonal blocks of its pivots, and those that couple them with later pivots.
+void EliminationPlanBuilder::CountMatrixBlocks() {
+  int count = 0;
+  for (int f = 0; f < nodes_.size(); ++f) {
+    plan_.fronts_[f].entry_begin = count;
+    for (int k = nodes_.block_start[f]; k < nodes_.block_start[f + 1]; ++k) {
+      ++count;
+      for (const int neighbor : graph_.neighbors(nodes_.order[k])) {
+        if (position_[neighbor] >= k) ++count;
+      }
+    }
+    plan_.fronts_[f].entry_end = count;
+  }
+  plan_.matrix_blocks_.resize(count);
+}
+
+void EliminationPlanBuilder::ListMatrixBlocks(int f, const std::vector<int>& local_row) {
   using Kind = EliminationPlan::MatrixBlock::Kind;
-  std::vector<EliminationPlan::MatrixBlock>& blocks = plan_.matrix_blocks_;
-  plan_.fronts_[f].entry_begin = static_cast<int>(blocks.size());
+  EliminationPlan::MatrixBlock* next = plan_.matrix_blocks_.data() + plan_.fronts_[f].entry_begin;
   for (int k = nodes_.block_start[f]; k < nodes_.block_start[f + 1]; ++k) {
     const int block = nodes_.order[k];
     const int size = graph_.weight[block];
-    const int column = local_row_[k];
-    blocks.push_back({plan_.diagonal_start_[block], size, size, column, column, Kind::kDiagonal});
+    const int column = local_row[k];
+    *next++ = {plan_.diagonal_start_[block], size, size, column, column, Kind::kDiagonal};
     for (int m = graph_.start[block]; m < graph_.start[block + 1]; ++m) {
       const int neighbor = graph_.neighbor[m];
       if (position_[neighbor] < k) continue;
       const int e = graph_.edge[m];
       const bool as_stored = pattern_.edge_a[e] == neighbor;
       const int neighbor_size = graph_.weight[neighbor];
-      blocks.push_back({plan_.off_diagonal_start_[e], as_stored ? neighbor_size : size,
-                        as_stored ? size : neighbor_size, local_row_[position_[neighbor]], column,
-                        as_stored ? Kind::kAsStored : Kind::kTransposed});
+      *next++ = {plan_.off_diagonal_start_[e],
+                 as_stored ? neighbor_size : size,
+                 as_stored ? size : neighbor_size,
+                 local_row[position_[neighbor]],
+                 column,
+                 as_stored ? Kind::kAsStored : Kind::kTransposed};
     }
   }
-  plan_.fronts_[f].entry_end = static_cast<int>(blocks.size());
 }
 
-// Requires local_row_ of the parent.
-void EliminationPlanBuilder::AddRuns(int child, int parent) {
-  const int pivots = plan_.fronts_[parent].pivots;
-  std::vector<EliminationPlan::RowRun>& runs = plan_.runs_;
+// Requires local_row of the parent, which has so many pivots.
+void EliminationPlanBuilder::AddRuns(int child, int pivots, RowSearch* search) {
+  std::vector<EliminationPlan::RowRun>& runs = search->runs;
   plan_.fronts_[child].run_begin = static_cast<int>(runs.size());
   int child_row = 0;
   for (const int k : front_rows_[child]) {
     const int length = graph_.weight[nodes_.order[k]];
-    const int parent_row = local_row_[k];
+    const int parent_row = search->local_row[k];
     const bool continues = child_row > 0 &&
                            runs.back().parent_row + runs.back().length == parent_row &&
                            parent_row != pivots;
@@ -321,6 +374,16 @@ void EliminationPlanBuilder::AddRuns(int child, int parent) {
     child_row += length;
   }
   plan_.fronts_[child].run_end = static_cast<int>(runs.size());
+  search->children.push_back(child);
+}
+
+void EliminationPlanBuilder::AppendRuns(const RowSearch& search) {
+  const int begin = static_cast<int>(plan_.runs_.size());
+  for (const int child : search.children) {
+    plan_.fronts_[child].run_begin += begin;
+    plan_.fronts_[child].run_end += begin;
+  }
+  plan_.runs_.insert(plan_.runs_.end(), search.runs.begin(), search.runs.end());
 }
 
 // Subtrees small enough to balance many threads become tasks; small subtrees next to each other

@@ -122,7 +122,7 @@ inline void SolveTransposedDiagonalTile(const Scalar* lower, const Scalar* sums,
 }  // namespace
 
 template <typename Scalar>
-void ForwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1, Scalar* x2) {
+void ForwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1) {
   constexpr int kLanes = kNumLanes<Scalar>;
   const Scalar* rows[kGroup];
   for (int first = 0; first < layout.pivot_slivers(); first += kGroup) {
@@ -138,31 +138,47 @@ void ForwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scala
       SolveDiagonalTile(rows[0] + s * kLanes * kLanes, x);
     }
   }
-  for (int first = layout.pivot_slivers(); first < layout.slivers(); first += kGroup) {
-    const int count = std::min(kGroup, layout.slivers() - first);
-    for (int s = 0; s < count; ++s) rows[s] = factor + layout.SliverStart(first + s);
+}
+
+template <typename Scalar>
+void ForwardSolveUpdates(const FrontLayout<Scalar>& layout, const Scalar* factor, const Scalar* x1,
+                         int sliver_begin, int sliver_end, Scalar* x2) {
+  constexpr int kLanes = kNumLanes<Scalar>;
+  const Scalar* rows[kGroup];
+  for (int first = sliver_begin; first < sliver_end; first += kGroup) {
+    const int count = std::min(kGroup, sliver_end - first);
+    for (int s = 0; s < count; ++s) {
+      rows[s] = factor + layout.SliverStart(layout.pivot_slivers() + first + s);
+    }
     WithConstant<kGroup>(count, [&](auto slivers) {
-      SubtractSlivers<slivers>(rows, x1, layout.pivots(),
-                               x2 + (first - layout.pivot_slivers()) * kLanes);
+      SubtractSlivers<slivers>(rows, x1, layout.pivots(), x2 + first * kLanes);
     });
   }
 }
 
 template <typename Scalar>
-void BackwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
-                   const Scalar* x2, Scalar* sums) {
+void SumUpdates(const FrontLayout<Scalar>& layout, const Scalar* factor, const Scalar* x2,
+                int column_begin, int column_end, Scalar* sums) {
   constexpr int kLanes = kNumLanes<Scalar>;
-  std::fill(sums, sums + static_cast<ptrdiff_t>(layout.pivot_slivers()) * kLanes * kLanes,
-            Scalar{0});
+  const ptrdiff_t start = static_cast<ptrdiff_t>(column_begin) * kLanes;
+  const int count = std::min(column_end, layout.pivots()) - column_begin;
+  std::fill(sums + start, sums + static_cast<ptrdiff_t>(column_end) * kLanes, Scalar{0});
   const Scalar* rows[kGroup];
   for (int end = layout.slivers(); end > layout.pivot_slivers(); end -= kGroup) {
     const int first = std::max(end - kGroup, layout.pivot_slivers());
-    for (int s = 0; s < end - first; ++s) rows[s] = factor + layout.SliverStart(first + s);
+    for (int s = 0; s < end - first; ++s) rows[s] = factor + layout.SliverStart(first + s) + start;
     WithConstant<kGroup>(end - first, [&](auto slivers) {
-      AddColumnSums<slivers>(rows, x2 + (first - layout.pivot_slivers()) * kLanes, layout.pivots(),
-                             sums);
+      AddColumnSums<slivers>(rows, x2 + (first - layout.pivot_slivers()) * kLanes, count,
+                             sums + start);
     });
   }
+}
+
+template <typename Scalar>
+void BackwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
+                         Scalar* sums) {
+  constexpr int kLanes = kNumLanes<Scalar>;
+  const Scalar* rows[kGroup];
   for (int end = layout.pivot_slivers(); end > 0; end -= kGroup) {
     const int first = std::max(end - kGroup, 0);
     Scalar* group_sums = sums + static_cast<ptrdiff_t>(first) * kLanes * kLanes;
@@ -180,11 +196,18 @@ void BackwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scal
   }
 }
 
-template void ForwardSolve<double>(const FrontLayout<double>&, const double*, double*, double*);
-template void ForwardSolve<float>(const FrontLayout<float>&, const float*, float*, float*);
-template void BackwardSolve<double>(const FrontLayout<double>&, const double*, double*,
-                                    const double*, double*);
-template void BackwardSolve<float>(const FrontLayout<float>&, const float*, float*, const float*,
-                                   float*);
+template void ForwardSolvePivots<double>(const FrontLayout<double>&, const double*, double*);
+template void ForwardSolveUpdates<double>(const FrontLayout<double>&, const double*, const double*,
+                                          int, int, double*);
+template void SumUpdates<double>(const FrontLayout<double>&, const double*, const double*, int, int,
+                                 double*);
+template void BackwardSolvePivots<double>(const FrontLayout<double>&, const double*, double*,
+                                          double*);
+template void ForwardSolvePivots<float>(const FrontLayout<float>&, const float*, float*);
+template void ForwardSolveUpdates<float>(const FrontLayout<float>&, const float*, const float*, int,
+                                         int, float*);
+template void SumUpdates<float>(const FrontLayout<float>&, const float*, const float*, int, int,
+                                float*);
+template void BackwardSolvePivots<float>(const FrontLayout<float>&, const float*, float*, float*);
 
 }  // namespace sap

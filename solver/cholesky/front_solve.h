@@ -10,13 +10,26 @@
 
 namespace sap {
 
-// x1 has pivot_slivers() slivers, x2 the remaining ones.
+// Each half in two parts: that of the pivots' rows, and that of the rows below, whose pieces are
+// independent of each other and may be worked on by several threads. What is computed for a row or
+// column is the same whatever the pieces. x1 has pivot_slivers() slivers, x2 the remaining ones.
 template <typename Scalar>
-void ForwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1, Scalar* x2);
+void ForwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1);
 
-// sums: scratch of kLanes entries per row of x1, padding included.
+// Update slivers [sliver_begin, sliver_end), counted from the first of x2; after the pivots.
 template <typename Scalar>
-void BackwardSolve(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
-                   const Scalar* x2, Scalar* sums);
+void ForwardSolveUpdates(const FrontLayout<Scalar>& layout, const Scalar* factor, const Scalar* x1,
+                         int sliver_begin, int sliver_end, Scalar* x2);
+
+// sums := L21' x2, lane by lane, for columns [column_begin, column_end): kLanes entries per column.
+// Columns end with the slivers of x1: those of its padding have zeros.
+template <typename Scalar>
+void SumUpdates(const FrontLayout<Scalar>& layout, const Scalar* factor, const Scalar* x2,
+                int column_begin, int column_end, Scalar* sums);
+
+// After the sums of all columns, which serve as scratch.
+template <typename Scalar>
+void BackwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
+                         Scalar* sums);
 
 }  // namespace sap

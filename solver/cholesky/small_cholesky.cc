@@ -23,8 +23,9 @@ void SmallCholesky::Solve(double* x) const {
   double sums[kMaxRows * Layout::kLanes];
   const int padded_rows = layout.pivot_slivers() * Layout::kLanes;
   std::fill(std::copy_n(x, rows_, padded), padded + padded_rows, 0.0);
-  ForwardSolve<double>(layout, entries_, padded, nullptr);
-  BackwardSolve<double>(layout, entries_, padded, nullptr, sums);
+  ForwardSolvePivots(layout, entries_, padded);
+  SumUpdates<double>(layout, entries_, nullptr, 0, padded_rows, sums);
+  BackwardSolvePivots(layout, entries_, padded, sums);
   std::copy_n(padded, rows_, x);
 }
 

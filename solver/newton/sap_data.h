@@ -152,7 +152,7 @@ template <typename Body>
 inline void ForConstraints(const IslandView& view, Body&& body) {
   ForPoolsOf(view, [&](auto pool) {
     const PoolRange range = view.range(pool);
-    ForChunks(view.arena, range.begin, range.end, kConeContacts,
+    ForChunks(view.arena, range.begin, range.end, kConstraints,
               [&](int begin, int end, int) { body(pool, begin, end); });
   });
 }

@@ -24,7 +24,8 @@ constexpr Chunks kAssemblePairs{32, 3000};        // off-diagonal blocks of the 
 constexpr Chunks kCertifyPairs{64, 6000};         // rounding errors of impulses
 constexpr Chunks kDifferentiatePairs{32, 30000};  // derivatives with respect to J and the law
 // Loops over the constraints of a pool.
-constexpr Chunks kConeContacts{512, 2500};  // the law of a pool and its derivatives
+constexpr Chunks kConstraints{128, 700};    // the law of a pool and its derivatives
+constexpr Chunks kConeContacts{512, 2500};  // sums over them
 
 // Loops over rows.
 constexpr Chunks kEvaluateRows{256, 5000};  // velocities and impulses
