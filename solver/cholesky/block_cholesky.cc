@@ -25,9 +25,9 @@ constexpr int kSliversBelow = 3;      // of the rows below
 // Blocks whose part of a vector is brought into the order of elimination at a time.
 constexpr Chunks kMovedBlocks{64, 600};
 // Fronts with less work than this (20 us or so) are not worth sharing.
-constexpr double kMinSharedCycles = 60e3;
+constexpr double kMinSharedCycles = 20e3;
 // Factors with fewer entries (50 us or so of a solve) are not worth sharing.
-constexpr int64_t kLeastSharedEntries = 100'000;
+constexpr int64_t kLeastSharedEntries = 20'000;
 // Entries of a front below the pivots that a piece of a solve reads at least (2 us or so); a front
 // with fewer than two such pieces is not worth sharing.
 constexpr int kSolvedEntries = 8'000;

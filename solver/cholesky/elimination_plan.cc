@@ -390,7 +390,7 @@ void EliminationPlanBuilder::AppendRuns(const RowSearch& search) {
 // share one. Each front above them is a task of its own, in the wave of its level.
 void EliminationPlanBuilder::SplitTasks() {
   constexpr double kTasks = 64.0;
-  constexpr double kMinTaskCycles = 100e3;  // less does not pay for another thread
+  constexpr double kMinTaskCycles = 20e3;  // less does not pay for another thread
   const int count = nodes_.size();
   std::vector<double> subtree_cost = nodes_.cost;
   std::vector<int> subtree_begin(count);
