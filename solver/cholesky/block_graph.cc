@@ -47,14 +47,4 @@ BlockGraph BlockGraph::FromPattern(const BlockPattern& pattern) {
   return graph;
 }
 
-bool IsPermutation(std::span<const int> order, int n) {
-  if (static_cast<int>(order.size()) != n) return false;
-  std::vector<bool> seen(n, false);
-  for (const int i : order) {
-    if (i < 0 || i >= n || seen[i]) return false;
-    seen[i] = true;
-  }
-  return true;
-}
-
 }  // namespace sap

@@ -40,7 +40,4 @@ struct BlockGraph {
   }
 };
 
-// True if order holds each of 0 .. n - 1 once.
-bool IsPermutation(std::span<const int> order, int n);
-
 }  // namespace sap

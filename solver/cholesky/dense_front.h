@@ -46,8 +46,7 @@ class DenseFront {
   DenseStatus FactorPivots(const StopToken& stop);
 
   // Writes columns [begin, end) of -L21 L21' in rows [row_begin, row_end), those above the diagonal
-  // left out. All are multiples of kUpdateUnit, or an end is r.
-  static constexpr int kUpdateUnit = 8;
+  // left out. All are multiples of 8, or an end is r.
   void FormUpdate(int begin, int end, int row_begin, int row_end, Scalar* update) const;
 
  private:

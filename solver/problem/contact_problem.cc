@@ -77,12 +77,10 @@ tl::expected<void, ProblemError> ContactProblem::Reset(const ContactProblemView&
 
 void ContactProblem::SetGuess(std::span<const double> v_guess) {
   v_guess_.assign(v_guess.begin(), v_guess.end());
-  has_guess_ = true;
 }
 
 void ContactProblem::Clear() {
   time_step_ = 0;
-  has_guess_ = false;
   regularization_ = {};
   dofs_.clear();
   velocity_start_.clear();

@@ -58,7 +58,6 @@ class ContactProblem {
   std::span<const double> dynamics_factor() const { return dynamics_factor_; }
   std::span<const double> v_star() const { return v_star_; }
   std::span<const double> v_guess() const { return v_guess_; }
-  bool has_guess() const { return has_guess_; }
   // Velocity at the beginning of the step; empty unless the rule is kLoadPath.
   std::span<const double> v_0() const { return v_0_; }
   std::span<const int64_t> tree_id() const { return tree_id_; }  // [T], -1: none
@@ -132,7 +131,6 @@ class ContactProblem {
   std::vector<double> v_star_;
   std::vector<double> v_guess_;
   std::vector<double> v_0_;
-  bool has_guess_{false};
   std::vector<int64_t> tree_id_;
   std::vector<int64_t> sorted_ids_;  // scratch of the check for duplicates
   CoupledTrees coupled_trees_;

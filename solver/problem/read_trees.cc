@@ -97,7 +97,6 @@ void ContactProblemReader::ReadBodies() {
   ReadBodyMatrices();
   AppendVelocities(b.free_motion_velocity, b.guess_velocity, b.initial_velocity);
   AppendNames(b.body_id, num_bodies_);
-  p_.has_guess_ = !view_.trees.guess_velocity.empty() || !b.guess_velocity.empty();
 }
 
 void ContactProblemReader::ReadBodyMatrices() {

@@ -47,7 +47,7 @@ TEST(EliminationTreeTest, ParentsAndColumnsAreThoseOfEliminationOneByOne) {
   for (const PatternData& data : Patterns()) {
     const BlockGraph graph = BlockGraph::FromPattern(data.pattern());
     const EliminationTree tree = EliminationTree::Make(graph, ShuffledOrder(graph.num_blocks(), 5));
-    ASSERT_TRUE(IsPermutation(tree.order, graph.num_blocks()));
+    ASSERT_TRUE(test::IsPermutation(tree.order, graph.num_blocks()));
     const auto rows = test::EliminateNaively(graph, tree.order);
     for (int k = 0; k < graph.num_blocks(); ++k) {
       EXPECT_EQ(tree.order[tree.position[k]], k);
@@ -83,7 +83,7 @@ TEST(SupernodesTest, FrontsHoldAllRowsOfTheirColumns) {
     const BlockGraph graph = BlockGraph::FromPattern(data.pattern());
     const EliminationTree tree = EliminationTree::Make(graph, ShuffledOrder(graph.num_blocks(), 7));
     const Supernodes nodes = Supernodes::Make(graph, tree);
-    ASSERT_TRUE(IsPermutation(nodes.order, graph.num_blocks()));
+    ASSERT_TRUE(test::IsPermutation(nodes.order, graph.num_blocks()));
     const auto rows = test::EliminateNaively(graph, nodes.order);
     for (int s = 0; s < nodes.size(); ++s) {
       const int begin = nodes.block_start[s];

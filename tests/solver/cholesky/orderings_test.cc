@@ -32,8 +32,8 @@ TEST(OrderingsTest, BothOrderingsArePermutations) {
   for (const GraphCase& c : HardGraphs()) {
     SCOPED_TRACE(c.name);
     const BlockGraph graph = BlockGraph::FromPattern(c.data.pattern());
-    EXPECT_TRUE(IsPermutation(MinimumDegree(graph), graph.num_blocks()));
-    EXPECT_TRUE(IsPermutation(NestedDissection(graph), graph.num_blocks()));
+    EXPECT_TRUE(test::IsPermutation(MinimumDegree(graph), graph.num_blocks()));
+    EXPECT_TRUE(test::IsPermutation(NestedDissection(graph), graph.num_blocks()));
   }
 }
 
@@ -43,7 +43,7 @@ TEST(OrderingsTest, InTwoPartsTheLastBlocksComeLastAndChangeNothingBeforeThem) {
     const BlockGraph graph = BlockGraph::FromPattern(c.data.pattern());
     const int num_last = graph.num_blocks() / 3;
     const std::vector<int> order = *MinimumDegreeOrderInTwoParts(graph, StopToken(), num_last);
-    EXPECT_TRUE(IsPermutation(order, graph.num_blocks()));
+    EXPECT_TRUE(test::IsPermutation(order, graph.num_blocks()));
     EXPECT_EQ(*MinimumDegreeOrderInTwoParts(graph, StopToken(), 0), MinimumDegree(graph));
     bool has_dense = false;
     for (int i = 0; i < graph.num_blocks(); ++i) has_dense |= graph.degree(i) > 16;

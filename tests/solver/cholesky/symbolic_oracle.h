@@ -2,11 +2,23 @@
 #pragma once
 
 #include <set>
+#include <span>
 #include <vector>
 
 #include "solver/cholesky/block_graph.h"
 
 namespace sap::test {
+
+// True if order holds each of 0 .. n - 1 once.
+inline bool IsPermutation(std::span<const int> order, int n) {
+  if (static_cast<int>(order.size()) != n) return false;
+  std::vector<bool> seen(n, false);
+  for (const int i : order) {
+    if (i < 0 || i >= n || seen[i]) return false;
+    seen[i] = true;
+  }
+  return true;
+}
 
 // rows[k]: positions below k with a nonzero block in column k of L, by eliminating one by one.
 inline std::vector<std::set<int>> EliminateNaively(const BlockGraph& graph,
