@@ -28,7 +28,9 @@ void DifferentiateFreeTree(const ContactProblem& problem, int tree, const Cotang
   const auto v_bar = cotangent.velocity.subspan(start, n);
   double* lambda = gradient->applied_impulse.data() + start;
   std::ranges::copy(v_bar, lambda);
-  SolveTree(problem.dynamics_factor().data() + problem.matrix_start()[tree], n, lambda);
+  SolveTree(TreeFactor{problem.dynamics_factor().data() + problem.matrix_start()[tree],
+                       problem.row_ends().data() + start},
+            n, lambda);
   if (!std::all_of(lambda, lambda + n, [](double x) { return std::isfinite(x); })) {
     std::fill_n(lambda, n, 0.0);
     return;

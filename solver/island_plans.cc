@@ -21,15 +21,11 @@ StopToken PlanningStop(const StopToken& stop, StopToken::Clock::duration attempt
 
 }  // namespace
 
-bool IslandPlans::NeedsPlan(const IslandRange& range) {
-  return range.num_velocities() > kDenseDofs;
-}
-
 void IslandPlans::Make(const ConstraintGraph& graph, const StopToken& stop, TaskArena* arena) {
   cache_.BeginProblem();
   plans_.clear();
   for (const IslandRange& range : graph.island_ranges()) {
-    plans_.push_back(NeedsPlan(range) ? Request(graph, range) : nullptr);
+    plans_.push_back(IsDense(graph, range) ? nullptr : Request(graph, range));
   }
   cache_.MakePlans(PlanningStop(stop, cache_.longest_attempt()), arena);
   complete_ = std::ranges::all_of(

@@ -1,6 +1,6 @@
 // The elimination plans of a problem's islands.
 //
-// Islands of more than kDenseDofs degrees of freedom need a plan. Planning may take longer than a
+// Islands need a plan unless they are factored dense (IsDense). Planning may take longer than a
 // solve has time for. Then an island has no plan and is solved by Gauss-Seidel sweeps, which need
 // none: a pattern that is new gets half of the time, so that the other half is left for sweeps; a
 // second attempt gets all of it; after that there is none until a solve has more time than the last
@@ -18,8 +18,6 @@ namespace sap {
 
 class IslandPlans {
  public:
-  static bool NeedsPlan(const IslandRange& range);
-
   // Plans the islands of the graph, as far as the stop allows. Plans handed out before are invalid.
   void Make(const ConstraintGraph& graph, const StopToken& stop, TaskArena* arena);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "solver/newton/hessian.h"
 #include "solver/newton/single_body_islands.h"
 
 namespace sap {
@@ -15,10 +16,11 @@ constexpr double kTaskFlops = 5e4;
 constexpr double kFlopsPerContact = 1000;
 constexpr double kFlopsPerRow = 200;
 
-double FlopsOf(const IslandRange& range, const EliminationPlan* plan) {
+double FlopsOf(const ConstraintGraph& graph, const IslandRange& range,
+               const EliminationPlan* plan) {
   const double constraints = kFlopsPerContact * range.num_contacts + kFlopsPerRow * range.num_rows;
   if (plan != nullptr) return constraints + plan->mean_flops();
-  if (IslandPlans::NeedsPlan(range)) return constraints;
+  if (!IsDense(graph, range)) return constraints;
   const double n = range.num_velocities();
   return constraints + n * n * n / 3;
 }
@@ -29,7 +31,7 @@ void IslandSchedule::Build(const ConstraintGraph& graph, const IslandPlans& plan
   const int count = graph.islands().count();
   flops_.resize(count);
   for (int island = 0; island < count; ++island) {
-    flops_[island] = FlopsOf(graph.island_ranges()[island], plans.plan(island));
+    flops_[island] = FlopsOf(graph, graph.island_ranges()[island], plans.plan(island));
   }
   island_.resize(count);
   std::iota(island_.begin(), island_.end(), 0);

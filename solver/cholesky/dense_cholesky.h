@@ -7,8 +7,9 @@
 // below the diagonal and the inverse of D on it, so that a solve takes no divisions.
 //
 // FactorDense and SolveDense are inner products along rows; sizes known at compile time unroll. In
-// large matrices inner products wait for their own sums, so for trees, which can have any size,
-// FactorTree and SolveTree change to the kernel of the fronts (dense_front.h) above kScalarDofs.
+// large matrices inner products wait for their own sums, and those of robots are mostly zeros, so
+// for trees, which can have any size, the functions named after trees change to those of
+// large_tree.h above kScalarDofs.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +17,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "solver/cholesky/dense_front.h"
 #include "solver/cholesky/dense_sizes.h"
+#include "solver/cholesky/large_tree.h"
 #include "solver/parallel/simd.h"
 #include "solver/parallel/stop_token.h"
 
@@ -79,26 +80,47 @@ void SolveDense(const Scalar* L, Size n, Scalar* x) {
   }
 }
 
-// Factor and solve above kScalarDofs by the kernel of the fronts and along rows, with the same
-// layout of L and D. The factorization polls once per panel of 64 columns; stopped, it leaves the
-// matrix as it was. Above 64 dofs it allocates for a size that the thread has not seen.
-DenseStatus FactorLargeTree(double* A, int n, const StopToken& stop);
-void SolveLargeTree(const double* L, int n, double* x);
+// The factor of a tree of any size: L and the inverse of D; above kScalarDofs U and the inverse of
+// D, with the ends of the rows of U, which other trees have none of.
+struct TreeFactor {
+  const double* entries;
+  const int* ends;
+};
 
-// Factors and solves with a tree of any size.
+// Factors the lower triangle in place, or the upper one above kScalarDofs.
 template <typename Size>
-DenseStatus FactorTree(double* A, Size n, const StopToken& stop = StopToken()) {
-  if (n > kScalarDofs) return FactorLargeTree(A, n, stop);
+DenseStatus FactorTree(double* A, Size n, int* ends, const StopToken& stop = StopToken()) {
+  if (n > kScalarDofs) return FactorLargeTree(A, n, ends, stop);
   return FactorDense(A, n) ? DenseStatus::kOk : DenseStatus::kNotPositiveDefinite;
 }
 
+// x := L^-1 x or U^-1 x, so that the sum of x_i^2 / D_i is x' A^-1 x.
 template <typename Size>
-void SolveTree(const double* L, Size n, double* x) {
+void HalfSolveTree(const TreeFactor& factor, Size n, double* x) {
   if (n > kScalarDofs) {
-    SolveLargeTree(L, n, x);
+    HalfSolveLargeTree(factor.entries, n, factor.ends, x);
   } else {
-    SolveDense(L, n, x);
+    SolveUnitLower(factor.entries, n, x);
   }
+}
+
+// x := A^-1 x.
+template <typename Size>
+void SolveTree(const TreeFactor& factor, Size n, double* x) {
+  if (n > kScalarDofs) {
+    SolveLargeTree(factor.entries, n, factor.ends, x);
+  } else {
+    SolveDense(factor.entries, n, x);
+  }
+}
+
+// x := A^-1 x by a factor that is not kept; A, of which both triangles are given, is overwritten.
+template <typename Size>
+DenseStatus SolveOnceWithTree(double* A, Size n, double* x, const StopToken& stop = StopToken()) {
+  if (n > kScalarDofs) return SolveOnceWithLargeTree(A, n, x, stop);
+  if (!FactorDense(A, n)) return DenseStatus::kNotPositiveDefinite;
+  SolveDense(A, n, x);
+  return DenseStatus::kOk;
 }
 
 }  // namespace sap

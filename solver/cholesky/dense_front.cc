@@ -29,17 +29,26 @@ int DenseFront<Scalar>::PanelEnd(int panel) const {
   return (PanelColumnsEnd(panel) + kLanes - 1) / kLanes;
 }
 
-// Tile of slivers s .. s + kSlivers - 1 and columns column .. column + kColumns - 1: subtracts the
-// products of columns [k_begin, k_end) and, if `solve`, divides by the factored pivot rows of its
-// columns.
+template <typename Scalar>
+template <int kSlivers>
+typename DenseFront<Scalar>::template Slivers<kSlivers> DenseFront<Scalar>::SliversFrom(int s) {
+  Slivers<kSlivers> slivers;
+  for (int i = 0; i < kSlivers; ++i) slivers.number[i] = s + i;
+  return slivers;
+}
+
+// Tile of some slivers and columns column .. column + kColumns - 1: subtracts the products of
+// columns [k_begin, k_end) and, if `solve`, divides by the factored pivot rows of its columns.
 template <typename Scalar>
 template <int kSlivers, int kColumns>
-void DenseFront<Scalar>::UpdateTile(int s, int column, int k_begin, int k_end, bool solve) {
+void DenseFront<Scalar>::UpdateTile(const Slivers<kSlivers>& slivers, int column, int k_begin,
+                                    int k_end, bool solve) {
   Scalar* entries[kSlivers];
   const Scalar* rows[kSlivers];
   for (int i = 0; i < kSlivers; ++i) {
-    rows[i] = Sliver(s + i) + k_begin * kLanes;
-    entries[i] = Sliver(s + i) + column * kLanes;
+    Scalar* const sliver = Sliver(slivers.number[i]);
+    rows[i] = sliver + k_begin * kLanes;
+    entries[i] = sliver + column * kLanes;
   }
   const Scalar* operand = Operand(column);
   Tile<Scalar, kSlivers, kColumns> tile;
@@ -53,8 +62,9 @@ void DenseFront<Scalar>::UpdateTile(int s, int column, int k_begin, int k_end, b
 // here. False at a pivot that is not positive and finite.
 template <typename Scalar>
 template <int kSlivers, int kColumns>
-bool DenseFront<Scalar>::FactorDiagonalTile(int s, int column, int k_begin) {
-  UpdateTile<kSlivers, kColumns>(s, column, k_begin, column, false);
+bool DenseFront<Scalar>::FactorDiagonalTile(const Slivers<kSlivers>& slivers, int column,
+                                            int k_begin) {
+  UpdateTile<kSlivers, kColumns>(slivers, column, k_begin, column, false);
   Scalar* pivot_rows = factor_ + layout_.PivotRowStart(column) + column * kLanes;
   Scalar lower[kColumns * kLanes];
   for (int c = 0; c < kColumns; ++c) {
@@ -62,7 +72,7 @@ bool DenseFront<Scalar>::FactorDiagonalTile(int s, int column, int k_begin) {
   }
   if (!FactorLower<Scalar, kColumns, kLanes>(lower)) return false;
   Scalar* entries[kSlivers];
-  for (int i = 0; i < kSlivers; ++i) entries[i] = Sliver(s + i) + column * kLanes;
+  for (int i = 0; i < kSlivers; ++i) entries[i] = Sliver(slivers.number[i]) + column * kLanes;
   Tile<Scalar, kSlivers, kColumns> tile;
   tile.Load(entries, kLanes);
   tile.SolveLower(lower);
@@ -86,7 +96,7 @@ void DenseFront<Scalar>::UpdatePanel(int panel, int begin, int end) {
         const int first = std::max(s, column / kLanes);
         WithColumns(columns_end - column, [&](auto columns) {
           WithSlivers(s_end - first, [&](auto slivers) {
-            UpdateTile<slivers, columns>(first, column, k, k_end, false);
+            UpdateTile<slivers, columns>(SliversFrom<slivers>(first), column, k, k_end, false);
           });
         });
       }
@@ -104,12 +114,12 @@ bool DenseFront<Scalar>::FactorPanel(int panel) {
       int s = column / kLanes;
       const int first = std::min(kTileSlivers, slivers_end - s);
       const bool ok = WithSlivers(first, [&](auto slivers) {
-        return FactorDiagonalTile<slivers, columns>(s, column, first_column);
+        return FactorDiagonalTile<slivers, columns>(SliversFrom<slivers>(s), column, first_column);
       });
       if (!ok) return false;
       for (s += first; s < slivers_end; s += kTileSlivers) {
         WithSlivers(std::min(kTileSlivers, slivers_end - s), [&](auto slivers) {
-          UpdateTile<slivers, columns>(s, column, first_column, column, true);
+          UpdateTile<slivers, columns>(SliversFrom<slivers>(s), column, first_column, column, true);
         });
       }
       return true;
@@ -122,6 +132,7 @@ bool DenseFront<Scalar>::FactorPanel(int panel) {
 template <typename Scalar>
 template <int kSlivers>
 void DenseFront<Scalar>::FactorSliversBelow(int panel, int s) {
+  const auto slivers = SliversFrom<kSlivers>(s);
   const int begin = panel * kPanelColumns;
   const int end = PanelColumnsEnd(panel);
   const int full_end = begin + (end - begin) / kTileColumns * kTileColumns;
@@ -129,21 +140,22 @@ void DenseFront<Scalar>::FactorSliversBelow(int panel, int s) {
   for (; k + kDepth <= begin; k += kDepth) {
     int column = begin;
     for (; column < full_end; column += kTileColumns) {
-      UpdateTile<kSlivers, kTileColumns>(s, column, k, k + kDepth, false);
+      UpdateTile<kSlivers, kTileColumns>(slivers, column, k, k + kDepth, false);
     }
     if (column < end) {
       WithColumns(end - column, [&](auto columns) {
-        UpdateTile<kSlivers, columns>(s, column, k, k + kDepth, false);
+        UpdateTile<kSlivers, columns>(slivers, column, k, k + kDepth, false);
       });
     }
   }
   int column = begin;
   for (; column < full_end; column += kTileColumns) {
-    UpdateTile<kSlivers, kTileColumns>(s, column, k, column, true);
+    UpdateTile<kSlivers, kTileColumns>(slivers, column, k, column, true);
   }
   if (column < end) {
-    WithColumns(end - column,
-                [&](auto columns) { UpdateTile<kSlivers, columns>(s, column, k, column, true); });
+    WithColumns(end - column, [&](auto columns) {
+      UpdateTile<kSlivers, columns>(slivers, column, k, column, true);
+    });
   }
 }
 
@@ -163,6 +175,48 @@ DenseStatus DenseFront<Scalar>::FactorPivots(const StopToken& stop) {
     UpdatePanel(panel, PanelBegin(panel), end);
     if (!FactorPanel(panel)) return DenseStatus::kNotPositiveDefinite;
     FactorBelowPanel(panel, end, layout_.slivers());
+  }
+  return DenseStatus::kOk;
+}
+
+// Columns column .. column + kColumns - 1. The slivers that do not reach them are left out.
+template <typename Scalar>
+template <int kColumns>
+bool DenseFront<Scalar>::FactorProfileColumns(const int* starts, int column) {
+  const int first = column / kLanes;
+  const int slivers_end = layout_.pivot_slivers();
+  int next = first;
+  for (bool diagonal = true; next < slivers_end; diagonal = false) {
+    Slivers<kTileSlivers> tile;
+    int count = 0;
+    int start = column;  // of the first of them
+    for (; next < slivers_end && count < kTileSlivers; ++next) {
+      if (starts[next] > column) continue;
+      tile.number[count++] = next;
+      start = std::min(start, starts[next]);
+    }
+    if (count == 0) return true;
+    const bool positive = WithSlivers(count, [&](auto slivers) {
+      Slivers<slivers> of_tile;
+      std::copy_n(tile.number, static_cast<int>(slivers), of_tile.number);
+      const int k_begin = std::max(start, starts[first]);
+      if (diagonal) return FactorDiagonalTile<slivers, kColumns>(of_tile, column, k_begin);
+      UpdateTile<slivers, kColumns>(of_tile, column, k_begin, column, true);
+      return true;
+    });
+    if (!positive) return false;
+  }
+  return true;
+}
+
+template <typename Scalar>
+DenseStatus DenseFront<Scalar>::FactorProfile(const int* starts, const StopToken& stop) {
+  for (int column = 0; column < layout_.pivots(); column += kTileColumns) {
+    if (column % kPanelColumns == 0 && stop.Requested()) return DenseStatus::kStopped;
+    const bool positive = WithColumns(layout_.pivots() - column, [&](auto columns) {
+      return FactorProfileColumns<columns>(starts, column);
+    });
+    if (!positive) return DenseStatus::kNotPositiveDefinite;
   }
   return DenseStatus::kOk;
 }

@@ -45,6 +45,10 @@ class DenseFront {
   // All three for every panel, on this thread. Polls once per panel.
   DenseStatus FactorPivots(const StopToken& stop);
 
+  // FactorPivots of a front without update rows of which sliver s is zero before column starts[s],
+  // a multiple of kTileColumns, and stays so. Skips these zeros; same bits.
+  DenseStatus FactorProfile(const int* starts, const StopToken& stop);
+
   // Writes columns [begin, end) of -L21 L21' in rows [row_begin, row_end), those above the diagonal
   // left out. All are multiples of 8, or an end is r.
   void FormUpdate(int begin, int end, int row_begin, int row_end, Scalar* update) const;
@@ -59,10 +63,20 @@ class DenseFront {
   const Scalar* Operand(int column) const { return factor_ + layout_.PivotRowStart(column); }
   int PanelColumnsEnd(int panel) const;
 
+  // The slivers of a tile.
+  template <int kSlivers>
+  struct Slivers {
+    int number[kSlivers];
+  };
+  template <int kSlivers>
+  static Slivers<kSlivers> SliversFrom(int s);
+
   template <int kSlivers, int kColumns>
-  void UpdateTile(int s, int column, int k_begin, int k_end, bool solve);
+  void UpdateTile(const Slivers<kSlivers>& slivers, int column, int k_begin, int k_end, bool solve);
   template <int kSlivers, int kColumns>
-  bool FactorDiagonalTile(int s, int column, int k_begin);
+  bool FactorDiagonalTile(const Slivers<kSlivers>& slivers, int column, int k_begin);
+  template <int kColumns>
+  bool FactorProfileColumns(const int* starts, int column);
   template <int kSlivers>
   void FactorSliversBelow(int panel, int s);
   template <int kSlivers>

@@ -6,8 +6,9 @@
 
 namespace sap {
 
-// Largest tree that is factored by inner products (dense_cholesky.h). Above, the kernel of the
-// fronts is faster, three times at 64.
+// Largest tree that is factored by inner products (dense_cholesky.h), and whose matrices and
+// Jacobians are worked on as if they had no zeros. Above, the kernel of the fronts is faster, three
+// times at 64, and skipping zeros pays (large_tree.h).
 constexpr int kScalarDofs = 16;
 
 // Largest tree that is worked on without a look at the stop token.
@@ -16,6 +17,11 @@ constexpr int kUnpolledDofs = 64;
 // Largest island that is factored as one front (small_cholesky.h): ten free bodies, where that and
 // fronts along a plan cost the same once the pattern has a plan.
 constexpr int kDenseDofs = 60;
+
+// Largest island factored so of a tree of more than kScalarDofs with at most kDenseBesides further
+// velocities: fronts along a plan are full, and this skips the zeros between branches.
+constexpr int kDenseTreeDofs = 128;
+constexpr int kDenseBesides = 12;
 
 // Largest group of several trees that a sweep steps together.
 constexpr int kMaxGroupDofs = 30;

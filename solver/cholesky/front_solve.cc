@@ -119,17 +119,27 @@ inline void SolveTransposedDiagonalTile(const Scalar* lower, const Scalar* sums,
   for (int i = 0; i < kLanes; ++i) x[i] = value[i];
 }
 
+// The first column before `end` in which one of the slivers has entries.
+int FirstColumn(const int* starts, int first, int count, int end) {
+  if (starts == nullptr) return 0;
+  return std::min(end, *std::min_element(starts + first, starts + first + count));
+}
+
 }  // namespace
 
 template <typename Scalar>
-void ForwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1) {
+void ForwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
+                        const int* starts) {
   constexpr int kLanes = kNumLanes<Scalar>;
   const Scalar* rows[kGroup];
   for (int first = 0; first < layout.pivot_slivers(); first += kGroup) {
     const int count = std::min(kGroup, layout.pivot_slivers() - first);
-    for (int s = 0; s < count; ++s) rows[s] = factor + layout.SliverStart(first + s);
+    const int start = FirstColumn(starts, first, count, first * kLanes);
+    for (int s = 0; s < count; ++s) {
+      rows[s] = factor + layout.SliverStart(first + s) + start * kLanes;
+    }
     WithConstant<kGroup>(count, [&](auto slivers) {
-      SubtractSlivers<slivers>(rows, x1, first * kLanes, x1 + first * kLanes);
+      SubtractSlivers<slivers>(rows, x1 + start, first * kLanes - start, x1 + first * kLanes);
     });
     for (int s = 0; s < count; ++s) {
       rows[0] = factor + layout.SliverStart(first + s) + first * kLanes * kLanes;
@@ -176,7 +186,7 @@ void SumUpdates(const FrontLayout<Scalar>& layout, const Scalar* factor, const S
 
 template <typename Scalar>
 void BackwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
-                         Scalar* sums) {
+                         Scalar* sums, const int* starts) {
   constexpr int kLanes = kNumLanes<Scalar>;
   const Scalar* rows[kGroup];
   for (int end = layout.pivot_slivers(); end > 0; end -= kGroup) {
@@ -189,25 +199,32 @@ void BackwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor
                                   x);
       AddColumnSums<1>(rows, x, s * kLanes, group_sums);
     }
-    for (int s = 0; s < end - first; ++s) rows[s] = factor + layout.SliverStart(first + s);
+    const int start = FirstColumn(starts, first, end - first, first * kLanes);
+    for (int s = 0; s < end - first; ++s) {
+      rows[s] = factor + layout.SliverStart(first + s) + start * kLanes;
+    }
     WithConstant<kGroup>(end - first, [&](auto slivers) {
-      AddColumnSums<slivers>(rows, x1 + first * kLanes, first * kLanes, sums);
+      AddColumnSums<slivers>(rows, x1 + first * kLanes, first * kLanes - start,
+                             sums + static_cast<ptrdiff_t>(start) * kLanes);
     });
   }
 }
 
-template void ForwardSolvePivots<double>(const FrontLayout<double>&, const double*, double*);
+template void ForwardSolvePivots<double>(const FrontLayout<double>&, const double*, double*,
+                                         const int*);
 template void ForwardSolveUpdates<double>(const FrontLayout<double>&, const double*, const double*,
                                           int, int, double*);
 template void SumUpdates<double>(const FrontLayout<double>&, const double*, const double*, int, int,
                                  double*);
 template void BackwardSolvePivots<double>(const FrontLayout<double>&, const double*, double*,
-                                          double*);
-template void ForwardSolvePivots<float>(const FrontLayout<float>&, const float*, float*);
+                                          double*, const int*);
+template void ForwardSolvePivots<float>(const FrontLayout<float>&, const float*, float*,
+                                        const int*);
 template void ForwardSolveUpdates<float>(const FrontLayout<float>&, const float*, const float*, int,
                                          int, float*);
 template void SumUpdates<float>(const FrontLayout<float>&, const float*, const float*, int, int,
                                 float*);
-template void BackwardSolvePivots<float>(const FrontLayout<float>&, const float*, float*, float*);
+template void BackwardSolvePivots<float>(const FrontLayout<float>&, const float*, float*, float*,
+                                         const int*);
 
 }  // namespace sap

@@ -4,6 +4,9 @@
 //
 // Vectors are padded with zeros to whole slivers. Slivers are read once each in ascending order,
 // backward in descending order, because the factor streams from memory.
+//
+// `starts`, where it is given, says before which column each pivot sliver is zero
+// (DenseFront::FactorProfile); the bits are the same without it.
 #pragma once
 
 #include "solver/cholesky/front_layout.h"
@@ -14,7 +17,8 @@ namespace sap {
 // independent of each other and may be worked on by several threads. What is computed for a row or
 // column is the same whatever the pieces. x1 has pivot_slivers() slivers, x2 the remaining ones.
 template <typename Scalar>
-void ForwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1);
+void ForwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
+                        const int* starts = nullptr);
 
 // Update slivers [sliver_begin, sliver_end), counted from the first of x2; after the pivots.
 template <typename Scalar>
@@ -30,6 +34,6 @@ void SumUpdates(const FrontLayout<Scalar>& layout, const Scalar* factor, const S
 // After the sums of all columns, which serve as scratch.
 template <typename Scalar>
 void BackwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
-                         Scalar* sums);
+                         Scalar* sums, const int* starts = nullptr);
 
 }  // namespace sap

@@ -199,7 +199,7 @@ AdjointStatus DifferentiateIsland(const DerivativeScope& scope, const SolverOpti
     return solved == SolveStatus::kConverged ? AdjointStatus::kDifferentiated
                                              : AdjointStatus::kInaccurate;
   }
-  if (factorization.plan == nullptr && scope.view.range().num_velocities() > kDenseDofs) {
+  if (factorization.plan == nullptr && !IsDense(scope.view.graph, scope.view.range())) {
     return AdjointStatus::kDeadline;  // there was no time to plan a factorization
   }
   const bool single_precision =

@@ -13,12 +13,12 @@ namespace {
 // Bytes of each, fitted to what solves of problems of one kind allocate (solve_memory_test).
 constexpr double kProblem = 64 << 10;
 constexpr double kTree = 400;
-constexpr double kVelocity = 90;
+constexpr double kVelocity = 98;
 constexpr double kMatrixEntry = 40;
 constexpr double kContact = 800;
 // Added for laws other than friction with one coefficient.
 constexpr double kGeneralContact = 1300;
-constexpr double kJacobianEntry = 12;
+constexpr double kJacobianEntry = 14;
 constexpr double kRow = 800;
 constexpr double kRowEntry = 24;
 // For each two trees that a contact or row joins: blocks of the Hessian, a place in the graph.

@@ -35,6 +35,25 @@ inline void AddDelassus(const double* J, Size n, const double* factor, Lanes4* X
   }
 }
 
+// AddDelassus by U D U' = A of a large tree. J of a point is zero in most columns, and in U^-1 J'
+// those rows alone are other than zero that the columns of J hang on. X is scratch of n.
+[[gnu::noinline]] inline void AddDelassusOfU(const double* J, int n, const TreeFactor& factor,
+                                             Lanes4* X, DelassusColumns* W) {
+  int* const rows = ListOfThread(n);
+  const auto column = [&](int i) { return Lanes4{J[i], J[n + i], J[2 * n + i], 0}; };
+  const int count = ListRows(
+      factor.ends, n, [&](int i) { return J[i] != 0 || J[n + i] != 0 || J[2 * n + i] != 0; }, rows);
+  for (int p = 0; p < count; ++p) X[p] = column(rows[p]);
+  HalfSolveRows(factor.entries, n, rows, count, X);
+  for (int p = 0; p < count; ++p) {
+    const ptrdiff_t i = rows[p];
+    const Lanes4 scaled = X[p] * factor.entries[i * n + i];
+    W->x += scaled * X[p][0];
+    W->y += scaled * X[p][1];
+    W->n += scaled * X[p][2];
+  }
+}
+
 // W += J D^2 J', with the diagonal D^-2 of A in place of A.
 inline void AddDiagonalDelassus(const double* J, int n, const double* D, DelassusColumns* W) {
   for (int i = 0; i < n; ++i) {
@@ -80,10 +99,14 @@ struct DelassusEstimate {
       AddDiagonalDelassus(J, dofs, model.D().data() + graph.velocity_start()[slot], W);
       return;
     }
+    const TreeFactor factor = model.A_factor(graph, slot);
     WithTreeScratch(static_cast<size_t>(kNumLanes<double>) * dofs, [&](double* scratch) {
-      ForSize(dofs, [&](auto n) {
-        AddDelassus(J, n, model.A_factor(graph, slot), reinterpret_cast<Lanes4*>(scratch), W);
-      });
+      auto* X = reinterpret_cast<Lanes4*>(scratch);
+      if (dofs > kScalarDofs) {
+        AddDelassusOfU(J, dofs, factor, X, W);
+      } else {
+        ForSize(dofs, [&](auto n) { AddDelassus(J, n, factor.entries, X, W); });
+      }
     });
   }
 
@@ -170,7 +193,7 @@ struct DelassusEstimate {
       }
       const int n = graph.dofs()[part.slot];
       const double* D = model.D().data() + graph.velocity_start()[part.slot];
-      const double* factor = model.A_factor(graph, part.slot);
+      const TreeFactor factor = model.A_factor(graph, part.slot);
       WithTreeScratch(n, [&](double* x) {
         std::fill_n(x, n, 0.0);
         for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
@@ -180,8 +203,8 @@ struct DelassusEstimate {
           for (int i = 0; i < n; ++i) w += x[i] * D[i] * (x[i] * D[i]);
           return;
         }
-        SolveUnitLower(factor, n, x);
-        for (int i = 0; i < n; ++i) w += x[i] * x[i] * factor[i * n + i];
+        HalfSolveTree(factor, n, x);
+        for (int i = 0; i < n; ++i) w += x[i] * x[i] * factor.entries[i * n + i];
       });
     }
     return coupled ? w + OfCoupledRow(layout, jacobians, row) : w;

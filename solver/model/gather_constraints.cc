@@ -101,6 +101,7 @@ class ConstraintGatherer {
   void CopyJacobian(PoolIndex<index> pool, const ContactGroup& group, int i) {
     constexpr int kRows = PoolAt<index>::Laws::kRows;
     const ContactLayout& layout = LayoutOf(graph_, pool);
+    auto& jacobians = model_.pools[pool].jacobians;
     const int contact = layout.order()[i];
     const double* linear = problem_.jacobian().data() + problem_.jacobian_start()[contact];
     const double* angular = AngularJacobian<kRows>(contact);
@@ -108,7 +109,8 @@ class ConstraintGatherer {
       const ContactPart& part = layout.parts()[p];
       const int from = 3 * layout.source_column(group, i, p);
       CopyBlock<kRows>(linear + from, kRows > 3 ? angular + from : nullptr, part.dofs,
-                       model_.pools[pool].jacobians.of(group, i, part));
+                       jacobians.of(group, i, part));
+      jacobians.FindColumns(group, i, part);
     }
   }
 

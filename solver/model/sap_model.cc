@@ -41,6 +41,7 @@ void SapModel::Resize(const ContactProblem& problem, const ConstraintGraph& grap
   A_factor_.Reserve(matrices);
   coupled_trees_ = &problem.coupled_trees();
   if (!coupled_trees_->empty()) A_blocks_.Reserve(graph.block_size());
+  row_ends_.resize(velocities);
   D_.resize(velocities);
   v_star_.resize(velocities);
   w.resize(problem.num_contacts());
@@ -103,6 +104,9 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ConstraintGraph&
     for (int i = 0; i < n; ++i) {
       constants.trace_A += scaled_A[i * n + i];
       v_star_[v + i] = v_star[i];
+    }
+    if (n > kScalarDofs) {
+      std::copy_n(problem.row_ends().data() + problem.velocity_start()[tree], n, &row_ends_[v]);
     }
   }
 }

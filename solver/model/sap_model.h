@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "solver/cholesky/dense_cholesky.h"
 #include "solver/model/load_paths.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
@@ -50,9 +51,18 @@ class SapModel {
   const double* A(const ConstraintGraph& graph, int slot) const {
     return A_.data() + graph.matrix_start()[slot];
   }
-  // L D L' of A of a tree that is not coupled: L below the diagonal, the inverse of D on it.
-  const double* A_factor(const ConstraintGraph& graph, int slot) const {
-    return A_factor_.data() + graph.matrix_start()[slot];
+  // The factor of A of a tree that is not coupled.
+  TreeFactor A_factor(const ConstraintGraph& graph, int slot) const {
+    return {A_factor_.data() + graph.matrix_start()[slot], RowEnds(graph, slot)};
+  }
+  // y := A x of one tree.
+  template <typename Size>
+  void MultiplyA(const ConstraintGraph& graph, int slot, Size n, const double* x, double* y) const {
+    if (n > kScalarDofs) {
+      MultiplyLargeTree(A(graph, slot), n, RowEnds(graph, slot), x, y);
+    } else {
+      MultiplySymmetric(A(graph, slot), n, x, y);
+    }
   }
   std::span<const double> D() const { return D_; }  // diag(A)^-1/2, per velocity
   std::span<const double> v_star() const { return v_star_; }
@@ -89,6 +99,10 @@ class SapModel {
   std::vector<double> w;
 
  private:
+  // Where the rows of A end in a tree of more than kScalarDofs.
+  const int* RowEnds(const ConstraintGraph& graph, int slot) const {
+    return row_ends_.data() + graph.velocity_start()[slot];
+  }
   void GatherTrees(const ContactProblem& problem, const ConstraintGraph& graph, int island);
   void GatherCouplings(const ContactProblem& problem, const ConstraintGraph& graph, int island);
   // Jacobians and laws (gather_constraints.cc). False if a constant left the range of doubles.
@@ -102,6 +116,7 @@ class SapModel {
   GrowingBuffer<double> A_;
   GrowingBuffer<double> A_blocks_;
   GrowingBuffer<double> A_factor_;
+  std::vector<int> row_ends_;  // per velocity
   std::vector<double> D_;
   std::vector<double> v_star_;
   GrowingBuffer<double> Q_;

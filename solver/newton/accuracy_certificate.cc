@@ -198,8 +198,8 @@ void AddSlot(const IslandView& view, const SapData& data, int slot, Size n, cons
     AddImpulseErrors(view, data, *errors, slot, n, error);
     return;  // AddComponent has the norms
   }
-  const FactoredTree<double, Size> tree{view.model.A(graph, slot), view.model.A_factor(graph, slot),
-                                        n};
+  const TreeFactor factor = view.model.A_factor(graph, slot);
+  const FactoredTree<double, Size> tree{view.model.A(graph, slot), factor.entries, n, factor.ends};
   WithTreeScratch((3 * kNumLanes<double> + 1) * n, [&](double* scratch) {
     double* error = scratch + 3 * kNumLanes<double> * n;
     sums->cost_error +=
@@ -218,11 +218,11 @@ double NormOfGradient(const IslandView& view, const StopToken& stop, SapData* da
   for (int slot = view.range().slot_begin; slot < view.range().slot_end; ++slot) {
     if (view.model.IsCoupled(graph, slot)) continue;
     const int n = graph.dofs()[slot];
-    const double* L = view.model.A_factor(graph, slot);
+    const TreeFactor factor = view.model.A_factor(graph, slot);
     WithTreeScratch(n, [&](double* x) {
       std::copy_n(data->gradient.data() + graph.velocity_start()[slot], n, x);
-      SolveUnitLower(L, n, x);
-      for (int i = 0; i < n; ++i) sum += x[i] * x[i] * L[i * n + i];
+      HalfSolveTree(factor, n, x);
+      for (int i = 0; i < n; ++i) sum += x[i] * x[i] * factor.entries[i * n + i];
     });
   }
   ForComponents(

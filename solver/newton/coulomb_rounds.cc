@@ -60,9 +60,8 @@ class CoulombRounds {
         step_(workspace->step),
         report_(*report),
         absolute_tolerance_(AbsoluteTolerance(view, options)),
-        takes_steps_(
-            options.newton != NewtonMethod::kGaussSeidel &&
-            (factorization.plan != nullptr || view.range().num_velocities() <= kDenseDofs)) {
+        takes_steps_(options.newton != NewtonMethod::kGaussSeidel &&
+                     (factorization.plan != nullptr || IsDense(view.graph, view.range()))) {
     options_.relative_tolerance = options.coulomb->tolerance.value_or(options.relative_tolerance);
   }
 

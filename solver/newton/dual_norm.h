@@ -23,8 +23,9 @@ inline constexpr int kVelocitySteps = 12;
 template <typename Scalar, typename Size>
 struct FactoredTree {
   const Scalar* A;
-  const Scalar* L;
+  const Scalar* L;  // or U
   Size n;
+  const int* ends{nullptr};  // of the rows of U
 };
 
 // error := bounds on the rounding errors of A (v - v*). Returns that of 1/2 |v - v*|_A^2.
@@ -52,6 +53,42 @@ inline Scalar SumOverColumns(const Lanes4& columns) {
   }
 }
 
+// MultiplyAbsoluteInverse by U of a large tree. Only those rows are worked on in which four columns
+// of U^-1 can be other than zero: their own, and those that these hang on.
+[[gnu::noinline]] inline double MultiplyAbsoluteInverseOfU(const FactoredTree<double, int>& tree,
+                                                           const double* e, const StopToken& stop,
+                                                           Lanes4* columns, Lanes4* sum) {
+  constexpr int kColumns = kNumLanes<double>;
+  const auto& [A, U, size, ends] = tree;
+  const auto n = static_cast<ptrdiff_t>(size);
+  int* const rows = ListOfThread(size);
+  double weighted_trace = 0;
+  std::fill_n(sum, n, Lanes4{});
+  for (int k = 0; k < n && !(n > kUnpolledDofs && stop.Cancelled()); k += kColumns) {
+    const int end = std::min(k + kColumns, size);
+    const int count = ListRows(
+        ends, end, [k](int i) { return i >= k; }, rows);
+    std::fill_n(columns, count, Lanes4{});
+    Lanes4 e_k{};
+    Lanes4 weight{};
+    for (int i = k; i < end; ++i) {
+      columns[end - 1 - i][i - k] = 1;
+      e_k[i - k] = e[i];
+      weight[i - k] = A[i * n + i];
+    }
+    HalfSolveRows(U, size, rows, count, columns);
+    Lanes4 inverse_diagonal{};
+    for (int p = 0; p < count; ++p) {
+      const ptrdiff_t i = rows[p];
+      const Lanes4 absolute = Abs(columns[p]);
+      sum[i] += absolute * e_k;
+      inverse_diagonal += absolute * absolute * U[i * n + i];
+    }
+    weighted_trace += Sum(inverse_diagonal * weight);
+  }
+  return weighted_trace;
+}
+
 // sum := |L^-1| e. Returns the diagonal of A^-1 weighted by that of A. Four columns of L^-1 at a
 // time, or one of each of four trees. Forward substitution with all signs turned alike would be
 // cheaper, but its bound grows beyond all use for the ill-conditioned matrices of long chains.
@@ -60,7 +97,7 @@ template <typename Scalar, typename Size>
 inline Scalar MultiplyAbsoluteInverse(const FactoredTree<Scalar, Size>& tree, const Scalar* e,
                                       const StopToken& stop, Lanes4* columns, Lanes4* sum) {
   constexpr int kColumns = std::is_same_v<Scalar, Lanes4> ? 1 : 4;
-  const auto& [A, L, n] = tree;
+  const auto& [A, L, n, ends] = tree;
   Scalar weighted_trace{};
   for (int i = 0; i < n; ++i) sum[i] = Lanes4{};
   const auto add_columns = [&, &A = A, &L = L, &n = n](int k) {
@@ -88,8 +125,8 @@ inline Scalar MultiplyAbsoluteInverse(const FactoredTree<Scalar, Size>& tree, co
     weighted_trace += SumOverColumns<Scalar>(inverse_diagonal * weight);
   };
   if constexpr (std::is_same_v<Size, int>) {
-    for (int k = 0; k < n && !(n > kUnpolledDofs && stop.Cancelled()); k += kColumns)
-      add_columns(k);
+    if (n > kScalarDofs) return MultiplyAbsoluteInverseOfU(tree, e, stop, columns, sum);
+    for (int k = 0; k < n; k += kColumns) add_columns(k);
   } else {
     // GCC does not unroll this loop, nor those in it, by itself: the certificate of single bodies
     // would take a third more instructions.
@@ -115,12 +152,16 @@ template <typename Scalar, typename Size>
 inline void AddDualNorms(const FactoredTree<Scalar, Size>& tree, const Scalar* gradient,
                          const Scalar* error, const StopToken& stop, Lanes4* scratch,
                          CertificateSums<Scalar>* sums) {
-  const auto& [A, L, n] = tree;
+  const auto& [A, L, n, ends] = tree;
   Lanes4* sum = scratch + n;
   auto* x = reinterpret_cast<Scalar*>(scratch + 2 * n);
   const Scalar weighted_trace = MultiplyAbsoluteInverse(tree, error, stop, scratch, sum);
   std::copy_n(gradient, static_cast<int>(n), x);
-  SolveUnitLower(L, n, x);
+  if constexpr (std::is_same_v<Scalar, double>) {
+    HalfSolveTree(TreeFactor{L, ends}, n, x);
+  } else {
+    SolveUnitLower(L, n, x);
+  }
   Scalar gradient2{};
   Scalar error2{};
   for (int i = 0; i < n; ++i) {

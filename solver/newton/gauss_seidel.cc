@@ -135,7 +135,6 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
   const int start = view.graph.velocity_start()[slot];
   double* v = data->v.data() + start;
   const double* v_star = view.model.v_star().data() + start;
-  const double* A = view.model.A(view.graph, slot);
   double* H = scratch;
   double* change = H + n * n;
   double* difference = change + n;
@@ -145,10 +144,10 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
   GatherContacts(view, slot, state.v_c, &contacts);
   EvaluateContacts(&contacts);
   for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
-  MultiplySymmetric(A, n, difference, change);
+  view.model.MultiplyA(view.graph, slot, n, difference, change);
   if (view.range().coupled) AddCoupledChange(view, slot, data->v, change);
   for (int i = 0; i < n; ++i) step[i] = -change[i];
-  std::copy_n(A, n * n, H);
+  std::copy_n(view.model.A(view.graph, slot), n * n, H);
   ForContacts(contacts, [&](int i, int vector, int lane) {
     const ContactVector<double> gamma = LaneOf(contacts.gamma[vector], lane);
     state.gamma.Set(contacts.number[i], gamma);
@@ -156,8 +155,7 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
     AddJtGJ(contacts.J[i], n, LaneOf(contacts.G[vector], lane), contacts.J[i], n, H);
   });
   for (int i = 0; i < n; ++i) difference[i] = step[i];  // -grad
-  if (FactorTree(H, n) != DenseStatus::kOk) return;
-  SolveTree(H, n, step);
+  if (SolveOnceWithTree(H, n, step) != DenseStatus::kOk) return;
   double f_zero = 0;
   double sizes = 0;
   for (int i = 0; i < n; ++i) {
@@ -167,7 +165,7 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
   const double roundoff = RoundoffOf(sizes);
   if (!(f_zero < -roundoff)) return;  // this tree is where it wants to be
 
-  MultiplySymmetric(A, n, step, difference);
+  view.model.MultiplyA(view.graph, slot, n, step, difference);
   LineSlope momentum;
   for (int i = 0; i < n; ++i) {
     momentum.first += step[i] * change[i];

@@ -45,7 +45,7 @@ void AddCoupledStep(const IslandView& view, const TreeGroup& group, int slot, co
       [&](int other) { return step + OffsetInGroup(view, group, other); }, momentum);
 }
 
-// H := the Hessian of a group, n x n row-major, the lower triangle.
+// H := the Hessian of a group, n x n row-major.
 void AssembleGroup(const IslandView& view, const TreeGroup& group, int n, const SapData& data,
                    const StopToken& stop, double* H) {
   if (group.slots.size() == 1) {
@@ -56,7 +56,7 @@ void AssembleGroup(const IslandView& view, const TreeGroup& group, int n, const 
   ForTrees(view, group, [&](int slot, int dofs, int at) {
     AssembleDiagonalBlock(view, data, slot, stop, block);
     for (int i = 0; i < dofs; ++i) {
-      std::copy_n(block + i * dofs, i + 1, H + (at + i) * n + at);
+      std::copy_n(block + i * dofs, dofs, H + (at + i) * n + at);
     }
     for (const PairSide& side : view.graph.sides_of(slot)) {
       const TreePair& pair = view.graph.pairs()[side.pair];
@@ -65,7 +65,9 @@ void AssembleGroup(const IslandView& view, const TreeGroup& group, int n, const 
       const int column = OffsetInGroup(view, group, pair.low);
       for (int i = 0; i < dofs; ++i) {
         for (int j = 0; j < pair.dofs_low; ++j) {
-          H[(at + i) * n + column + j] = block[j * dofs + i];
+          const double entry = block[j * dofs + i];
+          H[(at + i) * n + column + j] = entry;
+          H[(column + j) * n + at + i] = entry;
         }
       }
     }
@@ -120,7 +122,7 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
     const double* v = data->v.data() + velocity_start[slot];
     const double* v_star = view.model.v_star().data() + velocity_start[slot];
     for (int i = 0; i < dofs; ++i) difference[at + i] = v[i] - v_star[i];
-    MultiplySymmetric(view.model.A(view.graph, slot), dofs, difference + at, change + at);
+    view.model.MultiplyA(view.graph, slot, dofs, difference + at, change + at);
     if (view.range().coupled) AddCoupledChange(view, slot, data->v, change + at);
     for (int i = 0; i < dofs; ++i) step[at + i] = -change[at + i];
     ForPoolsOf(view, [&](auto pool) {
@@ -130,8 +132,7 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
   });
   AssembleGroup(view, group, n, *data, stop, H);
   for (int i = 0; i < n; ++i) difference[i] = step[i];  // -grad
-  if (FactorTree(H, n, stop) != DenseStatus::kOk) return;
-  SolveTree(H, n, step);
+  if (SolveOnceWithTree(H, n, step, stop) != DenseStatus::kOk) return;
   double f_zero = 0;
   double sizes = 0;
   for (int i = 0; i < n; ++i) {
@@ -142,7 +143,7 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
   if (!(f_zero < -roundoff)) return;  // this group is where it wants to be
 
   ForTrees(view, group, [&](int slot, int dofs, int at) {
-    MultiplySymmetric(view.model.A(view.graph, slot), dofs, step + at, difference + at);
+    view.model.MultiplyA(view.graph, slot, dofs, step + at, difference + at);
     if (view.range().coupled) AddCoupledStep(view, group, slot, step, difference + at);
     ForPoolsOf(view, [&](auto pool) {
       const auto& jacobians = view.model.pools[pool].jacobians;

@@ -106,6 +106,53 @@ void Hessian::Multiply(const IslandView& view, const std::vector<double>& x, con
             });
 }
 
+namespace {
+
+// Large trees are eliminated from their last degree of freedom on (large_tree.h).
+struct DofOrder {
+  int first, step;  // where the first degree of freedom of a tree stands, and from one to the next
+
+  explicit DofOrder(int dofs)
+      : first(dofs > kScalarDofs ? dofs - 1 : 0), step(dofs > kScalarDofs ? -1 : 1) {}
+};
+
+// The upper triangle of a tree from row `at` of H on, in reverse, up to the last entry of each row.
+void CopyReversed(const double* block, int n, int at, SmallCholesky* H) {
+  for (int i = 0; i < n; ++i) {
+    const double* row = block + static_cast<ptrdiff_t>(i) * n;
+    const int end = EndOfRow(row, i, n);
+    double* to = H->RowOf(at + n - 1 - i) + (at + n - end) * SmallCholesky::kStride;
+    for (int j = end - 1; j >= i; --j, to += SmallCholesky::kStride) *to = row[j];
+  }
+}
+
+// Reverses the parts of a vector of the island that large trees have.
+void ReverseLargeTrees(const IslandView& view, double* x) {
+  const IslandRange& range = view.range();
+  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
+    const int dofs = view.graph.dofs()[slot];
+    double* part = x + view.graph.velocity_start()[slot] - range.velocity_begin;
+    if (dofs > kScalarDofs) std::reverse(part, part + dofs);
+  }
+}
+
+}  // namespace
+
+void SolveDense(const IslandView& view, const SmallCholesky& H, double* x) {
+  ReverseLargeTrees(view, x);
+  H.Solve(x);
+  ReverseLargeTrees(view, x);
+}
+
+bool IsDense(const ConstraintGraph& graph, const IslandRange& range) {
+  const int n = range.num_velocities();
+  if (n <= kDenseDofs) return true;
+  if (n > kDenseTreeDofs) return false;
+  const auto dofs = graph.dofs().subspan(range.slot_begin, range.num_trees());
+  const int largest = *std::ranges::max_element(dofs);
+  return largest > kScalarDofs && n - largest <= kDenseBesides;
+}
+
 void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky* H) {
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
@@ -113,6 +160,10 @@ void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int at = graph.velocity_start()[slot] - range.velocity_begin;
     const double* block = hessian.diagonal_block(graph, slot);
+    if (graph.dofs()[slot] > kScalarDofs) {
+      CopyReversed(block, graph.dofs()[slot], at, H);
+      continue;
+    }
     ForSize(graph.dofs()[slot], [&](auto dofs) {
       for (int i = 0; i < dofs; ++i) {
         for (int j = 0; j <= i; ++j) H->at(at + i, at + j) = block[i * dofs + j];
@@ -124,9 +175,13 @@ void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky
     const int column = graph.velocity_start()[pair.low] - range.velocity_begin;
     const int row = graph.velocity_start()[pair.high] - range.velocity_begin;
     const double* block = hessian.off_diagonal_block(pair);
-    for (int i = 0; i < pair.dofs_low; ++i) {
-      for (int j = 0; j < pair.dofs_high; ++j) {
-        H->at(row + j, column + i) = block[i * pair.dofs_high + j];
+    const DofOrder low(pair.dofs_low);
+    const DofOrder high(pair.dofs_high);
+    for (int j = 0; j < pair.dofs_high; ++j) {
+      double* to = H->RowOf(row + high.first + j * high.step) +
+                   (column + low.first) * SmallCholesky::kStride;
+      for (int i = 0; i < pair.dofs_low; ++i, to += low.step * SmallCholesky::kStride) {
+        *to = block[i * pair.dofs_high + j];
       }
     }
   }

@@ -60,8 +60,14 @@ void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, d
 
 enum class StepStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
 
-// The lower triangle of H of an island of at most kDenseDofs.
+// Whether H of an island is factored as one dense matrix. All others need a plan.
+bool IsDense(const ConstraintGraph& graph, const IslandRange& range);
+
+// H of such an island, trees of more than kScalarDofs in reverse.
 void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky* H);
+
+// x := H^-1 x, by the factor of what AssembleDense has made.
+void SolveDense(const IslandView& view, const SmallCholesky& H, double* x);
 
 // Factors H along the plan of its pattern.
 template <typename Scalar>

@@ -26,7 +26,7 @@ bool HessianFactor::Solve(const std::vector<double>& r, std::vector<double>* z) 
   const auto& [plan, factors] = factorization_;
   if (plan == nullptr) {
     std::copy_n(r.begin() + begin, n, z->begin() + begin);
-    dense_.Solve(z->data() + begin);
+    SolveDense(view_, dense_, z->data() + begin);
     return true;
   }
   const std::span<const double> from{r.data() + begin, n};

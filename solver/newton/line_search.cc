@@ -20,7 +20,7 @@ LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep
                 const double* change = data.momentum_change.data() + start;
                 double* momentum = step->momentum.data() + start;
                 ForSize(graph.dofs()[slot], [&](auto n) {
-                  MultiplySymmetric(view.model.A(graph, slot), n, dv, momentum);
+                  view.model.MultiplyA(graph, slot, n, dv, momentum);
                   if (range.coupled) AddCoupledProduct(view, slot, step->v, momentum);
                   for (int i = 0; i < n; ++i) {
                     sum.first += dv[i] * change[i];

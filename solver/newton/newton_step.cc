@@ -40,7 +40,7 @@ StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const 
   SmallCholesky H;
   AssembleDense(view, hessian, &H);
   if (!H.Factor()) return StepStatus::kNotPositiveDefinite;
-  H.Solve(dv);
+  SolveDense(view, H, dv);
   return StepStatus::kOk;
 }
 

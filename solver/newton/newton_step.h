@@ -33,7 +33,7 @@ struct PlannedFactors {
 // where that fails.
 bool IsPreconditioned(const EliminationPlan& plan, const SolverOptions& options);
 
-// Solves into step->v, dense. At most kDenseDofs degrees of freedom.
+// Solves into step->v, dense (IsDense).
 StepStatus SolveDenseStep(const IslandView& view, const Hessian& hessian, const SapData& data,
                           SapStep* step);
 

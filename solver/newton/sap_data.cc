@@ -94,7 +94,6 @@ void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, SapSc
   const double* v = data->v.data() + start;
   const double* v_star = view.model.v_star().data() + start;
   const double* D = view.model.D().data() + start;
-  const double* A = view.model.A(graph, slot);
   double* gradient = data->gradient.data() + start;
   double* change = data->momentum_change.data() + start;
   double* difference = scratch->difference.data() + start;
@@ -105,8 +104,8 @@ void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, SapSc
                    data->pools[pool].gamma, gradient);
   });
   for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
-  MultiplySymmetric(A, n, v, momentum);
-  MultiplySymmetric(A, n, difference, change);
+  view.model.MultiplyA(graph, slot, n, v, momentum);
+  view.model.MultiplyA(graph, slot, n, difference, change);
   if (view.range().coupled) {
     data->component_norms[slot] = {};
     AddCoupledProduct(view, slot, data->v, momentum);

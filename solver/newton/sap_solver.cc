@@ -70,8 +70,7 @@ class IslandSolve {
   void Iterate() {
     EvaluateAtV();
     if (!control_.Starts()) return;
-    const bool factorable =
-        factorization_.plan != nullptr || view_.range().num_velocities() <= kDenseDofs;
+    const bool factorable = factorization_.plan != nullptr || IsDense(view_.graph, view_.range());
     const bool sweeps = options_.newton == NewtonMethod::kGaussSeidel || !factorable;
     report_.swept = sweeps;
     if (accelerated_ && !sweeps) StartDualDirections();

@@ -120,7 +120,7 @@ class SingleBodyIslands {
       const int slot = lanes_[lane]->view.range().slot_begin;
       const int start = graph.velocity_start()[slot];
       A[lane] = model.A(graph, slot);
-      L[lane] = model.A_factor(graph, slot);
+      L[lane] = model.A_factor(graph, slot).entries;
       D[lane] = model.D().data() + start;
       v_star[lane] = model.v_star().data() + start;
       v[lane] = data_.v.data() + start;

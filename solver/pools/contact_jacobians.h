@@ -2,7 +2,9 @@
 // of their layout.
 #pragma once
 
+#include <algorithm>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "solver/cholesky/dense_cholesky.h"
@@ -34,7 +36,12 @@ class ContactJacobians {
   using Sides = std::span<const ContactSide>;
   static Sides SidesOf(const Layout& layout, int slot) { return layout.sides_of(slot); }
 
-  void Resize(const Layout& layout) { J_.Reserve(layout.jacobian_size()); }
+  void Resize(const Layout& layout) {
+    J_.Reserve(layout.jacobian_size());
+    const bool has_large_trees = std::ranges::any_of(
+        layout.parts(), [](const ContactPart& part) { return part.dofs > kScalarDofs; });
+    if (has_large_trees) columns_.Reserve(layout.jacobian_size() / kNumRows);
+  }
 
   // The Jacobian of a contact: for each part of its group a block of kNumRows x dofs, row-major.
   double* of(const ContactGroup& group, int contact) { return J_.data() + Start(group, contact); }
@@ -49,6 +56,13 @@ class ContactJacobians {
     return of(group, contact) + kNumRows * part.column;
   }
 
+  // To be called of each part of a contact once its block is set.
+  void FindColumns(const ContactGroup& group, int contact, const ContactPart& part) {
+    if (part.dofs <= kScalarDofs) return;
+    ColumnFours::Find(of(group, contact, part), kNumRows, part.dofs,
+                      columns_.data() + ColumnsStart(group, contact, part));
+  }
+
   // v_c := J u for units [begin, end).
   template <typename Vectors>
   void Velocities(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
@@ -60,11 +74,15 @@ class ContactJacobians {
       ForSize(first.dofs, [&](auto n) {
         for (int i = group.contact_begin; i < group.contact_end; ++i) {
           typename Vectors::Vector sum{};
-          AddJv(of(group, i), n, u.data() + start[first.slot], &sum);
+          WithBlock(group, i, first, n, [&](const double* J, auto... columns) {
+            AddJv(J, n, columns..., u.data() + start[first.slot], &sum);
+          });
           for (int p = group.part_begin + 1; p < group.part_end; ++p) {
             const ContactPart& part = layout.parts()[p];
             ForSize(part.dofs, [&](auto m) {
-              AddJv(of(group, i, part), m, u.data() + start[part.slot], &sum);
+              WithBlock(group, i, part, m, [&](const double* J, auto... columns) {
+                AddJv(J, m, columns..., u.data() + start[part.slot], &sum);
+              });
             });
           }
           v_c->Set(i, sum);
@@ -84,7 +102,11 @@ class ContactJacobians {
         auto sizes = start(i);
         for (const ContactPart& part : layout.parts_of(group)) {
           const double* v = u.data() + graph.velocity_start()[part.slot];
-          ForSize(part.dofs, [&](auto n) { AddAbsoluteJv(of(group, i, part), n, v, &sizes); });
+          ForSize(part.dofs, [&](auto n) {
+            WithBlock(group, i, part, n, [&](const double* J, auto... columns) {
+              AddAbsoluteJv(J, n, columns..., v, &sizes);
+            });
+          });
         }
         finish(i, sizes, group.dofs);
       }
@@ -99,7 +121,9 @@ class ContactJacobians {
       const ContactGroup& group = layout.groups()[side.group];
       const ContactPart& part = layout.parts()[side.part];
       for (int i = group.contact_begin; i < group.contact_end; ++i) {
-        AddJtGamma(of(group, i, part), n, gamma.At(i), f);
+        WithBlock(group, i, part, n, [&](const double* J, auto... columns) {
+          AddJtGamma(J, n, columns..., gamma.At(i), f);
+        });
       }
     }
   }
@@ -112,7 +136,9 @@ class ContactJacobians {
       const ContactGroup& group = layout.groups()[side.group];
       const ContactPart& part = layout.parts()[side.part];
       for (int i = group.contact_begin; i < group.contact_end; ++i) {
-        AddAbsoluteJtGamma(of(group, i, part), n, errors.At(i), roundoff, gamma.At(i), error);
+        WithBlock(group, i, part, n, [&](const double* J, auto... columns) {
+          AddAbsoluteJtGamma(J, n, columns..., errors.At(i), roundoff, gamma.At(i), error);
+        });
       }
     }
   }
@@ -135,8 +161,13 @@ class ContactJacobians {
       const ContactPart& part = layout.parts()[side.part];
       for (int i = group.contact_begin; i < group.contact_end; ++i) {
         if (n > kUnpolledDofs && stop.Requested()) return;
-        const double* J = of(group, i, part);
-        AddJtGJ(J, n, G.At(i), J, n, H);
+        WithBlock(group, i, part, n, [&](const double* J, auto... columns) {
+          if constexpr (sizeof...(columns) == 0) {
+            AddJtGJ(J, n, G.At(i), J, n, H);
+          } else {
+            AddJtGJ(J, n, columns..., ToLawMatrix(G.At(i)), H);
+          }
+        });
       }
     }
   }
@@ -180,13 +211,29 @@ class ContactJacobians {
       for (int i = group.contact_begin; i < group.contact_end; ++i) {
         typename Vectors::Vector sum{};
         if (repeated) sum = dv_c->At(i);
-        AddJv(of(group, i, part), n, dv, &sum);
+        WithBlock(group, i, part, n,
+                  [&](const double* J, auto... columns) { AddJv(J, n, columns..., dv, &sum); });
         dv_c->Set(i, sum);
       }
     }
   }
 
  private:
+  // Calls body(J), or body(J, ColumnFours) with the block in a tree of more than kScalarDofs.
+  template <typename Size, typename Body>
+  void WithBlock(const ContactGroup& group, int contact, const ContactPart& part, Size n,
+                 Body&& body) const {
+    const double* J = of(group, contact, part);
+    if constexpr (std::is_same_v<Size, int>) {
+      if (n > kScalarDofs) {
+        return body(J, ColumnFours(columns_.data() + ColumnsStart(group, contact, part)));
+      }
+    }
+    body(J);
+  }
+  static int64_t ColumnsStart(const ContactGroup& group, int contact, const ContactPart& part) {
+    return Start(group, contact) / kNumRows + part.column;
+  }
   static int64_t Start(const ContactGroup& group, int contact) {
     return group.jacobian_start +
            static_cast<int64_t>(contact - group.contact_begin) * kNumRows * group.dofs;
@@ -200,6 +247,7 @@ class ContactJacobians {
   }
 
   GrowingBuffer<double> J_;
+  GrowingBuffer<int> columns_;  // ColumnFours
 };
 
 }  // namespace sap

@@ -6,9 +6,12 @@
 // free body, are by far the most frequent, everything else runs through loops.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <type_traits>
 
 #include "solver/cholesky/dense_sizes.h"
@@ -186,6 +189,136 @@ inline void AddJtGJ(const double* __restrict J_a, LowSize n_a, const LawMatrix<r
       }
     }
   }
+}
+
+// The columns of a contact's block in a tree of more than kScalarDofs, by fours: a limb's contact
+// moves few degrees of freedom of the robot. Four columns of zeros are left out. The last four of a
+// number that is not a multiple of four begin earlier, with zeros where another four has a column.
+class ColumnFours {
+ public:
+  static constexpr int kColumns = kNumLanes<double>;
+
+  // `list` has room for as many numbers as the block has columns.
+  explicit ColumnFours(const int* list) : list_(list) {}
+
+  // Lists those of a block of so many rows that are not zero.
+  static void Find(const double* J, int rows, int n, int* list) {
+    int* end = list + 1;
+    for (int first = 0; first < n; first += kColumns) {
+      bool moves = false;
+      for (int r = 0; r < rows; ++r) {
+        for (int i = first; i < std::min(first + kColumns, n); ++i) moves |= J[r * n + i] != 0;
+      }
+      if (moves) *end++ = first;
+    }
+    list[0] = static_cast<int>(end - list - 1);
+  }
+
+  // Calls body(column, load) for each, where load(row) is the four entries of a row of the block.
+  template <typename Body>
+  void ForEach(int n, Body&& body) const {
+    for (int f = 1; f <= list_[0]; ++f) {
+      const int first = list_[f];
+      if (first + kColumns <= n) {
+        body(first, [first](const double* row) { return Load<Lanes4>(row + first); });
+        continue;
+      }
+      const int from = n - kColumns;
+      Lanes4 keeps;
+      for (int lane = 0; lane < kColumns; ++lane) keeps[lane] = from + lane < first ? 0 : 1;
+      body(from, [from, keeps](const double* row) { return Load<Lanes4>(row + from) * keeps; });
+    }
+  }
+
+ private:
+  const int* list_;
+};
+
+// Kernels by these columns, for any number of rows. Not inlined: loops over contacts of small
+// trees, which are far more frequent, would be slower around them.
+template <typename Vector>
+constexpr int kRowsOf = std::tuple_size_v<std::remove_cvref_t<decltype(ToLawVector(Vector{}))>>;
+
+template <typename Vector>
+[[gnu::noinline]] void AddJv(const double* J, int n, ColumnFours columns, const double* v,
+                             Vector* v_c) {
+  constexpr int kRows = kRowsOf<Vector>;
+  Lanes4 sums[kRows] = {};
+  columns.ForEach(n, [&](int first, auto&& load) {
+    const auto v_first = Load<Lanes4>(v + first);
+    for (int r = 0; r < kRows; ++r) sums[r] = MultiplyAdd(load(J + r * n), v_first, sums[r]);
+  });
+  LawVector<kRows> to = ToLawVector(*v_c);
+  for (int r = 0; r < kRows; ++r) to[r] += Sum(sums[r]);
+  FromLawVector(to, v_c);
+}
+
+template <typename Vector>
+[[gnu::noinline]] void AddAbsoluteJv(const double* J, int n, ColumnFours columns, const double* v,
+                                     Vector* v_c) {
+  constexpr int kRows = kRowsOf<Vector>;
+  Lanes4 sums[kRows] = {};
+  columns.ForEach(n, [&](int first, auto&& load) {
+    const auto v_first = Load<Lanes4>(v + first);
+    for (int r = 0; r < kRows; ++r) sums[r] += Abs(load(J + r * n) * v_first);
+  });
+  LawVector<kRows> to = ToLawVector(*v_c);
+  for (int r = 0; r < kRows; ++r) to[r] += Sum(sums[r]);
+  FromLawVector(to, v_c);
+}
+
+template <typename Vector>
+[[gnu::noinline]] void AddJtGamma(const double* J, int n, ColumnFours columns, const Vector& gamma,
+                                  double* f) {
+  const auto impulse = ToLawVector(gamma);
+  columns.ForEach(n, [&](int first, auto&& load) {
+    auto sum = Load<Lanes4>(f + first);
+    for (int r = 0; r < kRowsOf<Vector>; ++r) sum = MultiplyAdd(load(J + r * n), impulse[r], sum);
+    Store(f + first, sum);
+  });
+}
+
+template <typename Vector>
+[[gnu::noinline]] void AddAbsoluteJtGamma(const double* J, int n, ColumnFours columns,
+                                          const Vector& errors, double roundoff,
+                                          const Vector& gamma, double* f) {
+  const auto error = ToLawVector(errors);
+  const auto impulse = ToLawVector(gamma);
+  columns.ForEach(n, [&](int first, auto&& load) {
+    auto sum = Load<Lanes4>(f + first);
+    for (int r = 0; r < kRowsOf<Vector>; ++r) {
+      sum += Abs(load(J + r * n)) * (error[r] + roundoff * std::abs(impulse[r]));
+    }
+    Store(f + first, sum);
+  });
+}
+
+// H += J' G J of one block.
+template <int rows>
+[[gnu::noinline]] void AddJtGJ(const double* J, int n, ColumnFours columns,
+                               const LawMatrix<rows>& G, double* H) {
+  constexpr int kColumns = ColumnFours::kColumns;
+  columns.ForEach(n, [&](int i, auto&& load_i) {
+    double g[rows][kColumns];  // G J of these columns
+    for (int r = 0; r < rows; ++r) {
+      Lanes4 sum{};
+      for (int s = 0; s < rows; ++s) sum = MultiplyAdd(load_i(J + s * n), G(s, r), sum);
+      Store(g[r], sum);
+    }
+    columns.ForEach(n, [&](int j, auto&& load_j) {
+      Lanes4 of_row[rows];
+#pragma GCC unroll 6
+      for (int r = 0; r < rows; ++r) of_row[r] = load_j(J + r * n);
+#pragma GCC unroll 4
+      for (int c = 0; c < kColumns; ++c) {
+        double* to = H + static_cast<ptrdiff_t>(i + c) * n + j;
+        auto sum = Load<Lanes4>(to);
+#pragma GCC unroll 6
+        for (int r = 0; r < rows; ++r) sum = MultiplyAdd(of_row[r], g[r][c], sum);
+        Store(to, sum);
+      }
+    });
+  });
 }
 
 // y = A x for a symmetric n x n row-major A.

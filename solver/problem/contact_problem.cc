@@ -85,6 +85,7 @@ void ContactProblem::Clear() {
   dofs_.clear();
   velocity_start_.clear();
   matrix_start_.clear();
+  row_ends_.clear();
   tree_id_.clear();
   coupled_trees_.Clear();
   contact_start_.assign(1, 0);

@@ -53,9 +53,10 @@ class ContactProblem {
   std::span<const int64_t> matrix_start() const { return matrix_start_; }
   // A_t, symmetric, row-major.
   std::span<const double> dynamics_matrix() const { return dynamics_matrix_; }
-  // A_t = L_t D_t L_t', row-major: L_t, and the inverse of D_t on the diagonal. Where trees are
-  // coupled, no factor of A.
+  // Factors of A_t, row-major (TreeFactor). Where trees are coupled, no factor of A.
   std::span<const double> dynamics_factor() const { return dynamics_factor_; }
+  // By velocity: where the rows of A_t and its factor end in trees of more than kScalarDofs.
+  std::span<const int> row_ends() const { return row_ends_; }
   std::span<const double> v_star() const { return v_star_; }
   std::span<const double> v_guess() const { return v_guess_; }
   // Velocity at the beginning of the step; empty unless the rule is kLoadPath.
@@ -128,6 +129,7 @@ class ContactProblem {
   std::vector<int64_t> matrix_start_;
   std::vector<double> dynamics_matrix_;
   std::vector<double> dynamics_factor_;
+  std::vector<int> row_ends_;
   std::vector<double> v_star_;
   std::vector<double> v_guess_;
   std::vector<double> v_0_;

@@ -9,8 +9,13 @@ namespace sap {
 
 namespace {
 
-void CopyLower(const double* A, int n, double* L) {
-  for (int i = 0; i < n; ++i) std::copy(A + i * n, A + i * n + i + 1, L + i * n);
+// Copies the triangle that FactorTree reads.
+void CopyTriangle(const double* A, int n, double* to) {
+  for (int i = 0; i < n; ++i) {
+    const bool lower = n <= kScalarDofs;
+    std::copy(A + i * n + (lower ? 0 : i), A + i * n + (lower ? i + 1 : n),
+              to + i * n + (lower ? 0 : i));
+  }
 }
 
 }  // namespace
@@ -30,6 +35,7 @@ void ContactProblemReader::ReadTrees() {
   if (!check_.ok()) return;
   p_.dynamics_matrix_.assign(t.dynamics_matrix.begin(), t.dynamics_matrix.end());
   p_.dynamics_factor_.assign(p_.dynamics_matrix_.size(), 0.0);
+  p_.row_ends_.resize(n_v);
   for (int i = 0; i < num_trees_; ++i) {
     ReadDynamicsMatrix(i);
     if (!check_.ok()) return;
@@ -73,9 +79,9 @@ void ContactProblemReader::ReadDynamicsMatrix(int tree) {
       A[i * n + j] = A[j * n + i] = 0.5 * A[i * n + j] + 0.5 * A[j * n + i];
     }
   }
-  double* L = p_.dynamics_factor_.data() + start;
-  CopyLower(A, n, L);
-  if (FactorTree(L, n) != DenseStatus::kOk) {
+  double* factor = p_.dynamics_factor_.data() + start;
+  CopyTriangle(A, n, factor);
+  if (FactorTree(factor, n, p_.row_ends_.data() + p_.velocity_start_[tree]) != DenseStatus::kOk) {
     check_.Refuse(
         "trees.dynamics_matrix", start,
         "starts a matrix that is not positive definite (trees[" + std::to_string(tree) + "])");
@@ -95,6 +101,7 @@ void ContactProblemReader::ReadBodies() {
   if (!b.body_id.empty()) check_.Length("bodies.body_id", b.body_id.size(), n, why);
   if (!check_.ok()) return;
   ReadBodyMatrices();
+  p_.row_ends_.resize(p_.velocity_start_.back());
   AppendVelocities(b.free_motion_velocity, b.guess_velocity, b.initial_velocity);
   AppendNames(b.body_id, num_bodies_);
 }
@@ -110,7 +117,7 @@ void ContactProblemReader::ReadBodyMatrices() {
     double* A = p_.dynamics_matrix_.data() + start;
     double* L = p_.dynamics_factor_.data() + start;
     WriteBodyDynamicsMatrix(b.mass[i], b.inertia.data() + 6 * i, A);
-    CopyLower(A, 6, L);
+    CopyTriangle(A, 6, L);
     if (!FactorDense(L, std::integral_constant<int, 6>())) {
       return check_.Refuse(
           "bodies.inertia", 6 * static_cast<int64_t>(i),

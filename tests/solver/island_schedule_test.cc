@@ -69,7 +69,7 @@ TEST(IslandPlansTest, SmallIslandsNeedNone) {
   plans.Make(graph, StopToken().Expired(), nullptr);
   EXPECT_TRUE(plans.complete());
   for (int island = 0; island < 3; ++island) {
-    EXPECT_FALSE(IslandPlans::NeedsPlan(graph.island_ranges()[island]));
+    EXPECT_TRUE(IsDense(graph, graph.island_ranges()[island]));
     EXPECT_EQ(plans.plan(island), nullptr);
   }
 }

@@ -20,24 +20,43 @@ constexpr double kUnitRoundoff = 0.5 * std::numeric_limits<double>::epsilon();
 const std::vector<int> kSizes{1,  2,  5,  6,  15, 16, 17,  18,  31,  62,
                               63, 64, 65, 66, 67, 68, 127, 128, 129, 200};
 
+// Factors in place.
+struct Factor {
+  RowMajor entries;
+  std::vector<int> ends;
+  DenseStatus status;
+
+  explicit Factor(const RowMajor& A, const StopToken& stop = StopToken())
+      : entries(A), ends(A.rows()), status(FactorTree(entries.data(), n(), ends.data(), stop)) {}
+  int n() const { return static_cast<int>(entries.rows()); }
+  bool is_upper() const { return n() > kScalarDofs; }
+  TreeFactor tree() const { return {entries.data(), ends.data()}; }
+  // Entry of L or U.
+  long double UnitTriangular(int i, int k) const {
+    if (i == k) return 1;
+    return (k > i) == is_upper() ? entries(i, k) : 0;
+  }
+};
+
 TEST(DenseCholeskyTest, FactorsMultiplyToTheMatrix) {
   for (const int n : kSizes) {
     const RowMajor A = PositiveDefinite(n);
-    RowMajor factor = A;
-    ASSERT_EQ(FactorTree(factor.data(), n), DenseStatus::kOk);
+    const Factor factor(A);
+    ASSERT_EQ(factor.status, DenseStatus::kOk);
     for (int i = 0; i < n; ++i) {
       for (int j = 0; j <= i; ++j) {
         long double sum = 0;
-        for (int k = 0; k <= j; ++k) {
-          const long double L_ik = k == i ? 1 : factor(i, k);
-          const long double L_jk = k == j ? 1 : factor(j, k);
-          sum += L_ik * L_jk / factor(k, k);
+        for (int k = 0; k < n; ++k) {
+          sum += factor.UnitTriangular(i, k) * factor.UnitTriangular(j, k) / factor.entries(k, k);
         }
         // What the certificate counts on.
         const double bound = (n + 1) * kUnitRoundoff * std::sqrt(A(i, i) * A(j, j));
         ASSERT_LE(std::abs(static_cast<double>(sum - A(i, j))), 2 * bound) << n;
       }
-      for (int j = i + 1; j < n; ++j) ASSERT_EQ(factor(i, j), A(i, j));
+      for (int j = 0; j < n; ++j) {
+        if (j == i || (j > i) == factor.is_upper()) continue;
+        ASSERT_EQ(factor.entries(i, j), A(i, j));
+      }
     }
   }
 }
@@ -45,20 +64,29 @@ TEST(DenseCholeskyTest, FactorsMultiplyToTheMatrix) {
 TEST(DenseCholeskyTest, SolutionsSatisfyTheSystem) {
   for (const int n : kSizes) {
     const RowMajor A = PositiveDefinite(n);
-    RowMajor factor = A;
-    ASSERT_EQ(FactorTree(factor.data(), n), DenseStatus::kOk);
+    const Factor factor(A);
+    ASSERT_EQ(factor.status, DenseStatus::kOk);
     Eigen::VectorXd b(n);
     for (int i = 0; i < n; ++i) b[i] = std::sin(i);
     Eigen::VectorXd x = b;
-    SolveTree(factor.data(), n, x.data());
+    SolveTree(factor.tree(), n, x.data());
     EXPECT_LE((A * x - b).norm(), 1e-13 * b.norm()) << n;
+    RowMajor overwritten = A;
+    Eigen::VectorXd once = b;
+    ASSERT_EQ(SolveOnceWithTree(overwritten.data(), n, once.data()), DenseStatus::kOk);
+    EXPECT_LE((A * once - b).norm(), 1e-13 * b.norm()) << n;
+    // b' A^-1 b by half of a solve.
+    Eigen::VectorXd half = b;
+    HalfSolveTree(factor.tree(), n, half.data());
+    const double square = half.cwiseAbs2().dot(factor.entries.diagonal());
+    EXPECT_NEAR(square, b.dot(x), 1e-13 * square) << n;
   }
 }
 
 TEST(DenseCholeskyTest, FourRightHandSidesAreSolvedAsOneByOne) {
   for (const int n : kSizes) {
     RowMajor factor = PositiveDefinite(n);
-    ASSERT_EQ(FactorTree(factor.data(), n), DenseStatus::kOk);
+    ASSERT_TRUE(FactorDense(factor.data(), n));
     for (const int first : {0, n / 3, n - 1}) {
       std::vector<Lanes4> four(n);
       std::vector<double> one[kNumLanes<double>];
@@ -79,13 +107,16 @@ TEST(DenseCholeskyTest, FourRightHandSidesAreSolvedAsOneByOne) {
 
 TEST(DenseCholeskyTest, AMatrixTimesAPowerOfTwoHasTheSameFactorBitForBit) {
   for (const int n : kSizes) {
-    RowMajor factor = PositiveDefinite(n);
-    RowMajor scaled = 0x1p-41 * factor;
-    ASSERT_EQ(FactorTree(factor.data(), n), DenseStatus::kOk);
-    ASSERT_EQ(FactorTree(scaled.data(), n), DenseStatus::kOk);
+    const RowMajor A = PositiveDefinite(n);
+    const Factor factor(A);
+    const Factor scaled(0x1p-41 * A);
+    ASSERT_EQ(factor.status, DenseStatus::kOk);
+    ASSERT_EQ(scaled.status, DenseStatus::kOk);
     for (int i = 0; i < n; ++i) {
-      for (int j = 0; j < i; ++j) ASSERT_EQ(scaled(i, j), factor(i, j)) << n;
-      ASSERT_EQ(scaled(i, i), 0x1p41 * factor(i, i)) << n;
+      for (int j = 0; j < n; ++j) {
+        ASSERT_EQ(scaled.UnitTriangular(i, j), factor.UnitTriangular(i, j)) << n;
+      }
+      ASSERT_EQ(scaled.entries(i, i), 0x1p41 * factor.entries(i, i)) << n;
     }
   }
 }
@@ -97,7 +128,7 @@ TEST(DenseCholeskyTest, PivotsThatAreNotPositiveAndFiniteAreRefusedWhereverTheyS
                                  std::numeric_limits<double>::infinity()}) {
         RowMajor A = PositiveDefinite(n);
         A(at, at) = pivot;
-        EXPECT_EQ(FactorTree(A.data(), n), DenseStatus::kNotPositiveDefinite) << n << " " << at;
+        EXPECT_EQ(Factor(A).status, DenseStatus::kNotPositiveDefinite) << n << " " << at;
       }
     }
   }
@@ -105,22 +136,23 @@ TEST(DenseCholeskyTest, PivotsThatAreNotPositiveAndFiniteAreRefusedWhereverTheyS
 
 TEST(DenseCholeskyTest, InversesOfTheLeastPivotsStayFinite) {
   for (const int n : {6, 100}) {
-    RowMajor A = 1e-320 * RowMajor::Identity(n, n);
-    ASSERT_EQ(FactorTree(A.data(), n), DenseStatus::kOk);
-    EXPECT_EQ(A(n - 1, n - 1), std::numeric_limits<double>::max());
-    EXPECT_EQ(A(n - 1, 0), 0);
+    const Factor factor(1e-320 * RowMajor::Identity(n, n));
+    ASSERT_EQ(factor.status, DenseStatus::kOk);
+    EXPECT_EQ(factor.entries(n - 1, n - 1), std::numeric_limits<double>::max());
+    EXPECT_EQ(factor.UnitTriangular(n - 1, 0), 0);
+    EXPECT_EQ(factor.UnitTriangular(0, n - 1), 0);
   }
 }
 
 TEST(DenseCholeskyTest, LargeFactorizationsStopOnRequest) {
-  RowMajor A = PositiveDefinite(1000);
+  const RowMajor A = PositiveDefinite(1000);
   const std::atomic<bool> cancelled{true};
   const StopToken cancelled_token(&cancelled, StopToken::Clock::time_point::max());
-  EXPECT_EQ(FactorTree(A.data(), 1000, cancelled_token), DenseStatus::kStopped);
+  EXPECT_EQ(Factor(A, cancelled_token).status, DenseStatus::kStopped);
   // Meanwhile as well: this one takes far longer than the deadline leaves.
-  A = PositiveDefinite(3000);
+  const RowMajor larger = PositiveDefinite(3000);
   const StopToken soon(nullptr, StopToken::Clock::now() + std::chrono::milliseconds(1));
-  EXPECT_EQ(FactorTree(A.data(), 3000, soon), DenseStatus::kStopped);
+  EXPECT_EQ(Factor(larger, soon).status, DenseStatus::kStopped);
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <Eigen/Core>
 #include <cmath>
 #include <limits>
+#include <vector>
 
+#include "solver/cholesky/dense_front.h"
 #include "tests/solver/cholesky/positive_definite.h"
 
 namespace sap {
@@ -28,6 +30,46 @@ TEST(SmallCholeskyTest, SolutionsSatisfyTheSystemAtEverySize) {
     Eigen::VectorXd b(n);
     for (int i = 0; i < n; ++i) b[i] = std::sin(i + 1.0);
     Eigen::VectorXd x = b;
+    cholesky.Solve(x.data());
+    EXPECT_LE((A * x - b).norm(), 1e-14 * n * b.norm()) << n;
+  }
+}
+
+// Rows that begin anywhere, as they do where trees do not touch or branches do not meet.
+Eigen::MatrixXd WithZerosBeforeRows(int n) {
+  Eigen::MatrixXd A = PositiveDefinite(n);
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < (7 * i + 3) % (i + 1); ++j) A(i, j) = A(j, i) = 0;
+  }
+  return A;
+}
+
+TEST(SmallCholeskyTest, ZerosBeforeRowsAreSkippedWithTheSameBits) {
+  for (int n = 1; n <= SmallCholesky::kMaxRows; ++n) {
+    const Eigen::MatrixXd A = WithZerosBeforeRows(n);
+    SmallCholesky cholesky;
+    Set(A, &cholesky);
+    ASSERT_TRUE(cholesky.Factor());
+    // All of it by the kernel of fronts.
+    const FrontLayout<double> layout(n, 0);
+    std::vector<double> entries(layout.entries());
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j <= i; ++j) {
+        entries[layout.PivotRowStart(i) + j * FrontLayout<double>::kLanes] = A(i, j);
+      }
+    }
+    ASSERT_EQ(DenseFront<double>(layout, entries.data()).FactorPivots(StopToken()),
+              DenseStatus::kOk);
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j <= i; ++j) {
+        ASSERT_EQ(cholesky.at(i, j),
+                  entries[layout.PivotRowStart(i) + j * FrontLayout<double>::kLanes])
+            << n << " " << i << " " << j;
+      }
+    }
+    Eigen::VectorXd x(n);
+    for (int i = 0; i < n; ++i) x[i] = std::sin(i + 1.0);
+    const Eigen::VectorXd b = x;
     cholesky.Solve(x.data());
     EXPECT_LE((A * x - b).norm(), 1e-14 * n * b.norm()) << n;
   }
