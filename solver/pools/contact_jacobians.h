@@ -226,7 +226,7 @@ class ContactJacobians {
     const double* J = of(group, contact, part);
     if constexpr (std::is_same_v<Size, int>) {
       if (n > kScalarDofs) {
-        return body(J, ColumnFours(columns_.data() + ColumnsStart(group, contact, part)));
+        return body(J, ColumnFours{columns_.data() + ColumnsStart(group, contact, part)});
       }
     }
     body(J);
