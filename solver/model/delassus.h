@@ -69,7 +69,6 @@ inline double Norm(const DelassusColumns& W) {
   return std::sqrt(Sum(W.x * W.x + W.y * W.y + W.n * W.n));
 }
 
-// w by the rule of the problem, in the unit of mass of the island.
 // A contact with its Jacobian and W.
 struct ContactColumns {
   std::span<const ContactPart> parts;
@@ -81,6 +80,7 @@ struct ContactColumns {
 // which are read once for all of them.
 inline constexpr int kContactsTogether = 3;
 
+// w by the rule of the problem, in the unit of mass of the island.
 struct DelassusEstimate {
   const ContactProblem& problem;
   const ConstraintGraph& graph;
