@@ -52,7 +52,12 @@ class ReversedFront {
       int& start = starts_[(n - 1 - i) / kLanes];
       start = std::min(start, static_cast<int>(n - ends[i]) / kLanes * kLanes);
     }
-    return DenseFront<double>(layout_, entries_).FactorProfile(starts_, stop);
+    ptrdiff_t skipped = 0;
+    for (int s = 0; s < layout_.pivot_slivers(); ++s) skipped += kLanes * starts_[s];
+    DenseFront<double> front(layout_, entries_);
+    // Panels keep a large matrix that is full in cache.
+    if (4 * skipped < layout_.entries()) return front.FactorPivots(stop);
+    return front.FactorProfile(starts_, stop);
   }
 
   // From row i of the matrix and its column j to the entry of L.
