@@ -91,6 +91,7 @@ class IslandTangent {
           const auto block = BlockOf(problem_, view_, pool, group, i, p, direction_);
           double* to = dJ.of(group, i, part);
           for (int r = 0; r < kRows; ++r) std::copy_n(block.row(r, kRows, n), n, to + r * n);
+          dJ.FindColumns(group, i, part);
         }
       }
     }
