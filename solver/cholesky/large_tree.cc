@@ -11,7 +11,7 @@ namespace sap {
 
 namespace {
 
-constexpr int kLanes = kNumLanes<double>;
+constexpr int kTreeLanes = kNumLanes<double>;
 
 // Finds where the rows of the upper triangle end.
 void FindEnds(const double* A, ptrdiff_t n, int* ends) {
@@ -39,7 +39,7 @@ class ReversedFront {
       : layout_(n, 0), entries_(entries), starts_(starts) {}
 
   static size_t NumEntries(int n) { return FrontLayout<double>(n, 0).entries(); }
-  static size_t NumStarts(int n) { return (n + kLanes - 1) / kLanes; }
+  static size_t NumStarts(int n) { return (n + kTreeLanes - 1) / kTreeLanes; }
 
   // Copies the upper triangle, times `scale`, and factors it.
   DenseStatus Factor(const double* A, const int* ends, double scale, const StopToken& stop) {
@@ -49,11 +49,11 @@ class ReversedFront {
     for (ptrdiff_t i = 0; i < n; ++i) {
       double* row = EntriesOf(i);
       for (ptrdiff_t j = i; j < ends[i]; ++j) row[Column(j)] = A[i * n + j] * scale;
-      int& start = starts_[(n - 1 - i) / kLanes];
-      start = std::min(start, static_cast<int>(n - ends[i]) / kLanes * kLanes);
+      int& start = starts_[(n - 1 - i) / kTreeLanes];
+      start = std::min(start, static_cast<int>(n - ends[i]) / kTreeLanes * kTreeLanes);
     }
     ptrdiff_t skipped = 0;
-    for (int s = 0; s < layout_.pivot_slivers(); ++s) skipped += kLanes * starts_[s];
+    for (int s = 0; s < layout_.pivot_slivers(); ++s) skipped += kTreeLanes * starts_[s];
     DenseFront<double> front(layout_, entries_);
     // Panels keep a large matrix that is full in cache.
     if (4 * skipped < layout_.entries()) return front.FactorPivots(stop);
@@ -64,7 +64,7 @@ class ReversedFront {
   double* EntriesOf(ptrdiff_t i) {
     return entries_ + layout_.PivotRowStart(static_cast<int>(layout_.pivots() - 1 - i));
   }
-  ptrdiff_t Column(ptrdiff_t j) const { return (layout_.pivots() - 1 - j) * kLanes; }
+  ptrdiff_t Column(ptrdiff_t j) const { return (layout_.pivots() - 1 - j) * kTreeLanes; }
 
   const FrontLayout<double>& layout() const { return layout_; }
   const int* starts() const { return starts_; }
@@ -89,8 +89,8 @@ KeptMemory& KeptByThread() {
 // Calls body(numbers, integers) with so much memory each, on the stack for small trees.
 template <typename Body>
 DenseStatus WithMemory(size_t numbers, size_t integers, Body&& body) {
-  constexpr size_t kStackNumbers = 2176 + 64 * (1 + kLanes);  // a tree of 64 with x and sums
-  constexpr size_t kStackIntegers = 64 + 64 / kLanes;
+  constexpr size_t kStackNumbers = 2176 + 64 * (1 + kTreeLanes);  // a tree of 64 with x and sums
+  constexpr size_t kStackIntegers = 64 + 64 / kTreeLanes;
   if (numbers <= kStackNumbers && integers <= kStackIntegers) {
     alignas(64) double on_stack[kStackNumbers];
     int integers_on_stack[kStackIntegers];
@@ -130,8 +130,8 @@ DenseStatus FactorLargeTree(double* A, int n, int* ends, const StopToken& stop) 
 }
 
 DenseStatus SolveOnceWithLargeTree(const double* A, int n, double* x, const StopToken& stop) {
-  const size_t padded = ReversedFront::NumStarts(n) * kLanes;
-  return WithMemory(ReversedFront::NumEntries(n) + padded * (1 + kLanes),
+  const size_t padded = ReversedFront::NumStarts(n) * kTreeLanes;
+  return WithMemory(ReversedFront::NumEntries(n) + padded * (1 + kTreeLanes),
                     n + ReversedFront::NumStarts(n), [&](double* numbers, int* ends) {
                       double* reversed = numbers + ReversedFront::NumEntries(n);
                       double* sums = reversed + padded;
@@ -155,10 +155,10 @@ void HalfSolveLargeTree(const double* U, int n, const int* ends, double* x) {
     const double* row = U + static_cast<ptrdiff_t>(i) * n;
     Lanes4 sums[2] = {};
     int j = i + 1;
-    for (; j + 2 * kLanes <= ends[i]; j += 2 * kLanes) {
+    for (; j + 2 * kTreeLanes <= ends[i]; j += 2 * kTreeLanes) {
 #pragma GCC unroll 2
       for (int s = 0; s < 2; ++s) {
-        sums[s] = MultiplyAdd(Load<Lanes4>(row + j + s * kLanes), Load<Lanes4>(x + j + s * kLanes),
+        sums[s] = MultiplyAdd(Load<Lanes4>(row + j + s * kTreeLanes), Load<Lanes4>(x + j + s * kTreeLanes),
                               sums[s]);
       }
     }
@@ -232,7 +232,7 @@ void MultiplyRows(const double* A, ptrdiff_t n, ptrdiff_t i, ptrdiff_t end, cons
     }
   }
   ptrdiff_t j = i + kRows;
-  for (; j + kLanes <= end; j += kLanes) {
+  for (; j + kTreeLanes <= end; j += kTreeLanes) {
     const auto x_j = Load<Lanes4>(x + j);
     auto y_j = Load<Lanes4>(y + j);
 #pragma GCC unroll 4
