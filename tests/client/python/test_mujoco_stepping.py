@@ -175,12 +175,13 @@ def test_mujocos_law_starts_from_the_acceleration_of_the_step_before(client: sap
         adapter.step(model, data, client, law="mujoco")
         assert np.array_equal(data.qacc_warmstart, data.qacc)
     moved = data.qvel + model.opt.timestep * data.qacc
-    for law, flags, expected in (
+    cases: list[tuple[adapter.Law, int, Any]] = [
         ("mujoco", 0, moved),
-        ("mujoco", mujoco.mjtDisableBit.mjDSBL_WARMSTART, data.qvel),
+        ("mujoco", int(mujoco.mjtDisableBit.mjDSBL_WARMSTART), data.qvel),
         ("sap", 0, data.qvel),
-    ):
-        model.opt.disableflags = int(flags)
+    ]
+    for law, flags, expected in cases:
+        model.opt.disableflags = flags
         trees = adapter.build_problem(model, data, law=law).problem.trees
         assert np.array_equal(trees.guess_velocity, expected)
 
