@@ -158,8 +158,8 @@ void HalfSolveLargeTree(const double* U, int n, const int* ends, double* x) {
     for (; j + 2 * kTreeLanes <= ends[i]; j += 2 * kTreeLanes) {
 #pragma GCC unroll 2
       for (int s = 0; s < 2; ++s) {
-        sums[s] = MultiplyAdd(Load<Lanes4>(row + j + s * kTreeLanes), Load<Lanes4>(x + j + s * kTreeLanes),
-                              sums[s]);
+        sums[s] = MultiplyAdd(Load<Lanes4>(row + j + s * kTreeLanes),
+                              Load<Lanes4>(x + j + s * kTreeLanes), sums[s]);
       }
     }
     double sum = 0;
