@@ -74,15 +74,11 @@ class ContactJacobians {
       ForSize(first.dofs, [&](auto n) {
         for (int i = group.contact_begin; i < group.contact_end; ++i) {
           typename Vectors::Vector sum{};
-          WithBlock(group, i, first, n, [&](const double* J, auto... columns) {
-            AddJv(J, n, columns..., u.data() + start[first.slot], &sum);
-          });
+          sum = PlusVelocity(sum, group, i, first, n, u.data() + start[first.slot]);
           for (int p = group.part_begin + 1; p < group.part_end; ++p) {
             const ContactPart& part = layout.parts()[p];
             ForSize(part.dofs, [&](auto m) {
-              WithBlock(group, i, part, m, [&](const double* J, auto... columns) {
-                AddJv(J, m, columns..., u.data() + start[part.slot], &sum);
-              });
+              sum = PlusVelocity(sum, group, i, part, m, u.data() + start[part.slot]);
             });
           }
           v_c->Set(i, sum);
@@ -211,9 +207,7 @@ class ContactJacobians {
       for (int i = group.contact_begin; i < group.contact_end; ++i) {
         typename Vectors::Vector sum{};
         if (repeated) sum = dv_c->At(i);
-        WithBlock(group, i, part, n,
-                  [&](const double* J, auto... columns) { AddJv(J, n, columns..., dv, &sum); });
-        dv_c->Set(i, sum);
+        dv_c->Set(i, PlusVelocity(sum, group, i, part, n, dv));
       }
     }
   }
@@ -230,6 +224,15 @@ class ContactJacobians {
       }
     }
     body(J);
+  }
+  // v_c + J u of one part. By value: kernels of large trees, which are not inlined, take its
+  // address, and loops over small trees keep it in registers.
+  template <typename Vector, typename Size>
+  Vector PlusVelocity(Vector v_c, const ContactGroup& group, int contact, const ContactPart& part,
+                      Size n, const double* u) const {
+    WithBlock(group, contact, part, n,
+              [&](const double* J, auto... columns) { AddJv(J, n, columns..., u, &v_c); });
+    return v_c;
   }
   static int64_t ColumnsStart(const ContactGroup& group, int contact, const ContactPart& part) {
     return Start(group, contact) / kNumRows + part.column;

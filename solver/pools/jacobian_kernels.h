@@ -234,37 +234,42 @@ class ColumnFours {
   const int* list_;
 };
 
-// Kernels by these columns, for any number of rows. Not inlined: loops over contacts of small
-// trees, which are far more frequent, would be slower around them.
 template <typename Vector>
 constexpr int kRowsOf = std::tuple_size_v<std::remove_cvref_t<decltype(ToLawVector(Vector{}))>>;
 
-template <typename Vector>
-[[gnu::noinline]] void AddJv(const double* J, int n, ColumnFours columns, const double* v,
-                             Vector* v_c) {
+// v_c += sums over these columns: add(entries, v, sum) is a sum with four columns more.
+template <typename Vector, typename Add>
+inline void AddColumnSums(const double* J, int n, ColumnFours columns, const double* v, Add&& add,
+                          Vector* v_c) {
   constexpr int kRows = kRowsOf<Vector>;
   Lanes4 sums[kRows] = {};
   columns.ForEach(n, [&](int first, auto&& load) {
     const auto v_first = Load<Lanes4>(v + first);
-    for (int r = 0; r < kRows; ++r) sums[r] = MultiplyAdd(load(J + r * n), v_first, sums[r]);
+    for (int r = 0; r < kRows; ++r) sums[r] = add(load(J + r * n), v_first, sums[r]);
   });
   LawVector<kRows> to = ToLawVector(*v_c);
   for (int r = 0; r < kRows; ++r) to[r] += Sum(sums[r]);
   FromLawVector(to, v_c);
 }
 
+// Kernels by these columns, for any number of rows. Not inlined: loops over contacts of small
+// trees, which are far more frequent, would be slower around them.
+template <typename Vector>
+[[gnu::noinline]] void AddJv(const double* J, int n, ColumnFours columns, const double* v,
+                             Vector* v_c) {
+  const auto add = [](const Lanes4& entries, const Lanes4& v_four, const Lanes4& sum) {
+    return MultiplyAdd(entries, v_four, sum);
+  };
+  AddColumnSums(J, n, columns, v, add, v_c);
+}
+
 template <typename Vector>
 [[gnu::noinline]] void AddAbsoluteJv(const double* J, int n, ColumnFours columns, const double* v,
                                      Vector* v_c) {
-  constexpr int kRows = kRowsOf<Vector>;
-  Lanes4 sums[kRows] = {};
-  columns.ForEach(n, [&](int first, auto&& load) {
-    const auto v_first = Load<Lanes4>(v + first);
-    for (int r = 0; r < kRows; ++r) sums[r] += Abs(load(J + r * n) * v_first);
-  });
-  LawVector<kRows> to = ToLawVector(*v_c);
-  for (int r = 0; r < kRows; ++r) to[r] += Sum(sums[r]);
-  FromLawVector(to, v_c);
+  const auto add = [](const Lanes4& entries, const Lanes4& v_four, const Lanes4& sum) {
+    return sum + Abs(entries * v_four);
+  };
+  AddColumnSums(J, n, columns, v, add, v_c);
 }
 
 template <typename Vector>
