@@ -27,7 +27,12 @@ if ! cat "${required[@]}" | cmp --silent - "$venv/requirements.txt"; then
   python3 -m venv "$venv"
   "${pip[@]}" --requirement tests/bench/requirements.txt
   "${pip[@]}" --no-deps --requirement tests/bench/requirements-models.txt
-  ((${#other[@]} == 0)) || "${pip[@]}" "${other[@]}"
+  if ((${#other[@]} > 0)); then
+    # Before the other one comes: 4.0 has its files in a package of its own, and what removed 3.17
+    # afterwards would take them along.
+    "$venv/bin/pip" uninstall --quiet --yes mujoco
+    "${pip[@]}" "${other[@]}"
+  fi
   cat "${required[@]}" > "$venv/requirements.txt"
 fi
 # Makes problems of Drake's plants.
@@ -40,8 +45,8 @@ fi
 cmake -S . -B build/bench -G Ninja -DCMAKE_BUILD_TYPE=Release -DSAP_BUILD_BENCHMARKS=ON \
   > build/bench/configure.log
 cmake --build build/bench --target sap_bench_solver drake_timer sap_islands sap_islands_client \
-  sap-server sap-client block_cholesky_benchmark coupled_benchmark gradient_benchmark \
-  sequence_benchmark solve_benchmark stop_benchmark task_graph_benchmark
+  sap_islands_mujoco sap-server sap-client block_cholesky_benchmark coupled_benchmark \
+  gradient_benchmark sequence_benchmark solve_benchmark stop_benchmark task_graph_benchmark
 
 grep --max-count=1 'model name' /proc/cpuinfo || true
 echo "cores: $(nproc); load before: $(cut -d' ' -f1-3 /proc/loadavg); $(date -u +%F)"

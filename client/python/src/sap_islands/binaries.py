@@ -76,10 +76,8 @@ def find_client_library() -> str:
         Unavailable: There is none, or $SAP_INSTRUCTION_SET names a build that this processor cannot
             run.
     """
-    chosen = os.environ.get("SAP_LIBRARY")
-    if chosen:
-        beside = Path(chosen).with_name(_CLIENT_LIBRARY)
-        found = str(beside) if beside.is_file() else None
+    if os.environ.get("SAP_LIBRARY"):
+        found = _next_to_chosen(_CLIENT_LIBRARY)
     else:
         found = (
             _in_package(_CLIENT_LIBRARY)
@@ -97,17 +95,29 @@ def find_client_library() -> str:
 def find_replacement(engine: str) -> str:
     """Path of the library that takes the place of a simulator's solver.
 
-    Looked up as the C library, without a variable: $SAP_LIBRARY is for the solver that it loads.
+    Looked up in the folder of $SAP_LIBRARY, which is the solver that it loads, then as the C library.
     Where it is installed, it is in a folder of its own.
 
     Raises:
         Unavailable: There is none.
     """
     name = _REPLACEMENTS[engine]
-    found = _in_package(name) or _in_clone(f"lib/{name}") or _installed(name)
+    found = (
+        _next_to_chosen(name)
+        or _in_package(name)
+        or _in_clone(f"lib/{name}")
+        or _installed(name)
+    )
     if found is None:
         raise Unavailable(f"{name} was not found: build it (deploy/quickstart.sh)")
     return found
+
+
+def _next_to_chosen(name: str) -> str | None:
+    """A library in the folder of $SAP_LIBRARY."""
+    chosen = os.environ.get("SAP_LIBRARY")
+    path = Path(chosen).with_name(name) if chosen else None
+    return str(path) if path is not None and path.is_file() else None
 
 
 def _installed(name: str) -> str | None:
