@@ -9,7 +9,8 @@ During a simulation by the simulator, five times are measured in every step, in 
     one call    with MuJoCo, its `advance`
     message     the problem as bytes
 
-Medians are printed as a table, and the medians of the ratios of problem and step to simulator.
+Medians are printed as a table, with the medians of the ratios to the simulator's step, and the
+geometric mean over MuJoCo's scenes of those of one call.
 
     build/python/bin/python tests/client/python/adapter_cost.py [--steps N] [SCENE...]
 """
@@ -54,14 +55,14 @@ class Actions(NamedTuple):
         simulator: The simulator's step.
         build: Builds the problem of the state.
         step: The adapter's step from the state.
-        advance: The same in one call.
+        advance: The same in one call, if the adapter has one.
     """
 
     copy_state: Callable[[], None]
     simulator: Callable[[], None]
     build: Callable[[], Problem]
     step: Callable[[sap.Session], object]
-    advance: Callable[[], object]
+    advance: Callable[[], object] | None
 
 
 def mujoco_actions(model: mujoco.MjModel) -> Actions:
@@ -108,7 +109,7 @@ def drake_actions(make: str, *arguments: int, **named: bool) -> Actions:
         lambda: simulator.AdvanceTo(scene.context.get_time() + drake_scenes.TIME_STEP),
         lambda: sap_islands.drake.build_problem(plant, to_build.plant_context).problem,
         lambda session: sap_islands.drake.step(plant, to_step.context, session),
-        lambda: None,
+        None,
     )
 
 
@@ -149,7 +150,7 @@ class Figures(NamedTuple):
 
     Attributes:
         contacts: [S] contacts of the problem.
-        times: [S, 5] of simulator, problem, step, one call and message [s].
+        times: [S, 5] of simulator, problem, step, one call and message [s], or NaN.
     """
 
     contacts: FloatArray
@@ -158,8 +159,10 @@ class Figures(NamedTuple):
 
 def measure(actions: Actions, steps: int, session: sap.Session) -> Figures:
     """Measures one scene."""
-    figures = Figures(np.empty(steps), np.empty((steps, 5)))
-    timed = (actions.simulator, actions.build, lambda: actions.step(session), actions.advance)
+    figures = Figures(np.empty(steps), np.full((steps, 5), np.nan))
+    timed = [actions.simulator, actions.build, lambda: actions.step(session)]
+    if actions.advance is not None:
+        timed.append(actions.advance)
     for i, times in enumerate(figures.times):
         actions.copy_state()
         results: list[object] = [None] * len(timed)
@@ -182,12 +185,18 @@ def _timed(action: Callable[[], object]) -> tuple[float, object]:
 def row(name: str, figures: Figures) -> str:
     """A scene's row of the table."""
     simulator, problem, step, one_call, message = 1e3 * np.median(figures.times, axis=0)
-    ratios = np.median(figures.times / figures.times[:, :1], axis=0)
-    return (
-        f"| {name} | {np.median(figures.contacts):.0f} | {simulator:.3f} | {problem:.3f} "
-        f"| {ratios[1]:.2g} | {step:.3f} | {ratios[2]:.2g} | {one_call:.3f} | {ratios[3]:.2g} "
-        f"| {message:.3f} |"
+    of_problem, of_step, of_one_call = _ratios(figures)
+    cells = (
+        f"{name} | {np.median(figures.contacts):.0f} | {simulator:.3f} | {problem:.3f} "
+        f"| {of_problem:.2g} | {step:.3f} | {of_step:.2g} "
+        f"| {one_call:.3f} | {of_one_call:.2g} | {message:.3f}"
     )
+    return f"| {cells.replace('nan', '')} |"
+
+
+def _ratios(figures: Figures) -> FloatArray:
+    """Medians of the ratios of problem, step and one call to the simulator's step."""
+    return np.median(figures.times / figures.times[:, :1], axis=0)[1:4]
 
 
 def main() -> None:
@@ -196,6 +205,7 @@ def main() -> None:
     parser.add_argument("scenes", nargs="*", metavar="SCENE", help="a part of the name is enough")
     parser.add_argument("--steps", type=int, default=300)
     arguments = parser.parse_args()
+    one_calls: list[float] = []
     print(f"| {' | '.join(COLUMNS)} |\n|---|" + "---:|" * (len(COLUMNS) - 1))
     with sap.connect("embedded:", threads=1) as client:
         for name in SCENES:
@@ -207,7 +217,13 @@ def main() -> None:
                 print(f"{name}: skipped, its package is not installed")
                 continue
             with client.session() as session:
-                print(row(name, measure(actions, arguments.steps, session)), flush=True)
+                figures = measure(actions, arguments.steps, session)
+            print(row(name, figures), flush=True)
+            if actions.advance is not None:
+                one_calls.append(_ratios(figures)[2])
+    if one_calls:
+        mean = np.exp(np.mean(np.log(one_calls)))
+        print(f"One call, geometric mean of {len(one_calls)} scenes: {mean:.2f}")
 
 
 if __name__ == "__main__":

@@ -283,3 +283,12 @@ def test_the_preloaded_library_needs_the_c_library_alone() -> None:
     needed = [line for line in printed.splitlines() if "(NEEDED)" in line]
     assert needed
     assert all("libc.so" in line or "ld-linux" in line for line in needed)
+
+
+def test_a_build_elsewhere_is_taken_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = find_replacement("mujoco")
+    monkeypatch.setenv("SAP_LIBRARY", str(tmp_path / "libsap_islands.so"))
+    assert find_replacement("mujoco") == usual
+    built = tmp_path / Path(usual).name
+    built.touch()
+    assert find_replacement("mujoco") == str(built)

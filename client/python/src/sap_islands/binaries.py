@@ -95,18 +95,15 @@ def find_client_library() -> str:
 def find_replacement(engine: str) -> str:
     """Path of the library that takes the place of a simulator's solver.
 
-    Looked up in the folder of $SAP_LIBRARY, which is the solver that it loads, then as the C library.
-    Where it is installed, it is in a folder of its own.
+    Looked up in the folder of $SAP_LIBRARY, which is the solver that it loads, then as the C
+    library. Where it is installed, it is in a folder of its own.
 
     Raises:
         Unavailable: There is none.
     """
     name = _REPLACEMENTS[engine]
     found = (
-        _next_to_chosen(name)
-        or _in_package(name)
-        or _in_clone(f"lib/{name}")
-        or _installed(name)
+        _next_to_chosen(name) or _in_package(name) or _in_clone(f"lib/{name}") or _installed(name)
     )
     if found is None:
         raise Unavailable(f"{name} was not found: build it (deploy/quickstart.sh)")
