@@ -1,4 +1,4 @@
-"""Measures the adapters against the simulators' own steps, from the same states.
+"""Steps of the adapters against the simulators' own, from the same states.
 
 During a simulation by the simulator, five times are measured in every step, in changing order:
 
@@ -8,42 +8,34 @@ During a simulation by the simulator, five times are measured in every step, in 
     step        the adapter's `step` in a session of the solver in this process, on one thread
     one call    with MuJoCo, its `advance`
     message     the problem as bytes
-
-Medians are printed as a table, with the medians of the ratios to the simulator's step, and the
-geometric mean over MuJoCo's scenes of those of one call.
-
-    build/python/bin/python tests/client/python/adapter_cost.py [--steps N] [SCENE...]
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import mujoco
 import numpy as np
+import robots
 import sap_islands as sap
 import sap_islands.mujoco
 from sap_islands.arrays import FloatArray
 from sap_islands.problem import Problem
 from sap_islands.scenes import load_scene
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "client" / "python" / "examples"
+REPOSITORY = Path(__file__).resolve().parents[2]
+EXAMPLES = REPOSITORY / "client" / "python" / "examples"
+TESTS = REPOSITORY / "tests" / "client" / "python"
 SETTLED_S = 0.5  # simulated before anything is measured
+STEPS = 300
+TITLE = "Steps of the adapters: medians [ms], and medians of the ratios to the simulator's step"
 COLUMNS = (
-    "scene",
-    "contacts",
-    "simulator [ms]",
-    "problem [ms]",
-    "ratio",
-    "step [ms]",
-    "ratio",
-    "one call [ms]",
-    "ratio",
-    "message [ms]",
+    "scene;contacts;simulator ms;problem ms;ratio;step ms;ratio;one call ms;ratio of one call;"
+    "message ms"
 )
 
 
@@ -89,6 +81,8 @@ def drake_actions(make: str, *arguments: int, **named: bool) -> Actions:
     import sap_islands.drake
     from pydrake.systems.analysis import Simulator
 
+    if str(TESTS) not in sys.path:
+        sys.path.append(str(TESTS))
     from support import drake_scenes
 
     scene = getattr(drake_scenes, make)(*arguments, **named)
@@ -113,13 +107,6 @@ def drake_actions(make: str, *arguments: int, **named: bool) -> Actions:
     )
 
 
-def robot(name: str) -> Actions:
-    """A robot model from another package, see test_robots."""
-    from test_robots import ROBOTS
-
-    return mujoco_actions(ROBOTS[name]().compile())
-
-
 def example(name: str) -> Actions:
     """The model of an example."""
     return mujoco_actions(mujoco.MjModel.from_xml_path(str(EXAMPLES / name)))
@@ -134,9 +121,8 @@ SCENES: dict[str, Callable[[], Actions]] = {
     "MuJoCo bin 300": lambda: mujoco_actions(load_scene("bin", 300)),
     "MuJoCo arm": lambda: example("arm.xml"),
     "MuJoCo humanoid": lambda: example("humanoid.xml"),
-    "robosuite panda": lambda: robot("panda"),
-    "Shadow hand": lambda: robot("shadow hand"),
-    "dm_control humanoid": lambda: robot("humanoid"),
+    "MuJoCo Shadow hand": lambda: mujoco_actions(robots.load("Shadow hand, block", "pyramidal")),
+    "MuJoCo dog": lambda: mujoco_actions(robots.load("dog", "pyramidal")),
     "Drake clutter 20": lambda: drake_actions("clutter", 20),
     "Drake stacks 4 x 5": lambda: drake_actions("stacks", 4, 5),
     "Drake arm with gripper": lambda: drake_actions("arm_holding_box"),
@@ -182,49 +168,15 @@ def _timed(action: Callable[[], object]) -> tuple[float, object]:
     return time.perf_counter() - started, result
 
 
-def row(name: str, figures: Figures) -> str:
-    """A scene's row of the table."""
-    simulator, problem, step, one_call, message = 1e3 * np.median(figures.times, axis=0)
-    of_problem, of_step, of_one_call = _ratios(figures)
-    cells = (
-        f"{name} | {np.median(figures.contacts):.0f} | {simulator:.3f} | {problem:.3f} "
-        f"| {of_problem:.2g} | {step:.3f} | {of_step:.2g} "
-        f"| {one_call:.3f} | {of_one_call:.2g} | {message:.3f}"
-    )
-    return f"| {cells.replace('nan', '')} |"
-
-
-def _ratios(figures: Figures) -> FloatArray:
-    """Medians of the ratios of problem, step and one call to the simulator's step."""
-    return np.median(figures.times / figures.times[:, :1], axis=0)[1:4]
-
-
-def main() -> None:
-    """Prints a row for each scene."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("scenes", nargs="*", metavar="SCENE", help="a part of the name is enough")
-    parser.add_argument("--steps", type=int, default=300)
-    arguments = parser.parse_args()
-    one_calls: list[float] = []
-    print(f"| {' | '.join(COLUMNS)} |\n|---|" + "---:|" * (len(COLUMNS) - 1))
-    with sap.connect("embedded:", threads=1) as client:
-        for name in SCENES:
-            if arguments.scenes and not any(part in name for part in arguments.scenes):
-                continue
-            try:
-                actions = SCENES[name]()
-            except (AssertionError, ImportError):
-                print(f"{name}: skipped, its package is not installed")
-                continue
-            with client.session() as session:
-                figures = measure(actions, arguments.steps, session)
-            print(row(name, figures), flush=True)
-            if actions.advance is not None:
-                one_calls.append(_ratios(figures)[2])
-    if one_calls:
-        mean = np.exp(np.mean(np.log(one_calls)))
-        print(f"One call, geometric mean of {len(one_calls)} scenes: {mean:.2f}")
-
-
-if __name__ == "__main__":
-    main()
+def rows(name: str, library: Path, threads: int) -> Iterator[list[object]]:
+    """The row of a scene; a step is on one thread."""
+    del library, threads
+    with sap.connect("embedded:", threads=1) as client, client.session() as session:
+        figures = measure(SCENES[name](), STEPS, session)
+    simulator, problem, step, one_call, message = np.median(1e3 * figures.times, axis=0)
+    ratios = np.median(figures.times / figures.times[:, :1], axis=0)
+    pairs = ((problem, ratios[1]), (step, ratios[2]), (one_call, ratios[3]))
+    row: list[object] = [round(np.median(figures.contacts)), f"{simulator:.3f}"]
+    for milliseconds, ratio in pairs:
+        row += ["", ""] if np.isnan(ratio) else [f"{milliseconds:.3f}", f"{ratio:.2g}"]
+    yield [*row, f"{message:.3f}"]

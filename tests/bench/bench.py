@@ -3,7 +3,7 @@
     bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
-robots, robots_drake, rollout, run, flex, clarabel, cholmod, golden, soft, boxes, gradients,
+robots, robots_drake, rollout, run, steps, flex, clarabel, cholmod, golden, soft, boxes, gradients,
 scaling, large, threads, busy, predicted, or a part of a table such as drake/bin or drake/bin/160.
 Tables go to standard output, to DIR/<name>.csv, and all together to DIR/tables.md.
 """
@@ -27,7 +27,7 @@ import numpy as np
 from busy_machine import busy
 from coupled_trees import soft
 from lone_boxes import boxes
-from mujoco_programs import flex, rollout, run
+from mujoco_programs import flex, rollout, run, steps
 from one_core import pin_to_one_core
 from problem_files import problem_files
 from table import Table
@@ -554,6 +554,7 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "robots_drake": robots_drake,
     "rollout": rollout,
     "run": run,
+    "steps": steps,
     "drake": drake,
 }
 
