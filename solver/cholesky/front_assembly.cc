@@ -73,12 +73,21 @@ inline void CopyDiagonalBlock(const double* from, int size, double scale, int ro
   }
 }
 
-// The runs, of ascending parent rows, of which a row is in [begin, end).
-Part RunsWithin(std::span<const RowRun> runs, int begin, int end) {
-  const auto first = std::ranges::partition_point(
-      runs, [&](const RowRun& run) { return run.parent_row + run.length <= begin; });
-  const auto last = std::partition_point(first, runs.end(),
-                                         [&](const RowRun& run) { return run.parent_row < end; });
+// The runs, of ascending parent rows, of which a row is in [begin, end). The first and the last of
+// them are looked at before they are searched for: most fronts are one tile.
+inline Part RunsWithin(std::span<const RowRun> runs, int begin, int end) {
+  const auto ends_before = [begin](const RowRun& run) {
+    return run.parent_row + run.length <= begin;
+  };
+  const auto begins_before = [end](const RowRun& run) { return run.parent_row < end; };
+  auto first = runs.begin();
+  auto last = runs.end();
+  if (first != last && ends_before(runs.front())) {
+    first = std::partition_point(first, last, ends_before);
+  }
+  if (first != last && !begins_before(runs.back())) {
+    last = std::partition_point(first, last, begins_before);
+  }
   return {static_cast<int>(first - runs.begin()), static_cast<int>(last - runs.begin())};
 }
 
