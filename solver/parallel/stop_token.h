@@ -33,7 +33,10 @@ class StopToken {
   }
 
   bool HasDeadline() const { return deadline_ != Clock::time_point::max(); }
-  bool Requested() const { return Reason() != StopReason::kNone; }
+  bool Requested() const {
+    const bool can_be = cancelled_ != nullptr || HasDeadline();
+    return can_be && Reason() != StopReason::kNone;
+  }
   // Never reads the clock.
   bool Cancelled() const {
     return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed);

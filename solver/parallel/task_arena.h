@@ -93,24 +93,37 @@ struct Chunks {
   }
 };
 
-// Calls body(begin_of_chunk, end_of_chunk, chunk) for [begin, end) cut into chunks, in the arena if
-// there is one and the loop is worth sharing, or even waking other threads for. Chunks depend on
-// the range alone, so sums over chunks have the same order for any number of threads.
-template <typename Body>
-void ForChunks(TaskArena* arena, int begin, int end, const Chunks& cut, Body&& body) {
+// Whether the arena should share a loop over so many chunks out, or even wake other threads for it.
+inline bool IsWorthSharing(const TaskArena& arena, int chunks, const Chunks& cut) {
   constexpr int64_t kWorthWaking = 30'000;  // nanoseconds
   constexpr int64_t kWorthSharing = 5'000;
-  const int chunks = cut.Count(begin, end);
-  const auto run = [&](int chunk) {
+  const int64_t nanoseconds = chunks * static_cast<int64_t>(cut.nanoseconds);
+  return chunks > 1 && nanoseconds >= kWorthSharing &&
+         (nanoseconds >= kWorthWaking || arena.has_helpers());
+}
+
+// The loop of ForChunks in the arena. A function of its own with a copy of the body: what a small
+// loop works on stays in registers, as no other function gets to know its address.
+template <typename Body>
+[[gnu::noinline]] void ShareChunks(TaskArena* arena, int begin, int end, const Chunks& cut,
+                                   Body body) {
+  arena->ParallelForPieces(cut.Count(begin, end), [&](int chunk) {
     const int from = begin + chunk * cut.size;
     body(from, from + cut.size < end ? from + cut.size : end, chunk);
-  };
-  const int64_t nanoseconds = chunks * static_cast<int64_t>(cut.nanoseconds);
-  if (arena != nullptr && chunks > 1 && nanoseconds >= kWorthSharing &&
-      (nanoseconds >= kWorthWaking || arena->has_helpers())) {
-    arena->ParallelForPieces(chunks, run);
-  } else {
-    for (int chunk = 0; chunk < chunks; ++chunk) run(chunk);
+  });
+}
+
+// Calls body(begin_of_chunk, end_of_chunk, chunk) for [begin, end) cut into chunks, in the arena if
+// there is one and the loop is worth it. Chunks depend on the range alone, so sums over chunks have
+// the same order for any number of threads.
+template <typename Body>
+inline void ForChunks(TaskArena* arena, int begin, int end, const Chunks& cut, Body&& body) {
+  if (arena != nullptr && IsWorthSharing(*arena, cut.Count(begin, end), cut)) {
+    return ShareChunks<std::remove_cvref_t<Body>>(arena, begin, end, cut, body);
+  }
+  int chunk = 0;
+  for (int from = begin; from < end; from += cut.size) {
+    body(from, from + cut.size < end ? from + cut.size : end, chunk++);
   }
 }
 
