@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -37,10 +39,12 @@ class RowJacobians {
   template <typename Vectors>
   void Velocities(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
                   const std::vector<double>& u, Vectors* v_c) const {
+    const Entries entries = EntriesOf(layout);
+    const int* const velocity_start = graph.velocity_start().data();
     for (int row = begin; row < end; ++row) {
       double sum = 0;
       for (const RowPart& part : layout.parts_of_row(row)) {
-        sum += Product(layout, part, u.data() + graph.velocity_start()[part.slot]);
+        sum += entries.Product(part, u.data() + velocity_start[part.slot]);
       }
       v_c->Set(row, {sum});
     }
@@ -49,12 +53,14 @@ class RowJacobians {
   template <typename Start, typename Finish>
   void ForSizes(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
                 const std::vector<double>& u, Start&& start, Finish&& finish) const {
+    const Entries entries = EntriesOf(layout);
+    const int* const velocity_start = graph.velocity_start().data();
     for (int row = begin; row < end; ++row) {
       auto sizes = start(row);
       int terms = 0;
       for (const RowPart& part : layout.parts_of_row(row)) {
-        const double* v = u.data() + graph.velocity_start()[part.slot];
-        ForEntries(layout, part, [&](int dof, double J) { sizes[0] += std::abs(J * v[dof]); });
+        const double* v = u.data() + velocity_start[part.slot];
+        entries.ForEach(part, [&](int dof, double J) { sizes[0] += std::abs(J * v[dof]); });
         terms += static_cast<int>(part.entry_end - part.entry_begin);
       }
       finish(row, sizes, terms);
@@ -63,20 +69,23 @@ class RowJacobians {
 
   template <typename Vectors, typename Size>
   void AddImpulse(const Layout& layout, Sides sides, Size, const Vectors& gamma, double* f) const {
+    const Entries entries = EntriesOf(layout);
+    const RowPart* const parts = layout.parts().data();
     for (const int p : sides) {
-      const double impulse = gamma.At(layout.parts()[p].row)[0];
-      ForEntries(layout, layout.parts()[p], [&](int dof, double J) { f[dof] += J * impulse; });
+      const double impulse = gamma.At(parts[p].row)[0];
+      entries.ForEach(parts[p], [&](int dof, double J) { f[dof] += J * impulse; });
     }
   }
 
   template <typename Vectors, typename Size>
   void AddImpulseSizes(const Layout& layout, int slot, Size, const Vectors& errors, double roundoff,
                        const Vectors& gamma, double* error) const {
+    const Entries entries = EntriesOf(layout);
+    const RowPart* const parts = layout.parts().data();
     for (const int p : layout.parts_of_slot(slot)) {
-      const int row = layout.parts()[p].row;
+      const int row = parts[p].row;
       const double size = errors.At(row)[0] + roundoff * std::abs(gamma.At(row)[0]);
-      ForEntries(layout, layout.parts()[p],
-                 [&](int dof, double J) { error[dof] += std::abs(J) * size; });
+      entries.ForEach(parts[p], [&](int dof, double J) { error[dof] += std::abs(J) * size; });
     }
   }
   static int NumImpulseTerms(const Layout& layout, int slot) {
@@ -86,10 +95,11 @@ class RowJacobians {
   template <typename Matrices, typename Size>
   void AddDiagonalBlock(const Layout& layout, Sides sides, Size n, const Matrices& G,
                         const StopToken& stop, double* H) const {
+    const Entries entries = EntriesOf(layout);
+    const RowPart* const parts = layout.parts().data();
     for (const int p : sides) {
       if (n > kUnpolledDofs && stop.Requested()) return;
-      const RowPart& part = layout.parts()[p];
-      AddProducts(layout, part, part, n, G.At(part.row)(0, 0), H);
+      entries.AddProducts(parts[p], parts[p], n, G.At(parts[p].row)(0, 0), H);
     }
   }
 
@@ -97,11 +107,13 @@ class RowJacobians {
   void AddBlock(const ConstraintGraph& graph, ConstraintKind kind, int tree_pair, LowSize,
                 HighSize n_high, const Matrices& G, double* H) const {
     const Layout& layout = graph.rows(kind);
+    const Entries entries = EntriesOf(layout);
+    const RowPart* const parts = layout.parts().data();
     const IndexRange range = graph.couplings(kind, tree_pair);
     for (int c = range.begin; c < range.end; ++c) {
       const PartCoupling& coupling = layout.couplings()[c];
-      AddProducts(layout, layout.parts()[coupling.part_low], layout.parts()[coupling.part_high],
-                  n_high, G.At(coupling.unit)(0, 0), H);
+      entries.AddProducts(parts[coupling.part_low], parts[coupling.part_high], n_high,
+                          G.At(coupling.unit)(0, 0), H);
     }
   }
 
@@ -116,32 +128,44 @@ class RowJacobians {
   template <typename Vectors, typename Size>
   void AddGroupVelocities(const Layout& layout, const TreeGroup& group, Sides sides, Size,
                           const double* dv, Vectors* dv_c) const {
+    const Entries entries = EntriesOf(layout);
     for (const int p : sides) {
       const RowPart& part = layout.parts()[p];
       const double before = IsRepeated(layout, part, group) ? dv_c->At(part.row)[0] : 0.0;
-      dv_c->Set(part.row, {before + Product(layout, part, dv)});
+      dv_c->Set(part.row, {before + entries.Product(part, dv)});
     }
   }
 
  private:
-  template <typename Body>
-  void ForEntries(const Layout& layout, const RowPart& part, Body&& body) const {
-    for (int64_t e = part.entry_begin; e < part.entry_end; ++e) body(layout.dof()[e], at(e));
-  }
-  double Product(const Layout& layout, const RowPart& part, const double* v) const {
-    double sum = 0;
-    ForEntries(layout, part, [&](int dof, double J) { sum += J * v[dof]; });
-    return sum;
-  }
-  // H += J_a' G J_b of a row-major block with n_b columns.
-  template <typename Size>
-  void AddProducts(const Layout& layout, const RowPart& a, const RowPart& b, Size n_b, double G,
-                   double* H) const {
-    if (G == 0) return;
-    ForEntries(layout, a, [&](int i, double J_i) {
-      ForEntries(layout, b, [&](int j, double J_j) { H[i * n_b + j] += G * J_i * J_j; });
-    });
-  }
+  // The entries of all rows. Loops read them through a copy of this on their stack, as the compiler
+  // cannot tell that what they store changes no pointer of the layout.
+  struct Entries {
+    const int* dof;
+    const double* J;
+
+    template <typename Body>
+    void ForEach(const RowPart& part, Body&& body) const {
+      const int64_t end = part.entry_end;
+      for (int64_t e = part.entry_begin; e < end; ++e) body(dof[e], J[e]);
+    }
+    double Product(const RowPart& part, const double* v) const {
+      double sum = 0;
+      ForEach(part, [&](int i, double J_i) { sum += J_i * v[i]; });
+      return sum;
+    }
+    // H += J_a' G J_b of a row-major block with n_b columns.
+    template <typename Size>
+    void AddProducts(const RowPart& a, const RowPart& b, Size n_b, double G, double* H) const {
+      if (G == 0) return;
+      ForEach(a, [&](int i, double J_i) {
+        double* const row = H + static_cast<ptrdiff_t>(i) * n_b;
+        const double G_J_i = G * J_i;
+        ForEach(b, [&](int j, double J_j) { row[j] += G_J_i * J_j; });
+      });
+    }
+  };
+  Entries EntriesOf(const Layout& layout) const { return {layout.dof().data(), J_.data()}; }
+
   static bool IsRepeated(const Layout& layout, const RowPart& part, const TreeGroup& group) {
     for (const RowPart& other : layout.parts_of_row(part.row)) {
       if (other.slot == part.slot) return false;

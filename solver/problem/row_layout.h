@@ -33,15 +33,14 @@ class RowLayout {
   std::span<const int> order() const { return order_; }  // number in the problem
   std::span<const RowPart> parts() const { return parts_; }
   std::span<const RowPart> parts_of_row(int row) const {
-    return parts().subspan(part_start_[row], part_start_[row + 1] - part_start_[row]);
+    return {parts_.data() + part_start_[row], parts_.data() + part_start_[row + 1]};
   }
   // Degree of freedom of its tree, per entry. Entries of a row are in the order of the problem.
   std::span<const int> dof() const { return dof_; }
   // Indices of the parts of a tree, ascending.
   std::span<const int> parts_of_slot(int slot) const {
     if (order_.empty()) return {};
-    return std::span(slot_parts_)
-        .subspan(slot_start_[slot], slot_start_[slot + 1] - slot_start_[slot]);
+    return {slot_parts_.data() + slot_start_[slot], slot_parts_.data() + slot_start_[slot + 1]};
   }
   std::span<const PartCoupling> couplings() const { return couplings_; }
   IndexRange island(int island) const {
