@@ -31,6 +31,8 @@ struct SolverState {
   FactorStores factors;
   SapModel model;
   SapWorkspace workspace;
+  // Whether the workspace has room for every island of the graph, and for their rounds too.
+  bool workspace_fits{false}, rounds_fit{false};
   DeadlineReserve deadline_reserve;
   // Workspace of its derivatives:
   AdjointData adjoint;
@@ -77,6 +79,7 @@ class SolveRun {
  private:
   void LayOut();
   void Resize();
+  void ResizeWorkspace();
   tl::expected<void, MemoryLimitExceeded> ReserveFactors(bool factors_all);
   void SolveTask(int task);
   int EndOfSingleBodies(int position, int end) const;
