@@ -43,15 +43,17 @@ class ConstraintGatherer {
         mass_unit_(model->constants(island).mass_unit),
         delassus_{problem, graph, *model, mass_unit_} {}
 
-  // Jacobians and laws of at most `together` contacts of a pool. False if a constant left the range
-  // of doubles.
+  // Jacobians and laws of 1 to `together` contacts of a pool. False if a constant left the range of
+  // doubles.
   template <int together, int index>
   bool GatherContacts(PoolIndex<index> pool, std::span<const ContactPlace> contacts) {
     using Laws = typename PoolAt<index>::Laws;
     const ContactLayout& layout = LayoutOf(graph_, pool);
     std::array<typename Laws::Inputs, together> inputs;
     std::array<ContactColumns, together> columns;  // without parts where w is not estimated
-    for (size_t k = 0; k < contacts.size(); ++k) {
+    // A constant where it is one, so that inputs of a single contact stay in registers.
+    const size_t count = together == 1 ? 1 : contacts.size();
+    for (size_t k = 0; k < count; ++k) {
       const auto [group, i] = contacts[k];
       const int contact = layout.order()[i];
       CopyJacobian(pool, *group, i);
@@ -65,11 +67,10 @@ class ConstraintGatherer {
       delassus_.AddTrees(Laws::kRows, &columns[k]);
     }
     if constexpr (together > 1) {
-      delassus_.template AddComponents<together>(std::span(columns).first(contacts.size()),
-                                                 Laws::kRows);
+      delassus_.template AddComponents<together>(std::span(columns).first(count), Laws::kRows);
     }
     bool representable = true;
-    for (size_t k = 0; k < contacts.size(); ++k) {
+    for (size_t k = 0; k < count; ++k) {
       const int contact = layout.order()[contacts[k].i];
       if (!columns[k].parts.empty()) {
         inputs[k].w = delassus_.OfContact(contact, columns[k], Laws::kRows);
@@ -184,9 +185,11 @@ bool GatherUnits(ConstraintGatherer gatherer, const ConstraintGraph& graph, Pool
 bool SapModel::GatherConstraints(const ContactProblem& problem, const ConstraintGraph& graph,
                                  int island, const StopToken& stop, TaskArena* arena) {
   const ConstraintGatherer gatherer(problem, graph, island, this);
-  const bool coupled = graph.island_ranges()[island].coupled;
+  const IslandRange& island_range = graph.island_ranges()[island];
+  const bool coupled = island_range.coupled;
   std::atomic<bool> representable{true};
   ForEachPool([&](auto pool) {
+    if (!island_range.has(pool.kind())) return;
     const PoolRange range = RangeOf(LayoutOf(graph, pool).island(island));
     ForChunks(arena, range.unit_begin, range.unit_end, kGatherPairs, [&](int begin, int end, int) {
       if (stop.Cancelled()) return;

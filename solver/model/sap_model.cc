@@ -1,7 +1,9 @@
 #include "solver/model/sap_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "solver/pools/jacobian_kernels.h"
 #include "solver/pools/loop_costs.h"
@@ -10,9 +12,13 @@ namespace sap {
 
 namespace {
 
-// The power of two next to x, kept where it and its inverse are normal numbers.
+// The power of two next to x >= 0, kept where it and its inverse are normal numbers: x without its
+// fraction.
 double PowerOfTwoNextTo(double x) {
-  return std::ldexp(1.0, std::clamp(std::ilogb(x), -1000, 1000));
+  constexpr int kFractionBits = 52, kBias = 1023, kLargest = 1000;
+  const auto exponent = static_cast<int>(std::bit_cast<uint64_t>(x) >> kFractionBits);
+  const int kept = std::clamp(exponent, kBias - kLargest, kBias + kLargest);
+  return std::bit_cast<double>(static_cast<uint64_t>(kept) << kFractionBits);
 }
 
 // A, its factor and D = diag(A)^-1/2 of one tree with the mass unit at 1. False if something is out
@@ -97,7 +103,7 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ConstraintGraph&
     const int v = graph.velocity_start()[slot];
     const double* v_star = problem.v_star().data() + problem.velocity_start()[tree];
     // A mass that vanishes next to the largest of the island cannot be divided by.
-    ForSize(n, [&](auto size) {
+    ForTreeSize(n, [&](auto size) {
       constants.representable &=
           ScaleTree(A, factor, size, constants.mass_unit, scaled_A, scaled_factor, &D_[v]);
     });

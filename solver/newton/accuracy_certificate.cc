@@ -256,8 +256,8 @@ double OptimalityGapBound(const IslandView& view, double cost, const StopToken& 
               if (stop.Cancelled()) return;
               CertificateSums<double> part;
               for (int slot = begin; slot < end; ++slot) {
-                ForSize(graph.dofs()[slot],
-                        [&](auto n) { AddSlot(view, *data, slot, n, stop, scratch, &part); });
+                ForTreeSize(graph.dofs()[slot],
+                            [&](auto n) { AddSlot(view, *data, slot, n, stop, scratch, &part); });
               }
               scratch->slot_norms[range.slot_begin + chunk] = part;
             });

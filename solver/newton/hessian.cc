@@ -30,7 +30,7 @@ void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, d
 
 void AssembleDiagonalBlock(const IslandView& view, const SapData& data, int slot,
                            const StopToken& stop, double* H) {
-  ForSize(view.graph.dofs()[slot], [&](auto n) {
+  ForTreeSize(view.graph.dofs()[slot], [&](auto n) {
     const double* Q = view.model.Q(view.graph, slot);
     std::copy(Q, Q + n * n, H);
     ForPoolsOf(view, [&](auto pool) {

@@ -19,7 +19,7 @@ LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep
                 const double* dv = step->v.data() + start;
                 const double* change = data.momentum_change.data() + start;
                 double* momentum = step->momentum.data() + start;
-                ForSize(graph.dofs()[slot], [&](auto n) {
+                ForTreeSize(graph.dofs()[slot], [&](auto n) {
                   view.model.MultiplyA(graph, slot, n, dv, momentum);
                   if (range.coupled) AddCoupledProduct(view, slot, step->v, momentum);
                   for (int i = 0; i < n; ++i) {

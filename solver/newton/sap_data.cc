@@ -164,8 +164,8 @@ IslandNorms Evaluate(const IslandView& view, SapData* data, SapScratch* scratch,
               if (stop.Cancelled()) return;
               PartialSums sums;
               for (int slot = begin; slot < end; ++slot) {
-                ForSize(graph.dofs()[slot],
-                        [&](auto n) { EvaluateSlot(view, slot, n, data, scratch, &sums); });
+                ForTreeSize(graph.dofs()[slot],
+                            [&](auto n) { EvaluateSlot(view, slot, n, data, scratch, &sums); });
               }
               scratch->slot_sums[range.slot_begin + chunk] = sums;
             });
