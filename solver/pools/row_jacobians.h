@@ -9,13 +9,16 @@
 #include <vector>
 
 #include "solver/cholesky/dense_cholesky.h"
+#include "solver/laws/law_types.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
 #include "solver/problem/constraint_graph.h"
 
 namespace sap {
 
-// The unit of loops is a row. The interface is that of ContactJacobians.
+// The unit of loops is a row. The interface is that of ContactJacobians. Loops are functions of
+// their own, the same for trees of any size and for every law of rows: a copy in each of their
+// callers would be more code to fetch, for a loop over two or three entries.
 class RowJacobians {
  public:
   using Layout = RowLayout;
@@ -39,15 +42,7 @@ class RowJacobians {
   template <typename Vectors>
   void Velocities(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
                   const std::vector<double>& u, Vectors* v_c) const {
-    const Entries entries = EntriesOf(layout);
-    const int* const velocity_start = graph.velocity_start().data();
-    for (int row = begin; row < end; ++row) {
-      double sum = 0;
-      for (const RowPart& part : layout.parts_of_row(row)) {
-        sum += entries.Product(part, u.data() + velocity_start[part.slot]);
-      }
-      v_c->Set(row, {sum});
-    }
+    Multiply(graph, layout, begin, end, u.data(), v_c->values.data());
   }
 
   template <typename Start, typename Finish>
@@ -69,32 +64,24 @@ class RowJacobians {
 
   template <typename Vectors, typename Size>
   void AddImpulse(const Layout& layout, Sides sides, Size, const Vectors& gamma, double* f) const {
-    const Entries entries = EntriesOf(layout);
-    const RowPart* const parts = layout.parts().data();
-    for (const int p : sides) {
-      const double impulse = gamma.At(parts[p].row)[0];
-      entries.ForEach(parts[p], [&](int dof, double J) { f[dof] += J * impulse; });
-    }
+    if (!sides.empty()) AddTransposed(layout, sides, gamma.values.data(), f);
   }
 
   template <typename Vectors, typename Size>
   void AddImpulseSizes(const Layout& layout, int slot, Size, const Vectors& errors, double roundoff,
                        const Vectors& gamma, double* error) const {
-    const Entries entries = EntriesOf(layout);
-    const RowPart* const parts = layout.parts().data();
-    for (const int p : layout.parts_of_slot(slot)) {
-      const int row = parts[p].row;
-      const double size = errors.At(row)[0] + roundoff * std::abs(gamma.At(row)[0]);
-      entries.ForEach(parts[p], [&](int dof, double J) { error[dof] += std::abs(J) * size; });
-    }
+    const Sides sides = SidesOf(layout, slot);
+    if (sides.empty()) return;
+    AddTransposedSizes(layout, sides, errors.values.data(), roundoff, gamma.values.data(), error);
   }
   static int NumImpulseTerms(const Layout& layout, int slot) {
     return static_cast<int>(layout.parts_of_slot(slot).size());
   }
 
-  template <typename Matrices, typename Size>
-  void AddDiagonalBlock(const Layout& layout, Sides sides, Size n, const Matrices& G,
-                        const StopToken& stop, double* H) const {
+  template <typename Matrices>
+  [[gnu::noinline]] void AddDiagonalBlock(const Layout& layout, Sides sides, int n,
+                                          const Matrices& G, const StopToken& stop,
+                                          double* H) const {
     const Entries entries = EntriesOf(layout);
     const RowPart* const parts = layout.parts().data();
     for (const int p : sides) {
@@ -164,6 +151,15 @@ class RowJacobians {
       });
     }
   };
+  // v_c := J u for rows [begin, end).
+  void Multiply(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
+                const double* u, LawVector<1>* v_c) const;
+  // f += J' gamma of one tree, over some of its sides.
+  void AddTransposed(const Layout& layout, Sides sides, const LawVector<1>* gamma, double* f) const;
+  // error += |J|' (errors + roundoff |gamma|) of the same.
+  void AddTransposedSizes(const Layout& layout, Sides sides, const LawVector<1>* errors,
+                          double roundoff, const LawVector<1>* gamma, double* error) const;
+
   Entries EntriesOf(const Layout& layout) const { return {layout.dof().data(), J_.data()}; }
 
   static bool IsRepeated(const Layout& layout, const RowPart& part, const TreeGroup& group) {
