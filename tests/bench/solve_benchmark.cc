@@ -3,6 +3,8 @@
 //
 //   solve_benchmark [--threads N] [--pairs N] [NAME...]     names as in tests/data or
 //   SAP_PROBLEMS_DIR
+//   solve_benchmark --solves N NAME...     N warm solves on one thread and nothing else, for a
+//   profiler: what one of them takes is the difference of two runs
 //
 // The two sides of a ratio are run in turn within one process, and the median of the ratios is
 // given: what else the machine does then weighs on both. The speed-up is also given by the sums of
@@ -101,18 +103,35 @@ void Run(const std::string& name, int threads, int pairs) {
               1 / threads_ratio.of_sums);
 }
 
+void SolveOnly(const std::string& name, int solves) {
+  const auto golden = sap::test::LoadGolden(name);
+  const auto problem = ContactProblem::Make(golden.arrays.View());
+  if (!problem) {
+    std::printf("%s: %s\n", name.c_str(), problem.error().Message().c_str());
+    return;
+  }
+  Side islands(*problem, nullptr, true);
+  for (int i = 0; i < solves; ++i) islands.Time();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   int threads = 2;
   int pairs = 31;
+  int solves = 0;
   std::vector<std::string> names;
   CLI::App app("Times whole solves of problem files.", "solve_benchmark");
   app.add_option("--threads", threads)->check(CLI::PositiveNumber);
   app.add_option("--pairs", pairs)->check(CLI::PositiveNumber);
+  app.add_option("--solves", solves)->check(CLI::PositiveNumber);
   app.add_option("NAME", names);
   CLI11_PARSE(app, argc, argv);
   if (names.empty()) names = sap::test::GoldenNames();
+  if (solves > 0) {
+    for (const std::string& name : names) SolveOnly(name, solves);
+    return 0;
+  }
   std::printf("%-28s %7s %7s %4s %9s %9s %9s %8s %9s %8s %8s\n", "problem", "islands", "contacts",
               "its", "whole/ms", "min/ms", "median/ms", "on/off", "par./ms", "speed-up", "by-sums");
   for (const std::string& name : names) Run(name, threads, pairs);
