@@ -18,7 +18,7 @@ namespace sap {
 
 // The unit of loops is a row. The interface is that of ContactJacobians. Loops are functions of
 // their own, the same for trees of any size and for every law of rows: a copy in each of their
-// callers would be more code to fetch, for a loop over two or three entries.
+// callers would be more code to fetch, for a loop over few entries.
 class RowJacobians {
  public:
   using Layout = RowLayout;
