@@ -1,10 +1,10 @@
 #include "solver/cholesky/large_tree.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "solver/cholesky/front_solve.h"
+#include "solver/cholesky/power_of_two.h"
 #include "solver/parallel/growing_buffer.h"
 
 namespace sap {
@@ -27,8 +27,7 @@ void FindEnds(const double* A, ptrdiff_t n, int* ends) {
 double UnitOf(const double* A, ptrdiff_t n) {
   double largest = std::numeric_limits<double>::min();
   for (ptrdiff_t i = 0; i < n; ++i) largest = std::max(largest, A[i * n + i]);
-  constexpr int kMaxExponent = 1000;  // the inverse is a normal number as well
-  return std::ldexp(1.0, std::clamp(std::ilogb(largest), -kMaxExponent, kMaxExponent));
+  return PowerOfTwoBelow(largest);
 }
 
 // The matrix with its rows and columns in reverse order, as a front: row i is row n - 1 - i there.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "solver/cholesky/power_of_two.h"
 #include "solver/pools/jacobian_kernels.h"
 
 namespace sap {
@@ -10,9 +11,6 @@ namespace sap {
 namespace {
 
 constexpr ConjugateGoal kGoal{.max_products = 25, .error2 = 1e-28};
-
-// The power of two that brings a positive number next to one.
-double ScaleOf(double x) { return std::ldexp(1.0, -std::clamp(std::ilogb(x), -1000, 1000)); }
 
 }  // namespace
 
@@ -31,7 +29,7 @@ StepStatus HessianSystem::Solve(const std::vector<double>& b, std::vector<double
     return StepStatus::kOk;
   }
   if (!std::isfinite(largest)) return StepStatus::kNotPositiveDefinite;
-  const double scale = ScaleOf(largest);
+  const double scale = 1 / PowerOfTwoBelow(largest);
   for (;;) {
     const StepStatus status = Iterate(scale, b, x);
     if (status != StepStatus::kNotPositiveDefinite) return status;

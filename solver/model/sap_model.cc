@@ -1,25 +1,15 @@
 #include "solver/model/sap_model.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 
+#include "solver/cholesky/power_of_two.h"
 #include "solver/pools/jacobian_kernels.h"
 #include "solver/pools/loop_costs.h"
 
 namespace sap {
 
 namespace {
-
-// The power of two next to x >= 0, kept where it and its inverse are normal numbers: x without its
-// fraction.
-double PowerOfTwoNextTo(double x) {
-  constexpr int kFractionBits = 52, kBias = 1023, kLargest = 1000;
-  const auto exponent = static_cast<int>(std::bit_cast<uint64_t>(x) >> kFractionBits);
-  const int kept = std::clamp(exponent, kBias - kLargest, kBias + kLargest);
-  return std::bit_cast<double>(static_cast<uint64_t>(kept) << kFractionBits);
-}
 
 // A, its factor and D = diag(A)^-1/2 of one tree with the mass unit at 1. False if something is out
 // of the range of doubles then.
@@ -90,7 +80,7 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ConstraintGraph&
   }
   IslandConstants& constants = constants_[island];
   constants = {};
-  constants.mass_unit = PowerOfTwoNextTo(largest);
+  constants.mass_unit = PowerOfTwoBelow(largest);
 
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int tree = tree_of_slot[slot];
