@@ -26,17 +26,11 @@ class StopToken {
   // A token that only has a flag never reads the clock.
   StopReason Reason() const {
     if (Cancelled()) return StopReason::kCancelled;
-    if (HasDeadline() && Clock::now() >= deadline_) {
-      return StopReason::kDeadline;
-    }
-    return StopReason::kNone;
+    return DeadlinePassed() ? StopReason::kDeadline : StopReason::kNone;
   }
 
   bool HasDeadline() const { return deadline_ != Clock::time_point::max(); }
-  bool Requested() const {
-    const bool can_be = cancelled_ != nullptr || HasDeadline();
-    return can_be && Reason() != StopReason::kNone;
-  }
+  bool Requested() const { return Cancelled() || DeadlinePassed(); }
   // Never reads the clock.
   bool Cancelled() const {
     return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed);
@@ -59,6 +53,8 @@ class StopToken {
   StopToken Expired() const { return {cancelled_, Clock::time_point::min()}; }
 
  private:
+  bool DeadlinePassed() const { return HasDeadline() && Clock::now() >= deadline_; }
+
   const std::atomic<bool>* cancelled_{nullptr};
   Clock::time_point deadline_{Clock::time_point::max()};
 };
