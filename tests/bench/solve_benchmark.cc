@@ -128,6 +128,11 @@ int main(int argc, char** argv) {
   app.add_option("NAME", names);
   CLI11_PARSE(app, argc, argv);
   if (names.empty()) names = sap::test::GoldenNames();
+  for (const std::string& name : names) {
+    if (!sap::test::GoldenPath(name, sap::test::GoldenSet::kFriction).empty()) continue;
+    std::fprintf(stderr, "solve_benchmark: there is no problem '%s'\n", name.c_str());
+    return 1;
+  }
   if (solves > 0) {
     for (const std::string& name : names) SolveOnly(name, solves);
     return 0;
