@@ -63,6 +63,9 @@ SCENES: dict[str, Callable[[], mujoco.MjModel]] = {
     "cloth of 144 on an arm": lambda: _model(
         BALL + ARM.format(_flex(2, "12 12 1", 0.0, EDGES + '<pin id="0 1 2"/>', ".6 0"))
     ),
+    "cloth of 900 on an arm": lambda: _model(
+        BALL + ARM.format(_flex(2, "30 30 1", 0.0, EDGES + '<pin id="0 1 2"/>', ".6 0"))
+    ),
     "block of 216": lambda: _model(_flex(3, "6 6 6", 0.14, SOLID)),
     "block on a block, cones": lambda: _with_cones(
         _model(_flex(3, "6 6 3", 0.06, SOLID) + _flex(3, "5 5 3", 0.19, SOLID, ".01 .02", name="g"))
