@@ -1,11 +1,12 @@
 """Runs the solver and its peers on the same work, in turn, and prints what each took.
 
-    bench.py --build DIR --out DIR [--threads N] [--full] [CASE...]
+    bench.py --build DIR --out DIR [--threads N] [--full] [--problems DIR] [CASE...]
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
 robots, robots_drake, rollout, run, steps, flex, clarabel, cholmod, golden, soft, boxes, gradients,
 scaling, large, threads, busy, predicted, or a part of a table such as drake/bin or drake/bin/160.
-Tables go to standard output, to DIR/<name>.csv, and all together to DIR/tables.md.
+Tables go to standard output, to DIR/<name>.csv, and all together to DIR/tables.md. The problem of
+the first state of each line of robots goes to --problems, for solve_counts.py.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Bench:
     threads: int
     full: bool
     wanted: list[str]
+    problems: Path | None = None
 
     def wants(self, line: str) -> bool:
         """Whether the line, or group of lines, is a part of a wanted case or the case of it."""
@@ -180,7 +182,7 @@ def robots(bench: Bench) -> Iterator[Table]:
     """Published robots with all their constraints, stepped by MuJoCo; the same problems here."""
     import robots as models
     from mujoco_peer import version
-    from robot_steps import Served, Timed, timed_steps
+    from robot_steps import Served, Timed, save_to, timed_steps
 
     pin_to_one_core()
     table = Table(
@@ -195,6 +197,8 @@ def robots(bench: Bench) -> Iterator[Table]:
             if not bench.wants(f"robots/{name}/{cone}"):
                 continue
             steps = list(timed_steps(bench.solver, name, cone, 60 if bench.full else 30))
+            if bench.problems is not None:
+                save_to(bench.problems, name, cone, steps[0].problem)
 
             def median(value: Callable[[Timed], float], form: str = ".1f") -> str:
                 return format(statistics.median(value(step) for step in steps), form)
@@ -565,13 +569,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--problems", type=Path)
     parser.add_argument("cases", nargs="*", metavar="CASE")
     arguments = parser.parse_args()
     for case in arguments.cases:
         if case.split("/")[0] not in GROUPS:
             parser.error(f"unknown case '{case}'; groups are: {', '.join(GROUPS)}")
     arguments.out.mkdir(parents=True, exist_ok=True)
-    bench = Bench(arguments.build, arguments.threads, arguments.full, arguments.cases)
+    bench = Bench(
+        arguments.build, arguments.threads, arguments.full, arguments.cases, arguments.problems
+    )
     processors = os.sched_getaffinity(0)
     tables = []
     for name, group in GROUPS.items():

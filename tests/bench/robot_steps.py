@@ -65,6 +65,13 @@ def timed_steps(
         )
 
 
+def save_to(directory: Path, name: str, cone: str, problem: Problem) -> None:
+    """For solve_counts.py."""
+    directory.mkdir(parents=True, exist_ok=True)
+    file = f"{name}_{cone}.json".replace(", ", "_").replace(" ", "_").lower()
+    save_problem(problem, directory / file)
+
+
 class Served:
     """A server on a Unix socket, and a session that sends the problems in turn."""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Times the solver against its peers on the same work: Drake, MuJoCo, Clarabel and CHOLMOD.
 #
-#   tests/bench/run.sh [--mujoco VERSION] [--full] [--threads N] [CASE...]
+#   tests/bench/run.sh [--mujoco VERSION] [--full] [--threads N] [--problems DIR] [CASE...]
 #
 # Installs the peers in an environment of its own (build/bench/venv), builds the benchmarks
 # (build/bench), and prints the tables; they are also in build/bench/results. CASE as at the head of

@@ -2,9 +2,9 @@
 // against one.
 //
 //   solve_benchmark [--threads N] [--pairs N] [NAME...]     names as in tests/data or
-//   SAP_PROBLEMS_DIR
-//   solve_benchmark --solves N NAME...     N warm solves on one thread and nothing else, for a
-//   profiler: what one of them takes is the difference of two runs
+//   SAP_PROBLEMS_DIR; a problem needs no reference solution
+//   solve_benchmark --solves N NAME...     a first solve and N warm ones on one thread and nothing
+//   else, for a profiler (solve_counts.py)
 //
 // The two sides of a ratio are run in turn within one process, and the median of the ratios is
 // given: what else the machine does then weighs on both. The speed-up is also given by the sums of
@@ -18,6 +18,7 @@
 
 #include "solver/solve.h"
 #include "tests/support/golden_problem.h"
+#include "tests/support/problem_json.h"
 
 namespace {
 
@@ -79,9 +80,14 @@ Ratio Compare(Side* base, Side* side, int pairs) {
   return {Median(ratios), side_sum / base_sum};
 }
 
+sap::test::ProblemArrays Load(const std::string& name) {
+  const auto path = sap::test::GoldenPath(name, sap::test::GoldenSet::kFriction);
+  return sap::test::ProblemFromJson(sap::test::ReadJson(path));
+}
+
 void Run(const std::string& name, int threads, int pairs) {
-  const auto golden = sap::test::LoadGolden(name);
-  const auto problem = ContactProblem::Make(golden.arrays.View());
+  const auto arrays = Load(name);
+  const auto problem = ContactProblem::Make(arrays.View());
   if (!problem) {
     std::printf("%s: %s\n", name.c_str(), problem.error().Message().c_str());
     return;
@@ -104,8 +110,8 @@ void Run(const std::string& name, int threads, int pairs) {
 }
 
 void SolveOnly(const std::string& name, int solves) {
-  const auto golden = sap::test::LoadGolden(name);
-  const auto problem = ContactProblem::Make(golden.arrays.View());
+  const auto arrays = Load(name);
+  const auto problem = ContactProblem::Make(arrays.View());
   if (!problem) {
     std::printf("%s: %s\n", name.c_str(), problem.error().Message().c_str());
     return;
