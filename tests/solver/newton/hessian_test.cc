@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "solver/newton/newton_step.h"
+#include "tests/solver/cholesky/mechanisms.h"
 #include "tests/solver/dense_vectors.h"
 #include "tests/solver/prepared_problem.h"
 #include "tests/support/primal_problem.h"
@@ -14,6 +15,8 @@
 
 namespace sap::test {
 namespace {
+
+using Jacobian = ProblemArrays::Jacobian;
 
 // The plan of a graph with one island.
 EliminationPlan PlanOf(const ConstraintGraph& graph) {
@@ -102,6 +105,67 @@ TEST(HessianTest, DenseStepIsThatOfTheDerivativeOfTheGradient) {
     ASSERT_LE(a.graph.velocity_start().back(), kDenseDofs);
     ASSERT_EQ(SolveDenseStep(*a.view, a.hessian, a.data, &a.step), StepStatus::kOk);
     EXPECT_LE(a.StepError(), kDifferenceError);
+  }
+}
+
+// Trees of so many degrees of freedom, each but the first in contact with it.
+ProblemArrays TreesOnTheFirst(const std::vector<int>& dofs) {
+  ProblemArrays arrays;
+  for (const int n : dofs) {
+    arrays.AddTree(Eigen::MatrixXd::Identity(n, n), Eigen::VectorXd::Zero(n));
+  }
+  for (int tree = 1; tree < static_cast<int>(dofs.size()); ++tree) {
+    arrays.AddContact(0, Jacobian::Ones(3, dofs[0]), tree, Jacobian::Ones(3, dofs[tree]), {});
+  }
+  return arrays;
+}
+
+TEST(HessianTest, IslandsAreDenseUpToSixtyVelocitiesOrAroundALargeTree) {
+  const auto dense = [](const std::vector<int>& dofs) {
+    const ContactProblem problem = Checked(TreesOnTheFirst(dofs));
+    ConstraintGraph graph;
+    graph.Build(problem, false);
+    EXPECT_EQ(graph.islands().count(), 1);
+    return IsDense(graph, graph.island_ranges()[0]);
+  };
+  EXPECT_TRUE(dense({6, 6, 6, 6, 6, 6, 6, 6, 6, 6}));
+  EXPECT_FALSE(dense({6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 1}));
+  EXPECT_FALSE(dense({16, 16, 16, 16}));
+  EXPECT_TRUE(dense({100, 12}));
+  EXPECT_TRUE(dense({6, 100, 6}));
+  EXPECT_FALSE(dense({100, 12, 1}));
+  EXPECT_TRUE(dense({116, 12}));
+  EXPECT_FALSE(dense({117, 12}));
+}
+
+TEST(HessianTest, DenseStepOfBranchedTreesIsThatOfTheDerivativeOfTheGradient) {
+  for (const std::vector<int>& limbs : {std::vector{11}, {5, 3, 4}, {9, 8, 12, 7, 3, 10}}) {
+    const RowMajor A = MassMatrix(Limbed(limbs));
+    const int n = static_cast<int>(A.rows());
+    Random random(n);
+    ProblemArrays arrays;
+    const int box =
+        arrays.AddTree(RandomDynamicsMatrix(&random, 6, 1, 2), UniformVector(&random, 6, -1, 1));
+    const int tree = arrays.AddTree(A, UniformVector(&random, n, -1, 1));
+    const auto rows = [&](int columns) {
+      return Jacobian(UniformVector(&random, 3 * columns, -1, 1).reshaped(3, columns));
+    };
+    // The box touches the trunk and the last link, the world a link between.
+    const Jacobian all = rows(n);
+    Jacobian trunk = Jacobian::Zero(3, n), middle = trunk;
+    trunk.leftCols(4) = all.leftCols(4);
+    middle.leftCols(6) = all.leftCols(6);
+    middle.col(8) = all.col(8);
+    Jacobian last = middle;
+    last.col(8).setZero();
+    last.rightCols(2) = all.rightCols(2);
+    arrays.AddContact(box, rows(6), tree, trunk, {});
+    arrays.AddContact(box, rows(6), tree, last, {});
+    arrays.AddContact(tree, middle, {});
+    Assembled a(arrays);
+    ASSERT_TRUE(IsDense(a.graph, a.view->range()));
+    ASSERT_EQ(SolveDenseStep(*a.view, a.hessian, a.data, &a.step), StepStatus::kOk);
+    EXPECT_LE(a.StepError(), kDifferenceError) << n;
   }
 }
 
