@@ -39,7 +39,7 @@ tl::expected<void, MemoryLimitExceeded> Solver::Solve(const ContactProblem& prob
                                                       const StopToken& stop,
                                                       ContactSolution* solution) {
   SolveRun run(problem, options, stop, &impl_->state, solution);
-  const auto prepared = run.Prepare(/*factors_all=*/false);
+  const auto prepared = run.Prepare(/*differentiates=*/false);
   if (prepared) run.SolveIslands();
   return prepared;
 }
@@ -51,7 +51,7 @@ tl::expected<void, MemoryLimitExceeded> Solver::Differentiate(
     Derivatives* derivatives) {
   const DerivativeRequest request{cotangents, directions, derivative_options.hold_delassus};
   SolveRun run(problem, options, stop, &impl_->state, solution);
-  const auto prepared = run.Prepare(/*factors_all=*/true);
+  const auto prepared = run.Prepare(/*differentiates=*/true);
   if (!prepared) return prepared;
   run.SolveIslands();
   if (options.coulomb) {

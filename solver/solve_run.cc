@@ -30,7 +30,8 @@ void SumCosts(ContactSolution* solution) {
   for (const IslandReport& report : solution->islands) solution->cost += report.cost;
 }
 
-tl::expected<void, MemoryLimitExceeded> SolveRun::Prepare(bool factors_all) {
+tl::expected<void, MemoryLimitExceeded> SolveRun::Prepare(bool differentiates) {
+  differentiates_ = differentiates;
   const Clock::time_point start = Clock::now();
   state_.deadline_reserve.Start(options_.coulomb.has_value());
   if (state_.pattern.Matches(problem_, options_.islands)) {
@@ -39,7 +40,7 @@ tl::expected<void, MemoryLimitExceeded> SolveRun::Prepare(bool factors_all) {
     LayOut();
   }
   if (!stop_.Cancelled()) {  // else no island will use them
-    if (const auto reserved = ReserveFactors(factors_all); !reserved) return reserved;
+    if (const auto reserved = ReserveFactors(); !reserved) return reserved;
   }
   solution_.times.islands_s = SecondsSince(start);
   return {};
@@ -93,12 +94,12 @@ void SolveRun::ResizeWorkspace() {
 }
 
 // Compares what the factorizations need with the limit before any of it is allocated.
-tl::expected<void, MemoryLimitExceeded> SolveRun::ReserveFactors(bool factors_all) {
+tl::expected<void, MemoryLimitExceeded> SolveRun::ReserveFactors() {
   state_.factor_bytes.assign(state_.schedule.num_tasks(), {});
   for (int task = 0; task < state_.schedule.num_tasks(); ++task) {
     for (int i = state_.schedule.task_begin(task); i < state_.schedule.task_end(task); ++i) {
       const int island = state_.schedule.island(i);
-      const EliminationPlan* plan = factors_all ? state_.plans.plan(island) : PlanOf(island);
+      const EliminationPlan* plan = differentiates_ ? state_.plans.plan(island) : PlanOf(island);
       if (plan == nullptr) continue;
       state_.factor_bytes[task].RaiseTo(
           FactorPairBytes::Of(*plan, IsPreconditioned(*plan, options_), state_.ArenaOf(island)));
@@ -150,21 +151,35 @@ int SolveRun::EndOfSingleBodies(int position, int end) const {
   return i;
 }
 
+// Whether the model has to have what their lanes have: for the rounds of exact friction, for
+// derivatives, and for the rule that finds w by loads.
+bool SolveRun::ReadsModelOfSingleBodies() const {
+  return options_.coulomb || differentiates_ ||
+         problem_.regularization().rule == DelassusRule::kLoadPath;
+}
+
 // `start` is when the first island began to be gathered.
 void SolveRun::SolveSingleBodiesAt(int begin, int end, Clock::time_point start) {
-  std::array<int, kMaxSingleBodyIslands> islands;
-  for (int i = begin; i < end; ++i) {
-    islands[i - begin] = state_.schedule.island(i);
-    GatherIsland(islands[i - begin]);
+  std::array<int, kMaxSingleBodyIslands> of_lanes;
+  for (int i = begin; i < end; ++i) of_lanes[i - begin] = state_.schedule.island(i);
+  const auto islands = std::span<const int>(of_lanes).first(end - begin);
+  const bool into_model = ReadsModelOfSingleBodies();
+  SingleBodies bodies;
+  for (const int island : islands) {
+    StartReport(island);
+    if (into_model) GatherModel(island);
+    if (!stop_.Cancelled()) GatherGuess(problem_, state_.graph, island, &state_.workspace.data.v);
   }
   if (!stop_.Cancelled()) {
+    state_.model.GatherSingleBodies(problem_, state_.graph, islands, into_model, &bodies);
     const StopToken stop = StopOfIterations(begin, end, start);
     const auto unsolved =
-        SolveSingleBodyIslands(state_.graph, state_.model, std::span(islands).first(end - begin),
-                               options_, stop, &state_.workspace.data, solution_.islands);
+        SolveSingleBodyIslands(state_.graph, state_.model, bodies, islands, options_, stop,
+                               &state_.workspace.data, solution_.islands);
     for (int i = begin; i < end; ++i) {
       const int island = islands[i - begin];
       if (unsolved[i - begin]) {
+        if (!into_model) GatherModel(island);
         SolveOne(island, PlannedFactors(), stop);
       } else if (options_.coulomb) {
         SolveRounds(island, PlannedFactors(), stop);
@@ -212,11 +227,19 @@ void SolveRun::SolveRounds(int island, const PlannedFactors& factors, const Stop
   }
 }
 
+void SolveRun::StartReport(int island) {
+  solution_.islands[island] = {.status = SolveStatus::kCancelled};
+}
+
+void SolveRun::GatherModel(int island) {
+  if (stop_.Cancelled()) return;
+  state_.model.Gather(problem_, state_.graph, island, stop_, state_.ArenaOf(island));
+}
+
 // Gathers the data of an island and its guess; starts with a blank report.
 void SolveRun::GatherIsland(int island) {
-  solution_.islands[island] = {.status = SolveStatus::kCancelled};
-  if (!stop_.Cancelled())
-    state_.model.Gather(problem_, state_.graph, island, stop_, state_.ArenaOf(island));
+  StartReport(island);
+  GatherModel(island);
   if (!stop_.Cancelled()) GatherGuess(problem_, state_.graph, island, &state_.workspace.data.v);
 }
 

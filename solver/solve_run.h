@@ -70,9 +70,9 @@ class SolveRun {
            SolverState* state, ContactSolution* solution)
       : problem_(problem), options_(options), stop_(stop), state_(*state), solution_(*solution) {}
 
-  // Lays out the islands and reserves memory, also for factors of islands that are solved by sweeps
-  // if `factors_all`.
-  tl::expected<void, MemoryLimitExceeded> Prepare(bool factors_all);
+  // Lays out the islands and reserves memory. Derivatives need factors of islands that are solved
+  // by sweeps, too, and all of the model.
+  tl::expected<void, MemoryLimitExceeded> Prepare(bool differentiates);
   // Solves every island. Requires Prepare.
   void SolveIslands();
 
@@ -80,13 +80,16 @@ class SolveRun {
   void LayOut();
   void Resize();
   void ResizeWorkspace();
-  tl::expected<void, MemoryLimitExceeded> ReserveFactors(bool factors_all);
+  tl::expected<void, MemoryLimitExceeded> ReserveFactors();
   void SolveTask(int task);
   int EndOfSingleBodies(int position, int end) const;
   void SolveSingleBodiesAt(int begin, int end, Clock::time_point start);
   void SolveIslandAt(int position, int task, Clock::time_point start);
   void SolveOne(int island, const PlannedFactors& factors, const StopToken& stop);
   void SolveRounds(int island, const PlannedFactors& factors, const StopToken& stop);
+  bool ReadsModelOfSingleBodies() const;
+  void StartReport(int island);
+  void GatherModel(int island);
   void GatherIsland(int island);
   void ScatterIsland(int island);
   StopToken StopOfIterations(int begin, int end, Clock::time_point start);
@@ -105,6 +108,7 @@ class SolveRun {
   const StopToken& stop_;
   SolverState& state_;
   ContactSolution& solution_;
+  bool differentiates_{false};
 };
 
 // solution->cost, the sum over islands.

@@ -19,6 +19,7 @@
 
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/model/load_paths.h"
+#include "solver/model/single_bodies.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
 #include "solver/parallel/task_arena.h"
@@ -46,6 +47,13 @@ class SapModel {
   // cancelled call leaves them half filled.
   void Gather(const ContactProblem& problem, const ConstraintGraph& graph, int island,
               const StopToken& stop, TaskArena* arena);
+
+  // Fills `bodies` with the constants of 1 to 4 islands of one free body and as many friction
+  // contacts with the world each. Of the model it fills what reports and answers are made with: the
+  // constants of the islands and w. Where the islands are `gathered`, w is that of the model, which
+  // the rule kLoadPath asks for.
+  void GatherSingleBodies(const ContactProblem& problem, const ConstraintGraph& graph,
+                          std::span<const int> islands, bool gathered, SingleBodies* bodies);
 
   const IslandConstants& constants(int island) const { return constants_[island]; }
   const double* A(const ConstraintGraph& graph, int slot) const {

@@ -16,7 +16,6 @@ namespace {
 
 constexpr SixDofs kDofs;
 constexpr int kLanes = kMaxSingleBodyIslands;
-constexpr int kMaxContacts = 16;
 
 using Vector6 = std::array<Lanes4, kDofs>;
 using Matrix6 = std::array<Lanes4, kDofs * kDofs>;
@@ -26,21 +25,11 @@ using Mask = decltype(Lanes4{} < Lanes4{});
 Mask AllLanes() { return Lanes4{} == Lanes4{}; }
 
 struct LoneContact {
-  std::array<Lanes4, 3 * kDofs> J;
-  ConeParameters<Lanes4> law;
   Vector3 v_c;              // J v
   Vector3 dv_c;             // J dv
   ConePoint<Lanes4> point;  // at v_c
   Lanes4 s_x, s_y;          // dual direction
 };
-
-// Copies arrays of the islands into lanes.
-template <typename From, size_t size>
-void Interleave(const std::array<From, kLanes>& from, std::array<Lanes4, size>* to) {
-  for (size_t i = 0; i < size; ++i) {
-    (*to)[i] = Lanes4{from[0][i], from[1][i], from[2][i], from[3][i]};
-  }
-}
 
 // The lower triangle of H += J' G J.
 void AddJtGJ(const std::array<Lanes4, 3 * kDofs>& J, const SymmetricMatrix3<Lanes4>& G,
@@ -70,25 +59,25 @@ struct Lane {
 
 class SingleBodyIslands {
  public:
-  SingleBodyIslands(const ConstraintGraph& graph, const SapModel& model,
+  SingleBodyIslands(const ConstraintGraph& graph, const SapModel& model, const SingleBodies& bodies,
                     std::span<const int> islands, const SolverOptions& options,
                     const StopToken& stop, SapData* data)
-      : stop_(stop), data_(*data), count_(static_cast<int>(islands.size())) {
+      : bodies_(bodies), stop_(stop), data_(*data), count_(static_cast<int>(islands.size())) {
     for (int lane = 0; lane < kLanes; ++lane) {
       // A lane without an island repeats the last one.
       const int island = islands[std::min(lane, count_ - 1)];
       const IslandView view{graph, model, island, nullptr};
       lanes_[lane].emplace(view, options);
     }
-    Gather();
+    ReadGuess();
   }
 
   std::bitset<kLanes> Run(std::span<IslandReport> reports) {
     Evaluate();
     ForActive([](NewtonControl& island, int) { island.Starts(); });
-    for (LoneContact& contact : Contacts()) {
-      DualDirectionOf(contact.law, contact.point.gamma, &contact.s_x, &contact.s_y);
-    }
+    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
+      DualDirectionOf(given.law, contact.point.gamma, &contact.s_x, &contact.s_y);
+    });
     while (AnyGoesOn()) Iterate();
     Certify();
     Scatter(reports);
@@ -96,8 +85,10 @@ class SingleBodyIslands {
   }
 
  private:
-  std::span<LoneContact> Contacts() {
-    return {contacts_.data(), static_cast<size_t>(num_contacts_)};
+  // Calls body(constants, contact) for the contacts.
+  template <typename Body>
+  void ForContacts(Body&& body) {
+    for (int c = 0; c < bodies_.num_contacts; ++c) body(bodies_.contacts[c], contacts_[c]);
   }
 
   // Calls body(island, lane) for the islands that go on.
@@ -111,62 +102,37 @@ class SingleBodyIslands {
 
   PoolRange RangeOf(int lane) const { return lanes_[lane]->view.range(kFrictionPool); }
 
-  void Gather() {
-    const ConstraintGraph& graph = lanes_[0]->view.graph;
-    const SapModel& model = lanes_[0]->view.model;
-    const auto& [laws, jacobians] = model.pools[kFrictionPool];
-    std::array<const double*, kLanes> A, L, D, v_star, v, J;
+  void ReadGuess() {
+    std::array<const double*, kLanes> v;
     for (int lane = 0; lane < kLanes; ++lane) {
-      const int slot = lanes_[lane]->view.range().slot_begin;
-      const int start = graph.velocity_start()[slot];
-      A[lane] = model.A(graph, slot);
-      L[lane] = model.A_factor(graph, slot).entries;
-      D[lane] = model.D().data() + start;
-      v_star[lane] = model.v_star().data() + start;
-      v[lane] = data_.v.data() + start;
-      const PoolRange range = RangeOf(lane);
-      num_contacts_ = range.end - range.begin;
-      const ContactLayout& layout = lanes_[lane]->view.layout(kFrictionPool);
-      J[lane] = jacobians.of(layout.groups()[range.unit_begin], range.begin);
+      v[lane] = data_.v.data() + lanes_[lane]->view.range().velocity_begin;
     }
-    Interleave(A, &A_);
-    Interleave(L, &L_);
-    Interleave(D, &D_);
-    Interleave(v_star, &v_star_);
     Interleave(v, &v_);
-    for (int c = 0; c < num_contacts_; ++c) {
-      LoneContact& contact = contacts_[c];
-      Interleave(J, &contact.J);
-      for (int lane = 0; lane < kLanes; ++lane) {
-        SetLane(laws.At(RangeOf(lane).begin + c, double{}), lane, &contact.law);
-        J[lane] += 3 * kDofs;
-      }
-    }
   }
 
   // Everything that follows from v, in all lanes: where v has not changed, the same bits.
   void Evaluate() {
     Lanes4 cost_of_contacts{};
     impulse_ = {};
-    for (LoneContact& contact : Contacts()) {
+    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
       contact.v_c = Vector3();
-      AddJv(contact.J.data(), kDofs, v_.data(), &contact.v_c);
-      contact.point = ProjectOnCone(contact.law, contact.v_c);
-      cost_of_contacts += ConeCost(contact.law, contact.point.gamma);
-      AddJtGamma(contact.J.data(), kDofs, contact.point.gamma, impulse_.data());
-    }
+      AddJv(given.J.data(), kDofs, v_.data(), &contact.v_c);
+      contact.point = ProjectOnCone(given.law, contact.v_c);
+      cost_of_contacts += ConeCost(given.law, contact.point.gamma);
+      AddJtGamma(given.J.data(), kDofs, contact.point.gamma, impulse_.data());
+    });
     ComputeGradient();
     Vector6 momentum;
-    MultiplySymmetric(A_.data(), kDofs, v_.data(), momentum.data());
+    MultiplySymmetric(bodies_.A.data(), kDofs, v_.data(), momentum.data());
     Lanes4 gradient2{}, momentum2{}, impulse2{}, cost{};
     for (int i = 0; i < kDofs; ++i) {
-      const Lanes4 gradient = D_[i] * gradient_[i];
-      const Lanes4 of_momentum = D_[i] * momentum[i];
-      const Lanes4 of_impulse = D_[i] * impulse_[i];
+      const Lanes4 gradient = bodies_.D[i] * gradient_[i];
+      const Lanes4 of_momentum = bodies_.D[i] * momentum[i];
+      const Lanes4 of_impulse = bodies_.D[i] * impulse_[i];
       gradient2 += gradient * gradient;
       momentum2 += of_momentum * of_momentum;
       impulse2 += of_impulse * of_impulse;
-      cost += 0.5 * (v_[i] - v_star_[i]) * change_[i];
+      cost += 0.5 * (v_[i] - bodies_.v_star[i]) * change_[i];
     }
     cost_ = cost + cost_of_contacts;  // no term is negative
     const Lanes4 gradient_norm = Sqrt(gradient2);
@@ -183,8 +149,8 @@ class SingleBodyIslands {
   // From v and the impulse.
   void ComputeGradient() {
     Vector6 difference;
-    for (int i = 0; i < kDofs; ++i) difference[i] = v_[i] - v_star_[i];
-    MultiplySymmetric(A_.data(), kDofs, difference.data(), change_.data());
+    for (int i = 0; i < kDofs; ++i) difference[i] = v_[i] - bodies_.v_star[i];
+    MultiplySymmetric(bodies_.A.data(), kDofs, difference.data(), change_.data());
     for (int i = 0; i < kDofs; ++i) gradient_[i] = change_[i] - impulse_[i];
   }
 
@@ -246,12 +212,12 @@ class SingleBodyIslands {
 
   // Lanes in which the step can be used. H with dual directions, or that of the cost itself.
   Mask ComputeStep(bool dual) {
-    Matrix6 H = A_;
-    for (LoneContact& contact : Contacts()) {
+    Matrix6 H = bodies_.A;
+    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
       const Lanes4& s_x = dual ? contact.s_x : contact.point.t_hat_x;
       const Lanes4& s_y = dual ? contact.s_y : contact.point.t_hat_y;
-      AddJtGJ(contact.J, ConeHessian(contact.law, contact.point, s_x, s_y), &H);
-    }
+      AddJtGJ(given.J, ConeHessian(given.law, contact.point, s_x, s_y), &H);
+    });
     const Mask positive = FactorDense(H.data(), kDofs);
     for (int i = 0; i < kDofs; ++i) step_[i] = -gradient_[i];
     SolveDense(H.data(), kDofs, step_.data());
@@ -262,7 +228,7 @@ class SingleBodyIslands {
   // explain).
   Lanes4 SearchAlongStep(const std::array<bool, kLanes>& wanted, bool beyond_roundoff) {
     Vector6 momentum;
-    MultiplySymmetric(A_.data(), kDofs, step_.data(), momentum.data());
+    MultiplySymmetric(bodies_.A.data(), kDofs, step_.data(), momentum.data());
     Lanes4 f_zero{}, sizes{}, first{}, second{};
     for (int i = 0; i < kDofs; ++i) {
       f_zero += gradient_[i] * step_[i];
@@ -270,10 +236,10 @@ class SingleBodyIslands {
       first += step_[i] * change_[i];
       second += step_[i] * momentum[i];
     }
-    for (LoneContact& contact : Contacts()) {
+    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
       contact.dv_c = Vector3();
-      AddJv(contact.J.data(), kDofs, step_.data(), &contact.dv_c);
-    }
+      AddJv(given.J.data(), kDofs, step_.data(), &contact.dv_c);
+    });
     std::array<std::optional<SlopeRootSearch>, kLanes> searches;
     Lanes4 alpha{};
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -287,15 +253,14 @@ class SingleBodyIslands {
       any = false;
       Lanes4 f = first + alpha * second;
       Lanes4 df = second;
-      for (const LoneContact& contact : Contacts()) {
+      ForContacts([&](const SingleBodies::Contact& given, const LoneContact& contact) {
         const Vector3 v_c{MultiplyAdd(alpha, contact.dv_c.x, contact.v_c.x),
                           MultiplyAdd(alpha, contact.dv_c.y, contact.v_c.y),
                           MultiplyAdd(alpha, contact.dv_c.n, contact.v_c.n)};
-        const auto slope =
-            ConeAlongLine(contact.law, ProjectOnCone(contact.law, v_c), contact.dv_c);
+        const auto slope = ConeAlongLine(given.law, ProjectOnCone(given.law, v_c), contact.dv_c);
         f += slope.first;
         df += slope.second;
-      }
+      });
       for (int lane = 0; lane < kLanes; ++lane) {
         if (!searches[lane]) continue;
         const bool ended = searches[lane]->EndsWith({f[lane], df[lane]});
@@ -309,12 +274,12 @@ class SingleBodyIslands {
 
   // Moves v where alpha is not 0; leaves v_c + alpha J dv in dv_c.
   void Advance(const Lanes4& alpha) {
-    for (LoneContact& contact : Contacts()) {
-      UpdateDualDirection(contact.law, contact.point, contact.dv_c, &contact.s_x, &contact.s_y);
+    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
+      UpdateDualDirection(given.law, contact.point, contact.dv_c, &contact.s_x, &contact.s_y);
       contact.dv_c = Vector3{MultiplyAdd(alpha, contact.dv_c.x, contact.v_c.x),
                              MultiplyAdd(alpha, contact.dv_c.y, contact.v_c.y),
                              MultiplyAdd(alpha, contact.dv_c.n, contact.v_c.n)};
-    }
+    });
     v_before_ = v_;
     Move(alpha);
   }
@@ -339,13 +304,13 @@ class SingleBodyIslands {
   // An exact Newton step with a search, from what Advance left where nothing was evaluated since.
   void Sweep(const std::array<bool, kLanes>& wanted, const Mask& evaluated) {
     impulse_ = {};
-    for (LoneContact& contact : Contacts()) {
+    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
       contact.v_c = Vector3{evaluated ? contact.v_c.x : contact.dv_c.x,
                             evaluated ? contact.v_c.y : contact.dv_c.y,
                             evaluated ? contact.v_c.n : contact.dv_c.n};
-      contact.point = ProjectOnCone(contact.law, contact.v_c);
-      AddJtGamma(contact.J.data(), kDofs, contact.point.gamma, impulse_.data());
-    }
+      contact.point = ProjectOnCone(given.law, contact.v_c);
+      AddJtGamma(given.J.data(), kDofs, contact.point.gamma, impulse_.data());
+    });
     ComputeGradient();
     const Mask positive = ComputeStep(/*dual=*/false);
     std::array<bool, kLanes> searched = wanted;
@@ -359,7 +324,7 @@ class SingleBodyIslands {
 
   // The bound of accuracy_certificate.h.
   void Certify() {
-    const Lanes4 bound = GapBound(SumCertificate(), cost_, kDofs + num_contacts_);
+    const Lanes4 bound = GapBound(SumCertificate(), cost_, kDofs + bodies_.num_contacts);
     for (int lane = 0; lane < kLanes; ++lane) {
       auto& [view, island] = *lanes_[lane];
       const bool known = std::isfinite(bound[lane]) && view.constants().representable;
@@ -368,34 +333,22 @@ class SingleBodyIslands {
     }
   }
 
-  // target_size of the contacts number c.
-  Vector3 TargetSize(int c) const {
-    std::array<ContactVector<double>, kLanes> size;
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const auto& laws = lanes_[lane]->view.model.pools[kFrictionPool].laws;
-      size[lane] = laws.target_size(RangeOf(lane).begin + c);
-    }
-    return {Lanes4{size[0].x, size[1].x, size[2].x, size[3].x},
-            Lanes4{size[0].y, size[1].y, size[2].y, size[3].y},
-            Lanes4{size[0].n, size[1].n, size[2].n, size[3].n}};
-  }
-
   CertificateSums<Lanes4> SumCertificate() const {
     constexpr double kSteps = (kDofs + kVelocitySteps) * kUnitRoundoff;
-    const double sum_steps = (4 + 3 * num_contacts_) * kUnitRoundoff;
-    const FactoredTree<Lanes4, SixDofs> tree{A_.data(), L_.data(), kDofs};
+    const double sum_steps = (4 + 3 * bodies_.num_contacts) * kUnitRoundoff;
+    const FactoredTree<Lanes4, SixDofs> tree{bodies_.A.data(), bodies_.A_factor.data(), kDofs};
     CertificateSums<Lanes4> sums;
     Vector6 error;
-    sums.cost_error = MomentumErrors(tree, v_.data(), v_star_.data(), error.data());
-    for (int c = 0; c < num_contacts_; ++c) {
-      const LoneContact& contact = contacts_[c];
-      const Vector3& gamma = contact.point.gamma;
-      Vector3 size = TargetSize(c);
-      AddAbsoluteJv(contact.J.data(), kDofs, v_.data(), &size);
+    sums.cost_error = MomentumErrors(tree, v_.data(), bodies_.v_star.data(), error.data());
+    for (int c = 0; c < bodies_.num_contacts; ++c) {
+      const SingleBodies::Contact& given = bodies_.contacts[c];
+      const Vector3& gamma = contacts_[c].point.gamma;
+      Vector3 size = given.target_size;
+      AddAbsoluteJv(given.J.data(), kDofs, v_.data(), &size);
       size = Vector3{kSteps * size.x, kSteps * size.y, kSteps * size.n};
-      const Vector3 impulse_error = ConeImpulseError(contact.law, gamma, size);
+      const Vector3 impulse_error = ConeImpulseError(given.law, gamma, size);
       sums.cost_error += CostError(gamma, impulse_error, size);
-      AddAbsoluteJtGamma(contact.J.data(), kDofs, impulse_error, sum_steps, gamma, error.data());
+      AddAbsoluteJtGamma(given.J.data(), kDofs, impulse_error, sum_steps, gamma, error.data());
     }
     std::array<Lanes4, 3 * kDofs> scratch;
     AddDualNorms(tree, gradient_.data(), error.data(), stop_, scratch.data(), &sums);
@@ -414,7 +367,7 @@ class SingleBodyIslands {
         data_.gradient[start + i] = gradient_[i][lane];
       }
       const int first = RangeOf(lane).begin;
-      for (int c = 0; c < num_contacts_; ++c) {
+      for (int c = 0; c < bodies_.num_contacts; ++c) {
         state.v_c.Set(first + c, LaneOf(contacts_[c].v_c, lane));
         state.gamma.Set(first + c, LaneOf(contacts_[c].point.gamma, lane));
       }
@@ -422,21 +375,19 @@ class SingleBodyIslands {
     }
   }
 
+  const SingleBodies& bodies_;
   const StopToken& stop_;
   SapData& data_;
   const int count_;
-  int num_contacts_{0};
   std::bitset<kLanes> indefinite_;  // lanes that are left unsolved
   std::array<std::optional<Lane>, kLanes> lanes_;
-  Matrix6 A_, L_;
-  Vector6 D_, v_star_;
   Vector6 v_, v_before_;
   Vector6 change_;    // A (v - v*)
   Vector6 impulse_;   // J' gamma
   Vector6 gradient_;  // change - impulse
   Lanes4 cost_;       // l(v)
   Vector6 step_;      // dv
-  std::array<LoneContact, kMaxContacts> contacts_;
+  std::array<LoneContact, SingleBodies::kMaxContacts> contacts_;
 };
 
 }  // namespace
@@ -444,16 +395,14 @@ class SingleBodyIslands {
 bool IsSingleBodyIsland(const IslandRange& range, const SolverOptions& options) {
   return options.newton == NewtonMethod::kAccelerated && range.num_trees() == 1 &&
          range.num_velocities() == kDofs && range.kinds == 1U << kFrictionPool &&
-         range.num_contacts <= kMaxContacts;
+         range.num_contacts <= SingleBodies::kMaxContacts;
 }
 
-std::bitset<kMaxSingleBodyIslands> SolveSingleBodyIslands(const ConstraintGraph& graph,
-                                                          const SapModel& model,
-                                                          std::span<const int> islands,
-                                                          const SolverOptions& options,
-                                                          const StopToken& stop, SapData* data,
-                                                          std::span<IslandReport> reports) {
-  return SingleBodyIslands(graph, model, islands, options, stop, data).Run(reports);
+std::bitset<kMaxSingleBodyIslands> SolveSingleBodyIslands(
+    const ConstraintGraph& graph, const SapModel& model, const SingleBodies& bodies,
+    std::span<const int> islands, const SolverOptions& options, const StopToken& stop,
+    SapData* data, std::span<IslandReport> reports) {
+  return SingleBodyIslands(graph, model, bodies, islands, options, stop, data).Run(reports);
 }
 
 }  // namespace sap

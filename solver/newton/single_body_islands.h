@@ -9,27 +9,26 @@
 #include <bitset>
 #include <span>
 
+#include "solver/model/single_bodies.h"
 #include "solver/newton/sap_data.h"
-#include "solver/parallel/simd.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/solver_options.h"
 
 namespace sap {
 
-inline constexpr int kMaxSingleBodyIslands = kNumLanes<double>;
+inline constexpr int kMaxSingleBodyIslands = SingleBodies::kLanes;
 
 // Whether SolveSingleBodyIslands solves islands like this one.
 bool IsSingleBodyIsland(const IslandRange& range, const SolverOptions& options);
 
 // Solves 1 to kMaxSingleBodyIslands islands of as many contacts each from data->v, where the best
-// iterates are left, as SolveIsland does. The blank reports are those of the islands, by their
-// numbers. Returns which of the islands it leaves unsolved, at the guess and with a blank report:
-// those whose H rounding made indefinite. SolveIsland can solve them.
-std::bitset<kMaxSingleBodyIslands> SolveSingleBodyIslands(const ConstraintGraph& graph,
-                                                          const SapModel& model,
-                                                          std::span<const int> islands,
-                                                          const SolverOptions& options,
-                                                          const StopToken& stop, SapData* data,
-                                                          std::span<IslandReport> reports);
+// iterates are left, as SolveIsland does. `bodies` has their constants, in the order of `islands`;
+// of the model only the constants of islands are read. The blank reports are those of the islands,
+// by their numbers. Returns which of the islands it leaves unsolved, at the guess and with a blank
+// report: those whose H rounding made indefinite. SolveIsland can solve them.
+std::bitset<kMaxSingleBodyIslands> SolveSingleBodyIslands(
+    const ConstraintGraph& graph, const SapModel& model, const SingleBodies& bodies,
+    std::span<const int> islands, const SolverOptions& options, const StopToken& stop,
+    SapData* data, std::span<IslandReport> reports);
 
 }  // namespace sap

@@ -123,6 +123,10 @@ inline Lanes4 Sqrt(Lanes4 x) {
 inline double Abs(double x) { return std::abs(x); }
 inline Lanes4 Abs(const Lanes4& x) { return x < 0.0 ? -x : x; }
 
+// Whether numbers are neither infinite nor NaN.
+inline bool IsFinite(double x) { return x - x == 0.0; }
+inline auto IsFinite(const Lanes4& x) { return x - x == 0.0; }
+
 // The sum of the lanes in an order that does not depend on the target.
 inline double Sum(double x) { return x; }
 inline double Sum(const Lanes4& x) { return (x[0] + x[1]) + (x[2] + x[3]); }

@@ -11,25 +11,17 @@ void FrictionContacts::Resize(int size) {
   }
 }
 
-// The square of mu has to be finite as well: mu mu_hat is then good to 1e-15 where R_t / R_n is
-// next to the least double.
-bool FrictionContacts::Parameters::IsRepresentable() const {
-  return R_t > 0 && R_n > 0 && std::isfinite(1 / R_t) && std::isfinite(1 / R_n) &&
-         std::isfinite(R_t) && std::isfinite(R_n) && std::isfinite(v_hat.n) &&
-         std::isfinite(mu * mu) && std::isfinite(mu * (mu * (R_t / R_n)));
-}
-
 void FrictionContacts::Set(int contact, const Parameters& parameters) {
-  const auto& [R_t, R_n, mu, v_hat, target_size] = parameters;
-  v_hat_.Set(contact, v_hat);
-  target_size_.Set(contact, target_size);
-  R_t_[contact] = R_t;
-  R_n_[contact] = R_n;
-  inv_R_t_[contact] = 1.0 / R_t;
-  inv_R_n_[contact] = 1.0 / R_n;
-  mu_[contact] = mu;
-  mu_hat_[contact] = mu * (R_t / R_n);
-  slide_factor_[contact] = 1.0 / (1.0 + mu * mu_hat_[contact]);
+  const ConeParameters<double> cone = parameters.Cone();
+  v_hat_.Set(contact, parameters.v_hat);
+  target_size_.Set(contact, parameters.target_size);
+  R_t_[contact] = cone.R_t;
+  R_n_[contact] = cone.R_n;
+  inv_R_t_[contact] = cone.inv_R_t;
+  inv_R_n_[contact] = cone.inv_R_n;
+  mu_[contact] = cone.mu;
+  mu_hat_[contact] = cone.mu_hat;
+  slide_factor_[contact] = cone.slide_factor;
 }
 
 CostSum FrictionContacts::Impulses(int begin, int end, const ContactVectors& v_c,

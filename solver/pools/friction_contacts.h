@@ -93,6 +93,28 @@ struct DualDirections {
   }
 };
 
+// The parameters of a friction contact by which it is differentiated, of four with Lanes4.
+template <typename Lanes>
+struct FrictionParameters {
+  Lanes R_t, R_n;                      // [1/kg]
+  Lanes mu;                            // [-]
+  ContactVector<Lanes> v_hat;          // less the velocity of the surface (t1, t2, n) [m/s]
+  ContactVector<Lanes> target_size{};  // |v_hat| + |b|, the sizes of its parts
+
+  // The square of mu has to be finite as well: mu mu_hat is then good to 1e-15 where R_t / R_n is
+  // next to the least double.
+  decltype(Lanes{} < Lanes{}) IsRepresentable() const {
+    return (R_t > 0.0) & (R_n > 0.0) & IsFinite(1.0 / R_t) & IsFinite(1.0 / R_n) & IsFinite(R_t) &
+           IsFinite(R_n) & IsFinite(v_hat.n) & IsFinite(mu * mu) &
+           IsFinite(mu * (mu * (R_t / R_n)));
+  }
+  ConeParameters<Lanes> Cone() const {
+    const Lanes mu_hat = mu * (R_t / R_n);
+    return {v_hat.x,   v_hat.y,   v_hat.n, R_t,    R_n,
+            1.0 / R_t, 1.0 / R_n, mu,      mu_hat, 1.0 / (1.0 + mu * mu_hat)};
+  }
+};
+
 class FrictionContacts {
  public:
   using Vectors = ContactVectors;
@@ -101,14 +123,7 @@ class FrictionContacts {
   static constexpr int kRows = 3;
   static constexpr bool kIsQuadratic = false;
 
-  struct Parameters {
-    double R_t, R_n;                      // [1/kg]
-    double mu;                            // [-]
-    ContactVector<double> v_hat;          // less the velocity of the surface (t1, t2, n) [m/s]
-    ContactVector<double> target_size{};  // |v_hat| + |b|, the sizes of its parts
-
-    bool IsRepresentable() const;
-  };
+  using Parameters = FrictionParameters<double>;
   // Parameters from the inputs of the problem, with the partial derivatives of a general cone.
   using Inputs = ConeInputs;
   static Parameters Make(const ConeInputs& in, auto& d, auto&& partials) {

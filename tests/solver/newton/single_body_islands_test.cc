@@ -51,6 +51,17 @@ struct Bodies {
   ProblemArrays together;
 };
 
+// Solves the first island.
+void SolveTheFirst(PreparedProblem* prepared, const SolverOptions& options, const StopToken& stop,
+                   std::vector<IslandReport>* reports) {
+  const std::vector<int> islands{0};
+  SingleBodies bodies;
+  prepared->model.GatherSingleBodies(prepared->problem, prepared->graph, islands,
+                                     /*gathered=*/false, &bodies);
+  SolveSingleBodyIslands(prepared->graph, prepared->model, bodies, islands, options, stop,
+                         &prepared->data, *reports);
+}
+
 // 1 to 18 contacts each: more than 16 are too many for a vector.
 Bodies RandomBodies(int count) {
   Bodies bodies;
@@ -148,8 +159,7 @@ TEST(SingleBodyIslandsTest, ReportsAreThoseOfTheFunctionsForAnyIsland) {
     options.max_iterations = seed % 4;
     ASSERT_TRUE(IsSingleBodyIsland(view.range(), options));
     std::vector<IslandReport> reports(1);
-    SolveSingleBodyIslands(prepared.graph, prepared.model, std::vector<int>{0}, options,
-                           StopToken(), &prepared.data, reports);
+    SolveTheFirst(&prepared, options, StopToken(), &reports);
     const std::vector<double> gradient = prepared.data.gradient;
     const double unit = view.constants().mass_unit;
     const IslandNorms norms = Evaluate(view, &prepared.data, &prepared.scratch);
@@ -169,8 +179,7 @@ TEST(SingleBodyIslandsTest, WhatADeadlineLeavesIsTheGuessCertified) {
   PreparedProblem prepared(SingleBody(3, 4));
   const std::vector<double> guess = prepared.data.v;
   std::vector<IslandReport> reports(1);
-  SolveSingleBodyIslands(prepared.graph, prepared.model, std::vector<int>{0}, {}, expired,
-                         &prepared.data, reports);
+  SolveTheFirst(&prepared, {}, expired, &reports);
   EXPECT_EQ(reports[0].status, SolveStatus::kDeadline);
   EXPECT_EQ(reports[0].iterations, 0);
   EXPECT_TRUE(SameBits(prepared.data.v, guess));
@@ -182,9 +191,8 @@ TEST(SingleBodyIslandsTest, ACancelledSolveSaysSo) {
   const std::atomic<bool> cancelled{true};
   PreparedProblem prepared(SingleBody(3, 4));
   std::vector<IslandReport> reports(1);
-  SolveSingleBodyIslands(prepared.graph, prepared.model, std::vector<int>{0}, {},
-                         StopToken(&cancelled, StopToken::Clock::time_point::max()), &prepared.data,
-                         reports);
+  SolveTheFirst(&prepared, {}, StopToken(&cancelled, StopToken::Clock::time_point::max()),
+                &reports);
   EXPECT_EQ(reports[0].status, SolveStatus::kCancelled);
 }
 
