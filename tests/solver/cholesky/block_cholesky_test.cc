@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ struct Case {
   PatternData data;
 };
 
-std::vector<Case> Cases() {
+std::vector<Case> MakeCases() {
   using namespace test;
   std::vector<Case> cases;
   const auto add = [&](std::string name, PatternData data) {
@@ -64,6 +65,11 @@ std::vector<Case> Cases() {
   return cases;
 }
 
+const std::vector<Case>& Cases() {
+  static const std::vector<Case> cases = MakeCases();
+  return cases;
+}
+
 template <typename Scalar>
 struct Solution {
   typename BlockCholesky<Scalar>::FactorStatus status;
@@ -83,17 +89,35 @@ Solution<Scalar> FactorAndSolve(const EliminationPlan& plan, const BlockValues& 
   return solution;
 }
 
+// A system, and its solution by dense Cholesky.
+struct System {
+  BlockValues values;
+  Eigen::VectorXd rhs;
+  Eigen::VectorXd x;
+};
+
+// One for each case: under sanitizers the dense factorizations take most of the time of a test.
+const System& SystemOf(const Case& c) {
+  static std::map<std::string, System> systems;
+  const auto [at, is_new] = systems.try_emplace(c.name);
+  System& system = at->second;
+  if (is_new) {
+    system.values = test::RandomValues(c.data, 7);
+    const Eigen::MatrixXd H = test::SparseMatrix(c.data, system.values);
+    system.rhs = test::RandomVector(static_cast<int>(H.rows()), 8);
+    system.x = H.llt().solve(system.rhs);
+  }
+  return system;
+}
+
 template <typename Scalar>
 void ExpectSolves(const Case& c, Ordering ordering, double tolerance) {
   SCOPED_TRACE(c.name);
-  const BlockValues values = test::RandomValues(c.data, 7);
-  const Eigen::MatrixXd H = test::DenseMatrix(c.data, values);
+  const System& system = SystemOf(c);
   const EliminationPlan plan = EliminationPlan::Make(c.data.pattern(), ordering);
-  const Eigen::VectorXd rhs = test::RandomVector(static_cast<int>(H.rows()), 8);
-  const Solution<Scalar> solution = FactorAndSolve<Scalar>(plan, values, rhs);
+  const Solution<Scalar> solution = FactorAndSolve<Scalar>(plan, system.values, system.rhs);
   ASSERT_EQ(solution.status, BlockCholesky<Scalar>::FactorStatus::kOk);
-  const Eigen::VectorXd expected = H.llt().solve(rhs);
-  EXPECT_LE((solution.x - expected).norm(), tolerance * expected.norm());
+  EXPECT_LE((solution.x - system.x).norm(), tolerance * system.x.norm());
 }
 
 TEST(BlockCholeskyTest, SolvesAsDenseCholeskyDoes) {
@@ -116,7 +140,7 @@ TEST(BlockCholeskyTest, SolvesInSinglePrecision) {
 TEST(BlockCholeskyTest, SolvesLargePileAsSparseCholeskyDoes) {
   const PatternData data = test::Pile(900, 5.5, 3);
   const BlockValues values = test::RandomValues(data, 4);
-  const Eigen::SparseMatrix<double> H = test::DenseMatrix(data, values).sparseView();
+  const Eigen::SparseMatrix<double> H = test::SparseMatrix(data, values);
   const Eigen::VectorXd rhs = test::RandomVector(static_cast<int>(H.rows()), 5);
   const EliminationPlan plan = EliminationPlan::Make(data.pattern());
   EXPECT_EQ(plan.ordering(), Ordering::kNestedDissection);
@@ -198,7 +222,7 @@ void ExpectKeptFrontsSolve(const Case& c, TaskArena* arena, double tolerance, in
       EXPECT_EQ(x, expected);
       ++*num_compared;
     }
-    const Eigen::MatrixXd H = test::DenseMatrix(c.data, values);
+    const Eigen::SparseMatrix<double> H = test::SparseMatrix(c.data, values);
     EXPECT_LE((H * x - rhs).norm(), tolerance * H.norm() * x.norm());
   }
 }
@@ -388,7 +412,7 @@ TEST(BlockCholeskyTest, SolvesBadlyScaledBlocks) {
       values.off_diagonal[k] *= factor;
     }
   }
-  const Eigen::MatrixXd H = test::DenseMatrix(data, values);
+  const Eigen::MatrixXd H = test::SparseMatrix(data, values);
   const Eigen::VectorXd rhs = test::RandomVector(plan.num_rows(), 3);
   const Solution<double> solution = FactorAndSolve<double>(plan, values, rhs);
   ASSERT_EQ(solution.status, DoubleStatus::kOk);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <Eigen/Dense>
+#include <Eigen/SparseCore>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -49,26 +50,33 @@ inline BlockValues RandomValues(const PatternData& data, unsigned seed) {
   return values;
 }
 
-inline Eigen::MatrixXd DenseMatrix(const PatternData& data, const BlockValues& values) {
-  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+inline Eigen::SparseMatrix<double> SparseMatrix(const PatternData& data,
+                                                const BlockValues& values) {
   std::vector<int> start{0};
   for (const int size : data.block_size) start.push_back(start.back() + size);
-  Eigen::MatrixXd H = Eigen::MatrixXd::Zero(start.back(), start.back());
-  const double* next = values.diagonal.data();
+  std::vector<Eigen::Triplet<double>> entries;
+  entries.reserve(values.diagonal.size() + 2 * values.off_diagonal.size());
+  size_t next = 0;
   for (int i = 0; i < data.num_blocks(); ++i) {
-    const int n = data.block_size[i];
-    H.block(start[i], start[i], n, n) = Eigen::Map<const RowMajor>(next, n, n);
-    next += n * n;
+    for (int r = start[i]; r < start[i + 1]; ++r) {
+      for (int c = start[i]; c < start[i + 1]; ++c) {
+        entries.emplace_back(r, c, values.diagonal[next++]);
+      }
+    }
   }
-  next = values.off_diagonal.data();
+  next = 0;
   for (size_t e = 0; e < data.edge_a.size(); ++e) {
     const int a = data.edge_a[e];
     const int b = data.edge_b[e];
-    const Eigen::Map<const RowMajor> block(next, data.block_size[a], data.block_size[b]);
-    H.block(start[a], start[b], block.rows(), block.cols()) = block;
-    H.block(start[b], start[a], block.cols(), block.rows()) = block.transpose();
-    next += block.size();
+    for (int r = start[a]; r < start[a + 1]; ++r) {
+      for (int c = start[b]; c < start[b + 1]; ++c) {
+        entries.emplace_back(r, c, values.off_diagonal[next]);
+        entries.emplace_back(c, r, values.off_diagonal[next++]);
+      }
+    }
   }
+  Eigen::SparseMatrix<double> H(start.back(), start.back());
+  H.setFromTriplets(entries.begin(), entries.end());
   return H;
 }
 

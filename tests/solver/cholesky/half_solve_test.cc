@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "tests/solver/cholesky/block_systems.h"
@@ -28,6 +29,16 @@ struct Factored {
 
 const PatternData kPatterns[] = {Blocks(1, 1),  Chain(9, 3),  Star(12, 4, 2),
                                  Grid(7, 6, 3), Clique(5, 7), Grid(20, 15, 6)};
+constexpr unsigned kSeed = 5;
+
+// Dense factors of kPatterns with values of kSeed, made once: under sanitizers they take most of
+// the time of a test.
+const Eigen::LLT<Eigen::MatrixXd>& DenseFactorOf(const PatternData& data) {
+  static std::map<const PatternData*, Eigen::LLT<Eigen::MatrixXd>> factors;
+  const auto [at, is_new] = factors.try_emplace(&data);
+  if (is_new) at->second.compute(Eigen::MatrixXd(SparseMatrix(data, RandomValues(data, kSeed))));
+  return at->second;
+}
 
 // Y'Y of the right-hand sides in the given blocks.
 Eigen::Matrix4d Product(const Factored& of, const std::vector<int>& blocks,
@@ -53,8 +64,8 @@ Eigen::Matrix4d Product(const Factored& of, const std::vector<int>& blocks,
 TEST(HalfSolveTest, ProductsOfItsSolutionsAreThoseWithTheInverse) {
   HalfSolve solve;
   for (const PatternData& data : kPatterns) {
-    const Factored of(data, 5);
-    const Eigen::LDLT<Eigen::MatrixXd> exact(DenseMatrix(data, of.values));
+    const Factored of(data, kSeed);
+    const Eigen::LLT<Eigen::MatrixXd>& exact = DenseFactorOf(data);
     const int last = data.num_blocks() - 1;
     for (const std::vector<int>& blocks :
          {std::vector<int>{0}, {last}, {last / 2, 0}, {last, last / 3, last}}) {
@@ -84,7 +95,7 @@ TEST(HalfSolveTest, GroupsHaveTheBitsThatEachHasAlone) {
   HalfSolve solve;
   HalfSolves<3> solves;
   for (const PatternData& data : kPatterns) {
-    const Factored of(data, 5);
+    const Factored of(data, kSeed);
     const int last = data.num_blocks() - 1;
     const int blocks[] = {0, last / 2, last};
     const auto add = [&](int group, int stride, Lanes4* rows) {
@@ -114,8 +125,8 @@ TEST(HalfSolveTest, GroupsHaveTheBitsThatEachHasAlone) {
 TEST(HalfSolveTest, BackItSolvesForTheBlocksAlongThePathsOrForAll) {
   HalfSolve solve;
   for (const PatternData& data : kPatterns) {
-    const Factored of(data, 5);
-    const Eigen::LDLT<Eigen::MatrixXd> exact(DenseMatrix(data, of.values));
+    const Factored of(data, kSeed);
+    const Eigen::LLT<Eigen::MatrixXd>& exact = DenseFactorOf(data);
     for (const int block : {0, data.num_blocks() / 2, data.num_blocks() - 1}) {
       Eigen::MatrixXd B = Eigen::MatrixXd::Zero(of.plan.num_rows(), 4);
       for (int lane = 0; lane < 4; ++lane) {
