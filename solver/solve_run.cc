@@ -53,7 +53,7 @@ tl::expected<void, MemoryLimitExceeded> SolveRun::Prepare(bool differentiates) {
 void SolveRun::LayOut() {
   constexpr int kWorthSharing = 200;  // trees, of which a plan takes 50 us or more
   state_.pattern.Forget();
-  state_.workspace_fits = false;
+  state_.workspace_room = WorkspaceRoom::kNone;
   state_.graph.Build(problem_, options_.islands);
   const auto plan = [this] {
     const auto reserve = state_.deadline_reserve.TimeForIslands(
@@ -85,12 +85,11 @@ void SolveRun::Resize() {
 // Some hundred arrays keep their sizes while the pattern holds. To look at each takes 5 % of the
 // instructions of a robot's solve.
 void SolveRun::ResizeWorkspace() {
-  const bool coulomb = options_.coulomb.has_value();
-  if (state_.workspace_fits && (state_.rounds_fit || !coulomb)) return;
-  state_.workspace_fits = false;
-  state_.workspace.Resize(state_.graph, coulomb);
-  state_.rounds_fit = coulomb;
-  state_.workspace_fits = true;
+  const auto needed = options_.coulomb ? WorkspaceRoom::kRounds : WorkspaceRoom::kSolves;
+  if (state_.workspace_room >= needed) return;
+  state_.workspace_room = WorkspaceRoom::kNone;
+  state_.workspace.Resize(state_.graph, options_.coulomb.has_value());
+  state_.workspace_room = needed;
 }
 
 // Compares what the factorizations need with the limit before any of it is allocated.

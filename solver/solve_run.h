@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,9 @@
 
 namespace sap {
 
+// What the workspace has room for in every island of the graph, each more than the one before.
+enum class WorkspaceRoom : uint8_t { kNone, kSolves, kRounds };
+
 // What a solver keeps between calls. Storage only grows.
 struct SolverState {
   TaskArena* arena{nullptr};  // null: all on the calling thread
@@ -31,8 +35,7 @@ struct SolverState {
   FactorStores factors;
   SapModel model;
   SapWorkspace workspace;
-  // Whether the workspace has room for every island of the graph, and for their rounds too.
-  bool workspace_fits{false}, rounds_fit{false};
+  WorkspaceRoom workspace_room{WorkspaceRoom::kNone};
   DeadlineReserve deadline_reserve;
   // Workspace of its derivatives:
   AdjointData adjoint;
