@@ -66,25 +66,27 @@ void BlockPlaces::Find(const EliminationPlan& plan) {
 template <int groups>
 void HalfSolves<groups>::Start(const EliminationPlan& plan) {
   path_.clear();
-  visited_.assign(plan.num_fronts(), 0);
+  first_row_.assign(plan.num_fronts(), kNotVisited);
   const auto reserve = [](int64_t rows, std::vector<Lanes4>* vectors) {
     const auto size = static_cast<size_t>(rows) * groups;
     if (vectors->size() < size) vectors->resize(size);
   };
-  reserve(plan.num_rows(), &y_);
+  reserve(plan.num_rows() + 1, &y_);  // ForRows reads past a row
   reserve(plan.vector_storage(), &updates_);
 }
 
 template <int groups>
 Lanes4* HalfSolves<groups>::rows(const HalfSolveFactor& factor, int block) {
-  for (int f = factor.places.front[block]; f >= 0 && visited_[f] == 0;
-       f = factor.plan.fronts()[f].parent) {
-    visited_[f] = 1;
+  const int first = factor.places.front[block];
+  for (int f = first; f >= 0 && !Visits(f); f = factor.plan.fronts()[f].parent) {
     path_.push_back(f);
     const EliminationPlan::Front& front = factor.plan.fronts()[f];
+    first_row_[f] = front.pivots;
     std::fill_n(y_.begin() + front.pivot_begin * groups, front.pivots * groups, Lanes4{});
   }
-  return y_.data() + factor.places.row[block] * groups;
+  const int row = factor.places.row[block];
+  first_row_[first] = std::min(first_row_[first], row - factor.plan.fronts()[first].pivot_begin);
+  return y_.data() + row * groups;
 }
 
 // Fronts are numbered children first.
@@ -106,24 +108,28 @@ void HalfSolves<groups>::SolveFront(const HalfSolveFactor& factor, int f) {
   Lanes4* y = y_.data() + front.pivot_begin * groups;
   Lanes4* below = updates_.data() + front.vector_start * groups;
   std::fill_n(below, front.updates * groups, Lanes4{});
+  int& first_row = first_row_[f];
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const int child_number = plan.children()[c];
-    if (visited_[child_number] == 0) continue;
+    if (!Visits(child_number)) continue;
     const EliminationPlan::Front& child = plan.fronts()[child_number];
     const Lanes4* from = updates_.data() + child.vector_start * groups;
     for (int r = child.run_begin; r < child.run_end; ++r) {
       const EliminationPlan::RowRun& run = plan.runs()[r];
+      first_row = std::min(first_row, run.parent_row);
       Lanes4* to = run.parent_row < front.pivots ? y + run.parent_row * groups
                                                  : below + (run.parent_row - front.pivots) * groups;
       for (int i = 0; i < run.length * groups; ++i) to[i] += from[run.child_row * groups + i];
     }
   }
-  for (int first = 0; first < front.pivots; first += kLanes) {
+  // All rows before are zero.
+  const int begin = first_row / kLanes * kLanes;
+  for (int first = begin; first < front.pivots; first += kLanes) {
     const double* sliver = L + layout.SliverStart(first / kLanes);
     const int count = std::min(kLanes, front.pivots - first);
     Lanes4 x[kLanes * groups] = {};
     std::copy_n(y + first * groups, count * groups, x);
-    SubtractSliver<groups>(sliver, first, y, x);
+    SubtractSliver<groups>(sliver + begin * kLanes, first - begin, y + begin * groups, x);
     for (int i = 0; i < count; ++i) {
       const double* row = sliver + first * kLanes + i;
       for (int k = 0; k < i; ++k) {
@@ -138,7 +144,7 @@ void HalfSolves<groups>::SolveFront(const HalfSolveFactor& factor, int f) {
     const int count = std::min(kLanes, front.updates - first);
     Lanes4 x[kLanes * groups] = {};
     std::copy_n(below + first * groups, count * groups, x);
-    SubtractSliver<groups>(sliver, front.pivots, y, x);
+    SubtractSliver<groups>(sliver + begin * kLanes, front.pivots - begin, y + begin * groups, x);
     std::copy_n(x, count * groups, below + first * groups);
   }
 }
@@ -163,7 +169,7 @@ void HalfSolves<groups>::SolveFrontBack(const HalfSolveFactor& factor, int f, Fr
   const double* L = factor.cholesky.front_factor(front);
   Lanes4* x = y_.data() + front.pivot_begin * groups;
   const Lanes4* below = updates_.data() + front.vector_start * groups;
-  if (visited_[f] == 0) std::fill_n(x, front.pivots * groups, Lanes4{});
+  if (!Visits(f)) std::fill_n(x, front.pivots * groups, Lanes4{});
   for (int first = 0; first < front.updates; first += kLanes) {
     SubtractTransposed<groups>(L + layout.SliverStart(layout.pivot_slivers() + first / kLanes),
                                front.pivots, below + first * groups,
@@ -184,7 +190,7 @@ void HalfSolves<groups>::SolveFrontBack(const HalfSolveFactor& factor, int f, Fr
   }
   for (int c = front.child_begin; c < front.child_end; ++c) {
     const int child_number = plan.children()[c];
-    if (fronts == Fronts::kVisited && visited_[child_number] == 0) continue;
+    if (fronts == Fronts::kVisited && !Visits(child_number)) continue;
     const EliminationPlan::Front& child = plan.fronts()[child_number];
     Lanes4* to = updates_.data() + child.vector_start * groups;
     for (int r = child.run_begin; r < child.run_end; ++r) {

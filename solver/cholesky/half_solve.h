@@ -1,11 +1,12 @@
-// Forward substitution, and back, with the factor of a BlockCholesky for four right-hand sides, or
-// a few groups of four, that are zero except in a few blocks:
+// Forward substitution, and back, with the factor of a BlockCholesky for right-hand sides that are
+// zero except in a few blocks:
 //
 //   Y = L^-1 B,   so that B' H^-1 B = Y' Y,   H^-1 B = L^-T Y
 //
-// Forward, only the fronts from these blocks to the root are visited, each once for all of them.
-// Right-hand sides and solutions are in the order of elimination, one lane each. Each has the bits
-// that it has alone: the others put zeros into its sums.
+// Forward, only the fronts from these blocks to the root are visited, each once for all of them and
+// from its first row on that can differ from zero. Right-hand sides and solutions are in the order
+// of elimination, one lane each. Each has the bits that it has alone: the others put zeros into its
+// sums.
 #pragma once
 
 #include <cstdint>
@@ -56,13 +57,18 @@ class HalfSolves {
     return y_.data() + factor.places.row[block] * groups;
   }
 
-  // Calls body(y) for the rows of Y of one group that can differ from zero, in a fixed order.
-  // Products of two of them are to be multiplied by factor.cholesky.scale().
+  // Calls body(y) for the rows of Y that can differ from zero, in a fixed order, with four columns
+  // from this one on; those that Y does not have mean nothing. Products of two of them are to be
+  // multiplied by factor.cholesky.scale().
   template <typename Body>
-  void ForRows(const EliminationPlan& plan, int group, Body&& body) const {
+  void ForRows(const EliminationPlan& plan, int column, Body&& body) const {
+    constexpr int kColumns = groups * kNumLanes<double>;
+    const auto* y = reinterpret_cast<const double*>(y_.data()) + column;
     for (const int f : path_) {
       const EliminationPlan::Front& front = plan.fronts()[f];
-      for (int i = 0; i < front.pivots; ++i) body(y_[(front.pivot_begin + i) * groups + group]);
+      for (int i = first_row_[f]; i < front.pivots; ++i) {
+        body(Load<Lanes4>(y + static_cast<ptrdiff_t>(front.pivot_begin + i) * kColumns));
+      }
     }
   }
   template <typename Body>
@@ -72,13 +78,16 @@ class HalfSolves {
   }
 
  private:
+  static constexpr int kNotVisited = -1;
+
+  bool Visits(int f) const { return first_row_[f] != kNotVisited; }
   void SolveFront(const HalfSolveFactor& factor, int f);
   void SolveFrontBack(const HalfSolveFactor& factor, int f, Fronts fronts);
 
-  std::vector<Lanes4> y_;         // [rows of the plan, groups]
-  std::vector<Lanes4> updates_;   // what each front subtracts from later rows; back: X of these
-  std::vector<uint8_t> visited_;  // [fronts]
-  std::vector<int> path_;         // fronts that are visited
+  std::vector<Lanes4> y_;        // [rows of the plan, groups]
+  std::vector<Lanes4> updates_;  // what each front subtracts from later rows; back: X of these
+  std::vector<int> first_row_;   // [fronts] pivot before which Y is zero, or kNotVisited
+  std::vector<int> path_;        // fronts that are visited
 };
 
 using HalfSolve = HalfSolves<1>;

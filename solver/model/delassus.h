@@ -77,8 +77,8 @@ struct ContactColumns {
 };
 
 // Contacts of coupled trees whose W is found at once: each reads the large fronts near the root,
-// which are read once for all of them.
-inline constexpr int kContactsTogether = 3;
+// which are read once for all of them. Their columns fill three vectors.
+inline constexpr int kContactsTogether = 4;
 
 // w by the rule of the problem, in the unit of mass of the island.
 struct DelassusEstimate {
@@ -128,7 +128,10 @@ struct DelassusEstimate {
   // W += that of coupled trees, component by component, of at most `together` contacts at once.
   template <int together>
   void AddComponents(std::span<ContactColumns> contacts, int rows) const {
-    thread_local HalfSolves<together> solve;
+    constexpr int kColumns = 3;  // of a contact
+    constexpr int kLanes = kNumLanes<double>;
+    constexpr int kGroups = (kColumns * together + kLanes - 1) / kLanes;
+    thread_local HalfSolves<kGroups> solve;
     for (int component = NextComponent(contacts, -1); component >= 0;
          component = NextComponent(contacts, component)) {
       const HalfSolveFactor factor = model.coupled_trees().factor(component);
@@ -136,17 +139,20 @@ struct DelassusEstimate {
       for (size_t i = 0; i < contacts.size(); ++i) {
         for (const ContactPart& part : contacts[i].parts) {
           if (ComponentOf(part) != component) continue;
-          Lanes4* row = solve.rows(factor, PlaceOf(part)) + i;
+          Lanes4* row = solve.rows(factor, PlaceOf(part));
           const double* block = contacts[i].J + rows * part.column;
           const int n = part.dofs;
-          for (int k = 0; k < n; ++k, row += together) {
-            *row += Lanes4{block[k], block[n + k], block[2 * n + k], 0};
+          for (int k = 0; k < n; ++k, row += kGroups) {
+            for (size_t r = 0; r < kColumns; ++r) {
+              const size_t column = kColumns * i + r;
+              row[column / kLanes][column % kLanes] += block[r * n + k];
+            }
           }
         }
       }
       solve.Run(factor, StopToken());
       for (size_t i = 0; i < contacts.size(); ++i) {
-        AddColumns(factor, solve, static_cast<int>(i), &contacts[i].W);
+        AddColumns(factor, solve, kColumns * static_cast<int>(i), &contacts[i].W);
       }
     }
   }
@@ -248,12 +254,13 @@ struct DelassusEstimate {
         body);
   }
 
-  // W += Y' Y of one group.
+  // W += Y' Y of three columns of Y from this one on.
   template <int groups>
-  void AddColumns(const HalfSolveFactor& factor, const HalfSolves<groups>& solve, int group,
+  void AddColumns(const HalfSolveFactor& factor, const HalfSolves<groups>& solve, int column,
                   DelassusColumns* W) const {
     DelassusColumns sum;
-    solve.ForRows(factor.plan, group, [&](const Lanes4& y) {
+    solve.ForRows(factor.plan, column, [&](Lanes4 y) {
+      y[3] = 0;  // of another contact
       sum.x += y * y[0];
       sum.y += y * y[1];
       sum.n += y * y[2];

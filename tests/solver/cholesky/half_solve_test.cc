@@ -91,33 +91,34 @@ TEST(HalfSolveTest, ProductsOfItsSolutionsAreThoseWithTheInverse) {
   }
 }
 
-TEST(HalfSolveTest, GroupsHaveTheBitsThatEachHasAlone) {
+TEST(HalfSolveTest, ColumnsHaveTheBitsThatEachHasAlone) {
+  constexpr int kColumns = 3;  // of each of four blocks
   HalfSolve solve;
   HalfSolves<3> solves;
   for (const PatternData& data : kPatterns) {
     const Factored of(data, kSeed);
     const int last = data.num_blocks() - 1;
-    const int blocks[] = {0, last / 2, last};
-    const auto add = [&](int group, int stride, Lanes4* rows) {
-      for (int i = 0; i < data.block_size[blocks[group]]; ++i) {
-        const Eigen::VectorXd b = RandomVector(4, 17 * group + i);
-        rows[i * stride] += Lanes4{b[0], b[1], b[2], b[3]};
+    const int blocks[] = {0, last / 2, last, last / 3};
+    const auto add = [&](int number, int column, int groups, Lanes4* rows) {
+      for (int i = 0; i < data.block_size[blocks[number]]; ++i, rows += groups) {
+        const Eigen::VectorXd b = RandomVector(kColumns, 17 * number + i);
+        for (int k = 0; k < kColumns; ++k) rows[(column + k) / 4][(column + k) % 4] += b[k];
       }
     };
     solves.Start(of.plan);
-    for (int group = 0; group < 3; ++group) {
-      add(group, 3, solves.rows(of.factor(), blocks[group]) + group);
+    for (int number = 0; number < 4; ++number) {
+      add(number, kColumns * number, 3, solves.rows(of.factor(), blocks[number]));
     }
     solves.Run(of.factor(), StopToken());
-    for (int group = 0; group < 3; ++group) {
+    for (int number = 0; number < 4; ++number) {
       solve.Start(of.plan);
-      add(group, 1, solve.rows(of.factor(), blocks[group]));
+      add(number, 0, 1, solve.rows(of.factor(), blocks[number]));
       solve.Run(of.factor(), StopToken());
       Lanes4 alone{};
       Lanes4 together{};
       solve.ForRows(of.plan, [&](const Lanes4& y) { alone += y * y; });
-      solves.ForRows(of.plan, group, [&](const Lanes4& y) { together += y * y; });
-      for (int lane = 0; lane < 4; ++lane) EXPECT_EQ(alone[lane], together[lane]);
+      solves.ForRows(of.plan, kColumns * number, [&](const Lanes4& y) { together += y * y; });
+      for (int k = 0; k < kColumns; ++k) EXPECT_EQ(alone[k], together[k]);
     }
   }
 }
