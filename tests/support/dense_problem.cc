@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 namespace sap::test {
 
@@ -250,11 +251,19 @@ VectorL DenseProblem::Gradient(const VectorL& v) const {
 }
 
 MatrixL DenseProblem::Hessian(const VectorL& v) const {
+  std::vector<int> all(v.size());
+  std::iota(all.begin(), all.end(), 0);
+  return Hessian(v, all);
+}
+
+MatrixL DenseProblem::Hessian(const VectorL& v, const std::vector<int>& velocities) const {
   constexpr long double kDifference = 1e-9L;  // constraints keep their regions
-  MatrixL H(v.size(), v.size());
-  for (int i = 0; i < v.size(); ++i) {
-    const VectorL step = kDifference * VectorL::Unit(v.size(), i);
-    H.col(i) = (Gradient(v + step) - Gradient(v - step)) / (2 * kDifference);
+  const auto size = static_cast<Eigen::Index>(velocities.size());
+  MatrixL H(size, size);
+  for (Eigen::Index i = 0; i < size; ++i) {
+    const VectorL step = kDifference * VectorL::Unit(v.size(), velocities[i]);
+    const VectorL change = Gradient(v + step) - Gradient(v - step);
+    H.col(i) = change(velocities) / (2 * kDifference);
   }
   return H;
 }

@@ -53,6 +53,8 @@ class DenseProblem {
   VectorL Gradient(const VectorL& v) const;
   // By central differences of the gradient.
   MatrixL Hessian(const VectorL& v) const;
+  // Restricted to these velocities.
+  MatrixL Hessian(const VectorL& v, const std::vector<int>& velocities) const;
 
  private:
   void ReadContacts(const ProblemArrays& arrays, const MatrixL& mobility);

@@ -70,7 +70,7 @@ TEST_P(GroupStepTest, IsTheNewtonStepOfTheGroupAlone) {
     const std::vector<int> of_group = VelocitiesOf(group);
     const VectorL before = p_.Velocity();
     const VectorL gradient = dense_.Gradient(before)(of_group);
-    const MatrixL H = dense_.Hessian(before)(of_group, of_group);
+    const MatrixL H = dense_.Hessian(before, of_group);
     const VectorL newton = -H.ldlt().solve(gradient);
     Step(view, group);
     const VectorL after = p_.Velocity();
