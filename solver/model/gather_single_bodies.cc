@@ -116,25 +116,30 @@ void SapModel::GatherSingleBodies(const ContactProblem& problem, const Constrain
   const bool is_diagonal = problem.regularization().rule == DelassusRule::kDiagonal;
   for (int c = 0; c < bodies->num_contacts; ++c) {
     SingleBodies::Contact& contact = bodies->contacts[c];
+    const auto inputs_of = [&](int lane) {
+      return InputsOf<ConeInputs>(problem, contacts[lane][c], units.mass_unit[lane]);
+    };
     Pointers J;
-    std::array<ConeInputs, kLanes> inputs;
+    Lanes4 given_w{};
     bool is_estimated = false;
     for (int lane = 0; lane < kLanes; ++lane) {
       const int number = contacts[lane][c];
       J[lane] = problem.jacobian().data() + problem.jacobian_start()[number];
-      inputs[lane] = InputsOf<ConeInputs>(problem, number, units.mass_unit[lane]);
-      if (!inputs[lane].NeedsDelassus()) continue;
-      inputs[lane].w = gathered ? w[number] : problem.given_w()[number] * units.mass_unit[lane];
-      is_estimated |= inputs[lane].w == 0;
+      if (!inputs_of(lane).NeedsDelassus()) continue;
+      const double given = gathered ? w[number] : problem.given_w()[number] * units.mass_unit[lane];
+      given_w[lane] = given;
+      is_estimated |= given == 0;
     }
     Interleave(J, &contact.J);
     Lanes4 estimate{};
     if (is_estimated) estimate = EstimateDelassus(*bodies, contact, is_diagonal);
     std::array<FrictionParameters<double>, kLanes> parameters;
     for (int lane = 0; lane < kLanes; ++lane) {
-      if (inputs[lane].NeedsDelassus() && inputs[lane].w == 0) inputs[lane].w = estimate[lane];
-      w[contacts[lane][c]] = inputs[lane].w;
-      parameters[lane] = FrictionContacts::Make(inputs[lane], inputs[lane], NoPartials());
+      // Read again, so that they stay in registers.
+      ConeInputs inputs = inputs_of(lane);
+      if (inputs.NeedsDelassus()) inputs.w = given_w[lane] != 0 ? given_w[lane] : estimate[lane];
+      w[contacts[lane][c]] = inputs.w;
+      parameters[lane] = FrictionContacts::Make(inputs, inputs, NoPartials());
     }
     const FrictionParameters<Lanes4> in_lanes = InLanes(parameters);
     contact.law = in_lanes.Cone();

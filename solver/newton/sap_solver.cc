@@ -73,10 +73,11 @@ class IslandSolve {
     const bool factorable = factorization_.plan != nullptr || IsDense(view_.graph, view_.range());
     const bool sweeps = options_.newton == NewtonMethod::kGaussSeidel || !factorable;
     report_.swept = sweeps;
+    if (!control_.GoesOn(StopRequest())) return;
     if (accelerated_ && !sweeps) StartDualDirections();
-    while (control_.GoesOn(StopRequest())) {
+    do {
       if (!(sweeps ? SweepAll() : TakeStep())) return;
-    }
+    } while (control_.GoesOn(StopRequest()));
   }
 
   std::optional<StopReason> StopRequest() const {
