@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace sap {
@@ -124,8 +125,8 @@ inline double Abs(double x) { return std::abs(x); }
 inline Lanes4 Abs(const Lanes4& x) { return x < 0.0 ? -x : x; }
 
 // Whether numbers are neither infinite nor NaN.
-inline bool IsFinite(double x) { return x - x == 0.0; }
-inline auto IsFinite(const Lanes4& x) { return x - x == 0.0; }
+inline bool IsFinite(double x) { return std::isfinite(x); }
+inline auto IsFinite(const Lanes4& x) { return Abs(x) <= std::numeric_limits<double>::max(); }
 
 // The sum of the lanes in an order that does not depend on the target.
 inline double Sum(double x) { return x; }
