@@ -71,12 +71,9 @@ build() {
 }
 
 # run_tests PRESET ctest-argument...
-#
-# Tests of the server wait for timeouts, and for files to be read again, so that one more than there
-# are processors keeps these busy.
 run_tests() {
   begin "running the tests of preset $1"
-  ctest --preset "$1" --parallel $((jobs + 1)) "${selection[@]}" "${@:2}" "${filter[@]}"
+  ctest --preset "$1" --parallel "$jobs" "${selection[@]}" "${@:2}" "${filter[@]}"
 }
 
 # start NAME COMMAND...: runs a step, in a process group of its own, while those that follow run.
