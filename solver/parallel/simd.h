@@ -128,6 +128,12 @@ inline Lanes4 Abs(const Lanes4& x) { return x < 0.0 ? -x : x; }
 inline bool IsFinite(double x) { return std::isfinite(x); }
 inline auto IsFinite(const Lanes4& x) { return Abs(x) <= std::numeric_limits<double>::max(); }
 
+// Whether all of these hold, of numbers or in each lane.
+template <typename Mask, typename... Masks>
+inline Mask All(Mask first, Masks... others) {
+  return static_cast<Mask>((first & ... & others));
+}
+
 // The sum of the lanes in an order that does not depend on the target.
 inline double Sum(double x) { return x; }
 inline double Sum(const Lanes4& x) { return (x[0] + x[1]) + (x[2] + x[3]); }

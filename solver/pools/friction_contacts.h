@@ -104,9 +104,9 @@ struct FrictionParameters {
   // The square of mu has to be finite as well: mu mu_hat is then good to 1e-15 where R_t / R_n is
   // next to the least double.
   decltype(Lanes{} < Lanes{}) IsRepresentable() const {
-    return (R_t > 0.0) & (R_n > 0.0) & IsFinite(1.0 / R_t) & IsFinite(1.0 / R_n) & IsFinite(R_t) &
-           IsFinite(R_n) & IsFinite(v_hat.n) & IsFinite(mu * mu) &
-           IsFinite(mu * (mu * (R_t / R_n)));
+    return All(R_t > 0.0, R_n > 0.0, IsFinite(1.0 / R_t), IsFinite(1.0 / R_n), IsFinite(R_t),
+               IsFinite(R_n), IsFinite(v_hat.n), IsFinite(mu * mu),
+               IsFinite(mu * (mu * (R_t / R_n))));
   }
   ConeParameters<Lanes> Cone() const {
     const Lanes mu_hat = mu * (R_t / R_n);
