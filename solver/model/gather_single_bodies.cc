@@ -7,6 +7,7 @@
 #include "solver/cholesky/power_of_two.h"
 #include "solver/model/constraint_inputs.h"
 #include "solver/model/sap_model.h"
+#include "solver/model/scaled_tree.h"
 #include "solver/model/single_bodies.h"
 
 namespace sap {
@@ -44,18 +45,9 @@ Units ScaleTrees(const ContactProblem& problem, const std::array<int, kLanes>& t
   }
   Units units;
   for (int lane = 0; lane < kLanes; ++lane) units.mass_unit[lane] = PowerOfTwoBelow(largest[lane]);
-  const Lanes4 per_unit = 1.0 / units.mass_unit;  // a power of two
-  for (Lanes4& entry : bodies->A) entry *= per_unit;
-  Lanes4 sum{};  // infinite or not a number if a constant is
-  for (int i = 0; i < kDofs; ++i) {
-    Lanes4& inverse_pivot = bodies->A_factor[i * kDofs + i];
-    inverse_pivot *= units.mass_unit;
-    const Lanes4& entry = bodies->A[i * kDofs + i];
-    bodies->D[i] = 1.0 / Sqrt(entry);
-    sum += Abs(bodies->D[i]) + Abs(inverse_pivot);
-    units.trace_A += entry;
-  }
-  units.representable = IsFinite(sum);
+  units.representable = ScaleTree(bodies->A.data(), bodies->A_factor.data(), kDofs, units.mass_unit,
+                                  bodies->A.data(), bodies->A_factor.data(), bodies->D.data());
+  for (int i = 0; i < kDofs; ++i) units.trace_A += bodies->A[i * kDofs + i];
   return units;
 }
 

@@ -1,33 +1,13 @@
 #include "solver/model/sap_model.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "solver/cholesky/power_of_two.h"
+#include "solver/model/scaled_tree.h"
 #include "solver/pools/jacobian_kernels.h"
 #include "solver/pools/loop_costs.h"
 
 namespace sap {
-
-namespace {
-
-// A, its factor and D = diag(A)^-1/2 of one tree with the mass unit at 1. False if something is out
-// of the range of doubles then.
-template <typename Size>
-bool ScaleTree(const double* A, const double* factor, Size n, double mass_unit, double* scaled_A,
-               double* scaled_factor, double* D) {
-  const double per_unit = 1.0 / mass_unit;  // a power of two
-  for (int i = 0; i < n * n; ++i) scaled_A[i] = A[i] * per_unit;
-  for (int i = 0; i < n * n; ++i) scaled_factor[i] = factor[i];
-  for (int i = 0; i < n; ++i) scaled_factor[i * n + i] *= mass_unit;
-  for (int i = 0; i < n; ++i) D[i] = scaled_A[i * n + i];
-  for (int i = 0; i < n; ++i) D[i] = 1.0 / std::sqrt(D[i]);  // in vectors
-  double sum = 0;  // infinite or not a number if any of them is
-  for (int i = 0; i < n; ++i) sum += std::abs(D[i]) + std::abs(scaled_factor[i * n + i]);
-  return std::isfinite(sum);
-}
-
-}  // namespace
 
 void SapModel::Resize(const ContactProblem& problem, const ConstraintGraph& graph, bool coulomb) {
   const int velocities = graph.velocity_start().back();
