@@ -279,12 +279,14 @@ TEST(ServerProcessTest, AClientThatIsKilledStopsTheSolve) {
   EXPECT_TRUE(server.Becomes(/*busy=*/false));
 }
 
+// The answer is a short one, since gRPC can cut a long one off (server/README.md, 9).
 TEST(ServerProcessTest, TerminationFinishesTheCallThatRuns) {
   BusyServer server;
   auto call = std::async(std::launch::async, [&] {
     Client client = server.Connect();
     SolveOptions options;
     options.time_budget = std::chrono::seconds(5);
+    options.response_mask = {"islands"};
     return client.Solve(Endless(), options);
   });
   Client other = server.Connect();
@@ -299,7 +301,8 @@ TEST(ServerProcessTest, TerminationFinishesTheCallThatRuns) {
   EXPECT_THAT(refused.error().code, testing::AnyOf(ErrorCode::kUnavailable, ErrorCode::kCancelled));
   const auto solution = call.get();
   ASSERT_TRUE(solution.has_value()) << solution.error().message;
-  EXPECT_EQ(solution->velocity.size(), 6u * 24 * 24 * 24);
+  ASSERT_EQ(solution->islands.size(), 1u);
+  EXPECT_EQ(solution->islands[0].status, SolveStatus::kDeadline);
   EXPECT_EQ(server.Wait().exit_code, 0);
 }
 
