@@ -166,7 +166,8 @@ void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky
     }
     ForSize(graph.dofs()[slot], [&](auto dofs) {
       for (int i = 0; i < dofs; ++i) {
-        for (int j = 0; j <= i; ++j) H->at(at + i, at + j) = block[i * dofs + j];
+        double* row = H->RowOf(at + i) + at * SmallCholesky::kStride;
+        for (int j = 0; j <= i; ++j) row[j * SmallCholesky::kStride] = block[i * dofs + j];
       }
     });
   }
@@ -175,15 +176,19 @@ void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky
     const int column = graph.velocity_start()[pair.low] - range.velocity_begin;
     const int row = graph.velocity_start()[pair.high] - range.velocity_begin;
     const double* block = hessian.off_diagonal_block(pair);
-    const DofOrder low(pair.dofs_low);
-    const DofOrder high(pair.dofs_high);
-    for (int j = 0; j < pair.dofs_high; ++j) {
-      double* to = H->RowOf(row + high.first + j * high.step) +
-                   (column + low.first) * SmallCholesky::kStride;
-      for (int i = 0; i < pair.dofs_low; ++i, to += low.step * SmallCholesky::kStride) {
-        *to = block[i * pair.dofs_high + j];
-      }
-    }
+    ForSize(pair.dofs_low, [&](auto n_low) {
+      ForSize(pair.dofs_high, [&](auto n_high) {
+        const DofOrder low(n_low);
+        const DofOrder high(n_high);
+        for (int j = 0; j < n_high; ++j) {
+          double* to = H->RowOf(row + high.first + j * high.step) +
+                       (column + low.first) * SmallCholesky::kStride;
+          for (int i = 0; i < n_low; ++i, to += low.step * SmallCholesky::kStride) {
+            *to = block[i * n_high + j];
+          }
+        }
+      });
+    });
   }
 }
 
