@@ -63,6 +63,7 @@ void ConstraintGraph::FindPairs() {
   pairs_.clear();
   int lists = 0;
   const auto add = [this](int low, int high) {
+    if (!pairs_.empty() && pairs_.back().low == low && pairs_.back().high == high) return;
     pairs_.push_back({low, high, dofs_[low], dofs_[high], 0});
   };
   for (int kind = 0; kind < kNumConstraintKinds; ++kind) {
@@ -71,9 +72,13 @@ void ConstraintGraph::FindPairs() {
   }
   lists += !coupled_slots_.empty();
   for (const CoupledSlots& pair : coupled_slots_) add(pair.low, pair.high);
-  if (lists > 1) std::ranges::sort(pairs_, {}, TreesOf);
-  const auto equal = [](const TreePair& a, const TreePair& b) { return TreesOf(a) == TreesOf(b); };
-  pairs_.erase(std::unique(pairs_.begin(), pairs_.end(), equal), pairs_.end());
+  if (lists > 1) {
+    std::ranges::sort(pairs_, {}, TreesOf);
+    const auto equal = [](const TreePair& a, const TreePair& b) {
+      return TreesOf(a) == TreesOf(b);
+    };
+    pairs_.erase(std::unique(pairs_.begin(), pairs_.end(), equal), pairs_.end());
+  }
   block_size_ = 0;
   for (TreePair& pair : pairs_) {
     pair.block_start = block_size_;

@@ -8,40 +8,16 @@
 
 namespace sap {
 
-namespace {
-
-struct SlotPair {
-  int lowest;
-  int second;  // -1: none
-};
-
-// The two lowest slots of a contact.
-SlotPair LowestSlots(const ContactProblem& problem, std::span<const int> slot_of_tree,
-                     int contact) {
-  constexpr int kNone = std::numeric_limits<int>::max();
-  int lowest = kNone;
-  int second = kNone;
-  for (const int tree : problem.trees_of_contact(contact)) {
-    const int slot = slot_of_tree[tree];
-    second = std::min(second, std::max(lowest, slot));
-    lowest = std::min(lowest, slot);
-  }
-  return {lowest, second == kNone ? -1 : second};
-}
-
-}  // namespace
-
 void ContactLayout::Build(const ContactProblem& problem, const Islands& islands,
                           std::span<const int> dofs, ConstraintKind kind, int num_rows) {
   groups_.clear();
   parts_.clear();
-  source_columns_.clear();
   couplings_.clear();
   jacobian_size_ = 0;
   OrderContacts(problem, islands, kind);
   if (order_.empty()) return;
   FindGroups(problem, islands, dofs, num_rows);
-  FindCouplings();
+  FindCouplings(problem);
   ListSides(islands.num_slots());
   FindIslandRanges(islands);
 }
@@ -60,6 +36,22 @@ void ContactLayout::FindContacts(const ContactProblem& problem, ConstraintKind k
   }
 }
 
+void ContactLayout::FindLowestSlots(const ContactProblem& problem,
+                                    std::span<const int> slot_of_tree) {
+  constexpr int kNone = std::numeric_limits<int>::max();
+  lowest_slots_.resize(problem.num_contacts());
+  for (const int contact : order_) {
+    int lowest = kNone;
+    int second = kNone;
+    for (const int tree : problem.trees_of_contact(contact)) {
+      const int slot = slot_of_tree[tree];
+      second = std::min(second, std::max(lowest, slot));
+      lowest = std::min(lowest, slot);
+    }
+    lowest_slots_[contact] = {lowest, second == kNone ? -1 : second};
+  }
+}
+
 // By the lowest slot, then by the second, then by those that follow, then by number. Slots run
 // island by island, so contacts do.
 void ContactLayout::OrderContacts(const ContactProblem& problem, const Islands& islands,
@@ -68,13 +60,12 @@ void ContactLayout::OrderContacts(const ContactProblem& problem, const Islands& 
   if (order_.empty()) return;
   const std::span<const int> slot_of_tree = islands.slot_of_tree();
   const int slots = islands.num_slots();
+  FindLowestSlots(problem, slot_of_tree);
   SortByKey(
-      order_, slots + 1,
-      [&](int contact) { return LowestSlots(problem, slot_of_tree, contact).second + 1; }, &count_,
+      order_, slots + 1, [&](int contact) { return lowest_slots_[contact].second + 1; }, &count_,
       &half_sorted_);
   SortByKey(
-      half_sorted_, slots,
-      [&](int contact) { return LowestSlots(problem, slot_of_tree, contact).lowest; }, &count_,
+      half_sorted_, slots, [&](int contact) { return lowest_slots_[contact].lowest; }, &count_,
       &order_);
   if (problem.most_trees_of_contact() > 2) OrderByFurtherTrees(problem, slot_of_tree);
 }
@@ -92,14 +83,10 @@ void ContactLayout::OrderByFurtherTrees(const ContactProblem& problem,
     list(other, &other_slots);
     return std::ranges::lexicographical_compare(slots, other_slots);
   };
-  const auto has_trees_of = [&](int contact, const SlotPair& lowest) {
-    const auto [slot, second] = LowestSlots(problem, slot_of_tree, contact);
-    return slot == lowest.lowest && second == lowest.second;
-  };
   for (auto begin = order_.begin(); begin != order_.end();) {
-    const SlotPair lowest = LowestSlots(problem, slot_of_tree, *begin);
-    const auto end = std::find_if_not(begin, order_.end(),
-                                      [&](int contact) { return has_trees_of(contact, lowest); });
+    const SlotPair lowest = lowest_slots_[*begin];
+    const auto end = std::find_if_not(
+        begin, order_.end(), [&](int contact) { return lowest_slots_[contact] == lowest; });
     std::stable_sort(begin, end, is_before);
     begin = end;
   }
@@ -107,13 +94,18 @@ void ContactLayout::OrderByFurtherTrees(const ContactProblem& problem,
 
 void ContactLayout::ListSources(const ContactProblem& problem, std::span<const int> slot_of_tree,
                                 int contact) {
-  sources_.clear();
+  const std::span<const int> trees = problem.trees_of_contact(contact);
+  sources_.resize(trees.size());
   int column = 0;
-  for (const int tree : problem.trees_of_contact(contact)) {
-    sources_.push_back({slot_of_tree[tree], column});
-    column += problem.dofs()[tree];
+  for (size_t i = 0; i < trees.size(); ++i) {
+    sources_[i] = {slot_of_tree[trees[i]], column};
+    column += problem.dofs()[trees[i]];
   }
-  std::ranges::sort(sources_, {}, &Source::slot);
+  if (trees.size() > 2) {
+    std::ranges::sort(sources_, {}, &Source::slot);
+  } else if (trees.size() == 2 && sources_[1].slot < sources_[0].slot) {
+    std::swap(sources_[0], sources_[1]);
+  }
 }
 
 bool ContactLayout::HasTreesOfSources(const ContactGroup& group) const {
@@ -122,34 +114,37 @@ bool ContactLayout::HasTreesOfSources(const ContactGroup& group) const {
 
 void ContactLayout::FindGroups(const ContactProblem& problem, const Islands& islands,
                                std::span<const int> dofs, int num_rows) {
+  source_columns_.resize(problem.contact_trees().size());  // of all kinds
+  int64_t end = 0;
   for (int i = 0; i < num_contacts(); ++i) {
     ListSources(problem, islands.slot_of_tree(), order_[i]);
-    if (groups_.empty() || !HasTreesOfSources(groups_.back())) StartGroup(dofs, i);
+    if (groups_.empty() || !HasTreesOfSources(groups_.back())) StartGroup(dofs, i, end);
     ++groups_.back().contact_end;
-    for (const Source& source : sources_) source_columns_.push_back(source.column);
+    for (const Source& source : sources_) source_columns_[end++] = source.column;
     jacobian_size_ += num_rows * groups_.back().dofs;
   }
 }
 
 // The group of the trees of `sources_`, still without contacts.
-void ContactLayout::StartGroup(std::span<const int> dofs, int contact) {
+void ContactLayout::StartGroup(std::span<const int> dofs, int contact, int64_t source) {
   const int part = static_cast<int>(parts_.size());
   int column = 0;
-  for (const Source& source : sources_) {
-    parts_.push_back({source.slot, dofs[source.slot], column});
-    column += dofs[source.slot];
+  for (const Source& s : sources_) {
+    parts_.push_back({s.slot, dofs[s.slot], column});
+    column += dofs[s.slot];
   }
-  groups_.push_back({part, static_cast<int>(parts_.size()), contact, contact, column,
-                     jacobian_size_, static_cast<int64_t>(source_columns_.size())});
+  groups_.push_back(
+      {part, static_cast<int>(parts_.size()), contact, contact, column, jacobian_size_, source});
 }
 
-void ContactLayout::FindCouplings() {
+void ContactLayout::FindCouplings(const ContactProblem& problem) {
   for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
     AppendCouplings(
         g, groups_[g].part_begin, groups_[g].part_end,
         [this](int part) { return parts_[part].slot; }, &couplings_);
   }
-  SortCouplings(&couplings_);
+  // Those of two trees ascend with the groups.
+  if (problem.most_trees_of_contact() > 2) SortCouplings(&couplings_);
 }
 
 void ContactLayout::ListSides(int num_slots) {

@@ -85,6 +85,14 @@ class ContactLayout {
   }
 
  private:
+  // The two lowest slots of a contact.
+  struct SlotPair {
+    int lowest;
+    int second;  // -1: none
+
+    bool operator==(const SlotPair&) const = default;
+  };
+
   // A tree of one contact.
   struct Source {
     int slot;
@@ -93,13 +101,14 @@ class ContactLayout {
 
   void FindContacts(const ContactProblem& problem, ConstraintKind kind);
   void OrderContacts(const ContactProblem& problem, const Islands& islands, ConstraintKind kind);
+  void FindLowestSlots(const ContactProblem& problem, std::span<const int> slot_of_tree);
   void OrderByFurtherTrees(const ContactProblem& problem, std::span<const int> slot_of_tree);
   void ListSources(const ContactProblem& problem, std::span<const int> slot_of_tree, int contact);
   bool HasTreesOfSources(const ContactGroup& group) const;
   void FindGroups(const ContactProblem& problem, const Islands& islands, std::span<const int> dofs,
                   int num_rows);
-  void StartGroup(std::span<const int> dofs, int contact);
-  void FindCouplings();
+  void StartGroup(std::span<const int> dofs, int contact, int64_t source);
+  void FindCouplings(const ContactProblem& problem);
   void ListSides(int num_slots);
   void FindIslandRanges(const Islands& islands);
 
@@ -113,7 +122,8 @@ class ContactLayout {
   std::vector<ContactRange> island_ranges_;
   std::vector<int> count_;  // scratch of counting sorts
   std::vector<int> half_sorted_;
-  std::vector<Source> sources_;  // scratch: of one contact, slots ascending
+  std::vector<SlotPair> lowest_slots_;  // scratch: by number in the problem
+  std::vector<Source> sources_;         // scratch: of one contact, slots ascending
   int64_t jacobian_size_{0};
 };
 

@@ -10,7 +10,7 @@ std::string ProblemError::Message() const {
 }
 
 tl::expected<void, ProblemError> ContactProblemReader::Read() {
-  p_.Clear();
+  p_.ClearLists();
   ReadScalars();
   ReadCounts();
   ReadTrees();
@@ -80,6 +80,13 @@ void ContactProblem::SetGuess(std::span<const double> v_guess) {
 }
 
 void ContactProblem::Clear() {
+  ClearLists();
+  dynamics_matrix_.clear();
+  dynamics_factor_.clear();
+  jacobian_.clear();
+}
+
+void ContactProblem::ClearLists() {
   time_step_ = 0;
   regularization_ = {};
   dofs_.clear();
@@ -93,8 +100,8 @@ void ContactProblem::Clear() {
   most_trees_of_contact_ = 0;
   jacobian_start_.clear();
   for (std::vector<double>* array :
-       {&dynamics_matrix_, &dynamics_factor_, &v_star_, &v_guess_, &v_0_, &jacobian_, &v_hat_,
-        &tau_d_, &mu_, &stiffness_, &given_R_t_, &given_R_n_, &given_w_, &surface_velocity_}) {
+       {&v_star_, &v_guess_, &v_0_, &v_hat_, &tau_d_, &mu_, &stiffness_, &given_R_t_, &given_R_n_,
+        &given_w_, &surface_velocity_}) {
     array->clear();
   }
   contact_kind_.clear();

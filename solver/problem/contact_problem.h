@@ -123,6 +123,10 @@ class ContactProblem {
  private:
   friend class ContactProblemReader;
 
+  // Clears all but the largest arrays, which reading sizes and overwrites: to clear them as well
+  // would have them written twice.
+  void ClearLists();
+
   double time_step_{0};
   std::vector<int> dofs_;
   std::vector<int> velocity_start_;

@@ -96,6 +96,9 @@ void InputChecker::Optional(const FieldName& field, std::span<const double> valu
 void InputChecker::Indices(const FieldName& field, std::span<const int32_t> values, int lowest,
                            int count) {
   if (!ok()) return;
+  int64_t outside = 0;  // without a branch per value, as in HoldAll
+  for (const int32_t value : values) outside += !((value >= lowest) & (value < count));
+  if (outside == 0) return;
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] >= lowest && values[i] < count) continue;
     return Refuse(field, i,

@@ -6,10 +6,8 @@
 namespace sap {
 
 int Islands::Root(int tree) {
-  while (parent_[tree] != tree) {
-    parent_[tree] = parent_[parent_[tree]];
-    tree = parent_[tree];
-  }
+  int* const parent = parent_.data();
+  while (parent[tree] != tree) tree = parent[tree] = parent[parent[tree]];
   return tree;
 }
 
@@ -23,11 +21,12 @@ void Islands::Find(const JoinedTrees& joined, bool split) {
   const auto join = [&](int tree, int other) {
     const int a = Root(tree);
     const int b = Root(other);
-    parent_[std::max(a, b)] = std::min(a, b);
+    if (a != b) parent_[std::max(a, b)] = std::min(a, b);
   };
   for (size_t contact = 0; contact + 1 < contact_start.size(); ++contact) {
     const int first = contact_trees[contact_start[contact]];
-    for (int64_t i = contact_start[contact]; i < contact_start[contact + 1]; ++i) {
+    island_of_tree_[first] = 0;
+    for (int64_t i = contact_start[contact] + 1; i < contact_start[contact + 1]; ++i) {
       island_of_tree_[contact_trees[i]] = 0;
       if (split) join(first, contact_trees[i]);
     }

@@ -70,8 +70,8 @@ class ContactProblemReader {
   void ReadPairsOfTrees(const Needed& why);
   void ReadParts(const Needed& why);
   void CheckParts();
-  void AppendPair(int32_t tree_a, int32_t tree_b);
-  void AppendContact(std::span<const int32_t> trees);
+  void AppendPairs(std::span<const int32_t> a, std::span<const int32_t> b, int first_tree);
+  void SizeJacobians(int first_contact);
   // What the two have in common (read_law.cc), in the order in which it is to be called.
   LawMessage MessageOf(std::string_view group, const ContactProblemView::Law& law,
                        const Needed& why) const;

@@ -58,7 +58,8 @@ void ContactProblemReader::ReadContacts() {
   CheckTargets(m);
   if (!check_.ok()) return;
   AppendLaw(m);
-  p_.jacobian_.assign(c.jacobian.begin(), c.jacobian.end());
+  p_.jacobian_.resize(std::max(p_.jacobian_.size(), c.jacobian.size()));
+  std::ranges::copy(c.jacobian, p_.jacobian_.begin());
   p_.angular_jacobian_.assign(c.angular_jacobian.begin(), c.angular_jacobian.end());
 }
 
@@ -72,7 +73,7 @@ void ContactProblemReader::ReadPairsOfTrees(const Needed& why) {
   check_.Indices("contacts.tree_b", c.tree_b, -1, trees);
   check_.Distinct("contacts.tree_b", c.tree_a, c.tree_b, "contacts.tree_a");
   if (!check_.ok()) return;
-  for (int64_t i = 0; i < why.count; ++i) AppendPair(c.tree_a[i], c.tree_b[i]);
+  AppendPairs(c.tree_a, c.tree_b, 0);
 }
 
 // Contacts of any number of trees.
@@ -87,11 +88,11 @@ void ContactProblemReader::ReadParts(const Needed& why) {
   }
   CheckParts();
   if (!check_.ok()) return;
-  int64_t first = 0;
+  p_.contact_trees_.assign(c.part_tree.begin(), c.part_tree.end());
   for (const uint32_t parts : c.parts) {
-    AppendContact(c.part_tree.subspan(first, parts));
-    first += parts;
+    p_.contact_start_.push_back(p_.contact_start_.back() + parts);
   }
+  SizeJacobians(0);
 }
 
 void ContactProblemReader::CheckParts() {
@@ -131,20 +132,41 @@ void ContactProblemReader::CheckParts() {
                     std::to_string(limits_.max_row_pairs));
 }
 
-void ContactProblemReader::AppendPair(int32_t tree_a, int32_t tree_b) {
-  const int32_t trees[] = {tree_a, tree_b};
-  AppendContact(std::span(trees).first(tree_b < 0 ? 1 : 2));
+// Appends contacts of the trees first_tree + a[i] and first_tree + b[i]; of the first alone where
+// b[i] < 0.
+void ContactProblemReader::AppendPairs(std::span<const int32_t> a, std::span<const int32_t> b,
+                                       int first_tree) {
+  const int first_contact = p_.num_contacts();
+  const size_t first_part = p_.contact_trees_.size();
+  p_.contact_trees_.resize(first_part + 2 * a.size());
+  p_.contact_start_.resize(p_.contact_start_.size() + a.size());
+  int* trees = p_.contact_trees_.data();
+  int64_t* ends = p_.contact_start_.data() + first_contact + 1;
+  size_t part = first_part;
+  for (size_t i = 0; i < a.size(); ++i) {
+    trees[part] = first_tree + a[i];
+    trees[part + 1] = first_tree + b[i];
+    part += b[i] < 0 ? 1 : 2;
+    ends[i] = static_cast<int64_t>(part);
+  }
+  p_.contact_trees_.resize(part);
+  SizeJacobians(first_contact);
 }
 
-void ContactProblemReader::AppendContact(std::span<const int32_t> trees) {
-  int64_t dofs = 0;
-  for (const int32_t tree : trees) {
-    p_.contact_trees_.push_back(tree);
-    dofs += p_.dofs_[tree];
+// Where the Jacobians of the contacts from this one on begin and end.
+void ContactProblemReader::SizeJacobians(int first_contact) {
+  const int contacts = p_.num_contacts();
+  p_.jacobian_start_.resize(contacts + 1);
+  const int* tree = p_.contact_trees_.data() + p_.contact_start_[first_contact];
+  int64_t start = p_.jacobian_start_[first_contact];
+  int most_trees = p_.most_trees_of_contact_;
+  for (int i = first_contact; i < contacts; ++i) {
+    const int* end = p_.contact_trees_.data() + p_.contact_start_[i + 1];
+    most_trees = std::max(most_trees, static_cast<int>(end - tree));
+    for (; tree != end; ++tree) start += 3 * p_.dofs_[*tree];
+    p_.jacobian_start_[i + 1] = start;
   }
-  p_.contact_start_.push_back(static_cast<int64_t>(p_.contact_trees_.size()));
-  p_.most_trees_of_contact_ = std::max(p_.most_trees_of_contact_, static_cast<int>(trees.size()));
-  p_.jacobian_start_.push_back(p_.jacobian_start_.back() + 3 * dofs);
+  p_.most_trees_of_contact_ = most_trees;
 }
 
 void ContactProblemReader::ReadBodyContacts() {
@@ -159,9 +181,7 @@ void ContactProblemReader::ReadBodyContacts() {
   check_.Array("body_contacts.normal", c.normal, 3 * n, Range::kFinite, why);
   if (!check_.ok()) return;
   const LawMessage m = MessageOf("body_contacts.", c.law, why);
-  for (int64_t i = 0; i < n; ++i) {
-    AppendPair(num_trees_ + c.body_a[i], c.body_b[i] < 0 ? -1 : num_trees_ + c.body_b[i]);
-  }
+  AppendPairs(c.body_a, c.body_b, num_trees_);
   CheckCompliance(m);
   CheckFriction(m);
   AppendAngular(m);

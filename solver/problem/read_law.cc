@@ -169,10 +169,10 @@ void ContactProblemReader::AppendLaw(const LawMessage& m) {
   const ContactProblemView::Law& law = m.law;
   const int64_t n = m.why.count;
   if (law.target_velocity.empty()) {
+    p_.v_hat_.resize(p_.v_hat_.size() + 3 * n, -0.0);  // -0 - b is -b also for b = 0
+    double* v_hat = p_.v_hat_.data() + 3 * static_cast<int64_t>(m.first_contact);
     for (int64_t i = 0; i < n; ++i) {
-      const double time = p_.time_step_ + law.relaxation_time[i];
-      // -0 - b is -b also for b = 0.
-      for (const double v : {-0.0, -0.0, -law.signed_distance[i] / time}) p_.v_hat_.push_back(v);
+      v_hat[3 * i + 2] = -law.signed_distance[i] / (p_.time_step_ + law.relaxation_time[i]);
     }
   } else {
     AppendOr(law.target_velocity, 3 * n, 0.0, &p_.v_hat_);

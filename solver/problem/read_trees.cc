@@ -9,13 +9,29 @@ namespace sap {
 
 namespace {
 
-// Copies the triangle that FactorTree reads.
-void CopyTriangle(const double* A, int n, double* to) {
+using BodyDofs = std::integral_constant<int, 6>;
+
+// Copies the triangle that FactorTree reads; the other one becomes zero.
+template <typename Size>
+void CopyTriangle(const double* A, Size n, double* to) {
+  const bool lower = n <= kScalarDofs;
   for (int i = 0; i < n; ++i) {
-    const bool lower = n <= kScalarDofs;
-    std::copy(A + i * n + (lower ? 0 : i), A + i * n + (lower ? i + 1 : n),
-              to + i * n + (lower ? 0 : i));
+    for (int j = 0; j < n; ++j) {
+      to[i * n + j] = (lower ? j <= i : j >= i) ? A[i * n + j] : 0.0;
+    }
   }
+}
+
+template <typename Size>
+DenseStatus FactorTreeOf(const double* A, Size n, double* factor, int* ends) {
+  CopyTriangle(A, n, factor);
+  return FactorTree(factor, n, ends);
+}
+
+double LargestEntry(const double* A, int n) {
+  double largest = 0;
+  for (int i = 0; i < n * n; ++i) largest = std::max(largest, std::abs(A[i]));
+  return largest;
 }
 
 }  // namespace
@@ -33,8 +49,10 @@ void ContactProblemReader::ReadTrees() {
   CheckInitialVelocity("trees.initial_velocity", t.initial_velocity, n_v, why);
   if (!t.tree_id.empty()) check_.Length("trees.tree_id", t.tree_id.size(), num_trees_, why);
   if (!check_.ok()) return;
-  p_.dynamics_matrix_.assign(t.dynamics_matrix.begin(), t.dynamics_matrix.end());
-  p_.dynamics_factor_.assign(p_.dynamics_matrix_.size(), 0.0);
+  const size_t entries = t.dynamics_matrix.size() + 36 * static_cast<size_t>(num_bodies_);
+  p_.dynamics_matrix_.resize(entries);
+  p_.dynamics_factor_.resize(entries);
+  std::ranges::copy(t.dynamics_matrix, p_.dynamics_matrix_.begin());
   p_.row_ends_.resize(n_v);
   for (int i = 0; i < num_trees_; ++i) {
     ReadDynamicsMatrix(i);
@@ -65,11 +83,12 @@ void ContactProblemReader::ReadDynamicsMatrix(int tree) {
   const int n = p_.dofs_[tree];
   const int64_t start = p_.matrix_start_[tree];
   double* A = p_.dynamics_matrix_.data() + start;
-  double largest = 0;
-  for (int i = 0; i < n * n; ++i) largest = std::max(largest, std::abs(A[i]));
+  double largest = -1;  // not known
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < i; ++j) {
-      if (std::abs(A[i * n + j] - A[j * n + i]) > 1e-12 * largest) {
+      const double difference = std::abs(A[i * n + j] - A[j * n + i]);
+      if (difference > 0 && largest < 0) largest = LargestEntry(A, n);
+      if (difference > 0 && difference > 1e-12 * largest) {
         return check_.Refuse("trees.dynamics_matrix", start + i * n + j,
                              "is " + ToText(A[i * n + j]) + " but its transpose is " +
                                  ToText(A[j * n + i]) + "; the matrix of trees[" +
@@ -80,8 +99,10 @@ void ContactProblemReader::ReadDynamicsMatrix(int tree) {
     }
   }
   double* factor = p_.dynamics_factor_.data() + start;
-  CopyTriangle(A, n, factor);
-  if (FactorTree(factor, n, p_.row_ends_.data() + p_.velocity_start_[tree]) != DenseStatus::kOk) {
+  int* ends = p_.row_ends_.data() + p_.velocity_start_[tree];
+  const DenseStatus status =
+      n == 6 ? FactorTreeOf(A, BodyDofs(), factor, ends) : FactorTreeOf(A, n, factor, ends);
+  if (status != DenseStatus::kOk) {
     check_.Refuse(
         "trees.dynamics_matrix", start,
         "starts a matrix that is not positive definite (trees[" + std::to_string(tree) + "])");
@@ -108,17 +129,13 @@ void ContactProblemReader::ReadBodies() {
 
 void ContactProblemReader::ReadBodyMatrices() {
   const ContactProblemView::RigidBodies& b = view_.bodies;
-  const size_t entries = 36 * static_cast<size_t>(num_bodies_);
-  p_.dynamics_matrix_.resize(p_.dynamics_matrix_.size() + entries);
-  p_.dynamics_factor_.resize(p_.dynamics_factor_.size() + entries, 0.0);
   for (int i = 0; i < num_bodies_; ++i) {
     AppendTree(6);
     const int64_t start = p_.matrix_start_[num_trees_ + i];
     double* A = p_.dynamics_matrix_.data() + start;
-    double* L = p_.dynamics_factor_.data() + start;
     WriteBodyDynamicsMatrix(b.mass[i], b.inertia.data() + 6 * i, A);
-    CopyTriangle(A, 6, L);
-    if (!FactorDense(L, std::integral_constant<int, 6>())) {
+    if (FactorTreeOf(A, BodyDofs(), p_.dynamics_factor_.data() + start, nullptr) !=
+        DenseStatus::kOk) {
       return check_.Refuse(
           "bodies.inertia", 6 * static_cast<int64_t>(i),
           "starts an inertia that is not positive definite (bodies[" + std::to_string(i) + "])");
