@@ -30,7 +30,7 @@ class Recorder {
   void RunLoop(int count, void (*body)(void* context, int index), void* context) {
     const int opener = current_;
     const int loop = static_cast<int>(graph_.loops.size());
-    graph_.loops.emplace_back();
+    graph_.loops.push_back({.tasks = {}, .body = reinterpret_cast<const void*>(body)});
     graph_.tasks[opener].loops.push_back({SinceLast(), loop});
     for (int index = 0; index < count; ++index) {
       current_ = static_cast<int>(graph_.tasks.size());

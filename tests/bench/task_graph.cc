@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <functional>
+#include <map>
 #include <queue>
 #include <utility>
 
@@ -22,6 +23,7 @@ class Replay {
       : graph_(graph),
         loop_s_(loop_s),
         loops_(graph.loops.size()),
+        tasks_(graph.tasks.size()),
         frames_(threads),
         waits_for_(threads, kNone) {
     for (int thread = threads - 1; thread > 0; --thread) idle_.push_back(thread);
@@ -40,6 +42,22 @@ class Replay {
     return now;
   }
 
+  // After Run: the time of every task is that of a part.
+  std::vector<PartOfTime> Parts() {
+    for (const TaskGraph::Loop& loop : graph_.loops) {
+      PartOfTime& part = parts_[loop.body];
+      part.body = loop.body;
+      ++part.loops;
+      for (const int task : loop.tasks) part.work_s += OwnTime(graph_.tasks[task]);
+    }
+    AddTask(0, nullptr);
+    std::vector<PartOfTime> parts;
+    for (const auto& [body, part] : parts_) parts.push_back(part);
+    std::ranges::sort(parts, std::ranges::greater(),
+                      [](const PartOfTime& part) { return part.serial_s + part.loop_s; });
+    return parts;
+  }
+
  private:
   static constexpr int kNone = -1;
 
@@ -48,6 +66,12 @@ class Replay {
     int running{0};     // tasks that have begun and not ended
     int opener{kNone};  // thread
     int outer{kNone};   // the loop in whose task it was opened
+    double opened_s{0};
+    double closed_s{0};
+  };
+  struct TaskTimes {
+    double begin_s{0};
+    double end_s{0};
   };
   struct Claimed {
     int in_loop;
@@ -73,6 +97,7 @@ class Replay {
   }
   void Start(int task, const Claimed& from, int thread, double now) {
     frames_[thread].push_back({task, from, 0});
+    tasks_[task].begin_s = now;
     Schedule(thread, now);
   }
   void Claim(const Claimed& from, int thread, double now) {
@@ -87,6 +112,7 @@ class Replay {
     const TaskGraph::Task& task = graph_.tasks[frame.task];
     if (frame.loops_done < task.loops.size()) {
       const int loop = task.loops[frame.loops_done].loop;
+      loops_[loop].opened_s = now;
       loops_[loop].opener = thread;
       loops_[loop].outer = frame.from.in_loop;
       open_.push_back(loop);
@@ -94,6 +120,7 @@ class Replay {
       Recruit(loop, now);
       return;
     }
+    tasks_[frame.task].end_s = now;
     frames_[thread].pop_back();
     if (frame.from.in_loop != kNone) EndTask(frame.from, thread, now);
   }
@@ -131,6 +158,7 @@ class Replay {
     waits_for_[thread] = kNone;
     if (loops_[loop].running == 0) {
       ++frames_[thread].back().loops_done;
+      loops_[loop].closed_s = now;
       return Schedule(thread, now);
     }
     for (const int open : open_) {
@@ -154,11 +182,30 @@ class Replay {
     }
   }
 
+  // Adds the time of a task of a loop with this body.
+  void AddTask(int task, const void* body) {
+    double since = tasks_[task].begin_s;
+    for (const auto& [before_s, loop] : graph_.tasks[task].loops) {
+      const LoopState& state = loops_[loop];
+      const std::vector<int>& tasks = graph_.loops[loop].tasks;
+      PartOfTime& part = parts_[graph_.loops[loop].body];
+      part.serial_s += state.opened_s - since;
+      since = state.closed_s;
+      const int last = *std::ranges::max_element(
+          tasks, std::ranges::less(), [this](int of_loop) { return tasks_[of_loop].end_s; });
+      part.loop_s += tasks_[last].begin_s - state.opened_s + state.closed_s - tasks_[last].end_s;
+      AddTask(last, graph_.loops[loop].body);
+    }
+    parts_[body].loop_s += tasks_[task].end_s - since;
+  }
+
   const TaskGraph& graph_;
   const double loop_s_;
   std::vector<LoopState> loops_;
-  std::vector<std::vector<Frame>> frames_;  // by thread, the innermost last
-  std::vector<int> open_;                   // in the order in which they were opened
+  std::vector<TaskTimes> tasks_;
+  std::map<const void*, PartOfTime> parts_;  // by body
+  std::vector<std::vector<Frame>> frames_;   // by thread, the innermost last
+  std::vector<int> open_;                    // in the order in which they were opened
   std::vector<int> idle_;
   std::vector<int> waits_for_;  // by thread: the loop it has opened and waits for without work
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
@@ -204,6 +251,13 @@ double CriticalPath(const TaskGraph& graph) {
 double ReplayedTime(const TaskGraph& graph, int threads, double loop_s) {
   if (graph.tasks.empty()) return 0;
   return Replay(graph, threads, loop_s).Run();
+}
+
+std::vector<PartOfTime> PartsOfReplayedTime(const TaskGraph& graph, int threads, double loop_s) {
+  if (graph.tasks.empty()) return {};
+  Replay replay(graph, threads, loop_s);
+  replay.Run();
+  return replay.Parts();
 }
 
 }  // namespace sap::bench

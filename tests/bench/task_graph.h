@@ -19,9 +19,9 @@ struct TaskGraph {
     std::vector<OpenedLoop> loops;
     double after_s{0};  // the last of its loops
   };
-  // Tasks of the loop, in the order in which they are claimed.
   struct Loop {
-    std::vector<int> tasks;
+    std::vector<int> tasks;     // in the order in which they are claimed
+    const void* body{nullptr};  // the function that it calls, the name of the loop
   };
 
   std::vector<Task> tasks;
@@ -44,5 +44,18 @@ double CriticalPath(const TaskGraph& graph);
 // a loop and joining it take `loop_s`. Tasks take as long as they took alone: that threads share
 // memory and its bandwidth, and that helpers may have gone to sleep, is left out.
 double ReplayedTime(const TaskGraph& graph, int threads, double loop_s);
+
+// What the loops with one body have of a replayed time. The times of all parts add up to it.
+struct PartOfTime {
+  const void* body{nullptr};  // null after the last loop of the solve
+  int loops{0};
+  double serial_s{0};  // the task that opens such a loop, by itself before it
+  double loop_s{0};    // from opening to closing, without the parts of loops opened within
+  double work_s{0};    // of its tasks, without loops opened within
+};
+
+// The parts of ReplayedTime, the longest first. Of the tasks of a loop the one that ended last is
+// looked into for the loops that it has opened; until it was claimed the time is that of the loop.
+std::vector<PartOfTime> PartsOfReplayedTime(const TaskGraph& graph, int threads, double loop_s);
 
 }  // namespace sap::bench

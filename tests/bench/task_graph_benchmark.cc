@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <list>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,6 +32,8 @@
 #include "tests/bench/scene_sequence.h"
 #include "tests/support/golden_problem.h"
 #include "tests/support/random_problem.h"
+
+extern "C" const char __executable_start[];  // of the linker: where the program was loaded
 
 namespace {
 
@@ -47,6 +50,7 @@ struct Request {
   int to{0};
   std::vector<int> threads;
   bool fresh{false};
+  bool parts{false};
 };
 
 double Median(std::vector<double> values) {
@@ -80,6 +84,26 @@ class Prediction {
   void KeepLeastTimes() {
     for (const TaskGraph& graph : graphs_) sap::bench::KeepLeastTimes(graph, &graphs_[0]);
     graphs_.resize(std::min<size_t>(graphs_.size(), 1));
+  }
+
+  void PrintParts() const {
+    std::map<const void*, sap::bench::PartOfTime> sums;
+    for (const TaskGraph& graph : graphs_) {
+      for (const auto& part : sap::bench::PartsOfReplayedTime(graph, threads_, kLoopSeconds)) {
+        sap::bench::PartOfTime& sum = sums[part.body];
+        sum.loops += part.loops;
+        sum.serial_s += part.serial_s;
+        sum.loop_s += part.loop_s;
+        sum.work_s += part.work_s;
+      }
+    }
+    const double count = static_cast<double>(graphs_.size());
+    for (const auto& [body, sum] : sums) {
+      const auto address =
+          body == nullptr ? 0 : static_cast<const char*>(body) - __executable_start;
+      std::printf("%d,%tx,%.1f,%.4f,%.4f,%.4f\n", threads_, address, sum.loops / count,
+                  1e3 * sum.serial_s / count, 1e3 * sum.loop_s / count, 1e3 * sum.work_s / count);
+    }
   }
 
   void Print() const {
@@ -143,7 +167,9 @@ int Run(const Request& request) {
     std::fprintf(stderr, "task_graph_benchmark: %s\n", done.error().c_str());
     return 1;
   }
-  for (const Prediction& prediction : predictions) prediction.Print();
+  for (const Prediction& prediction : predictions) {
+    request.parts ? prediction.PrintParts() : prediction.Print();
+  }
   return 0;
 }
 
@@ -159,6 +185,7 @@ int main(int argc, char** argv) {
   app.add_option("TO", request.to)->required();
   app.add_option("THREADS", request.threads)->required()->check(CLI::PositiveNumber);
   app.add_flag("--fresh", request.fresh);
+  app.add_flag("--parts", request.parts);
   CLI11_PARSE(app, argc, argv);
   return Run(request);
 }

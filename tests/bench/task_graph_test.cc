@@ -64,6 +64,39 @@ TEST(TaskGraphTest, OpeningAndJoiningALoopTakeTheirTime) {
   EXPECT_EQ(ReplayedTime(OneLoop(2, 0, 8, 0), 2, 0.5), 0.5 + 0.5 + 8);
 }
 
+// Two threads: the loop of ten takes 5 rounds of 2, the solve itself 3 before it and 5 after.
+TEST(TaskGraphTest, PartsOfAReplayedTimeAddUpToIt) {
+  const int name = 0;
+  TaskGraph graph = OneLoop(10, 3, 2, 5);
+  graph.loops[0].body = &name;
+  const std::vector<PartOfTime> parts = PartsOfReplayedTime(graph, 2, 0);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].body, &name);
+  EXPECT_EQ(parts[0].loops, 1);
+  EXPECT_EQ(parts[0].serial_s, 3);
+  EXPECT_EQ(parts[0].loop_s, 10);
+  EXPECT_EQ(parts[0].work_s, 20);
+  EXPECT_EQ(parts[1].body, nullptr);
+  EXPECT_EQ(parts[1].loop_s, 5);
+}
+
+// The task of 1, its loop of 4 tasks of 4 on two threads and its end of 2; the task of 1 is short.
+TEST(TaskGraphTest, PartsOfALoopWithinATaskAreThoseOfItsBody) {
+  const int outer = 0;
+  const int inner = 0;
+  TaskGraph graph = NestedLoops(4, 1);
+  graph.loops[0].body = &outer;
+  graph.loops[1].body = &inner;
+  double of_outer = 0;
+  double of_inner = 0;
+  for (const PartOfTime& part : PartsOfReplayedTime(graph, 2, 0)) {
+    if (part.body == &outer) of_outer = part.serial_s + part.loop_s;
+    if (part.body == &inner) of_inner = part.serial_s + part.loop_s;
+  }
+  EXPECT_EQ(of_inner, 1 + 2 * 4);
+  EXPECT_EQ(of_outer, 2);
+}
+
 TEST(TaskGraphTest, OfTwoRecordingsTheLesserTimeOfEachTaskIsKept) {
   TaskGraph graph = OneLoop(3, 3, 2, 5);
   KeepLeastTimes(OneLoop(3, 4, 1, 6), &graph);

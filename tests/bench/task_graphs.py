@@ -1,7 +1,17 @@
-"""What the task graphs of solves allow on more threads than the machine has."""
+"""What the task graphs of solves allow on more threads than the machine has.
+
+    python tests/bench/task_graphs.py PROGRAM [--fresh] SCENE BODIES WALLS FROM TO THREADS
+
+prints which loops of a solve the predicted time is of, with one number of THREADS; PROGRAM is a
+task_graph_benchmark. *Before* a loop a task runs by itself; small loops that one thread does alone
+count there. *Work / time* is how many threads a loop keeps busy.
+"""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 from problem_files import problem_files
@@ -44,3 +54,38 @@ def predicted(bench) -> Iterator[Table]:
         table.add(name, bodies, "seen", *prediction(bench, *case))
         table.add(name, bodies, "fresh", *prediction(bench, "--fresh", *case))
     yield table
+
+
+def function_names(program: str) -> dict[int, str]:
+    """The functions of a program, by address."""
+    command = ["nm", "--demangle", program]
+    symbols = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    fields = [line.split(maxsplit=2) for line in symbols.splitlines()]
+    return {int(f[0], 16): f[2] for f in fields if len(f) == 3 and f[1] in "tTwW"}
+
+
+def short_name(body: str) -> str:
+    """The function in which the loop is written."""
+    name = body.removeprefix("void ").removeprefix("sap::TaskArena::Call<")
+    name = re.sub(r"\(anonymous namespace\)::|sap::|ShareChunks<", "", name)
+    return re.sub(r"\(.*", "", name)
+
+
+def print_parts(program: str, arguments: list[str]) -> None:
+    """Prints which loops the predicted time is of, the longest first."""
+    command = [program, "--parts", *arguments]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rows = [line.split(",") for line in output.splitlines()]
+    rows.sort(key=lambda row: -float(row[3]) - float(row[4]))
+    total = sum(float(row[3]) + float(row[4]) for row in rows)
+    names = function_names(program)
+    print("before % | within % | loops | work / time | loop")
+    for _, address, loops, before, within, work in rows:
+        name = short_name(names.get(int(address, 16), address)) if address != "0" else "(after)"
+        times = float(work) / float(within) if float(within) > 0 else 0.0
+        shares = [100 * float(part) / total for part in (before, within)]
+        print(f"{shares[0]:8.1f} | {shares[1]:8.1f} | {loops:>5} | {times:11.1f} | {name}")
+
+
+if __name__ == "__main__":
+    print_parts(sys.argv[1], sys.argv[2:])
