@@ -16,9 +16,11 @@ template <typename Size>
 void CopyTriangle(const double* A, Size n, double* to) {
   const bool lower = n <= kScalarDofs;
   for (int i = 0; i < n; ++i) {
-    for (int j = 0; j < n; ++j) {
-      to[i * n + j] = (lower ? j <= i : j >= i) ? A[i * n + j] : 0.0;
-    }
+    const int begin = lower ? 0 : i;
+    const int end = lower ? i + 1 : static_cast<int>(n);
+    std::fill(to + i * n, to + i * n + begin, 0.0);
+    std::copy(A + i * n + begin, A + i * n + end, to + i * n + begin);
+    std::fill(to + i * n + end, to + (i + 1) * n, 0.0);
   }
 }
 
