@@ -59,17 +59,19 @@ bool Keeps(double scale, double kept_scale) {
   return kept_scale != 0 && scale * kMostRatio >= kept_scale && scale <= kept_scale * kMostRatio;
 }
 
+// Four at a time: each comparison waits for the one before.
 double LargestDiagonalEntry(const EliminationPlan& plan, std::span<const double> diagonal) {
-  double largest = 0.0;
+  double largest[4] = {};
   for (int i = 0; i < plan.num_blocks(); ++i) {
     const int64_t size = plan.block_row_start()[i + 1] - plan.block_row_start()[i];
     const double* block = diagonal.data() + plan.diagonal_start()[i];
-    for (int64_t j = 0; j < size; ++j) largest = std::max(largest, block[j * (size + 1)]);
+    for (int64_t j = 0; j < size; ++j) {
+      largest[j % 4] = std::max(largest[j % 4], block[j * (size + 1)]);
+    }
   }
-  return largest;
+  return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
 }
 
-// Four at a time: each comparison waits for the one before.
 double LargestEntry(std::span<const double> values) {
   double largest[4] = {};
   for (size_t i = 0; i < values.size(); ++i) {
@@ -273,52 +275,85 @@ template <typename Scalar>
 bool BlockCholesky<Scalar>::FactorFront(const Job& job, int f, TaskArena* arena) {
   const Front& front = job.plan.fronts()[f];
   if (job.varying_only && !front.varies) return true;
-  const int num_panels = DenseFront<Scalar>::NumPanels(front.pivots);
-  // A single thread assembles each panel just before factoring it, so that it is in cache.
-  if (arena != nullptr) {
-    const int slivers = LayoutOf<Scalar>(front).slivers();
-    arena->ParallelFor(NumPieces(slivers, kAssembledSlivers), [&](int piece) {
-      const int begin = piece * kAssembledSlivers;
-      Assemble(job, front, 0, front.pivots, begin, std::min(begin + kAssembledSlivers, slivers));
-    });
-  }
-  for (int panel = 0; panel < num_panels; ++panel) {
-    if (!job.GoesOn()) return false;
-    if (arena == nullptr) {
-      constexpr int kColumns = DenseFront<Scalar>::kPanelColumns;
-      Assemble(job, front, panel * kColumns, std::min((panel + 1) * kColumns, front.pivots), 0,
-               LayoutOf<Scalar>(front).slivers());
-    }
-    FactorPanel(job, front, panel, arena);
+  if (arena == nullptr) {
+    FactorPanels(job, front);
+  } else {
+    ShareAssembly(job, front, arena);
+    SharePanels(job, front, arena);
   }
   if (!job.GoesOn()) return false;
   FormUpdate(job, front, arena);
   return !job.Failed();
 }
 
+// A single thread assembles each panel just before factoring it, so that it is in cache.
 template <typename Scalar>
-void BlockCholesky<Scalar>::FactorPanel(const Job& job, const Front& front, int panel,
-                                        TaskArena* arena) {
+void BlockCholesky<Scalar>::FactorPanels(const Job& job, const Front& front) {
+  constexpr int kColumns = DenseFront<Scalar>::kPanelColumns;
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
   DenseFront<Scalar> dense(layout, factor_ + FactorStart<Scalar>(front));
-  const int panel_begin = dense.PanelBegin(panel);
-  const int panel_end = dense.PanelEnd(panel);
-  if (panel > 0) {
-    // There are few, so threads that share them take one each.
-    const int slivers = arena == nullptr ? panel_end - panel_begin : 1;
-    ForEachPiece(arena, (panel_end - panel_begin) / slivers, [&](int piece) {
-      if (!job.GoesOn()) return;
-      const int begin = panel_begin + piece * slivers;
-      dense.UpdatePanel(panel, begin, begin + slivers);
+  for (int panel = 0; panel < dense.NumPanels(front.pivots); ++panel) {
+    if (!job.GoesOn()) return;
+    Assemble(job, front, panel * kColumns, std::min((panel + 1) * kColumns, front.pivots), 0,
+             layout.slivers());
+    dense.UpdatePanel(panel, dense.PanelBegin(panel), dense.PanelEnd(panel));
+    if (!job.GoesOn()) return;
+    if (!dense.FactorPanel(panel)) return job.Fail(FactorStatus::kNotPositiveDefinite);
+    FactorBelow(job, &dense, panel, dense.PanelEnd(panel), layout.slivers());
+  }
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::ShareAssembly(const Job& job, const Front& front, TaskArena* arena) {
+  const int slivers = LayoutOf<Scalar>(front).slivers();
+  arena->ParallelFor(NumPieces(slivers, kAssembledSlivers), [&](int piece) {
+    const int begin = piece * kAssembledSlivers;
+    Assemble(job, front, 0, front.pivots, begin, std::min(begin + kAssembledSlivers, slivers));
+  });
+}
+
+// The pivot rows of a panel need those rows of the panels before it alone. They are factored while
+// other threads work on the rows below, which take the most time.
+template <typename Scalar>
+void BlockCholesky<Scalar>::SharePanels(const Job& job, const Front& front, TaskArena* arena) {
+  const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
+  DenseFront<Scalar> dense(layout, factor_ + FactorStart<Scalar>(front));
+  const int num_panels = dense.NumPanels(front.pivots);
+  if (!job.GoesOn()) return;
+  if (!dense.FactorPanel(0)) return job.Fail(FactorStatus::kNotPositiveDefinite);
+  for (int panel = 0; panel < num_panels && job.GoesOn(); ++panel) {
+    const int panel_end = dense.PanelEnd(panel);
+    const int ahead = panel + 1 < num_panels ? 1 : 0;  // tasks
+    const int ahead_end = ahead > 0 ? dense.PanelEnd(panel + 1) : panel_end;
+    const int pieces = NumPieces(layout.slivers() - ahead_end, kSliversBelow);
+    arena->ParallelFor(ahead + pieces, [&](int i) {
+      if (i < ahead) return FactorAhead(job, &dense, panel, arena);
+      const int begin = ahead_end + (i - ahead) * kSliversBelow;
+      FactorBelow(job, &dense, panel, begin, std::min(begin + kSliversBelow, layout.slivers()));
     });
   }
-  if (!job.GoesOn()) return;
-  if (!dense.FactorPanel(panel)) return job.Fail(FactorStatus::kNotPositiveDefinite);
-  ForEachPiece(arena, NumPieces(layout.slivers() - panel_end, kSliversBelow), [&](int piece) {
-    if (!job.GoesOn()) return;
-    const int begin = panel_end + piece * kSliversBelow;
-    dense.FactorBelowPanel(panel, begin, std::min(begin + kSliversBelow, layout.slivers()));
+}
+
+// The rows below a panel that are the pivot rows of the next one, which are factored as well. There
+// are few slivers of them, so that threads take one each.
+template <typename Scalar>
+void BlockCholesky<Scalar>::FactorAhead(const Job& job, DenseFront<Scalar>* dense, int panel,
+                                        TaskArena* arena) {
+  const int begin = dense->PanelBegin(panel + 1);
+  const int slivers = dense->PanelEnd(panel + 1) - begin;
+  arena->ParallelFor(slivers,
+                     [&](int i) { FactorBelow(job, dense, panel, begin + i, begin + i + 1); });
+  arena->ParallelFor(slivers, [&](int i) {
+    if (job.GoesOn()) dense->UpdatePanel(panel + 1, begin + i, begin + i + 1);
   });
+  if (!job.GoesOn()) return;
+  if (!dense->FactorPanel(panel + 1)) job.Fail(FactorStatus::kNotPositiveDefinite);
+}
+
+template <typename Scalar>
+void BlockCholesky<Scalar>::FactorBelow(const Job& job, DenseFront<Scalar>* dense, int panel,
+                                        int begin, int end) {
+  if (job.GoesOn()) dense->FactorBelowPanel(panel, begin, end);
 }
 
 template <typename Scalar>

@@ -30,6 +30,9 @@
 namespace sap {
 
 template <typename Scalar>
+class DenseFront;
+
+template <typename Scalar>
 class BlockCholesky {
  public:
   enum class FactorStatus : unsigned char { kOk, kNotPositiveDefinite, kStopped };
@@ -79,7 +82,11 @@ class BlockCholesky {
   void FactorWave(const Job& job, int w, TaskArena* arena);
   void FactorFronts(const Job& job, int begin, int end);
   bool FactorFront(const Job& job, int f, TaskArena* arena);
-  void FactorPanel(const Job& job, const Front& front, int panel, TaskArena* arena);
+  void FactorPanels(const Job& job, const Front& front);
+  void ShareAssembly(const Job& job, const Front& front, TaskArena* arena);
+  void SharePanels(const Job& job, const Front& front, TaskArena* arena);
+  void FactorAhead(const Job& job, DenseFront<Scalar>* dense, int panel, TaskArena* arena);
+  void FactorBelow(const Job& job, DenseFront<Scalar>* dense, int panel, int begin, int end);
   void FormUpdate(const Job& job, const Front& front, TaskArena* arena);
   void FormUpdateTile(const Job& job, const Front& front, int column, int row_begin, int row_end);
   void Assemble(const Job& job, const Front& front, int column_begin, int column_end,
