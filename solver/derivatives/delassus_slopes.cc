@@ -18,7 +18,7 @@ class DelassusPass {
     ForPoolsOf(view_, [&](auto pool) {
       const PoolRange range = view_.range(pool);
       std::vector<DerivativeSums>& sums = scope_.adjoint->pools[pool].sums;
-      ForChunks(view_.arena, range.unit_begin, range.unit_end, kGatherPairs,
+      ForChunks(view_.arena, range.unit_begin, range.unit_end, kSlopePairs,
                 [&](int begin, int end, int chunk) {
                   double& least = sums[range.begin + chunk].kink_margin;
                   least = 1;
@@ -29,7 +29,7 @@ class DelassusPass {
                   });
                 });
       for (const DerivativeSums& part :
-           kGatherPairs.Parts(sums, range.begin, range.unit_begin, range.unit_end)) {
+           kSlopePairs.Parts(sums, range.begin, range.unit_begin, range.unit_end)) {
         margin = std::min(margin, part.kink_margin);
       }
     });

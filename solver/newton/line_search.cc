@@ -103,9 +103,21 @@ StartingSlope SlopeAtZero(const IslandView& view, const SapData& data, const Sap
 
 LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const StopToken& stop,
                                  const SapData& data, SapStep* step, SapScratch* scratch) {
-  const LineSlope momentum = MomentumAlongStep(view, data, step, scratch);
-  ConstraintVelocities(view, step->v, stop, &step->pools);
-  const StartingSlope start = SlopeAtZero(view, data, *step);
+  LineSlope momentum;
+  StartingSlope start;
+  const auto compute = [&](int part) {
+    if (part == 0) start = SlopeAtZero(view, data, *step);
+    if (part == 1) ConstraintVelocities(view, step->v, stop, &step->pools);
+    if (part == 2) momentum = MomentumAlongStep(view, data, step, scratch);
+  };
+  // None needs another. The first is serial: its sums have one order.
+  constexpr int kParts = 3;
+  if (const int chunks = kStartSearchSlots.Count(view.range().slot_begin, view.range().slot_end);
+      view.arena != nullptr && IsWorthSharing(*view.arena, chunks, kStartSearchSlots)) {
+    view.arena->ParallelFor(kParts, compute);
+  } else {
+    for (int part = 0; part < kParts; ++part) compute(part);
+  }
   if (!(start.f < 0)) return {0.0, false};
   const LineSlope quadratic = QuadraticAlongStep(view, momentum, data, *step, scratch);
 

@@ -9,19 +9,21 @@
 namespace sap {
 
 // Loops over trees, by slot.
-constexpr Chunks kEvaluateSlots{32, 2500};  // momentum, gradient and their norms
-constexpr Chunks kAssembleSlots{16, 6000};  // diagonal blocks of the Hessian
-constexpr Chunks kMomentumSlots{32, 600};   // A dv
-constexpr Chunks kProductSlots{16, 1500};   // H p of conjugate gradients
-constexpr Chunks kDotSlots{32, 250};        // an inner product
-constexpr Chunks kSweepGroups{8, 4000};     // of one color, which has few slots in a small island
-constexpr Chunks kCertifySlots{32, 8000};   // the gradient and its rounding error in the norm of A
+constexpr Chunks kEvaluateSlots{32, 2500};     // momentum, gradient and their norms
+constexpr Chunks kAssembleSlots{4, 1500};      // diagonal blocks of the Hessian
+constexpr Chunks kMomentumSlots{32, 600};      // A dv
+constexpr Chunks kStartSearchSlots{32, 3500};  // A dv, J dv and the slope where a search starts
+constexpr Chunks kProductSlots{8, 750};        // H p of conjugate gradients
+constexpr Chunks kDotSlots{32, 250};           // an inner product
+constexpr Chunks kSweepGroups{2, 1000};    // of one color, which has few slots in a small island
+constexpr Chunks kCertifySlots{32, 8000};  // the gradient and its rounding error in the norm of A
 constexpr Chunks kDifferentiateSlots{16, 10000};  // derivatives with respect to A and v*
 // Loops over pairs of trees with constraints in common; where a pool has rows, over these.
-constexpr Chunks kGatherPairs{64, 10000};         // Jacobians and regularization
+constexpr Chunks kGatherPairs{16, 2500};          // Jacobians and regularization
 constexpr Chunks kEvaluatePairs{64, 2500};        // contact velocities and impulses
-constexpr Chunks kAssemblePairs{32, 3000};        // off-diagonal blocks of the Hessian
+constexpr Chunks kAssemblePairs{16, 1500};        // off-diagonal blocks of the Hessian
 constexpr Chunks kCertifyPairs{64, 6000};         // rounding errors of impulses
+constexpr Chunks kSlopePairs{64, 10000};          // sums of the derivatives of a regularization
 constexpr Chunks kDifferentiatePairs{32, 30000};  // derivatives with respect to J and the law
 // Loops over the constraints of a pool.
 constexpr Chunks kConstraints{128, 700};    // the law of a pool and its derivatives
