@@ -216,6 +216,8 @@ class IslandSolve {
 
   void EvaluateAtV() {
     norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
+    if (!view_.range().coupled) return;
+    // Sets what of the norms is found only where the others meet the tolerance.
     MeetsTolerance(view_, workspace_.scratch, options_, stop_, &data_, &norms_);
   }
 

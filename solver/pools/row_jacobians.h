@@ -163,6 +163,7 @@ class RowJacobians {
   Entries EntriesOf(const Layout& layout) const { return {layout.dof().data(), J_.data()}; }
 
   static bool IsRepeated(const Layout& layout, const RowPart& part, const TreeGroup& group) {
+    if (group.slots.size() == 1) return false;  // a row has one part of each tree
     for (const RowPart& other : layout.parts_of_row(part.row)) {
       if (other.slot == part.slot) return false;
       if (group.Contains(other.slot)) return true;
