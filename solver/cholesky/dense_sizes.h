@@ -1,8 +1,9 @@
 // Sizes at which the methods for dense matrices change, in degrees of freedom. The methods sum in
-// different orders: moving a limit changes bits of answers.
+// different orders: moving a limit changes bits of answers. And the size that code is made for.
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 namespace sap {
 
@@ -34,5 +35,18 @@ static_assert(kMaxGroupDofs <= kStackDofs);
 // Scratch of the work on one tree that a thread keeps for the next, in each of three buffers
 // [doubles]: 2 MiB, H of 512 degrees of freedom. What is larger is freed after its use.
 constexpr size_t kKeptScratch = size_t{1} << 18;
+
+// A free body, the most frequent tree: loops over so many unroll and vectorize.
+using SixDofs = std::integral_constant<int, 6>;
+
+// Calls body(SixDofs()) or body(n).
+template <typename Body>
+inline void ForSize(int n, Body&& body) {
+  if (n == 6) {
+    body(SixDofs());
+  } else {
+    body(n);
+  }
+}
 
 }  // namespace sap

@@ -22,19 +22,7 @@
 
 namespace sap {
 
-using SixDofs = std::integral_constant<int, 6>;
-
-// Calls body(SixDofs()) or body(n).
-template <typename Body>
-inline void ForSize(int n, Body&& body) {
-  if (n == 6) {
-    body(SixDofs());
-  } else {
-    body(n);
-  }
-}
-
-// The same for what is done once per tree. A door, a drawer or a wheel is a tree of one degree of
+// ForSize, for what is done once per tree. A door, a drawer or a wheel is a tree of one degree of
 // freedom, for which loops of any length are mostly what comes before and after them.
 template <typename Body>
 inline void ForTreeSize(int n, Body&& body) {

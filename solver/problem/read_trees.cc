@@ -9,8 +9,6 @@ namespace sap {
 
 namespace {
 
-using BodyDofs = std::integral_constant<int, 6>;
-
 // Copies the triangle that FactorTree reads; the other one becomes zero.
 template <typename Size>
 void CopyTriangle(const double* A, Size n, double* to) {
@@ -85,12 +83,12 @@ void ContactProblemReader::ReadDynamicsMatrix(int tree) {
   const int n = p_.dofs_[tree];
   const int64_t start = p_.matrix_start_[tree];
   double* A = p_.dynamics_matrix_.data() + start;
-  double largest = -1;  // not known
+  double largest = 0;  // entry, once it is needed
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < i; ++j) {
       const double difference = std::abs(A[i * n + j] - A[j * n + i]);
-      if (difference > 0 && largest < 0) largest = LargestEntry(A, n);
-      if (difference > 0 && difference > 1e-12 * largest) {
+      if (difference > 0 && largest == 0) largest = LargestEntry(A, n);
+      if (difference > 1e-12 * largest) {
         return check_.Refuse("trees.dynamics_matrix", start + i * n + j,
                              "is " + ToText(A[i * n + j]) + " but its transpose is " +
                                  ToText(A[j * n + i]) + "; the matrix of trees[" +
@@ -102,8 +100,8 @@ void ContactProblemReader::ReadDynamicsMatrix(int tree) {
   }
   double* factor = p_.dynamics_factor_.data() + start;
   int* ends = p_.row_ends_.data() + p_.velocity_start_[tree];
-  const DenseStatus status =
-      n == 6 ? FactorTreeOf(A, BodyDofs(), factor, ends) : FactorTreeOf(A, n, factor, ends);
+  DenseStatus status{};
+  ForSize(n, [&](auto size) { status = FactorTreeOf(A, size, factor, ends); });
   if (status != DenseStatus::kOk) {
     check_.Refuse(
         "trees.dynamics_matrix", start,
@@ -136,7 +134,7 @@ void ContactProblemReader::ReadBodyMatrices() {
     const int64_t start = p_.matrix_start_[num_trees_ + i];
     double* A = p_.dynamics_matrix_.data() + start;
     WriteBodyDynamicsMatrix(b.mass[i], b.inertia.data() + 6 * i, A);
-    if (FactorTreeOf(A, BodyDofs(), p_.dynamics_factor_.data() + start, nullptr) !=
+    if (FactorTreeOf(A, SixDofs(), p_.dynamics_factor_.data() + start, nullptr) !=
         DenseStatus::kOk) {
       return check_.Refuse(
           "bodies.inertia", 6 * static_cast<int64_t>(i),
