@@ -22,10 +22,11 @@ double SecondsBetween(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-// One connection.
+// One call at a time.
 class Worker {
  public:
-  Worker(const Load& load, Client client) : load_(load), client_(std::move(client)) {
+  Worker(const Load& load, std::shared_ptr<Client> client)
+      : load_(load), client_(std::move(client)) {
     for (int i = 0; load.mode == LoadMode::kBatch && i < load.batch_size; ++i) {
       batch_.push_back(load.problems[i % load.problems.size()]);
     }
@@ -37,7 +38,7 @@ class Worker {
   Status Call() {
     switch (load_.mode) {
       case LoadMode::kUnary:
-        return Answered(client_.Solve(NextProblem(), load_.options));
+        return Answered(client_->Solve(NextProblem(), load_.options));
       case LoadMode::kSession:
         return Step();
       case LoadMode::kBatch:
@@ -72,7 +73,7 @@ class Worker {
   // The call counts, not its problems; it fails with all of them.
   Status SolveBatch() {
     timings_ = {};
-    const auto outcomes = client_.SolveBatch(batch_, load_.options);
+    const auto outcomes = client_->SolveBatch(batch_, load_.options);
     const auto solved = [](const auto& outcome) { return outcome.has_value(); };
     if (outcomes.empty() || std::ranges::any_of(outcomes, solved)) return {};
     return tl::unexpected(outcomes.front().error());
@@ -80,7 +81,7 @@ class Worker {
 
   Status Step() {
     if (!session_ || !session_->open()) {
-      auto opened = client_.OpenSession(load_.options);
+      auto opened = client_->OpenSession(load_.options);
       if (!opened) return tl::unexpected(opened.error());
       session_.emplace(std::move(*opened));
     }
@@ -88,7 +89,7 @@ class Worker {
   }
 
   const Load& load_;
-  Client client_;
+  std::shared_ptr<Client> client_;
   std::vector<Problem> batch_;
   std::optional<Session> session_;
   PhaseTimings timings_;  // of the last call
@@ -160,11 +161,17 @@ LoadResult Add(const std::vector<LoadResult>& parts) {
 }  // namespace
 
 tl::expected<LoadResult, Error> RunLoad(const Load& load, const Connector& connect) {
-  std::vector<std::unique_ptr<Worker>> workers;
-  for (int i = 0; i < load.workers; ++i) {
+  std::vector<std::shared_ptr<Client>> clients;
+  const int connections = load.connections > 0 ? load.connections : load.workers;
+  for (int i = 0; i < std::min(connections, load.workers); ++i) {
     auto client = connect();
     if (!client) return tl::unexpected(client.error());
-    workers.push_back(std::make_unique<Worker>(load, std::move(*client)));
+    clients.push_back(std::make_shared<Client>(std::move(*client)));
+  }
+  std::vector<std::unique_ptr<Worker>> workers;
+  workers.reserve(load.workers);
+  for (int i = 0; i < load.workers; ++i) {
+    workers.push_back(std::make_unique<Worker>(load, clients[i % clients.size()]));
   }
   Schedule schedule;
   schedule.start = Clock::now();

@@ -24,8 +24,9 @@ struct Load {
   std::vector<Problem> problems;  // in turn
   SolveOptions options;
   int batch_size{64};
-  int workers{1};  // each with its own connection and session
-  double rate{0};  // calls per second of all workers; 0: closed loop
+  int workers{1};      // each with one call at a time, and its own session
+  int connections{0};  // that the workers share; 0: each has its own
+  double rate{0};      // calls per second of all workers; 0: closed loop
   // Due time of each problem [s], ascending from 0; repeated until the end. Empty: not used.
   std::vector<double> due_s;
   double warmup_s{0};

@@ -193,8 +193,12 @@ void AddBenchCommand(CLI::App* app, Run* run) {
       ->check(CLI::NonNegativeNumber)
       ->needs(recording);
   command->add_option("--mode", flags->mode, "unary, session or batch")->transform(OneOf(modes));
-  command->add_option("--workers", flags->load.workers, "Connections, each with one call at a time")
+  command->add_option("--workers", flags->load.workers, "Workers, each with one call at a time")
       ->check(CLI::Range(1, 10'000));
+  command
+      ->add_option("--connections", flags->load.connections,
+                   "Connections that the workers share; 0: each has its own")
+      ->check(CLI::Range(0, 10'000));
   command
       ->add_option(
           "--rate", flags->load.rate,
