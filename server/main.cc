@@ -261,6 +261,9 @@ int main(int argc, char** argv) {
   // Debian's Abseil runs lock-order cycle detection on every gRPC lock, which costs more than the
   // lock itself.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // gRPC 1.51 has one epoll set for all of its queues, and a single thread at a time that waits for
+  // it. With poll(), each thread waits for the sockets of its own queue.
+  if (config.io_threads > 2) setenv("GRPC_POLL_STRATEGY", "poll", /*overwrite=*/0);
   // Protobuf would log every malformed message to standard error, at a rate that clients control.
   google::protobuf::SetLogHandler(nullptr);
   const sigset_t signals = BlockSignals();

@@ -237,8 +237,10 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
                   "Nice value of the arena threads, which lowers them below the io threads and the "
                   "high-priority thread; 10 is recommended on a dedicated machine")
       ->check(CLI::Range(0, 19));
-  app->add_option("--io-threads", config->io_threads,
-                  "Limit of threads that receive calls and solve small problems; added under load")
+  app->add_option(
+         "--io-threads", config->io_threads,
+         "Threads that receive calls and solve small problems; from two on, one of them assists "
+         "the others under load")
       ->check(CLI::Range(1, kMostThreads));
   app->add_option("--idle-spinners", config->idle_spinners,
                   "Limit of idle-priority spinners that keep processors out of sleep states for "

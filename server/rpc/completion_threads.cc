@@ -46,6 +46,25 @@ void RunHandler(void* tag, bool ok, std::atomic<uint64_t>* transitions) {
   transitions->store(count + 2, std::memory_order_relaxed);
 }
 
+// False if the queue is shut down and drained.
+bool PollFor(nanoseconds time, grpc::CompletionQueue* queue) {
+  const nanoseconds until = Now() + time;
+  for (nanoseconds left = time; left.count() > 0; left = until - Now()) {
+    void* tag = nullptr;
+    bool ok = false;
+    switch (queue->AsyncNext(&tag, &ok, gpr_time_from_nanos(left.count(), GPR_TIMESPAN))) {
+      case grpc::CompletionQueue::SHUTDOWN:
+        return false;
+      case grpc::CompletionQueue::GOT_EVENT:
+        static_cast<CompletionTag*>(tag)->Complete(ok);
+        break;
+      case grpc::CompletionQueue::TIMEOUT:
+        break;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 bool SaturationDetector::IsSaturated(const ThreadSample& now) {
@@ -82,14 +101,13 @@ ThreadSample CompletionThreads::Worker::Sample() const {
           transitions.load(std::memory_order_relaxed)};
 }
 
-CompletionThreads::CompletionThreads(grpc::CompletionQueue* queue, int threads)
-    : queue_(queue), workers_(threads) {
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i].thread = std::thread([this, i] {
-      if (i == 0) return Poll(&workers_[0]);
-      Assist(&workers_[i], workers_[i - 1]);
-    });
+CompletionThreads::CompletionThreads(std::vector<grpc::CompletionQueue*> queues, bool assisted)
+    : workers_(queues.size()), ready_(static_cast<std::ptrdiff_t>(queues.size())) {
+  for (size_t i = 0; i < queues.size(); ++i) {
+    workers_[i].queue = queues[i];
+    workers_[i].thread = std::thread([this, i] { Poll(&workers_[i]); });
   }
+  if (assisted) assistant_ = std::thread([this] { Assist(); });
 }
 
 CompletionThreads::~CompletionThreads() {
@@ -97,76 +115,49 @@ CompletionThreads::~CompletionThreads() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
-  queue_->Shutdown();
+  stop_.notify_all();
+  for (const Worker& worker : workers_) worker.queue->Shutdown();
   for (Worker& worker : workers_) worker.thread.join();
+  if (assistant_.joinable()) assistant_.join();
   for (const Worker& worker : workers_) close(worker.schedstat_fd);
 }
 
 void CompletionThreads::Poll(Worker* self) {
   self->schedstat_fd = OpenSchedulerStatistics();
-  SetPolling(true, self);
+  ready_.count_down();
   void* tag = nullptr;
   bool ok = false;
-  while (queue_->Next(&tag, &ok)) RunHandler(tag, ok, &self->transitions);
+  while (self->queue->Next(&tag, &ok)) RunHandler(tag, ok, &self->transitions);
 }
 
-void CompletionThreads::Assist(Worker* self, const Worker& previous) {
-  self->schedstat_fd = OpenSchedulerStatistics();
+void CompletionThreads::Assist() {
+  ready_.wait();
   nanoseconds assist_time{0};
   nanoseconds stopped_at = Now();
-  while (AwaitSaturation(previous)) {
+  while (const Worker* const saturated = AwaitSaturation()) {
     assist_time = NextAssistTime(assist_time, Now() - stopped_at);
-    SetPolling(true, self);
-    SaturationDetector detector(previous.Sample());
+    SaturationDetector detector(saturated->Sample());
     do {
-      if (!PollFor(assist_time, self)) return;
-    } while (detector.IsSaturated(previous.Sample()));
-    SetPolling(false, self);
+      if (!PollFor(assist_time, saturated->queue)) return;
+    } while (detector.IsSaturated(saturated->Sample()));
     stopped_at = Now();
   }
 }
 
-// False if this object is being destroyed.
-bool CompletionThreads::AwaitSaturation(const Worker& previous) {
+// Null if this object is being destroyed.
+const CompletionThreads::Worker* CompletionThreads::AwaitSaturation() {
+  std::vector<SaturationDetector> detectors;
+  for (const Worker& worker : workers_) detectors.emplace_back(worker.Sample());
   std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    changed_.wait(lock, [&] { return stopping_ || previous.polling; });
-    if (stopping_) break;
-    SaturationDetector detector(previous.Sample());
-    while (!changed_.wait_for(lock, detector.poll_interval(),
-                              [&] { return stopping_ || !previous.polling; })) {
-      if (detector.IsSaturated(previous.Sample())) return true;
+  for (nanoseconds interval = detectors.front().poll_interval();
+       !stop_.wait_for(lock, interval, [this] { return stopping_; });) {
+    interval = kMaxPollInterval;
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      if (detectors[i].IsSaturated(workers_[i].Sample())) return &workers_[i];
+      interval = std::min(interval, detectors[i].poll_interval());
     }
   }
-  return false;
-}
-
-// False if the queue is shut down and drained.
-bool CompletionThreads::PollFor(nanoseconds assist_time, Worker* self) {
-  const nanoseconds until = Now() + assist_time;
-  for (nanoseconds left = assist_time; left.count() > 0; left = until - Now()) {
-    void* tag = nullptr;
-    bool ok = false;
-    switch (queue_->AsyncNext(&tag, &ok, gpr_time_from_nanos(left.count(), GPR_TIMESPAN))) {
-      case grpc::CompletionQueue::SHUTDOWN:
-        return false;
-      case grpc::CompletionQueue::GOT_EVENT:
-        RunHandler(tag, ok, &self->transitions);
-        break;
-      case grpc::CompletionQueue::TIMEOUT:
-        break;
-    }
-  }
-  return true;
-}
-
-void CompletionThreads::SetPolling(bool polling, Worker* self) {
-  {
-    const std::lock_guard lock(mutex_);
-    self->polling = polling;
-  }
-  changed_.notify_all();
+  return nullptr;
 }
 
 }  // namespace sap

@@ -1,11 +1,12 @@
-// Adaptive polling of a completion queue: one thread, joined by further ones while it is saturated
-// or blocked.
+// Threads of the completion queues: each queue has one of its own, and one more thread assists
+// where that one is saturated or blocked.
 //
 // If several threads wait on a queue, gRPC wakes one of them for each completed write and rotates
-// the polling of sockets among them, which costs a tenth of the time of a small step. A single
-// thread, however, is too slow for many clients, and while it reads a huge message all other calls
-// wait. So the first thread always polls, and each further thread samples the one before it. When
-// that thread is saturated, it polls as well for a limited time and then samples again.
+// the polling of sockets among them, which costs a tenth of the time of a small step with two
+// threads, and half of the rate with eight. A thread that has its queue for itself, however, may be
+// too slow for the clients on it, and while it reads a huge message all their other calls wait. So
+// the assisting thread samples the others. When one of them is saturated, it polls the same queue
+// for a limited time and then samples again.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <latch>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -56,36 +58,35 @@ std::chrono::nanoseconds NextAssistTime(std::chrono::nanoseconds last_assist_tim
 
 class CompletionThreads {
  public:
-  // Runs the handlers (CompletionTag) of the queue on up to `threads` threads, at least one. The
-  // queue must outlive this object.
-  CompletionThreads(grpc::CompletionQueue* queue, int threads);
+  // Runs the handlers (CompletionTag) of the queues, with one thread for each and, if it is
+  // `assisted`, one for all. The queues must outlive this object.
+  CompletionThreads(std::vector<grpc::CompletionQueue*> queues, bool assisted);
 
-  // Shuts the queue down and runs the remaining handlers. No operation may be started on the queue
-  // from then on.
+  // Shuts the queues down and runs the remaining handlers. No operation may be started on them from
+  // then on.
   ~CompletionThreads();
 
  private:
+  // The thread of a queue.
   struct alignas(64) Worker {
     std::atomic<uint64_t> transitions{0};
-    int schedstat_fd{-1};  // /proc schedstat file, open once the thread runs
-    bool polling{false};   // guarded by mutex_
+    int schedstat_fd{-1};  // /proc schedstat file
+    grpc::CompletionQueue* queue{nullptr};
     std::thread thread;
 
     ThreadSample Sample() const;
   };
 
   void Poll(Worker* self);
-  void Assist(Worker* self, const Worker& previous);
-  bool AwaitSaturation(const Worker& previous);
-  bool PollFor(std::chrono::nanoseconds assist_time, Worker* self);
-  void SetPolling(bool polling, Worker* self);
+  void Assist();
+  const Worker* AwaitSaturation();
 
-  grpc::CompletionQueue* const queue_;
   std::vector<Worker> workers_;
-
+  std::latch ready_;  // the workers' schedstat files are open
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable stop_;
   bool stopping_{false};
+  std::thread assistant_;
 };
 
 }  // namespace sap

@@ -14,8 +14,11 @@
 namespace sap {
 namespace {
 
-// Awaited calls per method, to absorb bursts.
+// Awaited calls per method, to absorb bursts: of all queues, and at least of each. A call for which
+// none is awaited on the queue of its connection goes to another queue, so a connection with many
+// calls at a time is served by several threads.
 constexpr int kAwaitedCalls = 16;
+constexpr int kMinAwaitedCalls = 8;
 // The reflection service uses gRPC's synchronous threads, one per open stream.
 constexpr int kMaxReflectionThreads = 4;
 constexpr std::chrono::milliseconds kDrainPoll{1};
@@ -105,7 +108,9 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
   builder.RegisterService(self->solver_service_.service());
   builder.RegisterService(self->health_service_.service());
   builder.RegisterAsyncGenericService(self->unknown_methods_.service());
-  self->queue_ = builder.AddCompletionQueue();
+  // One thread assists the threads of the queues.
+  const int num_queues = std::max(1, config.io_threads - 1);
+  for (int i = 0; i < num_queues; ++i) self->queues_.push_back(builder.AddCompletionQueue());
   self->server_ = builder.BuildAndStart();
   if (self->server_ == nullptr || port == 0) {
     return tl::unexpected("cannot listen on " + config.listen +
@@ -113,10 +118,13 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
   }
 
   self->address_ = WithPort(config.listen, port);
-  self->solver_service_.Await(self->queue_.get(), kAwaitedCalls);
-  self->health_service_.Await(self->queue_.get(), kAwaitedCalls);
-  self->unknown_methods_.Await(self->queue_.get(), kAwaitedCalls);
-  self->threads_ = std::make_unique<CompletionThreads>(self->queue_.get(), config.io_threads);
+  const int awaited = std::max(kMinAwaitedCalls, kAwaitedCalls / num_queues);
+  for (const auto& queue : self->queues_) {
+    self->solver_service_.Await(queue.get(), awaited);
+    self->health_service_.Await(queue.get(), awaited);
+    self->unknown_methods_.Await(queue.get(), awaited);
+  }
+  self->StartThreads(/*assisted=*/config.io_threads > 1);
   self->sweeper_ = std::thread([server = self.get()] { server->RunSweeper(); });
   return self;
 }
@@ -131,8 +139,14 @@ GrpcServer::~GrpcServer() {
   if (server_ != nullptr) Drain(std::chrono::nanoseconds(0));
   while (in_flight_calls_.on_queue() > 0) std::this_thread::sleep_for(kDrainPoll);
   // A queue must be shut down and drained before its destruction, also if the start failed.
-  if (threads_ == nullptr) threads_ = std::make_unique<CompletionThreads>(queue_.get(), 1);
+  if (threads_ == nullptr) StartThreads(/*assisted=*/false);
   threads_.reset();
+}
+
+void GrpcServer::StartThreads(bool assisted) {
+  std::vector<grpc::CompletionQueue*> queues;
+  for (const auto& queue : queues_) queues.push_back(queue.get());
+  threads_ = std::make_unique<CompletionThreads>(std::move(queues), assisted);
 }
 
 void GrpcServer::RunSweeper() {

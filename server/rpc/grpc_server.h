@@ -1,5 +1,8 @@
-// The gRPC server: one listen address, one completion queue with its threads, and the services on
-// it. The queue is private to this class.
+// The gRPC server: one listen address, completion queues with their threads, and the services on
+// them. The queues are private to this class.
+//
+// gRPC assigns connections to queues in turn, and a call to the queue of its connection as long as
+// calls of its method are awaited there, else to another one.
 //
 // It does not use gRPC's callback API: in version 1.51 its pollers sleep up to 100 ms after a
 // second without calls, and their number cannot be configured.
@@ -14,6 +17,7 @@
 #include <string>
 #include <thread>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "server/auth/authenticator.h"
 #include "server/ops/call_observer.h"
@@ -63,6 +67,7 @@ class GrpcServer {
   GrpcServer(const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens,
              const CallObserver& observer);
 
+  void StartThreads(bool assisted);
   void RunSweeper();
 
   std::string address_;
@@ -76,7 +81,7 @@ class GrpcServer {
   SolverService solver_service_;
   HealthService health_service_;
   UnknownMethods unknown_methods_;
-  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<CompletionThreads> threads_;
 

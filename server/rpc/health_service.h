@@ -1,6 +1,6 @@
-// The standard health protocol, served from the same completion queue as the solver, so that an
-// answer also proves that its threads run. (gRPC's own implementation adds polling threads, which
-// would take events of other connections and deliver them late.)
+// The standard health protocol, served from the same completion queues as the solver, so that an
+// answer also proves that the thread of one of them runs. (gRPC's own implementation adds polling
+// threads, which would take events of other connections and deliver them late.)
 //
 // Service names: "" is the whole server, "sap.v1.SolverService" the solver. Both are SERVING from
 // the start, since there is no initialization to wait for, and NOT_SERVING once the server drains.

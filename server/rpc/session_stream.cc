@@ -1,5 +1,6 @@
 #include "server/rpc/session_stream.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -17,6 +18,9 @@ using Clock = CallContext::Clock;
 
 // Larger requests are followed by an early read, see ShouldReadAhead.
 constexpr size_t kReadAheadThreshold_bytes = 64 << 10;
+
+// A queue with more streams than this, and than twice those of another queue, has many.
+constexpr int kFewStreams = 4;
 
 ServiceStatus RefuseMessage(const v1::SolveSessionRequest& request, bool is_first) {
   switch (request.request_case()) {
@@ -59,7 +63,7 @@ class SessionStream::Call final : public ServerCall {
     std::optional<ServiceError> refused{};  // the step did not fit into the limits on bytes
   };
 
-  void AwaitNext() override { method_->Await(queue_); }
+  void AwaitNext() override { method_->Accepted(queue_); }
   void Begin() override;
   bool Continue(Lock* lock) override;
   bool MayFinish() const override;
@@ -265,6 +269,7 @@ void SessionStream::Call::AtEnd() {
 
 bool SessionStream::Call::StartStep() {
   Slot& slot = SlotOf(answered_);
+  method_->Ended(queue_);
   const CallContext call = SolveContext(slot.arrival);
   v1::StepOutcome* outcome = slot.response.mutable_step();
   if (slot.refused) {
@@ -348,7 +353,32 @@ Clock::time_point SessionStream::NextLeaveTime(Clock::time_point opened) {
   return opened + std::chrono::duration_cast<Clock::duration>(age);
 }
 
-void SessionStream::Await(grpc::ServerCompletionQueue* queue) { (new Call(this, queue))->Await(); }
+void SessionStream::Await(grpc::ServerCompletionQueue* queue) {
+  {
+    const std::lock_guard lock(queues_mutex_);
+    if (std::ranges::find(queues_, queue, &Queue::queue) == queues_.end()) {
+      queues_.push_back({queue});
+    }
+  }
+  (new Call(this, queue))->Await();
+}
+
+void SessionStream::Accepted(grpc::ServerCompletionQueue* queue) {
+  grpc::ServerCompletionQueue* next = queue;
+  {
+    const std::lock_guard lock(queues_mutex_);
+    const auto own = std::ranges::find(queues_, queue, &Queue::queue);
+    const auto least = std::ranges::min_element(queues_, {}, &Queue::streams);
+    ++own->streams;
+    if (own->streams > 2 * least->streams + kFewStreams) next = least->queue;
+  }
+  (new Call(this, next))->Await();
+}
+
+void SessionStream::Ended(grpc::ServerCompletionQueue* queue) {
+  const std::lock_guard lock(queues_mutex_);
+  --std::ranges::find(queues_, queue, &Queue::queue)->streams;
+}
 
 void SessionStream::Drain() {
   ForEachCall([](ServerCall* call) { static_cast<Call*>(call)->Drain(); });

@@ -17,6 +17,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
+#include <vector>
 
 #include "proto/codec/message_bounds.h"
 #include "server/rpc/server_call.h"
@@ -27,7 +29,9 @@ class SessionStream final : public RpcMethod {
  public:
   SessionStream(HeadersFirst* service, const ServiceContext& context);
 
-  // Requests a stream on the queue. Each accepted stream requests the next one.
+  // Requests a stream on the queue. Each accepted stream requests the next one: on its own queue,
+  // or on the one with the fewest streams if its own has many more. Streams stay on their queues,
+  // and otherwise all those of one connection would be on the same.
   void Await(grpc::ServerCompletionQueue* queue);
 
   // From now on every answer announces the shutdown.
@@ -40,12 +44,23 @@ class SessionStream final : public RpcMethod {
  private:
   class Call;
 
+  struct Queue {
+    grpc::ServerCompletionQueue* queue;
+    int streams{0};  // accepted and not ended
+  };
+
+  // A stream on the queue is accepted, and has ended.
+  void Accepted(grpc::ServerCompletionQueue* queue);
+  void Ended(grpc::ServerCompletionQueue* queue);
+
   // When a session that is opened now is asked to move to another connection.
   std::chrono::steady_clock::time_point NextLeaveTime(std::chrono::steady_clock::time_point opened);
 
   const MessageBounds bounds_;
   std::atomic<bool> drain_announced_{false};
   std::atomic<uint64_t> opened_{0};  // sessions so far
+  std::mutex queues_mutex_;
+  std::vector<Queue> queues_;
 };
 
 }  // namespace sap

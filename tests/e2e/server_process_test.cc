@@ -316,6 +316,30 @@ TEST(ServerProcessTest, TheDrainTimeoutCancelsWhatIsLeft) {
   EXPECT_EQ(server.Wait().exit_code, 0);
 }
 
+// From three io threads on the server has several queues, and polls them by other means.
+TEST(ServerProcessTest, SeveralIoThreadsServeSessionsOfManyConnectionsWithTheSameBits) {
+  constexpr int kSteps = 20;
+  ServerProcess server({"--io-threads", "5"});
+  const auto velocities = [](Client client) -> std::vector<std::vector<double>> {
+    std::vector<std::vector<double>> found;
+    auto session = client.OpenSession();
+    for (int i = 0; session && i < kSteps; ++i) {
+      const auto solution = session->Step(Small());
+      if (solution) found.push_back(solution->velocity);
+    }
+    return found;
+  };
+  const auto expected = velocities(*Client::Connect("embedded:"));
+  ASSERT_EQ(expected.size(), kSteps);
+  std::vector<std::future<std::vector<std::vector<double>>>> clients;
+  for (int i = 0; i < 12; ++i) {
+    clients.push_back(std::async(std::launch::async, velocities, server.Connect()));
+  }
+  for (auto& client : clients) EXPECT_EQ(client.get(), expected);
+  server.Terminate();
+  EXPECT_EQ(server.Wait().exit_code, 0);
+}
+
 TEST(ServerProcessTest, AMessageOverTheLimitIsRefusedAndTheServerLives) {
   const ServerProcess server({"--max-message-bytes", "20000"});
   Client client = server.Connect();

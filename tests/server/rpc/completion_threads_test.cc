@@ -8,6 +8,10 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <latch>
+#include <set>
+#include <thread>
+#include <vector>
 
 #include "server/rpc/completion_tag.h"
 #include "tests/support/await.h"
@@ -112,30 +116,56 @@ class Step final : public CompletionTag {
 class CompletionThreadsTest : public testing::Test {
  protected:
   // Makes the queue call Complete.
-  void Post(std::function<void()> work) { steps_.emplace_back(&queue_, std::move(work)); }
+  void Post(int queue, std::function<void()> work) {
+    steps_.emplace_back(&queues_[queue], std::move(work));
+  }
+  void Post(std::function<void()> work) { Post(0, std::move(work)); }
 
-  grpc::CompletionQueue queue_;
+  // The first queues.
+  std::vector<grpc::CompletionQueue*> Queues(int count) {
+    std::vector<grpc::CompletionQueue*> queues;
+    for (int i = 0; i < count; ++i) queues.push_back(&queues_[i]);
+    return queues;
+  }
+
+  std::array<grpc::CompletionQueue, 3> queues_;
   std::deque<Step> steps_;
 };
 
-// Each handler ends when the next one has started, so with fewer threads none would end.
-TEST_F(CompletionThreadsTest, OtherThreadsRunHandlersWhileSomeAreBlocked) {
-  constexpr int kThreads = 3;
-  std::array<std::promise<void>, kThreads> begun;
-  std::array<std::promise<bool>, kThreads> ended;
-  CompletionThreads threads(&queue_, kThreads);
-  for (int i = 0; i < kThreads; ++i) {
-    Post([&, i] {
-      begun[i].set_value();
-      ended[i].set_value(i + 1 == kThreads ||
-                         begun[i + 1].get_future().wait_for(kLong) == std::future_status::ready);
+// Each handler ends when the others have begun, so with fewer threads none would end.
+TEST_F(CompletionThreadsTest, EachQueueHasAThreadOfItsOwn) {
+  constexpr int kQueues = 3;
+  std::latch begun(kQueues);
+  std::array<std::promise<std::thread::id>, kQueues> ended;
+  const CompletionThreads threads(Queues(kQueues), /*assisted=*/false);
+  for (int i = 0; i < kQueues; ++i) {
+    Post(i, [&, i] {
+      begun.arrive_and_wait();
+      ended[i].set_value(std::this_thread::get_id());
     });
   }
-  for (int i = 0; i < kThreads; ++i) EXPECT_TRUE(ended[i].get_future().get()) << i;
+  std::set<std::thread::id> ids;
+  for (std::promise<std::thread::id>& end : ended) ids.insert(end.get_future().get());
+  EXPECT_EQ(ids.size(), kQueues);
 }
 
-TEST_F(CompletionThreadsTest, FirstThreadPollsAloneAgainOnceItKeepsUp) {
-  CompletionThreads threads(&queue_, 2);
+// The first handler of a queue ends when the second one has run.
+TEST_F(CompletionThreadsTest, HandlersOfAQueueWhoseThreadIsBlockedRunWhicheverItIs) {
+  constexpr int kQueues = 3;
+  const CompletionThreads threads(Queues(kQueues), /*assisted=*/true);
+  for (const int queue : {2, 0, 1, 0}) {
+    std::promise<bool> helped;
+    std::promise<void> second;
+    Post(queue, [&] {
+      helped.set_value(second.get_future().wait_for(kLong) == std::future_status::ready);
+    });
+    Post(queue, [&] { second.set_value(); });
+    EXPECT_TRUE(helped.get_future().get()) << queue;
+  }
+}
+
+TEST_F(CompletionThreadsTest, AThreadPollsItsQueueAloneAgainOnceItKeepsUp) {
+  CompletionThreads threads(Queues(1), /*assisted=*/true);
   std::promise<std::thread::id> first;
   std::promise<std::thread::id> second;
   std::promise<bool> helped;
@@ -158,10 +188,10 @@ TEST_F(CompletionThreadsTest, FirstThreadPollsAloneAgainOnceItKeepsUp) {
   }));
 }
 
-TEST_F(CompletionThreadsTest, HandlersLeftInTheQueueRunAtTheEnd) {
+TEST_F(CompletionThreadsTest, HandlersLeftInTheQueuesRunAtTheEnd) {
   std::atomic<int> taken{0};
-  for (int i = 0; i < 100; ++i) Post([&] { ++taken; });
-  { const CompletionThreads threads(&queue_, 2); }
+  for (int i = 0; i < 100; ++i) Post(i % 3, [&] { ++taken; });
+  { const CompletionThreads threads(Queues(3), /*assisted=*/true); }
   EXPECT_EQ(taken, 100);
 }
 

@@ -27,7 +27,7 @@ class GrpcServerTest : public testing::Test {
   GrpcServerTest() {
     config_.listen = "127.0.0.1:0";
     config_.threads = 2;
-    config_.io_threads = 3;
+    config_.io_threads = 5;  // four queues
     handler_ = std::make_unique<RequestHandler>(config_);
     auto server = GrpcServer::Start(config_, handler_.get());
     EXPECT_TRUE(server.has_value()) << server.error();
@@ -302,6 +302,46 @@ TEST_F(GrpcServerTest, ManyClientsAreAnsweredAtOnce) {
     }));
   }
   for (auto& client : clients) EXPECT_EQ(client.get(), kCalls);
+}
+
+// Connections are assigned to the queues in turn.
+TEST_F(GrpcServerTest, SessionsOnEveryQueueAreServedAndEndWithTheDrain) {
+  struct Session {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReaderWriter<v1::SolveSessionRequest, v1::SolveSessionResponse>>
+        stream;
+  };
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  std::deque<Session> sessions(8);
+  v1::SolveSessionResponse response;
+  for (Session& session : sessions) {
+    Bound(&session.context);
+    session.stream = v1::SolverService::NewStub(
+                         grpc::CreateCustomChannel(server_->address(),
+                                                   grpc::InsecureChannelCredentials(), arguments))
+                         ->SolveSession(&session.context);
+    v1::SolveSessionRequest request;
+    request.mutable_open();
+    session.stream->Write(request);
+    ASSERT_TRUE(session.stream->Read(&response));
+  }
+  for (int step = 1; step <= 3; ++step) {
+    v1::SolveSessionRequest request;
+    request.mutable_step()->set_step_id(step);
+    *request.mutable_step()->mutable_problem() = test::MixedProblem();
+    for (Session& session : sessions) ASSERT_TRUE(session.stream->Write(request));
+    for (Session& session : sessions) {
+      ASSERT_TRUE(session.stream->Read(&response));
+      EXPECT_TRUE(response.step().outcome().has_solution());
+    }
+  }
+  server_->Drain(kLong);
+  for (Session& session : sessions) {
+    EXPECT_FALSE(session.stream->Read(&response));
+    EXPECT_EQ(session.stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  }
+  EXPECT_EQ(handler_->num_sessions(), 0);
 }
 
 TEST_F(GrpcServerTest, ASecondServerOnTheAddressIsRefused) {

@@ -19,7 +19,7 @@ inline ServerConfig Config() {
   ServerConfig config;
   config.listen = "127.0.0.1:0";
   config.threads = 2;
-  config.io_threads = 2;
+  config.io_threads = 3;  // two queues
   config.admission.all.max_sessions = 3;
   config.session.max_steps_in_flight = 4;
   return config;

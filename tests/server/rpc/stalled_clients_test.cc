@@ -23,7 +23,7 @@ class StalledClientsTest : public RpcFixture {
  protected:
   StalledClientsTest() {
     config_.threads = 1;
-    config_.io_threads = 2;
+    config_.io_threads = 3;  // two queues
   }
 
   grpc::Status Solve() {
