@@ -83,7 +83,7 @@ class SessionStream::Call final : public ServerCall {
   void Open(const v1::OpenSession& open);
   void HoldStep(Slot* slot, int64_t bytes);
   void SetHeldBytes(Slot* slot, int64_t bytes);
-  void RecordAnswer();
+  void EndStep();
   bool StartStep();
   void ReadNext();
   void WriteNext();
@@ -162,6 +162,7 @@ void SessionStream::Call::AcceptMessage(int64_t bytes) {
   }
   if (accepted_ == 0) {
     Open(slot.request.open());
+    slot.request.Clear();
   } else {
     HoldStep(&slot, bytes);
   }
@@ -205,14 +206,16 @@ void SessionStream::Call::Open(const v1::OpenSession& open) {
   answered_ = 1;
 }
 
-void SessionStream::Call::RecordAnswer() {
-  const Slot& slot = SlotOf(answered_);
+// Reports the answer of the step, and frees the step. Without the lock, for which reads and writes
+// of the stream would wait: the slot is the step's until it counts as answered.
+void SessionStream::Call::EndStep() {
+  Slot& slot = SlotOf(answered_);
   const v1::Failure& failure = slot.response.step().outcome().failure();
   const std::chrono::duration<double> took = Clock::now() - slot.arrival;
   services().observer->StepEnded(failure.code(), failure.message(), took.count(), context_,
                                  &request_id_, account_.get(), slot.request,
                                  slot.response.step().step_id());
-  ++answered_;
+  slot.request.Clear();
 }
 
 void SessionStream::Call::CancelIfOverdue(Clock::time_point now) {
@@ -252,10 +255,11 @@ bool SessionStream::Call::Continue(Lock* lock) {
     lock->unlock();
     // False: Solved() will call Advance, and the call may already be deleted.
     if (!StartStep()) return false;
+    EndStep();
     lock->lock();
     solving_ = false;
     --pending_;
-    RecordAnswer();
+    ++answered_;
     WriteNext();
     ReadNext();
   }
@@ -265,11 +269,11 @@ bool SessionStream::Call::Continue(Lock* lock) {
 void SessionStream::Call::AtEnd() {
   if (held_bytes_ > 0) services().handler->admission().AddBytes(account_.get(), -held_bytes_);
   session_.reset();  // before the call stops counting: a drained server has no session
+  method_->Ended(queue_);
 }
 
 bool SessionStream::Call::StartStep() {
   Slot& slot = SlotOf(answered_);
-  method_->Ended(queue_);
   const CallContext call = SolveContext(slot.arrival);
   v1::StepOutcome* outcome = slot.response.mutable_step();
   if (slot.refused) {
@@ -283,10 +287,11 @@ bool SessionStream::Call::StartStep() {
 }
 
 void SessionStream::Call::Solved() {
+  EndStep();
   Lock lock(mutex_);
   solving_ = false;
   --pending_;
-  RecordAnswer();
+  ++answered_;
   Advance(std::move(lock));
 }
 
@@ -312,8 +317,6 @@ void SessionStream::Call::WriteNext() {
   const grpc::ByteBuffer bytes = Serialize(response);
   stream_.Write(bytes, &written_tag_);
   SetHeldBytes(&slot, static_cast<int64_t>(bytes.Length()));
-  // Either also frees the step, as one of a oneof.
-  slot.request.Clear();
   if (static_cast<int64_t>(bytes.Length()) > kMaxKeptAnswer_bytes) response.Clear();
 }
 
