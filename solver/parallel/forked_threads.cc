@@ -10,8 +10,6 @@ namespace {
 int generation = 0;  // written by the only thread of a child
 const int registered = pthread_atfork(nullptr, nullptr, [] { ++generation; });
 
-thread_local int thread_number = -1;
-
 }  // namespace
 
 int ForkGeneration() { return registered == 0 ? generation : 0; }
@@ -32,18 +30,14 @@ void ForkedThreads::Enqueue(std::function<void()> task) {
     const std::lock_guard lock(mutex_);
     if (idle_ <= tasks_.size() && threads_.size() < most_) {
       threads_.reserve(most_);
-      const int number = static_cast<int>(threads_.size());
-      threads_.emplace_back([this, number] { Run(number); });
+      threads_.emplace_back([this] { Run(); });
     }
     tasks_.push_back(std::move(task));
   }
   changed_.notify_one();
 }
 
-int ForkedThreads::ThreadNumber() { return thread_number; }
-
-void ForkedThreads::Run(int number) {
-  thread_number = number;
+void ForkedThreads::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
     ++idle_;

@@ -29,11 +29,8 @@ class ForkedThreads {
   // Runs the task on one of the threads. Throws if there is no memory or no thread for it.
   void Enqueue(std::function<void()> task);
 
-  // The number of the calling thread in [0, most); -1 for any other thread.
-  static int ThreadNumber();
-
  private:
-  void Run(int number);
+  void Run();
 
   const size_t most_;
   std::mutex mutex_;

@@ -24,13 +24,6 @@ void AllowMoreThreadsThanCores() {
                                              kMostThreads);
 }
 
-// The slot of a thread of the arena; num_threads for any other thread.
-int ThreadNumber(int num_threads) {
-  const int forked = ForkedThreads::ThreadNumber();
-  const int slot = forked >= 0 ? forked : oneapi::tbb::this_task_arena::current_thread_index();
-  return slot >= 0 && slot < num_threads ? slot : num_threads;
-}
-
 }  // namespace
 
 struct TaskArena::Impl {
@@ -72,7 +65,7 @@ void TaskArena::RunLoop(int count, bool ascending, void (*body)(void* context, i
   if (num_threads_ > 1 && count > 1) {
     const auto claim =
         ascending ? WorkSharingLoops::Claim::kAscending : WorkSharingLoops::Claim::kByNeighbors;
-    loop = impl_->loops.Open(count, claim, ThreadNumber(num_threads_), body, context);
+    loop = impl_->loops.Open(count, claim, body, context);
   }
   if (loop == nullptr) {
     for (int i = 0; i < count; ++i) body(context, i);
@@ -87,9 +80,7 @@ void TaskArena::RunLoop(int count, bool ascending, void (*body)(void* context, i
 // False if there is no memory for it. The loop does not need helpers, but it must be finished.
 bool TaskArena::SendHelper() {
   try {
-    impl_->Enqueue([loops = &impl_->loops, num_threads = num_threads_] {
-      loops->Help(ThreadNumber(num_threads));
-    });
+    impl_->Enqueue([loops = &impl_->loops] { loops->Help(); });
     return true;
   } catch (...) {
     impl_->loops.WithdrawInvitation();

@@ -34,10 +34,11 @@ class TaskArena {
 
   int num_threads() const { return num_threads_; }
 
-  // Calls body(i) for every i in [0, count) and returns when all are done. Indices are claimed in
-  // ascending order, the first by the caller, so put the largest first. With one thread, and while
-  // sharing gains nothing next to other processes, the loop runs inline. A thread that waits here
-  // for others runs indices of loops that they have opened within this loop, and nothing else.
+  // Calls body(i) for every i in [0, count) and returns when all are done. Indices are dealt out to
+  // the threads in ascending order, the first to the caller, so put the largest first. A thread
+  // that has done its own takes those of others. With one thread, and while sharing gains nothing
+  // next to other processes, the loop runs inline. A thread that waits here for others runs indices
+  // of loops that they have opened within this loop, and nothing else.
   // An exception of body(i) ends the loop: indices that have not begun are left out, and once no
   // thread works on the loop any more, the first exception is rethrown here.
   template <typename Body>

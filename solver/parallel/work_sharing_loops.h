@@ -5,7 +5,15 @@
 // sharing. Helpers that find no open loop spin, then yield, for at most 500 us: between two loops
 // of a solve there is often less time than it takes to wake a thread.
 //
-// The opener waits only for helpers that are in the middle of an index. While it waits, it helps
+// A line of memory that many cores write goes from one to the next, a tenth of a microsecond each
+// time: sixteen helpers that count themselves in and out cost a loop more than five microseconds.
+// So a loop has as many ranges of indices as threads, a line each. A thread claims indices of its
+// own range, then of others that have some left, and counts there what it has done. Nothing else is
+// written by a helper; what the opener has written is read by all at the same time. Ranges are not
+// set up for a loop: what they hold is tagged with the loop that it is of, and a range of an older
+// loop is one of which nothing is claimed.
+//
+// The opener waits only for indices that others have claimed and not done. While it waits, it helps
 // with loops that were opened within indices of its own loop, and with no others: those are what it
 // waits for, and what their bodies use of a thread is not in use by then. It spins for 50 us, then
 // sleeps until its loop is done or such a loop is opened: a helper that is preempted takes a time
@@ -16,7 +24,7 @@
 // (sharing_balance.h).
 //
 // An exception of a body ends its loop only: indices that have not begun are left out, and the
-// opener gets the exception that came first once no helper is in the loop any more.
+// opener gets the exception that came first once all that have begun are done.
 #pragma once
 
 #include <atomic>
@@ -34,25 +42,24 @@ class WorkSharingLoops {
 
   // How indices are claimed.
   enum class Claim : unsigned char {
-    kAscending,   // one after another: tasks of unlike size, the largest first
-    kByNeighbors  // each thread starts at a range of its own: what it has in its cache from the
+    kAscending,   // ranges are dealt out in turn: tasks of unlike size, the largest first
+    kByNeighbors  // each range is of consecutive indices: what a thread has in its cache from the
                   // last loop over the same data
   };
 
-  // Helpers are numbered 0 .. threads - 1. Threads that open loops have such a number too or, if
-  // they never help, `threads`. threads >= 1.
+  // For so many threads, which open loops and help. threads >= 1.
   WorkSharingLoops(int threads, Sharing sharing);
   // Waits until all helpers have left.
   ~WorkSharingLoops();
   WorkSharingLoops(const WorkSharingLoops&) = delete;
   WorkSharingLoops& operator=(const WorkSharingLoops&) = delete;
 
-  // Offers the indices 1 .. count - 1; index 0 is the caller's. count >= 1. Null if too many loops
-  // are open, or if sharing does not pay now.
-  Loop* Open(int count, Claim claim, int thread, Body body, void* context);
+  // Offers the indices 1 .. count - 1; index 0 is the caller's. Requires two indices and threads.
+  // Null if too many loops are open, or if sharing does not pay now.
+  Loop* Open(int count, Claim claim, Body body, void* context);
 
-  // Works on the loop until all indices are done and no helper is in it. Rethrows the first
-  // exception of a body; the loop is closed by then.
+  // Works on the loop until all indices are done. Rethrows the first exception of a body; the loop
+  // is closed by then.
   void Finish(Loop* loop);
 
   // True if a thread should be sent to Help, so that there are `wanted`. Ask until it is false.
@@ -63,7 +70,7 @@ class WorkSharingLoops {
 
   // Called by an invited thread: helps with open loops. Returns once there was none for 500 us, or
   // between two loops when tasks wait for a thread or sharing does not pay.
-  void Help(int thread);
+  void Help();
 
   // A task was enqueued, and has got a thread.
   void TaskWaits();
@@ -71,18 +78,19 @@ class WorkSharingLoops {
 
  private:
   class Helper;
+  struct Shape;
   // With one of the loops that were opened within those of the bits `outer`. Whether there was one.
   bool HelpOnce(Helper* helper, uint64_t outer);
   // Whether HelpOnce would find one.
-  bool Offers(uint64_t outer) const;
-  bool IsOffered(const Loop& loop, uint64_t ticket, uint64_t outer) const;
+  bool Offers(const Helper& helper, uint64_t outer) const;
+  bool IsOffered(const Helper& helper, const Loop& loop, uint64_t ticket, uint64_t outer) const;
   uint64_t Bit(const Loop* loop) const;
   void HelpWhileThereIsWork(Helper* helper);
   bool CountHelper(int wanted);
-  bool LeftTooEarly() const;
-  void ClaimIndices(Loop* loop, int first);
-  template <typename Work>
-  void WorkOn(Loop* loop, Work&& work);
+  bool LeftTooEarly(const Helper& helper) const;
+  int TakeRank();
+  void ReturnRank(int rank);
+  bool WorkOn(Loop* loop, uint64_t ticket, const Shape& shape, int range, int index);
   enum class Waited : unsigned char { kAwake, kAsleep };
   template <typename Ready>
   Waited WaitUntil(Ready&& ready);
@@ -95,7 +103,8 @@ class WorkSharingLoops {
   alignas(64) std::atomic<int> waiting_tasks_{0};
   // Threads that are sure to look at open_ again. Loops count on them, and invite no others.
   std::atomic<int> helpers_{0};
-  std::atomic<int> guests_{0};  // invited, and not yet back from Help
+  std::atomic<int> guests_{0};      // invited, and not yet back from Help
+  std::atomic<uint64_t> ranks_{0};  // of those, a bit for each that is taken
   std::atomic<bool> closing_{false};
   alignas(64) std::atomic<int> sleepers_{0};  // openers that wait
   std::atomic<uint32_t> wake_epoch_{0};       // changes when one of them may go on

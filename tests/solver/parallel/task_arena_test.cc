@@ -278,17 +278,26 @@ TEST(TaskArenaTest, EnqueuedTaskRunsOnAnotherThreadWhileTheCallerGoesOn) {
   }
 }
 
+// Loops of fewer and of more indices than threads, so that helpers that are late for one find
+// another in its place.
 TEST(TaskArenaTest, LoopsOfSeveralCallersShareTheArena) {
-  TaskArena arena(2, Sharing::kAlways);
-  std::atomic<int> sum{0};
-  std::vector<std::thread> callers;
-  for (int caller = 0; caller < 4; ++caller) {
-    callers.emplace_back([&] {
-      for (int round = 0; round < 50; ++round) arena.ParallelFor(20, [&](int i) { sum += i; });
-    });
+  for (const int threads : {2, 16}) {
+    TaskArena arena(threads, Sharing::kAlways);
+    std::atomic<int> sum{0};
+    std::vector<std::thread> callers;
+    for (int caller = 0; caller < 4; ++caller) {
+      callers.emplace_back([&] {
+        for (int round = 0; round < 50; ++round) {
+          arena.ParallelFor(20, [&](int i) {
+            sum += i;
+            arena.ParallelForPieces(3, [&](int j) { sum += j; });
+          });
+        }
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(sum, 4 * 50 * (190 + 20 * 3));
   }
-  for (std::thread& caller : callers) caller.join();
-  EXPECT_EQ(sum, 4 * 50 * 190);
 }
 
 }  // namespace
