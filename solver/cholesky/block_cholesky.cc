@@ -24,6 +24,9 @@ constexpr int kAssembledSlivers = 3;  // of the pivots' columns
 constexpr int kSliversBelow = 3;      // of the rows below
 // Blocks whose part of a vector is brought into the order of elimination at a time.
 constexpr Chunks kMovedBlocks{64, 600};
+// Blocks and entries of which the largest is found. Other threads have written them.
+constexpr Chunks kComparedBlocks{64, 1000};
+constexpr Chunks kComparedValues{512, 500};
 // Fronts with less work than this (20 us or so) are not worth sharing.
 constexpr double kMinSharedCycles = 20e3;
 // Factors with fewer entries (50 us or so of a solve) are not worth sharing.
@@ -59,25 +62,42 @@ bool Keeps(double scale, double kept_scale) {
   return kept_scale != 0 && scale * kMostRatio >= kept_scale && scale <= kept_scale * kMostRatio;
 }
 
-// Four at a time: each comparison waits for the one before.
-double LargestDiagonalEntry(const EliminationPlan& plan, std::span<const double> diagonal) {
-  double largest[4] = {};
-  for (int i = 0; i < plan.num_blocks(); ++i) {
-    const int64_t size = plan.block_row_start()[i + 1] - plan.block_row_start()[i];
-    const double* block = diagonal.data() + plan.diagonal_start()[i];
-    for (int64_t j = 0; j < size; ++j) {
-      largest[j % 4] = std::max(largest[j % 4], block[j * (size + 1)]);
+// The largest that largest_of(begin, end) finds in the chunks of [0, count), or 0.
+template <typename LargestOf>
+double Largest(TaskArena* arena, int count, const Chunks& cut, LargestOf&& largest_of) {
+  std::atomic<double> largest{0};
+  ForChunks(arena, 0, count, cut, [&](int begin, int end, int) {
+    const double found = largest_of(begin, end);
+    double before = largest.load(std::memory_order_relaxed);
+    while (before < found && !largest.compare_exchange_weak(before, found)) {
     }
-  }
-  return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
+  });
+  return largest.load();
 }
 
-double LargestEntry(std::span<const double> values) {
-  double largest[4] = {};
-  for (size_t i = 0; i < values.size(); ++i) {
-    largest[i % 4] = std::max(largest[i % 4], std::abs(values[i]));
-  }
-  return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
+// Four at a time: each comparison waits for the one before.
+double LargestDiagonalEntry(const EliminationPlan& plan, std::span<const double> diagonal,
+                            TaskArena* arena) {
+  return Largest(arena, plan.num_blocks(), kComparedBlocks, [&](int begin, int end) {
+    double largest[4] = {};
+    for (int i = begin; i < end; ++i) {
+      const int64_t size = plan.block_row_start()[i + 1] - plan.block_row_start()[i];
+      const double* block = diagonal.data() + plan.diagonal_start()[i];
+      for (int64_t j = 0; j < size; ++j) {
+        largest[j % 4] = std::max(largest[j % 4], block[j * (size + 1)]);
+      }
+    }
+    return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
+  });
+}
+
+double LargestEntry(std::span<const double> values, TaskArena* arena) {
+  const int count = static_cast<int>(values.size());
+  return Largest(arena, count, kComparedValues, [&](int begin, int end) {
+    double largest[4] = {};
+    for (int i = begin; i < end; ++i) largest[i % 4] = std::max(largest[i % 4], std::abs(values[i]));
+    return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
+  });
 }
 
 // Calls body(row, position) for every row as it was given and its position in the order of
@@ -222,7 +242,7 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   assert(static_cast<int64_t>(diagonal.size()) == plan.diagonal_start().back());
   assert(static_cast<int64_t>(off_diagonal.size()) == plan.off_diagonal_start().back());
   if (plan.num_blocks() == 0) return FactorStatus::kOk;
-  scale_ = PowerOfTwoScale(LargestDiagonalEntry(plan, diagonal));
+  scale_ = PowerOfTwoScale(LargestDiagonalEntry(plan, diagonal, arena));
   const bool keeps = Keeps(scale_, kept_scale_);
   if (keeps) scale_ = kept_scale_;
   kept_scale_ = 0;
@@ -430,7 +450,7 @@ bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
   // A right-hand side can exceed the range of single precision.
   double rhs_scale = 1.0;
   if constexpr (std::is_same_v<Scalar, float>) {
-    const double scale = PowerOfTwoScale(LargestEntry(rhs));
+    const double scale = PowerOfTwoScale(LargestEntry(rhs, arena));
     if (scale != 0.0) rhs_scale = scale;
   }
   ForEachRow(plan, arena, [&](int row, int position) {

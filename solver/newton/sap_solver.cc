@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "solver/newton/accuracy_certificate.h"
+#include "solver/newton/conjugate_gradients.h"
 #include "solver/newton/line_search.h"
 #include "solver/newton/newton_control.h"
 
@@ -178,7 +179,6 @@ class IslandSolve {
 
   // Takes the Newton step.
   void Advance(double alpha) {
-    const IslandRange& range = view_.range();
     if (accelerated_) {
       ForConstraints(view_, [&](auto pool, int begin, int end) {
         auto& state = data_.pools[pool];
@@ -186,10 +186,10 @@ class IslandSolve {
                                                           step_.pools[pool].v_c, &state.s);
       });
     }
-    for (int i = range.velocity_begin; i < range.velocity_end; ++i) {
+    ForVelocities(view_, [&](int i) {
       workspace_.v_before[i] = data_.v[i];
       data_.v[i] += alpha * step_.v[i];
-    }
+    });
   }
 
   // What a sweep needs of the constraints at the end of a step. An evaluation would compute J v and
@@ -205,9 +205,7 @@ class IslandSolve {
 
   // A sweep, in the other direction than the last one; false if it was stopped on its way.
   bool SweepOnce(SweptGroups groups) {
-    const IslandRange& range = view_.range();
-    std::copy(data_.v.begin() + range.velocity_begin, data_.v.begin() + range.velocity_end,
-              workspace_.v_before_sweep.begin() + range.velocity_begin);
+    ForVelocities(view_, [&](int i) { workspace_.v_before_sweep[i] = data_.v[i]; });
     const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_, &step_, groups);
     backward_ = !backward_;
     if (sweep_order_.num_groups(view_.island) == 1) ++report_.factorizations;  // one group: one
