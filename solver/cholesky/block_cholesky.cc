@@ -316,7 +316,7 @@ void BlockCholesky<Scalar>::FactorPanels(const Job& job, const Front& front) {
     if (!job.GoesOn()) return;
     Assemble(job, front, panel * kColumns, std::min((panel + 1) * kColumns, front.pivots), 0,
              layout.slivers());
-    dense.UpdatePanel(panel, dense.PanelBegin(panel), dense.PanelEnd(panel));
+    dense.UpdatePanel(panel, dense.PanelBegin(panel), dense.PanelEnd(panel), 0, panel);
     if (!job.GoesOn()) return;
     if (!dense.FactorPanel(panel)) return job.Fail(FactorStatus::kNotPositiveDefinite);
     FactorBelow(job, &dense, panel, dense.PanelEnd(panel), layout.slivers());
@@ -333,7 +333,9 @@ void BlockCholesky<Scalar>::ShareAssembly(const Job& job, const Front& front, Ta
 }
 
 // The pivot rows of a panel need those rows of the panels before it alone. They are factored while
-// other threads work on the rows below, which take the most time.
+// other threads work on the rows below, which take the most time. Of what they need, all but the
+// products of the last two panels has been done by then: the pivot rows of the panel after the next
+// are updated by panels [0, panel), whose columns are finished, in the loop of a panel.
 template <typename Scalar>
 void BlockCholesky<Scalar>::SharePanels(const Job& job, const Front& front, TaskArena* arena) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
@@ -342,13 +344,16 @@ void BlockCholesky<Scalar>::SharePanels(const Job& job, const Front& front, Task
   if (!job.GoesOn()) return;
   if (!dense.FactorPanel(0)) return job.Fail(FactorStatus::kNotPositiveDefinite);
   for (int panel = 0; panel < num_panels && job.GoesOn(); ++panel) {
-    const int panel_end = dense.PanelEnd(panel);
-    const int ahead = panel + 1 < num_panels ? 1 : 0;  // tasks
-    const int ahead_end = ahead > 0 ? dense.PanelEnd(panel + 1) : panel_end;
-    const int pieces = NumPieces(layout.slivers() - ahead_end, kSliversBelow);
-    arena->ParallelFor(ahead + pieces, [&](int i) {
-      if (i < ahead) return FactorAhead(job, &dense, panel, arena);
-      const int begin = ahead_end + (i - ahead) * kSliversBelow;
+    const auto panel_end = [&](int ahead) {
+      return dense.PanelEnd(std::min(panel + ahead, num_panels - 1));
+    };
+    const int next = panel + 1 < num_panels ? 1 : 0;  // tasks
+    const int prepared = panel_end(2) - panel_end(1);  // slivers
+    const int pieces = NumPieces(layout.slivers() - panel_end(2), kSliversBelow);
+    arena->ParallelFor(next + prepared + pieces, [&](int i) {
+      if (i < next) return FactorAhead(job, &dense, panel, arena);
+      if (i < next + prepared) return PrepareAhead(job, &dense, panel, panel_end(1) + i - next);
+      const int begin = panel_end(2) + (i - next - prepared) * kSliversBelow;
       FactorBelow(job, &dense, panel, begin, std::min(begin + kSliversBelow, layout.slivers()));
     });
   }
@@ -361,13 +366,26 @@ void BlockCholesky<Scalar>::FactorAhead(const Job& job, DenseFront<Scalar>* dens
                                         TaskArena* arena) {
   const int begin = dense->PanelBegin(panel + 1);
   const int slivers = dense->PanelEnd(panel + 1) - begin;
-  arena->ParallelFor(slivers,
-                     [&](int i) { FactorBelow(job, dense, panel, begin + i, begin + i + 1); });
+  const int from = std::max(panel - 1, 0);  // after PrepareAhead
   arena->ParallelFor(slivers, [&](int i) {
-    if (job.GoesOn()) dense->UpdatePanel(panel + 1, begin + i, begin + i + 1);
+    if (job.GoesOn()) dense->FactorBelowPanel(panel, begin + i, begin + i + 1, from);
+  });
+  arena->ParallelFor(slivers, [&](int i) {
+    if (job.GoesOn()) dense->UpdatePanel(panel + 1, begin + i, begin + i + 1, from, panel + 1);
   });
   if (!job.GoesOn()) return;
   if (!dense->FactorPanel(panel + 1)) job.Fail(FactorStatus::kNotPositiveDefinite);
+}
+
+// A sliver below a panel that is of the pivot rows of the panel after the next one: what FactorAhead
+// will do of it then is brought forward.
+template <typename Scalar>
+void BlockCholesky<Scalar>::PrepareAhead(const Job& job, DenseFront<Scalar>* dense, int panel,
+                                         int sliver) {
+  FactorBelow(job, dense, panel, sliver, sliver + 1);
+  if (!job.GoesOn()) return;
+  dense->UpdatePanel(panel + 1, sliver, sliver + 1, 0, panel);
+  dense->UpdatePanel(panel + 2, sliver, sliver + 1, 0, panel);
 }
 
 template <typename Scalar>

@@ -86,6 +86,7 @@ class BlockCholesky {
   void ShareAssembly(const Job& job, const Front& front, TaskArena* arena);
   void SharePanels(const Job& job, const Front& front, TaskArena* arena);
   void FactorAhead(const Job& job, DenseFront<Scalar>* dense, int panel, TaskArena* arena);
+  void PrepareAhead(const Job& job, DenseFront<Scalar>* dense, int panel, int sliver);
   void FactorBelow(const Job& job, DenseFront<Scalar>* dense, int panel, int begin, int end);
   void FormUpdate(const Job& job, const Front& front, TaskArena* arena);
   void FormUpdateTile(const Job& job, const Front& front, int column, int row_begin, int row_end);

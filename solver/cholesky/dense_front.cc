@@ -84,13 +84,14 @@ bool DenseFront<Scalar>::FactorDiagonalTile(const Slivers<kSlivers>& slivers, in
 }
 
 template <typename Scalar>
-void DenseFront<Scalar>::UpdatePanel(int panel, int begin, int end) {
+void DenseFront<Scalar>::UpdatePanel(int panel, int begin, int end, int from, int to) {
   const int first_column = panel * kPanelColumns;
   const int columns_end = PanelColumnsEnd(panel);
+  const int products_end = to * kPanelColumns;
   for (int s = begin; s < end; s += kTileSlivers) {
     const int s_end = std::min(s + kTileSlivers, end);
-    for (int k = 0; k < first_column; k += kDepth) {
-      const int k_end = std::min(k + kDepth, first_column);
+    for (int k = from * kPanelColumns; k < products_end; k += kDepth) {
+      const int k_end = std::min(k + kDepth, products_end);
       for (int column = first_column; column < std::min(columns_end, s_end * kLanes);
            column += kTileColumns) {
         const int first = std::max(s, column / kLanes);
@@ -131,12 +132,12 @@ bool DenseFront<Scalar>::FactorPanel(int panel) {
 
 template <typename Scalar>
 template <int kSlivers>
-void DenseFront<Scalar>::FactorSliversBelow(int panel, int s) {
+void DenseFront<Scalar>::FactorSliversBelow(int panel, int s, int from) {
   const auto slivers = SliversFrom<kSlivers>(s);
   const int begin = panel * kPanelColumns;
   const int end = PanelColumnsEnd(panel);
   const int full_end = begin + (end - begin) / kTileColumns * kTileColumns;
-  int k = 0;
+  int k = from * kPanelColumns;
   for (; k + kDepth <= begin; k += kDepth) {
     int column = begin;
     for (; column < full_end; column += kTileColumns) {
@@ -160,10 +161,10 @@ void DenseFront<Scalar>::FactorSliversBelow(int panel, int s) {
 }
 
 template <typename Scalar>
-void DenseFront<Scalar>::FactorBelowPanel(int panel, int begin, int end) {
+void DenseFront<Scalar>::FactorBelowPanel(int panel, int begin, int end, int from) {
   for (int s = begin; s < end; s += kTileSlivers) {
     WithSlivers(std::min(kTileSlivers, end - s),
-                [&](auto slivers) { FactorSliversBelow<slivers>(panel, s); });
+                [&](auto slivers) { FactorSliversBelow<slivers>(panel, s, from); });
   }
 }
 
@@ -172,7 +173,7 @@ DenseStatus DenseFront<Scalar>::FactorPivots(const StopToken& stop) {
   for (int panel = 0; panel < NumPanels(layout_.pivots()); ++panel) {
     if (stop.Requested()) return DenseStatus::kStopped;
     const int end = PanelEnd(panel);
-    UpdatePanel(panel, PanelBegin(panel), end);
+    UpdatePanel(panel, PanelBegin(panel), end, 0, panel);
     if (!FactorPanel(panel)) return DenseStatus::kNotPositiveDefinite;
     FactorBelowPanel(panel, end, layout_.slivers());
   }

@@ -33,14 +33,15 @@ class DenseFront {
   int PanelBegin(int panel) const { return panel * kPanelColumns / kLanes; }
   int PanelEnd(int panel) const;
 
-  // Subtracts the products of the panels before it from slivers [begin, end) of its pivot rows.
-  void UpdatePanel(int panel, int begin, int end);
-  // Factors the pivot rows of the panel. Requires UpdatePanel for all of them. False at a pivot
-  // that is not positive and finite.
+  // Subtracts the products of panels [from, to), before it, from its columns in slivers
+  // [begin, end), of its pivot rows or below.
+  void UpdatePanel(int panel, int begin, int end, int from, int to);
+  // Factors the pivot rows of the panel. Requires UpdatePanel for all of them and all panels before
+  // it. False at a pivot that is not positive and finite.
   bool FactorPanel(int panel);
-  // Finishes the columns of the panel in slivers [begin, end) below its pivot rows. Requires
-  // FactorPanel.
-  void FactorBelowPanel(int panel, int begin, int end);
+  // Finishes the columns of the panel in slivers [begin, end) below its pivot rows, in which
+  // UpdatePanel was called for panels [0, from). Requires FactorPanel.
+  void FactorBelowPanel(int panel, int begin, int end, int from = 0);
 
   // All three for every panel, on this thread. Polls once per panel.
   DenseStatus FactorPivots(const StopToken& stop);
@@ -78,7 +79,7 @@ class DenseFront {
   template <int kColumns>
   bool FactorProfileColumns(const int* starts, int column);
   template <int kSlivers>
-  void FactorSliversBelow(int panel, int s);
+  void FactorSliversBelow(int panel, int s, int from);
   template <int kSlivers>
   void FormUpdateTile(int s, int column, int k_begin, int k_end, Scalar* update) const;
 
