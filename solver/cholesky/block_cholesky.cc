@@ -19,7 +19,7 @@ using Front = EliminationPlan::Front;
 
 // Sizes of the pieces of a large front that threads take one by one.
 constexpr int kUpdateColumns = 24;  // of U and of the children's updates
-constexpr int kUpdateRows = 2 * kUpdateColumns;
+constexpr int kUpdateRows = 4 * kUpdateColumns;
 constexpr int kAssembledSlivers = 3;  // of the pivots' columns
 constexpr int kSliversBelow = 3;      // of the rows below
 // Blocks whose part of a vector is brought into the order of elimination at a time.
@@ -326,7 +326,7 @@ void BlockCholesky<Scalar>::FactorPanels(const Job& job, const Front& front) {
 template <typename Scalar>
 void BlockCholesky<Scalar>::ShareAssembly(const Job& job, const Front& front, TaskArena* arena) {
   const int slivers = LayoutOf<Scalar>(front).slivers();
-  arena->ParallelFor(NumPieces(slivers, kAssembledSlivers), [&](int piece) {
+  arena->ParallelForPieces(NumPieces(slivers, kAssembledSlivers), [&](int piece) {
     const int begin = piece * kAssembledSlivers;
     Assemble(job, front, 0, front.pivots, begin, std::min(begin + kAssembledSlivers, slivers));
   });
@@ -404,11 +404,13 @@ void BlockCholesky<Scalar>::FormUpdate(const Job& job, const Front& front, TaskA
     }
     return;
   }
-  // The tiles of the lower triangle, two more in each row of tiles.
+  // The tiles of the lower triangle, so many more in each row of tiles. A thread has consecutive
+  // ones, which need the same rows of L21.
+  constexpr int kMore = kUpdateRows / kUpdateColumns;
   const int rows = NumPieces(r, kUpdateRows);
-  arena->ParallelFor(rows * (rows + 1), [&](int tile) {
+  arena->ParallelForPieces(kMore * rows * (rows + 1) / 2, [&](int tile) {
     int row = 0;
-    for (; tile >= 2 * (row + 1); ++row) tile -= 2 * (row + 1);
+    for (; tile >= kMore * (row + 1); ++row) tile -= kMore * (row + 1);
     if (tile * kUpdateColumns >= r || !job.GoesOn()) return;
     FormUpdateTile(job, front, tile * kUpdateColumns, row * kUpdateRows,
                    std::min((row + 1) * kUpdateRows, r));
