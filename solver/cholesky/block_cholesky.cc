@@ -11,6 +11,7 @@
 #include "solver/cholesky/front_assembly.h"
 #include "solver/cholesky/front_layout.h"
 #include "solver/cholesky/front_solve.h"
+#include "solver/cholesky/largest_entry.h"
 
 namespace sap {
 namespace {
@@ -24,9 +25,6 @@ constexpr int kAssembledSlivers = 3;  // of the pivots' columns
 constexpr int kSliversBelow = 3;      // of the rows below
 // Blocks whose part of a vector is brought into the order of elimination at a time.
 constexpr Chunks kMovedBlocks{64, 600};
-// Blocks and entries of which the largest is found. Other threads have written them.
-constexpr Chunks kComparedBlocks{64, 1000};
-constexpr Chunks kComparedValues{512, 500};
 // Fronts with less work than this (20 us or so) are not worth sharing.
 constexpr double kMinSharedCycles = 20e3;
 // Factors with fewer entries (50 us or so of a solve) are not worth sharing.
@@ -60,44 +58,6 @@ double PowerOfTwoScale(double number) {
 bool Keeps(double scale, double kept_scale) {
   constexpr double kMostRatio = 0x1p40;
   return kept_scale != 0 && scale * kMostRatio >= kept_scale && scale <= kept_scale * kMostRatio;
-}
-
-// The largest that largest_of(begin, end) finds in the chunks of [0, count), or 0.
-template <typename LargestOf>
-double Largest(TaskArena* arena, int count, const Chunks& cut, LargestOf&& largest_of) {
-  std::atomic<double> largest{0};
-  ForChunks(arena, 0, count, cut, [&](int begin, int end, int) {
-    const double found = largest_of(begin, end);
-    double before = largest.load(std::memory_order_relaxed);
-    while (before < found && !largest.compare_exchange_weak(before, found)) {
-    }
-  });
-  return largest.load();
-}
-
-// Four at a time: each comparison waits for the one before.
-double LargestDiagonalEntry(const EliminationPlan& plan, std::span<const double> diagonal,
-                            TaskArena* arena) {
-  return Largest(arena, plan.num_blocks(), kComparedBlocks, [&](int begin, int end) {
-    double largest[4] = {};
-    for (int i = begin; i < end; ++i) {
-      const int64_t size = plan.block_row_start()[i + 1] - plan.block_row_start()[i];
-      const double* block = diagonal.data() + plan.diagonal_start()[i];
-      for (int64_t j = 0; j < size; ++j) {
-        largest[j % 4] = std::max(largest[j % 4], block[j * (size + 1)]);
-      }
-    }
-    return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
-  });
-}
-
-double LargestEntry(std::span<const double> values, TaskArena* arena) {
-  const int count = static_cast<int>(values.size());
-  return Largest(arena, count, kComparedValues, [&](int begin, int end) {
-    double largest[4] = {};
-    for (int i = begin; i < end; ++i) largest[i % 4] = std::max(largest[i % 4], std::abs(values[i]));
-    return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
-  });
 }
 
 // Calls body(row, position) for every row as it was given and its position in the order of
@@ -347,7 +307,7 @@ void BlockCholesky<Scalar>::SharePanels(const Job& job, const Front& front, Task
     const auto panel_end = [&](int ahead) {
       return dense.PanelEnd(std::min(panel + ahead, num_panels - 1));
     };
-    const int next = panel + 1 < num_panels ? 1 : 0;  // tasks
+    const int next = panel + 1 < num_panels ? 1 : 0;   // tasks
     const int prepared = panel_end(2) - panel_end(1);  // slivers
     const int pieces = NumPieces(layout.slivers() - panel_end(2), kSliversBelow);
     arena->ParallelFor(next + prepared + pieces, [&](int i) {
@@ -377,8 +337,8 @@ void BlockCholesky<Scalar>::FactorAhead(const Job& job, DenseFront<Scalar>* dens
   if (!dense->FactorPanel(panel + 1)) job.Fail(FactorStatus::kNotPositiveDefinite);
 }
 
-// A sliver below a panel that is of the pivot rows of the panel after the next one: what FactorAhead
-// will do of it then is brought forward.
+// A sliver below a panel that is of the pivot rows of the panel after the next one: part of what
+// FactorAhead will do with it is brought forward.
 template <typename Scalar>
 void BlockCholesky<Scalar>::PrepareAhead(const Job& job, DenseFront<Scalar>* dense, int panel,
                                          int sliver) {
