@@ -157,10 +157,9 @@ struct alignas(64) WorkSharingLoops::Loop {
     return ranges[range].done.load(std::memory_order_seq_cst) == Tagged(of, in.Size(range));
   }
 
-  // Keeps the first exception, and leaves no index to be claimed.
+  // Keeps the first exception, and leaves no index to be claimed: none is when this returns.
   void Fail(uint64_t of, const Shape& in, std::exception_ptr exception) {
-    if (failed.exchange(true, std::memory_order_relaxed)) return;
-    error = std::move(exception);
+    if (!failed.exchange(true, std::memory_order_relaxed)) error = std::move(exception);
     for (int range = 0; range < in.num_ranges; ++range) {
       const int left_out = Claim(of, in, range, in.count);
       if (left_out > 0) AddDone(of, range, left_out);
@@ -351,7 +350,8 @@ bool WorkSharingLoops::WorkOn(Loop* loop, uint64_t ticket, const Shape& shape, i
     return left > 0 ? shape.Index(from, shape.Size(from) - left) : -1;
   };
   bool worked = false;
-  for (int i = 0; i < shape.num_ranges; ++i) {
+  bool fails = false;
+  for (int i = 0; i < shape.num_ranges && !fails; ++i) {
     int done = 0;
     if (index < 0) index = claim(range);
     try {
@@ -361,7 +361,7 @@ bool WorkSharingLoops::WorkOn(Loop* loop, uint64_t ticket, const Shape& shape, i
       }
     } catch (...) {
       loop->Fail(ticket, shape, std::current_exception());
-      index = -1;
+      fails = true;
     }
     if (done > 0) loop->AddDone(ticket, range, done);
     worked = worked || done > 0;
