@@ -36,7 +36,7 @@ void Run() {
   grpc::CompletionQueue queue;
   const Step first(&queue);
   const Step second(&queue);
-  const CompletionThreads threads(&queue, 2);
+  const CompletionThreads threads({&queue}, /*assisted=*/true);
   while (begun.load(std::memory_order_relaxed) < 2) std::this_thread::yield();
 }
 
