@@ -38,11 +38,12 @@ double Work(const TaskGraph& graph);
 // The longest chain of times that wait for one another: what threads without number would take.
 double CriticalPath(const TaskGraph& graph);
 
-// What `threads` threads would take that claim tasks as WorkSharingLoops hands them out: a thread
-// stays with a loop while it has tasks left. The one that opened it then waits for the others and
-// helps with loops opened within it; any other goes to the open loop that was opened first. Opening
-// a loop and joining it take `loop_s`. Tasks take as long as they took alone: that threads share
-// memory and its bandwidth, and that helpers may have gone to sleep, is left out.
+// What `threads` threads would take that claim tasks in ascending order, nearly as
+// WorkSharingLoops deals them out: a thread stays with a loop while it has tasks left. The one
+// that opened it then waits for the others and helps with loops opened within it; any other goes
+// to the open loop that was opened first. Opening a loop and joining it take `loop_s`. Tasks
+// take as long as they took alone: that threads share memory and its bandwidth, and that helpers
+// may have gone to sleep, is left out.
 double ReplayedTime(const TaskGraph& graph, int threads, double loop_s);
 
 // What the loops with one body have of a replayed time. The times of all parts add up to it.
