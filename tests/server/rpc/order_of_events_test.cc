@@ -13,7 +13,7 @@
 #include "server/rpc/health_service.h"
 #include "server/rpc/session_stream.h"
 #include "server/rpc/unary_call.h"
-#include "server/service/metrics.h"
+#include "tests/server/rpc/service_parts.h"
 
 namespace sap::test {
 namespace {
@@ -45,7 +45,7 @@ class OrderOfEventsTest : public testing::Test {
   }
   ~OrderOfEventsTest() override {
     server_->Shutdown(std::chrono::system_clock::now());
-    while (calls_.on_queue() > 0) Next(kHang).Handle();
+    while (parts_.calls.on_queue() > 0) Next(kHang).Handle();
     queue_->Shutdown();
     EXPECT_EQ(Next(kHang).tag, nullptr);
   }
@@ -60,7 +60,7 @@ class OrderOfEventsTest : public testing::Test {
 
   // A call of the method that is accepted and cancelled, and whose acceptance is handled last.
   void EndBeforeItBegins(const std::string& method) {
-    const int awaited = calls_.on_queue();
+    const int awaited = parts_.calls.on_queue();
     grpc::GenericStub stub(grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
     grpc::ClientContext context;
     grpc::CompletionQueue of_client;
@@ -75,8 +75,8 @@ class OrderOfEventsTest : public testing::Test {
     HandleAll();
     accepted.Handle();
     HandleAll();
-    EXPECT_EQ(calls_.count(), 0);
-    EXPECT_EQ(calls_.on_queue(), awaited);
+    EXPECT_EQ(parts_.calls.count(), 0);
+    EXPECT_EQ(parts_.calls.on_queue(), awaited);
     of_client.Shutdown();
     void* tag = nullptr;
     bool ok = false;
@@ -87,23 +87,14 @@ class OrderOfEventsTest : public testing::Test {
     for (Event event = Next(kQuiet); event.tag != nullptr; event = Next(kQuiet)) event.Handle();
   }
 
-  ServerConfig config_;
-  Metrics metrics_;
-  RequestHandler handler_{config_, nullptr, &metrics_};
-  InFlightCalls calls_;
-  Authenticator authenticator_{&handler_.admission(), nullptr};
-  CallObserver observer_{&metrics_, nullptr};
-  RejectionRateLimiter rejection_limiter_{1};
-  MessageTransfers transfers_{config_};
-  LongMessages long_messages_{0};
-  ServiceContext context_{&handler_,           &calls_,     &authenticator_, &observer_,
-                          &rejection_limiter_, &transfers_, &long_messages_};
+  ServiceParts parts_;
   Solver solver_{kMethods};
   // They outlive the calls that the queue awaits for them.
-  HealthService health_{config_.connection, &calls_, &authenticator_, observer_};
-  SessionStream sessions_{&solver_, context_};
-  BatchStream batches_{&solver_, context_};
-  Solve solve_{{&solver_, static_cast<int>(Method::kSolve), context_, Method::kSolve},
+  HealthService health_{parts_.config.connection, &parts_.calls, &parts_.authenticator,
+                        parts_.observer};
+  SessionStream sessions_{&solver_, parts_.context};
+  BatchStream batches_{&solver_, parts_.context};
+  Solve solve_{{&solver_, static_cast<int>(Method::kSolve), parts_.context, Method::kSolve},
                [](Solve::Call*) { ADD_FAILURE() << "the call is over"; }};
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;

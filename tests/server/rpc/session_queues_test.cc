@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "server/rpc/session_stream.h"
-#include "server/service/metrics.h"
+#include "tests/server/rpc/service_parts.h"
 
 namespace sap::test::session_queues {
 namespace {
@@ -38,7 +38,7 @@ class SessionQueuesTest : public testing::Test {
   ~SessionQueuesTest() override {
     for (grpc::ClientContext& context : contexts_) context.TryCancel();
     server_->Shutdown(std::chrono::system_clock::now());
-    while (calls_.on_queue() > 0) HandleNext();
+    while (parts_.calls.on_queue() > 0) HandleNext();
     for (const auto& queue : queues_) queue->Shutdown();
     EXPECT_EQ(HandleNext(), -1);
     of_client_.Shutdown();
@@ -83,16 +83,9 @@ class SessionQueuesTest : public testing::Test {
     return -1;
   }
 
-  ServerConfig config_;
-  Metrics metrics_;
-  RequestHandler handler_{config_, nullptr, &metrics_};
-  InFlightCalls calls_;
-  Authenticator authenticator_{&handler_.admission(), nullptr};
-  CallObserver observer_{&metrics_, nullptr};
-  RejectionRateLimiter rejection_limiter_{1};
+  ServiceParts parts_;
   HeadersFirstService<v1::SolverService::Service> solver_{kMethods};
-  SessionStream sessions_{&solver_,
-                          {&handler_, &calls_, &authenticator_, &observer_, &rejection_limiter_}};
+  SessionStream sessions_{&solver_, parts_.context};
   std::array<std::unique_ptr<grpc::ServerCompletionQueue>, 2> queues_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
