@@ -177,7 +177,8 @@ void UnknownFields(const Target& target, Siege* siege) {
   KeepSending(target, siege, kSolve, RepeatedField(31, "", kManyBytes));
 }
 
-// As much as a batch may have: requests and derivatives of them.
+// As much as a batch may have: requests and derivatives of them. Of each of the four at once the
+// server holds 6 MB received, 16 MB parsed, 50 MB of answer as objects, and 18 MB of it to send.
 void LargestBatchesOfGradients(const Target& target, Siege* siege) {
   v1::DifferentiateBatchRequest batch;
   v1::DifferentiateRequest request;
@@ -225,7 +226,7 @@ std::vector<Attack> AttacksByClients() {
       {"ManySmallCalls", ManySmallCalls, 100},
       {"LargestBatches", LargestBatches, 200},
       {"GradientsWithoutEnd", GradientsWithoutEnd, 300},
-      {"LargestBatchesOfGradients", LargestBatchesOfGradients, 300},
+      {"LargestBatchesOfGradients", LargestBatchesOfGradients, 4 * 95},
       {"EmptyProblems", EmptyProblems, 150},
       {"EmptyStreamedProblems", EmptyStreamedProblems, 150},
       {"EmptyDifferentiations", EmptyDifferentiations, 150},
