@@ -5,9 +5,9 @@
 //   task_graph_benchmark [--fresh] SCENE BODIES WALLS FROM TO THREADS...
 //
 // SCENE is one of the project's own, of which the steps FROM <= step < TO are measured, or one
-// problem, which is solved TO times: "table", so many bodies that lie on one tree; "block", so many
-// bodies along each edge of a cube; or a problem file, named as in tests/data or SAP_PROBLEMS_DIR
-// (BODIES and WALLS mean nothing then).
+// problem, which is solved TO times, the first FROM of them not measured: "table", so many bodies
+// that lie on one tree; "block", so many bodies along each edge of a cube; or a problem file, named
+// as in tests/data or SAP_PROBLEMS_DIR (BODIES and WALLS mean nothing then).
 //
 // With --fresh a solve begins with the reading of its problem, by a solver that has not seen its
 // pattern; otherwise it is that of a session.
@@ -130,11 +130,15 @@ class Prediction {
 };
 
 // The problem of a scene that is only one; empty if it is none.
-std::optional<sap::test::ProblemArrays> OneProblem(const Request& request) {
+tl::expected<std::optional<sap::test::ProblemArrays>, std::string> OneProblem(
+    const Request& request) {
   if (request.scene == "table") return sap::test::BodiesOnATable(request.bodies);
   if (request.scene == "block") return sap::test::BlockOfBodies(request.bodies);
   const std::vector<std::string> scenes = sap::simulation::SceneNames();
   if (std::ranges::find(scenes, request.scene) != scenes.end()) return std::nullopt;
+  if (sap::test::GoldenPath(request.scene, sap::test::GoldenSet::kFriction).empty()) {
+    return tl::unexpected("there is no scene or problem '" + request.scene + "'");
+  }
   return sap::test::LoadGolden(request.scene).arrays;
 }
 
@@ -148,7 +152,15 @@ tl::expected<void, std::string> Predict(const Request& request,
     }
     return solution;
   };
-  const auto problem = OneProblem(request);
+  const auto one = OneProblem(request);
+  if (!one) return tl::unexpected(one.error());
+  const std::optional<sap::test::ProblemArrays>& problem = *one;
+  if (request.from < 0 || request.from >= request.to) {
+    return tl::unexpected<std::string>("FROM is a step before TO");
+  }
+  if (problem && !request.fresh && request.from < 1) {
+    return tl::unexpected<std::string>("FROM is at least 1: the first solve of a problem plans");
+  }
   if (!problem) {
     return sap::bench::RunSceneByViews(request.scene, request.bodies, request.walls, request.to,
                                        solve);
