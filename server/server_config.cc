@@ -1,7 +1,8 @@
 #include "server/server_config.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <string>
@@ -33,6 +34,14 @@ CLI::Validator OneOf(const std::map<std::string, Value>& values) {
   return CLI::Validator(replace, "{" + names + "}");
 }
 
+// CLI11's own takes NaN for a number of any range.
+CLI::Validator Range(double least, double most) {
+  const CLI::Validator range = CLI::Range(least, most);
+  return CLI::Validator(range).operation([range](std::string& text) {
+    return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is not a number" : range(text);
+  });
+}
+
 void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
   using Rule = RecordingConfig::Rule;
   const std::map<std::string, Rule> rules{
@@ -46,7 +55,7 @@ void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
       ->needs(directory);
   app->add_option("--record-slower-than", recording->slower_than_s,
                   "Duration in seconds above which rule 'slower' records a problem")
-      ->check(CLI::Range(0.0, 86'400.0))
+      ->check(Range(0.0, 86'400.0))
       ->needs(directory);
   app->add_option("--record-max-bytes", recording->max_bytes,
                   "File size at which the recording ends")
@@ -88,20 +97,20 @@ void AddConnectionFlags(CLI::App* app, ConnectionConfig* connection) {
       ->check(CLI::Range(1024, 1 << 20));
   app->add_option("--handshake-timeout-s", connection->handshake_timeout_s,
                   "Timeout of connection setup")
-      ->check(CLI::Range(0.1, 600.0));
+      ->check(Range(0.1, 600.0));
   app->add_option("--keepalive-s", connection->keepalive_s,
                   "Silence on a connection before a keepalive ping is sent")
-      ->check(CLI::Range(1.0, 86'400.0));
+      ->check(Range(1.0, 86'400.0));
   app->add_option("--keepalive-timeout-s", connection->keepalive_timeout_s,
                   "Timeout of the keepalive acknowledgement; then the connection is closed")
-      ->check(CLI::Range(0.1, 86'400.0));
+      ->check(Range(0.1, 86'400.0));
   app->add_option("--connection-idle-s", connection->idle_s,
                   "Idle time after which a connection without calls is closed")
-      ->check(CLI::Range(1.0, 1e6));
+      ->check(Range(1.0, 1e6));
   app->add_option("--connection-age-s", connection->age_s,
                   "Age at which connections and sessions are asked to move, so that servers added "
                   "later get their share; 0: never")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(Range(0.0, 1e6));
   app->add_option(
          "--max-watches", connection->max_watches,
          "Limit of health Watch streams; beyond it the address that has most of them loses "
@@ -125,20 +134,20 @@ void AddAdmissionFlags(CLI::App* app, ServerConfig* config) {
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
     app->add_option("--max-" + who + "-work-s", limits->max_work_s,
                     "Limit of predicted solve time held, in seconds, " + what)
-        ->check(CLI::Range(0.0, 1e9));
+        ->check(Range(0.0, 1e9));
   };
   add(&config->admission.all, "concurrent", "for all clients");
   Entitlements* client = &config->admission.client;
   add(client, "client", "for one client");
   app->add_option("--max-client-calls-per-s", client->max_calls_per_s,
                   "Limit of the rate of calls of one client, session steps not counted; 0: none")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(Range(0.0, 1e9));
   app->add_option("--max-solve-s", client->max_solve_s,
                   "Longest solve of a problem; then it ends as at a time budget")
-      ->check(CLI::Range(1e-3, 86'400.0));
+      ->check(Range(1e-3, 86'400.0));
   app->add_option("--queue-timeout-s", config->queue_timeout_s,
                   "Longest wait of a problem in the queue")
-      ->check(CLI::Range(0.0, 86'400.0));
+      ->check(Range(0.0, 86'400.0));
 }
 
 void AddSessionFlags(CLI::App* app, ServerConfig* config) {
@@ -154,10 +163,10 @@ void AddSessionFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(1, 1024));
   app->add_option("--session-idle-s", session->idle_s,
                   "Idle time after which a session ends with ABORTED")
-      ->check(CLI::Range(0.1, 1e9));
+      ->check(Range(0.1, 1e9));
   app->add_option("--write-timeout-s", session->write_timeout_s,
                   "Time for a client to receive an answer; then its call is cancelled")
-      ->check(CLI::Range(0.1, 86'400.0));
+      ->check(Range(0.1, 86'400.0));
 }
 
 void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
@@ -172,7 +181,7 @@ void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--log-file", config->log.file, "Log file; standard error if not given");
   app->add_option("--slow-call-s", config->log.slow_call_s,
                   "Duration from which a call is logged as slow")
-      ->check(CLI::Range(0.0, 86'400.0));
+      ->check(Range(0.0, 86'400.0));
   OperationsConfig* operations = &config->operations;
   app->add_option("--metrics-listen", operations->metrics_listen,
                   "HOST:PORT of the Prometheus endpoint and the probes: plain HTTP without tokens, "
@@ -193,7 +202,7 @@ void AddMessageFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(int64_t{1}, kLargestMessage_bytes));
   app->add_option("--read-timeout-s", config->read_timeout_s,
                   "Time for the server to receive a request; then the call is cancelled")
-      ->check(CLI::Range(0.1, 86'400.0));
+      ->check(Range(0.1, 86'400.0));
   app->add_option("--max-trees", config->problem.max_trees, "Limit of trees and bodies per problem")
       ->check(CLI::Range(1, kMostTrees));
   app->add_option("--max-tree-dofs", config->problem.max_tree_dofs,
@@ -250,14 +259,14 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   AddMessageFlags(app, config);
   app->add_option("--inline-below-us", config->inline_below_us,
                   "Problems with a smaller predicted solve time are solved on the receiving thread")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(Range(0.0, 1e6));
   app->add_option("--lame-duck-s", config->lame_duck_s,
                   "Lame-duck period after SIGTERM or SIGINT: health is NOT_SERVING and sessions "
                   "are notified, but calls are still accepted")
-      ->check(CLI::Range(0.0, 86'400.0));
+      ->check(Range(0.0, 86'400.0));
   app->add_option("--drain-timeout-s", config->drain_timeout_s,
                   "Time for in-flight calls to finish after the lame-duck period")
-      ->check(CLI::Range(0.0, 86'400.0));
+      ->check(Range(0.0, 86'400.0));
   AddSessionFlags(app, config);
   AddOperationsFlags(app, config);
   AddSecurityFlags(app, &config->security);
