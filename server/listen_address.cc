@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 namespace sap {
@@ -20,23 +21,38 @@ std::string HostOf(const std::string& address) {
   return has_brackets ? host.substr(1, host.size() - 2) : host;
 }
 
-bool IsTakenByTcp(const std::string& address) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const std::string port = address.substr(address.rfind(':') + 1);
-  if (getaddrinfo(HostOf(address).c_str(), port.c_str(), &hints, &found) != 0) return false;
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
+// A socket bound to the name, or -1 with errno set.
+int Bind(const addrinfo& name) {
+  const int fd = socket(name.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
   // As gRPC binds: connections that have just ended do not count.
-  const int yes = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  const bool is_taken = bind(fd, found->ai_addr, found->ai_addrlen) != 0 && errno == EADDRINUSE;
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd, name.ai_addr, name.ai_addrlen) == 0) return fd;
+  const int error = errno;
   close(fd);
-  return is_taken;
+  errno = error;
+  return -1;
+}
+
+constexpr const char* kTaken = "another server uses this address";
+
+std::string Reason(int error) { return error == EADDRINUSE ? kTaken : std::strerror(error); }
+
+std::string WhyNotUnix(const std::string& path) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path.size() >= sizeof name.sun_path) return Reason(ENAMETOOLONG);
+  std::memcpy(name.sun_path, path.data(), path.size());
+  const auto folder = std::filesystem::path(path).parent_path() / ".";
+  if (access(folder.c_str(), W_OK | X_OK) != 0) return Reason(errno);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return Reason(errno);
+  const int result = connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name);
+  const int error = result == 0 ? 0 : errno;
+  close(fd);
+  // EAGAIN: too many connections wait to be accepted. EACCES: the socket of another user.
+  return error == 0 || error == EAGAIN || error == EACCES ? kTaken : "";
 }
 
 }  // namespace
@@ -57,20 +73,44 @@ std::string CheckAddress(const std::string& address) {
   return error.empty() ? error : error + " or unix:PATH";
 }
 
-bool HasListener(const std::string& address) {
-  if (!IsUnixSocket(address)) return IsTakenByTcp(address);
-  const std::string path = address.substr(5);
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  if (path.size() >= sizeof name.sun_path) return false;  // gRPC reports the error
-  std::memcpy(name.sun_path, path.data(), path.size());
-  const int socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket_fd < 0) return false;
-  const int result = connect(socket_fd, reinterpret_cast<const sockaddr*>(&name), sizeof name);
-  const int error = result == 0 ? 0 : errno;
-  close(socket_fd);
-  // EAGAIN: too many connections wait to be accepted. EACCES: the socket of another user.
-  return error == 0 || error == EAGAIN || error == EACCES;
+tl::expected<int, std::string> BindTcp(const std::string& address) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string host = HostOf(address);
+  const std::string port = address.substr(address.rfind(':') + 1);
+  const int unknown =
+      getaddrinfo(host == "*" ? nullptr : host.c_str(), port.c_str(), &hints, &found);
+  if (unknown != 0) return tl::unexpected(std::string(gai_strerror(unknown)));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  int bound = -1;
+  int error = 0;
+  for (const addrinfo* name = found; name != nullptr && error != EADDRINUSE; name = name->ai_next) {
+    const int fd = Bind(*name);
+    if (fd < 0) error = errno;
+    if (bound < 0) {
+      bound = fd;
+    } else {
+      close(fd);
+    }
+  }
+  if (bound >= 0 && error != EADDRINUSE) return bound;
+  close(bound);
+  return tl::unexpected(Reason(error));
+}
+
+std::string WhyNotListen(const std::string& address) {
+  if (IsUnixSocket(address)) return WhyNotUnix(UnixPath(address));
+  const auto fd = BindTcp(address);
+  if (!fd) return fd.error();
+  close(*fd);
+  return "";
+}
+
+std::string UnixPath(const std::string& address) {
+  const std::string path = address.substr(std::strlen("unix:"));
+  return path.starts_with("//") ? path.substr(2) : path;
 }
 
 std::string WithPort(const std::string& address, int port) {

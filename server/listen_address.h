@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <tl/expected.hpp>
 
 namespace sap {
 
@@ -13,14 +14,22 @@ std::string CheckTcpAddress(const std::string& address);
 // Whether only processes on this machine can connect: a Unix socket or the loopback interface.
 bool IsLocal(const std::string& address);
 
-// Whether a process has the address: a Unix socket, even one that does not accept connections or
-// lets this user connect, or a port of TCP. gRPC unlinks an existing socket file before it binds,
-// and so takes over the address of a running server; about a port it logs lines of its own.
-bool HasListener(const std::string& address);
+// Why no server can listen on the address: another one does, even if it does not accept connections
+// or lets this user connect, or the system's reason. Empty: nothing is known against it. gRPC
+// unlinks an existing socket file before it binds, and so takes over the address of a running
+// server; of a host with several addresses it takes those that are free, and it tells no reason.
+std::string WhyNotListen(const std::string& address);
+
+// A socket that is bound to the first address of HOST:PORT that this machine has, or why there is
+// none. One that another process listens on is an error, also if it is not the first.
+tl::expected<int, std::string> BindTcp(const std::string& address);
 
 // Replaces port 0 by the port that the kernel assigned.
 std::string WithPort(const std::string& address, int port);
 
 inline bool IsUnixSocket(const std::string& address) { return address.starts_with("unix:"); }
+
+// The path of unix:PATH or unix://PATH.
+std::string UnixPath(const std::string& address);
 
 }  // namespace sap

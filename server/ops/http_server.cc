@@ -1,6 +1,5 @@
 #include "server/ops/http_server.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -12,6 +11,8 @@
 #include <cstring>
 #include <utility>
 #include <vector>
+
+#include "server/listen_address.h"
 
 namespace sap {
 namespace {
@@ -46,40 +47,6 @@ std::string Text(const HttpServer::Response& response, const std::string& header
          "Connection: close\r\n\r\n" + response.body;
 }
 
-// A listening socket, or -1 with errno set.
-int Listen(const addrinfo& name) {
-  const int fd = socket(name.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(fd, name.ai_addr, name.ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
-  const int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
-}
-
-// The first name of HOST:PORT that can be bound.
-tl::expected<int, std::string> Listen(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  std::string host = address.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* names = nullptr;
-  const int error = getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &wanted, &names);
-  if (error != 0) return tl::unexpected(std::string(gai_strerror(error)));
-  int fd = -1;
-  for (const addrinfo* name = names; name != nullptr && fd < 0; name = name->ai_next) {
-    fd = Listen(*name);
-  }
-  const std::string reason = std::strerror(errno);
-  freeaddrinfo(names);
-  if (fd < 0) return tl::unexpected(reason);
-  return fd;
-}
-
 int PortOf(int fd) {
   sockaddr_storage name{};
   socklen_t length = sizeof name;
@@ -95,12 +62,15 @@ bool IsRetryable(int error) { return error == EAGAIN || error == EWOULDBLOCK || 
 tl::expected<std::unique_ptr<HttpServer>, std::string> HttpServer::Start(const std::string& address,
                                                                          Handler handler,
                                                                          const Limits& limits) {
-  const auto listener = Listen(address);
+  const auto listener = BindTcp(address);
   if (!listener) {
     return tl::unexpected("cannot listen on " + address + ": " + listener.error());
   }
   std::unique_ptr<HttpServer> self(new HttpServer(std::move(handler), limits));
   self->listener_ = *listener;
+  if (listen(*listener, SOMAXCONN) != 0) {
+    return tl::unexpected("cannot listen on " + address + ": " + std::strerror(errno));
+  }
   self->port_ = PortOf(*listener);
   self->wake_ = eventfd(0, EFD_CLOEXEC);
   if (self->wake_ < 0) return tl::unexpected("cannot serve HTTP: " + std::string(strerror(errno)));

@@ -83,8 +83,8 @@ RpcMethod::Description AdminServer::Describe(int index) {
 
 tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
     const std::string& address, const TlsConfig& tls, Subjects subjects) {
-  if (HasListener(address)) {
-    return tl::unexpected("cannot listen on " + address + ": another server uses this address");
+  if (const std::string why = WhyNotListen(address); !why.empty()) {
+    return tl::unexpected("cannot listen on " + address + ": " + why);
   }
   const auto credentials = MakeServerCredentials(tls);
   if (!credentials) return tl::unexpected(credentials.error());

@@ -90,9 +90,8 @@ GrpcServer::GrpcServer(const ServerConfig& config, RequestHandler* handler, Bear
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
     const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens,
     const CallObserver& observer) {
-  if (HasListener(config.listen)) {
-    return tl::unexpected("cannot listen on " + config.listen +
-                          ": another server uses this address");
+  if (const std::string why = WhyNotListen(config.listen); !why.empty()) {
+    return tl::unexpected("cannot listen on " + config.listen + ": " + why);
   }
   KeepGrpcInitialized();
   // The plugin applies to builders constructed after this.

@@ -211,11 +211,20 @@ TEST(ServerProcessTest, ASocketFileWithoutServerIsTakenOver) {
   EXPECT_TRUE(second.Connect().Health().value());
 }
 
-TEST(ServerProcessTest, AnAddressThatIsNotOneOfThisMachineFailsLoudly) {
-  const ProcessResult result =
-      RunProcess({SAP_SERVER_BINARY, "--listen", "192.0.2.1:0", "--insecure-listen"}, kPatience);
-  EXPECT_GT(result.exit_code, 0);
-  EXPECT_THAT(result.err, HasSubstr("cannot listen on 192.0.2.1:0"));
+// In one line, with the reason.
+TEST(ServerProcessTest, AnAddressThatNoServerCanHaveFailsLoudly) {
+  for (const auto& [flag, address, reason] :
+       {std::tuple("--listen", "192.0.2.1:0", "Cannot assign requested address"),
+        std::tuple("--listen", "unix:/no/such/folder/socket", "No such file or directory"),
+        std::tuple("--admin-listen", "unix:/no/such/folder/socket", "No such file or directory"),
+        std::tuple("--metrics-listen", "192.0.2.1:0", "Cannot assign requested address")}) {
+    std::vector<std::string> command{SAP_SERVER_BINARY, flag, address, "--insecure-listen"};
+    if (flag != std::string_view("--listen"))
+      command.insert(command.end(), {"--listen", "127.0.0.1:0"});
+    const ProcessResult result = RunProcess(command, kPatience);
+    EXPECT_GT(result.exit_code, 0);
+    EXPECT_THAT(result.err, HasSubstr("cannot listen on " + std::string(address) + ": " + reason));
+  }
 }
 
 // The call gets as much of its answer as fits the budget, in full form.

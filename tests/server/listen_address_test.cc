@@ -32,23 +32,60 @@ TEST(ListenAddressTest, AddressesWithoutAPortAreRefused) {
   }
 }
 
-// So that a second server says so in one line, before gRPC tries to bind.
+constexpr const char* kTaken = "another server uses this address";
+
+// A socket that listens on a free port of the IPv4 loopback.
+class Listener {
+ public:
+  Listener() : fd_(*BindTcp("127.0.0.1:0")) {
+    EXPECT_EQ(listen(fd_, 1), 0);
+    sockaddr_in name{};
+    socklen_t length = sizeof name;
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&name), &length), 0);
+    port_ = std::to_string(ntohs(name.sin_port));
+  }
+  ~Listener() { close(fd_); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  const std::string& port() const { return port_; }
+
+ private:
+  int fd_;
+  std::string port_;
+};
+
+// So that a second server says so in one line, before gRPC tries to bind. A host that has other
+// addresses besides, which are free, as localhost may have, is taken as well.
 TEST(ListenAddressTest, APortThatIsListenedOnIsTaken) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in name{};
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof name;
-  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&name), length), 0);
-  ASSERT_EQ(listen(fd, 1), 0);
-  ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length), 0);
-  const std::string port = std::to_string(ntohs(name.sin_port));
-  EXPECT_TRUE(HasListener("127.0.0.1:" + port));
-  EXPECT_TRUE(HasListener("localhost:" + port));
-  EXPECT_FALSE(HasListener("127.0.0.1:0"));
-  EXPECT_FALSE(HasListener("no-such-host.invalid:" + port));
-  close(fd);
-  EXPECT_FALSE(HasListener("127.0.0.1:" + port));
+  std::string port;
+  {
+    const Listener listener;
+    port = listener.port();
+    for (const char* host : {"127.0.0.1:", "localhost:", "0.0.0.0:", "*:"}) {
+      EXPECT_EQ(WhyNotListen(host + port), kTaken) << host;
+    }
+  }
+  for (const char* host : {"127.0.0.1:", "localhost:", "0.0.0.0:", "*:"}) {
+    EXPECT_EQ(WhyNotListen(host + port), "") << host;
+  }
+}
+
+TEST(ListenAddressTest, TheReasonIsThatOfTheSystem) {
+  EXPECT_EQ(WhyNotListen("127.0.0.1:0"), "");
+  EXPECT_EQ(WhyNotListen("192.0.2.1:0"), "Cannot assign requested address");
+  EXPECT_NE(WhyNotListen("no-such-host.invalid:1"), "");
+  EXPECT_EQ(WhyNotListen("unix:/no/such/folder/socket"), "No such file or directory");
+  EXPECT_EQ(WhyNotListen("unix:/dev/null/socket"), "Not a directory");
+  EXPECT_EQ(WhyNotListen("unix:/tmp/" + std::string(108, 's')), "File name too long");
+  EXPECT_EQ(WhyNotListen("unix:relative"), "");
+}
+
+// The two forms that gRPC knows.
+TEST(ListenAddressTest, ThePathOfAUnixSocketIsThatOfTheFile) {
+  EXPECT_EQ(UnixPath("unix:/run/s"), "/run/s");
+  EXPECT_EQ(UnixPath("unix:///run/s"), "/run/s");
+  EXPECT_EQ(UnixPath("unix:s"), "s");
 }
 
 TEST(ListenAddressTest, ThePortThatWasTakenReplacesTheOneAskedFor) {
