@@ -15,16 +15,12 @@
 #include <vector>
 
 #include "server/listen_address.h"
+#include "solver/engine/control_groups.h"
 
 namespace sap {
 namespace {
 
 using std::filesystem::path;
-
-std::string ReadText(const path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 // The number after a word, as in "btime 1763900000"; 0: there is none.
 int64_t NumberAfter(const std::string& text, const std::string& word) {
@@ -41,16 +37,13 @@ int64_t ResidentBytes(const path& root) {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-// The smallest limit of this process's group and of those above it.
+// The smallest limit of this process's groups.
 int64_t MemoryLimit(const path& root) {
   int64_t limit = sysconf(_SC_PHYS_PAGES) * int64_t{sysconf(_SC_PAGESIZE)};
-  std::istringstream groups(ReadText(root / "proc/self/cgroup"));
-  for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::")) continue;
-    for (path group = path(line.substr(3)).relative_path();; group = group.parent_path()) {
-      std::istringstream text(ReadText(root / "sys/fs/cgroup" / group / "memory.max"));
+  for (const path& folder : GroupFolders(root, "memory")) {
+    for (const char* file : {"memory.max", "memory.limit_in_bytes"}) {
+      std::istringstream text(ReadText(folder / file));
       if (int64_t bytes = 0; text >> bytes) limit = std::min(limit, bytes);
-      if (group.empty()) break;
     }
   }
   return limit;
@@ -114,7 +107,7 @@ ProcessStatus ReadProcessStatus(const path& root) {
 int CountConnections(const std::string& address, const path& root) {
   const path tables = root / "proc/self/net";
   if (IsUnixSocket(address)) {
-    return CountLines(tables / "unix", 7, address.substr(std::string("unix:").size()), 5, "03");
+    return CountLines(tables / "unix", 7, UnixPath(address), 5, "03");
   }
   const std::string digits = address.substr(address.rfind(':') + 1);
   unsigned port = 0;

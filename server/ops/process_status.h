@@ -9,7 +9,7 @@ namespace sap {
 
 struct ProcessStatus {
   int64_t resident_bytes{0};
-  int64_t memory_limit_bytes{0};  // of its control groups (version 2), else of the machine
+  int64_t memory_limit_bytes{0};  // of its control groups, else of the machine
   int open_descriptors{0};
   int64_t max_descriptors{0};
   double start_time_s{0};  // since the epoch

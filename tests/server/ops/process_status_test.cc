@@ -32,6 +32,16 @@ TEST(ProcessStatusTest, TheSmallestLimitOfTheGroupsCounts) {
   EXPECT_EQ(ReadProcessStatus(root).memory_limit_bytes, 3'000'000);
 }
 
+// As in containers on machines whose kernel still has version 1.
+TEST(ProcessStatusTest, TheLimitOfAGroupOfVersion1Counts) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path root = directory / "";
+  Write(root / "proc/self/cgroup", "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n0::/\n");
+  Write(root / "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  Write(root / "sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "2000000\n");
+  EXPECT_EQ(ReadProcessStatus(root).memory_limit_bytes, 2'000'000);
+}
+
 TEST(ProcessStatusTest, TheStartIsReadBehindTheNameOfTheProgram) {
   const TemporaryDirectory directory;
   const std::filesystem::path root = directory / "";
@@ -81,6 +91,7 @@ TEST(ProcessStatusTest, ConnectionsOfAUnixSocketAreCounted) {
         "0000000000000000: 00000003 00000000 00000000 0001 03 102 /run/other\n"
         "0000000000000000: 00000003 00000000 00000000 0001 03 103\n");
   EXPECT_EQ(CountConnections("unix:/run/sap-server/socket", root), 1);
+  EXPECT_EQ(CountConnections("unix:///run/sap-server/socket", root), 1);
 }
 
 }  // namespace
