@@ -78,6 +78,7 @@ tl::expected<void, std::string> BearerTokens::Read() {
   std::ifstream file(path_);
   if (!file) return fail(std::string(std::strerror(errno)));
   auto clients = Parse(file);
+  if (file.bad()) return fail(std::string(std::strerror(errno)));
   if (!clients) return fail(clients.error());
   {
     const std::lock_guard lock(mutex_);

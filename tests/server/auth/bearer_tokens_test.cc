@@ -296,6 +296,13 @@ TEST_F(BearerTokensTest, NoCallWaitsForTheFile) {
   EXPECT_TRUE(test::Await([&] { return !log().empty(); }));
 }
 
+// What a failed read leaves out is not revoked.
+TEST_F(BearerTokensTest, AFileThatCannotBeReadToItsEndIsAnError) {
+  const auto folder = BearerTokens::Open(directory_ / "", [](const std::string&) {});
+  ASSERT_FALSE(folder.has_value());
+  EXPECT_THAT(folder.error(), HasSubstr("Is a directory"));
+}
+
 // A partly written file does not invalidate the tokens in use.
 TEST_F(BearerTokensTest, WhatCannotBeReadLeavesTheTokensAsTheyWere) {
   const auto tokens = Open("alice " + std::string(kAlice));
