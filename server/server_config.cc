@@ -49,14 +49,15 @@ void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
   CLI::Option* directory =
       app->add_option("--record", recording->directory,
                       "Directory for recordings of problems and answers; see sap-client replay");
-  app->add_option("--record-rule", recording->rule, "Problems to record: all, failed or slower")
-      ->default_str("all")
-      ->transform(OneOf(rules))
-      ->needs(directory);
+  CLI::Option* rule =
+      app->add_option("--record-rule", recording->rule, "Problems to record: all, failed or slower")
+          ->default_str("all")
+          ->transform(OneOf(rules))
+          ->needs(directory);
   app->add_option("--record-slower-than", recording->slower_than_s,
                   "Duration in seconds above which rule 'slower' records a problem")
       ->check(Range(0.0, 86'400.0))
-      ->needs(directory);
+      ->needs(rule);
   app->add_option("--record-max-bytes", recording->max_bytes,
                   "File size at which the recording ends")
       ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()))

@@ -35,13 +35,6 @@ RequestRecorder::RequestRecorder(Log log) : log_(std::move(log)) {
   thread_ = std::thread([this] { Work(); });
 }
 
-tl::expected<std::unique_ptr<RequestRecorder>, std::string> RequestRecorder::Open(
-    const RecordingConfig& config, Log log) {
-  auto recorder = std::make_unique<RequestRecorder>(std::move(log));
-  if (const auto begun = recorder->Begin(config); !begun) return tl::unexpected(begun.error());
-  return recorder;
-}
-
 RequestRecorder::~RequestRecorder() {
   End();
   {
@@ -84,11 +77,6 @@ std::string RequestRecorder::End() {
   }
   work_.notify_one();
   return path;
-}
-
-std::string RequestRecorder::path() const {
-  const std::lock_guard lock(mutex_);
-  return current_ == nullptr ? "" : current_->path;
 }
 
 bool RequestRecorder::Wants(bool failed, double duration_s) const {

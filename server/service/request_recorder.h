@@ -34,10 +34,6 @@ class RequestRecorder {
   // Idle until Begin.
   explicit RequestRecorder(Log log);
 
-  // Constructs a recorder and begins a recording.
-  static tl::expected<std::unique_ptr<RequestRecorder>, std::string> Open(
-      const RecordingConfig& config, Log log);
-
   // Writes the queued records and logs the number of records.
   ~RequestRecorder();
 
@@ -49,9 +45,6 @@ class RequestRecorder {
 
   // Ends the current recording. Returns its path, or an empty string if there is none.
   std::string End();
-
-  // Path of the current recording, or an empty string.
-  std::string path() const;
 
   // Whether the rule of the current recording selects such a solve. False without a recording or
   // after it has stopped.
@@ -93,7 +86,7 @@ class RequestRecorder {
   std::atomic<RecordingConfig::Rule> rule_{};
   std::atomic<double> slower_than_s_{0};
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable work_;
   std::shared_ptr<Recording> current_;
   std::deque<Task> queue_;

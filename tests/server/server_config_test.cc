@@ -384,6 +384,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<const char*>{"--record-rule", "some"},
                     std::vector<const char*>{"--record-rule", "failed"},
                     std::vector<const char*>{"--record-max-bytes", "0"},
+                    std::vector<const char*>{"--record-slower-than", "1", "--record", "d"},
                     std::vector<const char*>{"--drain-timeout-s", "-1"},
                     std::vector<const char*>{"--drain-timeout-s", "nan"},
                     std::vector<const char*>{"--read-timeout-s", "-NaN"},

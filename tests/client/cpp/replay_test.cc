@@ -221,13 +221,11 @@ TEST_F(ReplayTest, WhatADeadlineHasCutIsReplayedByItsIterationCounts) {
   int cut = 0;
   int swept = 0;
   {
-    const auto recorder =
-        RequestRecorder::Open({.directory = directory_ / "server"}, [](const std::string&) {});
-    ASSERT_TRUE(recorder.has_value()) << recorder.error();
-    path = (*recorder)->path();
+    RequestRecorder recorder([](const std::string&) {});
+    path = recorder.Begin({.directory = directory_ / "server"}).value();
     ServerConfig config;
     config.threads = 2;
-    test::BlockingHandler handler(config, recorder->get());
+    test::BlockingHandler handler(config, &recorder);
     for (const char* name : {"heaps_300x3_t1p50", "clutter_bin_40_t1p00", "stacks_9x10_t2p00"}) {
       v1::SolveRequest request;
       ToMessage(Load(name), request.mutable_problem());

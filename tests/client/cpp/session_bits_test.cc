@@ -131,11 +131,9 @@ TEST_F(SessionBitsTest, SolvedAgainFromARecording) {
   const test::TemporaryDirectory directory;
   std::string path;
   {
-    const auto recorder =
-        RequestRecorder::Open({.directory = directory / "recordings"}, [](const std::string&) {});
-    ASSERT_TRUE(recorder.has_value()) << recorder.error();
-    path = (*recorder)->path();
-    const test::Server server("tcp:", Config(2), recorder->get());
+    RequestRecorder recorder([](const std::string&) {});
+    path = recorder.Begin({.directory = directory / "recordings"}).value();
+    const test::Server server("tcp:", Config(2), &recorder);
     Client client = server.Connect();
     EXPECT_EQ(Ahead(&client, *problems_), *expected_);
   }

@@ -64,13 +64,13 @@ class RequestRecorderTest : public testing::Test {
                            .rule = rule,
                            .slower_than_s = 1e-9,
                            .max_bytes = max_bytes};
-    auto recorder = RequestRecorder::Open(config, [this](const std::string& message) {
+    recorder_ = std::make_unique<RequestRecorder>([this](const std::string& message) {
       const std::lock_guard lock(mutex_);
       log_ += message + "\n";
     });
-    ASSERT_TRUE(recorder.has_value()) << recorder.error();
-    recorder_ = std::move(*recorder);
-    path_ = recorder_->path();
+    const auto path = recorder_->Begin(config);
+    ASSERT_TRUE(path.has_value()) << path.error();
+    path_ = *path;
     ServerConfig server;
     server.threads = 2;
     handler_ = std::make_unique<test::BlockingHandler>(server, recorder_.get());
@@ -131,10 +131,10 @@ TEST_F(RequestRecorderTest, TheRulesSelect) {
 
   const RecordingConfig slower{
       .directory = directory_ / "slower", .rule = Rule::kSlower, .slower_than_s = 0.5};
-  const auto recorder = RequestRecorder::Open(slower, [](const std::string&) {});
-  ASSERT_TRUE(recorder.has_value());
-  EXPECT_FALSE((*recorder)->Wants(/*failed=*/true, 0.5));
-  EXPECT_TRUE((*recorder)->Wants(/*failed=*/false, 0.51));
+  RequestRecorder recorder([](const std::string&) {});
+  ASSERT_TRUE(recorder.Begin(slower).has_value());
+  EXPECT_FALSE(recorder.Wants(/*failed=*/true, 0.5));
+  EXPECT_TRUE(recorder.Wants(/*failed=*/false, 0.51));
 }
 
 TEST_F(RequestRecorderTest, AStepOfASessionIsRecordedWithTheGuessThatItStartedFrom) {
@@ -246,15 +246,15 @@ TEST_F(RequestRecorderTest, ALinkInThePlaceOfARecordingIsNotFollowed) {
   const auto second = recorder_->Begin({.directory = first.parent_path()});
   ASSERT_FALSE(second.has_value()) << *second;
   EXPECT_THAT(second.error(), HasSubstr("cannot record to"));
-  EXPECT_EQ(recorder_->path(), path_);
+  EXPECT_EQ(recorder_->End(), path_);
   EXPECT_EQ(std::filesystem::file_size(victim), 7u);
 }
 
 TEST_F(RequestRecorderTest, ADirectoryThatCannotBeMadeIsAnError) {
-  const auto recorder =
-      RequestRecorder::Open({.directory = "/dev/full/recordings"}, [](const std::string&) {});
-  ASSERT_FALSE(recorder.has_value());
-  EXPECT_THAT(recorder.error(), HasSubstr("cannot record to /dev/full/recordings"));
+  RequestRecorder recorder([](const std::string&) {});
+  const auto path = recorder.Begin({.directory = "/dev/full/recordings"});
+  ASSERT_FALSE(path.has_value());
+  EXPECT_THAT(path.error(), HasSubstr("cannot record to /dev/full/recordings"));
 }
 
 // Many threads hand over at once, and nothing is lost or torn.
