@@ -26,13 +26,16 @@ finish() {
 }
 trap finish EXIT
 
-# start NAME COMMAND...: waits until it listens on unix:$work/NAME.
+# start NAME COMMAND...: waits until it listens on unix:$work/NAME; ends with its log if it ends.
 start() {
   local name=$1
   shift
   "$@" --listen "unix:$work/$name" > "$work/$name.out" 2> "$work/$name.log" &
   pids+=("$!")
-  until grep -qs listening "$work/$name.out"; do sleep 0.01; done
+  until grep -qs listening "$work/$name.out"; do
+    kill -0 "$!" 2> /dev/null || { cat "$work/$name.log" >&2; exit 1; }
+    sleep 0.01
+  done
 }
 
 bench() { "$bin/sap-client" bench "$@"; }

@@ -29,7 +29,10 @@ taskset --cpu-list 0 "$bin/sap-server" --listen "unix:$work/socket" --threads 1 
   --metrics-listen "$metrics" > "$work/out" &
 server=$!
 pids+=("$server")
-until grep -qs listening "$work/out"; do sleep 0.05; done
+until grep -qs listening "$work/out"; do
+  kill -0 "$server" 2> /dev/null || exit 1
+  sleep 0.05
+done
 
 # refusals: how many there were, and how many of them took at most a millisecond.
 refusals() {

@@ -227,6 +227,29 @@ TEST(ServerProcessTest, AnAddressThatNoServerCanHaveFailsLoudly) {
   }
 }
 
+// They waited forever, and said nothing.
+TEST(ServerProcessTest, ScriptsOfFiguresEndWhereTheirServerDoesNotStart) {
+  for (const char* script : {"latency.sh", "overload.sh"}) {
+    const ProcessResult result = RunProcess(
+        {std::string(SAP_DEPLOY_DIRECTORY) + "/../tests/e2e/" + script, "/no/such/build"},
+        kPatience);
+    EXPECT_EQ(result.exit_code, 1) << script;
+    EXPECT_THAT(result.err, HasSubstr("/no/such/build/bin/sap-server")) << script;
+  }
+}
+
+// A client that asks for no number of iterations has those that the server allows.
+TEST(ServerProcessTest, AServerOfFewIterationsServesDefaultOptions) {
+  const ServerProcess server({"--max-iterations", "1"});
+  Client client = server.Connect();
+  const auto solution = client.Solve(Small());
+  ASSERT_TRUE(solution.has_value()) << solution.error().message;
+  for (const auto& island : solution->islands) EXPECT_LE(island.iterations, 1);
+  SolveOptions asked;
+  asked.solver.max_iterations = 2;
+  EXPECT_EQ(client.Solve(Small(), asked).error().field, "options.max_iterations");
+}
+
 // The call gets as much of its answer as fits the budget, in full form.
 TEST(ServerProcessTest, ATimeBudgetReturnsTheBestIterate) {
   const ServerProcess server;

@@ -183,7 +183,10 @@ void ToMessage(const ContactProblemView& problem, v1::ContactProblem* message) {
 void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
   message->set_relative_tolerance(options.solver.relative_tolerance);
   message->set_absolute_speed_tolerance(options.solver.absolute_speed_tolerance);
-  message->set_max_iterations(static_cast<uint32_t>(options.solver.max_iterations));
+  // Absent: the server's limit where that is lower.
+  if (options.solver.max_iterations != SolverOptions().max_iterations) {
+    message->set_max_iterations(static_cast<uint32_t>(options.solver.max_iterations));
+  }
   message->set_islands(options.solver.islands);
   message->set_newton(ToMessage(options.solver.newton));
   if (options.solver.coulomb) {
