@@ -42,17 +42,7 @@ Arrays: TypeAlias = tuple[jax.Array, ...]
 
 
 class Outputs(NamedTuple):
-    """The arrays of a solution; shapes and units are those of `sap_islands.Solution`.
-
-    Attributes:
-        velocity: [nv] m/s, rad/s.
-        impulse: [C + C', 3] N s.
-        contact_velocity: [C + C', 3] m/s.
-        row_impulse: [R] N s, N m s.
-        row_velocity: [R] m/s, rad/s.
-        angular_impulse: [K, 3] N m s.
-        cost: [] J.
-    """
+    """The arrays of a solution; shapes and units are those of `sap_islands.Solution`."""
 
     velocity: jax.Array
     impulse: jax.Array
@@ -93,7 +83,8 @@ def solve(
         InvalidArgument: An input cannot be differentiated or has the wrong shape.
         jax.errors.JaxRuntimeError: The call failed; the message has the error of the client.
     """
-    bridge = _Bridge(client, problem, inputs, options, hold_delassus, on_unsolved)
+    function = SolveFunction(client, problem, inputs, options, hold_delassus, on_unsolved)
+    bridge = _Bridge(function, inputs)
 
     @jax.custom_vjp
     def primal(*arrays: jax.Array) -> Arrays:
@@ -120,7 +111,8 @@ def solve_jvp(
     on_unsolved: OnUnsolved = "warn",
 ) -> Outputs:
     """Solves a problem as a function of some of its inputs, for forward mode; see `solve`."""
-    bridge = _Bridge(client, problem, inputs, options, hold_delassus, on_unsolved)
+    function = SolveFunction(client, problem, inputs, options, hold_delassus, on_unsolved)
+    bridge = _Bridge(function, inputs)
 
     @jax.custom_jvp
     def primal(*arrays: jax.Array) -> Arrays:
@@ -141,17 +133,7 @@ class _Bridge:
     is not, it has size 1.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        problem: Problem,
-        inputs: Mapping[str, Any],
-        options: Options | None,
-        hold_delassus: bool,
-        on_unsolved: OnUnsolved,
-    ) -> None:
-        shapes = {path: np.shape(array) for path, array in inputs.items()}
-        function = SolveFunction(client, problem, shapes, options, hold_delassus, on_unsolved)
+    def __init__(self, function: SolveFunction, inputs: Mapping[str, Any]) -> None:
         self._function = function
         arrays = [jnp.asarray(array) for array in inputs.values()]
         dtype = jnp.result_type(*arrays) if arrays else jnp.result_type(float)

@@ -36,17 +36,7 @@ Tensors: TypeAlias = tuple[torch.Tensor, ...]
 
 
 class Outputs(NamedTuple):
-    """The arrays of a solution; shapes and units are those of `sap_islands.Solution`.
-
-    Attributes:
-        velocity: [nv] m/s, rad/s.
-        impulse: [C + C', 3] N s.
-        contact_velocity: [C + C', 3] m/s.
-        row_impulse: [R] N s, N m s.
-        row_velocity: [R] m/s, rad/s.
-        angular_impulse: [K, 3] N m s.
-        cost: [] J.
-    """
+    """The arrays of a solution; shapes and units are those of `sap_islands.Solution`."""
 
     velocity: torch.Tensor
     impulse: torch.Tensor
@@ -87,8 +77,7 @@ def solve(
         InvalidArgument: An input cannot be differentiated or has the wrong shape.
     """
     tensors = {path: torch.as_tensor(tensor) for path, tensor in inputs.items()}
-    shapes = {path: tuple(tensor.shape) for path, tensor in tensors.items()}
-    function = SolveFunction(client, problem, shapes, options, hold_delassus, on_unsolved)
+    function = SolveFunction(client, problem, tensors, options, hold_delassus, on_unsolved)
     outputs = _Solve.apply(function, 0, *tensors.values())
     return Outputs(*outputs[: len(OUTPUTS)])
 

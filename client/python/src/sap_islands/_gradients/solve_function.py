@@ -76,7 +76,7 @@ class SolveFunction:
         self,
         client: Client,
         problem: Problem,
-        shapes: Mapping[str, Index],
+        inputs: Mapping[str, Any],
         options: Options | None = None,
         hold_delassus: bool = False,
         on_unsolved: OnUnsolved = "warn",
@@ -86,7 +86,7 @@ class SolveFunction:
         Args:
             client: Solves and differentiates.
             problem: Has the inputs that are not given, and the sizes of all.
-            shapes: By path, the shapes of the inputs that are given, without leading axes.
+            inputs: By path, the inputs that are given, of which the shapes are read.
             options: As for `Client.solve`, but the relative tolerance is 1e-10 by default.
             hold_delassus: As for `Client.differentiate`.
             on_unsolved: What to do where an island is not solved or not differentiated.
@@ -104,9 +104,9 @@ class SolveFunction:
             options = replace(options, relative_tolerance=RELATIVE_TOLERANCE)
         self._client = client
         self._problem = problem
-        self._inputs = [Input(problem, path) for path in shapes]
+        self._inputs = [Input(problem, path) for path in inputs]
         for item in self._inputs:
-            item.check(shapes[item.path])
+            item.check(tuple(np.shape(inputs[item.path])))
         self._options = options
         self._hold_delassus = hold_delassus
         self._on_unsolved = on_unsolved
