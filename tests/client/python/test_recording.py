@@ -41,6 +41,8 @@ def test_recording_is_read_as_it_was_written(tmp_path: Path, client: sap.Client)
         with pytest.raises(sap.InvalidArgument) as caught:
             client.solve(bad)
         writer.write(bad, caught.value)
+    with pytest.raises(sap.InvalidArgument, match="the recording is closed"):
+        writer.write(bad, caught.value)
     first, second = sap.read_recording(path)
     assert isinstance(first.outcome, sap.Solution)
     assert same_bits(first.outcome, client.solve(good, options))

@@ -14,7 +14,7 @@ from sap_islands._library.c_solution import SolutionStruct
 from sap_islands._library.c_structs import ProblemBlock
 from sap_islands._library.formats import library_of_files
 from sap_islands._library.problem_reader import problem_values
-from sap_islands.errors import SapError
+from sap_islands.errors import InvalidArgument, SapError
 from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.server_info import ServerInfo
@@ -137,6 +137,8 @@ class RecordFile:
                 self._handle = 0
 
     def _finish(self, function: str, *arguments: int) -> None:
+        if not self._handle:
+            raise InvalidArgument("the recording is closed")
         answer = self._answer()
         if getattr(self._library, function)(self._handle, *arguments, answer.handle) != 0:
             raise answer.error()
