@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import resource
 import socket
+import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sap_islands as sap
 import sap_islands.aio
@@ -158,6 +161,48 @@ def test_session_may_be_left_while_steps_are_in_flight(client: sap.Client, steps
                     await session.send(balls_on_floor([0.0] * 1000))
             assert not session.open
             assert (await twin.solve(balls_on_floor([0.0]))).solved
+
+    asyncio.run(run())
+
+
+def test_session_that_is_closed_wakes_who_waits_for_it(client: sap.Client) -> None:
+    problem = balls_on_floor([0.0] * 5000)
+
+    async def run() -> None:
+        async with sap_islands.aio.connect(client.address) as twin:
+            session = await twin.session()
+            waiting = asyncio.create_task(session.step(problem))
+            await asyncio.sleep(0)
+            await session.close()
+            # A solve in this process is finished.
+            with contextlib.suppress(sap.Unavailable):
+                await asyncio.wait_for(waiting, 10)
+
+    asyncio.run(run())
+
+
+def test_arrays_that_are_replaced_during_a_call_live_until_its_end(client: sap.Client) -> None:
+    problem, direction = balls_on_floor([0.1] * 2000), sap.Cotangent(velocity=np.ones(12_000))
+    expected = client.solve(problem)
+    (gradient,) = client.differentiate(problem, [direction]).gradients
+
+    async def run() -> None:
+        async with sap_islands.aio.connect(client.address) as twin:
+            solve = asyncio.create_task(twin.solve(problem))
+            differentiate = asyncio.create_task(twin.differentiate(problem, [direction]))
+            await asyncio.sleep(0)
+            arrays = [
+                weakref.ref(array)
+                for array in (problem.bodies.free_motion_velocity, direction.velocity)
+            ]
+            problem.bodies.free_motion_velocity = np.zeros((2000, 6))
+            direction.velocity = np.zeros(12_000)
+            assert all(array() is not None for array in arrays)
+            assert same_bits(await solve, expected)
+            (found,) = (await differentiate).gradients
+            assert np.array_equal(found.bodies.mass, gradient.bodies.mass)
+            del found, solve, differentiate
+            assert all(array() is None for array in arrays)
 
     asyncio.run(run())
 

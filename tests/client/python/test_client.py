@@ -81,7 +81,8 @@ def test_batch_has_an_outcome_for_each_problem(client: sap.Client) -> None:
         else:
             assert isinstance(outcome, sap.Solution)
             assert same_bits(outcome, client.solve(problems[i]))
-    streamed = dict(client.stream_batch(problems))
+    assert len(client.solve_batch(iter(problems))) == 5  # type: ignore[arg-type]
+    streamed = dict(client.stream_batch(iter(problems)))  # type: ignore[arg-type]
     assert sorted(streamed) == list(range(5))
     last = streamed[4]
     assert isinstance(last, sap.Solution)
@@ -139,6 +140,9 @@ def test_problems_solutions_options_and_errors_can_be_pickled(client: sap.Client
     assert pickle.loads(pickle.dumps(options)) == options
     error = pickle.loads(pickle.dumps(sap.InvalidArgument("wrong", "contacts.friction[2]")))
     assert (error.message, error.field, error.index) == ("wrong", "contacts.friction[2]", 2)
+    for connected in (client, client.session()):
+        with pytest.raises(TypeError, match="connect in each process"):
+            pickle.dumps(connected)
 
 
 def test_every_kind_of_error_has_its_class_and_code() -> None:

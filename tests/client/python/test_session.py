@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -145,6 +146,29 @@ def test_step_of_a_closed_session_is_refused(client: sap.Client) -> None:
     assert not session.open
     with pytest.raises(sap.Unavailable, match="closed"):
         session.step(balls_on_floor([0.0]))
+
+
+def test_session_may_be_closed_during_steps_of_another_thread(client: sap.Client) -> None:
+    problem = balls_on_floor([0.0] * 500)
+    for _ in range(10):
+        session = client.session()
+        begun = threading.Event()
+        ends: list[Exception] = []
+
+        def run(session: sap.Session, begun: threading.Event, ends: list[Exception]) -> None:
+            try:
+                while True:
+                    session.step(problem)
+                    begun.set()
+            except sap.Unavailable as error:
+                ends.append(error)
+
+        thread = threading.Thread(target=run, args=(session, begun, ends))
+        thread.start()
+        begun.wait()
+        session.close()
+        thread.join()
+        assert [str(end) for end in ends] == ["the session is closed"]
 
 
 def test_timeout_ends_the_session(client: sap.Client) -> None:

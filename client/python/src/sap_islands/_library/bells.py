@@ -121,7 +121,10 @@ class Switchboard:
             self._keep_if_unused()
 
     def leave(self) -> None:
-        """Keeps it for others, once all bells are back."""
+        """Wakes all who wait, since their client is closed; keeps it for others when they go."""
+        for bell in self._bells:
+            if bell is not None:
+                bell.ring()
         self._left = True
         self._keep_if_unused()
 

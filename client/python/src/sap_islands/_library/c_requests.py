@@ -240,7 +240,9 @@ class Request:
             addresses([tangent.address for tangent in tangents]),
             (ctypes.c_char_p * len(texts))(*texts),
         )
-        self._kept = (request, options, block, tangents, cotangents, texts, lists)
+        # The arrays themselves: attributes may be assigned while the structs are read.
+        arrays = [request.velocity, *(list(vars(given).values()) for given in request.cotangents)]
+        self._kept = (arrays, options, block, tangents, cotangents, texts, lists)
         self._struct = _Differentiation(
             ctypes.sizeof(_Differentiation),
             block.address,

@@ -196,7 +196,7 @@ class ProblemBlock:
         self._words: Words = memoryview(self._memory).cast("B").cast("q")
         self._doubles: Words = memoryview(self._memory).cast("B").cast("d")
         self._last: list[_Last | None] = [None] * len(_GROUPS)
-        self._copies: list[NDArray[Any]] = []
+        self._kept: list[Any] = []
         words = self._words
         words[0] = _PROBLEM_WORDS * WORD
         for group in _GROUPS:
@@ -209,7 +209,7 @@ class ProblemBlock:
         self._numbers: tuple[Any, ...] = ()
 
     def fill(self, problem: AnyProblem, direction_of: AnyProblem | None = None) -> None:
-        """Points at the arrays of a problem, which must live while the structs are used.
+        """Points at the arrays of a problem, and keeps them until `release` or the next call.
 
         Args:
             problem: The problem.
@@ -219,7 +219,7 @@ class ProblemBlock:
         words = self._words
         values = problem.__dict__
         self._doubles[1] = problem.time_step
-        self._copies.clear()
+        self._kept.clear()
         for number, layout in enumerate(_GROUPS):
             name = layout.kind.FIELD
             group = values[name]
@@ -229,6 +229,7 @@ class ProblemBlock:
             words[2 + number] = self.address + layout.start * WORD
             count = None if direction_of is None else getattr(direction_of, name).count
             arrays = layout.arrays(group)
+            self._kept.append(arrays)
             last = self._last[number]
             shapes = [array.shape for array in arrays]
             if last is None or shapes != last.shapes or count != last.entries:
@@ -244,6 +245,10 @@ class ProblemBlock:
                 except TypeError:  # read-only
                     words[word] = array.ctypes.data
         self._fill_regularization(problem.regularization)
+
+    def release(self) -> None:
+        """Keeps the arrays no longer: the structs are not read any more."""
+        self._kept.clear()
 
     def _write_lengths(
         self,
@@ -265,7 +270,7 @@ class ProblemBlock:
             array = np.tile(array.ravel(), repeat)  # a tenth of the time of np.resize
         if array.dtype == _BYTE:
             array = array.astype(np.int32)
-        self._copies.append(array)
+        self._kept.append(array)
         return array
 
     def _clear(self, layout: _Group) -> None:

@@ -101,7 +101,7 @@ class AsyncNativeClient:
                 self.client, problems, options, timeout, done=bell.done, context=bell.context
             )
             try:
-                for _ in problems:
+                for _ in range(batch.count):
                     while (number := batch.next(NO_TIME)) == WAITS:
                         await bell.wait()
                     yield number, batch.outcome(number)
@@ -202,10 +202,11 @@ class AsyncNativeSession(AsyncSession):
         return session, bell
 
     def _free(self) -> None:
-        """Frees the session, and then the bell that it rings."""
+        """Frees the session, wakes who waits for it, and then frees the bell that it rings."""
         if self._session is not None:
             self._session.free()
         if self._bell is not None:
+            self._bell.ring()
             self._bell.close()
 
 

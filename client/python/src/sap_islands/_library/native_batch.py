@@ -18,7 +18,11 @@ WAITS = -1
 
 
 class NativeBatch:
-    """A sap_batch."""
+    """A sap_batch.
+
+    Attributes:
+        count: Number of problems.
+    """
 
     def __init__(
         self,
@@ -44,17 +48,16 @@ class NativeBatch:
         self._client = client
         self._library = client.library
         self._settings = options_block(options)
-        self._blocks = [client.take_block() for _ in problems]
-        for block, problem in zip(self._blocks, problems, strict=True):
-            block.fill(problem)
+        self._blocks = [client.filled_block(problem) for problem in problems]
+        self.count = len(self._blocks)
         inputs = addresses([block.address for block in self._blocks] or [None])
         self._answers = [client.answer() for _ in inputs]
         pointers = addresses([answer.handle for answer in self._answers])
         call = CallSettings(timeout, **notification)
-        self._kept = (handle, problems, inputs, pointers, call)
+        self._kept = (handle, inputs, pointers, call)
         batch = ctypes.c_void_p()
         client.library.sap_batch_begin(
-            handle.value,
+            handle,
             len(inputs),
             ctypes.addressof(inputs),
             self._settings.address,

@@ -121,15 +121,15 @@ class NativeCall(Generic[ResultT]):
         return [self._read(answer) for answer in self.answers[: self._count]]
 
 
-class _ClientHandle:
-    """A sap_client, which is freed with the last call that uses it."""
+class Handle:
+    """A sap_client or sap_session as an argument; it is freed with the last call that uses it."""
 
-    def __init__(self, library: Any, value: int) -> None:
-        self._library = library
-        self.value = value
+    def __init__(self, free: Callable[[int], None], value: int) -> None:
+        self._free = free
+        self._as_parameter_ = value
 
     def __del__(self) -> None:
-        self._library.sap_client_free(self.value)
+        self._free(self._as_parameter_)
 
 
 class NativeClient:
@@ -152,7 +152,7 @@ class NativeClient:
         self.waits = address != EMBEDDED
         self._idle_answers: list[int] = []
         self._idle_blocks: list[ProblemBlock] = []
-        self._handle: _ClientHandle | None = None
+        self._handle: Handle | None = None
         client = ctypes.c_void_p()
         answer = self.answer()
         library.sap_connect(
@@ -160,11 +160,14 @@ class NativeClient:
         )
         if not client.value:
             raise answer.error()
-        self._handle = _ClientHandle(library, client.value)
+        self._handle = Handle(library.sap_client_free, client.value)
 
     def __del__(self) -> None:
         for answer in getattr(self, "_idle_answers", ()):
             self.library.sap_answer_free(answer)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("clients and sessions cannot be pickled; connect in each process")
 
     def close(self) -> None:
         """Ends it: further calls raise Unavailable."""
@@ -175,7 +178,7 @@ class NativeClient:
         """Whether it was not closed."""
         return self._handle is not None
 
-    def live(self) -> _ClientHandle:
+    def live(self) -> Handle:
         """The handle; raises Unavailable after `close`."""
         handle = self._handle
         if handle is None:
@@ -192,6 +195,12 @@ class NativeClient:
             return self._idle_blocks.pop()
         except IndexError:
             return ProblemBlock()
+
+    def filled_block(self, problem: Problem) -> ProblemBlock:
+        """The structs of a problem."""
+        block = self.take_block()
+        block.fill(problem)
+        return block
 
     def run(
         self, call: NativeCall[ResultT], timeout: float | None, servers: int = 0
@@ -222,6 +231,8 @@ class NativeClient:
 
     def keep(self, blocks: Sequence[ProblemBlock]) -> None:
         """Keeps structs that are not read any more for the next calls."""
+        for block in blocks:
+            block.release()
         self._idle_blocks.extend(blocks[: max(0, _MAX_IDLE - len(self._idle_blocks))])
 
     def _await(self, answer: Answer, stop: Stop) -> None:
@@ -238,15 +249,14 @@ class NativeClient:
     def solve(self, problem: Problem, options: Options | None) -> NativeCall[Solution]:
         """A call of sap_solve."""
         handle, settings = self.live(), options_block(options)
-        block = self.take_block()
-        block.fill(problem)
+        block = self.filled_block(problem)
         return NativeCall(
             self.library.sap_solve,
-            (handle.value, block.address, settings.address),
+            (handle, block.address, settings.address),
             [self.answer()],
             Answer.outcome,
             [block],
-            (handle, problem, settings),
+            (settings,),
         )
 
     def solve_batch(
@@ -254,16 +264,14 @@ class NativeClient:
     ) -> NativeCall[Solution]:
         """A call of sap_solve_batch."""
         settings = options_block(options)
-        blocks = [self.take_block() for _ in problems]
-        for block, problem in zip(blocks, problems, strict=True):
-            block.fill(problem)
+        blocks = [self.filled_block(problem) for problem in problems]
         return self._batch(
             self.library.sap_solve_batch,
             [block.address for block in blocks],
             settings.address,
             Answer.outcome,
             blocks,
-            (problems, settings),
+            (settings,),
         )
 
     def differentiate(self, request: DifferentiateRequest) -> NativeCall[Derivatives]:
@@ -272,22 +280,22 @@ class NativeClient:
         struct = Request(request, options_block(request.options), block)
         return NativeCall(
             self.library.sap_differentiate,
-            (handle.value, struct.address),
+            (handle, struct.address),
             [self.answer()],
             Answer.derivatives,
             [block],
-            (handle, struct),
+            (struct,),
         )
 
     def differentiate_batch(
         self, requests: Sequence[DifferentiateRequest], time_budget: float | None
     ) -> NativeCall[Derivatives]:
         """A call of sap_differentiate_batch."""
-        blocks = [self.take_block() for _ in requests]
-        structs = [
-            Request(request, options_block(request.options), block)
-            for request, block in zip(requests, blocks, strict=True)
-        ]
+        blocks: list[ProblemBlock] = []
+        structs = []
+        for request in requests:
+            blocks.append(self.take_block())
+            structs.append(Request(request, options_block(request.options), blocks[-1]))
         budget = None if time_budget is None else ctypes.c_double(time_budget)
         return self._batch(
             self.library.sap_differentiate_batch,
@@ -301,9 +309,7 @@ class NativeClient:
     def info(self) -> NativeCall[ServerInfo]:
         """A call of sap_info."""
         handle = self.live()
-        return NativeCall(
-            self.library.sap_info, (handle.value,), [self.answer()], Answer.info, (), (handle,)
-        )
+        return NativeCall(self.library.sap_info, (handle,), [self.answer()], Answer.info)
 
     def _batch(
         self,
@@ -318,6 +324,5 @@ class NativeClient:
         # An empty batch has no answer for the error of its options: one input that is missing has.
         pointers = addresses(inputs or [None])
         answers = [self.answer() for _ in pointers]
-        before = (handle.value, len(answers), ctypes.addressof(pointers), settings)
-        kept = (handle, pointers, *kept)
-        return NativeCall(function, before, answers, read, blocks, kept, len(inputs))
+        before = (handle, len(answers), ctypes.addressof(pointers), settings)
+        return NativeCall(function, before, answers, read, blocks, (pointers, *kept), len(inputs))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sap_islands._library.c_answer import Answer
 from sap_islands._library.c_call import CallSettings
 from sap_islands._library.c_requests import check_reconnect_within, options_block
-from sap_islands._library.native_client import SLICE, NativeCall, NativeClient, ResultT
+from sap_islands._library.native_client import SLICE, Handle, NativeCall, NativeClient, ResultT
 from sap_islands.errors import SapError, Unavailable, value_of
 from sap_islands.options import Options
 from sap_islands.problem import Problem
@@ -40,7 +40,6 @@ class SessionHandle:
 
     Attributes:
         client: Its client.
-        handle: The sap_session; 0: it was freed.
     """
 
     def __init__(
@@ -56,8 +55,8 @@ class SessionHandle:
         Raises:
             SapError: The options are refused, or no session can be opened.
         """
-        self.handle = 0
         self.client = client
+        self._handle: Handle | None = None
         self._library = client.library
         session = ctypes.c_void_p()
         answer = client.answer()
@@ -70,7 +69,7 @@ class SessionHandle:
             opens_later=client.waits,
         )
         client.library.sap_session_open(
-            client.live().value,
+            client.live(),
             options.address,
             call.address,
             ctypes.addressof(session),
@@ -78,27 +77,23 @@ class SessionHandle:
         )
         if not session.value:
             raise answer.error()
-        self.handle = session.value
-
-    def __del__(self) -> None:
-        self.free()
+        self._handle = Handle(client.library.sap_session_free, session.value)
 
     def free(self) -> None:
-        """Closes it: steps in flight are cancelled."""
-        if self.handle:
-            self._library.sap_session_free(self.handle)
-            self.handle = 0
+        """Closes it: steps in flight are cancelled, when no call of another thread uses it."""
+        self._handle = None
 
     @property
     def in_flight(self) -> int:
         """Number of steps that were sent and not taken."""
-        return int(self._library.sap_session_in_flight(self.handle)) if self.handle else 0
+        handle = self._handle
+        return 0 if handle is None else int(self._library.sap_session_in_flight(handle))
 
     @property
     def open(self) -> bool:
         """Whether steps can be sent."""
-        is_live = self.handle and self.client.is_open
-        return bool(is_live and self._library.sap_session_is_open(self.handle))
+        handle = self._handle if self.client.is_open else None
+        return handle is not None and bool(self._library.sap_session_is_open(handle))
 
     def check_opened(self) -> None:
         """Raises why the session has ended, if it has."""
@@ -179,7 +174,7 @@ class SessionHandle:
         """Forgets the velocities."""
         self.check_idle()
         answer = self.client.answer()
-        if self._library.sap_session_reset(self.handle, answer.handle):
+        if self._library.sap_session_reset(self._live(), answer.handle):
             raise answer.error()
 
     def _call(
@@ -191,18 +186,16 @@ class SessionHandle:
     ) -> NativeCall[ResultT]:
         handle = self._live()
         settings = None if options is None else options_block(options)
-        block = self.client.take_block()
-        block.fill(problem)
+        block = self.client.filled_block(problem)
         before = (handle, block.address, None if settings is None else settings.address)
-        return NativeCall(
-            function, before, [self.client.answer()], read, (block,), (problem, settings)
-        )
+        return NativeCall(function, before, [self.client.answer()], read, (block,), (settings,))
 
-    def _live(self) -> int:
-        if not self.handle:
+    def _live(self) -> Handle:
+        handle = self._handle
+        if handle is None:
             raise Unavailable("the session is closed")
         self.client.live()
-        return self.handle
+        return handle
 
 
 class NativeSession(Session):

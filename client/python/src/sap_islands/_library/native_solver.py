@@ -45,7 +45,7 @@ class NativeSolver:
     ) -> Iterator[tuple[int, Solution | SapError]]:
         batch = NativeBatch(self._client, problems, options, timeout)
         try:
-            for _ in problems:
+            for _ in range(batch.count):
                 while (number := batch.next(SLICE)) < 0:
                     pass
                 yield number, batch.outcome(number)
