@@ -141,6 +141,13 @@ def test_solve_prints_several_problems_as_a_table(
         "view heaps --port 65536",
         "bench nowhere.json --repeat 0",
         "certify nowhere.npz --model scene.xml --tolerance x",
+        # What is written in the end, in a folder that does not exist.
+        "simulate heaps --output nowhere/run.npz",
+        "simulate heaps --plot nowhere/run.png",
+        "simulate heaps --picture nowhere/run.png",
+        "bench nowhere.json --plot nowhere/times.png",
+        "certify nowhere.npz --model scene.xml --report nowhere/report.json",
+        "run --report nowhere/report.json -- true",
     ],
 )
 def test_arguments_out_of_range_are_refused(
@@ -169,12 +176,10 @@ def test_errors_are_printed_in_one_line(
     assert "nowhere.json: cannot open" in capsys.readouterr().err
     assert main(["simulate", "nosuch", "--server", client.address]) == 2
     assert "there is no scene 'nosuch'" in capsys.readouterr().err
-    problem, nowhere = str(tmp_path / "problem.json"), str(tmp_path / "no" / "run.npz")
+    problem = str(tmp_path / "problem.json")
     sap.save_problem(balls_on_floor([0.1]), problem)
     assert main(["solve", problem, "--tolerance", "-1", "--server", client.address]) == 2
     assert "relative_tolerance" in capsys.readouterr().err
-    assert main(["simulate", "heaps", "--bodies", "3", "--time", "0", "--output", nowhere]) == 2
-    assert "run.npz" in capsys.readouterr().err
 
 
 def test_simulation_is_saved_plotted_and_shown_again(

@@ -18,6 +18,7 @@ from sap_islands.tools.commands.shared_arguments import (
     add_server_arguments,
     add_solver_arguments,
     connect_to,
+    new_file,
     options_of,
     require_plot,
     whole_number,
@@ -30,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repeat", type=whole_number(1), default=50, metavar="N", help="solves (%(default)s)"
     )
-    parser.add_argument("--plot", metavar="FILE", help="plot the times, as .png, .svg or .pdf")
+    parser.add_argument(
+        "--plot", type=new_file, metavar="FILE", help="plot the times, as .png, .svg or .pdf"
+    )
     add_solver_arguments(parser)
     add_server_arguments(parser)
 

@@ -11,6 +11,7 @@ from sap_islands._library.native_client import EMBEDDED
 from sap_islands.tools.commands.shared_arguments import (
     add_server_arguments,
     connect_to,
+    new_file,
     require_extra,
     require_plot,
 )
@@ -32,11 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip-invalid", action="store_true", help="leave out states with NaN, and count them"
     )
-    parser.add_argument("--report", metavar="FILE", help="write the report as JSON")
+    parser.add_argument("--report", type=new_file, metavar="FILE", help="write the report as JSON")
     parser.add_argument(
         "--worst", metavar="DIR", help="save the worst states, as runs and as problem files"
     )
-    parser.add_argument("--plot", metavar="FILE", help="plot errors, as .png, .svg or .pdf")
+    parser.add_argument(
+        "--plot", type=new_file, metavar="FILE", help="plot errors, as .png, .svg or .pdf"
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="that judge in this process (all)")
     add_server_arguments(parser)
 

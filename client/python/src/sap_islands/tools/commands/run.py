@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from sap_islands.replacement import ENGINES, Replacement, StepCounts
+from sap_islands.tools.commands.shared_arguments import new_file
 
 _NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128  # exit codes of a shell
 _PASSED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -35,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="which steps are solved: those that are predicted to be faster than by the "
         "simulator's own solver, or all that can be (%(default)s); of DART always all",
     )
-    parser.add_argument("--report", metavar="FILE", help="write what became of the steps, as JSON")
+    parser.add_argument(
+        "--report", type=new_file, metavar="FILE", help="write what became of the steps, as JSON"
+    )
     parser.add_argument("program", metavar="COMMAND", help="the program, after --")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 

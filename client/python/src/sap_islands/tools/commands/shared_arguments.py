@@ -87,6 +87,13 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
     return parse
 
 
+def new_file(text: str) -> str:
+    """The type of an argument that names a file to write, when the work is done."""
+    if not Path(text).absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is in no folder that exists")
+    return text
+
+
 def require_plot(path: str, argument: str = "plot") -> None:
     """Checks that matplotlib is installed and writes files with the suffix of a path.
 

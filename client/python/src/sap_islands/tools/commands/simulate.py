@@ -13,6 +13,7 @@ from tqdm import tqdm
 from sap_islands.tools.commands.shared_arguments import (
     add_server_arguments,
     connect_to,
+    new_file,
     number,
     require_extra,
     require_plot,
@@ -64,10 +65,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
     add_scene_arguments(parser)
     parser.add_argument("--time", type=number(0), default=3.0, metavar="S", help="duration [s] (3)")
-    parser.add_argument("--output", metavar="FILE", help="save the run as .npz, for view")
-    parser.add_argument("--plot", metavar="FILE", help="plot the run, as .png, .svg or .pdf")
     parser.add_argument(
-        "--picture", metavar="FILE", help="draw the last step, as .png, .webp or .svg"
+        "--output", type=new_file, metavar="FILE", help="save the run as .npz, for view"
+    )
+    parser.add_argument(
+        "--plot", type=new_file, metavar="FILE", help="plot the run, as .png, .svg or .pdf"
+    )
+    parser.add_argument(
+        "--picture",
+        type=new_file,
+        metavar="FILE",
+        help="draw the last step, as .png, .webp or .svg",
     )
     add_server_arguments(parser)
 
