@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 import sap_islands as sap
@@ -38,6 +39,25 @@ def test_malformed_address_is_refused(address: str) -> None:
         with pytest.raises(sap.InvalidArgument, match="must be") as caught:
             connect(address)
         assert caught.value.field == "address"
+
+
+@pytest.mark.parametrize(
+    ("field", "arguments"),
+    [
+        ("address", {"address": None}),
+        ("address", {"address": b"embedded:"}),
+        ("tls", {"address": "localhost:1", "tls": "ca.pem"}),
+        ("threads", {"address": "embedded:", "threads": 1.5}),
+        ("threads", {"address": "embedded:", "threads": "2"}),
+        ("server_arguments", {"address": "embedded:process", "server_arguments": "--threads 2"}),
+        ("server_arguments", {"address": "embedded:process", "server_arguments": ["--threads", 2]}),
+    ],
+)
+def test_argument_of_the_wrong_type_is_named(field: str, arguments: dict[str, Any]) -> None:
+    for connect in (sap.connect, sap_islands.aio.connect):
+        with pytest.raises(sap.InvalidArgument, match=f"{field} is ") as caught:
+            connect(**arguments)
+        assert caught.value.field == field
 
 
 def test_malformed_entry_of_a_list_is_named() -> None:

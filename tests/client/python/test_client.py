@@ -6,6 +6,7 @@ import pickle
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,6 +70,77 @@ def test_value_of_the_wrong_type_is_refused_on_assignment() -> None:
     assert caught.value.field == "contacts.tree_b[1]"
 
 
+def test_array_whose_rows_have_the_wrong_length_is_refused_on_assignment() -> None:
+    bodies = sap.RigidBodies(mass=[1.0, 1.0], center_of_mass=np.zeros(6))
+    for shape in [(3, 2), (6, 1), (1, 6), (2, 3, 1)]:
+        with pytest.raises(sap.InvalidArgument, match="the last axis must have 3") as caught:
+            bodies.center_of_mass = np.zeros(shape)
+        assert caught.value.field == "bodies.center_of_mass"
+    bodies.center_of_mass = np.zeros((2, 3))
+    bodies.center_of_mass = np.empty((0, 0))
+
+
+@pytest.mark.parametrize(
+    ("field", "part"),
+    [
+        ("trees", balls_on_floor([0.0]).bodies),
+        ("bodies", {"mass": 1.0}),
+        ("contacts", balls_on_floor([0.0]).body_contacts),
+        ("rows", None),
+        ("time_step", "0.01"),
+        ("time_step", None),
+        ("regularization.beta", sap.Regularization(beta="1")),  # type: ignore[arg-type]
+        ("regularization.rule", sap.Regularization(rule="full")),  # type: ignore[arg-type]
+    ],
+)
+def test_part_of_a_problem_of_the_wrong_type_is_named(
+    client: sap.Client, field: str, part: Any
+) -> None:
+    problem = balls_on_floor([0.0])
+    setattr(problem, field.partition(".")[0], part)
+    with pytest.raises(sap.InvalidArgument, match=f"{field} has type .* is needed") as caught:
+        client.solve(problem)
+    assert caught.value.field == field
+    (outcome,) = client.solve_batch([balls_on_floor([0.0])])
+    assert isinstance(outcome, sap.Solution)
+
+
+def test_what_is_no_problem_or_no_options_is_refused(client: sap.Client) -> None:
+    problem: Any = balls_on_floor([0.0])
+    wrong: Any = {"relative_tolerance": 1e-3}
+    with pytest.raises(sap.InvalidArgument, match="problem has type list; Problem is needed"):
+        client.solve([problem])  # type: ignore[arg-type]
+    with pytest.raises(sap.InvalidArgument, match=r"options is {.*; Options is"):
+        client.solve(problem, wrong)
+    for names in ("bodies.mass", [1]):
+        with pytest.raises(sap.InvalidArgument, match="a list of names is needed") as caught:
+            client.differentiate(problem, wanted=names)  # type: ignore[arg-type]
+        assert caught.value.field == "wanted"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"relative_tolerance": "1e-3"},
+        {"relative_tolerance": np.array([1e-3])},
+        {"max_iterations": 10.0},
+        {"time_budget": [1]},
+        {"newton": "plain"},
+        {"priority": "high"},
+        {"coulomb": True},
+        {"response_mask": "velocity"},
+        {"response_mask": [1]},
+    ],
+)
+def test_option_of_the_wrong_type_is_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(sap.InvalidArgument, match="is needed") as caught:
+        sap.Options(**wrong)
+    assert caught.value.field == f"options.{next(iter(wrong))}"
+    with pytest.raises(sap.InvalidArgument) as caught:
+        sap.CoulombFriction(max_rounds=1.5)  # type: ignore[arg-type]
+    assert caught.value.field == "options.coulomb.max_rounds"
+
+
 def test_batch_has_an_outcome_for_each_problem(client: sap.Client) -> None:
     problems = [balls_on_floor([0.1 * i]) for i in range(5)]
     problems[2].time_step = -1.0
@@ -98,6 +170,10 @@ def test_options_reach_the_solver(client: sap.Client) -> None:
     assert np.array_equal(solution.velocity, problem.bodies.free_motion_velocity.ravel())
     assert solution.impulse.shape == (0, 3)
     assert set(solution.islands.status) == {sap.IslandStatus.ITERATION_LIMIT}
+    problem = balls_on_floor([0.0, 0.1])
+    for no in (np.False_, 0, False):
+        options = sap.Options(islands=no)  # type: ignore[arg-type]
+        assert len(client.solve(problem, options).islands) == 1
     with pytest.raises(sap.InvalidArgument) as caught:
         client.solve(problem, sap.Options(relative_tolerance=2.0))
     assert caught.value.field == "options.relative_tolerance"

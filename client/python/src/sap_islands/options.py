@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
+
+from sap_islands.errors import InvalidArgument
 
 
 class NewtonMethod(enum.IntEnum):
@@ -35,6 +39,9 @@ class CoulombFriction:
 
     max_rounds: int | None = None
     tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_types(self, "options.coulomb")
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,47 @@ class Options:
     coulomb: CoulombFriction | None = None
 
     def __post_init__(self) -> None:
-        # The tuple keeps the options hashable if a list was given; structs are cached by them.
-        object.__setattr__(self, "response_mask", tuple(self.response_mask))
+        _check_types(self, "options")
+        # Structs are cached by the options: a tuple keeps them hashable, and 0 equals False.
+        mask = tuple_of_names(self.response_mask, "options.response_mask")
+        object.__setattr__(self, "response_mask", mask)
+        if self.islands is not None:
+            object.__setattr__(self, "islands", bool(self.islands))
+
+
+_NUMBER = (Real, "a number")
+_INTEGER = (Integral, "an integer")
+_TYPES: dict[str, tuple[type, str]] = {
+    "relative_tolerance": _NUMBER,
+    "absolute_speed_tolerance": _NUMBER,
+    "max_iterations": _INTEGER,
+    "time_budget": _NUMBER,
+    "newton": (Integral, "NewtonMethod"),
+    "priority": (Integral, "Priority"),
+    "coulomb": (CoulombFriction, "CoulombFriction"),
+    "max_rounds": _INTEGER,
+    "tolerance": _NUMBER,
+}
+
+
+def _check_types(options: Options | CoulombFriction, field: str) -> None:
+    for name, value in vars(options).items():
+        kind, wanted = _TYPES.get(name, (object, ""))
+        if value is not None and not isinstance(value, kind):
+            message = f"{field}.{name} is {value!r}; {wanted} is needed"
+            raise InvalidArgument(message, f"{field}.{name}")
+
+
+def tuple_of_names(names: Iterable[str], field: str) -> tuple[str, ...]:
+    """The names in a list.
+
+    Raises:
+        InvalidArgument: It is one name, or has something else.
+    """
+    given = tuple(names)
+    if isinstance(names, str) or not all(isinstance(name, str) for name in given):
+        raise InvalidArgument(f"{field} is {names!r}; a list of names is needed", field)
+    return given
 
 
 def with_coulomb(options: Options | None) -> Options:

@@ -56,7 +56,8 @@ class ArrayField(Generic[ScalarT]):
         """Converts the value to the data type on the wire and stores it.
 
         Raises:
-            InvalidArgument: The value is not an array of numbers, or an integer is out of range.
+            InvalidArgument: The value is not an array of numbers, an integer is out of range, or
+                the last axis of several has another length than `columns`.
         """
         values = instance.__dict__
         if isinstance(value, tuple) and not value:
@@ -77,6 +78,9 @@ class ArrayField(Generic[ScalarT]):
             array = self._cast(array)
         elif self.dtype == np.uint8:
             self._check_range(array)
+        if array.ndim > 1 and array.size and array.shape[-1] != self.columns > 1:
+            message = f"{self.path} has shape {array.shape}; the last axis must have {self.columns}"
+            raise InvalidArgument(message, self.path)
         # ascontiguousarray would turn a scalar, shape (), into a vector of one number.
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 

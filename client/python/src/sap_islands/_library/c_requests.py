@@ -12,7 +12,13 @@ from sap_islands._library.c_memory import Array, read
 from sap_islands._library.c_structs import ProblemBlock
 from sap_islands.derivatives import Cotangent, DifferentiateRequest
 from sap_islands.errors import InvalidArgument
-from sap_islands.options import CoulombFriction, NewtonMethod, Options, Priority
+from sap_islands.options import (
+    CoulombFriction,
+    NewtonMethod,
+    Options,
+    Priority,
+    tuple_of_names,
+)
 
 _pointer = ctypes.c_void_p
 _DEFAULTS = Options()
@@ -148,12 +154,12 @@ class OptionsBlock:
             struct.time_budget_s.contents = ctypes.c_double(options.time_budget)
         if options.coulomb is not None:
             struct.coulomb.contents = _coulomb_struct(options.coulomb)
-        struct.newton = int(options.newton)
+        struct.newton = int(options.newton or 0)
         struct.one_island = int(options.islands is False)
         paths = [name.encode() for name in options.response_mask]
         struct.num_response_mask = len(paths)
         struct.response_mask = (ctypes.c_char_p * len(paths))(*paths)
-        struct.priority = int(options.priority)
+        struct.priority = int(options.priority or 0)
         self._kept = (struct, paths)
         self.address = ctypes.addressof(struct)
 
@@ -204,7 +210,13 @@ def _coulomb_at(struct: _CoulombStruct) -> CoulombFriction:
 
 
 def options_block(options: Options | None) -> OptionsBlock:
-    """The options, which most calls repeat."""
+    """The options, which most calls repeat.
+
+    Raises:
+        InvalidArgument: They are something else.
+    """
+    if options is not None and not isinstance(options, Options):
+        raise InvalidArgument(f"options is {options!r}; Options is needed", "options")
     return _block(options or _DEFAULTS)
 
 
@@ -234,7 +246,7 @@ class Request:
         for tangent, direction in zip(tangents, request.tangents, strict=True):
             tangent.fill(direction, request.problem)
         cotangents = [_cotangent(cotangent) for cotangent in request.cotangents]
-        texts = [path.encode() for path in request.wanted]
+        texts = [path.encode() for path in tuple_of_names(request.wanted, "wanted")]
         lists = (
             addresses([ctypes.addressof(cotangent) for cotangent in cotangents]),
             addresses([tangent.address for tangent in tangents]),

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import operator
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from numbers import Real
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from sap_islands._arrays.array_group import ArrayGroup
 from sap_islands._arrays.bodies import RigidBodies, Trees
 from sap_islands._arrays.constraint_rows import ConstraintRows
 from sap_islands._arrays.contacts import BodyContacts, Contacts, HuntCrossley
+from sap_islands.errors import InvalidArgument
 
 WORD = 8  # bytes
 
@@ -78,6 +80,7 @@ _address_of = ctypes.addressof
 _from_buffer: Any = ctypes.c_char.from_buffer
 
 
+@runtime_checkable
 class AnyProblem(Protocol):
     """What is read of a `Problem`, and its groups."""
 
@@ -215,7 +218,17 @@ class ProblemBlock:
             problem: The problem.
             direction_of: Given for a direction d(input): the problem that is differentiated. A
                 direction has no index arrays, so numbers and rows are repeated as often as there.
+
+        Raises:
+            InvalidArgument: A part of the problem has the wrong type.
         """
+        try:
+            self._fill(problem, direction_of)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            _check_types(problem)
+            raise
+
+    def _fill(self, problem: AnyProblem, direction_of: AnyProblem | None) -> None:
         words = self._words
         values = problem.__dict__
         self._doubles[1] = problem.time_step
@@ -300,3 +313,20 @@ class ProblemBlock:
             if value is not None:
                 self._doubles[word] = value
         words[_REGULARIZATION_START + _RULE] = int(given.rule)
+
+
+def _check_types(problem: Any) -> None:
+    """Raises InvalidArgument that names the first part of a problem with the wrong type, if any."""
+
+    def check(path: str, value: Any, kind: Any, wanted: str) -> None:
+        if not isinstance(value, kind):
+            message = f"{path} has type {type(value).__name__}; {wanted} is needed"
+            raise InvalidArgument(message, path)
+
+    check("problem", problem, AnyProblem, "Problem")
+    check("time_step", problem.time_step, Real, "a number")
+    for kind in GROUPS:
+        check(kind.FIELD, getattr(problem, kind.FIELD), kind, kind.__name__)
+    for name in (*REGULARIZATION, "load_reference_speed", "rule"):
+        value = getattr(problem.regularization, name)
+        check(f"regularization.{name}", value, (Real, type(None)), "a number")

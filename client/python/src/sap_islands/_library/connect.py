@@ -30,6 +30,11 @@ def open_client(
     threads: int | None,
 ) -> tuple[NativeClient, EmbeddedServer | None]:
     """The client of an address, and the server that it owns if it does; see `connect`."""
+    if not isinstance(address, str):
+        message = f"address is {address!r}; a string such as {EMBEDDED!r} or 'HOST:PORT' is needed"
+        raise InvalidArgument(message, "address")
+    if not isinstance(tls, (bool, Tls)):
+        raise InvalidArgument(f"tls is {tls!r}; it must be True, False or a Tls", "tls")
     check_reconnect_within(reconnect_within)
     if server_arguments and address != EMBEDDED_PROCESS:
         message = f"server_arguments need the address {EMBEDDED_PROCESS!r}; it is {address!r}"
@@ -59,10 +64,10 @@ def embedded_client(threads: int | None) -> NativeClient:
         InvalidArgument: The number of threads is out of range.
         Unavailable: The library was not found or cannot be loaded.
     """
-    if threads is not None and not 1 <= threads <= _MAX_THREADS:
-        message = f"threads is {threads}; it must be in [1, {_MAX_THREADS}]"
+    if threads is not None and threads not in range(1, _MAX_THREADS + 1):
+        message = f"threads is {threads!r}; it must be an integer in [1, {_MAX_THREADS}]"
         raise InvalidArgument(message, "threads")
-    settings = ConnectSettings(threads=threads or 0)
+    settings = ConnectSettings(threads=int(threads or 0))
     return NativeClient(load(find_c_library()), EMBEDDED, settings)
 
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from sap_islands.binaries import find_server
-from sap_islands.errors import Unavailable
+from sap_islands.errors import InvalidArgument, Unavailable
 
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 10.0
@@ -48,9 +48,13 @@ class EmbeddedServer:
             address: "unix:PATH" or "HOST:PORT" to listen on; None: a private Unix socket.
 
         Raises:
+            InvalidArgument: The arguments are no list of strings.
             Unavailable: The server was not found, or did not serve within 20 s; the message has
                 its log.
         """
+        if isinstance(arguments, str) or not all(isinstance(text, str) for text in arguments):
+            message = f"server_arguments is {arguments!r}; a list of strings is needed"
+            raise InvalidArgument(message, "server_arguments")
         program = find_server()
         self._directory = _private_directory()
         self.address = address or f"unix:{self._directory}/sap.sock"
