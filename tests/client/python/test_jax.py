@@ -192,6 +192,7 @@ def test_outputs_are_those_of_the_client(client: sap.Client) -> None:
     [
         ("body_contacts.fritcion", 0.5, "is no input with a derivative"),
         ("body_contacts.friction", [0.5, 0.4], r"has shape \(2,\); \(3,\) is needed"),
+        ("bodies.free_motion_velocity", [[0.0] * 3] * 6, r"has shape \(6, 3\); \(3, 6\)"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused_by_name(

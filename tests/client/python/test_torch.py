@@ -213,6 +213,7 @@ def test_outputs_without_gradient_are_those_of_the_client(client: sap.Client) ->
         ("body_contacts.fritcion", 0.5, "is no input with a derivative"),
         ("bodies.guess_velocity", 0.5, "is no input with a derivative"),
         ("body_contacts.friction", [0.5, 0.4], r"has shape \(2,\); \(3,\) is needed"),
+        ("bodies.free_motion_velocity", [[0.0] * 3] * 6, r"has shape \(6, 3\); \(3, 6\)"),
         ("time_step", [0.1, 0.2], r"has shape \(2,\); \(\) is needed"),
     ],
 )

@@ -81,7 +81,9 @@ class Input:
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raises InvalidArgument if a value of this shape cannot be expanded."""
-        if math.prod(shape) != math.prod(self.shape) and not self._is_repeated(shape):
+        fits = math.prod(shape) == math.prod(self.shape)
+        rows_fit = len(shape) < 2 or self._columns in (1, shape[-1])
+        if not (fits and rows_fit) and not self._is_repeated(shape):
             message = f"{self.path} has shape {shape}; {self.shape} is needed"
             raise InvalidArgument(message, self.path)
 
