@@ -145,6 +145,23 @@ def test_pusher_moves_the_object_to_the_goal(client: sap.Client) -> None:
     env.close()
 
 
+def test_actions_that_do_not_fit_are_refused_by_name(client: sap.Client) -> None:
+    env, envs = make(client, objects=2), make_vector(client, 3, objects=2)
+    env.reset(seed=1)
+    envs.reset(seed=1)
+    wrong: list[Any] = [np.array([np.nan, 0.0]), np.zeros(3), 0.5]
+    for action in wrong:
+        with pytest.raises(sap.InvalidArgument, match="two finite numbers are needed") as caught:
+            env.step(action)
+        assert caught.value.field == "action"
+    with pytest.raises(sap.InvalidArgument, match="2 actions for 3 environments"):
+        envs.step(np.zeros((2, 2), np.float32))
+    with pytest.raises(sap.InvalidArgument, match="two finite numbers are needed"):
+        envs.step(np.zeros(3, np.float32))
+    env.close()
+    envs.close()
+
+
 def test_bin_without_objects_is_refused() -> None:
     with pytest.raises(sap.InvalidArgument, match="objects is 0"):
         ClutterEnv(objects=0)

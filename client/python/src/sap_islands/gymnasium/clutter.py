@@ -59,8 +59,15 @@ class Clutter:
             self.goal = random.uniform(-reach, reach, 2)
 
     def act(self, action: Any) -> None:
-        """Sets the action of the next step."""
-        self.data.ctrl[:] = SPEED * np.clip(np.asarray(action, float), -1.0, 1.0)
+        """Sets the action of the next step.
+
+        Raises:
+            InvalidArgument: It is not two finite numbers.
+        """
+        wanted = np.asarray(action, float)
+        if wanted.shape != (2,) or not np.isfinite(wanted).all():
+            raise InvalidArgument(f"action is {action}; two finite numbers are needed", "action")
+        self.data.ctrl[:] = SPEED * np.clip(wanted, -1.0, 1.0)
 
     def observation(self) -> FloatArray:
         """What the agent sees now."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sap_islands import mujoco as adapter
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client, connect
+from sap_islands.errors import InvalidArgument
 from sap_islands.gymnasium.clutter import (
     TIME_STEP,
     Clutter,
@@ -151,6 +152,9 @@ class ClutterVectorEnv(VectorEnv[FloatArray, NDArray[np.float32], NDArray[Any]])
         self, actions: NDArray[np.float32]
     ) -> tuple[FloatArray, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Takes a step of 10 ms in every environment."""
+        if len(actions) != self.num_envs:
+            message = f"there are {len(actions)} actions for {self.num_envs} environments"
+            raise InvalidArgument(message, "actions")
         begins = self._ended
         going_on = [task for task, ended in zip(self.tasks, begins, strict=True) if not ended]
         for task, action, ended in zip(self.tasks, actions, begins, strict=True):
