@@ -52,7 +52,8 @@ def connect(
 class Client:
     """The calls of `sap_islands.Client` as coroutines, with the same arguments and exceptions.
 
-    Use it in one event loop only.
+    Use it in one event loop only. Arrays of a problem may be replaced while a call runs, but not be
+    changed in place.
     """
 
     def __init__(self, solver: AsyncNativeSolver, server: EmbeddedServer | None = None) -> None:
