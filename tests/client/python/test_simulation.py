@@ -196,6 +196,31 @@ def test_simulation_is_saved_plotted_and_shown_again(
     assert capsys.readouterr().out.count("Look at http://127.0.0.1:") == 2
 
 
+def test_interrupted_simulation_is_saved(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, run = Simulation.step, tmp_path / "run.npz"
+
+    def step_until_interrupted(simulation: Simulation) -> Frame:
+        if simulation.data.time > 0.045:
+            raise KeyboardInterrupt
+        return step(simulation)
+
+    monkeypatch.setattr(Simulation, "step", step_until_interrupted)
+    command = ["simulate", "heaps", "--bodies", "3", "--output", str(run)]
+    assert main(command) == 130
+    assert "5 steps" in capsys.readouterr().out
+    assert len(Trajectory.load(run).frames) == 5
+
+
+def test_interrupt_has_the_exit_code_of_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sap_islands.tools.commands.solve.connect_to", interrupt)
+    assert main(["solve", "problem.json"]) == 130
+
+
 def test_bench_prints_times(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, client: sap.Client
 ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from sap_islands.errors import SapError
 from sap_islands.tools.commands import bench, certify, run, simulate, solve, view
+from sap_islands.tools.commands.shared_arguments import INTERRUPTED
 
 _COMMANDS = {
     "run": run,
@@ -21,6 +22,8 @@ _COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns its exit code: 2 for bad input or a failed call, as argparse does.
+
+    An interrupt gives that of a shell.
 
     Args:
         arguments: The command line without the program name; None: `sys.argv[1:]`.
@@ -40,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SapError, OSError) as error:
         print(f"sap-islands: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

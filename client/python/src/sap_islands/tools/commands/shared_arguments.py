@@ -15,6 +15,7 @@ from sap_islands.options import NewtonMethod, Options
 from sap_islands.tls import Tls
 
 TOKEN_VARIABLE = "SAP_TOKEN"
+INTERRUPTED = 130  # exit code of a program that Ctrl-C has ended
 
 
 def add_server_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from sap_islands.tools.commands.shared_arguments import (
+    INTERRUPTED,
     add_server_arguments,
     connect_to,
     new_file,
@@ -81,7 +83,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the command; returns 0 only if every island of every step was solved."""
+    """Runs the command; returns 0 only if every island of every step was solved.
+
+    An interrupt ends the simulation: its steps are saved and plotted as those of a whole one.
+    """
     if arguments.plot:
         require_plot(arguments.plot)
     if arguments.picture:
@@ -90,11 +95,11 @@ def run(arguments: argparse.Namespace) -> int:
     with connect_to(arguments) as client, client.session() as session:
         simulation = new_simulation(arguments, session)
         trajectory = simulation.new_trajectory()
+        steps = range(round(arguments.time / simulation.model.opt.timestep))
         started = time.perf_counter()
-        for _ in tqdm(
-            range(round(arguments.time / simulation.model.opt.timestep)), disable=None, leave=False
-        ):
-            trajectory.frames.append(simulation.step())
+        with contextlib.suppress(KeyboardInterrupt):
+            for _ in tqdm(steps, disable=None, leave=False):
+                trajectory.frames.append(simulation.step())
         elapsed = time.perf_counter() - started
     print(summary(trajectory, elapsed))
     if arguments.output:
@@ -105,6 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
         from sap_islands.tools.picture import draw
 
         draw(trajectory, len(trajectory.frames) - 1, Path(arguments.picture))
+    if len(trajectory.frames) < len(steps):
+        return INTERRUPTED
     return 1 if any(frame.unsolved for frame in trajectory.frames) else 0
 
 
