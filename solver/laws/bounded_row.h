@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "solver/laws/regularization.h"
 
@@ -57,7 +56,6 @@ struct BilateralRow {
   static constexpr int kRows = 1;
   static constexpr bool kIsQuadratic = true;
   using Inputs = RowInputs;
-  static constexpr int kDualDirections = 0;
   using DualDirection = std::array<double, 0>;
 
   struct Parameters {
@@ -114,7 +112,6 @@ struct BilateralRow {
 struct BoundedRow {
   static constexpr int kRows = 1;
   using Inputs = RowInputs;
-  static constexpr int kDualDirections = 1;
   using DualDirection = std::array<double, 1>;
 
   struct Parameters {

@@ -49,7 +49,7 @@ struct CoulombCone {
   using Cone = GeneralCone<kNumRows>;
   static constexpr int kRows = kNumRows;
   static constexpr int kNormal = Cone::kNormal;
-  static constexpr int kDualDirections = Cone::kDualDirections;
+  static constexpr int kAxes = Cone::kAxes;
   using Inputs = ConeInputs;
   using DualDirection = typename Cone::DualDirection;
 
@@ -81,21 +81,15 @@ struct CoulombCone {
     }
     const auto& cone = p.cone;
     Point point;
-    for (int axis = 0; axis < kDualDirections; ++axis) {
-      const int row = Cone::RowOf(axis);
-      point.e[axis] = cone.mu[row] * (cone.v_hat[row] - v_c[row]);
-    }
-    point.E = std::sqrt(Dot(point.e, point.e));
-    const double inv_E = point.E > 0 ? 1 / point.E : 0;
-    for (int axis = 0; axis < kDualDirections; ++axis) point.t[axis] = point.e[axis] * inv_E;
+    Cone::SetSlip(cone, v_c, &point);
     const double c = cone.adhesion_impulse;
     const double e_n = cone.v_hat[kNormal] - v_c[kNormal] + cone.R_n * c;
     point.p_n = std::max(e_n, 0.0) * cone.inv_R_n;
-    const double bound = p.law == CoulombLaw::kLagged ? p.value : point.p_n;
+    const double bound = Bound(p, point);
     const bool sticks = bound > 0 && point.E <= cone.rho * bound;
     point.region = sticks ? ConeRegion::kStick : ConeRegion::kSlide;
     point.q = sticks ? point.E * cone.inv_rho : bound;
-    for (int axis = 0; axis < kDualDirections; ++axis) {
+    for (int axis = 0; axis < kAxes; ++axis) {
       point.gamma[Cone::RowOf(axis)] = cone.mu[Cone::RowOf(axis)] * point.q * point.t[axis];
     }
     const double gamma_n = point.p_n - c;
@@ -121,7 +115,7 @@ struct CoulombCone {
     LawMatrix<kRows> G;
     const bool sticks = point.region == ConeRegion::kStick;
     const double across = sticks ? p.cone.inv_rho : (point.E > 0 ? point.q / point.E : 0);
-    for (int i = 0; i < kDualDirections; ++i) {
+    for (int i = 0; i < kAxes; ++i) {
       const int row = Cone::RowOf(i);
       for (int j = 0; j <= i; ++j) {
         const int column = Cone::RowOf(j);
@@ -137,7 +131,7 @@ struct CoulombCone {
   static LawVector<kRows> Coupling(const Parameters& p, const Point& point) {
     LawVector<kRows> coupling{};
     if (point.region != ConeRegion::kSlide || !(point.p_n > 0)) return coupling;
-    for (int axis = 0; axis < kDualDirections; ++axis) {
+    for (int axis = 0; axis < kAxes; ++axis) {
       const int row = Cone::RowOf(axis);
       coupling[row] = p.cone.mu[row] * point.t[axis] * p.cone.inv_R_n;
     }
@@ -154,31 +148,25 @@ struct CoulombCone {
   static DualDirection StartDirection(const Parameters& p, const Point& point) {
     if (p.is_cone()) return Cone::StartDirection(p.cone, point);
     if (point.region == ConeRegion::kSlide) return point.t;
-    return StickDirection(p, point, point.e);
+    return Cone::StickDirection(point.e, p.cone.rho * Bound(p, point));
   }
   static void UpdateDirection(const Parameters& p, const Point& point, const LawVector<kRows>& dv_c,
                               DualDirection* s) {
     if (p.is_cone()) return Cone::UpdateDirection(p.cone, point, dv_c, s);
-    std::array<double, kDualDirections> de;
-    for (int axis = 0; axis < kDualDirections; ++axis) {
-      de[axis] = -p.cone.mu[Cone::RowOf(axis)] * dv_c[Cone::RowOf(axis)];
-    }
+    DualDirection de = Cone::ChangeOfSlip(p.cone, dv_c);
     if (point.region == ConeRegion::kSlide) {
       if (point.E > 0) StepDualDirection(point.t, point.E, de, s);
       return;
     }
-    for (int axis = 0; axis < kDualDirections; ++axis) de[axis] += point.e[axis];
-    *s = StickDirection(p, point, de);
+    for (int axis = 0; axis < kAxes; ++axis) de[axis] += point.e[axis];
+    *s = Cone::StickDirection(de, p.cone.rho * Bound(p, point));
   }
 
   // Bound on the error of the impulse by rounding errors of v_c of at most `error`, for any of the
   // laws: q t is the projection of e / rho on the ball of radius p_n.
   static LawVector<kRows> ImpulseError(const Parameters& p, const Point&, const LawVector<kRows>&,
                                        const LawVector<kRows>& error) {
-    double e_error = 0;
-    for (int axis = 0; axis < kDualDirections; ++axis) {
-      e_error += p.cone.mu[Cone::RowOf(axis)] * error[Cone::RowOf(axis)];
-    }
+    const double e_error = Cone::SlipError(p.cone, error);
     const double normal = p.cone.inv_R_n * error[kNormal];
     LawVector<kRows> impulse_error;
     for (int row = 0; row < kRows; ++row) {
@@ -189,17 +177,9 @@ struct CoulombCone {
   }
 
  private:
+  // Bound of q.
   static double Bound(const Parameters& p, const Point& point) {
     return p.law == CoulombLaw::kLagged ? p.value : point.p_n;
-  }
-  static DualDirection StickDirection(const Parameters& p, const Point& point,
-                                      const std::array<double, kDualDirections>& e) {
-    DualDirection s{};
-    const double bound = p.cone.rho * Bound(p, point);
-    if (!(bound > 0)) return s;
-    for (int axis = 0; axis < kDualDirections; ++axis) s[axis] = e[axis] / bound;
-    BringIntoUnitBall(&s);
-    return s;
   }
 };
 

@@ -103,11 +103,11 @@ template <int kNumRows>
 struct GeneralCone {
   static_assert(kNumRows == 3 || kNumRows == 4 || kNumRows == 6);
   static constexpr int kRows = kNumRows;
-  static constexpr int kDualDirections = kRows - 1;  // one per axis of friction
+  static constexpr int kAxes = kRows - 1;  // of friction
   static constexpr int kNormal = 2;
   static constexpr int RowOf(int axis) { return axis < kNormal ? axis : axis + 1; }
   using Inputs = ConeInputs;
-  using DualDirection = std::array<double, kDualDirections>;
+  using DualDirection = std::array<double, kAxes>;
 
   struct Parameters {
     LawVector<kRows> v_hat;   // less the offset of the velocity [m/s, rad/s]
@@ -138,7 +138,7 @@ struct GeneralCone {
       bool is_finite = R_n > 0 && std::isfinite(inv_R_n) && std::isfinite(inv_rho) && kappa > 0 &&
                        std::isfinite(R_n * adhesion_impulse);
       for (int row = 0; row < kRows; ++row) is_finite &= std::isfinite(v_hat[row]);
-      for (int axis = 0; axis < kDualDirections; ++axis) {
+      for (int axis = 0; axis < kAxes; ++axis) {
         const double mu_j = mu[RowOf(axis)];
         is_finite &= std::isfinite(mu_j * mu_j * inv_rho) && (rho > 0 || mu_j == 0);
       }
@@ -157,23 +157,28 @@ struct GeneralCone {
   struct Point {
     LawVector<kRows> gamma;
     double cost;
-    std::array<double, kDualDirections> e, t;  // t = 0 where e = 0
+    std::array<double, kAxes> e, t;  // t = 0 where e = 0
     double E;
     double p_n;
     ConeRegion region;
   };
 
+  // e, E and t.
+  static void SetSlip(const Parameters& p, const LawVector<kRows>& v_c, Point* point) {
+    for (int axis = 0; axis < kAxes; ++axis) {
+      const int row = RowOf(axis);
+      point->e[axis] = p.mu[row] * (p.v_hat[row] - v_c[row]);
+    }
+    point->E = std::sqrt(Dot(point->e, point->e));
+    const double inv_E = point->E > 0 ? 1 / point->E : 0;
+    for (int axis = 0; axis < kAxes; ++axis) point->t[axis] = point->e[axis] * inv_E;
+  }
+
   static Point At(const Parameters& p, const LawVector<kRows>& v_c) {
     const double c = p.adhesion_impulse;
     Point point;
-    for (int axis = 0; axis < kDualDirections; ++axis) {
-      const int row = RowOf(axis);
-      point.e[axis] = p.mu[row] * (p.v_hat[row] - v_c[row]);
-    }
+    SetSlip(p, v_c, &point);
     const double e_n = p.v_hat[kNormal] - v_c[kNormal] + p.R_n * c;
-    point.E = std::sqrt(Dot(point.e, point.e));
-    const double inv_E = point.E > 0 ? 1 / point.E : 0;
-    for (int axis = 0; axis < kDualDirections; ++axis) point.t[axis] = point.e[axis] * inv_E;
     double q_norm;            // |q|
     double normal_violation;  // R_n p_n - e_n
     if (e_n + point.E <= 0) {
@@ -190,7 +195,7 @@ struct GeneralCone {
       point.p_n = q_norm = p.kappa * (e_n + point.E);
       normal_violation = p.kappa * (p.R_n * point.E - p.rho * e_n);
     }
-    for (int axis = 0; axis < kDualDirections; ++axis) {
+    for (int axis = 0; axis < kAxes; ++axis) {
       point.gamma[RowOf(axis)] = p.mu[RowOf(axis)] * q_norm * point.t[axis];
     }
     const double gamma_n = point.p_n - c;
@@ -211,7 +216,7 @@ struct GeneralCone {
       return G;
     }
     const double G_perp = point.p_n / point.E;
-    for (int i = 0; i < kDualDirections; ++i) {
+    for (int i = 0; i < kAxes; ++i) {
       const int row = RowOf(i);
       for (int j = 0; j <= i; ++j) {
         const double scaled =
@@ -227,7 +232,7 @@ struct GeneralCone {
   // Derivatives with respect to R_t, R_n, c and each mu_j, in this order, in the region of the
   // point. The one with respect to R_t is at mu held, as rho follows.
   static constexpr int kFirstCoefficient = 3;
-  using Sensitivity = LawSensitivity<kRows, kFirstCoefficient + kDualDirections>;
+  using Sensitivity = LawSensitivity<kRows, kFirstCoefficient + kAxes>;
   static Sensitivity SensitivityAt(const Parameters& p, const LawVector<kRows>& v_c,
                                    ConeRegion region) {
     Sensitivity s;
@@ -247,12 +252,12 @@ struct GeneralCone {
     s.impulse[2][kNormal] = sticks ? 0 : -p.kappa * p.rho;
     s.cost[2] = p.R_n * slip.p_n - e_n;
     LawVector<kRows> along_rho;  // of gamma
-    for (int i = 0; i < kDualDirections; ++i) {
+    for (int i = 0; i < kAxes; ++i) {
       along_rho[RowOf(i)] = -p.mu[RowOf(i)] * slip.q[i] * (sticks ? p.inv_rho : p.kappa);
     }
     along_rho[kNormal] = sticks ? 0 : -p.kappa * slip.p_n;
     if (!sticks) {
-      for (int i = 0; i < kDualDirections; ++i) {
+      for (int i = 0; i < kAxes; ++i) {
         s.impulse[1][RowOf(i)] = -p.mu[RowOf(i)] * p.kappa * (slip.p_n - c) * slip.t[i];
         s.impulse[2][RowOf(i)] = p.mu[RowOf(i)] * p.kappa * p.R_n * slip.t[i];
       }
@@ -307,31 +312,40 @@ struct GeneralCone {
 
   static DualDirection StartDirection(const Parameters& p, const Point& point) {
     if (point.region == ConeRegion::kSlide) return point.t;
-    return StickDirection(p, point, point.e, point.p_n);
+    return StickDirection(point.e, p.rho * point.p_n);
   }
   static void UpdateDirection(const Parameters& p, const Point& point, const LawVector<kRows>& dv_c,
                               DualDirection* s) {
-    std::array<double, kDualDirections> de;
-    for (int axis = 0; axis < kDualDirections; ++axis) {
-      de[axis] = -p.mu[RowOf(axis)] * dv_c[RowOf(axis)];
-    }
+    DualDirection de = ChangeOfSlip(p, dv_c);
     if (point.region == ConeRegion::kSlide) {
       StepDualDirection(point.t, point.E, de, s);
       return;
     }
-    for (int axis = 0; axis < kDualDirections; ++axis) de[axis] += point.e[axis];
+    for (int axis = 0; axis < kAxes; ++axis) de[axis] += point.e[axis];
     const double p_n = std::max(point.p_n - dv_c[kNormal] * p.inv_R_n, 0.3 * point.p_n);
-    *s = StickDirection(p, point, de, p_n);
+    const bool is_open = point.region == ConeRegion::kOpen;
+    *s = is_open ? DualDirection{} : StickDirection(de, p.rho * p_n);
+  }
+  // de.
+  static DualDirection ChangeOfSlip(const Parameters& p, const LawVector<kRows>& dv_c) {
+    DualDirection de;
+    for (int axis = 0; axis < kAxes; ++axis) de[axis] = -p.mu[RowOf(axis)] * dv_c[RowOf(axis)];
+    return de;
+  }
+  // e over the bound of |e| within which the contact sticks, in the unit ball; 0 without a bound.
+  static DualDirection StickDirection(const DualDirection& e, double bound) {
+    DualDirection s{};
+    if (!(bound > 0)) return s;
+    for (int axis = 0; axis < kAxes; ++axis) s[axis] = e[axis] / bound;
+    BringIntoUnitBall(&s);
+    return s;
   }
 
   // Bound on the error of the impulse by rounding errors of v_c of at most `error`.
   // G_tt <= D^2 / rho, |G_tn| <= kappa D and G_nn <= 1 / R_n hold in all regions.
   static LawVector<kRows> ImpulseError(const Parameters& p, const Point&, const LawVector<kRows>&,
                                        const LawVector<kRows>& error) {
-    double e_error = 0;
-    for (int axis = 0; axis < kDualDirections; ++axis) {
-      e_error += p.mu[RowOf(axis)] * error[RowOf(axis)];
-    }
+    const double e_error = SlipError(p, error);
     LawVector<kRows> impulse_error;
     for (int row = 0; row < kRows; ++row) {
       impulse_error[row] = p.mu[row] * (p.inv_rho * e_error + p.kappa * error[kNormal]);
@@ -339,18 +353,24 @@ struct GeneralCone {
     impulse_error[kNormal] = p.inv_R_n * error[kNormal] + p.kappa * e_error;
     return impulse_error;
   }
+  // Bound on the error of E.
+  static double SlipError(const Parameters& p, const LawVector<kRows>& error) {
+    double e_error = 0;
+    for (int axis = 0; axis < kAxes; ++axis) e_error += p.mu[RowOf(axis)] * error[RowOf(axis)];
+    return e_error;
+  }
 
  private:
   // e, its direction and the impulse, for derivatives.
   struct Slip {
-    std::array<double, kDualDirections> d, t, q;
+    std::array<double, kAxes> d, t, q;
     double E, p_n;
     double speed;  // |d_t| of the tangents
   };
   static Slip SlipAt(const Parameters& p, const LawVector<kRows>& v_c, double e_n, bool sticks) {
     Slip slip;
-    std::array<double, kDualDirections> e;
-    for (int axis = 0; axis < kDualDirections; ++axis) {
+    std::array<double, kAxes> e;
+    for (int axis = 0; axis < kAxes; ++axis) {
       slip.d[axis] = p.v_hat[RowOf(axis)] - v_c[RowOf(axis)];
       e[axis] = p.mu[RowOf(axis)] * slip.d[axis];
     }
@@ -359,7 +379,7 @@ struct GeneralCone {
     slip.p_n = sticks ? e_n * p.inv_R_n : p.kappa * (e_n + slip.E);
     const double inv_E = slip.E > 0 ? 1 / slip.E : 0;
     const double inv_speed = slip.speed > 0 ? 1 / slip.speed : 0;
-    for (int axis = 0; axis < kDualDirections; ++axis) {
+    for (int axis = 0; axis < kAxes; ++axis) {
       slip.t[axis] = e[axis] * inv_E;
       if (p.rho == 0) slip.t[axis] = axis < kNormal ? slip.d[axis] * inv_speed : 0;
       slip.q[axis] = sticks ? e[axis] * p.inv_rho : slip.p_n * slip.t[axis];
@@ -377,9 +397,9 @@ struct GeneralCone {
     }
     const double across = sticks ? p.inv_rho : slip.p_n / slip.E;
     const double along = sticks ? 0 : p.kappa - across;
-    for (int j = 0; j < kDualDirections; ++j) {
+    for (int j = 0; j < kAxes; ++j) {
       LawVector<kRows>& column = s->impulse[kFirstCoefficient + j];
-      for (int i = 0; i < kDualDirections; ++i) {
+      for (int i = 0; i < kAxes; ++i) {
         const double q_e = (i == j ? across : 0) + along * slip.t[i] * slip.t[j];
         column[RowOf(i)] = p.mu[RowOf(i)] * q_e * slip.d[j];
       }
@@ -387,17 +407,6 @@ struct GeneralCone {
       column[kNormal] = sticks ? 0 : p.kappa * slip.t[j] * slip.d[j];
       s->cost[kFirstCoefficient + j] = slip.q[j] * slip.d[j];
     }
-  }
-
-  // e / (rho p_n) in the unit ball; 0 of a contact that is open or has no friction.
-  static DualDirection StickDirection(const Parameters& p, const Point& point,
-                                      const std::array<double, kDualDirections>& e, double p_n) {
-    DualDirection s{};
-    const double bound = p.rho * p_n;
-    if (point.region == ConeRegion::kOpen || !(bound > 0)) return s;
-    for (int axis = 0; axis < kDualDirections; ++axis) s[axis] = e[axis] / bound;
-    BringIntoUnitBall(&s);
-    return s;
   }
 };
 

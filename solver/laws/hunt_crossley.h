@@ -47,9 +47,8 @@ namespace sap {
 template <bool kIsLagged>
 struct HuntCrossley {
   static constexpr int kRows = 3;
-  static constexpr int kDualDirections = 2;
   using Inputs = HuntCrossleyInputs;
-  using DualDirection = std::array<double, kDualDirections>;
+  using DualDirection = std::array<double, 2>;
 
   struct Parameters {
     LawVector<kRows> offset;         // b [m/s]

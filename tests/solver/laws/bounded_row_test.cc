@@ -14,7 +14,7 @@ template <typename Law>
 LawCase<Law> CaseOf(const typename Law::Parameters& p, double v, double R) {
   const double impulse = (std::abs(p.v_hat) + std::abs(v)) / R;
   double bounds = 0;
-  if constexpr (Law::kDualDirections > 0) {
+  if constexpr (std::tuple_size_v < typename Law::DualDirection >> 0) {
     for (const double bound : {p.lower, p.upper}) {
       if (std::isfinite(bound)) bounds += std::abs(bound);
     }

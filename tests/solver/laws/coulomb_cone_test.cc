@@ -20,7 +20,7 @@ struct RandomCone {
 
   explicit RandomCone(Random* random) {
     LawVector<rows> mu{}, v_hat{};
-    for (int axis = 0; axis < Cone::kDualDirections; ++axis) {
+    for (int axis = 0; axis < Cone::kAxes; ++axis) {
       mu[Cone::Cone::RowOf(axis)] = LogUniform(random, 0.1, 2);
     }
     const double R_t = LogUniform(random, 1e-3, 1e-1);

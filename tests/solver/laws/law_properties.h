@@ -96,7 +96,6 @@ LawVector<Law::kRows> RandomlyMoved(const LawVector<Law::kRows>& v, double by, R
 
 template <typename Law>
 typename Law::DualDirection RandomDualDirection(Random* random) {
-  constexpr int n = Law::kDualDirections;
   typename Law::DualDirection s{};
   double norm2 = 0;
   for (double& component : s) {
@@ -104,7 +103,7 @@ typename Law::DualDirection RandomDualDirection(Random* random) {
     norm2 += component * component;
   }
   const double radius = UniformInt(random, 0, 1) == 0 ? 1 : Uniform(random, 0, 1);
-  for (int i = 0; i < n; ++i) s[i] *= radius / std::sqrt(norm2);
+  for (double& component : s) component *= radius / std::sqrt(norm2);
   return s;
 }
 
